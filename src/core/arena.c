@@ -1,0 +1,238 @@
+/* Mapping, growing and giving up the arena. See arena.h. */
+#define _GNU_SOURCE
+#include "arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <prof/profiler.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "port.h"
+#include "thread.h"
+
+prof_i_arena prof_i_the_arena = {.fd = -1};
+
+static struct {
+  void *level_page;      /* made once, mapped over with each arena's header */
+  uint64_t disk_checked; /* used bytes at the last look at the disk's free space; any thread, relaxed */
+  int full_loss;         /* reason + 1 while full; any thread, relaxed */
+} own;
+
+enum {
+  PAGE_BYTES = 4096,
+  DISK_LOOK_BYTES = 16 << 20,     /* free space is looked at every 16 MiB */
+  DISK_FREE_MIN_PERCENT = 5
+};
+static const uint64_t disk_free_min_bytes = 1ull << 30;
+
+/* ---- the level's page ---- */
+
+static void *anonymous(void *at, size_t bytes, int flags) {
+  return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+int prof_i_arena_level_page(void) {
+  if (own.level_page) return 0;
+  void *const page = anonymous(NULL, PAGE_BYTES, 0);
+  if (page == MAP_FAILED) return errno;
+  own.level_page = page;
+  __atomic_store_n(&prof_i_level_1, &((prof_i_header *)page)->level, __ATOMIC_RELEASE);
+  return 0;
+}
+
+void prof_i_arena_set_level(uint32_t level) {
+  if (own.level_page) __atomic_store_n(&((prof_i_header *)own.level_page)->level, level, __ATOMIC_SEQ_CST);
+}
+
+uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED); }
+
+/* ---- create, retire, forget ---- */
+
+int prof_i_arena_create(int fd, const char *path, uint64_t cap_bytes, uint32_t policy) {
+  const bool is_file = fd >= 0;
+  int error = prof_i_arena_level_page();
+  if (!error && !is_file) error = prof_i_port_memfd(cap_bytes, &fd);
+  if (error) return error;
+  struct stat about;
+  if (is_file && (error = prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET)) != 0) return error;
+  if (fstat(fd, &about) != 0) return errno;
+  char *const base = mmap(NULL, cap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (base == MAP_FAILED) {
+    error = errno;
+    if (!is_file) close(fd);
+    return error;
+  }
+  error = prof_i_port_populate(base, PROF_I_HEADER_BYTES);
+  if (!error && mmap(own.level_page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) error = errno;
+  if (!is_file) close(fd); /* sized once: the mapping is all that is needed */
+  if (error) {
+    munmap(base, cap_bytes);
+    return error;
+  }
+  prof_i_arena *const arena = &prof_i_the_arena;
+  arena->cap_bytes = cap_bytes;
+  arena->policy = policy;
+  arena->is_file = is_file;
+  arena->fd = is_file ? fd : -1;
+  arena->device = about.st_dev;
+  arena->inode = about.st_ino;
+  arena->number++;
+  strncpy(arena->path, path, sizeof arena->path - 1);
+  arena->path[sizeof arena->path - 1] = '\0';
+  own.disk_checked = 0;
+  own.full_loss = 0;
+  prof_i_header *const header = (prof_i_header *)base;
+  header->used_bytes = PROF_I_FIRST_UNIT_OFFSET;
+  header->cap_bytes = cap_bytes;
+  header->unit_bytes = PROF_I_UNIT_BYTES;
+  header->policy = policy;
+  __atomic_store_n(&arena->base, base, __ATOMIC_RELEASE);
+  return 0;
+}
+
+static bool descriptor_is_ours(void) {
+  struct stat about;
+  return prof_i_the_arena.fd >= 0 && fstat(prof_i_the_arena.fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
+         about.st_ino == prof_i_the_arena.inode;
+}
+
+void prof_i_arena_retire(void) {
+  prof_i_arena *const arena = &prof_i_the_arena;
+  if (!arena->base) return;
+  anonymous(own.level_page, PAGE_BYTES, MAP_FIXED);
+  /* Over it, not away: see the file comment. Address space without memory behind it. */
+  anonymous(arena->base, arena->cap_bytes, MAP_FIXED);
+  prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
+  if (descriptor_is_ours()) close(arena->fd);
+  arena->fd = -1;
+  arena->is_file = false;
+  arena->path[0] = '\0';
+  arena->base = NULL;
+}
+
+void prof_i_arena_forget(void) {
+  const uint32_t level = prof_i_arena_level();
+  prof_i_arena *const arena = &prof_i_the_arena;
+  if (!arena->base) return;
+  anonymous(own.level_page, PAGE_BYTES, MAP_FIXED);
+  anonymous(arena->base, arena->cap_bytes, MAP_FIXED);
+  if (descriptor_is_ours()) close(arena->fd);
+  arena->fd = -1;
+  arena->is_file = false;
+  arena->path[0] = '\0';
+  arena->base = NULL;
+  own.full_loss = 0;
+  prof_i_arena_set_level(level); /* the child goes on; its own capture is made at its first scope */
+}
+
+/* ---- extents ---- */
+
+static bool disk_has_room(uint64_t used) {
+  if (used - __atomic_load_n(&own.disk_checked, __ATOMIC_RELAXED) < DISK_LOOK_BYTES && own.disk_checked) return true;
+  struct statvfs about;
+  if (fstatvfs(prof_i_the_arena.fd, &about) != 0) return true; /* fallocate will tell */
+  const uint64_t free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
+  const uint64_t all_bytes = (uint64_t)about.f_blocks * about.f_frsize;
+  const uint64_t floor_bytes = all_bytes / 100 * DISK_FREE_MIN_PERCENT < disk_free_min_bytes
+                                   ? all_bytes / 100 * DISK_FREE_MIN_PERCENT
+                                   : disk_free_min_bytes;
+  __atomic_store_n(&own.disk_checked, used, __ATOMIC_RELAXED);
+  return free_bytes > floor_bytes;
+}
+
+/* The host may have closed our descriptor, and its own file may have the number now. */
+static int reserve(uint64_t offset, uint64_t bytes) {
+  if (!prof_i_the_arena.is_file) return 0;
+  if (!descriptor_is_ours()) {
+    const int fd = open(prof_i_the_arena.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return errno;
+    const int stale = __atomic_exchange_n(&prof_i_the_arena.fd, fd, __ATOMIC_ACQ_REL);
+    (void)stale; /* not ours to close */
+    if (!descriptor_is_ours()) {
+      __atomic_store_n(&prof_i_the_arena.fd, -1, __ATOMIC_RELEASE);
+      close(fd);
+      return EBADF;
+    }
+  }
+  if (!disk_has_room(offset + bytes)) return ENOSPC;
+  return prof_i_port_reserve_file(prof_i_the_arena.fd, offset, bytes);
+}
+
+void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t bytes) {
+  const uint64_t offset = prof_i_arena_offset(head);
+  head->cursor = PROF_I_HEAD_BYTES;
+  head->limit = bytes - 15;
+  head->generation = 1;
+  head->kind = (uint16_t)kind;
+  head->bytes = bytes;
+  head->check = offset ^ bytes ^ (uint64_t)kind ^ PROF_I_MAGIC;
+  __atomic_store_n(&head->state, PROF_I_CHUNK_OWNED, __ATOMIC_RELAXED);
+  __atomic_store_n(&head->magic, PROF_I_EXTENT_MAGIC, __ATOMIC_RELEASE);
+}
+
+prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes,
+                                     int *loss_out) {
+  prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + offset);
+  int error = reserve(offset, bytes);
+  if (!error) error = prof_i_port_populate(head, populate_bytes);
+  if (error) {
+    *loss_out = PROF_LOSS_DISK; /* the hole stays: a reader steps over units without a head */
+    return NULL;
+  }
+  prof_i_arena_make_head(head, kind, bytes);
+  return head;
+}
+
+prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out) {
+  prof_i_header *const header = prof_i_arena_header();
+  uint64_t used = __atomic_load_n(&header->used_bytes, __ATOMIC_RELAXED);
+  do {
+    if (used + bytes > prof_i_the_arena.cap_bytes) {
+      *loss_out = PROF_LOSS_FULL;
+      return NULL;
+    }
+  } while (!__atomic_compare_exchange_n(&header->used_bytes, &used, used + bytes, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  return prof_i_arena_take_again(used, kind, bytes, populate_bytes, loss_out);
+}
+
+uint64_t prof_i_arena_readable_bytes(void) {
+  const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_ACQUIRE);
+  if (!prof_i_the_arena.is_file) return used;
+  struct stat about;
+  const bool known = descriptor_is_ours() ? fstat(prof_i_the_arena.fd, &about) == 0
+                                          : stat(prof_i_the_arena.path, &about) == 0 && about.st_ino == prof_i_the_arena.inode;
+  return !known ? PROF_I_FIRST_UNIT_OFFSET : (uint64_t)about.st_size < used ? (uint64_t)about.st_size : used;
+}
+
+prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
+  if (*offset < PROF_I_FIRST_UNIT_OFFSET) *offset = PROF_I_FIRST_UNIT_OFFSET;
+  while (*offset + PROF_I_HEAD_BYTES <= end) {
+    prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + *offset);
+    if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) {
+      *offset += head->bytes;
+      return head;
+    }
+    *offset += PROF_I_UNIT_BYTES;
+  }
+  return NULL;
+}
+
+/* ---- full ---- */
+
+void prof_i_arena_set_full(int loss) {
+  int none = 0;
+  if (!__atomic_compare_exchange_n(&own.full_loss, &none, loss + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
+  __atomic_store_n(&prof_i_arena_header()->full_ticks, prof_i_clock_ticks(), __ATOMIC_RELEASE);
+}
+
+int prof_i_arena_full_loss(void) { return __atomic_load_n(&own.full_loss, __ATOMIC_RELAXED) - 1; }
+
+void prof_i_arena_clear_full(void) {
+  __atomic_store_n(&prof_i_arena_header()->full_ticks, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.full_loss, 0, __ATOMIC_RELAXED);
+}

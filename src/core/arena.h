@@ -1,0 +1,70 @@
+/* The arena: one mapping that everything recorded goes to, a file or a memfd. This file takes extents from it and keeps stale
+   pointers harmless; it knows nothing of scopes. What an extent holds is layout.h's.
+
+   An arena that is given up is mapped over with anonymous memory and never unmapped while a thread may still point into it: a
+   thread that slept between its claim and its store then writes into nothing. */
+#ifndef PROF_CORE_ARENA_H
+#define PROF_CORE_ARENA_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "layout.h"
+
+/* Read by any thread through prof_i_arena; written under the control lock, while the level is 0. */
+typedef struct prof_i_arena {
+  char *base; /* NULL: none. Its first page is the header */
+  uint64_t cap_bytes;
+  uint64_t number; /* counts arenas over the process's life, from 1 */
+  uint32_t policy; /* prof_policy */
+  bool is_file;
+  int fd;     /* of the file; used only while fstat says it is still ours */
+  dev_t device;
+  ino_t inode;
+  uint64_t chunk_bytes_min; /* a thread's first chunk */
+  uint64_t chunk_bytes_max;
+  char path[512];   /* "" in memory */
+  char reason[256]; /* why it is not where it was asked to be */
+} prof_i_arena;
+
+extern prof_i_arena prof_i_the_arena;
+
+static inline prof_i_header *prof_i_arena_header(void) { return (prof_i_header *)prof_i_the_arena.base; }
+static inline uint64_t prof_i_arena_offset(const void *at) { return (uint64_t)((const char *)at - prof_i_the_arena.base); }
+
+/* Maps fd (taken over on success) or a memfd (fd -1) of cap bytes as the new arena. 0 or an errno. Control lock held. */
+int prof_i_arena_create(int fd, const char *path, uint64_t cap_bytes, uint32_t policy);
+
+/* Lets the arena go: its memory and its file's mapping; addresses stay valid, and read as zeros. Control lock held, level 0. */
+void prof_i_arena_retire(void);
+
+/* In the child of a fork: the parent's arena is no longer ours, not even to write to. Only the forking thread exists. */
+void prof_i_arena_forget(void);
+
+/* Takes an extent: room reserved, populated if asked, zero, its head written. NULL: no room, or an error; loss_out says why
+   (prof_loss). Any thread. Signal-safe: no lock. */
+prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out);
+
+/* Makes an extent anew whose memory was punched. NULL as above. */
+prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out);
+
+/* Writes the head of an extent whose memory is zero. */
+void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t bytes);
+
+/* How much of the arena can be read without SIGBUS: what is claimed, and no further than the file reaches. */
+uint64_t prof_i_arena_readable_bytes(void);
+
+/* The next extent after this offset, by the heads; NULL at the end. Start with offset 0; end is prof_i_arena_readable_bytes(). */
+prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end);
+
+/* From here on new scopes are dropped (keep, or a stream at its cap or without disk). Idempotent. */
+void prof_i_arena_set_full(int loss);
+int prof_i_arena_full_loss(void); /* the reason, or -1 */
+void prof_i_arena_clear_full(void);
+
+/* The level that call sites read stands in a page of its own that shows the arena's header, so that it never moves. */
+int prof_i_arena_level_page(void); /* 0 or an errno; makes the page once */
+void prof_i_arena_set_level(uint32_t level);
+uint32_t prof_i_arena_level(void);
+
+#endif

@@ -1,0 +1,493 @@
+/* See chunk.h. Who owns a chunk is its head's state, changed by compare-and-swap: OWNED by a thread, or RETIRED and free for
+   whoever swaps it to OWNED first: the next thread (take-over), a ring (overwriting), or clear. */
+#define _GNU_SOURCE
+#include "chunk.h"
+
+#include <errno.h>
+#include <prof/profiler.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena.h"
+#include "clock.h"
+#include "port.h"
+
+enum {
+  LEFT_COUNT = 64,      /* part-filled chunks of dead threads that are remembered */
+  FREE_COUNT = 8192,    /* cleared ones */
+  STOCK_COUNT = 16,     /* made ready by the helper */
+  TIDY_COUNT = 64,      /* whose pages the helper is to drop */
+  ROOM_WORTH_TAKING = 256,
+  OWNER_WORDS = 3 + 3 + PROF_I_NAME_BYTES / 8,
+  OWNER_BYTES = (OWNER_WORDS + 1) / 2 * 16,
+  EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8,
+  EXIT_BYTES = (EXIT_WORDS + 1) / 2 * 16,
+  RING_TRIES = 8,
+  BUCKETS = 256 /* of chunk-change times: four to a doubling */
+};
+
+/* Places hold an arena offset, or 0. All any thread, by exchange and compare-and-swap. */
+static struct {
+  uint64_t sequence;
+  uint64_t left[LEFT_COUNT];
+  uint64_t *free; /* FREE_COUNT places: offset, and log2 of the units in the low bits */
+  uint64_t stock[STOCK_COUNT];
+  uint64_t tidy[TIDY_COUNT];
+  uint64_t *ring; /* offsets of all chunks of a ring, in the order they were made */
+  uint64_t ring_count, ring_room;
+  uint32_t helper_on, helper_word;
+  uint64_t change_count, change_max_ns, change_times[BUCKETS];
+} own;
+
+static prof_i_head *at(uint64_t offset) { return (prof_i_head *)(prof_i_the_arena.base + offset); }
+
+static bool own_if_retired(prof_i_head *chunk) {
+  uint16_t state = PROF_I_CHUNK_RETIRED;
+  return __atomic_compare_exchange_n(&chunk->state, &state, PROF_I_CHUNK_OWNED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void set_retired(prof_i_head *chunk) { __atomic_store_n(&chunk->state, PROF_I_CHUNK_RETIRED, __ATOMIC_RELEASE); }
+
+static bool put(uint64_t *places, size_t count, uint64_t value) {
+  for (size_t i = 0; i < count; i++) {
+    uint64_t none = 0;
+    if (!__atomic_load_n(&places[i], __ATOMIC_RELAXED) &&
+        __atomic_compare_exchange_n(&places[i], &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      return true;
+  }
+  return false;
+}
+
+static uint64_t get(uint64_t *places, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!__atomic_load_n(&places[i], __ATOMIC_RELAXED)) continue;
+    const uint64_t value = __atomic_exchange_n(&places[i], 0, __ATOMIC_ACQ_REL);
+    if (value) return value;
+  }
+  return 0;
+}
+
+/* ---- walking the records of a chunk ---- */
+
+typedef enum seen_kind { SEEN_EVENT, SEEN_OTHER, SEEN_UNFINISHED } seen_kind;
+
+/* What stands at this word, and how many slots it takes. */
+static seen_kind look(const uint64_t *word, uint64_t generation, uint64_t *slots_out, uint64_t *end_ticks_out) {
+  const uint64_t first = __atomic_load_n(&word[0], __ATOMIC_ACQUIRE);
+  *slots_out = 1;
+  if ((first & PROF_I_GENERATION_MASK) == generation) {
+    *end_ticks_out = (first >> 4) + (word[1] >> PROF_I_DURATION_SHIFT);
+    if ((word[1] & 15) == 0) return SEEN_EVENT;
+    *slots_out = word[2] & 0xffff;
+    if (*slots_out == 0) *slots_out = 1;
+    return (word[2] >> 16 & 0xff) < PROF_I_KIND_OWNER ? SEEN_EVENT : SEEN_OTHER;
+  }
+  const uint64_t slots = first >> PROF_I_PENDING_SLOTS_SHIFT & 0xffff;
+  if ((first & 15) != 0 || (first >> 4 & 15) != generation || slots == 0) return SEEN_UNFINISHED;
+  *slots_out = slots;
+  return first >> PROF_I_FILLER_BIT & 1 ? SEEN_OTHER : SEEN_UNFINISHED;
+}
+
+static uint64_t claimed_bytes(const prof_i_head *chunk) {
+  const uint64_t cursor = __atomic_load_n(&chunk->cursor, __ATOMIC_ACQUIRE);
+  return cursor < chunk->bytes ? cursor : chunk->bytes;
+}
+
+prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks) {
+  prof_i_chunk_count count = {0, 0, 0};
+  const uint64_t end = claimed_bytes(chunk);
+  for (uint64_t i = PROF_I_HEAD_BYTES, slots; i < end; i += slots * 16) {
+    uint64_t ticks = 0;
+    switch (look((const uint64_t *)((const char *)chunk + i), chunk->generation, &slots, &ticks)) {
+      case SEEN_EVENT: ++*(ticks <= clear_ticks ? &count.cleared : &count.live); break;
+      case SEEN_UNFINISHED: count.unfinished++; break;
+      case SEEN_OTHER: break;
+    }
+  }
+  return count;
+}
+
+/* Makes a chunk ready for the next generation: no word that a reader looks at may be taken for a record of it. Words 0 of the old
+   records keep the old generation; everything else at such a place becomes 0. */
+static void scrub(prof_i_head *chunk) {
+  const uint64_t end = claimed_bytes(chunk);
+  for (uint64_t i = PROF_I_HEAD_BYTES, slots; i < end; i += slots * 16) {
+    uint64_t ticks;
+    char *const record = (char *)chunk + i;
+    look((const uint64_t *)record, chunk->generation, &slots, &ticks);
+    for (uint64_t s = 1; s < slots && i + s * 16 < chunk->bytes; s++)
+      __atomic_store_n((uint64_t *)(record + s * 16), 0, __ATOMIC_RELAXED);
+  }
+  for (uint64_t i = end; i < chunk->bytes; i += 16) __atomic_store_n((uint64_t *)((char *)chunk + i), 0, __ATOMIC_RELAXED);
+}
+
+static void next_generation(prof_i_head *chunk) {
+  __atomic_store_n(&chunk->sequence, 0, __ATOMIC_RELEASE); /* being re-made: a reader that sees 0, or a change, leaves it out */
+  scrub(chunk);
+#ifndef PROF_FAULT_GENERATION
+  chunk->generation = chunk->generation % PROF_I_GENERATION_MASK + 1;
+#endif
+  __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
+}
+
+/* ---- records about the thread ---- */
+
+/* Claims from this chunk, whoever else may; NULL when it does not fit. */
+static uint64_t *claim_in(prof_i_head *chunk, uint64_t bytes) {
+  const uint64_t from = prof_i_claim(&chunk->cursor, bytes);
+  if (from + bytes <= chunk->bytes) {
+    uint64_t *const record = (uint64_t *)((char *)chunk + from);
+    __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4, __ATOMIC_RELEASE);
+    return record;
+  }
+  if (from < chunk->bytes)
+    __atomic_store_n((uint64_t *)((char *)chunk + from),
+                     1ull << PROF_I_FILLER_BIT | (chunk->bytes - from) / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4,
+                     __ATOMIC_RELEASE);
+  return NULL;
+}
+
+static void write_owner(prof_i_thread *thread, prof_i_head *chunk) {
+  uint64_t *const record = claim_in(chunk, OWNER_BYTES);
+  if (!record) return;
+  record[1] = 1;
+  record[2] = OWNER_BYTES / 16 | (uint64_t)PROF_I_KIND_OWNER << 16;
+  record[3] = thread->serial;
+  record[4] = thread->tid;
+  record[5] = thread->is_main;
+  memcpy(thread->name, thread->slot->name, PROF_I_NAME_BYTES);
+  memcpy(record + 6, thread->name, PROF_I_NAME_BYTES);
+  __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
+}
+
+static bool has_something_to_say(const prof_i_thread *thread) {
+  const prof_i_slot *const slot = thread->slot;
+  uint64_t any = slot->deep_count | slot->cut_count;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) any |= slot->lost[i];
+  return any || memcmp(thread->name, slot->name, PROF_I_NAME_BYTES) != 0;
+}
+
+static void write_exit(prof_i_thread *thread, prof_i_head *chunk) {
+  uint64_t *const record = claim_in(chunk, EXIT_BYTES);
+  if (!record) return;
+  const prof_i_slot *const slot = thread->slot;
+  record[1] = 1;
+  record[2] = EXIT_BYTES / 16 | (uint64_t)PROF_I_KIND_EXIT << 16;
+  record[3] = thread->serial;
+  record[4] = slot->deep_count;
+  record[5] = slot->cut_count;
+  memcpy(record + 6, slot->lost, sizeof slot->lost);
+  memcpy(record + 6 + PROF_I_LOSS_WORDS, slot->name, PROF_I_NAME_BYTES);
+  __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
+}
+
+/* ---- where a chunk comes from ---- */
+
+static uint64_t room_in(const prof_i_head *chunk) { return chunk->bytes - claimed_bytes(chunk); }
+
+static prof_i_head *take_left(uint64_t need) {
+  for (int i = 0; i < LEFT_COUNT; i++) {
+    const uint64_t offset = __atomic_load_n(&own.left[i], __ATOMIC_ACQUIRE);
+    if (!offset || room_in(at(offset)) < need + OWNER_BYTES) continue;
+    uint64_t expected = offset;
+    if (!__atomic_compare_exchange_n(&own.left[i], &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    prof_i_head *const chunk = at(offset);
+    if (!own_if_retired(chunk)) continue; /* a ring or clear was faster */
+    if (room_in(chunk) >= need + OWNER_BYTES) return chunk;
+    set_retired(chunk);
+  }
+  return NULL;
+}
+
+static uint64_t unit_log(uint64_t bytes) { return (uint64_t)__builtin_ctzll(bytes / PROF_I_UNIT_BYTES); }
+
+static prof_i_head *take_free(uint64_t bytes, int *loss_out) {
+  for (int i = 0; own.free && i < FREE_COUNT; i++) {
+    uint64_t value = __atomic_load_n(&own.free[i], __ATOMIC_RELAXED);
+    if (!value || (value & 63) < unit_log(bytes)) continue;
+    if (!__atomic_compare_exchange_n(&own.free[i], &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    const uint64_t size = (uint64_t)PROF_I_UNIT_BYTES << (value & 63);
+    prof_i_head *const chunk = prof_i_arena_take_again(value & ~63ull, PROF_I_EXTENT_CHUNK, size, size, loss_out);
+    if (!chunk) put(own.free, FREE_COUNT, value);
+    return chunk;
+  }
+  return NULL;
+}
+
+static prof_i_head *oldest_retired(uint64_t after) {
+  prof_i_head *oldest = NULL;
+  uint64_t lowest = UINT64_MAX;
+  const uint64_t count = __atomic_load_n(&own.ring_count, __ATOMIC_ACQUIRE);
+  for (uint64_t i = 0; i < count && i < own.ring_room; i++) {
+    const uint64_t offset = __atomic_load_n(&own.ring[i], __ATOMIC_ACQUIRE);
+    if (!offset || __atomic_load_n(&at(offset)->state, __ATOMIC_RELAXED) != PROF_I_CHUNK_RETIRED) continue;
+    const uint64_t sequence = __atomic_load_n(&at(offset)->sequence, __ATOMIC_RELAXED);
+    if (sequence <= after || sequence >= lowest) continue;
+    lowest = sequence;
+    oldest = at(offset);
+  }
+  return oldest;
+}
+
+/* A ring's oldest chunk gives way. One with an unfinished claim is left alone: somebody will still store there. */
+static prof_i_head *take_oldest(int *loss_out) {
+  prof_i_header *const header = prof_i_arena_header();
+  uint64_t after = 0;
+  for (int i = 0; i < RING_TRIES; i++) {
+    prof_i_head *const chunk = oldest_retired(after);
+    if (!chunk) break;
+    after = chunk->sequence;
+    if (!own_if_retired(chunk)) continue;
+    const prof_i_chunk_count count = prof_i_chunk_walk(chunk, header->clear_ticks);
+    if (count.unfinished) {
+      set_retired(chunk);
+      continue;
+    }
+    __atomic_fetch_add(&header->folded[PROF_LOSS_CLEARED], count.cleared, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&header->folded[PROF_LOSS_OVERWRITTEN], count.live, __ATOMIC_RELAXED);
+    next_generation(chunk);
+    return chunk;
+  }
+  *loss_out = PROF_LOSS_NO_CHUNK;
+  return NULL;
+}
+
+static prof_i_head *take_ring(uint64_t bytes, int *loss_out) {
+  const uint64_t slots_keep = prof_i_the_arena.cap_bytes / 8; /* threads to come need slots */
+  if (__atomic_load_n(&own.ring_count, __ATOMIC_RELAXED) < own.ring_room &&
+      prof_i_arena_header()->used_bytes + bytes + slots_keep <= prof_i_the_arena.cap_bytes) {
+    prof_i_head *const chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
+    if (chunk) {
+      const uint64_t i = __atomic_fetch_add(&own.ring_count, 1, __ATOMIC_ACQ_REL);
+      if (i < own.ring_room) __atomic_store_n(&own.ring[i], prof_i_arena_offset(chunk), __ATOMIC_RELEASE);
+      return chunk;
+    }
+  }
+  return take_oldest(loss_out);
+}
+
+static uint64_t size_for(const prof_i_thread *thread, uint64_t need) {
+  uint64_t bytes = thread->next_bytes;
+  while (bytes < need + PROF_I_HEAD_BYTES + OWNER_BYTES) bytes *= 4;
+  return bytes;
+}
+
+static prof_i_head *take_stock(uint64_t need, int *loss_out) {
+  const uint64_t offset = get(own.stock, STOCK_COUNT);
+  __atomic_fetch_add(&own.helper_word, 1, __ATOMIC_RELEASE);
+  prof_i_port_wake(&own.helper_word);
+  *loss_out = PROF_LOSS_NO_CHUNK;
+  (void)need; /* stock is of the largest size: every record fits */
+  return offset ? at(offset) : NULL;
+}
+
+static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out) {
+  prof_i_head *chunk = take_left(need);
+  if (chunk) return chunk;
+  if (__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) return take_stock(need, loss_out);
+  const uint64_t bytes = size_for(thread, need);
+  if ((chunk = take_free(bytes, loss_out)) != NULL) return chunk;
+  if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring(bytes, loss_out);
+  chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
+  /* The last of the cap goes in small pieces. */
+  for (uint64_t less = bytes / 4; !chunk && *loss_out == PROF_LOSS_FULL && less >= need + PROF_I_HEAD_BYTES + OWNER_BYTES &&
+                                  less >= PROF_I_UNIT_BYTES; less /= 4)
+    chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, less, less, loss_out);
+  if (chunk && thread->next_bytes < prof_i_the_arena.chunk_bytes_max) thread->next_bytes *= 4;
+  return chunk;
+}
+
+/* ---- change ---- */
+
+static void note_time(uint64_t ns) {
+  const uint64_t top = ns < 4 ? 2 : (uint64_t)(63 - __builtin_clzll(ns));
+  const uint64_t bucket = top * 4 + (ns >> (top - 2) & 3);
+  __atomic_fetch_add(&own.change_times[bucket < BUCKETS ? bucket : BUCKETS - 1], 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&own.change_count, 1, __ATOMIC_RELAXED);
+  uint64_t max = __atomic_load_n(&own.change_max_ns, __ATOMIC_RELAXED);
+  while (ns > max && !__atomic_compare_exchange_n(&own.change_max_ns, &max, ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+/* A stream's full chunk need not stay in this process: the file has it. */
+static void leave(prof_i_head *chunk) {
+  const bool stream = prof_i_the_arena.policy == PROF_POLICY_STREAM;
+  const uint64_t offset = prof_i_arena_offset(chunk), bytes = chunk->bytes;
+  set_retired(chunk);
+  if (!stream) return;
+  if (__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE) && put(own.tidy, TIDY_COUNT, offset)) return;
+  prof_i_port_drop(chunk, bytes);
+}
+
+static prof_i_head *resume_parked(prof_i_thread *thread) {
+  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
+  prof_i_head *full = &thread->full;
+  if (parked && __atomic_compare_exchange_n(&thread->chunk, &full, parked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return parked;
+  if (parked) set_retired(parked); /* a handler brought another one */
+  return NULL;
+}
+
+prof_i_head *prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  prof_i_head *old = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
+  if (old == &thread->full) {
+    prof_i_head *const parked = resume_parked(thread);
+    if (parked) return parked;
+  }
+  if ((*loss_out = prof_i_arena_full_loss()) >= 0) return NULL;
+  prof_i_head *const fresh = take_any(thread, need_bytes, loss_out);
+  if (!fresh) {
+    if (*loss_out != PROF_LOSS_NO_CHUNK) prof_i_arena_set_full(*loss_out);
+    return NULL;
+  }
+  fresh->owner = thread->serial;
+  __atomic_store_n(&fresh->sequence, __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+  prof_i_thread_refresh_name(thread);
+  write_owner(thread, fresh);
+  const uint64_t fresh_bytes = fresh->bytes;
+  if (!__atomic_compare_exchange_n(&thread->chunk, &old, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    set_retired(fresh); /* a handler, or prof_stop(), was here: the fresh one is the next thread's */
+    put(own.left, LEFT_COUNT, prof_i_arena_offset(fresh));
+    return old;
+  }
+  thread->chunk_bytes = fresh_bytes;
+  thread->slot->chunk = prof_i_arena_offset(fresh);
+  if (old != &thread->full) leave(old);
+  note_time(prof_i_port_monotonic_ns() - begun);
+  prof_i_clock_pair(true);
+  return fresh;
+}
+
+static void leave_to_next(prof_i_head *chunk) {
+  const bool worth = room_in(chunk) >= ROOM_WORTH_TAKING;
+  const uint64_t offset = prof_i_arena_offset(chunk);
+  set_retired(chunk);
+  if (worth) put(own.left, LEFT_COUNT, offset);
+}
+
+void prof_i_chunk_thread_goes(prof_i_thread *thread) {
+  prof_i_head *const chunk = __atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_ACQ_REL);
+  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
+  prof_i_head *const last = chunk != &thread->full ? chunk : parked;
+  if (last && has_something_to_say(thread)) write_exit(thread, last);
+  if (chunk != &thread->full) leave_to_next(chunk);
+  if (parked) leave_to_next(parked);
+}
+
+prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
+  prof_i_head *const reserve = (prof_i_head *)((char *)thread->slot + PROF_I_RESERVE_OFFSET);
+  const uint64_t since = prof_i_arena_header()->full_ticks;
+  if (reserve->magic == PROF_I_EXTENT_MAGIC && thread->reserve_since == since) return reserve;
+  if (reserve->magic != PROF_I_EXTENT_MAGIC) {
+    if (prof_i_port_populate(reserve, PROF_I_UNIT_BYTES) != 0) return NULL;
+    prof_i_arena_make_head(reserve, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  } else {
+    const prof_i_chunk_count count = prof_i_chunk_walk(reserve, prof_i_arena_header()->clear_ticks);
+    if (count.live || count.unfinished) return reserve; /* still part of the capture */
+    prof_i_thread_lose(thread, PROF_LOSS_CLEARED, count.cleared);
+    next_generation(reserve);
+  }
+  thread->reserve_since = since;
+  reserve->owner = thread->serial;
+  reserve->sequence = __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED);
+  write_owner(thread, reserve);
+  return reserve;
+}
+
+/* ---- clear, begin ---- */
+
+static void clear_one(prof_i_head *chunk) {
+  prof_i_header *const header = prof_i_arena_header();
+  if (!own_if_retired(chunk)) return;
+  const prof_i_chunk_count count = prof_i_chunk_walk(chunk, header->clear_ticks);
+  if (count.unfinished || count.live) {
+    set_retired(chunk);
+    return;
+  }
+  __atomic_fetch_add(&header->folded[PROF_LOSS_CLEARED], count.cleared, __ATOMIC_RELAXED);
+  if (prof_i_the_arena.policy == PROF_POLICY_RING) {
+    next_generation(chunk); /* stays in the ring's list, as one to take first */
+    prof_i_port_drop(chunk, chunk->bytes);
+    chunk->sequence = 1;
+    set_retired(chunk);
+    return;
+  }
+  const uint64_t value = prof_i_arena_offset(chunk) | unit_log(chunk->bytes);
+  prof_i_port_punch(chunk, chunk->bytes);
+  put(own.free, FREE_COUNT, value);
+}
+
+void prof_i_chunk_clear(void) {
+  for (int i = 0; i < LEFT_COUNT; i++) __atomic_store_n(&own.left[i], 0, __ATOMIC_RELEASE);
+  uint64_t offset = 0;
+  const uint64_t end = prof_i_arena_readable_bytes();
+  for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
+    if (head->kind == PROF_I_EXTENT_CHUNK) clear_one(head);
+}
+
+int prof_i_chunk_begin(void) {
+  memset(own.left, 0, sizeof own.left);
+  memset(own.stock, 0, sizeof own.stock);
+  memset(own.tidy, 0, sizeof own.tidy);
+  own.sequence = 1;
+  if (!own.free) {
+    void *const memory = mmap(NULL, FREE_COUNT * sizeof *own.free, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return errno;
+    own.free = memory;
+  } else {
+    memset(own.free, 0, FREE_COUNT * sizeof *own.free);
+  }
+  if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
+  own.ring = NULL;
+  own.ring_count = own.ring_room = 0;
+  if (prof_i_the_arena.policy != PROF_POLICY_RING) return 0;
+  const uint64_t room = prof_i_the_arena.cap_bytes / prof_i_the_arena.chunk_bytes_max + 1;
+  void *const memory = mmap(NULL, room * sizeof *own.ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  own.ring = memory;
+  own.ring_room = room;
+  return 0;
+}
+
+/* ---- the helper's side ---- */
+
+void prof_i_chunk_use_helper(bool on) { __atomic_store_n(&own.helper_on, on, __ATOMIC_RELEASE); }
+uint32_t *prof_i_chunk_helper_word(void) { return &own.helper_word; }
+
+bool prof_i_chunk_stock(void) {
+  if (prof_i_arena_full_loss() >= 0) return false;
+  for (int i = 0; i < STOCK_COUNT; i++) {
+    if (__atomic_load_n(&own.stock[i], __ATOMIC_RELAXED)) continue;
+    int loss = 0;
+    const uint64_t bytes = prof_i_the_arena.chunk_bytes_max;
+    prof_i_head *const chunk = prof_i_the_arena.policy == PROF_POLICY_RING
+                                   ? take_ring(bytes, &loss)
+                                   : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, &loss);
+    if (!chunk) {
+      if (loss != PROF_LOSS_NO_CHUNK) prof_i_arena_set_full(loss);
+      return false;
+    }
+    __atomic_store_n(&own.stock[i], prof_i_arena_offset(chunk), __ATOMIC_RELEASE);
+    return true;
+  }
+  return false;
+}
+
+bool prof_i_chunk_tidy(void) {
+  const uint64_t offset = get(own.tidy, TIDY_COUNT);
+  if (offset) prof_i_port_drop(at(offset), at(offset)->bytes);
+  return offset != 0;
+}
+
+prof_i_chunk_times prof_i_chunk_change_times(void) {
+  prof_i_chunk_times times = {__atomic_load_n(&own.change_count, __ATOMIC_RELAXED), 0, 0,
+                              __atomic_load_n(&own.change_max_ns, __ATOMIC_RELAXED)};
+  uint64_t seen = 0;
+  for (uint64_t i = 0; i < BUCKETS; i++) {
+    seen += __atomic_load_n(&own.change_times[i], __ATOMIC_RELAXED);
+    const uint64_t ns = (4 + i % 4) << (i / 4) >> 2;
+    if (!times.median_ns && seen * 2 >= times.count && seen) times.median_ns = ns;
+    if (!times.p99_ns && seen * 100 >= times.count * 99 && seen) times.p99_ns = ns;
+  }
+  return times;
+}

@@ -1,0 +1,41 @@
+/* Chunks: how a thread gets room, what becomes of full ones, rings, take-over, clear. The slow path of recording: once in some
+   thousand scopes. Lock-free: a handler may come through while its victim is here. */
+#ifndef PROF_CORE_CHUNK_H
+#define PROF_CORE_CHUNK_H
+
+#include "thread.h"
+
+/* Gives the thread a chunk with room for need_bytes and retires its old one. Returns the chunk to claim from (perhaps one that a
+   handler brought meanwhile), or NULL with the reason (prof_loss). */
+prof_i_head *prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out);
+
+/* A thread ends: its part-filled chunk is left to the next one; what it lost is written behind its records. */
+void prof_i_chunk_thread_goes(prof_i_thread *thread);
+
+/* The thread's reserve, for scopes that were open when the arena became full. NULL when it is used up. */
+prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread);
+
+/* Forgets all retired chunks, counted, and gives their memory back. Control lock held. */
+void prof_i_chunk_clear(void);
+
+/* A new arena. 0 or an errno. Control lock held, level 0. */
+int prof_i_chunk_begin(void);
+
+/* Puts a chunk for the helper thread's stock, and asks for work. */
+void prof_i_chunk_use_helper(bool on);
+bool prof_i_chunk_stock(void);   /* helper: makes one chunk ready; false when enough are */
+bool prof_i_chunk_tidy(void);    /* helper: drops one retired chunk's pages; false when none waits */
+uint32_t *prof_i_chunk_helper_word(void); /* woken when there is work */
+
+/* Events in the chunk whose records ended at or before clear_ticks, and after; unfinished claims. Walks the records. */
+typedef struct prof_i_chunk_count {
+  uint64_t cleared, live, unfinished;
+} prof_i_chunk_count;
+prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks);
+
+typedef struct prof_i_chunk_times {
+  uint64_t count, median_ns, p99_ns, max_ns;
+} prof_i_chunk_times;
+prof_i_chunk_times prof_i_chunk_change_times(void);
+
+#endif

@@ -1,0 +1,27 @@
+/* The clock of records: which counter, and the pairs that tie its ticks to time. */
+#ifndef PROF_CORE_CLOCK_H
+#define PROF_CORE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Chooses the counter: prof_clock, or the safest. 0 or a status (PROF_E_UNSUPPORTED when it was named and is not safe). */
+int prof_i_clock_choose(uint32_t wanted);
+uint32_t prof_i_clock_kind(void); /* prof_clock, never DEFAULT once chosen */
+bool prof_i_clock_is_counter(void); /* scopes may read it inline */
+
+/* Now, in ticks of the chosen clock: 60 bits. Signal-safe. */
+uint64_t prof_i_clock_ticks(void);
+
+/* Forgets the segment: a new arena begins with its own. Then writes the header's start and the first pair. */
+void prof_i_clock_begin(void);
+
+/* Writes a pair into the capture; a pair off the line by more than its error begins a new segment. With `rarely`, only when the
+   last one is 10 ms old. Any thread; skips when another is at it. */
+void prof_i_clock_pair(bool rarely);
+
+double prof_i_clock_ticks_per_ns(void);
+uint64_t prof_i_clock_error_ns(void);
+uint32_t prof_i_clock_segments(void);
+
+#endif

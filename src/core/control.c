@@ -1,0 +1,342 @@
+/* Start, stop, clear, fork. See control.h. */
+#define _GNU_SOURCE
+#include "control.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "chunk.h"
+#include "clock.h"
+#include "gate.h"
+#include "helper.h"
+#include "identity.h"
+#include "log.h"
+#include "meta.h"
+#include "options.h"
+#include "path.h"
+#include "place.h"
+#include "port.h"
+#include "site.h"
+#include "thread.h"
+
+enum { PATH_ROOM = 4096 };
+
+/* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits and forked_at (set before the child has
+   threads). */
+static struct {
+  pthread_mutex_t lock;
+  uint32_t recording;
+  uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
+  uint64_t forked_at;
+  bool prepared;
+  prof_options options; /* in force; path points at the next */
+  char path[PATH_ROOM];     /* expanded */
+  char template_[PATH_ROOM]; /* as given: a child expands it anew */
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
+uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
+const prof_options *prof_i_control_options(void) { return &own.options; }
+const char *prof_i_output_path(void) { return own.options.path; }
+void prof_i_control_lock(void) { pthread_mutex_lock(&own.lock); }
+void prof_i_control_unlock(void) { pthread_mutex_unlock(&own.lock); }
+
+/* ---- fork ---- */
+
+static void before_fork(void) { pthread_mutex_lock(&own.lock); }
+static void after_fork_parent(void) { pthread_mutex_unlock(&own.lock); }
+
+/* Only the forking thread is here. What the parent's other threads held is gone with them; the arena is the parent's. */
+static void after_fork_child(void) {
+  const int saved = errno;
+  const bool recorded = own.recording != 0;
+  own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
+  prof_i_gate_reset();
+  prof_i_helper_forget();
+  prof_i_thread_forget_all();
+  prof_i_arena_forget();
+  prof_i_meta_reset();
+  own.recording = 0;
+  own.child_waits = recorded;
+  pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  own.lock = fresh;
+  errno = saved;
+}
+
+static int prepare(void) {
+  if (own.prepared) return PROF_OK;
+  int error = prof_i_arena_level_page();
+  if (!error) error = prof_i_thread_prepare();
+  if (!error) error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+  if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
+  own.prepared = true;
+  return PROF_OK;
+}
+
+/* ---- the arena ---- */
+
+/* Chunks grow from 16 KiB; a ring's are all of one size, a thousandth of it or so, and hold the longest record. */
+static void choose_chunk_sizes(void) {
+  prof_i_arena *const arena = &prof_i_the_arena;
+  arena->chunk_bytes_min = PROF_I_UNIT_BYTES;
+  arena->chunk_bytes_max = PROF_I_CHUNK_BYTES_MAX;
+  while (arena->chunk_bytes_max > 4 * PROF_I_UNIT_BYTES && arena->chunk_bytes_max * 64 > arena->cap_bytes) arena->chunk_bytes_max /= 4;
+  if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max = 4 * PROF_I_UNIT_BYTES;
+}
+
+static int create_memory(const prof_options *options) {
+  uint64_t cap = options->cap_bytes;
+  const uint64_t limit = prof_i_port_file_size_limit();
+  if (cap > limit) { /* past RLIMIT_FSIZE the kernel kills, memfds too */
+    cap = limit & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+    snprintf(prof_i_the_arena.reason, sizeof prof_i_the_arena.reason, "the cap is %llu bytes: RLIMIT_FSIZE", (unsigned long long)cap);
+  }
+  if (cap < 4 * PROF_I_SLOT_BYTES) return prof_i_fail(PROF_E_NO_SPACE, "RLIMIT_FSIZE of %llu bytes leaves no room to record", (unsigned long long)limit);
+  int error = EINVAL;
+  const uint32_t policy = options->policy == PROF_POLICY_STREAM ? PROF_POLICY_KEEP : options->policy;
+  for (; cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1)) /* RLIMIT_AS may refuse the first size */
+    if ((error = prof_i_arena_create(-1, "", cap, policy)) == 0) return PROF_OK;
+  return prof_i_fail(prof_i_status_of_errno(error) == PROF_E_IO ? PROF_E_NO_MEMORY : prof_i_status_of_errno(error),
+                     "cannot map %llu bytes to record into: %s", (unsigned long long)options->cap_bytes, strerror(error));
+}
+
+static int create_anywhere(const prof_options *options) {
+  prof_i_arena *const arena = &prof_i_the_arena;
+  char path[sizeof arena->path];
+  arena->reason[0] = '\0';
+  if (!options->path) return create_memory(options);
+  const int fd = prof_i_place_create(options->path, path, sizeof path, arena->reason, sizeof arena->reason);
+  if (fd < 0) {
+    prof_options in_memory = *options;
+    const uint64_t cap = prof_i_port_memory_limit() / 8; /* the default of a file would be too much for memory */
+    if (in_memory.cap_bytes > cap) in_memory.cap_bytes = cap < 256u << 20 ? cap : 256u << 20;
+    return create_memory(&in_memory);
+  }
+  uint64_t cap = options->cap_bytes;
+  for (; cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1))
+    if (prof_i_arena_create(fd, path, cap, options->policy) == 0) return PROF_OK;
+  const int error = errno;
+  close(fd);
+  unlink(path);
+  return prof_i_fail(PROF_E_NO_MEMORY, "cannot map the capture '%s': %s", path, strerror(error));
+}
+
+/* A new arena, complete but for recording into it. Lock held. */
+static int create(const prof_options *options) {
+  int status = create_anywhere(options);
+  if (status != PROF_OK) return status;
+  choose_chunk_sizes();
+  const int error = prof_i_chunk_begin();
+  if (error) {
+    prof_i_arena_retire();
+    return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
+  }
+  prof_i_header *const header = prof_i_arena_header();
+  header->version = PROF_I_FORMAT_VERSION;
+  header->header_bytes = PROF_I_HEADER_BYTES;
+  header->ring_ns = options->ring_ns;
+  prof_i_meta_reset();
+  prof_i_clock_begin();
+  prof_i_identity_begin();
+  prof_i_site_copy_all();
+  prof_i_thread_place_losses();
+  __atomic_store_n(&header->magic, PROF_I_MAGIC, __ATOMIC_RELEASE);
+  return PROF_OK;
+}
+
+/* Sessions need their turn in the capture: what ends after a stop, or in a later session, is told apart by these ticks. */
+static void begin_session(uint32_t level) {
+  prof_i_header *const header = prof_i_arena_header();
+  const uint64_t now = prof_i_clock_ticks();
+  header->session_ticks = now;
+  __atomic_store_n(&header->session, header->session + 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&header->state, 1, __ATOMIC_RELAXED);
+  const uint64_t words[] = {header->session, level, 1};
+  prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
+  if (own.options.helper_thread) prof_i_helper_start();
+  __atomic_store_n(&own.recording, 1, __ATOMIC_SEQ_CST);
+  prof_i_arena_set_level(level);
+}
+
+static bool fits(const prof_options *a, const prof_options *b, const char *template_) {
+  const bool same_path = a->path && b->path ? strcmp(template_, own.template_) == 0 : a->path == b->path;
+  return same_path && a->policy == b->policy && a->cap_bytes == b->cap_bytes && a->ring_ns == b->ring_ns && a->clock == b->clock;
+}
+
+static void keep_options(const prof_options *options, const char *template_, const char *expanded) {
+  own.options = *options;
+  if (!options->path) {
+    own.template_[0] = own.path[0] = '\0';
+    return;
+  }
+  memmove(own.template_, template_, strlen(template_) + 1);
+  memmove(own.path, expanded, strlen(expanded) + 1);
+  own.options.path = own.path;
+}
+
+/* Lock held, not recording. options are complete; path is the template. */
+static int start_locked(const prof_options *given) {
+  prof_options complete = *given, *const options = &complete;
+  const char *const template_ = options->path;
+  char expanded[PATH_ROOM];
+  int status = prepare();
+  if (status == PROF_OK && template_) {
+    if (strlen(template_) >= PATH_ROOM) return prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
+    char host[64] = "host";
+    gethostname(host, sizeof host - 1);
+    const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
+    status = prof_i_expand_path(template_, &words, expanded, sizeof expanded);
+    if (status == PROF_OK) status = prof_i_place_check_output(expanded);
+    options->path = expanded;
+  }
+  if (status != PROF_OK) return status;
+  if (prof_i_the_arena.base && fits(options, &own.options, template_)) {
+    keep_options(options, template_ ? template_ : "", expanded);
+    begin_session(options->level);
+    return PROF_OK;
+  }
+  if ((status = prof_i_clock_choose(options->clock)) != PROF_OK) return status;
+  if (!prof_i_gate_close()) return prof_i_fail(PROF_E_BUSY, "cannot start: a thread has been inside the profiler for two seconds");
+  prof_i_arena_retire();
+  status = create(options);
+  if (status == PROF_OK) {
+    keep_options(options, template_ ? template_ : "", expanded);
+    begin_session(options->level);
+  }
+  prof_i_gate_open();
+  return status;
+}
+
+int prof_start_with(const prof_options *given) {
+  prof_options options = {.size = sizeof options};
+  const int saved = errno;
+  int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
+  if (status == PROF_OK) status = prof_i_options_complete(&options);
+  if (status != PROF_OK) return status;
+  prof_i_control_ensure();
+  pthread_mutex_lock(&own.lock);
+  own.child_waits = 0;
+  if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", prof_i_arena_level());
+  else status = start_locked(&options);
+  pthread_mutex_unlock(&own.lock);
+  errno = saved;
+  return status;
+}
+
+int prof_start(int level) {
+  if (level < 1 || level > 2) return prof_i_fail(PROF_E_LEVEL, "level is %d; 1 records kernels and operators, 2 also the runtime around them", level);
+  const int saved = errno;
+  int status = PROF_OK;
+  prof_i_control_ensure();
+  pthread_mutex_lock(&own.lock);
+  if (own.recording) {
+    prof_i_arena_set_level((uint32_t)level);
+  } else {
+    prof_options options = {.size = sizeof options};
+    if (own.options.size) options = own.options;
+    options.level = (uint32_t)level;
+    char template_[PATH_ROOM];
+    if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
+    status = prof_i_options_complete(&options);
+    if (status == PROF_OK) status = start_locked(&options);
+  }
+  pthread_mutex_unlock(&own.lock);
+  errno = saved;
+  return status;
+}
+
+/* Level first: no scope begins any more. Then every thread's chunk is taken out of its hands: what ends from here on is late. */
+int prof_stop(void) {
+  const int saved = errno;
+  int status = PROF_OK;
+  pthread_mutex_lock(&own.lock);
+  if (!own.recording) {
+    status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
+    own.child_waits = 0;
+    prof_i_arena_set_level(0);
+  } else {
+    prof_i_header *const header = prof_i_arena_header();
+    prof_i_arena_set_level(0);
+    __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
+    prof_i_helper_stop();
+    prof_i_thread_stop_all();
+    prof_i_clock_pair(false);
+    const uint64_t words[] = {header->session, 0, 0};
+    prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
+    __atomic_store_n(&header->state, 0, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&own.lock);
+  errno = saved;
+  return status;
+}
+
+int prof_clear(void) {
+  const int saved = errno;
+  int status = PROF_OK;
+  pthread_mutex_lock(&own.lock);
+  if (prof_i_the_arena.base) {
+    if (!prof_i_gate_close()) {
+      status = prof_i_fail(PROF_E_BUSY, "cannot clear: a thread has been inside the profiler for two seconds");
+    } else {
+      prof_i_header *const header = prof_i_arena_header();
+      const uint64_t now = prof_i_clock_ticks();
+      __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
+      const uint64_t words[] = {header->session, prof_i_arena_level(), 2};
+      prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
+      prof_i_chunk_clear();
+      prof_i_arena_clear_full();
+      prof_i_thread_place_losses();
+      prof_i_gate_open();
+    }
+  }
+  pthread_mutex_unlock(&own.lock);
+  errno = saved;
+  return status;
+}
+
+int prof_level(void) { return (int)prof_i_arena_level(); }
+
+/* A child's first scope. The lock is tried, not taken: this may be a handler. */
+void prof_i_control_ensure(void) {
+  if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  if (pthread_mutex_trylock(&own.lock) != 0) return;
+  if (own.child_waits) {
+    own.child_waits = 0;
+    prof_options options = own.options;
+    char template_[PATH_ROOM];
+    options.level = prof_i_arena_level();
+    if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
+    if (options.level == 0 || start_locked(&options) != PROF_OK) prof_i_arena_set_level(0);
+  }
+  pthread_mutex_unlock(&own.lock);
+}
+
+/* ---- for readers ---- */
+
+int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
+  pthread_mutex_lock(&own.lock);
+  if (!prof_i_the_arena.base) {
+    pthread_mutex_unlock(&own.lock);
+    return PROF_E_NOT_RUNNING;
+  }
+  if (own.recording) prof_i_clock_pair(false);
+  prof_i_thread_place_losses();
+  *bytes_out = prof_i_the_arena.base;
+  *count_out = prof_i_arena_readable_bytes();
+  return PROF_OK;
+}
+
+void prof_i_arena_release(void) { pthread_mutex_unlock(&own.lock); }
+
+void prof_i_capture_dumped(void) {
+  pthread_mutex_lock(&own.lock);
+  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0]) {
+    unlink(prof_i_the_arena.path); /* the mapping stays: prof_get() and a further dump still work */
+    prof_i_the_arena.path[0] = '\0';
+  }
+  pthread_mutex_unlock(&own.lock);
+}

@@ -1,0 +1,36 @@
+/* The life of a capture: start, stop, clear, and what a forked child does. One lock, rank 1 (the only one of core); under it files are
+   opened and memory mapped, never a user's function called. */
+#ifndef PROF_CORE_CONTROL_H
+#define PROF_CORE_CONTROL_H
+
+#include <prof/profiler.h>
+#include <stdbool.h>
+
+/* Is a session on? Any thread. Signal-safe. */
+bool prof_i_control_is_recording(void);
+
+/* In a forked child whose parent recorded: makes the child's own capture at its first scope. Signal-safe in effect: it tries the
+   lock and leaves if it is held. A load when there is nothing to do. */
+void prof_i_control_ensure(void);
+
+/* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the parent. */
+uint64_t prof_i_control_forked_at(void);
+
+/* The options in force; path is expanded. */
+const prof_options *prof_i_control_options(void);
+
+/* Where prof_dump(NULL) writes; NULL: nowhere. */
+const char *prof_i_output_path(void);
+
+/* After a clean dump to `path`: the capture file goes, unless it is to stay or is being recorded into. */
+void prof_i_capture_dumped(void);
+
+/* The bytes of the own arena, held (nobody replaces, clears or stops it) until released. 0, or PROF_E_NOT_RUNNING when there is none. */
+int prof_i_arena_hold(const void **bytes_out, size_t *count_out);
+void prof_i_arena_release(void);
+
+/* Takes and gives the control lock, for health. */
+void prof_i_control_lock(void);
+void prof_i_control_unlock(void);
+
+#endif

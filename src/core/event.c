@@ -1,0 +1,129 @@
+/* Everything recorded that is no scope: instants, counters, flows, steps, names. Slower than a scope, and past the gate each time. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <prof/profiler.h>
+#include <string.h>
+
+#include "arena.h"
+#include "clock.h"
+#include "control.h"
+#include "gate.h"
+#include "log.h"
+#include "meta.h"
+#include "payload.h"
+#include "port.h"
+#include "record.h"
+#include "site.h"
+#include "thread.h"
+
+enum { NAME_WORDS = 1 + PROF_I_NAME_BYTES / 8 };
+
+/* Writes a long record at this moment; counts the loss. */
+static void write_now(prof_i_thread *thread, uint32_t site, const uint64_t *more, uint64_t words) {
+  const uint64_t now = prof_i_clock_ticks() << 4;
+  const int loss = prof_i_record_write(thread, now, now, (uint64_t)site << 4 | 1, more, words);
+  if (loss >= 0) prof_i_thread_lose(thread, loss, 1);
+}
+
+/* The thread, past the gate and recording; NULL: leave at once. Every non-NULL return needs leave(). */
+static prof_i_thread *enter(void) {
+  prof_i_control_ensure();
+  if (!prof_i_gate_enter()) {
+    prof_i_thread_lose_unplaced(PROF_LOSS_LATE);
+    return NULL;
+  }
+  prof_i_thread *const thread = prof_i_control_is_recording() ? prof_i_thread_attach() : NULL;
+  if (!thread) {
+    if (prof_i_control_is_recording()) prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_NO_THREAD, 1);
+    prof_i_gate_leave();
+  }
+  return thread;
+}
+
+static uint32_t number_of(prof_site *site, const char *name, const char *category) {
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (state >> 32 == prof_i_site_epoch()) return (uint32_t)state;
+  const uint32_t number = prof_i_site_number(site, name, category);
+  if (number) __atomic_store_n(&site->state, (uint64_t)prof_i_site_epoch() << 32 | number, __ATOMIC_RELAXED);
+  return number;
+}
+
+void prof_i_instant_1(prof_site *site, const prof_details *details) {
+  const int saved = errno;
+  prof_i_thread *const thread = enter();
+  if (thread) {
+    prof_i_slot *const slot = thread->slot;
+    const uint32_t number = number_of(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
+                                      details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+    const uint64_t top = slot->text_top;
+    const uint64_t room = top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 : 0;
+    prof_i_payload payload;
+    prof_i_payload_measure(&payload, details, (uint32_t)(room < PROF_I_PAYLOAD_BYTES_MAX / 8 ? room : PROF_I_PAYLOAD_BYTES_MAX / 8));
+    if (payload.words > room) {
+      prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
+    } else {
+      uint64_t *const words = (uint64_t *)((char *)slot + top);
+      slot->text_top = top + payload.words * 8ull;
+      PROF_I_SIGNAL_FENCE();
+      if (payload.flags & PROF_I_FLAG_CUT) slot->cut_count++;
+      const uint32_t schema = payload.arg_count ? prof_i_schema_number(number, &details->args) : 0;
+      if (!schema) payload.arg_count = 0;
+      prof_i_payload_pack(&payload, details, PROF_I_KIND_INSTANT, schema, words);
+      write_now(thread, number, words, payload.words);
+      slot->text_top = top;
+    }
+    prof_i_gate_leave();
+  }
+  errno = saved;
+}
+
+void prof_i_counter_1(prof_site *site, const char *name, double value) {
+  const int saved = errno;
+  prof_i_thread *const thread = enter();
+  if (thread) {
+    uint64_t words[2] = {2 | (uint64_t)PROF_I_KIND_COUNTER << 16, 0};
+    memcpy(&words[1], &value, sizeof value);
+    write_now(thread, number_of(site, name, "counter"), words, 2);
+    prof_i_gate_leave();
+  }
+  errno = saved;
+}
+
+static void flow(uint64_t id, const char *name, uint64_t is_end) {
+  const int saved = errno;
+  prof_i_thread *const thread = prof_i_arena_level() ? enter() : NULL;
+  if (thread) {
+    uint64_t words[3 + NAME_WORDS];
+    words[1] = id;
+    words[2] = is_end;
+    const size_t bytes = name ? strnlen(name, PROF_I_NAME_BYTES) : 0;
+    const size_t count = 3 + prof_i_put_text(words + 3, name ? name : "", bytes);
+    words[0] = (2 + count + 1) / 2 | (uint64_t)PROF_I_KIND_FLOW << 16;
+    write_now(thread, 0, words, count);
+    prof_i_gate_leave();
+  }
+  errno = saved;
+}
+
+void prof_flow_begin(uint64_t id, const char *name) { flow(id, name, 0); }
+void prof_flow_end(uint64_t id, const char *name) { flow(id, name, 1); }
+
+void prof_step(void) {
+  const int saved = errno;
+  prof_i_thread *const thread = prof_i_arena_level() ? enter() : NULL;
+  if (thread) {
+    const uint64_t step = __atomic_fetch_add(&prof_i_arena_header()->step_count, 1, __ATOMIC_RELAXED);
+    const uint64_t words[2] = {2 | (uint64_t)PROF_I_KIND_STEP << 16, step};
+    write_now(thread, 0, words, 2);
+    prof_i_gate_leave();
+  }
+  errno = saved;
+}
+
+/* ---- names ---- */
+
+int prof_thread_set_name(const char *name) {
+  if (!name) return prof_i_fail(PROF_E_INVALID, "prof_thread_set_name: name is NULL");
+  prof_i_thread_keep_name(name);
+  return PROF_OK;
+}

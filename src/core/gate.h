@@ -1,0 +1,16 @@
+/* The gate of the slow path: a thread that is past it may rely on the arena staying the one in force. prof_start() with another arena,
+   and prof_clear(), close it and wait until all are out; recording does not wait: it finds the gate closed and counts a loss. */
+#ifndef PROF_CORE_GATE_H
+#define PROF_CORE_GATE_H
+
+#include <stdbool.h>
+
+bool prof_i_gate_enter(void); /* false: closed. Signal-safe; may nest */
+void prof_i_gate_leave(void);
+
+/* Closes; waits at most two seconds for those inside. False: somebody did not come out (a stopped thread); it is open again. */
+bool prof_i_gate_close(void);
+void prof_i_gate_open(void);
+void prof_i_gate_reset(void); /* in a forked child */
+
+#endif

@@ -1,0 +1,116 @@
+/* How the profiler itself is. Control path. */
+#define _GNU_SOURCE
+#include <prof/profiler.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "arena.h"
+#include "chunk.h"
+#include "clock.h"
+#include "control.h"
+#include "helper.h"
+#include "log.h"
+#include "options.h"
+#include "port.h"
+#include "site.h"
+#include "thread.h"
+
+/* Losses, and records counted by walking the chunks. Control lock held: nothing is cleared or replaced meanwhile. */
+static void count_records(prof_health *health) {
+  prof_i_header *const header = prof_i_arena_header();
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = header->folded[i];
+  health->deep_count = header->folded_deep_count;
+  health->cut_text_count = header->folded_cut_count;
+  uint64_t offset = 0;
+  const uint64_t end = prof_i_arena_readable_bytes();
+  for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;) {
+    const prof_i_head *records = head;
+    if (head->kind == PROF_I_EXTENT_SLOT) {
+      const prof_i_slot *const slot = (const prof_i_slot *)head;
+      for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
+      health->deep_count += slot->deep_count;
+      health->cut_text_count += slot->cut_count;
+      records = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
+      if (records->magic != PROF_I_EXTENT_MAGIC) continue;
+    } else if (head->kind != PROF_I_EXTENT_CHUNK) {
+      continue;
+    }
+    const prof_i_chunk_count count = prof_i_chunk_walk(records, header->clear_ticks);
+    health->recorded_count += count.live;
+    health->lost_count[PROF_LOSS_CLEARED] += count.cleared;
+  }
+}
+
+static void describe_arena(prof_health *health) {
+  const prof_i_arena *const arena = &prof_i_the_arena;
+  const prof_i_header *const header = prof_i_arena_header();
+  health->arena_bytes = header->used_bytes < arena->cap_bytes ? header->used_bytes : arena->cap_bytes;
+  health->resident_bytes = prof_i_port_resident_bytes(arena->base, health->arena_bytes);
+  health->cap_bytes = arena->cap_bytes;
+  health->policy = arena->policy;
+  health->survives_kill = arena->is_file;
+  health->is_full = prof_i_arena_full_loss() >= 0;
+  snprintf(health->capture_path, sizeof health->capture_path, "%s", arena->path);
+  snprintf(health->reason, sizeof health->reason, "%s", arena->reason);
+}
+
+/* The median of a few batches of empty scopes into a thread that is nobody's: nothing is recorded. */
+static double scope_cost_ns(void) {
+  enum { BATCHES = 9, SCOPES = 2000 };
+  double costs[BATCHES];
+  static struct {
+    prof_i_slot slot;
+    uint64_t chunk[64 + SCOPES * 2];
+  } bench; /* guarded by the control lock */
+  prof_i_head *const chunk = (prof_i_head *)bench.chunk;
+  chunk->limit = sizeof bench.chunk - 15;
+  chunk->generation = 1;
+  prof_i_thread thread = {.fast = &bench.slot, .slot = &bench.slot, .chunk = chunk, .epoch = prof_i_site_epoch()};
+  prof_site site = {(uint64_t)prof_i_site_epoch() << 32, "", "", 0, 1};
+  prof_i_thread *const real = prof_i_this_thread;
+  for (int b = 0; b < BATCHES; b++) {
+    bench.slot.depth = 0;
+    chunk->cursor = PROF_I_HEAD_BYTES;
+    const uint64_t begun = prof_i_port_raw_ns();
+    prof_i_this_thread = &thread;
+    for (int i = 0; i < SCOPES; i++) prof_i_end_1(prof_i_begin_1(&site, "", ""));
+    prof_i_this_thread = real;
+    const double cost = (double)(prof_i_port_raw_ns() - begun) / SCOPES;
+    int at = b;
+    for (; at > 0 && costs[at - 1] > cost; at--) costs[at] = costs[at - 1];
+    costs[at] = cost;
+  }
+  return costs[BATCHES / 2];
+}
+
+int prof_health_get(prof_health *health_out) {
+  if (!health_out) return prof_i_fail(PROF_E_INVALID, "prof_health: health_out is NULL");
+  if (health_out->size < sizeof(size_t))
+    return prof_i_fail(PROF_E_INVALID, "prof_health.size is %zu; set it to sizeof(prof_health)", health_out->size);
+  const size_t room = health_out->size < sizeof *health_out ? health_out->size : sizeof *health_out;
+  prof_health health = {.size = room};
+  prof_i_control_lock();
+  health.level = prof_i_arena_level();
+  health.sites_count = prof_i_site_count();
+  if (prof_i_the_arena.base) {
+    prof_i_thread_place_losses();
+    count_records(&health);
+    describe_arena(&health);
+    health.clock = prof_i_clock_kind();
+    health.clock_segments_count = prof_i_clock_segments();
+    health.ticks_per_ns = prof_i_clock_ticks_per_ns();
+    health.clock_error_ns = prof_i_clock_error_ns();
+    health.threads_seen_count = (uint32_t)prof_i_thread_seen_count();
+    health.threads_alive_count = (uint32_t)prof_i_thread_alive_count();
+    health.helper_thread = prof_i_helper_is_on();
+    const prof_i_chunk_times times = prof_i_chunk_change_times();
+    health.chunk_changes_count = times.count;
+    health.chunk_change_median_ns = times.median_ns;
+    health.chunk_change_p99_ns = times.p99_ns;
+    health.chunk_change_max_ns = times.max_ns;
+    if (prof_i_clock_is_counter()) health.scope_cost_ns = scope_cost_ns();
+  }
+  prof_i_control_unlock();
+  memcpy(health_out, &health, room);
+  return PROF_OK;
+}

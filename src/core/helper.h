@@ -1,0 +1,12 @@
+/* The helper thread: prepares chunks ahead, so that no traced thread waits for the disk. Only when options.helper_thread asks for it. */
+#ifndef PROF_CORE_HELPER_H
+#define PROF_CORE_HELPER_H
+
+#include <stdbool.h>
+
+void prof_i_helper_start(void); /* control lock held; without it recording works as if it had not been asked for */
+void prof_i_helper_stop(void);  /* waits for it to end */
+void prof_i_helper_forget(void); /* in a forked child: it is not there */
+bool prof_i_helper_is_on(void);
+
+#endif

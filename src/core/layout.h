@@ -1,0 +1,181 @@
+/* The bytes of a capture: what the recorder writes and every reader checks. docs/format.md tells the same in prose.
+   Little-endian, 8-byte words; nothing here is a pointer. Knows nothing of mapping, threads or output.
+
+     offset 0        header page (4096 bytes)
+     4096            ledger page: loss of threads that are gone, in prof_i_header.folded
+     units of 16 KiB from offset 16384 on, each belonging to an extent:
+         slot   (4 units): a thread's page, its open scopes, its text area
+         chunk  (1, 4, 16 or 64 units, or what a ring was given): records of one thread after another
+         meta   (1 or 4 units): call sites, schemas, names, clock pairs; records like a chunk's, never re-used
+   Each extent begins with the same 64-byte head, so that a reader walks the file from one to the next without an index; where no
+   head stands, it steps on by one unit.
+
+   A record is 16 bytes or a multiple:
+       word 0  ticks << 4 | generation      stored last: the commit. Generation 1..15, the chunk's
+       word 1  duration << 24 | site << 4 | type
+     type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 | flags << 24 | schema << 32.
+   A long record stores "pending" in word 0 as soon as its room is claimed: 0 in the low 4 bits, then the generation in 4, then the
+   slots in 16; bit 24 set means filler: room that was too short and is given up, no loss. Anything else in word 0 is a slot that was never written or never finished: 16 bytes are stepped over. */
+#ifndef PROF_CORE_LAYOUT_H
+#define PROF_CORE_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROF_I_MAGIC 0x0a1a0a0d666f7270ull /* "prof\r\n\x1a\n": a text-mode copy breaks it */
+enum {
+  PROF_I_FORMAT_VERSION = 1,
+  PROF_I_HEADER_BYTES = 4096,
+  PROF_I_UNIT_BYTES = 16384,
+  PROF_I_FIRST_UNIT_OFFSET = 16384,
+  PROF_I_CHUNK_BYTES_MAX = 1 << 20,
+  PROF_I_SLOT_BYTES = 65536,
+  PROF_I_HEAD_BYTES = 64,
+  PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
+  PROF_I_OPEN_COUNT = 64,
+  PROF_I_NAME_BYTES = 64,
+  PROF_I_PAYLOAD_BYTES_MAX = 16384 - 64, /* a scope's run-time name, category and arguments together */
+  PROF_I_SITE_BITS = 20,
+  PROF_I_SITE_COUNT_MAX = (1 << PROF_I_SITE_BITS) - 1,
+  PROF_I_DURATION_SHIFT = 24,
+  PROF_I_DURATION_BITS = 40,
+  PROF_I_GENERATION_MASK = 15
+};
+
+#define PROF_I_EXTENT_MAGIC 0x70726f66u /* "forp" in memory */
+typedef enum prof_i_extent_kind {
+  PROF_I_EXTENT_SLOT = 1,
+  PROF_I_EXTENT_CHUNK = 2,
+  PROF_I_EXTENT_META = 3
+} prof_i_extent_kind;
+
+/* Who may touch a chunk. Changed by compare-and-swap only. */
+typedef enum prof_i_chunk_state {
+  PROF_I_CHUNK_FREE = 0,   /* holds nothing; may be made anew */
+  PROF_I_CHUNK_OWNED = 1,  /* some thread claims from it, or is about to */
+  PROF_I_CHUNK_RETIRED = 2 /* nobody claims from it: may be taken over, overwritten by a ring, or cleared */
+} prof_i_chunk_state;
+
+/* The first 64 bytes of every extent. For a chunk: cursor, limit and generation are what the hot path works on. */
+typedef struct prof_i_head {
+  uint64_t cursor;     /* chunk, meta: bytes claimed from the extent's start; may stand past the limit */
+  uint64_t limit;      /* chunk, meta: claims at or past it do not fit; the extent's bytes less 15 */
+  uint64_t generation; /* 1..15 */
+  uint32_t magic;      /* stored last when an extent is made */
+  uint16_t kind;       /* prof_i_extent_kind */
+  uint16_t state;      /* chunk: prof_i_chunk_state */
+  uint64_t bytes;      /* of the whole extent, a multiple of the unit */
+  uint64_t sequence;   /* counts up over the arena's chunks as they are taken: their order in time */
+  uint64_t owner;      /* serial of the thread that took it last; slot: of the thread that has it; 0: none */
+  uint64_t check;      /* offset ^ bytes ^ kind ^ PROF_I_MAGIC: a head, not data that looks like one */
+} prof_i_head;
+
+/* One open scope; entry 0 is never used. ticks is stored last and cleared first, so an entry with ticks is whole. */
+typedef struct prof_i_open {
+  uint64_t ticks; /* start << 4, or 0 */
+  uint64_t what;  /* site << 4 | type; type 1: payload offset in the slot << 24 and its words << 48 */
+} prof_i_open;
+
+enum {
+  PROF_I_PENDING_SLOTS_SHIFT = 8, /* word 0 of a claimed long record: slots << 8 | generation << 4 */
+  PROF_I_FILLER_BIT = 24
+};
+
+/* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
+typedef struct prof_i_slot {
+  prof_i_head head;
+  uint64_t depth;    /* open scopes that have entries: 1..64 */
+  uint64_t deep;     /* open scopes beyond the 64 */
+  uint64_t text_top; /* next free byte of the text area, from the slot's start */
+  uint64_t serial;   /* the thread's, counted from 1 over the process's life; 0: nobody's */
+  uint64_t tid;      /* the kernel's */
+  uint64_t is_main;
+  uint64_t chunk;    /* arena offset of the chunk it writes to, or 0 */
+  uint64_t deep_count;
+  uint64_t cut_count;
+  uint64_t lost[PROF_I_LOSS_WORDS]; /* by prof_loss; the owner writes */
+  char name[PROF_I_NAME_BYTES];
+  prof_i_open open[PROF_I_OPEN_COUNT + 1];
+} prof_i_slot;
+
+enum {
+  PROF_I_TEXT_OFFSET = 4096,                     /* the slot's text area: payloads of the scopes that stand open */
+  PROF_I_RESERVE_OFFSET = PROF_I_SLOT_BYTES - PROF_I_UNIT_BYTES, /* a chunk of one unit inside the slot, for open scopes once full */
+  PROF_I_TEXT_END = PROF_I_RESERVE_OFFSET
+};
+
+/* Long records: word 2 = slots (16 bits) | kind << 16 (8 bits) | flags << 24 (8 bits) | schema << 32. slots counts 16 bytes,
+   words 0 and 1 included. After it, in this order, by flags:
+     DEVICE    one word: device type | index << 32
+     STREAM    one word
+     LONG      one word: the duration in ticks (word 1 then holds 0)
+     NAME      one word: bytes, then the bytes padded to 8
+     CATEGORY  the same
+     VALUES    the rest: one value after another, as the schema says: integers, doubles, bools and pointers one word; strings as
+               NAME; tensors one word rank | dtype << 32, then rank words
+   Scopes begin from these kinds; the others say what their words are. */
+enum {
+  PROF_I_FLAG_DEVICE = 1,
+  PROF_I_FLAG_STREAM = 2,
+  PROF_I_FLAG_LONG = 4,
+  PROF_I_FLAG_NAME = 8,
+  PROF_I_FLAG_CATEGORY = 16,
+  PROF_I_FLAG_OTHER_THREAD = 32, /* ended on another thread than it began on */
+  PROF_I_FLAG_CUT = 64,          /* a text was cut, or values left out */
+  PROF_I_FLAG_NO_DETAILS = 128   /* the payload was gone when the scope ended */
+};
+
+typedef enum prof_i_kind {
+  PROF_I_KIND_SCOPE = 1,
+  PROF_I_KIND_INSTANT = 2, /* as a scope, duration 0 */
+  PROF_I_KIND_COUNTER = 3, /* word 3: the double's bits. Its name is the site's */
+  PROF_I_KIND_FLOW = 4,    /* word 3: id; word 4: 0 begin, 1 end; then NAME as above */
+  PROF_I_KIND_STEP = 5,    /* word 3: step number; ticks: its end */
+  /* in a thread's chunks, about the thread */
+  PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 is_main, 6.. name (64 bytes) */
+  PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes) */
+  /* in meta extents */
+  PROF_I_KIND_SITE = 32,   /* word 1's site; word 3 line | level << 32; then four strings: name, category, file, function */
+  PROF_I_KIND_SCHEMA = 33, /* word 3 number | args kind << 32 | count << 40; format string; then per item: type word, key string */
+  PROF_I_KIND_TRACK = 34,  /* word 3 device type | index << 32, 4 stream, then a string */
+  PROF_I_KIND_CLOCK = 35,  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment */
+  PROF_I_KIND_SESSION = 36 /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when */
+} prof_i_kind;
+
+typedef struct prof_i_header {
+  uint64_t magic; /* stored last */
+  uint32_t version;
+  uint32_t header_bytes;
+  uint32_t level;      /* in force; another process may set it */
+  uint32_t state;      /* 1 recording, 0 stopped; a dead process leaves what it was */
+  uint64_t cap_bytes;  /* of the arena, hard */
+  uint64_t used_bytes; /* claimed from the arena, this page included; may stand past the cap */
+  uint32_t unit_bytes;
+  uint32_t policy;     /* prof_policy */
+  uint64_t ring_ns;
+  uint32_t pid;
+  uint32_t clock;           /* prof_clock in use */
+  uint64_t process_start;   /* /proc/self/stat's start time in clock ticks: tells a pid's second life from its first */
+  uint64_t session;         /* counts starts, from 1 */
+  uint64_t session_ticks;   /* start of the last session */
+  uint64_t clear_ticks;     /* records that ended at or before it are forgotten */
+  uint64_t full_ticks;      /* 0, or since when new scopes are dropped */
+  uint64_t ticks_hz;        /* nominal; the clock pairs say it better */
+  uint64_t start_ticks;     /* the capture's start: the same moment three times */
+  uint64_t start_monotonic_ns;
+  uint64_t start_realtime_ns;
+  int32_t rank;
+  int32_t world_size;
+  uint64_t step_count;
+  uint64_t thread_count;    /* seen in this arena */
+  uint64_t folded_thread_count;
+  uint64_t folded_deep_count;
+  uint64_t folded_cut_count;
+  uint64_t folded[PROF_I_LOSS_WORDS]; /* loss of threads that are gone, and of no thread */
+  uint64_t namespace_pid;             /* inode of the pid name space, to tell whether pid means anything here */
+  char host[64];
+  char process_name[64];
+  char boot_id[40];
+} prof_i_header;
+
+#endif

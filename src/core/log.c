@@ -1,0 +1,86 @@
+/* The thread's last error, and the list of codes made into names and texts. Never called on the hot path; allocates nothing, so
+   that it also works when memory is out. */
+#define _GNU_SOURCE
+#include "log.h"
+
+#include <errno.h>
+#include <prof/profiler.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ERROR_BYTES = 1024 };
+static __thread char last_error[ERROR_BYTES];
+
+const char *prof_last_error(void) { return last_error; }
+
+const char *prof_version(void) { return PROF_VERSION_STRING; }
+
+const char *prof_status_name(int status) {
+  switch (status) {
+#define NAME(name, value, text) \
+  case value: return #name;
+    PROF_STATUS_LIST(NAME)
+#undef NAME
+  }
+  return "PROF_E_UNKNOWN";
+}
+
+const char *prof_status_text(int status) {
+  switch (status) {
+#define TEXT(name, value, text) \
+  case value: return text;
+    PROF_STATUS_LIST(TEXT)
+#undef TEXT
+  }
+  return "unknown status";
+}
+
+static const struct {
+  const char *name, *text;
+} losses[] = {
+#define LOSS(name, word, text) {word, text},
+    PROF_LOSS_LIST(LOSS)
+#undef LOSS
+};
+
+const char *prof_loss_name(int loss) { return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].name : "unknown"; }
+const char *prof_loss_text(int loss) { return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].text : "unknown reason"; }
+
+int prof_i_fail(int status, const char *format, ...) {
+  const int saved = errno;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(last_error, sizeof last_error, format, arguments);
+  va_end(arguments);
+  errno = saved;
+  return status;
+}
+
+int prof_i_status_of_errno(int error) {
+  switch (error) {
+    case 0: return PROF_OK;
+    case ENOENT:
+    case ENOTDIR: return PROF_E_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS: return PROF_E_PERMISSION;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return PROF_E_NO_SPACE;
+    case ENOMEM: return PROF_E_NO_MEMORY;
+    case EISDIR:
+    case ENXIO:
+    case ELOOP: return PROF_E_FILE_TYPE;
+    default: return PROF_E_IO;
+  }
+}
+
+void prof_i_say(const char *format, ...) {
+  char line[ERROR_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "prof: %s\n", line);
+}

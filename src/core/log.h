@@ -1,0 +1,14 @@
+/* The thread's last error, with its values. Control path only: never called from a scope. */
+#ifndef PROF_CORE_LOG_H
+#define PROF_CORE_LOG_H
+
+/* Keeps the text for prof_last_error() and returns status. Keeps errno as it was. */
+int prof_i_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The status that fits an errno; its text is then the caller's to give. */
+int prof_i_status_of_errno(int error);
+
+/* One line on stderr, "prof: ...". Only for what the user asked by environment variables; nothing else writes there. */
+void prof_i_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,20 @@
+/* Meta records: what belongs to the capture and not to one thread. Written from any thread without a lock, and never re-used. */
+#ifndef PROF_CORE_META_H
+#define PROF_CORE_META_H
+
+#include <stddef.h>
+
+#include "layout.h"
+
+/* Writes one long record of this kind: word 0's ticks, word 1's site, then the words. Any thread. Signal-safe. When the arena has no
+   room it is not written, and the count of such is kept. */
+void prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count);
+
+/* A new arena: forget the extent. */
+void prof_i_meta_reset(void);
+
+/* Puts a string as layout.h has them: one word of length, then the bytes padded to 8. Returns the words used. */
+size_t prof_i_put_text(uint64_t *to, const char *text, size_t bytes);
+static inline size_t prof_i_text_words(size_t bytes) { return 1 + (bytes + 7) / 8; }
+
+#endif

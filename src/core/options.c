@@ -1,0 +1,57 @@
+/* See options.h. The rule for sizes is libbpf's. */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "layout.h"
+#include "log.h"
+#include "port.h"
+
+static const uint64_t mib = 1ull << 20;
+enum { CAP_MIN_MIB = 1, CAP_MEMORY_MIB = 256, CAP_FILE_MIB = 4096 };
+static const uint64_t cap_max_bytes = 1ull << 40; /* a mapping of more would be refused anyway */
+
+int prof_i_sized_copy(void *to, size_t to_bytes, const void *from, const char *what) {
+  size_t bytes;
+  memcpy(&bytes, from, sizeof bytes);
+  if (bytes < sizeof bytes) return prof_i_fail(PROF_E_INVALID, "%s.size is %zu; set it to sizeof(%s)", what, bytes, what);
+  if (bytes > 4096) return prof_i_fail(PROF_E_INVALID, "%s.size is %zu, which no version has", what, bytes);
+  for (size_t i = to_bytes; i < bytes; i++)
+    if (((const char *)from)[i])
+      return prof_i_fail(PROF_E_INVALID, "%s has a field at byte %zu that this version (%s) does not know", what, i, PROF_VERSION_STRING);
+  memset(to, 0, to_bytes);
+  memcpy(to, from, bytes < to_bytes ? bytes : to_bytes);
+  memcpy(to, &to_bytes, sizeof to_bytes);
+  return PROF_OK;
+}
+
+static uint64_t default_cap(bool in_file) {
+  if (in_file) return CAP_FILE_MIB * mib;
+  const uint64_t eighth = prof_i_port_memory_limit() / 8;
+  const uint64_t cap = eighth < CAP_MEMORY_MIB * mib ? eighth : CAP_MEMORY_MIB * mib;
+  return cap > CAP_MIN_MIB * mib ? cap : CAP_MIN_MIB * mib;
+}
+
+int prof_i_options_complete(prof_options *options) {
+  if (options->level == 0) options->level = 1;
+  if (options->level > 2) return prof_i_fail(PROF_E_LEVEL, "level is %u; 1 records kernels and operators, 2 also the runtime around them", options->level);
+  if (options->policy > PROF_POLICY_STREAM) return prof_i_fail(PROF_E_INVALID, "options.policy is %u; 0 to 3 are known", options->policy);
+  if (options->clock > PROF_CLOCK_MONOTONIC) return prof_i_fail(PROF_E_INVALID, "options.clock is %u; 0 to 2 are known", options->clock);
+  if (options->helper_thread > 1) return prof_i_fail(PROF_E_INVALID, "options.helper_thread is %u, not 0 or 1", options->helper_thread);
+  if (options->keep_capture > 1) return prof_i_fail(PROF_E_INVALID, "options.keep_capture is %u, not 0 or 1", options->keep_capture);
+  if (options->reserved) return prof_i_fail(PROF_E_INVALID, "options.reserved is %u, not 0", options->reserved);
+  const bool in_file = options->path != NULL && options->path[0];
+  if (options->path && !in_file) return prof_i_fail(PROF_E_INVALID, "options.path is empty; NULL records in memory");
+  if (options->policy == PROF_POLICY_STREAM && !in_file)
+    return prof_i_fail(PROF_E_INVALID, "options.policy is stream, but options.path is NULL: a stream needs a file");
+  if (options->policy == PROF_POLICY_DEFAULT) options->policy = in_file ? PROF_POLICY_STREAM : PROF_POLICY_KEEP;
+  if (options->ring_ns && options->policy != PROF_POLICY_RING)
+    return prof_i_fail(PROF_E_INVALID, "options.ring_ns is set, but options.policy is not ring");
+  if (!options->cap_bytes) options->cap_bytes = default_cap(in_file);
+  if (options->cap_bytes < CAP_MIN_MIB * mib || options->cap_bytes > cap_max_bytes)
+    return prof_i_fail(PROF_E_INVALID, "options.cap_bytes is %llu; from 1 MiB to 1 TiB is possible", (unsigned long long)options->cap_bytes);
+  options->cap_bytes &= ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  return PROF_OK;
+}

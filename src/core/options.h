@@ -1,0 +1,14 @@
+/* Options: the sized struct, checked and made complete. */
+#ifndef PROF_CORE_OPTIONS_H
+#define PROF_CORE_OPTIONS_H
+
+#include <prof/profiler.h>
+
+/* Copies a caller's sized struct over defaults of zero: a smaller one is an older caller's; a larger one must have zeros behind.
+   PROF_E_INVALID otherwise. */
+int prof_i_sized_copy(void *to, size_t to_bytes, const void *from, const char *what);
+
+/* Checks values and fills in what depends on others: level, policy, cap. The path is left as it is. */
+int prof_i_options_complete(prof_options *options);
+
+#endif

@@ -1,0 +1,42 @@
+/* Paths with places to fill in; see path.h. */
+#include "path.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <prof/status.h>
+
+#include "log.h"
+
+/* What the letter after a % stands for, or NULL when it is no place. number is the caller's room for digits. */
+static const char *find_word(char letter, const prof_i_path_words *words, char number[16]) {
+  switch (letter) {
+    case 'p': snprintf(number, 16, "%u", words->pid); return number;
+    case 'r': snprintf(number, 16, "%d", words->rank < 0 ? 0 : words->rank); return number;
+    case 'h': return words->host;
+    case '%': return "%";
+    default: return NULL;
+  }
+}
+
+int prof_i_expand_path(const char *pattern, const prof_i_path_words *words, char *to, size_t room) {
+  size_t used = 0;
+  for (const char *at = pattern; *at != 0; at++) {
+    char number[16];
+    const char *const word = *at == '%' ? find_word(at[1], words, number) : NULL;
+    const char *const from = word != NULL ? word : at;
+    const size_t bytes = word != NULL ? strlen(word) : 1;
+    if (used + bytes >= room) {
+      *to = 0;
+      return prof_i_fail(PROF_E_INVALID, "the path '%.64s...' is longer than %zu bytes", pattern, room - 1);
+    }
+    memcpy(to + used, from, bytes);
+    if (word == words->host && word != NULL)
+      for (size_t i = used; i < used + bytes; i++)
+        if (to[i] == '/') to[i] = '_';
+    used += bytes;
+    if (word != NULL) at++;
+  }
+  to[used] = 0;
+  return PROF_OK;
+}

@@ -1,0 +1,136 @@
+/* Finds a directory whose file system keeps what fallocate promises, and makes the file there. See place.h. */
+#define _GNU_SOURCE
+#include "place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <prof/status.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "layout.h"
+#include "log.h"
+#include "port.h"
+
+enum { COPIES_MAX = 1000, ROOM_MIN_BYTES = 8 << 20 };
+
+static void directory_of(const char *path, char *to, size_t room) {
+  const char *const slash = strrchr(path, '/');
+  const size_t bytes = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+  if (!bytes) snprintf(to, room, ".");
+  else snprintf(to, room, "%.*s", (int)(bytes < room ? bytes : room - 1), path);
+}
+
+int prof_i_place_check_output(const char *path) {
+  char directory[4096];
+  struct stat about;
+  directory_of(path, directory, sizeof directory);
+  if (stat(directory, &about) != 0)
+    return prof_i_fail(prof_i_status_of_errno(errno), "cannot write '%s': directory '%s': %s", path, directory, strerror(errno));
+  if (!S_ISDIR(about.st_mode)) return prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': '%s' is not a directory", path, directory);
+  if (access(directory, W_OK | X_OK) != 0)
+    return prof_i_fail(prof_i_status_of_errno(errno), "cannot write '%s': directory '%s': %s", path, directory, strerror(errno));
+  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+    return prof_i_fail(PROF_E_FILE_TYPE, "cannot write '%s': it is a %s, not a regular file", path,
+                       S_ISDIR(about.st_mode) ? "directory" : "device, pipe or socket");
+  return PROF_OK;
+}
+
+/* File systems whose fallocate reserves: a later store cannot run out of disk. NULL: this one does. */
+static const char *why_unfit(int fd) {
+  struct statfs about;
+  if (fstatfs(fd, &about) != 0) return strerror(errno);
+  switch ((unsigned long)about.f_type) {
+    case 0xef53ul:     /* ext2, 3, 4 */
+    case 0x58465342ul: /* XFS */
+    case 0x01021994ul: /* tmpfs */
+    case 0x794c7630ul: /* overlay: as its upper layer; the probe tells */
+      return NULL;
+    default: return "its file system does not keep what fallocate reserves";
+  }
+}
+
+/* A first piece is reserved and stored to: what cannot do that is found out here. */
+static const char *probe(int fd) {
+  const char *const unfit = why_unfit(fd);
+  if (unfit) return unfit;
+  const int error = prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET);
+  if (error == EFBIG) return "it would pass the file size limit (RLIMIT_FSIZE)";
+  if (error) return strerror(error);
+  void *const at = mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return "its files cannot be mapped";
+  const int populated = prof_i_port_populate(at, PROF_I_HEADER_BYTES);
+  munmap(at, PROF_I_HEADER_BYTES);
+  return populated ? strerror(populated) : NULL;
+}
+
+static bool has_room(const char *directory) {
+  struct statvfs about;
+  return statvfs(directory, &about) == 0 && (uint64_t)about.f_bavail * about.f_frsize >= ROOM_MIN_BYTES;
+}
+
+/* The name carries host, pid, start time and copy, since pid 1 comes again in a restarted container. Never an existing file, never
+   through a symbolic link. */
+static int create_in(const char *directory, const char *base, char *path, size_t room, const char **why_out) {
+  char host[64] = "host";
+  gethostname(host, sizeof host - 1);
+  for (char *c = host; *c; c++)
+    if (*c == '/') *c = '_';
+  if (!has_room(directory)) {
+    *why_out = "it has less than 8 MiB free";
+    return -1;
+  }
+  for (int copy = 0; copy < COPIES_MAX; copy++) {
+    const int length = snprintf(path, room, "%s/%s.%s-%ld-%llu-%d.prof", directory, base, host, (long)getpid(),
+                                (unsigned long long)prof_i_port_process_start(), copy);
+    if (length < 0 || (size_t)length >= room) {
+      *why_out = "the capture's path would be too long";
+      return -1;
+    }
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) {
+      *why_out = strerror(errno);
+      return -1;
+    }
+    if ((*why_out = probe(fd)) == NULL) return fd;
+    close(fd);
+    unlink(path);
+    return -1;
+  }
+  *why_out = "a thousand captures of this process are there already";
+  return -1;
+}
+
+int prof_i_place_create(const char *output, char *path_out, size_t path_room, char *reason_out, size_t reason_room) {
+  char beside[4096];
+  directory_of(output, beside, sizeof beside);
+  const char *const slash = strrchr(output, '/');
+  const char *const base = slash ? slash + 1 : output;
+  const char *const places[] = {beside, secure_getenv("PROF_CAPTURE_DIR"), secure_getenv("TMPDIR"), "/dev/shm"};
+  size_t used = 0;
+  reason_out[0] = '\0';
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    const char *why = "";
+    if (!places[i] || !places[i][0]) continue;
+    const int fd = create_in(places[i], base, path_out, path_room, &why);
+    if (fd >= 0) {
+      if (i > 0 && used < reason_room) snprintf(reason_out + used, reason_room - used, "recorded in '%s'", places[i]);
+      return fd;
+    }
+    if (used < reason_room) {
+      const int more = snprintf(reason_out + used, reason_room - used, "not in '%s': %s; ", places[i], why);
+      used += more > 0 ? (size_t)more : 0;
+    }
+  }
+  if (used < reason_room) snprintf(reason_out + used, reason_room - used, "recorded in memory");
+  path_out[0] = '\0';
+  return -1;
+}

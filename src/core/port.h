@@ -1,0 +1,74 @@
+/* What prof needs of the processor and of Linux, one small function each. The only file of core with #ifdefs of either. */
+#ifndef PROF_CORE_PORT_H
+#define PROF_CORE_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROF_I_COLD __attribute__((cold, noinline))
+#define PROF_I_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* Orders this thread's stores as a handler on it, a debugger or the kernel sees them. */
+#define PROF_I_SIGNAL_FENCE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PROF_I_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define PROF_I_TSAN 1
+#endif
+
+/* The counter that scopes read: rdtsc, or cntvct_el0. */
+static inline uint64_t prof_i_counter(void) {
+#if defined(__x86_64__)
+  uint32_t low, high;
+  __asm__ __volatile__("rdtsc" : "=a"(low), "=d"(high)::"memory");
+  return (uint64_t)high << 32 | low;
+#elif defined(__aarch64__)
+  uint64_t ticks;
+  __asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(ticks)::"memory");
+  return ticks;
+#else
+#error "prof needs x86-64 or aarch64"
+#endif
+}
+
+/* Adds to a cursor that only this thread moves, by one instruction, so that a handler of this thread claims behind and never on
+   top; returns the old value. Not a locked one: other threads do not come here. */
+static inline uint64_t prof_i_claim(uint64_t *cursor, uint64_t bytes) {
+#if defined(__x86_64__) && !defined(PROF_I_TSAN)
+  __asm__ __volatile__("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor)::"memory", "cc");
+  return bytes;
+#else
+  return __atomic_fetch_add(cursor, bytes, __ATOMIC_RELAXED);
+#endif
+}
+
+uint64_t prof_i_port_monotonic_ns(void);
+uint64_t prof_i_port_raw_ns(void); /* CLOCK_MONOTONIC_RAW */
+uint64_t prof_i_port_realtime_ns(void);
+uint64_t prof_i_port_tid(void);
+uint64_t prof_i_port_process_start(void); /* field 22 of /proc/self/stat; 0 when it cannot be read */
+uint64_t prof_i_port_pid_namespace(void); /* inode of /proc/self/ns/pid; 0 */
+void prof_i_port_boot_id(char *to, size_t room);
+void prof_i_port_thread_name(char *to, size_t room);
+void prof_i_port_process_name(char *to, size_t room);
+uint64_t prof_i_port_memory_limit(void); /* of the machine or the control group, in bytes */
+bool prof_i_port_counter_is_safe(const char **why_not_out);
+
+/* Memory. All return 0 or an errno. */
+int prof_i_port_memfd(uint64_t bytes, int *fd_out);                    /* sized, sealed against a change of size */
+int prof_i_port_populate(void *at, size_t bytes);                      /* pages present and writable, or an error: never SIGBUS later */
+void prof_i_port_drop(void *at, size_t bytes);                         /* pages leave this process; the file keeps them */
+void prof_i_port_punch(void *at, size_t bytes);                        /* pages and what they held are gone: reads give zeros */
+int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes); /* fallocate, RLIMIT_FSIZE looked at first */
+uint64_t prof_i_port_file_size_limit(void);                            /* RLIMIT_FSIZE, UINT64_MAX when none */
+uint64_t prof_i_port_resident_bytes(void *at, size_t bytes);
+
+/* A word to sleep on. */
+void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns);
+void prof_i_port_wake(uint32_t *word);
+
+#endif

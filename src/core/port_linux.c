@@ -1,0 +1,191 @@
+/* Linux behind port.h. Raw calls only: nothing here allocates or locks, so that a signal handler that records may come through. */
+#define _GNU_SOURCE
+#include "port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static uint64_t clock_ns(clockid_t clock) {
+  struct timespec now = {0, 0};
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t prof_i_port_monotonic_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+uint64_t prof_i_port_raw_ns(void) { return clock_ns(CLOCK_MONOTONIC_RAW); }
+uint64_t prof_i_port_realtime_ns(void) { return clock_ns(CLOCK_REALTIME); }
+uint64_t prof_i_port_tid(void) { return (uint64_t)syscall(SYS_gettid); }
+
+/* Reads at most room-1 bytes of a small file; returns how many, 0 when it cannot. Keeps errno. */
+static size_t read_small(const char *path, char *to, size_t room) {
+  const int saved = errno;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t count = 0;
+  if (fd >= 0) {
+    do count = read(fd, to, room - 1);
+    while (count < 0 && errno == EINTR);
+    close(fd);
+  }
+  errno = saved;
+  to[count > 0 ? count : 0] = '\0';
+  return count > 0 ? (size_t)count : 0;
+}
+
+uint64_t prof_i_port_process_start(void) {
+  char text[1024];
+  if (!read_small("/proc/self/stat", text, sizeof text)) return 0;
+  const char *at = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
+  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+  return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+uint64_t prof_i_port_pid_namespace(void) {
+  struct stat about;
+  const int saved = errno;
+  const int result = stat("/proc/self/ns/pid", &about);
+  errno = saved;
+  return result == 0 ? (uint64_t)about.st_ino : 0;
+}
+
+void prof_i_port_boot_id(char *to, size_t room) {
+  read_small("/proc/sys/kernel/random/boot_id", to, room);
+  to[strcspn(to, "\n")] = '\0';
+}
+
+void prof_i_port_thread_name(char *to, size_t room) {
+  char name[16] = {0};
+  prctl(PR_GET_NAME, name, 0, 0, 0);
+  memset(to, 0, room);
+  memcpy(to, name, room - 1 < sizeof name ? room - 1 : sizeof name - 1);
+}
+
+void prof_i_port_process_name(char *to, size_t room) {
+  char text[64];
+  memset(to, 0, room);
+  if (!read_small("/proc/self/comm", text, sizeof text)) return;
+  text[strcspn(text, "\n")] = '\0';
+  memcpy(to, text, strlen(text) < room ? strlen(text) : room - 1);
+}
+
+static uint64_t number_in(const char *path) {
+  char text[64];
+  if (!read_small(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return UINT64_MAX;
+  return strtoull(text, NULL, 10);
+}
+
+uint64_t prof_i_port_memory_limit(void) {
+  struct sysinfo about;
+  uint64_t limit = sysinfo(&about) == 0 ? (uint64_t)about.totalram * about.mem_unit : UINT64_MAX;
+  const uint64_t group2 = number_in("/sys/fs/cgroup/memory.max");
+  const uint64_t group1 = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+  if (group2 < limit) limit = group2;
+  if (group1 < limit) limit = group1;
+  return limit;
+}
+
+#if defined(__x86_64__)
+static bool kernel_uses_counter(void) {
+  char text[64];
+  return read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", text, sizeof text) &&
+         strncmp(text, "tsc", 3) == 0;
+}
+
+static bool processor_says_invariant(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
+}
+
+bool prof_i_port_counter_is_safe(const char **why_not_out) {
+  int mode = PR_TSC_ENABLE;
+  if (prctl(PR_GET_TSC, &mode, 0, 0, 0) == 0 && mode != PR_TSC_ENABLE) {
+    *why_not_out = "prctl(PR_SET_TSC) forbids the time-stamp counter here";
+    return false;
+  }
+  if (kernel_uses_counter() || processor_says_invariant()) return true;
+  *why_not_out = "the time-stamp counter is not invariant here";
+  return false;
+}
+#else
+bool prof_i_port_counter_is_safe(const char **why_not_out) {
+  (void)why_not_out; /* cntvct_el0 is the system's counter, constant in rate and open to user code on Linux */
+  return true;
+}
+#endif
+
+int prof_i_port_memfd(uint64_t bytes, int *fd_out) {
+  const int fd = (int)syscall(SYS_memfd_create, "prof-capture", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
+  if (fd < 0) return errno;
+  if (bytes > prof_i_port_file_size_limit() || ftruncate(fd, (off_t)bytes) != 0) {
+    const int error = bytes > prof_i_port_file_size_limit() ? EFBIG : errno;
+    close(fd);
+    return error;
+  }
+  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  *fd_out = fd;
+  return 0;
+}
+
+int prof_i_port_populate(void *at, size_t bytes) {
+  int result;
+  do result = madvise(at, bytes, MADV_POPULATE_WRITE);
+  while (result != 0 && errno == EINTR);
+  /* Before Linux 5.14: the pages come one by one at first touch. A file's room is reserved already. */
+  return result == 0 || errno == EINVAL ? 0 : errno;
+}
+
+void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
+void prof_i_port_punch(void *at, size_t bytes) {
+  if (madvise(at, bytes, MADV_REMOVE) != 0) memset(at, 0, bytes);
+}
+
+uint64_t prof_i_port_file_size_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur;
+}
+
+int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes) {
+  if (offset + bytes > prof_i_port_file_size_limit()) return EFBIG; /* past it the kernel would send SIGXFSZ */
+  int result;
+  do result = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+
+uint64_t prof_i_port_resident_bytes(void *at, size_t bytes) {
+  enum { PAGE = 4096, STEP = 4096 };
+  static const size_t step_bytes = (size_t)PAGE * STEP;
+  unsigned char present[STEP];
+  uint64_t pages = 0;
+  for (size_t done = 0; done < bytes; done += step_bytes) {
+    const size_t now = bytes - done < step_bytes ? bytes - done : step_bytes;
+    if (mincore((char *)at + done, now, present) != 0) return pages * PAGE;
+    for (size_t i = 0; i < (now + PAGE - 1) / PAGE; i++) pages += present[i] & 1u;
+  }
+  return pages * PAGE;
+}
+
+void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns) {
+  const struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
+}
+
+void prof_i_port_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }

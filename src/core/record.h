@@ -1,0 +1,27 @@
+/* Writing one record into a thread's chunk, whatever it takes: the slow way. */
+#ifndef PROF_CORE_RECORD_H
+#define PROF_CORE_RECORD_H
+
+#include "arena.h"
+#include "port.h"
+#include "thread.h"
+
+/* Claims room and marks it pending at once. NULL: it does not fit; what was claimed is marked as filler. */
+static inline uint64_t *prof_i_record_claim(prof_i_head *chunk, uint64_t bytes) {
+  const uint64_t at = prof_i_claim(&chunk->cursor, bytes);
+  if (PROF_I_UNLIKELY(at >= chunk->limit)) return 0;
+  uint64_t *const record = (uint64_t *)((char *)chunk + at);
+  const uint64_t room = chunk->limit + 15 - at;
+  const uint64_t fits = bytes <= room;
+  __atomic_store_n(&record[0],
+                   (fits ? bytes : room) / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4 | (1 - fits) << PROF_I_FILLER_BIT,
+                   __ATOMIC_RELEASE);
+  return PROF_I_UNLIKELY(!fits) ? 0 : record;
+}
+
+/* Writes a record of word 0 ticks4 (ticks << 4), word 1, and `words` more words (0: plain, 16 bytes), changing chunks as needed. A scope that
+   began (began4, ticks << 4) before the arena was full may use the reserve. Returns the loss (prof_loss), or -1: it stands. Past the gate,
+   attached. */
+int prof_i_record_write(prof_i_thread *thread, uint64_t ticks4, uint64_t began4, uint64_t word1, const uint64_t *more, uint64_t words);
+
+#endif

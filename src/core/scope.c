@@ -1,0 +1,375 @@
+/* Scopes: begin, end, and all that can be unusual about them.
+
+   The fast path is prof_i_begin_1 and prof_i_end_1: budget 1.10x of two counter reads and one 32-byte store (bench/scope.c). No lock,
+   no call into the kernel, no allocation, no errno. Order is what makes it safe against a handler on the same thread and against
+   death at any instruction:
+     begin: take the next open entry (depth), fill it, store its ticks last. A handler in between takes the entry behind and puts the
+            depth back as it saw it.
+     end:   claim room by one instruction, write, store the record's first word last; only then clear the entry. A reader that finds
+            both the record and the entry shows the record.
+   The entry is also the check: it holds this scope's start only if the thread, the session and the process are still those of its
+   begin. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <prof/profiler.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena.h"
+#include "chunk.h"
+#include "clock.h"
+#include "control.h"
+#include "gate.h"
+#include "meta.h"
+#include "payload.h"
+#include "port.h"
+#include "record.h"
+#include "site.h"
+#include "thread.h"
+
+enum { TYPE_PLAIN = 0, TYPE_LONG = 1, WHAT_SITE_SHIFT = 4, WHAT_OFFSET_SHIFT = 24, WHAT_WORDS_SHIFT = 48 };
+static const uint64_t what_mask = (1u << WHAT_OFFSET_SHIFT) - 1; /* site and type: the low bits of a record's word 1 */
+
+static inline void set_open(prof_i_open *open, uint64_t ticks) { __atomic_store_n(&open->ticks, ticks, __ATOMIC_RELEASE); }
+
+/* ---- begin ---- */
+
+static PROF_I_COLD uint64_t begin_slow(prof_site *site, const prof_details *details);
+
+uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  prof_i_slot *const slot = thread->fast;
+  const uint64_t depth = slot->depth + 1;
+  if (PROF_I_UNLIKELY(thread->epoch != (uint32_t)(state >> 32) || depth > PROF_I_OPEN_COUNT)) {
+    const prof_details details = {
+        name, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, PROF_HOST, 0, 0, PROF_NO_ARGS};
+    return begin_slow(site, &details);
+  }
+  prof_i_open *const open = &slot->open[depth];
+  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << WHAT_SITE_SHIFT, __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_counter() << 4;
+  set_open(open, start);
+  return start;
+}
+
+/* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */
+static uint64_t put_payload(prof_i_slot *slot, const prof_details *details, uint32_t site) {
+  prof_i_payload payload;
+  const uint64_t top = slot->text_top;
+  prof_i_payload_measure(&payload, details, (uint32_t)(top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 < PROF_I_PAYLOAD_BYTES_MAX / 8
+                                                                                 ? (PROF_I_TEXT_END - top) / 8
+                                                                                 : PROF_I_PAYLOAD_BYTES_MAX / 8
+                                                                           : 0));
+  if (top + payload.words * 8ull > PROF_I_TEXT_END) { /* not even a word: the site must do */
+    slot->cut_count++;
+    return (uint64_t)site << WHAT_SITE_SHIFT;
+  }
+  __atomic_store_n(&slot->text_top, top + payload.words * 8ull, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  if (payload.flags & PROF_I_FLAG_CUT) slot->cut_count++;
+  const uint32_t schema = payload.arg_count ? prof_i_schema_number(site, &details->args) : 0;
+  if (!schema) payload.arg_count = 0;
+  prof_i_payload_pack(&payload, details, PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
+  return (uint64_t)site << WHAT_SITE_SHIFT | TYPE_LONG | top << WHAT_OFFSET_SHIFT | (uint64_t)payload.words << WHAT_WORDS_SHIFT;
+}
+
+uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  prof_i_slot *const slot = thread->fast;
+  const uint64_t depth = slot->depth + 1;
+  if (PROF_I_UNLIKELY(thread->epoch != (uint32_t)(state >> 32) || depth > PROF_I_OPEN_COUNT)) return begin_slow(site, details);
+  prof_i_open *const open = &slot->open[depth];
+  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  __atomic_store_n(&open->what, put_payload(slot, details, (uint32_t)state), __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_counter() << 4;
+  set_open(open, start);
+  return start;
+}
+
+static bool is_plain(const prof_details *details) {
+  return (details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM)) ==
+             (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) &&
+         details->args.count == 0 && details->device.type == PROF_DEVICE_CPU && details->device.index == 0;
+}
+
+/* The site's number, asked for once; the answer stands in the caller's descriptor. 0: no number left. */
+static uint32_t number_of(prof_site *site, const prof_details *details) {
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (state >> 32 == prof_i_site_epoch()) return (uint32_t)state;
+  const uint32_t number = prof_i_site_number(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
+                                             details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+  if (number) __atomic_store_n(&site->state, (uint64_t)prof_i_site_epoch() << 32 | number, __ATOMIC_RELAXED);
+  return number;
+}
+
+/* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper than that, or no memory. */
+static prof_i_open *deep_entry(prof_i_thread *thread) {
+  prof_i_slot *const slot = thread->slot;
+  if (!thread->deep) {
+    void *const memory = mmap(NULL, PROF_I_DEEP_COUNT * sizeof *thread->deep, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return NULL;
+    thread->deep = memory;
+  }
+  if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
+  slot->deep_count++;
+  return &thread->deep[slot->deep++];
+}
+
+static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
+  prof_i_thread *const thread = prof_i_thread_attach();
+  if (!thread) {
+    prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_NO_THREAD, 1);
+    return 0;
+  }
+  prof_i_slot *const slot = thread->slot;
+  const uint32_t number = number_of(site, details);
+  prof_i_open *open;
+  if (slot->depth < PROF_I_OPEN_COUNT) {
+    const uint64_t depth = slot->depth + 1;
+    open = &slot->open[depth];
+    __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+    PROF_I_SIGNAL_FENCE();
+    if (depth == 1) slot->text_top = PROF_I_TEXT_OFFSET;
+  } else if (!(open = deep_entry(thread))) {
+    prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
+    return 0;
+  }
+  __atomic_store_n(&open->what, is_plain(details) ? (uint64_t)number << WHAT_SITE_SHIFT : put_payload(slot, details, number), __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_clock_ticks() << 4;
+  set_open(open, start);
+  return start;
+}
+
+static uint64_t begin_slow(prof_site *site, const prof_details *details) {
+  const int saved = errno;
+  uint64_t start = 0;
+  prof_i_control_ensure(); /* a forked child makes its own capture here */
+  if (!prof_i_gate_enter()) {
+    prof_i_thread_lose_unplaced(PROF_LOSS_NO_THREAD);
+  } else {
+    if (prof_i_control_is_recording()) start = begin_unusual(site, details);
+    prof_i_gate_leave();
+  }
+  errno = saved;
+  return start;
+}
+
+/* ---- end ---- */
+
+static PROF_I_COLD void end_slow(uint64_t start, uint64_t ticks);
+
+/* A record whose payload waits in the slot. False: the chunk has no room; nothing is written but filler. */
+static bool end_long(prof_i_thread *thread, const prof_i_slot *slot, uint64_t start, uint64_t duration_what, uint64_t what) {
+  const uint64_t words = what >> WHAT_WORDS_SHIFT;
+  const uint64_t *const payload = (const uint64_t *)((const char *)slot + (what >> WHAT_OFFSET_SHIFT & 0xffffff));
+  const uint64_t bytes = (2 + words + 1) / 2 * 16;
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+  uint64_t *const record = prof_i_record_claim(chunk, bytes);
+  if (!record) return false;
+  const uint64_t generation = chunk->generation;
+  record[1] = duration_what;
+  for (uint64_t i = 0; i < words; i++) record[2 + i] = payload[i];
+  __atomic_store_n(&record[0], start | generation, __ATOMIC_RELEASE);
+  return true;
+}
+
+void prof_i_end_1(uint64_t start) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_slot *const slot = thread->fast;
+  const uint64_t depth = slot->depth;
+  prof_i_open *const open = &slot->open[depth];
+  if (PROF_I_UNLIKELY(__atomic_load_n(&open->ticks, __ATOMIC_RELAXED) != start)) {
+    end_slow(start, 0);
+    return;
+  }
+  const uint64_t ticks = prof_i_counter();
+  const uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
+  const uint64_t duration = ticks - (start >> 4);
+  const uint64_t duration_what = duration << PROF_I_DURATION_SHIFT | (what & what_mask);
+  if (PROF_I_UNLIKELY(duration >> PROF_I_DURATION_BITS)) {
+    end_slow(start, ticks);
+    return;
+  }
+  if (what & 15) {
+    if (PROF_I_UNLIKELY(!end_long(thread, slot, start, duration_what, what))) {
+      end_slow(start, ticks);
+      return;
+    }
+    __atomic_store_n(&slot->text_top, what >> WHAT_OFFSET_SHIFT & 0xffffff, __ATOMIC_RELAXED);
+  } else {
+    prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+    const uint64_t at = prof_i_claim(&chunk->cursor, 16);
+    if (PROF_I_UNLIKELY(at >= chunk->limit)) {
+      end_slow(start, ticks);
+      return;
+    }
+    uint64_t *const record = (uint64_t *)((char *)chunk + at);
+    __atomic_store_n(&record[1], duration_what, __ATOMIC_RELAXED);
+    /* The commit. Release: pairs with the reader's acquire load of this word. */
+#ifdef PROF_FAULT_RELAXED
+    __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELAXED);
+#else
+    __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
+#endif
+  }
+  PROF_I_SIGNAL_FENCE();
+  __atomic_store_n(&open->ticks, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
+}
+
+/* What the end needs of a scope, wherever its entry was. */
+typedef struct found {
+  uint64_t start, end; /* ticks << 4; ticks */
+  uint64_t what;
+  uint32_t flags;     /* PROF_I_FLAG_OTHER_THREAD, PROF_I_FLAG_NO_DETAILS */
+  uint64_t *payload;  /* own copy, in the own slot's text area; NULL: none */
+  uint64_t scratch;   /* text_top before the copy was put there, or 0 */
+} found;
+
+/* Own entries from the top down. Those above were skipped by longjmp or pthread_exit: the depth heals here. */
+static bool find_own(prof_i_thread *thread, found *f) {
+  prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = slot->deep; i > 0; i--) {
+    if (thread->deep[i - 1].ticks != f->start) continue;
+    f->what = thread->deep[i - 1].what;
+    slot->deep = i - 1;
+    return true;
+  }
+  for (uint64_t i = slot->depth; i > 0; i--) {
+    if (slot->open[i].ticks != f->start) continue;
+    f->what = slot->open[i].what;
+    slot->deep = 0;
+    for (uint64_t above = slot->depth; above > i; above--) set_open(&slot->open[above], 0);
+    slot->depth = i; /* the entry itself is cleared when its record stands */
+    return true;
+  }
+  return false;
+}
+
+/* The payload into the own slot's text area, behind what stands there, with a word to spare: stacks may be a handler's, and small. */
+static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *f) {
+  const uint64_t words = f->what >> WHAT_WORDS_SHIFT, offset = f->what >> WHAT_OFFSET_SHIFT & 0xffffff;
+  if ((f->what & 15) == TYPE_PLAIN) return;
+  const uint64_t top = own_slot->text_top;
+  if (offset + words * 8 > PROF_I_TEXT_END || top + (words + 1) * 8 > PROF_I_TEXT_END) {
+    f->flags |= PROF_I_FLAG_NO_DETAILS;
+    return;
+  }
+  f->scratch = top;
+  f->payload = (uint64_t *)((char *)own_slot + top);
+  __atomic_store_n(&own_slot->text_top, top + (words + 1) * 8, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  for (uint64_t i = 0; i < words; i++) f->payload[i] = __atomic_load_n((const uint64_t *)((const char *)from + offset) + i, __ATOMIC_RELAXED);
+}
+
+/* The scope began on another thread: take it out of that thread's entries. The one who swaps it to 0 has it. */
+static bool find_elsewhere(prof_i_thread *thread, found *f) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (t == thread || t->arena != prof_i_the_arena.number || !t->slot) continue;
+    for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+      prof_i_open *const open = &t->slot->open[i];
+      uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
+      if (ticks != f->start) continue;
+      f->what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
+      copy_payload(thread->slot, t->slot, f);
+      if (!__atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
+      f->flags = PROF_I_FLAG_OTHER_THREAD;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Takes entries off the top that are empty: their scopes ended elsewhere, or in an older session. */
+static void trim(prof_i_slot *slot) {
+  while (slot->depth > 0 && slot->open[slot->depth].ticks == 0) slot->depth--;
+  if (slot->depth == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+}
+
+/* Writes what was found, as a plain record if it can be one. The loss, or -1. */
+static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
+  const uint64_t duration = f->end - (f->start >> 4);
+  const bool is_long = duration >> PROF_I_DURATION_BITS;
+  const uint64_t site = f->what >> WHAT_SITE_SHIFT & PROF_I_SITE_COUNT_MAX;
+  if (!f->payload) copy_payload(slot, slot, f);
+  if (!f->payload && !is_long && !f->flags)
+    return prof_i_record_write(thread, f->start, f->start, duration << PROF_I_DURATION_SHIFT | site << WHAT_SITE_SHIFT, NULL, 0);
+  uint64_t bare[2] = {(uint64_t)PROF_I_KIND_SCOPE << 16, 0};
+  uint64_t *const payload = f->payload ? f->payload : bare;
+  uint64_t words = f->payload ? f->what >> WHAT_WORDS_SHIFT : 1;
+  payload[0] |= (uint64_t)f->flags << 24;
+  if (is_long) { /* the duration goes behind device and stream */
+    const uint64_t before = 1 + (payload[0] >> 24 & 1) + (payload[0] >> 25 & 1);
+    memmove(payload + before + 1, payload + before, (words - before) * 8);
+    payload[before] = duration;
+    payload[0] |= (uint64_t)PROF_I_FLAG_LONG << 24;
+    words++;
+  }
+  payload[0] = (payload[0] & ~0xffffull) | (2 + words + 1) / 2;
+  const uint64_t word1 = (is_long ? 0 : duration << PROF_I_DURATION_SHIFT) | site << WHAT_SITE_SHIFT | TYPE_LONG;
+  return prof_i_record_write(thread, f->start, f->start, word1, payload, words);
+}
+
+/* Past the gate. The loss, or -1 when the scope stands in the capture. */
+static int end_unusual(uint64_t start, uint64_t ticks) {
+  if (!prof_i_the_arena.base) return start >> 4 < prof_i_control_forked_at() ? PROF_LOSS_FORKED : PROF_LOSS_LATE;
+  const prof_i_header *const header = prof_i_arena_header();
+  if (start >> 4 < prof_i_control_forked_at()) return PROF_LOSS_FORKED;
+  prof_i_thread *const thread = prof_i_thread_attach();
+  if (!thread) return PROF_LOSS_NO_THREAD;
+  prof_i_slot *const slot = thread->slot;
+  found f = {.start = start, .end = ticks ? ticks : prof_i_clock_ticks()};
+  const bool mine = find_own(thread, &f);
+  const uint64_t deep = slot->deep;
+  int loss = -1;
+  if (!prof_i_control_is_recording() || start >> 4 < header->session_ticks) loss = PROF_LOSS_LATE;
+  else if (!mine && !find_elsewhere(thread, &f)) loss = PROF_LOSS_LOST_STATE;
+  else loss = write_found(thread, slot, &f);
+  if (mine && slot->deep == deep && slot->depth > 0 && slot->open[slot->depth].ticks == start) {
+    set_open(&slot->open[slot->depth], 0);
+    slot->depth--;
+  }
+  if (f.scratch) slot->text_top = f.scratch;
+  if (mine && (f.what & 15)) slot->text_top = f.what >> WHAT_OFFSET_SHIFT & 0xffffff;
+  trim(slot);
+  return loss;
+}
+
+static void end_slow(uint64_t start, uint64_t ticks) {
+  if (!start) return;
+  const int saved = errno;
+  if (!prof_i_gate_enter()) {
+    prof_i_thread_lose_unplaced(PROF_LOSS_LATE);
+  } else {
+    const int loss = end_unusual(start, ticks);
+    if (loss >= 0) prof_i_thread_lose(prof_i_this_thread, loss, 1);
+    prof_i_gate_leave();
+  }
+  errno = saved;
+}
+
+/* ---- by calls, for other languages ---- */
+
+static prof_site by_call[3] = {{0, "", "", 0, 0}, {0, "", "", 0, 1}, {0, "", "", 0, 2}};
+
+uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) {
+  if (level < 1 || level > 2 || (uint32_t)level > prof_i_arena_level()) return 0;
+  const prof_details details = {name ? name : "", category ? category : "", PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, 0, PROF_HOST, 0, 0,
+                                args ? *args : PROF_NO_ARGS};
+  return prof_i_begin_details_1(&by_call[level], &details);
+}
+
+uint64_t prof_scope_begin_at(prof_site *site, const char *name, const char *category) {
+  const uint32_t level = site && site->level ? site->level : 1;
+  return site && level <= prof_i_arena_level() ? prof_i_begin_1(site, name ? name : "", category ? category : "") : 0;
+}
+
+void prof_scope_end(uint64_t start) {
+  if (start) prof_i_end_1(start);
+}

@@ -1,0 +1,236 @@
+/* Two tables that only grow: open addressing over sparse anonymous memory, entries published by compare-and-swap. See site.h. */
+#define _GNU_SOURCE
+#include "site.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena.h"
+#include "meta.h"
+
+enum {
+  TABLE_SIZE = 1 << 21, /* twice as many places as numbers */
+  BLOCK_BYTES = 1 << 20,
+  TEXT_BYTES_MAX = 8000, /* of a literal; longer ones are cut: a meta record fits its extent */
+  KEY_BYTES_MAX = 64,     /* of an argument's key, and 1000 of a format: a schema is put together on the stack, perhaps a handler's */
+  FORMAT_BYTES_MAX = 1000,
+  SITE_TEXTS = 4
+};
+
+/* What both tables hold: the meta record's words, ready to be written into any arena. */
+typedef struct entry {
+  uint64_t hash;
+  uint32_t number;
+  uint32_t kind; /* prof_i_kind */
+  uint32_t word_count;
+  uint32_t site_word; /* the site that goes into word 1 */
+  struct seen *seen;  /* of a site: the last arguments seen there */
+  uint64_t words[];
+} entry;
+
+/* The arguments that a site had last: pointers are compared, never followed. Immutable once published. */
+typedef struct seen {
+  uint32_t schema, count, kind, pad;
+  const char *format;
+  const char *keys[PROF_ARGS_MAX];
+  uint32_t types[PROF_ARGS_MAX];
+} seen;
+
+/* All any thread; pointers published with release, read with acquire. */
+static struct {
+  entry **table;    /* TABLE_SIZE places */
+  entry **by_number[2]; /* sites, schemas */
+  uint32_t count[2];    /* numbers given; 0 is never one */
+  char *block;      /* entries are cut from it */
+  uint64_t block_used;
+} own;
+
+static void *map(size_t bytes) {
+  void *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+/* Makes *place point to zeroed memory once; several may try, one wins. */
+static void *map_once(void **place, size_t bytes) {
+  void *at = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+  if (at) return at;
+  void *const fresh = map(bytes);
+  if (!fresh) return NULL;
+  if (__atomic_compare_exchange_n(place, &at, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return fresh;
+  munmap(fresh, bytes);
+  return at;
+}
+
+/* Memory that is never given back. Too large for the rest of a block: a mapping of its own. */
+static void *allot(size_t bytes) {
+  bytes = (bytes + 15) & ~(size_t)15;
+  char *const block = map_once((void **)&own.block, 64u * BLOCK_BYTES);
+  if (!block) return NULL;
+  const uint64_t at = __atomic_fetch_add(&own.block_used, bytes, __ATOMIC_RELAXED);
+  return at + bytes <= 64ull * BLOCK_BYTES ? block + at : map(bytes);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+  return hash ^ hash >> 29;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += 8) {
+    uint64_t word = 0;
+    memcpy(&word, text + i, bytes - i < 8 ? bytes - i : 8);
+    hash = mix(hash, word);
+  }
+  return mix(hash, bytes);
+}
+
+static void write_entry(const entry *e) { prof_i_meta_write((prof_i_kind)e->kind, 0, e->site_word, e->words, e->word_count); }
+
+static entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
+  const int which = kind == PROF_I_KIND_SCHEMA;
+  entry *const e = allot(sizeof *e + count * sizeof *e->words);
+  if (!e) return NULL;
+  const uint32_t number = __atomic_add_fetch(&own.count[which], 1, __ATOMIC_RELAXED);
+  if (number > (uint32_t)PROF_I_SITE_COUNT_MAX) {
+    __atomic_fetch_sub(&own.count[which], 1, __ATOMIC_RELAXED);
+    return NULL;
+  }
+  e->hash = hash;
+  e->number = number;
+  e->kind = (uint32_t)kind;
+  e->word_count = (uint32_t)count;
+  e->site_word = which ? 0 : number;
+  return e;
+}
+
+/* Either table's question: is this the entry asked for, and how is it made? */
+typedef struct asked {
+  prof_i_kind kind;
+  uint64_t hash;
+  size_t word_count;
+  const uint64_t *words; /* of a schema */
+  uint64_t line_level;   /* of a site */
+  const char *texts[SITE_TEXTS];
+  size_t bytes[SITE_TEXTS];
+} asked;
+
+static bool same(const entry *e, const asked *a) {
+  if (e->hash != a->hash || e->kind != (uint32_t)a->kind || e->word_count != a->word_count) return false;
+  if (a->kind == PROF_I_KIND_SCHEMA) /* the first word holds its number, which the asker does not know */
+    return e->words[0] >> 32 == a->words[0] >> 32 && memcmp(e->words + 1, a->words + 1, (a->word_count - 1) * sizeof *a->words) == 0;
+  if (e->words[0] != a->line_level) return false;
+  const uint64_t *at = e->words + 1;
+  for (int i = 0; i < SITE_TEXTS; i++) {
+    if (at[0] != a->bytes[i] || memcmp(at + 1, a->texts[i], a->bytes[i]) != 0) return false;
+    at += prof_i_text_words(a->bytes[i]);
+  }
+  return true;
+}
+
+static void fill(entry *e, const asked *a) {
+  if (a->kind == PROF_I_KIND_SCHEMA) {
+    memcpy(e->words, a->words, a->word_count * sizeof *a->words);
+    e->words[0] = (e->words[0] & ~0xffffffffull) | e->number;
+    return;
+  }
+  uint64_t *at = e->words;
+  *at++ = a->line_level;
+  for (int i = 0; i < SITE_TEXTS; i++) at += prof_i_put_text(at, a->texts[i], a->bytes[i]);
+}
+
+/* Finds or enters it. NULL when there is no memory or no number left. */
+static entry *intern(const asked *a) {
+  entry **const table = map_once((void **)&own.table, TABLE_SIZE * sizeof *table);
+  const int which = a->kind == PROF_I_KIND_SCHEMA;
+  entry **const numbers = map_once((void **)&own.by_number[which], (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *numbers);
+  if (!table || !numbers) return NULL;
+  entry *fresh = NULL;
+  for (uint64_t i = a->hash, tries = 0; tries < TABLE_SIZE; i++, tries++) {
+    entry **const place = &table[i & (TABLE_SIZE - 1)];
+    entry *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (!there) {
+      if (!fresh && !(fresh = make_entry(a->word_count, a->kind, a->hash))) return NULL;
+      fill(fresh, a);
+      if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&numbers[fresh->number], fresh, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_SEQ_CST)) write_entry(fresh);
+        return fresh;
+      }
+    }
+    if (same(there, a)) return there; /* a fresh one's number is then never used */
+  }
+  return NULL;
+}
+
+uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category) {
+  asked a = {.kind = PROF_I_KIND_SITE, .line_level = site->line | (uint64_t)site->level << 32, .texts = {name, category, site->file, site->function}};
+  a.hash = mix(0xcbf29ce484222325ull, a.line_level);
+  a.word_count = 1;
+  for (int i = 0; i < SITE_TEXTS; i++) {
+    if (!a.texts[i]) a.texts[i] = "";
+    a.bytes[i] = strnlen(a.texts[i], TEXT_BYTES_MAX);
+    a.hash = mix_text(a.hash, a.texts[i], a.bytes[i]);
+    a.word_count += prof_i_text_words(a.bytes[i]);
+  }
+  const entry *const e = intern(&a);
+  return e ? e->number : 0;
+}
+
+static bool as_seen(const seen *s, const prof_args *args, uint32_t count) {
+  if (!s || s->count != count || s->kind != args->kind || s->format != args->format) return false;
+  for (uint32_t i = 0; i < count; i++)
+    if (s->keys[i] != args->items[i].key || s->types[i] != args->items[i].type) return false;
+  return true;
+}
+
+static uint32_t register_schema(entry *site, const prof_args *args, uint32_t count) {
+  uint64_t words[1 + (2 + FORMAT_BYTES_MAX / 8) + PROF_ARGS_MAX * (1 + 2 + KEY_BYTES_MAX / 8)];
+  size_t used = 0;
+  words[used++] = (uint64_t)args->kind << 32 | (uint64_t)count << 40;
+  used += prof_i_put_text(words + used, args->format ? args->format : "", args->format ? strnlen(args->format, FORMAT_BYTES_MAX) : 0);
+  for (uint32_t i = 0; i < count; i++) {
+    const char *const key = args->items[i].key ? args->items[i].key : "";
+    words[used++] = args->items[i].type;
+    used += prof_i_put_text(words + used, key, strnlen(key, KEY_BYTES_MAX));
+  }
+  asked a = {.kind = PROF_I_KIND_SCHEMA, .word_count = used, .words = words, .hash = mix_text(7, (const char *)words, used * sizeof *words)};
+  const entry *const e = intern(&a);
+  if (!e) return 0;
+  seen *const s = site->seen ? NULL : allot(sizeof *s); /* the first arguments of a site are remembered; others are looked up */
+  if (s) {
+    s->schema = e->number;
+    s->count = count;
+    s->kind = args->kind;
+    s->format = args->format;
+    for (uint32_t i = 0; i < count; i++) {
+      s->keys[i] = args->items[i].key;
+      s->types[i] = args->items[i].type;
+    }
+    __atomic_store_n(&site->seen, s, __ATOMIC_RELEASE);
+  }
+  return e->number;
+}
+
+uint32_t prof_i_schema_number(uint32_t site, const prof_args *args) {
+  const uint32_t count = args->count < PROF_ARGS_MAX ? args->count : PROF_ARGS_MAX;
+  entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
+  entry *const e = numbers && site ? __atomic_load_n(&numbers[site], __ATOMIC_ACQUIRE) : NULL;
+  if (!e) return 0;
+  const seen *const s = __atomic_load_n(&e->seen, __ATOMIC_ACQUIRE);
+  return as_seen(s, args, count) ? s->schema : register_schema(e, args, count);
+}
+
+uint32_t prof_i_site_count(void) { return __atomic_load_n(&own.count[0], __ATOMIC_RELAXED); }
+
+void prof_i_site_copy_all(void) {
+  for (int which = 0; which < 2; which++) {
+    entry **const numbers = __atomic_load_n(&own.by_number[which], __ATOMIC_ACQUIRE);
+    const uint32_t count = __atomic_load_n(&own.count[which], __ATOMIC_ACQUIRE);
+    for (uint32_t i = 1; numbers && i <= count; i++) {
+      const entry *const e = __atomic_load_n(&numbers[i], __ATOMIC_SEQ_CST);
+      if (e) write_entry(e);
+    }
+  }
+}
+
+uint32_t prof_i_site_epoch(void) { return 1; }

@@ -1,0 +1,294 @@
+/* How threads attach, go and are found. See thread.h. Attaching may happen inside a signal handler: no lock, no malloc. */
+#define _GNU_SOURCE
+#include "thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <prof/profiler.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "chunk.h"
+#include "clock.h"
+#include "port.h"
+#include "site.h"
+
+enum { NO_EPOCH = -1 };
+
+/* Where every thread begins: no room, nothing open, no epoch. Read only, but for its cursor, which nobody reaches. */
+static prof_i_slot no_slot;
+prof_i_thread prof_i_no_thread = {.fast = &no_slot, .slot = &no_slot, .epoch = (uint32_t)NO_EPOCH, .chunk = &prof_i_no_thread.full};
+__thread prof_i_thread *prof_i_this_thread = &prof_i_no_thread;
+
+static struct {
+  prof_i_thread *first;  /* any thread; pushed with release */
+  uint64_t serials;      /* any thread, relaxed */
+  uint64_t process;      /* raised in each forked child */
+  uint64_t unplaced[PROF_I_LOSS_WORDS]; /* any thread, relaxed */
+  pthread_key_t key;
+  bool has_key;
+} own = {.process = 1};
+
+prof_i_thread *prof_i_thread_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
+uint64_t prof_i_thread_seen_count(void) {
+  return prof_i_the_arena.base ? __atomic_load_n(&prof_i_arena_header()->thread_count, __ATOMIC_RELAXED) : 0;
+}
+
+uint64_t prof_i_thread_alive_count(void) {
+  uint64_t count = 0;
+  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
+    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) && t->arena == prof_i_the_arena.number;
+  return count;
+}
+
+void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count) {
+  if (prof_i_is_attached(thread) && thread->slot && thread->arena == prof_i_the_arena.number)
+    __atomic_fetch_add(&thread->slot->lost[loss], count, __ATOMIC_RELAXED);
+  else if (prof_i_the_arena.base)
+    __atomic_fetch_add(&prof_i_arena_header()->folded[loss], count, __ATOMIC_RELAXED);
+  else
+    __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
+}
+
+void prof_i_thread_lose_unplaced(int loss) { __atomic_fetch_add(&own.unplaced[loss], 1, __ATOMIC_RELAXED); }
+
+void prof_i_thread_place_losses(void) {
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
+    const uint64_t count = __atomic_exchange_n(&own.unplaced[i], 0, __ATOMIC_RELAXED);
+    if (count) __atomic_fetch_add(&prof_i_arena_header()->folded[i], count, __ATOMIC_RELAXED);
+  }
+}
+
+/* ---- a thread's memory ---- */
+
+static prof_i_thread *take_free(void) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    uint32_t alive = 0;
+    if (__atomic_compare_exchange_n(&t->alive, &alive, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return t;
+  }
+  const size_t bytes = (sizeof(prof_i_thread) + 4095) & ~(size_t)4095;
+  prof_i_thread *const t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (t == MAP_FAILED) return NULL;
+  t->alive = 1;
+  t->chunk = &t->full;
+  t->fast = &no_slot;
+  t->next = prof_i_thread_first();
+  while (!__atomic_compare_exchange_n(&own.first, &t->next, t, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+  return t;
+}
+
+static void pin(prof_i_thread *thread, void *at, uint64_t bytes) {
+  prof_i_pin *const p = &thread->pins[thread->pin_next++ % PROF_I_PIN_COUNT];
+  if (p->at) munmap(p->at, p->bytes);
+  p->at = at;
+  p->bytes = bytes;
+}
+
+/* ---- attach ---- */
+
+/* What prof_thread_set_name() said; it may say so before the first scope, or between captures. */
+static __thread char kept_name[PROF_I_NAME_BYTES] __attribute__((tls_model("initial-exec")));
+
+static void current_name(char *to) {
+  if (kept_name[0]) memcpy(to, kept_name, PROF_I_NAME_BYTES);
+  else prof_i_port_thread_name(to, PROF_I_NAME_BYTES);
+}
+
+void prof_i_thread_refresh_name(prof_i_thread *thread) { current_name(thread->slot->name); }
+
+void prof_i_thread_keep_name(const char *name) {
+  char fresh[PROF_I_NAME_BYTES] = {0};
+  memcpy(fresh, name, strnlen(name, PROF_I_NAME_BYTES - 1));
+  memcpy(kept_name, fresh, sizeof kept_name);
+  prof_i_thread *const thread = prof_i_this_thread;
+  if (prof_i_is_attached(thread) && thread->slot) prof_i_thread_refresh_name(thread);
+}
+
+/* A slot in the arena in force; a thread that comes again in the same arena keeps its own. */
+static bool give_slot(prof_i_thread *thread) {
+  prof_i_slot *slot = thread->slot;
+  if (!slot || thread->arena != prof_i_the_arena.number) {
+    int loss;
+    slot = (prof_i_slot *)prof_i_arena_take(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, 2 * 4096, &loss);
+    if (!slot) return false;
+    if (thread->slot) pin(thread, thread->slot, PROF_I_SLOT_BYTES);
+  }
+  slot->depth = slot->deep = 0;
+  memset(slot->open, 0, sizeof slot->open);
+  slot->text_top = PROF_I_TEXT_OFFSET;
+  slot->tid = thread->tid;
+  slot->is_main = thread->is_main;
+  slot->chunk = 0;
+  thread->slot = slot;
+  thread->arena = prof_i_the_arena.number;
+  current_name(slot->name);
+  slot->head.owner = thread->serial;
+  __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
+  return true;
+}
+
+/* The counter may be read inline only when it is the clock. */
+static void open_fast_path(prof_i_thread *thread) {
+  const bool fast = prof_i_clock_is_counter();
+  thread->fast = fast ? thread->slot : &no_slot;
+  PROF_I_SIGNAL_FENCE();
+  thread->epoch = fast ? prof_i_site_epoch() : (uint32_t)NO_EPOCH;
+}
+
+static prof_i_thread *attach_new(void) {
+  prof_i_thread *const thread = take_free();
+  if (!thread) return NULL;
+  thread->tid = prof_i_port_tid();
+  thread->is_main = thread->tid == (uint64_t)getpid();
+  thread->serial = __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED);
+  thread->process = own.process;
+  thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
+  thread->session = prof_i_arena_header()->session;
+  thread->chunk = &thread->full;
+  thread->parked = NULL;
+  if (!give_slot(thread)) {
+    thread->epoch = (uint32_t)NO_EPOCH;
+    __atomic_store_n(&thread->alive, 0, __ATOMIC_RELEASE);
+    return NULL;
+  }
+  open_fast_path(thread);
+  if (prof_i_is_attached(prof_i_this_thread)) { /* a handler attached while we did: its thread stands, ours goes back */
+    thread->slot->serial = 0;
+    __atomic_store_n(&thread->alive, 0, __ATOMIC_RELEASE);
+    return prof_i_this_thread;
+  }
+  prof_i_this_thread = thread;
+  pthread_setspecific(own.key, thread);
+  return thread;
+}
+
+/* Scopes of this session that stand open keep their entries and payloads; older ones' ends will find nothing, and count late. */
+static void move_open_scopes(prof_i_thread *thread, const prof_i_slot *old, uint64_t since) {
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t depth = old->depth <= PROF_I_OPEN_COUNT ? old->depth : 0;
+  if (slot != old) {
+    const uint64_t top = old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
+    memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
+    slot->text_top = top;
+    slot->deep = old->deep;
+    slot->depth = depth;
+    memcpy(slot->open, old->open, (depth + 1) * sizeof *slot->open);
+  }
+  for (uint64_t i = 1; i <= depth; i++)
+    if (slot->open[i].ticks >> 4 < since) slot->open[i].ticks = 0;
+}
+
+/* The thread is known, but from another session or arena. */
+static prof_i_thread *attach_again(prof_i_thread *thread) {
+  const prof_i_header *const header = prof_i_arena_header();
+  prof_i_slot *const old = thread->slot;
+  if (thread->arena != prof_i_the_arena.number) {
+    prof_i_head *const old_chunk = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
+    if (old_chunk) pin(thread, old_chunk, thread->chunk_bytes);
+    __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
+    if (!give_slot(thread)) return NULL;
+    thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
+  }
+  move_open_scopes(thread, old, header->session_ticks);
+  thread->session = header->session;
+  open_fast_path(thread);
+  return thread;
+}
+
+prof_i_thread *prof_i_thread_attach(void) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
+  if (!prof_i_is_attached(thread)) return attach_new();
+  const prof_i_header *const header = prof_i_arena_header();
+  if (thread->arena == prof_i_the_arena.number && thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
+    return thread;
+  return attach_again(thread);
+}
+
+/* ---- going ---- */
+
+static void fold(prof_i_thread *thread) {
+  prof_i_header *const header = prof_i_arena_header();
+  prof_i_slot *const slot = thread->slot;
+  slot->serial = 0;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    __atomic_fetch_add(&header->folded[i], __atomic_exchange_n(&slot->lost[i], 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  __atomic_fetch_add(&header->folded_deep_count, slot->deep_count, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&header->folded_cut_count, slot->cut_count, __ATOMIC_RELAXED);
+  slot->deep_count = slot->cut_count = 0;
+  slot->depth = slot->deep = 0;
+  memset(slot->open, 0, sizeof slot->open);
+  __atomic_fetch_add(&header->folded_thread_count, 1, __ATOMIC_RELAXED);
+}
+
+/* The key's destructor. A later destructor of this thread may record again: it attaches anew, and we are called once more. */
+static void thread_goes(void *value) {
+  const int saved = errno;
+  prof_i_thread *const thread = value;
+  if (thread->process == own.process && prof_i_this_thread == thread) {
+    const bool here = prof_i_the_arena.base && thread->arena == prof_i_the_arena.number;
+    if (here) {
+      prof_i_thread_refresh_name(thread);
+      prof_i_chunk_thread_goes(thread);
+    }
+    thread->epoch = (uint32_t)NO_EPOCH;
+    PROF_I_SIGNAL_FENCE();
+    prof_i_this_thread = &prof_i_no_thread;
+    PROF_I_SIGNAL_FENCE();
+    if (here) fold(thread);
+    thread->fast = &no_slot;
+    __atomic_store_n(&thread->alive, 0, __ATOMIC_RELEASE);
+  }
+  errno = saved;
+}
+
+int prof_i_thread_prepare(void) {
+  if (own.has_key) return 0;
+  const int error = pthread_key_create(&own.key, thread_goes);
+  own.has_key = error == 0;
+  return error;
+}
+
+void prof_i_thread_stop_all(void) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    prof_i_head *const chunk = __atomic_exchange_n(&t->chunk, &t->full, __ATOMIC_ACQ_REL);
+    if (chunk != &t->full) __atomic_store_n(&t->parked, chunk, __ATOMIC_RELEASE);
+  }
+}
+
+void prof_i_thread_forget_all(void) {
+  own.process++;
+  own.first = NULL; /* the parent's; its memory stays, one page a thread */
+  prof_i_this_thread = &prof_i_no_thread;
+}
+
+/* ---- a retired arena's address space ---- */
+
+static void insert_sorted(prof_i_pin *pins, size_t *count, void *at, uint64_t bytes) {
+  size_t i = (*count)++;
+  for (; i > 0 && (char *)pins[i - 1].at > (char *)at; i--) pins[i] = pins[i - 1];
+  pins[i] = (prof_i_pin){at, bytes};
+}
+
+void prof_i_thread_release_mapping(char *base, uint64_t bytes) {
+  size_t room = 2, count = 0;
+  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) room += 2;
+  prof_i_pin *const pins = mmap(NULL, room * sizeof *pins, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pins == MAP_FAILED) return; /* address space is lost, no memory */
+  for (const prof_i_thread *t = prof_i_thread_first(); t && count + 2 < room; t = t->next) {
+    char *const parked = (char *)__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE);
+    if ((char *)t->slot >= base && (char *)t->slot < base + bytes) insert_sorted(pins, &count, t->slot, PROF_I_SLOT_BYTES);
+    if (parked >= base && parked < base + bytes) insert_sorted(pins, &count, parked, t->chunk_bytes);
+  }
+  char *from = base;
+  for (size_t i = 0; i < count; i++) {
+    if ((char *)pins[i].at > from) munmap(from, (size_t)((char *)pins[i].at - from));
+    from = (char *)pins[i].at + pins[i].bytes;
+  }
+  if (from < base + bytes) munmap(from, (size_t)(base + bytes - from));
+  munmap(pins, room * sizeof *pins);
+}

@@ -1,0 +1,83 @@
+/* Threads: the one pointer that the hot path reads, what it points to, and how threads come and go. */
+#ifndef PROF_CORE_THREAD_H
+#define PROF_CORE_THREAD_H
+
+#include <stdbool.h>
+
+#include "layout.h"
+
+enum {
+  PROF_I_PIN_COUNT = 8,
+  PROF_I_DEEP_COUNT = 65536 /* open scopes below the 64 shown: remembered, or the site would be lost */
+};
+
+typedef struct prof_i_pin {
+  void *at;
+  uint64_t bytes;
+} prof_i_pin;
+
+/* A thread. Never freed while the thread lives; re-used by another after it has gone. The owner writes, unless a line says
+   otherwise. */
+typedef struct prof_i_thread {
+  prof_i_slot *fast;   /* the slot, or the empty one when scopes must not read the counter themselves */
+  prof_i_head *chunk;  /* swapped whole: a handler never sees half of a change. prof_stop() puts `full` here, from any thread */
+  uint32_t epoch;      /* equals a site's when both are ready; never while the fast path must not be taken */
+  uint32_t alive;      /* 1 while a thread has it; any thread, compare-and-swap */
+  prof_i_slot *slot;   /* in the arena; NULL before the first attach */
+  prof_i_head *parked; /* the chunk that prof_stop() took out; any thread, exchange */
+  uint64_t arena;      /* number of the arena that slot and chunk stand in */
+  uint64_t session;    /* the session it last recorded in */
+  uint64_t serial;
+  uint64_t tid;
+  uint64_t process;    /* tells a forked parent's thread from ours */
+  uint64_t next_bytes;  /* of its next chunk */
+  uint64_t chunk_bytes; /* of the chunk it has, or had when it was parked */
+  uint64_t reserve_since; /* the header's full_ticks when the reserve was last emptied */
+  prof_i_open *deep;   /* PROF_I_DEEP_COUNT entries, made when first needed */
+  uint32_t is_main;
+  uint32_t pin_next;
+  prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
+  char name[PROF_I_NAME_BYTES];      /* as the owner record has it */
+  prof_i_head full;                  /* limit 0: every claim fails and takes the slow path */
+  struct prof_i_thread *next;        /* all that ever were; only grows */
+} prof_i_thread;
+
+extern __thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));
+
+/* This thread, ready to record in the arena and session in force; NULL when there is no room for it. Signal-safe. */
+prof_i_thread *prof_i_thread_attach(void);
+static inline bool prof_i_is_attached(const prof_i_thread *thread) { return thread != &prof_i_no_thread; }
+
+/* All threads that ever were; follow ->next. */
+prof_i_thread *prof_i_thread_first(void);
+
+/* prof_stop(): from here on every end takes the slow path. Control lock held. */
+void prof_i_thread_stop_all(void);
+
+/* Unmaps of a retired arena what no living thread can point to. Control lock held. */
+void prof_i_thread_release_mapping(char *base, uint64_t bytes);
+
+/* Before the first attach; makes the key whose destructor sees threads go. 0 or an errno. */
+int prof_i_thread_prepare(void);
+
+/* In a forked child. */
+void prof_i_thread_forget_all(void);
+
+/* Counts one loss, in the thread's slot when it has one, else in the header. */
+void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count);
+
+/* Reads the thread's name again: the last one wins. Owner thread only. */
+void prof_i_thread_refresh_name(prof_i_thread *thread);
+
+/* prof_thread_set_name(). Owner thread only; works before it records. */
+void prof_i_thread_keep_name(const char *name);
+
+uint64_t prof_i_thread_seen_count(void);
+/* Counts one loss while no arena can be touched; it is added to the arena by prof_i_thread_place_losses(). Signal-safe. */
+void prof_i_thread_lose_unplaced(int loss);
+void prof_i_thread_place_losses(void);
+
+uint64_t prof_i_thread_alive_count(void);
+
+#endif

@@ -1,0 +1,77 @@
+/* The word that call sites read, and what happens at load: with PROF_LEVEL set, recording starts, and at exit the trace is written. Every
+   user of a scope pulls this object in, also from the static library. Without PROF_LEVEL nothing is taken: one look at the environment. */
+#define _GNU_SOURCE
+#include <prof/profiler.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/arena.h"
+#include "../core/control.h"
+#include "../core/log.h"
+
+static const uint32_t off; /* the level before any start */
+const uint32_t *prof_i_level_1 = &off;
+
+static struct {
+  int started; /* by the environment: then exit dumps */
+} own;
+
+enum { BYTES_A_SECOND = 200 << 20, EXIT_SECONDS = 2 }; /* of capture converted; at exit at most two seconds are spent */
+
+/* True when the variable is unset or a number in the range; a bad one is said, and the program runs on without a profiler. */
+static int number_of(const char *name, unsigned long long low, unsigned long long high, unsigned long long *to) {
+  const char *const text = secure_getenv(name);
+  if (!text || !*text) return 1;
+  char *end;
+  *to = strtoull(text, &end, 10);
+  if (!*end && text[0] >= '0' && text[0] <= '9' && *to >= low && *to <= high) return 1;
+  prof_i_say("%s='%s' is not a number from %llu to %llu; not recording", name, text, low, high);
+  return 0;
+}
+
+static int word_of(const char *name, const char *const *words, int count, uint32_t *to) {
+  const char *const text = secure_getenv(name);
+  if (!text || !*text) return 1;
+  for (int i = 0; i < count; i++) {
+    if (strcmp(text, words[i]) != 0) continue;
+    *to = (uint32_t)i;
+    return 1;
+  }
+  prof_i_say("%s='%s' is none of its words (%s, %s, ...); not recording", name, text, words[0], words[1]);
+  return 0;
+}
+
+static void __attribute__((constructor)) at_load(void) {
+  static const char *const policies[] = {"default", "keep", "ring", "stream"};
+  static const char *const clocks[] = {"default", "tsc", "monotonic"};
+  unsigned long long level = 0, cap = 0, helper = 0;
+  prof_options options = {.size = sizeof options};
+  if (!secure_getenv("PROF_LEVEL")) return;
+  if (!number_of("PROF_LEVEL", 0, 2, &level) || !level) return;
+  if (!number_of("PROF_CAP_BYTES", 1 << 20, 1ull << 40, &cap) || !number_of("PROF_HELPER_THREAD", 0, 1, &helper)) return;
+  if (!word_of("PROF_POLICY", policies, 4, &options.policy) || !word_of("PROF_CLOCK", clocks, 3, &options.clock)) return;
+  options.level = (uint32_t)level;
+  options.cap_bytes = cap;
+  options.helper_thread = (uint32_t)helper;
+  options.path = secure_getenv("PROF_OUTPUT");
+  if (options.path && !*options.path) options.path = NULL;
+  const int status = prof_start_with(&options);
+  if (status != PROF_OK) prof_i_say("PROF_LEVEL=%llu: %s: %s; not recording", level, prof_status_text(status), prof_last_error());
+  else own.started = options.path != NULL;
+}
+
+static void __attribute__((destructor)) at_exit(void) {
+  if (!own.started || !prof_i_the_arena.base) return;
+  prof_stop();
+  const uint64_t bytes = prof_i_arena_readable_bytes();
+  if (prof_i_the_arena.is_file && bytes > (uint64_t)EXIT_SECONDS * BYTES_A_SECOND) {
+    prof_i_say("the capture has %llu MiB; to convert it: prof dump %s -o %s", (unsigned long long)(bytes >> 20), prof_i_the_arena.path,
+               prof_i_output_path());
+    return;
+  }
+  const int status = prof_dump(NULL);
+  if (status != PROF_OK && status != PROF_E_CHECK)
+    prof_i_say("PROF_OUTPUT: %s: %s%s%s", prof_status_text(status), prof_last_error(), prof_i_the_arena.path[0] ? "; the capture is " : "",
+               prof_i_the_arena.path);
+}
