@@ -22,7 +22,6 @@ enum {
   OWNER_BYTES = (OWNER_WORDS + 1) / 2 * 16,
   EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8,
   EXIT_BYTES = (EXIT_WORDS + 1) / 2 * 16,
-  RING_TRIES = 8,
   BUCKETS = 256 /* of chunk-change times: four to a doubling */
 };
 
@@ -31,10 +30,11 @@ static struct {
   uint64_t sequence;
   uint64_t left[LEFT_COUNT];
   uint64_t *free; /* FREE_COUNT places: offset, and log2 of the units in the low bits */
+  uint64_t free_hint; /* how many of them were ever used since the arena began: the rest is empty */
   uint64_t stock[STOCK_COUNT];
   uint64_t tidy[TIDY_COUNT];
   uint64_t *ring; /* offsets of all chunks of a ring, in the order they were made */
-  uint64_t ring_count, ring_room;
+  uint64_t ring_count, ring_room, ring_next;
   uint32_t helper_on, helper_word;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
 } own;
@@ -94,36 +94,48 @@ static uint64_t claimed_bytes(const prof_i_head *chunk) {
 }
 
 prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks) {
-  prof_i_chunk_count count = {0, 0, 0};
+  prof_i_chunk_count count = {0, 0, 0, 0};
   const uint64_t end = claimed_bytes(chunk);
+  const uint64_t generation = chunk->generation;
   for (uint64_t i = PROF_I_HEAD_BYTES, slots; i < end; i += slots * 16) {
-    uint64_t ticks = 0;
-    switch (look((const uint64_t *)((const char *)chunk + i), chunk->generation, &slots, &ticks)) {
+    const uint64_t *const word = (const uint64_t *)((const char *)chunk + i);
+    uint64_t ticks = __atomic_load_n(&word[0], __ATOMIC_ACQUIRE);
+    if ((ticks & PROF_I_GENERATION_MASK) == generation && (word[1] & 15) == 0) { /* nearly all of them */
+      const bool cleared = clear_ticks && (ticks >> 4) + (word[1] >> PROF_I_DURATION_SHIFT) <= clear_ticks;
+      count.cleared += cleared;
+      count.live += !cleared;
+      slots = 1;
+      continue;
+    }
+    switch (look(word, generation, &slots, &ticks)) {
       case SEEN_EVENT: ++*(ticks <= clear_ticks ? &count.cleared : &count.live); break;
       case SEEN_UNFINISHED: count.unfinished++; break;
       case SEEN_OTHER: break;
     }
+    count.longer += slots > 1;
   }
   return count;
 }
 
 /* Makes a chunk ready for the next generation: no word that a reader looks at may be taken for a record of it. Words 0 of the old
    records keep the old generation; everything else at such a place becomes 0. */
-static void scrub(prof_i_head *chunk) {
+static void scrub(prof_i_head *chunk, const prof_i_chunk_count *records) {
   const uint64_t end = claimed_bytes(chunk);
-  for (uint64_t i = PROF_I_HEAD_BYTES, slots; i < end; i += slots * 16) {
+  uint64_t left = records->longer; /* mostly the owner record, at the front */
+  for (uint64_t i = PROF_I_HEAD_BYTES, slots; left && i < end; i += slots * 16) {
     uint64_t ticks;
     char *const record = (char *)chunk + i;
     look((const uint64_t *)record, chunk->generation, &slots, &ticks);
+    left -= slots > 1;
     for (uint64_t s = 1; s < slots && i + s * 16 < chunk->bytes; s++)
       __atomic_store_n((uint64_t *)(record + s * 16), 0, __ATOMIC_RELAXED);
   }
   for (uint64_t i = end; i < chunk->bytes; i += 16) __atomic_store_n((uint64_t *)((char *)chunk + i), 0, __ATOMIC_RELAXED);
 }
 
-static void next_generation(prof_i_head *chunk) {
+static void next_generation(prof_i_head *chunk, const prof_i_chunk_count *records) {
   __atomic_store_n(&chunk->sequence, 0, __ATOMIC_RELEASE); /* being re-made: a reader that sees 0, or a change, leaves it out */
-  scrub(chunk);
+  scrub(chunk, records);
 #ifndef PROF_FAULT_GENERATION
   chunk->generation = chunk->generation % PROF_I_GENERATION_MASK + 1;
 #endif
@@ -201,51 +213,48 @@ static prof_i_head *take_left(uint64_t need) {
 
 static uint64_t unit_log(uint64_t bytes) { return (uint64_t)__builtin_ctzll(bytes / PROF_I_UNIT_BYTES); }
 
+/* No place left: the room is lost until the arena is replaced. */
+static void put_free(uint64_t value) {
+  const uint64_t used = __atomic_load_n(&own.free_hint, __ATOMIC_ACQUIRE);
+  if (put(own.free, used, value)) return;
+  const uint64_t i = __atomic_fetch_add(&own.free_hint, 1, __ATOMIC_ACQ_REL);
+  if (i < FREE_COUNT) __atomic_store_n(&own.free[i], value, __ATOMIC_RELEASE);
+  else __atomic_fetch_sub(&own.free_hint, 1, __ATOMIC_ACQ_REL);
+}
+
 static prof_i_head *take_free(uint64_t bytes, int *loss_out) {
-  for (int i = 0; own.free && i < FREE_COUNT; i++) {
+  const uint64_t used = __atomic_load_n(&own.free_hint, __ATOMIC_ACQUIRE);
+  for (uint64_t i = 0; i < used; i++) {
     uint64_t value = __atomic_load_n(&own.free[i], __ATOMIC_RELAXED);
     if (!value || (value & 63) < unit_log(bytes)) continue;
     if (!__atomic_compare_exchange_n(&own.free[i], &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     const uint64_t size = (uint64_t)PROF_I_UNIT_BYTES << (value & 63);
     prof_i_head *const chunk = prof_i_arena_take_again(value & ~63ull, PROF_I_EXTENT_CHUNK, size, size, loss_out);
-    if (!chunk) put(own.free, FREE_COUNT, value);
+    if (!chunk) put_free(value);
     return chunk;
   }
   return NULL;
 }
 
-static prof_i_head *oldest_retired(uint64_t after) {
-  prof_i_head *oldest = NULL;
-  uint64_t lowest = UINT64_MAX;
-  const uint64_t count = __atomic_load_n(&own.ring_count, __ATOMIC_ACQUIRE);
-  for (uint64_t i = 0; i < count && i < own.ring_room; i++) {
-    const uint64_t offset = __atomic_load_n(&own.ring[i], __ATOMIC_ACQUIRE);
-    if (!offset || __atomic_load_n(&at(offset)->state, __ATOMIC_RELAXED) != PROF_I_CHUNK_RETIRED) continue;
-    const uint64_t sequence = __atomic_load_n(&at(offset)->sequence, __ATOMIC_RELAXED);
-    if (sequence <= after || sequence >= lowest) continue;
-    lowest = sequence;
-    oldest = at(offset);
-  }
-  return oldest;
-}
-
-/* A ring's oldest chunk gives way. One with an unfinished claim is left alone: somebody will still store there. */
+/* A ring's oldest chunk gives way. They are taken in the order in which they were made, round and round, so the next one that is
+   retired is the oldest. One with an unfinished claim is left alone: somebody will still store there. */
 static prof_i_head *take_oldest(int *loss_out) {
   prof_i_header *const header = prof_i_arena_header();
-  uint64_t after = 0;
-  for (int i = 0; i < RING_TRIES; i++) {
-    prof_i_head *const chunk = oldest_retired(after);
-    if (!chunk) break;
-    after = chunk->sequence;
-    if (!own_if_retired(chunk)) continue;
-    const prof_i_chunk_count count = prof_i_chunk_walk(chunk, header->clear_ticks);
-    if (count.unfinished) {
+  const uint64_t made = __atomic_load_n(&own.ring_count, __ATOMIC_ACQUIRE);
+  const uint64_t count = made < own.ring_room ? made : own.ring_room;
+  for (uint64_t tries = 0; tries < 2 * count; tries++) {
+    const uint64_t i = __atomic_fetch_add(&own.ring_next, 1, __ATOMIC_RELAXED) % count;
+    const uint64_t offset = __atomic_load_n(&own.ring[i], __ATOMIC_ACQUIRE);
+    if (!offset || !own_if_retired(at(offset))) continue;
+    prof_i_head *const chunk = at(offset);
+    const prof_i_chunk_count records = prof_i_chunk_walk(chunk, header->clear_ticks);
+    if (records.unfinished) {
       set_retired(chunk);
       continue;
     }
-    __atomic_fetch_add(&header->folded[PROF_LOSS_CLEARED], count.cleared, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&header->folded[PROF_LOSS_OVERWRITTEN], count.live, __ATOMIC_RELAXED);
-    next_generation(chunk);
+    __atomic_fetch_add(&header->folded[PROF_LOSS_CLEARED], records.cleared, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&header->folded[PROF_LOSS_OVERWRITTEN], records.live, __ATOMIC_RELAXED);
+    next_generation(chunk, &records);
     return chunk;
   }
   *loss_out = PROF_LOSS_NO_CHUNK;
@@ -385,7 +394,7 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
     const prof_i_chunk_count count = prof_i_chunk_walk(reserve, prof_i_arena_header()->clear_ticks);
     if (count.live || count.unfinished) return reserve; /* still part of the capture */
     prof_i_thread_lose(thread, PROF_LOSS_CLEARED, count.cleared);
-    next_generation(reserve);
+    next_generation(reserve, &count);
   }
   thread->reserve_since = since;
   reserve->owner = thread->serial;
@@ -406,7 +415,7 @@ static void clear_one(prof_i_head *chunk) {
   }
   __atomic_fetch_add(&header->folded[PROF_LOSS_CLEARED], count.cleared, __ATOMIC_RELAXED);
   if (prof_i_the_arena.policy == PROF_POLICY_RING) {
-    next_generation(chunk); /* stays in the ring's list, as one to take first */
+    next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
     prof_i_port_drop(chunk, chunk->bytes);
     chunk->sequence = 1;
     set_retired(chunk);
@@ -414,7 +423,7 @@ static void clear_one(prof_i_head *chunk) {
   }
   const uint64_t value = prof_i_arena_offset(chunk) | unit_log(chunk->bytes);
   prof_i_port_punch(chunk, chunk->bytes);
-  put(own.free, FREE_COUNT, value);
+  put_free(value);
 }
 
 void prof_i_chunk_clear(void) {
@@ -430,6 +439,7 @@ int prof_i_chunk_begin(void) {
   memset(own.stock, 0, sizeof own.stock);
   memset(own.tidy, 0, sizeof own.tidy);
   own.sequence = 1;
+  own.free_hint = 0;
   if (!own.free) {
     void *const memory = mmap(NULL, FREE_COUNT * sizeof *own.free, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return errno;
@@ -439,7 +449,7 @@ int prof_i_chunk_begin(void) {
   }
   if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
   own.ring = NULL;
-  own.ring_count = own.ring_room = 0;
+  own.ring_count = own.ring_room = own.ring_next = 0;
   if (prof_i_the_arena.policy != PROF_POLICY_RING) return 0;
   const uint64_t room = prof_i_the_arena.cap_bytes / prof_i_the_arena.chunk_bytes_max + 1;
   void *const memory = mmap(NULL, room * sizeof *own.ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

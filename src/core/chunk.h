@@ -30,6 +30,7 @@ uint32_t *prof_i_chunk_helper_word(void); /* woken when there is work */
 /* Events in the chunk whose records ended at or before clear_ticks, and after; unfinished claims. Walks the records. */
 typedef struct prof_i_chunk_count {
   uint64_t cleared, live, unfinished;
+  uint64_t longer; /* records of more than one slot */
 } prof_i_chunk_count;
 prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks);
 

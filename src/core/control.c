@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "arena.h"
@@ -33,6 +34,7 @@ static struct {
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
   bool prepared;
+  bool fork_has_lock; /* written by the thread that holds it */
   prof_options options; /* in force; path points at the next */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given: a child expands it anew */
@@ -47,8 +49,22 @@ void prof_i_control_unlock(void) { pthread_mutex_unlock(&own.lock); }
 
 /* ---- fork ---- */
 
-static void before_fork(void) { pthread_mutex_lock(&own.lock); }
-static void after_fork_parent(void) { pthread_mutex_unlock(&own.lock); }
+/* Waits only a moment: a long dump of another thread must not hold the host's fork. The child needs nothing that a dump changes. */
+static void before_fork(void) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += 50000000;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  const bool locked = pthread_mutex_timedlock(&own.lock, &until) == 0;
+  if (locked) own.fork_has_lock = true;
+}
+
+static void after_fork_parent(void) {
+  if (!own.fork_has_lock) return;
+  own.fork_has_lock = false;
+  pthread_mutex_unlock(&own.lock);
+}
 
 /* Only the forking thread is here. What the parent's other threads held is gone with them; the arena is the parent's. */
 static void after_fork_child(void) {
@@ -62,6 +78,7 @@ static void after_fork_child(void) {
   prof_i_meta_reset();
   own.recording = 0;
   own.child_waits = recorded;
+  own.fork_has_lock = false;
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   errno = saved;
@@ -79,13 +96,13 @@ static int prepare(void) {
 
 /* ---- the arena ---- */
 
-/* Chunks grow from 16 KiB; a ring's are all of one size, a thousandth of it or so, and hold the longest record. */
+/* Chunks grow from 16 KiB to at most a 64th of the arena; a ring's are all of one size. 64 KiB hold the longest record. */
 static void choose_chunk_sizes(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   arena->chunk_bytes_min = PROF_I_UNIT_BYTES;
   arena->chunk_bytes_max = PROF_I_CHUNK_BYTES_MAX;
   while (arena->chunk_bytes_max > 4 * PROF_I_UNIT_BYTES && arena->chunk_bytes_max * 64 > arena->cap_bytes) arena->chunk_bytes_max /= 4;
-  if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max = 4 * PROF_I_UNIT_BYTES;
+  if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max;
 }
 
 static int create_memory(const prof_options *options) {

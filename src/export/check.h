@@ -1,0 +1,97 @@
+/* The self-check of an export: what is written is looked at once more, against causality and nesting, by rules that know nothing of
+   how the reader came to its answer. Findings are counted; they stand in the trace, and a fault among them in the returned status.
+   Constant time and memory per span: it runs inside the writers' loops. */
+#ifndef PROF_EXPORT_CHECK_H
+#define PROF_EXPORT_CHECK_H
+
+#include <prof/trace.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "trace/walk.h"
+
+/* name, word in the trace, 1: a fault, 0: worth knowing, text */
+#define PROF_I_FINDING_LIST(X)                                                                      \
+  X(REVERSED, "reversed", 1, "ends before it begins")                                               \
+  X(OUTSIDE, "outside_capture", 1, "ends after the last moment of the capture")                     \
+  X(OVERLAPPING, "overlapping", 1, "overlaps another scope of its track without nesting")           \
+  X(UNREADABLE, "unreadable", 1, "records or chunks of the capture could not be read")              \
+  X(UNNAMED, "unnamed", 0, "had an empty name")                                                     \
+  X(TOO_DEEP, "deeper_than_512", 0, "stands deeper than 512 scopes, where Perfetto drops it")       \
+  X(NOT_FINITE, "counters_not_finite", 0, "counter values that were no number, left out")           \
+  X(FLOW_ALONE, "flows_without_partner", 0, "ends of arrows whose other end is missing, left out")  \
+  X(FLOW_OUTSIDE, "flows_outside_scopes", 0, "ends of arrows that stand in no scope, left out")     \
+  X(FLOW_TOO_MANY, "flows_past_bound", 0, "ends of arrows past the bound of memory, left out")
+
+typedef enum prof_i_finding {
+#define PROF_I_FINDING(name, word, is_fault, text) PROF_I_FINDING_##name,
+  PROF_I_FINDING_LIST(PROF_I_FINDING)
+#undef PROF_I_FINDING
+  PROF_I_FINDING_COUNT
+} prof_i_finding;
+
+typedef struct prof_i_findings {
+  uint64_t counts[PROF_I_FINDING_COUNT];
+} prof_i_findings;
+
+const char *prof_i_finding_word(int finding);
+bool prof_i_finding_is_fault(int finding);
+uint64_t prof_i_findings_faults(const prof_i_findings *findings);
+/* "3 scopes: overlaps ...; ..." of the faults, cut at room; NUL-terminated. */
+void prof_i_findings_text(const prof_i_findings *findings, char *to, size_t room);
+
+enum { PROF_I_CHECK_DEPTH = 512 };
+
+/* One depth of one track. Spans of a depth come in falling order of time, but parents may come before or after what they hold. */
+typedef struct prof_i_check_depth {
+  uint64_t start_ns, end_ns; /* of the last span of this depth */
+  uint64_t waiting_start_ns; /* bounds of spans of this depth whose parent has not come; */
+  uint64_t waiting_end_ns;   /* none waits when 0 */
+} prof_i_check_depth;
+
+typedef struct prof_i_check {
+  prof_i_findings findings;
+  uint64_t last_ns; /* nothing ends after it */
+  unsigned used;    /* depths touched on this track */
+  prof_i_check_depth depths[PROF_I_CHECK_DEPTH];
+} prof_i_check;
+
+void prof_i_check_init(prof_i_check *check, uint64_t last_ns);
+/* Before the first span of each track, and after the last one of all. */
+void prof_i_check_next_track(prof_i_check *check);
+
+/* A scope of depth > 0 against its parent. */
+static inline bool prof_i_check_is_inside(prof_i_check *check, unsigned depth, uint64_t start_ns, uint64_t end_ns) {
+  const prof_i_check_depth *const parent = &check->depths[depth - 1];
+  if (start_ns >= parent->start_ns && end_ns <= parent->end_ns) return true;
+  if (end_ns > parent->start_ns) return false; /* crosses the last parent; an earlier one must end before it begins */
+  prof_i_check_depth *const own = &check->depths[depth];
+  if (own->waiting_end_ns == 0 || start_ns < own->waiting_start_ns) own->waiting_start_ns = start_ns;
+  if (end_ns + 1 > own->waiting_end_ns) own->waiting_end_ns = end_ns + 1;
+  return true;
+}
+
+/* Looks at one scope. */
+static inline void prof_i_check_scope(prof_i_check *check, const prof_i_span *span) {
+  const uint64_t start_ns = span->start_ns, end_ns = start_ns + span->duration_ns;
+  const unsigned depth = span->depth;
+  check->findings.counts[PROF_I_FINDING_REVERSED] += end_ns < start_ns;
+  check->findings.counts[PROF_I_FINDING_OUTSIDE] += end_ns > check->last_ns;
+  if (__builtin_expect(depth >= PROF_I_CHECK_DEPTH, 0)) {
+    check->findings.counts[PROF_I_FINDING_TOO_DEEP]++;
+    return;
+  }
+  prof_i_check_depth *const own = &check->depths[depth];
+  bool is_nested = end_ns <= own->start_ns; /* the one that came before it stands later in time */
+  if (depth > 0) is_nested &= prof_i_check_is_inside(check, depth, start_ns, end_ns);
+  own->start_ns = start_ns;
+  own->end_ns = end_ns;
+  if (depth + 1 < PROF_I_CHECK_DEPTH && own[1].waiting_end_ns != 0) {
+    is_nested &= start_ns <= own[1].waiting_start_ns && own[1].waiting_end_ns <= end_ns + 1;
+    own[1].waiting_end_ns = 0;
+  }
+  check->findings.counts[PROF_I_FINDING_OVERLAPPING] += !is_nested;
+  if (depth >= check->used) check->used = depth + 1;
+}
+
+#endif

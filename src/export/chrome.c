@@ -1,0 +1,326 @@
+/* Chrome JSON: the events. A plain scope is two copies of text made before (its call site's, its track's) and three numbers; the
+   bound is 33 ns a scope on one core, reading it back included. All else goes through the slower way of put_detailed(). */
+#include "chrome.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "text.h"
+
+enum {
+  PLAIN_BYTES_MAX = 512,   /* a plain scope's line */
+  HIGH_UNIT_NS = 100000000 /* ts is cut here: the digits above change ten times a second, the eight below each time */
+};
+
+/* Kineto's base: three months after three months from 1970 on, so that all ranks share it and ns survive in a double of us. */
+static const uint64_t base_step_ns = 7889238ull * 1000000000ull;
+
+/* ---- tracks ---- */
+
+/* Lanes beside a thread get numbers that no thread has: the kernel's go up to 2^22. A thread without a number of its own, or with
+   one past that, gets one from a range of its own. All stay below 2^32, past which viewers take them for 0. */
+prof_i_track_ids prof_i_chrome_track_ids(const prof_trace_thread *thread, uint32_t index) {
+  enum { LANE_STEP = 10000000, MADE_STEP = 6000000 };
+  static const uint64_t made_first = 2600000000;
+  if (thread->tid > 0 && thread->tid < LANE_STEP) return (prof_i_track_ids){thread->tid, LANE_STEP};
+  return (prof_i_track_ids){made_first + index % MADE_STEP, MADE_STEP};
+}
+
+static char *put_text(char *to, const char *text) {
+  const size_t bytes = strlen(text);
+  memcpy(to, text, bytes);
+  return to + bytes;
+}
+
+static uint64_t track_number(const prof_i_chrome *w, uint32_t lane) { return w->ids.first + lane * w->ids.step; }
+
+/* The track's text, up to ts. */
+static void set_track(prof_i_chrome *w, uint32_t lane) {
+  char *to = put_text(w->track_text, "\",\"pid\":");
+  to = prof_i_put_u64(to, w->info.pid);
+  to = put_text(to, ",\"tid\":");
+  to = prof_i_put_u64(to, track_number(w, lane));
+  to = put_text(to, ",\"ts\":");
+  w->track_fixed_bytes = w->track_bytes = (uint32_t)(to - w->track_text);
+  w->lane = lane;
+  w->high_ns = UINT64_MAX - HIGH_UNIT_NS; /* no time is there, so the first one sets it */
+}
+
+/* Makes the digits above 10^8 ns those of `ns`. Below 10^8 ns in all there are none, and nothing is set. */
+static void set_high(prof_i_chrome *w, uint64_t ns) {
+  const uint64_t high = ns / HIGH_UNIT_NS;
+  if (high == 0) return;
+  w->high_ns = high * HIGH_UNIT_NS;
+  w->track_bytes = (uint32_t)(prof_i_put_u64(w->track_text + w->track_fixed_bytes, high) - w->track_text);
+}
+
+/* ---- the fast way ---- */
+
+/* Never empty: readers take a missing name for a broken event. */
+static prof_i_text name_or(prof_i_text text, const char *otherwise) {
+  return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};
+}
+
+static prof_i_text site_name(const prof_i_site_info *site) { return name_or(site->name, "(unnamed)"); }
+static prof_i_text site_category(const prof_i_site_info *site) { return name_or(site->category, "scope"); }
+
+static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t number) {
+  const prof_i_site_info *const site = prof_i_trace_site(w->trace, number);
+  const prof_i_text name = site_name(site), category = site_category(site);
+  char *const limit = line->text + PROF_I_SITE_TEXT_BYTES;
+  size_t name_at = 0, category_at = 0;
+  char *to = put_text(line->text, "{\"ph\":\"X\",\"cat\":\"");
+  to += prof_i_escape(to, (size_t)(limit - to), category.data, category.bytes, &category_at);
+  line->site_plus_one = number + 1;
+  line->bytes = 0;
+  if (limit - to < 16) return;
+  to = put_text(to, "\",\"name\":\"");
+  to += prof_i_escape(to, (size_t)(limit - to), name.data, name.bytes, &name_at);
+  if (category_at == category.bytes && name_at == name.bytes) line->bytes = (uint32_t)(to - line->text);
+}
+
+static inline char *put_site(char *to, const prof_i_site_line *line) {
+  memcpy(to, line->text, 64);
+  if (__builtin_expect(line->bytes > 64, 0)) memcpy(to + 64, line->text + 64, PROF_I_SITE_TEXT_BYTES - 64);
+  return to + line->bytes;
+}
+
+/* 12345.678 of eight digits: five, a point, three. */
+static inline char *put_low_us(char *to, uint32_t ns) {
+  const uint64_t digits = prof_i_eight_digits(ns) + PROF_I_EIGHT_ZEROS;
+  const uint64_t fraction = digits >> 40;
+  memcpy(to, &digits, 8);
+  to[5] = '.';
+  memcpy(to + 6, &fraction, 4);
+  return to + 9;
+}
+
+/* The same without leading zeros, but one before the point. */
+static inline char *put_short_us(char *to, uint32_t ns) {
+  const uint64_t digits = prof_i_eight_digits(ns);
+  const unsigned zeros = (unsigned)__builtin_ctzll(digits | (uint64_t)1 << 32) / 8;
+  const uint64_t text = digits + PROF_I_EIGHT_ZEROS, whole = text >> 8 * zeros, fraction = text >> 40;
+  memcpy(to, &whole, 8);
+  to += 5 - zeros;
+  *to = '.';
+  memcpy(to + 1, &fraction, 4);
+  return to + 4;
+}
+
+static inline char *put_count(char *to, uint64_t value) {
+  if (__builtin_expect(value >= 100000000, 0)) return prof_i_put_u64(to, value);
+  const uint64_t digits = prof_i_eight_digits((uint32_t)value);
+  const unsigned zeros = (unsigned)__builtin_ctzll(digits | (uint64_t)1 << 56) / 8;
+  const uint64_t text = (digits + PROF_I_EIGHT_ZEROS) >> 8 * zeros;
+  memcpy(to, &text, 8);
+  return to + (8 - zeros);
+}
+
+/* A scope of the current track without anything beyond its site; false: it needs the slow way. */
+static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
+  prof_i_site_line *const line = &w->sites[span->site % PROF_I_SITE_CACHE_COUNT];
+  if (__builtin_expect(line->site_plus_one != span->site + 1, 0)) render_site(w, line, span->site);
+  const uint64_t ns = w->epoch_ns + span->start_ns;
+  if (__builtin_expect(ns - w->high_ns >= HIGH_UNIT_NS, 0)) set_high(w, ns);
+  const uint64_t low = ns - w->high_ns;
+  if (__builtin_expect(line->bytes == 0 || low >= HIGH_UNIT_NS || span->duration_ns >= HIGH_UNIT_NS, 0)) return false;
+
+  char *to = prof_i_sink_reserve(w->sink, PLAIN_BYTES_MAX);
+  to = put_site(to, line);
+  memcpy(to, w->track_text, PROF_I_TRACK_TEXT_BYTES);
+  to = put_low_us(to + w->track_bytes, (uint32_t)low);
+  memcpy(to, ",\"dur\":", 8);
+  to = put_short_us(to + 7, (uint32_t)span->duration_ns);
+  memcpy(to, ",\"args\":{\"External id\":", 24);
+  to = put_count(to + 23, ++w->external_id);
+  memcpy(to, "}},\n", 4);
+  prof_i_sink_advance(w->sink, to + 4);
+  return true;
+}
+
+/* ---- the slow way ---- */
+
+/* {"ph":"X","cat":"c","name":"n","pid":1,"tid":2,"ts":3.000   of w->event. */
+static void put_begin(prof_i_chrome *w, const char *begin, const prof_i_span *span) {
+  const prof_event *const event = &w->event;
+  prof_i_sink *const sink = w->sink;
+  const prof_i_text category = name_or((prof_i_text){event->category, event->category_bytes}, "scope");
+  const prof_i_text name = name_or((prof_i_text){event->name, event->name_bytes}, "(unnamed)");
+  prof_i_sink_text(sink, begin);
+  prof_i_sink_text(sink, ",\"cat\":\"");
+  prof_i_sink_string_part(sink, category.data, category.bytes);
+  prof_i_sink_text(sink, "\",\"name\":\"");
+  prof_i_sink_string_part(sink, name.data, name.bytes);
+  prof_i_sink_bytes(sink, w->track_text, w->track_fixed_bytes);
+  char *const to = prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM);
+  prof_i_sink_advance(sink, prof_i_put_us(to, w->epoch_ns + span->start_ns));
+}
+
+static void put_duration(prof_i_chrome *w, uint64_t duration_ns) {
+  prof_i_sink_text(w->sink, ",\"dur\":");
+  char *const to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
+  prof_i_sink_advance(w->sink, prof_i_put_us(to, duration_ns));
+}
+
+static void put_scope(prof_i_chrome *w, const prof_i_span *span) {
+  put_begin(w, "{\"ph\":\"X\"", span);
+  put_duration(w, span->duration_ns);
+  prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
+  prof_i_sink_u64(w->sink, ++w->external_id);
+  if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
+  prof_i_chrome_args(w, true);
+  prof_i_sink_text(w->sink, "}},\n");
+}
+
+static void put_step(prof_i_chrome *w, const prof_i_span *span) {
+  char name[64];
+  const int bytes = snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)w->event.id);
+  w->event.name = name;
+  w->event.name_bytes = (uint32_t)bytes;
+  w->event.category = "user_annotation";
+  w->event.category_bytes = sizeof "user_annotation" - 1;
+  w->event.flags = w->event.arg_count = 0;
+  put_scope(w, span);
+  w->event.name = NULL;
+}
+
+static void put_instant(prof_i_chrome *w, const prof_i_span *span) {
+  put_begin(w, "{\"ph\":\"i\",\"s\":\"t\"", span);
+  prof_i_sink_text(w->sink, ",\"args\":{");
+  prof_i_chrome_args(w, false);
+  prof_i_sink_text(w->sink, "}},\n");
+  w->written.instant_count++;
+}
+
+static void put_counter(prof_i_chrome *w, const prof_i_span *span) {
+  if (!isfinite(w->event.value)) {
+    w->check.findings.counts[PROF_I_FINDING_NOT_FINITE]++;
+    return;
+  }
+  put_begin(w, "{\"ph\":\"C\"", span);
+  prof_i_sink_text(w->sink, ",\"args\":{\"value\":");
+  char *const to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
+  prof_i_sink_advance(w->sink, prof_i_put_double(to, w->event.value));
+  prof_i_sink_text(w->sink, "}},\n");
+  w->written.counter_count++;
+}
+
+static void keep_flow(prof_i_chrome *w, const prof_i_span *span) {
+  const prof_event *const event = &w->event;
+  if (span->depth == 0) {
+    w->check.findings.counts[PROF_I_FINDING_FLOW_OUTSIDE]++;
+    return;
+  }
+  const prof_i_flow flow = {event->id, span->start_ns, event->name, event->name_bytes,
+                            (uint32_t)track_number(w, span->lane), span->kind == PROF_EVENT_FLOW_END};
+  if (!prof_i_flows_add(&w->flows, &flow)) w->check.findings.counts[PROF_I_FINDING_FLOW_TOO_MANY]++;
+}
+
+static void put_detailed(prof_i_chrome *w, const prof_i_span *span) {
+  if (span->lane != w->lane) {
+    if (span->lane >= w->lanes_named) prof_i_chrome_name_lane(w, span->lane);
+    set_track(w, span->lane);
+  }
+  prof_i_trace_expand(w->trace, w->thread, span, &w->event);
+  switch ((prof_event_kind)span->kind) {
+    case PROF_EVENT_SCOPE:
+    case PROF_EVENT_OPEN:
+      if (w->event.name_bytes == 0) w->check.findings.counts[PROF_I_FINDING_UNNAMED]++;
+      w->written.open_count += span->kind == PROF_EVENT_OPEN;
+      w->written.scope_count += span->kind == PROF_EVENT_SCOPE;
+      put_scope(w, span);
+      break;
+    case PROF_EVENT_STEP:
+      w->written.step_count++;
+      put_step(w, span);
+      break;
+    case PROF_EVENT_INSTANT: put_instant(w, span); break;
+    case PROF_EVENT_COUNTER: put_counter(w, span); break;
+    case PROF_EVENT_FLOW_BEGIN:
+    case PROF_EVENT_FLOW_END: keep_flow(w, span); break;
+  }
+}
+
+/* ---- the walk ---- */
+
+static bool is_wanted(const prof_i_window *window, const prof_i_span *span) {
+  const uint64_t end_ns = span->start_ns + span->duration_ns;
+  return (window->from_ns == 0 || end_ns > window->from_ns) && (window->to_ns == 0 || span->start_ns < window->to_ns);
+}
+
+static bool has_duration(const prof_i_span *span) {
+  return span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN || span->kind == PROF_EVENT_STEP;
+}
+
+static int visit(void *user, const prof_i_span *spans, size_t count) {
+  prof_i_chrome *const w = user;
+  const bool has_window = w->window.from_ns != 0 || w->window.to_ns != 0;
+  for (size_t i = 0; i < count; i++) {
+    const prof_i_span *const span = &spans[i];
+    if (has_window && !is_wanted(&w->window, span)) continue;
+    if (has_duration(span)) prof_i_check_scope(&w->check, span);
+    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && put_plain(w, span))
+      w->written.scope_count++;
+    else
+      put_detailed(w, span);
+  }
+  return w->sink->status;
+}
+
+static int put_thread(prof_i_chrome *w, uint32_t index) {
+  prof_trace_thread thread = {.size = sizeof thread};
+  const int status = prof_trace_thread_get(w->trace, index, &thread);
+  if (status != PROF_OK) return status;
+  w->thread = index;
+  w->ids = prof_i_chrome_track_ids(&thread, index);
+  w->lanes_named = 1;
+  set_track(w, 0);
+  prof_i_check_next_track(&w->check);
+  return prof_i_trace_walk(w->trace, index, visit, w);
+}
+
+/* After all scopes, so that each end stands behind the scope that it is inside of. */
+static void put_flows(prof_i_chrome *w) {
+  w->check.findings.counts[PROF_I_FINDING_FLOW_ALONE] += prof_i_flows_match(&w->flows);
+  for (size_t i = 0; i < w->flows.count; i++) {
+    const prof_i_flow *const flow = &w->flows.items[i];
+    const prof_i_text name = name_or((prof_i_text){flow->name, flow->name_bytes}, "flow");
+    prof_i_sink_text(w->sink, flow->is_end ? "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"flow\",\"name\":\"" : "{\"ph\":\"s\",\"cat\":\"flow\",\"name\":\"");
+    /* Viewers match an arrow's two ends by name as well. */
+    prof_i_sink_string_part(w->sink, name.data, name.bytes);
+    prof_i_sink_text(w->sink, "\",\"id\":");
+    char *to = prof_i_sink_reserve(w->sink, 4 * PROF_I_NUMBER_ROOM + 64);
+    to = put_text(to, ",\"pid\":");
+    prof_i_sink_advance(w->sink, to);
+  }
+}
+
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink, prof_i_findings *findings_out) {
+  *findings_out = (prof_i_findings){{0}};
+  prof_i_chrome *const w = calloc(1, sizeof *w);
+  if (w == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write JSON (%zu bytes)", sizeof *w);
+  w->trace = trace;
+  w->sink = sink;
+  w->window = *window;
+  w->info.size = sizeof w->info;
+  int status = prof_trace_info_get(trace, &w->info);
+  w->base_ns = w->info.start_unix_ns / base_step_ns * base_step_ns;
+  w->epoch_ns = w->info.start_unix_ns - w->base_ns;
+  prof_i_check_init(&w->check, w->info.duration_ns);
+  w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
+
+  if (status == PROF_OK) prof_i_chrome_head(w);
+  for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++) status = put_thread(w, i);
+  if (status == PROF_OK) {
+    prof_i_check_next_track(&w->check);
+    put_flows(w);
+    prof_i_chrome_tail(w);
+    status = sink->status;
+  }
+  *findings_out = w->check.findings;
+  prof_i_flows_fini(&w->flows);
+  free(w);
+  return status;
+}

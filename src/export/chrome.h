@@ -1,0 +1,101 @@
+/* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_args.c (their arguments) and chrome_meta.c (what stands
+   around them) share. Strict JSON, one event a line, metadata first, times in us with three decimals from a base that all ranks
+   share. docs/viewers.md says what the file holds and which reader needs what. */
+#ifndef PROF_EXPORT_CHROME_H
+#define PROF_EXPORT_CHROME_H
+
+#include <prof/trace.h>
+
+#include "check.h"
+#include "flow.h"
+#include "sink.h"
+#include "trace/walk.h"
+
+/* What to write of a trace: scopes that end after from_ns and begin before to_ns (0: no bound). */
+typedef struct prof_i_window {
+  uint64_t from_ns;
+  uint64_t to_ns;
+} prof_i_window;
+
+/* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink, prof_i_findings *findings_out);
+
+/* ---- between the three files ---- */
+
+enum {
+  PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
+  PROF_I_SITE_TEXT_BYTES = 248,
+  PROF_I_TRACK_TEXT_BYTES = 64,
+  PROF_I_FORMAT_BYTES = 64 << 10, /* a formatted argument list is cut there */
+  PROF_I_KEY_BYTES = 256          /* an argument's key, escaped, with what makes it unique */
+};
+
+/* {"ph":"X","cat":"operator","name":"conv2d   of one call site; bytes is 0 when that is too long for this. */
+typedef struct prof_i_site_line {
+  uint32_t site_plus_one;
+  uint32_t bytes;
+  char text[PROF_I_SITE_TEXT_BYTES];
+} prof_i_site_line;
+
+/* The keys of one "args" object so far: none may come twice. */
+typedef struct prof_i_keys {
+  unsigned count;
+  uint32_t bytes[PROF_ARGS_MAX + 8];
+  char text[PROF_ARGS_MAX + 8][PROF_I_KEY_BYTES];
+} prof_i_keys;
+
+/* Numbers of the tracks of one thread: tid, and one more for each lane beside it. */
+typedef struct prof_i_track_ids {
+  uint64_t first;
+  uint64_t step;
+} prof_i_track_ids;
+
+typedef struct prof_i_written {
+  uint64_t scope_count;
+  uint64_t open_count;
+  uint64_t step_count;
+  uint64_t instant_count;
+  uint64_t counter_count;
+  uint64_t flow_count; /* ends, two an arrow */
+} prof_i_written;
+
+typedef struct prof_i_chrome {
+  const prof_trace *trace;
+  prof_i_sink *sink;
+  prof_i_window window;
+  prof_trace_info info;
+  uint64_t base_ns;  /* the base time, Unix ns */
+  uint64_t epoch_ns; /* the capture's start after the base time */
+  uint64_t external_id;
+  prof_i_written written;
+  prof_i_check check;
+  prof_i_flows flows;
+
+  /* The track that is being written: ","pid":1,"tid":2,"ts":123   with the digits of ts that stand for whole 10^8 ns */
+  uint32_t thread;
+  uint32_t lane;
+  uint32_t lanes_named; /* lanes of this thread that have a name so far */
+  prof_i_track_ids ids;
+  uint64_t high_ns; /* what those digits stand for */
+  uint32_t track_bytes;
+  uint32_t track_fixed_bytes; /* of them before the digits */
+  char track_text[PROF_I_TRACK_TEXT_BYTES];
+
+  prof_event event; /* room for the event at hand, too large for a stack of unknown size */
+  prof_i_keys keys;
+  char format_text[PROF_I_FORMAT_BYTES];
+  prof_i_site_line sites[PROF_I_SITE_CACHE_COUNT];
+} prof_i_chrome;
+
+/* chrome.c */
+prof_i_track_ids prof_i_chrome_track_ids(const prof_trace_thread *thread, uint32_t index);
+
+/* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something stands before them. */
+void prof_i_chrome_args(prof_i_chrome *w, bool has_members);
+
+/* chrome_meta.c */
+void prof_i_chrome_head(prof_i_chrome *w);
+void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane);
+void prof_i_chrome_tail(prof_i_chrome *w);
+
+#endif

@@ -1,0 +1,46 @@
+/* Arrows between scopes; see flow.h. */
+#include "flow.h"
+
+#include <stdlib.h>
+
+enum { FIRST_ROOM = 1024 };
+
+bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow) {
+  if (flows->count == flows->room) {
+    const size_t room = flows->room == 0 ? FIRST_ROOM : 2 * flows->room;
+    prof_i_flow *const items = room <= PROF_I_FLOWS_MAX ? realloc(flows->items, room * sizeof *items) : NULL;
+    if (items == NULL) return false;
+    flows->items = items;
+    flows->room = room;
+  }
+  flows->items[flows->count++] = *flow;
+  return true;
+}
+
+/* By id, then in time; at one moment the beginning comes first. */
+static int compare(const void *left, const void *right) {
+  const prof_i_flow *const a = left, *const b = right;
+  if (a->id != b->id) return a->id < b->id ? -1 : 1;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  return (int)a->is_end - (int)b->is_end;
+}
+
+size_t prof_i_flows_match(prof_i_flows *flows) {
+  const size_t before = flows->count;
+  size_t kept = 0;
+  if (before > 1) qsort(flows->items, before, sizeof *flows->items, compare);
+  for (size_t i = 0; i + 1 < before; i++) {
+    const prof_i_flow begin = flows->items[i], end = flows->items[i + 1];
+    if (begin.is_end || !end.is_end || begin.id != end.id) continue;
+    flows->items[kept++] = begin;
+    flows->items[kept++] = end;
+    i++;
+  }
+  flows->count = kept;
+  return before - kept;
+}
+
+void prof_i_flows_fini(prof_i_flows *flows) {
+  free(flows->items);
+  *flows = (prof_i_flows){NULL, 0, 0};
+}

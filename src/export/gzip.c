@@ -1,0 +1,101 @@
+/* One gzip member through zlib; see gzip.h. */
+#include "gzip.h"
+
+#include <prof/status.h>
+
+#include "core/log.h"
+
+#ifdef PROF_HAVE_ZLIB
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define ZLIB_CONST
+#include <zlib.h>
+
+enum {
+  GZIP_WINDOW_BITS = 15 + 16, /* the largest window, and gzip's frame */
+  GZIP_MEMORY_LEVEL = 8,      /* zlib's own default */
+  OUT_BYTES = 128 << 10,
+  IN_BYTES_MAX = 1 << 30 /* zlib counts in 32 bits */
+};
+
+struct prof_i_gzip {
+  z_stream stream;
+  unsigned char out[OUT_BYTES];
+};
+
+int prof_i_gzip_create(int level, prof_i_gzip **gzip_out) {
+  prof_i_gzip *const gzip = calloc(1, sizeof *gzip);
+  if (gzip == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for compression (%zu bytes)", sizeof *gzip);
+  if (deflateInit2(&gzip->stream, level, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
+    free(gzip);
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for compression (zlib at level %d)", level);
+  }
+  gzip->stream.next_out = gzip->out;
+  gzip->stream.avail_out = OUT_BYTES;
+  *gzip_out = gzip;
+  return PROF_OK;
+}
+
+void prof_i_gzip_destroy(prof_i_gzip *gzip) {
+  if (gzip == NULL) return;
+  deflateEnd(&gzip->stream);
+  free(gzip);
+}
+
+static int empty_out(prof_i_gzip *gzip, prof_i_target *target) {
+  const int status = prof_i_target_write(target, gzip->out, OUT_BYTES - gzip->stream.avail_out);
+  gzip->stream.next_out = gzip->out;
+  gzip->stream.avail_out = OUT_BYTES;
+  return status;
+}
+
+/* Until zlib has taken its input, and, with Z_FINISH, given all of its output. */
+static int deflate_all(prof_i_gzip *gzip, prof_i_target *target, int flush) {
+  for (;;) {
+    const int result = deflate(&gzip->stream, flush);
+    if (result == Z_STREAM_ERROR) return prof_i_fail(PROF_E_IO, "zlib refuses its own stream");
+    if (gzip->stream.avail_out > 0) return PROF_OK;
+    const int status = empty_out(gzip, target);
+    if (status != PROF_OK) return status;
+  }
+}
+
+int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count, bool is_last) {
+  const unsigned char *from = bytes;
+  while (count > 0) {
+    const size_t part = count < IN_BYTES_MAX ? count : IN_BYTES_MAX;
+    gzip->stream.next_in = from;
+    gzip->stream.avail_in = (uInt)part;
+    const int status = deflate_all(gzip, target, Z_NO_FLUSH);
+    if (status != PROF_OK) return status;
+    from += part;
+    count -= part;
+  }
+  if (!is_last) return PROF_OK;
+  gzip->stream.avail_in = 0;
+  const int status = deflate_all(gzip, target, Z_FINISH);
+  return status == PROF_OK ? empty_out(gzip, target) : status;
+}
+
+#else /* PROF_HAVE_ZLIB */
+
+int prof_i_gzip_create(int level, prof_i_gzip **gzip_out) {
+  (void)level;
+  (void)gzip_out;
+  return prof_i_fail(PROF_E_UNSUPPORTED, "this build of prof has no zlib, so it cannot write .gz; write plain JSON instead");
+}
+
+void prof_i_gzip_destroy(prof_i_gzip *gzip) { (void)gzip; }
+
+int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count, bool is_last) {
+  (void)gzip;
+  (void)target;
+  (void)bytes;
+  (void)count;
+  (void)is_last;
+  return PROF_E_UNSUPPORTED;
+}
+
+#endif

@@ -1,0 +1,193 @@
+/* A capture as the reader holds it once it is checked: where the bytes are, what stands in them, and what was found wrong. Filled by
+   open.c from its parts (source, check, catalog, timeline, scan, index), read by all else in src/trace; it does not change after that.
+   Nothing here is handed to users.
+
+   Times are ticks since the capture's start, unwrapped (parse.h), until timeline.h makes them nanoseconds. */
+#ifndef PROF_TRACE_CAPTURE_H
+#define PROF_TRACE_CAPTURE_H
+
+#include <stdbool.h>
+
+#include "timeline.h"
+#include "../core/layout.h"
+#include "walk.h"
+
+/* ---- source.c, snapshot.c: the bytes ---- */
+
+typedef enum prof_i_source_kind {
+  PROF_I_SOURCE_BORROWED, /* the caller's */
+  PROF_I_SOURCE_COPY,     /* malloc */
+  PROF_I_SOURCE_MAPPING   /* mmap */
+} prof_i_source_kind;
+
+typedef struct prof_i_source {
+  const unsigned char *bytes; /* 8-byte aligned */
+  uint64_t count;
+  prof_i_source_kind kind;
+  bool is_live; /* somebody writes on; the bytes here are a copy that nobody writes to */
+} prof_i_source;
+
+int prof_i_source_file(prof_i_source *source, const char *path);
+int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
+/* Copies what is used of an arena that others write to. Every record that was committed before the call is in the copy, whole. */
+int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count);
+void prof_i_source_fini(prof_i_source *source);
+
+/* ---- catalog.c: sites, schemas, tracks, clock pairs ---- */
+
+typedef struct prof_i_schema {
+  const uint64_t *record;
+  uint32_t number;
+  uint8_t kind; /* prof_args_kind */
+  uint8_t count;
+  uint8_t types[PROF_ARGS_MAX];
+  uint32_t keys[PROF_ARGS_MAX]; /* where the key's length stands: words from the record's begin */
+  uint32_t format;              /* the same of the format */
+} prof_i_schema;
+
+typedef struct prof_i_track {
+  prof_device device;
+  uint64_t stream;
+  prof_i_text name;
+} prof_i_track;
+
+typedef struct prof_i_catalog {
+  uint32_t *site_at; /* by number: place in sites, 0 for unknown numbers */
+  uint32_t site_limit;
+  prof_i_site_info *sites; /* sites[0] stands for all that are unknown */
+  uint32_t site_count;
+  uint32_t site_room;
+  prof_i_schema *schemas; /* by number */
+  uint32_t schema_count, schema_room;
+  prof_i_track *tracks;
+  uint32_t track_count, track_room;
+  prof_i_time_pair *pairs;
+  uint32_t pair_count, pair_room;
+  uint64_t *marks; /* ticks at which steps begin: ends of steps, starts of sessions; sorted by index.c */
+  uint32_t mark_count, mark_room;
+  uint32_t last_level; /* of the last session that began */
+} prof_i_catalog;
+
+/* ---- scan.c, index.c: the threads' records ---- */
+
+/* Records of one thread that stand side by side, at most PROF_I_PIECE_SLOTS and one record more. */
+typedef struct prof_i_segment {
+  const uint64_t *words; /* the first record */
+  const uint64_t *owner; /* the OWNER record before them; NULL when it is missing */
+  uint64_t serial;       /* of the thread */
+  uint64_t sequence;     /* of the chunk */
+  uint64_t min_end, max_end; /* of the events that count; max_end 0 and min_end UINT64_MAX when there is none */
+  uint64_t before_max;   /* max_end over the thread's segments up to this one */
+  uint32_t slot_count;   /* of 16 bytes, from words on */
+  uint32_t event_count;
+  uint32_t scope_count;
+  uint32_t unfinished_count;
+  uint32_t cleared_count;
+  uint32_t passed_count; /* older than the ring's bound */
+  uint8_t generation;
+  bool is_plain;    /* nothing but plain scopes, without a gap */
+  bool is_ordered;  /* by end */
+  bool ends_group;  /* no event of a later segment ended before one of this segment or an earlier one */
+} prof_i_segment;
+
+enum { PROF_I_PIECE_SLOTS = 65536 };
+
+/* A scope that had not ended. */
+typedef struct prof_i_open_scope {
+  uint64_t start;
+  const uint64_t *record; /* its words from 2 on are a long record's; NULL: plain */
+  uint32_t site;
+} prof_i_open_scope;
+
+typedef struct prof_i_trace_thread {
+  uint64_t serial;
+  uint64_t tid;
+  uint64_t event_count;
+  uint64_t lost[PROF_I_LOSS_WORDS];
+  uint32_t first_segment, segment_count;
+  uint32_t first_open, open_count;
+  bool is_main, is_alive;
+  char name[PROF_I_NAME_BYTES];
+} prof_i_trace_thread;
+
+/* What else speaks of a thread: its slot while it lives, its EXIT record after. One of the two is set. */
+typedef struct prof_i_mention {
+  uint64_t serial;
+  const prof_i_slot *slot;
+  const uint64_t *exit;
+} prof_i_mention;
+
+struct prof_trace {
+  prof_i_source source;
+  prof_i_header header; /* a copy; each number is checked where it is used */
+  bool is_settled;      /* stopped, or its process is dead: what is unfinished stays so */
+  prof_i_catalog catalog;
+  prof_i_timeline timeline;
+  prof_i_segment *segments; /* by thread, then in the order of time */
+  uint32_t segment_count, segment_room;
+  prof_i_mention *mentions; /* only while opening */
+  uint32_t mention_count, mention_room;
+  prof_i_trace_thread *threads; /* by serial */
+  uint32_t thread_count;
+  prof_i_open_scope *opens;
+  uint32_t open_count;
+  uint64_t floor;      /* events that ended before are not handed out: cleared, or past the ring's bound */
+  uint64_t last;       /* the last thing known */
+  uint64_t event_count, scope_count;
+  uint64_t lost[PROF_I_LOSS_WORDS];
+  uint64_t bad_count;
+};
+
+/* ---- check.c ---- */
+
+/* Copies and checks the header. PROF_E_TRUNCATED, PROF_E_NOT_CAPTURE, PROF_E_VERSION. */
+int prof_i_check_header(prof_trace *trace);
+
+typedef struct prof_i_extent {
+  const prof_i_head *head;
+  uint64_t offset;
+  uint64_t bytes; /* that are there: less than the head says when the file is cut off */
+} prof_i_extent;
+
+/* The extent at or after *offset, moved behind it; false at the end. Stretches that are damaged are added to *bad_count. */
+bool prof_i_check_extent(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out, uint64_t *bad_count);
+bool prof_i_check_head(const prof_i_head *head, uint64_t offset);
+
+/* 16-byte slots behind the head that were claimed and are there; 0 when the chunk must not be read. */
+uint64_t prof_i_check_claimed(const prof_i_extent *extent);
+
+/* ---- the parts, in the order in which open.c calls them; each 0 or PROF_E_NO_MEMORY ---- */
+
+int prof_i_catalog_init(prof_i_catalog *catalog);
+int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent);
+void prof_i_catalog_finish(prof_i_catalog *catalog);
+void prof_i_catalog_fini(prof_i_catalog *catalog);
+
+const prof_i_schema *prof_i_catalog_schema(const prof_i_catalog *catalog, uint32_t number); /* or NULL */
+
+/* Records the slot, and what it says of its thread. */
+int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent);
+/* Finds the segments of a chunk. serial is used when the chunk does not say whose it is. */
+int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial);
+/* Counts again those segments that a floor raised later cuts into; what is hidden goes to passed_count. */
+void prof_i_scan_again(prof_trace *trace);
+
+/* Makes threads, open scopes and sums out of segments and mentions. */
+int prof_i_index_threads(prof_trace *trace);
+int prof_i_index_open(prof_trace *trace);
+void prof_i_index_sum(prof_trace *trace);
+
+/* An array's room for one element more, doubled when it is used up. False when there is no memory; the array stays. */
+bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes);
+
+/* Copies a name of at most `bytes`, up to its NUL; `to` has bytes + 1 or is as long, and is always terminated. */
+void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes);
+
+/* The whole way from bytes to a trace. Takes the source over, also when it fails. */
+int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out);
+
+static inline uint32_t prof_i_known_site(const prof_i_catalog *catalog, uint32_t number) {
+  return number < catalog->site_limit && catalog->site_at[number] ? number : 0;
+}
+
+#endif

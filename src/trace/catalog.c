@@ -1,0 +1,258 @@
+/* What a capture says about itself, out of its meta extents: call sites, argument schemas, names of tracks, clock pairs, sessions.
+   Texts are left where they stand; memory is a small multiple of the records read, whatever numbers they hold. */
+#include <prof/profiler.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+
+enum { STEP_ROOM = 16 };
+
+bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes) {
+  if (count < *room) return true;
+  const uint32_t more = *room < STEP_ROOM ? STEP_ROOM : *room <= UINT32_MAX / 2 ? *room * 2 : UINT32_MAX;
+  if (count >= more) return false;
+  void *const larger = realloc(*array, more * element_bytes);
+  if (!larger) return false;
+  *array = larger;
+  *room = more;
+  return true;
+}
+
+int prof_i_catalog_init(prof_i_catalog *catalog) {
+  static const prof_i_site_info unknown = {{"(unknown)", 9}, {"", 0}, {"", 0}, {"", 0}, 0, 1};
+  memset(catalog, 0, sizeof *catalog);
+  if (!prof_i_make_room((void **)&catalog->sites, &catalog->site_room, 0, sizeof *catalog->sites)) return PROF_E_NO_MEMORY;
+  catalog->sites[catalog->site_count++] = unknown;
+  return 0;
+}
+
+void prof_i_catalog_fini(prof_i_catalog *catalog) {
+  free(catalog->site_at);
+  free(catalog->sites);
+  free(catalog->schemas);
+  free(catalog->tracks);
+  free(catalog->pairs);
+  free(catalog->marks);
+  memset(catalog, 0, sizeof *catalog);
+}
+
+/* ---- sites ---- */
+
+/* The table by number: 4 bytes a number, at most 4 MiB. */
+static bool reach_site(prof_i_catalog *catalog, uint32_t number) {
+  if (number < catalog->site_limit) return true;
+  uint32_t limit = catalog->site_limit ? catalog->site_limit : 64;
+  while (limit <= number) limit *= 2;
+  uint32_t *const larger = realloc(catalog->site_at, limit * sizeof *larger);
+  if (!larger) return false;
+  memset(larger + catalog->site_limit, 0, (limit - catalog->site_limit) * sizeof *larger);
+  catalog->site_at = larger;
+  catalog->site_limit = limit;
+  return true;
+}
+
+/* A record's name stands instead where it has one; where it was lost, the function says at least where it was. */
+static prof_i_text name_or_function(prof_i_text name, prof_i_text function) {
+  static const prof_i_text none = {"(no name)", 9};
+  return name.bytes ? name : function.bytes ? function : none;
+}
+
+static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  const uint32_t number = prof_i_word_site(words[1]);
+  const uint64_t *at = words + 4;
+  uint64_t left = word_count - 4;
+  prof_i_site_info site = {.line = (uint32_t)words[3], .level = (uint32_t)(words[3] >> 32)};
+  prof_i_text *const texts[] = {&site.name, &site.category, &site.file, &site.function};
+  bool fits = number != 0;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts && fits; i++) fits = prof_i_take_text(&at, &left, texts[i]);
+  if (!fits) {
+    trace->bad_count++;
+    return 0;
+  }
+  site.name = name_or_function(site.name, site.function);
+  if (!reach_site(catalog, number)) return PROF_E_NO_MEMORY;
+  uint32_t place = catalog->site_at[number];
+  if (!place) {
+    if (!prof_i_make_room((void **)&catalog->sites, &catalog->site_room, catalog->site_count, sizeof *catalog->sites))
+      return PROF_E_NO_MEMORY;
+    place = catalog->site_at[number] = catalog->site_count++;
+  }
+  catalog->sites[place] = site;
+  return 0;
+}
+
+/* ---- schemas ---- */
+
+static int add_schema(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  prof_i_schema schema = {.record = words, .number = (uint32_t)words[3], .kind = words[3] >> 32 & 0xff};
+  const uint64_t count = words[3] >> 40;
+  const uint64_t *at = words + 4;
+  uint64_t left = word_count - 4;
+  prof_i_text text;
+  schema.format = (uint32_t)(at - words);
+  bool fits = count <= PROF_ARGS_MAX && schema.number != 0 && schema.kind <= PROF_ARGS_LIST && prof_i_take_text(&at, &left, &text);
+  for (uint64_t i = 0; i < count && fits; i++) {
+    fits = left >= 1 && *at >= PROF_ARG_I64 && *at <= PROF_ARG_TENSOR;
+    if (!fits) break;
+    schema.types[i] = (uint8_t)*at++;
+    left--;
+    schema.keys[i] = (uint32_t)(at - words);
+    fits = prof_i_take_text(&at, &left, &text);
+  }
+  if (!fits) {
+    trace->bad_count++;
+    return 0;
+  }
+  schema.count = (uint8_t)count;
+  if (!prof_i_make_room((void **)&catalog->schemas, &catalog->schema_room, catalog->schema_count, sizeof *catalog->schemas))
+    return PROF_E_NO_MEMORY;
+  catalog->schemas[catalog->schema_count++] = schema;
+  return 0;
+}
+
+static int by_number(const void *a, const void *b) {
+  const prof_i_schema *const x = a, *const y = b;
+  if (x->number != y->number) return x->number < y->number ? -1 : 1;
+  return (x->record > y->record) - (x->record < y->record);
+}
+
+const prof_i_schema *prof_i_catalog_schema(const prof_i_catalog *catalog, uint32_t number) {
+  /* Numbers are given one after another, so the guess is nearly always right. */
+  if (number && number <= catalog->schema_count && catalog->schemas[number - 1].number == number)
+    return &catalog->schemas[number - 1];
+  uint32_t low = 0, high = catalog->schema_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (catalog->schemas[middle].number < number) low = middle + 1;
+    else high = middle;
+  }
+  return low < catalog->schema_count && catalog->schemas[low].number == number ? &catalog->schemas[low] : NULL;
+}
+
+/* ---- tracks, clock pairs, sessions ---- */
+
+static int add_track(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  prof_i_track track = {.device = {(int32_t)(uint32_t)words[3], (int32_t)(words[3] >> 32)}};
+  const uint64_t *at = words + 5;
+  uint64_t left = word_count - 5;
+  if (word_count < 6 || !prof_i_take_text(&at, &left, &track.name)) {
+    trace->bad_count++;
+    return 0;
+  }
+  track.stream = words[4];
+  if (!prof_i_make_room((void **)&catalog->tracks, &catalog->track_room, catalog->track_count, sizeof *catalog->tracks))
+    return PROF_E_NO_MEMORY;
+  catalog->tracks[catalog->track_count++] = track;
+  return 0;
+}
+
+static int by_track(const void *a, const void *b) {
+  const prof_i_track *const x = a, *const y = b;
+  if (x->device.type != y->device.type) return x->device.type < y->device.type ? -1 : 1;
+  if (x->device.index != y->device.index) return x->device.index < y->device.index ? -1 : 1;
+  if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
+  return (x->name.data > y->name.data) - (x->name.data < y->name.data);
+}
+
+/* The last name of a track wins; meta extents are read in the order in which they were taken. */
+static void keep_last_names(prof_i_catalog *catalog) {
+  if (catalog->track_count == 0) return;
+  qsort(catalog->tracks, catalog->track_count, sizeof *catalog->tracks, by_track);
+  uint32_t kept = 0;
+  for (uint32_t i = 1; i < catalog->track_count; i++) {
+    const prof_i_track *const last = &catalog->tracks[kept], *const track = &catalog->tracks[i];
+    const bool same = last->device.type == track->device.type && last->device.index == track->device.index &&
+                      last->stream == track->stream;
+    kept += !same;
+    catalog->tracks[kept] = *track;
+  }
+  catalog->track_count = kept + 1;
+}
+
+static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  if (word_count < 8) {
+    trace->bad_count++;
+    return 0;
+  }
+  const int64_t ticks = prof_i_ticks_since(words[3] << 4, trace->header.start_ticks);
+  const int64_t ns = (int64_t)(words[4] - trace->header.start_monotonic_ns);
+  if (ticks < 0 || ns < 0) {
+    trace->bad_count++;
+    return 0;
+  }
+  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
+    return PROF_E_NO_MEMORY;
+  catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){(uint64_t)ticks, (uint64_t)ns, words[6], words[7]};
+  return 0;
+}
+
+static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  if (word_count < 6) {
+    trace->bad_count++;
+    return 0;
+  }
+  if (words[5] != 1) return 0;
+  catalog->last_level = (uint32_t)words[4];
+  const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
+  if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count, sizeof *catalog->marks))
+    return PROF_E_NO_MEMORY;
+  catalog->marks[catalog->mark_count++] = ticks > 0 ? (uint64_t)ticks : 0;
+  return 0;
+}
+
+/* ---- an extent ---- */
+
+static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  switch (word_count < 4 ? 0 : prof_i_word_kind(words[2])) {
+    case PROF_I_KIND_SITE: return add_site(trace, words, word_count);
+    case PROF_I_KIND_SCHEMA: return add_schema(trace, words, word_count);
+    case PROF_I_KIND_TRACK: return add_track(trace, words, word_count);
+    case PROF_I_KIND_CLOCK: return add_pair(trace, words, word_count);
+    case PROF_I_KIND_SESSION: return add_session(trace, words, word_count);
+    default: trace->bad_count++; return 0; /* a number from the file, not an enum */
+  }
+}
+
+int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
+  const uint64_t generation = extent->head->generation;
+  const uint64_t *at = (const uint64_t *)(extent->head + 1);
+  uint64_t left = prof_i_check_claimed(extent);
+  bool is_lost = false; /* behind a record that could not be read, words are not taken for new damage */
+  for (uint64_t slots; left > 0; at += slots * 2, left -= slots) {
+    slots = 1;
+    if (!prof_i_is_committed(at[0], generation)) continue; /* the end of an extent, or a writer that died: nothing that counts */
+    slots = prof_i_long_slots(at, left);
+    trace->bad_count += slots == 0 && !is_lost;
+    is_lost = slots == 0;
+    if (is_lost) {
+      slots = 1;
+      continue;
+    }
+    const int status = add_record(trace, at, slots * 2);
+    if (status) return status;
+  }
+  return 0;
+}
+
+/* The same schema may have been written twice, by two threads at once. */
+static void sort_schemas(prof_i_catalog *catalog) {
+  if (catalog->schema_count == 0) return;
+  qsort(catalog->schemas, catalog->schema_count, sizeof *catalog->schemas, by_number);
+  uint32_t kept = 0;
+  for (uint32_t i = 1; i < catalog->schema_count; i++) {
+    kept += catalog->schemas[kept].number != catalog->schemas[i].number;
+    catalog->schemas[kept] = catalog->schemas[i];
+  }
+  catalog->schema_count = kept + 1;
+}
+
+void prof_i_catalog_finish(prof_i_catalog *catalog) {
+  sort_schemas(catalog);
+  keep_last_names(catalog);
+}

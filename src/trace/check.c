@@ -1,0 +1,70 @@
+/* The header and the extents of a capture: what may be believed of them. Nothing behind these checks reads outside the bytes. */
+#include <prof/profiler.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "capture.h"
+
+static int refuse_magic(const unsigned char *bytes, uint64_t count) {
+  const uint64_t magic = PROF_I_MAGIC;
+  const uint64_t seen = count < sizeof magic ? count : sizeof magic;
+  if (seen < sizeof magic && memcmp(bytes, &magic, (size_t)seen) == 0)
+    return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone has %d", (unsigned long long)count,
+                       PROF_I_HEADER_BYTES);
+  if (seen >= 4 && memcmp(bytes, &magic, 4) == 0)
+    return prof_i_fail(PROF_E_NOT_CAPTURE, "the first bytes are a capture's, but were changed: copied as text?");
+  return prof_i_fail(PROF_E_NOT_CAPTURE, "the first 8 bytes are not a capture's");
+}
+
+int prof_i_check_header(prof_trace *trace) {
+  const prof_i_source *const source = &trace->source;
+  prof_i_header *const header = &trace->header;
+  const uint64_t magic = PROF_I_MAGIC;
+  if (source->count < sizeof magic || memcmp(source->bytes, &magic, sizeof magic) != 0)
+    return refuse_magic(source->bytes, source->count);
+  if (source->count < PROF_I_HEADER_BYTES)
+    return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone has %d",
+                       (unsigned long long)source->count, PROF_I_HEADER_BYTES);
+  memcpy(header, source->bytes, sizeof *header);
+  if (header->version > PROF_I_FORMAT_VERSION)
+    return prof_i_fail(PROF_E_VERSION, "the capture has format version %u; this library (%s) knows up to %d", header->version,
+                       prof_version(), PROF_I_FORMAT_VERSION);
+  if (header->version == 0 || header->unit_bytes != PROF_I_UNIT_BYTES || header->header_bytes < sizeof *header ||
+      header->header_bytes > PROF_I_HEADER_BYTES)
+    trace->bad_count++;
+  return PROF_OK;
+}
+
+bool prof_i_check_head(const prof_i_head *head, uint64_t offset) {
+  return head->magic == PROF_I_EXTENT_MAGIC && head->kind >= PROF_I_EXTENT_SLOT && head->kind <= PROF_I_EXTENT_META &&
+         head->bytes > 0 && head->bytes % PROF_I_UNIT_BYTES == 0 &&
+         head->check == (offset ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC);
+}
+
+bool prof_i_check_extent(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out, uint64_t *bad_count) {
+  bool was_bad = false; /* a stretch of units is one damage */
+  uint64_t at = *offset < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_FIRST_UNIT_OFFSET : *offset;
+  for (; at < source->count && source->count - at >= PROF_I_HEAD_BYTES; at += PROF_I_UNIT_BYTES) {
+    const prof_i_head *const head = (const prof_i_head *)(source->bytes + at);
+    if (!prof_i_check_head(head, at)) {
+      /* No magic at all: taken and not made yet, or given back. */
+      if (head->magic != 0 && !was_bad) ++*bad_count;
+      was_bad = head->magic != 0;
+      continue;
+    }
+    const uint64_t there = source->count - at;
+    if (head->bytes > there) ++*bad_count; /* cut off; what is there can be read */
+    *extent_out = (prof_i_extent){head, at, head->bytes < there ? head->bytes : there};
+    *offset = at + (head->bytes < there ? head->bytes : there);
+    return true;
+  }
+  *offset = at;
+  return false;
+}
+
+uint64_t prof_i_check_claimed(const prof_i_extent *extent) {
+  const prof_i_head *const head = extent->head;
+  if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK || head->cursor < PROF_I_HEAD_BYTES) return 0;
+  const uint64_t end = head->cursor < extent->bytes ? head->cursor : extent->bytes;
+  return (end - PROF_I_HEAD_BYTES) / 16;
+}

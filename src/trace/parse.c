@@ -1,0 +1,115 @@
+/* See parse.h. */
+#include "parse.h"
+
+bool prof_i_take_text(const uint64_t **at, uint64_t *left, prof_i_text *text_out) {
+  if (*left < 1) return false;
+  const uint64_t bytes = **at;
+  if (bytes > (*left - 1) * 8) return false;
+  const uint64_t words = 1 + (bytes + 7) / 8;
+  *text_out = (prof_i_text){(const char *)(*at + 1), bytes};
+  *at += words;
+  *left -= words;
+  return true;
+}
+
+static bool take_word(const uint64_t **at, uint64_t *left, uint64_t *word_out) {
+  if (*left < 1) return false;
+  *word_out = *(*at)++;
+  --*left;
+  return true;
+}
+
+/* What scopes and instants begin with, as their flags say. */
+static bool read_details(prof_i_long *out, const uint64_t *at, uint64_t left) {
+  if ((out->flags & PROF_I_FLAG_DEVICE) && !take_word(&at, &left, &out->device)) return false;
+  if ((out->flags & PROF_I_FLAG_STREAM) && !take_word(&at, &left, &out->stream)) return false;
+  if ((out->flags & PROF_I_FLAG_LONG) && !take_word(&at, &left, &out->duration)) return false;
+  if ((out->flags & PROF_I_FLAG_NAME) && !prof_i_take_text(&at, &left, &out->name)) return false;
+  if ((out->flags & PROF_I_FLAG_CATEGORY) && !prof_i_take_text(&at, &left, &out->category)) return false;
+  out->values = at;
+  out->value_words = left;
+  return out->duration >> 59 == 0;
+}
+
+bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out) {
+  if (word_count < 3) return false;
+  const uint64_t word2 = words[2];
+  *out = (prof_i_long){.kind = prof_i_word_kind(word2),
+                       .flags = prof_i_word_flags(word2),
+                       .schema = (uint32_t)(word2 >> 32),
+                       .device = PROF_DEVICE_CPU,
+                       .own = words + 3,
+                       .values = words + word_count};
+  const uint64_t left = word_count - 3;
+  switch (out->kind) {
+    case PROF_I_KIND_SCOPE:
+    case PROF_I_KIND_INSTANT: return read_details(out, words + 3, left);
+    case PROF_I_KIND_COUNTER:
+    case PROF_I_KIND_STEP: return left >= 1;
+    case PROF_I_KIND_FLOW: {
+      const uint64_t *name = words + 5;
+      uint64_t name_left = left - 2;
+      return left >= 3 && words[4] <= 1 && prof_i_take_text(&name, &name_left, &out->name);
+    }
+    case PROF_I_KIND_OWNER: return left >= 3 + PROF_I_NAME_BYTES / 8;
+    case PROF_I_KIND_EXIT: return left >= 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8;
+    default: return false; /* a number from the file, not an enum */
+  }
+}
+
+uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left) {
+  if ((at[1] & 15) != 1 || slots_left < 2) return 0;
+  const uint64_t slots = at[2] & 0xffff;
+  return slots >= 2 && slots <= slots_left ? slots : 0;
+}
+
+/* A slot whose word 0 is no commit. */
+static prof_i_sight look_uncommitted(uint64_t word0, uint64_t slots_left, uint64_t generation, uint64_t *slots_out) {
+  const uint64_t slots = word0 >> PROF_I_PENDING_SLOTS_SHIFT & 0xffff;
+  if ((word0 & 15) != 0 || (word0 >> 4 & 15) != generation || slots == 0 || word0 >> (PROF_I_FILLER_BIT + 1) != 0)
+    return PROF_I_SIGHT_UNFINISHED;
+  *slots_out = slots < slots_left ? slots : slots_left;
+  return word0 >> PROF_I_FILLER_BIT & 1 ? PROF_I_SIGHT_FILLER : PROF_I_SIGHT_UNFINISHED;
+}
+
+prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t generation, uint64_t *slots_out,
+                              prof_i_long *record_out) {
+  if (!prof_i_is_committed(at[0], generation)) return look_uncommitted(at[0], slots_left, generation, slots_out);
+  const uint64_t slots = prof_i_long_slots(at, slots_left);
+  if (slots == 0 || !prof_i_long_read(at, slots * 2, record_out)) return PROF_I_SIGHT_BAD;
+  *slots_out = slots;
+  return record_out->kind < PROF_I_KIND_OWNER ? PROF_I_SIGHT_EVENT : PROF_I_SIGHT_THREAD;
+}
+
+static bool take_tensor(const uint64_t **at, uint64_t *left, prof_trace_arg *value_out) {
+  uint64_t word = 0;
+  if (!take_word(at, left, &word)) return false;
+  const uint32_t rank = (uint32_t)word;
+  if (rank > *left) return false;
+  value_out->value.tensor.dims = (const int64_t *)*at;
+  value_out->value.tensor.rank = rank;
+  value_out->value.tensor.dtype = (uint32_t)(word >> 32);
+  *at += rank;
+  *left -= rank;
+  return true;
+}
+
+bool prof_i_take_value(const uint64_t **at, uint64_t *left, uint32_t type, prof_trace_arg *value_out) {
+  value_out->type = type;
+  if (type == PROF_ARG_TENSOR) return take_tensor(at, left, value_out);
+  if (type != PROF_ARG_STRING) return take_word(at, left, &value_out->value.u64);
+  prof_i_text text;
+  if (!prof_i_take_text(at, left, &text)) return false;
+  value_out->value.text.data = text.data;
+  value_out->value.text.bytes = text.bytes;
+  return true;
+}
+
+bool prof_i_values_fit(const prof_i_long *record, const prof_i_schema *schema) {
+  const uint64_t *at = record->values;
+  uint64_t left = record->value_words;
+  prof_trace_arg value;
+  for (uint32_t i = 0; i < schema->count; i++)
+    if (!prof_i_take_value(&at, &left, schema->types[i], &value)) return (record->flags & PROF_I_FLAG_CUT) != 0;
+  return true;
+}

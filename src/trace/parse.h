@@ -1,0 +1,91 @@
+/* Reading one record: what stands at a 16-byte slot, and where its parts are. The only place that takes records apart; every length
+   is checked against the room that the caller names. Pure functions. */
+#ifndef PROF_TRACE_PARSE_H
+#define PROF_TRACE_PARSE_H
+
+#include <stdbool.h>
+
+#include "capture.h"
+
+typedef enum prof_i_sight {
+  PROF_I_SIGHT_PLAIN,      /* a plain scope */
+  PROF_I_SIGHT_EVENT,      /* a long record of something that happened */
+  PROF_I_SIGHT_THREAD,     /* OWNER or EXIT */
+  PROF_I_SIGHT_UNFINISHED, /* claimed, never committed */
+  PROF_I_SIGHT_FILLER,     /* room given up: no loss */
+  PROF_I_SIGHT_BAD         /* committed, and not to be understood: what follows is looked at slot by slot */
+} prof_i_sight;
+
+static inline uint32_t prof_i_word_kind(uint64_t word2) { return word2 >> 16 & 0xff; }
+static inline uint32_t prof_i_word_flags(uint64_t word2) { return word2 >> 24 & 0xff; }
+static inline uint32_t prof_i_word_site(uint64_t word1) { return word1 >> 4 & PROF_I_SITE_COUNT_MAX; }
+
+/* A long record's parts. Texts without data are not there. */
+typedef struct prof_i_long {
+  uint32_t kind, flags, schema;
+  uint64_t duration; /* of LONG; else 0, and word 1 has it */
+  uint64_t device;   /* type | index << 32 */
+  uint64_t stream;
+  prof_i_text name, category;
+  const uint64_t *own;    /* words 3 and on of the kinds that are not like scopes */
+  const uint64_t *values; /* what is left */
+  uint64_t value_words;
+} prof_i_long;
+
+/* The slots of the long record that was begun here, 2 to slots_left; 0 when this is not one. Of a committed one that means damage. */
+uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left);
+
+/* Takes apart a record of that many words, of a thread's chunk. False: its parts do not fit, or its kind is unknown. Words 0 and 1
+   are not looked at. */
+bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out);
+
+/* What stands at a slot, and how many slots it takes: 1 to slots_left. record_out is filled for EVENT and THREAD. */
+prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t generation, uint64_t *slots_out,
+                              prof_i_long *record_out);
+static inline bool prof_i_is_committed(uint64_t word0, uint64_t generation) {
+  return (word0 & PROF_I_GENERATION_MASK) == generation;
+}
+static inline bool prof_i_is_plain(const uint64_t *at, uint64_t generation) {
+  return prof_i_is_committed(at[0], generation) && (at[1] & 15) == 0;
+}
+static inline prof_i_sight prof_i_look(const uint64_t *at, uint64_t slots_left, uint64_t generation, uint64_t *slots_out,
+                                       prof_i_long *record_out) {
+  *slots_out = 1;
+  if (prof_i_is_plain(at, generation)) return PROF_I_SIGHT_PLAIN;
+  return prof_i_look_long(at, slots_left, generation, slots_out, record_out);
+}
+
+/* Ticks of a word 0 since the capture's start. 60 bits that may wrap: negative when another processor's counter is a little behind. */
+static inline int64_t prof_i_ticks_since(uint64_t word0, uint64_t start_ticks) { return (int64_t)(word0 - (start_ticks << 4)) >> 4; }
+
+/* An event's place in time. */
+typedef struct prof_i_interval {
+  uint64_t start, end;
+} prof_i_interval;
+
+static inline prof_i_interval prof_i_interval_of(uint64_t word0, uint64_t duration, uint64_t start_ticks) {
+  const int64_t start = prof_i_ticks_since(word0, start_ticks);
+  const int64_t end = start + (int64_t)duration;
+  return (prof_i_interval){start > 0 ? (uint64_t)start : 0, end > 0 ? (uint64_t)end : 0};
+}
+
+static inline prof_i_interval prof_i_plain_interval(const uint64_t *words, uint64_t start_ticks) {
+  return prof_i_interval_of(words[0], words[1] >> PROF_I_DURATION_SHIFT, start_ticks);
+}
+static inline prof_i_interval prof_i_event_interval(const uint64_t *words, const prof_i_long *record, uint64_t start_ticks) {
+  const uint64_t duration = record->kind != PROF_I_KIND_SCOPE          ? 0
+                            : record->flags & PROF_I_FLAG_LONG ? record->duration
+                                                               : words[1] >> PROF_I_DURATION_SHIFT;
+  return prof_i_interval_of(words[0], duration, start_ticks);
+}
+
+/* Takes a text off the front of *at, *left words. */
+bool prof_i_take_text(const uint64_t **at, uint64_t *left, prof_i_text *text_out);
+
+/* Takes one value of that type off the front, into what prof_event hands out. False: it does not fit. */
+bool prof_i_take_value(const uint64_t **at, uint64_t *left, uint32_t type, prof_trace_arg *value_out);
+
+/* Whether the values are as the schema says; fewer of them when the record says that some were left out. */
+bool prof_i_values_fit(const prof_i_long *record, const prof_i_schema *schema);
+
+#endif

@@ -1,0 +1,199 @@
+/* The one forward pass over a chunk: whose records they are, how many count, what was lost, and in what order they stand, so that
+   walks can go backwards without looking twice. Called while a trace is opened. */
+#include <prof/profiler.h>
+#include <string.h>
+
+#include "parse.h"
+
+/* The pass over one chunk. */
+typedef struct scan {
+  prof_trace *trace;
+  prof_i_segment *segment; /* the one that grows; the array may move when another is added */
+  uint64_t sequence, generation;
+  uint64_t start_ticks;
+  uint64_t waiting; /* unfinished claims that no committed record has followed yet */
+  bool is_lost;     /* behind a record that could not be read: where the next one begins is a guess */
+} scan;
+
+static bool add_segment(scan *s, const uint64_t *words, const uint64_t *owner, uint64_t serial) {
+  prof_trace *const trace = s->trace;
+  if (!prof_i_make_room((void **)&trace->segments, &trace->segment_room, trace->segment_count, sizeof *trace->segments))
+    return false;
+  s->segment = &trace->segments[trace->segment_count++];
+  *s->segment = (prof_i_segment){.words = words,
+                                 .owner = owner,
+                                 .serial = serial,
+                                 .sequence = s->sequence,
+                                 .min_end = UINT64_MAX,
+                                 .generation = (uint8_t)s->generation,
+                                 .is_plain = true,
+                                 .is_ordered = true};
+  return true;
+}
+
+static void end_segment(scan *s, const uint64_t *at) {
+  s->segment->slot_count = (uint32_t)((uint64_t)(at - s->segment->words) / 2);
+}
+
+static inline void count_event(scan *s, uint64_t end, bool is_scope) {
+  prof_i_segment *const segment = s->segment;
+  if (end > s->trace->last) s->trace->last = end;
+  if (end < s->trace->floor) {
+    segment->cleared_count++;
+    return;
+  }
+  if (end < segment->max_end) segment->is_ordered = false;
+  else segment->max_end = end;
+  if (end < segment->min_end) segment->min_end = end;
+  segment->event_count++;
+  segment->scope_count += is_scope;
+}
+
+static void count_unfinished(scan *s) {
+  s->segment->unfinished_count += (uint32_t)s->waiting;
+  s->waiting = 0;
+}
+
+static inline void check_site(scan *s, uint32_t site) {
+  if (site && !prof_i_known_site(&s->trace->catalog, site)) s->trace->bad_count++;
+}
+
+/* Plain records from `at` on; returns where they end. */
+static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *end) {
+  count_unfinished(s);
+  s->is_lost = false;
+  do {
+    check_site(s, prof_i_word_site(at[1]));
+    count_event(s, prof_i_plain_interval(at, s->start_ticks).end, true);
+    at += 2;
+  } while (at < end && prof_i_is_plain(at, s->generation));
+  return at;
+}
+
+/* The end of a step is where the next one begins. */
+static bool add_mark(prof_trace *trace, uint64_t ticks) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count, sizeof *catalog->marks)) return false;
+  catalog->marks[catalog->mark_count++] = ticks;
+  return true;
+}
+
+static bool add_mention(prof_trace *trace, prof_i_mention mention) {
+  if (!prof_i_make_room((void **)&trace->mentions, &trace->mention_room, trace->mention_count, sizeof *trace->mentions))
+    return false;
+  trace->mentions[trace->mention_count++] = mention;
+  return true;
+}
+
+static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record) {
+  prof_trace *const trace = s->trace;
+  const uint64_t end = prof_i_event_interval(words, record, s->start_ticks).end;
+  if (record->schema && record->kind <= PROF_I_KIND_INSTANT) {
+    const prof_i_schema *const schema = prof_i_catalog_schema(&trace->catalog, record->schema);
+    if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++; /* its place in time still counts */
+  }
+  check_site(s, prof_i_word_site(words[1]));
+  count_event(s, end, record->kind == PROF_I_KIND_SCOPE);
+  return record->kind != PROF_I_KIND_STEP || add_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
+}
+
+static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *record, uint64_t slots) {
+  const uint64_t serial = record->own[0];
+  if (record->kind == PROF_I_KIND_EXIT) return add_mention(s->trace, (prof_i_mention){serial, NULL, words}) ? 0 : PROF_E_NO_MEMORY;
+  end_segment(s, words);
+  return add_segment(s, words + slots * 2, words, serial) ? 0 : PROF_E_NO_MEMORY;
+}
+
+/* Whatever is not a plain record. */
+static int scan_other(scan *s, const uint64_t *at, uint64_t slots_left, uint64_t *slots_out) {
+  prof_i_long record;
+  const prof_i_sight sight = prof_i_look_long(at, slots_left, s->generation, slots_out, &record);
+  s->segment->is_plain = false;
+  if (sight == PROF_I_SIGHT_UNFINISHED) s->waiting += !s->is_lost;
+  if (sight == PROF_I_SIGHT_BAD) {
+    s->trace->bad_count += !s->is_lost;
+    s->is_lost = true;
+  }
+  if (sight != PROF_I_SIGHT_EVENT && sight != PROF_I_SIGHT_THREAD) return 0;
+  count_unfinished(s);
+  s->is_lost = false;
+  return sight == PROF_I_SIGHT_EVENT ? scan_event(s, at, &record) : scan_about_thread(s, at, &record, *slots_out);
+}
+
+int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
+  const prof_i_head *const head = extent->head;
+  /* Sequence 0: never taken, or being made anew when this was read. */
+  if (head->state == PROF_I_CHUNK_FREE || head->sequence == 0) return 0;
+  if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK || head->cursor < PROF_I_HEAD_BYTES) {
+    trace->bad_count++;
+    return 0;
+  }
+  scan s = {.trace = trace,
+            .sequence = head->sequence,
+            .generation = head->generation,
+            .start_ticks = trace->header.start_ticks};
+  const uint64_t *at = (const uint64_t *)(head + 1);
+  const uint64_t *const end = at + prof_i_check_claimed(extent) * 2;
+  if (!add_segment(&s, at, NULL, serial)) return PROF_E_NO_MEMORY;
+  while (at < end) {
+    const uint64_t *const piece_end = s.segment->words + 2 * PROF_I_PIECE_SLOTS;
+    if (at >= piece_end) {
+      end_segment(&s, at);
+      if (!add_segment(&s, at, s.segment->owner, s.segment->serial)) return PROF_E_NO_MEMORY;
+    } else if (prof_i_is_plain(at, s.generation)) {
+      at = scan_plain(&s, at, piece_end < end ? piece_end : end);
+    } else {
+      uint64_t slots;
+      const int status = scan_other(&s, at, (uint64_t)(end - at) / 2, &slots);
+      if (status) return status;
+      at += slots * 2;
+    }
+  }
+  if (trace->is_settled) count_unfinished(&s);
+  end_segment(&s, end);
+  return 0;
+}
+
+/* ---- slots ---- */
+
+int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
+  const prof_i_slot *const slot = (const prof_i_slot *)extent->head;
+  if (slot->depth > PROF_I_OPEN_COUNT) trace->bad_count++;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += slot->lost[i];
+  if (slot->serial && !add_mention(trace, (prof_i_mention){slot->serial, slot, NULL})) return PROF_E_NO_MEMORY;
+  const prof_i_extent reserve = {(const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
+                                 extent->offset + PROF_I_RESERVE_OFFSET, PROF_I_UNIT_BYTES};
+  if (reserve.head->magic == 0) return 0; /* never used */
+  if (!prof_i_check_head(reserve.head, reserve.offset) || reserve.head->bytes != PROF_I_UNIT_BYTES) {
+    trace->bad_count++;
+    return 0;
+  }
+  return prof_i_scan_chunk(trace, &reserve, reserve.head->owner ? reserve.head->owner : slot->serial);
+}
+
+/* ---- the ring's bound ---- */
+
+static void recount(prof_trace *trace, prof_i_segment *segment) {
+  prof_i_segment fresh = *segment;
+  fresh.min_end = UINT64_MAX;
+  fresh.max_end = 0;
+  fresh.event_count = fresh.scope_count = fresh.cleared_count = 0;
+  fresh.is_ordered = true;
+  scan s = {.trace = trace, .segment = &fresh, .start_ticks = trace->header.start_ticks};
+  const uint64_t *at = segment->words;
+  for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
+    prof_i_long record;
+    const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
+    if (sight == PROF_I_SIGHT_PLAIN) count_event(&s, prof_i_plain_interval(at, s.start_ticks).end, true);
+    if (sight == PROF_I_SIGHT_EVENT)
+      count_event(&s, prof_i_event_interval(at, &record, s.start_ticks).end, record.kind == PROF_I_KIND_SCOPE);
+  }
+  fresh.passed_count = fresh.cleared_count - segment->cleared_count;
+  fresh.cleared_count = segment->cleared_count;
+  *segment = fresh;
+}
+
+void prof_i_scan_again(prof_trace *trace) {
+  for (uint32_t i = 0; i < trace->segment_count; i++)
+    if (trace->segments[i].min_end < trace->floor) recount(trace, &trace->segments[i]);
+}

@@ -1,0 +1,52 @@
+/* From ticks to nanoseconds: straight lines, one behind the other, through the pairs that the recorder took. Never runs back. Both
+   times count from the capture's start. */
+#ifndef PROF_TRACE_TIMELINE_H
+#define PROF_TRACE_TIMELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct prof_i_time_pair {
+  uint64_t ticks;
+  uint64_t ns;
+  uint64_t width_ns; /* how far apart the two readings may have been */
+  uint64_t segment;
+} prof_i_time_pair;
+
+enum { PROF_I_RATE_SHIFT = 40 };
+
+typedef struct prof_i_time_line {
+  uint64_t from, ticks; /* holds for `ticks` ticks from there */
+  uint64_t ns;          /* at from */
+  uint64_t rate;        /* ns for one tick, << PROF_I_RATE_SHIFT; times ticks it fits 128 bits, and 63 when shifted back */
+  uint64_t limit_ns;    /* where the next line begins */
+} prof_i_time_line;
+
+typedef struct prof_i_timeline {
+  prof_i_time_line *lines; /* cover 0..UINT64_MAX */
+  uint32_t line_count;
+  uint32_t segment_count;
+  uint64_t error_ns;
+} prof_i_timeline;
+
+/* Sorts the pairs and makes the lines; ticks_hz serves where there is no second pair. Pairs that contradict others are left out and
+   added to *bad_count. 0 or PROF_E_NO_MEMORY. */
+int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count, uint64_t ticks_hz, uint64_t *bad_count);
+void prof_i_timeline_fini(prof_i_timeline *timeline);
+
+const prof_i_time_line *prof_i_timeline_find(const prof_i_timeline *timeline, uint64_t ticks);
+
+/* The lowest ticks that are at that time or after it. */
+uint64_t prof_i_timeline_ticks_at(const prof_i_timeline *timeline, uint64_t ns);
+
+__extension__ typedef unsigned __int128 prof_i_u128;
+
+/* *line is the one used last, and a good guess for what comes next. */
+static inline uint64_t prof_i_timeline_ns(const prof_i_timeline *timeline, const prof_i_time_line **line, uint64_t ticks) {
+  const prof_i_time_line *l = *line;
+  if (__builtin_expect(ticks - l->from >= l->ticks, 0)) *line = l = prof_i_timeline_find(timeline, ticks);
+  const uint64_t ns = l->ns + (uint64_t)((prof_i_u128)(ticks - l->from) * l->rate >> PROF_I_RATE_SHIFT);
+  return ns < l->limit_ns ? ns : l->limit_ns;
+}
+
+#endif
