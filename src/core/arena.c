@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <prof/profiler.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -53,45 +54,55 @@ uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof
 
 /* ---- create, retire, forget ---- */
 
-int prof_i_arena_create(int fd, const char *path, uint64_t cap_bytes, uint32_t policy) {
+int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t cap_bytes, uint32_t policy) {
   const bool is_file = fd >= 0;
-  int error = prof_i_arena_level_page();
-  if (!error && !is_file) error = prof_i_port_memfd(cap_bytes, &fd);
+  int error = is_file ? prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET) : prof_i_port_memfd(cap_bytes, &fd);
   if (error) return error;
   struct stat about;
-  if (is_file && (error = prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET)) != 0) return error;
-  if (fstat(fd, &about) != 0) return errno;
-  char *const base = mmap(NULL, cap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (base == MAP_FAILED) {
-    error = errno;
+  char *base = MAP_FAILED;
+  if (fstat(fd, &about) == 0) base = mmap(NULL, cap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (base == MAP_FAILED) error = errno;
+  else if ((error = prof_i_port_populate(base, PROF_I_HEADER_BYTES)) != 0) munmap(base, cap_bytes);
+  if (error) {
     if (!is_file) close(fd);
     return error;
   }
-  error = prof_i_port_populate(base, PROF_I_HEADER_BYTES);
-  if (!error && mmap(own.level_page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) error = errno;
-  if (!is_file) close(fd); /* sized once: the mapping is all that is needed */
-  if (error) {
-    munmap(base, cap_bytes);
-    return error;
-  }
-  prof_i_arena *const arena = &prof_i_the_arena;
-  arena->cap_bytes = cap_bytes;
-  arena->policy = policy;
-  arena->is_file = is_file;
-  arena->fd = is_file ? fd : -1;
-  arena->device = about.st_dev;
-  arena->inode = about.st_ino;
-  arena->number++;
-  strncpy(arena->path, path, sizeof arena->path - 1);
-  arena->path[sizeof arena->path - 1] = '\0';
-  own.disk_checked = 0;
-  own.full_loss = 0;
+  fresh->base = base;
+  fresh->cap_bytes = cap_bytes;
+  fresh->policy = policy;
+  fresh->is_file = is_file;
+  fresh->fd = fd;
+  fresh->device = about.st_dev;
+  fresh->inode = about.st_ino;
+  snprintf(fresh->path, sizeof fresh->path, "%s", path);
   prof_i_header *const header = (prof_i_header *)base;
   header->used_bytes = PROF_I_FIRST_UNIT_OFFSET;
   header->cap_bytes = cap_bytes;
   header->unit_bytes = PROF_I_UNIT_BYTES;
   header->policy = policy;
-  __atomic_store_n(&arena->base, base, __ATOMIC_RELEASE);
+  return 0;
+}
+
+int prof_i_arena_install(prof_i_arena *fresh) {
+  prof_i_arena_retire();
+  if (mmap(own.level_page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fresh->fd, 0) == MAP_FAILED) {
+    const int error = errno;
+    anonymous(own.level_page, PAGE_BYTES, MAP_FIXED);
+    munmap(fresh->base, fresh->cap_bytes);
+    close(fresh->fd);
+    return error;
+  }
+  if (!fresh->is_file) { /* sized once: the mapping is all that is needed */
+    close(fresh->fd);
+    fresh->fd = -1;
+  }
+  char *const base = fresh->base;
+  fresh->number = prof_i_the_arena.number + 1;
+  fresh->base = NULL;
+  prof_i_the_arena = *fresh;
+  own.disk_checked = 0;
+  own.full_loss = 0;
+  __atomic_store_n(&prof_i_the_arena.base, base, __ATOMIC_RELEASE);
   return 0;
 }
 

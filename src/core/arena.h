@@ -24,7 +24,7 @@ typedef struct prof_i_arena {
   uint64_t chunk_bytes_min; /* a thread's first chunk */
   uint64_t chunk_bytes_max;
   char path[512];   /* "" in memory */
-  char reason[256]; /* why it is not where it was asked to be */
+  char reason[1024]; /* why it is not where it was asked to be */
 } prof_i_arena;
 
 extern prof_i_arena prof_i_the_arena;
@@ -32,8 +32,12 @@ extern prof_i_arena prof_i_the_arena;
 static inline prof_i_header *prof_i_arena_header(void) { return (prof_i_header *)prof_i_the_arena.base; }
 static inline uint64_t prof_i_arena_offset(const void *at) { return (uint64_t)((const char *)at - prof_i_the_arena.base); }
 
-/* Maps fd (taken over on success) or a memfd (fd -1) of cap bytes as the new arena. 0 or an errno. Control lock held. */
-int prof_i_arena_create(int fd, const char *path, uint64_t cap_bytes, uint32_t policy);
+/* Maps fd (taken over on success) or a memfd (fd -1) of cap bytes into `fresh`, which nobody uses yet. 0 or an errno. */
+int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t cap_bytes, uint32_t policy);
+
+/* The fresh arena takes the place of the one in force, which is retired. 0 or an errno: then neither is left. Control lock held, level
+   0, gate closed. */
+int prof_i_arena_install(prof_i_arena *fresh);
 
 /* Lets the arena go: its memory and its file's mapping; addresses stay valid, and read as zeros. Control lock held, level 0. */
 void prof_i_arena_retire(void);

@@ -105,53 +105,55 @@ static void choose_chunk_sizes(void) {
   if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max;
 }
 
-static int create_memory(const prof_options *options) {
+static int make_memory(prof_i_arena *fresh, const prof_options *options) {
   uint64_t cap = options->cap_bytes;
   const uint64_t limit = prof_i_port_file_size_limit();
   if (cap > limit) { /* past RLIMIT_FSIZE the kernel kills, memfds too */
     cap = limit & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
-    snprintf(prof_i_the_arena.reason, sizeof prof_i_the_arena.reason, "the cap is %llu bytes: RLIMIT_FSIZE", (unsigned long long)cap);
+    snprintf(fresh->reason, sizeof fresh->reason, "the cap is %llu bytes: RLIMIT_FSIZE", (unsigned long long)cap);
   }
   if (cap < 4 * PROF_I_SLOT_BYTES) return prof_i_fail(PROF_E_NO_SPACE, "RLIMIT_FSIZE of %llu bytes leaves no room to record", (unsigned long long)limit);
   int error = EINVAL;
   const uint32_t policy = options->policy == PROF_POLICY_STREAM ? PROF_POLICY_KEEP : options->policy;
-  for (; cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1)) /* RLIMIT_AS may refuse the first size */
-    if ((error = prof_i_arena_create(-1, "", cap, policy)) == 0) return PROF_OK;
+  do { /* RLIMIT_AS may refuse the first size */
+    if ((error = prof_i_arena_make(fresh, -1, "", cap, policy)) == 0) return PROF_OK;
+    cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  } while (cap >= 1u << 20);
   return prof_i_fail(prof_i_status_of_errno(error) == PROF_E_IO ? PROF_E_NO_MEMORY : prof_i_status_of_errno(error),
                      "cannot map %llu bytes to record into: %s", (unsigned long long)options->cap_bytes, strerror(error));
 }
 
-static int create_anywhere(const prof_options *options) {
-  prof_i_arena *const arena = &prof_i_the_arena;
-  char path[sizeof arena->path];
-  arena->reason[0] = '\0';
-  if (!options->path) return create_memory(options);
-  const int fd = prof_i_place_create(options->path, path, sizeof path, arena->reason, sizeof arena->reason);
+static int make_anywhere(prof_i_arena *fresh, const prof_options *options) {
+  char path[sizeof fresh->path];
+  if (!options->path) return make_memory(fresh, options);
+  const int fd = prof_i_place_create(options->path, path, sizeof path, fresh->reason, sizeof fresh->reason);
   if (fd < 0) {
-    prof_options in_memory = *options;
-    const uint64_t cap = prof_i_port_memory_limit() / 8; /* the default of a file would be too much for memory */
-    if (in_memory.cap_bytes > cap) in_memory.cap_bytes = cap < 256u << 20 ? cap : 256u << 20;
-    return create_memory(&in_memory);
+    prof_options in_memory = {.size = sizeof in_memory, .level = 1};
+    const uint64_t asked = options->cap_bytes;
+    prof_i_options_complete(&in_memory); /* a file's default cap would be too much for memory */
+    if (asked < in_memory.cap_bytes) in_memory.cap_bytes = asked;
+    in_memory.policy = options->policy;
+    return make_memory(fresh, &in_memory);
   }
-  uint64_t cap = options->cap_bytes;
-  for (; cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1))
-    if (prof_i_arena_create(fd, path, cap, options->policy) == 0) return PROF_OK;
-  const int error = errno;
+  int error = 0;
+  for (uint64_t cap = options->cap_bytes; cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1))
+    if ((error = prof_i_arena_make(fresh, fd, path, cap, options->policy)) == 0) return PROF_OK;
   close(fd);
   unlink(path);
   return prof_i_fail(PROF_E_NO_MEMORY, "cannot map the capture '%s': %s", path, strerror(error));
 }
 
-/* A new arena, complete but for recording into it. Lock held. */
+/* A new arena in place of the old, complete but for recording into it. The old one stays if the new one cannot be made. Lock held. */
 static int create(const prof_options *options) {
-  int status = create_anywhere(options);
+  prof_i_arena fresh = {.fd = -1};
+  const int status = make_anywhere(&fresh, options);
   if (status != PROF_OK) return status;
-  choose_chunk_sizes();
-  const int error = prof_i_chunk_begin();
-  if (error) {
-    prof_i_arena_retire();
-    return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
+  int error = prof_i_arena_install(&fresh);
+  if (!error) {
+    choose_chunk_sizes();
+    if ((error = prof_i_chunk_begin()) != 0) prof_i_arena_retire();
   }
+  if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
   prof_i_header *const header = prof_i_arena_header();
   header->version = PROF_I_FORMAT_VERSION;
   header->header_bytes = PROF_I_HEADER_BYTES;
@@ -195,6 +197,23 @@ static void keep_options(const prof_options *options, const char *template_, con
   own.options.path = own.path;
 }
 
+/* Another arena than the one in force. */
+static int start_new(const prof_options *options, const char *template_, const char *expanded) {
+  const uint32_t clock_before = prof_i_clock_kind();
+  int status = prof_i_clock_choose(options->clock);
+  if (status != PROF_OK) return status;
+  if (!prof_i_gate_close()) return prof_i_fail(PROF_E_BUSY, "cannot start: a thread has been inside the profiler for two seconds");
+  status = create(options);
+  if (status == PROF_OK) {
+    keep_options(options, template_, expanded);
+    begin_session(options->level);
+  } else if (clock_before) {
+    prof_i_clock_choose(clock_before);
+  }
+  prof_i_gate_open();
+  return status;
+}
+
 /* Lock held, not recording. options are complete; path is the template. */
 static int start_locked(const prof_options *given) {
   prof_options complete = *given, *const options = &complete;
@@ -212,22 +231,18 @@ static int start_locked(const prof_options *given) {
   }
   if (status != PROF_OK) return status;
   if (prof_i_the_arena.base && fits(options, &own.options, template_)) {
-    keep_options(options, template_ ? template_ : "", expanded);
+    options->path = template_ ? own.path : NULL; /* perhaps with a suffix */
+    keep_options(options, template_ ? template_ : "", own.path);
     begin_session(options->level);
     return PROF_OK;
   }
-  if ((status = prof_i_clock_choose(options->clock)) != PROF_OK) return status;
-  if (!prof_i_gate_close()) return prof_i_fail(PROF_E_BUSY, "cannot start: a thread has been inside the profiler for two seconds");
-  prof_i_arena_retire();
-  status = create(options);
-  if (status == PROF_OK) {
-    keep_options(options, template_ ? template_ : "", expanded);
-    begin_session(options->level);
-  }
-  prof_i_gate_open();
+  /* Without %p, %h or %r two processes may want one output: the second gets a name of its own. */
+  const int lock = template_ ? prof_i_place_lock(expanded) : -1;
+  if (template_ && prof_i_place_is_taken(expanded)) status = prof_i_place_add_suffix(expanded, sizeof expanded);
+  if (status == PROF_OK) status = start_new(options, template_ ? template_ : "", expanded);
+  prof_i_place_unlock(lock);
   return status;
 }
-
 int prof_start_with(const prof_options *given) {
   prof_options options = {.size = sizeof options};
   const int saved = errno;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <prof/status.h>
@@ -9,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "layout.h"
@@ -69,6 +72,79 @@ static const char *probe(int fd) {
   const int populated = prof_i_port_populate(at, PROF_I_HEADER_BYTES);
   munmap(at, PROF_I_HEADER_BYTES);
   return populated ? strerror(populated) : NULL;
+}
+
+/* ---- several processes, one output ---- */
+
+int prof_i_place_lock(const char *output) {
+  char directory[4096];
+  directory_of(output, directory, sizeof directory);
+  const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int tries = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+    const struct timespec pause = {0, 5000000};
+    if ((errno != EWOULDBLOCK && errno != EINTR) || tries == 200) {
+      close(fd);
+      return -1;
+    }
+    nanosleep(&pause, NULL);
+  }
+  return fd;
+}
+
+void prof_i_place_unlock(int lock) {
+  if (lock >= 0) close(lock);
+}
+
+/* "BASE.HOST-PID-START-COPY.prof", read from behind, since a host's name may hold anything. */
+static bool is_of_living_other(const char *name, const char *base) {
+  char host[64] = "host";
+  unsigned long long start = 0;
+  long pid = 0;
+  const size_t base_bytes = strlen(base), bytes = strlen(name);
+  if (bytes < base_bytes + 6 || strncmp(name, base, base_bytes) != 0 || name[base_bytes] != '.') return false;
+  if (strcmp(name + bytes - 5, ".prof") != 0) return false;
+  const char *at = name + bytes - 5;
+  for (int dashes = 0; dashes < 3; dashes++) {
+    while (at > name + base_bytes && *--at != '-') {
+    }
+    if (*at != '-') return false;
+  }
+  if (sscanf(at, "-%ld-%llu-", &pid, &start) != 2) return false;
+  gethostname(host, sizeof host - 1);
+  const char *const its_host = name + base_bytes + 1;
+  if (strlen(host) != (size_t)(at - its_host) || strncmp(host, its_host, strlen(host)) != 0) return true; /* another host's: cannot tell */
+  return pid != (long)getpid() && prof_i_port_process_start_of(pid) == start;
+}
+
+bool prof_i_place_is_taken(const char *output) {
+  char directory[4096];
+  directory_of(output, directory, sizeof directory);
+  const char *const slash = strrchr(output, '/');
+  DIR *const entries = opendir(directory);
+  bool taken = false;
+  for (const struct dirent *e; entries && !taken && (e = readdir(entries)) != NULL;)
+    taken = is_of_living_other(e->d_name, slash ? slash + 1 : output);
+  if (entries) closedir(entries);
+  return taken;
+}
+
+int prof_i_place_add_suffix(char *output, size_t room) {
+  char suffix[32];
+  const int bytes = snprintf(suffix, sizeof suffix, ".%ld", (long)getpid());
+  char *const slash = strrchr(output, '/');
+  char *const name = slash ? slash + 1 : output;
+  const size_t length = strlen(output);
+  size_t at = length;
+  if (length >= 3 && strcmp(output + length - 3, ".gz") == 0) at -= 3;
+  for (size_t i = at; output + i > name; i--)
+    if (output[i - 1] == '.' && output + i - 1 > name) {
+      at = i - 1;
+      break;
+    }
+  if (length + (size_t)bytes >= room) return prof_i_fail(PROF_E_INVALID, "the path is longer than %zu bytes: '%.64s...'", room - 1, output);
+  memmove(output + at + bytes, output + at, length - at + 1);
+  memcpy(output + at, suffix, (size_t)bytes);
+  return PROF_OK;
 }
 
 static bool has_room(const char *directory) {

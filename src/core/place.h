@@ -2,11 +2,23 @@
 #ifndef PROF_CORE_PLACE_H
 #define PROF_CORE_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Is this an output path that a dump could write? Its directory is there and writable, and it names no directory or device.
    0 or a status with its text. */
 int prof_i_place_check_output(const char *path);
+
+/* Is another living process recording for the same output? Then this one's trace needs a name of its own. Judged by the captures that
+   stand beside the output; hold prof_i_place_lock() while asking and creating. */
+bool prof_i_place_is_taken(const char *output);
+
+/* One process at a time decides about this output's directory; waits at most a second. -1 when it cannot be locked. */
+int prof_i_place_lock(const char *output);
+void prof_i_place_unlock(int lock);
+
+/* The output's name with `.pid` before its ending: trace.json -> trace.123.json. 0, or PROF_E_INVALID when it does not fit. */
+int prof_i_place_add_suffix(char *output, size_t room);
 
 /* Creates the capture's file beside `output`, or in $PROF_CAPTURE_DIR, $TMPDIR, /dev/shm, whichever truly reserves room. Returns its
    descriptor and its path; -1: none qualifies, and `reason` says why. In both cases reason is "" only when it is beside the output. */

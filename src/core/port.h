@@ -51,6 +51,7 @@ uint64_t prof_i_port_raw_ns(void); /* CLOCK_MONOTONIC_RAW */
 uint64_t prof_i_port_realtime_ns(void);
 uint64_t prof_i_port_tid(void);
 uint64_t prof_i_port_process_start(void); /* field 22 of /proc/self/stat; 0 when it cannot be read */
+uint64_t prof_i_port_process_start_of(long pid); /* of another process; 0 when it is gone */
 uint64_t prof_i_port_pid_namespace(void); /* inode of /proc/self/ns/pid; 0 */
 void prof_i_port_boot_id(char *to, size_t room);
 void prof_i_port_thread_name(char *to, size_t room);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,12 +50,20 @@ static size_t read_small(const char *path, char *to, size_t room) {
   return count > 0 ? (size_t)count : 0;
 }
 
-uint64_t prof_i_port_process_start(void) {
+static uint64_t start_in(const char *path) {
   char text[1024];
-  if (!read_small("/proc/self/stat", text, sizeof text)) return 0;
+  if (!read_small(path, text, sizeof text)) return 0;
   const char *at = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
   for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
   return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+uint64_t prof_i_port_process_start(void) { return start_in("/proc/self/stat"); }
+
+uint64_t prof_i_port_process_start_of(long pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+  return start_in(path);
 }
 
 uint64_t prof_i_port_pid_namespace(void) {
