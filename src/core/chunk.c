@@ -10,6 +10,7 @@
 
 #include "arena.h"
 #include "clock.h"
+#include "control.h"
 #include "port.h"
 
 enum {
@@ -328,21 +329,32 @@ static void leave(prof_i_head *chunk) {
   prof_i_port_drop(chunk, bytes);
 }
 
-static prof_i_head *resume_parked(prof_i_thread *thread) {
-  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
-  prof_i_head *full = &thread->full;
-  if (parked && __atomic_compare_exchange_n(&thread->chunk, &full, parked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return parked;
-  if (parked) set_retired(parked); /* a handler brought another one */
-  return NULL;
+/* The thread's chunk is now this one, unless a handler or prof_stop() was faster. A stop that began meanwhile either sees the chunk and
+   takes it out, or is seen here: each side stores its own word first and then loads the other's. */
+static bool publish(prof_i_thread *thread, prof_i_head *expected, prof_i_head *chunk) {
+  thread->chunk_bytes = chunk->bytes;
+  if (!__atomic_compare_exchange_n(&thread->chunk, &expected, chunk, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)) return false;
+  thread->slot->chunk = prof_i_arena_offset(chunk);
+  if (prof_i_control_is_recording()) return true;
+  if (__atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_SEQ_CST) == chunk)
+    __atomic_store_n(&thread->parked, chunk, __ATOMIC_RELEASE);
+  return true;
 }
 
-prof_i_head *prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
-  const uint64_t begun = prof_i_port_monotonic_ns();
-  prof_i_head *old = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
-  if (old == &thread->full) {
-    prof_i_head *const parked = resume_parked(thread);
-    if (parked) return parked;
-  }
+static void give_away(prof_i_head *chunk) {
+  const uint64_t offset = prof_i_arena_offset(chunk);
+  set_retired(chunk);
+  put(own.left, LEFT_COUNT, offset);
+}
+
+static bool resume_parked(prof_i_thread *thread) {
+  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
+  if (!parked) return false;
+  if (!publish(thread, &thread->full, parked)) give_away(parked); /* a handler brought another one */
+  return true;
+}
+
+static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
   if ((*loss_out = prof_i_arena_full_loss()) >= 0) return NULL;
   prof_i_head *const fresh = take_any(thread, need_bytes, loss_out);
   if (!fresh) {
@@ -353,25 +365,30 @@ prof_i_head *prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int
   __atomic_store_n(&fresh->sequence, __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
   prof_i_thread_refresh_name(thread);
   write_owner(thread, fresh);
-  const uint64_t fresh_bytes = fresh->bytes;
-  if (!__atomic_compare_exchange_n(&thread->chunk, &old, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    set_retired(fresh); /* a handler, or prof_stop(), was here: the fresh one is the next thread's */
-    put(own.left, LEFT_COUNT, prof_i_arena_offset(fresh));
-    return old;
-  }
-  thread->chunk_bytes = fresh_bytes;
-  thread->slot->chunk = prof_i_arena_offset(fresh);
-  if (old != &thread->full) leave(old);
-  note_time(prof_i_port_monotonic_ns() - begun);
-  prof_i_clock_pair(true);
   return fresh;
 }
 
+bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  prof_i_head *const old = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
+  *loss_out = PROF_LOSS_LATE;
+  if (!prof_i_control_is_recording()) return false;
+  if (old == &thread->full && resume_parked(thread)) return true;
+  prof_i_head *const fresh = take_and_sign(thread, need_bytes, loss_out);
+  if (!fresh) return false;
+  if (!publish(thread, old, fresh)) {
+    give_away(fresh);
+    return true;
+  }
+  if (old != &thread->full) leave(old);
+  note_time(prof_i_port_monotonic_ns() - begun);
+  prof_i_clock_pair(true);
+  return true;
+}
+
 static void leave_to_next(prof_i_head *chunk) {
-  const bool worth = room_in(chunk) >= ROOM_WORTH_TAKING;
-  const uint64_t offset = prof_i_arena_offset(chunk);
-  set_retired(chunk);
-  if (worth) put(own.left, LEFT_COUNT, offset);
+  if (room_in(chunk) >= ROOM_WORTH_TAKING) give_away(chunk);
+  else set_retired(chunk);
 }
 
 void prof_i_chunk_thread_goes(prof_i_thread *thread) {

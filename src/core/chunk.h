@@ -5,9 +5,9 @@
 
 #include "thread.h"
 
-/* Gives the thread a chunk with room for need_bytes and retires its old one. Returns the chunk to claim from (perhaps one that a
-   handler brought meanwhile), or NULL with the reason (prof_loss). */
-prof_i_head *prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out);
+/* Gives the thread a chunk with room for need_bytes and retires its old one. True: claim again (perhaps from one that a handler brought
+   meanwhile); false: there is none, and loss_out says why (prof_loss). */
+bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out);
 
 /* A thread ends: its part-filled chunk is left to the next one; what it lost is written behind its records. */
 void prof_i_chunk_thread_goes(prof_i_thread *thread);

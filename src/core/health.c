@@ -12,6 +12,7 @@
 #include "log.h"
 #include "options.h"
 #include "port.h"
+#include "scope.h"
 #include "site.h"
 #include "thread.h"
 
@@ -67,14 +68,11 @@ static double scope_cost_ns(void) {
   chunk->generation = 1;
   prof_i_thread thread = {.fast = &bench.slot, .slot = &bench.slot, .chunk = chunk, .epoch = prof_i_site_epoch()};
   prof_site site = {(uint64_t)prof_i_site_epoch() << 32, "", "", 0, 1};
-  prof_i_thread *const real = prof_i_this_thread;
   for (int b = 0; b < BATCHES; b++) {
     bench.slot.depth = 0;
     chunk->cursor = PROF_I_HEAD_BYTES;
     const uint64_t begun = prof_i_port_raw_ns();
-    prof_i_this_thread = &thread;
-    for (int i = 0; i < SCOPES; i++) prof_i_end_1(prof_i_begin_1(&site, "", ""));
-    prof_i_this_thread = real;
+    prof_i_scope_run_empty(&thread, &site, SCOPES);
     const double cost = (double)(prof_i_port_raw_ns() - begun) / SCOPES;
     int at = b;
     for (; at > 0 && costs[at - 1] > cost; at--) costs[at] = costs[at - 1];

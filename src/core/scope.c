@@ -24,6 +24,7 @@
 #include "payload.h"
 #include "port.h"
 #include "record.h"
+#include "scope.h"
 #include "site.h"
 #include "thread.h"
 
@@ -36,8 +37,8 @@ static inline void set_open(prof_i_open *open, uint64_t ticks) { __atomic_store_
 
 static PROF_I_COLD uint64_t begin_slow(prof_site *site, const prof_details *details);
 
-uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) {
-  prof_i_thread *const thread = prof_i_this_thread;
+static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread *thread, prof_site *site, const char *name,
+                                                                  const char *category) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
   const uint64_t depth = slot->depth + 1;
@@ -53,6 +54,10 @@ uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category)
   const uint64_t start = prof_i_counter() << 4;
   set_open(open, start);
   return start;
+}
+
+uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) {
+  return begin_plain(prof_i_this_thread, site, name, category);
 }
 
 /* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */
@@ -179,8 +184,7 @@ static bool end_long(prof_i_thread *thread, const prof_i_slot *slot, uint64_t st
   return true;
 }
 
-void prof_i_end_1(uint64_t start) {
-  prof_i_thread *const thread = prof_i_this_thread;
+static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread, uint64_t start) {
   prof_i_slot *const slot = thread->fast;
   const uint64_t depth = slot->depth;
   prof_i_open *const open = &slot->open[depth];
@@ -221,6 +225,15 @@ void prof_i_end_1(uint64_t start) {
   PROF_I_SIGNAL_FENCE();
   __atomic_store_n(&open->ticks, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
+}
+
+void prof_i_end_1(uint64_t start) { end_any(prof_i_this_thread, start); }
+
+static __attribute__((noinline)) uint64_t begin_called(prof_i_thread *thread, prof_site *site) { return begin_plain(thread, site, "", ""); }
+static __attribute__((noinline)) void end_called(prof_i_thread *thread, uint64_t start) { end_any(thread, start); }
+
+void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
+  for (int i = 0; i < count; i++) end_called(thread, begin_called(thread, site));
 }
 
 /* What the end needs of a scope, wherever its entry was. */

@@ -12,6 +12,7 @@
 #include "arena.h"
 #include "chunk.h"
 #include "clock.h"
+#include "gate.h"
 #include "port.h"
 #include "site.h"
 
@@ -39,7 +40,7 @@ uint64_t prof_i_thread_seen_count(void) {
 uint64_t prof_i_thread_alive_count(void) {
   uint64_t count = 0;
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) && t->arena == prof_i_the_arena.number;
+    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE && t->arena == prof_i_the_arena.number;
   return count;
 }
 
@@ -63,15 +64,21 @@ void prof_i_thread_place_losses(void) {
 
 /* ---- a thread's memory ---- */
 
+static void bury(prof_i_thread *thread);
+
 static prof_i_thread *take_free(void) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    uint32_t alive = 0;
-    if (__atomic_compare_exchange_n(&t->alive, &alive, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return t;
+    uint32_t was = PROF_I_FREE;
+    if (__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return t;
+    if (was != PROF_I_GONE) continue;
+    if (!__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    bury(t);
+    return t;
   }
   const size_t bytes = (sizeof(prof_i_thread) + 4095) & ~(size_t)4095;
   prof_i_thread *const t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (t == MAP_FAILED) return NULL;
-  t->alive = 1;
+  t->alive = PROF_I_ALIVE;
   t->chunk = &t->full;
   t->fast = &no_slot;
   t->next = prof_i_thread_first();
@@ -149,16 +156,17 @@ static prof_i_thread *attach_new(void) {
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = prof_i_arena_header()->session;
   thread->chunk = &thread->full;
-  thread->parked = NULL;
+  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL); /* of an arena that is gone */
+  if (parked) pin(thread, parked, thread->chunk_bytes);
   if (!give_slot(thread)) {
     thread->epoch = (uint32_t)NO_EPOCH;
-    __atomic_store_n(&thread->alive, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return NULL;
   }
   open_fast_path(thread);
   if (prof_i_is_attached(prof_i_this_thread)) { /* a handler attached while we did: its thread stands, ours goes back */
     thread->slot->serial = 0;
-    __atomic_store_n(&thread->alive, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return prof_i_this_thread;
   }
   prof_i_this_thread = thread;
@@ -225,23 +233,32 @@ static void fold(prof_i_thread *thread) {
   __atomic_fetch_add(&header->folded_thread_count, 1, __ATOMIC_RELAXED);
 }
 
-/* The key's destructor. A later destructor of this thread may record again: it attaches anew, and we are called once more. */
+/* What a thread that is gone leaves behind goes to the capture. Past the gate. */
+static void bury(prof_i_thread *thread) {
+  if (!prof_i_the_arena.base || thread->arena != prof_i_the_arena.number) return;
+  prof_i_chunk_thread_goes(thread);
+  fold(thread);
+}
+
+/* The key's destructor. A later destructor of this thread may record again: it attaches anew, and we are called once more. With the gate
+   closed the next thread that comes buries this one: a thread's end waits for nobody. */
 static void thread_goes(void *value) {
   const int saved = errno;
   prof_i_thread *const thread = value;
   if (thread->process == own.process && prof_i_this_thread == thread) {
-    const bool here = prof_i_the_arena.base && thread->arena == prof_i_the_arena.number;
-    if (here) {
-      prof_i_thread_refresh_name(thread);
-      prof_i_chunk_thread_goes(thread);
-    }
     thread->epoch = (uint32_t)NO_EPOCH;
     PROF_I_SIGNAL_FENCE();
     prof_i_this_thread = &prof_i_no_thread;
     PROF_I_SIGNAL_FENCE();
-    if (here) fold(thread);
     thread->fast = &no_slot;
-    __atomic_store_n(&thread->alive, 0, __ATOMIC_RELEASE);
+    uint32_t left_as = PROF_I_GONE;
+    if (prof_i_gate_enter()) {
+      if (prof_i_the_arena.base && thread->arena == prof_i_the_arena.number) prof_i_thread_refresh_name(thread);
+      bury(thread);
+      left_as = PROF_I_FREE;
+      prof_i_gate_leave();
+    }
+    __atomic_store_n(&thread->alive, left_as, __ATOMIC_RELEASE);
   }
   errno = saved;
 }

@@ -11,6 +11,12 @@ enum {
   PROF_I_DEEP_COUNT = 65536 /* open scopes below the 64 shown: remembered, or the site would be lost */
 };
 
+typedef enum prof_i_life {
+  PROF_I_FREE = 0,
+  PROF_I_ALIVE = 1,
+  PROF_I_GONE = 2 /* its thread has ended, and what it leaves is not yet in the capture */
+} prof_i_life;
+
 typedef struct prof_i_pin {
   void *at;
   uint64_t bytes;
@@ -22,7 +28,7 @@ typedef struct prof_i_thread {
   prof_i_slot *fast;   /* the slot, or the empty one when scopes must not read the counter themselves */
   prof_i_head *chunk;  /* swapped whole: a handler never sees half of a change. prof_stop() puts `full` here, from any thread */
   uint32_t epoch;      /* equals a site's when both are ready; never while the fast path must not be taken */
-  uint32_t alive;      /* 1 while a thread has it; any thread, compare-and-swap */
+  uint32_t alive;      /* prof_i_life; any thread, compare-and-swap */
   prof_i_slot *slot;   /* in the arena; NULL before the first attach */
   prof_i_head *parked; /* the chunk that prof_stop() took out; any thread, exchange */
   uint64_t arena;      /* number of the arena that slot and chunk stand in */
