@@ -43,7 +43,7 @@ extern PROF_API const uint32_t *prof_i_level_1;
 /* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe. */
 PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
-/* Closes the scope that start opened; start 0 is ignored. Any thread. Signal-safe. */
+/* Closes the scope that start opened; start is not 0: call sites look first. Any thread. Signal-safe. */
 PROF_API void prof_i_end_1(uint64_t start) PROF_I_NOEXCEPT;
 /* Instants and counters. */
 PROF_API void prof_i_instant_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
@@ -68,11 +68,19 @@ PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
 
 #ifdef __cplusplus
 #define PROF_I_DOUBLE(value) static_cast<double>(value)
+#define PROF_I_VOID(value) static_cast<void>(value)
 #else
 #define PROF_I_DOUBLE(value) ((double)(value))
+#define PROF_I_VOID(value) ((void)(value))
 #endif
 
 #define PROF_I_SITE(level_) {0, __FILE__, __func__, __LINE__, (level_)}
+
+#ifdef __cplusplus
+#define PROF_I_LEVEL_CHECK(level_) static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2")
+#else
+#define PROF_I_LEVEL_CHECK(level_) _Static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2")
+#endif
 
 #ifndef __cplusplus
 
@@ -95,7 +103,7 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
 
 #define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args)                                               \
   __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                            \
-  _Static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2");                   \
+  PROF_I_LEVEL_CHECK(level_);                                                                                      \
   const uint64_t PROF_I_CONCAT(prof_i_scope_, id) __attribute__((cleanup(prof_i_leave), unused)) =                 \
       prof_i_is_on(level_)                                                                                         \
           ? prof_i_enter(&PROF_I_CONCAT(prof_i_site_, id), (dev), (name), (cat),                                   \
@@ -127,6 +135,8 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
   PROF_I_OPEN(__COUNTER__, level_, dev, name, cat, 0u, 0, args)
 #define PROF_GPU_SCOPE_LEVEL(level_, dev, stream, name, cat, args) \
   PROF_I_OPEN(__COUNTER__, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args)
+/* __func__ belongs to the site as a literal does. */
+#define PROF_I_FUNCTION(id) PROF_I_OPEN(id, 1, PROF_HOST, __func__, "function", PROF_I_NAME_LITERAL, 0, PROF_NO_ARGS)
 
 #define PROF_I_INSTANT(id, name, cat, args)                                                                 \
   __extension__({                                                                                           \
@@ -145,14 +155,20 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
 
 #define PROF_I_WITH(id, level_, dev, name, cat, flags, stream, args, ...)   \
   __extension__({                                                          \
+    PROF_I_LEVEL_CHECK(level_);                                            \
     PROF_I_TYPE_CHECK(dev, name, cat, stream, args);                       \
     __VA_ARGS__;                                                           \
     (void)0;                                                               \
   })
-#define PROF_SCOPE_LEVEL(level_, dev, name, cat, args) PROF_I_TYPE_CHECK(dev, name, cat, 0, args)
-#define PROF_GPU_SCOPE_LEVEL(level_, dev, stream, name, cat, args) PROF_I_TYPE_CHECK(dev, name, cat, stream, args)
+#define PROF_SCOPE_LEVEL(level_, dev, name, cat, args) \
+  PROF_I_LEVEL_CHECK(level_);                          \
+  PROF_I_TYPE_CHECK(dev, name, cat, 0, args)
+#define PROF_GPU_SCOPE_LEVEL(level_, dev, stream, name, cat, args) \
+  PROF_I_LEVEL_CHECK(level_);                                      \
+  PROF_I_TYPE_CHECK(dev, name, cat, stream, args)
+#define PROF_I_FUNCTION(id) PROF_SCOPE_LEVEL(1, PROF_HOST, __func__, "function", PROF_NO_ARGS)
 #define PROF_I_INSTANT(id, name, cat, args) PROF_I_TYPE_CHECK(PROF_HOST, name, cat, 0, args)
-#define PROF_I_COUNTER(id, name, value) ((void)sizeof(name), (void)sizeof(value))
+#define PROF_I_COUNTER(id, name, value) PROF_I_VOID(sizeof((prof_i_counter_1(NULL, (name), PROF_I_DOUBLE(value)), 0)))
 
 #endif
 
@@ -175,7 +191,7 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
 #define PROF_SCOPE(name) PROF_SCOPE_LEVEL(1, PROF_HOST, name, "scope", PROF_NO_ARGS)
 #define PROF_GPU_SCOPE(dev, stream, name) PROF_GPU_SCOPE_LEVEL(1, dev, stream, name, "scope", PROF_NO_ARGS)
 /* The name is the function's, as __func__ has it. */
-#define PROF_FUNCTION() PROF_SCOPE_LEVEL(1, PROF_HOST, __func__, "function", PROF_NO_ARGS)
+#define PROF_FUNCTION() PROF_I_FUNCTION(__COUNTER__)
 
 /* A moment, and a value on a graph. Level 1. The counter's name is kept with the site: use a literal. */
 #define PROF_INSTANT(name, cat, args) PROF_I_INSTANT(__COUNTER__, name, cat, args)

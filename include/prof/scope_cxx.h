@@ -36,8 +36,8 @@ inline prof_arg make(const char *key, text v) noexcept {
   a.value.text = v.data;
   return a;
 }
-inline prof_arg make(const char *key, const prof_tensor &v) noexcept {
-  prof_arg a{key, PROF_ARG_TENSOR, 0, {}};
+inline prof_arg make_tensor(const prof_tensor &v) noexcept {
+  prof_arg a{nullptr, PROF_ARG_TENSOR, 0, {}};
   a.value.tensor = &v;
   return a;
 }
@@ -58,7 +58,7 @@ inline prof_arg make(const char *key, T v) noexcept {
 template <class T, std::enable_if_t<!std::is_same<std::remove_cv_t<T>, char>::value, int> = 0>
 inline prof_arg make(const char *key, T *v) noexcept {
   prof_arg a{key, PROF_ARG_POINTER, 0, {}};
-  a.value.pointer = reinterpret_cast<const void *>(v);
+  a.value.pointer = const_cast<const void *>(reinterpret_cast<const volatile void *>(v));
   return a;
 }
 
@@ -90,9 +90,12 @@ inline auto device_of(const D &d) noexcept -> decltype(d.device_id(), d.device_t
   return prof_device{static_cast<int32_t>(d.device_type()), static_cast<int32_t>(d.device_id())};
 }
 
-template <class T>
+template <class T, std::enable_if_t<std::is_integral<T>::value || std::is_enum<T>::value || std::is_pointer<T>::value ||
+                                        std::is_null_pointer<T>::value, int> = 0>
 inline uint64_t stream_of(T stream) noexcept {
-  if constexpr (std::is_pointer<T>::value)
+  if constexpr (std::is_null_pointer<T>::value)
+    return 0;
+  else if constexpr (std::is_pointer<T>::value)
     return reinterpret_cast<uint64_t>(stream);
   else
     return static_cast<uint64_t>(stream);
@@ -153,7 +156,7 @@ struct scope {
 #define PROF_FMT(fmt, ...)                                                                                          \
   (::prof_i::args(PROF_ARGS_FORMAT, (static_cast<void>(sizeof(prof_i_format_check(fmt, __VA_ARGS__))), (fmt)),       \
                   {PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__)}))
-#define PROF_SHAPES(...) (::prof_i::args(PROF_ARGS_SHAPES, nullptr, {PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__)}))
+#define PROF_SHAPES(...) (::prof_i::args(PROF_ARGS_SHAPES, nullptr, {PROF_I_MAP(::prof_i::make_tensor, __VA_ARGS__)}))
 
 #define PROF_I_IS_LITERAL(...) \
   (PROF_I_STARTS_QUOTED(__VA_ARGS__) && ::prof_i::is_char_array<decltype((__VA_ARGS__))>::value)
@@ -163,7 +166,7 @@ struct scope {
 
 /* args stands bare, so that a braced list initialises the parameter. */
 #define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args)                                                  \
-  static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2");                       \
+  PROF_I_LEVEL_CHECK(level_);                                                                                         \
   static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                                             \
   const ::prof_i::scope PROF_I_CONCAT(prof_i_scope_, id)(                                                             \
       prof_i_is_on(level_) ? ::prof_i::enter(&PROF_I_CONCAT(prof_i_site_, id), ::prof_i::device_of(dev), (name), (cat), \
