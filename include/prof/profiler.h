@@ -130,7 +130,7 @@ typedef enum prof_loss {
 PROF_API const char *prof_loss_name(int loss) PROF_I_NOEXCEPT;
 PROF_API const char *prof_loss_text(int loss) PROF_I_NOEXCEPT;
 
-/* How the profiler itself is. Filled as far as `size` reaches. */
+/* How the profiler itself is. Filled as far as `size` reaches; what this version does not know is set to zero. */
 typedef struct prof_health {
   size_t size;
   uint64_t recorded_count;              /* scopes, instants, counters and flows that stand in the capture */

@@ -85,8 +85,7 @@ int prof_health_get(prof_health *health_out) {
   if (!health_out) return prof_i_fail(PROF_E_INVALID, "prof_health: health_out is NULL");
   if (health_out->size < sizeof(size_t))
     return prof_i_fail(PROF_E_INVALID, "prof_health.size is %zu; set it to sizeof(prof_health)", health_out->size);
-  const size_t room = health_out->size < sizeof *health_out ? health_out->size : sizeof *health_out;
-  prof_health health = {.size = room};
+  prof_health health = {.size = health_out->size};
   prof_i_control_lock();
   health.level = prof_i_arena_level();
   health.sites_count = prof_i_site_count();
@@ -109,6 +108,7 @@ int prof_health_get(prof_health *health_out) {
     if (prof_i_clock_is_counter()) health.scope_cost_ns = scope_cost_ns();
   }
   prof_i_control_unlock();
-  memcpy(health_out, &health, room);
+  memcpy(health_out, &health, health.size < sizeof health ? health.size : sizeof health);
+  if (health.size > sizeof health) memset((char *)health_out + sizeof health, 0, health.size - sizeof health);
   return PROF_OK;
 }

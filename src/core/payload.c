@@ -29,18 +29,18 @@ static uint32_t fit_text(prof_i_payload *payload, uint32_t *bytes, uint32_t room
   return (uint32_t)prof_i_text_words(*bytes);
 }
 
-/* Arguments stop at the first that does not fit. */
+/* Arguments stop at the first that does not fit, or is of a type that nobody knows. */
 static void measure_args(prof_i_payload *payload, const prof_args *args, uint32_t room_words) {
   const uint32_t count = args->count < PROF_ARGS_MAX ? args->count : PROF_ARGS_MAX;
   if (args->count > PROF_ARGS_MAX) payload->flags |= PROF_I_FLAG_CUT;
   for (uint32_t i = 0; i < count; i++) {
     const prof_arg *const arg = &args->items[i];
-    uint32_t words = 1;
+    uint32_t words = arg->type >= PROF_ARG_I64 && arg->type <= PROF_ARG_TENSOR ? 1 : 0;
     if (arg->type == PROF_ARG_STRING) {
       payload->arg_bytes[i] = length_of(arg->value.text, arg->bytes);
       words = fit_text(payload, &payload->arg_bytes[i], room_words - payload->words);
     } else if (arg->type == PROF_ARG_TENSOR) {
-      const uint32_t rank = arg->value.tensor ? arg->value.tensor->rank : 0;
+      const uint32_t rank = arg->value.tensor && arg->value.tensor->dims ? arg->value.tensor->rank : 0;
       payload->arg_bytes[i] = rank < TENSOR_RANK_MAX ? rank : TENSOR_RANK_MAX;
       if (rank > TENSOR_RANK_MAX) payload->flags |= PROF_I_FLAG_CUT;
       words = 1 + payload->arg_bytes[i];

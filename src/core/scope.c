@@ -75,7 +75,7 @@ static uint64_t put_payload(prof_i_slot *slot, const prof_details *details, uint
   __atomic_store_n(&slot->text_top, top + payload.words * 8ull, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   if (payload.flags & PROF_I_FLAG_CUT) slot->cut_count++;
-  const uint32_t schema = payload.arg_count ? prof_i_schema_number(site, &details->args) : 0;
+  const uint32_t schema = payload.arg_count ? prof_i_schema_number(site, &details->args, payload.arg_count) : 0;
   if (!schema) payload.arg_count = 0;
   prof_i_payload_pack(&payload, details, PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
   return (uint64_t)site << WHAT_SITE_SHIFT | TYPE_LONG | top << WHAT_OFFSET_SHIFT | (uint64_t)payload.words << WHAT_WORDS_SHIFT;

@@ -186,7 +186,8 @@ static bool as_seen(const seen *s, const prof_args *args, uint32_t count) {
 static uint32_t register_schema(entry *site, const prof_args *args, uint32_t count) {
   uint64_t words[1 + (2 + FORMAT_BYTES_MAX / 8) + PROF_ARGS_MAX * (1 + 2 + KEY_BYTES_MAX / 8)];
   size_t used = 0;
-  words[used++] = (uint64_t)args->kind << 32 | (uint64_t)count << 40;
+  const uint64_t kind = args->kind <= PROF_ARGS_LIST ? args->kind : PROF_ARGS_PAIRS;
+  words[used++] = kind << 32 | (uint64_t)count << 40;
   used += prof_i_put_text(words + used, args->format ? args->format : "", args->format ? strnlen(args->format, FORMAT_BYTES_MAX) : 0);
   for (uint32_t i = 0; i < count; i++) {
     const char *const key = args->items[i].key ? args->items[i].key : "";
@@ -211,8 +212,7 @@ static uint32_t register_schema(entry *site, const prof_args *args, uint32_t cou
   return e->number;
 }
 
-uint32_t prof_i_schema_number(uint32_t site, const prof_args *args) {
-  const uint32_t count = args->count < PROF_ARGS_MAX ? args->count : PROF_ARGS_MAX;
+uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count) {
   entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
   entry *const e = numbers && site ? __atomic_load_n(&numbers[site], __ATOMIC_ACQUIRE) : NULL;
   if (!e) return 0;

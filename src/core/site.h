@@ -12,9 +12,9 @@
    at its first appearance. Any thread. Signal-safe. */
 uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category);
 
-/* The schema of these arguments: kind, format, keys and types. `site` remembers the last one, so that the next call is a compare
-   of pointers. 0: none left. */
-uint32_t prof_i_schema_number(uint32_t site, const prof_args *args);
+/* The schema of the first `count` of these arguments: kind, format, keys and types. `site` remembers the first one, so that the next
+   call is a compare of pointers. 0: none left. */
+uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count);
 
 uint32_t prof_i_site_count(void);
 

@@ -35,13 +35,14 @@ void prof_i_check_init(prof_i_check *check, uint64_t last_ns) {
   memset(check, 0, sizeof *check);
   check->last_ns = last_ns;
   check->used = PROF_I_CHECK_DEPTH;
-  prof_i_check_next_track(check);
+  prof_i_check_next_thread(check);
 }
 
-void prof_i_check_next_track(prof_i_check *check) {
+void prof_i_check_next_thread(prof_i_check *check) {
   for (unsigned i = 0; i < check->used; i++) {
     check->findings.counts[PROF_I_FINDING_OVERLAPPING] += check->depths[i].waiting_end_ns != 0; /* its parent never came */
     check->depths[i] = (prof_i_check_depth){UINT64_MAX, UINT64_MAX, 0, 0};
   }
   check->used = 0;
+  memset(check->beside_ns, 0xff, sizeof check->beside_ns);
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "trace/walk.h"
+#include "../trace/walk.h"
 
 /* name, word in the trace, 1: a fault, 0: worth knowing, text */
 #define PROF_I_FINDING_LIST(X)                                                                      \
@@ -40,25 +40,27 @@ uint64_t prof_i_findings_faults(const prof_i_findings *findings);
 /* "3 scopes: overlaps ...; ..." of the faults, cut at room; NUL-terminated. */
 void prof_i_findings_text(const prof_i_findings *findings, char *to, size_t room);
 
-enum { PROF_I_CHECK_DEPTH = 512 };
+enum { PROF_I_CHECK_DEPTH = 512, PROF_I_CHECK_LANES = 256 };
 
-/* One depth of one track. Spans of a depth come in falling order of time, but parents may come before or after what they hold. */
+/* One depth of a thread's own line. Spans of a depth come in falling order of time, but parents may come before or after what they
+   hold. */
 typedef struct prof_i_check_depth {
   uint64_t start_ns, end_ns; /* of the last span of this depth */
-  uint64_t waiting_start_ns; /* bounds of spans of this depth whose parent has not come; */
-  uint64_t waiting_end_ns;   /* none waits when 0 */
+  uint64_t waiting_start_ns; /* bounds of the spans of this depth whose parent has not come: */
+  uint64_t waiting_end_ns;   /* one past the last end; 0: none waits */
 } prof_i_check_depth;
 
 typedef struct prof_i_check {
   prof_i_findings findings;
   uint64_t last_ns; /* nothing ends after it */
-  unsigned used;    /* depths touched on this track */
+  unsigned used;    /* depths touched on this thread */
   prof_i_check_depth depths[PROF_I_CHECK_DEPTH];
+  uint64_t beside_ns[PROF_I_CHECK_LANES]; /* of each lane: where the last of its outermost spans begins */
 } prof_i_check;
 
 void prof_i_check_init(prof_i_check *check, uint64_t last_ns);
-/* Before the first span of each track, and after the last one of all. */
-void prof_i_check_next_track(prof_i_check *check);
+/* Before the first span of each thread, and after the last one of all. */
+void prof_i_check_next_thread(prof_i_check *check);
 
 /* A scope of depth > 0 against its parent. */
 static inline bool prof_i_check_is_inside(prof_i_check *check, unsigned depth, uint64_t start_ns, uint64_t end_ns) {
@@ -71,16 +73,8 @@ static inline bool prof_i_check_is_inside(prof_i_check *check, unsigned depth, u
   return true;
 }
 
-/* Looks at one scope. */
-static inline void prof_i_check_scope(prof_i_check *check, const prof_i_span *span) {
-  const uint64_t start_ns = span->start_ns, end_ns = start_ns + span->duration_ns;
-  const unsigned depth = span->depth;
-  check->findings.counts[PROF_I_FINDING_REVERSED] += end_ns < start_ns;
-  check->findings.counts[PROF_I_FINDING_OUTSIDE] += end_ns > check->last_ns;
-  if (__builtin_expect(depth >= PROF_I_CHECK_DEPTH, 0)) {
-    check->findings.counts[PROF_I_FINDING_TOO_DEEP]++;
-    return;
-  }
+/* Does it nest with what came before on the thread's own line? */
+static inline bool prof_i_check_is_nested(prof_i_check *check, unsigned depth, uint64_t start_ns, uint64_t end_ns) {
   prof_i_check_depth *const own = &check->depths[depth];
   bool is_nested = end_ns <= own->start_ns; /* the one that came before it stands later in time */
   if (depth > 0) is_nested &= prof_i_check_is_inside(check, depth, start_ns, end_ns);
@@ -90,8 +84,25 @@ static inline void prof_i_check_scope(prof_i_check *check, const prof_i_span *sp
     is_nested &= start_ns <= own[1].waiting_start_ns && own[1].waiting_end_ns <= end_ns + 1;
     own[1].waiting_end_ns = 0;
   }
-  check->findings.counts[PROF_I_FINDING_OVERLAPPING] += !is_nested;
   if (depth >= check->used) check->used = depth + 1;
+  return is_nested;
+}
+
+/* Looks at one scope. */
+static inline void prof_i_check_scope(prof_i_check *check, const prof_i_span *span) {
+  uint64_t *const counts = check->findings.counts;
+  const uint64_t start_ns = span->start_ns, end_ns = start_ns + span->duration_ns;
+  counts[PROF_I_FINDING_REVERSED] += end_ns < start_ns;
+  counts[PROF_I_FINDING_OUTSIDE] += end_ns > check->last_ns;
+  if (__builtin_expect(span->depth >= PROF_I_CHECK_DEPTH, 0)) {
+    counts[PROF_I_FINDING_TOO_DEEP]++;
+  } else if (__builtin_expect(span->lane > 0, 0)) {
+    if (span->depth > 0) return;
+    counts[PROF_I_FINDING_OVERLAPPING] += end_ns > check->beside_ns[span->lane];
+    check->beside_ns[span->lane] = start_ns;
+  } else {
+    counts[PROF_I_FINDING_OVERLAPPING] += !prof_i_check_is_nested(check, span->depth, start_ns, end_ns);
+  }
 }
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/log.h"
+#include "../core/log.h"
 #include "text.h"
 
 enum {
@@ -14,8 +14,11 @@ enum {
   HIGH_UNIT_NS = 100000000 /* ts is cut here: the digits above change ten times a second, the eight below each time */
 };
 
-/* Kineto's base: three months after three months from 1970 on, so that all ranks share it and ns survive in a double of us. */
-static const uint64_t base_step_ns = 7889238ull * 1000000000ull;
+/* All ranks must share the base, and ns must survive in a double of us. Kineto takes whole multiples of 7889238 s (three months)
+   since 1970; half of that is taken here, because Perfetto multiplies ts by 1000 as a double before it rounds: between 2^42 us and
+   2^52 ns after the base, one day in 91, the product is 1 ns too large for every fourth value, and scopes that touch are dropped
+   as overlapping. */
+static const uint64_t base_step_ns = 7889238ull / 2 * 1000000000ull;
 
 /* ---- tracks ---- */
 
@@ -142,6 +145,11 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
 
 /* ---- the slow way ---- */
 
+void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns) {
+  char *const to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
+  prof_i_sink_advance(w->sink, prof_i_put_us(to, w->epoch_ns + start_ns));
+}
+
 /* {"ph":"X","cat":"c","name":"n","pid":1,"tid":2,"ts":3.000   of w->event. */
 static void put_begin(prof_i_chrome *w, const char *begin, const prof_i_span *span) {
   const prof_event *const event = &w->event;
@@ -154,8 +162,7 @@ static void put_begin(prof_i_chrome *w, const char *begin, const prof_i_span *sp
   prof_i_sink_text(sink, "\",\"name\":\"");
   prof_i_sink_string_part(sink, name.data, name.bytes);
   prof_i_sink_bytes(sink, w->track_text, w->track_fixed_bytes);
-  char *const to = prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM);
-  prof_i_sink_advance(sink, prof_i_put_us(to, w->epoch_ns + span->start_ns));
+  prof_i_chrome_time(w, span->start_ns);
 }
 
 static void put_duration(prof_i_chrome *w, uint64_t duration_ns) {
@@ -209,12 +216,13 @@ static void put_counter(prof_i_chrome *w, const prof_i_span *span) {
 
 static void keep_flow(prof_i_chrome *w, const prof_i_span *span) {
   const prof_event *const event = &w->event;
-  if (span->depth == 0) {
-    w->check.findings.counts[PROF_I_FINDING_FLOW_OUTSIDE]++;
-    return;
-  }
-  const prof_i_flow flow = {event->id, span->start_ns, event->name, event->name_bytes,
-                            (uint32_t)track_number(w, span->lane), span->kind == PROF_EVENT_FLOW_END};
+  const prof_i_flow flow = {.id = event->id,
+                            .start_ns = span->start_ns,
+                            .name = event->name,
+                            .name_bytes = event->name_bytes,
+                            .tid = (uint32_t)track_number(w, 0),
+                            .depth = span->depth,
+                            .is_end = span->kind == PROF_EVENT_FLOW_END};
   if (!prof_i_flows_add(&w->flows, &flow)) w->check.findings.counts[PROF_I_FINDING_FLOW_TOO_MANY]++;
 }
 
@@ -245,11 +253,6 @@ static void put_detailed(prof_i_chrome *w, const prof_i_span *span) {
 
 /* ---- the walk ---- */
 
-static bool is_wanted(const prof_i_window *window, const prof_i_span *span) {
-  const uint64_t end_ns = span->start_ns + span->duration_ns;
-  return (window->from_ns == 0 || end_ns > window->from_ns) && (window->to_ns == 0 || span->start_ns < window->to_ns);
-}
-
 static bool has_duration(const prof_i_span *span) {
   return span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN || span->kind == PROF_EVENT_STEP;
 }
@@ -259,8 +262,12 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
   const bool has_window = w->window.from_ns != 0 || w->window.to_ns != 0;
   for (size_t i = 0; i < count; i++) {
     const prof_i_span *const span = &spans[i];
-    if (has_window && !is_wanted(&w->window, span)) continue;
-    if (has_duration(span)) prof_i_check_scope(&w->check, span);
+    if (has_window && !prof_i_window_has(&w->window, span->start_ns, span->start_ns + span->duration_ns)) continue;
+    if (has_duration(span)) {
+      prof_i_check_scope(&w->check, span);
+      if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)
+        prof_i_flows_bind(&w->flows, span->depth, span->start_ns, span->start_ns + span->duration_ns);
+    }
     if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && put_plain(w, span))
       w->written.scope_count++;
     else
@@ -277,24 +284,45 @@ static int put_thread(prof_i_chrome *w, uint32_t index) {
   w->ids = prof_i_chrome_track_ids(&thread, index);
   w->lanes_named = 1;
   set_track(w, 0);
-  prof_i_check_next_track(&w->check);
+  prof_i_check_next_thread(&w->check);
+  prof_i_flows_next_thread(&w->flows);
   return prof_i_trace_walk(w->trace, index, visit, w);
 }
 
-/* After all scopes, so that each end stands behind the scope that it is inside of. */
-static void put_flows(prof_i_chrome *w) {
-  w->check.findings.counts[PROF_I_FINDING_FLOW_ALONE] += prof_i_flows_match(&w->flows);
-  for (size_t i = 0; i < w->flows.count; i++) {
-    const prof_i_flow *const flow = &w->flows.items[i];
-    const prof_i_text name = name_or((prof_i_text){flow->name, flow->name_bytes}, "flow");
-    prof_i_sink_text(w->sink, flow->is_end ? "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"flow\",\"name\":\"" : "{\"ph\":\"s\",\"cat\":\"flow\",\"name\":\"");
-    /* Viewers match an arrow's two ends by name as well. */
-    prof_i_sink_string_part(w->sink, name.data, name.bytes);
-    prof_i_sink_text(w->sink, "\",\"id\":");
-    char *to = prof_i_sink_reserve(w->sink, 4 * PROF_I_NUMBER_ROOM + 64);
-    to = put_text(to, ",\"pid\":");
-    prof_i_sink_advance(w->sink, to);
+static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number, prof_i_text name) {
+  prof_i_sink_text(w->sink, flow->is_end ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
+  prof_i_sink_text(w->sink, ",\"cat\":\"flow\",\"name\":\"");
+  prof_i_sink_string_part(w->sink, name.data, name.bytes);
+  char *to = prof_i_sink_reserve(w->sink, 6 * PROF_I_NUMBER_ROOM);
+  to = put_text(to, "\",\"id\":");
+  to = prof_i_put_u64(to, number);
+  to = put_text(to, ",\"pid\":");
+  to = prof_i_put_u64(to, w->info.pid);
+  to = put_text(to, ",\"tid\":");
+  to = prof_i_put_u64(to, flow->tid);
+  to = put_text(to, ",\"ts\":");
+  to = prof_i_put_us(to, w->epoch_ns + flow->start_ns);
+  prof_i_sink_advance(w->sink, to);
+  if (!flow->is_end) { /* catapult warns of an argument that both ends have */
+    prof_i_sink_text(w->sink, ",\"args\":{\"flow id\":");
+    prof_i_chrome_id(w, flow->id);
+    prof_i_sink_bytes(w->sink, "}", 1);
   }
+  prof_i_sink_text(w->sink, "},\n");
+}
+
+/* After all scopes, so that each end stands behind the scope that it is inside of. An arrow's number is new, for Perfetto refuses
+   an id that comes again; both ends get the name that the beginning had, for it goes by that as well. */
+static void put_flows(prof_i_chrome *w) {
+  size_t outside, alone;
+  prof_i_flows_match(&w->flows, &outside, &alone);
+  w->check.findings.counts[PROF_I_FINDING_FLOW_OUTSIDE] = outside;
+  w->check.findings.counts[PROF_I_FINDING_FLOW_ALONE] = alone;
+  for (size_t i = 0; i < w->flows.count && w->sink->status == PROF_OK; i++) {
+    const prof_i_flow *const begin = &w->flows.items[i & ~(size_t)1];
+    put_flow(w, &w->flows.items[i], i / 2 + 1, name_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
+  }
+  w->written.flow_count = w->flows.count;
 }
 
 int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink, prof_i_findings *findings_out) {
@@ -309,12 +337,13 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, pr
   w->base_ns = w->info.start_unix_ns / base_step_ns * base_step_ns;
   w->epoch_ns = w->info.start_unix_ns - w->base_ns;
   prof_i_check_init(&w->check, w->info.duration_ns);
+  prof_i_flows_init(&w->flows);
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
 
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++) status = put_thread(w, i);
   if (status == PROF_OK) {
-    prof_i_check_next_track(&w->check);
+    prof_i_check_next_thread(&w->check);
     put_flows(w);
     prof_i_chrome_tail(w);
     status = sink->status;

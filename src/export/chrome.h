@@ -9,13 +9,9 @@
 #include "check.h"
 #include "flow.h"
 #include "sink.h"
-#include "trace/walk.h"
-
-/* What to write of a trace: scopes that end after from_ns and begin before to_ns (0: no bound). */
-typedef struct prof_i_window {
-  uint64_t from_ns;
-  uint64_t to_ns;
-} prof_i_window;
+#include "../trace/walk.h"
+#include "value.h"
+#include "window.h"
 
 /* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
 int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink, prof_i_findings *findings_out);
@@ -26,7 +22,6 @@ enum {
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
   PROF_I_SITE_TEXT_BYTES = 248,
   PROF_I_TRACK_TEXT_BYTES = 64,
-  PROF_I_FORMAT_BYTES = 64 << 10, /* a formatted argument list is cut there */
   PROF_I_KEY_BYTES = 256          /* an argument's key, escaped, with what makes it unique */
 };
 
@@ -88,10 +83,13 @@ typedef struct prof_i_chrome {
 } prof_i_chrome;
 
 /* chrome.c */
+void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns); /* a moment of the capture as ts has it */
 prof_i_track_ids prof_i_chrome_track_ids(const prof_trace_thread *thread, uint32_t index);
 
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something stands before them. */
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members);
+/* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a double would not hold it. */
+void prof_i_chrome_id(prof_i_chrome *w, uint64_t id);
 
 /* chrome_meta.c */
 void prof_i_chrome_head(prof_i_chrome *w);

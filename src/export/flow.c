@@ -5,6 +5,8 @@
 
 enum { FIRST_ROOM = 1024 };
 
+void prof_i_flows_init(prof_i_flows *flows) { *flows = (prof_i_flows){NULL, 0, 0, PROF_I_NO_FLOW}; }
+
 bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow) {
   if (flows->count == flows->room) {
     const size_t room = flows->room == 0 ? FIRST_ROOM : 2 * flows->room;
@@ -13,9 +15,23 @@ bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow) {
     flows->items = items;
     flows->room = room;
   }
-  flows->items[flows->count++] = *flow;
+  flows->items[flows->count] = *flow;
+  flows->items[flows->count].below = flows->waiting;
+  flows->waiting = (uint32_t)flows->count++;
   return true;
 }
+
+void prof_i_flows_bind(prof_i_flows *flows, uint16_t depth, uint64_t start_ns, uint64_t end_ns) {
+  while (flows->waiting != PROF_I_NO_FLOW) {
+    prof_i_flow *const flow = &flows->items[flows->waiting];
+    if (flow->depth <= depth) return;
+    flows->waiting = flow->below;
+    flow->is_kept = flow->depth == depth + 1 && start_ns < end_ns && flow->start_ns >= start_ns && flow->start_ns <= end_ns;
+    if (flow->start_ns == end_ns) flow->start_ns--;
+  }
+}
+
+void prof_i_flows_next_thread(prof_i_flows *flows) { flows->waiting = PROF_I_NO_FLOW; }
 
 /* By id, then in time; at one moment the beginning comes first. */
 static int compare(const void *left, const void *right) {
@@ -25,7 +41,17 @@ static int compare(const void *left, const void *right) {
   return (int)a->is_end - (int)b->is_end;
 }
 
-size_t prof_i_flows_match(prof_i_flows *flows) {
+/* Takes out what stands in no scope; returns how many were. */
+static size_t drop_outside(prof_i_flows *flows) {
+  const size_t before = flows->count;
+  flows->count = 0;
+  for (size_t i = 0; i < before; i++)
+    if (flows->items[i].is_kept) flows->items[flows->count++] = flows->items[i];
+  return before - flows->count;
+}
+
+void prof_i_flows_match(prof_i_flows *flows, size_t *outside_out, size_t *alone_out) {
+  *outside_out = drop_outside(flows);
   const size_t before = flows->count;
   size_t kept = 0;
   if (before > 1) qsort(flows->items, before, sizeof *flows->items, compare);
@@ -37,10 +63,10 @@ size_t prof_i_flows_match(prof_i_flows *flows) {
     i++;
   }
   flows->count = kept;
-  return before - kept;
+  *alone_out = before - kept;
 }
 
 void prof_i_flows_fini(prof_i_flows *flows) {
   free(flows->items);
-  *flows = (prof_i_flows){NULL, 0, 0};
+  prof_i_flows_init(flows);
 }

@@ -3,7 +3,7 @@
 
 #include <prof/status.h>
 
-#include "core/log.h"
+#include "../core/log.h"
 
 #ifdef PROF_HAVE_ZLIB
 

@@ -5,7 +5,7 @@
 
 #include <prof/status.h>
 
-#include "core/log.h"
+#include "../core/log.h"
 #include "gzip.h"
 #include "text.h"
 

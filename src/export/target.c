@@ -17,8 +17,8 @@
 
 #include <prof/status.h>
 
-#include "core/log.h"
-#include "core/port.h"
+#include "../core/log.h"
+#include "../core/port.h"
 
 enum { NAME_TRIES = 100 };
 

@@ -59,23 +59,6 @@ char *prof_i_put_us(char *to, uint64_t ns) {
   return end + 1;
 }
 
-char *prof_i_put_json_u64(char *to, uint64_t value) {
-  if (value <= PROF_I_EXACT_MAX) return prof_i_put_u64(to, value);
-  *to++ = '"';
-  to = prof_i_put_u64(to, value);
-  *to++ = '"';
-  return to;
-}
-
-char *prof_i_put_json_i64(char *to, int64_t value) {
-  const int64_t exact_max = (int64_t)PROF_I_EXACT_MAX;
-  if (value >= -exact_max && value <= exact_max) return prof_i_put_i64(to, value);
-  *to++ = '"';
-  to = prof_i_put_i64(to, value);
-  *to++ = '"';
-  return to;
-}
-
 /* Digits without a sign, of which the first stands before the point when the exponent is 0; trailing zeros dropped. */
 typedef struct decimal {
   char digits[20];
@@ -198,6 +181,10 @@ static char *put_less_than(char *to, const unsigned char **from, size_t left) {
 static char *put_character(char *to, const unsigned char **from, size_t left) {
   const unsigned char c = **from;
   if (c >= 0x80) return put_wide(to, from, left);
+  if (c == '\\' && left == 1) { /* Perfetto v52 takes the quote behind it for an escaped one, though the backslash is */
+    *from += 1;
+    return put_unicode_escape(to, c);
+  }
   if (c == '<') return put_less_than(to, from, left);
   *from += 1;
   char letter = 0;

@@ -16,8 +16,6 @@ char *prof_i_put_u64(char *to, uint64_t value);
 char *prof_i_put_i64(char *to, int64_t value);
 char *prof_i_put_hex(char *to, uint64_t value);      /* 0x1f */
 char *prof_i_put_us(char *to, uint64_t ns);          /* microseconds, always three decimals: 12.345 */
-char *prof_i_put_json_u64(char *to, uint64_t value); /* "18446744073709551615", in quotes past 2^53 */
-char *prof_i_put_json_i64(char *to, int64_t value);
 /* The shortest of 15, 16 or 17 digits that reads back as the same double, never without a point or an exponent. value is finite. */
 char *prof_i_put_double(char *to, double value);
 

@@ -1,5 +1,5 @@
 /* A capture as the reader holds it once it is checked: where the bytes are, what stands in them, and what was found wrong. Filled by
-   open.c from its parts (source, check, catalog, timeline, scan, index), read by all else in src/trace; it does not change after that.
+   open.c from its parts (source, extent, catalog, timeline, scan, index), read by all else in src/trace; it does not change after that.
    Nothing here is handed to users.
 
    Times are ticks since the capture's start, unwrapped (parse.h), until timeline.h makes them nanoseconds. */
@@ -138,10 +138,10 @@ struct prof_trace {
   uint64_t bad_count;
 };
 
-/* ---- check.c ---- */
+/* ---- extent.c ---- */
 
 /* Copies and checks the header. PROF_E_TRUNCATED, PROF_E_NOT_CAPTURE, PROF_E_VERSION. */
-int prof_i_check_header(prof_trace *trace);
+int prof_i_header_check(prof_trace *trace);
 
 typedef struct prof_i_extent {
   const prof_i_head *head;
@@ -150,11 +150,11 @@ typedef struct prof_i_extent {
 } prof_i_extent;
 
 /* The extent at or after *offset, moved behind it; false at the end. Stretches that are damaged are added to *bad_count. */
-bool prof_i_check_extent(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out, uint64_t *bad_count);
-bool prof_i_check_head(const prof_i_head *head, uint64_t offset);
+bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out, uint64_t *bad_count);
+bool prof_i_head_check(const prof_i_head *head, uint64_t offset);
 
 /* 16-byte slots behind the head that were claimed and are there; 0 when the chunk must not be read. */
-uint64_t prof_i_check_claimed(const prof_i_extent *extent);
+uint64_t prof_i_extent_claimed(const prof_i_extent *extent);
 
 /* ---- the parts, in the order in which open.c calls them; each 0 or PROF_E_NO_MEMORY ---- */
 

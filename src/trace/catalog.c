@@ -222,7 +222,7 @@ static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_co
 int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
   const uint64_t generation = extent->head->generation;
   const uint64_t *at = (const uint64_t *)(extent->head + 1);
-  uint64_t left = prof_i_check_claimed(extent);
+  uint64_t left = prof_i_extent_claimed(extent);
   bool is_lost = false; /* behind a record that could not be read, words are not taken for new damage */
   for (uint64_t slots; left > 0; at += slots * 2, left -= slots) {
     slots = 1;

@@ -133,15 +133,15 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
             .generation = head->generation,
             .start_ticks = trace->header.start_ticks};
   const uint64_t *at = (const uint64_t *)(head + 1);
-  const uint64_t *const end = at + prof_i_check_claimed(extent) * 2;
+  const uint64_t *const end = at + prof_i_extent_claimed(extent) * 2;
   if (!add_segment(&s, at, NULL, serial)) return PROF_E_NO_MEMORY;
   while (at < end) {
-    const uint64_t *const piece_end = s.segment->words + 2 * PROF_I_PIECE_SLOTS;
-    if (at >= piece_end) {
+    const uint64_t piece_words = 2 * PROF_I_PIECE_SLOTS, grown = (uint64_t)(at - s.segment->words);
+    if (grown >= piece_words) {
       end_segment(&s, at);
       if (!add_segment(&s, at, s.segment->owner, s.segment->serial)) return PROF_E_NO_MEMORY;
     } else if (prof_i_is_plain(at, s.generation)) {
-      at = scan_plain(&s, at, piece_end < end ? piece_end : end);
+      at = scan_plain(&s, at, (uint64_t)(end - at) > piece_words - grown ? at + (piece_words - grown) : end);
     } else {
       uint64_t slots;
       const int status = scan_other(&s, at, (uint64_t)(end - at) / 2, &slots);
@@ -158,13 +158,17 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
 
 int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   const prof_i_slot *const slot = (const prof_i_slot *)extent->head;
+  if (extent->bytes < PROF_I_SLOT_BYTES) {
+    trace->bad_count++;
+    return 0;
+  }
   if (slot->depth > PROF_I_OPEN_COUNT) trace->bad_count++;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += slot->lost[i];
   if (slot->serial && !add_mention(trace, (prof_i_mention){slot->serial, slot, NULL})) return PROF_E_NO_MEMORY;
   const prof_i_extent reserve = {(const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
                                  extent->offset + PROF_I_RESERVE_OFFSET, PROF_I_UNIT_BYTES};
   if (reserve.head->magic == 0) return 0; /* never used */
-  if (!prof_i_check_head(reserve.head, reserve.offset) || reserve.head->bytes != PROF_I_UNIT_BYTES) {
+  if (!prof_i_head_check(reserve.head, reserve.offset) || reserve.head->bytes != PROF_I_UNIT_BYTES) {
     trace->bad_count++;
     return 0;
   }

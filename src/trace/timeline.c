@@ -68,7 +68,7 @@ int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uin
                          uint64_t *bad_count) {
   const uint64_t nominal = nominal_rate(ticks_hz, bad_count);
   qsort(pairs, pair_count, sizeof *pairs, by_ticks);
-  if (pair_count > 1) pairs[0].segment = pairs[1].segment;
+  if (pairs[0].segment == UINT64_MAX && pair_count > 1) pairs[0].segment = pairs[1].segment; /* the header's, which names none */
   timeline->error_ns = 0;
   for (uint32_t i = 0; i < pair_count; i++)
     if (pairs[i].width_ns > timeline->error_ns) timeline->error_ns = pairs[i].width_ns;

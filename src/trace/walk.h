@@ -1,6 +1,6 @@
 /* Inside of a trace: what aggregates and exporters work on. One pass, memory bounded by nesting depth and one chunk: a thread's
    records stand in the order in which scopes ended, so walking them backwards meets every parent before its children, and the
-   stack of open parents gives depth, self time and overlaps. Called by src/trace and src/export; not by users. */
+   stack of open parents gives depth, self time and overlaps (walk.c). Called by src/trace and src/export; not by users. */
 #ifndef PROF_TRACE_WALK_H
 #define PROF_TRACE_WALK_H
 
@@ -10,12 +10,14 @@
 typedef struct prof_i_span {
   uint64_t start_ns;
   uint64_t duration_ns;
-  uint64_t self_ns;       /* scopes and open scopes; final when it is handed out */
-  const uint64_t *record; /* a long record's words (checked: all of its slots are inside), or NULL for a plain scope */
+  uint64_t self_ns;       /* scopes and open scopes; final when it is handed out. In lane 0, less what it holds there */
+  const uint64_t *record; /* a long record's words (checked: all of its slots are inside), or NULL for a plain scope. Of an open
+                             scope, words 0 and 1 are not its own */
   uint32_t site;          /* always a number that prof_i_trace_site() knows; 0: none */
-  uint16_t depth;
+  uint16_t depth;         /* how many scopes and steps of its lane stand around it, at most 65535 */
   uint8_t kind;           /* prof_event_kind */
-  uint8_t lane;           /* 0; more when it overlaps what lane 0 holds without nesting: never two overlapping in one lane */
+  uint8_t lane;           /* 0; more when it overlaps what lane 0 holds without nesting, or began on another thread: never two
+                             overlapping in one lane. Past 254 at once, the rest shares lane 255 */
 } prof_i_span;
 
 /* What is known of a call site. Texts are the file's bytes: not NUL-terminated, any content. */
@@ -36,9 +38,10 @@ typedef struct prof_i_site_info {
 uint32_t prof_i_trace_site_count(const prof_trace *trace); /* numbers 0..count-1 */
 const prof_i_site_info *prof_i_trace_site(const prof_trace *trace, uint32_t site);
 
-/* Hands out all spans of one thread (index as in prof_trace_thread_get) in batches, in any order but parents before their
-   children where it can. Several walks may run on one trace at once. Stops at the first visit that returns non-zero, and
-   returns that; PROF_E_NO_MEMORY; else 0. */
+/* Hands out all spans of one thread (index as in prof_trace_thread_get) in batches. In lane 0 they come by falling start, and of
+   those that start together the inner ones first: read backwards, that is the order of a begin/end log. Other lanes come in any
+   order between. Several walks may run on one trace at once. Stops at the first visit that returns non-zero, and returns that;
+   PROF_E_NO_MEMORY; else 0. */
 enum { PROF_I_BATCH = 1024 };
 typedef int (*prof_i_visit)(void *user, const prof_i_span *spans, size_t count);
 int prof_i_trace_walk(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user);

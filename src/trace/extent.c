@@ -16,7 +16,7 @@ static int refuse_magic(const unsigned char *bytes, uint64_t count) {
   return prof_i_fail(PROF_E_NOT_CAPTURE, "the first 8 bytes are not a capture's");
 }
 
-int prof_i_check_header(prof_trace *trace) {
+int prof_i_header_check(prof_trace *trace) {
   const prof_i_source *const source = &trace->source;
   prof_i_header *const header = &trace->header;
   const uint64_t magic = PROF_I_MAGIC;
@@ -35,18 +35,18 @@ int prof_i_check_header(prof_trace *trace) {
   return PROF_OK;
 }
 
-bool prof_i_check_head(const prof_i_head *head, uint64_t offset) {
+bool prof_i_head_check(const prof_i_head *head, uint64_t offset) {
   return head->magic == PROF_I_EXTENT_MAGIC && head->kind >= PROF_I_EXTENT_SLOT && head->kind <= PROF_I_EXTENT_META &&
          head->bytes > 0 && head->bytes % PROF_I_UNIT_BYTES == 0 &&
          head->check == (offset ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC);
 }
 
-bool prof_i_check_extent(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out, uint64_t *bad_count) {
+bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out, uint64_t *bad_count) {
   bool was_bad = false; /* a stretch of units is one damage */
   uint64_t at = *offset < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_FIRST_UNIT_OFFSET : *offset;
   for (; at < source->count && source->count - at >= PROF_I_HEAD_BYTES; at += PROF_I_UNIT_BYTES) {
     const prof_i_head *const head = (const prof_i_head *)(source->bytes + at);
-    if (!prof_i_check_head(head, at)) {
+    if (!prof_i_head_check(head, at)) {
       /* No magic at all: taken and not made yet, or given back. */
       if (head->magic != 0 && !was_bad) ++*bad_count;
       was_bad = head->magic != 0;
@@ -62,7 +62,7 @@ bool prof_i_check_extent(const prof_i_source *source, uint64_t *offset, prof_i_e
   return false;
 }
 
-uint64_t prof_i_check_claimed(const prof_i_extent *extent) {
+uint64_t prof_i_extent_claimed(const prof_i_extent *extent) {
   const prof_i_head *const head = extent->head;
   if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK || head->cursor < PROF_I_HEAD_BYTES) return 0;
   const uint64_t end = head->cursor < extent->bytes ? head->cursor : extent->bytes;

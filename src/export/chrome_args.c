@@ -1,0 +1,132 @@
+/* Chrome JSON: what stands in "args". Values keep their types; what JSON or a double cannot hold becomes a string. */
+#include "chrome.h"
+#include "text.h"
+
+/* Keys of prof's own come first, so that a user's key of the same name is the one that is changed. */
+static const char *const own_keys[] = {"External id", "unfinished", "Device", "Stream", "args_string", "Input Dims",
+                                       "Input type", "text", "cut", "details lost", "ended on another thread"};
+enum { OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0] };
+
+void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
+  char *to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
+  if (id <= PROF_I_EXACT_MAX) {
+    to = prof_i_put_u64(to, id);
+  } else {
+    *to++ = '"';
+    to = prof_i_put_hex(to, id);
+    *to++ = '"';
+  }
+  prof_i_sink_advance(w->sink, to);
+}
+
+/* ---- keys ---- */
+
+static bool is_taken(const prof_i_keys *keys, const char *key, size_t bytes) {
+  for (int i = 0; i < OWN_KEY_COUNT; i++)
+    if (strlen(own_keys[i]) == bytes && memcmp(own_keys[i], key, bytes) == 0) return true;
+  for (unsigned i = 0; i < keys->count; i++)
+    if (keys->bytes[i] == bytes && memcmp(keys->text[i], key, bytes) == 0) return true;
+  return false;
+}
+
+/* Escapes a user's key, cut at what fits, and adds '#' until no other key of this object reads the same. */
+static void put_user_key(prof_i_chrome *w, const prof_trace_arg *arg) {
+  prof_i_keys *const keys = &w->keys;
+  char *const key = keys->text[keys->count];
+  const char *const from = arg->key != NULL ? arg->key : "value";
+  size_t at = 0;
+  size_t bytes = prof_i_escape(key, PROF_I_KEY_BYTES - PROF_ARGS_MAX - 1, from, arg->key != NULL ? arg->key_bytes : 5, &at);
+  while (is_taken(keys, key, bytes)) key[bytes++] = '#';
+  keys->bytes[keys->count++] = (uint32_t)bytes;
+  prof_i_sink_bytes(w->sink, "\"", 1);
+  prof_i_sink_bytes(w->sink, key, bytes);
+  prof_i_sink_text(w->sink, "\":");
+}
+
+/* ---- the four kinds of argument lists ---- */
+
+static void put_separator(prof_i_chrome *w, bool *has_members) {
+  if (*has_members) prof_i_sink_bytes(w->sink, ",", 1);
+  *has_members = true;
+}
+
+static void put_pairs(prof_i_chrome *w, bool *has_members) {
+  w->keys.count = 0;
+  for (uint32_t i = 0; i < w->event.arg_count; i++) {
+    put_separator(w, has_members);
+    put_user_key(w, &w->event.args[i]);
+    prof_i_value_json(w->sink, &w->event.args[i]);
+  }
+}
+
+static void put_formatted(prof_i_chrome *w, bool *has_members) {
+  const size_t wanted = prof_i_format_args(&w->event, w->format_text, sizeof w->format_text);
+  put_separator(w, has_members);
+  prof_i_sink_text(w->sink, "\"text\":");
+  prof_i_sink_string(w->sink, w->format_text, wanted < sizeof w->format_text ? wanted : sizeof w->format_text);
+  if (wanted > sizeof w->format_text) w->event.flags |= PROF_EVENT_CUT;
+}
+
+static void put_list(prof_i_chrome *w, bool *has_members) {
+  put_separator(w, has_members);
+  prof_i_sink_text(w->sink, "\"args_string\":[");
+  for (uint32_t i = 0; i < w->event.arg_count; i++) {
+    if (i > 0) prof_i_sink_bytes(w->sink, ",", 1);
+    prof_i_value_json(w->sink, &w->event.args[i]);
+  }
+  prof_i_sink_bytes(w->sink, "]", 1);
+}
+
+static void put_shapes(prof_i_chrome *w, bool *has_members) {
+  put_separator(w, has_members);
+  prof_i_sink_text(w->sink, "\"Input Dims\":[");
+  for (uint32_t i = 0; i < w->event.arg_count; i++) {
+    if (i > 0) prof_i_sink_text(w->sink, ", ");
+    prof_i_value_dims(w->sink, &w->event.args[i]);
+  }
+  prof_i_sink_text(w->sink, "],\"Input type\":[");
+  for (uint32_t i = 0; i < w->event.arg_count; i++) {
+    prof_i_sink_text(w->sink, i > 0 ? ", \"" : "\"");
+    prof_i_sink_text(w->sink, prof_i_value_dtype(&w->event.args[i]));
+    prof_i_sink_bytes(w->sink, "\"", 1);
+  }
+  prof_i_sink_bytes(w->sink, "]", 1);
+}
+
+/* The device that the scope's work went to. The keys differ from Kineto's "device" and "stream" on purpose: readers take a row
+   that has those for a kernel, and this is the host's side of a launch. */
+static void put_device(prof_i_chrome *w, bool *has_members) {
+  const prof_event *const event = &w->event;
+  const bool is_on_stream = (event->flags & PROF_EVENT_ON_STREAM) != 0;
+  if (!is_on_stream && (event->device.type == PROF_DEVICE_CPU || event->device.type == 0)) return;
+  char name[PROF_I_DEVICE_NAME_BYTES];
+  prof_i_device_name(event->device, name);
+  put_separator(w, has_members);
+  prof_i_sink_text(w->sink, "\"Device\":\"");
+  prof_i_sink_text(w->sink, name);
+  prof_i_sink_bytes(w->sink, "\"", 1);
+  if (!is_on_stream) return;
+  prof_i_sink_text(w->sink, ",\"Stream\":");
+  prof_i_chrome_id(w, event->stream);
+}
+
+static void put_flag(prof_i_chrome *w, uint32_t flag, const char *text, bool *has_members) {
+  if ((w->event.flags & flag) == 0) return;
+  put_separator(w, has_members);
+  prof_i_sink_text(w->sink, text);
+}
+
+void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
+  put_device(w, &has_members);
+  if (w->event.arg_count > 0 || (w->event.args_kind == PROF_ARGS_FORMAT && w->event.format_bytes > 0)) {
+    switch ((prof_args_kind)w->event.args_kind) {
+      case PROF_ARGS_PAIRS: put_pairs(w, &has_members); break;
+      case PROF_ARGS_FORMAT: put_formatted(w, &has_members); break;
+      case PROF_ARGS_SHAPES: put_shapes(w, &has_members); break;
+      case PROF_ARGS_LIST: put_list(w, &has_members); break;
+    }
+  }
+  put_flag(w, PROF_EVENT_CUT, "\"cut\":true", &has_members);
+  put_flag(w, PROF_EVENT_NO_DETAILS, "\"details lost\":true", &has_members);
+  put_flag(w, PROF_EVENT_OTHER_THREAD, "\"ended on another thread\":true", &has_members);
+}

@@ -1,0 +1,215 @@
+/* Chrome JSON: what stands around the events: Kineto's keys, the names of processes and threads, and prof's own account. */
+#include "chrome.h"
+
+#include <stdio.h>
+
+
+static void put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
+
+static void put_member(prof_i_chrome *w, const char *key, uint64_t value) {
+  put(w, ",\"");
+  put(w, key);
+  put(w, "\":");
+  prof_i_sink_u64(w->sink, value);
+}
+
+static void put_string_member(prof_i_chrome *w, const char *key, const char *text) {
+  put(w, ",\"");
+  put(w, key);
+  put(w, "\":");
+  prof_i_sink_string(w->sink, text, strlen(text));
+}
+
+/* ---- metadata events ---- */
+
+/* {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":   and the caller closes both. */
+static void begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid, const char *key) {
+  put(w, "{\"ph\":\"M\",\"name\":\"");
+  put(w, name);
+  put(w, "\"");
+  put_member(w, "pid", pid);
+  put_member(w, "tid", tid);
+  put(w, ",\"args\":{\"");
+  put(w, key);
+  put(w, "\":");
+}
+
+static void end_metadata(prof_i_chrome *w) { put(w, "}},\n"); }
+
+static void put_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid, const char *name, size_t bytes) {
+  begin_metadata(w, what, pid, tid, "name");
+  prof_i_sink_string(w->sink, name, bytes);
+  end_metadata(w);
+}
+
+static void put_sort_index(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid, uint64_t index) {
+  begin_metadata(w, what, pid, tid, "sort_index");
+  prof_i_sink_u64(w->sink, index);
+  end_metadata(w);
+}
+
+static void put_process(prof_i_chrome *w) {
+  const char *const name = w->info.process_name[0] != 0 ? w->info.process_name : "prof";
+  const uint64_t pid = w->info.pid;
+  put_name(w, "process_name", pid, 0, name, strlen(name));
+  begin_metadata(w, "process_labels", pid, 0, "labels");
+  put(w, "\"CPU\"");
+  end_metadata(w);
+  put_sort_index(w, "process_sort_index", pid, 0, pid);
+}
+
+/* The thread's own name, or "thread 1234"; lanes say what they are. */
+static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
+  enum { LANES = 256 };
+  const prof_i_track_ids ids = prof_i_chrome_track_ids(thread, index);
+  const uint64_t tid = ids.first + lane * ids.step;
+  char made[sizeof thread->name + 64];
+  int bytes = thread->name[0] != 0 ? snprintf(made, sizeof made, "%s", thread->name)
+                                   : snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
+  if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
+  put_name(w, "thread_name", w->info.pid, tid, made, (size_t)bytes);
+  put_sort_index(w, "thread_sort_index", w->info.pid, tid, (uint64_t)index * LANES + lane);
+}
+
+void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane) {
+  prof_trace_thread thread = {.size = sizeof thread};
+  if (prof_trace_thread_get(w->trace, w->thread, &thread) != PROF_OK) return;
+  for (; w->lanes_named <= lane; w->lanes_named++) put_thread_name(w, &thread, w->thread, w->lanes_named);
+}
+
+/* Streams that have a name. Device rows have process numbers that no process has: the kernel's go up to 2^22. */
+static void put_device_tracks(prof_i_chrome *w) {
+  enum { DEVICE_PID_FIRST = 5000000, TYPE_STEP = 1000 };
+  prof_device device;
+  prof_i_text name;
+  uint64_t stream;
+  for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &stream, &name) != 0; i++) {
+    const uint64_t pid = DEVICE_PID_FIRST + ((uint32_t)device.type * TYPE_STEP + (uint32_t)device.index) % 1000000;
+    char device_name[PROF_I_DEVICE_NAME_BYTES];
+    prof_i_device_name(device, device_name);
+    put_name(w, "process_name", pid, 0, device_name, strlen(device_name));
+    put_sort_index(w, "process_sort_index", pid, 0, pid);
+    put_name(w, "thread_name", pid, stream % UINT32_MAX, name.data, name.bytes);
+  }
+}
+
+void prof_i_chrome_head(prof_i_chrome *w) {
+  /* "rank" with the space, on a line of its own and before all names: that is how readers find it. */
+  put(w, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n\"distributedInfo\": {\"backend\": \"\", \"rank\": ");
+  prof_i_sink_i64(w->sink, w->info.rank < 0 ? 0 : w->info.rank);
+  put(w, ", \"world_size\": ");
+  prof_i_sink_i64(w->sink, w->info.world_size < 1 ? 1 : w->info.world_size);
+  put(w, "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ");
+  prof_i_sink_u64(w->sink, w->base_ns);
+  put(w, ",\n\"traceEvents\": [\n");
+  put_process(w);
+  for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    if (prof_trace_thread_get(w->trace, i, &thread) == PROF_OK && thread.event_count > 0) put_thread_name(w, &thread, i, 0);
+  }
+  put_device_tracks(w);
+}
+
+/* ---- prof's own account ---- */
+
+static uint64_t sum_of(const uint64_t counts[16]) {
+  uint64_t sum = 0;
+  for (int i = 0; i < 16; i++) sum += counts[i];
+  return sum;
+}
+
+static void put_loss(prof_i_chrome *w, const uint64_t counts[16]) {
+  put(w, "{\"total\":");
+  prof_i_sink_u64(w->sink, sum_of(counts));
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) put_member(w, prof_loss_name(i), counts[i]);
+  put(w, "}");
+}
+
+static void put_counts(prof_i_chrome *w) {
+  put_member(w, "recorded", w->info.scope_count);
+  put_member(w, "unfinished", w->info.open_count);
+  put_member(w, "events", w->info.event_count);
+  put(w, ",\n \"lost\":");
+  put_loss(w, w->info.lost_count);
+  put(w, ",\n \"written\":{\"scopes\":");
+  prof_i_sink_u64(w->sink, w->written.scope_count);
+  put_member(w, "unfinished", w->written.open_count);
+  put_member(w, "steps", w->written.step_count);
+  put_member(w, "instants", w->written.instant_count);
+  put_member(w, "counters", w->written.counter_count);
+  put_member(w, "flow_ends", w->written.flow_count);
+  put(w, "}");
+}
+
+static void put_self_check(prof_i_chrome *w) {
+  put(w, ",\n \"self_check\":{\"faults\":");
+  prof_i_sink_u64(w->sink, prof_i_findings_faults(&w->check.findings));
+  for (int i = 0; i < PROF_I_FINDING_COUNT; i++) put_member(w, prof_i_finding_word(i), w->check.findings.counts[i]);
+  put(w, "}");
+}
+
+static void put_capture(prof_i_chrome *w) {
+  put_string_member(w, "host", w->info.host);
+  put_member(w, "level", w->info.level);
+  put_member(w, "policy", w->info.policy);
+  put(w, w->info.was_clean ? ",\"clean_stop\":true" : ",\"clean_stop\":false");
+  put_member(w, "duration_ns", w->info.duration_ns);
+  put_member(w, "clock_error_ns", w->info.clock_error_ns);
+  put_member(w, "clock_segments", w->info.clock_segments_count);
+}
+
+static void put_threads(prof_i_chrome *w) {
+  put(w, ",\n \"threads\":[");
+  for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK) continue;
+    put(w, i > 0 ? ",\n  {\"tid\":" : "\n  {\"tid\":");
+    prof_i_sink_u64(w->sink, thread.tid);
+    put_string_member(w, "name", thread.name);
+    put_member(w, "events", thread.event_count);
+    put(w, ",\"lost\":");
+    put_loss(w, thread.lost_count);
+    put(w, "}");
+  }
+  put(w, "]");
+}
+
+/* One instant where the time line begins, so that a viewer shows on its time line whether anything is missing. The last event: no
+   comma after it. */
+static void put_summary(prof_i_chrome *w) {
+  const uint64_t lost = sum_of(w->info.lost_count), faults = prof_i_findings_faults(&w->check.findings);
+  const bool is_whole = lost == 0 && faults == 0 && w->info.open_count == 0;
+  put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":\"");
+  put(w, is_whole ? "prof: no loss" : "prof: see the arguments");
+  put(w, "\"");
+  put_member(w, "pid", w->info.pid);
+  put_member(w, "tid", w->info.pid);
+  put(w, ",\"ts\":");
+  prof_i_chrome_time(w, w->window.from_ns);
+  put(w, ",\"args\":{\"version\":\"");
+  put(w, prof_version());
+  put(w, "\"");
+  put_member(w, "recorded", w->info.scope_count);
+  put_member(w, "unfinished", w->info.open_count);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) {
+    if (w->info.lost_count[i] == 0) continue;
+    put(w, ",\"lost: ");
+    put(w, prof_loss_name(i));
+    put(w, "\":");
+    prof_i_sink_u64(w->sink, w->info.lost_count[i]);
+  }
+  put_member(w, "self_check_faults", faults);
+  put(w, "}}\n");
+}
+
+void prof_i_chrome_tail(prof_i_chrome *w) {
+  put_summary(w);
+  put(w, "],\n\"prof\": {\"version\":\"");
+  put(w, prof_version());
+  put(w, "\"");
+  put_capture(w);
+  put_counts(w);
+  put_self_check(w);
+  put_threads(w);
+  put(w, "}\n}\n");
+}

@@ -1,0 +1,145 @@
+/* The public way out: prof_trace_dump, prof_dump, prof_dump_with, prof_get_json, prof_free. Chooses the format, checks the options,
+   and joins a writer to a sink; after a clean dump of the own capture it tells core, which decides whether the capture file goes. */
+#include <prof/trace.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chrome.h"
+#include "../core/control.h"
+#include "../core/log.h"
+#include "../core/options.h"
+#include "../core/path.h"
+#include "raf.h"
+#include "sink.h"
+#include "../trace/capture.h" /* for the capture's bytes alone */
+
+static const size_t json_bytes_max = (size_t)1 << 30;
+
+/* What to write, after the options and the path's ending have been looked at. */
+typedef struct dump_plan {
+  prof_format format;
+  bool is_gzip;
+  bool must_be_new;
+  prof_i_window window;
+} dump_plan;
+
+static bool ends_with(const char *path, const char *ending) {
+  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
+  return bytes >= ending_bytes && memcmp(path + bytes - ending_bytes, ending, ending_bytes) == 0;
+}
+
+static int check_options(const prof_dump_options *options) {
+  if (options->format > PROF_FORMAT_CAPTURE)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.format is %u; 0 to %d are known", options->format, PROF_FORMAT_CAPTURE);
+  if (options->overwrite > 1)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.overwrite is %u, not 0 or 1", options->overwrite);
+  if (options->gzip < 0 || options->gzip > 1)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.gzip is %d, not 0 or 1", options->gzip);
+  if (options->reserved != 0)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.reserved is %u, not 0", options->reserved);
+  if (options->to_ns != 0 && options->to_ns <= options->from_ns)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
+                       (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
+  return PROF_OK;
+}
+
+static int make_plan(const char *path, const prof_dump_options *options, dump_plan *plan_out) {
+  prof_dump_options checked = {.size = sizeof checked};
+  int status = options == NULL ? PROF_OK : prof_i_sized_copy(&checked, sizeof checked, options, "prof_dump_options");
+  if (status == PROF_OK) status = check_options(&checked);
+  if (status != PROF_OK) return status;
+  *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.overwrite != 0,
+                     {checked.from_ns, checked.to_ns}};
+  if (plan_out->format == PROF_FORMAT_DEFAULT)
+    plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;
+  if (plan_out->format == PROF_FORMAT_CAPTURE && (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
+    return prof_i_fail(PROF_E_INVALID, "a capture is copied whole and uncompressed: '%s' cannot be gzip or cut in time", path);
+  return PROF_OK;
+}
+
+static int expand_path(const prof_trace *trace, const char *path, char *to, size_t room) {
+  prof_trace_info info = {.size = sizeof info};
+  const int status = prof_trace_info_get(trace, &info);
+  const prof_i_path_words words = {info.pid, info.rank, info.host};
+  return status == PROF_OK ? prof_i_expand_path(path, &words, to, room) : status;
+}
+
+static int fail_check(const char *path, const prof_i_findings *findings) {
+  char text[320];
+  prof_i_findings_text(findings, text, sizeof text);
+  return prof_i_fail(PROF_E_CHECK, "'%s' is written, but its self-check found: %s", path, text);
+}
+
+static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_sink *sink, prof_i_findings *findings) {
+  switch (plan->format) {
+    case PROF_FORMAT_DEFAULT:
+    case PROF_FORMAT_CHROME: return prof_i_chrome_write(trace, &plan->window, sink, findings);
+    case PROF_FORMAT_RAF: return prof_i_raf_write(trace, &plan->window, sink);
+    case PROF_FORMAT_CAPTURE: prof_i_sink_bytes(sink, trace->source.bytes, trace->source.count); return sink->status;
+  }
+  return PROF_E_INVALID;
+}
+
+/* path has nothing left to fill in. */
+static int dump_to(const prof_trace *trace, const char *path, const prof_dump_options *options) {
+  dump_plan plan;
+  prof_i_sink sink;
+  prof_i_findings findings = {{0}};
+  int status = make_plan(path, options, &plan);
+  if (status == PROF_OK) status = prof_i_sink_open_file(&sink, path, plan.is_gzip, plan.must_be_new);
+  if (status != PROF_OK) return status;
+  status = write_format(trace, &plan, &sink, &findings);
+  if (status != PROF_OK) {
+    prof_i_sink_abandon(&sink);
+    return status;
+  }
+  status = prof_i_sink_commit(&sink);
+  if (status == PROF_OK && prof_i_findings_faults(&findings) > 0) return fail_check(path, &findings);
+  return status;
+}
+
+int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
+  char expanded[PROF_I_PATH_BYTES];
+  if (trace == NULL) return prof_i_fail(PROF_E_INVALID, "trace is NULL");
+  if (path == NULL) return prof_i_fail(PROF_E_INVALID, "path is NULL");
+  const int status = expand_path(trace, path, expanded, sizeof expanded);
+  return status == PROF_OK ? dump_to(trace, expanded, options) : status;
+}
+
+int prof_dump_with(const char *path, const prof_dump_options *options) {
+  const char *const own_path = path == NULL ? prof_i_output_path() : NULL; /* has been expanded */
+  if (path == NULL && own_path == NULL)
+    return prof_i_fail(PROF_E_INVALID, "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
+  prof_trace *trace;
+  int status = prof_get(&trace);
+  if (status != PROF_OK) return status;
+  status = path != NULL ? prof_trace_dump(trace, path, options) : dump_to(trace, own_path, options);
+  prof_trace_destroy(trace);
+  if (status == PROF_OK) prof_i_capture_dumped();
+  return status;
+}
+
+int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
+
+int prof_get_json(char **text_out, size_t *bytes_out) {
+  if (text_out == NULL) return prof_i_fail(PROF_E_INVALID, "text_out is NULL");
+  prof_trace *trace;
+  int status = prof_get(&trace);
+  if (status != PROF_OK) return status;
+  const prof_i_window all = {0, 0};
+  prof_i_findings findings;
+  prof_i_sink sink;
+  size_t bytes;
+  status = prof_i_sink_open_memory(&sink, json_bytes_max);
+  if (status == PROF_OK) {
+    status = prof_i_chrome_write(trace, &all, &sink, &findings);
+    if (status == PROF_OK) status = prof_i_sink_take(&sink, text_out, bytes_out != NULL ? bytes_out : &bytes);
+    else prof_i_sink_abandon(&sink);
+  }
+  prof_trace_destroy(trace);
+  if (status == PROF_OK && prof_i_findings_faults(&findings) > 0) status = fail_check("the text", &findings);
+  return status;
+}
+
+void prof_free(void *memory) { free(memory); }

@@ -1,0 +1,198 @@
+/* RAF's log, as its profiler writes it: {"traceEvents":[{"name","cat","ph":"B"|"E","ts","pid","tid","args"}],"displayTimeUnit":"ms"},
+   whole microseconds since 1970, tid = category. Two things RAF leaves to luck are made right here, for viewers pair an end with the
+   last beginning of its line: lines of other threads than the first have the thread behind the category, and scopes that overlap
+   without nesting have a number. Only scopes: the log knows nothing else. */
+#include "raf.h"
+
+#include <stdlib.h>
+
+#include "../core/log.h"
+#include "../trace/walk.h"
+#include "value.h"
+
+/* A scope whose end has not been written. */
+typedef struct pending {
+  uint64_t end_ns;
+  prof_i_text name, category;
+  uint32_t lane;
+} pending;
+
+typedef struct raf {
+  prof_i_sink *sink;
+  prof_trace_info info;
+  uint32_t thread;
+  uint32_t first_thread; /* the one whose lines are called by category alone */
+  uint64_t tid;
+  bool is_first; /* no event has been written */
+  pending *items; /* the one that ends first is the last */
+  size_t count, room;
+  prof_event event;
+  char format_text[PROF_I_FORMAT_BYTES];
+} raf;
+
+static bool is_same(prof_i_text a, prof_i_text b) { return a.bytes == b.bytes && memcmp(a.data, b.data, a.bytes) == 0; }
+
+/* ---- one line ---- */
+
+static void put_line_name(raf *r, const pending *scope) {
+  prof_i_sink_bytes(r->sink, "\"", 1);
+  prof_i_sink_string_part(r->sink, scope->category.data, scope->category.bytes);
+  if (r->thread != r->first_thread) {
+    prof_i_sink_text(r->sink, " (thread ");
+    prof_i_sink_u64(r->sink, r->tid);
+    prof_i_sink_text(r->sink, ")");
+  }
+  if (scope->lane > 0) {
+    prof_i_sink_text(r->sink, " #");
+    prof_i_sink_u64(r->sink, scope->lane + 1);
+  }
+  prof_i_sink_bytes(r->sink, "\"", 1);
+}
+
+/* {"name":"n","cat":"c","ph":"B","ts":1,"pid":2,"tid":"c"   without what closes it. */
+static void put_begin(raf *r, const pending *scope, const char *phase, uint64_t ns) {
+  prof_i_sink *const sink = r->sink;
+  prof_i_sink_text(sink, r->is_first ? "\n{\"name\":" : ",\n{\"name\":");
+  r->is_first = false;
+  prof_i_sink_string(sink, scope->name.data, scope->name.bytes);
+  prof_i_sink_text(sink, ",\"cat\":");
+  prof_i_sink_string(sink, scope->category.data, scope->category.bytes);
+  prof_i_sink_text(sink, phase);
+  prof_i_sink_u64(sink, (r->info.start_unix_ns + ns) / 1000);
+  prof_i_sink_text(sink, ",\"pid\":");
+  prof_i_sink_u64(sink, r->info.pid);
+  prof_i_sink_text(sink, ",\"tid\":");
+  put_line_name(r, scope);
+}
+
+/* ---- arguments ---- */
+
+static void put_pair(raf *r, const prof_trace_arg *arg) {
+  prof_i_sink_bytes(r->sink, "\"", 1);
+  if (arg->key != NULL) {
+    prof_i_sink_string_part(r->sink, arg->key, arg->key_bytes);
+    prof_i_sink_text(r->sink, ": ");
+  }
+  prof_i_value_text(r->sink, arg);
+  prof_i_sink_bytes(r->sink, "\"", 1);
+}
+
+static void put_shape(raf *r, const prof_trace_arg *arg) {
+  prof_i_sink_bytes(r->sink, "\"", 1);
+  prof_i_sink_text(r->sink, prof_i_value_dtype(arg));
+  prof_i_value_dims(r->sink, arg);
+  prof_i_sink_bytes(r->sink, "\"", 1);
+}
+
+static void put_formatted(raf *r) {
+  const size_t wanted = prof_i_format_args(&r->event, r->format_text, sizeof r->format_text);
+  prof_i_sink_string(r->sink, r->format_text, wanted < sizeof r->format_text ? wanted : sizeof r->format_text);
+}
+
+static void put_args(raf *r) {
+  const prof_event *const event = &r->event;
+  const prof_args_kind kind = (prof_args_kind)event->args_kind;
+  prof_i_sink_text(r->sink, ",\"args\":{\"args_string\":[");
+  if (kind == PROF_ARGS_FORMAT && event->format_bytes > 0) put_formatted(r);
+  for (uint32_t i = 0; kind != PROF_ARGS_FORMAT && i < event->arg_count; i++) {
+    if (i > 0) prof_i_sink_bytes(r->sink, ",", 1);
+    if (kind == PROF_ARGS_SHAPES) put_shape(r, &event->args[i]);
+    else put_pair(r, &event->args[i]);
+  }
+  prof_i_sink_text(r->sink, "]}}");
+}
+
+/* ---- beginnings and ends in the order of time ---- */
+
+static void put_ends_until(raf *r, uint64_t ns) {
+  while (r->count > 0 && r->items[r->count - 1].end_ns <= ns) {
+    const pending *const scope = &r->items[--r->count];
+    put_begin(r, scope, ",\"ph\":\"E\",\"ts\":", scope->end_ns);
+    prof_i_sink_text(r->sink, "}");
+  }
+}
+
+/* The first lane of its category where it nests in all that is open. */
+static uint32_t find_lane(const raf *r, const pending *scope) {
+  for (uint32_t lane = 0;; lane++) {
+    bool is_free = true;
+    for (size_t i = r->count; i > 0 && is_free && r->items[i - 1].end_ns < scope->end_ns; i--)
+      is_free = r->items[i - 1].lane != lane || !is_same(r->items[i - 1].category, scope->category);
+    if (is_free) return lane;
+  }
+}
+
+static bool add_pending(raf *r, const pending *scope) {
+  if (r->count == r->room) {
+    const size_t room = r->room == 0 ? 64 : 2 * r->room;
+    pending *const items = realloc(r->items, room * sizeof *items);
+    if (items == NULL) return false;
+    r->items = items;
+    r->room = room;
+  }
+  size_t at = r->count++;
+  for (; at > 0 && r->items[at - 1].end_ns < scope->end_ns; at--) r->items[at] = r->items[at - 1];
+  r->items[at] = *scope;
+  return true;
+}
+
+static int begin_thread(raf *r, const prof_trace *trace, uint32_t index) {
+  prof_trace_thread thread = {.size = sizeof thread};
+  put_ends_until(r, UINT64_MAX);
+  if (r->first_thread == UINT32_MAX) r->first_thread = index;
+  r->thread = index;
+  const int status = prof_trace_thread_get(trace, index, &thread);
+  r->tid = thread.tid;
+  return status;
+}
+
+static int put_scope(raf *r) {
+  const prof_event *const event = &r->event;
+  pending scope = {event->start_ns + event->duration_ns,
+                   {event->name, event->name_bytes},
+                   {event->category, event->category_bytes},
+                   0};
+  if (scope.name.bytes == 0) scope.name = (prof_i_text){"(unnamed)", 9};
+  if (scope.category.bytes == 0) scope.category = (prof_i_text){"scope", 5};
+  put_ends_until(r, event->start_ns);
+  scope.lane = find_lane(r, &scope);
+  put_begin(r, &scope, ",\"ph\":\"B\",\"ts\":", event->start_ns);
+  put_args(r);
+  if (!add_pending(r, &scope)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu open scopes", r->count);
+  return r->sink->status;
+}
+
+static int put_events(raf *r, const prof_trace *trace, const prof_i_window *window, prof_cursor *cursor) {
+  int status;
+  while ((status = prof_cursor_next(cursor, &r->event)) > 0) {
+    if (r->event.kind != PROF_EVENT_SCOPE && r->event.kind != PROF_EVENT_OPEN) continue;
+    if (!prof_i_window_has(window, r->event.start_ns, r->event.start_ns + r->event.duration_ns)) continue;
+    status = r->event.thread == r->thread ? PROF_OK : begin_thread(r, trace, r->event.thread);
+    if (status == PROF_OK) status = put_scope(r);
+    if (status != PROF_OK) return status;
+  }
+  put_ends_until(r, UINT64_MAX);
+  return status;
+}
+
+int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink) {
+  raf *const r = calloc(1, sizeof *r);
+  if (r == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write a log (%zu bytes)", sizeof *r);
+  r->sink = sink;
+  r->thread = r->first_thread = UINT32_MAX;
+  r->is_first = true;
+  r->info.size = sizeof r->info;
+  prof_cursor *cursor = NULL;
+  int status = prof_trace_info_get(trace, &r->info);
+  if (status == PROF_OK) status = prof_cursor_create(trace, &cursor);
+  if (status == PROF_OK) {
+    prof_i_sink_text(sink, "{\"traceEvents\":[");
+    status = put_events(r, trace, window, cursor);
+    prof_i_sink_text(sink, "\n],\"displayTimeUnit\":\"ms\"}\n");
+    if (status == PROF_OK) status = sink->status;
+  }
+  prof_cursor_destroy(cursor);
+  free(r->items);
+  free(r);
+  return status;
+}

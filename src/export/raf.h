@@ -1,0 +1,13 @@
+/* RAF's own log: a beginning and an end for each scope, one line for each category, arguments as a list of texts. */
+#ifndef PROF_EXPORT_RAF_H
+#define PROF_EXPORT_RAF_H
+
+#include <prof/trace.h>
+
+#include "sink.h"
+#include "window.h"
+
+/* PROF_OK, or the sink's or the reader's failure. */
+int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink);
+
+#endif

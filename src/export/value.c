@@ -1,0 +1,112 @@
+/* One argument's value as JSON; see value.h. */
+#include "value.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "text.h"
+
+void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]) {
+  const char *kind = NULL;
+  switch (device.type) {
+    case PROF_DEVICE_CPU: kind = "CPU"; break;
+    case PROF_DEVICE_CUDA:
+    case PROF_DEVICE_ROCM: kind = "GPU"; break;
+    case PROF_DEVICE_OPENCL: kind = "OpenCL"; break;
+    case PROF_DEVICE_VULKAN: kind = "Vulkan"; break;
+    case PROF_DEVICE_METAL: kind = "Metal"; break;
+    case PROF_DEVICE_ONEAPI: kind = "oneAPI"; break;
+  }
+  if (kind != NULL) snprintf(to, PROF_I_DEVICE_NAME_BYTES, "%s %d", kind, device.index);
+  else snprintf(to, PROF_I_DEVICE_NAME_BYTES, "Device type %d, %d", device.type, device.index);
+}
+
+/* As torch's compiler spells the C++ types. */
+const char *prof_i_value_dtype(const prof_trace_arg *arg) {
+  if (arg->type != PROF_ARG_TENSOR) return "";
+  switch ((prof_dtype)arg->value.tensor.dtype) {
+    case PROF_DTYPE_NONE: return "";
+    case PROF_I8: return "signed char";
+    case PROF_I16: return "short int";
+    case PROF_I32: return "int";
+    case PROF_I64: return "long int";
+    case PROF_U8: return "unsigned char";
+    case PROF_U16: return "short unsigned int";
+    case PROF_U32: return "unsigned int";
+    case PROF_U64: return "long unsigned int";
+    case PROF_F16: return "c10::Half";
+    case PROF_F32: return "float";
+    case PROF_F64: return "double";
+    case PROF_BF16: return "c10::BFloat16";
+    case PROF_C64: return "c10::complex<float>";
+    case PROF_C128: return "c10::complex<double>";
+    case PROF_BOOL: return "bool";
+  }
+  return "";
+}
+
+void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg) {
+  const uint32_t rank = arg->type == PROF_ARG_TENSOR ? arg->value.tensor.rank : 0;
+  prof_i_sink_bytes(sink, "[", 1);
+  for (uint32_t i = 0; i < rank; i++) {
+    char *to = prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM + 2);
+    if (i > 0) {
+      *to++ = ',';
+      *to++ = ' ';
+    }
+    prof_i_sink_advance(sink, prof_i_put_i64(to, arg->value.tensor.dims[i]));
+  }
+  prof_i_sink_bytes(sink, "]", 1);
+}
+
+/* Quotes where the value is not a JSON number and stands by itself. */
+static void put_quote(prof_i_sink *sink, bool is_inside) {
+  if (!is_inside) prof_i_sink_bytes(sink, "\"", 1);
+}
+
+static void put_integer(prof_i_sink *sink, const prof_trace_arg *arg, bool is_inside) {
+  const bool is_negative = arg->type == PROF_ARG_I64 && arg->value.i64 < 0;
+  const uint64_t magnitude = is_negative ? 0 - arg->value.u64 : arg->value.u64;
+  put_quote(sink, is_inside || magnitude <= PROF_I_EXACT_MAX);
+  if (is_negative) prof_i_sink_bytes(sink, "-", 1);
+  prof_i_sink_u64(sink, magnitude);
+  put_quote(sink, is_inside || magnitude <= PROF_I_EXACT_MAX);
+}
+
+static void put_double(prof_i_sink *sink, double value, bool is_inside) {
+  if (isfinite(value)) {
+    char *const to = prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM);
+    prof_i_sink_advance(sink, prof_i_put_double(to, value));
+    return;
+  }
+  put_quote(sink, is_inside);
+  prof_i_sink_text(sink, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+  put_quote(sink, is_inside);
+}
+
+static void put_value(prof_i_sink *sink, const prof_trace_arg *arg, bool is_inside) {
+  switch ((prof_arg_type)arg->type) {
+    case PROF_ARG_I64:
+    case PROF_ARG_U64: put_integer(sink, arg, is_inside); return;
+    case PROF_ARG_F64: put_double(sink, arg->value.f64, is_inside); return;
+    case PROF_ARG_BOOL: prof_i_sink_text(sink, arg->value.u64 != 0 ? "true" : "false"); return;
+    case PROF_ARG_STRING:
+      put_quote(sink, is_inside);
+      prof_i_sink_string_part(sink, arg->value.text.data, arg->value.text.bytes);
+      put_quote(sink, is_inside);
+      return;
+    case PROF_ARG_POINTER: {
+      put_quote(sink, is_inside);
+      char *const to = prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM);
+      prof_i_sink_advance(sink, prof_i_put_hex(to, arg->value.u64));
+      put_quote(sink, is_inside);
+      return;
+    }
+    case PROF_ARG_TENSOR: prof_i_value_dims(sink, arg); return;
+  }
+  prof_i_sink_text(sink, "null"); /* a type that this version does not know */
+}
+
+void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg) { put_value(sink, arg, false); }
+void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg) { put_value(sink, arg, true); }

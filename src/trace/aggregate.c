@@ -1,0 +1,360 @@
+/* Aggregates. Scopes that have nothing beyond their call site are added up by its number, without a look at a name; the others find
+   their group by a hash. In the end the sites' sums join the groups that they belong to. */
+#include <prof/profiler.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "parse.h"
+#include "shape.h"
+#include "show.h"
+#include "tally.h"
+
+/* What tells one group from another; what takes no part is empty. Texts are the capture's, shapes are the row's own. */
+typedef struct group_key {
+  prof_i_text name, category, shape;
+  prof_device device;
+  uint32_t thread;
+} group_key;
+
+static uint32_t hash_of(const group_key *key);
+static int differ(const group_key *a, const group_key *b);
+
+#define HASH_NONFATAL_OOM 1
+#define HASH_FUNCTION(key, bytes, hash) ((void)(bytes), (hash) = hash_of((const group_key *)(const void *)(key)))
+#define HASH_KEYCMP(a, b, bytes) ((void)(bytes), differ((const group_key *)(const void *)(a), (const group_key *)(const void *)(b)))
+#define uthash_nonfatal_oom(item) (is_out_of_memory = true)
+#include <uthash.h>
+
+typedef struct group {
+  group_key key;
+  prof_i_tally tally;
+  uint32_t level;
+  UT_hash_handle hh;
+} group;
+
+enum { SHAPE_ROOM = 8192, ROWS_DEFAULT = 100 };
+
+typedef struct aggregation {
+  const prof_trace *trace;
+  prof_aggregate_options options;
+  uint32_t thread;
+  uint32_t site_count;
+  prof_i_tally **by_site; /* NULL: not met yet */
+  group *groups;
+  prof_i_tally unwanted;  /* stands for every site that the options leave out */
+  prof_event event;
+  char shape[SHAPE_ROOM];
+} aggregation;
+
+/* ---- keys ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, uint64_t count) {
+  for (; count >= 8; bytes += 8, count -= 8) {
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  }
+  uint64_t word = count << 56;
+  memcpy(&word, bytes, (size_t)count);
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 32;
+}
+
+static uint32_t hash_of(const group_key *key) {
+  uint64_t hash = (uint64_t)(uint32_t)key->device.type << 32 | (uint32_t)key->device.index;
+  hash = hash * 0xff51afd7ed558ccdu ^ key->thread;
+  hash = hash_bytes(hash, key->name.data, key->name.bytes);
+  hash = hash_bytes(hash, key->category.data, key->category.bytes);
+  return (uint32_t)hash_bytes(hash, key->shape.data, key->shape.bytes);
+}
+
+static int texts_differ(prof_i_text a, prof_i_text b) { return a.bytes != b.bytes || memcmp(a.data, b.data, (size_t)a.bytes) != 0; }
+
+static int differ(const group_key *a, const group_key *b) {
+  return a->thread != b->thread || a->device.type != b->device.type || a->device.index != b->device.index ||
+         texts_differ(a->name, b->name) || texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape);
+}
+
+static group_key make_key(const aggregation *a, prof_i_text name, prof_i_text category, prof_i_text shape, prof_device device) {
+  static const prof_i_text none = {"", 0};
+  const uint32_t by = a->options.group;
+  return (group_key){.name = by & PROF_GROUP_NAME ? name : none,
+                     .category = by & PROF_GROUP_CATEGORY ? category : none,
+                     .shape = by & PROF_GROUP_SHAPE ? shape : none,
+                     .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
+                     .thread = by & PROF_GROUP_THREAD ? a->thread : UINT32_MAX};
+}
+
+/* ---- groups ---- */
+
+static void free_group(group *g) {
+  if (g->key.shape.bytes) free((void *)(uintptr_t)g->key.shape.data);
+  prof_i_tally_fini(&g->tally);
+  free(g);
+}
+
+static group *make_group(const group_key *key, uint32_t level) {
+  group *const g = calloc(1, sizeof *g);
+  if (!g) return NULL;
+  g->key = *key;
+  g->level = level;
+  prof_i_tally_init(&g->tally);
+  if (key->shape.bytes) {
+    char *const copy = malloc((size_t)key->shape.bytes);
+    if (!copy) {
+      free(g);
+      return NULL;
+    }
+    memcpy(copy, key->shape.data, (size_t)key->shape.bytes);
+    g->key.shape.data = copy;
+  }
+  return g;
+}
+
+/* NULL: no memory. */
+static group *find_group(aggregation *a, const group_key *key, uint32_t level) {
+  group *g = NULL;
+  bool is_out_of_memory = false;
+  HASH_FIND(hh, a->groups, key, sizeof *key, g);
+  if (g) return g;
+  g = make_group(key, level);
+  if (!g) return NULL;
+  HASH_ADD(hh, a->groups, key, sizeof g->key, g);
+  if (!is_out_of_memory) return g;
+  free_group(g);
+  return NULL;
+}
+
+/* ---- adding up ---- */
+
+static bool is_wanted(const prof_aggregate_options *options, prof_i_text category, uint32_t level) {
+  if (options->level && options->level != level) return false;
+  return !options->category || (strlen(options->category) == category.bytes && memcmp(options->category, category.data, (size_t)category.bytes) == 0);
+}
+
+static prof_i_tally *meet_site(aggregation *a, uint32_t site) {
+  const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
+  prof_i_tally *tally = &a->unwanted;
+  if (is_wanted(&a->options, info->category, info->level)) {
+    tally = malloc(sizeof *tally);
+    if (tally) prof_i_tally_init(tally);
+  }
+  a->by_site[site] = tally;
+  return tally;
+}
+
+/* Does this record say more than its site about what groups are made of? */
+static inline bool has_details(const aggregation *a, const uint64_t *record) {
+  const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
+  return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
+         (record[2] >> 32 != 0 && (by & PROF_GROUP_SHAPE));
+}
+
+static int add_detailed(aggregation *a, const prof_i_span *span) {
+  prof_event *const event = &a->event;
+  prof_i_trace_expand(a->trace, a->thread, span, event);
+  const prof_i_text name = {event->name, event->name_bytes}, category = {event->category, event->category_bytes};
+  if (!is_wanted(&a->options, category, event->level)) return 0;
+  prof_i_text shape = {a->shape, 0};
+  if (a->options.group & PROF_GROUP_SHAPE) {
+    shape.bytes = prof_i_shape_text(event, a->shape, sizeof a->shape);
+    if (shape.bytes > sizeof a->shape) shape.bytes = sizeof a->shape;
+  }
+  const group_key key = make_key(a, name, category, shape, event->device);
+  group *const g = find_group(a, &key, event->level);
+  return g && prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns) ? 0 : PROF_E_NO_MEMORY;
+}
+
+static int visit(void *user, const prof_i_span *spans, size_t count) {
+  aggregation *const a = user;
+  for (size_t i = 0; i < count; i++) {
+    const prof_i_span *const span = &spans[i];
+    if (span->kind > PROF_EVENT_OPEN) continue;
+    if (__builtin_expect(span->record != NULL, 0) && has_details(a, span->record)) {
+      const int status = add_detailed(a, span);
+      if (status) return status;
+      continue;
+    }
+    prof_i_tally *tally = a->by_site[span->site];
+    if (__builtin_expect(!tally, 0) && !(tally = meet_site(a, span->site))) return PROF_E_NO_MEMORY;
+    if (__builtin_expect(tally == &a->unwanted, 0)) continue;
+    if (__builtin_expect(!prof_i_tally_add(tally, span->duration_ns, span->self_ns), 0)) return PROF_E_NO_MEMORY;
+  }
+  return 0;
+}
+
+/* Joins the sites' sums to the groups, and empties them. */
+static int join_sites(aggregation *a) {
+  static const prof_i_text none = {"", 0};
+  for (uint32_t site = 0; site < a->site_count; site++) {
+    prof_i_tally *const tally = a->by_site[site];
+    if (!tally || tally == &a->unwanted || tally->calls == 0) continue;
+    const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
+    const group_key key = make_key(a, info->name, info->category, none, (prof_device){PROF_DEVICE_CPU, 0});
+    group *const g = find_group(a, &key, info->level);
+    if (!g || !prof_i_tally_merge(&g->tally, tally)) return PROF_E_NO_MEMORY;
+    prof_i_tally_fini(tally);
+  }
+  return 0;
+}
+
+static int add_all(aggregation *a) {
+  a->site_count = prof_i_trace_site_count(a->trace);
+  a->by_site = calloc(a->site_count, sizeof *a->by_site);
+  int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
+  for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
+    status = prof_i_trace_walk(a->trace, a->thread, visit, a);
+    if (!status && (a->options.group & PROF_GROUP_THREAD)) status = join_sites(a);
+  }
+  return status ? status : join_sites(a);
+}
+
+static void fini(aggregation *a) {
+  for (uint32_t i = 0; a->by_site && i < a->site_count; i++) {
+    if (!a->by_site[i] || a->by_site[i] == &a->unwanted) continue;
+    prof_i_tally_fini(a->by_site[i]);
+    free(a->by_site[i]);
+  }
+  free(a->by_site);
+  group *g, *next;
+  HASH_ITER(hh, a->groups, g, next) {
+    HASH_DEL(a->groups, g);
+    free_group(g);
+  }
+}
+
+/* ---- the result ---- */
+
+static int order_names(const group *a, const group *b) {
+  const uint64_t both = a->key.name.bytes < b->key.name.bytes ? a->key.name.bytes : b->key.name.bytes;
+  const int order = memcmp(a->key.name.data, b->key.name.data, (size_t)both);
+  return order ? order : (a->key.name.bytes > b->key.name.bytes) - (a->key.name.bytes < b->key.name.bytes);
+}
+
+static uint64_t weight_of(const group *g, uint32_t sort) {
+  switch ((prof_sort)sort) {
+    case PROF_SORT_TOTAL: return g->tally.total_ns;
+    case PROF_SORT_SELF: return g->tally.self_ns;
+    case PROF_SORT_CALLS: return g->tally.calls;
+    case PROF_SORT_MEAN: return g->tally.total_ns / g->tally.calls;
+    case PROF_SORT_MAX: return g->tally.max_ns;
+    case PROF_SORT_NAME: return 0;
+  }
+  return 0;
+}
+
+typedef struct ranked {
+  uint64_t weight;
+  group *of;
+} ranked;
+
+/* By falling weight; what is equal by falling total, then by name, then by what else tells them apart, so that runs compare. */
+static int by_weight(const void *x, const void *y) {
+  const ranked *const a = x, *const b = y;
+  if (a->weight != b->weight) return a->weight > b->weight ? -1 : 1;
+  const int names = order_names(a->of, b->of);
+  if (a->weight == 0 && names) return names;
+  if (a->of->tally.total_ns != b->of->tally.total_ns) return a->of->tally.total_ns > b->of->tally.total_ns ? -1 : 1;
+  if (names) return names;
+  return (a->of->key.thread > b->of->key.thread) - (a->of->key.thread < b->of->key.thread);
+}
+
+static size_t repaired_bytes(prof_i_text text) { return prof_i_show_repair(NULL, 0, text.data, (size_t)text.bytes) + 1; }
+
+static const char *put_repaired(char **to, prof_i_text text) {
+  char *const from = *to;
+  const size_t bytes = prof_i_show_repair(from, SIZE_MAX, text.data, (size_t)text.bytes);
+  from[bytes] = '\0';
+  *to = from + bytes + 1;
+  return from;
+}
+
+static prof_row make_row(group *g, char **texts) {
+  return (prof_row){.name = put_repaired(texts, g->key.name),
+                    .category = put_repaired(texts, g->key.category),
+                    .shape = put_repaired(texts, g->key.shape),
+                    .device = g->key.device,
+                    .thread = g->key.thread,
+                    .level = g->level,
+                    .calls_count = g->tally.calls,
+                    .total_ns = g->tally.total_ns,
+                    .self_ns = g->tally.self_ns,
+                    .min_ns = g->tally.min_ns,
+                    .max_ns = g->tally.max_ns,
+                    .median_ns = prof_i_tally_quantile(&g->tally, 0.5),
+                    .p99_ns = prof_i_tally_quantile(&g->tally, 0.99)};
+}
+
+/* One block of memory: the head, the rows, their texts. */
+static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t all) {
+  const uint64_t limit = a->options.rows_limit ? a->options.rows_limit : ROWS_DEFAULT;
+  const uint64_t count = limit == UINT32_MAX || all < limit ? all : limit;
+  size_t bytes = sizeof(prof_rows) + (size_t)count * sizeof(prof_row);
+  for (uint64_t i = 0; i < count; i++)
+    bytes += repaired_bytes(order[i].of->key.name) + repaired_bytes(order[i].of->key.category) + repaired_bytes(order[i].of->key.shape);
+  prof_rows *const rows = malloc(bytes);
+  if (!rows) return NULL;
+  prof_row *const row = (prof_row *)(rows + 1);
+  char *texts = (char *)(row + count);
+  *rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
+  for (uint64_t i = 0; i < count; i++) row[i] = make_row(order[i].of, &texts);
+  for (uint64_t i = 0; i < all; i++) {
+    rows->total_self_ns += order[i].of->tally.self_ns;
+    rows->calls_count += order[i].of->tally.calls;
+  }
+  return rows;
+}
+
+static int collect(const aggregation *a, prof_rows **rows_out) {
+  uint64_t count = 0;
+  ranked *const order = malloc((HASH_COUNT(a->groups) + 1) * sizeof *order);
+  if (!order) return PROF_E_NO_MEMORY;
+  for (group *g = a->groups; g; g = g->hh.next) order[count++] = (ranked){weight_of(g, a->options.sort), g};
+  qsort(order, (size_t)count, sizeof *order, by_weight);
+  prof_rows *const rows = make_rows(a, order, count);
+  free(order);
+  if (!rows) return PROF_E_NO_MEMORY;
+  *rows_out = rows;
+  return 0;
+}
+
+/* ---- options ---- */
+
+/* A smaller struct is an older caller's; a larger one is accepted while what is beyond is zero. */
+static int read_options(const prof_aggregate_options *given, prof_aggregate_options *options) {
+  *options = (prof_aggregate_options){.size = sizeof *options};
+  if (given) {
+    if (given->size < sizeof given->size) return prof_i_fail(PROF_E_INVALID, "options.size is %zu; set it to sizeof(prof_aggregate_options)", given->size);
+    memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    for (size_t i = sizeof *options; i < given->size; i++)
+      if (((const char *)given)[i]) return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set", given->size, i);
+  }
+  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE;
+  if (options->group & ~groups) return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
+  if (options->sort > PROF_SORT_NAME) return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_NAME);
+  if (options->time_unit % 3 || options->time_unit > 9) return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
+  if (options->reserved) return prof_i_fail(PROF_E_INVALID, "options.reserved is %u, not 0", options->reserved);
+  if (options->group == 0) options->group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
+  return PROF_OK;
+}
+
+int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options, prof_rows **rows_out) {
+  if (!trace || !rows_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_aggregate: %s is NULL", trace ? "rows_out" : "trace");
+  aggregation *const a = calloc(1, sizeof *a);
+  if (!a) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to aggregate");
+  a->trace = trace;
+  int status = read_options(options, &a->options);
+  if (!status) {
+    status = add_all(a);
+    if (!status) status = collect(a, rows_out);
+    if (status) prof_i_fail(status, "no memory to aggregate %llu events", (unsigned long long)trace->event_count);
+  }
+  fini(a);
+  free(a);
+  return status;
+}
+
+void prof_rows_destroy(prof_rows *rows) { free(rows); }

@@ -1,0 +1,167 @@
+/* Events by rising start. The walk goes backwards, so a thread is first walked once without keeping anything but, every so often,
+   the scopes that stand open there; then the stretches between are walked again, the earliest first, each kept whole and read from
+   its end. Memory is one stretch and what was kept, whatever the capture's size. */
+#include <prof/profiler.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "walker.h"
+
+enum { STRETCH_EVENTS = 32768, WAITING_SHARE = 8 };
+
+/* Groups that are kept together: segments from first up to end. */
+typedef struct stretch {
+  prof_i_walker_state *state; /* what stands open behind them */
+  uint32_t first, end;
+} stretch;
+
+struct prof_cursor {
+  const prof_trace *trace;
+  uint32_t thread; /* the next one */
+  int status;      /* of a failure; stays */
+  prof_i_walker *walker;
+  stretch *stretches; /* of the thread that are still to come: the earliest at the end */
+  uint32_t stretch_count, stretch_room;
+  prof_i_span *spans; /* of the stretch: the next one at the end */
+  uint32_t span_count, span_room;
+  bool has_lanes;
+};
+
+static int drop(void *user, const prof_i_span *spans, size_t count) {
+  (void)user, (void)spans, (void)count;
+  return 0;
+}
+
+static int keep(void *user, const prof_i_span *spans, size_t count) {
+  prof_cursor *const cursor = user;
+  while (cursor->span_room - cursor->span_count < count)
+    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room, sizeof *cursor->spans)) return PROF_E_NO_MEMORY;
+  memcpy(cursor->spans + cursor->span_count, spans, count * sizeof *spans);
+  for (size_t i = 0; i < count; i++) cursor->has_lanes |= spans[i].lane != 0;
+  cursor->span_count += (uint32_t)count;
+  return 0;
+}
+
+static void end_thread(prof_cursor *cursor) {
+  for (uint32_t i = 0; i < cursor->stretch_count; i++) prof_i_walker_forget(cursor->stretches[i].state);
+  cursor->stretch_count = 0;
+  prof_i_walker_destroy(cursor->walker);
+  cursor->walker = NULL;
+}
+
+/* What begins in a stretch or behind it is handed out with it; what begins before waits on. */
+static int walk_stretch(prof_cursor *cursor, const stretch *s) {
+  prof_i_walker *const walker = cursor->walker;
+  const prof_i_trace_thread *const thread = walker->thread;
+  if (s->end == thread->first_segment + thread->segment_count) prof_i_walker_open(walker);
+  for (uint32_t i = s->end; i > s->first && !walker->status;) i = prof_i_walker_group(walker, i - 1);
+  const bool is_earliest = s->first == thread->first_segment;
+  prof_i_walker_settle(walker, is_earliest ? 0 : cursor->trace->segments[s->first - 1].before_max + 1);
+  return walker->status;
+}
+
+/* The stretch before `end`: enough events to outweigh what is kept for it. */
+static stretch cut_stretch(const prof_cursor *cursor, uint32_t end, uint64_t waiting) {
+  const prof_i_segment *const segments = cursor->trace->segments;
+  const uint64_t wanted = waiting * WAITING_SHARE > STRETCH_EVENTS ? waiting * WAITING_SHARE : STRETCH_EVENTS;
+  stretch s = {NULL, end, end};
+  uint64_t events = 0;
+  while (s.first > cursor->walker->thread->first_segment && (events < wanted || !segments[s.first - 1].ends_group))
+    events += segments[--s.first].event_count;
+  return s;
+}
+
+/* Cuts the thread into stretches, walking all but the earliest one. */
+static int begin_thread(prof_cursor *cursor) {
+  const prof_i_trace_thread *const thread = &cursor->trace->threads[cursor->thread];
+  cursor->walker = prof_i_walker_create(cursor->trace, cursor->thread, drop, cursor);
+  if (!cursor->walker) return PROF_E_NO_MEMORY;
+  for (uint32_t end = thread->first_segment + thread->segment_count, waiting = 0;;) {
+    stretch s = cut_stretch(cursor, end, waiting);
+    s.state = prof_i_walker_save(cursor->walker);
+    if (!s.state) return PROF_E_NO_MEMORY;
+    if (!prof_i_make_room((void **)&cursor->stretches, &cursor->stretch_room, cursor->stretch_count, sizeof s)) {
+      prof_i_walker_forget(s.state);
+      return PROF_E_NO_MEMORY;
+    }
+    waiting = s.state->count;
+    cursor->stretches[cursor->stretch_count++] = s;
+    if (s.first == thread->first_segment) break;
+    const int status = walk_stretch(cursor, &s);
+    if (status) return status;
+    end = s.first;
+  }
+  cursor->walker->visit = keep;
+  return 0;
+}
+
+/* Other lanes come in between in any order: by falling start, stable, so that inner ones still stand before the outer ones. Mostly in
+   order already: runs are merged where they are not. */
+static int sort_spans(prof_cursor *cursor) {
+  const uint32_t count = cursor->span_count;
+  prof_i_span *const spans = cursor->spans;
+  prof_i_span *const spare = malloc((size_t)count * sizeof *spare);
+  if (!spare) return PROF_E_NO_MEMORY;
+  for (uint64_t width = 1; width < count; width *= 2) {
+    for (uint64_t at = 0; at + width < count; at += 2 * width) {
+      const uint64_t both = count - at < 2 * width ? count - at : 2 * width;
+      if (spans[at + width - 1].start_ns >= spans[at + width].start_ns) continue;
+      memcpy(spare, spans + at, width * sizeof *spans);
+      uint64_t left = 0, right = width, to = 0;
+      while (left < width && right < both)
+        spans[at + to++] = spans[at + right].start_ns > spare[left].start_ns ? spans[at + right++] : spare[left++];
+      while (left < width) spans[at + to++] = spare[left++];
+    }
+  }
+  free(spare);
+  return 0;
+}
+
+/* Fills spans from the next stretch, of this thread or the next one with events. 1, or 0: no more, or a failure. */
+static int advance(prof_cursor *cursor) {
+  if (cursor->stretch_count == 0) {
+    end_thread(cursor);
+    while (cursor->thread < cursor->trace->thread_count && cursor->trace->threads[cursor->thread].event_count == 0) cursor->thread++;
+    if (cursor->thread == cursor->trace->thread_count) return 0;
+    const int status = begin_thread(cursor);
+    if (status) return status;
+    cursor->thread++;
+  }
+  const stretch s = cursor->stretches[--cursor->stretch_count];
+  cursor->has_lanes = false;
+  cursor->walker->span_count = 0;
+  int status = prof_i_walker_restore(cursor->walker, s.state) ? walk_stretch(cursor, &s) : PROF_E_NO_MEMORY;
+  prof_i_walker_forget(s.state);
+  if (!status && cursor->has_lanes) status = sort_spans(cursor);
+  return status ? status : 1;
+}
+
+int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
+  if (!trace || !cursor_out) return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL", trace ? "cursor_out" : "trace");
+  prof_cursor *const cursor = calloc(1, sizeof *cursor);
+  if (!cursor) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a cursor");
+  cursor->trace = trace;
+  *cursor_out = cursor;
+  return PROF_OK;
+}
+
+void prof_cursor_destroy(prof_cursor *cursor) {
+  if (!cursor) return;
+  end_thread(cursor);
+  free(cursor->stretches);
+  free(cursor->spans);
+  free(cursor);
+}
+
+int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) {
+  if (!cursor || !event_out) return prof_i_fail(PROF_E_INVALID, "prof_cursor_next: %s is NULL", cursor ? "event_out" : "cursor");
+  while (__builtin_expect(cursor->span_count == 0, 0)) {
+    const int status = cursor->status ? cursor->status : advance(cursor);
+    if (status == 1) continue;
+    cursor->status = status;
+    return status ? prof_i_fail(status, "prof_cursor_next: no memory to order a thread's events") : 0;
+  }
+  prof_i_trace_expand(cursor->trace, cursor->thread - 1, &cursor->spans[--cursor->span_count], event_out);
+  return 1;
+}

@@ -1,0 +1,99 @@
+/* From a span to what users get: name, category, device, arguments. Nothing is copied; texts stay where the capture has them. */
+#include <string.h>
+
+#include "parse.h"
+
+static void set_texts(prof_event *event, prof_i_text name, prof_i_text category) {
+  event->name = name.data;
+  event->name_bytes = (uint32_t)name.bytes;
+  event->category = category.data;
+  event->category_bytes = (uint32_t)category.bytes;
+}
+
+/* What every span has; the rest is as if there were nothing more. args beyond arg_count are left as they are. */
+static void set_plain(const prof_i_site_info *site, uint32_t thread, const prof_i_span *span, prof_event *event) {
+  event->kind = span->kind;
+  event->thread = thread;
+  event->start_ns = span->start_ns;
+  event->duration_ns = span->duration_ns;
+  event->self_ns = span->self_ns;
+  event->depth = span->depth;
+  event->site = span->site;
+  event->level = site->level;
+  event->flags = 0;
+  set_texts(event, site->name, site->category);
+  event->device = (prof_device){PROF_DEVICE_CPU, 0};
+  event->stream = 0;
+  event->id = 0;
+  event->value = 0;
+  event->args_kind = PROF_ARGS_PAIRS;
+  event->arg_count = 0;
+  event->format = NULL;
+  event->format_bytes = 0;
+  event->reserved = 0;
+}
+
+static prof_i_text text_at(const prof_i_schema *schema, uint32_t word) {
+  return (prof_i_text){(const char *)(schema->record + word + 1), schema->record[word]};
+}
+
+static void set_args(const prof_i_long *record, const prof_i_schema *schema, prof_event *event) {
+  const uint64_t *at = record->values;
+  uint64_t left = record->value_words;
+  event->args_kind = schema->kind;
+  if (schema->kind == PROF_ARGS_FORMAT) {
+    const prof_i_text format = text_at(schema, schema->format);
+    event->format = format.data;
+    event->format_bytes = (uint32_t)format.bytes;
+  }
+  for (uint32_t i = 0; i < schema->count; i++) {
+    prof_trace_arg *const arg = &event->args[i];
+    if (!prof_i_take_value(&at, &left, schema->types[i], arg)) return;
+    const prof_i_text key = text_at(schema, schema->keys[i]);
+    arg->key = schema->kind == PROF_ARGS_PAIRS ? key.data : NULL;
+    arg->key_bytes = schema->kind == PROF_ARGS_PAIRS ? (uint32_t)key.bytes : 0;
+    event->arg_count = i + 1;
+  }
+}
+
+static void set_details(const prof_trace *trace, const prof_i_long *record, prof_event *event) {
+  const struct {
+    uint32_t in, out;
+  } flags[] = {{PROF_I_FLAG_STREAM, PROF_EVENT_ON_STREAM},
+               {PROF_I_FLAG_OTHER_THREAD, PROF_EVENT_OTHER_THREAD},
+               {PROF_I_FLAG_CUT, PROF_EVENT_CUT},
+               {PROF_I_FLAG_NO_DETAILS, PROF_EVENT_NO_DETAILS}};
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) event->flags |= record->flags & flags[i].in ? flags[i].out : 0;
+  if (record->name.data) {
+    event->name = record->name.data;
+    event->name_bytes = (uint32_t)record->name.bytes;
+  }
+  if (record->category.data) {
+    event->category = record->category.data;
+    event->category_bytes = (uint32_t)record->category.bytes;
+  }
+  event->device = (prof_device){(int32_t)(uint32_t)record->device, (int32_t)(record->device >> 32)};
+  event->stream = record->stream;
+  const prof_i_schema *const schema = record->schema ? prof_i_catalog_schema(&trace->catalog, record->schema) : NULL;
+  if (schema) set_args(record, schema, event);
+}
+
+void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_span *span, prof_event *event_out) {
+  static const prof_i_text step = {"ProfilerStep", 12}, step_category = {"step", 4}, flow_category = {"flow", 4};
+  prof_i_long record;
+  set_plain(prof_i_trace_site(trace, span->site), thread, span, event_out);
+  if (!span->record || !prof_i_long_read(span->record, (span->record[2] & 0xffff) * 2, &record)) return;
+  switch (record.kind) {
+    case PROF_I_KIND_SCOPE:
+    case PROF_I_KIND_INSTANT: set_details(trace, &record, event_out); return;
+    case PROF_I_KIND_COUNTER: memcpy(&event_out->value, record.own, sizeof event_out->value); return;
+    case PROF_I_KIND_FLOW:
+      set_texts(event_out, record.name, flow_category);
+      event_out->id = record.own[0];
+      return;
+    case PROF_I_KIND_STEP:
+      set_texts(event_out, step, step_category);
+      event_out->id = record.own[0];
+      return;
+  }
+}

@@ -1,0 +1,217 @@
+/* From bytes to a trace, and what a trace says of itself. The order of the parts is the order of what depends on what: header, what
+   the capture says about itself, the clock, records, threads. */
+#include <prof/profiler.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "parse.h"
+
+static void destroy(prof_trace *trace) {
+  if (!trace) return;
+  prof_i_catalog_fini(&trace->catalog);
+  prof_i_timeline_fini(&trace->timeline);
+  prof_i_source_fini(&trace->source);
+  free(trace->segments);
+  free(trace->mentions);
+  free(trace->threads);
+  free(trace->opens);
+  free(trace);
+}
+
+/* Meta extents first: a record is checked against the sites and schemas that it names. */
+static int read_catalog(prof_trace *trace) {
+  prof_i_extent extent;
+  int status = prof_i_catalog_init(&trace->catalog);
+  for (uint64_t at = 0; !status && prof_i_extent_next(&trace->source, &at, &extent, &trace->bad_count);)
+    if (extent.head->kind == PROF_I_EXTENT_META) status = prof_i_catalog_read(trace, &extent);
+  prof_i_catalog_finish(&trace->catalog);
+  return status;
+}
+
+/* The header's own start is a pair too: the first one. */
+static int read_clock(prof_trace *trace) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
+    return PROF_E_NO_MEMORY;
+  catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){0, 0, 0, UINT64_MAX};
+  const int status = prof_i_timeline_init(&trace->timeline, catalog->pairs, catalog->pair_count, trace->header.ticks_hz, &trace->bad_count);
+  if (status) return status;
+  for (uint32_t i = 0; i < catalog->pair_count; i++)
+    if (catalog->pairs[i].ticks > trace->last) trace->last = catalog->pairs[i].ticks;
+  return 0;
+}
+
+static void set_clear_floor(prof_trace *trace) {
+  if (!trace->header.clear_ticks) return;
+  const int64_t cleared = prof_i_ticks_since(trace->header.clear_ticks << 4, trace->header.start_ticks);
+  trace->floor = cleared >= 0 ? (uint64_t)cleared + 1 : 0;
+}
+
+static int read_records(prof_trace *trace) {
+  prof_i_extent extent;
+  uint64_t counted = 0; /* damage of extents was counted with the catalog */
+  int status = 0;
+  for (uint64_t at = 0; !status && prof_i_extent_next(&trace->source, &at, &extent, &counted);) {
+    if (extent.head->kind == PROF_I_EXTENT_SLOT) status = prof_i_scan_slot(trace, &extent);
+    if (extent.head->kind == PROF_I_EXTENT_CHUNK) status = prof_i_scan_chunk(trace, &extent, extent.head->owner);
+  }
+  return status;
+}
+
+/* A ring that was asked for the last so many ns shows no more than those. */
+static void set_ring_floor(prof_trace *trace) {
+  if (trace->header.policy != PROF_POLICY_RING || !trace->header.ring_ns) return;
+  const prof_i_time_line *line = trace->timeline.lines;
+  const uint64_t last_ns = prof_i_timeline_ns(&trace->timeline, &line, trace->last);
+  if (last_ns <= trace->header.ring_ns) return;
+  const uint64_t floor = prof_i_timeline_ticks_at(&trace->timeline, last_ns - trace->header.ring_ns);
+  if (floor <= trace->floor) return;
+  trace->floor = floor;
+  prof_i_scan_again(trace);
+}
+
+static int fill(prof_trace *trace) {
+  int status = prof_i_header_check(trace);
+  if (!status) status = read_catalog(trace);
+  if (!status) status = read_clock(trace);
+  if (status) return status;
+  trace->is_settled = !trace->source.is_live || trace->header.state == 0;
+  set_clear_floor(trace);
+  status = read_records(trace);
+  if (status) return status;
+  set_ring_floor(trace);
+  status = prof_i_index_threads(trace);
+  if (!status) status = prof_i_index_open(trace);
+  if (status) return status;
+  prof_i_index_sum(trace);
+  free(trace->mentions);
+  trace->mentions = NULL;
+  return 0;
+}
+
+int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
+  prof_trace *const trace = calloc(1, sizeof *trace);
+  if (!trace) {
+    prof_i_source_fini(source);
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a trace");
+  }
+  trace->source = *source;
+  const int status = fill(trace);
+  if (status == PROF_E_NO_MEMORY)
+    prof_i_fail(status, "no memory for the index of a capture of %llu bytes", (unsigned long long)trace->source.count);
+  if (status) {
+    destroy(trace);
+    return status;
+  }
+  *trace_out = trace;
+  return PROF_OK;
+}
+
+/* ---- the public face ---- */
+
+int prof_trace_open(const char *path, prof_trace **trace_out) {
+  if (!path || !trace_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
+  prof_i_source source;
+  const int status = prof_i_source_file(&source, path);
+  return status ? status : prof_i_trace_make(&source, trace_out);
+}
+
+int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_out) {
+  if (!bytes || !trace_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_open_bytes: %s is NULL", bytes ? "trace_out" : "bytes");
+  prof_i_source source;
+  const int status = prof_i_source_bytes(&source, bytes, count);
+  return status ? status : prof_i_trace_make(&source, trace_out);
+}
+
+void prof_trace_destroy(prof_trace *trace) { destroy(trace); }
+
+/* Hands out a struct as far as the caller's own goes; what a newer caller has beyond is zero. */
+static void hand_out(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
+  const size_t head = sizeof to_bytes; /* the size itself stays the caller's */
+  const size_t both = to_bytes < from_bytes ? to_bytes : from_bytes;
+  if (both > head) memcpy((char *)to + head, (const char *)from + head, both - head);
+  if (to_bytes > from_bytes) memset((char *)to + from_bytes, 0, to_bytes - from_bytes);
+}
+
+int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
+  if (!trace || !info_out || info_out->size < sizeof info_out->size)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_info_get: %s", !trace ? "trace is NULL" : !info_out ? "info_out is NULL" : "info_out->size is not set");
+  const prof_i_header *const header = &trace->header;
+  const prof_i_time_line *line = trace->timeline.lines;
+  prof_trace_info info = {.event_count = trace->event_count,
+                          .scope_count = trace->scope_count,
+                          .open_count = trace->open_count,
+                          .bad_count = trace->bad_count,
+                          .start_unix_ns = header->start_realtime_ns,
+                          .start_ns = header->start_monotonic_ns,
+                          .duration_ns = prof_i_timeline_ns(&trace->timeline, &line, trace->last),
+                          .clock_error_ns = trace->timeline.error_ns,
+                          .clock_segments_count = trace->timeline.segment_count,
+                          .pid = header->pid,
+                          .rank = header->rank,
+                          .world_size = header->world_size,
+                          .thread_count = trace->thread_count,
+                          .is_live = trace->source.is_live,
+                          .was_clean = header->state == 0,
+                          .level = header->level ? header->level : trace->catalog.last_level,
+                          .policy = header->policy};
+  memcpy(info.lost_count, trace->lost, sizeof info.lost_count);
+  prof_i_copy_name(info.host, sizeof info.host, header->host, sizeof header->host);
+  prof_i_copy_name(info.process_name, sizeof info.process_name, header->process_name, sizeof header->process_name);
+  hand_out(info_out, info_out->size, &info, sizeof info);
+  return PROF_OK;
+}
+
+int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
+  if (!trace || !thread_out || thread_out->size < sizeof thread_out->size)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s", !trace ? "trace is NULL" : !thread_out ? "thread_out is NULL" : "thread_out->size is not set");
+  if (index >= trace->thread_count)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: index is %u; the trace has %u threads", index, trace->thread_count);
+  const prof_i_trace_thread *const from = &trace->threads[index];
+  prof_trace_thread thread = {.tid = from->tid,
+                              .event_count = from->event_count,
+                              .is_main = from->is_main,
+                              .is_alive = from->is_alive};
+  memcpy(thread.lost_count, from->lost, sizeof thread.lost_count);
+  memcpy(thread.name, from->name, sizeof thread.name);
+  hand_out(thread_out, thread_out->size, &thread, sizeof thread);
+  return PROF_OK;
+}
+
+int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
+  if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL", trace ? "text_out" : "trace");
+  enum { ROOM = 128 + PROF_I_LOSS_WORDS * 64 };
+  char *const text = malloc(ROOM);
+  if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
+  uint64_t all = 0;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) all += trace->lost[i];
+  int used = snprintf(text, ROOM, all ? "%llu recorded; lost %llu:" : "%llu recorded; no loss",
+                      (unsigned long long)(trace->event_count - trace->open_count), (unsigned long long)all);
+  for (int i = 0, n = 0; i < PROF_I_LOSS_WORDS; i++)
+    if (trace->lost[i])
+      used += snprintf(text + used, (size_t)(ROOM - used), "%s %llu %s", n++ ? "," : "", (unsigned long long)trace->lost[i], prof_loss_name(i));
+  if (trace->open_count)
+    used += snprintf(text + used, (size_t)(ROOM - used), "; %llu still open", (unsigned long long)trace->open_count);
+  if (trace->bad_count)
+    snprintf(text + used, (size_t)(ROOM - used), "; %llu could not be read", (unsigned long long)trace->bad_count);
+  *text_out = text;
+  return PROF_OK;
+}
+
+uint32_t prof_i_trace_site_count(const prof_trace *trace) { return trace->catalog.site_limit ? trace->catalog.site_limit : 1; }
+
+const prof_i_site_info *prof_i_trace_site(const prof_trace *trace, uint32_t site) {
+  const prof_i_catalog *const catalog = &trace->catalog;
+  return &catalog->sites[site < catalog->site_limit ? catalog->site_at[site] : 0];
+}
+
+int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *device_out, uint64_t *stream_out, prof_i_text *name_out) {
+  if (index >= trace->catalog.track_count) return 0;
+  const prof_i_track *const track = &trace->catalog.tracks[index];
+  *device_out = track->device;
+  *stream_out = track->stream;
+  *name_out = track->name;
+  return 1;
+}

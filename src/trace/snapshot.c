@@ -1,0 +1,163 @@
+/* Copies an arena that others write to, without stopping them. The order makes the copy whole:
+     1. slots, 2. chunks, 3. meta extents
+   A scope that ends in between is in the chunks' copy, and index.c hides the slot's entry for it; a record's site was registered
+   before the record was written, so it is in the meta extents' copy.
+   Words are read in rising order, the first word of each 16 bytes with acquire: it pairs with the release store of the recorder's
+   commit, so a committed record's other words are in the copy as they were written. */
+#define _GNU_SOURCE
+#include <prof/profiler.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../core/log.h"
+#include "capture.h"
+
+enum { TRIES = 4 };
+static const uint64_t growth_bytes = 64ull << 20; /* of the arena while it is copied; what is taken beyond is not seen */
+
+typedef struct snapshot {
+  const unsigned char *from;
+  unsigned char *to;
+  uint64_t count; /* bytes of `to`, and at most of `from` */
+} snapshot;
+
+static uint64_t load(const void *at) { return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE); }
+
+static void copy_words(const snapshot *s, uint64_t offset, uint64_t bytes) {
+  const uint64_t *const from = (const uint64_t *)(s->from + offset);
+  uint64_t *const to = (uint64_t *)(s->to + offset);
+  const uint64_t words = bytes / 8;
+  for (uint64_t i = 0; i + 1 < words; i += 2) {
+    to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+    to[i + 1] = __atomic_load_n(&from[i + 1], __ATOMIC_RELAXED);
+  }
+  if (words % 2) to[words - 1] = __atomic_load_n(&from[words - 1], __ATOMIC_ACQUIRE);
+}
+
+/* Loads of what stands before are done before loads of what stands after. */
+static void fence(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
+
+static uint64_t used_bytes(const snapshot *s) {
+  const uint64_t used = load(s->from + offsetof(prof_i_header, used_bytes));
+  return used < s->count ? used : s->count;
+}
+
+static bool load_head(const snapshot *s, uint64_t offset, prof_i_head *head_out) {
+  uint64_t words[PROF_I_HEAD_BYTES / 8];
+  for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = load(s->from + offset + i * 8);
+  memcpy(head_out, words, sizeof *head_out);
+  return prof_i_head_check(head_out, offset) && head_out->bytes <= s->count - offset;
+}
+
+/* The extent at or after *offset of that kind; 0 at the end. */
+static uint64_t next_extent(const snapshot *s, uint64_t *offset, prof_i_extent_kind kind, prof_i_head *head_out) {
+  const uint64_t used = used_bytes(s);
+  while (*offset < used && used - *offset >= PROF_I_UNIT_BYTES) {
+    const uint64_t at = *offset;
+    const bool is_head = load_head(s, at, head_out);
+    *offset += is_head ? head_out->bytes : PROF_I_UNIT_BYTES;
+    if (is_head && head_out->kind == kind) return at;
+  }
+  return 0;
+}
+
+/* ---- slots ---- */
+
+/* Takes out of the copy every entry that changed meanwhile: those left stood all at one moment, with their payloads. */
+static void keep_steady_entries(const snapshot *s, uint64_t offset) {
+  prof_i_slot *const slot = (prof_i_slot *)(s->to + offset);
+  fence();
+  for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+    const uint64_t now = load(s->from + offset + offsetof(prof_i_slot, open) + i * sizeof *slot->open);
+    if (now != slot->open[i].ticks) slot->open[i].ticks = 0;
+  }
+}
+
+static void copy_slot(const snapshot *s, uint64_t offset, const prof_i_head *head) {
+  if (head->bytes < PROF_I_SLOT_BYTES) return;
+  copy_words(s, offset, sizeof(prof_i_slot));
+  const prof_i_slot *const slot = (const prof_i_slot *)(s->to + offset);
+  const uint64_t top = slot->text_top < PROF_I_TEXT_END ? slot->text_top & ~7ull : PROF_I_TEXT_END;
+  if (top > PROF_I_TEXT_OFFSET) copy_words(s, offset + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
+  keep_steady_entries(s, offset);
+}
+
+/* The header's sums and the slots' own counts are of one moment when no thread went meanwhile. */
+static void copy_header_and_slots(const snapshot *s) {
+  prof_i_head head;
+  for (int i = 0; i < TRIES; i++) {
+    copy_words(s, 0, PROF_I_HEADER_BYTES);
+    const uint64_t gone = ((const prof_i_header *)s->to)->folded_thread_count;
+    uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+    while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) copy_slot(s, at, &head);
+    fence();
+    if (load(s->from + offsetof(prof_i_header, folded_thread_count)) == gone) return;
+  }
+}
+
+/* ---- chunks, meta extents ---- */
+
+/* Head included. */
+static uint64_t claimed_bytes(const prof_i_head *head) {
+  const uint64_t end = head->cursor < head->bytes ? head->cursor : head->bytes;
+  return end > sizeof *head ? end & ~15ull : sizeof *head;
+}
+
+/* Copies head and claimed part. A chunk that is made anew or taken meanwhile is copied again; in the end it is left out: what it held
+   was given up, and counted by who took it. */
+static void copy_chunk(const snapshot *s, uint64_t offset, prof_i_head head) {
+  prof_i_head *const to = (prof_i_head *)(s->to + offset);
+  const prof_i_head first = head;
+  for (int i = 0; i < TRIES && head.sequence != 0; i++) {
+    const prof_i_head before = head;
+    copy_words(s, offset + sizeof head, claimed_bytes(&head) - sizeof head);
+    fence();
+    if (!load_head(s, offset, &head)) break;
+    if (head.generation == before.generation && head.sequence == before.sequence) {
+      *to = before;
+      return;
+    }
+  }
+  *to = first; /* stays, so that its units are stepped over; sequence 0 says that it holds nothing */
+  to->sequence = 0;
+}
+
+static void copy_chunks(const snapshot *s) {
+  prof_i_head head, reserve_head;
+  uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) {
+    const uint64_t reserve = at + PROF_I_RESERVE_OFFSET;
+    if (head.bytes >= PROF_I_SLOT_BYTES && load_head(s, reserve, &reserve_head)) copy_chunk(s, reserve, reserve_head);
+  }
+  offset = PROF_I_FIRST_UNIT_OFFSET;
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_CHUNK, &head)) != 0) copy_chunk(s, at, head);
+}
+
+static void copy_meta(const snapshot *s) {
+  prof_i_head head;
+  uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_META, &head)) != 0) {
+    memcpy(s->to + at, &head, sizeof head);
+    copy_words(s, at + sizeof head, claimed_bytes(&head) - sizeof head);
+  }
+}
+
+int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count) {
+  snapshot s = {.from = live, .count = count};
+  s.count = used_bytes(&s) + growth_bytes < count ? used_bytes(&s) + growth_bytes : count;
+  s.count &= ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  if (s.count < PROF_I_FIRST_UNIT_OFFSET)
+    return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d", (unsigned long long)count,
+                       PROF_I_FIRST_UNIT_OFFSET);
+  /* Address space only: pages that nothing is copied to cost nothing. */
+  void *const to = mmap(NULL, (size_t)s.count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (to == MAP_FAILED) return prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes", (unsigned long long)s.count);
+  s.to = to;
+  copy_header_and_slots(&s);
+  copy_chunks(&s);
+  copy_meta(&s);
+  const uint64_t used = (used_bytes(&s) + PROF_I_UNIT_BYTES - 1) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  if (used < s.count) munmap(s.to + used, (size_t)(s.count - used));
+  *source = (prof_i_source){to, used < s.count ? used : s.count, PROF_I_SOURCE_MAPPING, true};
+  return PROF_OK;
+}

@@ -1,0 +1,153 @@
+/* Where a trace's bytes come from: the caller's memory, or a file. A file that its process still writes to is copied as a snapshot;
+   a small one that is finished is read, so that nobody can take it away under us; a large one is mapped (docs/security.md says what
+   truncating it from outside does). Only regular files are opened: no FIFO may block us, no device may act. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <prof/profiler.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../core/log.h"
+#include "../core/port.h"
+#include "capture.h"
+
+static const uint64_t read_bytes_max = 64ull << 20;
+
+void prof_i_source_fini(prof_i_source *source) {
+  void *const bytes = (void *)(uintptr_t)source->bytes;
+  if (source->kind == PROF_I_SOURCE_COPY) free(bytes);
+  if (source->kind == PROF_I_SOURCE_MAPPING && bytes) munmap(bytes, (size_t)source->count);
+  *source = (prof_i_source){NULL, 0, PROF_I_SOURCE_BORROWED, false};
+}
+
+int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count) {
+  *source = (prof_i_source){bytes, count, PROF_I_SOURCE_BORROWED, false};
+  if ((uintptr_t)bytes % sizeof(uint64_t) == 0) return PROF_OK;
+  unsigned char *const copy = malloc(count ? count : 1); /* records are read by words */
+  if (!copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a copy of %zu bytes that are not aligned", count);
+  memcpy(copy, bytes, count);
+  *source = (prof_i_source){copy, count, PROF_I_SOURCE_COPY, false};
+  return PROF_OK;
+}
+
+/* ---- is its process alive? ---- */
+
+/* Field 22 of a process's stat; 0 when there is none to be read. */
+static uint64_t start_of_process(uint32_t pid) {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t count = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (count <= 0) return 0;
+  text[count] = '\0';
+  const char *at = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
+  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+  return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static bool is_alive(const prof_i_header *header) {
+  char boot_id[sizeof header->boot_id];
+  if (header->magic != PROF_I_MAGIC || header->pid == 0 || header->pid > INT32_MAX) return false;
+  prof_i_port_boot_id(boot_id, sizeof boot_id);
+  if (header->boot_id[0] && strncmp(boot_id, header->boot_id, sizeof boot_id - 1) != 0) return false;
+  if (header->namespace_pid != prof_i_port_pid_namespace()) return false;
+  const uint64_t start = start_of_process(header->pid);
+  if (start) return start == header->process_start;
+  return kill((pid_t)header->pid, 0) == 0 || errno == EPERM; /* /proc is hidden: better called alive than its work lost */
+}
+
+/* ---- files ---- */
+
+static int fail_errno(const char *what, const char *path) {
+  const int error = errno;
+  return prof_i_fail(prof_i_status_of_errno(error), "%s %s: %s", what, path, strerror(error));
+}
+
+static int refuse_type(const char *path, mode_t mode) {
+  const char *const what = S_ISDIR(mode)    ? "a directory"
+                           : S_ISFIFO(mode) ? "a pipe"
+                           : S_ISSOCK(mode) ? "a socket"
+                                            : "a device";
+  return prof_i_fail(PROF_E_FILE_TYPE, "%s is %s; a capture is a regular file", path, what);
+}
+
+/* Opening a device may already do something, so its type is asked for first. */
+static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
+  struct stat about;
+  if (stat(path, &about) != 0) return fail_errno("cannot open", path);
+  if (!S_ISREG(about.st_mode)) return refuse_type(path, about.st_mode);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (fd < 0) return fail_errno("cannot open", path);
+  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+    close(fd);
+    return refuse_type(path, about.st_mode);
+  }
+  *fd_out = fd;
+  *bytes_out = (uint64_t)about.st_size;
+  return PROF_OK;
+}
+
+/* Reads up to count bytes from the begin; a file that became shorter gives fewer. -1: errno says why. */
+static int64_t read_from_begin(int fd, unsigned char *to, uint64_t count) {
+  uint64_t done = 0;
+  while (done < count) {
+    const ssize_t got = pread(fd, to + done, (size_t)(count - done), (off_t)done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += (uint64_t)got;
+  }
+  return (int64_t)done;
+}
+
+static int read_whole(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
+  unsigned char *const copy = malloc(bytes ? (size_t)bytes : 1);
+  if (!copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the %llu bytes of %s", (unsigned long long)bytes, path);
+  const int64_t count = read_from_begin(fd, copy, bytes);
+  if (count < 0) {
+    const int status = fail_errno("cannot read", path);
+    free(copy);
+    return status;
+  }
+  *source = (prof_i_source){copy, (uint64_t)count, PROF_I_SOURCE_COPY, false};
+  return PROF_OK;
+}
+
+static int map_whole(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
+  void *const at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return fail_errno("cannot map", path);
+  *source = (prof_i_source){at, bytes, PROF_I_SOURCE_MAPPING, false};
+  return PROF_OK;
+}
+
+static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
+  prof_i_header header;
+  memset(&header, 0, sizeof header);
+  if (read_from_begin(fd, (unsigned char *)&header, sizeof header) < 0) return fail_errno("cannot read", path);
+  if (bytes < PROF_I_FIRST_UNIT_OFFSET || !is_alive(&header))
+    return bytes <= read_bytes_max ? read_whole(source, fd, bytes, path) : map_whole(source, fd, bytes, path);
+  prof_i_source live = {NULL, 0, PROF_I_SOURCE_BORROWED, false};
+  int status = map_whole(&live, fd, bytes, path);
+  if (status) return status;
+  status = prof_i_source_snapshot(source, live.bytes, live.count);
+  prof_i_source_fini(&live);
+  return status;
+}
+
+int prof_i_source_file(prof_i_source *source, const char *path) {
+  int fd = -1;
+  uint64_t bytes = 0;
+  int status = open_regular(path, &fd, &bytes);
+  if (status) return status;
+  status = open_source(source, fd, bytes, path);
+  close(fd);
+  return status;
+}

@@ -1,0 +1,266 @@
+/* Aggregates as a text table, laid out as torch.profiler's users know it: texts to the left, numbers right-aligned, shares of the sum
+   of self times. Every cell is made twice, once to be measured; nothing of a name reaches the terminal as a command. */
+#include <prof/profiler.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "show.h"
+#include "walk.h"
+
+/* title, kind, group bit that shows it (0: always), most columns wide */
+#define COLUMN_LIST(X)                                      \
+  X("Name", NAME, PROF_GROUP_NAME, 55)                      \
+  X("Category", CATEGORY, PROF_GROUP_CATEGORY, 24)          \
+  X("Device", DEVICE, PROF_GROUP_DEVICE, 24)                \
+  X("Thread", THREAD, PROF_GROUP_THREAD, 32)                \
+  X("Self %", SELF_SHARE, 0, 12)                            \
+  X("Self", SELF, 0, 24)                                    \
+  X("Total %", TOTAL_SHARE, 0, 12)                          \
+  X("Total", TOTAL, 0, 24)                                  \
+  X("Mean", MEAN, 0, 24)                                    \
+  X("Median", MEDIAN, 0, 24)                                \
+  X("p99", P99, 0, 24)                                      \
+  X("Max", MAX, 0, 24)                                      \
+  X("Calls", CALLS, 0, 24)                                  \
+  X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)
+
+typedef enum column {
+#define KIND(title, kind, group, width) COLUMN_##kind,
+  COLUMN_LIST(KIND)
+#undef KIND
+  COLUMN_COUNT
+} column;
+
+static const struct {
+  const char *title;
+  uint32_t group;
+  size_t width_max;
+} columns[COLUMN_COUNT] = {
+#define COLUMN(title, kind, group, width) {title, group, width},
+    COLUMN_LIST(COLUMN)
+#undef COLUMN
+};
+
+enum { CELL_BYTES = 1024, GAP = 2 };
+
+typedef struct table {
+  const prof_trace *trace;
+  const prof_rows *rows;
+  uint32_t group, time_unit;
+  size_t widths[COLUMN_COUNT]; /* 0: not shown */
+  char *text;
+  size_t count, room;
+  bool is_out_of_memory;
+} table;
+
+/* ---- text that grows ---- */
+
+static void put(table *t, const char *bytes, size_t count) {
+  if (t->is_out_of_memory) return;
+  if (t->room - t->count <= count) {
+    const size_t room = (t->room + count) * 2 + 256;
+    char *const larger = realloc(t->text, room);
+    if (!larger) {
+      t->is_out_of_memory = true;
+      return;
+    }
+    t->text = larger;
+    t->room = room;
+  }
+  memcpy(t->text + t->count, bytes, count);
+  t->count += count;
+  t->text[t->count] = '\0';
+}
+
+static void put_text(table *t, const char *text) { put(t, text, strlen(text)); }
+
+static void put_many(table *t, char byte, size_t count) {
+  for (size_t i = 0; i < count; i++) put(t, &byte, 1);
+}
+
+/* ---- cells ---- */
+
+/* Thousandths of a unit, rounded; without the locale. */
+static int put_thousandths(char *to, size_t room, uint64_t ns, uint64_t unit_ns, const char *unit) {
+  const uint64_t step = unit_ns / 1000;
+  const uint64_t thousandths = ns / step + (ns % step * 2 >= step && step > 1);
+  return snprintf(to, room, "%llu.%03llu%s", (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000), unit);
+}
+
+static int put_time(char *to, size_t room, uint64_t ns, uint32_t unit) {
+  if (unit == 9) return snprintf(to, room, "%lluns", (unsigned long long)ns);
+  if (unit == 6 || (unit == 0 && ns < 1000000)) return put_thousandths(to, room, ns, 1000, "us");
+  if (unit == 3 || ns < 1000000000) return put_thousandths(to, room, ns, 1000000, "ms");
+  return put_thousandths(to, room, ns, 1000000000, "s");
+}
+
+static int put_share(char *to, size_t room, uint64_t part, uint64_t all) {
+  const double percent = all ? (double)part / (double)all * 100 : 0;
+  const unsigned long long hundredths = (unsigned long long)(percent * 100 + 0.5);
+  return snprintf(to, room, "%llu.%02llu%%", hundredths / 100, hundredths % 100);
+}
+
+static int put_device(char *to, size_t room, prof_device device) {
+  static const struct {
+    int32_t type;
+    const char *name;
+  } names[] = {{PROF_DEVICE_CPU, "cpu"},     {PROF_DEVICE_CUDA, "cuda"},   {PROF_DEVICE_OPENCL, "opencl"}, {PROF_DEVICE_VULKAN, "vulkan"},
+               {PROF_DEVICE_METAL, "metal"}, {PROF_DEVICE_ROCM, "rocm"}, {PROF_DEVICE_ONEAPI, "oneapi"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (names[i].type == device.type) return snprintf(to, room, "%s:%d", names[i].name, device.index);
+  return snprintf(to, room, "%d:%d", device.type, device.index);
+}
+
+static size_t put_shown(char *to, const char *text) {
+  char repaired[CELL_BYTES];
+  size_t count = strlen(text);
+  if (count > CELL_BYTES / 8) count = CELL_BYTES / 8; /* no cell shows more; a character cut here is repaired */
+  const size_t wanted = prof_i_show_repair(repaired, sizeof repaired, text, count);
+  return prof_i_show_plain(to, CELL_BYTES, repaired, wanted < sizeof repaired ? wanted : sizeof repaired);
+}
+
+static size_t put_thread(const table *t, char *to, uint32_t index) {
+  prof_trace_thread thread = {.size = sizeof thread};
+  char text[96];
+  if (prof_trace_thread_get(t->trace, index, &thread) != PROF_OK) return 0;
+  snprintf(text, sizeof text, "%s (%llu)", thread.name, (unsigned long long)thread.tid);
+  return put_shown(to, text);
+}
+
+static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
+  int count = 0;
+  switch (which) {
+    case COLUMN_NAME: return put_shown(to, row->name);
+    case COLUMN_CATEGORY: return put_shown(to, row->category);
+    case COLUMN_SHAPE: return put_shown(to, row->shape);
+    case COLUMN_THREAD: return put_thread(t, to, row->thread);
+    case COLUMN_DEVICE: count = put_device(to, CELL_BYTES, row->device); break;
+    case COLUMN_SELF_SHARE: count = put_share(to, CELL_BYTES, row->self_ns, t->rows->total_self_ns); break;
+    case COLUMN_SELF: count = put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
+    case COLUMN_TOTAL_SHARE: count = put_share(to, CELL_BYTES, row->total_ns, t->rows->total_self_ns); break;
+    case COLUMN_TOTAL: count = put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
+    case COLUMN_MEAN: count = put_time(to, CELL_BYTES, row->total_ns / row->calls_count, t->time_unit); break;
+    case COLUMN_MEDIAN: count = put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
+    case COLUMN_P99: count = put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
+    case COLUMN_MAX: count = put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
+    case COLUMN_CALLS: count = snprintf(to, CELL_BYTES, "%llu", (unsigned long long)row->calls_count); break;
+    case COLUMN_COUNT: break;
+  }
+  return count > 0 ? (size_t)count : 0;
+}
+
+/* ---- the table ---- */
+
+static void measure(table *t) {
+  char cell[CELL_BYTES];
+  for (column c = 0; c < COLUMN_COUNT; c++) {
+    if (columns[c].group && !(columns[c].group & t->group)) continue;
+    t->widths[c] = strlen(columns[c].title);
+    for (uint64_t i = 0; i < t->rows->row_count; i++) {
+      const size_t width = prof_i_show_width(cell, make_cell(t, &t->rows->rows[i], c, cell));
+      if (width > t->widths[c]) t->widths[c] = width;
+    }
+    if (t->widths[c] > columns[c].width_max) t->widths[c] = columns[c].width_max;
+  }
+}
+
+/* One cell, cut with "..." when it is too wide. Groups are texts: to the left. */
+static void put_cell(table *t, column c, const char *cell, size_t count, bool *is_first) {
+  size_t width = prof_i_show_width(cell, count);
+  const char *dots = "";
+  if (width > t->widths[c]) {
+    count = prof_i_show_cut(cell, count, t->widths[c] - 3);
+    width = prof_i_show_width(cell, count) + 3;
+    dots = "...";
+  }
+  if (!*is_first) put_many(t, ' ', GAP);
+  *is_first = false;
+  const size_t blanks = t->widths[c] - width;
+  const bool is_text = columns[c].group != 0;
+  if (!is_text) put_many(t, ' ', blanks);
+  put(t, cell, count);
+  put_text(t, dots);
+  if (is_text) put_many(t, ' ', blanks);
+}
+
+static void end_line(table *t) {
+  while (t->count && !t->is_out_of_memory && t->text[t->count - 1] == ' ') t->text[--t->count] = '\0';
+  put(t, "\n", 1);
+}
+
+static void put_rule(table *t) {
+  bool is_first = true;
+  for (column c = 0; c < COLUMN_COUNT; c++) {
+    if (!t->widths[c]) continue;
+    if (!is_first) put_many(t, ' ', GAP);
+    is_first = false;
+    put_many(t, '-', t->widths[c]);
+  }
+  end_line(t);
+}
+
+static void put_titles(table *t) {
+  bool is_first = true;
+  put_rule(t);
+  for (column c = 0; c < COLUMN_COUNT; c++)
+    if (t->widths[c]) put_cell(t, c, columns[c].title, strlen(columns[c].title), &is_first);
+  end_line(t);
+  put_rule(t);
+}
+
+static void put_rows(table *t) {
+  char cell[CELL_BYTES];
+  for (uint64_t i = 0; i < t->rows->row_count; i++) {
+    bool is_first = true;
+    for (column c = 0; c < COLUMN_COUNT; c++)
+      if (t->widths[c]) put_cell(t, c, cell, make_cell(t, &t->rows->rows[i], c, cell), &is_first);
+    end_line(t);
+  }
+  put_rule(t);
+}
+
+static int put_sums(table *t) {
+  char line[256], time[64], *loss = NULL;
+  const prof_rows *const rows = t->rows;
+  put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
+  snprintf(line, sizeof line, "Self time total: %s in %llu calls, %llu groups", time, (unsigned long long)rows->calls_count,
+           (unsigned long long)rows->all_row_count);
+  put_text(t, line);
+  if (rows->all_row_count > rows->row_count) {
+    snprintf(line, sizeof line, " (%llu not shown)", (unsigned long long)(rows->all_row_count - rows->row_count));
+    put_text(t, line);
+  }
+  put_text(t, "\n");
+  const int status = prof_trace_loss_text(t->trace, &loss);
+  if (status) return status;
+  put_text(t, loss);
+  put_text(t, "\n");
+  free(loss);
+  return PROF_OK;
+}
+
+int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options, char **text_out) {
+  if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_table: %s is NULL", trace ? "text_out" : "trace");
+  prof_rows *rows = NULL;
+  int status = prof_trace_aggregate(trace, options, &rows);
+  if (status) return status;
+  /* The options were accepted, so what lies within their size can be read. */
+  const bool has_unit = options && options->size >= offsetof(prof_aggregate_options, time_unit) + sizeof options->time_unit;
+  const uint32_t group = options && options->size >= offsetof(prof_aggregate_options, group) + sizeof options->group ? options->group : 0;
+  table t = {.trace = trace,
+             .rows = rows,
+             .group = group ? group : PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
+             .time_unit = has_unit ? options->time_unit : 0};
+  measure(&t);
+  put_titles(&t);
+  put_rows(&t);
+  status = put_sums(&t);
+  prof_rows_destroy(rows);
+  if (!status && t.is_out_of_memory) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.count);
+  if (status) free(t.text);
+  else *text_out = t.text;
+  return status;
+}

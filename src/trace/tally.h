@@ -1,0 +1,57 @@
+/* What one group of scopes adds up to, with a histogram that tells median and 99th percentile to 1 %: exact while there are few, then
+   64 buckets to a doubling. Memory follows the number of scopes. Caller's memory; one thread at a time. */
+#ifndef PROF_TRACE_TALLY_H
+#define PROF_TRACE_TALLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  PROF_I_TALLY_EXACT = 512, /* durations kept as they are; past them, buckets */
+  PROF_I_TALLY_FINE_BITS = 6,
+  PROF_I_TALLY_BUCKETS = (64 - PROF_I_TALLY_FINE_BITS + 1) << PROF_I_TALLY_FINE_BITS
+};
+
+typedef struct prof_i_tally {
+  uint64_t calls;
+  uint64_t total_ns, self_ns;
+  uint64_t min_ns, max_ns;
+  uint64_t *exact;   /* all durations, from the second call on, while buckets is NULL */
+  uint64_t exact_room;
+  uint32_t *buckets; /* PROF_I_TALLY_BUCKETS counts that stop at UINT32_MAX */
+} prof_i_tally;
+
+void prof_i_tally_init(prof_i_tally *tally);
+void prof_i_tally_fini(prof_i_tally *tally);
+
+/* Both false: no memory; the tally is as before. */
+bool prof_i_tally_keep(prof_i_tally *tally, uint64_t duration_ns); /* its part of add, while there are few */
+bool prof_i_tally_merge(prof_i_tally *to, const prof_i_tally *from);
+
+/* The duration that this share of the calls does not exceed. Sorts what is exact. */
+uint64_t prof_i_tally_quantile(prof_i_tally *tally, double share);
+
+static inline uint32_t prof_i_tally_bucket(uint64_t ns) {
+  if (ns < 1u << PROF_I_TALLY_FINE_BITS) return (uint32_t)ns;
+  const uint32_t top = 63u - (uint32_t)__builtin_clzll(ns) - PROF_I_TALLY_FINE_BITS;
+  return (top << PROF_I_TALLY_FINE_BITS) + (uint32_t)(ns >> top);
+}
+
+/* Budget: about 3 ns. */
+static inline bool prof_i_tally_add(prof_i_tally *tally, uint64_t duration_ns, uint64_t self_ns) {
+  if (__builtin_expect(tally->buckets != NULL, 1)) {
+    uint32_t *const bucket = &tally->buckets[prof_i_tally_bucket(duration_ns)];
+    *bucket += *bucket != UINT32_MAX;
+  } else if (!prof_i_tally_keep(tally, duration_ns)) {
+    return false;
+  }
+  tally->calls++;
+  tally->total_ns += duration_ns;
+  tally->self_ns += self_ns;
+  if (duration_ns < tally->min_ns) tally->min_ns = duration_ns;
+  if (duration_ns > tally->max_ns) tally->max_ns = duration_ns;
+  return true;
+}
+
+#endif

@@ -1,0 +1,445 @@
+/* The backward walk. A thread's records stand in the order in which things ended, so from the end to the begin each scope comes
+   before those that it holds. What has come, and whose beginning has not been reached, waits on a stack:
+
+       record        [========= outer =========]        comes first, waits
+       record                      [== b ==]            inside of outer: waits on it, and outer's self time shrinks
+       record           [= a =]                         b begins after a's end: b is complete and is handed out
+
+   So spans are handed out by falling start, inner ones before the outer ones, each with its final self time. What overlaps without
+   nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance. Segments in
+   which the order is broken (a handler that recorded between another scope's clock and its record) are sorted first. */
+#include <prof/profiler.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+#include "walker.h"
+
+enum { FIRST_STACK = 64, BITMAP_WORDS = (PROF_I_PIECE_SLOTS + 65536) / 64, RUN = 24 };
+
+/* ---- handing out ---- */
+
+static void flush(prof_i_walker *w) {
+  if (!w->status && w->span_count) w->status = w->visit(w->user, w->spans, w->span_count);
+  w->span_count = 0;
+}
+
+static inline void hand_out(prof_i_walker *w, const prof_i_span *span) {
+  w->spans[w->span_count] = *span;
+  if (++w->span_count == PROF_I_BATCH) flush(w);
+}
+
+/* ---- lanes ---- */
+
+static bool grow(prof_i_walker *w, prof_i_lane *lane) {
+  const uint32_t room = lane->room ? lane->room * 2 : FIRST_STACK;
+  prof_i_waiting *const larger = realloc(lane->stack, room * sizeof *larger);
+  if (!larger) {
+    w->status = PROF_E_NO_MEMORY;
+    return false;
+  }
+  lane->stack = larger;
+  lane->room = room;
+  if (lane->count == 0) memset(&lane->stack[lane->count++], 0, sizeof *lane->stack);
+  return true;
+}
+
+/* Place for one more, or NULL: too deep, or no memory (status). */
+static prof_i_waiting *push(prof_i_walker *w, prof_i_lane *lane) {
+  if (__builtin_expect(lane->count >= lane->room, 0) && (lane->count > PROF_I_DEPTH_MAX || !grow(w, lane))) return NULL;
+  return &lane->stack[lane->count++];
+}
+
+static inline void set_span(prof_i_walker *w, prof_i_span *span, uint64_t start, uint64_t end) {
+  const prof_i_timeline *const timeline = &w->trace->timeline;
+  span->start_ns = prof_i_timeline_ns(timeline, &w->start_line, start);
+  span->duration_ns = prof_i_timeline_ns(timeline, &w->end_line, end) - span->start_ns;
+  span->self_ns = span->duration_ns;
+}
+
+/* Everything that may wait: a scope, an open one, a step. */
+typedef struct thing {
+  uint64_t start, end;
+  const uint64_t *record;
+  uint32_t site;
+  uint8_t kind;
+} thing;
+
+/* In the first lane beside the thread's own where nothing is in the way. The last lane takes what is left, overlapping or not. */
+static void put_beside(prof_i_walker *w, const thing *t) {
+  prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
+  set_span(w, &span, t->start, t->end);
+  for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
+    prof_i_lane *const lane = &w->lanes[i];
+    if (i == w->lane_count) {
+      if (!grow(w, lane)) return;
+      w->lane_count++;
+    }
+    while (lane->stack[lane->count - 1].start > t->start && lane->stack[lane->count - 1].start >= t->end)
+      hand_out(w, &lane->stack[--lane->count].span);
+    if (lane->stack[lane->count - 1].start > t->start) continue;
+    span.lane = (uint8_t)i;
+    span.depth = (uint16_t)lane->stack[lane->count - 1].inside;
+    prof_i_waiting *const place = push(w, lane);
+    if (!place) break;
+    *place = (prof_i_waiting){.span = span, .start = t->start, .inside = span.depth + 1u};
+    return;
+  }
+  if (w->status) return;
+  span.lane = PROF_I_LANES_MAX - 1;
+  hand_out(w, &span);
+}
+
+/* On the thread's own lane. Takes about 3 ns for a plain scope; everything beside that is out of line. */
+static inline void put(prof_i_walker *w, const thing *t) {
+  prof_i_lane *const lane = &w->lanes[0];
+  prof_i_waiting *top = &lane->stack[lane->count - 1];
+  while (top->start > t->start) {
+    if (__builtin_expect(top->start < t->end, 0)) {
+      put_beside(w, t);
+      return;
+    }
+    hand_out(w, &top->span);
+    lane->count--;
+    top--;
+  }
+  const uint32_t under = lane->count - 1;
+  prof_i_waiting *place = push(w, lane);
+  prof_i_waiting spare;
+  if (__builtin_expect(!place, 0)) place = &spare;
+  top = &lane->stack[under]; /* the stack may have moved */
+  set_span(w, &place->span, t->start, t->end);
+  place->span.record = t->record;
+  place->span.site = t->site;
+  place->span.depth = (uint16_t)top->inside;
+  place->span.kind = t->kind;
+  place->span.lane = 0;
+  place->start = t->start;
+  place->inside = top->inside + 1;
+  place->scope = t->kind == PROF_EVENT_STEP ? top->scope : under + 1;
+  if (__builtin_expect(place == &spare, 0)) {
+    if (!w->status) hand_out(w, &spare.span);
+  } else if (t->kind != PROF_EVENT_STEP) {
+    lane->stack[top->scope].span.self_ns -= place->span.duration_ns;
+  }
+}
+
+/* Something without duration: handed out at once. */
+static void put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint32_t site, uint8_t kind) {
+  prof_i_lane *const lane = &w->lanes[0];
+  while (lane->stack[lane->count - 1].start > at) hand_out(w, &lane->stack[--lane->count].span);
+  prof_i_span span = {.record = record, .site = site, .kind = kind, .depth = (uint16_t)lane->stack[lane->count - 1].inside};
+  set_span(w, &span, at, at);
+  hand_out(w, &span);
+}
+
+/* ---- records ---- */
+
+/* A step begins where the one before it ended, or the session began. */
+static uint64_t step_start(const prof_i_catalog *catalog, uint64_t end) {
+  uint32_t low = 0, high = catalog->mark_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (catalog->marks[middle] < end) low = middle + 1;
+    else high = middle;
+  }
+  return low ? catalog->marks[low - 1] : 0;
+}
+
+static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
+  const prof_i_interval when = prof_i_plain_interval(words, w->start_ticks);
+  if (when.end < w->trace->floor) return;
+  const thing t = {when.start, when.end, NULL, prof_i_known_site(&w->trace->catalog, prof_i_word_site(words[1])), PROF_EVENT_SCOPE};
+  put(w, &t);
+}
+
+/* A record that prof_i_look() took for an event's. */
+static void put_event(prof_i_walker *w, const uint64_t *words) {
+  prof_i_long record;
+  if (!prof_i_long_read(words, (words[2] & 0xffff) * 2, &record)) return;
+  const prof_i_interval when = prof_i_event_interval(words, &record, w->start_ticks);
+  if (when.end < w->trace->floor) return;
+  thing t = {when.start, when.end, words, prof_i_known_site(&w->trace->catalog, prof_i_word_site(words[1])), PROF_EVENT_SCOPE};
+  switch (record.kind) {
+    case PROF_I_KIND_SCOPE:
+      if (record.flags & PROF_I_FLAG_OTHER_THREAD) put_beside(w, &t);
+      else put(w, &t);
+      return;
+    case PROF_I_KIND_INSTANT: put_mark(w, t.end, words, t.site, PROF_EVENT_INSTANT); return;
+    case PROF_I_KIND_COUNTER: put_mark(w, t.end, words, t.site, PROF_EVENT_COUNTER); return;
+    case PROF_I_KIND_FLOW: put_mark(w, t.end, words, t.site, words[4] ? PROF_EVENT_FLOW_END : PROF_EVENT_FLOW_BEGIN); return;
+    case PROF_I_KIND_STEP:
+      t.start = step_start(&w->trace->catalog, t.end);
+      t.kind = PROF_EVENT_STEP;
+      put(w, &t);
+      return;
+  }
+}
+
+static inline void put_record(prof_i_walker *w, const uint64_t *words) {
+  if ((words[1] & 15) == 0) put_plain(w, words);
+  else put_event(w, words);
+}
+
+/* ---- a segment that stands in order ---- */
+
+/* put() for one plain scope after another: the same steps, but the innermost scope is kept in registers (`top`, not on the stack), for
+   most scopes hold nothing and leave again with the next one. Whatever is unusual goes through put(). Budget: 6 ns a scope. */
+static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
+  const prof_trace *const trace = w->trace;
+  const prof_i_timeline *const timeline = &trace->timeline;
+  const prof_i_time_line *start_line = w->start_line, *end_line = w->end_line;
+  prof_i_lane *const lane = &w->lanes[0];
+  const uint64_t start_ticks = w->start_ticks, floor = trace->floor;
+  uint64_t i = segment->slot_count;
+  while (i > 0 && lane->count == 1) put_plain(w, segment->words + --i * 2); /* until something waits */
+  if (i == 0) return;
+  prof_i_waiting top = lane->stack[--lane->count];
+  while (i-- > 0) {
+    const uint64_t *const words = segment->words + i * 2;
+    const prof_i_interval when = prof_i_plain_interval(words, start_ticks);
+    if (when.end < floor) continue;
+    bool is_usual;
+    if (top.start <= when.start) {
+      is_usual = lane->count + 2 <= lane->room;
+      lane->stack[lane->count++] = top;
+    } else {
+      is_usual = top.start >= when.end;
+      if (is_usual) hand_out(w, &top.span);
+      else lane->stack[lane->count++] = top;
+    }
+    prof_i_waiting *around = &lane->stack[lane->count - 1];
+    while (is_usual && around->start > when.start) {
+      is_usual = around->start >= when.end;
+      if (!is_usual) break;
+      hand_out(w, &around->span);
+      around--;
+      lane->count--;
+    }
+    if (__builtin_expect(!is_usual, 0)) {
+      put_plain(w, words);
+      top = lane->stack[--lane->count];
+      continue;
+    }
+    top.start = when.start;
+    top.scope = lane->count;
+    top.inside = around->inside + 1;
+    top.span.start_ns = prof_i_timeline_ns(timeline, &start_line, when.start);
+    top.span.self_ns = top.span.duration_ns = prof_i_timeline_ns(timeline, &end_line, when.end) - top.span.start_ns;
+    top.span.record = NULL;
+    top.span.site = prof_i_known_site(&trace->catalog, prof_i_word_site(words[1]));
+    top.span.depth = (uint16_t)around->inside;
+    top.span.kind = PROF_EVENT_SCOPE;
+    top.span.lane = 0;
+    lane->stack[around->scope].span.self_ns -= top.span.duration_ns;
+  }
+  lane->stack[lane->count++] = top;
+  w->start_line = start_line;
+  w->end_line = end_line;
+}
+
+/* Records have different lengths, so where they begin is found forwards. */
+static bool find_begins(prof_i_walker *w, const prof_i_segment *segment) {
+  if (!w->begins && !(w->begins = malloc(BITMAP_WORDS * sizeof *w->begins))) {
+    w->status = PROF_E_NO_MEMORY;
+    return false;
+  }
+  memset(w->begins, 0, (segment->slot_count / 64 + 1) * sizeof *w->begins);
+  const uint64_t *const words = segment->words;
+  for (uint64_t i = 0, slots; i < segment->slot_count; i += slots) {
+    prof_i_long record;
+    const prof_i_sight sight = prof_i_look(words + i * 2, segment->slot_count - i, segment->generation, &slots, &record);
+    if (sight == PROF_I_SIGHT_PLAIN || sight == PROF_I_SIGHT_EVENT) w->begins[i / 64] |= 1ull << i % 64;
+  }
+  return true;
+}
+
+static void walk_mixed(prof_i_walker *w, const prof_i_segment *segment) {
+  if (!find_begins(w, segment)) return;
+  for (uint64_t i = segment->slot_count / 64 + 1; i-- > 0;) {
+    for (uint64_t bits = w->begins[i]; bits;) {
+      const uint64_t bit = 63u - (uint64_t)__builtin_clzll(bits);
+      bits ^= 1ull << bit;
+      put_record(w, segment->words + (i * 64 + bit) * 2);
+    }
+  }
+}
+
+/* ---- segments that must be sorted ---- */
+
+typedef struct item {
+  uint64_t end;
+  const uint64_t *words;
+} item;
+
+static void insertion_sort(item *items, size_t count) {
+  for (size_t i = 1; i < count; i++) {
+    const item moved = items[i];
+    size_t at = i;
+    for (; at > 0 && items[at - 1].end > moved.end; at--) items[at] = items[at - 1];
+    items[at] = moved;
+  }
+}
+
+/* Merges two runs that stand side by side; spare holds the first. */
+static void merge(item *items, size_t first, size_t both, item *spare) {
+  memcpy(spare, items, first * sizeof *items);
+  size_t left = 0, right = first, to = 0;
+  while (left < first && right < both) items[to++] = items[right].end < spare[left].end ? items[right++] : spare[left++];
+  while (left < first) items[to++] = spare[left++];
+}
+
+/* Stable: of two that end at once, the one recorded later is the outer one. Nearly sorted, as it mostly is, takes one pass and looks
+   at each seam. */
+static void sort_items(item *items, size_t count, item *spare) {
+  for (size_t at = 0; at < count; at += RUN) insertion_sort(items + at, count - at < RUN ? count - at : RUN);
+  for (size_t width = RUN; width < count; width *= 2) {
+    for (size_t at = 0; at + width < count; at += 2 * width) {
+      if (items[at + width - 1].end <= items[at + width].end) continue;
+      merge(items + at, width, count - at < 2 * width ? count - at : 2 * width, spare);
+    }
+  }
+}
+
+static size_t collect(const prof_i_walker *w, const prof_i_segment *segment, item *items) {
+  size_t count = 0;
+  const uint64_t *at = segment->words;
+  for (uint64_t left = segment->slot_count, slots; left > 0 && count < segment->event_count; at += slots * 2, left -= slots) {
+    prof_i_long record;
+    const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
+    if (sight != PROF_I_SIGHT_PLAIN && sight != PROF_I_SIGHT_EVENT) continue;
+    const uint64_t end = (sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval(at, w->start_ticks)
+                                                      : prof_i_event_interval(at, &record, w->start_ticks)).end;
+    if (end >= w->trace->floor) items[count++] = (item){end, at};
+  }
+  return count;
+}
+
+static void walk_sorted(prof_i_walker *w, const prof_i_segment *segments, uint32_t segment_count) {
+  uint64_t room = 0;
+  for (uint32_t i = 0; i < segment_count; i++) room += segments[i].event_count;
+  item *const items = malloc((room + 1) * sizeof *items);
+  item *const spare = malloc((room + 1) * sizeof *spare);
+  if (!items || !spare) {
+    w->status = PROF_E_NO_MEMORY;
+  } else {
+    size_t count = 0;
+    for (uint32_t i = 0; i < segment_count; i++) count += collect(w, &segments[i], items + count);
+    sort_items(items, count, spare);
+    while (count > 0 && !w->status) put_record(w, items[--count].words);
+  }
+  free(items);
+  free(spare);
+}
+
+/* ---- groups ---- */
+
+uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
+  const prof_i_segment *const segments = walker->trace->segments;
+  uint32_t first = last_segment;
+  while (first > walker->thread->first_segment && !segments[first - 1].ends_group) first--;
+  const prof_i_segment *const segment = &segments[first];
+  if (walker->status) return first;
+  if (first != last_segment || !segment->is_ordered) walk_sorted(walker, segment, last_segment - first + 1);
+  else if (segment->event_count == 0) return first;
+  else if (segment->is_plain) walk_plain(walker, segment);
+  else walk_mixed(walker, segment);
+  return first;
+}
+
+void prof_i_walker_open(prof_i_walker *walker) {
+  const prof_trace *const trace = walker->trace;
+  for (uint32_t i = 0; i < walker->thread->open_count; i++) {
+    const prof_i_open_scope *const scope = &trace->opens[walker->thread->first_open + i];
+    const thing t = {scope->start, trace->last, scope->record, prof_i_known_site(&trace->catalog, scope->site), PROF_EVENT_OPEN};
+    put(walker, &t);
+  }
+}
+
+void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks) {
+  for (uint32_t i = 0; i < walker->lane_count; i++) {
+    prof_i_lane *const lane = &walker->lanes[i];
+    while (lane->count > 1 && lane->stack[lane->count - 1].start >= ticks) hand_out(walker, &lane->stack[--lane->count].span);
+  }
+  flush(walker);
+}
+
+/* ---- a walker's life ---- */
+
+prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user) {
+  prof_i_walker *const w = malloc(sizeof *w);
+  if (!w) return NULL;
+  w->trace = trace;
+  w->thread = &trace->threads[thread];
+  w->start_line = w->end_line = trace->timeline.lines;
+  w->start_ticks = trace->header.start_ticks;
+  w->visit = visit;
+  w->user = user;
+  w->status = 0;
+  w->span_count = 0;
+  w->begins = NULL;
+  memset(w->lanes, 0, sizeof w->lanes);
+  w->lane_count = 1;
+  if (grow(w, &w->lanes[0])) return w;
+  free(w);
+  return NULL;
+}
+
+void prof_i_walker_destroy(prof_i_walker *walker) {
+  if (!walker) return;
+  for (uint32_t i = 0; i < walker->lane_count; i++) free(walker->lanes[i].stack);
+  free(walker->begins);
+  free(walker);
+}
+
+prof_i_walker_state *prof_i_walker_save(const prof_i_walker *walker) {
+  prof_i_walker_state *const state = malloc(sizeof *state + walker->lane_count * sizeof *state->lane_counts);
+  if (!state) return NULL;
+  state->count = 0;
+  state->lane_count = walker->lane_count;
+  for (uint32_t i = 0; i < walker->lane_count; i++) state->count += state->lane_counts[i] = walker->lanes[i].count;
+  state->waiting = malloc(state->count * sizeof *state->waiting);
+  if (!state->waiting) {
+    free(state);
+    return NULL;
+  }
+  prof_i_waiting *to = state->waiting;
+  for (uint32_t i = 0; i < walker->lane_count; to += walker->lanes[i++].count)
+    memcpy(to, walker->lanes[i].stack, walker->lanes[i].count * sizeof *to);
+  return state;
+}
+
+void prof_i_walker_forget(prof_i_walker_state *state) {
+  if (!state) return;
+  free(state->waiting);
+  free(state);
+}
+
+bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *state) {
+  const prof_i_waiting *from = state->waiting;
+  for (uint32_t i = 0; i < state->lane_count; i++) {
+    prof_i_lane *const lane = &walker->lanes[i];
+    while (lane->room < state->lane_counts[i])
+      if (!grow(walker, lane)) return false;
+    memcpy(lane->stack, from, state->lane_counts[i] * sizeof *from);
+    lane->count = state->lane_counts[i];
+    from += state->lane_counts[i];
+  }
+  for (uint32_t i = state->lane_count; i < walker->lane_count; i++) walker->lanes[i].count = 1;
+  if (state->lane_count > walker->lane_count) walker->lane_count = state->lane_count;
+  return true;
+}
+
+int prof_i_trace_walk(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user) {
+  if (thread >= trace->thread_count) return 0;
+  prof_i_walker *const walker = prof_i_walker_create(trace, thread, visit, user);
+  if (!walker) return PROF_E_NO_MEMORY;
+  const prof_i_trace_thread *const t = &trace->threads[thread];
+  prof_i_walker_open(walker);
+  for (uint32_t i = t->first_segment + t->segment_count; i > t->first_segment && !walker->status;)
+    i = prof_i_walker_group(walker, i - 1);
+  prof_i_walker_settle(walker, 0);
+  const int status = walker->status;
+  prof_i_walker_destroy(walker);
+  return status;
+}

@@ -1,0 +1,67 @@
+/* The walk itself, for those who need more of it than prof_i_trace_walk(): the cursor stops it between groups, keeps what stands
+   open there, and goes on from it later. */
+#ifndef PROF_TRACE_WALKER_H
+#define PROF_TRACE_WALKER_H
+
+#include "capture.h"
+
+/* A scope whose beginning has not been reached. */
+typedef struct prof_i_waiting {
+  prof_i_span span;
+  uint64_t start;    /* ticks */
+  uint32_t scope;    /* place on the stack of the innermost scope here: itself, or what stands around a step */
+  uint32_t inside;   /* depth of what it holds */
+} prof_i_waiting;
+
+typedef struct prof_i_lane {
+  prof_i_waiting *stack; /* place 0 is never taken away, and holds everything */
+  uint32_t count, room;
+} prof_i_lane;
+
+enum {
+  PROF_I_LANES_MAX = 256,
+  PROF_I_DEPTH_MAX = 65535 /* deeper ones are handed out at once, and their children count as their parent's */
+};
+
+typedef struct prof_i_walker {
+  const prof_trace *trace;
+  const prof_i_trace_thread *thread;
+  const prof_i_time_line *start_line, *end_line; /* used last */
+  uint64_t start_ticks;
+  prof_i_visit visit;
+  void *user;
+  int status; /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
+  uint32_t span_count;
+  uint32_t lane_count;
+  prof_i_lane lanes[PROF_I_LANES_MAX];
+  uint64_t *begins; /* one bit a slot: a record begins there. Made when a segment needs it */
+  prof_i_span spans[PROF_I_BATCH];
+} prof_i_walker;
+
+/* NULL: no memory. */
+prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user);
+void prof_i_walker_destroy(prof_i_walker *walker);
+
+/* The thread's scopes that had not ended: before its groups. */
+void prof_i_walker_open(prof_i_walker *walker);
+
+/* The group of segments that ends with this one (places in trace->segments); returns its first segment. Groups come from the last to
+   the first. */
+uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment);
+
+/* Hands out all that began at these ticks or later and still waits, when nothing that comes is inside of it; 0: all. Calls the visitor
+   for what is left of a batch. */
+void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks);
+
+/* What stands open between two groups. */
+typedef struct prof_i_walker_state {
+  prof_i_waiting *waiting;
+  uint32_t count;
+  uint32_t lane_count;
+  uint32_t lane_counts[]; /* lane_count of them */
+} prof_i_walker_state;
+prof_i_walker_state *prof_i_walker_save(const prof_i_walker *walker); /* NULL: no memory */
+void prof_i_walker_forget(prof_i_walker_state *state);
+bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *state);
+
+#endif
