@@ -1,0 +1,144 @@
+/* See vm.h. SPDX-License-Identifier: MIT */
+#include "vm.h"
+
+#include <prof/profiler.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops.h"
+
+struct vm {
+  const program *program;
+  pool *memory;
+  tensor *registers; /* data NULL: empty */
+};
+
+static void release(vm *v, int number) {
+  pool_release(v->memory, v->registers[number].data);
+  v->registers[number].data = NULL;
+}
+
+/* What an instruction that writes a new register makes of its inputs' shapes; in-place ones are not asked. */
+static tensor shape_of_result(const vm *v, const instruction *i, const batch *texts) {
+  const int64_t count = texts->count, length = texts->length;
+  switch (i->op) {
+    case OPCODE_EMBEDDING:
+      return (tensor){{count, length, i->weights[0].dims[1], 0}, 3, NULL};
+    case OPCODE_DENSE:
+      return (tensor){{count, length, i->weights[0].dims[0], 0}, 3, NULL};
+    case OPCODE_ATTENTION_SCORES:
+      return (tensor){{count, v->program->heads, length, length}, 4, NULL};
+    case OPCODE_ATTENTION_MIX:
+      return (tensor){{count, length, tensor_row_width(&v->registers[i->in[1]]), 0}, 3, NULL};
+    case OPCODE_MEAN_POOL:
+      return (tensor){{count, tensor_row_width(&v->registers[i->in[0]]), 0, 0}, 2, NULL};
+    case OPCODE_SOFTMAX:
+    case OPCODE_ADD:
+    case OPCODE_LAYER_NORM:
+    case OPCODE_GELU:
+    case OPCODE_L2_NORMALISE:
+      break;
+  }
+  return v->registers[i->out];
+}
+
+static int allocate_result(vm *v, const instruction *i, const batch *texts, failure *why) {
+  if (i->out == i->in[0]) return 0;
+  tensor result = shape_of_result(v, i, texts);
+  const size_t bytes = (size_t)tensor_element_count(&result) * sizeof(float);
+  result.data = pool_acquire(v->memory, bytes);
+  if (result.data == NULL) return failure_set(why, "%s: the pool has no %zu bytes", i->name, bytes);
+  v->registers[i->out] = result;
+  return 0;
+}
+
+static void invoke(vm *v, const instruction *i, const batch *texts) {
+  const tensor *w = i->weights;
+  const tensor *in0 = i->in[0] == NO_REGISTER ? NULL : &v->registers[i->in[0]];
+  const tensor *in1 = i->in[1] == NO_REGISTER ? NULL : &v->registers[i->in[1]];
+  tensor *out = &v->registers[i->out];
+  switch (i->op) {
+    case OPCODE_EMBEDDING:
+      op_embedding(texts->ids, &w[0], &w[1], &w[2], out);
+      break;
+    case OPCODE_DENSE:
+      op_dense(in0, &w[0], &w[1], out);
+      break;
+    case OPCODE_ATTENTION_SCORES:
+      op_attention_scores(in0, in1, out);
+      break;
+    case OPCODE_SOFTMAX:
+      op_softmax(texts->lengths, out);
+      break;
+    case OPCODE_ATTENTION_MIX:
+      op_attention_mix(in0, in1, out);
+      break;
+    case OPCODE_ADD:
+      op_add(in1, out);
+      break;
+    case OPCODE_LAYER_NORM:
+      op_layer_norm(&w[0], &w[1], v->program->layer_norm_epsilon, out);
+      break;
+    case OPCODE_GELU:
+      op_gelu(out);
+      break;
+    case OPCODE_MEAN_POOL:
+      op_mean_pool(in0, texts->lengths, out);
+      break;
+    case OPCODE_L2_NORMALISE:
+      op_l2_normalise(out);
+      break;
+  }
+}
+
+static int step(vm *v, const instruction *i, const batch *texts, failure *why) {
+  if (allocate_result(v, i, texts, why) != 0) return -1;
+  invoke(v, i, texts);
+  for (int n = 0; n < INSTRUCTION_INPUTS_MAX; n++)
+    if (i->dead[n] != NO_REGISTER) release(v, i->dead[n]);
+  return 0;
+}
+
+static int run_instructions(vm *v, const batch *texts, failure *why) {
+  for (int k = 0; k < v->program->instruction_count; k++) {
+    const instruction *i = &v->program->code[k];
+    int status = 0;
+    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, i->name, "vm", PROF_NO_ARGS, { status = step(v, i, texts, why); });
+    if (status != 0) return -1;
+  }
+  return 0;
+}
+
+static void copy_result(const vm *v, const batch *texts) {
+  const tensor *result = &v->registers[v->program->result];
+  const int64_t width = tensor_row_width(result);
+  for (int64_t i = 0; i < texts->count; i++)
+    memcpy(texts->embeddings[i], result->data + i * width, (size_t)width * sizeof(float));
+}
+
+vm *vm_create(const program *p, pool *memory) {
+  vm *v = calloc(1, sizeof *v);
+  if (v == NULL) return NULL;
+  *v = (vm){p, memory, calloc((size_t)p->register_count, sizeof *v->registers)};
+  if (v->registers != NULL) return v;
+  free(v);
+  return NULL;
+}
+
+void vm_destroy(vm *v) {
+  if (v == NULL) return;
+  free(v->registers);
+  free(v);
+}
+
+int vm_run(vm *v, const batch *texts, failure *why) {
+  int status = 0;
+  WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "run", "vm", PROF_ARGS("texts", texts->count, "tokens", texts->length), {
+    status = run_instructions(v, texts, why);
+    if (status == 0) copy_result(v, texts);
+    /* The result, and after a refusal whatever was alive. */
+    for (int r = 0; r < v->program->register_count; r++)
+      if (v->registers[r].data != NULL) release(v, r);
+  });
+  return status;
+}
