@@ -28,7 +28,7 @@ build: ## Build everything in build/$(PRESET): dev, release, asan, ubsan, tsan o
 .PHONY: demo
 demo: ## Set up, build, and profile a real model's inference (examples/minilm)
 	@tools/setup.sh build example
-	@tools/build.sh release minilm-demo prof_command
+	@tools/build.sh release minilm-demo prof_product
 	@tools/demo.sh $(DEMO_FLAGS)
 
 .PHONY: test
@@ -63,7 +63,7 @@ fuzz: ## Fuzz the reader for FUZZ_SECONDS
 .PHONY: install
 install: ## Install the release build under PREFIX (DESTDIR is honoured)
 	@tools/setup.sh build
-	@tools/build.sh release prof_shared prof_static prof_command
+	@tools/build.sh release prof_product
 	@cmake --install build/release --prefix $(PREFIX)
 
 .PHONY: clean

@@ -33,7 +33,6 @@ viewers | python3-venv       | python3 -c "import ensurepip"  | private Python p
 viewers | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
 viewers | nodejs             | at_least node 18 0             | runs the viewers engines
 bench   | g++                | command -v c++                 | C++ benchmarks
-bench   | libbenchmark-dev   |                                | Google Benchmark
 bench   | liblttng-ust-dev   |                                | the rival tracer
 bench   | lttng-tools        |                                | the rival tracer: its daemon
 '

@@ -29,12 +29,13 @@ static void write_now(prof_i_thread *thread, uint32_t site, const uint64_t *more
 static prof_i_thread *enter(void) {
   prof_i_control_ensure();
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(PROF_LOSS_LATE);
+    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
     return NULL;
   }
-  prof_i_thread *const thread = prof_i_control_is_recording() ? prof_i_thread_attach() : NULL;
+  const bool is_recording = prof_i_control_is_recording();
+  prof_i_thread *const thread = is_recording ? prof_i_thread_attach() : NULL;
   if (!thread) {
-    if (prof_i_control_is_recording()) prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_NO_THREAD, 1);
+    prof_i_thread_lose(prof_i_this_thread, is_recording ? PROF_LOSS_NO_THREAD : PROF_LOSS_LATE, 1);
     prof_i_gate_leave();
   }
   return thread;
@@ -55,6 +56,13 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
     prof_i_slot *const slot = thread->slot;
     const uint32_t number = number_of(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
                                       details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+    prof_details named;
+    if (!number) { /* there is no site to keep the name: it is copied */
+      named = *details;
+      named.flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
+      details = &named;
+    }
+    const uint64_t depth = prof_i_slot_hold(slot);
     const uint64_t top = slot->text_top;
     const uint64_t room = top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 : 0;
     prof_i_payload payload;
@@ -72,6 +80,7 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
       write_now(thread, number, words, payload.words);
       slot->text_top = top;
     }
+    prof_i_slot_let_go(slot, depth);
     prof_i_gate_leave();
   }
   errno = saved;

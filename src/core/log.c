@@ -69,6 +69,7 @@ int prof_i_status_of_errno(int error) {
     case EDQUOT:
     case EFBIG: return PROF_E_NO_SPACE;
     case ENOMEM: return PROF_E_NO_MEMORY;
+    case ENAMETOOLONG: return PROF_E_INVALID;
     case EISDIR:
     case ENXIO:
     case ELOOP: return PROF_E_FILE_TYPE;

@@ -22,7 +22,8 @@
 #include "log.h"
 #include "port.h"
 
-enum { COPIES_MAX = 1000, ROOM_MIN_BYTES = 8 << 20 };
+enum { BASE_BYTES_MAX = 140, /* of the output's name in the capture's: with what is added, no more than a directory takes (255) */
+       COPIES_MAX = 1000, ROOM_MIN_BYTES = 8 << 20 };
 
 static void directory_of(const char *path, char *to, size_t room) {
   const char *const slash = strrchr(path, '/');
@@ -40,7 +41,11 @@ int prof_i_place_check_output(const char *path) {
   if (!S_ISDIR(about.st_mode)) return prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': '%s' is not a directory", path, directory);
   if (access(directory, W_OK | X_OK) != 0)
     return prof_i_fail(prof_i_status_of_errno(errno), "cannot write '%s': directory '%s': %s", path, directory, strerror(errno));
-  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+  if (stat(path, &about) != 0) {
+    if (errno == ENOENT) return PROF_OK;
+    return prof_i_fail(prof_i_status_of_errno(errno), "cannot write '%s': %s", path, strerror(errno));
+  }
+  if (!S_ISREG(about.st_mode))
     return prof_i_fail(PROF_E_FILE_TYPE, "cannot write '%s': it is a %s, not a regular file", path,
                        S_ISDIR(about.st_mode) ? "directory" : "device, pipe or socket");
   return PROF_OK;
@@ -100,7 +105,7 @@ static bool is_of_living_other(const char *name, const char *base) {
   char host[64] = "host";
   unsigned long long start = 0;
   long pid = 0;
-  const size_t base_bytes = strlen(base), bytes = strlen(name);
+  const size_t base_bytes = strnlen(base, BASE_BYTES_MAX), bytes = strlen(name);
   if (bytes < base_bytes + 6 || strncmp(name, base, base_bytes) != 0 || name[base_bytes] != '.') return false;
   if (strcmp(name + bytes - 5, ".prof") != 0) return false;
   const char *at = name + bytes - 5;
@@ -164,7 +169,7 @@ static int create_in(const char *directory, const char *base, char *path, size_t
     return -1;
   }
   for (int copy = 0; copy < COPIES_MAX; copy++) {
-    const int length = snprintf(path, room, "%s/%s.%s-%ld-%llu-%d.prof", directory, base, host, (long)getpid(),
+    const int length = snprintf(path, room, "%s/%.*s.%s-%ld-%llu-%d.prof", directory, BASE_BYTES_MAX, base, host, (long)getpid(),
                                 (unsigned long long)prof_i_port_process_start(), copy);
     if (length < 0 || (size_t)length >= room) {
       *why_out = "the capture's path would be too long";

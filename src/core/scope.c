@@ -126,6 +126,24 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
   return &thread->deep[slot->deep++];
 }
 
+/* Without a number there is no site to keep the name: it is copied, as one made at run time. */
+static prof_details with_own_name(const prof_details *details) {
+  prof_details named = *details;
+  named.flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
+  return named;
+}
+
+/* Takes entries off the top whose scopes are over without their end here. Not whatever is empty: this may be a handler that came in
+   the midst of a begin, whose entry has no start yet. */
+static void trim(prof_i_thread *thread) {
+  prof_i_slot *const slot = thread->slot;
+  for (uint64_t depth; (depth = slot->depth) > 0; slot->depth = depth - 1) {
+    const uint64_t bit = 1ull << (depth - 1);
+    if (!(__atomic_fetch_and(&thread->gone, ~bit, __ATOMIC_RELAXED) & bit) || slot->open[depth].ticks != 0) break;
+  }
+  if (slot->depth == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+}
+
 static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   prof_i_thread *const thread = prof_i_thread_attach();
   if (!thread) {
@@ -134,7 +152,13 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   }
   prof_i_slot *const slot = thread->slot;
   const uint32_t number = number_of(site, details);
+  prof_details named;
+  if (!number) {
+    named = with_own_name(details);
+    details = &named;
+  }
   prof_i_open *open;
+  if (slot->depth == PROF_I_OPEN_COUNT) trim(thread); /* of scopes that are handed to other threads, the entries pile up */
   if (slot->depth < PROF_I_OPEN_COUNT) {
     const uint64_t depth = slot->depth + 1;
     open = &slot->open[depth];
@@ -156,9 +180,10 @@ static uint64_t begin_slow(prof_site *site, const prof_details *details) {
   uint64_t start = 0;
   prof_i_control_ensure(); /* a forked child makes its own capture here */
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(PROF_LOSS_NO_THREAD);
+    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
   } else {
     if (prof_i_control_is_recording()) start = begin_unusual(site, details);
+    else prof_i_thread_lose(prof_i_this_thread, PROF_LOSS_LATE, 1); /* it saw the level on, but the stop was faster */
     prof_i_gate_leave();
   }
   errno = saved;
@@ -243,6 +268,7 @@ typedef struct found {
   uint32_t flags;     /* PROF_I_FLAG_OTHER_THREAD, PROF_I_FLAG_NO_DETAILS */
   uint64_t *payload;  /* own copy, in the own slot's text area; NULL: none */
   uint64_t scratch;   /* text_top before the copy was put there, or 0 */
+  bool is_deep;       /* it had no entry in the slot */
 } found;
 
 /* Own entries from the top down. Those above were skipped by longjmp or pthread_exit: the depth heals here. */
@@ -251,6 +277,7 @@ static bool find_own(prof_i_thread *thread, found *f) {
   for (uint64_t i = slot->deep; i > 0; i--) {
     if (thread->deep[i - 1].ticks != f->start) continue;
     f->what = thread->deep[i - 1].what;
+    f->is_deep = true;
     slot->deep = i - 1;
     return true;
   }
@@ -259,6 +286,7 @@ static bool find_own(prof_i_thread *thread, found *f) {
     f->what = slot->open[i].what;
     slot->deep = 0;
     for (uint64_t above = slot->depth; above > i; above--) set_open(&slot->open[above], 0);
+    __atomic_fetch_and(&thread->gone, (2ull << (i - 1)) - 1, __ATOMIC_RELAXED);
     slot->depth = i; /* the entry itself is cleared when its record stands */
     return true;
   }
@@ -292,17 +320,12 @@ static bool find_elsewhere(prof_i_thread *thread, found *f) {
       f->what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
       copy_payload(thread->slot, t->slot, f);
       if (!__atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
+      __atomic_fetch_or(&t->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
       f->flags = PROF_I_FLAG_OTHER_THREAD;
       return true;
     }
   }
   return false;
-}
-
-/* Takes entries off the top that are empty: their scopes ended elsewhere, or in an older session. */
-static void trim(prof_i_slot *slot) {
-  while (slot->depth > 0 && slot->open[slot->depth].ticks == 0) slot->depth--;
-  if (slot->depth == 0) slot->text_top = PROF_I_TEXT_OFFSET;
 }
 
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
@@ -329,6 +352,15 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
   return prof_i_record_write(thread, f->start, f->start, word1, payload, words);
 }
 
+/* What find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
+   the text area from its start. */
+static void close_own(prof_i_slot *slot, const found *f) {
+  if (!f->is_deep) set_open(&slot->open[slot->depth], 0);
+  if (f->what & 15) slot->text_top = f->what >> WHAT_OFFSET_SHIFT & 0xffffff;
+  PROF_I_SIGNAL_FENCE();
+  if (!f->is_deep) slot->depth--;
+}
+
 /* Past the gate. The loss, or -1 when the scope stands in the capture. */
 static int end_unusual(uint64_t start, uint64_t ticks) {
   if (!prof_i_the_arena.base) return start >> 4 < prof_i_control_forked_at() ? PROF_LOSS_FORKED : PROF_LOSS_LATE;
@@ -339,26 +371,31 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   prof_i_slot *const slot = thread->slot;
   found f = {.start = start, .end = ticks ? ticks : prof_i_clock_ticks()};
   const bool mine = find_own(thread, &f);
-  const uint64_t deep = slot->deep;
+  const uint64_t depth = mine ? 0 : prof_i_slot_hold(slot);
   int loss = -1;
   if (!prof_i_control_is_recording() || start >> 4 < header->session_ticks) loss = PROF_LOSS_LATE;
   else if (!mine && !find_elsewhere(thread, &f)) loss = PROF_LOSS_LOST_STATE;
   else loss = write_found(thread, slot, &f);
-  if (mine && slot->deep == deep && slot->depth > 0 && slot->open[slot->depth].ticks == start) {
-    set_open(&slot->open[slot->depth], 0);
-    slot->depth--;
-  }
   if (f.scratch) slot->text_top = f.scratch;
-  if (mine && (f.what & 15)) slot->text_top = f.what >> WHAT_OFFSET_SHIFT & 0xffffff;
-  trim(slot);
+  if (mine) close_own(slot, &f);
+  else prof_i_slot_let_go(slot, depth);
+  trim(thread);
   return loss;
+}
+
+/* The gate is closed: somebody starts another capture, or clears. The slot is the thread's own, and always mapped. */
+static void end_outside(uint64_t start) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  found f = {.start = start};
+  if (find_own(thread, &f)) close_own(thread->slot, &f);
+  prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
 }
 
 static void end_slow(uint64_t start, uint64_t ticks) {
   if (!start) return;
   const int saved = errno;
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(PROF_LOSS_LATE);
+    end_outside(start);
   } else {
     const int loss = end_unusual(start, ticks);
     if (loss >= 0) prof_i_thread_lose(prof_i_this_thread, loss, 1);

@@ -186,8 +186,11 @@ static void move_open_scopes(prof_i_thread *thread, const prof_i_slot *old, uint
     slot->depth = depth;
     memcpy(slot->open, old->open, (depth + 1) * sizeof *slot->open);
   }
-  for (uint64_t i = 1; i <= depth; i++)
-    if (slot->open[i].ticks >> 4 < since) slot->open[i].ticks = 0;
+  for (uint64_t i = 1; i <= depth; i++) {
+    if (slot->open[i].ticks == 0 || slot->open[i].ticks >> 4 >= since) continue;
+    slot->open[i].ticks = 0;
+    __atomic_fetch_or(&thread->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
+  }
 }
 
 /* The thread is known, but from another session or arena. */

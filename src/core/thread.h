@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "layout.h"
+#include "port.h"
 
 enum {
   PROF_I_PIN_COUNT = 8,
@@ -27,7 +28,8 @@ typedef struct prof_i_pin {
 typedef struct prof_i_thread {
   prof_i_slot *fast;   /* the slot, or the empty one when scopes must not read the counter themselves */
   prof_i_head *chunk;  /* swapped whole: a handler never sees half of a change. prof_stop() puts `full` here, from any thread */
-  uint32_t epoch;      /* equals a site's when both are ready; never while the fast path must not be taken */
+  uint32_t epoch;      /* equals a site's when both are ready; never while the fast path must not be taken. Relaxed: the start of another
+                          arena takes it away from any thread */
   uint32_t alive;      /* prof_i_life; any thread, compare-and-swap */
   prof_i_slot *slot;   /* in the arena; NULL before the first attach */
   prof_i_head *parked; /* the chunk that prof_stop() took out; any thread, exchange */
@@ -40,6 +42,8 @@ typedef struct prof_i_thread {
   uint64_t chunk_bytes; /* of the chunk it has, or had when it was parked */
   uint64_t reserve_since; /* the header's full_ticks when the reserve was last emptied */
   prof_i_open *deep;   /* PROF_I_DEEP_COUNT entries, made when first needed */
+  uint64_t gone;       /* bit i-1: entry i is over without its end here (it ended on another thread, or belongs to an older session), and
+                          may be taken off; any thread, relaxed: a hint. An empty entry without it is a begin that is not done */
   uint32_t is_main;
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
@@ -53,6 +57,19 @@ extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));
 
 /* This thread, ready to record in the arena and session in force; NULL when there is no room for it. Signal-safe. */
 prof_i_thread *prof_i_thread_attach(void);
+/* Takes an entry without a start, so that no handler believes the text area to be empty while something of ours is in it and no
+   scope may stand open. Returns the depth to go back to. Owner thread only. */
+static inline uint64_t prof_i_slot_hold(prof_i_slot *slot) {
+  const uint64_t depth = slot->depth;
+  if (depth < PROF_I_OPEN_COUNT) __atomic_store_n(&slot->depth, depth + 1, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  return depth;
+}
+static inline void prof_i_slot_let_go(prof_i_slot *slot, uint64_t depth) {
+  PROF_I_SIGNAL_FENCE();
+  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+}
+
 static inline bool prof_i_is_attached(const prof_i_thread *thread) { return thread != &prof_i_no_thread; }
 
 /* All threads that ever were; follow ->next. */
@@ -60,6 +77,10 @@ prof_i_thread *prof_i_thread_first(void);
 
 /* prof_stop(): from here on every end takes the slow path. Control lock held. */
 void prof_i_thread_stop_all(void);
+
+/* Another arena is in force: the next begin of every thread takes the slow path, or it would stand open in the old one. Control lock
+   held, gate closed. */
+void prof_i_thread_renew_all(void);
 
 /* Unmaps of a retired arena what no living thread can point to. Control lock held. */
 void prof_i_thread_release_mapping(char *base, uint64_t bytes);

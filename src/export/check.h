@@ -17,7 +17,7 @@
   X(OVERLAPPING, "overlapping", 1, "overlaps another scope of its track without nesting")           \
   X(UNREADABLE, "unreadable", 1, "records or chunks of the capture could not be read")              \
   X(UNNAMED, "unnamed", 0, "had an empty name")                                                     \
-  X(TOO_DEEP, "deeper_than_512", 0, "stands deeper than 512 scopes, where Perfetto drops it")       \
+  X(TOO_DEEP, "deeper_than_512", 0, "stands deeper than 512 scopes, where Perfetto draws it over the others")       \
   X(NOT_FINITE, "counters_not_finite", 0, "counter values that were no number, left out")           \
   X(FLOW_ALONE, "flows_without_partner", 0, "ends of arrows whose other end is missing, left out")  \
   X(FLOW_OUTSIDE, "flows_outside_scopes", 0, "ends of arrows that stand in no scope, left out")     \

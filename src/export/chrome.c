@@ -22,15 +22,6 @@ static const uint64_t base_step_ns = 7889238ull / 2 * 1000000000ull;
 
 /* ---- tracks ---- */
 
-/* Lanes beside a thread get numbers that no thread has: the kernel's go up to 2^22. A thread without a number of its own, or with
-   one past that, gets one from a range of its own. All stay below 2^32, past which viewers take them for 0. */
-prof_i_track_ids prof_i_chrome_track_ids(const prof_trace_thread *thread, uint32_t index) {
-  enum { LANE_STEP = 10000000, MADE_STEP = 6000000 };
-  static const uint64_t made_first = 2600000000;
-  if (thread->tid > 0 && thread->tid < LANE_STEP) return (prof_i_track_ids){thread->tid, LANE_STEP};
-  return (prof_i_track_ids){made_first + index % MADE_STEP, MADE_STEP};
-}
-
 static char *put_text(char *to, const char *text) {
   const size_t bytes = strlen(text);
   memcpy(to, text, bytes);
@@ -277,11 +268,8 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
 }
 
 static int put_thread(prof_i_chrome *w, uint32_t index) {
-  prof_trace_thread thread = {.size = sizeof thread};
-  const int status = prof_trace_thread_get(w->trace, index, &thread);
-  if (status != PROF_OK) return status;
   w->thread = index;
-  w->ids = prof_i_chrome_track_ids(&thread, index);
+  w->ids = w->tids[index];
   w->lanes_named = 1;
   set_track(w, 0);
   prof_i_check_next_thread(&w->check);
@@ -340,6 +328,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, pr
   prof_i_flows_init(&w->flows);
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
 
+  if (status == PROF_OK) status = prof_i_tids_make(trace, w->info.thread_count, &w->tids);
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++) status = put_thread(w, i);
   if (status == PROF_OK) {
@@ -350,6 +339,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, pr
   }
   *findings_out = w->check.findings;
   prof_i_flows_fini(&w->flows);
+  free(w->tids);
   free(w);
   return status;
 }

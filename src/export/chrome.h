@@ -9,6 +9,7 @@
 #include "check.h"
 #include "flow.h"
 #include "sink.h"
+#include "tids.h"
 #include "../trace/walk.h"
 #include "value.h"
 #include "window.h"
@@ -39,12 +40,6 @@ typedef struct prof_i_keys {
   char text[PROF_ARGS_MAX + 8][PROF_I_KEY_BYTES];
 } prof_i_keys;
 
-/* Numbers of the tracks of one thread: tid, and one more for each lane beside it. */
-typedef struct prof_i_track_ids {
-  uint64_t first;
-  uint64_t step;
-} prof_i_track_ids;
-
 typedef struct prof_i_written {
   uint64_t scope_count;
   uint64_t open_count;
@@ -65,12 +60,13 @@ typedef struct prof_i_chrome {
   prof_i_written written;
   prof_i_check check;
   prof_i_flows flows;
+  prof_i_tids *tids; /* of each thread */
 
   /* The track that is being written: ","pid":1,"tid":2,"ts":123   with the digits of ts that stand for whole 10^8 ns */
   uint32_t thread;
   uint32_t lane;
   uint32_t lanes_named; /* lanes of this thread that have a name so far */
-  prof_i_track_ids ids;
+  prof_i_tids ids;
   uint64_t high_ns; /* what those digits stand for */
   uint32_t track_bytes;
   uint32_t track_fixed_bytes; /* of them before the digits */
@@ -84,7 +80,6 @@ typedef struct prof_i_chrome {
 
 /* chrome.c */
 void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns); /* a moment of the capture as ts has it */
-prof_i_track_ids prof_i_chrome_track_ids(const prof_trace_thread *thread, uint32_t index);
 
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something stands before them. */
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members);

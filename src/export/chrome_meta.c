@@ -61,8 +61,7 @@ static void put_process(prof_i_chrome *w) {
 /* The thread's own name, or "thread 1234"; lanes say what they are. */
 static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
   enum { LANES = 256 };
-  const prof_i_track_ids ids = prof_i_chrome_track_ids(thread, index);
-  const uint64_t tid = ids.first + lane * ids.step;
+  const uint64_t tid = w->tids[index].first + lane * w->tids[index].step;
   char made[sizeof thread->name + 64];
   int bytes = thread->name[0] != 0 ? snprintf(made, sizeof made, "%s", thread->name)
                                    : snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
@@ -99,7 +98,8 @@ void prof_i_chrome_head(prof_i_chrome *w) {
   prof_i_sink_i64(w->sink, w->info.rank < 0 ? 0 : w->info.rank);
   put(w, ", \"world_size\": ");
   prof_i_sink_i64(w->sink, w->info.world_size < 1 ? 1 : w->info.world_size);
-  put(w, "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ");
+  /* "ns": with Kineto's usual "ms", chrome://tracing rounds to whole microseconds before it nests, and loses arrows in short scopes. */
+  put(w, "},\n\"displayTimeUnit\": \"ns\",\n\"baseTimeNanoseconds\": ");
   prof_i_sink_u64(w->sink, w->base_ns);
   put(w, ",\n\"traceEvents\": [\n");
   put_process(w);
@@ -117,6 +117,9 @@ static uint64_t sum_of(const uint64_t counts[16]) {
   for (int i = 0; i < 16; i++) sum += counts[i];
   return sum;
 }
+
+/* Less what the user forgot on purpose. */
+static uint64_t missing(const prof_i_chrome *w) { return sum_of(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED]; }
 
 static void put_loss(prof_i_chrome *w, const uint64_t counts[16]) {
   put(w, "{\"total\":");
@@ -177,8 +180,8 @@ static void put_threads(prof_i_chrome *w) {
 /* One instant where the time line begins, so that a viewer shows on its time line whether anything is missing. The last event: no
    comma after it. */
 static void put_summary(prof_i_chrome *w) {
-  const uint64_t lost = sum_of(w->info.lost_count), faults = prof_i_findings_faults(&w->check.findings);
-  const bool is_whole = lost == 0 && faults == 0 && w->info.open_count == 0;
+  const uint64_t faults = prof_i_findings_faults(&w->check.findings);
+  const bool is_whole = missing(w) == 0 && faults == 0 && w->info.open_count == 0;
   put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":\"");
   put(w, is_whole ? "prof: no loss" : "prof: see the arguments");
   put(w, "\"");

@@ -58,12 +58,16 @@ static void __attribute__((constructor)) at_load(void) {
   options.path = secure_getenv("PROF_OUTPUT");
   if (options.path && !*options.path) options.path = NULL;
   const int status = prof_start_with(&options);
-  if (status != PROF_OK) prof_i_say("PROF_LEVEL=%llu: %s: %s; not recording", level, prof_status_text(status), prof_last_error());
+  const char *const variable = options.policy == PROF_POLICY_STREAM && !options.path ? "PROF_POLICY"
+                               : status == PROF_E_UNSUPPORTED                        ? "PROF_CLOCK"
+                               : options.path                                        ? "PROF_OUTPUT"
+                                                                                     : "PROF_LEVEL";
+  if (status != PROF_OK) prof_i_say("%s: %s: %s; not recording", variable, prof_status_text(status), prof_last_error());
   else own.started = options.path != NULL;
 }
 
 static void __attribute__((destructor)) at_exit(void) {
-  if (!own.started || !prof_i_the_arena.base) return;
+  if (!own.started || !prof_i_the_arena.base || !prof_i_output_path()) return; /* the program may have started otherwise since */
   prof_stop();
   const uint64_t bytes = prof_i_arena_readable_bytes();
   const char *const ending = strrchr(prof_i_output_path(), '.');

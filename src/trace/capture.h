@@ -136,6 +136,7 @@ struct prof_trace {
   uint64_t event_count, scope_count;
   uint64_t lost[PROF_I_LOSS_WORDS];
   uint64_t bad_count;
+  bool has_unknown_sites;
 };
 
 /* ---- extent.c ---- */

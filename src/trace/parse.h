@@ -66,7 +66,8 @@ typedef struct prof_i_interval {
 static inline prof_i_interval prof_i_interval_of(uint64_t word0, uint64_t duration, uint64_t start_ticks) {
   const int64_t start = prof_i_ticks_since(word0, start_ticks);
   const int64_t end = start + (int64_t)duration;
-  return (prof_i_interval){start > 0 ? (uint64_t)start : 0, end > 0 ? (uint64_t)end : 0};
+  if (__builtin_expect(start < 0, 0)) return (prof_i_interval){0, end > 0 ? (uint64_t)end : 0};
+  return (prof_i_interval){(uint64_t)start, (uint64_t)end};
 }
 
 static inline prof_i_interval prof_i_plain_interval(const uint64_t *words, uint64_t start_ticks) {

@@ -55,7 +55,9 @@ static void count_unfinished(scan *s) {
 }
 
 static inline void check_site(scan *s, uint32_t site) {
-  if (site && !prof_i_known_site(&s->trace->catalog, site)) s->trace->bad_count++;
+  if (site == 0 || prof_i_known_site(&s->trace->catalog, site)) return;
+  s->trace->bad_count++;
+  s->trace->has_unknown_sites = true;
 }
 
 /* Plain records from `at` on; returns where they end. */

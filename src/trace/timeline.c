@@ -51,17 +51,34 @@ static uint32_t count_segments(const prof_i_time_pair *pairs, uint32_t count) {
   return segments;
 }
 
-/* The line from one pair to the next; first is its segment's first pair. */
-static prof_i_time_line line_between(const prof_i_time_pair *first, const prof_i_time_pair *at, const prof_i_time_pair *next,
-                                     uint64_t nominal) {
-  prof_i_time_line line = {at->ticks, next->ticks - at->ticks, at->ns, 0, next->ns};
-  if (at->segment == next->segment) {
-    line.rate = rate_between(next->ns - at->ns, line.ticks);
-    return line;
+/* From a pair on with a rate, for at most so many ticks and not past limit_ns; what is left of the ticks is level. Returns the lines: 1 or
+   2. */
+static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, uint64_t rate, uint64_t ticks, uint64_t limit_ns) {
+  const prof_i_u128 reach = rate ? ((prof_i_u128)(limit_ns - at->ns) << PROF_I_RATE_SHIFT) / rate : ticks;
+  lines[0] = (prof_i_time_line){at->ticks, reach < ticks ? (uint64_t)reach : ticks, at->ns, rate};
+  if (lines[0].ticks == ticks) return 1;
+  lines[1] = (prof_i_time_line){at->ticks + lines[0].ticks, ticks - lines[0].ticks, limit_ns, 0};
+  return 2;
+}
+
+/* The rate behind the last pair of a segment whose first one is given. */
+static uint64_t rate_behind(const prof_i_time_pair *first, const prof_i_time_pair *last, uint64_t nominal) {
+  return first != last ? rate_between(last->ns - first->ns, last->ticks - first->ticks) : nominal;
+}
+
+/* At most two lines a pair. */
+static uint32_t make_lines(prof_i_time_line *lines, const prof_i_time_pair *pairs, uint32_t count, uint64_t nominal) {
+  uint32_t made = 0;
+  const prof_i_time_pair *first = pairs; /* of the segment */
+  for (uint32_t i = 0; i + 1 < count; i++) {
+    const prof_i_time_pair *const at = &pairs[i], *const next = &pairs[i + 1];
+    const bool goes_on = at->segment == next->segment;
+    const uint64_t rate = goes_on ? rate_between(next->ns - at->ns, next->ticks - at->ticks) : rate_behind(first, at, nominal);
+    made += put_lines(lines + made, at, rate, next->ticks - at->ticks, next->ns);
+    if (!goes_on) first = next;
   }
-  line.rate = first != at ? rate_between(at->ns - first->ns, at->ticks - first->ticks) : nominal;
-  if (((prof_i_u128)line.ticks * line.rate >> PROF_I_RATE_SHIFT) > ns_max) line.rate = rate_between(next->ns - at->ns, line.ticks);
-  return line;
+  const prof_i_time_pair *const last = &pairs[count - 1];
+  return made + put_lines(lines + made, last, rate_behind(first, last, nominal), UINT64_MAX - last->ticks, ns_max);
 }
 
 int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count, uint64_t ticks_hz,
@@ -74,24 +91,9 @@ int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uin
     if (pairs[i].width_ns > timeline->error_ns) timeline->error_ns = pairs[i].width_ns;
   const uint32_t kept = keep_usable(pairs, pair_count, bad_count);
   timeline->segment_count = count_segments(pairs, kept);
-  prof_i_time_line *const lines = malloc(((size_t)kept + 1) * sizeof *lines);
-  if (!lines) return PROF_E_NO_MEMORY;
-  uint32_t first = 0;
-  for (uint32_t i = 0; i + 1 < kept; i++) {
-    if (pairs[i].segment != pairs[first].segment) first = i;
-    lines[i] = line_between(&pairs[first], &pairs[i], &pairs[i + 1], nominal);
-  }
-  /* Behind the last pair: on for as long as the nanoseconds fit, then level. */
-  const prof_i_time_pair *const last = &pairs[kept - 1];
-  if (last->segment != pairs[first].segment) first = kept - 1;
-  const uint64_t rate = first != kept - 1 ? rate_between(last->ns - pairs[first].ns, last->ticks - pairs[first].ticks) : nominal;
-  const prof_i_u128 reach = rate ? ((prof_i_u128)(ns_max - last->ns) << PROF_I_RATE_SHIFT) / rate : ticks_max;
-  const uint64_t ticks = reach < ticks_max ? (uint64_t)reach : ticks_max;
-  lines[kept - 1] = (prof_i_time_line){last->ticks, ticks, last->ns, rate, ns_max};
-  const uint64_t end_ns = last->ns + (uint64_t)((prof_i_u128)ticks * rate >> PROF_I_RATE_SHIFT);
-  lines[kept] = (prof_i_time_line){last->ticks + ticks, UINT64_MAX - last->ticks - ticks, end_ns, 0, ns_max};
-  timeline->lines = lines;
-  timeline->line_count = kept + 1;
+  timeline->lines = malloc(2 * (size_t)kept * sizeof *timeline->lines);
+  if (!timeline->lines) return PROF_E_NO_MEMORY;
+  timeline->line_count = make_lines(timeline->lines, pairs, kept, nominal);
   return 0;
 }
 

@@ -18,8 +18,7 @@ enum { PROF_I_RATE_SHIFT = 40 };
 typedef struct prof_i_time_line {
   uint64_t from, ticks; /* holds for `ticks` ticks from there */
   uint64_t ns;          /* at from */
-  uint64_t rate;        /* ns for one tick, << PROF_I_RATE_SHIFT; times ticks it fits 128 bits, and 63 when shifted back */
-  uint64_t limit_ns;    /* where the next line begins */
+  uint64_t rate;        /* ns for one tick, << PROF_I_RATE_SHIFT. The line's end is at most the next one's begin, and fits 63 bits */
 } prof_i_time_line;
 
 typedef struct prof_i_timeline {
@@ -45,8 +44,7 @@ __extension__ typedef unsigned __int128 prof_i_u128;
 static inline uint64_t prof_i_timeline_ns(const prof_i_timeline *timeline, const prof_i_time_line **line, uint64_t ticks) {
   const prof_i_time_line *l = *line;
   if (__builtin_expect(ticks - l->from >= l->ticks, 0)) *line = l = prof_i_timeline_find(timeline, ticks);
-  const uint64_t ns = l->ns + (uint64_t)((prof_i_u128)(ticks - l->from) * l->rate >> PROF_I_RATE_SHIFT);
-  return ns < l->limit_ns ? ns : l->limit_ns;
+  return l->ns + (uint64_t)((prof_i_u128)(ticks - l->from) * l->rate >> PROF_I_RATE_SHIFT);
 }
 
 #endif

@@ -1,0 +1,16 @@
+/* Numbers of the rows that a viewer shows for each thread: the kernel's where it can be, and never one number for two rows. */
+#ifndef PROF_EXPORT_TIDS_H
+#define PROF_EXPORT_TIDS_H
+
+#include <prof/trace.h>
+
+/* A thread's own row, and how far from it each row for what overlaps is. All stay below 2^32, past which viewers take them for 0. */
+typedef struct prof_i_tids {
+  uint64_t first;
+  uint64_t step;
+} prof_i_tids;
+
+/* One for each of the trace's threads; the caller gives it to free(). PROF_E_NO_MEMORY with its text. */
+int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out);
+
+#endif

@@ -1,0 +1,326 @@
+/* Reads the bytes of a capture straight from src/core/layout.h: an oracle that shares no line with src/trace. It believes nothing:
+   whatever the layout does not allow is a fault, told with its offset. The bytes must stand still meanwhile: a stopped process's, a
+   dead one's, or a copy. A header only, since each test is one file. */
+#ifndef PROF_TESTS_ARENA_CHECK_H
+#define PROF_TESTS_ARENA_CHECK_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <prof/profiler.h>
+
+#include "core/layout.h"
+
+/* A committed record of a thread: scope, instant, counter, flow or step. */
+typedef struct arena_record {
+  uint64_t start, duration; /* ticks */
+  uint32_t kind;            /* prof_i_kind; a plain scope is PROF_I_KIND_SCOPE */
+  uint32_t site, flags, schema;
+  uint64_t thread; /* serial, as the last OWNER record before it says */
+  uint64_t offset; /* in the arena */
+  const uint64_t *values;
+  uint64_t value_words;
+  const char *name, *category; /* at run time; NULL: the site's */
+  uint64_t name_bytes, category_bytes;
+} arena_record;
+
+typedef struct arena_open {
+  uint64_t start;
+  uint32_t site;
+  uint64_t thread;
+  uint64_t index; /* of its entry: 1 is the outermost */
+  const uint64_t *payload; /* word 2 of its record and on; NULL: plain */
+  uint64_t payload_words;
+} arena_open;
+
+/* What every reader sees, and what it leaves out. */
+typedef struct arena_seen {
+  uint64_t records, opens;
+  uint64_t cleared;    /* committed, but ended at or before clear_ticks */
+  uint64_t unfinished; /* 16-byte places that were claimed and hold nothing committed */
+  uint64_t remade;     /* chunks that are being made anew */
+  uint64_t remade_old; /* chunks whose records may be counted as lost already, though they still stand: taken, but not yet made anew */
+  uint64_t remade_old_records; /* in those */
+  uint64_t chunks, slots;
+  uint64_t lost[PROF_I_LOSS_WORDS]; /* slots and ledger */
+  uint64_t deep;
+  char fault[256]; /* the first thing that cannot be; "" when there is none */
+} arena_seen;
+
+enum { ARENA_SITES_MAX = 4096 };
+typedef struct arena_text {
+  const char *data;
+  uint64_t bytes;
+} arena_text;
+
+typedef struct arena_view {
+  const char *bytes;
+  uint64_t count;
+  void (*record)(void *context, const arena_record *record); /* threads' records, chunk by chunk in the file's order */
+  void (*open)(void *context, const arena_open *open);
+  void *context;
+  arena_text names[ARENA_SITES_MAX], categories[ARENA_SITES_MAX]; /* of the sites, filled by arena_walk() */
+  uint64_t schemas; /* known: 1..schemas */
+} arena_view;
+
+static inline void arena_fault(arena_seen *seen, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline void arena_fault(arena_seen *seen, const char *format, ...) {
+  va_list values;
+  if (seen->fault[0]) return;
+  va_start(values, format);
+  vsnprintf(seen->fault, sizeof seen->fault, format, values);
+  va_end(values);
+}
+
+static inline const prof_i_header *arena_header(const arena_view *view) { return (const prof_i_header *)view->bytes; }
+static inline bool arena_is_made(const arena_view *view) {
+  return view->count >= PROF_I_HEADER_BYTES && arena_header(view)->magic == PROF_I_MAGIC;
+}
+
+/* ---- heads ---- */
+
+static inline const prof_i_head *arena_head_at(const arena_view *view, uint64_t offset, arena_seen *seen) {
+  const prof_i_head *const head = (const prof_i_head *)(view->bytes + offset);
+  if (head->magic == 0) return NULL;
+  if (head->magic != PROF_I_EXTENT_MAGIC) arena_fault(seen, "offset %llu: magic %x", (unsigned long long)offset, head->magic);
+  else if (head->check != (offset ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC))
+    arena_fault(seen, "offset %llu: the head's check does not fit it", (unsigned long long)offset);
+  else if (head->bytes == 0 || head->bytes % PROF_I_UNIT_BYTES || head->bytes > view->count - offset)
+    arena_fault(seen, "offset %llu: extent of %llu bytes, %llu are left", (unsigned long long)offset,
+                (unsigned long long)head->bytes, (unsigned long long)(view->count - offset));
+  else if (head->generation < 1 || head->generation > PROF_I_GENERATION_MASK)
+    arena_fault(seen, "offset %llu: generation %llu", (unsigned long long)offset, (unsigned long long)head->generation);
+  else
+    return head;
+  return NULL;
+}
+
+/* ---- records ---- */
+
+typedef enum arena_place { ARENA_COMMITTED, ARENA_FILLER, ARENA_UNFINISHED } arena_place;
+
+static inline arena_place arena_look(const uint64_t *word, uint64_t generation, uint64_t *slots_out) {
+  const uint64_t first = word[0];
+  const uint64_t pending = first >> PROF_I_PENDING_SLOTS_SHIFT & 0xffff;
+  *slots_out = 1;
+  if ((first & PROF_I_GENERATION_MASK) == generation) {
+    if ((word[1] & 15) == 1) *slots_out = word[2] & 0xffff;
+    return ARENA_COMMITTED;
+  }
+  if ((first & 15) != 0 || (first >> 4 & 15) != generation || pending == 0) return ARENA_UNFINISHED;
+  *slots_out = pending;
+  return first >> PROF_I_FILLER_BIT & 1 ? ARENA_FILLER : ARENA_UNFINISHED;
+}
+
+/* Takes a text at word `at` of a record; returns the word behind it, or 0 when it reaches past the end. */
+static inline uint64_t arena_take_text(const uint64_t *words, uint64_t at, uint64_t end, const char **data, uint64_t *bytes) {
+  if (at >= end) return 0;
+  *bytes = words[at];
+  *data = (const char *)(words + at + 1);
+  const uint64_t next = at + 1 + (*bytes + 7) / 8;
+  return *bytes > (end - at) * 8 || next > end ? 0 : next;
+}
+
+/* A long record's parts, behind word 2. False: they do not fit into it. */
+static inline bool arena_read_long(const uint64_t *words, uint64_t end, arena_record *record) {
+  uint64_t at = 3;
+  if (record->kind > PROF_I_KIND_INSTANT) {
+    record->values = words + 3;
+    record->value_words = end - 3;
+    return true;
+  }
+  if (record->flags & PROF_I_FLAG_DEVICE) at++;
+  if (record->flags & PROF_I_FLAG_STREAM) at++;
+  if (record->flags & PROF_I_FLAG_LONG) record->duration = words[at++];
+  if (record->flags & PROF_I_FLAG_NAME && !(at = arena_take_text(words, at, end, &record->name, &record->name_bytes))) return false;
+  if (record->flags & PROF_I_FLAG_CATEGORY && !(at = arena_take_text(words, at, end, &record->category, &record->category_bytes)))
+    return false;
+  record->values = words + at;
+  record->value_words = end - at;
+  return at <= end;
+}
+
+typedef struct arena_chunk_walk {
+  const arena_view *view;
+  arena_seen *seen;
+  const prof_i_head *chunk;
+  uint64_t thread;
+} arena_chunk_walk;
+
+static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *words, uint64_t slots) {
+  const arena_view *const view = walk->view;
+  arena_record record = {.start = words[0] >> 4,
+                         .duration = words[1] >> PROF_I_DURATION_SHIFT,
+                         .kind = PROF_I_KIND_SCOPE,
+                         .site = (uint32_t)(words[1] >> 4 & PROF_I_SITE_COUNT_MAX),
+                         .thread = walk->thread,
+                         .offset = (uint64_t)((const char *)words - view->bytes)};
+  if ((words[1] & 15) == 1) {
+    record.kind = (uint32_t)(words[2] >> 16 & 0xff);
+    record.flags = (uint32_t)(words[2] >> 24 & 0xff);
+    record.schema = (uint32_t)(words[2] >> 32);
+    if (record.kind == PROF_I_KIND_OWNER) walk->thread = words[3];
+    if (record.kind == PROF_I_KIND_OWNER || record.kind == PROF_I_KIND_EXIT) return;
+    if (record.kind < PROF_I_KIND_SCOPE || record.kind > PROF_I_KIND_STEP || !arena_read_long(words, slots * 2, &record)) {
+      arena_fault(walk->seen, "offset %llu: a long record of kind %u, flags %x, %llu slots does not hold together",
+                  (unsigned long long)record.offset, record.kind, record.flags, (unsigned long long)slots);
+      return;
+    }
+  }
+  if (record.start + record.duration <= arena_header(view)->clear_ticks) {
+    walk->seen->cleared++;
+    return;
+  }
+  walk->seen->records++;
+  if (view->record) view->record(view->context, &record);
+}
+
+static inline uint64_t arena_claimed(const prof_i_head *chunk) { return chunk->cursor < chunk->bytes ? chunk->cursor : chunk->bytes; }
+
+static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk, arena_seen *seen) {
+  const uint64_t end = arena_claimed(chunk);
+  arena_chunk_walk walk = {view, seen, chunk, 0};
+  if (chunk->sequence == 0) { /* being made, or made anew: readers leave it out */
+    seen->remade++;
+    return;
+  }
+  seen->chunks++;
+  for (uint64_t at = PROF_I_HEAD_BYTES, slots; at < end; at += slots * 16) {
+    const uint64_t *const words = (const uint64_t *)((const char *)chunk + at);
+    const unsigned long long offset = (unsigned long long)((const char *)words - view->bytes);
+    const arena_place place = arena_look(words, chunk->generation, &slots);
+    if (slots == 0 || (place != ARENA_UNFINISHED && at + slots * 16 > end)) {
+      arena_fault(seen, "offset %llu: a record of %llu slots, %llu bytes of its chunk are claimed behind it", offset,
+                  (unsigned long long)slots, (unsigned long long)(end - at));
+      return;
+    }
+    if (place == ARENA_UNFINISHED) seen->unfinished++;
+    if (place != ARENA_COMMITTED) continue;
+    if ((words[1] & 15) > 1) arena_fault(seen, "offset %llu: type %llu", offset, (unsigned long long)(words[1] & 15));
+    else arena_take_record(&walk, words, slots);
+  }
+}
+
+/* ---- slots ---- */
+
+static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
+  const unsigned long long offset = (unsigned long long)((const char *)slot - view->bytes);
+  if (slot->depth > PROF_I_OPEN_COUNT) arena_fault(seen, "slot %llu: depth %llu", offset, (unsigned long long)slot->depth);
+  for (uint64_t i = 0; i <= PROF_I_OPEN_COUNT; i++) {
+    const uint64_t ticks = slot->open[i].ticks, what = slot->open[i].what;
+    if (!ticks) continue;
+    if (i == 0 || i > slot->depth) {
+      arena_fault(seen, "slot %llu: entry %llu is open, but the depth is %llu", offset, (unsigned long long)i,
+                  (unsigned long long)slot->depth);
+      continue;
+    }
+    arena_open open = {.start = ticks >> 4, .site = (uint32_t)(what >> 4 & PROF_I_SITE_COUNT_MAX), .thread = slot->serial, .index = i};
+    if (what & 15) {
+      const uint64_t from = what >> 24 & 0xffffff;
+      open.payload_words = what >> 48;
+      open.payload = (const uint64_t *)((const char *)slot + from);
+      if (from % 8 || from < PROF_I_TEXT_OFFSET || from + open.payload_words * 8 > PROF_I_TEXT_END || !open.payload_words) {
+        arena_fault(seen, "slot %llu: entry %llu has its payload at %llu, %llu words", offset, (unsigned long long)i,
+                    (unsigned long long)from, (unsigned long long)open.payload_words);
+        continue;
+      }
+    }
+    seen->opens++;
+    if (view->open) view->open(view->context, &open);
+  }
+}
+
+static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
+  seen->slots++;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] += slot->lost[i];
+  seen->deep += slot->deep_count;
+  if (slot->serial) arena_walk_opens(view, slot, seen);
+  const uint64_t offset = (uint64_t)((const char *)slot - view->bytes) + PROF_I_RESERVE_OFFSET;
+  const prof_i_head *const reserve = arena_head_at(view, offset, seen);
+  if (reserve) arena_walk_chunk(view, reserve, seen);
+}
+
+/* ---- sites ---- */
+
+static inline void arena_take_site(arena_view *view, const uint64_t *words, uint64_t slots, arena_seen *seen) {
+  const uint64_t site = words[1] >> 4 & PROF_I_SITE_COUNT_MAX;
+  arena_text name, category;
+  uint64_t at = arena_take_text(words, 4, slots * 2, &name.data, &name.bytes);
+  if (at) at = arena_take_text(words, at, slots * 2, &category.data, &category.bytes);
+  if (!at || site >= ARENA_SITES_MAX) {
+    arena_fault(seen, "site %llu: its record does not hold together", (unsigned long long)site);
+    return;
+  }
+  view->names[site] = name;
+  view->categories[site] = category;
+}
+
+static inline void arena_walk_meta(arena_view *view, const prof_i_head *meta, arena_seen *seen) {
+  const uint64_t end = arena_claimed(meta);
+  for (uint64_t at = PROF_I_HEAD_BYTES, slots; at < end; at += slots * 16) {
+    const uint64_t *const words = (const uint64_t *)((const char *)meta + at);
+    const arena_place place = arena_look(words, meta->generation, &slots);
+    if (slots == 0 || (place == ARENA_COMMITTED && at + slots * 16 > end)) {
+      arena_fault(seen, "meta record at %llu: %llu slots", (unsigned long long)((const char *)words - view->bytes),
+                  (unsigned long long)slots);
+      return;
+    }
+    if (place != ARENA_COMMITTED) continue;
+    const uint32_t kind = (uint32_t)(words[2] >> 16 & 0xff);
+    if (kind == PROF_I_KIND_SITE) arena_take_site(view, words, slots, seen);
+    if (kind == PROF_I_KIND_SCHEMA && (words[3] & 0xffffffff) > view->schemas) view->schemas = words[3] & 0xffffffff;
+  }
+}
+
+/* ---- the whole ---- */
+
+/* The chunk that some slot says its thread writes to. */
+static inline bool arena_is_somebodys(const arena_view *view, uint64_t offset) {
+  for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at + PROF_I_HEAD_BYTES <= view->count;) {
+    const prof_i_head *const head = (const prof_i_head *)(view->bytes + at);
+    if (head->magic == PROF_I_EXTENT_MAGIC && head->kind == PROF_I_EXTENT_SLOT && ((const prof_i_slot *)head)->chunk == offset) return true;
+    at += head->magic == PROF_I_EXTENT_MAGIC && head->bytes ? head->bytes : PROF_I_UNIT_BYTES;
+  }
+  return false;
+}
+
+static inline void arena_note_taken(const arena_view *view, const prof_i_head *chunk, uint64_t offset, uint64_t records, arena_seen *seen) {
+  if (chunk->state != PROF_I_CHUNK_OWNED || records == 0 || arena_is_somebodys(view, offset)) return;
+  seen->remade_old++;
+  seen->remade_old_records += records;
+}
+
+/* Walks everything; false when something cannot be (seen_out->fault). Sites first, since records name them. */
+static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
+  arena_seen *const seen = seen_out;
+  memset(seen, 0, sizeof *seen);
+  if (!arena_is_made(view)) return true; /* nothing can be read from it */
+  const prof_i_header *const header = arena_header(view);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] = header->folded[i];
+  seen->deep = header->folded_deep_count;
+  for (int pass = 0; pass < 2; pass++) {
+    for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at + PROF_I_HEAD_BYTES <= view->count && !seen->fault[0];) {
+      const prof_i_head *const head = arena_head_at(view, at, seen);
+      const uint64_t offset = at, before = seen->records + seen->cleared;
+      at += head ? head->bytes : PROF_I_UNIT_BYTES;
+      if (!head) continue;
+      if (pass == 0 && head->kind == PROF_I_EXTENT_META) arena_walk_meta(view, head, seen);
+      if (pass == 1 && head->kind == PROF_I_EXTENT_SLOT) arena_walk_slot(view, (const prof_i_slot *)head, seen);
+      if (pass == 0 || head->kind != PROF_I_EXTENT_CHUNK) continue;
+      arena_walk_chunk(view, head, seen);
+      arena_note_taken(view, head, offset, seen->records + seen->cleared - before, seen);
+    }
+  }
+  return !seen->fault[0];
+}
+
+static inline uint64_t arena_lost(const arena_seen *seen) {
+  uint64_t sum = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += seen->lost[i];
+  return sum;
+}
+
+#endif

@@ -1,0 +1,214 @@
+/* What a traced child does: `ready` at full speed, then `act`, which is walked. Everything is announced (plan.h). A header only, since
+   each test is one file. */
+#ifndef PROF_TESTS_SCENES_H
+#define PROF_TESTS_SCENES_H
+
+#include "captures.h"
+#include "core/arena.h"
+#include "core/thread.h"
+#include "plan.h"
+#include "tracee.h"
+
+static inline void start(uint32_t policy, uint64_t cap_bytes) {
+  char path[CAPTURE_PATH_MAX];
+  snprintf(path, sizeof path, "%s", captures_path("out.json"));
+  const prof_options options = {.size = sizeof options,
+                                .policy = policy,
+                                .path = path,
+                                .cap_bytes = cap_bytes,
+                                .clock = plan.page->is_monotonic ? PROF_CLOCK_MONOTONIC : PROF_CLOCK_TSC};
+  if (prof_start_with(&options) == PROF_OK) return;
+  plan.page->skip = 1;
+  snprintf((char *)(uintptr_t)plan.page->reason, sizeof plan.page->reason, "%s", prof_last_error());
+  _exit(1);
+}
+
+static inline void start_stream(void) { start(PROF_POLICY_STREAM, 1 << 20); }
+static inline void start_ring(void) { start(PROF_POLICY_RING, 1 << 20); }
+static inline void start_monotonic(void) {
+  plan.page->is_monotonic = 1;
+  start_stream();
+}
+static inline void start_keep(void) { start(PROF_POLICY_KEEP, 1 << 20); }
+
+/* Sites are known, the thread is attached. */
+static inline void warm_up(void) {
+  plan_plain();
+  plan_named();
+  plan_nested();
+  plan_fill();
+  plan_instant();
+  plan_counter();
+}
+
+static inline uint64_t room_in_chunk(void) {
+  const prof_i_head *const chunk = prof_i_this_thread->chunk;
+  return chunk->cursor < chunk->bytes ? chunk->bytes - chunk->cursor : 0;
+}
+
+static inline void fill_up_to(uint64_t room) {
+  do plan_fill();
+  while (room_in_chunk() > room);
+}
+
+static inline void ready_stream(void) {
+  start_stream();
+  warm_up();
+}
+static inline void ready_full_chunk(void) {
+  ready_stream();
+  fill_up_to(0);
+}
+static inline void ready_nearly_full_chunk(void) {
+  ready_stream();
+  fill_up_to(16);
+}
+
+/* Goes on to a fresh chunk. Each begins with plain records, which a re-used one would show if its generation were missing; a few wide
+   ones fill the rest. */
+static inline void fill_to_next_chunk(void) {
+  const prof_i_head *const chunk = prof_i_this_thread->chunk;
+  for (int i = 0; i < 16; i++) plan_fill();
+  while (prof_i_this_thread->chunk == chunk) plan_wide_fill();
+}
+static inline void ready_full_ring(void) {
+  start_ring();
+  warm_up();
+  while (!prof_i_arena_header()->folded[PROF_LOSS_OVERWRITTEN]) fill_to_next_chunk();
+  while (room_in_chunk() > 9000) plan_wide_fill();
+  fill_up_to(0);
+}
+static inline void ready_ring(void) {
+  start_ring();
+  warm_up();
+  for (int i = 0; i < 3; i++) fill_to_next_chunk();
+}
+static inline void ready_two_chunks(void) {
+  ready_full_chunk();
+  plan_fill();
+}
+
+static inline void act_plain(void) {
+  plan_plain();
+  plan_plain();
+}
+static inline void act_instant_and_counter(void) {
+  plan_instant();
+  plan_counter();
+}
+static inline void act_everything(void) {
+  plan_plain();
+  plan_named();
+  plan_nested();
+  plan_instant();
+  plan_counter();
+}
+static inline void act_ring_again(void) {
+  for (int i = 0; i < 6; i++) plan_plain();
+  plan_named();
+}
+
+static inline void act_start(void) {
+  start_stream();
+  plan_plain();
+}
+static inline void stop(void) {
+  plan.page->stop_begun = plan_ticks();
+  prof_stop();
+}
+static inline void ready_stopped(void) {
+  ready_stream();
+  stop();
+}
+static inline void act_start_again(void) {
+  start_stream();
+  plan_plain();
+  plan_named();
+}
+/* Another cap: another file, and the one before keeps what it holds. */
+static inline void act_start_other(void) {
+  start(PROF_POLICY_STREAM, 2 << 20);
+  plan_plain();
+  plan_named();
+}
+static inline void stop_start(void) {
+  stop();
+  start_stream();
+  plan_plain();
+}
+static inline void stop_start_other(void) {
+  stop();
+  start(PROF_POLICY_STREAM, 2 << 20);
+  plan_plain();
+}
+static inline void act_stop(void) {
+  plan_plain();
+  stop();
+}
+static inline void act_stop_inside(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop()); }
+static inline void act_restart_inside(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop_start()); }
+static inline void act_replace_inside(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, stop_start_other()); }
+
+static inline void clear(void) {
+  plan.page->clear_begun = plan_ticks();
+  prof_clear();
+  plan.page->clear_done = plan_ticks();
+}
+static inline void act_clear(void) {
+  clear();
+  plan_plain();
+  plan_named();
+}
+static inline void act_clear_inside(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, clear()); }
+
+static inline void dump(void) {
+  char path[CAPTURE_PATH_MAX];
+  snprintf(path, sizeof path, "%s", captures_path("out.json"));
+  prof_dump(path);
+}
+static inline void act_dump(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, dump()); }
+static inline void act_stop_and_dump(void) {
+  stop();
+  dump();
+}
+
+/* Three scopes open when the last chunk and the arena are full: their records come into the reserve. */
+static inline void ready_full_arena(void) {
+  start_keep();
+  warm_up();
+  while (prof_i_arena_full_loss() < 0) {
+    while (room_in_chunk() > 9000) plan_wide_fill();
+    while (room_in_chunk() > 0) plan_fill();
+    if (prof_i_arena_header()->used_bytes + 4 * PROF_I_UNIT_BYTES > prof_i_the_arena.cap_bytes) break;
+    plan_fill();
+  }
+  while (prof_i_arena_header()->used_bytes + PROF_I_UNIT_BYTES <= prof_i_the_arena.cap_bytes) {
+    plan_fill();
+    while (room_in_chunk() > 0) plan_fill();
+  }
+}
+static inline void act_full_inside(void) {
+  PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, plan_nested());
+  plan_plain();
+}
+
+typedef struct scenario {
+  const char *name;
+  void (*ready)(void);
+  void (*act)(void);
+  bool makes_captures; /* files appear while it is walked */
+} scenario;
+
+static inline void nothing(void) {}
+
+static inline void child_body(void *context) {
+  const scenario *const what = context;
+  what->ready();
+  plan.page->phase = 1;
+  tracee_trap();
+  what->act();
+  plan.page->phase = 2;
+  tracee_trap();
+}
+
+#endif

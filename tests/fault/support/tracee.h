@@ -1,0 +1,98 @@
+/* A child under ptrace: walked instruction by instruction, run to one instruction, given a signal there. x86-64 only; a header only,
+   since each test is one file. The child is killed when the test dies. */
+#ifndef PROF_TESTS_TRACEE_H
+#define PROF_TESTS_TRACEE_H
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Where the child stands still: a stop's signal, or ended. */
+typedef struct tracee {
+  pid_t pid;
+  int signal; /* of the last stop; 0: it has ended */
+  int status; /* of waitpid */
+} tracee;
+
+static inline void tracee_wait(tracee *child) {
+  pid_t pid;
+  do pid = waitpid(child->pid, &child->status, 0);
+  while (pid < 0 && errno == EINTR);
+  child->signal = pid == child->pid && WIFSTOPPED(child->status) ? WSTOPSIG(child->status) : 0;
+}
+
+/* Forks; the child runs body(context) up to its first int3 and stands behind it. False: no ptrace here, or it ended before. */
+static inline bool tracee_begin(tracee *child, void (*body)(void *context), void *context) {
+  fflush(NULL);
+  child->pid = fork();
+  if (child->pid < 0) return false;
+  if (child->pid == 0) {
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(77);
+    raise(SIGSTOP);
+    body(context);
+    _exit(0);
+  }
+  tracee_wait(child);
+  if (child->signal != SIGSTOP) return false;
+  ptrace(PTRACE_SETOPTIONS, child->pid, NULL, (void *)(intptr_t)PTRACE_O_EXITKILL);
+  ptrace(PTRACE_CONT, child->pid, NULL, NULL);
+  tracee_wait(child);
+  return child->signal == SIGTRAP;
+}
+
+static inline void tracee_step(tracee *child) {
+  ptrace(PTRACE_SINGLESTEP, child->pid, NULL, NULL);
+  tracee_wait(child);
+}
+
+/* On to the next stop; signal 0: none is given. */
+static inline void tracee_continue(tracee *child, int signal) {
+  ptrace(PTRACE_CONT, child->pid, NULL, (void *)(intptr_t)signal);
+  tracee_wait(child);
+}
+
+static inline void tracee_end(tracee *child) {
+  kill(child->pid, SIGKILL);
+  while (child->signal) {
+    ptrace(PTRACE_CONT, child->pid, NULL, (void *)(intptr_t)SIGKILL);
+    tracee_wait(child);
+  }
+}
+
+static inline void tracee_trap(void) { __asm__ volatile("int3" ::: "memory"); }
+
+static inline uint64_t tracee_at(const tracee *child) {
+  return (uint64_t)ptrace(PTRACE_PEEKUSER, child->pid, (void *)offsetof(struct user_regs_struct, rip), NULL);
+}
+
+/* Runs to the occurrence-th time (from 1) that the child is about to execute the instruction at `at`: an int3 is put there. False:
+   it stopped or ended elsewhere before. */
+static inline bool tracee_run_to(tracee *child, uint64_t at, uint64_t occurrence) {
+  if (tracee_at(child) == at && --occurrence == 0) return true;
+  errno = 0;
+  const long saved = ptrace(PTRACE_PEEKTEXT, child->pid, (void *)at, NULL);
+  if (errno) return false;
+  const long trap = (long)(((unsigned long)saved & ~0xfful) | 0xcc);
+  if (tracee_at(child) == at) tracee_step(child);
+  for (;;) {
+    if (ptrace(PTRACE_POKETEXT, child->pid, (void *)at, (void *)trap) != 0) return false;
+    tracee_continue(child, 0);
+    if (!child->signal) return false;
+    const bool hit = child->signal == SIGTRAP && tracee_at(child) == at + 1;
+    ptrace(PTRACE_POKETEXT, child->pid, (void *)at, (void *)saved);
+    if (!hit) return false;
+    ptrace(PTRACE_POKEUSER, child->pid, (void *)offsetof(struct user_regs_struct, rip), (void *)at);
+    if (--occurrence == 0) return true;
+    tracee_step(child);
+  }
+}
+
+#endif

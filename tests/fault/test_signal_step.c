@@ -1,0 +1,216 @@
+/* A signal at every instruction: a handler that records interrupts a recording thread at one instruction, then at the next, and so on
+   through scopes, chunk changes, the first scope of a thread, start, stop and clear. Each time a fresh child. When the handler is done,
+   and again when the thread is: recorded + lost = attempted for both, nothing torn, nothing left open.
+
+   A walk through loops is long; there, each instruction address is interrupted at its first, second and last passage. */
+#define _GNU_SOURCE
+#include <prof/trace.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "support/scenes.h"
+#include "support/skip.h"
+
+typedef struct scene {
+  const char *name;
+  void (*ready)(void);
+  void (*act)(void);
+  int room;      /* bytes left in the chunk when the act begins; NO_FILL: as it is */
+  bool is_known; /* the handler's sites have been seen before */
+} scene;
+
+enum { NO_FILL = -1, EVERY_ONE_UP_TO = 700, WALK_MAX = 1 << 20 };
+
+/* ---- the child ---- */
+
+static void handler(int signal) {
+  (void)signal;
+  plan_handler_plain();
+  plan_handler_named();
+  plan.page->handler_runs++;
+  if (plan.page->phase == 1) tracee_trap();
+}
+
+static void note_depth(void) {
+  const prof_i_slot *const slot = prof_i_this_thread->slot;
+  plan.page->depth = slot->depth;
+  plan.page->deep = slot->deep;
+}
+
+static void body(void *context) {
+  const scene *const what = context;
+  const struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+  sigaction(SIGUSR1, &action, NULL);
+  what->ready();
+  if (what->is_known) handler(0);
+  if (what->room != NO_FILL) fill_up_to((uint64_t)what->room);
+  plan.page->handler_runs = 0;
+  plan.page->phase = 1;
+  tracee_trap();
+  what->act();
+  note_depth();
+  plan.page->phase = 2;
+  tracee_trap();
+}
+
+/* ---- the walk that finds where to interrupt ---- */
+
+typedef struct place {
+  uint64_t at;
+  uint32_t occurrence; /* from 1 */
+} place;
+
+static struct {
+  plan_judge *judge;
+  place *places;
+  size_t count;
+  uint64_t interrupted, missed, instructions;
+} own;
+
+static int by_address(const void *a, const void *b) {
+  const place *const x = a, *const y = b;
+  return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Numbers the passages of each address, and keeps those to be interrupted. */
+static void choose_places(void) {
+  const bool every = own.count <= EVERY_ONE_UP_TO;
+  size_t kept = 0;
+  uint64_t before = 0;
+  uint32_t occurrence = 0;
+  qsort(own.places, own.count, sizeof *own.places, by_address);
+  for (size_t i = 0; i < own.count; i++) {
+    const uint64_t at = own.places[i].at;
+    const bool is_last = i + 1 == own.count || own.places[i + 1].at != at;
+    occurrence = at == before ? occurrence + 1 : 1;
+    before = at;
+    if (every || occurrence <= 2 || is_last) own.places[kept++] = (place){at, occurrence};
+  }
+  own.count = kept;
+}
+
+static void find_places(const scene *what) {
+  tracee child;
+  plan_reset();
+  own.count = 0;
+  if (!tracee_begin(&child, body, (void *)(uintptr_t)what)) {
+    if (plan.page->skip) skip_because((const char *)(uintptr_t)plan.page->reason);
+    fail_msg("%s: the child ended before the walk, status %x", what->name, (unsigned)child.status);
+  }
+  while (plan.page->phase == 1 && own.count < WALK_MAX) {
+    own.places[own.count++].at = tracee_at(&child);
+    tracee_step(&child);
+    if (child.signal != SIGTRAP) fail_msg("%s: signal %d after %zu instructions", what->name, child.signal, own.count);
+  }
+  own.instructions += own.count;
+  tracee_end(&child);
+  captures_clear();
+}
+
+/* ---- one interruption ---- */
+
+extern char __executable_start;
+
+static void judge_now(const scene *what, const place *where, const char *when, bool is_rest) {
+  plan_judge *const judge = own.judge;
+  captures_look();
+  captures_measure();
+  plan_judge_now(judge, captures.bytes, captures.sizes, captures.count, is_rest);
+  if (is_rest && (plan.page->depth || plan.page->deep || judge->opens))
+    plan_fault(judge, "at rest: depth %llu, deep %llu, %llu entries open", (unsigned long long)plan.page->depth, (unsigned long long)plan.page->deep, (unsigned long long)judge->opens);
+  if (!judge->fault[0]) return;
+  print_error("%s: signal at %#llx (%+lld in the executable), passage %u; %s: %s\n", what->name, (unsigned long long)where->at,
+              (long long)(where->at - (uint64_t)(uintptr_t)&__executable_start), where->occurrence, when, judge->fault);
+  fail();
+}
+
+static void interrupt(const scene *what, const place *where) {
+  tracee child;
+  plan_reset();
+  if (!tracee_begin(&child, body, (void *)(uintptr_t)what)) fail_msg("%s: the child ended early, status %x", what->name, (unsigned)child.status);
+  if (tracee_run_to(&child, where->at, where->occurrence)) {
+    tracee_continue(&child, SIGUSR1);
+    if (child.signal != SIGTRAP || plan.page->handler_runs != 1)
+      fail_msg("%s: signal %d instead of the handler's end, %u runs, status %x; interrupted at %#llx", what->name, child.signal, plan.page->handler_runs, (unsigned)child.status, (unsigned long long)where->at);
+    judge_now(what, where, "the handler is done", false);
+    tracee_continue(&child, 0);
+    if (child.signal != SIGTRAP || plan.page->phase != 2)
+      fail_msg("%s: signal %d instead of the end, status %x; interrupted at %#llx", what->name, child.signal, (unsigned)child.status, (unsigned long long)where->at);
+    judge_now(what, where, "the thread is done", true);
+    own.interrupted++;
+  } else {
+    own.missed++; /* this time it took another way */
+  }
+  tracee_end(&child);
+  captures_clear();
+}
+
+static void interrupt_everywhere(const scene *what) {
+  struct timespec begun, done;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  find_places(what);
+  const size_t walked = own.count;
+  choose_places();
+  const uint64_t missed = own.missed;
+  for (size_t i = 0; i < own.count; i++) interrupt(what, &own.places[i]);
+  clock_gettime(CLOCK_MONOTONIC, &done);
+  print_message("  %-48s %7zu instructions, a signal at %6zu, %llu not reached again, %.1f s\n", what->name, walked, own.count,
+                (unsigned long long)(own.missed - missed), (double)(done.tv_sec - begun.tv_sec) + (double)(done.tv_nsec - begun.tv_nsec) / 1e9);
+}
+
+static int clean(void **state) {
+  (void)state;
+  captures_clear();
+  return 0;
+}
+
+static void ready_monotonic(void) {
+  start_monotonic();
+  warm_up();
+}
+
+#define SCENES(X)                                                                        \
+  X(a_plain_scope, ready_stream, plan_plain, NO_FILL, true)                              \
+  X(a_plain_scope_and_a_full_chunk, ready_stream, plan_plain, 0, true)                   \
+  X(a_plain_scope_and_room_for_one, ready_stream, plan_plain, 16, true)                  \
+  X(a_plain_scope_and_room_for_two, ready_stream, plan_plain, 32, true)                  \
+  X(a_scope_with_arguments, ready_stream, plan_named, NO_FILL, true)                     \
+  X(a_scope_with_arguments_and_a_full_chunk, ready_stream, plan_named, 0, true)          \
+  X(a_scope_with_arguments_and_room_for_one, ready_stream, plan_named, 112, true)        \
+  X(a_nested_pair_and_room_for_one, ready_stream, plan_nested, 16, true)                 \
+  X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, NO_FILL, true)      \
+  X(an_instant_and_room_for_one, ready_stream, plan_instant, 16, true)                   \
+  X(an_instant_and_a_handler_seen_first, ready_stream, plan_instant, NO_FILL, false)     \
+  X(an_instant_by_the_slow_clock, ready_monotonic, plan_instant, NO_FILL, true)          \
+  X(a_scope_by_the_slow_clock, ready_monotonic, plan_named, NO_FILL, true)               \
+  X(the_first_scopes_of_a_thread, start_stream, plan_named, NO_FILL, false)              \
+  X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, NO_FILL, true) \
+  X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, NO_FILL, true)      \
+  X(clear_inside_a_scope, ready_stream, act_clear_inside, NO_FILL, true)
+
+#define TEST(name_, ready_, act_, room_, known_)                       \
+  static void name_##_survives_a_signal_anywhere(void **state) {       \
+    static const scene what = {#name_, ready_, act_, room_, known_};   \
+    (void)state;                                                       \
+    interrupt_everywhere(&what);                                       \
+  }
+SCENES(TEST)
+
+int main(int argc, char **argv) {
+#define ENTRY(name_, ready_, act_, room_, known_) cmocka_unit_test_teardown(name_##_survives_a_signal_anywhere, clean),
+  const struct CMUnitTest tests[] = {SCENES(ENTRY)};
+  skip_unless_steppable();
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  own.judge = plan_make();
+  own.places = malloc(WALK_MAX * sizeof *own.places);
+  if (!own.judge || !own.places || !captures_make_folder()) return 1;
+  alarm(280);
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  print_message("%llu signals given, %llu places not reached again, %llu instructions walked to find them\n", (unsigned long long)own.interrupted,
+                (unsigned long long)own.missed, (unsigned long long)own.instructions);
+  captures_remove_folder();
+  return failed;
+}

@@ -1,0 +1,130 @@
+/* The record protocol, instruction by instruction. A child records into a capture file and is stepped one instruction at a time; after
+   each the parent reads the file and judges it by what the child has announced (support/plan.h). So every point at which kill -9 can
+   come is looked at: no false record, none torn, none old, and none lost that had ended. */
+#define _GNU_SOURCE
+#include <prof/trace.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "support/scenes.h"
+#include "support/skip.h"
+
+/* ---- what the parent sees ---- */
+
+static struct {
+  plan_judge *judge;
+  uint64_t instructions, readings;
+} total;
+
+/* The library's own reader, on the same bytes, must see the same. */
+static void ask_reader(plan_judge *judge) {
+  const size_t last = captures.count - 1;
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  if (judge->fault[0] || !captures.count || captures.sizes[last] < PROF_I_HEADER_BYTES || !arena_is_made(&judge->view)) return;
+  const int status = prof_trace_open_bytes(captures.bytes[last], captures.sizes[last], &trace);
+  if (status != PROF_OK) {
+    plan_fault(judge, "the reader: %s: %s", prof_status_name(status), prof_last_error());
+    return;
+  }
+  prof_trace_info_get(trace, &info);
+  if (info.bad_count || info.event_count - info.open_count != judge->seen.records)
+    plan_fault(judge, "the reader sees %llu records, %llu open, %llu bad; %llu stand there", (unsigned long long)(info.event_count - info.open_count), (unsigned long long)info.open_count, (unsigned long long)info.bad_count, (unsigned long long)judge->seen.records);
+  prof_trace_destroy(trace);
+  total.readings++;
+}
+
+static void judge_state(const scenario *what, uint64_t step, const tracee *child, bool is_rest) {
+  static uint64_t records, opens;
+  plan_judge *const judge = total.judge;
+  if (what->makes_captures) captures_look();
+  captures_measure();
+  plan_judge_now(judge, captures.bytes, captures.sizes, captures.count, is_rest);
+  if (is_rest || records != judge->seen.records || opens != judge->seen.opens) ask_reader(judge);
+  records = judge->seen.records;
+  opens = judge->seen.opens;
+  if (!judge->fault[0]) return;
+  print_error("%s: after %llu instructions, at %#llx: %s\n", what->name, (unsigned long long)step, (unsigned long long)tracee_at(child), judge->fault);
+  fail();
+}
+
+static void walk(const scenario *what) {
+  tracee child;
+  struct timespec begun, done;
+  plan_reset();
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  if (!tracee_begin(&child, child_body, (void *)(uintptr_t)what)) {
+    if (plan.page->skip) skip_because((const char *)(uintptr_t)plan.page->reason);
+    fail_msg("%s: the child ended before the walk, status %x", what->name, (unsigned)child.status);
+  }
+  captures_look();
+  judge_state(what, 0, &child, false);
+  uint64_t steps = 0;
+  while (plan.page->phase == 1) {
+    tracee_step(&child);
+    if (child.signal != SIGTRAP) fail_msg("%s: signal %d after %llu instructions", what->name, child.signal, (unsigned long long)steps);
+    judge_state(what, ++steps, &child, false);
+  }
+  judge_state(what, steps, &child, true);
+  clock_gettime(CLOCK_MONOTONIC, &done);
+  total.instructions += steps;
+  print_message("  %-52s %8llu instructions, %4llu records, %llu lost, %.1f s\n", what->name, (unsigned long long)steps,
+                (unsigned long long)total.judge->recorded, (unsigned long long)total.judge->lost,
+                (double)(done.tv_sec - begun.tv_sec) + (double)(done.tv_nsec - begun.tv_nsec) / 1e9);
+  tracee_end(&child);
+  captures_clear();
+}
+
+static int clean(void **state) {
+  (void)state;
+  captures_clear();
+  return 0;
+}
+
+#define SCENARIOS(X)                                                                                                    \
+  X(a_plain_scope, ready_stream, act_plain, false)                                                                      \
+  X(a_scope_with_name_and_arguments, ready_stream, plan_named, false)                                                   \
+  X(a_nested_pair, ready_stream, plan_nested, false)                                                                    \
+  X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, false)                                             \
+  X(the_first_scopes_of_a_thread, start_stream, act_everything, false)                                                  \
+  X(a_chunk_change, ready_full_chunk, act_plain, false)                                                                 \
+  X(a_chunk_change_by_a_long_record, ready_nearly_full_chunk, plan_named, false)                                        \
+  X(a_ring_gives_its_oldest_chunk, ready_full_ring, act_ring_again, false)                                              \
+  X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, false)                                        \
+  X(start, nothing, act_start, true)                                                                                    \
+  X(start_after_a_stop, ready_stopped, act_start_again, false)                                                          \
+  X(start_of_another_capture, ready_stopped, act_start_other, true)                                                     \
+  X(stop, ready_stream, act_stop, false)                                                                                \
+  X(stop_inside_a_scope, ready_stream, act_stop_inside, false)                                                          \
+  X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, false)                                             \
+  X(another_capture_inside_a_scope, ready_stream, act_replace_inside, true)                                             \
+  X(clear, ready_two_chunks, act_clear, false)                                                                          \
+  X(clear_inside_a_scope, ready_two_chunks, act_clear_inside, false)                                                    \
+  X(clear_of_a_ring, ready_ring, act_clear, false)                                                                      \
+  X(dump_while_recording, ready_stream, act_dump, false)                                                                \
+  X(stop_and_dump, ready_stream, act_stop_and_dump, false)
+
+#define TEST(name_, ready_, act_, makes_)                            \
+  static void name_##_is_whole_after_every_instruction(void **state) { \
+    static const scenario what = {#name_, ready_, act_, makes_};     \
+    (void)state;                                                     \
+    walk(&what);                                                     \
+  }
+SCENARIOS(TEST)
+
+int main(int argc, char **argv) {
+#define ENTRY(name_, ready_, act_, makes_) cmocka_unit_test_teardown(name_##_is_whole_after_every_instruction, clean),
+  const struct CMUnitTest tests[] = {SCENARIOS(ENTRY)};
+  skip_unless_steppable();
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  total.judge = plan_make();
+  if (!total.judge || !captures_make_folder()) return 1;
+  alarm(280);
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  print_message("%llu instructions walked, each state judged; %llu read by the library too\n", (unsigned long long)total.instructions, (unsigned long long)total.readings);
+  captures_remove_folder();
+  return failed;
+}
