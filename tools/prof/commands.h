@@ -1,0 +1,20 @@
+/* The prof command: one file a sub-command, each thin over <prof/trace.h>. Exit status: 0 done, 1 it could not be done (said on stderr), 2
+   the words are wrong. */
+#ifndef PROF_TOOLS_COMMANDS_H
+#define PROF_TOOLS_COMMANDS_H
+
+#include <prof/trace.h>
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+int command_info(int argc, char **argv);
+int command_table(int argc, char **argv);
+int command_dump(int argc, char **argv);
+
+/* Opens the capture, or says on stderr why not and what to do. NULL then. */
+prof_trace *open_capture(const char *path);
+
+/* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
+int bad_words(const char *name, const char *text, const char *word);
+
+#endif

@@ -1,0 +1,34 @@
+/* prof dump FILE -o OUT: a capture as a trace that viewers open. */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+static int choose_format(const char *word, uint32_t *to) {
+  if (strcmp(word, "chrome") == 0) *to = PROF_FORMAT_CHROME;
+  else if (strcmp(word, "raf") == 0) *to = PROF_FORMAT_RAF;
+  else if (strcmp(word, "capture") == 0) *to = PROF_FORMAT_CAPTURE;
+  else return bad_words("dump", "--format: no such format:", word);
+  return EXIT_OK;
+}
+
+int command_dump(int argc, char **argv) {
+  static const struct option words[] = {{"output", 1, 0, 'o'}, {"format", 1, 0, 'f'}, {0, 0, 0, 0}};
+  prof_dump_options options = {.size = sizeof options};
+  const char *output = NULL;
+  for (int c; (c = getopt_long(argc, argv, "o:", words, NULL)) != -1;) {
+    if (c == 'o') output = optarg;
+    else if (c != 'f' || choose_format(optarg, &options.format) != EXIT_OK) return EXIT_USAGE;
+  }
+  if (argc - optind != 1) return bad_words("dump", "takes one capture", NULL);
+  if (!output) return bad_words("dump", "needs -o OUT", NULL);
+  prof_trace *const trace = open_capture(argv[optind]);
+  if (!trace) return EXIT_FAILED;
+  const int status = prof_trace_dump(trace, output, &options);
+  prof_trace_destroy(trace);
+  if (status == PROF_OK) return EXIT_OK;
+  fprintf(stderr, "prof dump: %s: %s\n", prof_status_text(status), prof_last_error());
+  return EXIT_FAILED;
+}

@@ -1,0 +1,100 @@
+/* prof info FILE: one screen about a capture. */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "commands.h"
+
+enum { OPEN_SHOWN_MAX = 64 };
+
+/* What comes out of a capture may hold anything: terminal controls are shown, not sent. */
+static void print_text(const char *text, size_t bytes) {
+  for (size_t i = 0; i < bytes && text[i]; i++) {
+    const unsigned char c = (unsigned char)text[i];
+    if (c < 0x20 || c == 0x7f) printf("\\x%02x", c);
+    else putchar(c);
+  }
+}
+
+static const char *policy_name(uint32_t policy) {
+  static const char *const names[] = {"default", "keep", "ring", "stream"};
+  return policy < sizeof names / sizeof *names ? names[policy] : "unknown";
+}
+
+static void print_time(uint64_t unix_ns) {
+  const time_t seconds = (time_t)(unix_ns / 1000000000u);
+  struct tm parts;
+  char text[64] = "?";
+  if (gmtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  puts(text);
+}
+
+static void print_state(const prof_trace_info *info) {
+  if (info->is_live) puts("state        its process runs");
+  else puts(info->was_clean ? "state        stopped" : "state        its process died, or was killed, while recording");
+}
+
+static void print_threads(const prof_trace *trace, uint32_t count) {
+  printf("threads      %" PRIu32 "\n", count);
+  for (uint32_t i = 0; i < count && i < OPEN_SHOWN_MAX; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;
+    uint64_t lost = 0;
+    for (int r = 0; r < PROF_LOSS_COUNT; r++) lost += thread.lost_count[r];
+    printf("  %8" PRIu64 "  %10" PRIu64 " events  %8" PRIu64 " lost  ", thread.tid, thread.event_count, lost);
+    print_text(thread.name, sizeof thread.name);
+    puts(thread.is_main ? "  (main)" : "");
+  }
+  if (count > OPEN_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - OPEN_SHOWN_MAX);
+}
+
+/* What each thread was inside of. */
+static void print_open(const prof_trace *trace) {
+  prof_cursor *cursor;
+  prof_event *const event = calloc(1, sizeof *event);
+  if (!event || prof_cursor_create(trace, &cursor) != PROF_OK) {
+    free(event);
+    return;
+  }
+  int shown = 0;
+  while (shown < OPEN_SHOWN_MAX && prof_cursor_next(cursor, event) == 1) {
+    if (event->kind != PROF_EVENT_OPEN) continue;
+    if (shown++ == 0) puts("open scopes");
+    prof_trace_thread thread = {.size = sizeof thread};
+    prof_trace_thread_get(trace, event->thread, &thread);
+    printf("  %8" PRIu64 "  %*s", thread.tid, (int)(event->depth < 32 ? event->depth * 2 : 64), "");
+    print_text(event->name, event->name_bytes);
+    printf("  for %.3f ms\n", (double)event->duration_ns / 1e6);
+  }
+  prof_cursor_destroy(cursor);
+  free(event);
+}
+
+int command_info(int argc, char **argv) {
+  if (argc != 2) return bad_words("info", "takes one capture", NULL);
+  prof_trace *const trace = open_capture(argv[1]);
+  if (!trace) return EXIT_FAILED;
+  prof_trace_info info = {.size = sizeof info};
+  char *loss = NULL;
+  prof_trace_info_get(trace, &info);
+  fputs("process      ", stdout);
+  print_text(info.process_name, sizeof info.process_name);
+  printf(" (pid %" PRIu32 ") on ", info.pid);
+  print_text(info.host, sizeof info.host);
+  printf("\nrank         %" PRId32 " of %" PRId32 "\nstarted      ", info.rank, info.world_size);
+  print_time(info.start_unix_ns);
+  print_state(&info);
+  printf("duration     %.6f s, clock error %" PRIu64 " ns, %" PRIu32 " clock segment%s\n", (double)info.duration_ns / 1e9, info.clock_error_ns,
+         info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
+  printf("level        %" PRIu32 ", policy %s\n", info.level, policy_name(info.policy));
+  printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open\n", info.event_count, info.scope_count, info.open_count);
+  if (info.bad_count) printf("damage       %" PRIu64 " places could not be read\n", info.bad_count);
+  if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
+  prof_free(loss);
+  print_threads(trace, info.thread_count);
+  if (info.open_count) print_open(trace);
+  prof_trace_destroy(trace);
+  return EXIT_OK;
+}

@@ -1,0 +1,73 @@
+/* prof table FILE: totals as text. */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+
+static const struct {
+  const char *word;
+  uint32_t value;
+} groups[] = {{"name", PROF_GROUP_NAME}, {"category", PROF_GROUP_CATEGORY}, {"device", PROF_GROUP_DEVICE}, {"thread", PROF_GROUP_THREAD}, {"shape", PROF_GROUP_SHAPE}},
+  sorts[] = {{"total", PROF_SORT_TOTAL}, {"self", PROF_SORT_SELF}, {"calls", PROF_SORT_CALLS}, {"mean", PROF_SORT_MEAN}, {"max", PROF_SORT_MAX}, {"name", PROF_SORT_NAME}};
+
+static int add_groups(char *words, uint32_t *to) {
+  for (char *rest = words, *word; (word = strsep(&rest, ",")) != NULL;) {
+    size_t i = 0;
+    while (i < sizeof groups / sizeof *groups && strcmp(word, groups[i].word) != 0) i++;
+    if (i == sizeof groups / sizeof *groups) return bad_words("table", "--by: no such group:", word);
+    *to |= groups[i].value;
+  }
+  return EXIT_OK;
+}
+
+static int choose_sort(const char *word, uint32_t *to) {
+  for (size_t i = 0; i < sizeof sorts / sizeof *sorts; i++) {
+    if (strcmp(word, sorts[i].word) != 0) continue;
+    *to = sorts[i].value;
+    return EXIT_OK;
+  }
+  return bad_words("table", "--sort: no such order:", word);
+}
+
+static int number(const char *name, const char *text, unsigned long most, uint32_t *to) {
+  char *end;
+  const unsigned long value = strtoul(text, &end, 10);
+  if (*end || text[0] < '0' || text[0] > '9' || value > most) return bad_words("table", name, text);
+  *to = (uint32_t)value;
+  return EXIT_OK;
+}
+
+static int read_options(int argc, char **argv, prof_aggregate_options *options) {
+  static const struct option words[] = {{"by", 1, 0, 'b'}, {"sort", 1, 0, 's'}, {"rows", 1, 0, 'r'}, {"level", 1, 0, 'l'}, {"category", 1, 0, 'c'}, {0, 0, 0, 0}};
+  int status = EXIT_OK;
+  for (int c; status == EXIT_OK && (c = getopt_long(argc, argv, "", words, NULL)) != -1;) {
+    switch (c) {
+      case 'b': status = add_groups(optarg, &options->group); break;
+      case 's': status = choose_sort(optarg, &options->sort); break;
+      case 'r': status = number("--rows: not a number:", optarg, 1000000000, &options->rows_limit); break;
+      case 'l': status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level); break;
+      case 'c': options->category = optarg; break;
+      default: return EXIT_USAGE;
+    }
+  }
+  return status;
+}
+
+int command_table(int argc, char **argv) {
+  prof_aggregate_options options = {.size = sizeof options};
+  const int status = read_options(argc, argv, &options);
+  if (status != EXIT_OK) return status;
+  if (argc - optind != 1) return bad_words("table", "takes one capture", NULL);
+  prof_trace *const trace = open_capture(argv[optind]);
+  char *text = NULL;
+  if (!trace) return EXIT_FAILED;
+  const int result = prof_trace_table(trace, &options, &text);
+  if (result == PROF_OK) fputs(text, stdout);
+  else fprintf(stderr, "prof table: %s: %s\n", prof_status_text(result), prof_last_error());
+  prof_free(text);
+  prof_trace_destroy(trace);
+  return result == PROF_OK ? EXIT_OK : EXIT_FAILED;
+}
