@@ -158,6 +158,7 @@ static int create(const prof_options *options) {
   header->version = PROF_I_FORMAT_VERSION;
   header->header_bytes = PROF_I_HEADER_BYTES;
   header->ring_ns = options->ring_ns;
+  prof_i_thread_renew_all();
   prof_i_meta_reset();
   prof_i_clock_begin();
   prof_i_identity_begin();

@@ -33,6 +33,7 @@ enum {
   PROF_I_HEAD_BYTES = 64,
   PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
   PROF_I_OPEN_COUNT = 64,
+  PROF_I_OPEN_OLD = 1, /* bit 0 of an open entry's ticks */
   PROF_I_NAME_BYTES = 64,
   PROF_I_PAYLOAD_BYTES_MAX = 16384 - 64, /* a scope's run-time name, category and arguments together */
   PROF_I_SITE_BITS = 20,
@@ -72,7 +73,7 @@ typedef struct prof_i_head {
 
 /* One open scope; entry 0 is never used. ticks is stored last and cleared first, so an entry with ticks is whole. */
 typedef struct prof_i_open {
-  uint64_t ticks; /* start << 4, or 0 */
+  uint64_t ticks; /* start << 4, or 0. Bit 0: it began in an older session, and its end will count as late */
   uint64_t what;  /* site << 4 | type; type 1: payload offset in the slot << 24 and its words << 48 */
 } prof_i_open;
 

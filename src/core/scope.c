@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread 
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
   const uint64_t depth = slot->depth + 1;
-  if (PROF_I_UNLIKELY(thread->epoch != (uint32_t)(state >> 32) || depth > PROF_I_OPEN_COUNT)) {
+  if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || depth > PROF_I_OPEN_COUNT)) {
     const prof_details details = {
         name, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, PROF_HOST, 0, 0, PROF_NO_ARGS};
     return begin_slow(site, &details);
@@ -86,7 +86,7 @@ uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
   const uint64_t depth = slot->depth + 1;
-  if (PROF_I_UNLIKELY(thread->epoch != (uint32_t)(state >> 32) || depth > PROF_I_OPEN_COUNT)) return begin_slow(site, details);
+  if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || depth > PROF_I_OPEN_COUNT)) return begin_slow(site, details);
   prof_i_open *const open = &slot->open[depth];
   __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
@@ -282,7 +282,7 @@ static bool find_own(prof_i_thread *thread, found *f) {
     return true;
   }
   for (uint64_t i = slot->depth; i > 0; i--) {
-    if (slot->open[i].ticks != f->start) continue;
+    if ((slot->open[i].ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
     f->what = slot->open[i].what;
     slot->deep = 0;
     for (uint64_t above = slot->depth; above > i; above--) set_open(&slot->open[above], 0);
@@ -316,7 +316,7 @@ static bool find_elsewhere(prof_i_thread *thread, found *f) {
     for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
       prof_i_open *const open = &t->slot->open[i];
       uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
-      if (ticks != f->start) continue;
+      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
       f->what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
       copy_payload(thread->slot, t->slot, f);
       if (!__atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
@@ -372,9 +372,10 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   found f = {.start = start, .end = ticks ? ticks : prof_i_clock_ticks()};
   const bool mine = find_own(thread, &f);
   const uint64_t depth = mine ? 0 : prof_i_slot_hold(slot);
+  const bool is_found = mine || find_elsewhere(thread, &f);
   int loss = -1;
   if (!prof_i_control_is_recording() || start >> 4 < header->session_ticks) loss = PROF_LOSS_LATE;
-  else if (!mine && !find_elsewhere(thread, &f)) loss = PROF_LOSS_LOST_STATE;
+  else if (!is_found) loss = PROF_LOSS_LOST_STATE;
   else loss = write_found(thread, slot, &f);
   if (f.scratch) slot->text_top = f.scratch;
   if (mine) close_own(slot, &f);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "arena.h"
+#include "gate.h"
 #include "meta.h"
 
 enum {
@@ -138,24 +139,26 @@ static void fill(entry *e, const asked *a) {
   for (int i = 0; i < SITE_TEXTS; i++) at += prof_i_put_text(at, a->texts[i], a->bytes[i]);
 }
 
-/* Finds or enters it. NULL when there is no memory or no number left. */
+/* Finds or enters it. Past the gate. NULL when there is no memory or no number left. */
 static entry *intern(const asked *a) {
   entry **const table = map_once((void **)&own.table, TABLE_SIZE * sizeof *table);
   const int which = a->kind == PROF_I_KIND_SCHEMA;
   entry **const numbers = map_once((void **)&own.by_number[which], (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *numbers);
   if (!table || !numbers) return NULL;
   entry *fresh = NULL;
+  bool is_written = false;
   for (uint64_t i = a->hash, tries = 0; tries < TABLE_SIZE; i++, tries++) {
     entry **const place = &table[i & (TABLE_SIZE - 1)];
     entry *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (!there) {
       if (!fresh && !(fresh = make_entry(a->word_count, a->kind, a->hash))) return NULL;
       fill(fresh, a);
-      if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        __atomic_store_n(&numbers[fresh->number], fresh, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_SEQ_CST)) write_entry(fresh);
-        return fresh;
-      }
+      /* Into the capture before anybody can find it: no record may name what is not there. If another thread is faster, its number is
+         used, and this one never. */
+      if (!is_written && prof_i_the_arena.base) write_entry(fresh);
+      is_written = true;
+      __atomic_store_n(&numbers[fresh->number], fresh, __ATOMIC_SEQ_CST);
+      if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return fresh;
     }
     if (same(there, a)) return there; /* a fresh one's number is then never used */
   }
@@ -217,7 +220,11 @@ uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t cou
   entry *const e = numbers && site ? __atomic_load_n(&numbers[site], __ATOMIC_ACQUIRE) : NULL;
   if (!e) return 0;
   const seen *const s = __atomic_load_n(&e->seen, __ATOMIC_ACQUIRE);
-  return as_seen(s, args, count) ? s->schema : register_schema(e, args, count);
+  if (as_seen(s, args, count)) return s->schema;
+  if (!prof_i_gate_enter()) return 0;
+  const uint32_t number = register_schema(e, args, count);
+  prof_i_gate_leave();
+  return number;
 }
 
 uint32_t prof_i_site_count(void) { return __atomic_load_n(&own.count[0], __ATOMIC_RELAXED); }

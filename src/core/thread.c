@@ -124,6 +124,7 @@ static bool give_slot(prof_i_thread *thread) {
     if (thread->slot) pin(thread, thread->slot, PROF_I_SLOT_BYTES);
   }
   slot->depth = slot->deep = 0;
+  thread->gone = 0;
   memset(slot->open, 0, sizeof slot->open);
   slot->text_top = PROF_I_TEXT_OFFSET;
   slot->tid = thread->tid;
@@ -143,7 +144,7 @@ static void open_fast_path(prof_i_thread *thread) {
   const bool fast = prof_i_clock_is_counter();
   thread->fast = fast ? thread->slot : &no_slot;
   PROF_I_SIGNAL_FENCE();
-  thread->epoch = fast ? prof_i_site_epoch() : (uint32_t)NO_EPOCH;
+  __atomic_store_n(&thread->epoch, fast ? prof_i_site_epoch() : (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
 }
 
 static prof_i_thread *attach_new(void) {
@@ -164,30 +165,39 @@ static prof_i_thread *attach_new(void) {
     return NULL;
   }
   open_fast_path(thread);
-  if (prof_i_is_attached(prof_i_this_thread)) { /* a handler attached while we did: its thread stands, ours goes back */
-    thread->slot->serial = 0;
+  prof_i_thread *none = &prof_i_no_thread;
+  if (!__atomic_compare_exchange_n(&prof_i_this_thread, &none, thread, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    thread->slot->serial = 0; /* a handler attached while we did: its thread stands, ours goes back */
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return prof_i_this_thread;
   }
-  prof_i_this_thread = thread;
   pthread_setspecific(own.key, thread);
   return thread;
 }
 
-/* Scopes of this session that stand open keep their entries and payloads; older ones' ends will find nothing, and count late. */
+/* What began in an older session must not end as a record of this one: its entry is marked, and stays to be taken off by its own end. The
+   owner marks, another thread may be taking it out. */
+static void mark_old_scopes(prof_i_slot *slot, uint64_t since) {
+  for (uint64_t i = 1; i <= slot->depth && i <= PROF_I_OPEN_COUNT; i++) {
+    uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
+    if (ticks == 0 || ticks >> 4 >= since) continue;
+    __atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_OLD, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+}
+
+/* Into another arena: scopes of this session that stand open keep their entries and payloads; older ones' ends will find nothing, and
+   count late. A begin that is not done will fill its entry in the old slot, so an empty one is over too. */
 static void move_open_scopes(prof_i_thread *thread, const prof_i_slot *old, uint64_t since) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t depth = old->depth <= PROF_I_OPEN_COUNT ? old->depth : 0;
-  if (slot != old) {
-    const uint64_t top = old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
-    memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
-    slot->text_top = top;
-    slot->deep = old->deep;
-    slot->depth = depth;
-    memcpy(slot->open, old->open, (depth + 1) * sizeof *slot->open);
-  }
+  const uint64_t top = old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
+  memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
+  slot->text_top = top;
+  slot->deep = old->deep;
+  slot->depth = depth;
+  memcpy(slot->open, old->open, (depth + 1) * sizeof *slot->open);
   for (uint64_t i = 1; i <= depth; i++) {
-    if (slot->open[i].ticks == 0 || slot->open[i].ticks >> 4 >= since) continue;
+    if (slot->open[i].ticks >> 4 >= since) continue;
     slot->open[i].ticks = 0;
     __atomic_fetch_or(&thread->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
   }
@@ -204,7 +214,8 @@ static prof_i_thread *attach_again(prof_i_thread *thread) {
     if (!give_slot(thread)) return NULL;
     thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   }
-  move_open_scopes(thread, old, header->session_ticks);
+  if (thread->slot != old) move_open_scopes(thread, old, header->session_ticks);
+  else mark_old_scopes(thread->slot, header->session_ticks);
   thread->session = header->session;
   open_fast_path(thread);
   return thread;
@@ -278,6 +289,10 @@ void prof_i_thread_stop_all(void) {
     prof_i_head *const chunk = __atomic_exchange_n(&t->chunk, &t->full, __ATOMIC_ACQ_REL);
     if (chunk != &t->full) __atomic_store_n(&t->parked, chunk, __ATOMIC_RELEASE);
   }
+}
+
+void prof_i_thread_renew_all(void) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) __atomic_store_n(&t->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
 }
 
 void prof_i_thread_forget_all(void) {

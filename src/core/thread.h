@@ -57,6 +57,7 @@ extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));
 
 /* This thread, ready to record in the arena and session in force; NULL when there is no room for it. Signal-safe. */
 prof_i_thread *prof_i_thread_attach(void);
+
 /* Takes an entry without a start, so that no handler believes the text area to be empty while something of ours is in it and no
    scope may stand open. Returns the depth to go back to. Owner thread only. */
 static inline uint64_t prof_i_slot_hold(prof_i_slot *slot) {

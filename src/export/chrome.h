@@ -56,7 +56,9 @@ typedef struct prof_i_chrome {
   prof_trace_info info;
   uint64_t base_ns;  /* the base time, Unix ns */
   uint64_t epoch_ns; /* the capture's start after the base time */
-  uint64_t external_id;
+  uint64_t external_id; /* given last */
+  uint64_t id_digits;   /* its eight last digits as text, the first in the lowest byte */
+  uint32_t id_zeros;    /* of them, zeros at the front */
   prof_i_written written;
   prof_i_check check;
   prof_i_flows flows;
@@ -71,6 +73,9 @@ typedef struct prof_i_chrome {
   uint32_t track_bytes;
   uint32_t track_fixed_bytes; /* of them before the digits */
   char track_text[PROF_I_TRACK_TEXT_BYTES];
+
+  uint32_t whole_us[1000];    /* "7", "77", "777", and its length in the highest byte */
+  uint32_t fraction_us[1000]; /* ".007" */
 
   prof_event event; /* room for the event at hand, too large for a stack of unknown size */
   prof_i_keys keys;

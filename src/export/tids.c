@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/log.h"
+#include "../core/log.h"
 
 enum {
   KERNEL_STEP = 10000000, /* the kernel's numbers go up to 2^22, so a lane's number is no other thread's */

@@ -190,44 +190,102 @@ static inline void put_record(prof_i_walker *w, const uint64_t *words) {
 
 /* ---- a segment that stands in order ---- */
 
-/* put() for one plain scope after another: the same steps, but the innermost scope stands in the batch already (`out`, not counted
-   yet) and not on the stack, for most scopes hold nothing and are complete with the next record. Whatever is unusual goes through
-   put(). Budget: 6 ns a scope. */
+/* What walk_plain() keeps in registers; through memory each record would wait for the one before. */
+typedef struct plain_walk {
+  prof_i_span *out, *out_end; /* the batch's next place, where the scope that came last stands already, and its end */
+  prof_i_waiting *top, *limit; /* of the stack, without the scope that came last */
+  uint64_t last_start;        /* ticks */
+  uint64_t last_duration_ns;
+  uint32_t last_site;
+  bool has_last;
+} plain_walk;
+
+static inline void load_walk(prof_i_walker *w, plain_walk *p) {
+  const prof_i_lane *const lane = &w->lanes[0];
+  p->out = &w->spans[w->span_count];
+  p->out_end = &w->spans[PROF_I_BATCH];
+  p->top = &lane->stack[lane->count - 1];
+  p->limit = &lane->stack[lane->room - 1];
+  p->has_last = false;
+}
+
+static inline void store_walk(prof_i_walker *w, const plain_walk *p) {
+  w->span_count = (uint32_t)(p->out - w->spans);
+  w->lanes[0].count = (uint32_t)(p->top - w->lanes[0].stack) + 1;
+}
+
+static inline void next_place(prof_i_walker *w, plain_walk *p) {
+  if (__builtin_expect(++p->out != p->out_end, 1)) return;
+  w->span_count = PROF_I_BATCH;
+  flush(w);
+  p->out = w->spans;
+}
+
+/* The scope that came last holds something: it waits. There is room. */
+static inline void let_wait(const prof_i_walker *w, plain_walk *p) {
+  prof_i_waiting *const place = p->top + 1;
+  place->span.start_ns = p->out->start_ns;
+  place->span.duration_ns = place->span.self_ns = p->last_duration_ns;
+  place->span.record = NULL;
+  place->span.site = p->last_site;
+  place->span.depth = (uint16_t)p->top->inside;
+  place->span.kind = PROF_EVENT_SCOPE;
+  place->span.lane = 0;
+  place->start = p->last_start;
+  place->children_ns = 0;
+  place->scope = (uint32_t)(place - w->lanes[0].stack);
+  place->inside = p->top->inside + 1;
+  p->top = place;
+  p->has_last = false;
+}
+
+/* put() for one plain scope after another. Most scopes hold nothing and are complete when the next record comes, so each is put into the
+   batch at once, and onto the stack only if it turns out to hold something. Whatever is unusual goes through put(). Budget: 5 ns. */
 static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
   const prof_trace *const trace = w->trace;
-  const prof_i_timeline *const timeline = &trace->timeline;
   const prof_i_time_line *start_line = w->start_line, *end_line = w->end_line;
-  prof_i_lane *const lane = &w->lanes[0];
+  prof_i_waiting *stack = w->lanes[0].stack;
   const uint64_t start_ticks = w->start_ticks, floor = trace->floor;
-  const uint64_t *words = segment->words + (uint64_t)segment->slot_count * 2;
-  while (words != segment->words) {
+  const bool all_known = !trace->has_unknown_sites;
+  plain_walk p = {.has_last = false};
+  load_walk(w, &p);
+  for (const uint64_t *words = segment->words + (uint64_t)segment->slot_count * 2; words != segment->words;) {
     words -= 2;
     const prof_i_interval when = prof_i_plain_interval(words, start_ticks);
     if (when.end < floor) continue;
-    prof_i_waiting *around = &lane->stack[lane->count - 1];
-    while (around->start > when.start && around->start >= when.end) {
-      hand_out_last(w, lane);
-      around--;
+    if (p.has_last) {
+      if (p.last_start < when.end || p.last_start == when.start) let_wait(w, &p);
+      else next_place(w, &p);
     }
-    if (around->start > when.start || lane->count == lane->room) {
+    for (; p.top->start > when.start && p.top->start >= when.end; p.top--) {
+      *p.out = p.top->span;
+      p.out->self_ns -= p.top->children_ns;
+      next_place(w, &p);
+    }
+    if (__builtin_expect(p.top->start > when.start || p.top == p.limit, 0)) {
+      store_walk(w, &p);
       put_plain(w, words);
+      load_walk(w, &p);
+      stack = w->lanes[0].stack;
       continue;
     }
-    prof_i_waiting *const place = around + 1;
-    lane->count++;
-    place->start = when.start;
-    place->children_ns = 0;
-    place->scope = lane->count - 1;
-    place->inside = around->inside + 1;
-    place->span.start_ns = prof_i_timeline_ns(timeline, &start_line, when.start);
-    place->span.self_ns = place->span.duration_ns = prof_i_timeline_ns(timeline, &end_line, when.end) - place->span.start_ns;
-    place->span.record = NULL;
-    place->span.site = trace->has_unknown_sites ? prof_i_known_site(&trace->catalog, prof_i_word_site(words[1])) : prof_i_word_site(words[1]);
-    place->span.depth = (uint16_t)around->inside;
-    place->span.kind = PROF_EVENT_SCOPE;
-    place->span.lane = 0;
-    lane->stack[around->scope].children_ns += place->span.duration_ns;
+    const uint64_t start_ns = prof_i_timeline_ns(&trace->timeline, &start_line, when.start);
+    p.last_start = when.start;
+    p.last_duration_ns = prof_i_timeline_ns(&trace->timeline, &end_line, when.end) - start_ns;
+    p.last_site = prof_i_word_site(words[1]);
+    if (!all_known) p.last_site = prof_i_known_site(&trace->catalog, p.last_site);
+    p.out->start_ns = start_ns;
+    p.out->self_ns = p.out->duration_ns = p.last_duration_ns;
+    p.out->record = NULL;
+    p.out->site = p.last_site;
+    p.out->depth = (uint16_t)p.top->inside;
+    p.out->kind = PROF_EVENT_SCOPE;
+    p.out->lane = 0;
+    p.has_last = true;
+    stack[p.top->scope].children_ns += p.last_duration_ns;
   }
+  if (p.has_last) let_wait(w, &p);
+  store_walk(w, &p);
   w->start_line = start_line;
   w->end_line = end_line;
 }

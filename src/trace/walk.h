@@ -42,7 +42,7 @@ const prof_i_site_info *prof_i_trace_site(const prof_trace *trace, uint32_t site
    those that start together the inner ones first: read backwards, that is the order of a begin/end log. Other lanes come in any
    order between. Several walks may run on one trace at once. Stops at the first visit that returns non-zero, and returns that;
    PROF_E_NO_MEMORY; else 0. */
-enum { PROF_I_BATCH = 1024 };
+enum { PROF_I_BATCH = 512 };
 typedef int (*prof_i_visit)(void *user, const prof_i_span *spans, size_t count);
 int prof_i_trace_walk(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user);
 
