@@ -180,9 +180,9 @@ static bool has_something_to_say(const prof_i_thread *thread) {
   return any || memcmp(thread->name, slot->name, PROF_I_NAME_BYTES) != 0;
 }
 
-static void write_exit(prof_i_thread *thread, prof_i_head *chunk) {
+static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
   uint64_t *const record = claim_in(chunk, EXIT_BYTES);
-  if (!record) return;
+  if (!record) return false;
   const prof_i_slot *const slot = thread->slot;
   record[1] = 1;
   record[2] = EXIT_BYTES / 16 | (uint64_t)PROF_I_KIND_EXIT << 16;
@@ -192,6 +192,7 @@ static void write_exit(prof_i_thread *thread, prof_i_head *chunk) {
   memcpy(record + 6, slot->lost, sizeof slot->lost);
   memcpy(record + 6 + PROF_I_LOSS_WORDS, slot->name, PROF_I_NAME_BYTES);
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
+  return true;
 }
 
 /* ---- where a chunk comes from ---- */
@@ -395,26 +396,30 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   prof_i_head *const chunk = __atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_ACQ_REL);
   prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
-  if (last && has_something_to_say(thread)) write_exit(thread, last);
+  if (has_something_to_say(thread) && !(last && write_exit(thread, last))) { /* no room there: the reserve has some */
+    prof_i_head *const reserve = prof_i_chunk_reserve(thread);
+    if (reserve) write_exit(thread, reserve);
+  }
   if (chunk != &thread->full) leave_to_next(chunk);
   if (parked) leave_to_next(parked);
 }
 
 prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
   prof_i_head *const reserve = (prof_i_head *)((char *)thread->slot + PROF_I_RESERVE_OFFSET);
-  const uint64_t since = prof_i_arena_header()->full_ticks;
-  if (reserve->magic == PROF_I_EXTENT_MAGIC && thread->reserve_since == since) return reserve;
   if (reserve->magic != PROF_I_EXTENT_MAGIC) {
     if (prof_i_port_populate(reserve, PROF_I_UNIT_BYTES) != 0) return NULL;
     prof_i_arena_make_head(reserve, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
-  } else {
+  } else if (thread->reserve_since != prof_i_arena_header()->full_ticks) {
     const prof_i_chunk_count count = prof_i_chunk_walk(reserve, prof_i_arena_header()->clear_ticks);
-    if (count.live || count.unfinished) return reserve; /* still part of the capture */
-    prof_i_thread_lose(thread, PROF_LOSS_CLEARED, count.cleared);
-    next_generation(reserve, &count);
+    if (count.cleared && !count.live && !count.unfinished) { /* all of it is forgotten: use it again */
+      prof_i_thread_lose(thread, PROF_LOSS_CLEARED, count.cleared);
+      next_generation(reserve, &count);
+      reserve->owner = 0;
+    }
   }
-  thread->reserve_since = since;
-  reserve->owner = thread->serial;
+  thread->reserve_since = prof_i_arena_header()->full_ticks;
+  if (reserve->owner == thread->serial) return reserve;
+  reserve->owner = thread->serial; /* another thread's records may stand before */
   reserve->sequence = __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED);
   write_owner(thread, reserve);
   return reserve;

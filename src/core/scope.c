@@ -230,7 +230,10 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
       end_slow(start, ticks);
       return;
     }
-    __atomic_store_n(&slot->text_top, what >> WHAT_OFFSET_SHIFT & 0xffffff, __ATOMIC_RELAXED);
+    /* In this order: a reader that finds the entry as it was, after it has read text_top, has copied the payload. Release: pairs with
+       its acquire load of text_top. */
+    set_open(open, 0);
+    __atomic_store_n(&slot->text_top, what >> WHAT_OFFSET_SHIFT & 0xffffff, __ATOMIC_RELEASE);
   } else {
     prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
     const uint64_t at = prof_i_claim(&chunk->cursor, 16);

@@ -12,10 +12,11 @@
 static int prepare(prof_i_sink *sink) {
   *sink = (prof_i_sink){.status = PROF_OK};
   sink->target.file.fd = sink->target.folder.fd = -1;
-  sink->buffer = malloc(PROF_I_SINK_BYTES);
-  if (sink->buffer == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a buffer of %d bytes", PROF_I_SINK_BYTES);
+  const size_t room = PROF_I_SINK_BYTES + PROF_I_SINK_RESERVE_MAX;
+  sink->buffer = malloc(room + PROF_I_SINK_SLACK);
+  if (sink->buffer == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a buffer of %zu bytes", room);
   sink->next = sink->buffer;
-  sink->end = sink->buffer + PROF_I_SINK_BYTES - PROF_I_SINK_SLACK;
+  sink->end = sink->buffer + room;
   return PROF_OK;
 }
 
@@ -55,14 +56,19 @@ static int write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is
   return prof_i_target_write(&sink->target, bytes, count);
 }
 
-void prof_i_sink_flush(prof_i_sink *sink, size_t wanted_bytes) {
-  if (sink->status == PROF_OK) {
-    if (sink->is_memory)
-      sink->status = grow(sink, wanted_bytes);
-    else
-      sink->status = write_out(sink, sink->buffer, (size_t)(sink->next - sink->buffer), false);
-  }
-  if (!sink->is_memory || sink->status != PROF_OK) sink->next = sink->buffer;
+/* Writes the buffer's first part, and moves what is behind it to the front. */
+static int write_block(prof_i_sink *sink) {
+  const size_t used = (size_t)(sink->next - sink->buffer);
+  const size_t block = used < PROF_I_SINK_BYTES ? used : PROF_I_SINK_BYTES;
+  const int status = write_out(sink, sink->buffer, block, false);
+  memmove(sink->buffer, sink->buffer + block, used - block);
+  sink->next -= block;
+  return status;
+}
+
+void prof_i_sink_make_room(prof_i_sink *sink, size_t wanted_bytes) {
+  if (sink->status == PROF_OK) sink->status = sink->is_memory ? grow(sink, wanted_bytes) : write_block(sink);
+  if (sink->status != PROF_OK) sink->next = sink->buffer;
 }
 
 int prof_i_sink_commit(prof_i_sink *sink) {
@@ -98,7 +104,7 @@ void prof_i_sink_abandon(prof_i_sink *sink) {
 void prof_i_sink_bytes(prof_i_sink *sink, const void *bytes, size_t count) {
   const char *from = bytes;
   if (count >= PROF_I_SINK_BYTES && !sink->is_memory) { /* straight from the caller's memory */
-    prof_i_sink_flush(sink, 0);
+    while (sink->next > sink->buffer) prof_i_sink_make_room(sink, 0);
     if (sink->status == PROF_OK) sink->status = write_out(sink, from, count, false);
     return;
   }

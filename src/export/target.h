@@ -26,6 +26,7 @@ typedef struct prof_i_target {
   char temporary[48];   /* name in the folder; "" while the file has none */
   uint64_t begin_bytes; /* where in the file our bytes begin: not 0 only for a regular file as /dev/stdout */
   uint64_t written_bytes;
+  uint64_t started_bytes; /* of them, on their way to the disk */
   bool is_straight;
   bool is_pipe;
   bool is_regular;

@@ -74,6 +74,7 @@ static prof_i_sight look_uncommitted(uint64_t word0, uint64_t slots_left, uint64
 
 prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t generation, uint64_t *slots_out,
                               prof_i_long *record_out) {
+  *slots_out = 1;
   if (!prof_i_is_committed(at[0], generation)) return look_uncommitted(at[0], slots_left, generation, slots_out);
   const uint64_t slots = prof_i_long_slots(at, slots_left);
   if (slots == 0 || !prof_i_long_read(at, slots * 2, record_out)) return PROF_I_SIGHT_BAD;

@@ -50,8 +50,10 @@ static inline bool prof_i_is_plain(const uint64_t *at, uint64_t generation) {
 }
 static inline prof_i_sight prof_i_look(const uint64_t *at, uint64_t slots_left, uint64_t generation, uint64_t *slots_out,
                                        prof_i_long *record_out) {
-  *slots_out = 1;
-  if (prof_i_is_plain(at, generation)) return PROF_I_SIGHT_PLAIN;
+  if (prof_i_is_plain(at, generation)) {
+    *slots_out = 1;
+    return PROF_I_SIGHT_PLAIN;
+  }
   return prof_i_look_long(at, slots_left, generation, slots_out, record_out);
 }
 

@@ -167,7 +167,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(stream_loses_nothing_that_had_ended), cmocka_unit_test(ring_keeps_the_newest_and_counts_the_rest)};
   srand((unsigned)time(NULL));
   page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED || !captures_make_folder()) return 1;
+  if (page == MAP_FAILED || !captures_make_folder(false)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   rmdir(captures.folder);
   return failed;
