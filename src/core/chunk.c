@@ -35,7 +35,7 @@ static struct {
   uint64_t stock[STOCK_COUNT];
   uint64_t tidy[TIDY_COUNT];
   uint64_t *ring; /* offsets of all chunks of a ring, in the order they were made */
-  uint64_t ring_count, ring_room, ring_next;
+  uint64_t ring_count, ring_room, ring_next; /* the last is the hand: it counts up, and points at the one to take next */
   uint32_t helper_on, helper_word;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
 } own;
@@ -238,17 +238,27 @@ static prof_i_head *take_free(uint64_t bytes, int *loss_out) {
   return NULL;
 }
 
-/* A ring's oldest chunk gives way. They are taken in the order in which they were made, round and round, so the next one that is
-   retired is the oldest. One with an unfinished claim is left alone: somebody will still store there. */
+/* A ring's oldest chunk gives way. They are taken in the order in which they were made, round and round: the one at the hand is the
+   oldest, unless some thread still writes to it. The hand moves on only when its chunk has an owner, so that a thread that sleeps in
+   here lets none be skipped; waking, it sees by the sequence that another was faster. A chunk with an unfinished claim is left alone:
+   somebody will still store there. */
 static prof_i_head *take_oldest(int *loss_out) {
   prof_i_header *const header = prof_i_arena_header();
   const uint64_t made = __atomic_load_n(&own.ring_count, __ATOMIC_ACQUIRE);
   const uint64_t count = made < own.ring_room ? made : own.ring_room;
   for (uint64_t tries = 0; tries < 2 * count; tries++) {
-    const uint64_t i = __atomic_fetch_add(&own.ring_next, 1, __ATOMIC_RELAXED) % count;
-    const uint64_t offset = __atomic_load_n(&own.ring[i], __ATOMIC_ACQUIRE);
-    if (!offset || !own_if_retired(at(offset))) continue;
+    uint64_t hand = __atomic_load_n(&own.ring_next, __ATOMIC_ACQUIRE);
+    const uint64_t offset = __atomic_load_n(&own.ring[hand % count], __ATOMIC_ACQUIRE);
     prof_i_head *const chunk = at(offset);
+    const uint64_t sequence = offset ? __atomic_load_n(&chunk->sequence, __ATOMIC_ACQUIRE) : 0;
+    if (__atomic_load_n(&own.ring_next, __ATOMIC_ACQUIRE) != hand) continue;
+    const bool is_ours = offset && own_if_retired(chunk);
+    __atomic_compare_exchange_n(&own.ring_next, &hand, hand + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    if (!is_ours) continue;
+    if (chunk->sequence != sequence) {
+      set_retired(chunk);
+      continue;
+    }
     const prof_i_chunk_count records = prof_i_chunk_walk(chunk, header->clear_ticks);
     if (records.unfinished) {
       set_retired(chunk);

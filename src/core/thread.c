@@ -203,19 +203,28 @@ static void move_open_scopes(prof_i_thread *thread, const prof_i_slot *old, uint
   }
 }
 
+/* Slot, chunk and pins change together; a handler must not find, or change, half of it. */
+static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *header) {
+  prof_i_slot *const old = thread->slot;
+  if (thread->moving_in == header->session) return false;
+  thread->moving_in = header->session;
+  PROF_I_SIGNAL_FENCE();
+  prof_i_head *const old_chunk = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
+  if (old_chunk) pin(thread, old_chunk, thread->chunk_bytes);
+  __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
+  const bool has_slot = give_slot(thread);
+  if (has_slot) move_open_scopes(thread, old, header->session_ticks);
+  thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
+  PROF_I_SIGNAL_FENCE();
+  thread->moving_in = 0;
+  return has_slot;
+}
+
 /* The thread is known, but from another session or arena. */
 static prof_i_thread *attach_again(prof_i_thread *thread) {
   const prof_i_header *const header = prof_i_arena_header();
-  prof_i_slot *const old = thread->slot;
-  if (thread->arena != prof_i_the_arena.number) {
-    prof_i_head *const old_chunk = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
-    if (old_chunk) pin(thread, old_chunk, thread->chunk_bytes);
-    __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
-    if (!give_slot(thread)) return NULL;
-    thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
-  }
-  if (thread->slot != old) move_open_scopes(thread, old, header->session_ticks);
-  else mark_old_scopes(thread->slot, header->session_ticks);
+  if (thread->arena == prof_i_the_arena.number) mark_old_scopes(thread->slot, header->session_ticks);
+  else if (!move_to_this_arena(thread, header)) return NULL;
   thread->session = header->session;
   open_fast_path(thread);
   return thread;

@@ -35,6 +35,7 @@ typedef struct prof_i_thread {
   prof_i_head *parked; /* the chunk that prof_stop() took out; any thread, exchange */
   uint64_t arena;      /* number of the arena that slot and chunk stand in */
   uint64_t session;    /* the session it last recorded in */
+  uint64_t moving_in;  /* the session for which it is just getting a slot in another arena, or 0: a handler that comes meanwhile is refused */
   uint64_t serial;
   uint64_t tid;
   uint64_t process;    /* tells a forked parent's thread from ours */

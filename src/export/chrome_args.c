@@ -2,9 +2,9 @@
 #include "chrome.h"
 #include "text.h"
 
-/* Keys of prof's own come first, so that a user's key of the same name is the one that is changed. */
-static const char *const own_keys[] = {"External id", "unfinished", "Device", "Stream", "args_string", "Input Dims",
-                                       "Input type", "text", "cut", "details lost", "ended on another thread"};
+/* What prof itself may put beside a user's pairs: a user's key of that name is changed. */
+static const char *const own_keys[] = {"External id", "unfinished", "Device", "Stream", "cut", "details lost",
+                                       "ended on another thread"};
 enum { OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0] };
 
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {

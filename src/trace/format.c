@@ -241,9 +241,9 @@ static void put_conversion(output *out, reading *r) {
 }
 
 size_t prof_i_format_args(const prof_event *event, char *to, size_t room) {
+  if (!event->format) return 0;
   output out = {to, room, 0};
   reading r = {event->format, event->format + event->format_bytes, event, 0};
-  if (!event->format) return 0;
   while (r.at < r.end) {
     const char *const percent = memchr(r.at, '%', (size_t)(r.end - r.at));
     const char *const stop = percent ? percent : r.end;

@@ -82,7 +82,7 @@ static void fill_thread(prof_trace *trace, prof_i_trace_thread *thread, uint64_t
   for (; *mention < trace->mention_count && trace->mentions[*mention].serial == serial; ++*mention)
     hear_mention(thread, &trace->mentions[*mention]);
   for (uint32_t i = first; i < *segment; i++) add_segment_to(thread, &trace->segments[i]);
-  find_groups(trace->segments + first, thread->segment_count);
+  if (thread->segment_count) find_groups(&trace->segments[first], thread->segment_count);
 }
 
 /* Segments in which nothing is and nobody is named are the rest of a chunk whose first record is its owner's. */

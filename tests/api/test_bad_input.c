@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "sanitizers.h"
 
 enum { SKIPPED = 77, PATH_ROOM = 512 };
 
@@ -71,10 +72,8 @@ static void check_sums(uint64_t attempted) {
   check(count == health.recorded_count, "%" PRIu64 " are read, %" PRIu64 " recorded", count, health.recorded_count);
 }
 
-static void limit(int which, rlim_t bytes) {
-  const struct rlimit both = {bytes, RLIM_INFINITY};
-  check(setrlimit(which, &both) == 0, "%s", strerror(errno));
-}
+/* A macro: the type of the first argument differs between C libraries. */
+#define limit(which, bytes) check(setrlimit(which, &(const struct rlimit){(bytes), RLIM_INFINITY}) == 0, "%s", strerror(errno))
 
 static off_t size_of(const char *path) {
   struct stat about;
@@ -341,7 +340,8 @@ static int a_million_distinct_names(void) {
   check(health.lost_count[PROF_LOSS_FULL] > 0 && health.is_full == 1, "not full");
   check(health.arena_bytes <= CAP_MIB << 20, "%" PRIu64 " bytes", health.arena_bytes);
   check(health.sites_count < 100, "%u call sites", health.sites_count);
-  check(grown < (CAP_MIB + 8) * 1024, "resident memory grew by %ld KiB", grown);
+  if (!WITH_ASAN && !WITH_TSAN) /* which keep memory of their own beside it */
+    check(grown < (CAP_MIB + 8) * 1024, "resident memory grew by %ld KiB", grown);
   return 0;
 }
 
@@ -518,7 +518,7 @@ static void hostile_names_are_kept_or_cut_and_the_json_stays_valid(void **state)
   huge[MIB] = '\0';
   static const char *const names[] = {"",           "\xff\xfe\xfd",  "\xc0\xaf",          "\xed\xa0\x80", "\xf4\x90\x80\x80", "cut \xe2\x82",
                                       "\"quoted\"", "back\\slash",   "tab\tline\nbell\a", "\x7f\x1b[31m", "</script>",        "%s%n%d",
-                                      "\xef\xbb\xbf" "mark", "\xf0\x9f\x92\xa9 fine"};
+                                      ("\xef\xbb\xbf" "mark"), "\xf0\x9f\x92\xa9 fine"};
   events_record(1);
   for (size_t i = 0; i < COUNT_OF(names); i++) {
     WITH_BASE_PROFILER(PROF_HOST, names[i], names[i], PROF_ARGS("text", names[i]), {});

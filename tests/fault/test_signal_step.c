@@ -2,7 +2,7 @@
    through scopes, chunk changes, the first scope of a thread, start, stop and clear. Each time a fresh child. When the handler is done,
    and again when the thread is: recorded + lost = attempted for both, nothing torn, nothing left open.
 
-   A walk through loops is long; there, each instruction address is interrupted at its first, second and last passage. */
+   A walk through loops is long; there, each instruction address is interrupted at its first, second and last passage only. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ typedef struct scene {
   bool is_known; /* the handler's sites have been seen before */
 } scene;
 
-enum { NO_FILL = -1, EVERY_ONE_UP_TO = 700, WALK_MAX = 1 << 20 };
+enum { NO_FILL = -1, EVERY_ONE_UP_TO = 800, LONG_FROM = 3000, WALK_MAX = 1 << 20 };
 
 /* ---- the child ---- */
 
@@ -47,6 +47,7 @@ static void body(void *context) {
   what->ready();
   if (what->is_known) handler(0);
   if (what->room != NO_FILL) fill_up_to((uint64_t)what->room);
+  if (plan.page->is_patient) nanosleep(&(const struct timespec){0, 11000000}, NULL);
   plan.page->handler_runs = 0;
   plan.page->phase = 1;
   tracee_trap();
@@ -77,7 +78,7 @@ static int by_address(const void *a, const void *b) {
 
 /* Numbers the passages of each address, and keeps those to be interrupted. */
 static void choose_places(void) {
-  const bool every = own.count <= EVERY_ONE_UP_TO;
+  const bool every = own.count <= EVERY_ONE_UP_TO, is_long = own.count > LONG_FROM;
   size_t kept = 0;
   uint64_t before = 0;
   uint32_t occurrence = 0;
@@ -87,7 +88,7 @@ static void choose_places(void) {
     const bool is_last = i + 1 == own.count || own.places[i + 1].at != at;
     occurrence = at == before ? occurrence + 1 : 1;
     before = at;
-    if (every || occurrence <= 2 || is_last) own.places[kept++] = (place){at, occurrence};
+    if (every || occurrence == 1 || (occurrence == 2 && !is_long) || is_last) own.places[kept++] = (place){at, occurrence};
   }
   own.count = kept;
 }
@@ -114,6 +115,8 @@ static void find_places(const scene *what) {
 
 extern char __executable_start;
 
+static long long in_executable(uint64_t at) { return (long long)(at - (uint64_t)(uintptr_t)&__executable_start); }
+
 static void judge_now(const scene *what, const place *where, const char *when, bool is_rest) {
   plan_judge *const judge = own.judge;
   captures_look();
@@ -123,29 +126,31 @@ static void judge_now(const scene *what, const place *where, const char *when, b
     plan_fault(judge, "at rest: depth %llu, deep %llu, %llu entries open", (unsigned long long)plan.page->depth, (unsigned long long)plan.page->deep, (unsigned long long)judge->opens);
   if (!judge->fault[0]) return;
   print_error("%s: signal at %#llx (%+lld in the executable), passage %u; %s: %s\n", what->name, (unsigned long long)where->at,
-              (long long)(where->at - (uint64_t)(uintptr_t)&__executable_start), where->occurrence, when, judge->fault);
+              in_executable(where->at), where->occurrence, when, judge->fault);
   fail();
 }
 
-static void interrupt(const scene *what, const place *where) {
+/* False: this time it took another way, and never came to the place. */
+static bool interrupt(const scene *what, const place *where, bool is_patient) {
   tracee child;
   plan_reset();
+  plan.page->is_patient = is_patient;
   if (!tracee_begin(&child, body, (void *)(uintptr_t)what)) fail_msg("%s: the child ended early, status %x", what->name, (unsigned)child.status);
-  if (tracee_run_to(&child, where->at, where->occurrence)) {
+  const bool is_there = tracee_run_to(&child, where->at, where->occurrence);
+  if (is_there) {
     tracee_continue(&child, SIGUSR1);
     if (child.signal != SIGTRAP || plan.page->handler_runs != 1)
-      fail_msg("%s: signal %d instead of the handler's end, %u runs, status %x; interrupted at %#llx", what->name, child.signal, plan.page->handler_runs, (unsigned)child.status, (unsigned long long)where->at);
+      fail_msg("%s: signal %d at %+lld instead of the handler's end, %u runs, status %x; interrupted at %+lld in the executable", what->name, child.signal, in_executable(tracee_at(&child)), plan.page->handler_runs, (unsigned)child.status, in_executable(where->at));
     judge_now(what, where, "the handler is done", false);
     tracee_continue(&child, 0);
     if (child.signal != SIGTRAP || plan.page->phase != 2)
-      fail_msg("%s: signal %d instead of the end, status %x; interrupted at %#llx", what->name, child.signal, (unsigned)child.status, (unsigned long long)where->at);
+      fail_msg("%s: signal %d at %+lld instead of the end, status %x; interrupted at %+lld in the executable", what->name, child.signal, in_executable(tracee_at(&child)), (unsigned)child.status, in_executable(where->at));
     judge_now(what, where, "the thread is done", true);
     own.interrupted++;
-  } else {
-    own.missed++; /* this time it took another way */
   }
   tracee_end(&child);
   captures_clear();
+  return is_there;
 }
 
 static void interrupt_everywhere(const scene *what) {
@@ -155,7 +160,8 @@ static void interrupt_everywhere(const scene *what) {
   const size_t walked = own.count;
   choose_places();
   const uint64_t missed = own.missed;
-  for (size_t i = 0; i < own.count; i++) interrupt(what, &own.places[i]);
+  for (size_t i = 0; i < own.count; i++)
+    if (!interrupt(what, &own.places[i], false) && !interrupt(what, &own.places[i], true)) own.missed++;
   clock_gettime(CLOCK_MONOTONIC, &done);
   print_message("  %-48s %7zu instructions, a signal at %6zu, %llu not reached again, %.1f s\n", what->name, walked, own.count,
                 (unsigned long long)(own.missed - missed), (double)(done.tv_sec - begun.tv_sec) + (double)(done.tv_nsec - begun.tv_nsec) / 1e9);
@@ -187,6 +193,7 @@ static void ready_monotonic(void) {
   X(an_instant_by_the_slow_clock, ready_monotonic, plan_instant, NO_FILL, true)          \
   X(a_scope_by_the_slow_clock, ready_monotonic, plan_named, NO_FILL, true)               \
   X(the_first_scopes_of_a_thread, start_stream, plan_named, NO_FILL, false)              \
+  X(the_first_scope_in_another_capture, ready_other, plan_named, NO_FILL, false)         \
   X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, NO_FILL, true) \
   X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, NO_FILL, true)      \
   X(clear_inside_a_scope, ready_stream, act_clear_inside, NO_FILL, true)
@@ -206,7 +213,7 @@ int main(int argc, char **argv) {
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   own.judge = plan_make();
   own.places = malloc(WALK_MAX * sizeof *own.places);
-  if (!own.judge || !own.places || !captures_make_folder()) return 1;
+  if (!own.judge || !own.places || !captures_make_folder(true)) return 1;
   alarm(280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   print_message("%llu signals given, %llu places not reached again, %llu instructions walked to find them\n", (unsigned long long)own.interrupted,

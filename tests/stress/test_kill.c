@@ -1,174 +1,281 @@
-/* kill -9 at a random instant: four threads record at full rate into a file; the parent kills, opens what is left, and holds it against
-   a page that the threads counted on. Of each thread, what ended is there: 0 <= recovered - counted <= 1. In a ring the newest are, without
-   a gap, and what gave way is counted. PROF_KILL_RUNS sets how many times (CI: 200 over both policies). */
+/* kill -9 at random instants: four threads record into a capture file at full rate, and count each scope, once it has ended, in a page that
+   survives with the parent. Whatever is left is read by the oracle (fault/support/arena_check.h) and by the library: for each thread all
+   scopes that had ended are there, in order and whole, and at most the one that was just ending besides. In a ring the newest are there
+   without a gap, and those before them are counted as overwritten, exactly.
+
+   PROF_KILL_RUNS: how many kills (40). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "fault/support/arena_check.h"
 #include "fault/support/captures.h"
 
-enum { THREADS = 4, WAIT_TRIES = 20000 };
+enum { THREADS = 4, NUMBERED_EVERY = 8, SERIALS_MAX = 64 };
 
-/* Shared with the child. Each thread writes its own line. */
-typedef struct oracle {
-  struct {
-    uint64_t ended; /* stored after each scope */
-    char pad[56];
-  } threads[THREADS];
-} oracle;
+/* How one run records, and how long before it is killed. */
+typedef struct way {
+  const char *name;
+  uint32_t policy, helper_thread;
+  uint64_t cap_bytes;
+  uint32_t longest_us;
+} way;
 
-static oracle *page;
+static const way ways[] = {
+    {"stream", PROF_POLICY_STREAM, 0, 512u << 20, 40000},
+    {"ring", PROF_POLICY_RING, 0, 4u << 20, 60000},
+    {"stream with helper", PROF_POLICY_STREAM, 1, 512u << 20, 40000},
+    {"ring with helper", PROF_POLICY_RING, 1, 4u << 20, 60000},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
 
-static void *record(void *argument) {
-  const size_t me = (size_t)argument;
-  char name[16];
-  snprintf(name, sizeof name, "t%zu", me);
-  prof_thread_set_name(name);
-  for (uint64_t i = 1;; i++) {
-    if (i % 64) WITH_BASE_PROFILER(PROF_HOST, "plain", "kill", PROF_NO_ARGS, {});
-    else WITH_BASE_PROFILER(PROF_HOST, name, "kill", PROF_ARGS("i", i), {});
-    __atomic_store_n(&page->threads[me].ended, i, __ATOMIC_RELEASE);
+/* Shared with the child; each thread's count in a cache line of its own. */
+static struct {
+  volatile struct {
+    uint64_t ended, pad[7];
+  } *threads;
+} shared;
+
+static uint64_t mixed(uint64_t number) { return number * 0x9e3779b97f4a7c15ull; }
+
+/* ---- the child ---- */
+
+static const char *name_of(int thread) {
+  static const char *const names[THREADS] = {"worker 0", "worker 1", "worker 2", "worker 3"};
+  return names[thread];
+}
+
+static void *work(void *which) {
+  const int thread = (int)(intptr_t)which;
+  for (uint64_t number = 1;; number++) {
+    if (number % NUMBERED_EVERY == 1) {
+      WITH_BASE_PROFILER(PROF_HOST, name_of(thread), "numbered", PROF_ARGS("number", number, "mixed", mixed(number)), {});
+    } else {
+      WITH_BASE_PROFILER(PROF_HOST, "plain", "plain", PROF_NO_ARGS, {});
+    }
+    shared.threads[thread].ended = number;
   }
   return NULL;
 }
 
-static void child(uint32_t policy) {
-  const prof_options options = {.size = sizeof options, .level = 1, .policy = policy, .path = captures_path("kill.json"),
-                                .cap_bytes = policy == PROF_POLICY_RING ? 4u << 20 : 2u << 30};
+static void record_until_killed(const way *how) {
+  const prof_options options = {.size = sizeof options,
+                                .policy = how->policy,
+                                .path = captures_path("out.json"),
+                                .cap_bytes = how->cap_bytes,
+                                .helper_thread = how->helper_thread};
   pthread_t threads[THREADS];
-  if (prof_start_with(&options) != PROF_OK) _exit(3);
-  for (size_t i = 0; i < THREADS; i++)
-    if (pthread_create(&threads[i], NULL, record, (void *)i) != 0) _exit(4);
-  for (;;) pause();
+  if (prof_start_with(&options) != PROF_OK) _exit(1);
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i) != 0) _exit(2);
+  pause();
+  _exit(3);
 }
 
-static uint64_t all_ended(void) {
-  uint64_t sum = 0;
-  for (int i = 0; i < THREADS; i++) sum += __atomic_load_n(&page->threads[i].ended, __ATOMIC_ACQUIRE);
-  return sum;
+/* ---- what is left ---- */
+
+typedef struct left_thread {
+  uint64_t serial, recovered, lost;
+  uint64_t first_number, number; /* of the newest record, from the last numbered one on */
+  uint64_t last_end;
+  int worker; /* -1: not known */
+} left_thread;
+
+typedef struct left {
+  const way *how;
+  arena_view view;
+  arena_seen seen;
+  left_thread threads[SERIALS_MAX];
+  int thread_count;
+  char fault[256];
+} left;
+
+static void left_fault(left *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void left_fault(left *l, const char *format, ...) {
+  va_list values;
+  if (l->fault[0]) return;
+  va_start(values, format);
+  vsnprintf(l->fault, sizeof l->fault, format, values);
+  va_end(values);
 }
 
-/* Kills the child at an instant between its first scopes and 30 ms later. */
-static void run_and_kill(uint32_t policy) {
-  memset(page, 0, sizeof *page);
-  const pid_t pid = fork();
-  assert_true(pid >= 0);
-  if (pid == 0) child(policy);
-  const struct timespec look = {0, 200000}, instant = {0, rand() % 30000000};
-  for (int i = 0; i < WAIT_TRIES && all_ended() < 1000 && waitpid(pid, NULL, WNOHANG) == 0; i++) nanosleep(&look, NULL);
-  nanosleep(&instant, NULL);
-  int status = 0;
-  kill(pid, SIGKILL);
-  assert_int_equal(waitpid(pid, &status, 0), pid);
-  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+static left_thread *thread_of(left *l, uint64_t serial) {
+  for (int i = 0; i < l->thread_count; i++)
+    if (l->threads[i].serial == serial) return &l->threads[i];
+  if (l->thread_count == SERIALS_MAX) {
+    left_fault(l, "more than %d threads", SERIALS_MAX);
+    return &l->threads[0];
+  }
+  l->threads[l->thread_count] = (left_thread){.serial = serial, .worker = -1};
+  return &l->threads[l->thread_count++];
 }
 
-/* The left capture's path; the folder holds just one. */
-static const char *left_capture(void) {
-  static char path[CAPTURE_PATH_MAX];
-  DIR *const folder = opendir(captures.folder);
-  path[0] = '\0';
-  for (const struct dirent *e; folder && (e = readdir(folder)) != NULL;)
-    if (strstr(e->d_name, ".prof")) snprintf(path, sizeof path, "%s/%s", captures.folder, e->d_name);
-  if (folder) closedir(folder);
-  return path;
+/* A numbered record says whose it is, and which: the ones between must be as many as the numbers between. */
+static void see_number(left *l, left_thread *t, const arena_record *record) {
+  const uint64_t number = record->value_words >= 2 ? record->values[0] : 0; /* a word of padding may follow */
+  int worker = 0;
+  while (worker < THREADS && (!record->name || strlen(name_of(worker)) != record->name_bytes || memcmp(name_of(worker), record->name, record->name_bytes) != 0)) worker++;
+  if (worker == THREADS || number == 0 || record->values[1] != mixed(number)) {
+    left_fault(l, "record at %llu is torn: number %llu", (unsigned long long)record->offset, (unsigned long long)number);
+    return;
+  }
+  if (t->worker >= 0 && t->worker != worker) left_fault(l, "record at %llu: '%s' among the records of '%s'", (unsigned long long)record->offset, name_of(worker), name_of(t->worker));
+  if (t->worker < 0) t->first_number = number - t->recovered + 1; /* plain ones before it included */
+  else if (l->how->helper_thread ? number <= t->number : number != t->number + 1)
+    left_fault(l, "record at %llu: '%s' number %llu behind number %llu", (unsigned long long)record->offset, name_of(worker), (unsigned long long)number, (unsigned long long)t->number);
+  t->worker = worker;
+  t->number = number;
 }
 
-typedef struct totals {
-  uint64_t recovered, counted, overwritten, runs;
-} totals;
+static void see_record(void *context, const arena_record *record) {
+  left *const l = context;
+  left_thread *const t = thread_of(l, record->thread);
+  t->recovered++;
+  if (record->start < t->last_end) left_fault(l, "record at %llu starts %llu ticks before the one before it ended", (unsigned long long)record->offset, (unsigned long long)(t->last_end - record->start));
+  t->last_end = record->start + record->duration;
+  if (record->flags & PROF_I_FLAG_NAME) see_number(l, t, record);
+  else if (t->worker >= 0) t->number++;
+}
 
-static void check(uint32_t policy, totals *sum) {
-  const char *const path = left_capture();
+static void see_slot(void *context, const prof_i_slot *slot) {
+  left *const l = context;
+  if (!slot->serial) return;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) thread_of(l, slot->serial)->lost += slot->lost[i];
+}
+
+/* Per thread, the ring excepted, where what gave way is counted over all. */
+static void check_thread(left *l, const left_thread *t) {
+  if (t->worker < 0) {
+    if (t->recovered > NUMBERED_EVERY) left_fault(l, "thread %llu: %llu records, and none has a number", (unsigned long long)t->serial, (unsigned long long)t->recovered);
+    return;
+  }
+  const uint64_t ended = shared.threads[t->worker].ended;
+  const bool is_ring = l->how->policy == PROF_POLICY_RING;
+  const uint64_t there = t->recovered + t->lost;
+  if (!is_ring && (there < ended || there > ended + 1))
+    left_fault(l, "'%s': %llu recovered, %llu lost, %llu had ended", name_of(t->worker), (unsigned long long)t->recovered, (unsigned long long)t->lost, (unsigned long long)ended);
+  if (!l->how->helper_thread && (t->number < ended || t->number > ended + 1))
+    left_fault(l, "'%s': the newest has number %llu, %llu had ended", name_of(t->worker), (unsigned long long)t->number, (unsigned long long)ended);
+  if (!is_ring && !l->how->helper_thread && t->first_number != 1) left_fault(l, "'%s': the first has number %llu", name_of(t->worker), (unsigned long long)t->first_number);
+}
+
+/* recovered + lost = ended, and up to one more a thread. A chunk that was just being taken may count as both. */
+static void check_sum(left *l, uint64_t *recovered_out, uint64_t *lost_out) {
+  uint64_t ended = 0, recovered = 0;
+  const uint64_t lost = arena_lost(&l->seen);
+  for (int i = 0; i < THREADS; i++) ended += shared.threads[i].ended;
+  for (int i = 0; i < l->thread_count; i++) recovered += l->threads[i].recovered;
+  const uint64_t sum = recovered + lost;
+  if (sum < ended || sum > ended + THREADS + l->seen.remade_old_records)
+    left_fault(l, "%llu recovered, %llu lost, %llu had ended", (unsigned long long)recovered, (unsigned long long)lost, (unsigned long long)ended);
+  *recovered_out = recovered;
+  *lost_out = lost;
+}
+
+static void check_reader(left *l, const char *path, uint64_t recovered) {
   prof_trace *trace = NULL;
-  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
   prof_trace_info info = {.size = sizeof info};
-  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
-  assert_int_equal(info.bad_count, 0);
-  assert_false(info.was_clean);
-  uint64_t scopes_of[THREADS] = {0}, found = 0;
-  prof_cursor *cursor;
-  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
-  prof_event *const event = calloc(1, sizeof *event);
-  assert_non_null(event);
-  while (prof_cursor_next(cursor, event) == 1) {
-    if (event->kind != PROF_EVENT_SCOPE) continue;
-    prof_trace_thread thread = {.size = sizeof thread};
-    assert_int_equal(prof_trace_thread_get(trace, event->thread, &thread), PROF_OK);
-    assert_true(thread.name[0] == 't' && thread.name[1] >= '0' && thread.name[1] < '0' + THREADS);
-    const int me = thread.name[1] - '0';
-    scopes_of[me]++;
-    found++;
-    if (event->arg_count) { /* a run-time name and the scope's own number: both whole */
-      assert_int_equal(event->name_bytes, strlen(thread.name));
-      assert_memory_equal(event->name, thread.name, event->name_bytes);
-      assert_true(event->args[0].value.u64 % 64 == 0 && event->args[0].value.u64 <= page->threads[me].ended + 1);
-      if (policy == PROF_POLICY_STREAM) assert_int_equal(event->args[0].value.u64, scopes_of[me]);
-    } else {
-      assert_int_equal(event->name_bytes, 5);
-      assert_memory_equal(event->name, "plain", 5);
-    }
+  const int status = prof_trace_open(path, &trace);
+  if (status != PROF_OK) {
+    left_fault(l, "prof_trace_open: %s: %s", prof_status_name(status), prof_last_error());
+    return;
   }
-  prof_cursor_destroy(cursor);
-  free(event);
-  assert_int_equal(found, info.scope_count);
-  for (int i = 0; i < THREADS; i++) {
-    const uint64_t counted = page->threads[i].ended;
-    if (policy == PROF_POLICY_STREAM && (scopes_of[i] < counted || scopes_of[i] > counted + 1))
-      fail_msg("thread %d: %llu recovered, %llu had ended", i, (unsigned long long)scopes_of[i], (unsigned long long)counted);
-    sum->counted += counted;
-  }
-  const uint64_t lost = info.lost_count[PROF_LOSS_OVERWRITTEN] + info.lost_count[PROF_LOSS_NO_CHUNK];
-  if (policy == PROF_POLICY_RING && (found + lost < all_ended() || found + lost > all_ended() + THREADS))
-    fail_msg("%llu recovered + %llu lost, %llu had ended", (unsigned long long)found, (unsigned long long)lost, (unsigned long long)all_ended());
-  sum->recovered += found;
-  sum->overwritten += lost;
-  sum->runs++;
+  prof_trace_info_get(trace, &info);
+  uint64_t lost = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += i == PROF_LOSS_UNFINISHED ? 0 : info.lost_count[i];
+  if (info.scope_count != recovered || info.bad_count || info.is_live || info.was_clean || lost != arena_lost(&l->seen))
+    left_fault(l, "the reader: %llu scopes instead of %llu, %llu bad, %llu lost instead of %llu, live %u, clean %u",
+               (unsigned long long)info.scope_count, (unsigned long long)recovered, (unsigned long long)info.bad_count,
+               (unsigned long long)lost, (unsigned long long)arena_lost(&l->seen), info.is_live, info.was_clean);
   prof_trace_destroy(trace);
-  assert_int_equal(unlink(path), 0);
 }
 
-static void many_kills(uint32_t policy, const char *name) {
-  const char *const asked = getenv("PROF_KILL_RUNS");
-  const int runs = asked ? atoi(asked) / 2 : 100;
-  totals sum = {0};
-  for (int i = 0; i < runs; i++) {
-    run_and_kill(policy);
-    check(policy, &sum);
+static struct {
+  uint64_t random;
+  int runs;
+  uint64_t recovered[WAYS], lost[WAYS], early[WAYS];
+} own;
+
+static uint64_t next_random(void) {
+  own.random ^= own.random << 13;
+  own.random ^= own.random >> 7;
+  own.random ^= own.random << 17;
+  return own.random;
+}
+
+static void judge(left *l, int which) {
+  uint64_t recovered = 0, lost = 0, ended = 0;
+  captures_look();
+  captures_measure();
+  for (int i = 0; i < THREADS; i++) ended += shared.threads[i].ended;
+  if (captures.count == 1) l->view.bytes = captures.bytes[0], l->view.count = captures.sizes[0];
+  if (captures.count != 1 || !arena_is_made(&l->view)) {
+    own.early[which]++;
+    if (ended) left_fault(l, "%llu scopes had ended, and %zu captures are there", (unsigned long long)ended, captures.count);
+    return;
   }
-  printf("%s: %llu kills, %llu scopes had ended, %llu recovered, %llu lost and counted\n", name, (unsigned long long)sum.runs,
-         (unsigned long long)sum.counted, (unsigned long long)sum.recovered, (unsigned long long)sum.overwritten);
+  l->view.record = see_record;
+  l->view.slot = see_slot;
+  l->view.context = l;
+  if (!arena_walk(&l->view, &l->seen)) left_fault(l, "%s", l->seen.fault);
+  for (int i = 0; i < l->thread_count; i++) check_thread(l, &l->threads[i]);
+  check_sum(l, &recovered, &lost);
+  if (!l->fault[0]) check_reader(l, captures_path(captures.names[0]), recovered);
+  own.recovered[which] += recovered;
+  own.lost[which] += lost;
+  arena_forget(&l->view);
 }
 
-static void stream_loses_nothing_that_had_ended(void **state) {
-  (void)state;
-  many_kills(PROF_POLICY_STREAM, "stream");
+static void run_once(int run) {
+  static left l;
+  const int which = run % WAYS;
+  memset(&l, 0, sizeof l);
+  l.how = &ways[which];
+  memset((void *)(uintptr_t)shared.threads, 0, THREADS * sizeof *shared.threads);
+  /* One in four is killed while it starts. */
+  const uint64_t wait_us = next_random() % (next_random() % 4 ? l.how->longest_us : 2000);
+  fflush(NULL);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) record_until_killed(l.how);
+  nanosleep(&(const struct timespec){0, (long)wait_us * 1000}, NULL);
+  kill(child, SIGKILL);
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (!WIFSIGNALED(status)) fail_msg("%s: the child ended by itself, status %x", l.how->name, (unsigned)status);
+  judge(&l, which);
+  if (l.fault[0]) {
+    print_error("%s, run %d, killed after %llu us: %s\n", l.how->name, run, (unsigned long long)wait_us, l.fault);
+    fail();
+  }
+  captures_clear();
 }
 
-static void ring_keeps_the_newest_and_counts_the_rest(void **state) {
+static void what_had_ended_is_there_after_kill_9(void **state) {
   (void)state;
-  many_kills(PROF_POLICY_RING, "ring");
+  for (int run = 0; run < own.runs; run++) run_once(run);
+  for (int i = 0; i < WAYS; i++)
+    print_message("  %-20s %10llu scopes recovered, %10llu counted as lost, %llu of %d killed before the capture was there\n", ways[i].name,
+                  (unsigned long long)own.recovered[i], (unsigned long long)own.lost[i], (unsigned long long)own.early[i], (own.runs + WAYS - 1 - i) / WAYS);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(stream_loses_nothing_that_had_ended), cmocka_unit_test(ring_keeps_the_newest_and_counts_the_rest)};
-  srand((unsigned)time(NULL));
-  page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED || !captures_make_folder(false)) return 1;
+  const struct CMUnitTest tests[] = {cmocka_unit_test(what_had_ended_is_there_after_kill_9)};
+  const char *const runs = getenv("PROF_KILL_RUNS"), *const seed = getenv("PROF_KILL_SEED");
+  own.runs = runs ? atoi(runs) : 40;
+  own.random = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
+  shared.threads = mmap(NULL, THREADS * sizeof *shared.threads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared.threads == MAP_FAILED || !captures_make_folder(false)) return 1;
+  print_message("%d kills, PROF_KILL_SEED=%#llx\n", own.runs, (unsigned long long)own.random);
+  alarm(280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  rmdir(captures.folder);
+  captures_remove_folder();
   return failed;
 }

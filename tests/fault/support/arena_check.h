@@ -59,12 +59,19 @@ typedef struct arena_text {
 typedef struct arena_view {
   const char *bytes;
   uint64_t count;
-  void (*record)(void *context, const arena_record *record); /* threads' records, chunk by chunk in the file's order */
+  void (*record)(void *context, const arena_record *record); /* threads' records; each thread's in the order of time */
   void (*open)(void *context, const arena_open *open);
+  void (*slot)(void *context, const prof_i_slot *slot);
   void *context;
   arena_text names[ARENA_SITES_MAX], categories[ARENA_SITES_MAX]; /* of the sites, filled by arena_walk() */
   uint64_t schemas; /* known: 1..schemas */
+  struct arena_chunk *chunks; /* arena_walk()'s own; arena_forget() gives them back */
+  size_t chunk_count, chunk_room;
 } arena_view;
+
+typedef struct arena_chunk {
+  uint64_t offset, sequence;
+} arena_chunk;
 
 static inline void arena_fault(arena_seen *seen, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline void arena_fault(arena_seen *seen, const char *format, ...) {
@@ -236,6 +243,7 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
 static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
   seen->slots++;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] += slot->lost[i];
+  if (view->slot) view->slot(view->context, slot);
   seen->deep += slot->deep_count;
   if (slot->serial) arena_walk_opens(view, slot, seen);
   const uint64_t offset = (uint64_t)((const char *)slot - view->bytes) + PROF_I_RESERVE_OFFSET;
@@ -293,7 +301,32 @@ static inline void arena_note_taken(const arena_view *view, const prof_i_head *c
   seen->remade_old_records += records;
 }
 
-/* Walks everything; false when something cannot be (seen_out->fault). Sites first, since records name them. */
+static inline int arena_by_sequence(const void *a, const void *b) {
+  const arena_chunk *const x = a, *const y = b;
+  return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+static inline void arena_note_chunk(arena_view *view, uint64_t offset, uint64_t sequence) {
+  if (view->chunk_count == view->chunk_room) {
+    view->chunk_room = view->chunk_room ? 2 * view->chunk_room : 64;
+    view->chunks = realloc(view->chunks, view->chunk_room * sizeof *view->chunks);
+    if (!view->chunks) abort();
+  }
+  view->chunks[view->chunk_count++] = (arena_chunk){offset, sequence};
+}
+
+/* Sites, which records name, are read at once; chunks are noted. */
+static inline void arena_walk_extents(arena_view *view, arena_seen *seen) {
+  for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at + PROF_I_HEAD_BYTES <= view->count && !seen->fault[0];) {
+    const prof_i_head *const head = arena_head_at(view, at, seen);
+    const uint64_t offset = at;
+    at += head ? head->bytes : PROF_I_UNIT_BYTES;
+    if (head && head->kind == PROF_I_EXTENT_META) arena_walk_meta(view, head, seen);
+    if (head && head->kind != PROF_I_EXTENT_META) arena_note_chunk(view, offset, head->sequence);
+  }
+}
+
+/* Walks everything; false when something cannot be (seen_out->fault). */
 static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
   arena_seen *const seen = seen_out;
   memset(seen, 0, sizeof *seen);
@@ -301,20 +334,26 @@ static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
   const prof_i_header *const header = arena_header(view);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] = header->folded[i];
   seen->deep = header->folded_deep_count;
-  for (int pass = 0; pass < 2; pass++) {
-    for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at + PROF_I_HEAD_BYTES <= view->count && !seen->fault[0];) {
-      const prof_i_head *const head = arena_head_at(view, at, seen);
-      const uint64_t offset = at, before = seen->records + seen->cleared;
-      at += head ? head->bytes : PROF_I_UNIT_BYTES;
-      if (!head) continue;
-      if (pass == 0 && head->kind == PROF_I_EXTENT_META) arena_walk_meta(view, head, seen);
-      if (pass == 1 && head->kind == PROF_I_EXTENT_SLOT) arena_walk_slot(view, (const prof_i_slot *)head, seen);
-      if (pass == 0 || head->kind != PROF_I_EXTENT_CHUNK) continue;
+  view->chunk_count = 0;
+  arena_walk_extents(view, seen);
+  if (view->chunk_count) qsort(view->chunks, view->chunk_count, sizeof *view->chunks, arena_by_sequence);
+  for (size_t i = 0; i < view->chunk_count && !seen->fault[0]; i++) {
+    const uint64_t offset = view->chunks[i].offset, before = seen->records + seen->cleared;
+    const prof_i_head *const head = (const prof_i_head *)(view->bytes + offset);
+    if (head->kind == PROF_I_EXTENT_SLOT) {
+      arena_walk_slot(view, (const prof_i_slot *)head, seen);
+    } else {
       arena_walk_chunk(view, head, seen);
       arena_note_taken(view, head, offset, seen->records + seen->cleared - before, seen);
     }
   }
   return !seen->fault[0];
+}
+
+static inline void arena_forget(arena_view *view) {
+  free(view->chunks);
+  view->chunks = NULL;
+  view->chunk_count = view->chunk_room = 0;
 }
 
 static inline uint64_t arena_lost(const arena_seen *seen) {

@@ -26,9 +26,11 @@ static struct {
   uint64_t sizes[CAPTURES_MAX];
 } captures;
 
-static inline bool captures_make_folder(void) {
-  const char *const root = getenv("TMPDIR");
-  snprintf(captures.folder, sizeof captures.folder, "%s/prof-test-XXXXXX", root && *root ? root : "/tmp");
+/* On disk, or, for children by the thousand, in memory where there is such a place. */
+static inline bool captures_make_folder(bool in_memory) {
+  const char *const set = getenv("TMPDIR");
+  const char *const root = in_memory && access("/dev/shm", W_OK) == 0 ? "/dev/shm" : set && *set ? set : "/tmp";
+  snprintf(captures.folder, sizeof captures.folder, "%s/prof-fault-XXXXXX", root);
   return mkdtemp(captures.folder) != NULL;
 }
 
@@ -53,6 +55,24 @@ static inline void capture_add(const char *name) {
   captures.bytes[captures.count++] = at;
 }
 
+/* In the order in which one process makes them: their names end in a number that counts up. */
+static inline void captures_sort(void) {
+  for (size_t i = 1; i < captures.count; i++) {
+    for (size_t k = i; k > 0 && strcmp(captures.names[k - 1], captures.names[k]) > 0; k--) {
+      char name[CAPTURE_NAME_MAX];
+      memcpy(name, captures.names[k], sizeof name);
+      memcpy(captures.names[k], captures.names[k - 1], sizeof name);
+      memcpy(captures.names[k - 1], name, sizeof name);
+      const int file = captures.files[k];
+      captures.files[k] = captures.files[k - 1];
+      captures.files[k - 1] = file;
+      const char *const bytes = captures.bytes[k];
+      captures.bytes[k] = captures.bytes[k - 1];
+      captures.bytes[k - 1] = bytes;
+    }
+  }
+}
+
 /* Finds capture files that have appeared. */
 static inline void captures_look(void) {
   DIR *const folder = opendir(captures.folder);
@@ -62,6 +82,7 @@ static inline void captures_look(void) {
     if (length > 5 && strcmp(entry->d_name + length - 5, ".prof") == 0) capture_add(entry->d_name);
   }
   closedir(folder);
+  captures_sort();
 }
 
 /* How far each file reaches now: beyond it a read would be SIGBUS. */

@@ -44,6 +44,7 @@ static const char *const plan_categories[] = {
 /* All in ticks; 0: not yet. The child writes, in this order. */
 typedef struct plan_log {
   uint32_t kind, number;
+  uint64_t is_off; /* the level was: nothing may come of it */
   uint64_t before_begin, begun, before_end, ended;
 } plan_log;
 
@@ -55,6 +56,7 @@ typedef struct plan_page {
   uint32_t skip; /* the child cannot do this here; reason says why */
   uint32_t is_monotonic; /* ticks are CLOCK_MONOTONIC_RAW's nanoseconds, not the counter's */
   uint32_t handler_runs;
+  uint32_t is_patient; /* the child waits until another clock pair is due, and takes that way */
   uint64_t stop_begun, clear_begun, clear_done; /* ticks */
   uint64_t depth, deep, text_used;              /* of the child's slot when the walk was over */
   char reason[256];
@@ -86,8 +88,10 @@ static inline const char *plan_name(uint32_t number) {
 }
 static inline const char *plan_text(uint32_t number) { return number % 2 ? "" : "text of an argument"; }
 
-static inline char *plan_wide(void) {
+/* PLAN_WIDE_BYTES times the same letter. */
+static inline const char *plan_wide(void) {
   static char text[PLAN_WIDE_BYTES + 1];
+  if (!text[0]) memset(text, 'w', PLAN_WIDE_BYTES);
   return text;
 }
 
@@ -97,6 +101,7 @@ static inline volatile plan_log *plan_announce(plan_kind kind) {
   volatile plan_log *const log = &plan.page->logs[number];
   log->kind = (uint32_t)kind;
   log->number = number;
+  log->is_off = prof_level() == 0;
   log->before_begin = plan_ticks();
   return log;
 }
@@ -121,9 +126,9 @@ static inline void plan_named(void) {
 static inline void plan_inner(void) { PLAN_SCOPE(PLAN_INNER, "inner", "inner", PROF_NO_ARGS, (void)0); }
 static inline void plan_nested(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, plan_inner()); }
 static inline void plan_fill(void) { PLAN_SCOPE(PLAN_FILL, "fill", "fill", PROF_NO_ARGS, (void)0); }
-static inline void plan_wide_fill(void) {
-  char *const text = plan_wide();
-  if (!text[0]) memset(text, 'w', PLAN_WIDE_BYTES);
+/* A record of that many bytes: a multiple of 16, from 48 to PLAN_WIDE_BYTES. */
+static inline void plan_wide_fill(uint64_t bytes) {
+  const char *const text = plan_wide() + PLAN_WIDE_BYTES - (bytes / 16 * 2 - 5) * 8;
   PLAN_SCOPE(PLAN_WIDE, "wide", "wide fill", PROF_ARGS("number", plan_now->number, "text", text), (void)0);
 }
 
@@ -196,8 +201,8 @@ static inline void plan_check_values(plan_judge *judge, int kind, const volatile
   const char *data = NULL;
   uint64_t bytes = 0;
   const uint64_t *const values = record->values;
-  const char *const text = kind == PLAN_WIDE ? plan_wide() : plan_text(log->number);
-  if (kind == PLAN_WIDE && !plan_wide()[0]) memset(plan_wide(), 'w', PLAN_WIDE_BYTES);
+  const uint64_t wide_bytes = record->value_words > 1 && values[1] <= PLAN_WIDE_BYTES ? values[1] : 0;
+  const char *const text = kind == PLAN_WIDE ? plan_wide() + PLAN_WIDE_BYTES - wide_bytes : plan_text(log->number);
   if (!record->schema || record->schema > judge->view.schemas) plan_fault(judge, "record at %llu: schema %u of %llu", (unsigned long long)record->offset, record->schema, (unsigned long long)judge->view.schemas);
   else if (record->flags & (PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS)) plan_fault(judge, "record at %llu: flags %x", (unsigned long long)record->offset, record->flags);
   else if (record->value_words < 2 || values[0] != log->number) plan_fault(judge, "record at %llu: number %llu instead of %u", (unsigned long long)record->offset, record->value_words ? (unsigned long long)values[0] : 0ull, log->number);
@@ -272,6 +277,10 @@ static inline void plan_check_log(plan_judge *judge, uint32_t i) {
   const bool is_moment = log->kind == PLAN_INSTANT || log->kind == PLAN_COUNTER;
   const bool is_late = plan.page->stop_begun != 0 && log->before_begin < plan.page->stop_begun && !log->ended;
   const char *const what = plan_categories[log->kind];
+  if (log->is_off) {
+    if (judge->records[i] || judge->open[i]) plan_fault(judge, "'%s' %u is recorded, but the level was off", what, i);
+    return;
+  }
   if (log->ended) judge->missing += !judge->records[i];
   if (is_moment || log->ended || !log->begun || is_late) return;
   if (!log->before_end && (judge->open[i] != 1 || judge->records[i]))

@@ -46,9 +46,14 @@ static inline uint64_t room_in_chunk(void) {
   return chunk->cursor < chunk->bytes ? chunk->bytes - chunk->cursor : 0;
 }
 
+/* Few records, most of them wide: the fewer there are, the faster each state is judged. */
 static inline void fill_up_to(uint64_t room) {
-  do plan_fill();
-  while (room_in_chunk() > room);
+  plan_fill();
+  for (uint64_t left; (left = room_in_chunk()) > room;) {
+    const uint64_t most = left - room < PLAN_WIDE_BYTES ? left - room : PLAN_WIDE_BYTES;
+    if (most < 48) plan_fill();
+    else plan_wide_fill(most / 16 * 16);
+  }
 }
 
 static inline void ready_stream(void) {
@@ -69,13 +74,12 @@ static inline void ready_nearly_full_chunk(void) {
 static inline void fill_to_next_chunk(void) {
   const prof_i_head *const chunk = prof_i_this_thread->chunk;
   for (int i = 0; i < 16; i++) plan_fill();
-  while (prof_i_this_thread->chunk == chunk) plan_wide_fill();
+  while (prof_i_this_thread->chunk == chunk) plan_wide_fill(PLAN_WIDE_BYTES);
 }
 static inline void ready_full_ring(void) {
   start_ring();
   warm_up();
   while (!prof_i_arena_header()->folded[PROF_LOSS_OVERWRITTEN]) fill_to_next_chunk();
-  while (room_in_chunk() > 9000) plan_wide_fill();
   fill_up_to(0);
 }
 static inline void ready_ring(void) {
@@ -131,6 +135,11 @@ static inline void act_start_other(void) {
   plan_plain();
   plan_named();
 }
+/* The thread is known, and comes into another capture. */
+static inline void ready_other(void) {
+  ready_stopped();
+  start(PROF_POLICY_STREAM, 2 << 20);
+}
 static inline void stop_start(void) {
   stop();
   start_stream();
@@ -176,16 +185,8 @@ static inline void act_stop_and_dump(void) {
 static inline void ready_full_arena(void) {
   start_keep();
   warm_up();
-  while (prof_i_arena_full_loss() < 0) {
-    while (room_in_chunk() > 9000) plan_wide_fill();
-    while (room_in_chunk() > 0) plan_fill();
-    if (prof_i_arena_header()->used_bytes + 4 * PROF_I_UNIT_BYTES > prof_i_the_arena.cap_bytes) break;
-    plan_fill();
-  }
-  while (prof_i_arena_header()->used_bytes + PROF_I_UNIT_BYTES <= prof_i_the_arena.cap_bytes) {
-    plan_fill();
-    while (room_in_chunk() > 0) plan_fill();
-  }
+  do fill_up_to(0);
+  while (prof_i_arena_header()->used_bytes + PROF_I_UNIT_BYTES <= prof_i_the_arena.cap_bytes);
 }
 static inline void act_full_inside(void) {
   PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, plan_nested());

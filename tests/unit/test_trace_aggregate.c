@@ -1,0 +1,318 @@
+/* Aggregates, the table, the loss line, and text made fit for a terminal. */
+#include "trace_checks.h"
+#include "trace/shape.h"
+#include "trace/show.h"
+#include "trace/tally.h"
+#include "trace/walk.h"
+
+enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };
+
+static prof_rows *aggregate(const prof_trace *trace, const prof_aggregate_options *options) {
+  prof_rows *rows = NULL;
+  if (prof_trace_aggregate(trace, options, &rows) != PROF_OK) fail_msg("prof_trace_aggregate: %s", prof_last_error());
+  return rows;
+}
+
+static const prof_row *row_named(const prof_rows *rows, const char *name) {
+  for (uint64_t i = 0; i < rows->row_count; i++)
+    if (strcmp(rows->rows[i].name, name) == 0) return &rows->rows[i];
+  fail_msg("no row is named %s", name);
+  return NULL;
+}
+
+static void groups_add_up(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 3);
+  prof_i_head *const one = capture_chunk(&c, CHUNK, 1), *const two = capture_chunk(&c, CHUNK, 2);
+  for (uint64_t i = 1; i <= 100; i++) capture_plain(one, T0 + i * 1000, i, 1);
+  capture_plain(one, T0 + 500, 200000, 2); /* holds them all: 5050 ns of a */
+  capture_plain(two, T0 + 10, 1000, 1);
+  capture_open(capture_slot(&c, 2, "second"), T0 + 100500, 3); /* till 200500 */
+  prof_trace *const trace = open_capture(&c);
+  prof_rows *rows = aggregate(trace, NULL);
+  assert_int_equal(rows->row_count, 3);
+  assert_int_equal(rows->calls_count, 103);
+  assert_int_equal(rows->total_self_ns, 200000 + 1000 + 100000);
+  assert_string_equal(rows->rows[0].name, "b"); /* by total, descending */
+  assert_string_equal(rows->rows[1].name, "c");
+  const prof_row *const a = row_named(rows, "a");
+  assert_int_equal(a->calls_count, 101);
+  assert_int_equal(a->total_ns, 6050);
+  assert_int_equal(a->self_ns, 6050);
+  assert_int_equal(a->min_ns, 1);
+  assert_int_equal(a->max_ns, 1000);
+  assert_int_equal(a->median_ns, 51);
+  assert_int_equal(a->p99_ns, 100);
+  assert_int_equal(a->level, 1);
+  assert_int_equal(a->thread, UINT32_MAX);
+  assert_int_equal(row_named(rows, "b")->self_ns, 200000 - 5050);
+  assert_int_equal(row_named(rows, "c")->total_ns, 100000);
+  prof_rows_destroy(rows);
+
+  const prof_aggregate_options by_thread = {.size = sizeof by_thread, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .sort = PROF_SORT_NAME};
+  rows = aggregate(trace, &by_thread);
+  assert_int_equal(rows->row_count, 4);
+  assert_string_equal(rows->rows[0].name, "a");
+  assert_int_equal(rows->rows[0].thread, 0);
+  assert_int_equal(rows->rows[0].calls_count, 100);
+  assert_int_equal(rows->rows[1].thread, 1);
+  assert_string_equal(rows->rows[0].category, "");
+  prof_rows_destroy(rows);
+
+  const prof_aggregate_options one_row = {.size = sizeof one_row, .rows_limit = 1, .sort = PROF_SORT_CALLS, .level = 1};
+  rows = aggregate(trace, &one_row);
+  assert_int_equal(rows->row_count, 1);
+  assert_int_equal(rows->all_row_count, 2); /* b is of level 2 */
+  assert_string_equal(rows->rows[0].name, "a");
+  prof_rows_destroy(rows);
+
+  const prof_aggregate_options other = {.size = sizeof other, .category = "other"};
+  rows = aggregate(trace, &other);
+  assert_int_equal(rows->all_row_count, 0);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static void put_named(prof_i_head *chunk, uint64_t start, const char *name, uint32_t flags, uint32_t schema, int64_t dim) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, start, 10, 1);
+  r.flags = flags;
+  r.schema = schema;
+  if (flags & PROF_I_FLAG_DEVICE) long_word(&r, PROF_DEVICE_CUDA | 1ull << 32);
+  if (flags & PROF_I_FLAG_NAME) long_text(&r, name);
+  if (schema) {
+    for (int i = 0; i < 2; i++) {
+      long_word(&r, 2 | (uint64_t)PROF_F32 << 32);
+      long_word(&r, (uint64_t)dim);
+      long_word(&r, 3);
+    }
+  }
+  long_end(&r, chunk);
+}
+
+static void run_time_names_shapes_and_devices_make_groups(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 2);
+  const uint32_t types[] = {PROF_ARG_TENSOR, PROF_ARG_TENSOR};
+  capture_schema(meta, 1, PROF_ARGS_SHAPES, "", 2, types, NULL);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  put_named(chunk, T0 + 10, "a", PROF_I_FLAG_NAME, 0, 0); /* reads as the site's own name */
+  capture_plain(chunk, T0 + 30, 10, 1);
+  put_named(chunk, T0 + 50, "x", PROF_I_FLAG_NAME, 1, 2);
+  put_named(chunk, T0 + 70, "x", PROF_I_FLAG_NAME, 1, 2);
+  put_named(chunk, T0 + 90, "x", PROF_I_FLAG_NAME | PROF_I_FLAG_DEVICE, 1, -7);
+  prof_trace *const trace = open_capture(&c);
+  prof_rows *rows = aggregate(trace, NULL);
+  assert_int_equal(rows->row_count, 2);
+  assert_int_equal(row_named(rows, "a")->calls_count, 2);
+  assert_int_equal(row_named(rows, "x")->calls_count, 3);
+  prof_rows_destroy(rows);
+  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE | PROF_GROUP_DEVICE, .sort = PROF_SORT_CALLS};
+  rows = aggregate(trace, &options);
+  assert_int_equal(rows->row_count, 3);
+  const prof_row *const device = rows->rows[0].device.type == PROF_DEVICE_CUDA   ? &rows->rows[0]
+                                 : rows->rows[1].device.type == PROF_DEVICE_CUDA ? &rows->rows[1]
+                                                                                 : &rows->rows[2];
+  assert_string_equal(device->shape, "[[-7, 3], [-7, 3]]");
+  assert_int_equal(device->device.index, 1);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static int by_value(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static void medians_and_p99_are_right_to_one_percent(void **state) {
+  (void)state;
+  enum { MOST = 20000 };
+  static uint64_t values[MOST];
+  uint64_t seed = 1;
+  for (size_t count = 1; count <= MOST; count = count * 3 / 2 + 1) {
+    for (uint64_t spread = 1; spread < 60; spread += 7) {
+      prof_i_tally whole, parts[3];
+      prof_i_tally_init(&whole);
+      for (int i = 0; i < 3; i++) prof_i_tally_init(&parts[i]);
+      for (size_t i = 0; i < count; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        values[i] = seed >> (64 - spread) >> (seed >> 13) % spread;
+        assert_true(prof_i_tally_add(&whole, values[i], 1));
+        assert_true(prof_i_tally_add(&parts[i % 7 == 0 ? 0 : i % 2 + 1], values[i], 1));
+      }
+      for (int i = 1; i < 3; i++) assert_true(prof_i_tally_merge(&parts[0], &parts[i]));
+      qsort(values, count, sizeof *values, by_value);
+      for (int i = 0; i < 2; i++) {
+        const double share = i ? 0.99 : 0.5;
+        size_t rank = (size_t)((double)count * share);
+        if ((double)rank < (double)count * share || rank == 0) rank++;
+        const uint64_t exact = values[rank - 1], got = prof_i_tally_quantile(&whole, share), merged = prof_i_tally_quantile(&parts[0], share);
+        const double bound = (double)exact * 0.01 + 1e-9;
+        if ((double)got < (double)exact - bound || (double)got > (double)exact + bound || (double)merged < (double)exact - bound || (double)merged > (double)exact + bound)
+          fail_msg("%zu values below 2^%llu: the quantile %.2f is %llu, got %llu, merged %llu", count, (unsigned long long)spread, share,
+                   (unsigned long long)exact, (unsigned long long)got, (unsigned long long)merged);
+      }
+      assert_int_equal(parts[0].calls, count);
+      assert_int_equal(parts[0].total_ns, whole.total_ns);
+      for (int i = 0; i < 3; i++) prof_i_tally_fini(&parts[i]);
+      prof_i_tally_fini(&whole);
+    }
+  }
+}
+
+static void buckets_cover_every_value_in_order(void **state) {
+  (void)state;
+  uint32_t last = 0;
+  for (int bit = 0; bit < 64; bit++) {
+    for (uint64_t low = 0; low < 130; low++) {
+      const uint64_t value = (1ull << bit) + (bit > 8 ? low << (bit - 8) : 0);
+      const uint32_t bucket = prof_i_tally_bucket(value);
+      assert_true(bucket < PROF_I_TALLY_BUCKETS);
+      assert_true(bucket >= last);
+      last = bucket;
+    }
+  }
+  assert_int_equal(prof_i_tally_bucket(UINT64_MAX), PROF_I_TALLY_BUCKETS - 1);
+}
+
+static void options_of_every_size_are_taken_or_refused(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 2);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_plain(chunk, T0 + 10, 5, 1);
+  prof_trace *const trace = open_capture(&c);
+  union {
+    prof_aggregate_options options;
+    unsigned char bytes[sizeof(prof_aggregate_options) + 64];
+  } u;
+  for (size_t size = 0; size <= sizeof u; size++) {
+    memset(&u, 0, sizeof u);
+    u.options.size = size;
+    prof_rows *rows = NULL;
+    char *text = NULL;
+    const int status = prof_trace_aggregate(trace, &u.options, &rows);
+    assert_int_equal(status, size < sizeof(size_t) ? PROF_E_INVALID : PROF_OK);
+    assert_int_equal(prof_trace_table(trace, &u.options, &text), status);
+    prof_rows_destroy(rows);
+    free(text);
+    if (size <= sizeof u.options) continue;
+    u.bytes[size - 1] = 1; /* something that this library does not know */
+    assert_int_equal(prof_trace_aggregate(trace, &u.options, &rows), PROF_E_INVALID);
+  }
+  prof_aggregate_options bad[4];
+  memset(bad, 0, sizeof bad);
+  for (int i = 0; i < 4; i++) bad[i].size = sizeof bad[i];
+  bad[0].group = 64;
+  bad[1].sort = 6;
+  bad[2].time_unit = 4;
+  bad[3].reserved = 1;
+  prof_rows *rows = NULL;
+  for (int i = 0; i < 4; i++) assert_int_equal(prof_trace_aggregate(trace, &bad[i], &rows), PROF_E_INVALID);
+  assert_int_equal(prof_trace_aggregate(NULL, NULL, &rows), PROF_E_INVALID);
+  assert_int_equal(prof_trace_aggregate(trace, NULL, NULL), PROF_E_INVALID);
+  assert_null(rows);
+  prof_rows_destroy(NULL);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static void the_table_is_aligned_and_harmless(void **state) {
+  (void)state;
+  capture c;
+  capture_begin(&c, 1 << 20);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "evil\x1b[2J\r\n\xe2\x80\xaename", "cat", 1);
+  capture_site(meta, 2, "broken \xff\xc3 utf-8", "cat", 1);
+  capture_site(meta, 3, "\xe5\xbc\xb5\xe9\x87\x8f\xe6\xbc\x94\xe7\xae\x97", "cat", 1); /* four wide characters */
+  capture_site(meta, 4, "a name that is much longer than a column of a terminal can be without a cut at its end", "cat", 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  for (uint32_t i = 1; i <= 4; i++) capture_plain(chunk, T0 + i * 10000000, 123456 * i * i, i);
+  capture_slot(&c, 2, "x")->lost[PROF_LOSS_DISK] = 12;
+  prof_trace *const trace = open_capture(&c);
+  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE};
+  char *text = NULL;
+  assert_int_equal(prof_trace_table(trace, &options, &text), PROF_OK);
+  size_t width = 0;
+  int lines = 0;
+  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+    for (const char *at = line; *at; at++) assert_true((unsigned char)*at >= 0x20 && *at != 0x7f);
+    if (lines == 0) width = strlen(line);
+    if (lines == 2 || lines == 7) assert_int_equal(strlen(line), width); /* the rules */
+    if (lines >= 3 && lines <= 6) assert_true(prof_i_show_width(line, strlen(line)) <= width);
+    if (lines == 3) assert_non_null(strstr(line, "a name that is much longer than a column of a termin..."));
+    if (lines == 3) assert_non_null(strstr(line, "1.975ms"));
+    if (lines == 6) assert_non_null(strstr(line, "evil\\x1b[2J\\x0d\\x0a\\u202ename"));
+    if (lines == 6) assert_non_null(strstr(line, "123.456us"));
+    if (lines == 5) assert_non_null(strstr(line, "broken \xef\xbf\xbd\xef\xbf\xbd utf-8"));
+    if (lines == 8) assert_string_equal(line, "Self time total: 3.704ms in 4 calls, 4 groups");
+    if (lines == 9) assert_string_equal(line, "4 recorded; lost 12: 12 disk");
+  }
+  assert_int_equal(lines, 10);
+  free(text);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static void no_loss_reads_as_no_loss(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 2);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_plain(chunk, T0 + 10, 5, 1);
+  prof_trace *trace = open_capture(&c);
+  char *text = NULL;
+  assert_int_equal(prof_trace_loss_text(trace, &text), PROF_OK);
+  assert_string_equal(text, "1 recorded; no loss");
+  free(text);
+  prof_trace_destroy(trace);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) capture_header(&c)->folded[i] = UINT64_MAX; /* as long as it gets */
+  trace = open_capture(&c);
+  assert_int_equal(prof_trace_loss_text(trace, &text), PROF_OK);
+  assert_in_range(strlen(text), 300, 1000);
+  free(text);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static void check_repaired(const char *bytes, size_t count, const char *expected) {
+  char out[256];
+  const size_t wanted = prof_i_show_repair(out, sizeof out, bytes, count);
+  assert_int_equal(wanted, strlen(expected));
+  assert_memory_equal(out, expected, wanted);
+  for (size_t room = 0; room < wanted; room++) {
+    memset(out, '#', sizeof out);
+    assert_int_equal(prof_i_show_repair(out, room, bytes, count), wanted);
+    assert_int_equal(out[room], '#');
+  }
+}
+
+static void utf8_is_repaired_as_unicode_recommends(void **state) {
+  (void)state;
+  check_repaired("plain", 5, "plain");
+  check_repaired("a\0b", 3, "a\xe2\x90\x80" "b");
+  check_repaired("\xc0\xaf", 2, "\xef\xbf\xbd\xef\xbf\xbd");
+  check_repaired("\xe2\x82", 2, "\xef\xbf\xbd");
+  check_repaired("\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+  check_repaired("\xf0\x9f\x98\x80\xf4\x90", 6, "\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd");
+  assert_int_equal(prof_i_show_width("ae\xcc\x81\xe5\xbc\xb5\xf0\x9f\x98\x80", 11), 6);
+  assert_int_equal(prof_i_show_cut("\xe5\xbc\xb5\xe9\x87\x8f", 6, 3), 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(groups_add_up),
+      cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
+      cmocka_unit_test(medians_and_p99_are_right_to_one_percent),
+      cmocka_unit_test(buckets_cover_every_value_in_order),
+      cmocka_unit_test(options_of_every_size_are_taken_or_refused),
+      cmocka_unit_test(the_table_is_aligned_and_harmless),
+      cmocka_unit_test(no_loss_reads_as_no_loss),
+      cmocka_unit_test(utf8_is_repaired_as_unicode_recommends),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
