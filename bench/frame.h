@@ -6,6 +6,10 @@
 
    The floor is what no recorder on this clock can go below: two counter reads and one 32-byte store into a ring of 16 MiB.
 
+   Reading the counter takes time but few instructions, so a neighbour on the same core (another virtual machine's, say) slows a
+   scope more than the floor. A probe of plain arithmetic runs between the batches; a batch is calm if the probes before and after
+   it are within 10 % of the fastest. Calm batches alone count; where fewer than a tenth are, all do, and the line says busy.
+
    Lines of four columns with " | " between them are results, which bench/run.sh collects; all else is notes. For C and C++.
    SPDX-License-Identifier: MIT */
 #ifndef PROF_BENCH_FRAME_H
@@ -115,10 +119,12 @@ typedef struct frame_case {
   void (*run)(uint64_t count);
   uint64_t count;              /* events a batch */
   double ns[FRAME_ROUNDS_MAX]; /* an event, by round */
+  bool is_calm[FRAME_ROUNDS_MAX];
 } frame_case;
 
 typedef struct frame_spread {
   double median, low, high; /* 50, 10 and 90 % */
+  bool is_busy;             /* of batches that were not calm */
 } frame_spread;
 
 /* BENCH_QUICK=1: a fifth of the rounds, and wider spreads. */
@@ -138,16 +144,6 @@ static inline double frame_time_batch(void (*run)(uint64_t), uint64_t count) {
   return FRAME_DOUBLE(frame_counter() - begun) * frame_ns_per_tick() / FRAME_DOUBLE(count);
 }
 
-/* One batch of each first, unmeasured: call sites are registered, pages and caches filled. */
-static inline void frame_run(frame_case *cases, unsigned case_count, unsigned rounds) {
-  for (unsigned i = 0; i < case_count; i++) cases[i].run(cases[i].count);
-  for (unsigned r = 0; r < rounds; r++)
-    for (unsigned i = 0; i < case_count; i++) {
-      frame_case *const c = &cases[(r + i) % case_count];
-      c->ns[r] = frame_time_batch(c->run, c->count);
-    }
-}
-
 static inline int frame_compare(const void *a, const void *b) {
   double x, y;
   memcpy(&x, a, sizeof x);
@@ -160,16 +156,61 @@ static inline frame_spread frame_spread_of(const double *values, unsigned count)
   const unsigned n = count < FRAME_ROUNDS_MAX ? count : FRAME_ROUNDS_MAX;
   memcpy(sorted, values, n * sizeof *sorted);
   qsort(sorted, n, sizeof *sorted, frame_compare);
-  const frame_spread spread = {sorted[n / 2], sorted[n / 10], sorted[n - 1 - n / 10]};
+  const frame_spread spread = {sorted[n / 2], sorted[n / 10], sorted[n - 1 - n / 10], false};
   return spread;
 }
 
-static inline frame_spread frame_ns(const frame_case *c, unsigned rounds) { return frame_spread_of(c->ns, rounds); }
+/* Arithmetic that a processor can do several instructions at a time of: what a neighbour on its core takes away first. */
+FRAME_LOOP void frame_probe(uint64_t count) {
+  static volatile uint64_t kept;
+  uint64_t a = kept, b = a + 1, c = a + 2, d = a + 3;
+  for (uint64_t i = 0; i < count; i++) {
+    a += a << 3 ^ i;
+    b += b << 5 ^ i;
+    c += c << 7 ^ i;
+    d += d << 9 ^ i;
+  }
+  kept = a ^ b ^ c ^ d;
+}
 
+static inline double frame_probe_ns(void) { return frame_time_batch(frame_probe, 2000); }
+
+/* First one batch of each, unmeasured: call sites are registered, pages and caches filled. */
+static inline void frame_run(frame_case *cases, unsigned case_count, unsigned rounds) {
+  double fastest = frame_probe_ns();
+  for (unsigned i = 0; i < 100; i++) {
+    const double ns = frame_probe_ns();
+    fastest = ns < fastest ? ns : fastest;
+  }
+  for (unsigned i = 0; i < case_count; i++) cases[i].run(cases[i].count);
+  double before = frame_probe_ns();
+  for (unsigned r = 0; r < rounds; r++)
+    for (unsigned i = 0; i < case_count; i++) {
+      frame_case *const c = &cases[(r + i) % case_count];
+      c->ns[r] = frame_time_batch(c->run, c->count);
+      const double after = frame_probe_ns();
+      c->is_calm[r] = before <= 1.1 * fastest && after <= 1.1 * fastest;
+      before = after;
+    }
+}
+
+/* Of a case's ns, divided by another's in the same round unless that is NULL. */
+static inline frame_spread frame_calm_spread(const frame_case *c, const frame_case *by, unsigned rounds) {
+  static double calm[FRAME_ROUNDS_MAX], all[FRAME_ROUNDS_MAX];
+  unsigned count = 0;
+  for (unsigned r = 0; r < rounds; r++) {
+    all[r] = c->ns[r] / (by ? by->ns[r] : 1);
+    if (c->is_calm[r] && (!by || by->is_calm[r])) calm[count++] = all[r];
+  }
+  const bool is_busy = count < rounds / 10 || count == 0;
+  frame_spread spread = is_busy ? frame_spread_of(all, rounds) : frame_spread_of(calm, count);
+  spread.is_busy = is_busy;
+  return spread;
+}
+
+static inline frame_spread frame_ns(const frame_case *c, unsigned rounds) { return frame_calm_spread(c, NULL, rounds); }
 static inline frame_spread frame_ratio(const frame_case *c, const frame_case *floor_case, unsigned rounds) {
-  static double ratios[FRAME_ROUNDS_MAX];
-  for (unsigned r = 0; r < rounds; r++) ratios[r] = c->ns[r] / floor_case->ns[r];
-  return frame_spread_of(ratios, rounds);
+  return frame_calm_spread(c, floor_case, rounds);
 }
 
 /* ---- results ---- */
@@ -210,15 +251,14 @@ FRAME_PRINTF(1, 2) static inline void frame_note(const char *format, ...) {
 }
 
 /* A case against the floor: "27.1 ns, 1.02x (1.01-1.05)". A bound of 0: shown, nothing promised. */
-static inline frame_spread frame_promise_ratio(const char *what, const frame_case *c, const frame_case *floor_case, unsigned rounds,
-                                               double bound) {
+static inline void frame_promise_ratio(const char *what, const frame_case *c, const frame_case *floor_case, unsigned rounds, double bound) {
   const frame_spread ratio = frame_ratio(c, floor_case, rounds);
-  const double ns = frame_ns(c, rounds).median;
-  char limit[32];
+  char measured[128], limit[32];
+  snprintf(measured, sizeof measured, "%.2f ns, %.3fx (%.3f-%.3f)%s", frame_ns(c, rounds).median, ratio.median, ratio.low, ratio.high,
+           ratio.is_busy ? ", busy" : "");
   snprintf(limit, sizeof limit, "%.2fx", bound);
-  if (bound > 0) frame_promise(what, ratio.median <= bound, limit, "%.2f ns, %.3fx (%.3f-%.3f)", ns, ratio.median, ratio.low, ratio.high);
-  else frame_figure(what, "%.2f ns, %.3fx (%.3f-%.3f)", ns, ratio.median, ratio.low, ratio.high);
-  return ratio;
+  if (bound > 0) frame_promise(what, ratio.median <= bound, limit, "%s", measured);
+  else frame_figure(what, "%s", measured);
 }
 
 /* The processor's name, or the architecture's. */

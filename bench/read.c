@@ -24,8 +24,9 @@ static void put_group(prof_i_head *chunk, uint64_t *clock, uint32_t *seed) {
     const uint64_t middle = *clock += 20;
     for (int j = 0; j < 2; j++) {
       *seed = *seed * 1664525 + 1013904223;
-      const uint64_t duration = 40 + (*seed >> 20);
-      capture_plain(chunk, *clock + 10, duration, 1 + *seed % SITES);
+      const uint32_t site = 1 + (*seed >> 8) % SITES;
+      const uint64_t usual = 60 + (uint64_t)site * site / 8, duration = usual + usual * (*seed >> 24) / 768;
+      capture_plain(chunk, *clock + 10, duration, site);
       *clock += duration + 20;
     }
     capture_plain(chunk, middle, *clock - middle + 10, 1 + (uint32_t)i);

@@ -6,7 +6,7 @@
 
 #include <prof/profiler.h>
 
-enum { BATCH = 2000, LONG_BATCH = 500, OFF_BATCH = 200000, SITES = 1000, ROUNDS = 400 };
+enum { BATCH = 2000, LONG_BATCH = 1600, OFF_BATCH = 200000, SITES = 1000, ROUNDS = 600 };
 
 /* ---- off ---- */
 
@@ -144,8 +144,8 @@ static void measure_file(const char *directory) {
   const unsigned rounds = frame_rounds(ROUNDS);
   frame_run(on, CASES, rounds);
   const prof_health after = health();
-  frame_note("floor: %.2f ns; %u rounds of %d events; the capture is a file on %s%s; %llu chunk changes; lost: %llu",
-             frame_ns(&on[FLOOR], rounds).median, rounds, BATCH, frame_file_system(directory), after.survives_kill ? "" : " (NOT: in memory)",
+  frame_note("floor: %.2f ns; batches of %d and %d events; the capture is a file on %s%s; %llu chunk changes; lost: %llu",
+             frame_ns(&on[FLOOR], rounds).median, BATCH, LONG_BATCH, frame_file_system(directory), after.survives_kill ? "" : " (NOT: in memory)",
              (unsigned long long)after.chunk_changes_count, (unsigned long long)(after.lost_count[PROF_LOSS_FULL] + after.lost_count[PROF_LOSS_DISK]));
   frame_promise_ratio("scope on, plain, arena in a file", &on[PLAIN], &on[FLOOR], rounds, 1.1);
   frame_promise_ratio("scope on, plain, four nested", &on[NESTED], &on[FLOOR], rounds, 1.1);
@@ -161,8 +161,8 @@ static void measure_file(const char *directory) {
 
 static void measure_memory(void) {
   static frame_case cases[] = {{.run = frame_floor, .count = BATCH}, {.run = plain, .count = BATCH}};
-  const unsigned rounds = frame_rounds(ROUNDS * 2);
   start((prof_options){0});
+  const unsigned rounds = frame_rounds(ROUNDS);
   frame_run(cases, 2, rounds);
   frame_promise_ratio("scope on, plain, arena in memory", &cases[1], &cases[0], rounds, 1.1);
   prof_stop();

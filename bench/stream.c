@@ -149,9 +149,9 @@ static void measure_memory(void) {
 
 static void measure_ring(void) {
   static frame_case cases[] = {{.run = frame_floor, .count = BLOCK}, {.run = scopes, .count = BLOCK}};
-  const unsigned rounds = frame_rounds(60);
   start((prof_options){.policy = PROF_POLICY_RING, .cap_bytes = 32 << 20});
   scopes(4 << 20); /* twice round: from here on every chunk is a used one */
+  const unsigned rounds = frame_rounds(60);
   frame_run(cases, 2, rounds);
   const prof_health ring = health();
   note_changes(&ring);

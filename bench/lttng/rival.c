@@ -47,7 +47,6 @@ int main(int argc, char **argv) {
   char text[] = "T<768xf32>", what[100];
   const char *const mode = argc > 1 ? argv[1] : "";
   const bool is_on = lttng_ust_tracepoint_enabled(prof_bench, begin);
-  const unsigned rounds = frame_rounds(ROUNDS);
   run_time_text = text;
   frame_begin("lttng");
   if (!is_on && *mode) {
@@ -56,6 +55,7 @@ int main(int argc, char **argv) {
   }
   prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING};
   if (is_on && prof_start_with(&options) != PROF_OK) return 1;
+  const unsigned rounds = frame_rounds(ROUNDS);
   frame_run(cases, 5, rounds);
   if (!is_on) {
     frame_figure("rival LTTng-UST off: two tracepoints", "%.2f ns; prof off: %.2f ns", frame_ns(&cases[2], rounds).median, frame_ns(&cases[1], rounds).median);

@@ -200,7 +200,7 @@ static uint32_t register_schema(entry *site, const prof_args *args, uint32_t cou
   asked a = {.kind = PROF_I_KIND_SCHEMA, .word_count = used, .words = words, .hash = mix_text(7, (const char *)words, used * sizeof *words)};
   const entry *const e = intern(&a);
   if (!e) return 0;
-  seen *const s = site->seen ? NULL : allot(sizeof *s); /* the first arguments of a site are remembered; others are looked up */
+  seen *const s = __atomic_load_n(&site->seen, __ATOMIC_ACQUIRE) ? NULL : allot(sizeof *s); /* the first arguments of a site are remembered; others are looked up */
   if (s) {
     s->schema = e->number;
     s->count = count;

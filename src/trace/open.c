@@ -135,45 +135,55 @@ static void hand_out(void *to, size_t to_bytes, const void *from, size_t from_by
   if (to_bytes > from_bytes) memset((char *)to + from_bytes, 0, to_bytes - from_bytes);
 }
 
-int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
-  if (!trace || !info_out || info_out->size < sizeof info_out->size)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_info_get: %s", !trace ? "trace is NULL" : !info_out ? "info_out is NULL" : "info_out->size is not set");
+static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   const prof_i_header *const header = &trace->header;
   const prof_i_time_line *line = trace->timeline.lines;
-  prof_trace_info info = {.event_count = trace->event_count,
-                          .scope_count = trace->scope_count,
-                          .open_count = trace->open_count,
-                          .bad_count = trace->bad_count,
-                          .start_unix_ns = header->start_realtime_ns,
-                          .start_ns = header->start_monotonic_ns,
-                          .duration_ns = prof_i_timeline_ns(&trace->timeline, &line, trace->last),
-                          .clock_error_ns = trace->timeline.error_ns,
-                          .clock_segments_count = trace->timeline.segment_count,
-                          .pid = header->pid,
-                          .rank = header->rank,
-                          .world_size = header->world_size,
-                          .thread_count = trace->thread_count,
-                          .is_live = trace->source.is_live,
-                          .was_clean = header->state == 0,
-                          .level = header->level ? header->level : trace->catalog.last_level,
-                          .policy = header->policy};
-  memcpy(info.lost_count, trace->lost, sizeof info.lost_count);
-  prof_i_copy_name(info.host, sizeof info.host, header->host, sizeof header->host);
-  prof_i_copy_name(info.process_name, sizeof info.process_name, header->process_name, sizeof header->process_name);
+  memset(info, 0, sizeof *info); /* what lies between the fields is handed out too */
+  info->event_count = trace->event_count;
+  info->scope_count = trace->scope_count;
+  info->open_count = trace->open_count;
+  memcpy(info->lost_count, trace->lost, sizeof info->lost_count);
+  info->bad_count = trace->bad_count;
+  info->start_unix_ns = header->start_realtime_ns;
+  info->start_ns = header->start_monotonic_ns;
+  info->duration_ns = prof_i_timeline_ns(&trace->timeline, &line, trace->last);
+  info->clock_error_ns = trace->timeline.error_ns;
+  info->clock_segments_count = trace->timeline.segment_count;
+  info->pid = header->pid;
+  info->rank = header->rank;
+  info->world_size = header->world_size;
+  info->thread_count = trace->thread_count;
+  info->is_live = trace->source.is_live;
+  info->was_clean = header->state == 0;
+  info->level = header->level ? header->level : trace->catalog.last_level;
+  info->policy = header->policy;
+  prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
+  prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name, sizeof header->process_name);
+}
+
+int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
+  if (!trace || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_info_get: %s is NULL", trace ? "info_out" : "trace");
+  if (info_out->size < sizeof info_out->size)
+    return prof_i_fail(PROF_E_INVALID, "info_out->size is %zu; set it to sizeof(prof_trace_info)", info_out->size);
+  prof_trace_info info;
+  fill_info(trace, &info);
   hand_out(info_out, info_out->size, &info, sizeof info);
   return PROF_OK;
 }
 
 int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
-  if (!trace || !thread_out || thread_out->size < sizeof thread_out->size)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s", !trace ? "trace is NULL" : !thread_out ? "thread_out is NULL" : "thread_out->size is not set");
+  if (!trace || !thread_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL", trace ? "thread_out" : "trace");
+  if (thread_out->size < sizeof thread_out->size)
+    return prof_i_fail(PROF_E_INVALID, "thread_out->size is %zu; set it to sizeof(prof_trace_thread)", thread_out->size);
   if (index >= trace->thread_count)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: index is %u; the trace has %u threads", index, trace->thread_count);
   const prof_i_trace_thread *const from = &trace->threads[index];
-  prof_trace_thread thread = {.tid = from->tid,
-                              .event_count = from->event_count,
-                              .is_main = from->is_main,
-                              .is_alive = from->is_alive};
+  prof_trace_thread thread;
+  memset(&thread, 0, sizeof thread);
+  thread.tid = from->tid;
+  thread.event_count = from->event_count;
+  thread.is_main = from->is_main;
+  thread.is_alive = from->is_alive;
   memcpy(thread.lost_count, from->lost, sizeof thread.lost_count);
   memcpy(thread.name, from->name, sizeof thread.name);
   hand_out(thread_out, thread_out->size, &thread, sizeof thread);

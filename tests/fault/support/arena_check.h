@@ -21,6 +21,7 @@ typedef struct arena_record {
   uint32_t site, flags, schema;
   uint64_t thread; /* serial, as the last OWNER record before it says */
   uint64_t offset; /* in the arena */
+  bool is_taken;   /* its chunk is taken, but not yet made anew: it may be counted as lost already */
   const uint64_t *values;
   uint64_t value_words;
   const char *name, *category; /* at run time; NULL: the site's */
@@ -42,8 +43,7 @@ typedef struct arena_seen {
   uint64_t cleared;    /* committed, but ended at or before clear_ticks */
   uint64_t unfinished; /* 16-byte places that were claimed and hold nothing committed */
   uint64_t remade;     /* chunks that are being made anew */
-  uint64_t remade_old; /* chunks whose records may be counted as lost already, though they still stand: taken, but not yet made anew */
-  uint64_t remade_old_records; /* in those */
+  uint64_t taken;      /* of the records, those that may be counted as lost already */
   uint64_t chunks, slots;
   uint64_t lost[PROF_I_LOSS_WORDS]; /* slots and ledger */
   uint64_t deep;
@@ -153,8 +153,8 @@ static inline bool arena_read_long(const uint64_t *words, uint64_t end, arena_re
 typedef struct arena_chunk_walk {
   const arena_view *view;
   arena_seen *seen;
-  const prof_i_head *chunk;
   uint64_t thread;
+  bool is_taken;
 } arena_chunk_walk;
 
 static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *words, uint64_t slots) {
@@ -164,6 +164,7 @@ static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *wor
                          .kind = PROF_I_KIND_SCOPE,
                          .site = (uint32_t)(words[1] >> 4 & PROF_I_SITE_COUNT_MAX),
                          .thread = walk->thread,
+                         .is_taken = walk->is_taken,
                          .offset = (uint64_t)((const char *)words - view->bytes)};
   if ((words[1] & 15) == 1) {
     record.kind = (uint32_t)(words[2] >> 16 & 0xff);
@@ -182,14 +183,26 @@ static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *wor
     return;
   }
   walk->seen->records++;
+  walk->seen->taken += walk->is_taken;
   if (view->record) view->record(view->context, &record);
 }
 
 static inline uint64_t arena_claimed(const prof_i_head *chunk) { return chunk->cursor < chunk->bytes ? chunk->cursor : chunk->bytes; }
 
-static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk, arena_seen *seen) {
+/* Does some slot say that its thread writes to this chunk? */
+static inline bool arena_is_somebodys(const arena_view *view, uint64_t offset) {
+  for (size_t i = 0; i < view->chunk_count; i++) {
+    const prof_i_slot *const slot = (const prof_i_slot *)(view->bytes + view->chunks[i].offset);
+    if (slot->head.kind == PROF_I_EXTENT_SLOT && slot->chunk == offset) return true;
+  }
+  return false;
+}
+
+static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk, bool can_be_taken, arena_seen *seen) {
   const uint64_t end = arena_claimed(chunk);
-  arena_chunk_walk walk = {view, seen, chunk, 0};
+  const uint64_t offset_of_chunk = (uint64_t)((const char *)chunk - view->bytes);
+  const bool is_taken = can_be_taken && chunk->state == PROF_I_CHUNK_OWNED && !arena_is_somebodys(view, offset_of_chunk);
+  arena_chunk_walk walk = {view, seen, 0, is_taken};
   if (chunk->sequence == 0) { /* being made, or made anew: readers leave it out */
     seen->remade++;
     return;
@@ -248,7 +261,7 @@ static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *sl
   if (slot->serial) arena_walk_opens(view, slot, seen);
   const uint64_t offset = (uint64_t)((const char *)slot - view->bytes) + PROF_I_RESERVE_OFFSET;
   const prof_i_head *const reserve = arena_head_at(view, offset, seen);
-  if (reserve) arena_walk_chunk(view, reserve, seen);
+  if (reserve) arena_walk_chunk(view, reserve, false, seen);
 }
 
 /* ---- sites ---- */
@@ -284,22 +297,6 @@ static inline void arena_walk_meta(arena_view *view, const prof_i_head *meta, ar
 }
 
 /* ---- the whole ---- */
-
-/* The chunk that some slot says its thread writes to. */
-static inline bool arena_is_somebodys(const arena_view *view, uint64_t offset) {
-  for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at + PROF_I_HEAD_BYTES <= view->count;) {
-    const prof_i_head *const head = (const prof_i_head *)(view->bytes + at);
-    if (head->magic == PROF_I_EXTENT_MAGIC && head->kind == PROF_I_EXTENT_SLOT && ((const prof_i_slot *)head)->chunk == offset) return true;
-    at += head->magic == PROF_I_EXTENT_MAGIC && head->bytes ? head->bytes : PROF_I_UNIT_BYTES;
-  }
-  return false;
-}
-
-static inline void arena_note_taken(const arena_view *view, const prof_i_head *chunk, uint64_t offset, uint64_t records, arena_seen *seen) {
-  if (chunk->state != PROF_I_CHUNK_OWNED || records == 0 || arena_is_somebodys(view, offset)) return;
-  seen->remade_old++;
-  seen->remade_old_records += records;
-}
 
 static inline int arena_by_sequence(const void *a, const void *b) {
   const arena_chunk *const x = a, *const y = b;
@@ -338,14 +335,9 @@ static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
   arena_walk_extents(view, seen);
   if (view->chunk_count) qsort(view->chunks, view->chunk_count, sizeof *view->chunks, arena_by_sequence);
   for (size_t i = 0; i < view->chunk_count && !seen->fault[0]; i++) {
-    const uint64_t offset = view->chunks[i].offset, before = seen->records + seen->cleared;
-    const prof_i_head *const head = (const prof_i_head *)(view->bytes + offset);
-    if (head->kind == PROF_I_EXTENT_SLOT) {
-      arena_walk_slot(view, (const prof_i_slot *)head, seen);
-    } else {
-      arena_walk_chunk(view, head, seen);
-      arena_note_taken(view, head, offset, seen->records + seen->cleared - before, seen);
-    }
+    const prof_i_head *const head = (const prof_i_head *)(view->bytes + view->chunks[i].offset);
+    if (head->kind == PROF_I_EXTENT_SLOT) arena_walk_slot(view, (const prof_i_slot *)head, seen);
+    else arena_walk_chunk(view, head, true, seen);
   }
   return !seen->fault[0];
 }
