@@ -4,6 +4,8 @@
 #ifndef PROF_SCOPE_CXX_H
 #define PROF_SCOPE_CXX_H
 
+#include <prof/scope.h>
+
 #include <initializer_list>
 #include <type_traits>
 #include <utility>

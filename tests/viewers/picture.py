@@ -159,11 +159,12 @@ def take_picture(browser, address, options):
     if dialog:
         sys.exit(f"picture.py: the viewer says: {dialog}")
     browser.evaluate(EXPAND)
-    if options.to is not None:
-        browser.evaluate(ZOOM % (options.start, options.to))
     if options.select and not browser.evaluate(SELECT % json.dumps(options.select.replace("'", "''"))):
         sys.exit(f"picture.py: no slice is named {options.select!r}")
     browser.evaluate("window.waitForPerfettoIdle(1000)", 120)
+    if options.to is not None:  # last: a selection moves the view
+        browser.evaluate(ZOOM % (options.start, options.to))
+        browser.evaluate("window.waitForPerfettoIdle(1000)", 120)
     options.picture.write_bytes(base64.b64decode(browser.command("Page.captureScreenshot", format="png")["data"]))
 
 
