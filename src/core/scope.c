@@ -69,12 +69,12 @@ static uint64_t put_payload(prof_i_slot *slot, const prof_details *details, uint
                                                                                  : PROF_I_PAYLOAD_BYTES_MAX / 8
                                                                            : 0));
   if (top + payload.words * 8ull > PROF_I_TEXT_END) { /* not even a word: the site must do */
-    slot->cut_count++;
+    prof_i_claim(&slot->cut_count, 1);
     return (uint64_t)site << WHAT_SITE_SHIFT;
   }
   __atomic_store_n(&slot->text_top, top + payload.words * 8ull, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
-  if (payload.flags & PROF_I_FLAG_CUT) slot->cut_count++;
+  if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
   const uint32_t schema = payload.arg_count ? prof_i_schema_number(site, &details->args, payload.arg_count) : 0;
   if (!schema) payload.arg_count = 0;
   prof_i_payload_pack(&payload, details, PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
@@ -122,7 +122,7 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
     thread->deep = memory;
   }
   if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
-  slot->deep_count++;
+  prof_i_claim(&slot->deep_count, 1);
   return &thread->deep[slot->deep++];
 }
 
@@ -315,7 +315,7 @@ static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *
 /* The scope began on another thread: take it out of that thread's entries. The one who swaps it to 0 has it. */
 static bool find_elsewhere(prof_i_thread *thread, found *f) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    if (t == thread || t->arena != prof_i_the_arena.number || !t->slot) continue;
+    if (t == thread || __atomic_load_n(&t->arena, __ATOMIC_ACQUIRE) != prof_i_the_arena.number || !t->slot) continue;
     for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
       prof_i_open *const open = &t->slot->open[i];
       uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);

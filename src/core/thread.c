@@ -40,7 +40,7 @@ uint64_t prof_i_thread_seen_count(void) {
 uint64_t prof_i_thread_alive_count(void) {
   uint64_t count = 0;
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE && t->arena == prof_i_the_arena.number;
+    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number;
   return count;
 }
 
@@ -131,7 +131,7 @@ static bool give_slot(prof_i_thread *thread) {
   slot->is_main = thread->is_main;
   slot->chunk = 0;
   thread->slot = slot;
-  thread->arena = prof_i_the_arena.number;
+  __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELEASE); /* pairs with find_elsewhere()'s acquire */
   current_name(slot->name);
   slot->head.owner = thread->serial;
   __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
@@ -250,7 +250,8 @@ static void fold(prof_i_thread *thread) {
     __atomic_fetch_add(&header->folded[i], __atomic_exchange_n(&slot->lost[i], 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
   __atomic_fetch_add(&header->folded_deep_count, slot->deep_count, __ATOMIC_RELAXED);
   __atomic_fetch_add(&header->folded_cut_count, slot->cut_count, __ATOMIC_RELAXED);
-  slot->deep_count = slot->cut_count = 0;
+  __atomic_store_n(&slot->deep_count, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->cut_count, 0, __ATOMIC_RELAXED);
   slot->depth = slot->deep = 0;
   memset(slot->open, 0, sizeof slot->open);
   __atomic_fetch_add(&header->folded_thread_count, 1, __ATOMIC_RELAXED);

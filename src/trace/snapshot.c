@@ -21,9 +21,13 @@ typedef struct snapshot {
   uint64_t count; /* bytes of `to`, and at most of `from` */
 } snapshot;
 
-static uint64_t load(const void *at) { return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE); }
+/* What is copied here is being written: whole words, and what is not yet committed is left out afterwards. The writers' plain stores into
+   room that they have claimed would be reported, so these two functions are not instrumented. */
+#define RACES_BY_DESIGN __attribute__((noinline, no_sanitize("thread")))
 
-static void copy_words(const snapshot *s, uint64_t offset, uint64_t bytes) {
+static RACES_BY_DESIGN uint64_t load(const void *at) { return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE); }
+
+static RACES_BY_DESIGN void copy_words(const snapshot *s, uint64_t offset, uint64_t bytes) {
   const uint64_t *const from = (const uint64_t *)(s->from + offset);
   uint64_t *const to = (uint64_t *)(s->to + offset);
   const uint64_t words = bytes / 8;

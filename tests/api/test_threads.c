@@ -154,6 +154,12 @@ static void table_and_free(void) {
   prof_trace_destroy(trace);
 }
 
+/* ThreadSanitizer may keep a thread inside for seconds, to look up names. */
+static void clear(void) {
+  const int status = prof_clear();
+  if (!WITH_TSAN || status != PROF_E_BUSY) assert_status(status, PROF_OK);
+}
+
 static void threads_record_while_the_capture_is_read_and_controlled(void **state) {
   (void)state;
   const prof_options small = {.size = sizeof small, .cap_bytes = 4 << 20, .policy = PROF_POLICY_RING};
@@ -165,7 +171,7 @@ static void threads_record_while_the_capture_is_read_and_controlled(void **state
     switch (rounds % 6) {
       case 0: get_and_check(); break;
       case 1: assert_status(prof_dump("/dev/null"), PROF_OK); break;
-      case 2: assert_status(prof_clear(), PROF_OK); break;
+      case 2: clear(); break;
       case 3:
         assert_status(prof_stop(), PROF_OK);
         assert_status(prof_start(1), PROF_OK);

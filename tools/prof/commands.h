@@ -17,4 +17,8 @@ prof_trace *open_capture(const char *path);
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
 int bad_words(const char *name, const char *text, const char *word);
 
+/* Prints what came out of a capture, up to a NUL: controls, marks that turn the direction of writing and broken UTF-8 are spelt out, so
+   that no name reaches the terminal as a command. */
+void print_text(const char *text, size_t bytes);
+
 #endif

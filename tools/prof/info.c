@@ -7,16 +7,7 @@
 
 #include "commands.h"
 
-enum { OPEN_SHOWN_MAX = 64 };
-
-/* What comes out of a capture may hold anything: terminal controls are shown, not sent. */
-static void print_text(const char *text, size_t bytes) {
-  for (size_t i = 0; i < bytes && text[i]; i++) {
-    const unsigned char c = (unsigned char)text[i];
-    if (c < 0x20 || c == 0x7f) printf("\\x%02x", c);
-    else putchar(c);
-  }
-}
+enum { THREADS_SHOWN_MAX = 64, OPEN_SHOWN_MAX = 64 };
 
 static const char *policy_name(uint32_t policy) {
   static const char *const names[] = {"default", "keep", "ring", "stream"};
@@ -38,7 +29,7 @@ static void print_state(const prof_trace_info *info) {
 
 static void print_threads(const prof_trace *trace, uint32_t count) {
   printf("threads      %" PRIu32 "\n", count);
-  for (uint32_t i = 0; i < count && i < OPEN_SHOWN_MAX; i++) {
+  for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;
     uint64_t lost = 0;
@@ -47,19 +38,20 @@ static void print_threads(const prof_trace *trace, uint32_t count) {
     print_text(thread.name, sizeof thread.name);
     puts(thread.is_main ? "  (main)" : "");
   }
-  if (count > OPEN_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - OPEN_SHOWN_MAX);
+  if (count > THREADS_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - THREADS_SHOWN_MAX);
 }
 
 /* What each thread was inside of. */
-static void print_open(const prof_trace *trace) {
+static void print_open(const prof_trace *trace, uint64_t open_count) {
   prof_cursor *cursor;
   prof_event *const event = calloc(1, sizeof *event);
   if (!event || prof_cursor_create(trace, &cursor) != PROF_OK) {
     free(event);
     return;
   }
-  int shown = 0;
-  while (shown < OPEN_SHOWN_MAX && prof_cursor_next(cursor, event) == 1) {
+  const uint64_t most = open_count < OPEN_SHOWN_MAX ? open_count : OPEN_SHOWN_MAX;
+  uint64_t shown = 0;
+  while (shown < most && prof_cursor_next(cursor, event) == 1) {
     if (event->kind != PROF_EVENT_OPEN) continue;
     if (shown++ == 0) puts("open scopes");
     prof_trace_thread thread = {.size = sizeof thread};
@@ -68,6 +60,7 @@ static void print_open(const prof_trace *trace) {
     print_text(event->name, event->name_bytes);
     printf("  for %.3f ms\n", (double)event->duration_ns / 1e6);
   }
+  if (open_count > most) printf("  ... and %" PRIu64 " more\n", open_count - most);
   prof_cursor_destroy(cursor);
   free(event);
 }
@@ -94,7 +87,7 @@ int command_info(int argc, char **argv) {
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);
   print_threads(trace, info.thread_count);
-  if (info.open_count) print_open(trace);
+  if (info.open_count) print_open(trace, info.open_count);
   prof_trace_destroy(trace);
   return EXIT_OK;
 }

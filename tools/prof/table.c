@@ -47,7 +47,10 @@ static int read_options(int argc, char **argv, prof_aggregate_options *options) 
     switch (c) {
       case 'b': status = add_groups(optarg, &options->group); break;
       case 's': status = choose_sort(optarg, &options->sort); break;
-      case 'r': status = number("--rows: not a number:", optarg, 1000000000, &options->rows_limit); break;
+      case 'r':
+        if (strcmp(optarg, "all") == 0) options->rows_limit = UINT32_MAX;
+        else status = number("--rows: not a number:", optarg, 1000000000, &options->rows_limit);
+        break;
       case 'l': status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level); break;
       case 'c': options->category = optarg; break;
       default: return EXIT_USAGE;

@@ -1,0 +1,123 @@
+/* The reader on any bytes: opens them, reads everything in every way, and checks that the ways agree. Inputs are sparse.h's. */
+#include <prof/trace.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sparse.h"
+#include "trace/walk.h"
+
+static void require(int holds, const char *what) {
+  if (holds) return;
+  fprintf(stderr, "fuzz_trace: %s\n", what);
+  abort();
+}
+
+typedef struct sums {
+  uint64_t events, duration_ns, bad_self;
+} sums;
+
+static int visit(void *user, const prof_i_span *spans, size_t count) {
+  sums *const s = user;
+  for (size_t i = 0; i < count; i++) {
+    s->events++;
+    s->duration_ns += spans[i].duration_ns;
+    s->bad_self += spans[i].self_ns > spans[i].duration_ns;
+  }
+  return 0;
+}
+
+static uint64_t touch(const char *text, uint64_t bytes) {
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < bytes; i++) sum += (unsigned char)text[i];
+  return sum;
+}
+
+/* Reads every byte that an event hands out. */
+static uint64_t touch_event(const prof_event *event) {
+  uint64_t sum = touch(event->name, event->name_bytes) + touch(event->category, event->category_bytes) + touch(event->format, event->format_bytes);
+  for (uint32_t i = 0; i < event->arg_count; i++) {
+    const prof_trace_arg *const arg = &event->args[i];
+    sum += touch(arg->key, arg->key_bytes);
+    if (arg->type == PROF_ARG_STRING) sum += touch(arg->value.text.data, arg->value.text.bytes);
+    for (uint32_t d = 0; arg->type == PROF_ARG_TENSOR && d < arg->value.tensor.rank; d++) sum += (uint64_t)arg->value.tensor.dims[d];
+  }
+  char text[300];
+  return sum + prof_i_format_args(event, text, sizeof text);
+}
+
+static void read_ordered(const prof_trace *trace, const sums *expected) {
+  static prof_event event;
+  static volatile uint64_t sink; /* so that nothing of it is left out */
+  prof_cursor *cursor = NULL;
+  sums seen = {0, 0, 0};
+  uint64_t last_start = 0;
+  uint32_t last_thread = 0;
+  require(prof_cursor_create(trace, &cursor) == PROF_OK, "no cursor");
+  for (int status; (status = prof_cursor_next(cursor, &event)) != 0;) {
+    require(status == 1, "the cursor failed");
+    require(event.thread > last_thread || (event.thread == last_thread && event.start_ns >= last_start), "events out of order");
+    last_thread = event.thread;
+    last_start = event.start_ns;
+    seen.events++;
+    seen.duration_ns += event.duration_ns;
+    sink += touch_event(&event);
+  }
+  prof_cursor_destroy(cursor);
+  (void)sink;
+  require(seen.events == expected->events && seen.duration_ns == expected->duration_ns, "cursor and walk disagree");
+}
+
+static void read_aggregates(const prof_trace *trace) {
+  static const uint32_t groups[] = {0, 31, PROF_GROUP_CATEGORY, PROF_GROUP_SHAPE | PROF_GROUP_DEVICE};
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    const prof_aggregate_options options = {.size = sizeof options, .group = groups[i], .sort = (uint32_t)i, .rows_limit = UINT32_MAX};
+    char *text = NULL;
+    require(prof_trace_table(trace, &options, &text) == PROF_OK, "no table");
+    free(text);
+  }
+}
+
+static void read_trace(const prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_thread thread = {.size = sizeof thread};
+  sums all = {0, 0, 0};
+  uint64_t by_thread = 0;
+  require(prof_trace_info_get(trace, &info) == PROF_OK, "no info");
+  for (uint32_t i = 0; i < info.thread_count; i++) {
+    require(prof_trace_thread_get(trace, i, &thread) == PROF_OK, "no thread");
+    require(prof_i_trace_walk(trace, i, visit, &all) == 0, "the walk failed");
+    by_thread += thread.event_count;
+  }
+  require(all.bad_self == 0, "self time larger than the duration");
+  require(all.events == info.event_count && by_thread == info.event_count, "info and walk disagree");
+  prof_device device;
+  uint64_t stream;
+  prof_i_text name;
+  static volatile uint64_t sink; /* so that nothing of it is left out */
+  for (uint32_t i = 0; prof_i_trace_track(trace, i, &device, &stream, &name); i++) sink += touch(name.data, name.bytes);
+  for (uint32_t i = 0; i < prof_i_trace_site_count(trace); i++) {
+    const prof_i_site_info *const site = prof_i_trace_site(trace, i);
+    sink += touch(site->name.data, site->name.bytes) + touch(site->file.data, site->file.bytes);
+  }
+  (void)sink;
+  read_ordered(trace, &all);
+  read_aggregates(trace);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  /* Of its own size, so that a read behind the end is seen. */
+  static unsigned char zeros[SPARSE_UNITS_MAX * PROF_I_UNIT_BYTES];
+  memset(zeros, 0, sizeof zeros);
+  const size_t count = sparse_expand(zeros, data, size);
+  unsigned char *const bytes = malloc(count ? count : 1);
+  if (!bytes) return 0;
+  memcpy(bytes, zeros, count);
+  prof_trace *trace = NULL;
+  if (prof_trace_open_bytes(bytes, count, &trace) == PROF_OK) {
+    read_trace(trace);
+    prof_trace_destroy(trace);
+  }
+  free(bytes);
+  return 0;
+}

@@ -1,0 +1,75 @@
+/* Writes the fuzzer's seeds: small captures, packed as sparse.h says. From the project's root:
+       cc -Iinclude -Isrc tests/fuzz/seeds/make_seeds.c -o build/make_seeds && build/make_seeds tests/fuzz/corpus/fuzz_trace
+   usage: make_seeds FOLDER */
+#include "../sparse.h"
+#include "../../unit/small_capture.h"
+
+enum { GAP = 48 }; /* zeros that are worth a new piece */
+
+static void put_piece(FILE *file, const capture *c, size_t from, size_t to) {
+  const size_t place = from / SPARSE_PLACE_BYTES, count = to - from;
+  const unsigned char head[] = {(unsigned char)place, (unsigned char)(place >> 8), (unsigned char)count, (unsigned char)(count >> 8)};
+  fwrite(head, 1, sizeof head, file);
+  fwrite(c->bytes + from, 1, count, file);
+}
+
+static void write_seed(const char *folder, const char *name, const capture *c, int repair) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *const file = fopen(path, "wb");
+  if (!file) {
+    perror(path);
+    exit(1);
+  }
+  fputc((int)(c->count / PROF_I_UNIT_BYTES - 1) | (repair ? SPARSE_REPAIR : 0), file);
+  size_t at = 0;
+  while (at < c->count) {
+    while (at < c->count && c->bytes[at] == 0) at++;
+    if (at == c->count) break;
+    const size_t from = at / SPARSE_PLACE_BYTES * SPARSE_PLACE_BYTES;
+    size_t end = at, zeros = 0;
+    for (; at < c->count && zeros < GAP && at - from < 60000; at++) {
+      zeros = c->bytes[at] ? 0 : zeros + 1;
+      if (c->bytes[at]) end = at + 1;
+    }
+    put_piece(file, c, from, end);
+  }
+  fclose(file);
+}
+
+/* One thread, nested scopes, nothing else. */
+static void plain_seed(const char *folder) {
+  capture c;
+  capture_begin(&c, 128 << 10);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "a", "b", 1);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  for (uint64_t i = 0; i < 8; i++) capture_plain(chunk, CAPTURE_START + 100 - i * 10, 10 + i * 20, 1);
+  write_seed(folder, "plain", &c, 1);
+  capture_end(&c);
+}
+
+static void ring_seed(const char *folder) {
+  capture c;
+  capture_begin(&c, 128 << 10);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  chunk->generation = 15;
+  for (uint64_t i = 0; i < 40; i++) capture_plain(chunk, CAPTURE_START + i * 10, 5, 1);
+  capture_header(&c)->policy = PROF_POLICY_RING;
+  capture_header(&c)->ring_ns = 100;
+  capture_header(&c)->state = 1;
+  write_seed(folder, "ring", &c, 1);
+  capture_end(&c);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return fprintf(stderr, "usage: make_seeds FOLDER\n"), 2;
+  capture c;
+  small_capture(&c);
+  write_seed(argv[1], "small", &c, 1);
+  write_seed(argv[1], "small-checked", &c, 0);
+  capture_end(&c);
+  plain_seed(argv[1]);
+  ring_seed(argv[1]);
+  return 0;
+}

@@ -1,0 +1,399 @@
+/* The formats, to the byte: captures built by hand, where one tick is one nanosecond, and the text that they must give. What readers
+   make of it is tests/viewers' business. */
+#define _GNU_SOURCE
+#include "trace_checks.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Half of Kineto's three months: what base times are multiples of. */
+static const uint64_t base_ns = 3944619000000000u;
+
+static char folder[64], path[128];
+static char text[8 << 20]; /* what was dumped */
+
+static int make_folder(void **state) {
+  (void)state;
+  strcpy(folder, "/tmp/prof-chrome-XXXXXX");
+  return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  unlink(path);
+  return rmdir(folder);
+}
+
+static size_t read_back(const char *from) {
+  const int fd = open(from, O_RDONLY | O_CLOEXEC);
+  assert_true(fd >= 0);
+  size_t count = 0;
+  for (ssize_t got; (got = read(fd, text + count, sizeof text - 1 - count)) > 0;) count += (size_t)got;
+  close(fd);
+  text[count] = 0;
+  return count;
+}
+
+/* Dumps the capture; its text is then in `text`. */
+static int dump(const capture *c, prof_dump_options options) {
+  prof_trace *const trace = open_capture(c);
+  options.size = sizeof options;
+  snprintf(path, sizeof path, "%s/out.json", folder);
+  const int status = prof_trace_dump(trace, path, &options);
+  prof_trace_destroy(trace);
+  if (status == PROF_OK || status == PROF_E_CHECK) read_back(path);
+  return status;
+}
+
+static void has(const char *line) {
+  if (strstr(text, line) == NULL) fail_msg("not in the text: %s\nThe text:\n%.4000s", line, text);
+}
+
+static void has_not(const char *line) {
+  if (strstr(text, line) != NULL) fail_msg("in the text: %s", line);
+}
+
+static unsigned count_of(const char *part) {
+  unsigned count = 0;
+  for (const char *at = text; (at = strstr(at, part)) != NULL; at++) count++;
+  return count;
+}
+
+/* A capture with one thread, number 101 and named "thread 1", and one site; ends at 10 s. */
+static prof_i_head *begin(capture *c, uint64_t start_realtime_ns) {
+  capture_begin(c, 4 << 20);
+  capture_header(c)->start_realtime_ns = start_realtime_ns;
+  capture_header(c)->pid = 77;
+  prof_i_head *const meta = capture_meta(c);
+  capture_site(meta, 1, "matmul", "operator", 1);
+  capture_clock(c, meta, 0, 0, 0);
+  capture_clock(c, meta, 10000000000u, 10000000000u, 0);
+  return capture_chunk(c, 1 << 20, 1);
+}
+
+static void the_head_is_as_readers_look_for_it(void **state) {
+  (void)state;
+  capture c;
+  begin(&c, 453 * base_ns + 1);
+  capture_header(&c)->rank = 3;
+  capture_header(&c)->world_size = 8;
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  const char *const head =
+      "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n"
+      "\"distributedInfo\": {\"backend\": \"\", \"rank\": 3, \"world_size\": 8},\n"
+      "\"displayTimeUnit\": \"ns\",\n\"baseTimeNanoseconds\": 1786912407000000000,\n\"traceEvents\": [\n"
+      "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":77,\"tid\":0,\"args\":{\"name\":\"test\"}},\n"
+      "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":77,\"tid\":0,\"args\":{\"labels\":\"CPU\"}},\n";
+  assert_memory_equal(text, head, strlen(head));
+  has("\n],\n\"prof\": {\"version\":\"");
+}
+
+static void a_scope_is_one_line(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns + 1234567890123u);
+  capture_plain(chunk, CAPTURE_START + 1000, 5, 1);
+  capture_plain(chunk, CAPTURE_START + 2000, 12345, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":77,\"tid\":101,\"args\":{\"name\":\"thread 1\"}},\n");
+  has("\n{\"ph\":\"X\",\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,\"ts\":1234567892.123,\"dur\":12.345,"
+      "\"args\":{\"External id\":1}},\n");
+  has("\n{\"ph\":\"X\",\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,\"ts\":1234567891.123,\"dur\":0.005,"
+      "\"args\":{\"External id\":2}},\n");
+}
+
+/* The fast way takes times apart at 10^8 ns; each side of that, and of what it can do at all, must read the same. */
+static void times_of_every_length_are_right(void **state) {
+  (void)state;
+  static const uint64_t starts[] = {0, 1, 999, 1000, 99999999, 100000000, 100000001, 1999999999, 2000000000};
+  static const uint64_t durations[] = {0, 1, 999, 1000, 9999, 10000, 999999, 1000000, 1000001, 99999999, 100000000, 3000000000};
+  static const uint64_t epochs[] = {0, 1, 99999999, 100000000, 3944618999000000u};
+  const uint64_t apart = 10000000000u; /* so that none holds another */
+  for (size_t e = 0; e < sizeof epochs / sizeof epochs[0]; e++)
+    for (size_t d = 0; d < sizeof durations / sizeof durations[0]; d++) {
+      capture c;
+      char expected[160];
+      prof_i_head *const chunk = begin(&c, 453 * base_ns + epochs[e]);
+      for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) capture_plain(chunk, CAPTURE_START + apart * i + starts[i], durations[d], 1);
+      assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+      capture_end(&c);
+      for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        const uint64_t ts = epochs[e] + apart * i + starts[i];
+        snprintf(expected, sizeof expected, ",\"ts\":%llu.%03u,\"dur\":%llu.%03u,\"args\"", (unsigned long long)(ts / 1000),
+                 (unsigned)(ts % 1000), (unsigned long long)(durations[d] / 1000), (unsigned)(durations[d] % 1000));
+        has(expected);
+      }
+    }
+}
+
+static void ids_count_up_from_one(void **state) {
+  (void)state;
+  enum { COUNT = 12345 };
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  for (unsigned i = 0; i < COUNT; i++) capture_plain(chunk, CAPTURE_START + 10 * i, 5, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  const char *at = text;
+  for (unsigned i = 1; i <= COUNT; i++) {
+    at = strstr(at, "\"External id\":");
+    assert_non_null(at);
+    at += strlen("\"External id\":");
+    assert_int_equal(strtoul(at, NULL, 10), i);
+  }
+  assert_null(strstr(at, "\"External id\":"));
+}
+
+/* Rendered sites are kept by their number; two that meet in one place must not be taken for each other. */
+static void many_sites_keep_their_own_names(void **state) {
+  (void)state;
+  enum { SITES = 9000 };
+  capture c;
+  char name[400], expected[500];
+  capture_begin(&c, 64 << 20);
+  prof_i_head *const meta = capture_extent(&c, PROF_I_EXTENT_META, 16 << 20);
+  for (uint32_t i = 1; i <= SITES; i++) {
+    snprintf(name, sizeof name, "site_%u_%0*u", i, i % 7 == 0 ? 300 : 1, 0); /* some too long for the fast way */
+    capture_site(meta, i, name, i % 2 == 0 ? "even" : "odd", 1);
+  }
+  prof_i_head *const chunk = capture_chunk(&c, 1 << 20, 1);
+  for (uint32_t i = 1; i <= SITES; i++) capture_plain(chunk, CAPTURE_START + 10ull * i, 5, (i * 4096) % SITES + 1);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  for (uint32_t i = 1; i <= SITES; i++) {
+    const uint32_t site = (i * 4096) % SITES + 1;
+    snprintf(expected, sizeof expected, "\"cat\":\"%s\",\"name\":\"site_%u_%0*u\",\"pid\":0,\"tid\":101,\"ts\":", site % 2 == 0 ? "even" : "odd", site,
+             site % 7 == 0 ? 300 : 1, 0);
+    if (i % 97 == 0) has(expected);
+  }
+  assert_int_equal(count_of("\"ph\":\"X\""), SITES);
+}
+
+static void empty_names_get_one(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  capture_site((prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET), 2, "", "", 1);
+  capture_plain(chunk, CAPTURE_START, 5, 2);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("\"cat\":\"scope\",\"name\":\"function\""); /* the reader's choice: where the scope stands */
+}
+
+static void what_overlaps_goes_to_a_row_beside(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  capture_plain(chunk, CAPTURE_START + 100, 200, 1);
+  capture_plain(chunk, CAPTURE_START + 200, 200, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("\"tid\":101,\"ts\":");
+  has("\"tid\":10000101,\"ts\":");
+  has("\"name\":\"thread_name\",\"pid\":77,\"tid\":10000101,\"args\":{\"name\":\"thread 1 (overlapping 1)\"}");
+  has("\"self_check\":{\"faults\":0,");
+}
+
+/* The kernel gives a dead thread's number away. */
+static void threads_of_one_number_have_rows_of_their_own(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  capture_plain(chunk, CAPTURE_START + 100, 200, 1);
+  prof_i_head *const other = capture_extent(&c, PROF_I_EXTENT_CHUNK, 1 << 20);
+  other->sequence = ++c.sequence;
+  capture_owner(other, 2, 101, "thread 2");
+  capture_plain(other, CAPTURE_START + 200, 200, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("\"tid\":101,\"args\":{\"name\":\"thread 1\"}");
+  has("\"tid\":2600000001,\"args\":{\"name\":\"thread 2\"}");
+  has("\"tid\":101,\"ts\":");
+  has("\"tid\":2600000001,\"ts\":");
+}
+
+static void a_window_keeps_what_touches_it(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  for (unsigned i = 0; i < 10; i++) capture_plain(chunk, CAPTURE_START + 1000 * i, 500, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){.from_ns = 2500, .to_ns = 6000}), PROF_OK);
+  assert_int_equal(count_of("\"ph\":\"X\""), 3);
+  has("\"ts\":3.000");
+  has("\"ts\":4.000");
+  has("\"ts\":5.000");
+  has("\"name\":\"prof: no loss\",\"pid\":77,\"tid\":77,\"ts\":2.500");
+  assert_int_equal(dump(&c, (prof_dump_options){.from_ns = 9400}), PROF_OK);
+  assert_int_equal(count_of("\"ph\":\"X\""), 1);
+  assert_int_equal(dump(&c, (prof_dump_options){.to_ns = 1000}), PROF_OK);
+  assert_int_equal(count_of("\"ph\":\"X\""), 1);
+  assert_int_equal(dump(&c, (prof_dump_options){.to_ns = 1001}), PROF_OK);
+  assert_int_equal(count_of("\"ph\":\"X\""), 2);
+  capture_end(&c);
+}
+
+static void loss_stands_in_the_text(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  capture_plain(chunk, CAPTURE_START, 5, 1);
+  capture_exit(chunk, 1, "thread 1", PROF_LOSS_FULL, 42);
+  capture_header(&c)->folded[PROF_LOSS_FULL] = 42;
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("\"name\":\"prof: see the arguments\"");
+  has("\"lost: full\":42");
+  has("\"lost\":{\"total\":42,\"full\":42,\"overwritten\":0,");
+  has("{\"tid\":101,\"name\":\"thread 1\",\"events\":1,\"lost\":{\"total\":42,\"full\":42,");
+}
+
+static void damage_is_written_and_reported(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  capture_plain(chunk, CAPTURE_START, 5, 1);
+  uint64_t *const words = capture_claim(chunk, 2); /* committed, and of no known type */
+  words[1] = 7;
+  words[0] = capture_word0(chunk, CAPTURE_START + 10);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_E_CHECK);
+  capture_end(&c);
+  assert_non_null(strstr(prof_last_error(), "out.json' is written, but its self-check found: "));
+  has("\"ph\":\"X\"");
+  has("\"self_check\":{\"faults\":1,");
+  has("\"unreadable\":1");
+}
+
+static void rafs_log_is_as_raf_wrote_it(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 1700000000123456789u);
+  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_STRING};
+  prof_i_head *const meta = (prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET);
+  capture_schema(meta, 1, PROF_ARGS_LIST, "", 2, types, NULL);
+  capture_plain(chunk, CAPTURE_START + 11000, 1000, 1);
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + 10000, 5000, 1);
+  r.schema = 1;
+  long_text(&r, "Count: 3");
+  long_text(&r, "\"x\"");
+  long_end(&r, chunk);
+  capture_plain(chunk, CAPTURE_START + 15000, 1000, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_RAF}), PROF_OK);
+  capture_end(&c);
+  assert_string_equal(
+      text,
+      "{\"traceEvents\":[\n"
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123466,\"pid\":77,\"tid\":\"operator\","
+      "\"args\":{\"args_string\":[\"Count: 3\",\"\\\"x\\\"\"]}},\n"
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123467,\"pid\":77,\"tid\":\"operator\","
+      "\"args\":{\"args_string\":[]}},\n"
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123468,\"pid\":77,\"tid\":\"operator\"},\n"
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123471,\"pid\":77,\"tid\":\"operator\"},\n"
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123471,\"pid\":77,\"tid\":\"operator\","
+      "\"args\":{\"args_string\":[]}},\n"
+      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123472,\"pid\":77,\"tid\":\"operator\"}\n"
+      "],\"displayTimeUnit\":\"ms\"}\n");
+}
+
+/* Viewers pair an end with the last beginning of its row. */
+static void rafs_log_keeps_threads_and_overlaps_apart(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 1700000000000000000u);
+  capture_plain(chunk, CAPTURE_START + 1000, 2000, 1);
+  capture_plain(chunk, CAPTURE_START + 2000, 2000, 1);
+  prof_i_head *const other = capture_chunk(&c, 1 << 20, 2);
+  capture_plain(other, CAPTURE_START + 1500, 2000, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_RAF}), PROF_OK);
+  capture_end(&c);
+  assert_int_equal(count_of("\"tid\":\"operator\""), 2);
+  assert_int_equal(count_of("\"tid\":\"operator #2\""), 2);
+  assert_int_equal(count_of("\"tid\":\"operator (thread 102)\""), 2);
+}
+
+static void a_capture_is_copied_byte_by_byte(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  capture_plain(chunk, CAPTURE_START, 5, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE}), PROF_OK);
+  struct stat status;
+  assert_int_equal(stat(path, &status), 0);
+  assert_int_equal(status.st_size, c.count);
+  assert_memory_equal(text, c.bytes, c.count < sizeof text ? c.count : sizeof text);
+  capture_end(&c);
+}
+
+static void the_paths_places_are_the_captures(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  capture_plain(chunk, CAPTURE_START, 5, 1);
+  capture_header(&c)->rank = 5;
+  capture_header(&c)->world_size = 6;
+  prof_trace *const trace = open_capture(&c);
+  char wanted[128];
+  snprintf(wanted, sizeof wanted, "%s/%%h-%%p-%%r-%%%%.json", folder);
+  snprintf(path, sizeof path, "%s/host-77-5-%%.json", folder);
+  assert_int_equal(prof_trace_dump(trace, wanted, NULL), PROF_OK);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+  assert_true(read_back(path) > 0);
+}
+
+static void a_capture_is_not_compressed(void **state) {
+  (void)state;
+  capture c;
+  begin(&c, 453 * base_ns);
+  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE, .gzip = 1}), PROF_E_INVALID);
+  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE, .from_ns = 1}), PROF_E_INVALID);
+  capture_end(&c);
+  assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_counter_that_is_no_number_is_left_out_and_counted(void **state) {
+  (void)state;
+  static const uint64_t values[] = {0x7ff8000000000000u, 0x7ff0000000000000u, 0x3ff8000000000000u}; /* NaN, infinity, 1.5 */
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  for (unsigned i = 0; i < 3; i++) {
+    long_record r;
+    long_begin(&r, PROF_I_KIND_COUNTER, CAPTURE_START + 1000 * i, 0, 1);
+    long_word(&r, values[i]);
+    long_end(&r, chunk);
+  }
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  assert_int_equal(count_of("\"ph\":\"C\""), 1);
+  has("\"ts\":2.000,\"args\":{\"value\":1.5}}");
+  has("\"counters_not_finite\":2");
+  has_not("nan");
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      IN_FOLDER(the_head_is_as_readers_look_for_it),
+      IN_FOLDER(a_scope_is_one_line),
+      IN_FOLDER(times_of_every_length_are_right),
+      IN_FOLDER(ids_count_up_from_one),
+      IN_FOLDER(many_sites_keep_their_own_names),
+      IN_FOLDER(empty_names_get_one),
+      IN_FOLDER(what_overlaps_goes_to_a_row_beside),
+      IN_FOLDER(threads_of_one_number_have_rows_of_their_own),
+      IN_FOLDER(a_window_keeps_what_touches_it),
+      IN_FOLDER(loss_stands_in_the_text),
+      IN_FOLDER(damage_is_written_and_reported),
+      IN_FOLDER(rafs_log_is_as_raf_wrote_it),
+      IN_FOLDER(rafs_log_keeps_threads_and_overlaps_apart),
+      IN_FOLDER(a_capture_is_copied_byte_by_byte),
+      IN_FOLDER(the_paths_places_are_the_captures),
+      IN_FOLDER(a_capture_is_not_compressed),
+      IN_FOLDER(a_counter_that_is_no_number_is_left_out_and_counted),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

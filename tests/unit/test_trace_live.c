@@ -1,0 +1,264 @@
+/* Reading while others record: the own arena through prof_get(), and the file of a process that runs, stops or dies. Every scope that
+   a snapshot shows as ended is whole, with all that it held. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <prof/profiler.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "trace_checks.h"
+
+enum { THREADS = 3, SNAPSHOTS = 15, STEP = 4000 };
+
+static void spin(unsigned turns) {
+  for (volatile unsigned i = 0; i < turns; i++) {
+  }
+}
+
+static void one_outer(unsigned i) {
+  PROF_SCOPE("outer");
+  for (int inner = 0; inner < 2; inner++) {
+    char name[32];
+    snprintf(name, sizeof name, "inner %u", i % 5);
+    WITH_BASE_PROFILER(PROF_HOST, name, "inner", PROF_ARGS("i", i, "text", "some text"), { spin(i % 50); });
+  }
+}
+
+/* Records until told to stop. *done counts the outer scopes that have ended. */
+typedef struct worker {
+  pthread_t thread;
+  uint64_t done;
+  uint32_t stop;
+} worker;
+
+static void *work(void *argument) {
+  worker *const w = argument;
+  for (unsigned i = 0; !__atomic_load_n(&w->stop, __ATOMIC_RELAXED); i++) {
+    one_outer(i);
+    __atomic_store_n(&w->done, w->done + 1, __ATOMIC_RELEASE);
+  }
+  return NULL;
+}
+
+static uint64_t done_by_all(worker *workers) {
+  uint64_t sum = 0;
+  for (int i = 0; i < THREADS; i++) sum += __atomic_load_n(&workers[i].done, __ATOMIC_ACQUIRE);
+  return sum;
+}
+
+static void check_inner(const prof_event *outer, const prof_event *inner) {
+  assert_int_equal(inner->thread, outer->thread);
+  assert_true(inner->name_bytes == 7 && memcmp(inner->name, "inner ", 6) == 0);
+  assert_int_equal(inner->depth, outer->depth + 1);
+  assert_int_equal(inner->arg_count, 2);
+  assert_int_equal(inner->args[0].value.u64 % 5, (uint64_t)(inner->name[6] - '0'));
+  assert_true(inner->start_ns >= outer->start_ns && inner->start_ns + inner->duration_ns <= outer->start_ns + outer->duration_ns);
+}
+
+/* Each outer scope that had ended holds its two inner ones; a thread's first may have lost them to a ring. Returns the outer ones. */
+static uint64_t check_events(const prof_trace *trace, bool is_ring) {
+  static prof_event outer, event;
+  const prof_trace_info info = info_of(trace);
+  assert_int_equal(info.bad_count, 0);
+  prof_cursor *cursor = NULL;
+  uint64_t count = 0, outer_count = 0;
+  uint32_t thread = UINT32_MAX;
+  int missing = 0; /* inner ones of the last outer */
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) {
+    count++;
+    const bool is_first = event.thread != thread;
+    thread = event.thread;
+    if (is_named(&event, "outer") && event.kind == PROF_EVENT_SCOPE) {
+      assert_int_equal(missing, 0);
+      outer = event;
+      outer_count++;
+      missing = is_ring && is_first ? 0 : 2;
+    } else if (missing) {
+      check_inner(&outer, &event);
+      missing--;
+    }
+  }
+  assert_int_equal(missing, 0);
+  assert_int_equal(count, info.event_count);
+  prof_cursor_destroy(cursor);
+  return outer_count;
+}
+
+static void record_and_read(prof_options options, bool is_ring) {
+  options.size = sizeof options;
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  assert_int_equal(prof_clear(), PROF_OK);
+  worker workers[THREADS];
+  memset(workers, 0, sizeof workers);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  for (int i = 0; i < SNAPSHOTS; i++) {
+    prof_trace *trace = NULL;
+    for (int waits = 0; done_by_all(workers) < (uint64_t)i * STEP; waits++) {
+      assert_true(waits < 60000);
+      usleep(1000);
+    }
+    const uint64_t before = done_by_all(workers);
+    assert_int_equal(prof_get(&trace), PROF_OK);
+    const uint64_t after = done_by_all(workers);
+    const uint64_t outer = check_events(trace, is_ring);
+    const prof_trace_info info = info_of(trace);
+    assert_int_equal(info.is_live, 1);
+    if (!is_ring && info.lost_count[PROF_LOSS_FULL] == 0) assert_in_range(outer, before, after + THREADS);
+    prof_trace_destroy(trace);
+  }
+  for (int i = 0; i < THREADS; i++) __atomic_store_n(&workers[i].stop, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  check_events(trace, is_ring);
+  const prof_trace_info info = info_of(trace);
+  uint64_t lost = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += info.lost_count[i];
+  assert_int_equal(info.open_count, 0);
+  assert_int_equal(info.lost_count[PROF_LOSS_UNFINISHED], 0);
+  assert_int_equal(info.scope_count + lost - info.lost_count[PROF_LOSS_CLEARED], 3 * done_by_all(workers));
+  prof_trace_destroy(trace);
+}
+
+static void snapshots_of_the_own_arena_are_whole(void **state) {
+  (void)state;
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 64 << 20}, false);
+}
+
+static void snapshots_of_a_full_arena_are_whole(void **state) {
+  (void)state;
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 4 << 20}, false);
+}
+
+static void snapshots_of_a_ring_are_whole(void **state) {
+  (void)state;
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_RING, .cap_bytes = 4 << 20}, true);
+}
+
+/* ---- another process's file ---- */
+
+static char folder[PATH_MAX];
+
+static int make_folder(void **state) {
+  (void)state;
+  const char *const base = getenv("TMPDIR");
+  snprintf(folder, sizeof folder, "%s/prof-live-XXXXXX", base ? base : "/tmp");
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  char pattern[PATH_MAX + 8];
+  glob_t found;
+  snprintf(pattern, sizeof pattern, "%s/*", folder);
+  if (glob(pattern, 0, NULL, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; i++) unlink(found.gl_pathv[i]);
+    globfree(&found);
+  }
+  return rmdir(folder);
+}
+
+/* The child records until it is killed, counting its outer scopes in a page that both see. */
+static void be_the_child(uint64_t *done) {
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof path, "%s/trace.json", folder);
+  const prof_options options = {.size = sizeof options, .level = 1, .path = path};
+  if (prof_start_with(&options) != PROF_OK) _exit(3);
+  for (unsigned i = 0;; i++) {
+    one_outer(i);
+    __atomic_store_n(done, i + 1, __ATOMIC_RELEASE);
+    spin(20000); /* or there would be too much to read again and again */
+  }
+}
+
+static bool find_capture(char *path_out, size_t room) {
+  char pattern[PATH_MAX + 16];
+  glob_t found;
+  bool is_found = false;
+  snprintf(pattern, sizeof pattern, "%s/*.prof", folder);
+  if (glob(pattern, 0, NULL, &found) != 0) return false;
+  if (found.gl_pathc == 1) is_found = snprintf(path_out, room, "%s", found.gl_pathv[0]) > 0;
+  globfree(&found);
+  return is_found;
+}
+
+static void the_file_of_another_process_is_read_while_it_runs_and_after_its_death(void **state) {
+  (void)state;
+  uint64_t *const done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(done != MAP_FAILED);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) be_the_child(done);
+  for (int waits = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < 2000; waits++) {
+    int status;
+    assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+    assert_true(waits < 60000);
+    usleep(1000);
+  }
+  char path[PATH_MAX];
+  if (!find_capture(path, sizeof path)) {
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    munmap(done, 4096);
+    print_message("skip: %s takes no capture files\n", folder);
+    skip();
+  }
+  for (int i = 0; i < 10; i++) {
+    prof_trace *trace = NULL;
+    const uint64_t before = __atomic_load_n(done, __ATOMIC_ACQUIRE);
+    assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+    const uint64_t after = __atomic_load_n(done, __ATOMIC_ACQUIRE);
+    assert_int_equal(info_of(trace).is_live, 1);
+    assert_int_equal(info_of(trace).was_clean, 0);
+    assert_int_equal(info_of(trace).pid, child);
+    assert_in_range(check_events(trace, false), before, after + 1);
+    prof_trace_destroy(trace);
+  }
+  assert_int_equal(kill(child, SIGKILL), 0);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+  assert_int_equal(info_of(trace).is_live, 0);
+  assert_int_equal(info_of(trace).was_clean, 0);
+  assert_in_range(check_events(trace, false), *done, *done + 1);
+  prof_trace_destroy(trace);
+  munmap(done, 4096);
+}
+
+static void durations_by_name_are_those_of_the_trace(void **state) {
+  (void)state;
+  assert_int_equal(prof_get_duration(NULL, NULL, NULL, NULL), PROF_OK);
+  const prof_options options = {.size = sizeof options, .level = 1};
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  assert_int_equal(prof_clear(), PROF_OK);
+  for (unsigned i = 0; i < 50; i++) one_outer(i);
+  uint64_t total_ns = 0, count = 0, all_ns = 0;
+  assert_int_equal(prof_get_duration("outer", "scope", &total_ns, &count), PROF_OK);
+  assert_int_equal(count, 50);
+  assert_int_equal(prof_get_duration("inner 3", NULL, &all_ns, &count), PROF_OK);
+  assert_int_equal(count, 20);
+  assert_true(all_ns < total_ns);
+  assert_int_equal(prof_get_duration(NULL, "nothing", &total_ns, &count), PROF_OK);
+  assert_int_equal(count, 0);
+  assert_int_equal(total_ns, 0);
+  assert_int_equal(prof_get(NULL), PROF_E_INVALID);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_file_of_another_process_is_read_while_it_runs_and_after_its_death),
+      cmocka_unit_test(snapshots_of_the_own_arena_are_whole),
+      cmocka_unit_test(snapshots_of_a_full_arena_are_whole),
+      cmocka_unit_test(snapshots_of_a_ring_are_whole),
+      cmocka_unit_test(durations_by_name_are_those_of_the_trace),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
