@@ -12,7 +12,7 @@
 # Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with the sums alone on a
 # line. Fails when anything failed. A group's log stays in build/report.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 report=build/report
 jobs=${JOBS:-2}
@@ -90,7 +90,7 @@ ctest_group() {
   "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -j "$jobs" --output-on-failure --no-tests=error </dev/null 2>&1 |
     tee "$report/$group.terminal"
   status=${PIPESTATUS[0]}
-  cp "build/$preset/Testing/Temporary/LastTest.log" "$report/$group.log"
+  cp "build/$preset/Testing/Temporary/LastTest.log" "$report/$group.log" || : >"$report/$group.log"
   finish "$group" "$status" "$start" "$report/$group.terminal"
 }
 
@@ -108,7 +108,7 @@ sanitizer() {
 # Each target gets an equal share of the time. tests/fuzz/corpus/TARGET is the corpus that is kept; what is found goes to
 # build/fuzz/corpus, an input that fails to build/fuzz/found.
 fuzz_targets() {
-  local targets target name passed=0 failed=0 share
+  local targets source name kept passed=0 failed=0 share
   tools/build.sh fuzz || return 1
   shopt -s nullglob
   targets=()

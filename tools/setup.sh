@@ -59,7 +59,7 @@ find_missing() {
   installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package} ' 2>/dev/null | tr ' ' '\n' |
                 sed -n 's/^installed://p' | tr '\n' ' ')"
   while IFS='|' read -r group package stand_in purpose; do
-    group=$(trim $group) package=$(trim $package) stand_in=$(trim "$stand_in")
+    group=$(trim "$group") package=$(trim "$package") stand_in=$(trim "$stand_in")
     [[ " $groups " == *" $group "* && "$installed ${missing[*]-} " != *" $package "* ]] || continue
     if [ -n "$stand_in" ] && (eval "$stand_in") >/dev/null 2>&1 </dev/null; then continue; fi
     missing+=("$package")
@@ -77,8 +77,7 @@ find_root() {
 
 # apt-get update does not wait for the lock that another apt holds; install does.
 update_lists() {
-  local try
-  for try in $(seq 60); do
+  for _ in $(seq 60); do
     "${as_root[@]}" apt-get update && return
     grep -q 'Could not get lock' build/setup.log || return 1
     sleep 5

@@ -35,7 +35,8 @@ static struct {
   uint64_t stock[STOCK_COUNT];
   uint64_t tidy[TIDY_COUNT];
   uint64_t *ring; /* offsets of all chunks of a ring, in the order they were made */
-  uint64_t ring_count, ring_room, ring_next; /* the last is the hand: it counts up, and points at the one to take next */
+  uint64_t ring_count, ring_room;
+  uint64_t ring_hand; /* place of the chunk to take next; moves << 32, so that a stale one is never right again */
   uint32_t helper_on, helper_word;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
 } own;
@@ -73,7 +74,7 @@ static uint64_t get(uint64_t *places, size_t count) {
 typedef enum seen_kind { SEEN_EVENT, SEEN_OTHER, SEEN_UNFINISHED } seen_kind;
 
 /* What stands at this word, and how many slots it takes. */
-static seen_kind look(const uint64_t *word, uint64_t generation, uint64_t *slots_out, uint64_t *end_ticks_out) {
+static PROF_I_RACES_BY_DESIGN seen_kind look(const uint64_t *word, uint64_t generation, uint64_t *slots_out, uint64_t *end_ticks_out) {
   const uint64_t first = __atomic_load_n(&word[0], __ATOMIC_ACQUIRE);
   *slots_out = 1;
   if ((first & PROF_I_GENERATION_MASK) == generation) {
@@ -89,12 +90,12 @@ static seen_kind look(const uint64_t *word, uint64_t generation, uint64_t *slots
   return first >> PROF_I_FILLER_BIT & 1 ? SEEN_OTHER : SEEN_UNFINISHED;
 }
 
-static uint64_t claimed_bytes(const prof_i_head *chunk) {
+static PROF_I_RACES_BY_DESIGN uint64_t claimed_bytes(const prof_i_head *chunk) {
   const uint64_t cursor = __atomic_load_n(&chunk->cursor, __ATOMIC_ACQUIRE);
   return cursor < chunk->bytes ? cursor : chunk->bytes;
 }
 
-prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks) {
+PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks) {
   prof_i_chunk_count count = {0, 0, 0, 0};
   const uint64_t end = claimed_bytes(chunk);
   const uint64_t generation = chunk->generation;
@@ -247,13 +248,15 @@ static prof_i_head *take_oldest(int *loss_out) {
   const uint64_t made = __atomic_load_n(&own.ring_count, __ATOMIC_ACQUIRE);
   const uint64_t count = made < own.ring_room ? made : own.ring_room;
   for (uint64_t tries = 0; tries < 2 * count; tries++) {
-    uint64_t hand = __atomic_load_n(&own.ring_next, __ATOMIC_ACQUIRE);
-    const uint64_t offset = __atomic_load_n(&own.ring[hand % count], __ATOMIC_ACQUIRE);
+    uint64_t hand = __atomic_load_n(&own.ring_hand, __ATOMIC_ACQUIRE);
+    const uint64_t i = hand & UINT32_MAX;
+    const uint64_t next = ((hand >> 32) + 1) << 32 | (i + 1 < count ? i + 1 : 0);
+    const uint64_t offset = __atomic_load_n(&own.ring[i], __ATOMIC_ACQUIRE);
     prof_i_head *const chunk = at(offset);
     const uint64_t sequence = offset ? __atomic_load_n(&chunk->sequence, __ATOMIC_ACQUIRE) : 0;
-    if (__atomic_load_n(&own.ring_next, __ATOMIC_ACQUIRE) != hand) continue;
+    if (__atomic_load_n(&own.ring_hand, __ATOMIC_ACQUIRE) != hand) continue;
     const bool is_ours = offset && own_if_retired(chunk);
-    __atomic_compare_exchange_n(&own.ring_next, &hand, hand + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&own.ring_hand, &hand, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     if (!is_ours) continue;
     if (chunk->sequence != sequence) {
       set_retired(chunk);
@@ -397,7 +400,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   return true;
 }
 
-static void leave_to_next(prof_i_head *chunk) {
+void prof_i_chunk_leave(prof_i_head *chunk) {
   if (room_in(chunk) >= ROOM_WORTH_TAKING) give_away(chunk);
   else set_retired(chunk);
 }
@@ -410,8 +413,8 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve) write_exit(thread, reserve);
   }
-  if (chunk != &thread->full) leave_to_next(chunk);
-  if (parked) leave_to_next(parked);
+  if (chunk != &thread->full) prof_i_chunk_leave(chunk);
+  if (parked) prof_i_chunk_leave(parked);
 }
 
 prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
@@ -481,7 +484,7 @@ int prof_i_chunk_begin(void) {
   }
   if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
   own.ring = NULL;
-  own.ring_count = own.ring_room = own.ring_next = 0;
+  own.ring_count = own.ring_room = own.ring_hand = 0;
   if (prof_i_the_arena.policy != PROF_POLICY_RING) return 0;
   const uint64_t room = prof_i_the_arena.cap_bytes / prof_i_the_arena.chunk_bytes_max + 1;
   void *const memory = mmap(NULL, room * sizeof *own.ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -12,6 +12,9 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
 /* A thread ends: its part-filled chunk is left to the next one; what it lost is written behind its records. */
 void prof_i_chunk_thread_goes(prof_i_thread *thread);
 
+/* A part-filled chunk that nobody claims from any more is left to the next thread. */
+void prof_i_chunk_leave(prof_i_head *chunk);
+
 /* The thread's reserve, for scopes that were open when the arena became full. NULL when it is used up. */
 prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread);
 

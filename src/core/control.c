@@ -34,7 +34,6 @@ static struct {
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
   bool prepared;
-  bool fork_has_lock; /* written by the thread that holds it */
   prof_options options; /* in force; path points at the next */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given: a child expands it anew */
@@ -49,6 +48,8 @@ void prof_i_control_unlock(void) { pthread_mutex_unlock(&own.lock); }
 
 /* ---- fork ---- */
 
+static __thread bool fork_has_lock __attribute__((tls_model("initial-exec"))); /* this thread's fork took the lock: several may be in fork */
+
 /* Waits only a moment: a long dump of another thread must not hold the host's fork. The child needs nothing that a dump changes. */
 static void before_fork(void) {
   struct timespec until;
@@ -57,12 +58,12 @@ static void before_fork(void) {
   until.tv_sec += until.tv_nsec / 1000000000;
   until.tv_nsec %= 1000000000;
   const bool locked = pthread_mutex_timedlock(&own.lock, &until) == 0;
-  if (locked) own.fork_has_lock = true;
+  if (locked) fork_has_lock = true;
 }
 
 static void after_fork_parent(void) {
-  if (!own.fork_has_lock) return;
-  own.fork_has_lock = false;
+  if (!fork_has_lock) return;
+  fork_has_lock = false;
   pthread_mutex_unlock(&own.lock);
 }
 
@@ -78,7 +79,7 @@ static void after_fork_child(void) {
   prof_i_meta_reset();
   own.recording = 0;
   own.child_waits = recorded;
-  own.fork_has_lock = false;
+  fork_has_lock = false;
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   errno = saved;
@@ -172,7 +173,7 @@ static int create(const prof_options *options) {
 static void begin_session(uint32_t level) {
   prof_i_header *const header = prof_i_arena_header();
   const uint64_t now = prof_i_clock_ticks();
-  header->session_ticks = now;
+  __atomic_store_n(&header->session_ticks, now, __ATOMIC_RELAXED);
   __atomic_store_n(&header->session, header->session + 1, __ATOMIC_RELEASE);
   __atomic_store_n(&header->state, 1, __ATOMIC_RELAXED);
   const uint64_t words[] = {header->session, level, 1};

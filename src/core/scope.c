@@ -377,7 +377,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const uint64_t depth = mine ? 0 : prof_i_slot_hold(slot);
   const bool is_found = mine || find_elsewhere(thread, &f);
   int loss = -1;
-  if (!prof_i_control_is_recording() || start >> 4 < header->session_ticks) loss = PROF_LOSS_LATE;
+  if (!prof_i_control_is_recording() || start >> 4 < __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED)) loss = PROF_LOSS_LATE;
   else if (!is_found) loss = PROF_LOSS_LOST_STATE;
   else loss = write_found(thread, slot, &f);
   if (f.scratch) slot->text_top = f.scratch;

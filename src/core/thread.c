@@ -147,6 +147,11 @@ static void open_fast_path(prof_i_thread *thread) {
   __atomic_store_n(&thread->epoch, fast ? prof_i_site_epoch() : (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
 }
 
+static bool is_in_arena(const void *at) {
+  const char *const base = prof_i_the_arena.base;
+  return (const char *)at >= base && (const char *)at < base + prof_i_the_arena.cap_bytes;
+}
+
 static prof_i_thread *attach_new(void) {
   prof_i_thread *const thread = take_free();
   if (!thread) return NULL;
@@ -156,11 +161,12 @@ static prof_i_thread *attach_new(void) {
   thread->process = own.process;
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = prof_i_arena_header()->session;
-  thread->chunk = &thread->full;
-  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL); /* of an arena that is gone */
-  if (parked) pin(thread, parked, thread->chunk_bytes);
+  __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
+  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
+  if (parked && is_in_arena(parked)) prof_i_chunk_leave(parked); /* prof_stop() put it here while the thread before us was going */
+  else if (parked) pin(thread, parked, thread->chunk_bytes);     /* of an arena that is gone */
   if (!give_slot(thread)) {
-    thread->epoch = (uint32_t)NO_EPOCH;
+    __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return NULL;
   }
@@ -213,7 +219,7 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
   if (old_chunk) pin(thread, old_chunk, thread->chunk_bytes);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
   const bool has_slot = give_slot(thread);
-  if (has_slot) move_open_scopes(thread, old, header->session_ticks);
+  if (has_slot) move_open_scopes(thread, old, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   PROF_I_SIGNAL_FENCE();
   thread->moving_in = 0;
@@ -223,7 +229,7 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
 /* The thread is known, but from another session or arena. */
 static prof_i_thread *attach_again(prof_i_thread *thread) {
   const prof_i_header *const header = prof_i_arena_header();
-  if (thread->arena == prof_i_the_arena.number) mark_old_scopes(thread->slot, header->session_ticks);
+  if (thread->arena == prof_i_the_arena.number) mark_old_scopes(thread->slot, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   else if (!move_to_this_arena(thread, header)) return NULL;
   thread->session = header->session;
   open_fast_path(thread);
@@ -270,7 +276,7 @@ static void thread_goes(void *value) {
   const int saved = errno;
   prof_i_thread *const thread = value;
   if (thread->process == own.process && prof_i_this_thread == thread) {
-    thread->epoch = (uint32_t)NO_EPOCH;
+    __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
     PROF_I_SIGNAL_FENCE();
     prof_i_this_thread = &prof_i_no_thread;
     PROF_I_SIGNAL_FENCE();

@@ -81,8 +81,8 @@ static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_s
   return PROF_E_INVALID;
 }
 
-/* path has nothing left to fill in. */
-static int dump_to(const prof_trace *trace, const char *path, const prof_dump_options *options) {
+/* path has nothing left to fill in. *is_kept_out: all of the capture now stands in a file. */
+static int dump_to(const prof_trace *trace, const char *path, const prof_dump_options *options, bool *is_kept_out) {
   dump_plan plan;
   prof_i_sink sink;
   prof_i_findings findings = {{0}};
@@ -94,17 +94,24 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
     prof_i_sink_abandon(&sink);
     return status;
   }
+  const bool is_whole = plan.window.from_ns == 0 && plan.window.to_ns == 0 && !sink.target.is_straight;
   status = prof_i_sink_commit(&sink);
+  *is_kept_out = status == PROF_OK && is_whole;
   if (status == PROF_OK && prof_i_findings_faults(&findings) > 0) return fail_check(path, &findings);
   return status;
 }
 
-int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
+static int expand_and_dump(const prof_trace *trace, const char *path, const prof_dump_options *options, bool *is_kept_out) {
   char expanded[PROF_I_PATH_BYTES];
+  const int status = expand_path(trace, path, expanded, sizeof expanded);
+  return status == PROF_OK ? dump_to(trace, expanded, options, is_kept_out) : status;
+}
+
+int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
+  bool is_kept;
   if (trace == NULL) return prof_i_fail(PROF_E_INVALID, "trace is NULL");
   if (path == NULL) return prof_i_fail(PROF_E_INVALID, "path is NULL");
-  const int status = expand_path(trace, path, expanded, sizeof expanded);
-  return status == PROF_OK ? dump_to(trace, expanded, options) : status;
+  return expand_and_dump(trace, path, options, &is_kept);
 }
 
 int prof_dump_with(const char *path, const prof_dump_options *options) {
@@ -112,11 +119,12 @@ int prof_dump_with(const char *path, const prof_dump_options *options) {
   if (path == NULL && own_path == NULL)
     return prof_i_fail(PROF_E_INVALID, "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
   prof_trace *trace;
+  bool is_kept = false;
   int status = prof_get(&trace);
   if (status != PROF_OK) return status;
-  status = path != NULL ? prof_trace_dump(trace, path, options) : dump_to(trace, own_path, options);
+  status = path != NULL ? expand_and_dump(trace, path, options, &is_kept) : dump_to(trace, own_path, options, &is_kept);
   prof_trace_destroy(trace);
-  if (status == PROF_OK) prof_i_capture_dumped();
+  if (status == PROF_OK && is_kept) prof_i_capture_dumped(); /* a part, or /dev/null, would be no reason to let it go */
   return status;
 }
 

@@ -39,7 +39,8 @@ const char *__tsan_default_suppressions(void) {
       "race:prof_i_arena_next\n"
       /* Mapping other memory over the arena is what the addresses are kept for: see core/arena.h. */
       "race:anonymous\n"
-      "race:prof_i_arena_install\n";
+      "race:prof_i_arena_install\n"
+      "race:prof_i_arena_level\n";
 }
 #endif
 
