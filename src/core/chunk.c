@@ -23,6 +23,8 @@ enum {
   OWNER_BYTES = (OWNER_WORDS + 1) / 2 * 16,
   EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8,
   EXIT_BYTES = (EXIT_WORDS + 1) / 2 * 16,
+  RING_UNIT_BITS = 26,  /* the largest arena in units */
+  RING_MORE_TRIES = 64, /* beyond one for each chunk: others may be faster that often */
   BUCKETS = 256 /* of chunk-change times: four to a doubling */
 };
 
@@ -34,9 +36,9 @@ static struct {
   uint64_t free_hint; /* how many of them were ever used since the arena began: the rest is empty */
   uint64_t stock[STOCK_COUNT];
   uint64_t tidy[TIDY_COUNT];
-  uint64_t *ring; /* offsets of all chunks of a ring, in the order they were made */
+  uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the sequence at which it was last given to a
+                     thread, or found in use */
   uint64_t ring_count, ring_room;
-  uint64_t ring_hand; /* place of the chunk to take next; moves << 32, so that a stale one is never right again */
   uint32_t helper_on, helper_word;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
 } own;
@@ -239,32 +241,61 @@ static prof_i_head *take_free(uint64_t bytes, int *loss_out) {
   return NULL;
 }
 
-/* A ring's oldest chunk gives way. They are taken in the order in which they were made, round and round: the one at the hand is the
-   oldest, unless some thread still writes to it. The hand moves on only when its chunk has an owner, so that a thread that sleeps in
-   here lets none be skipped; waking, it sees by the sequence that another was faster. A chunk with an unfinished claim is left alone:
-   somebody will still store there. */
+/* ---- a ring's ages ---- */
+
+static uint64_t next_sequence(void) { return __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED); }
+static uint64_t ring_value(uint64_t age, uint64_t offset) { return age << RING_UNIT_BITS | offset / PROF_I_UNIT_BYTES; }
+static prof_i_head *ring_chunk(uint64_t value) { return at((value & ((1u << RING_UNIT_BITS) - 1)) * PROF_I_UNIT_BYTES); }
+
+static uint64_t ring_places(void) {
+  const uint64_t made = __atomic_load_n(&own.ring_count, __ATOMIC_ACQUIRE);
+  return made < own.ring_room ? made : own.ring_room;
+}
+
+static void ring_add(const prof_i_head *chunk) {
+  const uint64_t i = __atomic_fetch_add(&own.ring_count, 1, __ATOMIC_ACQ_REL);
+  if (i < own.ring_room) __atomic_store_n(&own.ring[i], ring_value(next_sequence(), prof_i_arena_offset(chunk)), __ATOMIC_RELEASE);
+}
+
+/* The chunk is as young as this sequence says. A look at some hundred words, once in a chunk. */
+static void ring_set_age(const prof_i_head *chunk, uint64_t age) {
+  const uint64_t offset = prof_i_arena_offset(chunk), count = ring_places();
+  for (uint64_t i = 0; i < count; i++) {
+    const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
+    if (value && ring_chunk(value) == chunk) __atomic_store_n(&own.ring[i], ring_value(age, offset), __ATOMIC_RELEASE);
+  }
+}
+
+static uint64_t ring_oldest(uint64_t count) {
+  uint64_t place = 0, least = UINT64_MAX;
+  for (uint64_t i = 0; i < count; i++) {
+    const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
+    if (value && value < least) {
+      least = value;
+      place = i;
+    }
+  }
+  return place;
+}
+
+/* A ring's oldest chunk gives way. One that is still written to, or has an unfinished claim, which somebody will finish, counts as
+   young again. A thread that sleeps in here sees by the age, when it wakes up, that another was faster. */
 static prof_i_head *take_oldest(int *loss_out) {
   prof_i_header *const header = prof_i_arena_header();
-  const uint64_t made = __atomic_load_n(&own.ring_count, __ATOMIC_ACQUIRE);
-  const uint64_t count = made < own.ring_room ? made : own.ring_room;
-  for (uint64_t tries = 0; tries < 2 * count; tries++) {
-    uint64_t hand = __atomic_load_n(&own.ring_hand, __ATOMIC_ACQUIRE);
-    const uint64_t i = hand & UINT32_MAX;
-    const uint64_t next = ((hand >> 32) + 1) << 32 | (i + 1 < count ? i + 1 : 0);
-    const uint64_t offset = __atomic_load_n(&own.ring[i], __ATOMIC_ACQUIRE);
-    prof_i_head *const chunk = at(offset);
-    const uint64_t sequence = offset ? __atomic_load_n(&chunk->sequence, __ATOMIC_ACQUIRE) : 0;
-    if (__atomic_load_n(&own.ring_hand, __ATOMIC_ACQUIRE) != hand) continue;
-    const bool is_ours = offset && own_if_retired(chunk);
-    __atomic_compare_exchange_n(&own.ring_hand, &hand, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-    if (!is_ours) continue;
-    if (chunk->sequence != sequence) {
+  const uint64_t count = ring_places();
+  for (uint64_t tries = 0; tries < count + RING_MORE_TRIES; tries++) {
+    uint64_t *const place = &own.ring[ring_oldest(count)];
+    uint64_t value = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    prof_i_head *const chunk = ring_chunk(value);
+    const bool is_ours = value && own_if_retired(chunk);
+    if (is_ours && __atomic_load_n(place, __ATOMIC_ACQUIRE) != value) {
       set_retired(chunk);
       continue;
     }
-    const prof_i_chunk_count records = prof_i_chunk_walk(chunk, header->clear_ticks);
-    if (records.unfinished) {
-      set_retired(chunk);
+    const prof_i_chunk_count records = is_ours ? prof_i_chunk_walk(chunk, header->clear_ticks) : (prof_i_chunk_count){0};
+    if (!is_ours || records.unfinished) {
+      __atomic_compare_exchange_n(place, &value, ring_value(next_sequence(), prof_i_arena_offset(chunk)), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+      if (is_ours) set_retired(chunk);
       continue;
     }
     __atomic_fetch_add(&header->folded[PROF_LOSS_CLEARED], records.cleared, __ATOMIC_RELAXED);
@@ -282,8 +313,7 @@ static prof_i_head *take_ring(uint64_t bytes, int *loss_out) {
       __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED) + bytes + slots_keep <= prof_i_the_arena.cap_bytes) {
     prof_i_head *const chunk = prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, loss_out);
     if (chunk) {
-      const uint64_t i = __atomic_fetch_add(&own.ring_count, 1, __ATOMIC_ACQ_REL);
-      if (i < own.ring_room) __atomic_store_n(&own.ring[i], prof_i_arena_offset(chunk), __ATOMIC_RELEASE);
+      ring_add(chunk);
       return chunk;
     }
   }
@@ -376,7 +406,9 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
     return NULL;
   }
   fresh->owner = thread->serial;
-  __atomic_store_n(&fresh->sequence, __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+  const uint64_t sequence = next_sequence();
+  __atomic_store_n(&fresh->sequence, sequence, __ATOMIC_RELEASE);
+  if (prof_i_the_arena.policy == PROF_POLICY_RING) ring_set_age(fresh, sequence);
   prof_i_thread_refresh_name(thread);
   write_owner(thread, fresh);
   return fresh;
@@ -433,7 +465,7 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
   thread->reserve_since = prof_i_arena_header()->full_ticks;
   if (reserve->owner == thread->serial) return reserve;
   reserve->owner = thread->serial; /* another thread's records may stand before */
-  reserve->sequence = __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED);
+  reserve->sequence = next_sequence();
   write_owner(thread, reserve);
   return reserve;
 }
@@ -453,6 +485,7 @@ static void clear_one(prof_i_head *chunk) {
     next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
     prof_i_port_drop(chunk, chunk->bytes);
     chunk->sequence = 1;
+    ring_set_age(chunk, 1);
     set_retired(chunk);
     return;
   }
@@ -484,7 +517,7 @@ int prof_i_chunk_begin(void) {
   }
   if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
   own.ring = NULL;
-  own.ring_count = own.ring_room = own.ring_hand = 0;
+  own.ring_count = own.ring_room = 0;
   if (prof_i_the_arena.policy != PROF_POLICY_RING) return 0;
   const uint64_t room = prof_i_the_arena.cap_bytes / prof_i_the_arena.chunk_bytes_max + 1;
   void *const memory = mmap(NULL, room * sizeof *own.ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
