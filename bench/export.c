@@ -13,6 +13,8 @@
 #include <prof/trace.h>
 #include <sys/stat.h>
 
+#include "export/sink.h"
+
 #if __has_include(<zlib.h>)
 #include <zlib.h>
 #define HAS_ZLIB 1
@@ -199,7 +201,6 @@ static char *read_file(const char *path, size_t *bytes_out) {
 static void measure_gzip(const prof_trace *trace) {
   static double ratios[FRAME_ROUNDS_MAX];
   const unsigned rounds = frame_rounds(7);
-  enum { LEVEL = 1 }; /* PROF_I_GZIP_LEVEL */
   zlib functions;
   if (!find_zlib(&functions)) {
     frame_note("gzip: left out, libz.so.1 is not here");
@@ -215,15 +216,15 @@ static void measure_gzip(const prof_trace *trace) {
   FRAME_REQUIRE(text, "memory");
   snprintf(path, sizeof path, "%s/trace.json.gz", own.directory);
   double ours = dump(trace, path, PROF_FORMAT_CHROME, false, &packed);
-  compress_text(&functions, text, bytes, LEVEL);
+  compress_text(&functions, text, bytes, PROF_I_GZIP_LEVEL);
   for (unsigned r = 0; r < rounds; r++) {
     ours = dump(trace, path, PROF_FORMAT_CHROME, false, NULL);
-    ratios[r] = compress_text(&functions, text, bytes, LEVEL) / ours;
+    ratios[r] = compress_text(&functions, text, bytes, PROF_I_GZIP_LEVEL) / ours;
   }
   const frame_spread ratio = frame_spread_of(ratios, rounds);
   frame_promise("Chrome JSON as .gz, against zlib from memory", ratio.median >= 0.9, ">= 0.90x", "%.2fx (%.2f-%.2f), %.0f MB/s of text", ratio.median,
                 ratio.low, ratio.high, FRAME_DOUBLE(bytes) / ours / 1e6);
-  frame_note("zlib's level %d: 1/%.1f of %zu bytes", LEVEL, FRAME_DOUBLE(bytes) / FRAME_DOUBLE(packed), bytes);
+  frame_note("zlib's level %d: 1/%.1f of %zu bytes", PROF_I_GZIP_LEVEL, FRAME_DOUBLE(bytes) / FRAME_DOUBLE(packed), bytes);
   free(text);
 }
 

@@ -1,8 +1,7 @@
-/* How fast a capture is read back: opening (one checked pass over all records), aggregates on one core, events ordered by start over
-   four threads. The capture is made in memory: 20 million plain scopes, nested as an operator's runtime nests them, of 200 call sites.
-   The floor is one sum over the same bytes. Prints M scopes/s of the median of the rounds, with the slowest and the fastest; fails
-   below the bounds 100 (aggregate) and 40 (ordered).
-   usage: read [million scopes] [rounds] */
+/* How fast a capture is read back: opening (one checked pass over all records), aggregates on one core, events ordered by
+   start over four threads. The capture is made in memory: 20 million plain scopes, nested as an operator's runtime nests
+   them, of 200 call sites. The floor is one sum over the same bytes. Prints M scopes/s of the median of the rounds, with the
+   slowest and the fastest; fails below the bounds 100 (aggregate) and 40 (ordered). usage: read [million scopes] [rounds] */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <time.h>
@@ -115,7 +114,8 @@ int main(int argc, char **argv) {
     from = now_s();
     const uint64_t seen = read_ordered(trace);
     ordering.seconds[ordering.count++] = now_s() - from;
-    if (seen != wanted || rows->calls_count != wanted) return fprintf(stderr, "read: %llu written, %llu read\n", (unsigned long long)wanted, (unsigned long long)seen), 1;
+    if (seen != wanted || rows->calls_count != wanted)
+      return fprintf(stderr, "read: %llu written, %llu read\n", (unsigned long long)wanted, (unsigned long long)seen), 1;
     prof_rows_destroy(rows);
     prof_trace_destroy(trace);
   }

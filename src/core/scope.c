@@ -236,18 +236,29 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
     __atomic_store_n(&slot->text_top, what >> WHAT_OFFSET_SHIFT & 0xffffff, __ATOMIC_RELEASE);
   } else {
     prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+#ifdef PROF_FAULT_LOST /* store, then advance: a handler in between is written over */
+    const uint64_t at = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
+#else
     const uint64_t at = prof_i_claim(&chunk->cursor, 16);
+#endif
     if (PROF_I_UNLIKELY(at >= chunk->limit)) {
       end_slow(start, ticks);
       return;
     }
     uint64_t *const record = (uint64_t *)((char *)chunk + at);
+#ifdef PROF_FAULT_LATE_COMMIT /* the commit before what it commits */
+    __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
+    PROF_I_SIGNAL_FENCE();
+#endif
     __atomic_store_n(&record[1], duration_what, __ATOMIC_RELAXED);
     /* The commit. Release: pairs with the reader's acquire load of this word. */
 #ifdef PROF_FAULT_RELAXED
     __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELAXED);
 #else
     __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
+#endif
+#ifdef PROF_FAULT_LOST
+    __atomic_store_n(&chunk->cursor, at + 16, __ATOMIC_RELAXED);
 #endif
   }
   PROF_I_SIGNAL_FENCE();

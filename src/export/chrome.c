@@ -293,7 +293,9 @@ static int put_thread(prof_i_chrome *w, uint32_t index) {
   set_track(w, 0);
   prof_i_check_next_thread(&w->check);
   prof_i_flows_next_thread(&w->flows);
-  return prof_i_trace_walk(w->trace, index, visit, w);
+  const int status = prof_i_trace_walk(w->trace, index, visit, w);
+  if (status == PROF_OK || w->sink->status != PROF_OK) return status;
+  return prof_i_fail(status, "no memory to walk the scopes of thread %u", index);
 }
 
 static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number, prof_i_text name) {

@@ -51,7 +51,6 @@ static int grow(prof_i_sink *sink, size_t wanted_bytes) {
 }
 
 static int write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is_last) {
-  sink->taken_bytes += count;
   if (sink->gzip != NULL) return prof_i_gzip_write(sink->gzip, &sink->target, bytes, count, is_last);
   return prof_i_target_write(&sink->target, bytes, count);
 }

@@ -1,5 +1,5 @@
-/* Aggregates. Scopes that have nothing beyond their call site are added up by its number, without a look at a name; the others find
-   their group by a hash. In the end the sites' sums join the groups that they belong to. */
+/* Aggregates. Scopes that have nothing beyond their call site are added up by its number, without a look at a name; the
+   others find their group by a hash. In the end the sites' sums join the groups that they belong to. */
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static int differ(const group_key *a, const group_key *b);
 
 #define HASH_NONFATAL_OOM 1
 #define HASH_FUNCTION(key, bytes, hash) ((void)(bytes), (hash) = hash_of((const group_key *)(const void *)(key)))
-#define HASH_KEYCMP(a, b, bytes) ((void)(bytes), differ((const group_key *)(const void *)(a), (const group_key *)(const void *)(b)))
+#define HASH_KEYCMP(a, b, bytes) \
+  ((void)(bytes), differ((const group_key *)(const void *)(a), (const group_key *)(const void *)(b)))
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)
 #include <uthash.h>
 
@@ -43,7 +44,7 @@ typedef struct aggregation {
   uint32_t site_count;
   prof_i_tally **by_site; /* NULL: not met yet */
   group *groups;
-  prof_i_tally unwanted;  /* of all sites that the options leave out: added up like the others, for a test would cost as much */
+  prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
   char shape[SHAPE_ROOM];
 } aggregation;
@@ -71,7 +72,9 @@ static uint32_t hash_of(const group_key *key) {
   return (uint32_t)hash_bytes(hash, key->shape.data, key->shape.bytes);
 }
 
-static int texts_differ(prof_i_text a, prof_i_text b) { return a.bytes != b.bytes || memcmp(a.data, b.data, (size_t)a.bytes) != 0; }
+static int texts_differ(prof_i_text a, prof_i_text b) {
+  return a.bytes != b.bytes || memcmp(a.data, b.data, (size_t)a.bytes) != 0;
+}
 
 static int differ(const group_key *a, const group_key *b) {
   return a->thread != b->thread || a->device.type != b->device.type || a->device.index != b->device.index ||
@@ -132,7 +135,8 @@ static group *find_group(aggregation *a, const group_key *key, uint32_t level) {
 
 static bool is_wanted(const prof_aggregate_options *options, prof_i_text category, uint32_t level) {
   if (options->level && options->level != level) return false;
-  return !options->category || (strlen(options->category) == category.bytes && memcmp(options->category, category.data, (size_t)category.bytes) == 0);
+  return !options->category ||
+         (strlen(options->category) == category.bytes && memcmp(options->category, category.data, (size_t)category.bytes) == 0);
 }
 
 static prof_i_tally *meet_site(aggregation *a, uint32_t site) {
@@ -294,7 +298,8 @@ static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t 
   const uint64_t count = limit == UINT32_MAX || all < limit ? all : limit;
   size_t bytes = sizeof(prof_rows) + (size_t)count * sizeof(prof_row);
   for (uint64_t i = 0; i < count; i++)
-    bytes += repaired_bytes(order[i].of->key.name) + repaired_bytes(order[i].of->key.category) + repaired_bytes(order[i].of->key.shape);
+    bytes += repaired_bytes(order[i].of->key.name) + repaired_bytes(order[i].of->key.category) +
+             repaired_bytes(order[i].of->key.shape);
   prof_rows *const rows = malloc(bytes);
   if (!rows) return NULL;
   prof_row *const row = (prof_row *)(rows + 1);
@@ -327,15 +332,21 @@ static int collect(const aggregation *a, prof_rows **rows_out) {
 static int read_options(const prof_aggregate_options *given, prof_aggregate_options *options) {
   *options = (prof_aggregate_options){.size = sizeof *options};
   if (given) {
-    if (given->size < sizeof given->size) return prof_i_fail(PROF_E_INVALID, "options.size is %zu; set it to sizeof(prof_aggregate_options)", given->size);
+    if (given->size < sizeof given->size)
+      return prof_i_fail(PROF_E_INVALID, "options.size is %zu; set it to sizeof(prof_aggregate_options)", given->size);
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
     for (size_t i = sizeof *options; i < given->size; i++)
-      if (((const char *)given)[i]) return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set", given->size, i);
+      if (((const char *)given)[i])
+        return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set",
+                           given->size, i);
   }
   const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE;
-  if (options->group & ~groups) return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
-  if (options->sort > PROF_SORT_NAME) return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_NAME);
-  if (options->time_unit % 3 || options->time_unit > 9) return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
+  if (options->group & ~groups)
+    return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
+  if (options->sort > PROF_SORT_NAME)
+    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_NAME);
+  if (options->time_unit % 3 || options->time_unit > 9)
+    return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
   if (options->reserved) return prof_i_fail(PROF_E_INVALID, "options.reserved is %u, not 0", options->reserved);
   if (options->group == 0) options->group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   return PROF_OK;

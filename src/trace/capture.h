@@ -1,6 +1,6 @@
-/* A capture as the reader holds it once it is checked: where the bytes are, what stands in them, and what was found wrong. Filled by
-   open.c from its parts (source, extent, catalog, timeline, scan, index), read by all else in src/trace; it does not change after that.
-   Nothing here is handed to users.
+/* A capture as the reader holds it once it is checked: where the bytes are, what stands in them, and what was found wrong.
+   Filled by open.c from its parts (source, extent, catalog, timeline, scan, index), read by all else in src/trace; it does
+   not change after that. Nothing here is handed to users.
 
    Times are ticks since the capture's start, unwrapped (parse.h), until timeline.h makes them nanoseconds. */
 #ifndef PROF_TRACE_CAPTURE_H
@@ -29,7 +29,8 @@ typedef struct prof_i_source {
 
 int prof_i_source_file(prof_i_source *source, const char *path);
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
-/* Copies what is used of an arena that others write to. Every record that was committed before the call is in the copy, whole. */
+/* Copies what is used of an arena that others write to. Every record that was committed before the call is in the copy,
+   whole. */
 int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count);
 void prof_i_source_fini(prof_i_source *source);
 
@@ -72,22 +73,22 @@ typedef struct prof_i_catalog {
 
 /* Records of one thread that stand side by side, at most PROF_I_PIECE_SLOTS and one record more. */
 typedef struct prof_i_segment {
-  const uint64_t *words; /* the first record */
-  const uint64_t *owner; /* the OWNER record before them; NULL when it is missing */
-  uint64_t serial;       /* of the thread */
-  uint64_t sequence;     /* of the chunk */
+  const uint64_t *words;     /* the first record */
+  const uint64_t *owner;     /* the OWNER record before them; NULL when it is missing */
+  uint64_t serial;           /* of the thread */
+  uint64_t sequence;         /* of the chunk */
   uint64_t min_end, max_end; /* of the events that count; max_end 0 and min_end UINT64_MAX when there is none */
-  uint64_t before_max;   /* max_end over the thread's segments up to this one */
-  uint32_t slot_count;   /* of 16 bytes, from words on */
+  uint64_t before_max;       /* max_end over the thread's segments up to this one */
+  uint32_t slot_count;       /* of 16 bytes, from words on */
   uint32_t event_count;
   uint32_t scope_count;
   uint32_t unfinished_count;
   uint32_t cleared_count;
   uint32_t passed_count; /* older than the ring's bound */
   uint8_t generation;
-  bool is_plain;    /* nothing but plain scopes, without a gap */
-  bool is_ordered;  /* by end */
-  bool ends_group;  /* no event of a later segment ended before one of this segment or an earlier one */
+  bool is_plain;   /* nothing but plain scopes, without a gap */
+  bool is_ordered; /* by end */
+  bool ends_group; /* no event of a later segment ended before one of this segment or an earlier one */
 } prof_i_segment;
 
 enum { PROF_I_PIECE_SLOTS = 65536 };
@@ -131,8 +132,8 @@ struct prof_trace {
   uint32_t thread_count;
   prof_i_open_scope *opens;
   uint32_t open_count;
-  uint64_t floor;      /* events that ended before are not handed out: cleared, or past the ring's bound */
-  uint64_t last;       /* the last thing known */
+  uint64_t floor; /* events that ended before are not handed out: cleared, or past the ring's bound */
+  uint64_t last;  /* the last thing known */
   uint64_t event_count, scope_count;
   uint64_t lost[PROF_I_LOSS_WORDS];
   uint64_t bad_count;

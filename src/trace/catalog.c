@@ -1,5 +1,5 @@
-/* What a capture says about itself, out of its meta extents: call sites, argument schemas, names of tracks, clock pairs, sessions.
-   Texts are left where they stand; memory is a small multiple of the records read, whatever numbers they hold. */
+/* What a capture says about itself, out of its meta extents: call sites, argument schemas, names of tracks, clock pairs,
+   sessions. Texts are left where they stand; memory is a small multiple of the records read, whatever numbers they hold. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,8 @@ static int add_schema(prof_trace *trace, const uint64_t *words, uint64_t word_co
   uint64_t left = word_count - 4;
   prof_i_text text;
   schema.format = (uint32_t)(at - words);
-  bool fits = count <= PROF_ARGS_MAX && schema.number != 0 && schema.kind <= PROF_ARGS_LIST && prof_i_take_text(&at, &left, &text);
+  bool fits =
+      count <= PROF_ARGS_MAX && schema.number != 0 && schema.kind <= PROF_ARGS_LIST && prof_i_take_text(&at, &left, &text);
   for (uint64_t i = 0; i < count && fits; i++) {
     fits = left >= 1 && *at >= PROF_ARG_I64 && *at <= PROF_ARG_TENSOR;
     if (!fits) break;
@@ -165,8 +166,8 @@ static void keep_last_names(prof_i_catalog *catalog) {
   uint32_t kept = 0;
   for (uint32_t i = 1; i < catalog->track_count; i++) {
     const prof_i_track *const last = &catalog->tracks[kept], *const track = &catalog->tracks[i];
-    const bool same = last->device.type == track->device.type && last->device.index == track->device.index &&
-                      last->stream == track->stream;
+    const bool same =
+        last->device.type == track->device.type && last->device.index == track->device.index && last->stream == track->stream;
     kept += !same;
     catalog->tracks[kept] = *track;
   }
@@ -226,7 +227,8 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
   bool is_lost = false; /* behind a record that could not be read, words are not taken for new damage */
   for (uint64_t slots; left > 0; at += slots * 2, left -= slots) {
     slots = 1;
-    if (!prof_i_is_committed(at[0], generation)) continue; /* the end of an extent, or a writer that died: nothing that counts */
+    if (!prof_i_is_committed(at[0], generation))
+      continue; /* the end of an extent, or a writer that died: nothing that counts */
     slots = prof_i_long_slots(at, left);
     trace->bad_count += slots == 0 && !is_lost;
     is_lost = slots == 0;

@@ -1,6 +1,6 @@
-/* Events by rising start. The walk goes backwards, so a thread is first walked once without keeping anything but, every so often,
-   the scopes that stand open there; then the stretches between are walked again, the earliest first, each kept whole and read from
-   its end. Memory is one stretch and what was kept, whatever the capture's size. */
+/* Events by rising start. The walk goes backwards, so a thread is first walked once without keeping anything but, every so
+   often, the scopes that stand open there; then the stretches between are walked again, the earliest first, each kept whole
+   and read from its end. Memory is one stretch and what was kept, whatever the capture's size. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static int drop(void *user, const prof_i_span *spans, size_t count) {
 static int keep(void *user, const prof_i_span *spans, size_t count) {
   prof_cursor *const cursor = user;
   while (cursor->span_room - cursor->span_count < count)
-    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room, sizeof *cursor->spans)) return PROF_E_NO_MEMORY;
+    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room, sizeof *cursor->spans))
+      return PROF_E_NO_MEMORY;
   memcpy(cursor->spans + cursor->span_count, spans, count * sizeof *spans);
   for (size_t i = 0; i < count; i++) cursor->has_lanes |= spans[i].lane != 0;
   cursor->span_count += (uint32_t)count;
@@ -96,8 +97,8 @@ static int begin_thread(prof_cursor *cursor) {
   return 0;
 }
 
-/* Other lanes come in between in any order: by falling start, stable, so that inner ones still stand before the outer ones. Mostly in
-   order already: runs are merged where they are not. */
+/* Other lanes come in between in any order: by falling start, stable, so that inner ones still stand before the outer ones.
+   Mostly in order already: runs are merged where they are not. */
 static int sort_spans(prof_cursor *cursor) {
   const uint32_t count = cursor->span_count;
   prof_i_span *const spans = cursor->spans;
@@ -122,7 +123,8 @@ static int sort_spans(prof_cursor *cursor) {
 static int advance(prof_cursor *cursor) {
   if (cursor->stretch_count == 0) {
     end_thread(cursor);
-    while (cursor->thread < cursor->trace->thread_count && cursor->trace->threads[cursor->thread].event_count == 0) cursor->thread++;
+    while (cursor->thread < cursor->trace->thread_count && cursor->trace->threads[cursor->thread].event_count == 0)
+      cursor->thread++;
     if (cursor->thread == cursor->trace->thread_count) return 0;
     const int status = begin_thread(cursor);
     if (status) return status;
@@ -138,7 +140,8 @@ static int advance(prof_cursor *cursor) {
 }
 
 int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
-  if (!trace || !cursor_out) return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL", trace ? "cursor_out" : "trace");
+  if (!trace || !cursor_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL", trace ? "cursor_out" : "trace");
   prof_cursor *const cursor = calloc(1, sizeof *cursor);
   if (!cursor) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a cursor");
   cursor->trace = trace;
@@ -155,7 +158,8 @@ void prof_cursor_destroy(prof_cursor *cursor) {
 }
 
 int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) {
-  if (!cursor || !event_out) return prof_i_fail(PROF_E_INVALID, "prof_cursor_next: %s is NULL", cursor ? "event_out" : "cursor");
+  if (!cursor || !event_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_cursor_next: %s is NULL", cursor ? "event_out" : "cursor");
   while (__builtin_expect(cursor->span_count == 0, 0)) {
     const int status = cursor->status ? cursor->status : advance(cursor);
     if (status == 1) continue;

@@ -1,4 +1,5 @@
-/* From a span to what users get: name, category, device, arguments. Nothing is copied; texts stay where the capture has them. */
+/* From a span to what users get: name, category, device, arguments. Nothing is copied; texts stay where the capture has
+   them. */
 #include <string.h>
 
 #include "parse.h"

@@ -1,4 +1,5 @@
-/* The header and the extents of a capture: what may be believed of them. Nothing behind these checks reads outside the bytes. */
+/* The header and the extents of a capture: what may be believed of them. Nothing behind these checks reads outside the
+   bytes. */
 #include <prof/profiler.h>
 #include <string.h>
 

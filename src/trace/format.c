@@ -1,5 +1,5 @@
-/* printf of recorded values: the format came from a capture and is not to be believed, so it is taken apart here, each conversion is
-   made for the type that the value has, and widths are bounded. Independent of the locale. */
+/* printf of recorded values: the format came from a capture and is not to be believed, so it is taken apart here, each
+   conversion is made for the type that the value has, and widths are bounded. Independent of the locale. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ typedef struct output {
 } output;
 
 static void put(output *out, const char *bytes, size_t count) {
-  if (out->count < out->room) memcpy(out->to + out->count, bytes, count < out->room - out->count ? count : out->room - out->count);
+  if (out->count < out->room)
+    memcpy(out->to + out->count, bytes, count < out->room - out->count ? count : out->room - out->count);
   out->count += count;
 }
 
@@ -98,7 +99,9 @@ static void put_plainly(output *out, const conversion *c, const prof_trace_arg *
       else put_padded(out, &plain, "false", 5);
       return;
     case PROF_ARG_STRING: put_padded(out, &plain, arg->value.text.data, (size_t)arg->value.text.bytes); return;
-    case PROF_ARG_POINTER: put_integer(out, &(conversion){.flags = "#", .width = c->width, .precision = -1}, 'x', arg->value.i64); return;
+    case PROF_ARG_POINTER:
+      put_integer(out, &(conversion){.flags = "#", .width = c->width, .precision = -1}, 'x', arg->value.i64);
+      return;
     case PROF_ARG_TENSOR: put_tensor(out, arg); return;
   }
 }
@@ -141,7 +144,8 @@ static void put_value(output *out, const conversion *c, const prof_trace_arg *ar
     case 's':
       if (arg->type != PROF_ARG_STRING) break;
       put_padded(out, c, arg->value.text.data,
-                 c->precision >= 0 && (uint64_t)c->precision < arg->value.text.bytes ? (size_t)c->precision : (size_t)arg->value.text.bytes);
+                 c->precision >= 0 && (uint64_t)c->precision < arg->value.text.bytes ? (size_t)c->precision
+                                                                                     : (size_t)arg->value.text.bytes);
       return;
     case 'p':
       if (arg->type == PROF_ARG_POINTER && arg->value.u64 == 0) {
@@ -177,9 +181,7 @@ static int64_t read_digits(reading *r) {
   return value;
 }
 
-static const prof_trace_arg *next_arg(reading *r) {
-  return r->next < r->event->arg_count ? &r->event->args[r->next++] : NULL;
-}
+static const prof_trace_arg *next_arg(reading *r) { return r->next < r->event->arg_count ? &r->event->args[r->next++] : NULL; }
 
 /* "3$": which argument. Nothing is moved when there is no $. */
 static int read_position(reading *r, uint32_t *index_out) {
@@ -199,7 +201,7 @@ static int read_number(reading *r) {
   uint32_t index;
   if (r->at >= r->end || *r->at != '*') return bounded(read_digits(r));
   r->at++;
-  const prof_trace_arg *const arg = !read_position(r, &index)        ? next_arg(r)
+  const prof_trace_arg *const arg = !read_position(r, &index)     ? next_arg(r)
                                     : index < r->event->arg_count ? &r->event->args[index]
                                                                   : NULL;
   return arg && (arg->type == PROF_ARG_I64 || arg->type == PROF_ARG_U64) ? bounded(arg->value.i64) : 0;
@@ -213,8 +215,7 @@ static void read_flags(reading *r, conversion *c) {
 
 static void read_length(reading *r, conversion *c) {
   c->length = 4;
-  for (; r->at < r->end && *r->at && strchr("hlqLjzt", *r->at); r->at++)
-    c->length = *r->at != 'h' ? 8 : c->length == 2 ? 1 : 2;
+  for (; r->at < r->end && *r->at && strchr("hlqLjzt", *r->at); r->at++) c->length = *r->at != 'h' ? 8 : c->length == 2 ? 1 : 2;
 }
 
 static void put_conversion(output *out, reading *r) {
@@ -235,7 +236,10 @@ static void put_conversion(output *out, reading *r) {
     return;
   }
   const int is_known = c.type && strchr("diuxXocspaAeEfFgGn", c.type);
-  const prof_trace_arg *const arg = !is_known ? NULL : !has_position ? next_arg(r) : index < r->event->arg_count ? &r->event->args[index] : NULL;
+  const prof_trace_arg *const arg = !is_known                     ? NULL
+                                    : !has_position               ? next_arg(r)
+                                    : index < r->event->arg_count ? &r->event->args[index]
+                                                                  : NULL;
   if (!arg) put(out, from, (size_t)(r->at - from)); /* shown as it stands: there is no value for it */
   else if (c.type != 'n') put_value(out, &c, arg);
 }

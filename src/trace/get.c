@@ -34,7 +34,9 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (spans[i].kind != PROF_EVENT_SCOPE) continue;
     prof_i_trace_expand(s->trace, s->thread, &spans[i], &s->event);
-    if (!is_text(s->name, s->event.name, s->event.name_bytes) || !is_text(s->category, s->event.category, s->event.category_bytes)) continue;
+    if (!is_text(s->name, s->event.name, s->event.name_bytes) ||
+        !is_text(s->category, s->event.category, s->event.category_bytes))
+      continue;
     s->total_ns += spans[i].duration_ns;
     s->count++;
   }

@@ -1,5 +1,5 @@
-/* Puts what the scan found in order: segments by thread and time, threads with their names and losses, the scopes that stand open,
-   and the sums. Called while a trace is opened. */
+/* Puts what the scan found in order: segments by thread and time, threads with their names and losses, the scopes that stand
+   open, and the sums. Called while a trace is opened. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,8 +181,8 @@ static void take_out(prof_trace *trace, prof_i_trace_thread *thread, uint64_t st
   }
 }
 
-/* A scope that ended, but whose entry had not been cleared yet. All entries stood at one moment, so the end of such a scope is not
-   before any entry's start: few records need a look. */
+/* A scope that ended, but whose entry had not been cleared yet. All entries stood at one moment, so the end of such a scope
+   is not before any entry's start: few records need a look. */
 static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
   uint64_t latest = 0;
   for (uint32_t i = 0; i < thread->open_count; i++)
@@ -195,9 +195,8 @@ static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
       prof_i_long record;
       const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
       if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && record.kind == PROF_I_KIND_SCOPE)) continue;
-      const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN
-                                       ? prof_i_plain_interval(at, trace->header.start_ticks)
-                                       : prof_i_event_interval(at, &record, trace->header.start_ticks);
+      const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval(at, trace->header.start_ticks)
+                                                               : prof_i_event_interval(at, &record, trace->header.start_ticks);
       if (when.end >= latest) take_out(trace, thread, when.start, prof_i_word_site(at[1]));
     }
   }

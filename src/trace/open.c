@@ -1,5 +1,5 @@
-/* From bytes to a trace, and what a trace says of itself. The order of the parts is the order of what depends on what: header, what
-   the capture says about itself, the clock, records, threads. */
+/* From bytes to a trace, and what a trace says of itself. The order of the parts is the order of what depends on what:
+   header, what the capture says about itself, the clock, records, threads. */
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static int read_clock(prof_trace *trace) {
   if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
   catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){0, 0, 0, UINT64_MAX};
-  const int status = prof_i_timeline_init(&trace->timeline, catalog->pairs, catalog->pair_count, trace->header.ticks_hz, &trace->bad_count);
+  const int status =
+      prof_i_timeline_init(&trace->timeline, catalog->pairs, catalog->pair_count, trace->header.ticks_hz, &trace->bad_count);
   if (status) return status;
   for (uint32_t i = 0; i < catalog->pair_count; i++)
     if (catalog->pairs[i].ticks > trace->last) trace->last = catalog->pairs[i].ticks;
@@ -119,7 +120,8 @@ int prof_trace_open(const char *path, prof_trace **trace_out) {
 }
 
 int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_out) {
-  if (!bytes || !trace_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_open_bytes: %s is NULL", bytes ? "trace_out" : "bytes");
+  if (!bytes || !trace_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_open_bytes: %s is NULL", bytes ? "trace_out" : "bytes");
   prof_i_source source;
   const int status = prof_i_source_bytes(&source, bytes, count);
   return status ? status : prof_i_trace_make(&source, trace_out);
@@ -172,11 +174,13 @@ int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
 }
 
 int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
-  if (!trace || !thread_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL", trace ? "thread_out" : "trace");
+  if (!trace || !thread_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL", trace ? "thread_out" : "trace");
   if (thread_out->size < sizeof thread_out->size)
     return prof_i_fail(PROF_E_INVALID, "thread_out->size is %zu; set it to sizeof(prof_trace_thread)", thread_out->size);
   if (index >= trace->thread_count)
-    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: index is %u; the trace has %u threads", index, trace->thread_count);
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: index is %u; the trace has %u threads", index,
+                       trace->thread_count);
   const prof_i_trace_thread *const from = &trace->threads[index];
   prof_trace_thread thread;
   memset(&thread, 0, sizeof thread);
@@ -201,7 +205,8 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
                       (unsigned long long)(trace->event_count - trace->open_count), (unsigned long long)all);
   for (int i = 0, n = 0; i < PROF_I_LOSS_WORDS; i++)
     if (trace->lost[i])
-      used += snprintf(text + used, (size_t)(ROOM - used), "%s %llu %s", n++ ? "," : "", (unsigned long long)trace->lost[i], prof_loss_name(i));
+      used += snprintf(text + used, (size_t)(ROOM - used), "%s %llu %s", n++ ? "," : "", (unsigned long long)trace->lost[i],
+                       prof_loss_name(i));
   if (trace->open_count)
     used += snprintf(text + used, (size_t)(ROOM - used), "; %llu still open", (unsigned long long)trace->open_count);
   if (trace->bad_count)
@@ -217,7 +222,8 @@ const prof_i_site_info *prof_i_trace_site(const prof_trace *trace, uint32_t site
   return &catalog->sites[site < catalog->site_limit ? catalog->site_at[site] : 0];
 }
 
-int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *device_out, uint64_t *stream_out, prof_i_text *name_out) {
+int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *device_out, uint64_t *stream_out,
+                       prof_i_text *name_out) {
   if (index >= trace->catalog.track_count) return 0;
   const prof_i_track *const track = &trace->catalog.tracks[index];
   *device_out = track->device;

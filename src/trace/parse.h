@@ -1,5 +1,5 @@
-/* Reading one record: what stands at a 16-byte slot, and where its parts are. The only place that takes records apart; every length
-   is checked against the room that the caller names. Pure functions. */
+/* Reading one record: what stands at a 16-byte slot, and where its parts are. The only place that takes records apart; every
+   length is checked against the room that the caller names. Pure functions. */
 #ifndef PROF_TRACE_PARSE_H
 #define PROF_TRACE_PARSE_H
 
@@ -32,11 +32,12 @@ typedef struct prof_i_long {
   uint64_t value_words;
 } prof_i_long;
 
-/* The slots of the long record that was begun here, 2 to slots_left; 0 when this is not one. Of a committed one that means damage. */
+/* The slots of the long record that was begun here, 2 to slots_left; 0 when this is not one. Of a committed one that means
+   damage. */
 uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left);
 
-/* Takes apart a record of that many words, of a thread's chunk. False: its parts do not fit, or its kind is unknown. Words 0 and 1
-   are not looked at. */
+/* Takes apart a record of that many words, of a thread's chunk. False: its parts do not fit, or its kind is unknown. Words 0
+   and 1 are not looked at. */
 bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out);
 
 /* What stands at a slot, and how many slots it takes: 1 to slots_left. record_out is filled for EVENT and THREAD. */
@@ -57,8 +58,11 @@ static inline prof_i_sight prof_i_look(const uint64_t *at, uint64_t slots_left, 
   return prof_i_look_long(at, slots_left, generation, slots_out, record_out);
 }
 
-/* Ticks of a word 0 since the capture's start. 60 bits that may wrap: negative when another processor's counter is a little behind. */
-static inline int64_t prof_i_ticks_since(uint64_t word0, uint64_t start_ticks) { return (int64_t)(word0 - (start_ticks << 4)) >> 4; }
+/* Ticks of a word 0 since the capture's start. 60 bits that may wrap: negative when another processor's counter is a little
+   behind. */
+static inline int64_t prof_i_ticks_since(uint64_t word0, uint64_t start_ticks) {
+  return (int64_t)(word0 - (start_ticks << 4)) >> 4;
+}
 
 /* An event's place in time. */
 typedef struct prof_i_interval {
@@ -76,7 +80,7 @@ static inline prof_i_interval prof_i_plain_interval(const uint64_t *words, uint6
   return prof_i_interval_of(words[0], words[1] >> PROF_I_DURATION_SHIFT, start_ticks);
 }
 static inline prof_i_interval prof_i_event_interval(const uint64_t *words, const prof_i_long *record, uint64_t start_ticks) {
-  const uint64_t duration = record->kind != PROF_I_KIND_SCOPE          ? 0
+  const uint64_t duration = record->kind != PROF_I_KIND_SCOPE  ? 0
                             : record->flags & PROF_I_FLAG_LONG ? record->duration
                                                                : words[1] >> PROF_I_DURATION_SHIFT;
   return prof_i_interval_of(words[0], duration, start_ticks);

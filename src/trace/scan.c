@@ -1,5 +1,5 @@
-/* The one forward pass over a chunk: whose records they are, how many count, what was lost, and in what order they stand, so that
-   walks can go backwards without looking twice. Called while a trace is opened. */
+/* The one forward pass over a chunk: whose records they are, how many count, what was lost, and in what order they stand, so
+   that walks can go backwards without looking twice. Called while a trace is opened. */
 #include <prof/profiler.h>
 #include <string.h>
 
@@ -75,7 +75,8 @@ static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *e
 /* The end of a step is where the next one begins. */
 static bool add_mark(prof_trace *trace, uint64_t ticks) {
   prof_i_catalog *const catalog = &trace->catalog;
-  if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count, sizeof *catalog->marks)) return false;
+  if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count, sizeof *catalog->marks))
+    return false;
   catalog->marks[catalog->mark_count++] = ticks;
   return true;
 }
@@ -101,7 +102,8 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
 
 static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *record, uint64_t slots) {
   const uint64_t serial = record->own[0];
-  if (record->kind == PROF_I_KIND_EXIT) return add_mention(s->trace, (prof_i_mention){serial, NULL, words}) ? 0 : PROF_E_NO_MEMORY;
+  if (record->kind == PROF_I_KIND_EXIT)
+    return add_mention(s->trace, (prof_i_mention){serial, NULL, words}) ? 0 : PROF_E_NO_MEMORY;
   end_segment(s, words);
   return add_segment(s, words + slots * 2, words, serial) ? 0 : PROF_E_NO_MEMORY;
 }
@@ -130,10 +132,8 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
     trace->bad_count++;
     return 0;
   }
-  scan s = {.trace = trace,
-            .sequence = head->sequence,
-            .generation = head->generation,
-            .start_ticks = trace->header.start_ticks};
+  scan s = {
+      .trace = trace, .sequence = head->sequence, .generation = head->generation, .start_ticks = trace->header.start_ticks};
   const uint64_t *at = (const uint64_t *)(head + 1);
   const uint64_t *const end = at + prof_i_extent_claimed(extent) * 2;
   if (!add_segment(&s, at, NULL, serial)) return PROF_E_NO_MEMORY;

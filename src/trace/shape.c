@@ -14,7 +14,9 @@ size_t prof_i_shape_text(const prof_event *event, char *to, size_t room) {
       char piece[64];
       int bytes = 0;
       if (d == 0) bytes = snprintf(piece, sizeof piece, i == 0 ? "[[" : ", [");
-      if (d < rank) bytes += snprintf(piece + bytes, sizeof piece - (size_t)bytes, d ? ", %lld" : "%lld", (long long)arg->value.tensor.dims[d]);
+      if (d < rank)
+        bytes +=
+            snprintf(piece + bytes, sizeof piece - (size_t)bytes, d ? ", %lld" : "%lld", (long long)arg->value.tensor.dims[d]);
       else bytes += snprintf(piece + bytes, sizeof piece - (size_t)bytes, i + 1 == event->arg_count ? "]]" : "]");
       if (wanted < room) memcpy(to + wanted, piece, (size_t)bytes < room - wanted ? (size_t)bytes : room - wanted);
       wanted += (size_t)bytes;

@@ -4,8 +4,8 @@
 
 #include "walk.h"
 
-/* "[[2, 3], [3, 4]]" of an event's tensors, as torch.profiler writes Input Shapes; nothing when its arguments are no shapes. Writes at
-   most room bytes and no NUL; returns what it would need. */
+/* "[[2, 3], [3, 4]]" of an event's tensors, as torch.profiler writes Input Shapes; nothing when its arguments are no shapes.
+   Writes at most room bytes and no NUL; returns what it would need. */
 size_t prof_i_shape_text(const prof_event *event, char *to, size_t room);
 
 #endif

@@ -1,9 +1,8 @@
-/* Copies an arena that others write to, without stopping them. The order makes the copy whole:
-     1. slots, 2. chunks, 3. meta extents
-   A scope that ends in between is in the chunks' copy, and index.c hides the slot's entry for it; a record's site was registered
-   before the record was written, so it is in the meta extents' copy.
-   Words are read in rising order, the first word of each 16 bytes with acquire: it pairs with the release store of the recorder's
-   commit, so a committed record's other words are in the copy as they were written. */
+/* Copies an arena that others write to, without stopping them. The order makes the copy whole: 1. slots, 2. chunks, 3. meta
+   extents A scope that ends in between is in the chunks' copy, and index.c hides the slot's entry for it; a record's site
+   was registered before the record was written, so it is in the meta extents' copy. Words are read in rising order, the
+   first word of each 16 bytes with acquire: it pairs with the release store of the recorder's commit, so a committed
+   record's other words are in the copy as they were written. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <string.h>
@@ -21,8 +20,8 @@ typedef struct snapshot {
   uint64_t count; /* bytes of `to`, and at most of `from` */
 } snapshot;
 
-/* What is copied here is being written: whole words, and what is not yet committed is left out afterwards. The writers' plain stores into
-   room that they have claimed would be reported, so these two functions are not instrumented. */
+/* What is copied here is being written: whole words, and what is not yet committed is left out afterwards. The writers'
+   plain stores into room that they have claimed would be reported, so these two functions are not instrumented. */
 #define RACES_BY_DESIGN __attribute__((noinline, no_sanitize("thread")))
 
 static RACES_BY_DESIGN uint64_t load(const void *at) { return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE); }
@@ -107,8 +106,8 @@ static uint64_t claimed_bytes(const prof_i_head *head) {
   return end > sizeof *head ? end & ~15ull : sizeof *head;
 }
 
-/* Copies head and claimed part. A chunk that is made anew or taken meanwhile is copied again; in the end it is left out: what it held
-   was given up, and counted by who took it. */
+/* Copies head and claimed part. A chunk that is made anew or taken meanwhile is copied again; in the end it is left out:
+   what it held was given up, and counted by who took it. */
 static void copy_chunk(const snapshot *s, uint64_t offset, prof_i_head head) {
   prof_i_head *const to = (prof_i_head *)(s->to + offset);
   const prof_i_head first = head;

@@ -1,6 +1,7 @@
-/* Where a trace's bytes come from: the caller's memory, or a file. A file that its process still writes to is copied as a snapshot;
-   a small one that is finished is read, so that nobody can take it away under us; a large one is mapped (docs/security.md says what
-   truncating it from outside does). Only regular files are opened: no FIFO may block us, no device may act. */
+/* Where a trace's bytes come from: the caller's memory, or a file. A file that its process still writes to is copied as a
+   snapshot; a small one that is finished is read, so that nobody can take it away under us; a large one is mapped
+   (docs/security.md says what truncating it from outside does). Only regular files are opened: no FIFO may block us, no
+   device may act. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -72,10 +73,7 @@ static int fail_errno(const char *what, const char *path) {
 }
 
 static int refuse_type(const char *path, mode_t mode) {
-  const char *const what = S_ISDIR(mode)    ? "a directory"
-                           : S_ISFIFO(mode) ? "a pipe"
-                           : S_ISSOCK(mode) ? "a socket"
-                                            : "a device";
+  const char *const what = S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
   return prof_i_fail(PROF_E_FILE_TYPE, "%s is %s; a capture is a regular file", path, what);
 }
 

@@ -1,5 +1,6 @@
-/* Aggregates as a text table, laid out as torch.profiler's users know it: texts to the left, numbers right-aligned, shares of the sum
-   of self times. Every cell is made twice, once to be measured; nothing of a name reaches the terminal as a command. */
+/* Aggregates as a text table, laid out as torch.profiler's users know it: texts to the left, numbers right-aligned, shares
+   of the sum of self times. Every cell is made twice, once to be measured; nothing of a name reaches the terminal as a
+   command. */
 #include <prof/profiler.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "walk.h"
 
 /* title, kind, group bit that shows it (0: always), most columns wide */
+/* clang-format off */
 #define COLUMN_LIST(X)                                      \
   X("Name", NAME, PROF_GROUP_NAME, 55)                      \
   X("Category", CATEGORY, PROF_GROUP_CATEGORY, 24)          \
@@ -26,12 +28,13 @@
   X("Max", MAX, 0, 24)                                      \
   X("Calls", CALLS, 0, 24)                                  \
   X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)
+/* clang-format on */
 
 typedef enum column {
 #define KIND(title, kind, group, width) COLUMN_##kind,
   COLUMN_LIST(KIND)
 #undef KIND
-  COLUMN_COUNT
+      COLUMN_COUNT
 } column;
 
 static const struct {
@@ -87,7 +90,8 @@ static void put_many(table *t, char byte, size_t count) {
 static int put_thousandths(char *to, size_t room, uint64_t ns, uint64_t unit_ns, const char *unit) {
   const uint64_t step = unit_ns / 1000;
   const uint64_t thousandths = ns / step + (ns % step * 2 >= step && step > 1);
-  return snprintf(to, room, "%llu.%03llu%s", (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000), unit);
+  return snprintf(to, room, "%llu.%03llu%s", (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000),
+                  unit);
 }
 
 static int put_time(char *to, size_t room, uint64_t ns, uint32_t unit) {
@@ -107,8 +111,9 @@ static int put_device(char *to, size_t room, prof_device device) {
   static const struct {
     int32_t type;
     const char *name;
-  } names[] = {{PROF_DEVICE_CPU, "cpu"},     {PROF_DEVICE_CUDA, "cuda"},   {PROF_DEVICE_OPENCL, "opencl"}, {PROF_DEVICE_VULKAN, "vulkan"},
-               {PROF_DEVICE_METAL, "metal"}, {PROF_DEVICE_ROCM, "rocm"}, {PROF_DEVICE_ONEAPI, "oneapi"}};
+  } names[] = {{PROF_DEVICE_CPU, "cpu"},       {PROF_DEVICE_CUDA, "cuda"},   {PROF_DEVICE_OPENCL, "opencl"},
+               {PROF_DEVICE_VULKAN, "vulkan"}, {PROF_DEVICE_METAL, "metal"}, {PROF_DEVICE_ROCM, "rocm"},
+               {PROF_DEVICE_ONEAPI, "oneapi"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (names[i].type == device.type) return snprintf(to, room, "%s:%d", names[i].name, device.index);
   return snprintf(to, room, "%d:%d", device.type, device.index);
@@ -249,7 +254,8 @@ int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *opti
   if (status) return status;
   /* The options were accepted, so what lies within their size can be read. */
   const bool has_unit = options && options->size >= offsetof(prof_aggregate_options, time_unit) + sizeof options->time_unit;
-  const uint32_t group = options && options->size >= offsetof(prof_aggregate_options, group) + sizeof options->group ? options->group : 0;
+  const uint32_t group =
+      options && options->size >= offsetof(prof_aggregate_options, group) + sizeof options->group ? options->group : 0;
   table t = {.trace = trace,
              .rows = rows,
              .group = group ? group : PROF_GROUP_NAME | PROF_GROUP_CATEGORY,

@@ -1,5 +1,5 @@
-/* What one group of scopes adds up to, with a histogram that tells median and 99th percentile to 1 %: exact while there are few, then
-   64 buckets to a doubling. Memory follows the number of scopes. Caller's memory; one thread at a time. */
+/* What one group of scopes adds up to, with a histogram that tells median and 99th percentile to 1 %: exact while there are
+   few, then 64 buckets to a doubling. Memory follows the number of scopes. Caller's memory; one thread at a time. */
 #ifndef PROF_TRACE_TALLY_H
 #define PROF_TRACE_TALLY_H
 
@@ -17,7 +17,7 @@ typedef struct prof_i_tally {
   uint64_t calls;
   uint64_t total_ns, self_ns;
   uint64_t min_ns, max_ns;
-  uint64_t *exact;   /* all durations, from the second call on, while buckets is NULL */
+  uint64_t *exact; /* all durations, from the second call on, while buckets is NULL */
   uint64_t exact_room;
   uint32_t *buckets; /* PROF_I_TALLY_BUCKETS counts that stop at UINT32_MAX */
 } prof_i_tally;

@@ -1,5 +1,6 @@
-/* See timeline.h. Inside a segment of the clock the line goes through its pairs; behind its last pair it goes on at the segment's
-   own rate, until the next segment begins: what happened between the two is not known, and time may stand there, never run back. */
+/* See timeline.h. Inside a segment of the clock the line goes through its pairs; behind its last pair it goes on at the
+   segment's own rate, until the next segment begins: what happened between the two is not known, and time may stand there,
+   never run back. */
 #include "timeline.h"
 
 #include <prof/status.h>
@@ -51,9 +52,10 @@ static uint32_t count_segments(const prof_i_time_pair *pairs, uint32_t count) {
   return segments;
 }
 
-/* From a pair on with a rate, for at most so many ticks and not past limit_ns; what is left of the ticks is level. Returns the lines: 1 or
-   2. */
-static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, uint64_t rate, uint64_t ticks, uint64_t limit_ns) {
+/* From a pair on with a rate, for at most so many ticks and not past limit_ns; what is left of the ticks is level. Returns
+   the lines: 1 or 2. */
+static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, uint64_t rate, uint64_t ticks,
+                          uint64_t limit_ns) {
   const prof_i_u128 reach = rate ? ((prof_i_u128)(limit_ns - at->ns) << PROF_I_RATE_SHIFT) / rate : ticks;
   lines[0] = (prof_i_time_line){at->ticks, reach < ticks ? (uint64_t)reach : ticks, at->ns, rate};
   if (lines[0].ticks == ticks) return 1;
@@ -85,7 +87,8 @@ int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uin
                          uint64_t *bad_count) {
   const uint64_t nominal = nominal_rate(ticks_hz, bad_count);
   qsort(pairs, pair_count, sizeof *pairs, by_ticks);
-  if (pairs[0].segment == UINT64_MAX && pair_count > 1) pairs[0].segment = pairs[1].segment; /* the header's, which names none */
+  if (pairs[0].segment == UINT64_MAX && pair_count > 1)
+    pairs[0].segment = pairs[1].segment; /* the header's, which names none */
   timeline->error_ns = 0;
   for (uint32_t i = 0; i < pair_count; i++)
     if (pairs[i].width_ns > timeline->error_ns) timeline->error_ns = pairs[i].width_ns;

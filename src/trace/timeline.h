@@ -1,5 +1,5 @@
-/* From ticks to nanoseconds: straight lines, one behind the other, through the pairs that the recorder took. Never runs back. Both
-   times count from the capture's start. */
+/* From ticks to nanoseconds: straight lines, one behind the other, through the pairs that the recorder took. Never runs
+   back. Both times count from the capture's start. */
 #ifndef PROF_TRACE_TIMELINE_H
 #define PROF_TRACE_TIMELINE_H
 
@@ -18,7 +18,7 @@ enum { PROF_I_RATE_SHIFT = 40 };
 typedef struct prof_i_time_line {
   uint64_t from, ticks; /* holds for `ticks` ticks from there */
   uint64_t ns;          /* at from */
-  uint64_t rate;        /* ns for one tick, << PROF_I_RATE_SHIFT. The line's end is at most the next one's begin, and fits 63 bits */
+  uint64_t rate; /* ns for one tick, << PROF_I_RATE_SHIFT. The line's end is at most the next one's begin, and fits 63 bits */
 } prof_i_time_line;
 
 typedef struct prof_i_timeline {
@@ -28,9 +28,10 @@ typedef struct prof_i_timeline {
   uint64_t error_ns;
 } prof_i_timeline;
 
-/* Sorts the pairs and makes the lines; ticks_hz serves where there is no second pair. Pairs that contradict others are left out and
-   added to *bad_count. 0 or PROF_E_NO_MEMORY. */
-int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count, uint64_t ticks_hz, uint64_t *bad_count);
+/* Sorts the pairs and makes the lines; ticks_hz serves where there is no second pair. Pairs that contradict others are left
+   out and added to *bad_count. 0 or PROF_E_NO_MEMORY. */
+int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count, uint64_t ticks_hz,
+                         uint64_t *bad_count);
 void prof_i_timeline_fini(prof_i_timeline *timeline);
 
 const prof_i_time_line *prof_i_timeline_find(const prof_i_timeline *timeline, uint64_t ticks);

@@ -5,9 +5,10 @@
        record                      [== b ==]            inside of outer: waits on it, and outer's self time shrinks
        record           [= a =]                         b begins after a's end: b is complete and is handed out
 
-   So spans are handed out by falling start, inner ones before the outer ones, each with its final self time. What overlaps without
-   nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance. Segments in
-   which the order is broken (a handler that recorded between another scope's clock and its record) are sorted first. */
+   So spans are handed out by falling start, inner ones before the outer ones, each with its final self time. What overlaps
+   without nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance.
+   Segments in which the order is broken (a handler that recorded between another scope's clock and its record) are sorted
+   first. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,8 @@ typedef struct thing {
   uint8_t kind;
 } thing;
 
-/* In the first lane beside the thread's own where nothing is in the way. The last lane takes what is left, overlapping or not. */
+/* In the first lane beside the thread's own where nothing is in the way. The last lane takes what is left, overlapping or
+   not. */
 static void put_beside(prof_i_walker *w, const thing *t) {
   prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
   set_span(w, &span, t->start, t->end);
@@ -156,7 +158,8 @@ static uint64_t step_start(const prof_i_catalog *catalog, uint64_t end) {
 static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
   const prof_i_interval when = prof_i_plain_interval(words, w->start_ticks);
   if (when.end < w->trace->floor) return;
-  const thing t = {when.start, when.end, NULL, prof_i_known_site(&w->trace->catalog, prof_i_word_site(words[1])), PROF_EVENT_SCOPE};
+  const thing t = {when.start, when.end, NULL, prof_i_known_site(&w->trace->catalog, prof_i_word_site(words[1])),
+                   PROF_EVENT_SCOPE};
   put(w, &t);
 }
 
@@ -192,9 +195,9 @@ static inline void put_record(prof_i_walker *w, const uint64_t *words) {
 
 /* What walk_plain() keeps in registers; through memory each record would wait for the one before. */
 typedef struct plain_walk {
-  prof_i_span *out, *out_end; /* the batch's next place, where the scope that came last stands already, and its end */
+  prof_i_span *out, *out_end;  /* the batch's next place, where the scope that came last stands already, and its end */
   prof_i_waiting *top, *limit; /* of the stack, without the scope that came last */
-  uint64_t last_start;        /* ticks */
+  uint64_t last_start;         /* ticks */
   uint64_t last_duration_ns;
   uint32_t last_site;
   bool has_last;
@@ -239,8 +242,9 @@ static inline void let_wait(const prof_i_walker *w, plain_walk *p) {
   p->has_last = false;
 }
 
-/* put() for one plain scope after another. Most scopes hold nothing and are complete when the next record comes, so each is put into the
-   batch at once, and onto the stack only if it turns out to hold something. Whatever is unusual goes through put(). Budget: 5 ns. */
+/* put() for one plain scope after another. Most scopes hold nothing and are complete when the next record comes, so each is
+   put into the batch at once, and onto the stack only if it turns out to hold something. Whatever is unusual goes through
+   put(). Budget: 5 ns. */
 static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
   const prof_trace *const trace = w->trace;
   const prof_i_time_line *start_line = w->start_line, *end_line = w->end_line;
@@ -341,8 +345,8 @@ static void merge(item *items, size_t first, size_t both, item *spare) {
   while (left < first) items[to++] = spare[left++];
 }
 
-/* Stable: of two that end at once, the one recorded later is the outer one. Nearly sorted, as it mostly is, takes one pass and looks
-   at each seam. */
+/* Stable: of two that end at once, the one recorded later is the outer one. Nearly sorted, as it mostly is, takes one pass
+   and looks at each seam. */
 static void sort_items(item *items, size_t count, item *spare) {
   for (size_t at = 0; at < count; at += RUN) insertion_sort(items + at, count - at < RUN ? count - at : RUN);
   for (size_t width = RUN; width < count; width *= 2) {
@@ -360,9 +364,9 @@ static size_t collect(const prof_i_walker *w, const prof_i_segment *segment, ite
     prof_i_long record;
     const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
     if (sight != PROF_I_SIGHT_PLAIN && sight != PROF_I_SIGHT_EVENT) continue;
-    const uint64_t end = (sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval(at, w->start_ticks)
-                                                      : prof_i_event_interval(at, &record, w->start_ticks)).end;
-    if (end >= w->trace->floor) items[count++] = (item){end, at};
+    const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval(at, w->start_ticks)
+                                                             : prof_i_event_interval(at, &record, w->start_ticks);
+    if (when.end >= w->trace->floor) items[count++] = (item){when.end, at};
   }
   return count;
 }
@@ -403,7 +407,8 @@ void prof_i_walker_open(prof_i_walker *walker) {
   const prof_trace *const trace = walker->trace;
   for (uint32_t i = 0; i < walker->thread->open_count; i++) {
     const prof_i_open_scope *const scope = &trace->opens[walker->thread->first_open + i];
-    const thing t = {scope->start, trace->last, scope->record, prof_i_known_site(&trace->catalog, scope->site), PROF_EVENT_OPEN};
+    const thing t = {scope->start, trace->last, scope->record, prof_i_known_site(&trace->catalog, scope->site),
+                     PROF_EVENT_OPEN};
     put(walker, &t);
   }
 }

@@ -38,10 +38,10 @@ typedef struct prof_i_site_info {
 uint32_t prof_i_trace_site_count(const prof_trace *trace); /* numbers 0..count-1 */
 const prof_i_site_info *prof_i_trace_site(const prof_trace *trace, uint32_t site);
 
-/* Hands out all spans of one thread (index as in prof_trace_thread_get) in batches. In lane 0 they come by falling start, and of
-   those that start together the inner ones first: read backwards, that is the order of a begin/end log. Other lanes come in any
-   order between. Several walks may run on one trace at once. Stops at the first visit that returns non-zero, and returns that;
-   PROF_E_NO_MEMORY; else 0. */
+/* Hands out all spans of one thread (index as in prof_trace_thread_get) in batches. In lane 0 they come by falling start,
+   and of those that start together the inner ones first: read backwards, that is the order of a begin/end log. Other lanes
+   come in any order between. Several walks may run on one trace at once. Stops at the first visit that returns non-zero, and
+   returns that; PROF_E_NO_MEMORY; else 0. */
 enum { PROF_I_BATCH = 512 };
 typedef int (*prof_i_visit)(void *user, const prof_i_span *spans, size_t count);
 int prof_i_trace_walk(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user);
@@ -53,12 +53,12 @@ void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_
 int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *device_out, uint64_t *stream_out,
                        prof_i_text *name_out);
 
-/* Formats the arguments of PROF_ARGS_FORMAT; returns the bytes that it would need, writes at most `room` and no NUL. Conversions
-   that do not fit their value's type are written as the value reads best, never as undefined behaviour. */
+/* Formats the arguments of PROF_ARGS_FORMAT; returns the bytes that it would need, writes at most `room` and no NUL.
+   Conversions that do not fit their value's type are written as the value reads best, never as undefined behaviour. */
 size_t prof_i_format_args(const prof_event *event, char *to, size_t room);
 
-/* Walks the capture's bytes as they stand and recognises its own arena. Defined by src/core for prof_get(): fills bytes and count of
-   the live mapping and holds it until released. */
+/* Walks the capture's bytes as they stand and recognises its own arena. Defined by src/core for prof_get(): fills bytes and
+   count of the live mapping and holds it until released. */
 int prof_i_arena_hold(const void **bytes_out, size_t *count_out);
 void prof_i_arena_release(void);
 

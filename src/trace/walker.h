@@ -1,5 +1,5 @@
-/* The walk itself, for those who need more of it than prof_i_trace_walk(): the cursor stops it between groups, keeps what stands
-   open there, and goes on from it later. */
+/* The walk itself, for those who need more of it than prof_i_trace_walk(): the cursor stops it between groups, keeps what
+   stands open there, and goes on from it later. */
 #ifndef PROF_TRACE_WALKER_H
 #define PROF_TRACE_WALKER_H
 
@@ -8,10 +8,11 @@
 /* A scope whose beginning has not been reached. */
 typedef struct prof_i_waiting {
   prof_i_span span;
-  uint64_t start;    /* ticks */
-  uint64_t children_ns; /* what self time will be less: not in the span, so that the span is not written again before it is copied */
-  uint32_t scope;    /* place on the stack of the innermost scope here: itself, or what stands around a step */
-  uint32_t inside;   /* depth of what it holds */
+  uint64_t start; /* ticks */
+  uint64_t
+      children_ns; /* what self time will be less: not in the span, so that the span is not written again before it is copied */
+  uint32_t scope;  /* place on the stack of the innermost scope here: itself, or what stands around a step */
+  uint32_t inside; /* depth of what it holds */
 } prof_i_waiting;
 
 typedef struct prof_i_lane {
@@ -46,12 +47,12 @@ void prof_i_walker_destroy(prof_i_walker *walker);
 /* The thread's scopes that had not ended: before its groups. */
 void prof_i_walker_open(prof_i_walker *walker);
 
-/* The group of segments that ends with this one (places in trace->segments); returns its first segment. Groups come from the last to
-   the first. */
+/* The group of segments that ends with this one (places in trace->segments); returns its first segment. Groups come from the
+   last to the first. */
 uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment);
 
-/* Hands out all that began at these ticks or later and still waits, when nothing that comes is inside of it; 0: all. Calls the visitor
-   for what is left of a batch. */
+/* Hands out all that began at these ticks or later and still waits, when nothing that comes is inside of it; 0: all. Calls
+   the visitor for what is left of a batch. */
 void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks);
 
 /* What stands open between two groups. */

@@ -1,10 +1,6 @@
-/* With PROF_DISABLE the macros leave nothing but the code: nothing is evaluated, nothing recorded, and the object code is that of
-   functions written without macros (compare-objects.sh). */
+/* With PROF_DISABLE the macros leave nothing but the code: nothing is evaluated, nothing recorded. That the object code is that of
+   functions written without macros is compare-objects.sh's to show. */
 #define PROF_DISABLE
-#define _GNU_SOURCE
-#include <stdlib.h>
-#include <sys/wait.h>
-
 #include "events.h"
 
 static int calls;
@@ -51,21 +47,9 @@ static void only_the_code_is_left(void **state) {
   assert_event_total(0);
 }
 
-/* gcc and clang, C and C++: the same instructions as by hand; wrong uses do not compile; the size of a call site. */
-static void object_code_is_that_of_code_without_macros(void **state) {
-  (void)state;
-  char command[4096 + 64];
-  const char *const source = getenv("PROF_TEST_SOURCE_DIR");
-  snprintf(command, sizeof command, "bash '%s/tests/api/compare-objects.sh'", source ? source : ".");
-  const int status = system(command);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip();
-  assert_int_equal(status, 0);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(only_the_code_is_left),
-      cmocka_unit_test(object_code_is_that_of_code_without_macros),
   };
   return cmocka_run_group_tests_name("PROF_DISABLE in C", tests, NULL, NULL);
 }

@@ -1,5 +1,4 @@
-// With PROF_DISABLE the macros leave nothing but the code, in C++ too. The object code is compared by compare-objects.sh, which
-// test_disable runs for both languages.
+// With PROF_DISABLE the macros leave nothing but the code, in C++ too.
 #define PROF_DISABLE
 #include <stdexcept>
 #include <string>

@@ -34,12 +34,14 @@ static uint64_t touch(const char *text, uint64_t bytes) {
 
 /* Reads every byte that an event hands out. */
 static uint64_t touch_event(const prof_event *event) {
-  uint64_t sum = touch(event->name, event->name_bytes) + touch(event->category, event->category_bytes) + touch(event->format, event->format_bytes);
+  uint64_t sum = touch(event->name, event->name_bytes) + touch(event->category, event->category_bytes) +
+                 touch(event->format, event->format_bytes);
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const prof_trace_arg *const arg = &event->args[i];
     sum += touch(arg->key, arg->key_bytes);
     if (arg->type == PROF_ARG_STRING) sum += touch(arg->value.text.data, arg->value.text.bytes);
-    for (uint32_t d = 0; arg->type == PROF_ARG_TENSOR && d < arg->value.tensor.rank; d++) sum += (uint64_t)arg->value.tensor.dims[d];
+    for (uint32_t d = 0; arg->type == PROF_ARG_TENSOR && d < arg->value.tensor.rank; d++)
+      sum += (uint64_t)arg->value.tensor.dims[d];
   }
   char text[300];
   return sum + prof_i_format_args(event, text, sizeof text);
@@ -70,7 +72,8 @@ static void read_ordered(const prof_trace *trace, const sums *expected) {
 static void read_aggregates(const prof_trace *trace) {
   static const uint32_t groups[] = {0, 31, PROF_GROUP_CATEGORY, PROF_GROUP_SHAPE | PROF_GROUP_DEVICE};
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-    const prof_aggregate_options options = {.size = sizeof options, .group = groups[i], .sort = (uint32_t)i, .rows_limit = UINT32_MAX};
+    const prof_aggregate_options options = {
+        .size = sizeof options, .group = groups[i], .sort = (uint32_t)i, .rows_limit = UINT32_MAX};
     char *text = NULL;
     require(prof_trace_table(trace, &options, &text) == PROF_OK, "no table");
     free(text);

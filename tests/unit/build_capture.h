@@ -1,5 +1,5 @@
-/* Writes small captures in memory, byte by byte as layout.h has them, for tests and benchmarks of the reader. Room is fixed when the
-   capture begins; running out of it is a mistake of the test. */
+/* Writes small captures in memory, byte by byte as layout.h has them, for tests and benchmarks of the reader. Room is fixed
+   when the capture begins; running out of it is a mistake of the test. */
 #ifndef PROF_TESTS_BUILD_CAPTURE_H
 #define PROF_TESTS_BUILD_CAPTURE_H
 
@@ -82,7 +82,9 @@ static CAPTURE_UNUSED uint64_t *capture_claim(prof_i_head *extent, uint64_t word
 
 /* ---- records ---- */
 
-static CAPTURE_UNUSED uint64_t capture_word0(const prof_i_head *extent, uint64_t ticks) { return ticks << 4 | extent->generation; }
+static CAPTURE_UNUSED uint64_t capture_word0(const prof_i_head *extent, uint64_t ticks) {
+  return ticks << 4 | extent->generation;
+}
 
 static CAPTURE_UNUSED void capture_plain(prof_i_head *chunk, uint64_t start, uint64_t duration, uint32_t site) {
   uint64_t *const words = capture_claim(chunk, 2);
@@ -167,7 +169,8 @@ static CAPTURE_UNUSED prof_i_head *capture_chunk(capture *c, uint64_t bytes, uin
 
 /* ---- what a capture says about itself ---- */
 
-static CAPTURE_UNUSED void capture_site(prof_i_head *meta, uint32_t number, const char *name, const char *category, uint32_t level) {
+static CAPTURE_UNUSED void capture_site(prof_i_head *meta, uint32_t number, const char *name, const char *category,
+                                        uint32_t level) {
   long_record r;
   long_begin(&r, PROF_I_KIND_SITE, 0, 0, number);
   long_word(&r, 10 | (uint64_t)level << 32);
@@ -178,8 +181,8 @@ static CAPTURE_UNUSED void capture_site(prof_i_head *meta, uint32_t number, cons
   long_end(&r, meta);
 }
 
-static CAPTURE_UNUSED void capture_schema(prof_i_head *meta, uint32_t number, prof_args_kind kind, const char *format, uint32_t count,
-                                          const uint32_t *types, const char *const *keys) {
+static CAPTURE_UNUSED void capture_schema(prof_i_head *meta, uint32_t number, prof_args_kind kind, const char *format,
+                                          uint32_t count, const uint32_t *types, const char *const *keys) {
   long_record r;
   long_begin(&r, PROF_I_KIND_SCHEMA, 0, 0, 0);
   long_word(&r, number | (uint64_t)kind << 32 | (uint64_t)count << 40);

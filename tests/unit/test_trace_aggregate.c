@@ -50,7 +50,8 @@ static void groups_add_up(void **state) {
   assert_int_equal(row_named(rows, "c")->total_ns, 100000);
   prof_rows_destroy(rows);
 
-  const prof_aggregate_options by_thread = {.size = sizeof by_thread, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .sort = PROF_SORT_NAME};
+  const prof_aggregate_options by_thread = {
+      .size = sizeof by_thread, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .sort = PROF_SORT_NAME};
   rows = aggregate(trace, &by_thread);
   assert_int_equal(rows->row_count, 4);
   assert_string_equal(rows->rows[0].name, "a");
@@ -110,7 +111,8 @@ static void run_time_names_shapes_and_devices_make_groups(void **state) {
   assert_int_equal(row_named(rows, "a")->calls_count, 2);
   assert_int_equal(row_named(rows, "x")->calls_count, 3);
   prof_rows_destroy(rows);
-  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE | PROF_GROUP_DEVICE, .sort = PROF_SORT_CALLS};
+  const prof_aggregate_options options = {
+      .size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE | PROF_GROUP_DEVICE, .sort = PROF_SORT_CALLS};
   rows = aggregate(trace, &options);
   assert_int_equal(rows->row_count, 3);
   const prof_row *const device = rows->rows[0].device.type == PROF_DEVICE_CUDA   ? &rows->rows[0]
@@ -150,11 +152,14 @@ static void medians_and_p99_are_right_to_one_percent(void **state) {
         const double share = i ? 0.99 : 0.5;
         size_t rank = (size_t)((double)count * share);
         if ((double)rank < (double)count * share || rank == 0) rank++;
-        const uint64_t exact = values[rank - 1], got = prof_i_tally_quantile(&whole, share), merged = prof_i_tally_quantile(&parts[0], share);
+        const uint64_t exact = values[rank - 1], got = prof_i_tally_quantile(&whole, share),
+                       merged = prof_i_tally_quantile(&parts[0], share);
         const double bound = (double)exact * 0.01 + 1e-9;
-        if ((double)got < (double)exact - bound || (double)got > (double)exact + bound || (double)merged < (double)exact - bound || (double)merged > (double)exact + bound)
-          fail_msg("%zu values below 2^%llu: the quantile %.2f is %llu, got %llu, merged %llu", count, (unsigned long long)spread, share,
-                   (unsigned long long)exact, (unsigned long long)got, (unsigned long long)merged);
+        if ((double)got < (double)exact - bound || (double)got > (double)exact + bound ||
+            (double)merged < (double)exact - bound || (double)merged > (double)exact + bound)
+          fail_msg("%zu values below 2^%llu: the quantile %.2f is %llu, got %llu, merged %llu", count,
+                   (unsigned long long)spread, share, (unsigned long long)exact, (unsigned long long)got,
+                   (unsigned long long)merged);
       }
       assert_int_equal(parts[0].calls, count);
       assert_int_equal(parts[0].total_ns, whole.total_ns);
@@ -234,7 +239,9 @@ static void the_table_is_aligned_and_harmless(void **state) {
   for (uint32_t i = 1; i <= 4; i++) capture_plain(chunk, T0 + i * 10000000, 123456 * i * i, i);
   capture_slot(&c, 2, "x")->lost[PROF_LOSS_DISK] = 12;
   prof_trace *const trace = open_capture(&c);
-  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE};
+  const prof_aggregate_options options = {
+      .size = sizeof options,
+      .group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE};
   char *text = NULL;
   assert_int_equal(prof_trace_table(trace, &options, &text), PROF_OK);
   size_t width = 0;
@@ -294,7 +301,9 @@ static void check_repaired(const char *bytes, size_t count, const char *expected
 static void utf8_is_repaired_as_unicode_recommends(void **state) {
   (void)state;
   check_repaired("plain", 5, "plain");
-  check_repaired("a\0b", 3, "a\xe2\x90\x80" "b");
+  check_repaired("a\0b", 3,
+                 "a\xe2\x90\x80"
+                 "b");
   check_repaired("\xc0\xaf", 2, "\xef\xbf\xbd\xef\xbf\xbd");
   check_repaired("\xe2\x82", 2, "\xef\xbf\xbd");
   check_repaired("\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");

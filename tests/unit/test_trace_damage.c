@@ -1,5 +1,5 @@
-/* What the reader does with bytes that are no capture, or no longer one: a status, or what can be read; never a crash, never a read
-   outside the bytes (run under ASan), and all ways of reading agree with each other. */
+/* What the reader does with bytes that are no capture, or no longer one: a status, or what can be read; never a crash, never
+   a read outside the bytes (run under ASan), and all ways of reading agree with each other. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +103,8 @@ static void every_truncation_is_read_or_refused(void **state) {
   uint64_t opened = 0;
   for (size_t count = 0; count <= c.count; count++) {
     bool is_used = count < 4096 && count % 8 == 0;
-    for (size_t i = count > 32 ? count - 32 : 0; i < count + 32 && i < c.count && count >= 4096; i++) is_used |= c.bytes[i] != 0;
+    for (size_t i = count > 32 ? count - 32 : 0; i < count + 32 && i < c.count && count >= 4096; i++)
+      is_used |= c.bytes[i] != 0;
     if (!is_used && count % 509 != 0) continue;
     prof_trace *trace = NULL;
     const int status = prof_trace_open_bytes(guard(&g, c.bytes, count), count, &trace);
@@ -147,7 +148,8 @@ static void every_flipped_byte_is_read_or_refused(void **state) {
       bytes[at] ^= masks[m];
     }
   }
-  print_message("%llu opened, %llu of them with damage seen, %llu refused\n", (unsigned long long)opened, (unsigned long long)noticed, (unsigned long long)refused);
+  print_message("%llu opened, %llu of them with damage seen, %llu refused\n", (unsigned long long)opened,
+                (unsigned long long)noticed, (unsigned long long)refused);
   assert_true(opened > 3000);
   assert_true(noticed > 1000);
   assert_true(refused >= 8 * sizeof masks);
@@ -158,8 +160,9 @@ static void every_flipped_byte_is_read_or_refused(void **state) {
 /* Counts, lengths and offsets that cannot be, one by one. */
 static void hostile_numbers_are_survived(void **state) {
   (void)state;
-  static const uint64_t values[] = {0,          1,          15,         16,          255,         65535,         65536,       UINT32_MAX,
-                                    UINT64_MAX, 1ull << 63, 1ull << 59, 1ull << 60, UINT64_MAX - 7, UINT64_MAX - 63, 0x4000, 0xffff0000};
+  static const uint64_t values[] = {0,          1,          15,         16,         255,        65535,          65536,
+                                    UINT32_MAX, UINT64_MAX, 1ull << 63, 1ull << 59, 1ull << 60, UINT64_MAX - 7, UINT64_MAX - 63,
+                                    0x4000,     0xffff0000};
   capture c;
   small_capture(&c);
   guarded g = make_guarded(c.count);

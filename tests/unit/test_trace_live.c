@@ -1,5 +1,5 @@
-/* Reading while others record: the own arena through prof_get(), and the file of a process that runs, stops or dies. Every scope that
-   a snapshot shows as ended is whole, with all that it held. */
+/* Reading while others record: the own arena through prof_get(), and the file of a process that runs, stops or dies. Every
+   scope that a snapshot shows as ended is whole, with all that it held. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <glob.h>
@@ -13,7 +13,11 @@
 
 #include "trace_checks.h"
 
-enum { THREADS = 3, SNAPSHOTS = 15, STEP = 4000 };
+#if defined(__SANITIZE_THREAD__)
+enum { THREADS = 3, SNAPSHOTS = 4, STEP = 200, CHILD_OUTERS = 300 };
+#else
+enum { THREADS = 3, SNAPSHOTS = 10, STEP = 1500, CHILD_OUTERS = 2000 };
+#endif
 
 static void spin(unsigned turns) {
   for (volatile unsigned i = 0; i < turns; i++) {
@@ -59,11 +63,12 @@ static void check_inner(const prof_event *outer, const prof_event *inner) {
   assert_int_equal(inner->depth, outer->depth + 1);
   assert_int_equal(inner->arg_count, 2);
   assert_int_equal(inner->args[0].value.u64 % 5, (uint64_t)(inner->name[6] - '0'));
-  assert_true(inner->start_ns >= outer->start_ns && inner->start_ns + inner->duration_ns <= outer->start_ns + outer->duration_ns);
+  assert_true(inner->start_ns >= outer->start_ns &&
+              inner->start_ns + inner->duration_ns <= outer->start_ns + outer->duration_ns);
 }
 
-/* Each outer scope that had ended holds its two inner ones; but a thread's first may have lost them to a ring, and its last, when it was
-   open at the moment the arena became full. Returns the outer ones. */
+/* Each outer scope that had ended holds its two inner ones; but a thread's first may have lost them to a ring, and its last,
+   when it was open at the moment the arena became full. Returns the outer ones. */
 static uint64_t check_events(const prof_trace *trace, bool is_ring) {
   static prof_event outer, event;
   const prof_trace_info info = info_of(trace);
@@ -134,17 +139,17 @@ static void record_and_read(prof_options options, bool is_ring, unsigned pause) 
 
 static void snapshots_of_the_own_arena_are_whole(void **state) {
   (void)state;
-  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 64 << 20}, false, 5000);
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 64 << 20}, false, 20000);
 }
 
 static void snapshots_of_a_full_arena_are_whole(void **state) {
   (void)state;
-  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 4 << 20}, false, 0);
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = 2 << 20}, false, 500);
 }
 
 static void snapshots_of_a_ring_are_whole(void **state) {
   (void)state;
-  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_RING, .cap_bytes = 4 << 20}, true, 0);
+  record_and_read((prof_options){.level = 1, .policy = PROF_POLICY_RING, .cap_bytes = 2 << 20}, true, 500);
 }
 
 /* ---- another process's file ---- */
@@ -201,7 +206,7 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) be_the_child(done);
-  for (int waits = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < 2000; waits++) {
+  for (int waits = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < CHILD_OUTERS; waits++) {
     int status;
     assert_int_equal(waitpid(child, &status, WNOHANG), 0);
     assert_true(waits < 60000);

@@ -31,7 +31,8 @@ static void without_pairs_the_nominal_rate_holds(void **state) {
 
 static void times_go_through_the_pairs(void **state) {
   (void)state;
-  prof_i_time_pair pairs[] = {{0, 0, 0, UINT64_MAX}, {0, 0, 30, 0}, {3000 * MS, 1000 * MS, 50, 0}, {6000 * MS, 2001 * MS, 40, 0}};
+  prof_i_time_pair pairs[] = {
+      {0, 0, 0, UINT64_MAX}, {0, 0, 30, 0}, {3000 * MS, 1000 * MS, 50, 0}, {6000 * MS, 2001 * MS, 40, 0}};
   prof_i_timeline t = make(pairs, 4, 2000000000, NULL); /* the nominal rate is wrong: the pairs say it better */
   assert_int_equal(ns_at(&t, 0), 0);
   assert_in_range(ns_at(&t, 1500ull * MS), 500 * MS - 1, 500 * MS);
@@ -46,7 +47,8 @@ static void times_go_through_the_pairs(void **state) {
 static void a_new_segment_has_its_own_rate_and_never_goes_back(void **state) {
   (void)state;
   /* The host slept: ticks went on, the clock did not. */
-  prof_i_time_pair pairs[] = {{0, 0, 0, 0}, {100 * MS, 100 * MS, 0, 0}, {900 * MS, 150 * MS, 0, 1}, {1000 * MS, 250 * MS, 0, 1}};
+  prof_i_time_pair pairs[] = {
+      {0, 0, 0, 0}, {100 * MS, 100 * MS, 0, 0}, {900 * MS, 150 * MS, 0, 1}, {1000 * MS, 250 * MS, 0, 1}};
   prof_i_timeline t = make(pairs, 4, 1000000000, NULL);
   assert_int_equal(t.segment_count, 2);
   assert_int_equal(ns_at(&t, 120 * MS), 120 * MS);
@@ -59,7 +61,10 @@ static void a_new_segment_has_its_own_rate_and_never_goes_back(void **state) {
 static void pairs_that_contradict_are_left_out(void **state) {
   (void)state;
   uint64_t bad = 0;
-  prof_i_time_pair pairs[] = {{0, 0, 0, 0}, {100 * MS, 100 * MS, 0, 0}, {200 * MS, 50 * MS, 0, 0}, {300 * MS, UINT64_MAX, 0, 0},
+  prof_i_time_pair pairs[] = {{0, 0, 0, 0},
+                              {100 * MS, 100 * MS, 0, 0},
+                              {200 * MS, 50 * MS, 0, 0},
+                              {300 * MS, UINT64_MAX, 0, 0},
                               {1ull << 62, 400 * MS, 0, 0}};
   prof_i_timeline t = make(pairs, 5, 0, &bad); /* and the nominal rate is none */
   assert_int_equal(bad, 4);
@@ -90,7 +95,9 @@ static void time_never_runs_back(void **state) {
     uint64_t last_ns = 0, ticks = 0;
     for (int i = 0; i < 4000; i++) {
       const uint64_t ns = prof_i_timeline_ns(&t, &line, ticks);
-      if (ns < last_ns || ns > 1ull << 62) fail_msg("round %d: %llu ticks give %llu ns after %llu", round, (unsigned long long)ticks, (unsigned long long)ns, (unsigned long long)last_ns);
+      if (ns < last_ns || ns > 1ull << 62)
+        fail_msg("round %d: %llu ticks give %llu ns after %llu", round, (unsigned long long)ticks, (unsigned long long)ns,
+                 (unsigned long long)last_ns);
       last_ns = ns;
       seed ^= seed << 13;
       seed ^= seed >> 7;

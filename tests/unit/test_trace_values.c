@@ -8,7 +8,8 @@
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };
 
 static void assert_text(const char *data, uint64_t bytes, const char *expected) {
-  if (bytes != strlen(expected) || memcmp(data, expected, (size_t)bytes) != 0) fail_msg("\"%.*s\" is not \"%s\"", (int)bytes, data, expected);
+  if (bytes != strlen(expected) || memcmp(data, expected, (size_t)bytes) != 0)
+    fail_msg("\"%.*s\" is not \"%s\"", (int)bytes, data, expected);
 }
 
 static void every_part_of_a_scope_comes_back(void **state) {
@@ -25,8 +26,8 @@ static void every_part_of_a_scope_comes_back(void **state) {
   memcpy(&f_bits, &f, sizeof f_bits);
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, T0 + 10, 0, 1);
-  r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM | PROF_I_FLAG_LONG | PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY | PROF_I_FLAG_CUT |
-            PROF_I_FLAG_NO_DETAILS;
+  r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM | PROF_I_FLAG_LONG | PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY |
+            PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS;
   r.schema = 9;
   long_word(&r, PROF_DEVICE_CUDA | 3ull << 32);
   long_word(&r, 77);
@@ -171,7 +172,8 @@ static void an_open_scope_shows_its_name_and_arguments(void **state) {
   long_text(&r, "waiting for the network");
   long_text(&r, "value");
   capture_open_long(slot, &r);
-  slot->open[++slot->depth] = (prof_i_open){(T0 + 20) << 4, 2 << 4 | 1 | 9ull << 24 | 5ull << 48}; /* a payload that is nowhere */
+  slot->open[++slot->depth] =
+      (prof_i_open){(T0 + 20) << 4, 2 << 4 | 1 | 9ull << 24 | 5ull << 48}; /* a payload that is nowhere */
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 2);
@@ -233,7 +235,8 @@ static prof_trace_arg text(const char *value) {
 static prof_trace_arg typed(uint32_t type, uint64_t value) { return (prof_trace_arg){.type = type, .value.u64 = value}; }
 
 static void check_format(const char *format, const char *expected, uint32_t count, const prof_trace_arg *args) {
-  prof_event event = {.format = format, .format_bytes = (uint32_t)strlen(format), .args_kind = PROF_ARGS_FORMAT, .arg_count = count};
+  prof_event event = {
+      .format = format, .format_bytes = (uint32_t)strlen(format), .args_kind = PROF_ARGS_FORMAT, .arg_count = count};
   for (uint32_t i = 0; i < count; i++) event.args[i] = args[i];
   char out[4096];
   const size_t bytes = prof_i_format_args(&event, out, sizeof out);
@@ -247,8 +250,9 @@ static void check_format(const char *format, const char *expected, uint32_t coun
   }
 }
 
-#define CHECK(format, expected, ...) \
-  check_format(format, expected, sizeof((prof_trace_arg[]){__VA_ARGS__}) / sizeof(prof_trace_arg), (prof_trace_arg[]){__VA_ARGS__})
+#define CHECK(format, expected, ...)                                                               \
+  check_format(format, expected, sizeof((prof_trace_arg[]){__VA_ARGS__}) / sizeof(prof_trace_arg), \
+               (prof_trace_arg[]){__VA_ARGS__})
 
 static void formats_give_what_printf_gives(void **state) {
   (void)state;

@@ -36,10 +36,10 @@ static void scopes_that_begin_or_end_together_still_nest(void **state) {
   capture c;
   begin_with_sites(&c, 1 << 20, 4);
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
-  capture_plain(chunk, T0 + 10, 5, 3);  /* begins with b, ends with a and b */
+  capture_plain(chunk, T0 + 10, 5, 3); /* begins with b, ends with a and b */
   capture_plain(chunk, T0 + 10, 5, 2);
   capture_plain(chunk, T0 + 10, 5, 1);
-  capture_plain(chunk, T0 + 15, 0, 4);  /* takes no time, begins where a ended */
+  capture_plain(chunk, T0 + 15, 0, 4); /* takes no time, begins where a ended */
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 4);
@@ -142,7 +142,7 @@ static void claims_that_were_never_finished_are_counted(void **state) {
   begin_with_sites(&c, 1 << 20, 2);
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   capture_plain(chunk, T0 + 10, 10, 1);
-  capture_claim(chunk, 2);                                       /* 16 bytes without a commit */
+  capture_claim(chunk, 2);                                              /* 16 bytes without a commit */
   *capture_claim(chunk, 10) = 5 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4; /* pending: one loss, five slots */
   capture_plain(chunk, T0 + 30, 10, 2);
   *capture_claim(chunk, 6) = 3 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4 | 1ull << PROF_I_FILLER_BIT; /* given up: no loss */

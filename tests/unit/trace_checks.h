@@ -78,12 +78,12 @@ static CAPTURE_UNUSED prof_i_head *begin_with_sites(capture *c, uint64_t room_by
 }
 
 /* Start, duration, self time, depth in one line; times from the capture's start. */
-#define assert_event(event, start, duration, self, deep)      \
-  do {                                                        \
-    assert_int_equal((event)->start_ns, (uint64_t)(start));   \
+#define assert_event(event, start, duration, self, deep)          \
+  do {                                                            \
+    assert_int_equal((event)->start_ns, (uint64_t)(start));       \
     assert_int_equal((event)->duration_ns, (uint64_t)(duration)); \
-    assert_int_equal((event)->self_ns, (uint64_t)(self));     \
-    assert_int_equal((event)->depth, (uint32_t)(deep));       \
+    assert_int_equal((event)->self_ns, (uint64_t)(self));         \
+    assert_int_equal((event)->depth, (uint32_t)(deep));           \
   } while (0)
 
 #endif

@@ -8,10 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define SKIP_SANITIZED 0
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#undef SKIP_SANITIZED
 #define SKIP_SANITIZED 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#undef SKIP_SANITIZED
 #define SKIP_SANITIZED 1
 #endif
 #endif
@@ -25,7 +28,7 @@ static inline void skip_because(const char *why) {
 static inline void skip_unless_steppable(void) {
 #if !defined(__x86_64__)
   skip_because("stepping by instruction is written for x86-64");
-#elif defined(SKIP_SANITIZED)
+#elif SKIP_SANITIZED
   skip_because("the sanitizer's own instructions would be walked");
 #else
   int status = 0;

@@ -8,7 +8,8 @@ enum { GAP = 48 }; /* zeros that are worth a new piece */
 
 static void put_piece(FILE *file, const capture *c, size_t from, size_t to) {
   const size_t place = from / SPARSE_PLACE_BYTES, count = to - from;
-  const unsigned char head[] = {(unsigned char)place, (unsigned char)(place >> 8), (unsigned char)count, (unsigned char)(count >> 8)};
+  const unsigned char head[] = {(unsigned char)place, (unsigned char)(place >> 8), (unsigned char)count,
+                                (unsigned char)(count >> 8)};
   fwrite(head, 1, sizeof head, file);
   fwrite(c->bytes + from, 1, count, file);
 }

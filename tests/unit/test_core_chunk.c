@@ -1,0 +1,171 @@
+/* Chunks: how they grow, when the last of the room is used, what the next thread takes over, what a ring and a clear give back. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <prof/profiler.h>
+
+#include "core/arena.h"
+#include "core/layout.h"
+
+static void start(uint32_t policy, uint64_t cap_bytes) {
+  const prof_options another = {.size = sizeof another, .cap_bytes = 3 << 20};
+  const prof_options options = {.size = sizeof options, .policy = policy, .cap_bytes = cap_bytes};
+  if (prof_level()) prof_stop();
+  assert_int_equal(prof_start_with(&another), PROF_OK); /* so that the arena is a new one */
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+}
+
+static void record(uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
+}
+
+static prof_health health_now(void) {
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  return health;
+}
+
+/* The sizes of the arena's chunks in the order in which they were made. */
+static size_t chunk_sizes(uint64_t *sizes, size_t room) {
+  size_t count = 0;
+  uint64_t offset = 0;
+  const uint64_t end = prof_i_arena_readable_bytes();
+  for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
+    if (head->kind == PROF_I_EXTENT_CHUNK && count < room) sizes[count++] = head->bytes;
+  return count;
+}
+
+static void chunks_grow_by_four_up_to_a_64th_of_the_arena(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t cap_mib, largest_kib;
+  } cases[] = {{1, 64}, {16, 256}, {64, 1024}, {256, 1024}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    uint64_t sizes[8];
+    start(PROF_POLICY_KEEP, cases[c].cap_mib << 20);
+    record(40000); /* 640 KB and what chunks lose at their ends */
+    const size_t count = chunk_sizes(sizes, 8);
+    assert_true(count >= 2);
+    uint64_t wanted = PROF_I_UNIT_BYTES;
+    for (size_t i = 0; i < count; i++, wanted = wanted * 4 < cases[c].largest_kib << 10 ? wanted * 4 : cases[c].largest_kib << 10)
+      assert_int_equal(sizes[i], wanted);
+  }
+}
+
+static void the_largest_record_finds_a_chunk(void **state) {
+  (void)state;
+  static char huge[40000];
+  memset(huge, 'h', sizeof huge - 1);
+  for (uint32_t policy = PROF_POLICY_KEEP; policy <= PROF_POLICY_RING; policy++) {
+    start(policy, 1 << 20);
+    for (int i = 0; i < 10; i++) WITH_BASE_PROFILER(PROF_HOST, huge, "x", PROF_ARGS("n", i), {});
+    assert_int_equal(health_now().recorded_count, 10);
+  }
+}
+
+static void the_cap_is_used_up_to_its_last_unit(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, 1 << 20);
+  record(100000);
+  const prof_health health = health_now();
+  assert_int_equal(health.is_full, 1);
+  assert_int_equal(health.recorded_count + health.lost_count[PROF_LOSS_FULL], 100000);
+  assert_in_range(health.arena_bytes, (1 << 20) - PROF_I_UNIT_BYTES + 1, 1 << 20);
+  /* header, a slot, the meta extents; the rest holds records but for the chunks' heads and owners */
+  assert_in_range(health.recorded_count, ((1 << 20) - 3 * PROF_I_SLOT_BYTES) / 16, (1 << 20) / 16);
+}
+
+static void scopes_open_when_the_arena_fills_are_recorded(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, 1 << 20);
+  WITH_BASE_PROFILER(PROF_HOST, "outer", "x", PROF_ARGS("n", 1), {
+    WITH_BASE_PROFILER(PROF_HOST, "middle", "x", PROF_NO_ARGS, {
+      WITH_BASE_PROFILER(PROF_HOST, "inner", "x", PROF_NO_ARGS, { record(100000); });
+    });
+  });
+  uint64_t count = 0;
+  static const char *const names[] = {"outer", "middle", "inner"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(prof_get_duration(names[i], NULL, NULL, &count), PROF_OK);
+    assert_int_equal(count, 1);
+  }
+  const prof_health health = health_now();
+  assert_int_equal(health.recorded_count + health.lost_count[PROF_LOSS_FULL], 100003);
+}
+
+static void a_ring_keeps_the_newest_and_counts_the_rest(void **state) {
+  (void)state;
+  start(PROF_POLICY_RING, 1 << 20);
+  record(500000);
+  PROF_INSTANT("the last", "x", PROF_NO_ARGS);
+  const prof_health health = health_now();
+  assert_int_equal(health.is_full, 0);
+  assert_int_equal(health.recorded_count + health.lost_count[PROF_LOSS_OVERWRITTEN], 500001);
+  assert_in_range(health.recorded_count, (1 << 20) / 16 / 2, (1 << 20) / 16);
+  uint64_t sizes[64];
+  const size_t count = chunk_sizes(sizes, 64);
+  for (size_t i = 0; i < count; i++) assert_int_equal(sizes[i], sizes[0]);
+}
+
+static void clear_gives_the_room_back(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, 4 << 20);
+  uint64_t after_first = 0;
+  for (int round = 0; round < 20; round++) {
+    record(100000); /* 1.6 MB of 4 */
+    const prof_health health = health_now();
+    assert_int_equal(health.recorded_count, 100000);
+    assert_int_equal(health.is_full, 0);
+    if (round == 1) after_first = health.arena_bytes;
+    if (round > 1) assert_in_range(health.arena_bytes, 0, after_first + 4 * PROF_I_UNIT_BYTES);
+    assert_int_equal(prof_clear(), PROF_OK);
+    assert_int_equal(health_now().recorded_count, 0);
+  }
+  record(400000); /* full, and a clear opens it again */
+  assert_int_equal(health_now().is_full, 1);
+  assert_int_equal(prof_clear(), PROF_OK);
+  assert_int_equal(health_now().is_full, 0);
+  record(10);
+  assert_int_equal(health_now().recorded_count, 10);
+}
+
+static void *record_ten(void *argument) {
+  (void)argument;
+  record(10);
+  return NULL;
+}
+
+static void a_part_filled_chunk_is_taken_over(void **state) {
+  (void)state;
+  enum { THREADS = 200 };
+  start(PROF_POLICY_KEEP, 4 << 20);
+  for (int i = 0; i < THREADS; i++) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, record_ten, NULL), 0);
+    pthread_join(thread, NULL);
+  }
+  assert_int_equal(health_now().recorded_count, 10 * THREADS);
+  uint64_t sizes[64];
+  assert_in_range(chunk_sizes(sizes, 64), 1, 8); /* 200 threads of 10 records and what says whose they are: 60 KB */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(chunks_grow_by_four_up_to_a_64th_of_the_arena),
+      cmocka_unit_test(the_largest_record_finds_a_chunk),
+      cmocka_unit_test(the_cap_is_used_up_to_its_last_unit),
+      cmocka_unit_test(scopes_open_when_the_arena_fills_are_recorded),
+      cmocka_unit_test(a_ring_keeps_the_newest_and_counts_the_rest),
+      cmocka_unit_test(clear_gives_the_room_back),
+      cmocka_unit_test(a_part_filled_chunk_is_taken_over),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

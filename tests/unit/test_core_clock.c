@@ -1,0 +1,117 @@
+/* The clock: ticks, their rate against CLOCK_MONOTONIC, and how exact a conversion is said to be. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include <prof/profiler.h>
+#include <prof/trace.h>
+
+#include "core/clock.h"
+#include "core/port.h"
+
+/* One of each pair (clock asked for, ticks per ns known beforehand or 0). Skips what this machine lacks. */
+static int start_with_clock(uint32_t clock) {
+  const prof_options options = {.size = sizeof options, .clock = clock, .cap_bytes = 2 << 20};
+  const int status = prof_start_with(&options);
+  if (status == PROF_E_UNSUPPORTED) {
+    print_message("skip: %s\n", prof_last_error());
+    return 0;
+  }
+  assert_int_equal(status, PROF_OK);
+  return 1;
+}
+
+static void spin_until(uint64_t ns) {
+  while (prof_i_port_monotonic_ns() < ns) {
+  }
+}
+
+static void a_clock_that_nobody_knows_is_refused(void **state) {
+  (void)state;
+  const prof_options options = {.size = sizeof options, .clock = 3};
+  assert_int_equal(prof_start_with(&options), PROF_E_INVALID);
+}
+
+static void the_default_is_the_counter_where_it_is_safe(void **state) {
+  (void)state;
+  const char *why = "";
+  const int is_safe = prof_i_port_counter_is_safe(&why);
+  assert_int_equal(prof_i_clock_choose(PROF_CLOCK_DEFAULT), PROF_OK);
+  assert_int_equal(prof_i_clock_kind(), is_safe ? PROF_CLOCK_TSC : PROF_CLOCK_MONOTONIC);
+  assert_int_equal(prof_i_clock_choose(PROF_CLOCK_TSC), is_safe ? PROF_OK : PROF_E_UNSUPPORTED);
+  assert_int_equal(prof_i_clock_choose(PROF_CLOCK_MONOTONIC), PROF_OK);
+  assert_false(prof_i_clock_is_counter());
+  const uint64_t before = prof_i_port_raw_ns(), ticks = prof_i_clock_ticks(), after = prof_i_port_raw_ns();
+  assert_in_range(ticks, before, after); /* nanoseconds themselves */
+}
+
+/* A scope that is known to last 20 to 20.x ms comes back as that, with either clock. */
+static void durations_are_the_hosts(void **state) {
+  (void)state;
+  for (uint32_t clock = PROF_CLOCK_TSC; clock <= PROF_CLOCK_MONOTONIC; clock++) {
+    if (!start_with_clock(clock)) continue;
+    uint64_t least = 0, most = 0, total = 0;
+    const uint64_t outer_begin = prof_i_port_monotonic_ns();
+    WITH_BASE_PROFILER(PROF_HOST, "20 ms", "x", PROF_NO_ARGS, {
+      const uint64_t begin = prof_i_port_monotonic_ns();
+      spin_until(begin + 20000000);
+      least = prof_i_port_monotonic_ns() - begin;
+    });
+    most = prof_i_port_monotonic_ns() - outer_begin;
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(prof_get_duration("20 ms", NULL, &total, NULL), PROF_OK);
+    const uint64_t error = least / 10000 + 2000; /* 1e-4: the rate is known from the run's own pairs */
+    assert_in_range(total, least - error, most + error);
+    prof_health health = {.size = sizeof health};
+    assert_int_equal(prof_health(&health), PROF_OK);
+    assert_int_equal(health.clock, clock);
+    assert_int_equal(health.clock_segments_count, 1);
+    assert_in_range(health.clock_error_ns, 0, 100000);
+    if (clock == PROF_CLOCK_MONOTONIC) assert_true(health.ticks_per_ns > 0.999 && health.ticks_per_ns < 1.001);
+    else assert_true(health.ticks_per_ns > 0.01 && health.ticks_per_ns < 10);
+  }
+}
+
+/* Instants recorded between two readings of CLOCK_MONOTONIC come back between them. */
+static void times_are_on_the_hosts_clock(void **state) {
+  (void)state;
+  enum { COUNT = 50 };
+  uint64_t before[COUNT], after[COUNT];
+  if (!start_with_clock(PROF_CLOCK_DEFAULT)) return;
+  for (int i = 0; i < COUNT; i++) {
+    before[i] = prof_i_port_monotonic_ns();
+    PROF_INSTANT("now", "x", PROF_NO_ARGS);
+    after[i] = prof_i_port_monotonic_ns();
+    spin_until(after[i] + 500000);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  static prof_event event;
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  const uint64_t error = info.clock_error_ns + 2000;
+  for (int i = 0; i < COUNT; i++) {
+    assert_int_equal(prof_cursor_next(cursor, &event), 1);
+    assert_in_range(info.start_ns + event.start_ns, before[i] - error, after[i] + error);
+  }
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_clock_that_nobody_knows_is_refused),
+      cmocka_unit_test(the_default_is_the_counter_where_it_is_safe),
+      cmocka_unit_test(durations_are_the_hosts),
+      cmocka_unit_test(times_are_on_the_hosts_clock),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* Where a capture's file goes: beside the output, else elsewhere with a reason; never over, or through, what is there. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <prof/status.h>
+
+#include "core/place.h"
+
+static char folder[] = "/tmp/prof-place-XXXXXX";
+static char output[sizeof folder + 16];
+
+enum { ROOM = 512 };
+
+static int create(const char *at, char *path, char *reason) {
+  return prof_i_place_create(at, path, ROOM, reason, ROOM);
+}
+
+static void a_capture_stands_beside_its_output_and_is_its_users_alone(void **state) {
+  (void)state;
+  char path[ROOM], second[ROOM], reason[ROOM];
+  struct stat about;
+  const int fd = create(output, path, reason);
+  assert_true(fd >= 0);
+  assert_string_equal(reason, "");
+  assert_int_equal(strncmp(path, output, strlen(output)), 0);
+  assert_string_equal(path + strlen(path) - 7, "-0.prof");
+  assert_int_equal(fstat(fd, &about), 0);
+  assert_int_equal(about.st_mode & 0777, 0600);
+  assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  const int other = create(output, second, reason);
+  assert_true(other >= 0);
+  assert_string_not_equal(path, second);
+  assert_string_equal(second + strlen(second) - 7, "-1.prof");
+  close(fd);
+  close(other);
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(unlink(second), 0);
+}
+
+static void a_symbolic_link_in_the_way_is_not_followed(void **state) {
+  (void)state;
+  char path[ROOM], second[ROOM], reason[ROOM], victim[ROOM];
+  close(create(output, path, reason));
+  assert_int_equal(unlink(path), 0);
+  snprintf(victim, sizeof victim, "%s/victim", folder);
+  assert_int_equal(symlink(victim, path), 0); /* it would be made there */
+  const int fd = create(output, second, reason);
+  assert_true(fd >= 0);
+  assert_string_not_equal(path, second);
+  assert_int_equal(access(victim, F_OK), -1);
+  close(fd);
+  unlink(path);
+  unlink(second);
+}
+
+static void an_unfit_directory_is_named_and_another_one_found(void **state) {
+  (void)state;
+  char path[ROOM], reason[ROOM];
+  setenv("PROF_CAPTURE_DIR", folder, 1);
+  const int fd = create("/proc/trace.json", path, reason);
+  unsetenv("PROF_CAPTURE_DIR");
+  assert_true(fd >= 0);
+  assert_non_null(strstr(reason, "'/proc'"));
+  assert_non_null(strstr(reason, folder));
+  assert_int_equal(strncmp(path, folder, strlen(folder)), 0);
+  close(fd);
+  unlink(path);
+}
+
+static void a_short_room_is_refused_and_nothing_is_left(void **state) {
+  (void)state;
+  char path[8], reason[ROOM];
+  assert_int_equal(prof_i_place_create(output, path, sizeof path, reason, sizeof reason), -1);
+  assert_non_null(strstr(reason, "too long"));
+  assert_non_null(strstr(reason, "in memory"));
+  assert_string_equal(path, "");
+  assert_int_equal(rmdir(folder), 0); /* empty */
+  assert_int_equal(mkdir(folder, 0700), 0);
+}
+
+static void a_suffix_stands_before_the_ending(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"trace.json", "trace.%ld.json"}, {"trace.json.gz", "trace.%ld.json.gz"}, {"trace", "trace.%ld"},
+      {"a.b/trace", "a.b/trace.%ld"},   {"a/.hidden", "a/.hidden.%ld"},         {"x.tar.json", "x.tar.%ld.json"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char path[64], wanted[64];
+    snprintf(path, sizeof path, "%s", cases[i][0]);
+    const char *const mark = strstr(cases[i][1], "%ld");
+    snprintf(wanted, sizeof wanted, "%.*s%ld%s", (int)(mark - cases[i][1]), cases[i][1], (long)getpid(), mark + 3);
+    assert_int_equal(prof_i_place_add_suffix(path, sizeof path), PROF_OK);
+    assert_string_equal(path, wanted);
+  }
+  char tight[12] = "trace.json";
+  assert_int_equal(prof_i_place_add_suffix(tight, sizeof tight), PROF_E_INVALID);
+  assert_string_equal(tight, "trace.json");
+}
+
+/* A child holds a capture until it is told to end. */
+static pid_t start_child(int *to_child) {
+  int ends[2], ready[2];
+  char one = 'x';
+  assert_int_equal(pipe(ends), 0);
+  assert_int_equal(pipe(ready), 0);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    char path[ROOM], reason[ROOM];
+    close(ends[1]);
+    if (create(output, path, reason) >= 0 && write(ready[1], &one, 1) == 1 && read(ends[0], &one, 1) == 0) _exit(0);
+    _exit(1);
+  }
+  close(ends[0]);
+  close(ready[1]);
+  assert_int_equal(read(ready[0], &one, 1), 1);
+  close(ready[0]);
+  *to_child = ends[1];
+  return child;
+}
+
+static void an_output_is_taken_while_another_living_process_records_for_it(void **state) {
+  (void)state;
+  char path[ROOM], reason[ROOM], other_output[ROOM];
+  int to_child = -1, status = -1;
+  assert_false(prof_i_place_is_taken(output));
+  close(create(output, path, reason));
+  assert_false(prof_i_place_is_taken(output)); /* one's own */
+  unlink(path);
+  const pid_t child = start_child(&to_child);
+  assert_true(prof_i_place_is_taken(output));
+  snprintf(other_output, sizeof other_output, "%s/other.json", folder);
+  assert_false(prof_i_place_is_taken(other_output));
+  close(to_child);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_false(prof_i_place_is_taken(output)); /* its capture is still there, and it is dead */
+}
+
+static int make_folder(void **state) {
+  (void)state;
+  if (!mkdtemp(folder)) return -1;
+  snprintf(output, sizeof output, "%s/trace.json", folder);
+  return 0;
+}
+static int remove_folder(void **state) {
+  char command[ROOM];
+  (void)state;
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  return system(command);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_capture_stands_beside_its_output_and_is_its_users_alone),
+      cmocka_unit_test(a_symbolic_link_in_the_way_is_not_followed),
+      cmocka_unit_test(an_unfit_directory_is_named_and_another_one_found),
+      cmocka_unit_test(a_short_room_is_refused_and_nothing_is_left),
+      cmocka_unit_test(a_suffix_stands_before_the_ending),
+      cmocka_unit_test(an_output_is_taken_while_another_living_process_records_for_it),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
