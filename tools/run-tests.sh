@@ -26,6 +26,7 @@ mkdir -p $report
 count='
 function number_before(word) { return match($0, "[0-9]+ " word) ? substr($0, RSTART, RLENGTH) + 0 : 0 }
 function close_entry(   i) {
+  if (entry == "" && s < reasons) s = reasons
   if (entry in is_skipped) { p = 0; if (!s) s = 1 }
   else if (status == "failed" && !f) f = 1
   else if (status == "passed" && !p && !f && !s) { p = 1; s = reasons }

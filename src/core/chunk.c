@@ -241,6 +241,23 @@ static prof_i_head *take_free(uint64_t bytes, int *loss_out) {
   return NULL;
 }
 
+/* What is left of the piece goes back, in pieces of a slot's size. */
+prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
+  const uint64_t used = __atomic_load_n(&own.free_hint, __ATOMIC_ACQUIRE);
+  for (uint64_t i = 0; i < used && i < FREE_COUNT; i++) {
+    uint64_t value = __atomic_load_n(&own.free[i], __ATOMIC_RELAXED);
+    if (!value || (value & 63) < unit_log(PROF_I_SLOT_BYTES)) continue;
+    if (!__atomic_compare_exchange_n(&own.free[i], &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    const uint64_t offset = value & ~63ull, end = offset + ((uint64_t)PROF_I_UNIT_BYTES << (value & 63));
+    for (uint64_t rest = offset + PROF_I_SLOT_BYTES; rest < end; rest += PROF_I_SLOT_BYTES) put_free(rest | unit_log(PROF_I_SLOT_BYTES));
+    int loss;
+    prof_i_head *const slot = prof_i_arena_take_again(offset, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, populate_bytes, &loss);
+    if (!slot) put_free(offset | unit_log(PROF_I_SLOT_BYTES));
+    return slot;
+  }
+  return NULL;
+}
+
 /* ---- a ring's ages ---- */
 
 static uint64_t next_sequence(void) { return __atomic_add_fetch(&own.sequence, 1, __ATOMIC_RELAXED); }

@@ -18,6 +18,9 @@ void prof_i_chunk_leave(prof_i_head *chunk);
 /* The thread's reserve, for scopes that were open when the arena became full. NULL when it is used up. */
 prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread);
 
+/* Room for a thread's slot out of what a clear gave back, for when the arena itself is used up. NULL: there is none. */
+prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes);
+
 /* Forgets all retired chunks, counted, and gives their memory back. Control lock held. */
 void prof_i_chunk_clear(void);
 

@@ -16,7 +16,7 @@
 #include "port.h"
 #include "site.h"
 
-enum { NO_EPOCH = -1 };
+enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096 };
 
 /* Where every thread begins: no room, nothing open, no epoch. Read only, but for its cursor, which nobody reaches. */
 static prof_i_slot no_slot;
@@ -119,7 +119,8 @@ static bool give_slot(prof_i_thread *thread) {
   prof_i_slot *slot = thread->slot;
   if (!slot || thread->arena != prof_i_the_arena.number) {
     int loss;
-    slot = (prof_i_slot *)prof_i_arena_take(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, 2 * 4096, &loss);
+    slot = (prof_i_slot *)prof_i_arena_take(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, SLOT_TOUCHED_BYTES, &loss);
+    if (!slot) slot = (prof_i_slot *)prof_i_chunk_take_for_slot(SLOT_TOUCHED_BYTES);
     if (!slot) return false;
     if (thread->slot) pin(thread, thread->slot, PROF_I_SLOT_BYTES);
   }

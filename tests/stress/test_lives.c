@@ -109,13 +109,14 @@ static __attribute__((noinline)) void jump_out(const char *name) {
   });
 }
 
+static __attribute__((noinline)) void jump_out_and_come_back(void) {
+  if (setjmp(away) == 0) jump_out("skipped, named");
+}
+
 static void longjmp_heals_at_the_next_end(void **state) {
   (void)state;
   start((prof_options){.cap_bytes = 8u << 20});
-  for (volatile int i = 0; i < 1000; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "outer", "lives", PROF_NO_ARGS, {
-      if (setjmp(away) == 0) jump_out("skipped, named");
-    });
+  for (int i = 0; i < 1000; i++) WITH_BASE_PROFILER(PROF_HOST, "outer", "lives", PROF_NO_ARGS, { jump_out_and_come_back(); });
   WITH_BASE_PROFILER(PROF_HOST, "outer after", "lives", PROF_NO_ARGS, {});
   prof_trace *const trace = stop_and_get();
   prof_trace_info info = {.size = sizeof info};

@@ -1,5 +1,5 @@
-/* The prof command: one file a sub-command, each thin over <prof/trace.h>. Exit status: 0 done, 1 it could not be done (said on stderr), 2
-   the words are wrong. */
+/* The prof command: one file a sub-command, each thin over <prof/trace.h>. Exit status: 0 done, 1 it could not be done (said
+   on stderr), 2 the words are wrong. */
 #ifndef PROF_TOOLS_COMMANDS_H
 #define PROF_TOOLS_COMMANDS_H
 
@@ -17,8 +17,8 @@ prof_trace *open_capture(const char *path);
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
 int bad_words(const char *name, const char *text, const char *word);
 
-/* Prints what came out of a capture, up to a NUL: controls, marks that turn the direction of writing and broken UTF-8 are spelt out, so
-   that no name reaches the terminal as a command. */
+/* Prints what came out of a capture, up to a NUL: controls, marks that turn the direction of writing and broken UTF-8 are
+   spelt out, so that no name reaches the terminal as a command. */
 void print_text(const char *text, size_t bytes);
 
 #endif

@@ -79,10 +79,11 @@ int command_info(int argc, char **argv) {
   printf("\nrank         %" PRId32 " of %" PRId32 "\nstarted      ", info.rank, info.world_size);
   print_time(info.start_unix_ns);
   print_state(&info);
-  printf("duration     %.6f s, clock error %" PRIu64 " ns, %" PRIu32 " clock segment%s\n", (double)info.duration_ns / 1e9, info.clock_error_ns,
-         info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
+  printf("duration     %.6f s, clock error %" PRIu64 " ns, %" PRIu32 " clock segment%s\n", (double)info.duration_ns / 1e9,
+         info.clock_error_ns, info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
   printf("level        %" PRIu32 ", policy %s\n", info.level, policy_name(info.policy));
-  printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open\n", info.event_count, info.scope_count, info.open_count);
+  printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open\n", info.event_count, info.scope_count,
+         info.open_count);
   if (info.bad_count) printf("damage       %" PRIu64 " places could not be read\n", info.bad_count);
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);

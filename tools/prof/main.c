@@ -11,19 +11,22 @@ static const struct {
   const char *text;
 } commands[] = {
     {"info", command_info, "FILE", "what the capture holds, what it lost, what was open"},
-    {"table", command_table, "FILE [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C]", "totals by name, category, device, thread, shape"},
-    {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]", "for chrome://tracing and Perfetto; OUT.gz is compressed"},
+    {"table", command_table, "FILE [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C]",
+     "totals by name, category, device, thread, shape"},
+    {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
+     "for chrome://tracing and Perfetto; OUT.gz is compressed"},
 };
 
 static void print_help(FILE *to) {
   fputs("usage: prof COMMAND FILE ...\n\n", to);
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     fprintf(to, "  prof %-6s %s\n         %s\n", commands[i].name, commands[i].words, commands[i].text);
-  fputs("  prof help | --version\n\n"
-        "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"
-        "GROUPS: name,category,device,thread,shape. BY: total, self, calls, mean, max, name. N rows, 100 if not said, or all.\n"
-        "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
-        to);
+  fputs(
+      "  prof help | --version\n\n"
+      "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"
+      "GROUPS: name,category,device,thread,shape. BY: total, self, calls, mean, max, name. N rows, 100 if not said, or all.\n"
+      "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
+      to);
 }
 
 int bad_words(const char *name, const char *text, const char *word) {
@@ -34,13 +37,17 @@ int bad_words(const char *name, const char *text, const char *word) {
 /* Bytes of the character at the front that may be printed as it is, or 0. */
 static size_t printable(const unsigned char *at, size_t left) {
   if (at[0] < 0x80) return at[0] >= 0x20 && at[0] != 0x7f;
-  const size_t bytes = at[0] >= 0xc2 && at[0] <= 0xdf ? 2 : at[0] >= 0xe1 && at[0] <= 0xef ? 3 : at[0] >= 0xf1 && at[0] <= 0xf3 ? 4 : 0;
+  const size_t bytes = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
+                       : at[0] >= 0xe1 && at[0] <= 0xef ? 3
+                       : at[0] >= 0xf1 && at[0] <= 0xf3 ? 4
+                                                        : 0;
   if (bytes == 0 || bytes > left) return 0;
   for (size_t i = 1; i < bytes; i++)
     if (at[i] < 0x80 || at[i] > 0xbf) return 0;
   const int is_c1 = at[0] == 0xc2 && at[1] < 0xa0, is_surrogate = at[0] == 0xed && at[1] > 0x9f;
-  const int is_mark = at[0] == 0xe2 && ((at[1] == 0x80 && at[2] >= 0x8b && at[2] <= 0xae && !(at[2] >= 0x90 && at[2] <= 0xa7)) ||
-                                        (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
+  const int is_mark =
+      at[0] == 0xe2 && ((at[1] == 0x80 && at[2] >= 0x8b && at[2] <= 0xae && !(at[2] >= 0x90 && at[2] <= 0xa7)) ||
+                        (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
   return is_c1 || is_surrogate || is_mark ? 0 : bytes;
 }
 

@@ -10,8 +10,13 @@
 static const struct {
   const char *word;
   uint32_t value;
-} groups[] = {{"name", PROF_GROUP_NAME}, {"category", PROF_GROUP_CATEGORY}, {"device", PROF_GROUP_DEVICE}, {"thread", PROF_GROUP_THREAD}, {"shape", PROF_GROUP_SHAPE}},
-  sorts[] = {{"total", PROF_SORT_TOTAL}, {"self", PROF_SORT_SELF}, {"calls", PROF_SORT_CALLS}, {"mean", PROF_SORT_MEAN}, {"max", PROF_SORT_MAX}, {"name", PROF_SORT_NAME}};
+} groups[] = {{"name", PROF_GROUP_NAME},
+              {"category", PROF_GROUP_CATEGORY},
+              {"device", PROF_GROUP_DEVICE},
+              {"thread", PROF_GROUP_THREAD},
+              {"shape", PROF_GROUP_SHAPE}},
+  sorts[] = {{"total", PROF_SORT_TOTAL}, {"self", PROF_SORT_SELF}, {"calls", PROF_SORT_CALLS},
+             {"mean", PROF_SORT_MEAN},   {"max", PROF_SORT_MAX},   {"name", PROF_SORT_NAME}};
 
 static int add_groups(char *words, uint32_t *to) {
   for (char *rest = words, *word; (word = strsep(&rest, ",")) != NULL;) {
@@ -41,7 +46,8 @@ static int number(const char *name, const char *text, unsigned long most, uint32
 }
 
 static int read_options(int argc, char **argv, prof_aggregate_options *options) {
-  static const struct option words[] = {{"by", 1, 0, 'b'}, {"sort", 1, 0, 's'}, {"rows", 1, 0, 'r'}, {"level", 1, 0, 'l'}, {"category", 1, 0, 'c'}, {0, 0, 0, 0}};
+  static const struct option words[] = {{"by", 1, 0, 'b'},    {"sort", 1, 0, 's'},     {"rows", 1, 0, 'r'},
+                                        {"level", 1, 0, 'l'}, {"category", 1, 0, 'c'}, {0, 0, 0, 0}};
   int status = EXIT_OK;
   for (int c; status == EXIT_OK && (c = getopt_long(argc, argv, "", words, NULL)) != -1;) {
     switch (c) {

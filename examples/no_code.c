@@ -1,0 +1,23 @@
+/* A program that never starts a capture. Its user does:
+
+       PROF_LEVEL=2 PROF_OUTPUT=trace.json no_code      records from load to exit
+       PROF_LEVEL=1 PROF_OUTPUT=trace-%p.json.gz ...    one compressed trace a process
+       no_code                                          two loads and a branch a scope, nothing else
+
+   The library that holds the scopes may also be one that this program only links. */
+#include <prof/profiler.h>
+#include <stdio.h>
+
+static unsigned scramble(unsigned value, int rounds) {
+  PROF_FUNCTION();
+  for (int i = 0; i < rounds; i++) value = value * 1664525u + 1013904223u;
+  return value;
+}
+
+int main(void) {
+  unsigned value = 1;
+  for (int i = 0; i < 100; i++)
+    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "round", "loop", PROF_ARGS("i", i), { value = scramble(value, 1000 * i); });
+  printf("%u\n", value);
+  return 0;
+}
