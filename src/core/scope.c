@@ -236,6 +236,9 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
     __atomic_store_n(&slot->text_top, what >> WHAT_OFFSET_SHIFT & 0xffffff, __ATOMIC_RELEASE);
   } else {
     prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+#ifdef PROF_FAULT_EARLY_CLEAR /* the scope is not open any more, and not recorded yet */
+    set_open(open, 0);
+#endif
 #ifdef PROF_FAULT_LOST /* store, then advance: a handler in between is written over */
     const uint64_t at = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
 #else

@@ -161,7 +161,7 @@ static prof_i_thread *attach_new(void) {
   thread->serial = __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED);
   thread->process = own.process;
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
-  thread->session = prof_i_arena_header()->session;
+  thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
   if (parked && is_in_arena(parked)) prof_i_chunk_leave(parked); /* prof_stop() put it here while the thread before us was going */
@@ -213,8 +213,8 @@ static void move_open_scopes(prof_i_thread *thread, const prof_i_slot *old, uint
 /* Slot, chunk and pins change together; a handler must not find, or change, half of it. */
 static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *header) {
   prof_i_slot *const old = thread->slot;
-  if (thread->moving_in == header->session) return false;
-  thread->moving_in = header->session;
+  if (thread->moving_in == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE)) return false;
+  thread->moving_in = __atomic_load_n(&header->session, __ATOMIC_ACQUIRE);
   PROF_I_SIGNAL_FENCE();
   prof_i_head *const old_chunk = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
   if (old_chunk) pin(thread, old_chunk, thread->chunk_bytes);
@@ -232,7 +232,7 @@ static prof_i_thread *attach_again(prof_i_thread *thread) {
   const prof_i_header *const header = prof_i_arena_header();
   if (thread->arena == prof_i_the_arena.number) mark_old_scopes(thread->slot, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   else if (!move_to_this_arena(thread, header)) return NULL;
-  thread->session = header->session;
+  thread->session = __atomic_load_n(&header->session, __ATOMIC_ACQUIRE);
   open_fast_path(thread);
   return thread;
 }
