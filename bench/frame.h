@@ -6,9 +6,10 @@
 
    The floor is what no recorder on this clock can go below: two counter reads and one 32-byte store into a ring of 16 MiB.
 
-   Reading the counter takes time but few instructions, so a neighbour on the same core (another virtual machine's, say) slows a
-   scope more than the floor. A probe of plain arithmetic runs between the batches; a batch is calm if the probes before and after
-   it are within 10 % of the fastest. Calm batches alone count; where fewer than a tenth are, all do, and the line says busy.
+   Reading the counter takes time but few instructions, so a neighbour on the same core (another virtual machine's, say) slows
+   a scope more than the floor. A probe of plain arithmetic runs between the batches; a batch is calm if the probes before and
+   after it are within 10 % of the fastest. Calm batches alone count; where fewer than a tenth are, all do, and the line says
+   busy.
 
    Lines of four columns with " | " between them are results, which bench/run.sh collects; all else is notes. For C and C++.
    SPDX-License-Identifier: MIT */
@@ -225,7 +226,8 @@ static inline void frame_line(const char *what, const char *bound, const char *v
 }
 
 /* what | measured | bound | held or NOT */
-FRAME_PRINTF(4, 5) static inline void frame_promise(const char *what, bool is_held, const char *bound, const char *format, ...) {
+FRAME_PRINTF(4, 5)
+static inline void frame_promise(const char *what, bool is_held, const char *bound, const char *format, ...) {
   va_list more;
   va_start(more, format);
   frame_line(what, bound, is_held ? "held" : "NOT", format, more);
@@ -251,14 +253,17 @@ FRAME_PRINTF(1, 2) static inline void frame_note(const char *format, ...) {
 }
 
 /* A case against the floor: "27.1 ns, 1.02x (1.01-1.05)". A bound of 0: shown, nothing promised. */
-static inline void frame_promise_ratio(const char *what, const frame_case *c, const frame_case *floor_case, unsigned rounds, double bound) {
+static inline void frame_promise_ratio(const char *what, const frame_case *c, const frame_case *floor_case, unsigned rounds,
+                                       double bound) {
   const frame_spread ratio = frame_ratio(c, floor_case, rounds);
   char measured[128], limit[32];
-  snprintf(measured, sizeof measured, "%.2f ns, %.3fx (%.3f-%.3f)%s", frame_ns(c, rounds).median, ratio.median, ratio.low, ratio.high,
-           ratio.is_busy ? ", busy" : "");
+  snprintf(measured, sizeof measured, "%.2f ns, %.3fx (%.3f-%.3f)%s", frame_ns(c, rounds).median, ratio.median, ratio.low,
+           ratio.high, ratio.is_busy ? ", busy" : "");
   snprintf(limit, sizeof limit, "%.2fx", bound);
-  if (bound > 0) frame_promise(what, ratio.median <= bound, limit, "%s", measured);
-  else frame_figure(what, "%s", measured);
+  if (bound > 0)
+    frame_promise(what, ratio.median <= bound, limit, "%s", measured);
+  else
+    frame_figure(what, "%s", measured);
 }
 
 /* The processor's name, or the architecture's. */
@@ -291,19 +296,19 @@ static inline void frame_begin(const char *what) {
 #else
   const char *const compiler = "gcc ";
 #endif
-  printf("%s: %s, %ld cores, %s %s, %s%s\n", what, processor, sysconf(_SC_NPROCESSORS_ONLN), system_name.sysname, system_name.release,
-         compiler, __VERSION__);
+  printf("%s: %s, %ld cores, %s %s, %s%s\n", what, processor, sysconf(_SC_NPROCESSORS_ONLN), system_name.sysname,
+         system_name.release, compiler, __VERSION__);
 }
 
 /* For what must work before anything can be measured. */
-#define FRAME_REQUIRE(condition, ...)                                        \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      fprintf(stderr, "%s:%d: " #condition ": ", __FILE__, __LINE__);        \
-      fprintf(stderr, __VA_ARGS__);                                          \
-      fputc('\n', stderr);                                                   \
-      exit(1);                                                               \
-    }                                                                        \
+#define FRAME_REQUIRE(condition, ...)                                 \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: " #condition ": ", __FILE__, __LINE__); \
+      fprintf(stderr, __VA_ARGS__);                                   \
+      fputc('\n', stderr);                                            \
+      exit(1);                                                        \
+    }                                                                 \
   } while (0)
 
 /* ---- files ---- */
@@ -336,11 +341,16 @@ static inline const char *frame_file_system(const char *path) {
   struct statfs about;
   if (statfs(path, &about) != 0) return "unknown file system";
   switch (about.f_type) {
-    case 0xef53: return "ext4";
-    case 0x58465342: return "XFS";
-    case 0x01021994: return "tmpfs";
-    case 0x794c7630: return "overlay";
-    default: return "other file system";
+    case 0xef53:
+      return "ext4";
+    case 0x58465342:
+      return "XFS";
+    case 0x01021994:
+      return "tmpfs";
+    case 0x794c7630:
+      return "overlay";
+    default:
+      return "other file system";
   }
 }
 

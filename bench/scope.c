@@ -1,6 +1,6 @@
 /* What one scope costs, against the floor of the same run: off, plain, with arguments, with a run-time name, by calls, with a
-   thousand call sites in rotation; and how many bytes it takes. Batches are small against a chunk of 65 000 records, so that the
-   medians hold no chunk change; bench/stream.c has those. */
+   thousand call sites in rotation; and how many bytes it takes. Batches are small against a chunk of 65 000 records, so that
+   the medians hold no chunk change; bench/stream.c has those. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -15,22 +15,28 @@ static uint64_t taken;
 
 /* Ten to a turn: a loop of one would show how the compiler happened to align it, twice as slow or not. */
 #define TIMES_10(x) x x x x x x x x x x
-#define OFF_FLOOR                                                                     \
+#define OFF_FLOOR                                                                   \
   if (__builtin_expect(__atomic_load_n(&never, __ATOMIC_RELAXED) >= 1, 0)) taken++; \
   FRAME_WORK();
 #define OFF_SCOPE WITH_BASE_PROFILER(PROF_HOST, "off", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 #define OFF_ARGUMENTS WITH_BASE_PROFILER(PROF_HOST, "off", "bench", PROF_ARGS("i", i, "n", count), { FRAME_WORK(); });
 
 FRAME_LOOP void off_floor(uint64_t count) {
-  for (uint64_t i = 0; i < count; i += 10) { TIMES_10(OFF_FLOOR) }
+  for (uint64_t i = 0; i < count; i += 10) {
+    TIMES_10(OFF_FLOOR)
+  }
 }
 
 FRAME_LOOP void off_scope(uint64_t count) {
-  for (uint64_t i = 0; i < count; i += 10) { TIMES_10(OFF_SCOPE) }
+  for (uint64_t i = 0; i < count; i += 10) {
+    TIMES_10(OFF_SCOPE)
+  }
 }
 
 FRAME_LOOP void off_with_arguments(uint64_t count) {
-  for (uint64_t i = 0; i < count; i += 10) { TIMES_10(OFF_ARGUMENTS) }
+  for (uint64_t i = 0; i < count; i += 10) {
+    TIMES_10(OFF_ARGUMENTS)
+  }
 }
 
 static void measure_off(void) {
@@ -56,9 +62,8 @@ FRAME_LOOP void nested(uint64_t count) {
   for (uint64_t i = 0; i < count; i += 4)
     WITH_BASE_PROFILER(PROF_HOST, "1", "bench", PROF_NO_ARGS, {
       WITH_BASE_PROFILER(PROF_HOST, "2", "bench", PROF_NO_ARGS, {
-        WITH_BASE_PROFILER(PROF_HOST, "3", "bench", PROF_NO_ARGS, {
-          WITH_BASE_PROFILER(PROF_HOST, "4", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
-        });
+        WITH_BASE_PROFILER(PROF_HOST, "3", "bench", PROF_NO_ARGS,
+                           { WITH_BASE_PROFILER(PROF_HOST, "4", "bench", PROF_NO_ARGS, { FRAME_WORK(); }); });
       });
     });
 }
@@ -105,25 +110,33 @@ FRAME_LOOP void by_calls_at_site(uint64_t count) {
 #define ONE_FLOOR at = frame_floor_event(ring, at, __COUNTER__);
 
 FRAME_LOOP void rotation(uint64_t count) {
-  for (uint64_t i = 0; i < count; i += SITES) { TIMES_1000(ONE_SITE) }
+  for (uint64_t i = 0; i < count; i += SITES) {
+    TIMES_1000(ONE_SITE)
+  }
 }
 
 FRAME_LOOP void rotation_floor(uint64_t count) {
   frame_record *const ring = frame_ring();
   static uint64_t place;
   uint64_t at = place;
-  for (uint64_t i = 0; i < count; i += SITES) { TIMES_1000(ONE_FLOOR) }
+  for (uint64_t i = 0; i < count; i += SITES) {
+    TIMES_1000(ONE_FLOOR)
+  }
   place = at;
 }
 
 enum { FLOOR, PLAIN, NESTED, STRING, INTEGERS, NAME, SHAPES, CALLS, CALLS_AT, ROTATION_FLOOR, ROTATION, CASES };
-static frame_case on[CASES] = {
-    [FLOOR] = {.run = frame_floor, .count = BATCH},       [PLAIN] = {.run = plain, .count = BATCH},
-    [NESTED] = {.run = nested, .count = BATCH},           [STRING] = {.run = with_string, .count = LONG_BATCH},
-    [INTEGERS] = {.run = with_integers, .count = LONG_BATCH},  [NAME] = {.run = with_name, .count = LONG_BATCH},
-    [SHAPES] = {.run = with_shapes, .count = LONG_BATCH},      [CALLS] = {.run = by_calls, .count = LONG_BATCH},
-    [CALLS_AT] = {.run = by_calls_at_site, .count = BATCH}, [ROTATION_FLOOR] = {.run = rotation_floor, .count = 5 * SITES},
-    [ROTATION] = {.run = rotation, .count = 5 * SITES}};
+static frame_case on[CASES] = {[FLOOR] = {.run = frame_floor, .count = BATCH},
+                               [PLAIN] = {.run = plain, .count = BATCH},
+                               [NESTED] = {.run = nested, .count = BATCH},
+                               [STRING] = {.run = with_string, .count = LONG_BATCH},
+                               [INTEGERS] = {.run = with_integers, .count = LONG_BATCH},
+                               [NAME] = {.run = with_name, .count = LONG_BATCH},
+                               [SHAPES] = {.run = with_shapes, .count = LONG_BATCH},
+                               [CALLS] = {.run = by_calls, .count = LONG_BATCH},
+                               [CALLS_AT] = {.run = by_calls_at_site, .count = BATCH},
+                               [ROTATION_FLOOR] = {.run = rotation_floor, .count = 5 * SITES},
+                               [ROTATION] = {.run = rotation, .count = 5 * SITES}};
 
 static prof_health health(void) {
   prof_health now = {.size = sizeof now};
@@ -145,8 +158,9 @@ static void measure_file(const char *directory) {
   frame_run(on, CASES, rounds);
   const prof_health after = health();
   frame_note("floor: %.2f ns; batches of %d and %d events; the capture is a file on %s%s; %llu chunk changes; lost: %llu",
-             frame_ns(&on[FLOOR], rounds).median, BATCH, LONG_BATCH, frame_file_system(directory), after.survives_kill ? "" : " (NOT: in memory)",
-             (unsigned long long)after.chunk_changes_count, (unsigned long long)(after.lost_count[PROF_LOSS_FULL] + after.lost_count[PROF_LOSS_DISK]));
+             frame_ns(&on[FLOOR], rounds).median, BATCH, LONG_BATCH, frame_file_system(directory),
+             after.survives_kill ? "" : " (NOT: in memory)", (unsigned long long)after.chunk_changes_count,
+             (unsigned long long)(after.lost_count[PROF_LOSS_FULL] + after.lost_count[PROF_LOSS_DISK]));
   frame_promise_ratio("scope on, plain, arena in a file", &on[PLAIN], &on[FLOOR], rounds, 1.1);
   frame_promise_ratio("scope on, plain, four nested", &on[NESTED], &on[FLOOR], rounds, 1.1);
   frame_promise_ratio("+ a short run-time string as argument", &on[STRING], &on[FLOOR], rounds, 1.3);
@@ -176,8 +190,10 @@ static void measure_bytes(const char *what, void (*run)(uint64_t), double bound)
   while (!health().is_full) run(100000);
   const prof_health full = health();
   const double bytes = (double)full.arena_bytes / (double)full.recorded_count;
-  if (bound > 0) frame_promise(what, bytes < bound * 1.02, "16 +2% heads", "%.2f bytes", bytes);
-  else frame_figure(what, "%.2f bytes", bytes);
+  if (bound > 0)
+    frame_promise(what, bytes < bound * 1.02, "16 +2% heads", "%.2f bytes", bytes);
+  else
+    frame_figure(what, "%.2f bytes", bytes);
   prof_stop();
 }
 

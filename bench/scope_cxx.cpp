@@ -18,21 +18,25 @@ class device {
 };
 
 static const std::string *run_time_name;
-static uint32_t never; // stays 0; the compiler cannot know
+static uint32_t never;  // stays 0; the compiler cannot know
 static uint64_t taken;
 
 #define TIMES_10(x) x x x x x x x x x x
-#define OFF_FLOOR                                                                     \
+#define OFF_FLOOR                                                                   \
   if (__builtin_expect(__atomic_load_n(&never, __ATOMIC_RELAXED) >= 1, 0)) taken++; \
   FRAME_WORK();
 #define OFF_SCOPE WITH_BASE_PROFILER(PROF_HOST, *run_time_name, "bench", PROF_ARGS("i", i), { FRAME_WORK(); });
 
 FRAME_LOOP void off_floor(uint64_t count) {
-  for (uint64_t i = 0; i < count; i += 10) { TIMES_10(OFF_FLOOR) }
+  for (uint64_t i = 0; i < count; i += 10) {
+    TIMES_10(OFF_FLOOR)
+  }
 }
 
 FRAME_LOOP void off_scope(uint64_t count) {
-  for (uint64_t i = 0; i < count; i += 10) { TIMES_10(OFF_SCOPE) }
+  for (uint64_t i = 0; i < count; i += 10) {
+    TIMES_10(OFF_SCOPE)
+  }
 }
 
 FRAME_LOOP void plain(uint64_t count) {

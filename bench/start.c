@@ -1,5 +1,5 @@
-/* What it costs to have prof at all: loading the library, over loading an empty one; starting and stopping an empty capture. Nothing
-   may change with loading: no thread, no descriptor.
+/* What it costs to have prof at all: loading the library, over loading an empty one; starting and stopping an empty capture.
+   Nothing may change with loading: no thread, no descriptor.
 
    usage: start LIBPROF EMPTY      the paths of libprof.so and of a library with nothing in it (bench/empty)
    libprof is opened at run time, in a new process each time; this program is not linked with it. */
@@ -16,7 +16,7 @@ enum { LOADS = 200, STARTS = 300 };
 /* ---- load ---- */
 
 typedef struct load {
-  double ns[2]; /* of the empty library, of libprof */
+  double ns[2];                        /* of the empty library, of libprof */
   int threads, descriptors, libraries; /* how many more there are with libprof */
 } load;
 
@@ -83,10 +83,12 @@ static void measure_load(char **paths) {
     over[r] = last.ns[1] - last.ns[0];
   }
   const frame_spread spread = frame_spread_of(over, rounds);
-  frame_note("dlopen of an empty library: %.1f us; libprof brings %d libraries, itself counted", frame_spread_of(empty, rounds).median / 1e3, last.libraries);
-  frame_promise("dlopen of libprof, over an empty library", spread.median <= 20e3, "20 us", "%.1f us (%.1f-%.1f)", spread.median / 1e3, spread.low / 1e3,
-                spread.high / 1e3);
-  frame_promise("threads and descriptors after it", last.threads == 0 && last.descriptors == 0, "0, 0", "%d, %d more", last.threads, last.descriptors);
+  frame_note("dlopen of an empty library: %.1f us; libprof brings %d libraries, itself counted",
+             frame_spread_of(empty, rounds).median / 1e3, last.libraries);
+  frame_promise("dlopen of libprof, over an empty library", spread.median <= 20e3, "20 us", "%.1f us (%.1f-%.1f)",
+                spread.median / 1e3, spread.low / 1e3, spread.high / 1e3);
+  frame_promise("threads and descriptors after it", last.threads == 0 && last.descriptors == 0, "0, 0", "%d, %d more",
+                last.threads, last.descriptors);
 }
 
 /* ---- start and stop ---- */
@@ -121,10 +123,11 @@ static void measure_start(const char *what, const char *path, const char *direct
     file_took[r] = frame_now_ns() - before;
   }
   const frame_spread spread = frame_spread_of(took, rounds);
-  if (directory) frame_note("making and removing an empty file there: %.1f us", frame_spread_of(file_took, rounds).median / 1e3);
+  if (directory)
+    frame_note("making and removing an empty file there: %.1f us", frame_spread_of(file_took, rounds).median / 1e3);
   snprintf(bound, sizeof bound, "%.1f ms", bound_ns / 1e6);
-  frame_promise(what, spread.median <= bound_ns, bound, "%.3f ms (%.3f-%.3f), stop alone %.3f", spread.median / 1e6, spread.low / 1e6, spread.high / 1e6,
-                frame_spread_of(stopped, rounds).median / 1e6);
+  frame_promise(what, spread.median <= bound_ns, bound, "%.3f ms (%.3f-%.3f), stop alone %.3f", spread.median / 1e6,
+                spread.low / 1e6, spread.high / 1e6, frame_spread_of(stopped, rounds).median / 1e6);
 }
 
 int main(int argc, char **argv) {

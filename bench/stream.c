@@ -1,8 +1,8 @@
-/* What a scope costs when chunk changes count: into fresh memory, round a ring, to a disk file, with the helper thread; the tails of
-   single scopes; and whether resident memory stays flat while a file grows.
+/* What a scope costs when chunk changes count: into fresh memory, round a ring, to a disk file, with the helper thread; the
+   tails of single scopes; and whether resident memory stays flat while a file grows.
 
-   New room must be populated by the kernel, page by page, whoever records; so figures into new room stand beside two floors: the
-   warm one of all benchmarks, and one that stores into pages as new, of the same kind, populated in the same steps. Each
+   New room must be populated by the kernel, page by page, whoever records; so figures into new room stand beside two floors:
+   the warm one of all benchmarks, and one that stores into pages as new, of the same kind, populated in the same steps. Each
    measurement is a process of its own: none begins with the memory of the one before. */
 #define _GNU_SOURCE
 #include "frame.h"
@@ -22,7 +22,7 @@ enum { STEP_BYTES = 1 << 20, BLOCK = 1 << 19, FLOOR_BLOCK = 1 << 17 };
 /* ---- the floor into fresh pages ---- */
 
 static struct {
-  int fd;      /* -1: none; a memfd or a file */
+  int fd; /* -1: none; a memfd or a file */
   bool is_file;
   off_t bytes; /* of it, so far */
   char *at, *end;
@@ -31,8 +31,9 @@ static struct {
 /* The next MiB, as a chunk of the recorder's is made: reserved, mapped, populated; the last one is unmapped. */
 static void fresh_step(void) {
   if (fresh.at) munmap(fresh.end - STEP_BYTES, STEP_BYTES);
-  FRAME_REQUIRE((fresh.is_file ? fallocate(fresh.fd, 0, fresh.bytes, STEP_BYTES) : ftruncate(fresh.fd, fresh.bytes + STEP_BYTES)) == 0, "%s",
-                strerror(errno));
+  FRAME_REQUIRE(
+      (fresh.is_file ? fallocate(fresh.fd, 0, fresh.bytes, STEP_BYTES) : ftruncate(fresh.fd, fresh.bytes + STEP_BYTES)) == 0,
+      "%s", strerror(errno));
   fresh.at = mmap(NULL, STEP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fresh.fd, fresh.bytes);
   FRAME_REQUIRE(fresh.at != MAP_FAILED, "%s", strerror(errno));
   madvise(fresh.at, STEP_BYTES, MADV_POPULATE_WRITE);
@@ -112,9 +113,9 @@ static uint64_t lost(const prof_health *now) {
 }
 
 static void note_changes(const prof_health *now) {
-  frame_note("chunk changes: %llu, median %.1f us, p99 %.1f us, max %.1f us; lost %llu", (unsigned long long)now->chunk_changes_count,
-             (double)now->chunk_change_median_ns / 1e3, (double)now->chunk_change_p99_ns / 1e3, (double)now->chunk_change_max_ns / 1e3,
-             (unsigned long long)lost(now));
+  frame_note("chunk changes: %llu, median %.1f us, p99 %.1f us, max %.1f us; lost %llu",
+             (unsigned long long)now->chunk_changes_count, (double)now->chunk_change_median_ns / 1e3,
+             (double)now->chunk_change_p99_ns / 1e3, (double)now->chunk_change_max_ns / 1e3, (unsigned long long)lost(now));
 }
 
 static const char *directory;
@@ -139,8 +140,9 @@ static void measure_memory(void) {
   frame_run(cases, 4, rounds);
   const prof_health full = health();
   fresh_close();
-  frame_note("floor: warm %.2f ns; into fresh shared memory %.2f ns, with 16 bytes %.2f ns", frame_ns(&cases[FLOOR], rounds).median,
-             frame_ns(&cases[FRESH], rounds).median, frame_ns(&cases[FRESH_16], rounds).median);
+  frame_note("floor: warm %.2f ns; into fresh shared memory %.2f ns, with 16 bytes %.2f ns",
+             frame_ns(&cases[FLOOR], rounds).median, frame_ns(&cases[FRESH], rounds).median,
+             frame_ns(&cases[FRESH_16], rounds).median);
   note_changes(&full);
   frame_promise_ratio("in memory, keep, chunk changes included", &cases[SCOPES], &cases[FLOOR], rounds, 0);
   frame_promise_ratio("  against the floor into fresh shared memory", &cases[SCOPES], &cases[FRESH], rounds, 1.1);
@@ -169,8 +171,8 @@ static double resident_mib(void) {
   return (double)resident * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
-/* The scopes go at full rate; the floor is looked at once in a while, for a fifth of the time, so that the disk has little rest. The
-   bound is for all scopes together, over the floor's median: a disk's stalls are rare and long, and must count. */
+/* The scopes go at full rate; the floor is looked at once in a while, for a fifth of the time, so that the disk has little
+   rest. The bound is for all scopes together, over the floor's median: a disk's stalls are rare and long, and must count. */
 static void stream(bool helper, double bound) {
   static double ratios[FRAME_ROUNDS_MAX], floors[FRAME_ROUNDS_MAX], megabytes[FRAME_ROUNDS_MAX];
   const uint64_t blocks = (frame_is_quick() ? 20000000 : 100000000) / BLOCK;
@@ -195,11 +197,12 @@ static void stream(bool helper, double bound) {
   snprintf(limit, sizeof limit, "%.2fx", bound);
   snprintf(what, sizeof what, "stream to a file on %s, %.2g scopes%s", frame_file_system(directory), (double)(blocks * BLOCK),
            helper ? ", helper" : "");
-  frame_promise(what, ratio <= bound && now.survives_kill && lost_share < 1e-3, limit, "%.2f ns, %.3fx (blocks %.3f, %.3f-%.3f), lost %.2g %%", scope_ns,
-                ratio, spread.median, spread.low, spread.high, lost_share * 100);
+  frame_promise(what, ratio <= bound && now.survives_kill && lost_share < 1e-3, limit,
+                "%.2f ns, %.3fx (blocks %.3f, %.3f-%.3f), lost %.2g %%", scope_ns, ratio, spread.median, spread.low,
+                spread.high, lost_share * 100);
   snprintf(what, sizeof what, "resident memory while it streams%s", helper ? ", helper" : "");
-  frame_promise(what, max_mib - megabytes[0] <= 32, "flat +32 MiB", "%.1f MiB at the start, %.1f at most, of %.0f written", megabytes[0], max_mib,
-                (double)now.arena_bytes / (1 << 20));
+  frame_promise(what, max_mib - megabytes[0] <= 32, "flat +32 MiB", "%.1f MiB at the start, %.1f at most, of %.0f written",
+                megabytes[0], max_mib, (double)now.arena_bytes / (1 << 20));
 }
 
 static void measure_stream(void) { stream(false, 1.45); }
@@ -244,11 +247,13 @@ static double share_ns(double share, uint64_t count) {
 static void show_tail(const char *what, uint64_t count, double bound_us) {
   const double p9999 = share_ns(0.9999, count);
   char measured[200], limit[32];
-  snprintf(measured, sizeof measured, "p50 %.0f ns, p99 %.0f ns, p99.99 %.2f us, max %.0f us", share_ns(0.5, count), share_ns(0.99, count), p9999 / 1e3,
-           (double)longest * frame_ns_per_tick() / 1e3);
+  snprintf(measured, sizeof measured, "p50 %.0f ns, p99 %.0f ns, p99.99 %.2f us, max %.0f us", share_ns(0.5, count),
+           share_ns(0.99, count), p9999 / 1e3, (double)longest * frame_ns_per_tick() / 1e3);
   snprintf(limit, sizeof limit, "%.0f us", bound_us);
-  if (bound_us > 0) frame_promise(what, p9999 <= bound_us * 1e3, limit, "%s", measured);
-  else frame_figure(what, "%s", measured);
+  if (bound_us > 0)
+    frame_promise(what, p9999 <= bound_us * 1e3, limit, "%s", measured);
+  else
+    frame_figure(what, "%s", measured);
 }
 
 static uint64_t tail_count(void) { return frame_is_quick() ? 5000000 : 20000000; }
@@ -275,7 +280,8 @@ static void tail(const char *what, double bound_us) {
   }
   show_tail(what, count, bound_us);
   const prof_health now = health();
-  if (lost(&now)) frame_note("lost %llu of %llu, which are in this tail too", (unsigned long long)lost(&now), (unsigned long long)count);
+  if (lost(&now))
+    frame_note("lost %llu of %llu, which are in this tail too", (unsigned long long)lost(&now), (unsigned long long)count);
 }
 
 static void tail_of_memory(void) {
@@ -312,7 +318,8 @@ static void isolated(void (*measure)(void)) {
   frame_empty_directory(directory);
 }
 
-/* A virtual machine's memory costs several times as much when the host gives it for the first time. Not what is measured here. */
+/* A virtual machine's memory costs several times as much when the host gives it for the first time. Not what is measured
+   here. */
 static void touch_memory(void) {
   static const size_t bytes = 2ull << 30;
   double ns[2];
@@ -328,8 +335,9 @@ static void touch_memory(void) {
 }
 
 int main(void) {
-  static void (*const measurements[])(void) = {measure_memory,       measure_ring,  measure_stream, measure_stream_helper, measure_stream_floor,
-                                               tail_of_floor,        tail_of_memory, tail_of_ring,  tail_of_file,          tail_of_helper};
+  static void (*const measurements[])(void) = {measure_memory,       measure_ring,  measure_stream, measure_stream_helper,
+                                               measure_stream_floor, tail_of_floor, tail_of_memory, tail_of_ring,
+                                               tail_of_file,         tail_of_helper};
   frame_begin("stream");
   directory = frame_directory();
   touch_memory();

@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
 
   /* A statement with a name, a category and arguments. What is in the braces runs as it stands. */
   for (int n = 1; n <= 3; n++)
-    WITH_BASE_PROFILER(PROF_HOST, "sum_of_squares", "operator", PROF_ARGS("n", n * 100000), { sum += sum_of_squares(n * 100000); });
+    WITH_BASE_PROFILER(PROF_HOST, "sum_of_squares", "operator", PROF_ARGS("n", n * 100000),
+                       { sum += sum_of_squares(n * 100000); });
 
   { /* Or from here to the end of the block. */
     PROF_SCOPE("print");

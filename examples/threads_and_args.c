@@ -19,19 +19,21 @@ static float multiply(const float *input, int64_t rows, int64_t columns) {
   /* The shapes of an operator's inputs, as torch.profiler shows them. */
   const int64_t dims[] = {rows, columns};
   float sum = 0;
-  WITH_BASE_PROFILER(PROF_HOST, "multiply", "operator", PROF_SHAPES(PROF_TENSOR(dims, 2, PROF_F32), PROF_TENSOR(&columns, 1, PROF_F32)), {
-    for (int64_t i = 0; i < rows * columns; i++) sum += input[i] * (float)(i % columns);
-  });
+  WITH_BASE_PROFILER(PROF_HOST, "multiply", "operator",
+                     PROF_SHAPES(PROF_TENSOR(dims, 2, PROF_F32), PROF_TENSOR(&columns, 1, PROF_F32)), {
+                       for (int64_t i = 0; i < rows * columns; i++) sum += input[i] * (float)(i % columns);
+                     });
   return sum;
 }
 
 static void run_batch(unsigned worker, uint64_t batch) {
   /* A format is applied when the trace is written, not here. */
-  WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "batch", "vm", PROF_FMT("batch %u of %d on worker %u", (unsigned)batch, BATCHES, worker), {
-    prof_flow_end(flow_id(step, batch), "handed over"); /* the arrow from main's "hand over" ends in this scope */
-    const float sum = multiply(weights, ROWS, COLUMNS);
-    if (sum < 0) PROF_INSTANT("negative", "warning", PROF_ARGS("batch", batch, "sum", sum));
-  });
+  WITH_BASE_PROFILER_LEVEL(
+      2, PROF_HOST, "batch", "vm", PROF_FMT("batch %u of %d on worker %u", (unsigned)batch, BATCHES, worker), {
+        prof_flow_end(flow_id(step, batch), "handed over"); /* the arrow from main's "hand over" ends in this scope */
+        const float sum = multiply(weights, ROWS, COLUMNS);
+        if (sum < 0) PROF_INSTANT("negative", "warning", PROF_ARGS("batch", batch, "sum", sum));
+      });
 }
 
 static void *work(void *number) {
@@ -62,9 +64,8 @@ int main(int argc, char **argv) {
   for (step = 0; step < STEPS; step++) {
     const _Bool is_last = step + 1 == STEPS;
     for (uint64_t batch = 0; batch < BATCHES; batch++)
-      WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "hand over", "vm", PROF_ARGS("step", step, "batch", batch, "is_last", is_last), {
-        prof_flow_begin(flow_id(step, batch), "handed over");
-      });
+      WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "hand over", "vm", PROF_ARGS("step", step, "batch", batch, "is_last", is_last),
+                               { prof_flow_begin(flow_id(step, batch), "handed over"); });
     __atomic_store_n(&waiting, BATCHES, __ATOMIC_RELEASE);
     pthread_t threads[WORKERS];
     unsigned numbers[WORKERS];
@@ -85,7 +86,9 @@ int main(int argc, char **argv) {
   prof_trace_destroy(trace);
 
   const int status = prof_dump(NULL); /* to options.path */
-  if (status != PROF_OK) fprintf(stderr, "threads_and_args: %s: %s\n", prof_status_text(status), prof_last_error());
-  else printf("the trace is %s\n", path);
+  if (status != PROF_OK)
+    fprintf(stderr, "threads_and_args: %s: %s\n", prof_status_text(status), prof_last_error());
+  else
+    printf("the trace is %s\n", path);
   return status != PROF_OK;
 }

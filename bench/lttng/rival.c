@@ -1,5 +1,5 @@
-/* LTTng-UST beside prof, on the same floor in the same run: a scope there is a pair of tracepoints, begin and end. Whether they are
-   on is decided outside, by a session (bench/lttng/run.sh): this program says which it found. */
+/* LTTng-UST beside prof, on the same floor in the same run: a scope there is a pair of tracepoints, begin and end. Whether
+   they are on is decided outside, by a session (bench/lttng/run.sh): this program says which it found. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -58,7 +58,8 @@ int main(int argc, char **argv) {
   const unsigned rounds = frame_rounds(ROUNDS);
   frame_run(cases, 5, rounds);
   if (!is_on) {
-    frame_figure("rival LTTng-UST off: two tracepoints", "%.2f ns; prof off: %.2f ns", frame_ns(&cases[2], rounds).median, frame_ns(&cases[1], rounds).median);
+    frame_figure("rival LTTng-UST off: two tracepoints", "%.2f ns; prof off: %.2f ns", frame_ns(&cases[2], rounds).median,
+                 frame_ns(&cases[1], rounds).median);
     return 0;
   }
   snprintf(what, sizeof what, "rival LTTng-UST (%s): a scope", mode);

@@ -17,16 +17,20 @@ typedef struct prof_i_tally {
   uint64_t calls;
   uint64_t total_ns, self_ns;
   uint64_t min_ns, max_ns;
-  uint64_t *exact; /* all durations, from the second call on, while buckets is NULL */
+  uint16_t *buckets; /* NULL, or PROF_I_TALLY_BUCKETS counts: narrow, so that many tallies stay near the processor */
+  union {
+    uint64_t *exact;   /* without buckets: all durations, from the second call on */
+    uint32_t *carries; /* with buckets: how often each ran over; NULL until one did */
+  } more;
   uint64_t exact_room;
-  uint32_t *buckets; /* PROF_I_TALLY_BUCKETS counts that stop at UINT32_MAX */
 } prof_i_tally;
 
 void prof_i_tally_init(prof_i_tally *tally);
 void prof_i_tally_fini(prof_i_tally *tally);
 
-/* Both false: no memory; the tally is as before. */
+/* All of these give false when there is no memory; the tally is then of no more use. */
 bool prof_i_tally_keep(prof_i_tally *tally, uint64_t duration_ns); /* its part of add, while there are few */
+bool prof_i_tally_carry(prof_i_tally *tally, uint32_t bucket);     /* a bucket has just run over */
 bool prof_i_tally_merge(prof_i_tally *to, const prof_i_tally *from);
 
 /* The duration that this share of the calls does not exceed. Sorts what is exact. */
@@ -41,8 +45,8 @@ static inline uint32_t prof_i_tally_bucket(uint64_t ns) {
 /* Budget: about 3 ns. */
 static inline bool prof_i_tally_add(prof_i_tally *tally, uint64_t duration_ns, uint64_t self_ns) {
   if (__builtin_expect(tally->buckets != NULL, 1)) {
-    uint32_t *const bucket = &tally->buckets[prof_i_tally_bucket(duration_ns)];
-    *bucket += *bucket != UINT32_MAX;
+    const uint32_t bucket = prof_i_tally_bucket(duration_ns);
+    if (__builtin_expect(++tally->buckets[bucket] == 0, 0) && !prof_i_tally_carry(tally, bucket)) return false;
   } else if (!prof_i_tally_keep(tally, duration_ns)) {
     return false;
   }

@@ -40,7 +40,8 @@ static struct {
 
 static inline void events_assert_status(const char *what, int status, int wanted, const char *file, int line) {
   if (status == wanted) return;
-  print_error("%s is %s, not %s; last error: %s\n", what, prof_status_name(status), prof_status_name(wanted), prof_last_error());
+  print_error("%s is %s, not %s; last error: %s\n", what, prof_status_name(status), prof_status_name(wanted),
+              prof_last_error());
   _fail(file, line);
 }
 #define assert_status(expression, wanted) events_assert_status(#expression, (expression), (wanted), __FILE__, __LINE__)
@@ -70,11 +71,21 @@ static inline void events_put_arg(char *to, const prof_trace_arg *arg) {
     events_append(to, "=", 1);
   }
   switch (arg->type) {
-    case PROF_ARG_I64: snprintf(text, sizeof text, "i:%" PRId64, arg->value.i64); break;
-    case PROF_ARG_U64: snprintf(text, sizeof text, "u:%" PRIu64, arg->value.u64); break;
-    case PROF_ARG_F64: snprintf(text, sizeof text, "f:%g", arg->value.f64); break;
-    case PROF_ARG_BOOL: snprintf(text, sizeof text, "b:%" PRIu64, arg->value.u64); break;
-    case PROF_ARG_POINTER: snprintf(text, sizeof text, "p:%" PRIx64, arg->value.u64); break;
+    case PROF_ARG_I64:
+      snprintf(text, sizeof text, "i:%" PRId64, arg->value.i64);
+      break;
+    case PROF_ARG_U64:
+      snprintf(text, sizeof text, "u:%" PRIu64, arg->value.u64);
+      break;
+    case PROF_ARG_F64:
+      snprintf(text, sizeof text, "f:%g", arg->value.f64);
+      break;
+    case PROF_ARG_BOOL:
+      snprintf(text, sizeof text, "b:%" PRIu64, arg->value.u64);
+      break;
+    case PROF_ARG_POINTER:
+      snprintf(text, sizeof text, "p:%" PRIx64, arg->value.u64);
+      break;
     case PROF_ARG_STRING:
       events_append(to, "s:", 2);
       events_append(to, arg->value.text.data, arg->value.text.bytes);
@@ -87,7 +98,8 @@ static inline void events_put_arg(char *to, const prof_trace_arg *arg) {
       }
       events_append(text, "]", 1);
       break;
-    default: snprintf(text, sizeof text, "type %u", arg->type);
+    default:
+      snprintf(text, sizeof text, "type %u", arg->type);
   }
   events_append(to, text, strlen(text));
 }

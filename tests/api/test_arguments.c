@@ -37,8 +37,10 @@ static standing look(void) {
 static void assert_same(const standing *before, const char *what) {
   const standing now = look();
   if (memcmp(&now, before, sizeof now) == 0) return;
-  fail_msg("%s changed the state: level %d to %d, recorded %" PRIu64 " to %" PRIu64 ", cap %" PRIu64 " to %" PRIu64 ", policy %u to %u", what,
-           before->level, now.level, before->recorded_count, now.recorded_count, before->cap_bytes, now.cap_bytes, before->policy, now.policy);
+  fail_msg("%s changed the state: level %d to %d, recorded %" PRIu64 " to %" PRIu64 ", cap %" PRIu64 " to %" PRIu64
+           ", policy %u to %u",
+           what, before->level, now.level, before->recorded_count, now.recorded_count, before->cap_bytes, now.cap_bytes,
+           before->policy, now.policy);
 }
 
 /* ---- NULL ---- */
@@ -47,38 +49,38 @@ static prof_trace *trace;
 static prof_cursor *cursor;
 
 /* expression, status */
-#define NULL_CALLS(X)                                                                   \
-  X(prof_get(NULL), PROF_E_INVALID)                                                     \
-  X(prof_get_json(NULL, NULL), PROF_E_INVALID)                                          \
-  X(prof_dump(NULL), PROF_E_INVALID)                                                    \
-  X(prof_dump_with(NULL, NULL), PROF_E_INVALID)                                         \
-  X(prof_health(NULL), PROF_E_INVALID)                                                  \
-  X(prof_get_duration(NULL, NULL, NULL, NULL), PROF_OK)                                 \
-  X(prof_process_set_name(NULL), PROF_E_INVALID)                                        \
-  X(prof_thread_set_name(NULL), PROF_E_INVALID)                                         \
-  X(prof_track_set_name(PROF_HOST, 0, NULL), PROF_E_INVALID)                            \
-  X(prof_trace_open(NULL, &opened), PROF_E_INVALID)                                     \
-  X(prof_trace_open(path, NULL), PROF_E_INVALID)                                        \
-  X(prof_trace_open(NULL, NULL), PROF_E_INVALID)                                        \
-  X(prof_trace_open_bytes(NULL, 0, &opened), PROF_E_INVALID)                            \
-  X(prof_trace_open_bytes(NULL, 4096, &opened), PROF_E_INVALID)                         \
-  X(prof_trace_open_bytes(path, sizeof path, NULL), PROF_E_INVALID)                     \
-  X(prof_trace_info_get(NULL, &info), PROF_E_INVALID)                                   \
-  X(prof_trace_info_get(trace, NULL), PROF_E_INVALID)                                   \
-  X(prof_trace_thread_get(NULL, 0, &thread), PROF_E_INVALID)                            \
-  X(prof_trace_thread_get(trace, 0, NULL), PROF_E_INVALID)                              \
-  X(prof_trace_thread_get(trace, UINT32_MAX, &thread), PROF_E_INVALID)                  \
-  X(prof_cursor_create(NULL, &walker), PROF_E_INVALID)                                  \
-  X(prof_cursor_create(trace, NULL), PROF_E_INVALID)                                    \
-  X(prof_cursor_next(NULL, &event), PROF_E_INVALID)                                     \
-  X(prof_cursor_next(cursor, NULL), PROF_E_INVALID)                                     \
-  X(prof_trace_aggregate(NULL, NULL, &rows), PROF_E_INVALID)                            \
-  X(prof_trace_aggregate(trace, NULL, NULL), PROF_E_INVALID)                            \
-  X(prof_trace_table(NULL, NULL, &text), PROF_E_INVALID)                                \
-  X(prof_trace_table(trace, NULL, NULL), PROF_E_INVALID)                                \
-  X(prof_trace_loss_text(NULL, &text), PROF_E_INVALID)                                  \
-  X(prof_trace_loss_text(trace, NULL), PROF_E_INVALID)                                  \
-  X(prof_trace_dump(NULL, path, NULL), PROF_E_INVALID)                                  \
+#define NULL_CALLS(X)                                                  \
+  X(prof_get(NULL), PROF_E_INVALID)                                    \
+  X(prof_get_json(NULL, NULL), PROF_E_INVALID)                         \
+  X(prof_dump(NULL), PROF_E_INVALID)                                   \
+  X(prof_dump_with(NULL, NULL), PROF_E_INVALID)                        \
+  X(prof_health(NULL), PROF_E_INVALID)                                 \
+  X(prof_get_duration(NULL, NULL, NULL, NULL), PROF_OK)                \
+  X(prof_process_set_name(NULL), PROF_E_INVALID)                       \
+  X(prof_thread_set_name(NULL), PROF_E_INVALID)                        \
+  X(prof_track_set_name(PROF_HOST, 0, NULL), PROF_E_INVALID)           \
+  X(prof_trace_open(NULL, &opened), PROF_E_INVALID)                    \
+  X(prof_trace_open(path, NULL), PROF_E_INVALID)                       \
+  X(prof_trace_open(NULL, NULL), PROF_E_INVALID)                       \
+  X(prof_trace_open_bytes(NULL, 0, &opened), PROF_E_INVALID)           \
+  X(prof_trace_open_bytes(NULL, 4096, &opened), PROF_E_INVALID)        \
+  X(prof_trace_open_bytes(path, sizeof path, NULL), PROF_E_INVALID)    \
+  X(prof_trace_info_get(NULL, &info), PROF_E_INVALID)                  \
+  X(prof_trace_info_get(trace, NULL), PROF_E_INVALID)                  \
+  X(prof_trace_thread_get(NULL, 0, &thread), PROF_E_INVALID)           \
+  X(prof_trace_thread_get(trace, 0, NULL), PROF_E_INVALID)             \
+  X(prof_trace_thread_get(trace, UINT32_MAX, &thread), PROF_E_INVALID) \
+  X(prof_cursor_create(NULL, &walker), PROF_E_INVALID)                 \
+  X(prof_cursor_create(trace, NULL), PROF_E_INVALID)                   \
+  X(prof_cursor_next(NULL, &event), PROF_E_INVALID)                    \
+  X(prof_cursor_next(cursor, NULL), PROF_E_INVALID)                    \
+  X(prof_trace_aggregate(NULL, NULL, &rows), PROF_E_INVALID)           \
+  X(prof_trace_aggregate(trace, NULL, NULL), PROF_E_INVALID)           \
+  X(prof_trace_table(NULL, NULL, &text), PROF_E_INVALID)               \
+  X(prof_trace_table(trace, NULL, NULL), PROF_E_INVALID)               \
+  X(prof_trace_loss_text(NULL, &text), PROF_E_INVALID)                 \
+  X(prof_trace_loss_text(trace, NULL), PROF_E_INVALID)                 \
+  X(prof_trace_dump(NULL, path, NULL), PROF_E_INVALID)                 \
   X(prof_trace_dump(trace, NULL, NULL), PROF_E_INVALID)
 
 static void null_is_refused_or_ignored(void **state) {
@@ -96,8 +98,8 @@ static void null_is_refused_or_ignored(void **state) {
   assert_status(prof_cursor_create(trace, &cursor), PROF_OK);
   for (int recording = 1; recording >= 0; recording--) {
     const standing before = look();
-#define TRY(expression, wanted)              \
-  assert_status(expression, wanted);         \
+#define TRY(expression, wanted)                                                                     \
+  assert_status(expression, wanted);                                                                \
   if ((wanted) != PROF_OK && prof_last_error()[0] == '\0') fail_msg("%s has no text", #expression); \
   assert_same(&before, #expression);
     NULL_CALLS(TRY)
@@ -123,15 +125,21 @@ static void null_is_refused_or_ignored(void **state) {
 static void missing_texts_are_empty(void **state) {
   (void)state;
   static const prof_tensor no_dims = {NULL, 3, PROF_F32};
-  static const prof_arg hollow[] = {
-      {NULL, PROF_ARG_STRING, PROF_NUL_TERMINATED, {.text = NULL}}, {NULL, PROF_ARG_STRING, 100, {.text = NULL}},
-      {NULL, PROF_ARG_TENSOR, 0, {.tensor = NULL}},                 {NULL, PROF_ARG_TENSOR, 0, {.tensor = &no_dims}},
-      {NULL, PROF_ARG_POINTER, 0, {.pointer = NULL}},               {NULL, 99, 0, {.u64 = 5}},
-      {NULL, PROF_ARG_I64, 0, {.i64 = 6}}};
-  const prof_args args[] = {{NULL, 3, PROF_ARGS_PAIRS, NULL}, {NULL, 0, PROF_ARGS_FORMAT, NULL},
-                            {hollow, COUNT_OF(hollow), PROF_ARGS_PAIRS, NULL}, {hollow, COUNT_OF(hollow), PROF_ARGS_FORMAT, NULL},
-                            {hollow, COUNT_OF(hollow), PROF_ARGS_SHAPES, NULL}, {hollow, COUNT_OF(hollow), PROF_ARGS_LIST, NULL},
-                            {hollow, COUNT_OF(hollow), 0x12345, NULL}, {hollow, UINT32_MAX, 0, NULL}};
+  static const prof_arg hollow[] = {{NULL, PROF_ARG_STRING, PROF_NUL_TERMINATED, {.text = NULL}},
+                                    {NULL, PROF_ARG_STRING, 100, {.text = NULL}},
+                                    {NULL, PROF_ARG_TENSOR, 0, {.tensor = NULL}},
+                                    {NULL, PROF_ARG_TENSOR, 0, {.tensor = &no_dims}},
+                                    {NULL, PROF_ARG_POINTER, 0, {.pointer = NULL}},
+                                    {NULL, 99, 0, {.u64 = 5}},
+                                    {NULL, PROF_ARG_I64, 0, {.i64 = 6}}};
+  const prof_args args[] = {{NULL, 3, PROF_ARGS_PAIRS, NULL},
+                            {NULL, 0, PROF_ARGS_FORMAT, NULL},
+                            {hollow, COUNT_OF(hollow), PROF_ARGS_PAIRS, NULL},
+                            {hollow, COUNT_OF(hollow), PROF_ARGS_FORMAT, NULL},
+                            {hollow, COUNT_OF(hollow), PROF_ARGS_SHAPES, NULL},
+                            {hollow, COUNT_OF(hollow), PROF_ARGS_LIST, NULL},
+                            {hollow, COUNT_OF(hollow), 0x12345, NULL},
+                            {hollow, UINT32_MAX, 0, NULL}};
   prof_site site = {0, NULL, NULL, 0, 0};
   size_t wanted = 0;
   events_record(2);
@@ -214,10 +222,12 @@ static void given_structs_may_have_any_size(void **state) {
       const int wanted = size < sizeof(size_t) ? PROF_E_INVALID : PROF_OK;
       char *const at = sized(size);
       const int status = kinds[kind].call(at);
-      if (status != wanted) fail_msg("%s of %zu bytes: %s: %s", kinds[kind].name, size, prof_status_name(status), prof_last_error());
+      if (status != wanted)
+        fail_msg("%s of %zu bytes: %s: %s", kinds[kind].name, size, prof_status_name(status), prof_last_error());
       if (size <= kinds[kind].known_bytes) continue;
       at[size - 1] = 1; /* a field that this version does not know */
-      if (kinds[kind].call(at) != PROF_E_INVALID) fail_msg("%s of %zu bytes with its last one set is taken", kinds[kind].name, size);
+      if (kinds[kind].call(at) != PROF_E_INVALID)
+        fail_msg("%s of %zu bytes with its last one set is taken", kinds[kind].name, size);
       char number[32];
       snprintf(number, sizeof number, "%zu", size - 1);
       assert_error_has(number);
@@ -260,13 +270,15 @@ static void filled_structs_may_have_any_size(void **state) {
       char *const at = sized(size);
       if (size > sizeof(size_t)) memset(at + sizeof(size_t), 0xa5, size - sizeof(size_t));
       const int status = kinds[kind].call(at), wanted = size < sizeof(size_t) ? PROF_E_INVALID : PROF_OK;
-      if (status != wanted) fail_msg("%s of %zu bytes: %s: %s", kinds[kind].name, size, prof_status_name(status), prof_last_error());
+      if (status != wanted)
+        fail_msg("%s of %zu bytes: %s: %s", kinds[kind].name, size, prof_status_name(status), prof_last_error());
       if (status != PROF_OK) continue;
       size_t size_after;
       memcpy(&size_after, at, sizeof size_after);
       assert_int_equal(size_after, size);
       const size_t same = size < kinds[kind].first_bytes ? size : kinds[kind].first_bytes;
-      if (memcmp(at + sizeof size, full + sizeof size, same - sizeof size) != 0) fail_msg("%s of %zu bytes is filled otherwise", kinds[kind].name, size);
+      if (memcmp(at + sizeof size, full + sizeof size, same - sizeof size) != 0)
+        fail_msg("%s of %zu bytes is filled otherwise", kinds[kind].name, size);
       for (size_t i = known; i < size; i++)
         if (at[i]) fail_msg("%s of %zu bytes: byte %zu is not zero", kinds[kind].name, size, i);
     }
@@ -400,7 +412,10 @@ static void aggregate_options_out_of_range_are_refused_with_their_value(void **s
   static const struct {
     prof_aggregate_options options;
     const char *texts[2];
-  } bad[] = {{{.group = 64}, {"group", "40"}}, {{.sort = 6}, {"sort", "6"}}, {{.time_unit = 4}, {"time_unit", "4"}}, {{.reserved = 8}, {"reserved", "8"}}};
+  } bad[] = {{{.group = 64}, {"group", "40"}},
+             {{.sort = 6}, {"sort", "6"}},
+             {{.time_unit = 4}, {"time_unit", "4"}},
+             {{.reserved = 8}, {"reserved", "8"}}};
   events_record(1);
   assert_status(prof_get(&trace), PROF_OK);
   for (size_t i = 0; i < COUNT_OF(bad); i++) {

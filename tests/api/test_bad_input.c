@@ -26,18 +26,18 @@ static char folder[] = "/tmp/prof-bad-XXXXXX"; /* of a part: where it was starte
 /* ---- parts: processes of their own ---- */
 
 /* In a part: says why and ends it. */
-#define check(condition, ...)                                                        \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                \
-      fprintf(stderr, __VA_ARGS__);                                                  \
-      fprintf(stderr, "; last error: %s\n", prof_last_error());                      \
-      exit(1);                                                                       \
-    }                                                                                \
+#define check(condition, ...)                                         \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                   \
+      fprintf(stderr, "; last error: %s\n", prof_last_error());       \
+      exit(1);                                                        \
+    }                                                                 \
   } while (0)
-#define check_status(expression, wanted) \
-  do {                                   \
-    const int got = (expression);        \
+#define check_status(expression, wanted)                                                                      \
+  do {                                                                                                        \
+    const int got = (expression);                                                                             \
     check(got == (wanted), "%s is %s, not %s", #expression, prof_status_name(got), prof_status_name(wanted)); \
   } while (0)
 
@@ -66,7 +66,8 @@ static void record_scopes(uint64_t count) {
 static void check_sums(uint64_t attempted) {
   const prof_health health = health_now();
   const uint64_t lost = lost_in(&health);
-  check(health.recorded_count + lost == attempted, "%" PRIu64 " + %" PRIu64 " != %" PRIu64, health.recorded_count, lost, attempted);
+  check(health.recorded_count + lost == attempted, "%" PRIu64 " + %" PRIu64 " != %" PRIu64, health.recorded_count, lost,
+        attempted);
   uint64_t count = 0;
   check_status(prof_get_duration("scope", NULL, NULL, &count), PROF_OK);
   check(count == health.recorded_count, "%" PRIu64 " are read, %" PRIu64 " recorded", count, health.recorded_count);
@@ -363,11 +364,21 @@ static const struct {
   const char *name;
   int (*run)(void);
 } parts[] = {
-#define PART(name) {#name, name}
-    PART(file_size_limit_before_the_start), PART(file_size_limit_after_the_start), PART(file_size_limit_in_memory),
-    PART(little_address_space), PART(little_address_space_for_the_arena), PART(a_full_disk), PART(a_disk_without_room_for_a_capture),
-    PART(a_read_only_file_system), PART(an_unwritable_directory), PART(descriptors_closed_by_the_host), PART(a_million_distinct_names),
-    PART(program), PART(program_that_starts_otherwise),
+#define PART(name) \
+  { #name, name }
+    PART(file_size_limit_before_the_start),
+    PART(file_size_limit_after_the_start),
+    PART(file_size_limit_in_memory),
+    PART(little_address_space),
+    PART(little_address_space_for_the_arena),
+    PART(a_full_disk),
+    PART(a_disk_without_room_for_a_capture),
+    PART(a_read_only_file_system),
+    PART(an_unwritable_directory),
+    PART(descriptors_closed_by_the_host),
+    PART(a_million_distinct_names),
+    PART(program),
+    PART(program_that_starts_otherwise),
 #undef PART
 };
 
@@ -407,10 +418,10 @@ static void expect_part(const char *name) {
   if (status != 0) fail_msg("%s: %s", name, said);
 }
 
-#define RUNS_AS_PART(name)                  \
-  static void test_##name(void **state) {   \
-    (void)state;                            \
-    expect_part(#name);                     \
+#define RUNS_AS_PART(name)                \
+  static void test_##name(void **state) { \
+    (void)state;                          \
+    expect_part(#name);                   \
   }
 RUNS_AS_PART(file_size_limit_before_the_start)
 RUNS_AS_PART(file_size_limit_after_the_start)
@@ -428,7 +439,8 @@ RUNS_AS_PART(a_million_distinct_names)
 
 static void bad_paths_are_refused_with_their_name(void **state) {
   (void)state;
-  char file[PATH_ROOM], missing[PATH_ROOM], below_file[PATH_ROOM], fifo[PATH_ROOM], socket_path[PATH_ROOM], long_name[PATH_ROOM + 300];
+  char file[PATH_ROOM], missing[PATH_ROOM], below_file[PATH_ROOM], fifo[PATH_ROOM], socket_path[PATH_ROOM],
+      long_name[PATH_ROOM + 300];
   static char very_long[5001];
   char letters[301];
   memset(letters, 'n', sizeof letters - 1);
@@ -470,12 +482,16 @@ static void bad_paths_are_refused_with_their_name(void **state) {
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
       const prof_options options = {.size = sizeof options, .path = bad[i].path};
       int status = prof_start_with(&options);
-      if (status != (recording && *bad[i].path && strlen(bad[i].path) < 4096 ? PROF_E_RUNNING : recording ? status : bad[i].start_status))
-        fail_msg("start to '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status), prof_status_name(bad[i].start_status), prof_last_error());
+      if (status != (recording && *bad[i].path && strlen(bad[i].path) < 4096 ? PROF_E_RUNNING
+                     : recording                                             ? status
+                                                                             : bad[i].start_status))
+        fail_msg("start to '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status),
+                 prof_status_name(bad[i].start_status), prof_last_error());
       if (!recording) assert_error_has(bad[i].text ? bad[i].text : bad[i].path);
       status = prof_dump(bad[i].path);
       if (status != bad[i].dump_status)
-        fail_msg("dump to '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status), prof_status_name(bad[i].dump_status), prof_last_error());
+        fail_msg("dump to '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status), prof_status_name(bad[i].dump_status),
+                 prof_last_error());
       assert_error_has(bad[i].text ? bad[i].text : bad[i].path);
       assert_int_equal(prof_level(), recording);
       assert_int_equal(health_now().recorded_count, 3);
@@ -508,6 +524,45 @@ static void the_longest_name_works(void **state) {
   assert_status(prof_stop(), PROF_OK);
 }
 
+static void what_is_no_capture_is_not_opened(void **state) {
+  (void)state;
+  char empty[PATH_ROOM], text[PATH_ROOM], missing[PATH_ROOM], below_file[PATH_ROOM + 16], fifo[PATH_ROOM];
+  static char very_long[5001];
+  memset(very_long, 'l', sizeof very_long - 1);
+  snprintf(empty, sizeof empty, "%s/empty.prof", folder);
+  snprintf(text, sizeof text, "%s/text.prof", folder);
+  snprintf(missing, sizeof missing, "%s/missing.prof", folder);
+  snprintf(below_file, sizeof below_file, "%s/x.prof", text);
+  snprintf(fifo, sizeof fifo, "%s/fifo.prof", folder);
+  assert_int_equal(close(open(empty, O_WRONLY | O_CREAT, 0600)), 0);
+  assert_int_equal(mkfifo(fifo, 0600), 0);
+  FILE *const file = fopen(text, "w");
+  for (int i = 0; i < 10000; i++) fputs("no capture ", file);
+  fclose(file);
+  const struct {
+    const char *path;
+    int status;
+    const char *text; /* that the error has */
+  } bad[] = {{missing, PROF_E_NOT_FOUND, missing},
+             {below_file, PROF_E_NOT_FOUND, below_file},
+             {folder, PROF_E_FILE_TYPE, folder},
+             {"/dev/zero", PROF_E_FILE_TYPE, "/dev/zero"},
+             {fifo, PROF_E_FILE_TYPE, fifo},
+             {empty, PROF_E_TRUNCATED, "0 bytes"},
+             {text, PROF_E_NOT_CAPTURE, "not a capture"},
+             {"", PROF_E_NOT_FOUND, ""},
+             {very_long, PROF_E_INVALID, "llll"}};
+  for (size_t i = 0; i < COUNT_OF(bad); i++) {
+    prof_trace *trace = NULL;
+    const int status = prof_trace_open(bad[i].path, &trace);
+    if (status != bad[i].status)
+      fail_msg("opening '%.80s': %s, not %s: %s", bad[i].path, prof_status_name(status), prof_status_name(bad[i].status),
+               prof_last_error());
+    assert_null(trace);
+    assert_error_has(bad[i].text);
+  }
+}
+
 /* ---- names ---- */
 
 static void hostile_names_are_kept_or_cut_and_the_json_stays_valid(void **state) {
@@ -516,9 +571,21 @@ static void hostile_names_are_kept_or_cut_and_the_json_stays_valid(void **state)
   char *const huge = malloc(MIB + 1);
   memset(huge, 'h', MIB);
   huge[MIB] = '\0';
-  static const char *const names[] = {"",           "\xff\xfe\xfd",  "\xc0\xaf",          "\xed\xa0\x80", "\xf4\x90\x80\x80", "cut \xe2\x82",
-                                      "\"quoted\"", "back\\slash",   "tab\tline\nbell\a", "\x7f\x1b[31m", "</script>",        "%s%n%d",
-                                      ("\xef\xbb\xbf" "mark"), "\xf0\x9f\x92\xa9 fine"};
+  static const char *const names[] = {"",
+                                      "\xff\xfe\xfd",
+                                      "\xc0\xaf",
+                                      "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "cut \xe2\x82",
+                                      "\"quoted\"",
+                                      "back\\slash",
+                                      "tab\tline\nbell\a",
+                                      "\x7f\x1b[31m",
+                                      "</script>",
+                                      "%s%n%d",
+                                      ("\xef\xbb\xbf"
+                                       "mark"),
+                                      "\xf0\x9f\x92\xa9 fine"};
   events_record(1);
   for (size_t i = 0; i < COUNT_OF(names); i++) {
     WITH_BASE_PROFILER(PROF_HOST, names[i], names[i], PROF_ARGS("text", names[i]), {});
@@ -624,7 +691,8 @@ static void wrong_variables_are_one_line_and_the_program_runs_on(void **state) {
     char said[4096];
     const int status = run_part("program", wrong[i].variables, said, sizeof said);
     const char *const end = strchr(said, '\n');
-    if (status != 0 || strncmp(said, "prof: ", 6) != 0 || !end || end[1] != '\0' || !strstr(said, wrong[i].named) || !strstr(said, wrong[i].value))
+    if (status != 0 || strncmp(said, "prof: ", 6) != 0 || !end || end[1] != '\0' || !strstr(said, wrong[i].named) ||
+        !strstr(said, wrong[i].value))
       fail_msg("%s %s: status %x, said '%s'; wanted is one line with %s and %s", wrong[i].variables[0],
                wrong[i].variables[1] ? wrong[i].variables[1] : "", (unsigned)status, said, wrong[i].named, wrong[i].value);
   }
@@ -641,7 +709,8 @@ static void right_variables_record_without_a_word(void **state) {
   const char *const path = strchr(output, '=') + 1;
   assert_true(size_of(path) > 1000);
   assert_int_equal(unlink(path), 0);
-  const char *const without_output[] = {"PROF_LEVEL=1", NULL}, *const off[] = {"PROF_LEVEL=0", output, NULL}, *const empty[] = {"PROF_LEVEL=", NULL};
+  const char *const without_output[] = {"PROF_LEVEL=1", NULL}, *const off[] = {"PROF_LEVEL=0", output, NULL},
+                    *const empty[] = {"PROF_LEVEL=", NULL};
   assert_int_equal(run_part("program", without_output, said, sizeof said), 0);
   assert_string_equal(said, "");
   assert_int_equal(run_part("program", off, said, sizeof said), 0);
@@ -682,6 +751,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       TEST(bad_paths_are_refused_with_their_name),
       TEST(the_longest_name_works),
+      TEST(what_is_no_capture_is_not_opened),
       TEST(test_an_unwritable_directory),
       TEST(test_a_read_only_file_system),
       TEST(test_a_disk_without_room_for_a_capture),

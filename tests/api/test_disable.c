@@ -39,8 +39,10 @@ static void only_the_code_is_left(void **state) {
     });
     ran += 10;
   }
-  if (ran == 0) WITH_BASE_PROFILER(PROF_HOST, "if", "c", PROF_NO_ARGS, { ran++; });
-  else WITH_HIP_PROFILER(PROF_HOST, 0, "else", "c", PROF_NO_ARGS, ran += 100, ran += 1000);
+  if (ran == 0)
+    WITH_BASE_PROFILER(PROF_HOST, "if", "c", PROF_NO_ARGS, { ran++; });
+  else
+    WITH_HIP_PROFILER(PROF_HOST, 0, "else", "c", PROF_NO_ARGS, ran += 100, ran += 1000);
   events_stop_and_read();
   assert_int_equal(calls, 0);
   assert_int_equal(ran, 2 + 20 + 1100);

@@ -22,26 +22,27 @@ enum { OPTIONS_COUNT = 3 };
 static struct {
   int is_recording;
   int level;
-  int arena;        /* the options it was made with; -1: none yet */
-  uint64_t events;  /* that stand in it */
+  int arena;       /* the options it was made with; -1: none yet */
+  uint64_t events; /* that stand in it */
   int next_options;
 } model;
 
 typedef enum call { START1, START2, START_WITH, STOP, CLEAR, LEVEL, GET, DUMP, HEALTH, GET_JSON, STEP, NAME, CALL_COUNT } call;
-static const char *const call_names[] = {"start(1)", "start(2)", "start_with", "stop", "clear", "level", "get", "dump", "health", "get_json", "step", "thread_set_name"};
+static const char *const call_names[] = {"start(1)", "start(2)", "start_with", "stop",     "clear", "level",
+                                         "get",      "dump",     "health",     "get_json", "step",  "thread_set_name"};
 
 static char trail[512]; /* the last calls, for the message of a failure */
 static int is_child;    /* of a test that forked: a failure must not jump to the test's end */
 
-#define expect(condition, ...)                             \
-  do {                                                     \
-    if (!(condition)) {                                    \
-      print_error("after%s: ", trail);                     \
-      print_error(__VA_ARGS__);                            \
+#define expect(condition, ...)                              \
+  do {                                                      \
+    if (!(condition)) {                                     \
+      print_error("after%s: ", trail);                      \
+      print_error(__VA_ARGS__);                             \
       print_error("; last error: %s\n", prof_last_error()); \
-      if (is_child) _exit(1);                              \
-      fail();                                              \
-    }                                                      \
+      if (is_child) _exit(1);                               \
+      fail();                                               \
+    }                                                       \
   } while (0)
 
 static void expect_status(int status, int wanted) {
@@ -95,13 +96,16 @@ static void run(call what) {
     case START1:
     case START2:
       expect_status(prof_start(level), PROF_OK);
-      if (model.is_recording) model.level = level;
-      else model_start(level, model.arena < 0 ? 0 : model.arena);
+      if (model.is_recording)
+        model.level = level;
+      else
+        model_start(level, model.arena < 0 ? 0 : model.arena);
       break;
     case START_WITH: {
       const int which = model.next_options++ % OPTIONS_COUNT;
       expect_status(prof_start_with(options_of(which)), model.is_recording ? PROF_E_RUNNING : PROF_OK);
-      if (!model.is_recording) model_start(options_of(which) && options_of(which)->level ? (int)options_of(which)->level : 1, which);
+      if (!model.is_recording)
+        model_start(options_of(which) && options_of(which)->level ? (int)options_of(which)->level : 1, which);
     } break;
     case STOP:
       expect_status(prof_stop(), model.is_recording ? PROF_OK : PROF_E_NOT_RUNNING);
@@ -111,17 +115,29 @@ static void run(call what) {
       expect_status(prof_clear(), PROF_OK);
       model.events = 0;
       break;
-    case LEVEL: break; /* looked at after every call */
-    case GET: call_get(); break;
-    case DUMP: call_dump(); break;
-    case HEALTH: call_health(); break;
-    case GET_JSON: call_get_json(); break;
+    case LEVEL:
+      break; /* looked at after every call */
+    case GET:
+      call_get();
+      break;
+    case DUMP:
+      call_dump();
+      break;
+    case HEALTH:
+      call_health();
+      break;
+    case GET_JSON:
+      call_get_json();
+      break;
     case STEP:
       prof_step();
       model.events += (uint64_t)model.is_recording;
       break;
-    case NAME: expect_status(prof_thread_set_name("life"), PROF_OK); break;
-    case CALL_COUNT: fail();
+    case NAME:
+      expect_status(prof_thread_set_name("life"), PROF_OK);
+      break;
+    case CALL_COUNT:
+      fail();
   }
   expect(prof_level() == model.level, "the level is %d, not %d", prof_level(), model.level);
 }
@@ -166,7 +182,8 @@ static void every_pair_of_calls_works_in_a_fresh_process(void **state) {
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (status != 0) fail_msg("%s, %s: wait status %x", call_names[i / CALL_COUNT], call_names[i % CALL_COUNT], (unsigned)status);
+    if (status != 0)
+      fail_msg("%s, %s: wait status %x", call_names[i / CALL_COUNT], call_names[i % CALL_COUNT], (unsigned)status);
   }
 }
 

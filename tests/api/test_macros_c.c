@@ -105,8 +105,9 @@ static void a_device_scope_has_device_and_stream(void **state) {
     int32_t type, index;
     int has_stream;
     uint64_t stream;
-  } wanted[] = {{"gpu", PROF_DEVICE_CUDA, 1, 1, 7},     {"cuda", PROF_DEVICE_CUDA, 1, 1, 0},  {"hip", PROF_DEVICE_ROCM, 2, 1, 9},
-                {"no stream", PROF_DEVICE_CUDA, 1, 0, 0}, {"block", PROF_DEVICE_ROCM, 2, 1, 5}, {"block 2", PROF_DEVICE_ROCM, 2, 1, 6}};
+  } wanted[] = {{"gpu", PROF_DEVICE_CUDA, 1, 1, 7},   {"cuda", PROF_DEVICE_CUDA, 1, 1, 0},
+                {"hip", PROF_DEVICE_ROCM, 2, 1, 9},   {"no stream", PROF_DEVICE_CUDA, 1, 0, 0},
+                {"block", PROF_DEVICE_ROCM, 2, 1, 5}, {"block 2", PROF_DEVICE_ROCM, 2, 1, 6}};
   for (size_t i = 0; i < COUNT_OF(wanted); i++) {
     const seen_event *const scope = only_event(wanted[i].name);
     assert_int_equal(scope->e.device.type, wanted[i].type);
@@ -200,12 +201,13 @@ static void arguments_of_every_type_come_back(void **state) {
   const unsigned long long ull = UINT64_MAX;
   const bool yes = true;
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "signed", "x", PROF_ARGS("sc", sc, "s", s, "i", -7, "l", l, "ll", ll, "c", (char)'A', "e", colour),
-                     { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "signed", "x",
+                     PROF_ARGS("sc", sc, "s", s, "i", -7, "l", l, "ll", ll, "c", (char)'A', "e", colour), { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, "unsigned", "x", PROF_ARGS("uc", uc, "us", us, "u", 7u, "ul", ul, "ull", ull), { calls++; });
-  WITH_BASE_PROFILER(PROF_HOST, "others", "x",
-                     PROF_ARGS("f", 0.5f, "d", -2.25, "b", yes, "text", "lit", "buffer", buffer, "none", none, "pointer", pointer),
-                     { buffer[0] = 'X'; });
+  WITH_BASE_PROFILER(
+      PROF_HOST, "others", "x",
+      PROF_ARGS("f", 0.5f, "d", -2.25, "b", yes, "text", "lit", "buffer", buffer, "none", none, "pointer", pointer),
+      { buffer[0] = 'X'; });
   events_stop_and_read();
   assert_event_total(3);
   assert_string_equal(only_event("signed")->args, "sc=i:-1 s=i:-2 i=i:-7 l=i:-3 ll=i:-9223372036854775808 c=i:65 e=u:5");
@@ -234,7 +236,8 @@ static void shapes_are_kept_with_their_types(void **state) {
   const int64_t a[] = {2, 3}, deep[20] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
   prof_tensor kept = PROF_TENSOR(a, 1, PROF_I64);
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "shapes", "x", PROF_SHAPES(PROF_TENSOR(a, 2, PROF_F32), kept, PROF_TENSOR(NULL, 0, PROF_BOOL)), { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "shapes", "x", PROF_SHAPES(PROF_TENSOR(a, 2, PROF_F32), kept, PROF_TENSOR(NULL, 0, PROF_BOOL)),
+                     { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, "too deep", "x", PROF_SHAPES(PROF_TENSOR(deep, 20, PROF_F16)), { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, "no dims", "x", PROF_SHAPES(PROF_TENSOR(NULL, 3, PROF_F16)), { calls++; });
   events_stop_and_read();
@@ -250,10 +253,11 @@ static void sixteen_arguments_fit_and_a_seventeenth_is_cut(void **state) {
   prof_arg items[17];
   for (int i = 0; i < 17; i++) items[i] = prof_i_arg_i64("k", i);
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "eight pairs", "x",
-                     PROF_ARGS("a", 1, "b", 2, "c", 3, "d", 4, "e", 5, "f", 6, "g", 7, "h", 8), { calls++; });
+  WITH_BASE_PROFILER(PROF_HOST, "eight pairs", "x", PROF_ARGS("a", 1, "b", 2, "c", 3, "d", 4, "e", 5, "f", 6, "g", 7, "h", 8),
+                     { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, "fifteen", "x",
-                     PROF_FMT("%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), { calls++; });
+                     PROF_FMT("%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                     { calls++; });
   const prof_args sixteen = {items, 16, PROF_ARGS_PAIRS, NULL}, seventeen = {items, 17, PROF_ARGS_PAIRS, NULL};
   WITH_BASE_PROFILER(PROF_HOST, "sixteen", "x", sixteen, { calls++; });
   WITH_BASE_PROFILER(PROF_HOST, "seventeen", "x", seventeen, { calls++; });
@@ -272,7 +276,8 @@ static void everything_is_evaluated_once_when_on(void **state) {
   (void)state;
   events_record(2);
   calls = 0;
-  WITH_GPU_PROFILER(device_once(), count_once(1), name_once("n"), name_once("c"), PROF_ARGS("v", count_once(2)), { calls += 100; });
+  WITH_GPU_PROFILER(device_once(), count_once(1), name_once("n"), name_once("c"), PROF_ARGS("v", count_once(2)),
+                    { calls += 100; });
   assert_int_equal(calls, 105);
   calls = 0;
   WITH_BASE_PROFILER_LEVEL(2, device_once(), name_once("n"), name_once("c"), PROF_FMT("%d", count_once(2)), { calls += 100; });
@@ -391,7 +396,9 @@ static void a_switch_may_stand_inside_and_around(void **state) {
   events_record(1);
   for (int i = 0; i < 4; i++) {
     switch (i) {
-      case 0: WITH_BASE_PROFILER(PROF_HOST, "case 0", "x", PROF_NO_ARGS, { taken += 1; }); break;
+      case 0:
+        WITH_BASE_PROFILER(PROF_HOST, "case 0", "x", PROF_NO_ARGS, { taken += 1; });
+        break;
       case 1:
         WITH_BASE_PROFILER(PROF_HOST, "case 1", "x", PROF_NO_ARGS, {
           taken += 10;
@@ -406,8 +413,11 @@ static void a_switch_may_stand_inside_and_around(void **state) {
       default:
         WITH_BASE_PROFILER(PROF_HOST, "around", "x", PROF_NO_ARGS, {
           switch (i) {
-            case 3: taken += 10000; break;
-            default: taken += 100000;
+            case 3:
+              taken += 10000;
+              break;
+            default:
+              taken += 100000;
           }
         });
     }
@@ -419,11 +429,16 @@ static void a_switch_may_stand_inside_and_around(void **state) {
 
 static int branch(int which) {
   int taken = 0;
-  if (which == 0) WITH_BASE_PROFILER(PROF_HOST, "if", "x", PROF_NO_ARGS, { taken = 1; });
-  else if (which == 1) WITH_GPU_PROFILER(PROF_HOST, 0, "else if", "x", PROF_NO_ARGS, { taken = 2; });
-  else if (which == 2) PROF_INSTANT("instant", "x", PROF_NO_ARGS);
-  else if (which == 3) PROF_COUNTER("counter", 1);
-  else WITH_BASE_PROFILER(PROF_HOST, "else", "x", PROF_NO_ARGS, { taken = 3; });
+  if (which == 0)
+    WITH_BASE_PROFILER(PROF_HOST, "if", "x", PROF_NO_ARGS, { taken = 1; });
+  else if (which == 1)
+    WITH_GPU_PROFILER(PROF_HOST, 0, "else if", "x", PROF_NO_ARGS, { taken = 2; });
+  else if (which == 2)
+    PROF_INSTANT("instant", "x", PROF_NO_ARGS);
+  else if (which == 3)
+    PROF_COUNTER("counter", 1);
+  else
+    WITH_BASE_PROFILER(PROF_HOST, "else", "x", PROF_NO_ARGS, { taken = 3; });
   return taken;
 }
 
@@ -468,7 +483,9 @@ static void scopes_nest_on_one_line(void **state) {
   (void)state;
   int ran = 0;
   events_record(1);
-  WITH_BASE_PROFILER(PROF_HOST, "a", "x", PROF_NO_ARGS, { WITH_BASE_PROFILER(PROF_HOST, "b", "x", PROF_NO_ARGS, { WITH_GPU_PROFILER(PROF_HOST, 0, "c", "x", PROF_NO_ARGS, { ran++; }); }); }); /* clang-format off: one line is the point */
+  /* One line is the point. */
+  /* clang-format off */
+  WITH_BASE_PROFILER(PROF_HOST, "a", "x", PROF_NO_ARGS, { WITH_BASE_PROFILER(PROF_HOST, "b", "x", PROF_NO_ARGS, { WITH_GPU_PROFILER(PROF_HOST, 0, "c", "x", PROF_NO_ARGS, { ran++; }); }); });
   { PROF_SCOPE("d"); PROF_SCOPE("e"); PROF_FUNCTION(); ran++; }
   /* clang-format on */
   events_stop_and_read();

@@ -10,7 +10,7 @@
 
 #include "events.h"
 #include "plugin.h"
-#include "plugins/../inline_scopes.h" // by the name the plug-in has for it: __FILE__ is part of a site
+#include "plugins/../inline_scopes.h"  // by the name the plug-in has for it: __FILE__ is part of a site
 
 namespace {
 
@@ -170,7 +170,8 @@ void arguments_of_every_type_come_back(void **) {
   calls = 9;
   events_record(1);
   WITH_BASE_PROFILER(PROF_HOST, "numbers", "x",
-                     PROF_ARGS("i", -1, "u", 2u, "l", -3L, "ull", 4ull, "c", 'A', "r", reference, "e", Colour::red, "p", PLAIN), {});
+                     PROF_ARGS("i", -1, "u", 2u, "l", -3L, "ull", 4ull, "c", 'A', "r", reference, "e", Colour::red, "p", PLAIN),
+                     {});
   WITH_BASE_PROFILER(PROF_HOST, "others", "x",
                      PROF_ARGS("b", true, "f", 0.5f, "d", -2.25, "ld", 1.5L, "null", nullptr, "vp", &watched), {});
   WITH_BASE_PROFILER(PROF_HOST, "texts", "x",
@@ -180,7 +181,8 @@ void arguments_of_every_type_come_back(void **) {
   assert_event_total(3);
   assert_string_equal(only_event("numbers")->args, "i=i:-1 u=u:2 l=i:-3 ull=u:4 c=i:65 r=i:9 e=i:5 p=i:200");
   char wanted[256];
-  snprintf(wanted, sizeof wanted, "b=b:1 f=f:0.5 d=f:-2.25 ld=f:1.5 null=s: vp=p:%" PRIxPTR, reinterpret_cast<uintptr_t>(&watched));
+  snprintf(wanted, sizeof wanted, "b=b:1 f=f:0.5 d=f:-2.25 ld=f:1.5 null=s: vp=p:%" PRIxPTR,
+           reinterpret_cast<uintptr_t>(&watched));
   assert_string_equal(only_event("others")->args, wanted);
   snprintf(wanted, sizeof wanted, "lit=s:literal s=s:string v=s:view buf=s:buffer tmp=s:string! p=p:%" PRIxPTR,
            reinterpret_cast<uintptr_t>(pointer));
@@ -356,14 +358,21 @@ again:
 
 int branch(int which) {
   int taken = 0;
-  if (which == 0) WITH_BASE_PROFILER(PROF_HOST, "if", "x", PROF_NO_ARGS, { taken = 1; });
-  else if (which == 1) WITH_GPU_PROFILER(PROF_HOST, 0, "else if", "x", {}, { taken = 2; });
-  else if (which == 2) PROF_INSTANT("instant", "x", PROF_NO_ARGS);
-  else if (which == 3) PROF_COUNTER("counter", 1);
+  if (which == 0)
+    WITH_BASE_PROFILER(PROF_HOST, "if", "x", PROF_NO_ARGS, { taken = 1; });
+  else if (which == 1)
+    WITH_GPU_PROFILER(PROF_HOST, 0, "else if", "x", {}, { taken = 2; });
+  else if (which == 2)
+    PROF_INSTANT("instant", "x", PROF_NO_ARGS);
+  else if (which == 3)
+    PROF_COUNTER("counter", 1);
   else
     switch (which) {
-      case 4: WITH_BASE_PROFILER(PROF_HOST, "case", "x", PROF_NO_ARGS, { taken = 4; }); break;
-      default: WITH_BASE_PROFILER(PROF_HOST, "default", "x", PROF_NO_ARGS, { taken = 5; });
+      case 4:
+        WITH_BASE_PROFILER(PROF_HOST, "case", "x", PROF_NO_ARGS, { taken = 4; });
+        break;
+      default:
+        WITH_BASE_PROFILER(PROF_HOST, "default", "x", PROF_NO_ARGS, { taken = 5; });
     }
   return taken;
 }
@@ -405,9 +414,8 @@ void scopes_stand_in_lambdas(void **) {
   };
   outer(2);
   outer(3.5);
-  WITH_BASE_PROFILER(PROF_HOST, "around", "x", PROF_NO_ARGS, {
-    [&] { WITH_BASE_PROFILER(PROF_HOST, "called at once", "x", PROF_NO_ARGS, { sum += 100; }); }();
-  });
+  WITH_BASE_PROFILER(PROF_HOST, "around", "x", PROF_NO_ARGS,
+                     { [&] { WITH_BASE_PROFILER(PROF_HOST, "called at once", "x", PROF_NO_ARGS, { sum += 100; }); }(); });
   events_stop_and_read();
   assert_int_equal(sum, 110);
   assert_events("inner lambda", 2);
@@ -421,7 +429,9 @@ template <class T>
 struct Layer {
   std::string name;
   explicit Layer(std::string n) : name(std::move(n)) { PROF_INSTANT("constructed", "layer", PROF_ARGS("name", name)); }
-  ~Layer() { WITH_BASE_PROFILER(PROF_HOST, "destructor", "layer", {}, { calls++; }); }
+  ~Layer() {
+    WITH_BASE_PROFILER(PROF_HOST, "destructor", "layer", {}, { calls++; });
+  }
   Layer(const Layer &) = delete;
   Layer &operator=(const Layer &) = delete;
   template <class... Values>

@@ -42,11 +42,11 @@ static void run_thread(void *(*run)(void *), void *argument) { pthread_join(star
 
 /* Threads that run until told: a test that fails leaves them to its teardown. */
 static struct {
-  uint32_t should_end;      /* atomic */
+  uint32_t should_end; /* atomic */
   pthread_t threads[RECORDERS];
   int count;
-  void *result;             /* of the last one that had any */
-  uint64_t begun, tried;    /* scopes whose begin gave a start; all. Atomic */
+  void *result;          /* of the last one that had any */
+  uint64_t begun, tried; /* scopes whose begin gave a start; all. Atomic */
 } work;
 
 static bool should_end(void) { return __atomic_load_n(&work.should_end, __ATOMIC_RELAXED) != 0; }
@@ -109,7 +109,8 @@ static void check_trace(const prof_trace *trace) {
   while ((more = prof_cursor_next(cursor, &e)) == 1) {
     if (e.thread != last_thread) last_start = 0;
     last_thread = e.thread;
-    if (e.start_ns < last_start) fail_msg("time runs back on thread %u: %" PRIu64 " after %" PRIu64, e.thread, e.start_ns, last_start);
+    if (e.start_ns < last_start)
+      fail_msg("time runs back on thread %u: %" PRIu64 " after %" PRIu64, e.thread, e.start_ns, last_start);
     last_start = e.start_ns;
     count++;
     const bool is_outer = e.name_bytes == 10 && memcmp(e.name, "recorder ", 9) == 0;
@@ -169,15 +170,25 @@ static void threads_record_while_the_capture_is_read_and_controlled(void **state
   int rounds = 0;
   for (; rounds < 12 || now_ns() < end; rounds++) {
     switch (rounds % 6) {
-      case 0: get_and_check(); break;
-      case 1: assert_status(prof_dump("/dev/null"), PROF_OK); break;
-      case 2: clear(); break;
+      case 0:
+        get_and_check();
+        break;
+      case 1:
+        assert_status(prof_dump("/dev/null"), PROF_OK);
+        break;
+      case 2:
+        clear();
+        break;
       case 3:
         assert_status(prof_stop(), PROF_OK);
         assert_status(prof_start(1), PROF_OK);
         break;
-      case 4: get_and_free_json(); break;
-      case 5: table_and_free(); break;
+      case 4:
+        get_and_free_json();
+        break;
+      case 5:
+        table_and_free();
+        break;
     }
     health_now();
   }
@@ -196,22 +207,42 @@ static void *call_anything(void *seed_pointer) {
   unsigned seed = *(const unsigned *)seed_pointer * 7919 + 1;
   while (!should_end()) {
     int status = PROF_OK;
-    const prof_options other = {.size = sizeof other, .cap_bytes = 1 << 20, .policy = seed & 1 ? PROF_POLICY_RING : PROF_POLICY_KEEP};
+    const prof_options other = {
+        .size = sizeof other, .cap_bytes = 1 << 20, .policy = seed & 1 ? PROF_POLICY_RING : PROF_POLICY_KEEP};
     prof_health health = {.size = sizeof health};
     prof_trace *trace = NULL;
     switch (rand_r(&seed) % 9) {
-      case 0: status = prof_start(1 + (int)(seed & 1)); break;
-      case 1: status = prof_start_with(&other); break;
-      case 2: status = prof_stop(); break;
-      case 3: status = prof_clear(); break;
-      case 4: status = prof_get(&trace); break;
-      case 5: status = prof_health(&health); break;
-      case 6: status = prof_dump_with("/dev/null", NULL); break;
-      case 7: status = prof_thread_set_name("anything"); break;
-      case 8: status = prof_get_duration("x", NULL, NULL, NULL); break;
+      case 0:
+        status = prof_start(1 + (int)(seed & 1));
+        break;
+      case 1:
+        status = prof_start_with(&other);
+        break;
+      case 2:
+        status = prof_stop();
+        break;
+      case 3:
+        status = prof_clear();
+        break;
+      case 4:
+        status = prof_get(&trace);
+        break;
+      case 5:
+        status = prof_health(&health);
+        break;
+      case 6:
+        status = prof_dump_with("/dev/null", NULL);
+        break;
+      case 7:
+        status = prof_thread_set_name("anything");
+        break;
+      case 8:
+        status = prof_get_duration("x", NULL, NULL, NULL);
+        break;
     }
     prof_trace_destroy(trace);
-    const bool is_documented = status == PROF_OK || status == PROF_E_RUNNING || status == PROF_E_NOT_RUNNING || status == PROF_E_BUSY;
+    const bool is_documented =
+        status == PROF_OK || status == PROF_E_RUNNING || status == PROF_E_NOT_RUNNING || status == PROF_E_BUSY;
     if (!is_documented || prof_level() < 0 || prof_level() > 2) {
       __atomic_store_n(&work.should_end, 1, __ATOMIC_RELAXED);
       print_error("%s: %s\n", prof_status_name(status), prof_last_error());

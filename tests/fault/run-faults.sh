@@ -72,7 +72,6 @@ fault() {
 
 fault DROP_COUNT tests/stress/test_exact.c 'keep_*'
 fault LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*'
-fault LOST tests/stress/test_exact.c 'a_stream_with*'
 fault LATE_COMMIT tests/fault/test_single_step.c 'a_plain_scope*'
 fault EARLY_CLEAR tests/fault/test_single_step.c 'a_plain_scope*'
 fault GENERATION tests/fault/test_single_step.c 'a_ring*'

@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   total.judge = plan_make();
   if (!total.judge || !captures_make_folder(false)) return 1;
-  alarm(280);
+  alarm(880);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   print_message("%llu instructions walked, each state judged; %llu read by the library too\n", (unsigned long long)total.instructions, (unsigned long long)total.readings);
   captures_remove_folder();

@@ -45,9 +45,7 @@ static size_t chunk_sizes(uint64_t *sizes, size_t room) {
 
 static void chunks_grow_by_four_up_to_a_64th_of_the_arena(void **state) {
   (void)state;
-  static const struct {
-    uint64_t cap_mib, largest_kib;
-  } cases[] = {{1, 64}, {16, 256}, {64, 1024}, {256, 1024}};
+  static const struct { uint64_t cap_mib, largest_kib; } cases[] = {{1, 64}, {16, 256}, {64, 1024}, {256, 1024}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     uint64_t sizes[8];
     start(PROF_POLICY_KEEP, cases[c].cap_mib << 20);
@@ -55,7 +53,8 @@ static void chunks_grow_by_four_up_to_a_64th_of_the_arena(void **state) {
     const size_t count = chunk_sizes(sizes, 8);
     assert_true(count >= 2);
     uint64_t wanted = PROF_I_UNIT_BYTES;
-    for (size_t i = 0; i < count; i++, wanted = wanted * 4 < cases[c].largest_kib << 10 ? wanted * 4 : cases[c].largest_kib << 10)
+    for (size_t i = 0; i < count;
+         i++, wanted = wanted * 4 < cases[c].largest_kib << 10 ? wanted * 4 : cases[c].largest_kib << 10)
       assert_int_equal(sizes[i], wanted);
   }
 }
@@ -87,9 +86,8 @@ static void scopes_open_when_the_arena_fills_are_recorded(void **state) {
   (void)state;
   start(PROF_POLICY_KEEP, 1 << 20);
   WITH_BASE_PROFILER(PROF_HOST, "outer", "x", PROF_ARGS("n", 1), {
-    WITH_BASE_PROFILER(PROF_HOST, "middle", "x", PROF_NO_ARGS, {
-      WITH_BASE_PROFILER(PROF_HOST, "inner", "x", PROF_NO_ARGS, { record(100000); });
-    });
+    WITH_BASE_PROFILER(PROF_HOST, "middle", "x", PROF_NO_ARGS,
+                       { WITH_BASE_PROFILER(PROF_HOST, "inner", "x", PROF_NO_ARGS, { record(100000); }); });
   });
   uint64_t count = 0;
   static const char *const names[] = {"outer", "middle", "inner"};

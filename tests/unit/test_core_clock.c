@@ -72,8 +72,10 @@ static void durations_are_the_hosts(void **state) {
     assert_int_equal(health.clock, clock);
     assert_int_equal(health.clock_segments_count, 1);
     assert_in_range(health.clock_error_ns, 0, 100000);
-    if (clock == PROF_CLOCK_MONOTONIC) assert_true(health.ticks_per_ns > 0.999 && health.ticks_per_ns < 1.001);
-    else assert_true(health.ticks_per_ns > 0.01 && health.ticks_per_ns < 10);
+    if (clock == PROF_CLOCK_MONOTONIC)
+      assert_true(health.ticks_per_ns > 0.999 && health.ticks_per_ns < 1.001);
+    else
+      assert_true(health.ticks_per_ns > 0.01 && health.ticks_per_ns < 10);
   }
 }
 

@@ -94,7 +94,8 @@ static void every_room_is_kept_to(void **state) {
     assert_int_equal((payload.flags & PROF_I_FLAG_CUT) != 0, room < whole.words);
     assert_in_range(payload.arg_count, 0, whole.arg_count);
     assert_true(back.name.bytes <= 26 && memcmp(back.name.data, details.name, (size_t)back.name.bytes) == 0);
-    if (back.category.data) assert_true(back.category.bytes <= 14 && memcmp(back.category.data, details.category, (size_t)back.category.bytes) == 0);
+    if (back.category.data)
+      assert_true(back.category.bytes <= 14 && memcmp(back.category.data, details.category, (size_t)back.category.bytes) == 0);
     if (payload.arg_count > 0) assert_int_equal(back.values[0], 1);
   }
 }

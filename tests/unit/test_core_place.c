@@ -23,9 +23,7 @@ static char output[sizeof folder + 16];
 
 enum { ROOM = 512 };
 
-static int create(const char *at, char *path, char *reason) {
-  return prof_i_place_create(at, path, ROOM, reason, ROOM);
-}
+static int create(const char *at, char *path, char *reason) { return prof_i_place_create(at, path, ROOM, reason, ROOM); }
 
 static void a_capture_stands_beside_its_output_and_is_its_users_alone(void **state) {
   (void)state;

@@ -40,9 +40,10 @@ static void every_part_of_the_content_counts(void **state) {
   static const struct {
     const char *file, *function, *name, *category;
     uint32_t line, level;
-  } variants[] = {{"a.c", "f", "n", "c", 1, 1}, {"b.c", "f", "n", "c", 1, 1}, {"a.c", "g", "n", "c", 1, 1}, {"a.c", "f", "m", "c", 1, 1},
-                  {"a.c", "f", "n", "d", 1, 1}, {"a.c", "f", "n", "c", 2, 1}, {"a.c", "f", "n", "c", 1, 2}, {"a.c", "f", NULL, "c", 1, 1},
-                  {"a.c", "f", "nc", "", 1, 1}, {"a.c", "f", "n", NULL, 1, 1}, {NULL, NULL, "n", "c", 1, 1}};
+  } variants[] = {{"a.c", "f", "n", "c", 1, 1},  {"b.c", "f", "n", "c", 1, 1},  {"a.c", "g", "n", "c", 1, 1},
+                  {"a.c", "f", "m", "c", 1, 1},  {"a.c", "f", "n", "d", 1, 1},  {"a.c", "f", "n", "c", 2, 1},
+                  {"a.c", "f", "n", "c", 1, 2},  {"a.c", "f", NULL, "c", 1, 1}, {"a.c", "f", "nc", "", 1, 1},
+                  {"a.c", "f", "n", NULL, 1, 1}, {NULL, NULL, "n", "c", 1, 1}};
   uint32_t numbers[sizeof variants / sizeof *variants];
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
     const prof_site site = site_at(variants[i].file, variants[i].function, variants[i].line, variants[i].level);
@@ -78,8 +79,11 @@ static void schemas_are_told_apart_by_kind_format_keys_and_types(void **state) {
   const prof_arg other_type[] = {prof_i_arg_i64("a", 1), prof_i_arg_f64("b", 2)};
   const prof_args pairs = {plain, 2, PROF_ARGS_PAIRS, NULL}, same = {again, 2, PROF_ARGS_PAIRS, NULL};
   const prof_args one_format = {plain, 2, PROF_ARGS_FORMAT, "%d"}, same_format = {plain, 2, PROF_ARGS_FORMAT, format};
-  const prof_args others[] = {{other_key, 2, PROF_ARGS_PAIRS, NULL}, {other_type, 2, PROF_ARGS_PAIRS, NULL}, {plain, 2, PROF_ARGS_LIST, NULL},
-                              {plain, 2, PROF_ARGS_FORMAT, "%d"},    {plain, 2, PROF_ARGS_FORMAT, "%i"}};
+  const prof_args others[] = {{other_key, 2, PROF_ARGS_PAIRS, NULL},
+                              {other_type, 2, PROF_ARGS_PAIRS, NULL},
+                              {plain, 2, PROF_ARGS_LIST, NULL},
+                              {plain, 2, PROF_ARGS_FORMAT, "%d"},
+                              {plain, 2, PROF_ARGS_FORMAT, "%i"}};
   const uint32_t number = prof_i_schema_number(at, &pairs, 2);
   assert_int_not_equal(number, 0);
   assert_int_equal(prof_i_schema_number(at, &pairs, 2), number); /* as the site remembers it */
@@ -87,7 +91,8 @@ static void schemas_are_told_apart_by_kind_format_keys_and_types(void **state) {
   assert_int_equal(prof_i_schema_number(elsewhere, &same, 2), number);
   assert_int_equal(prof_i_schema_number(at, &one_format, 2), prof_i_schema_number(at, &same_format, 2));
   assert_int_not_equal(prof_i_schema_number(at, &pairs, 1), number); /* the second one was cut */
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_int_not_equal(prof_i_schema_number(at, &others[i], 2), number);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    assert_int_not_equal(prof_i_schema_number(at, &others[i], 2), number);
   assert_int_equal(prof_i_schema_number(at, &pairs, 2), number);
   assert_int_equal(prof_i_schema_number(0, &pairs, 2), 0);
 }

@@ -169,6 +169,27 @@ static void medians_and_p99_are_right_to_one_percent(void **state) {
   }
 }
 
+/* A bucket counts to 65535 and carries. */
+static void counts_past_65535_are_exact(void **state) {
+  (void)state;
+  prof_i_tally one, other;
+  prof_i_tally_init(&one);
+  prof_i_tally_init(&other);
+  for (int i = 0; i < 300000; i++) assert_true(prof_i_tally_add(&one, i < 200000 ? 10 : 1000, 1));
+  for (int i = 0; i < 150000; i++) assert_true(prof_i_tally_add(&other, 20, 1));
+  assert_int_equal(prof_i_tally_quantile(&one, 0.5), 10);
+  assert_int_equal(prof_i_tally_quantile(&one, 200000.0 / 300000), 10);
+  assert_in_range(prof_i_tally_quantile(&one, 200001.0 / 300000), 990, 1010);
+  assert_true(prof_i_tally_merge(&one, &other));
+  assert_int_equal(one.calls, 450000);
+  assert_int_equal(prof_i_tally_quantile(&one, 200000.0 / 450000), 10);
+  assert_int_equal(prof_i_tally_quantile(&one, 200001.0 / 450000), 20);
+  assert_int_equal(prof_i_tally_quantile(&one, 350000.0 / 450000), 20);
+  assert_in_range(prof_i_tally_quantile(&one, 350001.0 / 450000), 990, 1010);
+  prof_i_tally_fini(&one);
+  prof_i_tally_fini(&other);
+}
+
 static void buckets_cover_every_value_in_order(void **state) {
   (void)state;
   uint32_t last = 0;
@@ -317,6 +338,7 @@ int main(void) {
       cmocka_unit_test(groups_add_up),
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),
+      cmocka_unit_test(counts_past_65535_are_exact),
       cmocka_unit_test(buckets_cover_every_value_in_order),
       cmocka_unit_test(options_of_every_size_are_taken_or_refused),
       cmocka_unit_test(the_table_is_aligned_and_harmless),
