@@ -332,7 +332,7 @@ static int collect(const aggregation *a, prof_rows **rows_out) {
 static int read_options(const prof_aggregate_options *given, prof_aggregate_options *options) {
   *options = (prof_aggregate_options){.size = sizeof *options};
   if (given) {
-    if (given->size < sizeof given->size)
+    if (given->size < sizeof given->size || given->size > 4096)
       return prof_i_fail(PROF_E_INVALID, "options.size is %zu; set it to sizeof(prof_aggregate_options)", given->size);
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
     for (size_t i = sizeof *options; i < given->size; i++)

@@ -29,11 +29,15 @@ static int by_serial(const void *a, const void *b) {
   return (x->exit != NULL) - (y->exit != NULL); /* what EXIT says comes last, and wins */
 }
 
+static void set_name(prof_i_trace_thread *thread, const char *name) {
+  if (name[0]) prof_i_copy_name(thread->name, sizeof thread->name, name, PROF_I_NAME_BYTES);
+}
+
 static void hear_owner(prof_i_trace_thread *thread, const prof_i_segment *segment) {
   if (!segment->owner) return;
   thread->tid = segment->owner[4];
   thread->is_main = segment->owner[5] == 1;
-  prof_i_copy_name(thread->name, sizeof thread->name, (const char *)(segment->owner + 6), PROF_I_NAME_BYTES);
+  set_name(thread, (const char *)(segment->owner + 6));
 }
 
 static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *mention) {
@@ -42,14 +46,14 @@ static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *ment
     thread->tid = slot->tid;
     thread->is_main = slot->is_main == 1;
     thread->is_alive = true;
-    prof_i_copy_name(thread->name, sizeof thread->name, slot->name, sizeof slot->name);
+    set_name(thread, slot->name);
     for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = slot->lost[i];
     return;
   }
   const uint64_t *const words = mention->exit;
   thread->is_alive = false;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = words[6 + i];
-  prof_i_copy_name(thread->name, sizeof thread->name, (const char *)(words + 6 + PROF_I_LOSS_WORDS), PROF_I_NAME_BYTES);
+  set_name(thread, (const char *)(words + 6 + PROF_I_LOSS_WORDS));
 }
 
 static void add_segment_to(prof_i_trace_thread *thread, const prof_i_segment *segment) {

@@ -79,8 +79,9 @@ static void keep_steady_entries(const snapshot *s, uint64_t offset) {
 static void copy_slot(const snapshot *s, uint64_t offset, const prof_i_head *head) {
   if (head->bytes < PROF_I_SLOT_BYTES) return;
   copy_words(s, offset, sizeof(prof_i_slot));
-  const prof_i_slot *const slot = (const prof_i_slot *)(s->to + offset);
-  const uint64_t top = slot->text_top < PROF_I_TEXT_END ? slot->text_top & ~7ull : PROF_I_TEXT_END;
+  /* Read again: a scope that opened since the first copy has its payload behind what stood then. */
+  const uint64_t text_top = load(s->from + offset + offsetof(prof_i_slot, text_top));
+  const uint64_t top = text_top < PROF_I_TEXT_END ? text_top & ~7ull : PROF_I_TEXT_END;
   if (top > PROF_I_TEXT_OFFSET) copy_words(s, offset + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
   keep_steady_entries(s, offset);
 }

@@ -39,19 +39,32 @@ int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count) 
 
 /* ---- is its process alive? ---- */
 
-/* Field 22 of a process's stat; 0 when there is none to be read. */
-static uint64_t start_of_process(uint32_t pid) {
+/* What /proc says of a process: all that is after its name, from field 3 on. False when nothing can be read. */
+static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%u/stat", pid);
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return false;
   const ssize_t count = read(fd, text, sizeof text - 1);
   close(fd);
-  if (count <= 0) return 0;
-  text[count] = '\0';
-  const char *at = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
-  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-  return at ? strtoull(at + 1, NULL, 10) : 0;
+  text[count > 0 ? count : 0] = '\0';
+  const char *const name_end = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
+  if (!name_end || strlen(name_end) < 3) return false;
+  snprintf(fields_out, room, "%s", name_end + 2);
+  return true;
+}
+
+static uint64_t field(const char *fields, int number) {
+  for (int i = 3; fields && i < number; i++) fields = strchr(fields + 1, ' ');
+  return fields ? strtoull(fields + 1, NULL, 10) : 0;
+}
+
+static bool runs(uint32_t pid, uint64_t start) {
+  char fields[1024];
+  if (!read_stat(pid, fields, sizeof fields)) /* /proc may be hidden: better called alive than its work lost */
+    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+  const bool is_zombie = (fields[0] == 'Z' || fields[0] == 'X') && field(fields, 20) <= 1; /* no thread is left */
+  return !is_zombie && field(fields, 22) == start;
 }
 
 static bool is_alive(const prof_i_header *header) {
@@ -60,9 +73,7 @@ static bool is_alive(const prof_i_header *header) {
   prof_i_port_boot_id(boot_id, sizeof boot_id);
   if (header->boot_id[0] && strncmp(boot_id, header->boot_id, sizeof boot_id - 1) != 0) return false;
   if (header->namespace_pid != prof_i_port_pid_namespace()) return false;
-  const uint64_t start = start_of_process(header->pid);
-  if (start) return start == header->process_start;
-  return kill((pid_t)header->pid, 0) == 0 || errno == EPERM; /* /proc is hidden: better called alive than its work lost */
+  return runs(header->pid, header->process_start);
 }
 
 /* ---- files ---- */

@@ -9,8 +9,7 @@
 typedef struct prof_i_waiting {
   prof_i_span span;
   uint64_t start; /* ticks */
-  uint64_t
-      children_ns; /* what self time will be less: not in the span, so that the span is not written again before it is copied */
+  uint64_t children_ns; /* what self time will be less. Not in the span, which is then not written again before it is copied */
   uint32_t scope;  /* place on the stack of the innermost scope here: itself, or what stands around a step */
   uint32_t inside; /* depth of what it holds */
 } prof_i_waiting;

@@ -4,6 +4,7 @@
 
    PROF_EXACT_ATTEMPTS: how many in all (20 million). */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <prof/trace.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,10 +18,11 @@
 
 #include <cmocka.h>
 
+#include "api/sanitizers.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 
-enum { THREADS = 4, HANDLER_EVERY_NS = 100000, EVENTS_A_ROUND = 16, CHURN_THREADS_AT_ONCE = 4, MEDDLE_TIMES = 1000, MEDDLE_TIMES_LEAST = 20 };
+enum { THREADS = 4, HANDLER_EVERY_NS = 100000, EVENTS_A_ROUND = 16, CHURN_THREADS_AT_ONCE = 4, MEDDLE_TIMES = 1000, MEDDLE_TIMES_LEAST = 20, NO_ERRNO = 4711 };
 static const uint64_t meddle_ns = 3000000000u;
 
 typedef struct worker {
@@ -40,6 +42,7 @@ static struct {
   worker workers[THREADS];
   pthread_barrier_t begun, rested, read;
   uint32_t quit;
+  int spoilt_errno; /* what a scope left in errno, where NO_ERRNO was */
   uint64_t done_attempts, done_handler; /* of all tests, for the last line */
 } own;
 
@@ -51,13 +54,17 @@ static struct {
 
 static void on_timer(int signal) {
   worker *const worker_of_now = me;
+  const int saved = errno;
   (void)signal;
   if (!worker_of_now) return;
+  errno = NO_ERRNO;
   if (worker_of_now->handler_runs++ % 4 == 0) {
     WITH_BASE_PROFILER(PROF_HOST, HANDLER_COUNTED("handler"), "handler", PROF_ARGS("run", worker_of_now->handler_runs), {});
   } else {
     WITH_BASE_PROFILER(HANDLER_COUNTED(PROF_HOST), "handler", "handler", PROF_NO_ARGS, {});
   }
+  if (errno != NO_ERRNO) __atomic_store_n(&own.spoilt_errno, errno, __ATOMIC_RELAXED);
+  errno = saved;
 }
 
 static void one_round(worker *worker_of_now) {
@@ -244,6 +251,7 @@ static void report(const char *what) {
 static int clean(void **state) {
   (void)state;
   prof_stop();
+  assert_int_equal(own.spoilt_errno, 0);
   /* Another arena: whatever a test has left is gone with the one before. */
   static uint64_t cap_bytes = 1 << 20;
   const prof_options options = {.size = sizeof options, .cap_bytes = cap_bytes += 1 << 16};

@@ -232,13 +232,15 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
     prof_trace_destroy(trace);
   }
   assert_int_equal(kill(child, SIGKILL), 0);
-  assert_int_equal(waitpid(child, NULL, 0), child);
+  siginfo_t ended;
+  assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0); /* dead, and not buried: that is not alive */
   prof_trace *trace = NULL;
   assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
   assert_int_equal(info_of(trace).is_live, 0);
   assert_int_equal(info_of(trace).was_clean, 0);
   assert_in_range(check_events(trace, false), *done, *done + 1);
   prof_trace_destroy(trace);
+  assert_int_equal(waitpid(child, NULL, 0), child);
   munmap(done, 4096);
 }
 
