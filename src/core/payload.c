@@ -67,9 +67,10 @@ void prof_i_payload_measure(prof_i_payload *payload, const prof_details *details
     payload->words++;
   }
   if (!(details->flags & PROF_I_NAME_LITERAL)) {
-    payload->flags |= PROF_I_FLAG_NAME;
     payload->name_bytes = length_of(details->name, details->name_bytes);
-    payload->words += fit_text(payload, &payload->name_bytes, room_words - payload->words);
+    const uint32_t words = fit_text(payload, &payload->name_bytes, room_words - payload->words);
+    if (words) payload->flags |= PROF_I_FLAG_NAME;
+    payload->words += words;
   }
   if (!(details->flags & PROF_I_CATEGORY_LITERAL)) {
     payload->category_bytes = length_of(details->category, details->category_bytes);
