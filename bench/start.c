@@ -7,8 +7,10 @@
 #include "frame.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <prof/profiler.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 enum { LOADS = 200, STARTS = 300 };
@@ -97,6 +99,19 @@ static __typeof__(&prof_start_with) start_with;
 static __typeof__(&prof_stop) stop;
 static __typeof__(&prof_last_error) last_error;
 
+/* What a file to record into takes of the kernel, whoever asks: made, 16 KiB reserved, its first page mapped and stored to. */
+static void bare_file(const char *directory) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/bare", directory);
+  const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  FRAME_REQUIRE(fd >= 0 && fallocate(fd, 0, 0, 16384) == 0, "%s", path);
+  char *const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  FRAME_REQUIRE(page != MAP_FAILED, "%s", path);
+  *page = 1;
+  munmap(page, 4096);
+  close(fd);
+}
+
 /* A capture goes on after a stop unless the options differ: a cap that is another each time makes a new arena each time. */
 static void measure_start(const char *what, const char *path, const char *directory, double bound_ns) {
   static double took[FRAME_ROUNDS_MAX], stopped[FRAME_ROUNDS_MAX], file_took[FRAME_ROUNDS_MAX];
@@ -114,17 +129,13 @@ static void measure_start(const char *what, const char *path, const char *direct
     stopped[r] = end - between;
     if (!directory) continue;
     frame_empty_directory(directory);
-    char own[600];
-    snprintf(own, sizeof own, "%s/bare", directory);
     const double before = frame_now_ns();
-    FILE *const file = fopen(own, "w");
-    if (file) fclose(file);
-    unlink(own);
+    bare_file(directory);
     file_took[r] = frame_now_ns() - before;
   }
   const frame_spread spread = frame_spread_of(took, rounds);
   if (directory)
-    frame_note("making and removing an empty file there: %.1f us", frame_spread_of(file_took, rounds).median / 1e3);
+    frame_note("a file made, reserved and mapped, nothing more: %.3f ms", frame_spread_of(file_took, rounds).median / 1e6);
   snprintf(bound, sizeof bound, "%.1f ms", bound_ns / 1e6);
   frame_promise(what, spread.median <= bound_ns, bound, "%.3f ms (%.3f-%.3f), stop alone %.3f", spread.median / 1e6,
                 spread.low / 1e6, spread.high / 1e6, frame_spread_of(stopped, rounds).median / 1e6);

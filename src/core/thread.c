@@ -3,8 +3,8 @@
 #include "thread.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <prof/profiler.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,13 +20,14 @@ enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096 };
 
 /* Where every thread begins: no room, nothing open, no epoch. Read only, but for its cursor, which nobody reaches. */
 static prof_i_slot no_slot;
-prof_i_thread prof_i_no_thread = {.fast = &no_slot, .slot = &no_slot, .epoch = (uint32_t)NO_EPOCH, .chunk = &prof_i_no_thread.full};
+prof_i_thread prof_i_no_thread = {
+    .fast = &no_slot, .slot = &no_slot, .epoch = (uint32_t)NO_EPOCH, .chunk = &prof_i_no_thread.full};
 __thread prof_i_thread *prof_i_this_thread = &prof_i_no_thread;
 
 static struct {
-  prof_i_thread *first;  /* any thread; pushed with release */
-  uint64_t serials;      /* any thread, relaxed */
-  uint64_t process;      /* raised in each forked child */
+  prof_i_thread *first;                 /* any thread; pushed with release */
+  uint64_t serials;                     /* any thread, relaxed */
+  uint64_t process;                     /* raised in each forked child */
   uint64_t unplaced[PROF_I_LOSS_WORDS]; /* any thread, relaxed */
   pthread_key_t key;
   bool has_key;
@@ -40,7 +41,8 @@ uint64_t prof_i_thread_seen_count(void) {
 uint64_t prof_i_thread_alive_count(void) {
   uint64_t count = 0;
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number;
+    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE &&
+             __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number;
   return count;
 }
 
@@ -100,8 +102,10 @@ static void pin(prof_i_thread *thread, void *at, uint64_t bytes) {
 static __thread char kept_name[PROF_I_NAME_BYTES] __attribute__((tls_model("initial-exec")));
 
 static void current_name(char *to) {
-  if (kept_name[0]) memcpy(to, kept_name, PROF_I_NAME_BYTES);
-  else prof_i_port_thread_name(to, PROF_I_NAME_BYTES);
+  if (kept_name[0])
+    memcpy(to, kept_name, PROF_I_NAME_BYTES);
+  else
+    prof_i_port_thread_name(to, PROF_I_NAME_BYTES);
 }
 
 void prof_i_thread_refresh_name(prof_i_thread *thread) { current_name(thread->slot->name); }
@@ -164,8 +168,10 @@ static prof_i_thread *attach_new(void) {
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
-  if (parked && is_in_arena(parked)) prof_i_chunk_leave(parked); /* prof_stop() put it here while the thread before us was going */
-  else if (parked) pin(thread, parked, thread->chunk_bytes);     /* of an arena that is gone */
+  if (parked && is_in_arena(parked))
+    prof_i_chunk_leave(parked); /* prof_stop() put it here while the thread before us was going */
+  else if (parked)
+    pin(thread, parked, thread->chunk_bytes); /* of an arena that is gone */
   if (!give_slot(thread)) {
     __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
@@ -188,7 +194,8 @@ static void mark_old_scopes(prof_i_slot *slot, uint64_t since) {
   for (uint64_t i = 1; i <= slot->depth && i <= PROF_I_OPEN_COUNT; i++) {
     uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
     if (ticks == 0 || ticks >> 4 >= since) continue;
-    __atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_OLD, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_OLD, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
   }
 }
 
@@ -197,7 +204,8 @@ static void mark_old_scopes(prof_i_slot *slot, uint64_t since) {
 static void move_open_scopes(prof_i_thread *thread, const prof_i_slot *old, uint64_t since) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t depth = old->depth <= PROF_I_OPEN_COUNT ? old->depth : 0;
-  const uint64_t top = old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
+  const uint64_t top =
+      old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
   memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
   slot->text_top = top;
   slot->deep = old->deep;
@@ -230,8 +238,10 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
 /* The thread is known, but from another session or arena. */
 static prof_i_thread *attach_again(prof_i_thread *thread) {
   const prof_i_header *const header = prof_i_arena_header();
-  if (thread->arena == prof_i_the_arena.number) mark_old_scopes(thread->slot, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
-  else if (!move_to_this_arena(thread, header)) return NULL;
+  if (thread->arena == prof_i_the_arena.number)
+    mark_old_scopes(thread->slot, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
+  else if (!move_to_this_arena(thread, header))
+    return NULL;
   thread->session = __atomic_load_n(&header->session, __ATOMIC_ACQUIRE);
   open_fast_path(thread);
   return thread;
@@ -253,8 +263,13 @@ static void fold(prof_i_thread *thread) {
   prof_i_header *const header = prof_i_arena_header();
   prof_i_slot *const slot = thread->slot;
   slot->serial = 0;
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
-    __atomic_fetch_add(&header->folded[i], __atomic_exchange_n(&slot->lost[i], 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  for (int i = 0; i < PROF_I_LOSS_WORDS;
+       i++) { /* in this order: a process killed in between counts twice, but forgets nothing */
+    const uint64_t count = __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
+    if (!count) continue;
+    __atomic_fetch_add(&header->folded[i], count, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&slot->lost[i], count, __ATOMIC_RELAXED);
+  }
   __atomic_fetch_add(&header->folded_deep_count, slot->deep_count, __ATOMIC_RELAXED);
   __atomic_fetch_add(&header->folded_cut_count, slot->cut_count, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->deep_count, 0, __ATOMIC_RELAXED);
@@ -309,7 +324,8 @@ void prof_i_thread_stop_all(void) {
 }
 
 void prof_i_thread_renew_all(void) {
-  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) __atomic_store_n(&t->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
+    __atomic_store_n(&t->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
 }
 
 void prof_i_thread_forget_all(void) {

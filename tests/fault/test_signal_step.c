@@ -20,6 +20,7 @@ typedef struct scene {
   void (*act)(void);
   int room;      /* bytes left in the chunk when the act begins; NO_FILL: as it is */
   bool is_known; /* the handler's sites have been seen before */
+  bool ends_thread;
 } scene;
 
 enum { NO_FILL = -1, EVERY_ONE_UP_TO = 800, LONG_FROM = 3000, WALK_MAX = 1 << 20 };
@@ -47,14 +48,15 @@ static void body(void *context) {
   what->ready();
   if (what->is_known) handler(0);
   if (what->room != NO_FILL) fill_up_to((uint64_t)what->room);
+  if (what->ends_thread) walk_to_the_end_of_the_thread();
   if (plan.page->is_patient) nanosleep(&(const struct timespec){0, 11000000}, NULL);
   plan.page->handler_runs = 0;
   plan.page->phase = 1;
   tracee_trap();
   what->act();
+  if (what->ends_thread) return; /* the thread does, and then comes to walk_is_over() */
   note_depth();
-  plan.page->phase = 2;
-  tracee_trap();
+  walk_is_over(NULL);
 }
 
 /* ---- the walk that finds where to interrupt ---- */
@@ -97,7 +99,7 @@ static void find_places(const scene *what) {
   tracee child;
   plan_reset();
   own.count = 0;
-  if (!tracee_begin(&child, body, (void *)(uintptr_t)what)) {
+  if (!tracee_begin(&child, body, (void *)(uintptr_t)what, what->ends_thread)) {
     if (plan.page->skip) skip_because((const char *)(uintptr_t)plan.page->reason);
     fail_msg("%s: the child ended before the walk, status %x", what->name, (unsigned)child.status);
   }
@@ -123,7 +125,8 @@ static void judge_now(const scene *what, const place *where, const char *when, b
   captures_measure();
   plan_judge_now(judge, captures.bytes, captures.sizes, captures.count, is_rest);
   if (is_rest && (plan.page->depth || plan.page->deep || judge->opens))
-    plan_fault(judge, "at rest: depth %llu, deep %llu, %llu entries open", (unsigned long long)plan.page->depth, (unsigned long long)plan.page->deep, (unsigned long long)judge->opens);
+    plan_fault(judge, "at rest: depth %llu, deep %llu, %llu entries open", (unsigned long long)plan.page->depth,
+               (unsigned long long)plan.page->deep, (unsigned long long)judge->opens);
   if (!judge->fault[0]) return;
   print_error("%s: signal at %#llx (%+lld in the executable), passage %u; %s: %s\n", what->name, (unsigned long long)where->at,
               in_executable(where->at), where->occurrence, when, judge->fault);
@@ -135,16 +138,21 @@ static bool interrupt(const scene *what, const place *where, bool is_patient) {
   tracee child;
   plan_reset();
   plan.page->is_patient = is_patient;
-  if (!tracee_begin(&child, body, (void *)(uintptr_t)what)) fail_msg("%s: the child ended early, status %x", what->name, (unsigned)child.status);
+  if (!tracee_begin(&child, body, (void *)(uintptr_t)what, what->ends_thread))
+    fail_msg("%s: the child ended early, status %x", what->name, (unsigned)child.status);
   const bool is_there = tracee_run_to(&child, where->at, where->occurrence);
   if (is_there) {
     tracee_continue(&child, SIGUSR1);
     if (child.signal != SIGTRAP || plan.page->handler_runs != 1)
-      fail_msg("%s: signal %d at %+lld instead of the handler's end, %u runs, status %x; interrupted at %+lld in the executable", what->name, child.signal, in_executable(tracee_at(&child)), plan.page->handler_runs, (unsigned)child.status, in_executable(where->at));
+      fail_msg(
+          "%s: signal %d at %+lld instead of the handler's end, %u runs, status %x; interrupted at %+lld in the executable",
+          what->name, child.signal, in_executable(tracee_at(&child)), plan.page->handler_runs, (unsigned)child.status,
+          in_executable(where->at));
     judge_now(what, where, "the handler is done", false);
     tracee_continue(&child, 0);
     if (child.signal != SIGTRAP || plan.page->phase != 2)
-      fail_msg("%s: signal %d at %+lld instead of the end, status %x; interrupted at %+lld in the executable", what->name, child.signal, in_executable(tracee_at(&child)), (unsigned)child.status, in_executable(where->at));
+      fail_msg("%s: signal %d at %+lld instead of the end, status %x; interrupted at %+lld in the executable", what->name,
+               child.signal, in_executable(tracee_at(&child)), (unsigned)child.status, in_executable(where->at));
     judge_now(what, where, "the thread is done", true);
     own.interrupted++;
   }
@@ -164,7 +172,8 @@ static void interrupt_everywhere(const scene *what) {
     if (!interrupt(what, &own.places[i], false) && !interrupt(what, &own.places[i], true)) own.missed++;
   clock_gettime(CLOCK_MONOTONIC, &done);
   print_message("  %-48s %7zu instructions, a signal at %6zu, %llu not reached again, %.1f s\n", what->name, walked, own.count,
-                (unsigned long long)(own.missed - missed), (double)(done.tv_sec - begun.tv_sec) + (double)(done.tv_nsec - begun.tv_nsec) / 1e9);
+                (unsigned long long)(own.missed - missed),
+                (double)(done.tv_sec - begun.tv_sec) + (double)(done.tv_nsec - begun.tv_nsec) / 1e9);
 }
 
 static int clean(void **state) {
@@ -178,36 +187,41 @@ static void ready_monotonic(void) {
   warm_up();
 }
 
-#define SCENES(X)                                                                        \
-  X(a_plain_scope, ready_stream, plan_plain, NO_FILL, true)                              \
-  X(a_plain_scope_and_a_full_chunk, ready_stream, plan_plain, 0, true)                   \
-  X(a_plain_scope_and_room_for_one, ready_stream, plan_plain, 16, true)                  \
-  X(a_plain_scope_and_room_for_two, ready_stream, plan_plain, 32, true)                  \
-  X(a_scope_with_arguments, ready_stream, plan_named, NO_FILL, true)                     \
-  X(a_scope_with_arguments_and_a_full_chunk, ready_stream, plan_named, 0, true)          \
-  X(a_scope_with_arguments_and_room_for_one, ready_stream, plan_named, 112, true)        \
-  X(a_nested_pair_and_room_for_one, ready_stream, plan_nested, 16, true)                 \
-  X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, NO_FILL, true)      \
-  X(an_instant_and_room_for_one, ready_stream, plan_instant, 16, true)                   \
-  X(an_instant_and_a_handler_seen_first, ready_stream, plan_instant, NO_FILL, false)     \
-  X(an_instant_by_the_slow_clock, ready_monotonic, plan_instant, NO_FILL, true)          \
-  X(a_scope_by_the_slow_clock, ready_monotonic, plan_named, NO_FILL, true)               \
-  X(the_first_scopes_of_a_thread, start_stream, plan_named, NO_FILL, false)              \
-  X(the_first_scope_in_another_capture, ready_other, plan_named, NO_FILL, false)         \
-  X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, NO_FILL, true) \
-  X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, NO_FILL, true)      \
-  X(clear_inside_a_scope, ready_stream, act_clear_inside, NO_FILL, true)
+#define SCENES(X)                                                                               \
+  X(a_plain_scope, ready_stream, plan_plain, NO_FILL, true, false)                              \
+  X(a_plain_scope_and_a_full_chunk, ready_stream, plan_plain, 0, true, false)                   \
+  X(a_plain_scope_and_room_for_one, ready_stream, plan_plain, 16, true, false)                  \
+  X(a_plain_scope_and_room_for_two, ready_stream, plan_plain, 32, true, false)                  \
+  X(a_scope_with_arguments, ready_stream, plan_named, NO_FILL, true, false)                     \
+  X(a_scope_with_arguments_and_a_full_chunk, ready_stream, plan_named, 0, true, false)          \
+  X(a_scope_with_arguments_and_room_for_one, ready_stream, plan_named, 112, true, false)        \
+  X(a_nested_pair_and_room_for_one, ready_stream, plan_nested, 16, true, false)                 \
+  X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, NO_FILL, true, false)      \
+  X(an_instant_and_room_for_one, ready_stream, plan_instant, 16, true, false)                   \
+  X(an_instant_and_a_handler_seen_first, ready_stream, plan_instant, NO_FILL, false, false)     \
+  X(an_instant_by_the_slow_clock, ready_monotonic, plan_instant, NO_FILL, true, false)          \
+  X(a_scope_by_the_slow_clock, ready_monotonic, plan_named, NO_FILL, true, false)               \
+  X(the_first_scopes_of_a_thread, start_stream, plan_named, NO_FILL, false, false)              \
+  X(the_first_scope_in_another_capture, ready_other, plan_named, NO_FILL, false, false)         \
+  X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, NO_FILL, true, false) \
+  X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, NO_FILL, true, false)      \
+  X(clear_inside_a_scope, ready_stream, act_clear_inside, NO_FILL, true, false)                 \
+  X(deeper_than_the_entries, ready_stream, act_deep, NO_FILL, true, false)                      \
+  X(deeper_than_the_entries_and_room_for_few, ready_stream, act_deep, 96, true, false)          \
+  X(a_ring_gives_its_oldest_chunk, ready_full_ring, plan_plain, 0, true, false)                 \
+  X(the_end_of_a_thread, ready_stream, plan_plain, NO_FILL, true, true)                         \
+  X(the_end_of_a_thread_with_losses, ready_with_losses, plan_plain, NO_FILL, true, true)
 
-#define TEST(name_, ready_, act_, room_, known_)                       \
-  static void name_##_survives_a_signal_anywhere(void **state) {       \
-    static const scene what = {#name_, ready_, act_, room_, known_};   \
-    (void)state;                                                       \
-    interrupt_everywhere(&what);                                       \
+#define TEST(name_, ready_, act_, room_, known_, ends_)                     \
+  static void name_##_survives_a_signal_anywhere(void **state) {            \
+    static const scene what = {#name_, ready_, act_, room_, known_, ends_}; \
+    (void)state;                                                            \
+    interrupt_everywhere(&what);                                            \
   }
 SCENES(TEST)
 
 int main(int argc, char **argv) {
-#define ENTRY(name_, ready_, act_, room_, known_) cmocka_unit_test_teardown(name_##_survives_a_signal_anywhere, clean),
+#define ENTRY(name_, ready_, act_, room_, known_, ends_) cmocka_unit_test_teardown(name_##_survives_a_signal_anywhere, clean),
   const struct CMUnitTest tests[] = {SCENES(ENTRY)};
   skip_unless_steppable();
   if (argc > 1) cmocka_set_test_filter(argv[1]);
@@ -216,8 +230,8 @@ int main(int argc, char **argv) {
   if (!own.judge || !own.places || !captures_make_folder(true)) return 1;
   alarm(880);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  print_message("%llu signals given, %llu places not reached again, %llu instructions walked to find them\n", (unsigned long long)own.interrupted,
-                (unsigned long long)own.missed, (unsigned long long)own.instructions);
+  print_message("%llu signals given, %llu places not reached again, %llu instructions walked to find them\n",
+                (unsigned long long)own.interrupted, (unsigned long long)own.missed, (unsigned long long)own.instructions);
   captures_remove_folder();
   return failed;
 }

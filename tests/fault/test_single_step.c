@@ -32,7 +32,9 @@ static void ask_reader(plan_judge *judge) {
   }
   prof_trace_info_get(trace, &info);
   if (info.bad_count || info.event_count - info.open_count != judge->seen.records)
-    plan_fault(judge, "the reader sees %llu records, %llu open, %llu bad; %llu stand there", (unsigned long long)(info.event_count - info.open_count), (unsigned long long)info.open_count, (unsigned long long)info.bad_count, (unsigned long long)judge->seen.records);
+    plan_fault(judge, "the reader sees %llu records, %llu open, %llu bad; %llu stand there",
+               (unsigned long long)(info.event_count - info.open_count), (unsigned long long)info.open_count,
+               (unsigned long long)info.bad_count, (unsigned long long)judge->seen.records);
   prof_trace_destroy(trace);
   total.readings++;
 }
@@ -47,7 +49,8 @@ static void judge_state(const scenario *what, uint64_t step, const tracee *child
   records = judge->seen.records;
   opens = judge->seen.opens;
   if (!judge->fault[0]) return;
-  print_error("%s: after %llu instructions, at %#llx: %s\n", what->name, (unsigned long long)step, (unsigned long long)tracee_at(child), judge->fault);
+  print_error("%s: after %llu instructions, at %#llx: %s\n", what->name, (unsigned long long)step,
+              (unsigned long long)tracee_at(child), judge->fault);
   fail();
 }
 
@@ -56,7 +59,7 @@ static void walk(const scenario *what) {
   struct timespec begun, done;
   plan_reset();
   clock_gettime(CLOCK_MONOTONIC, &begun);
-  if (!tracee_begin(&child, child_body, (void *)(uintptr_t)what)) {
+  if (!tracee_begin(&child, child_body, (void *)(uintptr_t)what, what->ends_thread)) {
     if (plan.page->skip) skip_because((const char *)(uintptr_t)plan.page->reason);
     fail_msg("%s: the child ended before the walk, status %x", what->name, (unsigned)child.status);
   }
@@ -65,7 +68,8 @@ static void walk(const scenario *what) {
   uint64_t steps = 0;
   while (plan.page->phase == 1) {
     tracee_step(&child);
-    if (child.signal != SIGTRAP) fail_msg("%s: signal %d after %llu instructions", what->name, child.signal, (unsigned long long)steps);
+    if (child.signal != SIGTRAP)
+      fail_msg("%s: signal %d after %llu instructions", what->name, child.signal, (unsigned long long)steps);
     judge_state(what, ++steps, &child, false);
   }
   judge_state(what, steps, &child, true);
@@ -84,39 +88,42 @@ static int clean(void **state) {
   return 0;
 }
 
-#define SCENARIOS(X)                                                                                                    \
-  X(a_plain_scope, ready_stream, act_plain, false)                                                                      \
-  X(a_scope_with_name_and_arguments, ready_stream, plan_named, false)                                                   \
-  X(a_nested_pair, ready_stream, plan_nested, false)                                                                    \
-  X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, false)                                             \
-  X(the_first_scopes_of_a_thread, start_stream, act_everything, false)                                                  \
-  X(a_chunk_change, ready_full_chunk, act_plain, false)                                                                 \
-  X(a_chunk_change_by_a_long_record, ready_nearly_full_chunk, plan_named, false)                                        \
-  X(a_ring_gives_its_oldest_chunk, ready_full_ring, act_ring_again, false)                                              \
-  X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, false)                                        \
-  X(start, nothing, act_start, true)                                                                                    \
-  X(start_after_a_stop, ready_stopped, act_start_again, false)                                                          \
-  X(start_of_another_capture, ready_stopped, act_start_other, true)                                                     \
-  X(stop, ready_stream, act_stop, false)                                                                                \
-  X(stop_inside_a_scope, ready_stream, act_stop_inside, false)                                                          \
-  X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, false)                                             \
-  X(another_capture_inside_a_scope, ready_stream, act_replace_inside, true)                                             \
-  X(clear, ready_two_chunks, act_clear, false)                                                                          \
-  X(clear_inside_a_scope, ready_two_chunks, act_clear_inside, false)                                                    \
-  X(clear_of_a_ring, ready_ring, act_clear, false)                                                                      \
-  X(dump_while_recording, ready_stream, act_dump, false)                                                                \
-  X(stop_and_dump, ready_stream, act_stop_and_dump, false)
+#define SCENARIOS(X)                                                                    \
+  X(a_plain_scope, ready_stream, act_plain, false, false)                               \
+  X(a_scope_with_name_and_arguments, ready_stream, plan_named, false, false)            \
+  X(a_nested_pair, ready_stream, plan_nested, false, false)                             \
+  X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, false, false)      \
+  X(the_first_scopes_of_a_thread, start_stream, act_everything, false, false)           \
+  X(a_chunk_change, ready_full_chunk, act_plain, false, false)                          \
+  X(a_chunk_change_by_a_long_record, ready_nearly_full_chunk, plan_named, false, false) \
+  X(a_ring_gives_its_oldest_chunk, ready_full_ring, act_ring_again, false, false)       \
+  X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, false, false) \
+  X(start, nothing, act_start, true, false)                                             \
+  X(start_after_a_stop, ready_stopped, act_start_again, false, false)                   \
+  X(start_of_another_capture, ready_stopped, act_start_other, true, false)              \
+  X(stop, ready_stream, act_stop, false, false)                                         \
+  X(stop_inside_a_scope, ready_stream, act_stop_inside, false, false)                   \
+  X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, false, false)      \
+  X(another_capture_inside_a_scope, ready_stream, act_replace_inside, true, false)      \
+  X(clear, ready_two_chunks, act_clear, false, false)                                   \
+  X(clear_inside_a_scope, ready_two_chunks, act_clear_inside, false, false)             \
+  X(clear_of_a_ring, ready_ring, act_clear, false, false)                               \
+  X(dump_while_recording, ready_stream, act_dump, false, false)                         \
+  X(stop_and_dump, ready_stream, act_stop_and_dump, false, false)                       \
+  X(deeper_than_the_entries, ready_stream, act_deep, false, false)                      \
+  X(the_end_of_a_thread, ready_stream, act_plain, false, true)                          \
+  X(the_end_of_a_thread_with_losses, ready_with_losses, plan_plain, false, true)
 
-#define TEST(name_, ready_, act_, makes_)                            \
-  static void name_##_is_whole_after_every_instruction(void **state) { \
-    static const scenario what = {#name_, ready_, act_, makes_};     \
-    (void)state;                                                     \
-    walk(&what);                                                     \
+#define TEST(name_, ready_, act_, makes_, ends_)                        \
+  static void name_##_is_whole_after_every_instruction(void **state) {  \
+    static const scenario what = {#name_, ready_, act_, makes_, ends_}; \
+    (void)state;                                                        \
+    walk(&what);                                                        \
   }
 SCENARIOS(TEST)
 
 int main(int argc, char **argv) {
-#define ENTRY(name_, ready_, act_, makes_) cmocka_unit_test_teardown(name_##_is_whole_after_every_instruction, clean),
+#define ENTRY(name_, ready_, act_, makes_, ends_) cmocka_unit_test_teardown(name_##_is_whole_after_every_instruction, clean),
   const struct CMUnitTest tests[] = {SCENARIOS(ENTRY)};
   skip_unless_steppable();
   if (argc > 1) cmocka_set_test_filter(argv[1]);
@@ -124,7 +131,8 @@ int main(int argc, char **argv) {
   if (!total.judge || !captures_make_folder(false)) return 1;
   alarm(880);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  print_message("%llu instructions walked, each state judged; %llu read by the library too\n", (unsigned long long)total.instructions, (unsigned long long)total.readings);
+  print_message("%llu instructions walked, each state judged; %llu read by the library too\n",
+                (unsigned long long)total.instructions, (unsigned long long)total.readings);
   captures_remove_folder();
   return failed;
 }

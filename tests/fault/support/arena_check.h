@@ -32,7 +32,7 @@ typedef struct arena_open {
   uint64_t start;
   uint32_t site;
   uint64_t thread;
-  uint64_t index; /* of its entry: 1 is the outermost */
+  uint64_t index;          /* of its entry: 1 is the outermost */
   const uint64_t *payload; /* word 2 of its record and on; NULL: plain */
   uint64_t payload_words;
 } arena_open;
@@ -64,8 +64,8 @@ typedef struct arena_view {
   void (*slot)(void *context, const prof_i_slot *slot);
   void *context;
   arena_text names[ARENA_SITES_MAX], categories[ARENA_SITES_MAX]; /* of the sites, filled by arena_walk() */
-  uint64_t schemas; /* known: 1..schemas */
-  struct arena_chunk *chunks; /* arena_walk()'s own; arena_forget() gives them back */
+  uint64_t schemas;                                               /* known: 1..schemas */
+  struct arena_chunk *chunks;                                     /* arena_walk()'s own; arena_forget() gives them back */
   size_t chunk_count, chunk_room;
 } arena_view;
 
@@ -92,7 +92,8 @@ static inline bool arena_is_made(const arena_view *view) {
 static inline const prof_i_head *arena_head_at(const arena_view *view, uint64_t offset, arena_seen *seen) {
   const prof_i_head *const head = (const prof_i_head *)(view->bytes + offset);
   if (head->magic == 0) return NULL;
-  if (head->magic != PROF_I_EXTENT_MAGIC) arena_fault(seen, "offset %llu: magic %x", (unsigned long long)offset, head->magic);
+  if (head->magic != PROF_I_EXTENT_MAGIC)
+    arena_fault(seen, "offset %llu: magic %x", (unsigned long long)offset, head->magic);
   else if (head->check != (offset ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC))
     arena_fault(seen, "offset %llu: the head's check does not fit it", (unsigned long long)offset);
   else if (head->bytes == 0 || head->bytes % PROF_I_UNIT_BYTES || head->bytes > view->count - offset)
@@ -142,8 +143,10 @@ static inline bool arena_read_long(const uint64_t *words, uint64_t end, arena_re
   if (record->flags & PROF_I_FLAG_DEVICE) at++;
   if (record->flags & PROF_I_FLAG_STREAM) at++;
   if (record->flags & PROF_I_FLAG_LONG) record->duration = words[at++];
-  if (record->flags & PROF_I_FLAG_NAME && !(at = arena_take_text(words, at, end, &record->name, &record->name_bytes))) return false;
-  if (record->flags & PROF_I_FLAG_CATEGORY && !(at = arena_take_text(words, at, end, &record->category, &record->category_bytes)))
+  if (record->flags & PROF_I_FLAG_NAME && !(at = arena_take_text(words, at, end, &record->name, &record->name_bytes)))
+    return false;
+  if (record->flags & PROF_I_FLAG_CATEGORY &&
+      !(at = arena_take_text(words, at, end, &record->category, &record->category_bytes)))
     return false;
   record->values = words + at;
   record->value_words = end - at;
@@ -187,7 +190,9 @@ static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *wor
   if (view->record) view->record(view->context, &record);
 }
 
-static inline uint64_t arena_claimed(const prof_i_head *chunk) { return chunk->cursor < chunk->bytes ? chunk->cursor : chunk->bytes; }
+static inline uint64_t arena_claimed(const prof_i_head *chunk) {
+  return chunk->cursor < chunk->bytes ? chunk->cursor : chunk->bytes;
+}
 
 /* Does some slot say that its thread writes to this chunk? */
 static inline bool arena_is_somebodys(const arena_view *view, uint64_t offset) {
@@ -219,8 +224,10 @@ static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *c
     }
     if (place == ARENA_UNFINISHED) seen->unfinished++;
     if (place != ARENA_COMMITTED) continue;
-    if ((words[1] & 15) > 1) arena_fault(seen, "offset %llu: type %llu", offset, (unsigned long long)(words[1] & 15));
-    else arena_take_record(&walk, words, slots);
+    if ((words[1] & 15) > 1)
+      arena_fault(seen, "offset %llu: type %llu", offset, (unsigned long long)(words[1] & 15));
+    else
+      arena_take_record(&walk, words, slots);
   }
 }
 
@@ -237,7 +244,8 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
                   (unsigned long long)slot->depth);
       continue;
     }
-    arena_open open = {.start = ticks >> 4, .site = (uint32_t)(what >> 4 & PROF_I_SITE_COUNT_MAX), .thread = slot->serial, .index = i};
+    arena_open open = {
+        .start = ticks >> 4, .site = (uint32_t)(what >> 4 & PROF_I_SITE_COUNT_MAX), .thread = slot->serial, .index = i};
     if (what & 15) {
       const uint64_t from = what >> 24 & 0xffffff;
       open.payload_words = what >> 48;
@@ -336,8 +344,10 @@ static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
   if (view->chunk_count) qsort(view->chunks, view->chunk_count, sizeof *view->chunks, arena_by_sequence);
   for (size_t i = 0; i < view->chunk_count && !seen->fault[0]; i++) {
     const prof_i_head *const head = (const prof_i_head *)(view->bytes + view->chunks[i].offset);
-    if (head->kind == PROF_I_EXTENT_SLOT) arena_walk_slot(view, (const prof_i_slot *)head, seen);
-    else arena_walk_chunk(view, head, true, seen);
+    if (head->kind == PROF_I_EXTENT_SLOT)
+      arena_walk_slot(view, (const prof_i_slot *)head, seen);
+    else
+      arena_walk_chunk(view, head, true, seen);
   }
   return !seen->fault[0];
 }

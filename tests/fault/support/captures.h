@@ -88,7 +88,8 @@ static inline void captures_look(void) {
 /* How far each file reaches now: beyond it a read would be SIGBUS. */
 static inline void captures_measure(void) {
   struct stat about;
-  for (size_t i = 0; i < captures.count; i++) captures.sizes[i] = fstat(captures.files[i], &about) == 0 ? (uint64_t)about.st_size : 0;
+  for (size_t i = 0; i < captures.count; i++)
+    captures.sizes[i] = fstat(captures.files[i], &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
 /* Lets all go, and empties the folder. */

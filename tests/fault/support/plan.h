@@ -25,6 +25,8 @@
   X(WIDE, "wide fill")         \
   X(INSTANT, "instant")        \
   X(COUNTER, "counter")        \
+  X(DEEP, "deep")              \
+  X(DEEP_NAMED, "deep, named") \
   X(H_PLAIN, "handler, plain") \
   X(H_NAMED, "handler, named")
 
@@ -32,7 +34,7 @@ typedef enum plan_kind {
 #define PLAN_ENUM(name, category) PLAN_##name,
   PLAN_KINDS(PLAN_ENUM)
 #undef PLAN_ENUM
-  PLAN_KIND_COUNT
+      PLAN_KIND_COUNT
 } plan_kind;
 
 static const char *const plan_categories[] = {
@@ -53,19 +55,17 @@ enum { PLAN_LOGS = 1 << 16, PLAN_NAMES = 4, PLAN_WIDE_BYTES = 8000 };
 typedef struct plan_page {
   uint32_t phase; /* 1 the walk begins, 2 it is over, 3 a handler is done */
   uint32_t log_count;
-  uint32_t skip; /* the child cannot do this here; reason says why */
+  uint32_t skip;         /* the child cannot do this here; reason says why */
   uint32_t is_monotonic; /* ticks are CLOCK_MONOTONIC_RAW's nanoseconds, not the counter's */
   uint32_t handler_runs;
-  uint32_t is_patient; /* the child waits until another clock pair is due, and takes that way */
+  uint32_t is_patient;                          /* the child waits until another clock pair is due, and takes that way */
   uint64_t stop_begun, clear_begun, clear_done; /* ticks */
   uint64_t depth, deep, text_used;              /* of the child's slot when the walk was over */
   char reason[256];
   plan_log logs[PLAN_LOGS];
 } plan_page;
 
-static struct {
-  volatile plan_page *page;
-} plan;
+static struct { volatile plan_page *page; } plan;
 
 static inline uint64_t plan_ticks(void) {
   if (plan.page->is_monotonic) {
@@ -83,7 +83,8 @@ static inline uint64_t plan_ticks(void) {
 /* ---- the child's side ---- */
 
 static inline const char *plan_name(uint32_t number) {
-  static const char *const names[PLAN_NAMES] = {"run-time name", "n", "another name, of more than one word", "run-time name, \xff\xfe"};
+  static const char *const names[PLAN_NAMES] = {"run-time name", "n", "another name, of more than one word",
+                                                "run-time name, \xff\xfe"};
   return names[number % PLAN_NAMES];
 }
 static inline const char *plan_text(uint32_t number) { return number % 2 ? "" : "text of an argument"; }
@@ -107,24 +108,28 @@ static inline volatile plan_log *plan_announce(plan_kind kind) {
 }
 
 /* One scope of that kind; the code runs inside. */
-#define PLAN_SCOPE(kind, name, category, args, ...)                       \
-  do {                                                                    \
-    volatile plan_log *const plan_now = plan_announce(kind);              \
-    WITH_BASE_PROFILER(PROF_HOST, name, category, args, {                 \
-      plan_now->begun = plan_ticks();                                     \
-      __VA_ARGS__;                                                        \
-      plan_now->before_end = plan_ticks();                                \
-    });                                                                   \
-    plan_now->ended = plan_ticks();                                       \
+#define PLAN_SCOPE(kind, name, category, args, ...)          \
+  do {                                                       \
+    volatile plan_log *const plan_now = plan_announce(kind); \
+    WITH_BASE_PROFILER(PROF_HOST, name, category, args, {    \
+      plan_now->begun = plan_ticks();                        \
+      __VA_ARGS__;                                           \
+      plan_now->before_end = plan_ticks();                   \
+    });                                                      \
+    plan_now->ended = plan_ticks();                          \
   } while (0)
 
 static inline void plan_plain(void) { PLAN_SCOPE(PLAN_PLAIN, "plain", "a plain scope", PROF_NO_ARGS, (void)0); }
 static inline void plan_named(void) {
-  PLAN_SCOPE(PLAN_NAMED, plan_name(plan_now->number), "named", PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)),
-             (void)0);
+  PLAN_SCOPE(PLAN_NAMED, plan_name(plan_now->number), "named",
+             PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
 }
 static inline void plan_inner(void) { PLAN_SCOPE(PLAN_INNER, "inner", "inner", PROF_NO_ARGS, (void)0); }
 static inline void plan_nested(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, plan_inner()); }
+static inline void plan_deep_named(void) {
+  PLAN_SCOPE(PLAN_DEEP_NAMED, plan_name(plan_now->number), "deep, named",
+             PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
+}
 static inline void plan_fill(void) { PLAN_SCOPE(PLAN_FILL, "fill", "fill", PROF_NO_ARGS, (void)0); }
 /* A record of that many bytes: a multiple of 16, from 48 to PLAN_WIDE_BYTES. */
 static inline void plan_wide_fill(uint64_t bytes) {
@@ -143,7 +148,9 @@ static inline void plan_counter(void) {
   PROF_COUNTER("a counter", now->number);
   now->ended = plan_ticks();
 }
-static inline void plan_handler_plain(void) { PLAN_SCOPE(PLAN_H_PLAIN, "in a handler", "handler, plain", PROF_NO_ARGS, (void)0); }
+static inline void plan_handler_plain(void) {
+  PLAN_SCOPE(PLAN_H_PLAIN, "in a handler", "handler, plain", PROF_NO_ARGS, (void)0);
+}
 static inline void plan_handler_named(void) {
   PLAN_SCOPE(PLAN_H_NAMED, plan_name(plan_now->number), "handler, named",
              PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
@@ -190,8 +197,8 @@ static inline int plan_kind_of(const plan_judge *judge, uint32_t site, arena_tex
 static inline int plan_find(plan_judge *judge, int kind, uint64_t start) {
   const uint32_t *const of = judge->of_kind[kind];
   uint32_t *const hint = &judge->hint[kind], count = judge->count_of[kind];
-  if (*hint >= count || plan.page->logs[of[*hint]].before_begin > start + PLAN_SLACK) *hint = 0;
-  if (count == 0 || plan.page->logs[of[*hint]].before_begin > start + PLAN_SLACK) return -1;
+  if (*hint >= count || plan.page->logs[of[*hint]].before_begin > start) *hint = 0;
+  if (count == 0 || plan.page->logs[of[*hint]].before_begin > start) return -1;
   while (*hint + 1 < count && plan.page->logs[of[*hint + 1]].before_begin <= start) ++*hint;
   return (int)of[*hint];
 }
@@ -203,37 +210,51 @@ static inline void plan_check_values(plan_judge *judge, int kind, const volatile
   const uint64_t *const values = record->values;
   const uint64_t wide_bytes = record->value_words > 1 && values[1] <= PLAN_WIDE_BYTES ? values[1] : 0;
   const char *const text = kind == PLAN_WIDE ? plan_wide() + PLAN_WIDE_BYTES - wide_bytes : plan_text(log->number);
-  if (!record->schema || record->schema > judge->view.schemas) plan_fault(judge, "record at %llu: schema %u of %llu", (unsigned long long)record->offset, record->schema, (unsigned long long)judge->view.schemas);
-  else if (record->flags & (PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS)) plan_fault(judge, "record at %llu: flags %x", (unsigned long long)record->offset, record->flags);
-  else if (record->value_words < 2 || values[0] != log->number) plan_fault(judge, "record at %llu: number %llu instead of %u", (unsigned long long)record->offset, record->value_words ? (unsigned long long)values[0] : 0ull, log->number);
+  if (!record->schema || record->schema > judge->view.schemas)
+    plan_fault(judge, "record at %llu: schema %u of %llu", (unsigned long long)record->offset, record->schema,
+               (unsigned long long)judge->view.schemas);
+  else if (record->flags & (PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS))
+    plan_fault(judge, "record at %llu: flags %x", (unsigned long long)record->offset, record->flags);
+  else if (record->value_words < 2 || values[0] != log->number)
+    plan_fault(judge, "record at %llu: number %llu instead of %u", (unsigned long long)record->offset,
+               record->value_words ? (unsigned long long)values[0] : 0ull, log->number);
   else if (!arena_take_text(values, 1, record->value_words, &data, &bytes) || !plan_is(text, data, bytes))
-    plan_fault(judge, "record at %llu: text of %llu bytes '%.40s' instead of '%.40s'", (unsigned long long)record->offset, (unsigned long long)bytes, data ? data : "", text);
+    plan_fault(judge, "record at %llu: text of %llu bytes '%.40s' instead of '%.40s'", (unsigned long long)record->offset,
+               (unsigned long long)bytes, data ? data : "", text);
   if (kind == PLAN_WIDE) return;
   if (!record->name || !plan_is(plan_name(log->number), record->name, record->name_bytes))
-    plan_fault(judge, "record at %llu: name '%.*s' instead of '%s'", (unsigned long long)record->offset, record->name ? (int)record->name_bytes : 4, record->name ? record->name : "none", plan_name(log->number));
+    plan_fault(judge, "record at %llu: name '%.*s' instead of '%s'", (unsigned long long)record->offset,
+               record->name ? (int)record->name_bytes : 4, record->name ? record->name : "none", plan_name(log->number));
 }
 
 static inline void plan_check_details(plan_judge *judge, int kind, const volatile plan_log *log, const arena_record *record) {
   switch ((plan_kind)kind) {
     case PLAN_NAMED:
+    case PLAN_DEEP_NAMED:
     case PLAN_WIDE:
     case PLAN_H_NAMED:
-    case PLAN_INSTANT: plan_check_values(judge, kind, log, record); return;
+    case PLAN_INSTANT:
+      plan_check_values(judge, kind, log, record);
+      return;
     case PLAN_COUNTER: {
       double value = -1;
       if (record->value_words) memcpy(&value, record->values, sizeof value);
-      if (value != log->number) plan_fault(judge, "record at %llu: counter %g instead of %u", (unsigned long long)record->offset, value, log->number);
+      if (value != log->number)
+        plan_fault(judge, "record at %llu: counter %g instead of %u", (unsigned long long)record->offset, value, log->number);
       return;
     }
     case PLAN_PLAIN:
     case PLAN_OUTER:
     case PLAN_INNER:
     case PLAN_FILL:
+    case PLAN_DEEP:
     case PLAN_H_PLAIN:
-    case PLAN_KIND_COUNT: break;
+    case PLAN_KIND_COUNT:
+      break;
   }
   if (record->flags || record->name || record->value_words)
-    plan_fault(judge, "record at %llu: a plain scope with flags %x, %llu words of values", (unsigned long long)record->offset, record->flags, (unsigned long long)record->value_words);
+    plan_fault(judge, "record at %llu: a plain scope with flags %x, %llu words of values", (unsigned long long)record->offset,
+               record->flags, (unsigned long long)record->value_words);
 }
 
 static inline void plan_see_record(void *context, const arena_record *record) {
@@ -242,18 +263,24 @@ static inline void plan_see_record(void *context, const arena_record *record) {
   const unsigned long long offset = (unsigned long long)record->offset;
   const int found = kind < 0 ? -1 : plan_find(judge, kind, record->start);
   if (found < 0) {
-    plan_fault(judge, "record at %llu: site %u, start %llu is no scope that was announced", offset, record->site, (unsigned long long)record->start);
+    plan_fault(judge, "record at %llu: site %u, start %llu is no scope that was announced", offset, record->site,
+               (unsigned long long)record->start);
     return;
   }
   const volatile plan_log *const log = &plan.page->logs[found];
   const uint64_t end = record->start + record->duration;
   const bool is_scope = kind != PLAN_INSTANT && kind != PLAN_COUNTER;
   judge->recorded++;
-  if (judge->records[found]++) plan_fault(judge, "record at %llu: '%s' %d stands a second time", offset, plan_categories[kind], found);
+  if (judge->records[found]++)
+    plan_fault(judge, "record at %llu: '%s' %d stands a second time", offset, plan_categories[kind], found);
   else if (is_scope && (!log->before_end || record->start > log->begun + PLAN_SLACK))
-    plan_fault(judge, "record at %llu: '%s' %d started at %llu; it began between %llu and %llu, its end at %llu", offset, plan_categories[kind], found, (unsigned long long)record->start, (unsigned long long)log->before_begin, (unsigned long long)log->begun, (unsigned long long)log->before_end);
+    plan_fault(judge, "record at %llu: '%s' %d started at %llu; it began between %llu and %llu, its end at %llu", offset,
+               plan_categories[kind], found, (unsigned long long)record->start, (unsigned long long)log->before_begin,
+               (unsigned long long)log->begun, (unsigned long long)log->before_end);
   else if (end + PLAN_SLACK < log->before_end || end > (log->ended ? log->ended : judge->now) + PLAN_SLACK)
-    plan_fault(judge, "record at %llu: '%s' %d ended at %llu; it did between %llu and %llu", offset, plan_categories[kind], found, (unsigned long long)end, (unsigned long long)log->before_end, (unsigned long long)(log->ended ? log->ended : judge->now));
+    plan_fault(judge, "record at %llu: '%s' %d ended at %llu; it did between %llu and %llu", offset, plan_categories[kind],
+               found, (unsigned long long)end, (unsigned long long)log->before_end,
+               (unsigned long long)(log->ended ? log->ended : judge->now));
   else
     plan_check_details(judge, kind, log, record);
   const volatile plan_page *const page = plan.page;
@@ -267,14 +294,17 @@ static inline void plan_see_open(void *context, const arena_open *open) {
   const int found = kind < 0 ? -1 : plan_find(judge, kind, open->start);
   const volatile plan_log *const log = found < 0 ? NULL : &plan.page->logs[found];
   if (!log || log->ended || (log->begun && open->start > log->begun + PLAN_SLACK))
-    plan_fault(judge, "open entry %llu: site %u, start %llu is no scope that is open", (unsigned long long)open->index, open->site, (unsigned long long)open->start);
+    plan_fault(judge, "open entry %llu: site %u, start %llu is no scope that is open", (unsigned long long)open->index,
+               open->site, (unsigned long long)open->start);
   else if (judge->open[found]++)
-    plan_fault(judge, "open entry %llu: '%s' %d stands open twice", (unsigned long long)open->index, plan_categories[kind], found);
+    plan_fault(judge, "open entry %llu: '%s' %d stands open twice", (unsigned long long)open->index, plan_categories[kind],
+               found);
 }
 
 static inline void plan_check_log(plan_judge *judge, uint32_t i) {
   const volatile plan_log *const log = &plan.page->logs[i];
   const bool is_moment = log->kind == PLAN_INSTANT || log->kind == PLAN_COUNTER;
+  const bool is_deep = log->kind == PLAN_DEEP || log->kind == PLAN_DEEP_NAMED;
   const bool is_late = plan.page->stop_begun != 0 && log->before_begin < plan.page->stop_begun && !log->ended;
   const char *const what = plan_categories[log->kind];
   if (log->is_off) {
@@ -282,7 +312,7 @@ static inline void plan_check_log(plan_judge *judge, uint32_t i) {
     return;
   }
   if (log->ended) judge->missing += !judge->records[i];
-  if (is_moment || log->ended || !log->begun || is_late) return;
+  if (is_moment || is_deep || log->ended || !log->begun || is_late) return;
   if (!log->before_end && (judge->open[i] != 1 || judge->records[i]))
     plan_fault(judge, "'%s' %u is open: %u entries, %u records", what, i, judge->open[i], judge->records[i]);
   const uint64_t full = arena_is_made(&judge->view) ? arena_header(&judge->view)->full_ticks : 0;
@@ -304,7 +334,8 @@ static inline void plan_index(plan_judge *judge) {
 
 /* Judges the captures at this moment, the child standing still; the fault is "" when all fits. With `is_rest` nobody is inside the
    profiler: then what is missing equals what was counted, and nothing is unfinished. */
-static inline bool plan_judge_now(plan_judge *judge, const char *const *bytes, const uint64_t *counts, size_t capture_count, bool is_rest) {
+static inline bool plan_judge_now(plan_judge *judge, const char *const *bytes, const uint64_t *counts, size_t capture_count,
+                                  bool is_rest) {
   const uint32_t logs = plan.page->log_count;
   judge->fault[0] = '\0';
   judge->recorded = judge->missing = judge->lost = judge->unfinished = judge->opens = 0;
@@ -323,9 +354,11 @@ static inline bool plan_judge_now(plan_judge *judge, const char *const *bytes, c
   }
   for (uint32_t i = 0; i < logs; i++) plan_check_log(judge, i);
   if (judge->missing > judge->lost)
-    plan_fault(judge, "%llu scopes that had ended have no record, %llu were counted as lost", (unsigned long long)judge->missing, (unsigned long long)judge->lost);
+    plan_fault(judge, "%llu scopes that had ended have no record, %llu were counted as lost",
+               (unsigned long long)judge->missing, (unsigned long long)judge->lost);
   if (is_rest && (judge->missing != judge->lost || judge->unfinished))
-    plan_fault(judge, "at rest: %llu have no record, %llu were counted as lost, %llu places unfinished", (unsigned long long)judge->missing, (unsigned long long)judge->lost, (unsigned long long)judge->unfinished);
+    plan_fault(judge, "at rest: %llu have no record, %llu were counted as lost, %llu places unfinished",
+               (unsigned long long)judge->missing, (unsigned long long)judge->lost, (unsigned long long)judge->unfinished);
   return !judge->fault[0];
 }
 

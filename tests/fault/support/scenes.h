@@ -51,8 +51,10 @@ static inline void fill_up_to(uint64_t room) {
   plan_fill();
   for (uint64_t left; (left = room_in_chunk()) > room;) {
     const uint64_t most = left - room < PLAN_WIDE_BYTES ? left - room : PLAN_WIDE_BYTES;
-    if (most < 48) plan_fill();
-    else plan_wide_fill(most / 16 * 16);
+    if (most < 48)
+      plan_fill();
+    else
+      plan_wide_fill(most / 16 * 16);
   }
 }
 
@@ -193,23 +195,51 @@ static inline void act_full_inside(void) {
   plan_plain();
 }
 
+/* Deeper than the entries of the slot: there, an open scope is remembered, but not shown. */
+static inline void go_down(int depth) {
+  if (depth == 0)
+    plan_deep_named();
+  else
+    PLAN_SCOPE(PLAN_DEEP, "deep", "deep", PROF_NO_ARGS, go_down(depth - 1));
+}
+static inline void act_deep(void) { go_down(PROF_I_OPEN_COUNT + 2); }
+
+/* The thread has losses to leave behind. */
+static inline void ready_with_losses(void) {
+  ready_full_arena();
+  for (int i = 0; i < 3; i++) plan_plain();
+}
+
 typedef struct scenario {
   const char *name;
   void (*ready)(void);
   void (*act)(void);
   bool makes_captures; /* files appear while it is walked */
+  bool ends_thread;    /* all is done in a thread, and the walk goes on until it is gone */
 } scenario;
 
 static inline void nothing(void) {}
 
+/* The destructors of a thread run in the order in which their keys were made: this one after prof's. */
+static inline void walk_is_over(void *unused) {
+  (void)unused;
+  plan.page->phase = 2;
+  tracee_trap();
+}
+
+static inline void walk_to_the_end_of_the_thread(void) {
+  pthread_key_t key;
+  if (pthread_key_create(&key, walk_is_over) != 0 || pthread_setspecific(key, plan_wide()) != 0) _exit(4);
+}
+
 static inline void child_body(void *context) {
   const scenario *const what = context;
   what->ready();
+  if (what->ends_thread) walk_to_the_end_of_the_thread();
   plan.page->phase = 1;
   tracee_trap();
   what->act();
-  plan.page->phase = 2;
-  tracee_trap();
+  if (!what->ends_thread) walk_is_over(NULL);
 }
 
 #endif

@@ -4,6 +4,7 @@
 #define PROF_TESTS_TRACEE_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,35 +18,52 @@
 
 /* Where the child stands still: a stop's signal, or ended. */
 typedef struct tracee {
-  pid_t pid;
-  int signal; /* of the last stop; 0: it has ended */
-  int status; /* of waitpid */
+  pid_t pid;     /* of the thread that is traced */
+  pid_t process; /* the child */
+  int signal;    /* of the last stop; 0: it has ended */
+  int status;    /* of waitpid */
 } tracee;
 
 static inline void tracee_wait(tracee *child) {
   pid_t pid;
-  do pid = waitpid(child->pid, &child->status, 0);
+  do pid = waitpid(child->pid, &child->status, __WALL);
   while (pid < 0 && errno == EINTR);
-  child->signal = pid == child->pid && WIFSTOPPED(child->status) ? WSTOPSIG(child->status) : 0;
+  if (pid > 0) child->pid = pid;
+  child->signal = pid > 0 && WIFSTOPPED(child->status) ? WSTOPSIG(child->status) : 0;
 }
 
-/* Forks; the child runs body(context) up to its first int3 and stands behind it. False: no ptrace here, or it ended before. */
-static inline bool tracee_begin(tracee *child, void (*body)(void *context), void *context) {
+typedef struct tracee_work {
+  void (*body)(void *context);
+  void *context;
+} tracee_work;
+
+static inline void *tracee_run(void *work) {
+  const tracee_work *const what = work;
+  if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(77);
+  what->body(what->context);
+  return NULL;
+}
+
+/* Forks; the child runs body(context), in a thread of its own if asked, up to its first int3, and stands behind it. False: no ptrace
+   here, or it ended before. */
+static inline bool tracee_begin(tracee *child, void (*body)(void *context), void *context, bool in_thread) {
+  tracee_work work = {body, context};
+  pthread_t thread;
   fflush(NULL);
-  child->pid = fork();
-  if (child->pid < 0) return false;
-  if (child->pid == 0) {
-    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(77);
-    raise(SIGSTOP);
-    body(context);
+  child->process = fork();
+  if (child->process < 0) return false;
+  if (child->process == 0) {
+    if (!in_thread)
+      tracee_run(&work);
+    else if (pthread_create(&thread, NULL, tracee_run, &work) == 0)
+      pthread_join(thread, NULL);
     _exit(0);
   }
+  child->pid = -1; /* whichever thread it is that stops */
   tracee_wait(child);
-  if (child->signal != SIGSTOP) return false;
+  if (child->signal != SIGTRAP) return false;
   ptrace(PTRACE_SETOPTIONS, child->pid, NULL, (void *)(intptr_t)PTRACE_O_EXITKILL);
-  ptrace(PTRACE_CONT, child->pid, NULL, NULL);
-  tracee_wait(child);
-  return child->signal == SIGTRAP;
+  return true;
 }
 
 static inline void tracee_step(tracee *child) {
@@ -60,10 +78,9 @@ static inline void tracee_continue(tracee *child, int signal) {
 }
 
 static inline void tracee_end(tracee *child) {
-  kill(child->pid, SIGKILL);
-  while (child->signal) {
-    ptrace(PTRACE_CONT, child->pid, NULL, (void *)(intptr_t)SIGKILL);
-    tracee_wait(child);
+  int status;
+  kill(child->process, SIGKILL);
+  while (waitpid(-1, &status, __WALL) > 0 || errno == EINTR) {
   }
 }
 
