@@ -19,6 +19,7 @@ enum {
   STOCK_COUNT = 16,     /* made ready by the helper */
   TIDY_COUNT = 64,      /* whose pages the helper is to drop */
   ROOM_WORTH_TAKING = 256,
+  KEPT_BYTES = 4096, /* of a chunk whose room is given back */
   OWNER_WORDS = 3 + 3 + PROF_I_NAME_BYTES / 8,
   OWNER_BYTES = (OWNER_WORDS + 1) / 2 * 16,
   EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8,
@@ -97,8 +98,8 @@ static PROF_I_RACES_BY_DESIGN uint64_t claimed_bytes(const prof_i_head *chunk) {
   return cursor < chunk->bytes ? cursor : chunk->bytes;
 }
 
-PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks) {
-  prof_i_chunk_count count = {0, 0, 0, 0};
+static PROF_I_RACES_BY_DESIGN prof_i_chunk_count walk(const prof_i_head *chunk, uint64_t clear_ticks) {
+  prof_i_chunk_count count = {0};
   const uint64_t end = claimed_bytes(chunk);
   const uint64_t generation = chunk->generation;
   for (uint64_t i = PROF_I_HEAD_BYTES, slots; i < end; i += slots * 16) {
@@ -121,6 +122,18 @@ PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *c
   return count;
 }
 
+prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ticks) {
+  for (;;) {
+    const uint64_t sequence = __atomic_load_n(&chunk->sequence, __ATOMIC_ACQUIRE);
+    prof_i_chunk_count count = {0};
+    if (prof_i_sequence_number(sequence)) count = walk(chunk, clear_ticks);
+    for (int i = 0; i < PROF_I_GONE_WORDS; i++)
+      count.gone[i] = __atomic_load_n(&chunk->gone[sequence & 1][i], __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&chunk->sequence, __ATOMIC_RELAXED) == sequence) return count;
+  }
+}
+
 /* Makes a chunk ready for the next generation: no word that a reader looks at may be taken for a record of it. Words 0 of the old
    records keep the old generation; everything else at such a place becomes 0. */
 static void scrub(prof_i_head *chunk, const prof_i_chunk_count *records) {
@@ -137,8 +150,23 @@ static void scrub(prof_i_head *chunk, const prof_i_chunk_count *records) {
   for (uint64_t i = end; i < chunk->bytes; i += 16) __atomic_store_n((uint64_t *)((char *)chunk + i), 0, __ATOMIC_RELAXED);
 }
 
+/* The chunk holds nothing any more, from one store on: what it held counts as gone. live_is: how its live records went. */
+static void give_up(prof_i_head *chunk, const prof_i_chunk_count *records, prof_i_gone live_is) {
+  const uint64_t now = chunk->sequence & 1, next = now ^ 1;
+  uint64_t gone[PROF_I_GONE_WORDS] = {chunk->gone[now][PROF_I_GONE_OVERWRITTEN], chunk->gone[now][PROF_I_GONE_CLEARED]};
+  gone[live_is] += records->live;
+  gone[PROF_I_GONE_CLEARED] += records->cleared;
+  for (int i = 0; i < PROF_I_GONE_WORDS; i++) __atomic_store_n(&chunk->gone[next][i], gone[i], __ATOMIC_RELAXED);
+  __atomic_store_n(&chunk->sequence, next, __ATOMIC_RELEASE);
+  __atomic_thread_fence(__ATOMIC_RELEASE); /* what is stored into the chunk from here on is seen after that */
+}
+
+static void take_number(prof_i_head *chunk, uint64_t number) {
+  __atomic_store_n(&chunk->sequence, number << 1 | (chunk->sequence & 1), __ATOMIC_RELEASE);
+}
+
+/* Ready for other records: what was in it has been given up. */
 static void next_generation(prof_i_head *chunk, const prof_i_chunk_count *records) {
-  __atomic_store_n(&chunk->sequence, 0, __ATOMIC_RELEASE); /* being re-made: a reader that sees 0, or a change, leaves it out */
   scrub(chunk, records);
 #ifndef PROF_FAULT_GENERATION
   __atomic_store_n(&chunk->generation, chunk->generation % PROF_I_GENERATION_MASK + 1, __ATOMIC_RELAXED);
@@ -178,8 +206,8 @@ static void write_owner(prof_i_thread *thread, prof_i_head *chunk) {
 
 static bool has_something_to_say(const prof_i_thread *thread) {
   const prof_i_slot *const slot = thread->slot;
-  uint64_t any = slot->deep_count | slot->cut_count;
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) any |= slot->lost[i];
+  uint64_t any = (slot->deep_count - slot->deep_before) | (slot->cut_count - slot->cut_before);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) any |= slot->lost[i] - slot->lost_before[i];
   return any || memcmp(thread->name, slot->name, PROF_I_NAME_BYTES) != 0;
 }
 
@@ -190,9 +218,9 @@ static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
   record[1] = 1;
   record[2] = EXIT_BYTES / 16 | (uint64_t)PROF_I_KIND_EXIT << 16;
   record[3] = thread->serial;
-  record[4] = slot->deep_count;
-  record[5] = slot->cut_count;
-  memcpy(record + 6, slot->lost, sizeof slot->lost);
+  record[4] = slot->deep_count - slot->deep_before;
+  record[5] = slot->cut_count - slot->cut_before;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) record[6 + i] = slot->lost[i] - slot->lost_before[i];
   memcpy(record + 6 + PROF_I_LOSS_WORDS, slot->name, PROF_I_NAME_BYTES);
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
   return true;
@@ -241,7 +269,7 @@ static prof_i_head *take_free(uint64_t bytes, int *loss_out) {
   return NULL;
 }
 
-/* What is left of the piece goes back, in pieces of a slot's size. */
+/* What is left of the piece goes back, in pieces of a slot's size. The head keeps what has gone from here. */
 prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
   const uint64_t used = __atomic_load_n(&own.free_hint, __ATOMIC_ACQUIRE);
   for (uint64_t i = 0; i < used && i < FREE_COUNT; i++) {
@@ -249,10 +277,13 @@ prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
     if (!value || (value & 63) < unit_log(PROF_I_SLOT_BYTES)) continue;
     if (!__atomic_compare_exchange_n(&own.free[i], &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     const uint64_t offset = value & ~63ull, end = offset + ((uint64_t)PROF_I_UNIT_BYTES << (value & 63));
-    for (uint64_t rest = offset + PROF_I_SLOT_BYTES; rest < end; rest += PROF_I_SLOT_BYTES) put_free(rest | unit_log(PROF_I_SLOT_BYTES));
     int loss;
     prof_i_head *const slot = prof_i_arena_take_again(offset, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, populate_bytes, &loss);
-    if (!slot) put_free(offset | unit_log(PROF_I_SLOT_BYTES));
+    if (!slot) {
+      put_free(value);
+      return NULL;
+    }
+    for (uint64_t rest = offset + PROF_I_SLOT_BYTES; rest < end; rest += PROF_I_SLOT_BYTES) put_free(rest | unit_log(PROF_I_SLOT_BYTES));
     return slot;
   }
   return NULL;
@@ -298,7 +329,7 @@ static uint64_t ring_oldest(uint64_t count) {
 /* A ring's oldest chunk gives way. One that is still written to, or has an unfinished claim, which somebody will finish, counts as
    young again. A thread that sleeps in here sees by the age, when it wakes up, that another was faster. */
 static prof_i_head *take_oldest(int *loss_out) {
-  prof_i_header *const header = prof_i_arena_header();
+  const prof_i_header *const header = prof_i_arena_header();
   const uint64_t count = ring_places();
   for (uint64_t tries = 0; tries < count + RING_MORE_TRIES; tries++) {
     uint64_t *const place = &own.ring[ring_oldest(count)];
@@ -309,14 +340,13 @@ static prof_i_head *take_oldest(int *loss_out) {
       set_retired(chunk);
       continue;
     }
-    const prof_i_chunk_count records = is_ours ? prof_i_chunk_walk(chunk, header->clear_ticks) : (prof_i_chunk_count){0};
+    const prof_i_chunk_count records = is_ours ? walk(chunk, header->clear_ticks) : (prof_i_chunk_count){0};
     if (!is_ours || records.unfinished) {
       __atomic_compare_exchange_n(place, &value, ring_value(next_sequence(), prof_i_arena_offset(chunk)), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
       if (is_ours) set_retired(chunk);
       continue;
     }
-    __atomic_fetch_add(&header->folded[PROF_LOSS_CLEARED], records.cleared, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&header->folded[PROF_LOSS_OVERWRITTEN], records.live, __ATOMIC_RELAXED);
+    give_up(chunk, &records, PROF_I_GONE_OVERWRITTEN);
     next_generation(chunk, &records);
     return chunk;
   }
@@ -424,7 +454,7 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
   }
   fresh->owner = thread->serial;
   const uint64_t sequence = next_sequence();
-  __atomic_store_n(&fresh->sequence, sequence, __ATOMIC_RELEASE);
+  take_number(fresh, sequence);
   if (prof_i_the_arena.policy == PROF_POLICY_RING) ring_set_age(fresh, sequence);
   prof_i_thread_refresh_name(thread);
   write_owner(thread, fresh);
@@ -472,9 +502,9 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
     if (prof_i_port_populate(reserve, PROF_I_UNIT_BYTES) != 0) return NULL;
     prof_i_arena_make_head(reserve, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   } else if (thread->reserve_since != prof_i_arena_header()->full_ticks) {
-    const prof_i_chunk_count count = prof_i_chunk_walk(reserve, prof_i_arena_header()->clear_ticks);
+    const prof_i_chunk_count count = walk(reserve, prof_i_arena_header()->clear_ticks);
     if (count.cleared && !count.live && !count.unfinished) { /* all of it is forgotten: use it again */
-      prof_i_thread_lose(thread, PROF_LOSS_CLEARED, count.cleared);
+      give_up(reserve, &count, PROF_I_GONE_CLEARED);
       next_generation(reserve, &count);
       reserve->owner = 0;
     }
@@ -482,7 +512,7 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
   thread->reserve_since = prof_i_arena_header()->full_ticks;
   if (reserve->owner == thread->serial) return reserve;
   reserve->owner = thread->serial; /* another thread's records may stand before */
-  reserve->sequence = next_sequence();
+  take_number(reserve, next_sequence());
   write_owner(thread, reserve);
   return reserve;
 }
@@ -490,25 +520,25 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
 /* ---- clear, begin ---- */
 
 static void clear_one(prof_i_head *chunk) {
-  prof_i_header *const header = prof_i_arena_header();
   if (!own_if_retired(chunk)) return;
-  const prof_i_chunk_count count = prof_i_chunk_walk(chunk, header->clear_ticks);
+  const prof_i_chunk_count count = walk(chunk, prof_i_arena_header()->clear_ticks);
   if (count.unfinished || count.live) {
     set_retired(chunk);
     return;
   }
-  __atomic_fetch_add(&header->folded[PROF_LOSS_CLEARED], count.cleared, __ATOMIC_RELAXED);
+  give_up(chunk, &count, PROF_I_GONE_CLEARED);
   if (prof_i_the_arena.policy == PROF_POLICY_RING) {
     next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
     prof_i_port_drop(chunk, chunk->bytes);
-    chunk->sequence = 1;
     ring_set_age(chunk, 1);
     set_retired(chunk);
     return;
   }
-  const uint64_t value = prof_i_arena_offset(chunk) | unit_log(chunk->bytes);
-  prof_i_port_punch(chunk, chunk->bytes);
-  put_free(value);
+  /* The first page stays, for its head: what has gone from here still counts. */
+  memset((char *)chunk + PROF_I_HEAD_BYTES, 0, KEPT_BYTES - PROF_I_HEAD_BYTES);
+  __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
+  prof_i_port_punch((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
+  put_free(prof_i_arena_offset(chunk) | unit_log(chunk->bytes));
 }
 
 void prof_i_chunk_clear(void) {

@@ -33,12 +33,15 @@ bool prof_i_chunk_stock(void);   /* helper: makes one chunk ready; false when en
 bool prof_i_chunk_tidy(void);    /* helper: drops one retired chunk's pages; false when none waits */
 uint32_t *prof_i_chunk_helper_word(void); /* woken when there is work */
 
-/* Events in the chunk whose records ended at or before clear_ticks, and after; unfinished claims. Walks the records. */
+/* Events in the chunk whose records ended at or before clear_ticks, and after; unfinished claims; what it held before. */
 typedef struct prof_i_chunk_count {
   uint64_t cleared, live, unfinished;
   uint64_t longer; /* records of more than one slot */
+  uint64_t gone[PROF_I_GONE_WORDS];
 } prof_i_chunk_count;
-prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks);
+
+/* Walks the records. All of one moment, while others take the chunk, or make it anew. */
+prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ticks);
 
 typedef struct prof_i_chunk_times {
   uint64_t count, median_ns, p99_ns, max_ns;

@@ -16,29 +16,31 @@
 #include "site.h"
 #include "thread.h"
 
+/* What stands in this extent, and what it held before. */
+static void count_extent(prof_health *health, const prof_i_head *extent) {
+  const prof_i_chunk_count count = prof_i_chunk_look(extent, prof_i_arena_header()->clear_ticks);
+  health->recorded_count += count.live;
+  health->lost_count[PROF_LOSS_CLEARED] += count.cleared + count.gone[PROF_I_GONE_CLEARED];
+  health->lost_count[PROF_LOSS_OVERWRITTEN] += count.gone[PROF_I_GONE_OVERWRITTEN];
+}
+
 /* Losses, and records counted by walking the chunks. Control lock held: nothing is cleared or replaced meanwhile. */
 static void count_records(prof_health *health) {
-  prof_i_header *const header = prof_i_arena_header();
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = __atomic_load_n(&header->folded[i], __ATOMIC_RELAXED);
-  health->deep_count = __atomic_load_n(&header->folded_deep_count, __ATOMIC_RELAXED);
-  health->cut_text_count = __atomic_load_n(&header->folded_cut_count, __ATOMIC_RELAXED);
+  const prof_i_header *const header = prof_i_arena_header();
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
   uint64_t offset = 0;
   const uint64_t end = prof_i_arena_readable_bytes();
   for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;) {
-    const prof_i_head *records = head;
+    if (head->kind == PROF_I_EXTENT_META) continue;
+    count_extent(health, head); /* a slot may stand where a chunk was */
     if (head->kind == PROF_I_EXTENT_SLOT) {
       const prof_i_slot *const slot = (const prof_i_slot *)head;
       for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
       health->deep_count += __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
       health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
-      records = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
-      if (records->magic != PROF_I_EXTENT_MAGIC) continue;
-    } else if (head->kind != PROF_I_EXTENT_CHUNK) {
-      continue;
+      const prof_i_head *const reserve = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
+      if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve);
     }
-    const prof_i_chunk_count count = prof_i_chunk_walk(records, header->clear_ticks);
-    health->recorded_count += count.live;
-    health->lost_count[PROF_LOSS_CLEARED] += count.cleared;
   }
 }
 

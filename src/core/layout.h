@@ -2,12 +2,11 @@
    Little-endian, 8-byte words; nothing here is a pointer. Knows nothing of mapping, threads or output.
 
      offset 0        header page (4096 bytes)
-     4096            ledger page: loss of threads that are gone, in prof_i_header.folded
      units of 16 KiB from offset 16384 on, each belonging to an extent:
          slot   (4 units): a thread's page, its open scopes, its text area
          chunk  (1, 4, 16 or 64 units, or what a ring was given): records of one thread after another
          meta   (1 or 4 units): call sites, schemas, names, clock pairs; records like a chunk's, never re-used
-   Each extent begins with the same 64-byte head, so that a reader walks the file from one to the next without an index; where no
+   Each extent begins with the same 128-byte head, so that a reader walks the file from one to the next without an index; where no
    head stands, it steps on by one unit.
 
    A record is 16 bytes or a multiple:
@@ -30,7 +29,7 @@ enum {
   PROF_I_FIRST_UNIT_OFFSET = 16384,
   PROF_I_CHUNK_BYTES_MAX = 1 << 20,
   PROF_I_SLOT_BYTES = 65536,
-  PROF_I_HEAD_BYTES = 64,
+  PROF_I_HEAD_BYTES = 128,
   PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
   PROF_I_OPEN_COUNT = 64,
   PROF_I_OPEN_OLD = 1, /* bit 0 of an open entry's ticks */
@@ -57,7 +56,14 @@ typedef enum prof_i_chunk_state {
   PROF_I_CHUNK_RETIRED = 2 /* nobody claims from it: may be taken over, overwritten by a ring, or cleared */
 } prof_i_chunk_state;
 
-/* The first 64 bytes of every extent. For a chunk: cursor, limit and generation are what the hot path works on. */
+/* What a chunk held before it was made anew, by how it went. */
+typedef enum prof_i_gone {
+  PROF_I_GONE_OVERWRITTEN = 0,
+  PROF_I_GONE_CLEARED = 1,
+  PROF_I_GONE_WORDS = 2
+} prof_i_gone;
+
+/* The first 128 bytes of every extent. For a chunk: cursor, limit and generation are what the hot path works on. */
 typedef struct prof_i_head {
   uint64_t cursor;     /* chunk, meta: bytes claimed from the extent's start; may stand past the limit */
   uint64_t limit;      /* chunk, meta: claims at or past it do not fit; the extent's bytes less 15 */
@@ -66,10 +72,16 @@ typedef struct prof_i_head {
   uint16_t kind;       /* prof_i_extent_kind */
   uint16_t state;      /* chunk: prof_i_chunk_state */
   uint64_t bytes;      /* of the whole extent, a multiple of the unit */
-  uint64_t sequence;   /* counts up over the arena's chunks as they are taken: their order in time */
+  uint64_t sequence;   /* number << 1 | which of gone[] counts. The number rises over the arena's chunks as they are taken: their order
+                          in time; 0: it holds nothing, whatever stands in it */
   uint64_t owner;      /* serial of the thread that took it last; slot: of the thread that has it; 0: none */
   uint64_t check;      /* offset ^ bytes ^ kind ^ PROF_I_MAGIC: a head, not data that looks like one */
+  uint64_t gone[2][PROF_I_GONE_WORDS]; /* events that this room held and holds no more. The pair that counts changes with the word that
+                                          gives them up: none is ever counted twice, or not at all */
+  uint64_t spare[4];
 } prof_i_head;
+
+static inline uint64_t prof_i_sequence_number(uint64_t sequence) { return sequence >> 1; }
 
 /* One open scope; entry 0 is never used. ticks is stored last and cleared first, so an entry with ticks is whole. */
 typedef struct prof_i_open {
@@ -94,7 +106,9 @@ typedef struct prof_i_slot {
   uint64_t chunk;    /* arena offset of the chunk it writes to, or 0 */
   uint64_t deep_count;
   uint64_t cut_count;
-  uint64_t lost[PROF_I_LOSS_WORDS]; /* by prof_loss; the owner writes */
+  uint64_t lost[PROF_I_LOSS_WORDS]; /* by prof_loss, of all threads that ever had the slot; the owner writes */
+  uint64_t deep_before, cut_before; /* how much of these counts is of threads that had it earlier */
+  uint64_t lost_before[PROF_I_LOSS_WORDS];
   char name[PROF_I_NAME_BYTES];
   prof_i_open open[PROF_I_OPEN_COUNT + 1];
 } prof_i_slot;
@@ -169,10 +183,7 @@ typedef struct prof_i_header {
   int32_t world_size;
   uint64_t step_count;
   uint64_t thread_count;    /* seen in this arena */
-  uint64_t folded_thread_count;
-  uint64_t folded_deep_count;
-  uint64_t folded_cut_count;
-  uint64_t folded[PROF_I_LOSS_WORDS]; /* loss of threads that are gone, and of no thread */
+  uint64_t unplaced[PROF_I_LOSS_WORDS]; /* loss of no thread that has a slot */
   uint64_t namespace_pid;             /* inode of the pid name space, to tell whether pid means anything here */
   char host[64];
   char process_name[64];

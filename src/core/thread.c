@@ -50,7 +50,7 @@ void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count) {
   if (prof_i_is_attached(thread) && thread->slot && thread->arena == prof_i_the_arena.number)
     __atomic_fetch_add(&thread->slot->lost[loss], count, __ATOMIC_RELAXED);
   else if (prof_i_the_arena.base)
-    __atomic_fetch_add(&prof_i_arena_header()->folded[loss], count, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&prof_i_arena_header()->unplaced[loss], count, __ATOMIC_RELAXED);
   else
     __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
 }
@@ -60,7 +60,7 @@ void prof_i_thread_lose_unplaced(int loss) { __atomic_fetch_add(&own.unplaced[lo
 void prof_i_thread_place_losses(void) {
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
     const uint64_t count = __atomic_exchange_n(&own.unplaced[i], 0, __ATOMIC_RELAXED);
-    if (count) __atomic_fetch_add(&prof_i_arena_header()->folded[i], count, __ATOMIC_RELAXED);
+    if (count) __atomic_fetch_add(&prof_i_arena_header()->unplaced[i], count, __ATOMIC_RELAXED);
   }
 }
 
@@ -118,6 +118,13 @@ void prof_i_thread_keep_name(const char *name) {
   if (prof_i_is_attached(thread) && thread->slot) prof_i_thread_refresh_name(thread);
 }
 
+/* What was lost before is not this thread's. */
+static void count_from_here(prof_i_slot *slot) {
+  slot->deep_before = slot->deep_count;
+  slot->cut_before = slot->cut_count;
+  memcpy(slot->lost_before, slot->lost, sizeof slot->lost_before);
+}
+
 /* A slot in the arena in force; a thread that comes again in the same arena keeps its own. */
 static bool give_slot(prof_i_thread *thread) {
   prof_i_slot *slot = thread->slot;
@@ -129,6 +136,7 @@ static bool give_slot(prof_i_thread *thread) {
     if (thread->slot) pin(thread, thread->slot, PROF_I_SLOT_BYTES);
   }
   slot->depth = slot->deep = 0;
+  count_from_here(slot);
   thread->gone = 0;
   memset(slot->open, 0, sizeof slot->open);
   slot->text_top = PROF_I_TEXT_OFFSET;
@@ -259,31 +267,18 @@ prof_i_thread *prof_i_thread_attach(void) {
 
 /* ---- going ---- */
 
-static void fold(prof_i_thread *thread) {
-  prof_i_header *const header = prof_i_arena_header();
-  prof_i_slot *const slot = thread->slot;
+/* The slot waits for the next thread. What was lost stays counted where it is. */
+static void vacate(prof_i_slot *slot) {
   slot->serial = 0;
-  for (int i = 0; i < PROF_I_LOSS_WORDS;
-       i++) { /* in this order: a process killed in between counts twice, but forgets nothing */
-    const uint64_t count = __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
-    if (!count) continue;
-    __atomic_fetch_add(&header->folded[i], count, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(&slot->lost[i], count, __ATOMIC_RELAXED);
-  }
-  __atomic_fetch_add(&header->folded_deep_count, slot->deep_count, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&header->folded_cut_count, slot->cut_count, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->deep_count, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->cut_count, 0, __ATOMIC_RELAXED);
   slot->depth = slot->deep = 0;
   memset(slot->open, 0, sizeof slot->open);
-  __atomic_fetch_add(&header->folded_thread_count, 1, __ATOMIC_RELAXED);
 }
 
 /* What a thread that is gone leaves behind goes to the capture. Past the gate. */
 static void bury(prof_i_thread *thread) {
   if (!prof_i_the_arena.base || thread->arena != prof_i_the_arena.number) return;
   prof_i_chunk_thread_goes(thread);
-  fold(thread);
+  vacate(thread->slot);
 }
 
 /* The key's destructor. A later destructor of this thread may record again: it attaches anew, and we are called once more. With the gate

@@ -47,7 +47,7 @@ static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *ment
     thread->is_main = slot->is_main == 1;
     thread->is_alive = true;
     set_name(thread, slot->name);
-    for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = slot->lost[i];
+    for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = slot->lost[i] - slot->lost_before[i];
     return;
   }
   const uint64_t *const words = mention->exit;
@@ -233,7 +233,7 @@ static int by_value(const void *a, const void *b) {
 }
 
 void prof_i_index_sum(prof_trace *trace) {
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.folded[i];
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.unplaced[i];
   for (uint32_t i = 0; i < trace->segment_count; i++) {
     const prof_i_segment *const segment = &trace->segments[i];
     trace->lost[PROF_LOSS_UNFINISHED] += segment->unfinished_count;

@@ -124,10 +124,18 @@ static int scan_other(scan *s, const uint64_t *at, uint64_t slots_left, uint64_t
   return sight == PROF_I_SIGHT_EVENT ? scan_event(s, at, &record) : scan_about_thread(s, at, &record, *slots_out);
 }
 
+/* What the room held before. */
+static void add_gone(prof_trace *trace, const prof_i_head *head) {
+  const uint64_t *const gone = head->gone[head->sequence & 1];
+  trace->lost[PROF_LOSS_OVERWRITTEN] += gone[PROF_I_GONE_OVERWRITTEN];
+  trace->lost[PROF_LOSS_CLEARED] += gone[PROF_I_GONE_CLEARED];
+}
+
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
   const prof_i_head *const head = extent->head;
-  /* Sequence 0: never taken, or being made anew when this was read. */
-  if (head->state == PROF_I_CHUNK_FREE || head->sequence == 0) return 0;
+  add_gone(trace, head);
+  /* Number 0: never taken, given up, or being made anew when this was read. */
+  if (head->state == PROF_I_CHUNK_FREE || prof_i_sequence_number(head->sequence) == 0) return 0;
   if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK || head->cursor < PROF_I_HEAD_BYTES) {
     trace->bad_count++;
     return 0;
@@ -166,6 +174,7 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   }
   if (slot->depth > PROF_I_OPEN_COUNT) trace->bad_count++;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += slot->lost[i];
+  add_gone(trace, &slot->head); /* it may stand where a chunk was */
   if (slot->serial && !add_mention(trace, (prof_i_mention){slot->serial, slot, NULL})) return PROF_E_NO_MEMORY;
   const prof_i_extent reserve = {(const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
                                  extent->offset + PROF_I_RESERVE_OFFSET, PROF_I_UNIT_BYTES};

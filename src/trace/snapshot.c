@@ -86,17 +86,11 @@ static void copy_slot(const snapshot *s, uint64_t offset, const prof_i_head *hea
   keep_steady_entries(s, offset);
 }
 
-/* The header's sums and the slots' own counts are of one moment when no thread went meanwhile. */
 static void copy_header_and_slots(const snapshot *s) {
   prof_i_head head;
-  for (int i = 0; i < TRIES; i++) {
-    copy_words(s, 0, PROF_I_HEADER_BYTES);
-    const uint64_t gone = ((const prof_i_header *)s->to)->folded_thread_count;
-    uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
-    while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) copy_slot(s, at, &head);
-    fence();
-    if (load(s->from + offsetof(prof_i_header, folded_thread_count)) == gone) return;
-  }
+  uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+  copy_words(s, 0, PROF_I_HEADER_BYTES);
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) copy_slot(s, at, &head);
 }
 
 /* ---- chunks, meta extents ---- */
@@ -107,23 +101,31 @@ static uint64_t claimed_bytes(const prof_i_head *head) {
   return end > sizeof *head ? end & ~15ull : sizeof *head;
 }
 
-/* Copies head and claimed part. A chunk that is made anew or taken meanwhile is copied again; in the end it is left out:
-   what it held was given up, and counted by who took it. */
-static void copy_chunk(const snapshot *s, uint64_t offset, prof_i_head head) {
+/* The head as it stood at one moment. False: it is no head any more. */
+static bool load_steady_head(const snapshot *s, uint64_t offset, prof_i_head *head_out) {
+  do {
+    if (!load_head(s, offset, head_out)) return false;
+    fence();
+  } while (load(s->from + offset + offsetof(prof_i_head, sequence)) != head_out->sequence);
+  return true;
+}
+
+/* Copies head and claimed part. A chunk that is made anew or taken meanwhile is copied again; in the end it is left out: what
+   it held then is gone, and counted in the head. */
+static void copy_chunk(const snapshot *s, uint64_t offset) {
   prof_i_head *const to = (prof_i_head *)(s->to + offset);
-  const prof_i_head first = head;
-  for (int i = 0; i < TRIES && head.sequence != 0; i++) {
-    const prof_i_head before = head;
+  prof_i_head head, after;
+  for (int i = 0; i < TRIES; i++) {
+    if (!load_steady_head(s, offset, &head)) return;
+    *to = head;
+    if (!prof_i_sequence_number(head.sequence)) return;
     copy_words(s, offset + sizeof head, claimed_bytes(&head) - sizeof head);
     fence();
-    if (!load_head(s, offset, &head)) break;
-    if (head.generation == before.generation && head.sequence == before.sequence) {
-      *to = before;
-      return;
-    }
+    if (!load_head(s, offset, &after)) return;
+    if (after.generation == head.generation && after.sequence == head.sequence) return;
   }
-  *to = first; /* stays, so that its units are stepped over; sequence 0 says that it holds nothing */
-  to->sequence = 0;
+  if (load_steady_head(s, offset, &head)) *to = head;
+  to->sequence &= 1;
 }
 
 static void copy_chunks(const snapshot *s) {
@@ -131,10 +133,10 @@ static void copy_chunks(const snapshot *s) {
   uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
   while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) {
     const uint64_t reserve = at + PROF_I_RESERVE_OFFSET;
-    if (head.bytes >= PROF_I_SLOT_BYTES && load_head(s, reserve, &reserve_head)) copy_chunk(s, reserve, reserve_head);
+    if (head.bytes >= PROF_I_SLOT_BYTES && load_head(s, reserve, &reserve_head)) copy_chunk(s, reserve);
   }
   offset = PROF_I_FIRST_UNIT_OFFSET;
-  while ((at = next_extent(s, &offset, PROF_I_EXTENT_CHUNK, &head)) != 0) copy_chunk(s, at, head);
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_CHUNK, &head)) != 0) copy_chunk(s, at);
 }
 
 static void copy_meta(const snapshot *s) {

@@ -330,9 +330,9 @@ static uint64_t meddle_often(void (*meddle)(void)) {
   return times;
 }
 
-static void under(const char *what, uint32_t policy, uint64_t cap_bytes, void (*meddle)(void), uint32_t allowed) {
+static void under(const char *what, uint32_t policy, uint64_t cap_bytes, uint32_t helper, void (*meddle)(void), uint32_t allowed) {
   pthread_t threads[THREADS];
-  start(policy, cap_bytes, 0);
+  start(policy, cap_bytes, helper);
   begin_work(threads, UINT64_MAX);
   const uint64_t times = meddle_often(meddle);
   prof_start(1); /* whatever the last was; ends that are late come before the barrier */
@@ -362,29 +362,65 @@ static void clear(void) {
   sched_yield();
 }
 
+/* Between what was attempted before, less what was under way, and what was after. */
+static void check_between(const char *who, uint64_t seen, uint64_t before) {
+  enum { UNDER_WAY = 4 }; /* a thread's: a scope in a scope, and as many of its handler's */
+  const uint64_t after = all_attempts();
+  if (seen + THREADS * UNDER_WAY < before || seen > after)
+    fail_msg("%s: %llu recorded or lost; %llu attempted before, %llu after", who, (unsigned long long)seen, (unsigned long long)before,
+             (unsigned long long)after);
+}
+
+static void look(void) {
+  uint64_t before = all_attempts();
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  check_between("health", health.recorded_count + sum_of(health.lost_count), before);
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  before = all_attempts();
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  check_between("prof_get", info.event_count - info.open_count + sum_of(info.lost_count), before);
+  prof_trace_destroy(trace);
+}
+
+static void a_ring_may_be_looked_at_under_load(void **state) {
+  (void)state;
+  under("look, ring", PROF_POLICY_RING, 4 << 20, 0, look, BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+}
+static void a_ring_with_helper_may_be_looked_at_under_load(void **state) {
+  (void)state;
+  under("look, ring with helper", PROF_POLICY_RING, 32 << 20, 1, look, BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+}
+static void a_stream_may_be_looked_at_under_load(void **state) {
+  (void)state;
+  under("look, stream", PROF_POLICY_STREAM, 32 << 20, 0, look, BIT(FULL));
+}
+
 static void sessions_may_change_under_load(void **state) {
   (void)state;
-  under("stop and start, keep", PROF_POLICY_KEEP, 256 << 20, stop_and_start, BIT(LATE) | BIT(FULL));
+  under("stop and start, keep", PROF_POLICY_KEEP, 256 << 20, 0, stop_and_start, BIT(LATE) | BIT(FULL));
 }
 static void sessions_of_a_ring_may_change_under_load(void **state) {
   (void)state;
-  under("stop and start, ring", PROF_POLICY_RING, 4 << 20, stop_and_start, BIT(LATE) | BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+  under("stop and start, ring", PROF_POLICY_RING, 4 << 20, 0, stop_and_start, BIT(LATE) | BIT(OVERWRITTEN) | BIT(NO_CHUNK));
 }
 static void a_clear_under_load_counts_what_it_forgets(void **state) {
   (void)state;
-  under("clear, keep", PROF_POLICY_KEEP, 64 << 20, clear, BIT(CLEARED) | BIT(FULL));
+  under("clear, keep", PROF_POLICY_KEEP, 64 << 20, 0, clear, BIT(CLEARED) | BIT(FULL));
 }
 static void a_clear_of_a_ring_under_load_counts_what_it_forgets(void **state) {
   (void)state;
-  under("clear, ring", PROF_POLICY_RING, 4 << 20, clear, BIT(CLEARED) | BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+  under("clear, ring", PROF_POLICY_RING, 4 << 20, 0, clear, BIT(CLEARED) | BIT(OVERWRITTEN) | BIT(NO_CHUNK));
 }
 static void a_clear_of_a_stream_under_load_counts_what_it_forgets(void **state) {
   (void)state;
-  under("clear, stream", PROF_POLICY_STREAM, 64 << 20, clear, BIT(CLEARED) | BIT(FULL));
+  under("clear, stream", PROF_POLICY_STREAM, 64 << 20, 0, clear, BIT(CLEARED) | BIT(FULL));
 }
 static void all_of_it_at_once_is_counted(void **state) {
   (void)state;
-  under("all at once, keep", PROF_POLICY_KEEP, 16 << 20, stop_clear_and_start, BIT(CLEARED) | BIT(FULL) | BIT(LATE));
+  under("all at once, keep", PROF_POLICY_KEEP, 16 << 20, 0, stop_clear_and_start, BIT(CLEARED) | BIT(FULL) | BIT(LATE));
 }
 
 /* What the arena before held is gone with it: only that nobody is hurt, and that the last one is whole. */
@@ -480,6 +516,9 @@ int main(int argc, char **argv) {
       ENTRY(a_stream_with_room_loses_nothing),
       ENTRY(a_helper_counts_what_found_no_chunk_ready),
       ENTRY(a_ring_with_helper_counts_all_that_goes),
+      ENTRY(a_ring_may_be_looked_at_under_load),
+      ENTRY(a_ring_with_helper_may_be_looked_at_under_load),
+      ENTRY(a_stream_may_be_looked_at_under_load),
       ENTRY(sessions_may_change_under_load),
       ENTRY(sessions_of_a_ring_may_change_under_load),
       ENTRY(a_clear_under_load_counts_what_it_forgets),

@@ -136,7 +136,6 @@ static void see_number(left *l, left_thread *t, const arena_record *record) {
 
 static void see_record(void *context, const arena_record *record) {
   left *const l = context;
-  if (record->is_taken) return; /* the ring gives it away this moment */
   left_thread *const t = thread_of(l, record->thread);
   t->recovered++;
   if (record->start < t->last_end) left_fault(l, "record at %llu starts %llu ticks before the one before it ended", (unsigned long long)record->offset, (unsigned long long)(t->last_end - record->start));
@@ -148,7 +147,7 @@ static void see_record(void *context, const arena_record *record) {
 static void see_slot(void *context, const prof_i_slot *slot) {
   left *const l = context;
   if (!slot->serial) return;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) thread_of(l, slot->serial)->lost += slot->lost[i];
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) thread_of(l, slot->serial)->lost += slot->lost[i] - slot->lost_before[i];
 }
 
 /* Per thread, the ring excepted, where what gave way is counted over all. */
@@ -167,16 +166,16 @@ static void check_thread(left *l, const left_thread *t) {
   if (!is_ring && !l->how->helper_thread && t->first_number != 1) left_fault(l, "'%s': the first has number %llu", name_of(t->worker), (unsigned long long)t->first_number);
 }
 
-/* recovered + lost = ended, and up to one more a thread. What a ring gave away at that moment may be counted as lost already, or not. */
+/* recovered + lost = ended, and up to one more a thread: also of what a ring was giving away at that moment. */
 static void check_sum(left *l, uint64_t *recovered_out, uint64_t *lost_out) {
   uint64_t ended = 0, recovered = 0;
   const uint64_t lost = arena_lost(&l->seen);
   for (int i = 0; i < THREADS; i++) ended += shared.threads[i].ended;
   for (int i = 0; i < l->thread_count; i++) recovered += l->threads[i].recovered;
   const uint64_t sum = recovered + lost;
-  if (sum + l->seen.taken < ended || sum > ended + THREADS)
-    left_fault(l, "%llu recovered, %llu lost, %llu just given away, %llu had ended", (unsigned long long)recovered, (unsigned long long)lost, (unsigned long long)l->seen.taken, (unsigned long long)ended);
-  *recovered_out = recovered + l->seen.taken;
+  if (sum < ended || sum > ended + THREADS)
+    left_fault(l, "%llu recovered, %llu lost, %llu had ended", (unsigned long long)recovered, (unsigned long long)lost, (unsigned long long)ended);
+  *recovered_out = recovered;
   *lost_out = lost;
 }
 

@@ -161,7 +161,7 @@ static CAPTURE_UNUSED void capture_exit(prof_i_head *chunk, uint64_t serial, con
 static CAPTURE_UNUSED prof_i_head *capture_chunk(capture *c, uint64_t bytes, uint64_t serial) {
   char name[32];
   prof_i_head *const chunk = capture_extent(c, PROF_I_EXTENT_CHUNK, bytes);
-  chunk->sequence = ++c->sequence;
+  chunk->sequence = ++c->sequence << 1;
   snprintf(name, sizeof name, "thread %u", (unsigned)serial);
   capture_owner(chunk, serial, 100 + serial, name);
   return chunk;
@@ -262,7 +262,7 @@ static CAPTURE_UNUSED prof_i_head *capture_reserve(capture *c, prof_i_slot *slot
                         .kind = PROF_I_EXTENT_CHUNK,
                         .state = PROF_I_CHUNK_OWNED,
                         .bytes = PROF_I_UNIT_BYTES,
-                        .sequence = ++c->sequence,
+                        .sequence = ++c->sequence << 1,
                         .owner = slot->serial,
                         .check = offset ^ PROF_I_UNIT_BYTES ^ (uint64_t)PROF_I_EXTENT_CHUNK ^ PROF_I_MAGIC};
   return head;

@@ -110,7 +110,7 @@ static CAPTURE_UNUSED void small_capture(capture *c) {
   chunk->owner = 2;
   small_slot(c);
   capture_header(c)->clear_ticks = CAPTURE_START + 260;
-  capture_header(c)->folded[PROF_LOSS_LATE] = 4;
+  capture_header(c)->unplaced[PROF_LOSS_LATE] = 4;
 }
 
 #endif

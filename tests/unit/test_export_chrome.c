@@ -204,7 +204,7 @@ static void threads_of_one_number_have_rows_of_their_own(void **state) {
   prof_i_head *const chunk = begin(&c, 453 * base_ns);
   capture_plain(chunk, CAPTURE_START + 100, 200, 1);
   prof_i_head *const other = capture_extent(&c, PROF_I_EXTENT_CHUNK, 1 << 20);
-  other->sequence = ++c.sequence;
+  other->sequence = ++c.sequence << 1;
   capture_owner(other, 2, 101, "thread 2");
   capture_plain(other, CAPTURE_START + 200, 200, 1);
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
@@ -241,7 +241,7 @@ static void loss_stands_in_the_text(void **state) {
   prof_i_head *const chunk = begin(&c, 453 * base_ns);
   capture_plain(chunk, CAPTURE_START, 5, 1);
   capture_exit(chunk, 1, "thread 1", PROF_LOSS_FULL, 42);
-  capture_header(&c)->folded[PROF_LOSS_FULL] = 42;
+  capture_header(&c)->unplaced[PROF_LOSS_FULL] = 42;
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   capture_end(&c);
   has("\"name\":\"prof: see the arguments\"");

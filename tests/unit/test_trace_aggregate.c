@@ -298,7 +298,7 @@ static void no_loss_reads_as_no_loss(void **state) {
   assert_string_equal(text, "1 recorded; no loss");
   free(text);
   prof_trace_destroy(trace);
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) capture_header(&c)->folded[i] = UINT64_MAX; /* as long as it gets */
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) capture_header(&c)->unplaced[i] = UINT64_MAX; /* as long as it gets */
   trace = open_capture(&c);
   assert_int_equal(prof_trace_loss_text(trace, &text), PROF_OK);
   assert_in_range(strlen(text), 300, 1000);

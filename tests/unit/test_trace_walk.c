@@ -59,8 +59,8 @@ static void a_parent_whose_record_is_in_a_later_chunk_is_found(void **state) {
   begin_with_sites(&c, 1 << 20, 2);
   prof_i_head *const first = capture_chunk(&c, CHUNK, 1);
   prof_i_head *const second = capture_chunk(&c, CHUNK, 1);
-  second->sequence = 1; /* by sequence, not by place */
-  first->sequence = 2;
+  second->sequence = 1 << 1; /* by sequence, not by place */
+  first->sequence = 2 << 1;
   capture_plain(second, T0 + 100, 10, 2);
   capture_plain(second, T0 + 120, 10, 2);
   capture_plain(first, T0 + 140, 10, 2);
@@ -85,7 +85,7 @@ static void a_chunk_taken_over_gives_each_thread_its_own(void **state) {
   capture_owner(chunk, 2, 102, "second");
   capture_plain(chunk, T0 + 30, 10, 2);
   capture_plain(chunk, T0 + 5, 40, 1);
-  capture_header(&c)->folded[PROF_LOSS_NO_CHUNK] = 7;
+  capture_header(&c)->unplaced[PROF_LOSS_NO_CHUNK] = 7;
   capture_slot(&c, 2, "second, renamed")->lost[PROF_LOSS_FULL] = 3;
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
@@ -122,7 +122,7 @@ static void what_ended_before_the_clear_is_counted_and_not_shown(void **state) {
   capture_plain(chunk, T0 + 40, 20, 2); /* spans it */
   capture_plain(chunk, T0 + 70, 10, 3);
   capture_header(&c)->clear_ticks = T0 + 50;
-  capture_header(&c)->folded[PROF_LOSS_CLEARED] = 5;
+  capture_header(&c)->unplaced[PROF_LOSS_CLEARED] = 5;
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 2);
@@ -166,7 +166,7 @@ static void a_pending_record_at_the_end_of_its_chunk_is_one_loss(void **state) {
   *capture_claim(chunk, 2) = 9 << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4; /* claims more than there is */
   chunk->cursor = chunk->bytes + 400;                                  /* later claims did not fit */
   prof_trace *const trace = open_capture(&c);
-  assert_int_equal(info_of(trace).scope_count, (CHUNK - 64 - 7 * 16 - 32) / 16);
+  assert_int_equal(info_of(trace).scope_count, (CHUNK - PROF_I_HEAD_BYTES - 7 * 16 - 32) / 16);
   assert_int_equal(info_of(trace).lost_count[PROF_LOSS_UNFINISHED], 1);
   prof_trace_destroy(trace);
   capture_end(&c);
@@ -204,8 +204,39 @@ static void chunks_being_made_anew_are_left_out(void **state) {
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   capture_plain(chunk, T0 + 10, 10, 1);
   chunk->sequence = 0;
+  chunk->gone[0][PROF_I_GONE_OVERWRITTEN] = 3;
+  chunk->gone[1][PROF_I_GONE_OVERWRITTEN] = 1000; /* the other pair does not count */
   prof_trace *const trace = open_capture(&c);
   assert_int_equal(info_of(trace).event_count, 0);
+  assert_int_equal(info_of(trace).bad_count, 0);
+  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_OVERWRITTEN], 3);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* A chunk, a slot where a chunk once was, and a slot's reserve. */
+static void what_a_chunk_held_before_is_counted(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 2);
+  prof_i_slot *const slot = capture_slot(&c, 1, "worker");
+  prof_i_head *const reserve = capture_reserve(&c, slot);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_plain(chunk, T0 + 10, 10, 1);
+  chunk->sequence |= 1;
+  chunk->gone[0][PROF_I_GONE_OVERWRITTEN] = 1000;
+  chunk->gone[1][PROF_I_GONE_OVERWRITTEN] = 1;
+  chunk->gone[1][PROF_I_GONE_CLEARED] = 10;
+  slot->head.gone[0][PROF_I_GONE_CLEARED] = 100;
+  reserve->gone[0][PROF_I_GONE_CLEARED] = 1000;
+  slot->lost[PROF_LOSS_FULL] = 7;
+  slot->lost_before[PROF_LOSS_FULL] = 4; /* another thread's */
+  prof_trace *const trace = open_capture(&c);
+  assert_int_equal(info_of(trace).scope_count, 1);
+  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_OVERWRITTEN], 1);
+  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_CLEARED], 1110);
+  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_FULL], 7);
+  assert_int_equal(thread_of(trace, 0).lost_count[PROF_LOSS_FULL], 3);
   assert_int_equal(info_of(trace).bad_count, 0);
   prof_trace_destroy(trace);
   capture_end(&c);
@@ -289,7 +320,7 @@ static void a_ring_shows_the_last_so_many_ns(void **state) {
   for (uint64_t i = 0; i < 10; i++) capture_plain(chunk, T0 + i * 100, 50, 1);
   capture_header(&c)->policy = PROF_POLICY_RING;
   capture_header(&c)->ring_ns = 250; /* the last end is at 950 */
-  capture_header(&c)->folded[PROF_LOSS_OVERWRITTEN] = 100;
+  capture_header(&c)->unplaced[PROF_LOSS_OVERWRITTEN] = 100;
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 3);
@@ -542,6 +573,7 @@ int main(void) {
       cmocka_unit_test(a_pending_record_at_the_end_of_its_chunk_is_one_loss),
       cmocka_unit_test(content_of_an_old_generation_is_no_record),
       cmocka_unit_test(chunks_being_made_anew_are_left_out),
+      cmocka_unit_test(what_a_chunk_held_before_is_counted),
       cmocka_unit_test(open_scopes_last_to_the_last_thing_known),
       cmocka_unit_test(an_entry_whose_record_stands_is_not_shown_twice),
       cmocka_unit_test(the_reserve_of_a_slot_holds_records_like_any_chunk),

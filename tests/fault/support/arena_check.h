@@ -21,7 +21,6 @@ typedef struct arena_record {
   uint32_t site, flags, schema;
   uint64_t thread; /* serial, as the last OWNER record before it says */
   uint64_t offset; /* in the arena */
-  bool is_taken;   /* its chunk is taken, but not yet made anew: it may be counted as lost already */
   const uint64_t *values;
   uint64_t value_words;
   const char *name, *category; /* at run time; NULL: the site's */
@@ -43,7 +42,6 @@ typedef struct arena_seen {
   uint64_t cleared;    /* committed, but ended at or before clear_ticks */
   uint64_t unfinished; /* 16-byte places that were claimed and hold nothing committed */
   uint64_t remade;     /* chunks that are being made anew */
-  uint64_t taken;      /* of the records, those that may be counted as lost already */
   uint64_t chunks, slots;
   uint64_t lost[PROF_I_LOSS_WORDS]; /* slots and ledger */
   uint64_t deep;
@@ -157,7 +155,6 @@ typedef struct arena_chunk_walk {
   const arena_view *view;
   arena_seen *seen;
   uint64_t thread;
-  bool is_taken;
 } arena_chunk_walk;
 
 static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *words, uint64_t slots) {
@@ -167,7 +164,6 @@ static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *wor
                          .kind = PROF_I_KIND_SCOPE,
                          .site = (uint32_t)(words[1] >> 4 & PROF_I_SITE_COUNT_MAX),
                          .thread = walk->thread,
-                         .is_taken = walk->is_taken,
                          .offset = (uint64_t)((const char *)words - view->bytes)};
   if ((words[1] & 15) == 1) {
     record.kind = (uint32_t)(words[2] >> 16 & 0xff);
@@ -186,7 +182,6 @@ static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *wor
     return;
   }
   walk->seen->records++;
-  walk->seen->taken += walk->is_taken;
   if (view->record) view->record(view->context, &record);
 }
 
@@ -194,21 +189,16 @@ static inline uint64_t arena_claimed(const prof_i_head *chunk) {
   return chunk->cursor < chunk->bytes ? chunk->cursor : chunk->bytes;
 }
 
-/* Does some slot say that its thread writes to this chunk? */
-static inline bool arena_is_somebodys(const arena_view *view, uint64_t offset) {
-  for (size_t i = 0; i < view->chunk_count; i++) {
-    const prof_i_slot *const slot = (const prof_i_slot *)(view->bytes + view->chunks[i].offset);
-    if (slot->head.kind == PROF_I_EXTENT_SLOT && slot->chunk == offset) return true;
-  }
-  return false;
+static inline void arena_count_gone(const prof_i_head *head, arena_seen *seen) {
+  seen->lost[PROF_LOSS_OVERWRITTEN] += head->gone[head->sequence & 1][PROF_I_GONE_OVERWRITTEN];
+  seen->lost[PROF_LOSS_CLEARED] += head->gone[head->sequence & 1][PROF_I_GONE_CLEARED];
 }
 
-static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk, bool can_be_taken, arena_seen *seen) {
+static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk, arena_seen *seen) {
   const uint64_t end = arena_claimed(chunk);
-  const uint64_t offset_of_chunk = (uint64_t)((const char *)chunk - view->bytes);
-  const bool is_taken = can_be_taken && chunk->state == PROF_I_CHUNK_OWNED && !arena_is_somebodys(view, offset_of_chunk);
-  arena_chunk_walk walk = {view, seen, 0, is_taken};
-  if (chunk->sequence == 0) { /* being made, or made anew: readers leave it out */
+  arena_chunk_walk walk = {view, seen, 0};
+  arena_count_gone(chunk, seen);
+  if (chunk->sequence >> 1 == 0) { /* being made, or made anew: readers leave it out */
     seen->remade++;
     return;
   }
@@ -263,13 +253,14 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
 
 static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *slot, arena_seen *seen) {
   seen->slots++;
+  arena_count_gone(&slot->head, seen);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] += slot->lost[i];
   if (view->slot) view->slot(view->context, slot);
   seen->deep += slot->deep_count;
   if (slot->serial) arena_walk_opens(view, slot, seen);
   const uint64_t offset = (uint64_t)((const char *)slot - view->bytes) + PROF_I_RESERVE_OFFSET;
   const prof_i_head *const reserve = arena_head_at(view, offset, seen);
-  if (reserve) arena_walk_chunk(view, reserve, false, seen);
+  if (reserve) arena_walk_chunk(view, reserve, seen);
 }
 
 /* ---- sites ---- */
@@ -337,8 +328,7 @@ static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
   memset(seen, 0, sizeof *seen);
   if (!arena_is_made(view)) return true; /* nothing can be read from it */
   const prof_i_header *const header = arena_header(view);
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] = header->folded[i];
-  seen->deep = header->folded_deep_count;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] = header->unplaced[i];
   view->chunk_count = 0;
   arena_walk_extents(view, seen);
   if (view->chunk_count) qsort(view->chunks, view->chunk_count, sizeof *view->chunks, arena_by_sequence);
@@ -347,7 +337,7 @@ static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
     if (head->kind == PROF_I_EXTENT_SLOT)
       arena_walk_slot(view, (const prof_i_slot *)head, seen);
     else
-      arena_walk_chunk(view, head, true, seen);
+      arena_walk_chunk(view, head, seen);
   }
   return !seen->fault[0];
 }

@@ -78,10 +78,15 @@ static inline void fill_to_next_chunk(void) {
   for (int i = 0; i < 16; i++) plan_fill();
   while (prof_i_this_thread->chunk == chunk) plan_wide_fill(PLAN_WIDE_BYTES);
 }
+static inline bool has_overwritten(void) {
+  prof_health health = {.size = sizeof health};
+  prof_health(&health);
+  return health.lost_count[PROF_LOSS_OVERWRITTEN] != 0;
+}
 static inline void ready_full_ring(void) {
   start_ring();
   warm_up();
-  while (!prof_i_arena_header()->folded[PROF_LOSS_OVERWRITTEN]) fill_to_next_chunk();
+  while (!has_overwritten()) fill_to_next_chunk();
   fill_up_to(0);
 }
 static inline void ready_ring(void) {
