@@ -17,6 +17,7 @@ typedef struct prof_i_arena {
   uint64_t cap_bytes;
   uint64_t number; /* counts arenas over the process's life, from 1 */
   uint32_t policy; /* prof_policy */
+  uint32_t lease_count; /* of readers who look at chunks where they stand. Control lock */
   bool is_file;
   int fd;     /* of the file; used only while fstat says it is still ours */
   dev_t device;

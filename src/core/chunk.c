@@ -521,7 +521,7 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
 
 static void clear_one(prof_i_head *chunk) {
   if (!own_if_retired(chunk)) return;
-  const prof_i_chunk_count count = walk(chunk, prof_i_arena_header()->clear_ticks);
+  const prof_i_chunk_count count = prof_i_chunk_look(chunk, prof_i_arena_header()->clear_ticks);
   if (count.unfinished || count.live) {
     set_retired(chunk);
     return;
@@ -531,6 +531,10 @@ static void clear_one(prof_i_head *chunk) {
     next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
     prof_i_port_drop(chunk, chunk->bytes);
     ring_set_age(chunk, 1);
+    set_retired(chunk);
+    return;
+  }
+  if (prof_i_the_arena.lease_count) { /* somebody reads it; the next clear gives its room back */
     set_retired(chunk);
     return;
   }

@@ -366,6 +366,18 @@ int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
 
 void prof_i_arena_release(void) { pthread_mutex_unlock(&own.lock); }
 
+uint64_t prof_i_arena_begin_lease(void) {
+  prof_i_the_arena.lease_count++;
+  return prof_i_the_arena.number;
+}
+
+void prof_i_arena_end_lease(uint64_t lease) {
+  if (!lease) return;
+  pthread_mutex_lock(&own.lock);
+  if (lease == prof_i_the_arena.number && prof_i_the_arena.lease_count) prof_i_the_arena.lease_count--;
+  pthread_mutex_unlock(&own.lock);
+}
+
 void prof_i_capture_dumped(void) {
   pthread_mutex_lock(&own.lock);
   if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0]) {

@@ -29,6 +29,11 @@ void prof_i_capture_dumped(void);
 int prof_i_arena_hold(const void **bytes_out, size_t *count_out);
 void prof_i_arena_release(void);
 
+/* While somebody reads chunks where they stand, a clear gives none of their room back. A lease is of the arena in force; 0: none. Begun
+   while the arena is held; ended whenever, once. */
+uint64_t prof_i_arena_begin_lease(void);
+void prof_i_arena_end_lease(uint64_t lease);
+
 /* Takes and gives the control lock, for health. */
 void prof_i_control_lock(void);
 void prof_i_control_unlock(void);

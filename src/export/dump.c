@@ -12,7 +12,7 @@
 #include "../core/path.h"
 #include "raf.h"
 #include "sink.h"
-#include "../trace/capture.h" /* for the capture's bytes alone */
+#include "../trace/walk.h"
 
 static const size_t json_bytes_max = (size_t)1 << 30;
 
@@ -71,12 +71,19 @@ static int fail_check(const char *path, const prof_i_findings *findings) {
   return prof_i_fail(PROF_E_CHECK, "'%s' is written, but its self-check found: %s", path, text);
 }
 
+static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
+  uint64_t count = 0;
+  const void *const bytes = prof_i_trace_bytes(trace, &count);
+  prof_i_sink_bytes(sink, bytes, count);
+  return sink->status;
+}
+
 static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_sink *sink, prof_i_findings *findings) {
   switch (plan->format) {
     case PROF_FORMAT_DEFAULT:
     case PROF_FORMAT_CHROME: return prof_i_chrome_write(trace, &plan->window, sink, findings);
     case PROF_FORMAT_RAF: return prof_i_raf_write(trace, &plan->window, sink);
-    case PROF_FORMAT_CAPTURE: prof_i_sink_bytes(sink, trace->source.bytes, trace->source.count); return sink->status;
+    case PROF_FORMAT_CAPTURE: return write_capture(trace, sink);
   }
   return PROF_E_INVALID;
 }

@@ -20,18 +20,30 @@ typedef enum prof_i_source_kind {
   PROF_I_SOURCE_MAPPING   /* mmap */
 } prof_i_source_kind;
 
+/* A stretch of the bytes whose pages may leave memory at any time: a file, or the arena, has them. */
+typedef struct prof_i_run {
+  uint64_t offset, bytes;
+} prof_i_run;
+
+enum { PROF_I_LARGE_BYTES = 64 << 20 }; /* a capture up to there may be held in memory whole */
+
 typedef struct prof_i_source {
   const unsigned char *bytes; /* 8-byte aligned */
   uint64_t count;
   prof_i_source_kind kind;
-  bool is_live; /* somebody writes on; the bytes here are a copy that nobody writes to */
+  bool is_live; /* somebody writes on; the bytes here are a copy, or finished, and nobody writes to them */
+  prof_i_run *runs; /* by offset; own */
+  uint32_t run_count, run_room;
+  uint64_t lease; /* prof_i_arena_begin_lease() */
 } prof_i_source;
 
 int prof_i_source_file(prof_i_source *source, const char *path);
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
-/* Copies what is used of an arena that others write to. Every record that was committed before the call is in the copy,
-   whole. */
-int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count);
+/* What is used of an arena that others write to: every record that was committed before the call, whole. With a lease, which is
+   taken over on success, chunks that nobody writes to any more are seen where they stand; all else is copied. */
+int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count, uint64_t lease);
+/* These bytes have been read: of a large capture, their pages may go until they are read again. Any thread. */
+void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes);
 void prof_i_source_fini(prof_i_source *source);
 
 /* ---- catalog.c: sites, schemas, tracks, clock pairs ---- */

@@ -89,6 +89,8 @@ static int fill(prof_trace *trace) {
   prof_i_index_sum(trace);
   free(trace->mentions);
   trace->mentions = NULL;
+  for (uint32_t i = 0; i < trace->source.run_count; i++)
+    prof_i_source_done_with(&trace->source, trace->source.bytes + trace->source.runs[i].offset, trace->source.runs[i].bytes);
   return 0;
 }
 
@@ -213,6 +215,11 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
     snprintf(text + used, (size_t)(ROOM - used), "; %llu could not be read", (unsigned long long)trace->bad_count);
   *text_out = text;
   return PROF_OK;
+}
+
+const void *prof_i_trace_bytes(const prof_trace *trace, uint64_t *count_out) {
+  *count_out = trace->source.count;
+  return trace->source.bytes;
 }
 
 uint32_t prof_i_trace_site_count(const prof_trace *trace) { return trace->catalog.site_limit ? trace->catalog.site_limit : 1; }

@@ -161,6 +161,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   }
   if (trace->is_settled) count_unfinished(&s);
   end_segment(&s, end);
+  prof_i_source_done_with(&trace->source, head, extent->bytes);
   return 0;
 }
 

@@ -1,15 +1,18 @@
 /* Copies an arena that others write to, without stopping them. The order makes the copy whole: 1. slots, 2. chunks, 3. meta
-   extents A scope that ends in between is in the chunks' copy, and index.c hides the slot's entry for it; a record's site
+   extents. A scope that ends in between is in the chunks' copy, and index.c hides the slot's entry for it; a record's site
    was registered before the record was written, so it is in the meta extents' copy. Words are read in rising order, the
    first word of each 16 bytes with acquire: it pairs with the release store of the recorder's commit, so a committed
-   record's other words are in the copy as they were written. */
+   record's other words are in the copy as they were written.
+
+   Chunks of the own arena that are full and finished do not change any more, unless they are overwritten or cleared. A lease
+   keeps clears away; a ring's are copied. The others are mapped a second time, and cost no memory. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "../core/log.h"
-#include "capture.h"
+#include "parse.h"
 
 enum { TRIES = 4 };
 static const uint64_t growth_bytes = 64ull << 20; /* of the arena while it is copied; what is taken beyond is not seen */
@@ -18,6 +21,9 @@ typedef struct snapshot {
   const unsigned char *from;
   unsigned char *to;
   uint64_t count; /* bytes of `to`, and at most of `from` */
+  prof_i_source *source; /* that is made: its runs grow */
+  bool may_share;
+  prof_i_run hole; /* of `to`, where nothing of ours may be mapped any more: the snapshot has failed */
 } snapshot;
 
 /* What is copied here is being written: whole words, and what is not yet committed is left out afterwards. The writers'
@@ -110,13 +116,57 @@ static bool load_steady_head(const snapshot *s, uint64_t offset, prof_i_head *he
   return true;
 }
 
+/* ---- chunks that stay where they are ---- */
+
+static bool is_finished(const snapshot *s, uint64_t offset, const prof_i_head *head) {
+  const uint64_t *at = (const uint64_t *)(s->to + offset + sizeof *head);
+  prof_i_long record;
+  for (uint64_t left = (claimed_bytes(head) - sizeof *head) / 16, slots; left > 0; at += slots * 2, left -= slots) {
+    const prof_i_sight sight = prof_i_look(at, left, head->generation, &slots, &record);
+    if (sight == PROF_I_SIGHT_UNFINISHED || sight == PROF_I_SIGHT_BAD) return false;
+  }
+  return true;
+}
+
+static bool note_run(prof_i_source *source, uint64_t offset, uint64_t bytes) {
+  prof_i_run *const last = source->run_count ? &source->runs[source->run_count - 1] : NULL;
+  if (last && last->offset + last->bytes == offset) {
+    last->bytes += bytes;
+    return true;
+  }
+  if (!prof_i_make_room((void **)&source->runs, &source->run_room, source->run_count, sizeof *source->runs)) return false;
+  source->runs[source->run_count++] = (prof_i_run){offset, bytes};
+  return true;
+}
+
+/* False: it must be copied. An old size of 0 makes mremap() map the same pages once more. */
+static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
+  if (!s->may_share || head->state != PROF_I_CHUNK_RETIRED || head->cursor < head->limit) return false;
+  unsigned char *const to = s->to + offset;
+  const size_t bytes = (size_t)head->bytes;
+  void *const from = (void *)(uintptr_t)(s->from + offset);
+  if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to) {
+    mprotect(to, bytes, PROT_READ);
+    if (is_finished(s, offset, head) && note_run(s->source, offset, bytes)) {
+      prof_i_source_done_with(s->source, to, bytes);
+      return true;
+    }
+  }
+  /* Room for a copy, whatever stands there now. */
+  if (mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+    s->hole = (prof_i_run){offset, bytes};
+  return false;
+}
+
 /* Copies head and claimed part. A chunk that is made anew or taken meanwhile is copied again; in the end it is left out: what
    it held then is gone, and counted in the head. */
-static void copy_chunk(const snapshot *s, uint64_t offset) {
+static void copy_chunk(snapshot *s, uint64_t offset) {
   prof_i_head *const to = (prof_i_head *)(s->to + offset);
   prof_i_head head, after;
   for (int i = 0; i < TRIES; i++) {
     if (!load_steady_head(s, offset, &head)) return;
+    if (i == 0 && prof_i_sequence_number(head.sequence) && share_chunk(s, offset, &head)) return;
+    if (s->hole.bytes) return;
     *to = head;
     if (!prof_i_sequence_number(head.sequence)) return;
     copy_words(s, offset + sizeof head, claimed_bytes(&head) - sizeof head);
@@ -128,7 +178,7 @@ static void copy_chunk(const snapshot *s, uint64_t offset) {
   to->sequence &= 1;
 }
 
-static void copy_chunks(const snapshot *s) {
+static void copy_chunks(snapshot *s) {
   prof_i_head head, reserve_head;
   uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
   while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) {
@@ -136,7 +186,7 @@ static void copy_chunks(const snapshot *s) {
     if (head.bytes >= PROF_I_SLOT_BYTES && load_head(s, reserve, &reserve_head)) copy_chunk(s, reserve);
   }
   offset = PROF_I_FIRST_UNIT_OFFSET;
-  while ((at = next_extent(s, &offset, PROF_I_EXTENT_CHUNK, &head)) != 0) copy_chunk(s, at);
+  while (!s->hole.bytes && (at = next_extent(s, &offset, PROF_I_EXTENT_CHUNK, &head)) != 0) copy_chunk(s, at);
 }
 
 static void copy_meta(const snapshot *s) {
@@ -148,22 +198,51 @@ static void copy_meta(const snapshot *s) {
   }
 }
 
-int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count) {
-  snapshot s = {.from = live, .count = count};
-  s.count = used_bytes(&s) + growth_bytes < count ? used_bytes(&s) + growth_bytes : count;
-  s.count &= ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
-  if (s.count < PROF_I_FIRST_UNIT_OFFSET)
-    return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d", (unsigned long long)count,
+/* Less the hole: somebody else may be there by now. */
+static void unmap(const snapshot *s) {
+  const uint64_t behind = s->hole.offset + s->hole.bytes;
+  if (s->hole.offset) munmap(s->to, (size_t)s->hole.offset);
+  munmap(s->to + behind, (size_t)(s->count - behind));
+}
+
+static int fill(snapshot *s) {
+  s->count = used_bytes(s) + growth_bytes < s->count ? used_bytes(s) + growth_bytes : s->count;
+  s->count &= ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  if (s->count < PROF_I_FIRST_UNIT_OFFSET)
+    return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d", (unsigned long long)s->count,
                        PROF_I_FIRST_UNIT_OFFSET);
   /* Address space only: pages that nothing is copied to cost nothing. */
-  void *const to = mmap(NULL, (size_t)s.count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (to == MAP_FAILED) return prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes", (unsigned long long)s.count);
-  s.to = to;
-  copy_header_and_slots(&s);
-  copy_chunks(&s);
-  copy_meta(&s);
+  void *const to = mmap(NULL, (size_t)s->count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (to == MAP_FAILED) return prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes", (unsigned long long)s->count);
+  s->to = to;
+  s->source->bytes = to;
+  s->source->count = s->count;
+  copy_header_and_slots(s);
+  copy_chunks(s);
+  if (s->hole.bytes) {
+    unmap(s);
+    return prof_i_fail(PROF_E_NO_MEMORY, "the kernel has no room for another mapping of this process");
+  }
+  copy_meta(s);
+  return PROF_OK;
+}
+
+int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count, uint64_t lease) {
+  *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED, .is_live = true};
+  snapshot s = {.from = live, .count = count, .source = source};
+  const uint32_t *const policy = (const uint32_t *)(const void *)(live + offsetof(prof_i_header, policy));
+  s.may_share = lease != 0 && *policy != PROF_POLICY_RING;
+  const int status = fill(&s);
+  if (status) {
+    prof_i_source_fini(source);
+    return status;
+  }
   const uint64_t used = (used_bytes(&s) + PROF_I_UNIT_BYTES - 1) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
   if (used < s.count) munmap(s.to + used, (size_t)(s.count - used));
-  *source = (prof_i_source){to, used < s.count ? used : s.count, PROF_I_SOURCE_MAPPING, true};
+  source->count = used < s.count ? used : s.count;
+  for (uint32_t i = 0; i < source->run_count && s.count > PROF_I_LARGE_BYTES; i++) /* the heads' pages, which we have looked at */
+    madvise((void *)(uintptr_t)(live + source->runs[i].offset), (size_t)source->runs[i].bytes, MADV_DONTNEED);
+  source->kind = PROF_I_SOURCE_MAPPING;
+  source->lease = lease;
   return PROF_OK;
 }

@@ -14,26 +14,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../core/control.h"
 #include "../core/log.h"
 #include "../core/port.h"
 #include "capture.h"
 
-static const uint64_t read_bytes_max = 64ull << 20;
 
 void prof_i_source_fini(prof_i_source *source) {
   void *const bytes = (void *)(uintptr_t)source->bytes;
   if (source->kind == PROF_I_SOURCE_COPY) free(bytes);
   if (source->kind == PROF_I_SOURCE_MAPPING && bytes) munmap(bytes, (size_t)source->count);
-  *source = (prof_i_source){NULL, 0, PROF_I_SOURCE_BORROWED, false};
+  prof_i_arena_end_lease(source->lease);
+  free(source->runs);
+  *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED};
+}
+
+static const prof_i_run *run_at(const prof_i_source *source, uint64_t offset) {
+  uint32_t low = 0, high = source->run_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    const prof_i_run *const run = &source->runs[middle];
+    if (offset < run->offset) high = middle;
+    else if (offset >= run->offset + run->bytes) low = middle + 1;
+    else return run;
+  }
+  return NULL;
+}
+
+void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes) {
+  enum { PAGE_BYTES = 4096 };
+  if (source->run_count == 0 || source->count < PROF_I_LARGE_BYTES) return;
+  const uint64_t offset = (uint64_t)((const unsigned char *)from - source->bytes);
+  const prof_i_run *const run = run_at(source, offset);
+  if (!run) return;
+  const uint64_t first = offset & ~(uint64_t)(PAGE_BYTES - 1), end = (offset + bytes) & ~(uint64_t)(PAGE_BYTES - 1);
+  const uint64_t last = end < run->offset + run->bytes ? end : run->offset + run->bytes;
+  if (first >= run->offset && last > first) madvise((void *)(uintptr_t)(source->bytes + first), (size_t)(last - first), MADV_DONTNEED);
 }
 
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count) {
-  *source = (prof_i_source){bytes, count, PROF_I_SOURCE_BORROWED, false};
+  *source = (prof_i_source){.bytes = bytes, .count = count, .kind = PROF_I_SOURCE_BORROWED};
   if ((uintptr_t)bytes % sizeof(uint64_t) == 0) return PROF_OK;
   unsigned char *const copy = malloc(count ? count : 1); /* records are read by words */
   if (!copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a copy of %zu bytes that are not aligned", count);
   memcpy(copy, bytes, count);
-  *source = (prof_i_source){copy, count, PROF_I_SOURCE_COPY, false};
+  *source = (prof_i_source){.bytes = copy, .count = count, .kind = PROF_I_SOURCE_COPY};
   return PROF_OK;
 }
 
@@ -126,14 +151,16 @@ static int read_whole(prof_i_source *source, int fd, uint64_t bytes, const char 
     free(copy);
     return status;
   }
-  *source = (prof_i_source){copy, (uint64_t)count, PROF_I_SOURCE_COPY, false};
+  *source = (prof_i_source){.bytes = copy, .count = (uint64_t)count, .kind = PROF_I_SOURCE_COPY};
   return PROF_OK;
 }
 
 static int map_whole(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   void *const at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return fail_errno("cannot map", path);
-  *source = (prof_i_source){at, bytes, PROF_I_SOURCE_MAPPING, false};
+  *source = (prof_i_source){.bytes = at, .count = bytes, .kind = PROF_I_SOURCE_MAPPING};
+  if (prof_i_make_room((void **)&source->runs, &source->run_room, 0, sizeof *source->runs)) /* else its pages stay */
+    source->runs[source->run_count++] = (prof_i_run){0, bytes};
   return PROF_OK;
 }
 
@@ -142,11 +169,11 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   memset(&header, 0, sizeof header);
   if (read_from_begin(fd, (unsigned char *)&header, sizeof header) < 0) return fail_errno("cannot read", path);
   if (bytes < PROF_I_FIRST_UNIT_OFFSET || !is_alive(&header))
-    return bytes <= read_bytes_max ? read_whole(source, fd, bytes, path) : map_whole(source, fd, bytes, path);
-  prof_i_source live = {NULL, 0, PROF_I_SOURCE_BORROWED, false};
+    return bytes <= PROF_I_LARGE_BYTES ? read_whole(source, fd, bytes, path) : map_whole(source, fd, bytes, path);
+  prof_i_source live = {.kind = PROF_I_SOURCE_BORROWED};
   int status = map_whole(&live, fd, bytes, path);
   if (status) return status;
-  status = prof_i_source_snapshot(source, live.bytes, live.count);
+  status = prof_i_source_snapshot(source, live.bytes, live.count, 0);
   prof_i_source_fini(&live);
   return status;
 }

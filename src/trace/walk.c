@@ -400,6 +400,8 @@ uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
   else if (segment->event_count == 0) return first;
   else if (segment->is_plain) walk_plain(walker, segment);
   else walk_mixed(walker, segment);
+  for (uint32_t i = first; i <= last_segment; i++)
+    prof_i_source_done_with(&walker->trace->source, segments[i].words, segments[i].slot_count * 16ull);
   return first;
 }
 

@@ -57,9 +57,7 @@ int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *dev
    Conversions that do not fit their value's type are written as the value reads best, never as undefined behaviour. */
 size_t prof_i_format_args(const prof_event *event, char *to, size_t room);
 
-/* Walks the capture's bytes as they stand and recognises its own arena. Defined by src/core for prof_get(): fills bytes and
-   count of the live mapping and holds it until released. */
-int prof_i_arena_hold(const void **bytes_out, size_t *count_out);
-void prof_i_arena_release(void);
+/* The capture itself, byte by byte. */
+const void *prof_i_trace_bytes(const prof_trace *trace, uint64_t *count_out);
 
 #endif

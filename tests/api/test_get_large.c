@@ -1,0 +1,171 @@
+/* A capture that is read while it is recorded is not copied: what is finished is seen where it stands, whatever happens to the capture
+   meanwhile. */
+#define _GNU_SOURCE
+#include <prof/trace.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sanitizers.h"
+
+enum { SCOPES = 8000000, FEW_SCOPES = 400000, EXTRA_KIB = 4 << 10 };
+
+static char folder[64], output[96];
+
+static void record(int count) {
+  for (int i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "large", "get", PROF_NO_ARGS, {});
+}
+
+static void start(uint32_t policy, const char *path, uint64_t cap_bytes) {
+  const prof_options options = {.size = sizeof options, .policy = policy, .path = path, .cap_bytes = cap_bytes};
+  if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
+}
+
+static prof_trace *get(void) {
+  prof_trace *trace = NULL;
+  if (prof_get(&trace) != PROF_OK) fail_msg("prof_get: %s", prof_last_error());
+  return trace;
+}
+
+static uint64_t scopes_in(const prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  assert_int_equal(info.bad_count, 0);
+  return info.scope_count;
+}
+
+static uint64_t events_read(const prof_trace *trace) {
+  static prof_event event;
+  prof_cursor *cursor = NULL;
+  uint64_t count = 0;
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  int status;
+  while ((status = prof_cursor_next(cursor, &event)) == 1) {
+    count++;
+    assert_int_equal(event.name_bytes, 5);
+    assert_memory_equal(event.name, "large", 5);
+  }
+  assert_int_equal(status, 0);
+  prof_cursor_destroy(cursor);
+  return count;
+}
+
+/* Anonymous and shared memory, in KiB: pages of a file can go at any time, and are not ours alone. */
+static long held_kib(void) {
+  FILE *const status = fopen("/proc/self/status", "r");
+  char line[256];
+  long kib = 0, one;
+  while (status && fgets(line, sizeof line, status)) {
+    if (sscanf(line, "RssAnon: %ld kB", &one) == 1 || sscanf(line, "RssShmem: %ld kB", &one) == 1) kib += one;
+    if (sscanf(line, "RssFile: %ld kB", &one) == 1) kib += one;
+  }
+  if (status) fclose(status);
+  return kib;
+}
+
+static void a_dump_of_a_large_stream_takes_no_memory(void **state) {
+  (void)state;
+  start(PROF_POLICY_STREAM, output, 0);
+  record(SCOPES);
+  const long before = held_kib();
+  prof_trace *const trace = get();
+  const long opened = held_kib();
+  assert_int_equal(scopes_in(trace), SCOPES);
+  assert_int_equal(prof_trace_dump(trace, "/dev/null", NULL), PROF_OK);
+  const long dumped = held_kib();
+  printf("%d MiB of records: %ld KiB held before, %ld open, %ld after a dump\n", SCOPES / 65536, before, opened, dumped);
+  if (!WITH_ASAN && !WITH_TSAN) {
+    assert_true(opened - before < EXTRA_KIB);
+    assert_true(dumped - before < EXTRA_KIB);
+  }
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void what_is_read_stays_when_the_capture_is_cleared(void **state) {
+  (void)state;
+  const uint32_t policies[] = {PROF_POLICY_KEEP, PROF_POLICY_STREAM, PROF_POLICY_RING};
+  for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+    start(policies[p], policies[p] == PROF_POLICY_STREAM ? output : NULL, 32 << 20);
+    record(FEW_SCOPES);
+    prof_trace *const trace = get();
+    assert_int_equal(scopes_in(trace), FEW_SCOPES);
+    for (int i = 0; i < 3; i++) {
+      assert_int_equal(prof_clear(), PROF_OK);
+      record(FEW_SCOPES);
+    }
+    assert_int_equal(events_read(trace), FEW_SCOPES);
+    prof_trace *const later = get();
+    assert_int_equal(scopes_in(later), FEW_SCOPES);
+    prof_health health = {.size = sizeof health};
+    assert_int_equal(prof_health(&health), PROF_OK);
+    assert_int_equal(health.recorded_count, FEW_SCOPES);
+    assert_int_equal(health.lost_count[PROF_LOSS_CLEARED], 3 * FEW_SCOPES);
+    prof_trace_destroy(trace);
+    assert_int_equal(events_read(later), FEW_SCOPES);
+    prof_trace_destroy(later);
+    assert_int_equal(prof_clear(), PROF_OK); /* nobody reads: now the room comes back */
+    assert_int_equal(prof_clear(), PROF_OK);
+    for (int i = 0; i < 20; i++) { /* far more than the cap, without a loss */
+      record(FEW_SCOPES);
+      assert_int_equal(prof_clear(), PROF_OK);
+    }
+    assert_int_equal(prof_health(&health), PROF_OK);
+    assert_int_equal(health.recorded_count, 0);
+    assert_int_equal(health.lost_count[PROF_LOSS_CLEARED], 24 * FEW_SCOPES);
+    assert_int_equal(health.lost_count[PROF_LOSS_FULL], 0);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+}
+
+static void what_is_read_stays_when_the_capture_is_replaced(void **state) {
+  (void)state;
+  const uint32_t policies[] = {PROF_POLICY_KEEP, PROF_POLICY_STREAM};
+  const char *const paths[] = {NULL, output};
+  for (size_t p = 0; p < 2; p++) {
+    start(policies[p], paths[p], 33 << 20);
+    record(FEW_SCOPES);
+    prof_trace *const trace = get();
+    assert_int_equal(prof_stop(), PROF_OK);
+    start(PROF_POLICY_KEEP, NULL, 34 << 20);
+    record(1000);
+    assert_int_equal(events_read(trace), FEW_SCOPES);
+    prof_trace_destroy(trace); /* of an arena that is gone: the lease is of no other */
+    prof_trace *const other = get();
+    assert_int_equal(events_read(other), 1000);
+    prof_trace_destroy(other);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+}
+
+static int make_folder(void **state) {
+  (void)state;
+  snprintf(folder, sizeof folder, "/tmp/prof-get-large-XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(output, sizeof output, "%s/out.json", folder);
+  return 0;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command) == 0 ? 0 : -1;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_dump_of_a_large_stream_takes_no_memory),
+      cmocka_unit_test(what_is_read_stays_when_the_capture_is_cleared),
+      cmocka_unit_test(what_is_read_stays_when_the_capture_is_replaced),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
