@@ -33,6 +33,8 @@ enum {
   PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
   PROF_I_OPEN_COUNT = 64,
   PROF_I_OPEN_OLD = 1, /* bit 0 of an open entry's ticks */
+  PROF_I_OPEN_TYPE = 7, /* the bits of an open entry's type */
+  PROF_I_OPEN_BY_CALL = 8,
   PROF_I_NAME_BYTES = 64,
   PROF_I_PAYLOAD_BYTES_MAX = 16384 - 64, /* a scope's run-time name, category and arguments together */
   PROF_I_SITE_BITS = 20,
@@ -86,7 +88,8 @@ static inline uint64_t prof_i_sequence_number(uint64_t sequence) { return sequen
 /* One open scope; entry 0 is never used. ticks is stored last and cleared first, so an entry with ticks is whole. */
 typedef struct prof_i_open {
   uint64_t ticks; /* start << 4, or 0. Bit 0: it began in an older session, and its end will count as late */
-  uint64_t what;  /* site << 4 | type; type 1: payload offset in the slot << 24 and its words << 48 */
+  uint64_t what;  /* site << 4 | by_call << 3 | type; type 1: payload offset in the slot << 24 and its words << 48. by_call: it may end
+                     before scopes that began after it; one of a block may not */
 } prof_i_open;
 
 enum {

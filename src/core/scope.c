@@ -28,9 +28,19 @@
 #include "site.h"
 #include "thread.h"
 
-enum { TYPE_PLAIN = 0, TYPE_LONG = 1, WHAT_SITE_SHIFT = 4, WHAT_OFFSET_SHIFT = 24, WHAT_WORDS_SHIFT = 48 };
-static const uint64_t what_mask = (1u << WHAT_OFFSET_SHIFT) - 1; /* site and type: the low bits of a record's word 1 */
+enum {
+  TYPE_PLAIN = 0,
+  TYPE_LONG = 1,
+  WHAT_SITE_SHIFT = 4,
+  WHAT_OFFSET_SHIFT = 24,
+  WHAT_WORDS_SHIFT = 48,
+  DEEP_GONE = 1,             /* ticks of an entry beyond the shown ones whose scope is over */
+  HOLES_WORTH_CLOSING = 8192 /* bytes of the text area that ended scopes have left between others */
+};
+static const uint64_t what_mask = ((1u << WHAT_OFFSET_SHIFT) - 1) & ~(uint64_t)PROF_I_OPEN_BY_CALL; /* site and type: the low bits of a record's word 1 */
+static const uint32_t by_call_flag = 1u << 31; /* of prof_details.flags, inside this file */
 
+static inline uint64_t offset_of(uint64_t what) { return what >> WHAT_OFFSET_SHIFT & 0xffffff; }
 static inline void set_open(prof_i_open *open, uint64_t ticks) { __atomic_store_n(&open->ticks, ticks, __ATOMIC_RELEASE); }
 
 /* ---- begin ---- */
@@ -38,31 +48,36 @@ static inline void set_open(prof_i_open *open, uint64_t ticks) { __atomic_store_
 static PROF_I_COLD uint64_t begin_slow(prof_site *site, const prof_details *details);
 
 static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread *thread, prof_site *site, const char *name,
-                                                                  const char *category) {
+                                                                  const char *category, uint32_t by_call) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
   const uint64_t depth = slot->depth + 1;
   if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || depth > PROF_I_OPEN_COUNT)) {
     const prof_details details = {
-        name, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, PROF_HOST, 0, 0, PROF_NO_ARGS};
+        name, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | (by_call ? by_call_flag : 0),
+        PROF_HOST, 0, 0, PROF_NO_ARGS};
     return begin_slow(site, &details);
   }
   prof_i_open *const open = &slot->open[depth];
   __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
-  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << WHAT_SITE_SHIFT, __ATOMIC_RELAXED);
+  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_counter() << 4;
   set_open(open, start);
   return start;
 }
 
 uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) {
-  return begin_plain(prof_i_this_thread, site, name, category);
+  return begin_plain(prof_i_this_thread, site, name, category, 0);
 }
 
+static PROF_I_COLD void close_holes(prof_i_thread *thread, const prof_i_open *own);
+
 /* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */
-static uint64_t put_payload(prof_i_slot *slot, const prof_details *details, uint32_t site) {
+static uint64_t put_payload(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details, uint32_t site) {
   prof_i_payload payload;
+  const uint64_t by_call = details->flags & by_call_flag ? PROF_I_OPEN_BY_CALL : 0;
+  if (PROF_I_UNLIKELY(PROF_I_TEXT_END - slot->text_top < PROF_I_PAYLOAD_BYTES_MAX)) close_holes(thread, own);
   const uint64_t top = slot->text_top;
   prof_i_payload_measure(&payload, details, (uint32_t)(top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 < PROF_I_PAYLOAD_BYTES_MAX / 8
                                                                                  ? (PROF_I_TEXT_END - top) / 8
@@ -70,7 +85,7 @@ static uint64_t put_payload(prof_i_slot *slot, const prof_details *details, uint
                                                                            : 0));
   if (top + payload.words * 8ull > PROF_I_TEXT_END) { /* not even a word: the site must do */
     prof_i_claim(&slot->cut_count, 1);
-    return (uint64_t)site << WHAT_SITE_SHIFT;
+    return (uint64_t)site << WHAT_SITE_SHIFT | by_call;
   }
   __atomic_store_n(&slot->text_top, top + payload.words * 8ull, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
@@ -78,10 +93,10 @@ static uint64_t put_payload(prof_i_slot *slot, const prof_details *details, uint
   const uint32_t schema = payload.arg_count ? prof_i_schema_number(site, &details->args, payload.arg_count) : 0;
   if (!schema) payload.arg_count = 0;
   prof_i_payload_pack(&payload, details, PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
-  return (uint64_t)site << WHAT_SITE_SHIFT | TYPE_LONG | top << WHAT_OFFSET_SHIFT | (uint64_t)payload.words << WHAT_WORDS_SHIFT;
+  return (uint64_t)site << WHAT_SITE_SHIFT | by_call | TYPE_LONG | top << WHAT_OFFSET_SHIFT | (uint64_t)payload.words << WHAT_WORDS_SHIFT;
 }
 
-uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
+static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *site, const prof_details *details) {
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
@@ -90,11 +105,13 @@ uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
   prof_i_open *const open = &slot->open[depth];
   __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
-  __atomic_store_n(&open->what, put_payload(slot, details, (uint32_t)state), __ATOMIC_RELAXED);
+  __atomic_store_n(&open->what, put_payload(thread, slot, open, details, (uint32_t)state), __ATOMIC_RELAXED);
   const uint64_t start = prof_i_counter() << 4;
   set_open(open, start);
   return start;
 }
+
+uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) { return begin_details(site, details); }
 
 static bool is_plain(const prof_details *details) {
   return (details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM)) ==
@@ -123,7 +140,18 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
   }
   if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
   prof_i_claim(&slot->deep_count, 1);
+  thread->deep[slot->deep].ticks = 0;
   return &thread->deep[slot->deep++];
+}
+
+/* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
+static prof_i_open *entry_between(prof_i_thread *thread) {
+  const uint64_t gone = __atomic_load_n(&thread->gone, __ATOMIC_RELAXED);
+  if (!gone) return NULL;
+  const int i = __builtin_ctzll(gone);
+  __atomic_fetch_and(&thread->gone, ~(1ull << i), __ATOMIC_RELAXED);
+  prof_i_open *const open = &thread->slot->open[i + 1];
+  return open->ticks == 0 ? open : NULL;
 }
 
 /* Without a number there is no site to keep the name: it is copied, as one made at run time. */
@@ -137,11 +165,24 @@ static prof_details with_own_name(const prof_details *details) {
    the midst of a begin, whose entry has no start yet. */
 static void trim(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
+  while (slot->deep > 0 && thread->deep[slot->deep - 1].ticks == DEEP_GONE) slot->deep--;
   for (uint64_t depth; (depth = slot->depth) > 0; slot->depth = depth - 1) {
     const uint64_t bit = 1ull << (depth - 1);
     if (!(__atomic_fetch_and(&thread->gone, ~bit, __ATOMIC_RELAXED) & bit) || slot->open[depth].ticks != 0) break;
   }
-  if (slot->depth == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+  if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+}
+
+/* Do all scopes that stand open have entries, in the order in which they began? */
+static bool is_in_order(const prof_i_thread *thread) {
+  const prof_i_slot *const slot = thread->slot;
+  uint64_t latest = 0;
+  for (uint64_t i = 1; i <= slot->depth; i++) {
+    const uint64_t ticks = slot->open[i].ticks;
+    if (ticks && ticks < latest) return false;
+    if (ticks) latest = ticks;
+  }
+  return slot->deep == 0;
 }
 
 static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
@@ -151,6 +192,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     return 0;
   }
   prof_i_slot *const slot = thread->slot;
+  if (thread->is_slow && is_in_order(thread)) prof_i_thread_be_slow(thread, false);
   const uint32_t number = number_of(site, details);
   prof_details named;
   if (!number) {
@@ -164,12 +206,17 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     open = &slot->open[depth];
     __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
     PROF_I_SIGNAL_FENCE();
-    if (depth == 1) slot->text_top = PROF_I_TEXT_OFFSET;
-  } else if (!(open = deep_entry(thread))) {
+    if (depth == 1 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+  } else if ((open = entry_between(thread)) != NULL || (open = deep_entry(thread)) != NULL) {
+    /* The topmost may end before it: then the fast path would take its text for free. */
+    if (thread->gone || details->flags & by_call_flag) prof_i_thread_be_slow(thread, true);
+  } else {
     prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
     return 0;
   }
-  __atomic_store_n(&open->what, is_plain(details) ? (uint64_t)number << WHAT_SITE_SHIFT : put_payload(slot, details, number), __ATOMIC_RELAXED);
+  __atomic_store_n(&open->what, is_plain(details) ? (uint64_t)number << WHAT_SITE_SHIFT | (details->flags & by_call_flag ? PROF_I_OPEN_BY_CALL : 0)
+                                                : put_payload(thread, slot, open, details, number),
+                   __ATOMIC_RELAXED);
   const uint64_t start = prof_i_clock_ticks() << 4;
   set_open(open, start);
   return start;
@@ -195,16 +242,23 @@ static uint64_t begin_slow(prof_site *site, const prof_details *details) {
 static PROF_I_COLD void end_slow(uint64_t start, uint64_t ticks);
 
 /* A record whose payload waits in the slot. False: the chunk has no room; nothing is written but filler. */
-static bool end_long(prof_i_thread *thread, const prof_i_slot *slot, uint64_t start, uint64_t duration_what, uint64_t what) {
+static bool end_long(prof_i_thread *thread, const prof_i_slot *slot, const prof_i_open *open, uint64_t start, uint64_t duration_what,
+                     uint64_t what) {
   const uint64_t words = what >> WHAT_WORDS_SHIFT;
-  const uint64_t *const payload = (const uint64_t *)((const char *)slot + (what >> WHAT_OFFSET_SHIFT & 0xffffff));
   const uint64_t bytes = (2 + words + 1) / 2 * 16;
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   uint64_t *const record = prof_i_record_claim(chunk, bytes);
   if (!record) return false;
   const uint64_t generation = chunk->generation;
   record[1] = duration_what;
-  for (uint64_t i = 0; i < words; i++) record[2 + i] = payload[i];
+  for (;;) {
+    const uint64_t *const payload = (const uint64_t *)((const char *)slot + offset_of(what));
+    for (uint64_t i = 0; i < words; i++) record[2 + i] = payload[i];
+    PROF_I_SIGNAL_FENCE();
+    const uint64_t now = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
+    if (now == what) break;
+    what = now; /* a handler has moved it: see close_holes() */
+  }
   __atomic_store_n(&record[0], start | generation, __ATOMIC_RELEASE);
   return true;
 }
@@ -225,8 +279,8 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
     end_slow(start, ticks);
     return;
   }
-  if (what & 15) {
-    if (PROF_I_UNLIKELY(!end_long(thread, slot, start, duration_what, what))) {
+  if (what & TYPE_LONG) {
+    if (PROF_I_UNLIKELY(!end_long(thread, slot, open, start, duration_what, what))) {
       end_slow(start, ticks);
       return;
     }
@@ -271,7 +325,7 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
 
 void prof_i_end_1(uint64_t start) { end_any(prof_i_this_thread, start); }
 
-static __attribute__((noinline)) uint64_t begin_called(prof_i_thread *thread, prof_site *site) { return begin_plain(thread, site, "", ""); }
+static __attribute__((noinline)) uint64_t begin_called(prof_i_thread *thread, prof_site *site) { return begin_plain(thread, site, "", "", 0); }
 static __attribute__((noinline)) void end_called(prof_i_thread *thread, uint64_t start) { end_any(thread, start); }
 
 void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
@@ -286,35 +340,50 @@ typedef struct found {
   uint64_t *payload;  /* own copy, in the own slot's text area; NULL: none */
   uint64_t scratch;   /* text_top before the copy was put there, or 0 */
   bool is_deep;       /* it had no entry in the slot */
+  uint64_t index;     /* of its entry, or in thread->deep */
 } found;
 
-/* Own entries from the top down. Those above were skipped by longjmp or pthread_exit: the depth heals here. */
+/* A block has ended: blocks that began after it, and have not, were skipped by longjmp or pthread_exit. */
+static void give_up_later(prof_i_thread *thread, uint64_t start) {
+  prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = slot->depth; i > 0; i--) {
+    prof_i_open *const open = &slot->open[i];
+    if (open->ticks < start + 16 || open->what & PROF_I_OPEN_BY_CALL) continue;
+    set_open(open, 0);
+    __atomic_fetch_or(&thread->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
+  }
+  for (uint64_t i = slot->deep; i > 0; i--) {
+    prof_i_open *const open = &thread->deep[i - 1];
+    if (open->ticks >= start + 16 && !(open->what & PROF_I_OPEN_BY_CALL)) open->ticks = DEEP_GONE;
+  }
+}
+
+/* Own entries from the top down. */
 static bool find_own(prof_i_thread *thread, found *f) {
   prof_i_slot *const slot = thread->slot;
-  for (uint64_t i = slot->deep; i > 0; i--) {
+  for (uint64_t i = slot->deep; i > 0 && !f->index; i--) {
     if (thread->deep[i - 1].ticks != f->start) continue;
     f->what = thread->deep[i - 1].what;
     f->is_deep = true;
-    slot->deep = i - 1;
-    return true;
+    f->index = i;
   }
-  for (uint64_t i = slot->depth; i > 0; i--) {
+  for (uint64_t i = slot->depth; i > 0 && !f->index; i--) {
     if ((slot->open[i].ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
     f->what = slot->open[i].what;
-    slot->deep = 0;
-    for (uint64_t above = slot->depth; above > i; above--) set_open(&slot->open[above], 0);
-    __atomic_fetch_and(&thread->gone, (2ull << (i - 1)) - 1, __ATOMIC_RELAXED);
-    slot->depth = i; /* the entry itself is cleared when its record stands */
-    return true;
+    f->index = i; /* the entry itself is cleared when its record stands */
   }
-  return false;
+  if (!f->index) return false;
+  if (!(f->what & PROF_I_OPEN_BY_CALL)) give_up_later(thread, f->start);
+  trim(thread);
+  return true;
 }
 
 /* The payload into the own slot's text area, behind what stands there, with a word to spare: stacks may be a handler's, and small. */
 static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *f) {
   const uint64_t words = f->what >> WHAT_WORDS_SHIFT, offset = f->what >> WHAT_OFFSET_SHIFT & 0xffffff;
-  if ((f->what & 15) == TYPE_PLAIN) return;
-  const uint64_t top = own_slot->text_top;
+  f->payload = NULL;
+  if (!(f->what & TYPE_LONG)) return;
+  const uint64_t top = f->scratch ? f->scratch : own_slot->text_top;
   if (offset + words * 8 > PROF_I_TEXT_END || top + (words + 1) * 8 > PROF_I_TEXT_END) {
     f->flags |= PROF_I_FLAG_NO_DETAILS;
     return;
@@ -326,6 +395,69 @@ static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *
   for (uint64_t i = 0; i < words; i++) f->payload[i] = __atomic_load_n((const uint64_t *)((const char *)from + offset) + i, __ATOMIC_RELAXED);
 }
 
+/* ---- text that ended scopes have left between others ---- */
+
+static bool has_text(const prof_i_open *open) { return open->ticks > DEEP_GONE && open->what & TYPE_LONG; }
+
+/* The scope whose text comes next behind that offset, among the shown ones and, by their offsets in order, the deep ones from *deep on.
+   NULL: there is no more. */
+static prof_i_open *next_text(prof_i_thread *thread, uint64_t behind, uint64_t *deep) {
+  prof_i_slot *const slot = thread->slot;
+  prof_i_open *next = NULL;
+  for (uint64_t i = 1; i <= slot->depth; i++) {
+    prof_i_open *const open = &slot->open[i];
+    if (has_text(open) && offset_of(open->what) > behind && (!next || offset_of(open->what) < offset_of(next->what))) next = open;
+  }
+  while (*deep < slot->deep && (!has_text(&thread->deep[*deep]) || offset_of(thread->deep[*deep].what) <= behind)) ++*deep;
+  prof_i_open *const other = *deep < slot->deep ? &thread->deep[*deep] : NULL;
+  return other && (!next || offset_of(other->what) < offset_of(next->what)) ? other : next;
+}
+
+/* Is some other begin or end of this thread under way, which we, a handler, have interrupted? An entry that is not gone and has no start
+   is being made, or cleared. */
+static bool has_interrupted(const prof_i_thread *thread, const prof_i_open *own) {
+  const prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = 1; i <= slot->depth; i++)
+    if (&slot->open[i] != own && slot->open[i].ticks == 0 && !(__atomic_load_n(&thread->gone, __ATOMIC_RELAXED) >> (i - 1) & 1)) return true;
+  return thread->is_text_busy;
+}
+
+/* Down to that offset. While it moves the entry shows no text: a reader, or another thread that ends the scope, sees that it changed,
+   and a kill in between leaves the scope without its details. */
+static void move_text(prof_i_slot *slot, prof_i_open *open, uint64_t to) {
+  const uint64_t what = open->what, from = offset_of(what), words = what >> WHAT_WORDS_SHIFT;
+  const uint64_t site = what & (what_mask | PROF_I_OPEN_BY_CALL) & ~(uint64_t)TYPE_LONG;
+  if (from == to) return;
+  __atomic_store_n(&open->what, site, __ATOMIC_SEQ_CST);
+  for (uint64_t i = 0; i < words; i++) {
+    uint64_t *const word = (uint64_t *)((char *)slot + to) + i;
+    __atomic_store_n(word, ((const uint64_t *)((const char *)slot + from))[i], __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&open->what, site | TYPE_LONG | to << WHAT_OFFSET_SHIFT | words << WHAT_WORDS_SHIFT, __ATOMIC_RELEASE);
+}
+
+static void close_holes(prof_i_thread *thread, const prof_i_open *own) {
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t top = slot->text_top;
+  uint64_t used = 0, behind = 0, deep = 0;
+  for (const prof_i_open *open; (open = next_text(thread, behind, &deep)) != NULL; behind = offset_of(open->what))
+    used += (open->what >> WHAT_WORDS_SHIFT) * 8;
+  if (top < PROF_I_TEXT_OFFSET + used + HOLES_WORTH_CLOSING || has_interrupted(thread, own)) return;
+  thread->is_text_busy = true; /* a handler that comes meanwhile goes behind what stands there, or cuts */
+  PROF_I_SIGNAL_FENCE();
+  uint64_t to = PROF_I_TEXT_OFFSET;
+  behind = deep = 0;
+  for (prof_i_open *open; (open = next_text(thread, behind, &deep)) != NULL;) {
+    const uint64_t words = open->what >> WHAT_WORDS_SHIFT;
+    behind = offset_of(open->what);
+    move_text(slot, open, to);
+    to += words * 8;
+  }
+  if (slot->text_top == top) __atomic_store_n(&slot->text_top, to, __ATOMIC_RELEASE); /* else a handler has left something open */
+  PROF_I_SIGNAL_FENCE();
+  thread->is_text_busy = false;
+}
+
 /* The scope began on another thread: take it out of that thread's entries. The one who swaps it to 0 has it. */
 static bool find_elsewhere(prof_i_thread *thread, found *f) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
@@ -334,8 +466,11 @@ static bool find_elsewhere(prof_i_thread *thread, found *f) {
       prof_i_open *const open = &t->slot->open[i];
       uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
       if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
-      f->what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
-      copy_payload(thread->slot, t->slot, f);
+      do {
+        f->what = __atomic_load_n(&open->what, __ATOMIC_ACQUIRE);
+        copy_payload(thread->slot, t->slot, f);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+      } while (__atomic_load_n(&open->what, __ATOMIC_RELAXED) != f->what); /* its text was moved meanwhile */
       if (!__atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
       __atomic_fetch_or(&t->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
       f->flags = PROF_I_FLAG_OTHER_THREAD;
@@ -370,12 +505,23 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
 }
 
 /* What find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
-   the text area from its start. */
-static void close_own(prof_i_slot *slot, const found *f) {
-  if (!f->is_deep) set_open(&slot->open[slot->depth], 0);
-  if (f->what & 15) slot->text_top = f->what >> WHAT_OFFSET_SHIFT & 0xffffff;
+   the text area from its start. Text goes with the topmost scope; what others leave are holes. */
+static bool is_newest_of(const prof_i_thread *thread, const found *f) {
+  const prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = 1; i <= slot->depth; i++)
+    if (slot->open[i].ticks >= f->start + 16) return false;
+  return slot->deep == (f->is_deep ? f->index : 0); /* the deep ones are in order */
+}
+
+static void close_own(prof_i_thread *thread, const found *f) {
+  prof_i_slot *const slot = thread->slot;
+  const bool is_newest = is_newest_of(thread, f);
+  if (f->is_deep) thread->deep[f->index - 1].ticks = DEEP_GONE;
+  else set_open(&slot->open[f->index], 0);
+  if (is_newest && f->what & TYPE_LONG) slot->text_top = offset_of(f->what);
   PROF_I_SIGNAL_FENCE();
-  if (!f->is_deep) slot->depth--;
+  if (!f->is_deep) __atomic_fetch_or(&thread->gone, 1ull << (f->index - 1), __ATOMIC_RELAXED);
+  trim(thread);
 }
 
 /* Past the gate. The loss, or -1 when the scope stands in the capture. */
@@ -387,6 +533,9 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   if (!thread) return PROF_LOSS_NO_THREAD;
   prof_i_slot *const slot = thread->slot;
   found f = {.start = start, .end = ticks ? ticks : prof_i_clock_ticks()};
+  const bool was_busy = thread->is_text_busy;
+  thread->is_text_busy = true;
+  PROF_I_SIGNAL_FENCE();
   const bool mine = find_own(thread, &f);
   const uint64_t depth = mine ? 0 : prof_i_slot_hold(slot);
   const bool is_found = mine || find_elsewhere(thread, &f);
@@ -395,9 +544,13 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   else if (!is_found) loss = PROF_LOSS_LOST_STATE;
   else loss = write_found(thread, slot, &f);
   if (f.scratch) slot->text_top = f.scratch;
-  if (mine) close_own(slot, &f);
-  else prof_i_slot_let_go(slot, depth);
-  trim(thread);
+  thread->is_text_busy = was_busy;
+  if (mine) {
+    close_own(thread, &f);
+  } else {
+    prof_i_slot_let_go(slot, depth);
+    trim(thread);
+  }
   return loss;
 }
 
@@ -405,7 +558,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
 static void end_outside(uint64_t start) {
   prof_i_thread *const thread = prof_i_this_thread;
   found f = {.start = start};
-  if (find_own(thread, &f)) close_own(thread->slot, &f);
+  if (find_own(thread, &f)) close_own(thread, &f);
   prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
 }
 
@@ -428,14 +581,14 @@ static prof_site by_call[3] = {{0, "", "", 0, 0}, {0, "", "", 0, 1}, {0, "", "",
 
 uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) {
   if (level < 1 || level > 2 || (uint32_t)level > prof_i_arena_level()) return 0;
-  const prof_details details = {name ? name : "", category ? category : "", PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, 0, PROF_HOST, 0, 0,
+  const prof_details details = {name ? name : "", category ? category : "", PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, by_call_flag, PROF_HOST, 0, 0,
                                 args ? *args : PROF_NO_ARGS};
-  return prof_i_begin_details_1(&by_call[level], &details);
+  return begin_details(&by_call[level], &details);
 }
 
 uint64_t prof_scope_begin_at(prof_site *site, const char *name, const char *category) {
   const uint32_t level = site && site->level ? site->level : 1;
-  return site && level <= prof_i_arena_level() ? prof_i_begin_1(site, name ? name : "", category ? category : "") : 0;
+  return site && level <= prof_i_arena_level() ? begin_plain(prof_i_this_thread, site, name ? name : "", category ? category : "", PROF_I_OPEN_BY_CALL) : 0;
 }
 
 void prof_scope_end(uint64_t start) {

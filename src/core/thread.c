@@ -136,6 +136,7 @@ static bool give_slot(prof_i_thread *thread) {
     if (thread->slot) pin(thread, thread->slot, PROF_I_SLOT_BYTES);
   }
   slot->depth = slot->deep = 0;
+  thread->is_slow = false;
   count_from_here(slot);
   thread->gone = 0;
   memset(slot->open, 0, sizeof slot->open);
@@ -154,10 +155,15 @@ static bool give_slot(prof_i_thread *thread) {
 
 /* The counter may be read inline only when it is the clock. */
 static void open_fast_path(prof_i_thread *thread) {
-  const bool fast = prof_i_clock_is_counter();
+  const bool fast = prof_i_clock_is_counter() && !thread->is_slow;
   thread->fast = fast ? thread->slot : &no_slot;
   PROF_I_SIGNAL_FENCE();
   __atomic_store_n(&thread->epoch, fast ? prof_i_site_epoch() : (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
+}
+
+void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow) {
+  thread->is_slow = is_slow;
+  open_fast_path(thread);
 }
 
 static bool is_in_arena(const void *at) {
@@ -217,6 +223,7 @@ static void move_open_scopes(prof_i_thread *thread, const prof_i_slot *old, uint
   memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
   slot->text_top = top;
   slot->deep = old->deep;
+  thread->is_slow = slot->deep != 0;
   slot->depth = depth;
   memcpy(slot->open, old->open, (depth + 1) * sizeof *slot->open);
   for (uint64_t i = 1; i <= depth; i++) {

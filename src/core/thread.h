@@ -46,6 +46,8 @@ typedef struct prof_i_thread {
   uint64_t gone;       /* bit i-1: entry i is over without its end here (it ended on another thread, or belongs to an older session), and
                           may be taken off; any thread, relaxed: a hint. An empty entry without it is a begin that is not done */
   uint32_t is_main;
+  bool is_text_busy; /* its slot's text area holds what no entry tells: it must not be put in order now */
+  bool is_slow;   /* prof_i_thread_be_slow() */
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
   char name[PROF_I_NAME_BYTES];      /* as the owner record has it */
@@ -76,6 +78,9 @@ static inline bool prof_i_is_attached(const prof_i_thread *thread) { return thre
 
 /* All threads that ever were; follow ->next. */
 prof_i_thread *prof_i_thread_first(void);
+
+/* Keeps the thread off the fast path, or lets it back. Owner thread only, past the gate. */
+void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow);
 
 /* prof_stop(): from here on every end takes the slow path. Control lock held. */
 void prof_i_thread_stop_all(void);

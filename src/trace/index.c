@@ -164,7 +164,7 @@ static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i
     if (entry->ticks == 0) continue;
     prof_i_open_scope scope = {prof_i_interval_of(entry->ticks, 0, trace->header.start_ticks).start, NULL,
                                prof_i_word_site(entry->what)};
-    if ((entry->what & 15) != 0 && !(scope.record = open_payload(slot, entry->what))) trace->bad_count++;
+    if ((entry->what & PROF_I_OPEN_TYPE) != 0 && !(scope.record = open_payload(slot, entry->what))) trace->bad_count++;
     if (!prof_i_make_room((void **)&trace->opens, room, trace->open_count, sizeof *trace->opens)) return PROF_E_NO_MEMORY;
     trace->opens[trace->open_count++] = scope;
     thread->open_count++;

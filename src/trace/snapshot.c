@@ -78,7 +78,8 @@ static void keep_steady_entries(const snapshot *s, uint64_t offset) {
   fence();
   for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
     const uint64_t now = load(s->from + offset + offsetof(prof_i_slot, open) + i * sizeof *slot->open);
-    if (now != slot->open[i].ticks) slot->open[i].ticks = 0;
+    const uint64_t what = load(s->from + offset + offsetof(prof_i_slot, open) + i * sizeof *slot->open + sizeof now);
+    if (now != slot->open[i].ticks || what != slot->open[i].what) slot->open[i].ticks = 0;
   }
 }
 

@@ -236,7 +236,7 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
     }
     arena_open open = {
         .start = ticks >> 4, .site = (uint32_t)(what >> 4 & PROF_I_SITE_COUNT_MAX), .thread = slot->serial, .index = i};
-    if (what & 15) {
+    if (what & PROF_I_OPEN_TYPE) {
       const uint64_t from = what >> 24 & 0xffffff;
       open.payload_words = what >> 48;
       open.payload = (const uint64_t *)((const char *)slot + from);

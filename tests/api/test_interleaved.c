@@ -1,0 +1,188 @@
+/* Scopes by calls that do not nest: tasks that take turns on one thread, begun in one order and ended in another. Each keeps its name and
+   its arguments, none is lost, and blocks among them stay blocks. */
+#include "events.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { TASKS = 3000, OPEN_MAX = 300, TEXT_BYTES = 100 };
+
+typedef struct task {
+  uint64_t start;
+  unsigned number;
+} task;
+
+static task begin_task(unsigned number) {
+  char name[32], text[TEXT_BYTES];
+  snprintf(name, sizeof name, "task %u", number);
+  memset(text, 'a' + (char)(number % 26), sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  const prof_arg items[] = {{.key = "number", .type = PROF_ARG_U64, .value = {.u64 = number}},
+                            {.key = "text", .type = PROF_ARG_STRING, .bytes = number % TEXT_BYTES, .value = {.text = text}}};
+  const prof_args args = {items, 2, PROF_ARGS_PAIRS, NULL};
+  return (task){prof_scope_begin(1, name, "task", &args), number};
+}
+
+static void start(void) {
+  assert_int_equal(prof_start(1), PROF_OK);
+  assert_int_equal(prof_clear(), PROF_OK);
+}
+
+static void check_losses(void) {
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    if (i != PROF_LOSS_CLEARED && health.lost_count[i]) fail_msg("%llu lost: %s", (unsigned long long)health.lost_count[i], prof_loss_name(i));
+  assert_int_equal(health.cut_text_count, 0);
+}
+
+/* Every task once, with its own name and values. */
+static void check_tasks(unsigned count) {
+  static bool is_seen[TASKS];
+  memset(is_seen, 0, sizeof is_seen);
+  unsigned seen = 0;
+  for (size_t i = 0; i < events.count; i++) {
+    const seen_event *const event = &events.items[i];
+    if (strcmp(event->category, "task") != 0) continue;
+    char wanted[32], args[EVENT_TEXT_BYTES];
+    assert_int_equal(event->e.arg_count, 2);
+    const unsigned number = (unsigned)event->e.args[0].value.u64;
+    assert_in_range(number, 0, count - 1);
+    snprintf(wanted, sizeof wanted, "task %u", number);
+    assert_string_equal(event->name, wanted);
+    snprintf(args, sizeof args, "number=u:%u text=s:", number);
+    assert_memory_equal(event->args, args, strlen(args));
+    for (unsigned b = 0; b < number % TEXT_BYTES; b++) assert_int_equal(event->args[strlen(args) + b], 'a' + (char)(number % 26));
+    assert_int_equal(strlen(event->args), strlen(args) + number % TEXT_BYTES);
+    assert_false(is_seen[number]);
+    is_seen[number] = true;
+    seen++;
+  }
+  assert_int_equal(seen, count);
+}
+
+typedef unsigned (*chooser)(unsigned open_count);
+static unsigned oldest(unsigned open_count) { return open_count * 0; }
+static unsigned newest(unsigned open_count) { return open_count - 1; }
+static unsigned any(unsigned open_count) {
+  static uint32_t state = 12345;
+  state = state * 1664525u + 1013904223u;
+  return (state >> 8) % open_count;
+}
+
+/* So many are open at once; which one ends next is chosen. */
+static void take_turns(unsigned open_count, chooser choose) {
+  static task open[OPEN_MAX];
+  unsigned count = 0;
+  for (unsigned i = 0; i < TASKS; i++) {
+    if (count == open_count) {
+      const unsigned chosen = choose(count);
+      prof_scope_end(open[chosen].start);
+      memmove(open + chosen, open + chosen + 1, (--count - chosen) * sizeof *open);
+    }
+    open[count++] = begin_task(i);
+    assert_true(open[count - 1].start != 0);
+  }
+  while (count) {
+    const unsigned chosen = choose(count);
+    prof_scope_end(open[chosen].start);
+    memmove(open + chosen, open + chosen + 1, (--count - chosen) * sizeof *open);
+  }
+}
+
+static void tasks_take_turns(void **state) {
+  (void)state;
+  static const unsigned open_counts[] = {1, 2, 10, 63, 64, 65, 66, 200, OPEN_MAX};
+  static const chooser choosers[] = {oldest, newest, any};
+  for (size_t c = 0; c < COUNT_OF(choosers); c++)
+    for (size_t i = 0; i < COUNT_OF(open_counts); i++) {
+      start();
+      take_turns(open_counts[i], choosers[c]);
+      check_losses();
+      events_stop_and_read();
+      check_tasks(TASKS);
+    }
+}
+
+/* While they stand open, the reader shows each with its own text, also after texts have been moved. */
+static void open_tasks_are_shown_with_their_texts(void **state) {
+  (void)state;
+  enum { OPEN = 60, TURNS = 2000 };
+  static task open[TURNS];
+  start();
+  for (unsigned i = 0; i < TURNS; i++) {
+    if (i >= OPEN) prof_scope_end(open[i - OPEN].start);
+    open[i] = begin_task(i);
+  }
+  events_read();
+  unsigned shown = 0;
+  for (size_t i = 0; i < events.count; i++) shown += events.items[i].e.kind == PROF_EVENT_OPEN;
+  assert_int_equal(shown, OPEN);
+  check_tasks(TURNS);
+  for (unsigned i = TURNS - OPEN; i < TURNS; i++) prof_scope_end(open[i].start);
+  check_losses();
+  events_stop_and_read();
+  check_tasks(TURNS);
+}
+
+/* A block around a begin, a block between begin and end, and ends inside of blocks. */
+static void blocks_and_tasks_mix(void **state) {
+  (void)state;
+  uint64_t first = 0, second = 0;
+  start();
+  for (int i = 0; i < 100; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "around a begin", "block", PROF_NO_ARGS, { first = prof_scope_begin(1, "first", "call", NULL); });
+    WITH_BASE_PROFILER(PROF_HOST, "between", "block", PROF_ARGS("i", i), {
+      second = prof_scope_begin(1, "second", "call", NULL);
+      WITH_BASE_PROFILER(PROF_HOST, "inner", "block", PROF_NO_ARGS, { prof_scope_end(first); });
+    });
+    WITH_BASE_PROFILER(PROF_HOST, "around an end", "block", PROF_NO_ARGS, { prof_scope_end(second); });
+  }
+  check_losses();
+  events_stop_and_read();
+  assert_int_equal(events.count, 600);
+}
+
+static jmp_buf back;
+static void jump_out(void) {
+  WITH_BASE_PROFILER(PROF_HOST, "skipped", "block", PROF_NO_ARGS, longjmp(back, 1));
+}
+static bool jump(void) {
+  if (setjmp(back) != 0) return true;
+  jump_out();
+  return false;
+}
+
+/* What longjmp skips is a block; a task that was begun inside of it goes on. */
+static void a_skipped_block_is_given_up_and_a_task_is_not(void **state) {
+  (void)state;
+  start();
+  uint64_t begun = 0;
+  for (int i = 0; i < 200; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "outer", "block", PROF_NO_ARGS, {
+      begun = prof_scope_begin(1, "task", "call", NULL);
+      assert_true(jump());
+    });
+    prof_scope_end(begun);
+  }
+  check_losses();
+  events_stop_and_read();
+  size_t tasks = 0, outers = 0;
+  for (size_t i = 0; i < events.count; i++) {
+    tasks += strcmp(events.items[i].name, "task") == 0 && events.items[i].e.kind == PROF_EVENT_SCOPE;
+    outers += strcmp(events.items[i].name, "outer") == 0 && events.items[i].e.kind == PROF_EVENT_SCOPE;
+    assert_string_not_equal(events.items[i].name, "skipped");
+  }
+  assert_int_equal(tasks, 200);
+  assert_int_equal(outers, 200);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(tasks_take_turns),
+      cmocka_unit_test(open_tasks_are_shown_with_their_texts),
+      cmocka_unit_test(blocks_and_tasks_mix),
+      cmocka_unit_test(a_skipped_block_is_given_up_and_a_task_is_not),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
