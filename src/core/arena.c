@@ -221,11 +221,11 @@ uint64_t prof_i_arena_readable_bytes(void) {
 }
 
 /* Where an extent is taken and its head not yet made, a unit of it may begin with anything. */
-static bool is_head(const prof_i_head *head) {
+static PROF_I_RACES_BY_DESIGN bool is_head(const prof_i_head *head) {
   return head->check == (prof_i_arena_offset(head) ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC);
 }
 
-prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
+PROF_I_RACES_BY_DESIGN prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
   if (*offset < PROF_I_FIRST_UNIT_OFFSET) *offset = PROF_I_FIRST_UNIT_OFFSET;
   while (*offset + PROF_I_HEAD_BYTES <= end) {
     prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + *offset);

@@ -1,5 +1,5 @@
 /* See chunk.h. Who owns a chunk is its head's state, changed by compare-and-swap: OWNED by a thread, or RETIRED and free for
-   whoever swaps it to OWNED first: the next thread (take-over), a ring (overwriting), or clear. */
+   whoever swaps it first: to OWNED the next thread (take-over), or clear; to TAKEN a ring (overwriting). */
 #define _GNU_SOURCE
 #include "chunk.h"
 
@@ -37,8 +37,8 @@ static struct {
   uint64_t free_hint; /* how many of them were ever used since the arena began: the rest is empty */
   uint64_t stock[STOCK_COUNT];
   uint64_t tidy[TIDY_COUNT];
-  uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the sequence at which it was last given to a
-                     thread, or found in use */
+  uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the number at which it was last given to a
+                     thread */
   uint64_t ring_count, ring_room;
   uint32_t helper_on, helper_word;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
@@ -46,10 +46,12 @@ static struct {
 
 static prof_i_head *at(uint64_t offset) { return (prof_i_head *)(prof_i_the_arena.base + offset); }
 
-static bool own_if_retired(prof_i_head *chunk) {
+static bool swap_if_retired(prof_i_head *chunk, prof_i_chunk_state to) {
   uint16_t state = PROF_I_CHUNK_RETIRED;
-  return __atomic_compare_exchange_n(&chunk->state, &state, PROF_I_CHUNK_OWNED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  return __atomic_compare_exchange_n(&chunk->state, &state, (uint16_t)to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
+
+static bool own_if_retired(prof_i_head *chunk) { return swap_if_retired(chunk, PROF_I_CHUNK_OWNED); }
 
 static void set_retired(prof_i_head *chunk) { __atomic_store_n(&chunk->state, PROF_I_CHUNK_RETIRED, __ATOMIC_RELEASE); }
 
@@ -127,8 +129,11 @@ prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ti
     const uint64_t sequence = __atomic_load_n(&chunk->sequence, __ATOMIC_ACQUIRE);
     prof_i_chunk_count count = {0};
     if (prof_i_sequence_number(sequence)) count = walk(chunk, clear_ticks);
+    const uint64_t taken = __atomic_load_n(&chunk->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_TAKEN ? count.live : 0;
+    count.live -= taken;
     for (int i = 0; i < PROF_I_GONE_WORDS; i++)
       count.gone[i] = __atomic_load_n(&chunk->gone[sequence & 1][i], __ATOMIC_RELAXED);
+    count.gone[PROF_I_GONE_OVERWRITTEN] += taken;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&chunk->sequence, __ATOMIC_RELAXED) == sequence) return count;
   }
@@ -314,40 +319,57 @@ static void ring_set_age(const prof_i_head *chunk, uint64_t age) {
   }
 }
 
-static uint64_t ring_oldest(uint64_t count) {
-  uint64_t place = 0, least = UINT64_MAX;
+/* The least value above that floor: the next oldest, and its place. UINT64_MAX: there is none. */
+static uint64_t ring_oldest(uint64_t count, uint64_t floor, uint64_t *place_out) {
+  uint64_t least = UINT64_MAX;
   for (uint64_t i = 0; i < count; i++) {
     const uint64_t value = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
-    if (value && value < least) {
-      least = value;
-      place = i;
-    }
+    if (value <= floor || value >= least) continue;
+    least = value;
+    *place_out = i;
   }
-  return place;
+  return least;
 }
 
-/* A ring's oldest chunk gives way. One that is still written to, or has an unfinished claim, which somebody will finish, counts as
-   young again. A thread that sleeps in here sees by the age, when it wakes up, that another was faster. */
+/* Has one that is older, and was passed over because its owner had it, become free meanwhile? Then all later ones may have, too. */
+static bool is_older_free(uint64_t count, uint64_t value, uint64_t unfinished) {
+  for (uint64_t i = 0; i < count; i++) {
+    const uint64_t other = __atomic_load_n(&own.ring[i], __ATOMIC_RELAXED);
+    if (other > unfinished && other < value && __atomic_load_n(&ring_chunk(other)->state, __ATOMIC_ACQUIRE) == PROF_I_CHUNK_RETIRED)
+      return true;
+  }
+  return false;
+}
+
+/* A ring's oldest chunk gives way. One that is still written to, or has an unfinished claim, which somebody will finish, is passed over,
+   and keeps its age: it is the first to go when it can. A thread that sleeps in here sees by the age, when it wakes up, that another was
+   faster. */
 static prof_i_head *take_oldest(int *loss_out) {
   const prof_i_header *const header = prof_i_arena_header();
   const uint64_t count = ring_places();
-  for (uint64_t tries = 0; tries < count + RING_MORE_TRIES; tries++) {
-    uint64_t *const place = &own.ring[ring_oldest(count)];
-    uint64_t value = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+  uint64_t floor = 0, unfinished = 0, place = 0;
+  for (uint64_t tries = 0; tries < 2 * count + RING_MORE_TRIES; tries++) {
+    const uint64_t value = ring_oldest(count, floor, &place);
+    if (value == UINT64_MAX) break;
     prof_i_head *const chunk = ring_chunk(value);
-    const bool is_ours = value && own_if_retired(chunk);
-    if (is_ours && __atomic_load_n(place, __ATOMIC_ACQUIRE) != value) {
-      set_retired(chunk);
+    if (!swap_if_retired(chunk, PROF_I_CHUNK_TAKEN)) {
+      if (__atomic_load_n(&own.ring[place], __ATOMIC_ACQUIRE) == value) floor = value;
       continue;
     }
-    const prof_i_chunk_count records = is_ours ? walk(chunk, header->clear_ticks) : (prof_i_chunk_count){0};
-    if (!is_ours || records.unfinished) {
-      __atomic_compare_exchange_n(place, &value, ring_value(next_sequence(), prof_i_arena_offset(chunk)), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-      if (is_ours) set_retired(chunk);
+    if (__atomic_load_n(&own.ring[place], __ATOMIC_ACQUIRE) != value || is_older_free(count, value, unfinished)) {
+      set_retired(chunk);
+      floor = unfinished;
+      continue;
+    }
+    const prof_i_chunk_count records = walk(chunk, header->clear_ticks);
+    if (records.unfinished) {
+      floor = unfinished = value;
+      set_retired(chunk);
       continue;
     }
     give_up(chunk, &records, PROF_I_GONE_OVERWRITTEN);
     next_generation(chunk, &records);
+    __atomic_store_n(&chunk->state, PROF_I_CHUNK_OWNED, __ATOMIC_RELEASE);
     return chunk;
   }
   *loss_out = PROF_LOSS_NO_CHUNK;

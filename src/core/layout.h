@@ -55,7 +55,8 @@ typedef enum prof_i_extent_kind {
 typedef enum prof_i_chunk_state {
   PROF_I_CHUNK_FREE = 0,   /* holds nothing; may be made anew */
   PROF_I_CHUNK_OWNED = 1,  /* some thread claims from it, or is about to */
-  PROF_I_CHUNK_RETIRED = 2 /* nobody claims from it: may be taken over, overwritten by a ring, or cleared */
+  PROF_I_CHUNK_RETIRED = 2, /* nobody claims from it: may be taken over, overwritten by a ring, or cleared */
+  PROF_I_CHUNK_TAKEN = 3    /* a ring is about to overwrite it: what it holds counts as overwritten already */
 } prof_i_chunk_state;
 
 /* What a chunk held before it was made anew, by how it went. */

@@ -131,6 +131,15 @@ static void add_gone(prof_trace *trace, const prof_i_head *head) {
   trace->lost[PROF_LOSS_CLEARED] += gone[PROF_I_GONE_CLEARED];
 }
 
+/* A ring is about to overwrite the chunk: the segments from first on hold what counts as overwritten already. */
+static void drop_taken(prof_trace *trace, uint32_t first) {
+  for (uint32_t i = first; i < trace->segment_count; i++) {
+    trace->lost[PROF_LOSS_OVERWRITTEN] += trace->segments[i].event_count;
+    trace->lost[PROF_LOSS_CLEARED] += trace->segments[i].cleared_count;
+  }
+  trace->segment_count = first;
+}
+
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
   const prof_i_head *const head = extent->head;
   add_gone(trace, head);
@@ -142,6 +151,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   }
   scan s = {
       .trace = trace, .sequence = head->sequence, .generation = head->generation, .start_ticks = trace->header.start_ticks};
+  const uint32_t first = trace->segment_count;
   const uint64_t *at = (const uint64_t *)(head + 1);
   const uint64_t *const end = at + prof_i_extent_claimed(extent) * 2;
   if (!add_segment(&s, at, NULL, serial)) return PROF_E_NO_MEMORY;
@@ -161,6 +171,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   }
   if (trace->is_settled) count_unfinished(&s);
   end_segment(&s, end);
+  if (head->state == PROF_I_CHUNK_TAKEN) drop_taken(trace, first);
   prof_i_source_done_with(&trace->source, head, extent->bytes);
   return 0;
 }

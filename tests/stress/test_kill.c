@@ -3,7 +3,7 @@
    scopes that had ended are there, in order and whole, and at most the one that was just ending besides. In a ring the newest are there
    without a gap, and those before them are counted as overwritten, exactly.
 
-   PROF_KILL_RUNS: how many kills (40). PROF_KILL_SEED: of the instants. */
+   PROF_KILL_RUNS: how many kills (200; 40 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
 #include <pthread.h>
@@ -17,6 +17,7 @@
 
 #include "fault/support/arena_check.h"
 #include "fault/support/captures.h"
+#include "fault/support/skip.h"
 
 enum { THREADS = 4, NUMBERED_EVERY = 8, SERIALS_MAX = 64 };
 
@@ -269,7 +270,7 @@ static void what_had_ended_is_there_after_kill_9(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(what_had_ended_is_there_after_kill_9)};
   const char *const runs = getenv("PROF_KILL_RUNS"), *const seed = getenv("PROF_KILL_SEED");
-  own.runs = runs ? atoi(runs) : 40;
+  own.runs = runs ? atoi(runs) : SKIP_SANITIZED ? 40 : 200;
   own.random = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
   shared.threads = mmap(NULL, THREADS * sizeof *shared.threads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared.threads == MAP_FAILED || !captures_make_folder(false)) return 1;

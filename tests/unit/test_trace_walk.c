@@ -214,6 +214,27 @@ static void chunks_being_made_anew_are_left_out(void **state) {
   capture_end(&c);
 }
 
+static void what_a_ring_is_about_to_overwrite_is_gone(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 2);
+  prof_i_head *const taken = capture_chunk(&c, CHUNK, 1);
+  capture_plain(taken, T0 + 10, 10, 1);
+  capture_plain(taken, T0 + 30, 10, 1);
+  taken->state = PROF_I_CHUNK_TAKEN;
+  capture_plain(capture_chunk(&c, CHUNK, 1), T0 + 50, 10, 2);
+  prof_trace *const trace = open_capture(&c);
+  assert_int_equal(info_of(trace).scope_count, 1);
+  assert_int_equal(info_of(trace).event_count, 1);
+  assert_int_equal(thread_of(trace, 0).event_count, 1);
+  assert_int_equal(info_of(trace).lost_count[PROF_LOSS_OVERWRITTEN], 2);
+  const events all = read_events(trace);
+  assert_int_equal(all.count, 1);
+  free(all.items);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 /* A chunk, a slot where a chunk once was, and a slot's reserve. */
 static void what_a_chunk_held_before_is_counted(void **state) {
   (void)state;
@@ -574,6 +595,7 @@ int main(void) {
       cmocka_unit_test(content_of_an_old_generation_is_no_record),
       cmocka_unit_test(chunks_being_made_anew_are_left_out),
       cmocka_unit_test(what_a_chunk_held_before_is_counted),
+      cmocka_unit_test(what_a_ring_is_about_to_overwrite_is_gone),
       cmocka_unit_test(open_scopes_last_to_the_last_thing_known),
       cmocka_unit_test(an_entry_whose_record_stands_is_not_shown_twice),
       cmocka_unit_test(the_reserve_of_a_slot_holds_records_like_any_chunk),

@@ -155,6 +155,7 @@ typedef struct arena_chunk_walk {
   const arena_view *view;
   arena_seen *seen;
   uint64_t thread;
+  bool is_taken; /* a ring is about to overwrite it */
 } arena_chunk_walk;
 
 static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *words, uint64_t slots) {
@@ -181,6 +182,10 @@ static inline void arena_take_record(arena_chunk_walk *walk, const uint64_t *wor
     walk->seen->cleared++;
     return;
   }
+  if (walk->is_taken) {
+    walk->seen->lost[PROF_LOSS_OVERWRITTEN]++;
+    return;
+  }
   walk->seen->records++;
   if (view->record) view->record(view->context, &record);
 }
@@ -196,7 +201,7 @@ static inline void arena_count_gone(const prof_i_head *head, arena_seen *seen) {
 
 static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk, arena_seen *seen) {
   const uint64_t end = arena_claimed(chunk);
-  arena_chunk_walk walk = {view, seen, 0};
+  arena_chunk_walk walk = {view, seen, 0, chunk->state == PROF_I_CHUNK_TAKEN};
   arena_count_gone(chunk, seen);
   if (chunk->sequence >> 1 == 0) { /* being made, or made anew: readers leave it out */
     seen->remade++;
