@@ -69,16 +69,19 @@ PROF_API int prof_clear(void) PROF_I_NOEXCEPT;
 PROF_API int prof_level(void) PROF_I_NOEXCEPT;
 
 /* Reads what has been recorded so far, also while others record. The trace is the caller's: prof_trace_destroy(), see
-   <prof/trace.h>. Errors: PROF_E_INVALID, PROF_E_NO_MEMORY. */
+   <prof/trace.h>; it stays as it is whatever is recorded, cleared or started after. While it exists, prof_clear() gives no memory back.
+   Errors: PROF_E_INVALID, PROF_E_NOT_RUNNING (nothing was ever started), PROF_E_NO_MEMORY. */
 typedef struct prof_trace prof_trace;
 PROF_API int prof_get(prof_trace **trace_out) PROF_I_NOEXCEPT;
 
 /* The trace as Chrome JSON text, NUL-terminated, `bytes_out` long without the NUL; the caller gives it to prof_free().
-   PROF_E_TOO_LARGE past 1 GiB: dump to a file instead. bytes_out may be NULL. */
+   PROF_E_TOO_LARGE past 1 GiB: dump to a file instead; PROF_E_CHECK: the text is there, but its self-check found faults; and prof_get()'s.
+   bytes_out may be NULL. */
 PROF_API int prof_get_json(char **text_out, size_t *bytes_out) PROF_I_NOEXCEPT;
 PROF_API void prof_free(void *memory) PROF_I_NOEXCEPT;
 
-/* RAF's get_duration: total ns and number of the ended scopes of that name and category (NULL: any). Outputs may be NULL. */
+/* RAF's get_duration: total ns and number of the ended scopes of that name and category (NULL: any). Outputs may be NULL. Errors:
+   prof_get()'s. */
 PROF_API int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
                                uint64_t *count_out) PROF_I_NOEXCEPT;
 
@@ -101,7 +104,7 @@ typedef struct prof_dump_options {
 
 /* Writes the trace so far, also while others record: to a temporary name first, so that the final name never holds half a
    file. path NULL: the path of the options or of PROF_OUTPUT. A capture file whose dump was clean and that is not being
-   recorded into is removed, unless options.keep_capture. Errors: PROF_E_INVALID (no path), PROF_E_NOT_FOUND, PROF_E_PERMISSION,
+   recorded into is removed, unless options.keep_capture. Errors: prof_get()'s, PROF_E_INVALID (no path), PROF_E_NOT_FOUND, PROF_E_PERMISSION,
    PROF_E_NO_SPACE, PROF_E_FILE_TYPE, PROF_E_IO, PROF_E_NO_MEMORY; PROF_E_CHECK: written, but its self-check found faults. */
 PROF_API int prof_dump(const char *path) PROF_I_NOEXCEPT;
 PROF_API int prof_dump_with(const char *path, const prof_dump_options *options) PROF_I_NOEXCEPT;
@@ -117,7 +120,7 @@ PROF_API int prof_dump_with(const char *path, const prof_dump_options *options) 
   X(CLEARED, "cleared", "prof_clear() forgot it")                                      \
   X(UNFINISHED, "unfinished", "its record was begun and never finished")               \
   X(FORKED, "forked", "it was open across a fork, and ended in the child")             \
-  X(LOST_STATE, "lost_state", "its begin left no trace: skipped by longjmp and ended after")
+  X(LOST_STATE, "lost_state", "its begin left no trace: ended twice, or skipped by longjmp and ended after")
 
 typedef enum prof_loss {
 #define PROF_I_LOSS(name, word, text) PROF_LOSS_##name,
@@ -168,7 +171,8 @@ PROF_API int prof_health_get(prof_health *health_out) PROF_I_NOEXCEPT;
 /* ---- for other languages: scopes by calls ---- */
 
 /* Opens a scope whose name and category are copied at once; level 1 or 2. Returns its start, or 0 when not recorded. The scope
-   ends on any thread by prof_scope_end(). Signal-safe. args may be NULL. */
+   ends on any thread by prof_scope_end(), and need not nest: tasks that take turns on a thread may end in any order. A begin
+   without its end stays open. Signal-safe. args may be NULL. */
 PROF_API uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) PROF_I_NOEXCEPT;
 PROF_API void prof_scope_end(uint64_t start) PROF_I_NOEXCEPT;
 

@@ -38,9 +38,11 @@ typedef struct prof_trace_info {
   uint32_t is_live;           /* 1: the process that writes it still runs */
   uint32_t was_clean;         /* 1: it was stopped; 0: the process died or still records */
   uint32_t level;
-  uint32_t policy;
+  uint32_t policy;            /* prof_policy */
   char host[64];
   char process_name[64];
+  uint32_t clock;             /* prof_clock in use */
+  uint32_t reserved;
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 

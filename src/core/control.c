@@ -41,10 +41,17 @@ static struct {
 
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
 uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
-const prof_options *prof_i_control_options(void) { return &own.options; }
-const char *prof_i_output_path(void) { return own.options.path; }
 void prof_i_control_lock(void) { pthread_mutex_lock(&own.lock); }
 void prof_i_control_unlock(void) { pthread_mutex_unlock(&own.lock); }
+
+bool prof_i_output_path(char *to, size_t room) {
+  pthread_mutex_lock(&own.lock);
+  const char *const path = own.options.path;
+  const bool is_there = path && strlen(path) < room;
+  if (is_there) memcpy(to, path, strlen(path) + 1);
+  pthread_mutex_unlock(&own.lock);
+  return is_there;
+}
 
 /* ---- fork ---- */
 

@@ -16,11 +16,8 @@ void prof_i_control_ensure(void);
 /* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the parent. */
 uint64_t prof_i_control_forked_at(void);
 
-/* The options in force; path is expanded. */
-const prof_options *prof_i_control_options(void);
-
-/* Where prof_dump(NULL) writes; NULL: nowhere. */
-const char *prof_i_output_path(void);
+/* Where prof_dump(NULL) writes, expanded. False: nowhere. */
+bool prof_i_output_path(char *to, size_t room);
 
 /* After a clean dump to `path`: the capture file goes, unless it is to stay or is being recorded into. */
 void prof_i_capture_dumped(void);

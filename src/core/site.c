@@ -25,16 +25,15 @@ typedef struct entry {
   uint32_t kind; /* prof_i_kind */
   uint32_t word_count;
   uint32_t site_word; /* the site that goes into word 1 */
-  struct seen *seen;  /* of a site: the last arguments seen there */
+  struct seen *seen;  /* of a site: the first arguments seen there */
   uint64_t words[];
 } entry;
 
-/* The arguments that a site had last: pointers are compared, never followed. Immutable once published. */
+/* The arguments that a site had first. Keys and format are compared as texts: a pointer may come again with another text behind it.
+   Immutable once published. */
 typedef struct seen {
-  uint32_t schema, count, kind, pad;
-  const char *format;
-  const char *keys[PROF_ARGS_MAX];
-  uint32_t types[PROF_ARGS_MAX];
+  const entry *schema;
+  uint32_t count, kind;
 } seen;
 
 /* All any thread; pointers published with release, read with acquire. */
@@ -179,10 +178,24 @@ uint32_t prof_i_site_number(const prof_site *site, const char *name, const char 
   return e ? e->number : 0;
 }
 
+/* Is the text at this word of a schema the given one? Moves the word behind it. Keys are short: byte by byte is fastest. */
+static inline bool is_text(const uint64_t **word, const char *given, uint64_t bytes_max) {
+  const uint64_t bytes = **word;
+  const char *const known = (const char *)(*word + 1);
+  *word += prof_i_text_words(bytes);
+  for (uint64_t i = 0; i < bytes; i++)
+    if (given[i] != known[i]) return false;
+  return bytes == bytes_max || given[bytes] == '\0';
+}
+
 static bool as_seen(const seen *s, const prof_args *args, uint32_t count) {
-  if (!s || s->count != count || s->kind != args->kind || s->format != args->format) return false;
-  for (uint32_t i = 0; i < count; i++)
-    if (s->keys[i] != args->items[i].key || s->types[i] != args->items[i].type) return false;
+  if (!s || s->count != count || s->kind != args->kind) return false;
+  const uint64_t *word = s->schema->words + 1;
+  if (!is_text(&word, args->format ? args->format : "", FORMAT_BYTES_MAX)) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    const prof_arg *const item = &args->items[i];
+    if (*word++ != item->type || !is_text(&word, item->key ? item->key : "", KEY_BYTES_MAX)) return false;
+  }
   return true;
 }
 
@@ -202,14 +215,7 @@ static uint32_t register_schema(entry *site, const prof_args *args, uint32_t cou
   if (!e) return 0;
   seen *const s = __atomic_load_n(&site->seen, __ATOMIC_ACQUIRE) ? NULL : allot(sizeof *s); /* the first arguments of a site are remembered; others are looked up */
   if (s) {
-    s->schema = e->number;
-    s->count = count;
-    s->kind = args->kind;
-    s->format = args->format;
-    for (uint32_t i = 0; i < count; i++) {
-      s->keys[i] = args->items[i].key;
-      s->types[i] = args->items[i].type;
-    }
+    *s = (seen){e, count, args->kind};
     __atomic_store_n(&site->seen, s, __ATOMIC_RELEASE);
   }
   return e->number;
@@ -220,7 +226,7 @@ uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t cou
   entry *const e = numbers && site ? __atomic_load_n(&numbers[site], __ATOMIC_ACQUIRE) : NULL;
   if (!e) return 0;
   const seen *const s = __atomic_load_n(&e->seen, __ATOMIC_ACQUIRE);
-  if (as_seen(s, args, count)) return s->schema;
+  if (as_seen(s, args, count)) return s->schema->number;
   if (!prof_i_gate_enter()) return 0;
   const uint32_t number = register_schema(e, args, count);
   prof_i_gate_leave();

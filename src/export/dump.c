@@ -122,8 +122,8 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
 }
 
 int prof_dump_with(const char *path, const prof_dump_options *options) {
-  const char *const own_path = path == NULL ? prof_i_output_path() : NULL; /* has been expanded */
-  if (path == NULL && own_path == NULL)
+  char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
+  if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
     return prof_i_fail(PROF_E_INVALID, "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
   prof_trace *trace;
   bool is_kept = false;

@@ -9,6 +9,7 @@
 #include "../core/arena.h"
 #include "../core/control.h"
 #include "../core/log.h"
+#include "../core/path.h"
 
 static const uint32_t off; /* the level before any start */
 const uint32_t *prof_i_level_1 = &off;
@@ -67,14 +68,15 @@ static void __attribute__((constructor)) at_load(void) {
 }
 
 static void __attribute__((destructor)) at_exit(void) {
-  if (!own.started || !prof_i_the_arena.base || !prof_i_output_path()) return; /* the program may have started otherwise since */
+  char output[PROF_I_PATH_BYTES];
+  if (!own.started || !prof_i_the_arena.base || !prof_i_output_path(output, sizeof output)) return; /* the program may have started otherwise since */
   prof_stop();
   const uint64_t bytes = prof_i_arena_readable_bytes();
-  const char *const ending = strrchr(prof_i_output_path(), '.');
+  const char *const ending = strrchr(output, '.');
   const uint64_t rate = ending && strcmp(ending, ".gz") == 0 ? GZIP_BYTES_A_SECOND : PLAIN_BYTES_A_SECOND;
   if (prof_i_the_arena.is_file && bytes > EXIT_SECONDS * rate) {
     prof_i_say("the capture has %llu MiB; to convert it: prof dump %s -o %s", (unsigned long long)(bytes >> 20), prof_i_the_arena.path,
-               prof_i_output_path());
+               output);
     return;
   }
   const int status = prof_dump(NULL);

@@ -161,6 +161,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->was_clean = header->state == 0;
   info->level = header->level ? header->level : trace->catalog.last_level;
   info->policy = header->policy;
+  info->clock = header->clock;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
   prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name, sizeof header->process_name);
 }

@@ -1,6 +1,6 @@
 /* Where a trace's bytes come from: the caller's memory, or a file. A file that its process still writes to is copied as a
    snapshot; a small one that is finished is read, so that nobody can take it away under us; a large one is mapped
-   (docs/security.md says what truncating it from outside does). Only regular files are opened: no FIFO may block us, no
+   (who cuts it off meanwhile kills the reader: SIGBUS). Only regular files are opened: no FIFO may block us, no
    device may act. */
 #define _GNU_SOURCE
 #include <errno.h>

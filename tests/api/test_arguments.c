@@ -503,8 +503,35 @@ static int remove_folder(void **state) {
   return rmdir(folder); /* fails when a file was left */
 }
 
+/* A binding may build its keys and formats in one buffer: it is the text that counts. */
+static void a_key_is_its_text_and_not_its_place(void **state) {
+  (void)state;
+  char key[8], format[8];
+  const prof_arg pair = {.key = key, .type = PROF_ARG_I64, .value = {.i64 = 1}}, bare = {.type = PROF_ARG_I64, .value = {.i64 = 2}};
+  events_record(1);
+  for (char c = 'a'; c <= 'z'; c++) {
+    snprintf(key, sizeof key, "%c", c);
+    snprintf(format, sizeof format, "%c %%d", c);
+    prof_scope_end(prof_scope_begin(1, key, "pairs", &(prof_args){&pair, 1, PROF_ARGS_PAIRS, NULL}));
+    prof_scope_end(prof_scope_begin(1, format, "format", &(prof_args){&bare, 1, PROF_ARGS_FORMAT, format}));
+  }
+  events_stop_and_read();
+  assert_int_equal(events.count, 52);
+  for (size_t i = 0; i < events.count; i++) {
+    const seen_event *const event = &events.items[i];
+    if (strcmp(event->category, "pairs") == 0) {
+      assert_int_equal(event->e.args[0].key_bytes, 1);
+      assert_int_equal(event->e.args[0].key[0], event->name[0]);
+    } else {
+      assert_int_equal(event->e.format_bytes, 4);
+      assert_memory_equal(event->e.format, event->name, 4);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_key_is_its_text_and_not_its_place),
       cmocka_unit_test(null_is_refused_or_ignored),
       cmocka_unit_test(missing_texts_are_empty),
       cmocka_unit_test(given_structs_may_have_any_size),

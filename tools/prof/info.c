@@ -22,6 +22,8 @@ static void print_time(uint64_t unix_ns) {
   puts(text);
 }
 
+static const char *clock_name(uint32_t clock) { return clock == PROF_CLOCK_MONOTONIC ? "monotonic" : "time-stamp counter"; }
+
 static void print_state(const prof_trace_info *info) {
   if (info->is_live) puts("state        its process runs");
   else puts(info->was_clean ? "state        stopped" : "state        its process died, or was killed, while recording");
@@ -79,8 +81,8 @@ int command_info(int argc, char **argv) {
   printf("\nrank         %" PRId32 " of %" PRId32 "\nstarted      ", info.rank, info.world_size);
   print_time(info.start_unix_ns);
   print_state(&info);
-  printf("duration     %.6f s, clock error %" PRIu64 " ns, %" PRIu32 " clock segment%s\n", (double)info.duration_ns / 1e9,
-         info.clock_error_ns, info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
+  printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,
+         clock_name(info.clock), info.clock_error_ns, info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
   printf("level        %" PRIu32 ", policy %s\n", info.level, policy_name(info.policy));
   printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open\n", info.event_count, info.scope_count,
          info.open_count);
