@@ -220,16 +220,21 @@ uint64_t prof_i_arena_readable_bytes(void) {
   return !known ? PROF_I_FIRST_UNIT_OFFSET : (uint64_t)about.st_size < used ? (uint64_t)about.st_size : used;
 }
 
-/* Where an extent is taken and its head not yet made, a unit of it may begin with anything. */
-static PROF_I_RACES_BY_DESIGN bool is_head(const prof_i_head *head) {
-  return head->check == (prof_i_arena_offset(head) ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC);
+/* Where an extent is taken and its head not yet made, a unit of it may begin with anything, which somebody may be writing. */
+static PROF_I_RACES_BY_DESIGN bool may_be_head(const prof_i_head *head) {
+  return __atomic_load_n(&head->magic, __ATOMIC_RELAXED) == PROF_I_EXTENT_MAGIC;
 }
 
-PROF_I_RACES_BY_DESIGN prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
+static bool is_head(const prof_i_head *head) {
+  return may_be_head(head) && __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC &&
+         head->check == (prof_i_arena_offset(head) ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC);
+}
+
+prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
   if (*offset < PROF_I_FIRST_UNIT_OFFSET) *offset = PROF_I_FIRST_UNIT_OFFSET;
   while (*offset + PROF_I_HEAD_BYTES <= end) {
     prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + *offset);
-    if (__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC && is_head(head)) {
+    if (is_head(head)) {
       *offset += head->bytes;
       return head;
     }

@@ -22,7 +22,7 @@ static void count_extent(prof_health *health, const prof_i_head *extent) {
   health->recorded_count += count.live;
   health->lost_count[PROF_LOSS_CLEARED] += count.cleared + count.gone[PROF_I_GONE_CLEARED];
   health->lost_count[PROF_LOSS_OVERWRITTEN] += count.gone[PROF_I_GONE_OVERWRITTEN];
-  if (prof_i_the_arena.policy == PROF_POLICY_STREAM && extent->state == PROF_I_CHUNK_RETIRED)
+  if (prof_i_the_arena.policy == PROF_POLICY_STREAM && __atomic_load_n(&extent->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_RETIRED)
     prof_i_port_drop((void *)(uintptr_t)extent, extent->bytes); /* it had left this process before the walk */
 }
 
