@@ -445,12 +445,11 @@ static void leave(prof_i_head *chunk) {
 /* The thread's chunk is now this one, unless a handler or prof_stop() was faster. A stop that began meanwhile either sees the chunk and
    takes it out, or is seen here: each side stores its own word first and then loads the other's. */
 static bool publish(prof_i_thread *thread, prof_i_head *expected, prof_i_head *chunk) {
-  thread->chunk_bytes = chunk->bytes;
   if (!__atomic_compare_exchange_n(&thread->chunk, &expected, chunk, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)) return false;
   thread->slot->chunk = prof_i_arena_offset(chunk);
   if (prof_i_control_is_recording()) return true;
   if (__atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_SEQ_CST) == chunk)
-    __atomic_store_n(&thread->parked, chunk, __ATOMIC_RELEASE);
+    prof_i_thread_park(thread, chunk);
   return true;
 }
 
@@ -461,7 +460,7 @@ static void give_away(prof_i_head *chunk) {
 }
 
 static bool resume_parked(prof_i_thread *thread) {
-  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
+  prof_i_head *const parked = prof_i_thread_unpark(thread);
   if (!parked) return false;
   if (!publish(thread, &thread->full, parked)) give_away(parked); /* a handler brought another one */
   return true;
@@ -508,7 +507,7 @@ void prof_i_chunk_leave(prof_i_head *chunk) {
 
 void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   prof_i_head *const chunk = __atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_ACQ_REL);
-  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
+  prof_i_head *const parked = prof_i_thread_unpark(thread);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
   if (has_something_to_say(thread) && !(last && write_exit(thread, last))) { /* no room there: the reserve has some */
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);

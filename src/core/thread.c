@@ -89,6 +89,20 @@ static prof_i_thread *take_free(void) {
   return t;
 }
 
+static prof_i_head *parked_at(uint64_t word) { return (prof_i_head *)(uintptr_t)(word & ~63ull); }
+static uint64_t parked_bytes(uint64_t word) { return 1ull << (word & 63); }
+
+void prof_i_thread_park(prof_i_thread *thread, prof_i_head *chunk) {
+  const uint64_t word = (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes);
+  uint64_t none = 0;
+  if (!__atomic_compare_exchange_n(&thread->parked, &none, word, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    prof_i_chunk_leave(chunk); /* another one is there: a stop and a chunk change crossed */
+}
+
+prof_i_head *prof_i_thread_unpark(prof_i_thread *thread) {
+  return parked_at(__atomic_exchange_n(&thread->parked, 0, __ATOMIC_ACQ_REL));
+}
+
 static void pin(prof_i_thread *thread, void *at, uint64_t bytes) {
   prof_i_pin *const p = &thread->pins[thread->pin_next++ % PROF_I_PIN_COUNT];
   if (p->at) munmap(p->at, p->bytes);
@@ -181,11 +195,11 @@ static prof_i_thread *attach_new(void) {
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
-  prof_i_head *const parked = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
-  if (parked && is_in_arena(parked))
-    prof_i_chunk_leave(parked); /* prof_stop() put it here while the thread before us was going */
+  const uint64_t parked = __atomic_exchange_n(&thread->parked, 0, __ATOMIC_ACQ_REL);
+  if (parked && is_in_arena(parked_at(parked)))
+    prof_i_chunk_leave(parked_at(parked)); /* prof_stop() put it here while the thread before us was going */
   else if (parked)
-    pin(thread, parked, thread->chunk_bytes); /* of an arena that is gone */
+    pin(thread, parked_at(parked), parked_bytes(parked)); /* of an arena that is gone */
   if (!give_slot(thread)) {
     __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
@@ -239,8 +253,8 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
   if (thread->moving_in == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE)) return false;
   thread->moving_in = __atomic_load_n(&header->session, __ATOMIC_ACQUIRE);
   PROF_I_SIGNAL_FENCE();
-  prof_i_head *const old_chunk = __atomic_exchange_n(&thread->parked, NULL, __ATOMIC_ACQ_REL);
-  if (old_chunk) pin(thread, old_chunk, thread->chunk_bytes);
+  const uint64_t parked = __atomic_exchange_n(&thread->parked, 0, __ATOMIC_ACQ_REL);
+  if (parked) pin(thread, parked_at(parked), parked_bytes(parked));
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
   const bool has_slot = give_slot(thread);
   if (has_slot) move_open_scopes(thread, old, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
@@ -321,7 +335,7 @@ int prof_i_thread_prepare(void) {
 void prof_i_thread_stop_all(void) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     prof_i_head *const chunk = __atomic_exchange_n(&t->chunk, &t->full, __ATOMIC_ACQ_REL);
-    if (chunk != &t->full) __atomic_store_n(&t->parked, chunk, __ATOMIC_RELEASE);
+    if (chunk != &t->full) prof_i_thread_park(t, chunk);
   }
 }
 
@@ -350,9 +364,10 @@ void prof_i_thread_release_mapping(char *base, uint64_t bytes) {
   prof_i_pin *const pins = mmap(NULL, room * sizeof *pins, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pins == MAP_FAILED) return; /* address space is lost, no memory */
   for (const prof_i_thread *t = prof_i_thread_first(); t && count + 2 < room; t = t->next) {
-    char *const parked = (char *)__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE);
+    const uint64_t word = __atomic_load_n(&t->parked, __ATOMIC_ACQUIRE);
+    char *const parked = (char *)parked_at(word);
     if ((char *)t->slot >= base && (char *)t->slot < base + bytes) insert_sorted(pins, &count, t->slot, PROF_I_SLOT_BYTES);
-    if (parked >= base && parked < base + bytes) insert_sorted(pins, &count, parked, t->chunk_bytes);
+    if (parked >= base && parked < base + bytes) insert_sorted(pins, &count, parked, parked_bytes(word));
   }
   char *from = base;
   for (size_t i = 0; i < count; i++) {

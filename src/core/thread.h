@@ -32,7 +32,7 @@ typedef struct prof_i_thread {
                           arena takes it away from any thread */
   uint32_t alive;      /* prof_i_life; any thread, compare-and-swap */
   prof_i_slot *slot;   /* in the arena; NULL before the first attach */
-  prof_i_head *parked; /* the chunk that prof_stop() took out; any thread, exchange */
+  uint64_t parked;     /* the chunk that prof_stop() took out: its address | log2 of its bytes; any thread, exchange */
   uint64_t arena;      /* number of the arena that slot and chunk stand in */
   uint64_t session;    /* the session it last recorded in */
   uint64_t moving_in;  /* the session for which it is just getting a slot in another arena, or 0: a handler that comes meanwhile is refused */
@@ -40,7 +40,6 @@ typedef struct prof_i_thread {
   uint64_t tid;
   uint64_t process;    /* tells a forked parent's thread from ours */
   uint64_t next_bytes;  /* of its next chunk */
-  uint64_t chunk_bytes; /* of the chunk it has, or had when it was parked */
   uint64_t reserve_since; /* the header's full_ticks when the reserve was last emptied */
   prof_i_open *deep;   /* PROF_I_DEEP_COUNT entries, made when first needed */
   uint64_t gone;       /* bit i-1: entry i is over without its end here (it ended on another thread, or belongs to an older session), and
@@ -81,6 +80,12 @@ prof_i_thread *prof_i_thread_first(void);
 
 /* Keeps the thread off the fast path, or lets it back. Owner thread only, past the gate. */
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow);
+
+/* A chunk out of the thread's hands, until it records again; its size is kept beside it, for the arena may be gone by then. Any thread that
+   has taken the chunk out. */
+void prof_i_thread_park(prof_i_thread *thread, prof_i_head *chunk);
+/* Takes it back. NULL: there is none. Any thread. */
+prof_i_head *prof_i_thread_unpark(prof_i_thread *thread);
 
 /* prof_stop(): from here on every end takes the slow path. Control lock held. */
 void prof_i_thread_stop_all(void);
