@@ -90,7 +90,10 @@ typedef struct prof_args {
   const char *format; /* of PROF_ARGS_FORMAT; lives as long as the code */
 } prof_args;
 
-enum { PROF_ARGS_MAX = 16 };
+enum {
+  PROF_ARGS_MAX = 16,
+  PROF_I_KEYS_LITERAL = 0x100 /* in prof_args.kind: every key belongs to the call site */
+};
 
 #define PROF_I_CONCAT_(a, b) a##b
 #define PROF_I_CONCAT(a, b) PROF_I_CONCAT_(a, b)
@@ -126,6 +129,17 @@ enum { PROF_ARGS_MAX = 16 };
 #define PROF_I_PAIR14(f, k, v, ...) f(k, v), PROF_I_PAIR12(f, __VA_ARGS__)
 #define PROF_I_PAIR16(f, k, v, ...) f(k, v), PROF_I_PAIR14(f, __VA_ARGS__)
 #define PROF_I_PAIRS(f, ...) PROF_I_CONCAT(PROF_I_PAIR, PROF_I_COUNT(__VA_ARGS__))(f, __VA_ARGS__)
+
+/* f(key) for each of up to eight pairs, all of which must hold. */
+#define PROF_I_ALL2(f, k, v) f(k)
+#define PROF_I_ALL4(f, k, v, ...) f(k) && PROF_I_ALL2(f, __VA_ARGS__)
+#define PROF_I_ALL6(f, k, v, ...) f(k) && PROF_I_ALL4(f, __VA_ARGS__)
+#define PROF_I_ALL8(f, k, v, ...) f(k) && PROF_I_ALL6(f, __VA_ARGS__)
+#define PROF_I_ALL10(f, k, v, ...) f(k) && PROF_I_ALL8(f, __VA_ARGS__)
+#define PROF_I_ALL12(f, k, v, ...) f(k) && PROF_I_ALL10(f, __VA_ARGS__)
+#define PROF_I_ALL14(f, k, v, ...) f(k) && PROF_I_ALL12(f, __VA_ARGS__)
+#define PROF_I_ALL16(f, k, v, ...) f(k) && PROF_I_ALL14(f, __VA_ARGS__)
+#define PROF_I_ALL(f, ...) (PROF_I_CONCAT(PROF_I_ALL, PROF_I_COUNT(__VA_ARGS__))(f, __VA_ARGS__))
 
 #ifndef __cplusplus
 
@@ -166,8 +180,10 @@ static inline __attribute__((unused)) prof_arg prof_i_arg_tensor(const prof_tens
 #define PROF_I_ITEMS(count, kind, format, ...) ((prof_args){(const prof_arg[]){__VA_ARGS__}, (count), (kind), (format)})
 
 /* PROF_ARGS("count", n, "shape", text): up to eight keys and values; integers, doubles, bools, strings and pointers. */
-#define PROF_ARGS(...) \
-  PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__) / 2, PROF_ARGS_PAIRS, 0, PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__))
+#define PROF_ARGS(...)                                                                                                 \
+  PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__) / 2,                                                                          \
+               PROF_ARGS_PAIRS | (PROF_I_ALL(PROF_I_IS_LITERAL, __VA_ARGS__) ? PROF_I_KEYS_LITERAL : 0), 0,            \
+               PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__))
 /* PROF_FMT("%d of %s", i, name): stored raw, formatted at export; the compiler checks the format. 1 to 15 values. */
 #define PROF_FMT(fmt, ...)                                                                                   \
   PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_FORMAT, ((void)sizeof(prof_i_format_check(fmt, __VA_ARGS__)), (fmt)), \

@@ -14,6 +14,7 @@ typedef struct prof_site {
   const char *function;
   uint32_t line;
   uint32_t level;
+  uint64_t values; /* what the library has learnt of its arguments, when their keys are literals; relaxed */
 } prof_site;
 
 /* What a scope has beyond a literal name: read during the call, nothing of it is kept. */
@@ -43,6 +44,12 @@ extern PROF_API const uint32_t *prof_i_level_1;
 /* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe. */
 PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
+/* The same, by the shortest way, when it can be gone: for up to PROF_I_VALUES_MAX arguments that are one word each or NUL-terminated, with
+   literal keys, name and category; or for a name made at run time alone. PROF_I_NOT_SHORT: begin with the details. */
+PROF_API uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) PROF_I_NOEXCEPT;
+PROF_API uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) PROF_I_NOEXCEPT;
+enum { PROF_I_VALUES_MAX = 4 };
+#define PROF_I_NOT_SHORT UINT64_MAX
 /* Closes the scope that start opened; start is not 0: call sites look first. Any thread. Signal-safe. */
 PROF_API void prof_i_end_1(uint64_t start) PROF_I_NOEXCEPT;
 /* Instants and counters. */
@@ -74,7 +81,7 @@ PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
 #define PROF_I_VOID(value) ((void)(value))
 #endif
 
-#define PROF_I_SITE(level_) {0, __FILE__, __func__, __LINE__, (level_)}
+#define PROF_I_SITE(level_) {0, __FILE__, __func__, __LINE__, (level_), 0}
 
 #ifdef __cplusplus
 #define PROF_I_LEVEL_CHECK(level_) static_assert((level_) == 1 || (level_) == 2, "the level of a scope is the constant 1 or 2")
@@ -87,11 +94,29 @@ PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
 #define PROF_I_IS_LITERAL(...) \
   (PROF_I_STARTS_QUOTED(__VA_ARGS__) && __builtin_types_compatible_p(__typeof__(__VA_ARGS__), char[]))
 
+PROF_I_INLINE _Bool prof_i_is_value(const prof_args *args, uint32_t i) {
+  return i >= args->count || (args->items[i].type != PROF_ARG_TENSOR &&
+                              (args->items[i].type != PROF_ARG_STRING || args->items[i].bytes == PROF_NUL_TERMINATED));
+}
+
+PROF_I_INLINE _Bool prof_i_are_values(const prof_args *args) {
+  return args->kind == (PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL) && args->count > 0 && args->count <= PROF_I_VALUES_MAX &&
+         prof_i_is_value(args, 0) && prof_i_is_value(args, 1) && prof_i_is_value(args, 2) && prof_i_is_value(args, 3);
+}
+
+PROF_I_INLINE uint64_t prof_i_value(const prof_args *args, uint32_t i) { return i < args->count ? args->items[i].value.u64 : 0; }
+
 PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const char *name, const char *category,
                                     uint32_t flags, uint64_t stream, prof_args args) {
-  if (flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && args.count == 0 && device.type == PROF_DEVICE_CPU &&
-      device.index == 0)
+  const _Bool is_host = device.type == PROF_DEVICE_CPU && device.index == 0;
+  if (is_host && args.count == 0 && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL))
     return prof_i_begin_1(site, name, category);
+  uint64_t start = PROF_I_NOT_SHORT; /* what follows is known when it is compiled: one of the two calls is left, or none */
+  if (is_host && args.count == 0 && flags == PROF_I_CATEGORY_LITERAL)
+    start = prof_i_begin_name_1(site, name, PROF_NUL_TERMINATED);
+  if (is_host && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && prof_i_are_values(&args))
+    start = prof_i_begin_values_1(site, prof_i_value(&args, 0), prof_i_value(&args, 1), prof_i_value(&args, 2), prof_i_value(&args, 3));
+  if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
   const prof_details details = {name,   category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, flags, device, 0,
                                 stream, args};
   return prof_i_begin_details_1(site, &details);

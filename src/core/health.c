@@ -72,7 +72,7 @@ static double scope_cost_ns(void) {
   chunk->limit = sizeof bench.chunk - 15;
   chunk->generation = 1;
   prof_i_thread thread = {.fast = &bench.slot, .slot = &bench.slot, .chunk = chunk, .epoch = prof_i_site_epoch()};
-  prof_site site = {(uint64_t)prof_i_site_epoch() << 32, "", "", 0, 1};
+  prof_site site = {(uint64_t)prof_i_site_epoch() << 32, "", "", 0, 1, 0};
   for (int b = 0; b < BATCHES; b++) {
     bench.slot.depth = 0;
     chunk->cursor = PROF_I_HEAD_BYTES;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define PROF_I_COLD __attribute__((cold, noinline))
+#define PROF_I_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PROF_I_UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* Orders this thread's stores as a handler on it, a debugger or the kernel sees them. */
 #define PROF_I_SIGNAL_FENCE() __atomic_signal_fence(__ATOMIC_SEQ_CST)

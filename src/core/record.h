@@ -8,15 +8,16 @@
 
 /* Claims room and marks it pending at once. NULL: it does not fit; what was claimed is marked as filler. */
 static inline uint64_t *prof_i_record_claim(prof_i_head *chunk, uint64_t bytes) {
-  const uint64_t at = prof_i_claim(&chunk->cursor, bytes);
-  if (PROF_I_UNLIKELY(at >= chunk->limit)) return 0;
+  const uint64_t at = prof_i_claim(&chunk->cursor, bytes), end = chunk->limit + 15;
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
-  const uint64_t room = chunk->limit + 15 - at;
-  const uint64_t fits = bytes <= room;
-  __atomic_store_n(&record[0],
-                   (fits ? bytes : room) / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4 | (1 - fits) << PROF_I_FILLER_BIT,
-                   __ATOMIC_RELEASE);
-  return PROF_I_UNLIKELY(!fits) ? 0 : record;
+  if (PROF_I_UNLIKELY(at + bytes > end)) {
+    if (at < chunk->limit)
+      __atomic_store_n(&record[0], 1ull << PROF_I_FILLER_BIT | (end - at) / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4,
+                       __ATOMIC_RELEASE);
+    return 0;
+  }
+  __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4, __ATOMIC_RELEASE);
+  return record;
 }
 
 /* Writes a record of word 0 ticks4 (ticks << 4), word 1, and `words` more words (0: plain, 16 bytes), changing chunks as needed. A scope that

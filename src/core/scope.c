@@ -22,6 +22,7 @@
 #include "gate.h"
 #include "meta.h"
 #include "payload.h"
+#include "payload_short.h"
 #include "port.h"
 #include "record.h"
 #include "scope.h"
@@ -73,6 +74,23 @@ uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category)
 
 static PROF_I_COLD void close_holes(prof_i_thread *thread, const prof_i_open *own);
 
+static uint64_t put_payload(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details, uint32_t site);
+
+/* A short payload's room is taken before it is written, so that a handler's goes behind, and what is too much is given back. */
+static inline __attribute__((always_inline)) uint64_t put_short(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own,
+                                                                const prof_details *details, uint32_t site) {
+  const uint64_t top = slot->text_top, taken = top + PROF_I_SHORT_WORDS * 8;
+  if (PROF_I_UNLIKELY(taken > PROF_I_TEXT_END)) return put_payload(thread, slot, own, details, site);
+  __atomic_store_n(&slot->text_top, taken, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  const uint64_t words = prof_i_short_pack((uint64_t *)((char *)slot + top), details, site);
+  PROF_I_SIGNAL_FENCE();
+  if (PROF_I_LIKELY(slot->text_top == taken)) __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED); /* else a handler has left something open */
+  if (PROF_I_UNLIKELY(words == 0)) return put_payload(thread, slot, own, details, site);
+  return (uint64_t)site << WHAT_SITE_SHIFT | (details->flags & by_call_flag ? PROF_I_OPEN_BY_CALL : 0) | TYPE_LONG |
+         top << WHAT_OFFSET_SHIFT | words << WHAT_WORDS_SHIFT;
+}
+
 /* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */
 static uint64_t put_payload(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details, uint32_t site) {
   prof_i_payload payload;
@@ -105,13 +123,136 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *s
   prof_i_open *const open = &slot->open[depth];
   __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
-  __atomic_store_n(&open->what, put_payload(thread, slot, open, details, (uint32_t)state), __ATOMIC_RELAXED);
+  __atomic_store_n(&open->what, put_short(thread, slot, open, details, (uint32_t)state), __ATOMIC_RELAXED);
   const uint64_t start = prof_i_counter() << 4;
   set_open(open, start);
   return start;
 }
 
-uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) { return begin_details(site, details); }
+/* ---- begin, by the shortest way ---- */
+
+enum {
+  VALUES_COUNT_SHIFT = 32,
+  VALUES_STRINGS_SHIFT = 40, /* one bit a value: it is a NUL-terminated text */
+  VALUES_WORDS = 1 + PROF_I_VALUES_MAX * (1 + PROF_I_SHORT_TEXT_BYTES / 8)
+};
+
+/* What prof_i_begin_values_1() must know of a site: schema | count | strings. The keys are the call site's own, so they stay what they
+   are as long as the site does. */
+static PROF_I_COLD void learn_values(prof_site *site, const prof_args *args) {
+  const uint32_t number = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (args->count == 0 || args->count > PROF_I_VALUES_MAX || !args->items) return;
+  uint64_t strings = 0;
+  for (uint32_t i = 0; i < args->count; i++) {
+    if (args->items[i].type == PROF_ARG_TENSOR) return;
+    strings |= (uint64_t)(args->items[i].type == PROF_ARG_STRING) << i;
+  }
+  const uint64_t schema = prof_i_schema_number(number, args, args->count);
+  if (schema)
+    __atomic_store_n(&site->values, schema | (uint64_t)args->count << VALUES_COUNT_SHIFT | strings << VALUES_STRINGS_SHIFT, __ATOMIC_RELAXED);
+}
+
+static inline void learn(prof_site *site, const prof_details *details) {
+  if (PROF_I_UNLIKELY(details->args.kind & PROF_I_KEYS_LITERAL) && !__atomic_load_n(&site->values, __ATOMIC_RELAXED))
+    learn_values(site, &details->args);
+}
+
+uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
+  const uint64_t start = begin_details(site, details);
+  learn(site, details);
+  return start;
+}
+
+/* The words behind the first; NULL: a text is too long. */
+static uint64_t *put_values(uint64_t *to, const uint64_t *values, uint64_t count, uint64_t strings) {
+  for (uint64_t i = 0; i < count && to; i++) {
+    if (strings >> i & 1) to = prof_i_short_put(to, (const char *)(uintptr_t)values[i], PROF_NUL_TERMINATED);
+    else *to++ = values[i];
+  }
+  return to;
+}
+
+/* Ready to take the entry at depth and `words` of text from top on? */
+static inline bool is_ready(const prof_i_thread *thread, uint64_t state, uint64_t depth, uint64_t top, uint64_t words) {
+  return PROF_I_LIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == (uint32_t)(state >> 32)) &&
+         PROF_I_LIKELY(depth <= PROF_I_OPEN_COUNT) && PROF_I_LIKELY(top + words * 8 <= PROF_I_TEXT_END);
+}
+
+static inline uint64_t open_with(prof_i_open *open, uint64_t state, uint64_t top, uint64_t words) {
+  __atomic_store_n(&open->what,
+                   (uint64_t)(uint32_t)state << WHAT_SITE_SHIFT | TYPE_LONG | top << WHAT_OFFSET_SHIFT | words << WHAT_WORDS_SHIFT,
+                   __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_counter() << 4;
+  set_open(open, start);
+  return start;
+}
+
+static inline uint64_t first_word(uint64_t words, uint64_t flags, uint64_t schema) {
+  return (2 + words + 1) / 2 | (uint64_t)PROF_I_KIND_SCOPE << 16 | flags << 24 | schema << 32;
+}
+
+/* Texts: their room is taken before they are written, so that a handler's go behind, and what is too much is given back. */
+static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+  prof_i_slot *const slot = prof_i_this_thread->fast;
+  const uint64_t values[] = {a, b, c, d}, shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), depth = slot->depth + 1, top = slot->text_top;
+  const uint64_t taken = top + VALUES_WORDS * 8;
+  uint64_t *const to = (uint64_t *)((char *)slot + top);
+  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->text_top, taken, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  const uint64_t *const end = put_values(to + 1, values, shape >> VALUES_COUNT_SHIFT & 0xff, shape >> VALUES_STRINGS_SHIFT);
+  PROF_I_SIGNAL_FENCE();
+  const uint64_t words = end ? (uint64_t)(end - to) : 0;
+  if (PROF_I_LIKELY(slot->text_top == taken)) __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED); /* else a handler has left something open */
+  if (!end) {
+    __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
+    return PROF_I_NOT_SHORT;
+  }
+  to[0] = first_word(words, 0, (uint32_t)shape);
+  return open_with(&slot->open[depth], state, top, words);
+}
+
+uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
+  prof_i_slot *const slot = thread->fast;
+  const uint64_t depth = slot->depth + 1, top = slot->text_top;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, depth, top, VALUES_WORDS) || !shape)) return PROF_I_NOT_SHORT;
+  if (shape >> VALUES_STRINGS_SHIFT) return begin_texts(site, a, b, c, d);
+  const uint64_t words = 1 + (shape >> VALUES_COUNT_SHIFT);
+  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  uint64_t *const to = (uint64_t *)((char *)slot + top);
+  to[0] = first_word(words, 0, (uint32_t)shape);
+  to[1] = a;
+  switch (words) { /* no loop: it would become a copy by string instructions, which take ten times as long */
+    case 5: to[4] = d; /* fall through */
+    case 4: to[3] = c; /* fall through */
+    case 3: to[2] = b; /* fall through */
+    default: break;
+  }
+  return open_with(&slot->open[depth], state, top, words);
+}
+
+uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  prof_i_slot *const slot = thread->fast;
+  const uint64_t depth = slot->depth + 1, top = slot->text_top;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT;
+  if (name_bytes == PROF_NUL_TERMINATED) name_bytes = name ? (uint32_t)strnlen(name, PROF_I_SHORT_TEXT_BYTES + 1) : UINT32_MAX;
+  if (PROF_I_UNLIKELY(name_bytes > PROF_I_SHORT_TEXT_BYTES)) return PROF_I_NOT_SHORT;
+  const uint64_t words = 2 + (name_bytes + 7) / 8;
+  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  uint64_t *const to = (uint64_t *)((char *)slot + top);
+  to[0] = first_word(words, PROF_I_FLAG_NAME, 0);
+  prof_i_short_copy(to + 1, name, name_bytes);
+  return open_with(&slot->open[depth], state, top, words);
+}
 
 static bool is_plain(const prof_details *details) {
   return (details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM)) ==
@@ -241,26 +382,40 @@ static uint64_t begin_slow(prof_site *site, const prof_details *details) {
 
 static PROF_I_COLD void end_slow(uint64_t start, uint64_t ticks);
 
-/* A record whose payload waits in the slot. False: the chunk has no room; nothing is written but filler. */
-static bool end_long(prof_i_thread *thread, const prof_i_slot *slot, const prof_i_open *open, uint64_t start, uint64_t duration_what,
-                     uint64_t what) {
-  const uint64_t words = what >> WHAT_WORDS_SHIFT;
-  const uint64_t bytes = (2 + words + 1) / 2 * 16;
+/* The scope is over. Its text goes too, in this order: a reader that finds the entry as it was, after it has read text_top, has copied the
+   payload. Release: pairs with its acquire load of text_top. */
+static inline void close_top(prof_i_slot *slot, uint64_t depth) {
+  PROF_I_SIGNAL_FENCE();
+  __atomic_store_n(&slot->open[depth].ticks, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
+}
+
+/* A scope whose payload waits in the slot. Of its own, so that the plain end saves no registers. */
+static __attribute__((noinline)) void end_long(prof_i_thread *thread, uint64_t start, uint64_t ticks) {
+  prof_i_slot *const slot = thread->fast;
+  const uint64_t depth = slot->depth;
+  const prof_i_open *const open = &slot->open[depth];
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
-  uint64_t *const record = prof_i_record_claim(chunk, bytes);
-  if (!record) return false;
-  const uint64_t generation = chunk->generation;
-  record[1] = duration_what;
+  uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
+  const uint64_t words = what >> WHAT_WORDS_SHIFT, duration = ticks - (start >> 4);
+  uint64_t *const record = prof_i_record_claim(chunk, (2 + words + 1) / 2 * 16);
+  if (PROF_I_UNLIKELY(!record)) {
+    end_slow(start, ticks);
+    return;
+  }
+  record[1] = duration << PROF_I_DURATION_SHIFT | (what & what_mask);
   for (;;) {
     const uint64_t *const payload = (const uint64_t *)((const char *)slot + offset_of(what));
-    for (uint64_t i = 0; i < words; i++) record[2 + i] = payload[i];
+    for (uint64_t i = 0; i < words; i++) record[2 + i] = __atomic_load_n(&payload[i], __ATOMIC_RELAXED); /* else it becomes a memcpy() */
     PROF_I_SIGNAL_FENCE();
     const uint64_t now = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
     if (now == what) break;
     what = now; /* a handler has moved it: see close_holes() */
   }
-  __atomic_store_n(&record[0], start | generation, __ATOMIC_RELEASE);
-  return true;
+  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
+  set_open(&slot->open[depth], 0);
+  __atomic_store_n(&slot->text_top, offset_of(what), __ATOMIC_RELEASE);
+  close_top(slot, depth);
 }
 
 static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread, uint64_t start) {
@@ -280,47 +435,38 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
     return;
   }
   if (what & TYPE_LONG) {
-    if (PROF_I_UNLIKELY(!end_long(thread, slot, open, start, duration_what, what))) {
-      end_slow(start, ticks);
-      return;
-    }
-    /* In this order: a reader that finds the entry as it was, after it has read text_top, has copied the payload. Release: pairs with
-       its acquire load of text_top. */
-    set_open(open, 0);
-    __atomic_store_n(&slot->text_top, what >> WHAT_OFFSET_SHIFT & 0xffffff, __ATOMIC_RELEASE);
-  } else {
-    prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+    end_long(thread, start, ticks);
+    return;
+  }
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
 #ifdef PROF_FAULT_EARLY_CLEAR /* the scope is not open any more, and not recorded yet */
-    set_open(open, 0);
+  set_open(open, 0);
 #endif
 #ifdef PROF_FAULT_LOST /* store, then advance: a handler in between is written over */
-    const uint64_t at = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
+  const uint64_t at = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
 #else
-    const uint64_t at = prof_i_claim(&chunk->cursor, 16);
+  const uint64_t at = prof_i_claim(&chunk->cursor, 16);
 #endif
-    if (PROF_I_UNLIKELY(at >= chunk->limit)) {
-      end_slow(start, ticks);
-      return;
-    }
-    uint64_t *const record = (uint64_t *)((char *)chunk + at);
+  if (PROF_I_UNLIKELY(at >= chunk->limit)) {
+    end_slow(start, ticks);
+    return;
+  }
+  uint64_t *const record = (uint64_t *)((char *)chunk + at);
 #ifdef PROF_FAULT_LATE_COMMIT /* the commit before what it commits */
-    __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
-    PROF_I_SIGNAL_FENCE();
+  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
+  PROF_I_SIGNAL_FENCE();
 #endif
-    __atomic_store_n(&record[1], duration_what, __ATOMIC_RELAXED);
-    /* The commit. Release: pairs with the reader's acquire load of this word. */
+  __atomic_store_n(&record[1], duration_what, __ATOMIC_RELAXED);
+  /* The commit. Release: pairs with the reader's acquire load of this word. */
 #ifdef PROF_FAULT_RELAXED
-    __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELAXED);
+  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELAXED);
 #else
-    __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
+  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
 #endif
 #ifdef PROF_FAULT_LOST
-    __atomic_store_n(&chunk->cursor, at + 16, __ATOMIC_RELAXED);
+  __atomic_store_n(&chunk->cursor, at + 16, __ATOMIC_RELAXED);
 #endif
-  }
-  PROF_I_SIGNAL_FENCE();
-  __atomic_store_n(&open->ticks, 0, __ATOMIC_RELEASE);
-  __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
+  close_top(slot, depth);
 }
 
 void prof_i_end_1(uint64_t start) { end_any(prof_i_this_thread, start); }
@@ -577,7 +723,7 @@ static void end_slow(uint64_t start, uint64_t ticks) {
 
 /* ---- by calls, for other languages ---- */
 
-static prof_site by_call[3] = {{0, "", "", 0, 0}, {0, "", "", 0, 1}, {0, "", "", 0, 2}};
+static prof_site by_call[3] = {{0, "", "", 0, 0, 0}, {0, "", "", 0, 1, 0}, {0, "", "", 0, 2, 0}};
 
 uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) {
   if (level < 1 || level > 2 || (uint32_t)level > prof_i_arena_level()) return 0;

@@ -25,16 +25,10 @@ typedef struct entry {
   uint32_t kind; /* prof_i_kind */
   uint32_t word_count;
   uint32_t site_word; /* the site that goes into word 1 */
-  struct seen *seen;  /* of a site: the first arguments seen there */
   uint64_t words[];
 } entry;
 
-/* The arguments that a site had first. Keys and format are compared as texts: a pointer may come again with another text behind it.
-   Immutable once published. */
-typedef struct seen {
-  const entry *schema;
-  uint32_t count, kind;
-} seen;
+const prof_i_seen **prof_i_seen_by_site;
 
 /* All any thread; pointers published with release, read with acquire. */
 static struct {
@@ -178,31 +172,29 @@ uint32_t prof_i_site_number(const prof_site *site, const char *name, const char 
   return e ? e->number : 0;
 }
 
-/* Is the text at this word of a schema the given one? Moves the word behind it. Keys are short: byte by byte is fastest. */
-static inline bool is_text(const uint64_t **word, const char *given, uint64_t bytes_max) {
-  const uint64_t bytes = **word;
-  const char *const known = (const char *)(*word + 1);
-  *word += prof_i_text_words(bytes);
-  for (uint64_t i = 0; i < bytes; i++)
-    if (given[i] != known[i]) return false;
-  return bytes == bytes_max || given[bytes] == '\0';
-}
-
-static bool as_seen(const seen *s, const prof_args *args, uint32_t count) {
-  if (!s || s->count != count || s->kind != args->kind) return false;
-  const uint64_t *word = s->schema->words + 1;
-  if (!is_text(&word, args->format ? args->format : "", FORMAT_BYTES_MAX)) return false;
+/* Remembers them, as the schema's own words have them. Not where a text was cut: those are looked up each time. */
+static void remember(uint32_t site, const entry *schema, const prof_args *args, uint32_t count) {
+  const prof_i_seen **const all = map_once((void **)&prof_i_seen_by_site, (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *all);
+  if (!all || __atomic_load_n(&all[site], __ATOMIC_RELAXED)) return;
+  prof_i_seen *const seen = allot(sizeof *seen + count * sizeof *seen->items);
+  if (!seen) return;
+  const uint64_t *word = schema->words + 1;
+  *seen = (prof_i_seen){schema->number, count, args->kind, (uint32_t)*word, (const char *)(word + 1), args->format};
+  bool is_whole = *word < FORMAT_BYTES_MAX;
+  word += prof_i_text_words(*word);
   for (uint32_t i = 0; i < count; i++) {
-    const prof_arg *const item = &args->items[i];
-    if (*word++ != item->type || !is_text(&word, item->key ? item->key : "", KEY_BYTES_MAX)) return false;
+    seen->items[i] = (prof_i_seen_item){(const char *)(word + 2), (uint32_t)word[1], (uint32_t)word[0]};
+    is_whole &= word[1] < KEY_BYTES_MAX;
+    word += 1 + prof_i_text_words(word[1]);
   }
-  return true;
+  if (is_whole) __atomic_store_n(&all[site], seen, __ATOMIC_RELEASE);
 }
 
-static uint32_t register_schema(entry *site, const prof_args *args, uint32_t count) {
+static uint32_t register_schema(uint32_t site, const prof_args *args, uint32_t count) {
   uint64_t words[1 + (2 + FORMAT_BYTES_MAX / 8) + PROF_ARGS_MAX * (1 + 2 + KEY_BYTES_MAX / 8)];
   size_t used = 0;
-  const uint64_t kind = args->kind <= PROF_ARGS_LIST ? args->kind : PROF_ARGS_PAIRS;
+  const uint32_t given = args->kind & ~(uint32_t)PROF_I_KEYS_LITERAL;
+  const uint64_t kind = given <= PROF_ARGS_LIST ? given : PROF_ARGS_PAIRS;
   words[used++] = kind << 32 | (uint64_t)count << 40;
   used += prof_i_put_text(words + used, args->format ? args->format : "", args->format ? strnlen(args->format, FORMAT_BYTES_MAX) : 0);
   for (uint32_t i = 0; i < count; i++) {
@@ -213,22 +205,13 @@ static uint32_t register_schema(entry *site, const prof_args *args, uint32_t cou
   asked a = {.kind = PROF_I_KIND_SCHEMA, .word_count = used, .words = words, .hash = mix_text(7, (const char *)words, used * sizeof *words)};
   const entry *const e = intern(&a);
   if (!e) return 0;
-  seen *const s = __atomic_load_n(&site->seen, __ATOMIC_ACQUIRE) ? NULL : allot(sizeof *s); /* the first arguments of a site are remembered; others are looked up */
-  if (s) {
-    *s = (seen){e, count, args->kind};
-    __atomic_store_n(&site->seen, s, __ATOMIC_RELEASE);
-  }
+  remember(site, e, args, count);
   return e->number;
 }
 
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count) {
-  entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
-  entry *const e = numbers && site ? __atomic_load_n(&numbers[site], __ATOMIC_ACQUIRE) : NULL;
-  if (!e) return 0;
-  const seen *const s = __atomic_load_n(&e->seen, __ATOMIC_ACQUIRE);
-  if (as_seen(s, args, count)) return s->schema->number;
-  if (!prof_i_gate_enter()) return 0;
-  const uint32_t number = register_schema(e, args, count);
+  if (!site || !prof_i_gate_enter()) return 0;
+  const uint32_t number = register_schema(site, args, count);
   prof_i_gate_leave();
   return number;
 }

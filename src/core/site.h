@@ -12,8 +12,30 @@
    at its first appearance. Any thread. Signal-safe. */
 uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category);
 
-/* The schema of the first `count` of these arguments: kind, format, keys and types. `site` remembers the first one, so that the next
-   call is a compare of pointers. 0: none left. */
+/* The arguments that a site had first: most have the same ever after. Keys and format are compared as texts: a pointer may come again
+   with another text behind it. Immutable once published. */
+typedef struct prof_i_seen_item {
+  const char *key; /* not NUL-terminated */
+  uint32_t key_bytes;
+  uint32_t type;
+} prof_i_seen_item;
+
+typedef struct prof_i_seen {
+  uint32_t schema, count, kind;
+  uint32_t format_bytes;
+  const char *format; /* not NUL-terminated */
+  const char *own_format; /* NULL when it had none: then NULL is the same */
+  prof_i_seen_item items[];
+} prof_i_seen;
+
+extern const prof_i_seen **prof_i_seen_by_site __attribute__((visibility("hidden"))); /* NULL until a first one is there */
+static inline const prof_i_seen *prof_i_site_seen(uint32_t site) {
+  const prof_i_seen **const all = __atomic_load_n(&prof_i_seen_by_site, __ATOMIC_ACQUIRE);
+  return all ? __atomic_load_n(&all[site], __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* The schema of the first `count` of these arguments: kind, format, keys and types. The site remembers the first that it had. 0: none
+   left. */
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count);
 
 uint32_t prof_i_site_count(void);

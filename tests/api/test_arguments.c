@@ -140,7 +140,7 @@ static void missing_texts_are_empty(void **state) {
                             {hollow, COUNT_OF(hollow), PROF_ARGS_LIST, NULL},
                             {hollow, COUNT_OF(hollow), 0x12345, NULL},
                             {hollow, UINT32_MAX, 0, NULL}};
-  prof_site site = {0, NULL, NULL, 0, 0};
+  prof_site site = {0, NULL, NULL, 0, 0, 0};
   size_t wanted = 0;
   events_record(2);
   prof_scope_end(prof_scope_begin(1, NULL, NULL, NULL)), wanted++;

@@ -20,7 +20,7 @@
 static char folder[] = "/tmp/prof-site-XXXXXX";
 
 static prof_site site_at(const char *file, const char *function, uint32_t line, uint32_t level) {
-  return (prof_site){0, file, function, line, level};
+  return (prof_site){0, file, function, line, level, 0};
 }
 
 static void the_same_content_has_the_same_number(void **state) {
