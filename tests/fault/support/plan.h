@@ -19,6 +19,9 @@
 #define PLAN_KINDS(X)          \
   X(PLAIN, "a plain scope")    \
   X(NAMED, "named")            \
+  X(VALUES, "values")          \
+  X(WORDS, "words")            \
+  X(BARE_NAME, "a name")       \
   X(OUTER, "outer")            \
   X(INNER, "inner")            \
   X(FILL, "fill")              \
@@ -124,6 +127,15 @@ static inline void plan_named(void) {
   PLAN_SCOPE(PLAN_NAMED, plan_name(plan_now->number), "named",
              PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
 }
+static inline void plan_values(void) {
+  PLAN_SCOPE(PLAN_VALUES, "values", "values", PROF_ARGS("number", plan_now->number, "text", plan_text(plan_now->number)), (void)0);
+}
+static inline void plan_words(void) {
+  PLAN_SCOPE(PLAN_WORDS, "words", "words", PROF_ARGS("number", plan_now->number, "again", plan_now->number), (void)0);
+}
+static inline void plan_bare_name(void) {
+  PLAN_SCOPE(PLAN_BARE_NAME, plan_name(plan_now->number), "a name", PROF_NO_ARGS, (void)0);
+}
 static inline void plan_inner(void) { PLAN_SCOPE(PLAN_INNER, "inner", "inner", PROF_NO_ARGS, (void)0); }
 static inline void plan_nested(void) { PLAN_SCOPE(PLAN_OUTER, "outer", "outer", PROF_NO_ARGS, plan_inner()); }
 static inline void plan_deep_named(void) {
@@ -203,6 +215,12 @@ static inline int plan_find(plan_judge *judge, int kind, uint64_t start) {
   return (int)of[*hint];
 }
 
+static inline void plan_check_name(plan_judge *judge, const volatile plan_log *log, const arena_record *record) {
+  if (!record->name || !plan_is(plan_name(log->number), record->name, record->name_bytes))
+    plan_fault(judge, "record at %llu: name '%.*s' instead of '%s'", (unsigned long long)record->offset,
+               record->name ? (int)record->name_bytes : 4, record->name ? record->name : "none", plan_name(log->number));
+}
+
 /* The values of NAMED, WIDE and INSTANT: "number", then "text". */
 static inline void plan_check_values(plan_judge *judge, int kind, const volatile plan_log *log, const arena_record *record) {
   const char *data = NULL;
@@ -221,10 +239,8 @@ static inline void plan_check_values(plan_judge *judge, int kind, const volatile
   else if (!arena_take_text(values, 1, record->value_words, &data, &bytes) || !plan_is(text, data, bytes))
     plan_fault(judge, "record at %llu: text of %llu bytes '%.40s' instead of '%.40s'", (unsigned long long)record->offset,
                (unsigned long long)bytes, data ? data : "", text);
-  if (kind == PLAN_WIDE) return;
-  if (!record->name || !plan_is(plan_name(log->number), record->name, record->name_bytes))
-    plan_fault(judge, "record at %llu: name '%.*s' instead of '%s'", (unsigned long long)record->offset,
-               record->name ? (int)record->name_bytes : 4, record->name ? record->name : "none", plan_name(log->number));
+  if (kind == PLAN_WIDE || kind == PLAN_VALUES) return;
+  plan_check_name(judge, log, record);
 }
 
 static inline void plan_check_details(plan_judge *judge, int kind, const volatile plan_log *log, const arena_record *record) {
@@ -232,9 +248,17 @@ static inline void plan_check_details(plan_judge *judge, int kind, const volatil
     case PLAN_NAMED:
     case PLAN_DEEP_NAMED:
     case PLAN_WIDE:
+    case PLAN_VALUES:
     case PLAN_H_NAMED:
     case PLAN_INSTANT:
       plan_check_values(judge, kind, log, record);
+      return;
+    case PLAN_BARE_NAME:
+      plan_check_name(judge, log, record);
+      return;
+    case PLAN_WORDS:
+      if (record->value_words < 2 || record->values[0] != log->number || record->values[1] != log->number || record->name)
+        plan_fault(judge, "record at %llu: not number %u, twice, and nothing else", (unsigned long long)record->offset, log->number);
       return;
     case PLAN_COUNTER: {
       double value = -1;

@@ -62,6 +62,15 @@ static inline void ready_stream(void) {
   start_stream();
   warm_up();
 }
+/* The sites have been learnt: what follows goes the short way. */
+static inline void ready_shorts(void) {
+  ready_stream();
+  for (int i = 0; i < 2; i++) {
+    plan_values();
+    plan_words();
+    plan_bare_name();
+  }
+}
 static inline void ready_full_chunk(void) {
   ready_stream();
   fill_up_to(0);
