@@ -73,6 +73,8 @@ int prof_i_port_populate(void *at, size_t bytes);                      /* pages 
 void prof_i_port_drop(void *at, size_t bytes);                         /* pages leave this process; the file keeps them */
 void prof_i_port_punch(void *at, size_t bytes);                        /* pages and what they held are gone: reads give zeros */
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes); /* fallocate, RLIMIT_FSIZE looked at first */
+int prof_i_port_fd_aside(int fd); /* the same file under a high number, fd closed; fd itself when there is none */
+int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes);  /* the file's pages come as large ones: see arena.c */
 uint64_t prof_i_port_file_size_limit(void);                            /* RLIMIT_FSIZE, UINT64_MAX when none */
 uint64_t prof_i_port_resident_bytes(void *at, size_t bytes);
 

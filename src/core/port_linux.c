@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -177,6 +178,34 @@ int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes) {
   do result = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
   while (result != 0 && errno == EINTR);
   return result == 0 ? 0 : errno;
+}
+
+int prof_i_port_fd_aside(int fd) {
+  enum { HIGH = 900, SPARE = 64 };
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < 2 * SPARE) return fd;
+  const int high = limit.rlim_cur - SPARE < HIGH ? (int)limit.rlim_cur - SPARE : HIGH;
+  const int aside = fcntl(fd, F_DUPFD_CLOEXEC, high);
+  if (aside < 0) return fd;
+  close(fd);
+  return aside;
+}
+
+int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes) {
+  enum { ZEROS = 65536, PIECES = 16 };
+  static char zeros[ZEROS]; /* never written to: costs no memory */
+  while (bytes > 0) {
+    struct iovec pieces[PIECES];
+    int count = 0;
+    for (uint64_t left = bytes; left > 0 && count < PIECES; left -= pieces[count++].iov_len)
+      pieces[count] = (struct iovec){zeros, left < ZEROS ? left : ZEROS};
+    const ssize_t done = pwritev(fd, pieces, count, (off_t)offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return done < 0 ? errno : ENOSPC;
+    offset += (uint64_t)done;
+    bytes -= (uint64_t)done;
+  }
+  return 0;
 }
 
 uint64_t prof_i_port_resident_bytes(void *at, size_t bytes) {
