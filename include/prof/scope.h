@@ -65,9 +65,11 @@ PROF_I_INLINE bool prof_i_is_on(uint32_t level) noexcept {
 #else
 PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
 #endif
-  return __builtin_expect(
-      __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED) >= level, 0);
+  return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED) >= level;
 }
+
+/* In the condition itself: clang forgets what an inlined function says it expects. */
+#define PROF_I_IS_ON(level) __builtin_expect(prof_i_is_on(level), 0)
 
 /* Is the text, after expansion, a string literal? Then it belongs to the site. Anything else is copied: a pointer that only
    happens to be constant may differ between the inlined copies of one function. */
@@ -130,7 +132,7 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
   __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                            \
   PROF_I_LEVEL_CHECK(level_);                                                                                      \
   const uint64_t PROF_I_CONCAT(prof_i_scope_, id) __attribute__((cleanup(prof_i_leave), unused)) =                 \
-      prof_i_is_on(level_)                                                                                         \
+      PROF_I_IS_ON(level_)                                                                                         \
           ? prof_i_enter(&PROF_I_CONCAT(prof_i_site_, id), (dev), (name), (cat),                                   \
                          (PROF_I_IS_LITERAL(name) ? PROF_I_NAME_LITERAL : 0u) |                                    \
                              (PROF_I_IS_LITERAL(cat) ? PROF_I_CATEGORY_LITERAL : 0u) | (flags),                    \
@@ -166,13 +168,13 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
 #define PROF_I_INSTANT(id, name, cat, args)                                                                 \
   __extension__({                                                                                           \
     __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(1);                        \
-    if (prof_i_is_on(1)) prof_i_mark(&PROF_I_CONCAT(prof_i_site_, id), (name), (cat), args);                \
+    if (PROF_I_IS_ON(1)) prof_i_mark(&PROF_I_CONCAT(prof_i_site_, id), (name), (cat), args);                \
     (void)0;                                                                                                \
   })
 #define PROF_I_COUNTER(id, name, value)                                                                     \
   __extension__({                                                                                           \
     __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(1);                        \
-    if (prof_i_is_on(1)) prof_i_counter_1(&PROF_I_CONCAT(prof_i_site_, id), (name), PROF_I_DOUBLE(value));        \
+    if (PROF_I_IS_ON(1)) prof_i_counter_1(&PROF_I_CONCAT(prof_i_site_, id), (name), PROF_I_DOUBLE(value));        \
     (void)0;                                                                                                \
   })
 

@@ -10,16 +10,19 @@
 #include <type_traits>
 #include <utility>
 
+/* What stands in every call site: clang would call it instead, a scope that is on being the unlikely case. */
+#define PROF_I_INLINED __attribute__((always_inline))
+
 namespace prof_i {
 
 /* A view of a string; valid while its source is. */
 struct text {
   const char *data;
   uint32_t bytes;
-  text(const char *s) noexcept : data(s), bytes(PROF_NUL_TERMINATED) {}
+  PROF_I_INLINED text(const char *s) noexcept : data(s), bytes(PROF_NUL_TERMINATED) {}
   template <class S, class = decltype(static_cast<const char *>(std::declval<const S &>().data())),
             class = decltype(std::declval<const S &>().size())>
-  text(const S &s) noexcept
+  PROF_I_INLINED text(const S &s) noexcept
       : data(s.data()), bytes(s.size() < PROF_NUL_TERMINATED ? static_cast<uint32_t>(s.size()) : PROF_NUL_TERMINATED - 1) {}
 };
 
@@ -115,13 +118,13 @@ struct no_args {
   operator args() const noexcept { return args(); }
 };
 
-inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
+PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
                       uint64_t stream, const args &a) noexcept {
   const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
                                 stream,    {a.items, a.count, a.kind, a.format}};
   return prof_i_begin_details_1(site, &details);
 }
-inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
+PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
                       uint64_t stream, const no_args &) noexcept {
   if (flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && device.type == PROF_DEVICE_CPU && device.index == 0)
     return prof_i_begin_1(site, name.data, category.data);
@@ -138,9 +141,9 @@ inline void mark(prof_site *site, const text &name, const text &category, uint32
 }
 
 struct scope {
-  const uint64_t start;
-  explicit scope(uint64_t start_) noexcept : start(start_) {}
-  ~scope() {
+  uint64_t start = 0;
+  scope() noexcept {}
+  PROF_I_INLINED ~scope() {
     if (__builtin_expect(start != 0, 0)) prof_i_end_1(start);
   }
   scope(const scope &) = delete;
@@ -166,14 +169,16 @@ struct scope {
   ((PROF_I_IS_LITERAL(name) ? uint32_t{PROF_I_NAME_LITERAL} : 0u) |                   \
    (PROF_I_IS_LITERAL(cat) ? uint32_t{PROF_I_CATEGORY_LITERAL} : 0u))
 
-/* args stands bare, so that a braced list initialises the parameter. */
-#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args)                                                  \
-  PROF_I_LEVEL_CHECK(level_);                                                                                         \
-  static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                                             \
-  const ::prof_i::scope PROF_I_CONCAT(prof_i_scope_, id)(                                                             \
-      prof_i_is_on(level_) ? ::prof_i::enter(&PROF_I_CONCAT(prof_i_site_, id), ::prof_i::device_of(dev), (name), (cat), \
-                                             PROF_I_FLAGS(name, cat) | (flags), ::prof_i::stream_of(stream), args)    \
-                           : 0)
+/* args stands bare, so that a braced list initialises the parameter. An if and not ?:, whose temporaries would live until the
+   scope is made: off, gcc looked at them and kept the start in memory. */
+#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args)                                               \
+  PROF_I_LEVEL_CHECK(level_);                                                                                      \
+  static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                                          \
+  ::prof_i::scope PROF_I_CONCAT(prof_i_scope_, id);                                                                \
+  if (PROF_I_IS_ON(level_))                                                                                        \
+  PROF_I_CONCAT(prof_i_scope_, id).start =                                                                         \
+      ::prof_i::enter(&PROF_I_CONCAT(prof_i_site_, id), ::prof_i::device_of(dev), (name), (cat),                   \
+                      PROF_I_FLAGS(name, cat) | (flags), ::prof_i::stream_of(stream), args)
 #define PROF_I_TYPE_CHECK(dev, name, cat, stream, args)                                                     \
   static_cast<void>(sizeof(::prof_i::enter(nullptr, ::prof_i::device_of(dev), (name), (cat), 0,             \
                                            ::prof_i::stream_of(stream), args)))
