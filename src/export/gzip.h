@@ -1,5 +1,5 @@
-/* One gzip member through zlib: chrome://tracing and most others read only the first of several. Without zlib in the build, create
-   refuses. Called by sink.c alone. */
+/* One gzip member through zlib: chrome://tracing and most others read only the first of several. Without zlib in the build, or
+   on the machine, create refuses. Called by sink.c alone. */
 #ifndef PROF_EXPORT_GZIP_H
 #define PROF_EXPORT_GZIP_H
 
