@@ -47,6 +47,7 @@ PROF_API uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *de
 /* The same, by the shortest way, when it can be gone: for up to PROF_I_VALUES_MAX arguments that are one word each or NUL-terminated, with
    literal keys, name and category; or for a name made at run time alone. PROF_I_NOT_SHORT: begin with the details. */
 PROF_API uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) PROF_I_NOEXCEPT;
+PROF_API uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) PROF_I_NOEXCEPT; /* the only argument */
 PROF_API uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) PROF_I_NOEXCEPT;
 enum { PROF_I_VALUES_MAX = 4 };
 #define PROF_I_NOT_SHORT UINT64_MAX
@@ -117,7 +118,9 @@ PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const c
   if (is_host && args.count == 0 && flags == PROF_I_CATEGORY_LITERAL)
     start = prof_i_begin_name_1(site, name, PROF_NUL_TERMINATED);
   if (is_host && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && prof_i_are_values(&args))
-    start = prof_i_begin_values_1(site, prof_i_value(&args, 0), prof_i_value(&args, 1), prof_i_value(&args, 2), prof_i_value(&args, 3));
+    start = args.count == 1 && args.items[0].type == PROF_ARG_STRING
+                ? prof_i_begin_text_1(site, args.items[0].value.text, args.items[0].bytes)
+                : prof_i_begin_values_1(site, prof_i_value(&args, 0), prof_i_value(&args, 1), prof_i_value(&args, 2), prof_i_value(&args, 3));
   if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
   const prof_details details = {name,   category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, flags, device, 0,
                                 stream, args};

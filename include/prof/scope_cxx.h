@@ -67,6 +67,14 @@ inline prof_arg make(const char *key, T *v) noexcept {
   return a;
 }
 
+/* As many arguments as the call names: made where they lie. Temporaries in them live as long. */
+template <std::size_t N>
+struct list {
+  prof_arg items[N];
+  uint32_t kind;
+  const char *format;
+};
+
 /* Arguments held by value until the scope has begun: temporaries in them live as long. */
 struct args {
   prof_arg items[PROF_ARGS_MAX];
@@ -75,9 +83,9 @@ struct args {
   const char *format = nullptr;
 
   args() noexcept {}
-  args(uint32_t kind_, const char *format_, std::initializer_list<prof_arg> list) noexcept : kind(kind_), format(format_) {
-    for (const prof_arg &a : list)
-      if (count < PROF_ARGS_MAX) items[count++] = a;
+  template <std::size_t N>
+  args(const list<N> &l) noexcept : kind(l.kind), format(l.format) {
+    for (const prof_arg &a : l.items) items[count++] = a;
   }
   /* RAF: {"Count: " + std::to_string(n)} */
   args(std::initializer_list<text> list) noexcept : kind(PROF_ARGS_LIST) {
@@ -118,16 +126,52 @@ struct no_args {
   operator args() const noexcept { return args(); }
 };
 
+PROF_I_INLINED inline bool is_host(prof_device device) noexcept { return device.type == PROF_DEVICE_CPU && device.index == 0; }
+template <std::size_t N>
+PROF_I_INLINED inline bool is_value(const list<N> &a, std::size_t i) noexcept {
+  return i >= N || (a.items[i].type != PROF_ARG_TENSOR &&
+                    (a.items[i].type != PROF_ARG_STRING || a.items[i].bytes == PROF_NUL_TERMINATED));
+}
+template <std::size_t N>
+PROF_I_INLINED inline uint64_t value_of(const list<N> &a, std::size_t i) noexcept {
+  return i < N ? a.items[i].value.u64 : 0;
+}
+
 PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
                       uint64_t stream, const args &a) noexcept {
   const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
                                 stream,    {a.items, a.count, a.kind, a.format}};
   return prof_i_begin_details_1(site, &details);
 }
+template <std::size_t N>
+PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
+                      uint64_t stream, const list<N> &a) noexcept {
+  const bool is_short = flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && is_host(device) &&
+                        a.kind == (PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL);
+  if constexpr (N == 1) {
+    if (is_short && a.items[0].type == PROF_ARG_STRING) {
+      const uint64_t start = prof_i_begin_text_1(site, a.items[0].value.text, a.items[0].bytes);
+      if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
+    }
+  }
+  if constexpr (N <= PROF_I_VALUES_MAX) {
+    if (is_short && (N > 1 || a.items[0].type != PROF_ARG_STRING) && is_value(a, 0) && is_value(a, 1) && is_value(a, 2) && is_value(a, 3)) {
+      const uint64_t start = prof_i_begin_values_1(site, value_of(a, 0), value_of(a, 1), value_of(a, 2), value_of(a, 3));
+      if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
+    }
+  }
+  const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
+                                stream,    {a.items, static_cast<uint32_t>(N), a.kind, a.format}};
+  return prof_i_begin_details_1(site, &details);
+}
 PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
                       uint64_t stream, const no_args &) noexcept {
-  if (flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && device.type == PROF_DEVICE_CPU && device.index == 0)
+  if (flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && is_host(device))
     return prof_i_begin_1(site, name.data, category.data);
+  if (flags == PROF_I_CATEGORY_LITERAL && is_host(device)) {
+    const uint64_t start = prof_i_begin_name_1(site, name.data, name.bytes);
+    if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
+  }
   const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
                                 stream,    {nullptr, 0, PROF_ARGS_PAIRS, nullptr}};
   return prof_i_begin_details_1(site, &details);
@@ -157,11 +201,16 @@ struct scope {
 #define PROF_NO_ARGS (::prof_i::no_args(0))
 #define PROF_I_ARG(k, v) ::prof_i::make((k), (v))
 #define PROF_I_ARG_BARE(v) ::prof_i::make(nullptr, (v))
-#define PROF_ARGS(...) (::prof_i::args(PROF_ARGS_PAIRS, nullptr, {PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__)}))
+#define PROF_ARGS(...)                                                                                                 \
+  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__) / 2>{                                                                      \
+      {PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__)},                                                                         \
+      PROF_ARGS_PAIRS | (PROF_I_ALL(PROF_I_IS_LITERAL, __VA_ARGS__) ? uint32_t{PROF_I_KEYS_LITERAL} : 0u),            \
+      nullptr})
 #define PROF_FMT(fmt, ...)                                                                                          \
-  (::prof_i::args(PROF_ARGS_FORMAT, (static_cast<void>(sizeof(prof_i_format_check(fmt, __VA_ARGS__))), (fmt)),       \
-                  {PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__)}))
-#define PROF_SHAPES(...) (::prof_i::args(PROF_ARGS_SHAPES, nullptr, {PROF_I_MAP(::prof_i::make_tensor, __VA_ARGS__)}))
+  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__)>{{PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__)},                              \
+      PROF_ARGS_FORMAT, (static_cast<void>(sizeof(prof_i_format_check(fmt, __VA_ARGS__))), (fmt))})
+#define PROF_SHAPES(...) \
+  (::prof_i::list<PROF_I_COUNT(__VA_ARGS__)>{{PROF_I_MAP(::prof_i::make_tensor, __VA_ARGS__)}, PROF_ARGS_SHAPES, nullptr})
 
 #define PROF_I_IS_LITERAL(...) \
   (PROF_I_STARTS_QUOTED(__VA_ARGS__) && ::prof_i::is_char_array<decltype((__VA_ARGS__))>::value)

@@ -163,24 +163,15 @@ uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
   return start;
 }
 
-/* The words behind the first; NULL: a text is too long. */
-static uint64_t *put_values(uint64_t *to, const uint64_t *values, uint64_t count, uint64_t strings) {
-  for (uint64_t i = 0; i < count && to; i++) {
-    if (strings >> i & 1) to = prof_i_short_put(to, (const char *)(uintptr_t)values[i], PROF_NUL_TERMINATED);
-    else *to++ = values[i];
-  }
-  return to;
-}
-
 /* Ready to take the entry at depth and `words` of text from top on? */
 static inline bool is_ready(const prof_i_thread *thread, uint64_t state, uint64_t depth, uint64_t top, uint64_t words) {
   return PROF_I_LIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == (uint32_t)(state >> 32)) &&
          PROF_I_LIKELY(depth <= PROF_I_OPEN_COUNT) && PROF_I_LIKELY(top + words * 8 <= PROF_I_TEXT_END);
 }
 
-static inline uint64_t open_with(prof_i_open *open, uint64_t state, uint64_t top, uint64_t words) {
+static inline uint64_t open_with(prof_i_open *open, uint64_t state, uint64_t top, uint64_t words, uint64_t by_call) {
   __atomic_store_n(&open->what,
-                   (uint64_t)(uint32_t)state << WHAT_SITE_SHIFT | TYPE_LONG | top << WHAT_OFFSET_SHIFT | words << WHAT_WORDS_SHIFT,
+                   (uint64_t)(uint32_t)state << WHAT_SITE_SHIFT | by_call | TYPE_LONG | top << WHAT_OFFSET_SHIFT | words << WHAT_WORDS_SHIFT,
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_counter() << 4;
   set_open(open, start);
@@ -191,26 +182,55 @@ static inline uint64_t first_word(uint64_t words, uint64_t flags, uint64_t schem
   return (2 + words + 1) / 2 | (uint64_t)PROF_I_KIND_SCOPE << 16 | flags << 24 | schema << 32;
 }
 
-/* Texts: their room is taken before they are written, so that a handler's go behind, and what is too much is given back. */
+/* One text, or two; of known length, so that room is taken before they are written, and a handler's go behind. */
+static inline __attribute__((always_inline)) uint64_t begin_copied(const prof_site *site, const char *one, size_t one_bytes, const char *two,
+                                                                   size_t two_bytes, uint64_t flags, uint64_t schema, uint64_t by_call) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  prof_i_slot *const slot = thread->fast;
+  const uint64_t depth = slot->depth + 1, top = slot->text_top;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT;
+  if (PROF_I_UNLIKELY(one_bytes > PROF_I_SHORT_TEXT_BYTES || two_bytes > PROF_I_SHORT_TEXT_BYTES)) return PROF_I_NOT_SHORT;
+  const uint64_t words = 2 + (one_bytes + 7) / 8 + (two ? 1 + (two_bytes + 7) / 8 : 0);
+  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  uint64_t *const to = (uint64_t *)((char *)slot + top);
+  to[0] = first_word(words, flags, schema);
+  uint64_t *const next = prof_i_short_copy(to + 1, one, (uint32_t)one_bytes);
+  if (two) prof_i_short_copy(next, two, (uint32_t)two_bytes);
+  return open_with(&slot->open[depth], state, top, words, by_call);
+}
+
+uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) {
+  const uint64_t shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
+  if (PROF_I_UNLIKELY(!shape || !text)) return PROF_I_NOT_SHORT;
+  return begin_copied(site, text, text_bytes == PROF_NUL_TERMINATED ? strlen(text) : text_bytes, NULL, 0, 0, (uint32_t)shape, 0);
+}
+
+/* Some of the values are texts. Measured first, so that their room is taken before they are written, and a handler's go behind. */
 static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   prof_i_slot *const slot = prof_i_this_thread->fast;
   const uint64_t values[] = {a, b, c, d}, shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), depth = slot->depth + 1, top = slot->text_top;
-  const uint64_t taken = top + VALUES_WORDS * 8;
-  uint64_t *const to = (uint64_t *)((char *)slot + top);
-  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->text_top, taken, __ATOMIC_RELAXED);
-  PROF_I_SIGNAL_FENCE();
-  const uint64_t *const end = put_values(to + 1, values, shape >> VALUES_COUNT_SHIFT & 0xff, shape >> VALUES_STRINGS_SHIFT);
-  PROF_I_SIGNAL_FENCE();
-  const uint64_t words = end ? (uint64_t)(end - to) : 0;
-  if (PROF_I_LIKELY(slot->text_top == taken)) __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED); /* else a handler has left something open */
-  if (!end) {
-    __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
-    return PROF_I_NOT_SHORT;
+  const uint64_t count = shape >> VALUES_COUNT_SHIFT & 0xff, strings = shape >> VALUES_STRINGS_SHIFT;
+  size_t bytes[PROF_I_VALUES_MAX];
+  uint64_t words = 1 + count;
+  for (uint64_t i = 0; i < count; i++) {
+    if (!(strings >> i & 1)) continue;
+    if (!values[i] || (bytes[i] = strlen((const char *)(uintptr_t)values[i])) > PROF_I_SHORT_TEXT_BYTES) return PROF_I_NOT_SHORT;
+    words += (bytes[i] + 7) / 8;
   }
-  to[0] = first_word(words, 0, (uint32_t)shape);
-  return open_with(&slot->open[depth], state, top, words);
+  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  uint64_t *to = (uint64_t *)((char *)slot + top);
+  *to++ = first_word(words, 0, (uint32_t)shape);
+  for (uint64_t i = 0; i < count; i++) {
+    if (strings >> i & 1) to = prof_i_short_copy(to, (const char *)(uintptr_t)values[i], (uint32_t)bytes[i]);
+    else *to++ = values[i];
+  }
+  return open_with(&slot->open[depth], state, top, words, 0);
 }
 
 uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
@@ -233,25 +253,12 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
     case 3: to[2] = b; /* fall through */
     default: break;
   }
-  return open_with(&slot->open[depth], state, top, words);
+  return open_with(&slot->open[depth], state, top, words, 0);
 }
 
 uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) {
-  prof_i_thread *const thread = prof_i_this_thread;
-  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  prof_i_slot *const slot = thread->fast;
-  const uint64_t depth = slot->depth + 1, top = slot->text_top;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT;
-  if (name_bytes == PROF_NUL_TERMINATED) name_bytes = name ? (uint32_t)strnlen(name, PROF_I_SHORT_TEXT_BYTES + 1) : UINT32_MAX;
-  if (PROF_I_UNLIKELY(name_bytes > PROF_I_SHORT_TEXT_BYTES)) return PROF_I_NOT_SHORT;
-  const uint64_t words = 2 + (name_bytes + 7) / 8;
-  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
-  PROF_I_SIGNAL_FENCE();
-  uint64_t *const to = (uint64_t *)((char *)slot + top);
-  to[0] = first_word(words, PROF_I_FLAG_NAME, 0);
-  prof_i_short_copy(to + 1, name, name_bytes);
-  return open_with(&slot->open[depth], state, top, words);
+  const size_t bytes = name_bytes != PROF_NUL_TERMINATED ? name_bytes : name ? strlen(name) : SIZE_MAX;
+  return begin_copied(site, name, bytes, NULL, 0, PROF_I_FLAG_NAME, 0, 0);
 }
 
 static bool is_plain(const prof_details *details) {
@@ -727,7 +734,14 @@ static prof_site by_call[3] = {{0, "", "", 0, 0, 0}, {0, "", "", 0, 1, 0}, {0, "
 
 uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) {
   if (level < 1 || level > 2 || (uint32_t)level > prof_i_arena_level()) return 0;
-  const prof_details details = {name ? name : "", category ? category : "", PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, by_call_flag, PROF_HOST, 0, 0,
+  name = name ? name : "";
+  category = category ? category : "";
+  if (!args || args->count == 0) {
+    const uint64_t start = begin_copied(&by_call[level], name, strlen(name), category, strlen(category), PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY, 0,
+                                        PROF_I_OPEN_BY_CALL);
+    if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start;
+  }
+  const prof_details details = {name, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, by_call_flag, PROF_HOST, 0, 0,
                                 args ? *args : PROF_NO_ARGS};
   return begin_details(&by_call[level], &details);
 }
