@@ -12,15 +12,18 @@ static const uint64_t ns_max = 1ull << 62;
 static const uint64_t ticks_max = 1ull << 60;
 static const uint64_t rate_max = 1ull << 62;
 
+/* Rates are made with so many binary places. */
+enum { RATE_SHIFT = 40 };
+
 static uint64_t rate_between(uint64_t ns, uint64_t ticks) {
-  const prof_i_u128 rate = ((prof_i_u128)ns << PROF_I_RATE_SHIFT) / ticks;
+  const prof_i_u128 rate = ((prof_i_u128)ns << RATE_SHIFT) / ticks;
   return rate < rate_max ? (uint64_t)rate : rate_max;
 }
 
 static uint64_t nominal_rate(uint64_t ticks_hz, uint64_t *bad_count) {
   if (ticks_hz >= 100000 && ticks_hz <= 1000000000000) return rate_between(1000000000, ticks_hz);
   ++*bad_count;
-  return 1ull << PROF_I_RATE_SHIFT;
+  return 1ull << RATE_SHIFT;
 }
 
 static int by_ticks(const void *a, const void *b) {
@@ -52,14 +55,23 @@ static uint32_t count_segments(const prof_i_time_pair *pairs, uint32_t count) {
   return segments;
 }
 
+/* Moves the rate up to 64 binary places, so that ns are the upper half of a product; what does not fit is left to the ticks.
+   Exact: with RATE_SHIFT places ticks * rate is at most 2^(62 + RATE_SHIFT), so that a rate of more bits leaves the ticks that
+   many fewer. */
+static prof_i_time_line make_line(uint64_t from, uint64_t ticks, uint64_t ns, uint64_t rate) {
+  const uint64_t wanted = 64 - RATE_SHIFT, room = rate ? (uint64_t)__builtin_clzll(rate) : wanted;
+  const uint64_t up = room < wanted ? room : wanted;
+  return (prof_i_time_line){.from = from, .ticks = ticks, .ns = ns, .rate = rate << up, .shift = wanted - up};
+}
+
 /* From a pair on with a rate, for at most so many ticks and not past limit_ns; what is left of the ticks is level. Returns
    the lines: 1 or 2. */
 static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, uint64_t rate, uint64_t ticks,
                           uint64_t limit_ns) {
-  const prof_i_u128 reach = rate ? ((prof_i_u128)(limit_ns - at->ns) << PROF_I_RATE_SHIFT) / rate : ticks;
-  lines[0] = (prof_i_time_line){at->ticks, reach < ticks ? (uint64_t)reach : ticks, at->ns, rate};
+  const prof_i_u128 reach = rate ? ((prof_i_u128)(limit_ns - at->ns) << RATE_SHIFT) / rate : ticks;
+  lines[0] = make_line(at->ticks, reach < ticks ? (uint64_t)reach : ticks, at->ns, rate);
   if (lines[0].ticks == ticks) return 1;
-  lines[1] = (prof_i_time_line){at->ticks + lines[0].ticks, ticks - lines[0].ticks, limit_ns, 0};
+  lines[1] = make_line(at->ticks + lines[0].ticks, ticks - lines[0].ticks, limit_ns, 0);
   return 2;
 }
 

@@ -13,12 +13,11 @@ typedef struct prof_i_time_pair {
   uint64_t segment;
 } prof_i_time_pair;
 
-enum { PROF_I_RATE_SHIFT = 40 };
-
 typedef struct prof_i_time_line {
   uint64_t from, ticks; /* holds for `ticks` ticks from there */
   uint64_t ns;          /* at from */
-  uint64_t rate; /* ns for one tick, << PROF_I_RATE_SHIFT. The line's end is at most the next one's begin, and fits 63 bits */
+  uint64_t rate;        /* ns for one tick, << (64 - shift). The line's end is at most the next one's begin, and fits 63 bits */
+  uint64_t shift;       /* 0 where a tick is less than 1 ns, else as much as the rate needs */
 } prof_i_time_line;
 
 typedef struct prof_i_timeline {
@@ -41,11 +40,30 @@ uint64_t prof_i_timeline_ticks_at(const prof_i_timeline *timeline, uint64_t ns);
 
 __extension__ typedef unsigned __int128 prof_i_u128;
 
+/* From the line's ns on; one multiplication's upper half. */
+static inline uint64_t prof_i_time_line_ns(const prof_i_time_line *line, uint64_t ticks) {
+  return (uint64_t)((prof_i_u128)(ticks << line->shift) * line->rate >> 64);
+}
+
 /* *line is the one used last, and a good guess for what comes next. */
 static inline uint64_t prof_i_timeline_ns(const prof_i_timeline *timeline, const prof_i_time_line **line, uint64_t ticks) {
   const prof_i_time_line *l = *line;
   if (__builtin_expect(ticks - l->from >= l->ticks, 0)) *line = l = prof_i_timeline_find(timeline, ticks);
-  return l->ns + (uint64_t)((prof_i_u128)(ticks - l->from) * l->rate >> PROF_I_RATE_SHIFT);
+  return l->ns + prof_i_time_line_ns(l, ticks - l->from);
+}
+
+/* From start to end, which are not apart by much, mostly: one line serves both. Returns the duration. */
+static inline uint64_t prof_i_timeline_span(const prof_i_timeline *timeline, const prof_i_time_line **line, uint64_t start,
+                                            uint64_t end, uint64_t *start_ns_out) {
+  const prof_i_time_line *const l = *line;
+  const uint64_t from = start - l->from, to = end - l->from;
+  if (__builtin_expect(from >= l->ticks || to >= l->ticks, 0)) {
+    *start_ns_out = prof_i_timeline_ns(timeline, line, start);
+    return prof_i_timeline_ns(timeline, line, end) - *start_ns_out;
+  }
+  const uint64_t start_ns = prof_i_time_line_ns(l, from);
+  *start_ns_out = l->ns + start_ns;
+  return prof_i_time_line_ns(l, to) - start_ns;
 }
 
 #endif

@@ -29,6 +29,23 @@ static void without_pairs_the_nominal_rate_holds(void **state) {
   prof_i_timeline_fini(&t);
 }
 
+/* Slow clocks and fast ones, from the first ticks to the last that can be told. */
+static void a_rate_has_40_binary_places_whatever_the_clock(void **state) {
+  (void)state;
+  const uint64_t hz[] = {100000, 24000000, 999999999, 1000000000, 1000000001, 3141592653, 1000000000000};
+  for (size_t i = 0; i < sizeof hz / sizeof *hz; i++) {
+    prof_i_time_pair pairs[] = {{0, 0, 0, UINT64_MAX}};
+    prof_i_timeline t = make(pairs, 1, hz[i], NULL);
+    const uint64_t rate = (uint64_t)(((prof_i_u128)1000000000 << 40) / hz[i]);
+    for (uint64_t ticks = 1; ticks < 1ull << 60; ticks = ticks * 3 + ticks / 7) {
+      const prof_i_u128 ns = (prof_i_u128)ticks * rate >> 40;
+      if (ns >> 62) break; /* no longer told apart */
+      assert_int_equal(ns_at(&t, ticks), (uint64_t)ns);
+    }
+    prof_i_timeline_fini(&t);
+  }
+}
+
 static void times_go_through_the_pairs(void **state) {
   (void)state;
   prof_i_time_pair pairs[] = {
@@ -155,6 +172,7 @@ static void ticks_may_wrap_at_60_bits(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(without_pairs_the_nominal_rate_holds),
+      cmocka_unit_test(a_rate_has_40_binary_places_whatever_the_clock),
       cmocka_unit_test(times_go_through_the_pairs),
       cmocka_unit_test(a_new_segment_has_its_own_rate_and_never_goes_back),
       cmocka_unit_test(pairs_that_contradict_are_left_out),
