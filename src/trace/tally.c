@@ -88,7 +88,12 @@ static bool merge_durations(prof_i_tally *to, const prof_i_tally *from) {
   return true;
 }
 
-bool prof_i_tally_merge(prof_i_tally *to, const prof_i_tally *from) {
+bool prof_i_tally_merge(prof_i_tally *to, prof_i_tally *from) {
+  if (to->calls == 0) { /* as most groups are: most have one site */
+    const prof_i_tally empty = *to;
+    *to = *from;
+    *from = empty;
+  }
   if (from->calls == 0) return true;
   if (!merge_durations(to, from)) return false;
   to->calls += from->calls;

@@ -14,9 +14,12 @@ enum {
 };
 
 typedef struct prof_i_tally {
+  /* Two sums side by side would be added as one pair: slower, and it waits when just one of them has been written. */
   uint64_t calls;
-  uint64_t total_ns, self_ns;
-  uint64_t min_ns, max_ns;
+  uint64_t min_ns;
+  uint64_t total_ns;
+  uint64_t max_ns;
+  uint64_t self_ns;
   uint16_t *buckets; /* NULL, or PROF_I_TALLY_BUCKETS counts: narrow, so that many tallies stay near the processor */
   union {
     uint64_t *exact;   /* without buckets: all durations, from the second call on */
@@ -31,14 +34,14 @@ void prof_i_tally_fini(prof_i_tally *tally);
 /* All of these give false when there is no memory; the tally is then of no more use. */
 bool prof_i_tally_keep(prof_i_tally *tally, uint64_t duration_ns); /* its part of add, while there are few */
 bool prof_i_tally_carry(prof_i_tally *tally, uint32_t bucket);     /* a bucket has just run over */
-bool prof_i_tally_merge(prof_i_tally *to, const prof_i_tally *from);
+bool prof_i_tally_merge(prof_i_tally *to, prof_i_tally *from);     /* leaves nothing in from to use; fini stays due */
 
 /* The duration that this share of the calls does not exceed. Sorts what is exact. */
 uint64_t prof_i_tally_quantile(prof_i_tally *tally, double share);
 
 static inline uint32_t prof_i_tally_bucket(uint64_t ns) {
-  if (ns < 1u << PROF_I_TALLY_FINE_BITS) return (uint32_t)ns;
-  const uint32_t top = 63u - (uint32_t)__builtin_clzll(ns) - PROF_I_TALLY_FINE_BITS;
+  const uint64_t fine = 1u << PROF_I_TALLY_FINE_BITS; /* up to twice that, each duration has its own bucket */
+  const uint32_t top = (63u ^ (uint32_t)__builtin_clzll(ns | fine)) - PROF_I_TALLY_FINE_BITS;
   return (top << PROF_I_TALLY_FINE_BITS) + (uint32_t)(ns >> top);
 }
 
