@@ -7,6 +7,7 @@
 
 #include "../core/log.h"
 #include "parse.h"
+#include "plain.h"
 #include "shape.h"
 #include "show.h"
 #include "tally.h"
@@ -172,9 +173,14 @@ static int add_detailed(aggregation *a, const prof_i_span *span) {
   return g && prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns) ? 0 : PROF_E_NO_MEMORY;
 }
 
+static inline bool add_to_site(aggregation *a, uint32_t site, uint64_t duration_ns, uint64_t self_ns) {
+  prof_i_tally *tally = a->by_site[site];
+  if (__builtin_expect(!tally, 0) && !(tally = meet_site(a, site))) return false;
+  return prof_i_tally_add(tally, duration_ns, self_ns);
+}
+
 static int visit(void *user, const prof_i_span *spans, size_t count) {
   aggregation *const a = user;
-  prof_i_tally **const by_site = a->by_site;
   for (const prof_i_span *span = spans; span != spans + count; span++) {
     if (span->kind > PROF_EVENT_OPEN) continue;
     if (__builtin_expect(span->record != NULL, 0) && has_details(a, span->record)) {
@@ -182,11 +188,37 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       if (status) return status;
       continue;
     }
-    prof_i_tally *tally = by_site[span->site];
-    if (__builtin_expect(!tally, 0) && !(tally = meet_site(a, span->site))) return PROF_E_NO_MEMORY;
-    if (__builtin_expect(!prof_i_tally_add(tally, span->duration_ns, span->self_ns), 0)) return PROF_E_NO_MEMORY;
+    if (__builtin_expect(!add_to_site(a, span->site, span->duration_ns, span->self_ns), 0)) return PROF_E_NO_MEMORY;
   }
   return 0;
+}
+
+/* ---- segments of plain scopes, without a span in between ---- */
+
+static inline void add_leaf(prof_i_walker *w, const prof_i_leaf *leaf, const prof_i_waiting *around) {
+  (void)around;
+  if (!add_to_site(w->user, leaf->site, leaf->duration_ns, leaf->duration_ns)) w->status = PROF_E_NO_MEMORY;
+}
+
+static inline void add_waiting(prof_i_walker *w, const prof_i_waiting *waiting) {
+  const prof_i_span *const span = &waiting->span;
+  if (__builtin_expect(span->record != NULL, 0)) {
+    prof_i_walker_hand_out(w, waiting);
+    return;
+  }
+  const uint64_t self_ns = span->duration_ns - waiting->children_ns;
+  if (!add_to_site(w->user, span->site, span->duration_ns, self_ns)) w->status = PROF_E_NO_MEMORY;
+}
+
+static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, add_leaf, add_waiting); }
+
+static int add_thread(aggregation *a) {
+  prof_i_walker *const walker = prof_i_walker_create(a->trace, a->thread, visit, a);
+  if (!walker) return PROF_E_NO_MEMORY;
+  walker->walk_plain = add_plain;
+  const int status = prof_i_walker_run(walker);
+  prof_i_walker_destroy(walker);
+  return status;
 }
 
 /* Joins the sites' sums to the groups, and empties them. */
@@ -209,7 +241,7 @@ static int add_all(aggregation *a) {
   a->by_site = calloc(a->site_count, sizeof *a->by_site);
   int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
-    status = prof_i_trace_walk(a->trace, a->thread, visit, a);
+    status = add_thread(a);
     if (!status && (a->options.group & PROF_GROUP_THREAD)) status = join_sites(a);
   }
   return status ? status : join_sites(a);

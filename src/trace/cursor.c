@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "plain.h"
 #include "walker.h"
 
 enum { STRETCH_EVENTS = 32768, WAITING_SHARE = 8 };
@@ -33,15 +34,31 @@ static int drop(void *user, const prof_i_span *spans, size_t count) {
   return 0;
 }
 
+static inline void drop_leaf(prof_i_walker *walker, const prof_i_leaf *leaf, const prof_i_waiting *around) {
+  (void)walker, (void)leaf, (void)around;
+}
+
+static inline void drop_waiting(prof_i_walker *walker, const prof_i_waiting *waiting) { (void)walker, (void)waiting; }
+
+static void walk_past(prof_i_walker *walker, const prof_i_segment *segment) {
+  prof_i_walk_plain(walker, segment, drop_leaf, drop_waiting);
+}
+
+/* The walker writes its next spans behind those that are kept. */
+static bool give_room(prof_cursor *cursor) {
+  prof_i_walker *const walker = cursor->walker;
+  while (cursor->span_room - cursor->span_count < PROF_I_BATCH)
+    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room, sizeof *cursor->spans)) return false;
+  walker->spans = walker->next = cursor->spans + cursor->span_count;
+  walker->end = cursor->spans + cursor->span_room;
+  return true;
+}
+
 static int keep(void *user, const prof_i_span *spans, size_t count) {
   prof_cursor *const cursor = user;
-  while (cursor->span_room - cursor->span_count < count)
-    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room, sizeof *cursor->spans))
-      return PROF_E_NO_MEMORY;
-  memcpy(cursor->spans + cursor->span_count, spans, count * sizeof *spans);
-  for (size_t i = 0; i < count; i++) cursor->has_lanes |= spans[i].lane != 0;
+  for (size_t i = 0; i < count && cursor->walker->lane_count > 1; i++) cursor->has_lanes |= spans[i].lane != 0;
   cursor->span_count += (uint32_t)count;
-  return 0;
+  return give_room(cursor) ? 0 : PROF_E_NO_MEMORY;
 }
 
 static void end_thread(prof_cursor *cursor) {
@@ -78,6 +95,8 @@ static int begin_thread(prof_cursor *cursor) {
   const prof_i_trace_thread *const thread = &cursor->trace->threads[cursor->thread];
   cursor->walker = prof_i_walker_create(cursor->trace, cursor->thread, drop, cursor);
   if (!cursor->walker) return PROF_E_NO_MEMORY;
+  const prof_i_walk_segment hand_out = cursor->walker->walk_plain;
+  cursor->walker->walk_plain = walk_past;
   for (uint32_t end = thread->first_segment + thread->segment_count, waiting = 0;;) {
     stretch s = cut_stretch(cursor, end, waiting);
     s.state = prof_i_walker_save(cursor->walker);
@@ -93,6 +112,7 @@ static int begin_thread(prof_cursor *cursor) {
     if (status) return status;
     end = s.first;
   }
+  cursor->walker->walk_plain = hand_out;
   cursor->walker->visit = keep;
   return 0;
 }
@@ -132,10 +152,11 @@ static int advance(prof_cursor *cursor) {
   }
   const stretch s = cursor->stretches[--cursor->stretch_count];
   cursor->has_lanes = false;
-  cursor->walker->span_count = 0;
-  int status = prof_i_walker_restore(cursor->walker, s.state) ? walk_stretch(cursor, &s) : PROF_E_NO_MEMORY;
+  const bool is_ready = give_room(cursor) && prof_i_walker_restore(cursor->walker, s.state);
+  int status = is_ready ? walk_stretch(cursor, &s) : PROF_E_NO_MEMORY;
   prof_i_walker_forget(s.state);
   if (!status && cursor->has_lanes) status = sort_spans(cursor);
+  if (status) cursor->span_count = 0; /* nothing of a stretch that is not whole */
   return status ? status : 1;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "parse.h"
+#include "plain.h"
 #include "walker.h"
 
 enum { FIRST_STACK = 64, BITMAP_WORDS = (PROF_I_PIECE_SLOTS + 65536) / 64, RUN = 24 };
@@ -21,20 +22,31 @@ enum { FIRST_STACK = 64, BITMAP_WORDS = (PROF_I_PIECE_SLOTS + 65536) / 64, RUN =
 /* ---- handing out ---- */
 
 static void flush(prof_i_walker *w) {
-  if (!w->status && w->span_count) w->status = w->visit(w->user, w->spans, w->span_count);
-  w->span_count = 0;
+  if (!w->status && w->next != w->spans) w->status = w->visit(w->user, w->spans, (size_t)(w->next - w->spans));
+  w->next = w->spans;
 }
 
-static inline void hand_out(prof_i_walker *w, const prof_i_span *span, uint64_t children_ns) {
-  prof_i_span *const to = &w->spans[w->span_count];
-  *to = *span;
-  to->self_ns -= children_ns;
-  if (++w->span_count == PROF_I_BATCH) flush(w);
+/* The span at next is complete. */
+static inline void pass(prof_i_walker *w) {
+  if (__builtin_expect(++w->next == w->end, 0)) flush(w);
+}
+
+static inline void hand_out(prof_i_walker *w, const prof_i_span *span) {
+  *w->next = *span;
+  pass(w);
+}
+
+static inline void hand_out_waiting(prof_i_walker *w, const prof_i_waiting *waiting) {
+  prof_i_span *const to = w->next;
+  *to = waiting->span;
+  to->self_ns -= waiting->children_ns;
+  pass(w);
 }
 
 static inline void hand_out_last(prof_i_walker *w, prof_i_lane *lane) {
-  const prof_i_waiting *const last = &lane->stack[--lane->count];
-  hand_out(w, &last->span, last->children_ns);
+  prof_i_waiting *const last = &lane->stack[--lane->count];
+  prof_i_end_waiting(last);
+  hand_out_waiting(w, last);
 }
 
 /* ---- lanes ---- */
@@ -48,7 +60,7 @@ static bool grow(prof_i_walker *w, prof_i_lane *lane) {
   }
   lane->stack = larger;
   lane->room = room;
-  if (lane->count == 0) memset(&lane->stack[lane->count++], 0, sizeof *lane->stack);
+  if (lane->count == 0) lane->stack[lane->count++] = (prof_i_waiting){.span.depth = UINT16_MAX};
   return true;
 }
 
@@ -59,9 +71,7 @@ static prof_i_waiting *push(prof_i_walker *w, prof_i_lane *lane) {
 }
 
 static inline void set_span(prof_i_walker *w, prof_i_span *span, uint64_t start, uint64_t end) {
-  const prof_i_timeline *const timeline = &w->trace->timeline;
-  span->start_ns = prof_i_timeline_ns(timeline, &w->start_line, start);
-  span->duration_ns = prof_i_timeline_ns(timeline, &w->end_line, end) - span->start_ns;
+  span->duration_ns = prof_i_timeline_span(&w->trace->timeline, &w->line, start, end, &span->start_ns);
   span->self_ns = span->duration_ns;
 }
 
@@ -88,15 +98,15 @@ static void put_beside(prof_i_walker *w, const thing *t) {
       hand_out_last(w, lane);
     if (lane->stack[lane->count - 1].start > t->start) continue;
     span.lane = (uint8_t)i;
-    span.depth = (uint16_t)lane->stack[lane->count - 1].inside;
+    span.depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
     prof_i_waiting *const place = push(w, lane);
     if (!place) break;
-    *place = (prof_i_waiting){.span = span, .start = t->start, .inside = span.depth + 1u};
+    *place = (prof_i_waiting){.span = span, .start = t->start};
     return;
   }
   if (w->status) return;
   span.lane = PROF_I_LANES_MAX - 1;
-  hand_out(w, &span, 0);
+  hand_out(w, &span);
 }
 
 /* On the thread's own lane. Takes about 3 ns for a plain scope; everything beside that is out of line. */
@@ -119,17 +129,15 @@ static inline void put(prof_i_walker *w, const thing *t) {
   set_span(w, &place->span, t->start, t->end);
   place->span.record = t->record;
   place->span.site = t->site;
-  place->span.depth = (uint16_t)top->inside;
+  place->span.depth = prof_i_depth_inside(top);
   place->span.kind = t->kind;
   place->span.lane = 0;
   place->start = t->start;
   place->children_ns = 0;
-  place->inside = top->inside + 1;
-  place->scope = t->kind == PROF_EVENT_STEP ? top->scope : under + 1;
   if (__builtin_expect(place == &spare, 0)) {
-    if (!w->status) hand_out(w, &spare.span, 0);
+    if (!w->status) hand_out(w, &spare.span);
   } else if (t->kind != PROF_EVENT_STEP) {
-    lane->stack[top->scope].children_ns += place->span.duration_ns;
+    top->children_ns += place->span.duration_ns;
   }
 }
 
@@ -137,9 +145,10 @@ static inline void put(prof_i_walker *w, const thing *t) {
 static void put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint32_t site, uint8_t kind) {
   prof_i_lane *const lane = &w->lanes[0];
   while (lane->stack[lane->count - 1].start > at) hand_out_last(w, lane);
-  prof_i_span span = {.record = record, .site = site, .kind = kind, .depth = (uint16_t)lane->stack[lane->count - 1].inside};
+  const uint16_t depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
+  prof_i_span span = {.record = record, .site = site, .kind = kind, .depth = depth};
   set_span(w, &span, at, at);
-  hand_out(w, &span, 0);
+  hand_out(w, &span);
 }
 
 /* ---- records ---- */
@@ -193,105 +202,27 @@ static inline void put_record(prof_i_walker *w, const uint64_t *words) {
 
 /* ---- a segment that stands in order ---- */
 
-/* What walk_plain() keeps in registers; through memory each record would wait for the one before. */
-typedef struct plain_walk {
-  prof_i_span *out, *out_end;  /* the batch's next place, where the scope that came last stands already, and its end */
-  prof_i_waiting *top, *limit; /* of the stack, without the scope that came last */
-  uint64_t last_start;         /* ticks */
-  uint64_t last_duration_ns;
-  uint32_t last_site;
-  bool has_last;
-} plain_walk;
+void prof_i_walker_put_plain(prof_i_walker *walker, const uint64_t *words) { put_plain(walker, words); }
 
-static inline void load_walk(prof_i_walker *w, plain_walk *p) {
-  const prof_i_lane *const lane = &w->lanes[0];
-  p->out = &w->spans[w->span_count];
-  p->out_end = &w->spans[PROF_I_BATCH];
-  p->top = &lane->stack[lane->count - 1];
-  p->limit = &lane->stack[lane->room - 1];
-  p->has_last = false;
+void prof_i_walker_hand_out(prof_i_walker *walker, const prof_i_waiting *waiting) { hand_out_waiting(walker, waiting); }
+
+static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf, const prof_i_waiting *around) {
+  *w->next = (prof_i_span){.start_ns = leaf->start_ns,
+                           .duration_ns = leaf->duration_ns,
+                           .self_ns = leaf->duration_ns,
+                           .site = leaf->site,
+                           .depth = prof_i_depth_inside(around),
+                           .kind = PROF_EVENT_SCOPE};
+  pass(w);
 }
 
-static inline void store_walk(prof_i_walker *w, const plain_walk *p) {
-  w->span_count = (uint32_t)(p->out - w->spans);
-  w->lanes[0].count = (uint32_t)(p->top - w->lanes[0].stack) + 1;
-}
-
-static inline void next_place(prof_i_walker *w, plain_walk *p) {
-  if (__builtin_expect(++p->out != p->out_end, 1)) return;
-  w->span_count = PROF_I_BATCH;
-  flush(w);
-  p->out = w->spans;
-}
-
-/* The scope that came last holds something: it waits. There is room. */
-static inline void let_wait(const prof_i_walker *w, plain_walk *p) {
-  prof_i_waiting *const place = p->top + 1;
-  place->span.start_ns = p->out->start_ns;
-  place->span.duration_ns = place->span.self_ns = p->last_duration_ns;
-  place->span.record = NULL;
-  place->span.site = p->last_site;
-  place->span.depth = (uint16_t)p->top->inside;
-  place->span.kind = PROF_EVENT_SCOPE;
-  place->span.lane = 0;
-  place->start = p->last_start;
-  place->children_ns = 0;
-  place->scope = (uint32_t)(place - w->lanes[0].stack);
-  place->inside = p->top->inside + 1;
-  p->top = place;
-  p->has_last = false;
-}
-
-/* put() for one plain scope after another. Most scopes hold nothing and are complete when the next record comes, so each is
-   put into the batch at once, and onto the stack only if it turns out to hold something. Whatever is unusual goes through
-   put(). Budget: 5 ns. */
 static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
-  const prof_trace *const trace = w->trace;
-  const prof_i_time_line *start_line = w->start_line, *end_line = w->end_line;
-  prof_i_waiting *stack = w->lanes[0].stack;
-  const uint64_t start_ticks = w->start_ticks, floor = trace->floor;
-  const bool all_known = !trace->has_unknown_sites;
-  plain_walk p = {.has_last = false};
-  load_walk(w, &p);
-  for (const uint64_t *words = segment->words + (uint64_t)segment->slot_count * 2; words != segment->words;) {
-    words -= 2;
-    const prof_i_interval when = prof_i_plain_interval(words, start_ticks);
-    if (when.end < floor) continue;
-    if (p.has_last) {
-      if (p.last_start < when.end || p.last_start == when.start) let_wait(w, &p);
-      else next_place(w, &p);
-    }
-    for (; p.top->start > when.start && p.top->start >= when.end; p.top--) {
-      *p.out = p.top->span;
-      p.out->self_ns -= p.top->children_ns;
-      next_place(w, &p);
-    }
-    if (__builtin_expect(p.top->start > when.start || p.top == p.limit, 0)) {
-      store_walk(w, &p);
-      put_plain(w, words);
-      load_walk(w, &p);
-      stack = w->lanes[0].stack;
-      continue;
-    }
-    const uint64_t start_ns = prof_i_timeline_ns(&trace->timeline, &start_line, when.start);
-    p.last_start = when.start;
-    p.last_duration_ns = prof_i_timeline_ns(&trace->timeline, &end_line, when.end) - start_ns;
-    p.last_site = prof_i_word_site(words[1]);
-    if (!all_known) p.last_site = prof_i_known_site(&trace->catalog, p.last_site);
-    p.out->start_ns = start_ns;
-    p.out->self_ns = p.out->duration_ns = p.last_duration_ns;
-    p.out->record = NULL;
-    p.out->site = p.last_site;
-    p.out->depth = (uint16_t)p.top->inside;
-    p.out->kind = PROF_EVENT_SCOPE;
-    p.out->lane = 0;
-    p.has_last = true;
-    stack[p.top->scope].children_ns += p.last_duration_ns;
-  }
-  if (p.has_last) let_wait(w, &p);
-  store_walk(w, &p);
-  w->start_line = start_line;
-  w->end_line = end_line;
+  prof_i_walk_plain(w, segment, hand_out_leaf, hand_out_waiting);
+}
+
+/* Nothing but plain scopes, none of them hidden, none of an unknown site: so the fast walk need not ask. */
+static bool is_simple(const prof_trace *trace, const prof_i_segment *segment) {
+  return segment->is_plain && segment->cleared_count == 0 && segment->passed_count == 0 && !trace->has_unknown_sites;
 }
 
 /* Records have different lengths, so where they begin is found forwards. */
@@ -398,7 +329,7 @@ uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
   if (walker->status) return first;
   if (first != last_segment || !segment->is_ordered) walk_sorted(walker, segment, last_segment - first + 1);
   else if (segment->event_count == 0) return first;
-  else if (segment->is_plain) walk_plain(walker, segment);
+  else if (is_simple(walker->trace, segment)) walker->walk_plain(walker, segment);
   else walk_mixed(walker, segment);
   for (uint32_t i = first; i <= last_segment; i++)
     prof_i_source_done_with(&walker->trace->source, segments[i].words, segments[i].slot_count * 16ull);
@@ -430,12 +361,14 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   if (!w) return NULL;
   w->trace = trace;
   w->thread = &trace->threads[thread];
-  w->start_line = w->end_line = trace->timeline.lines;
+  w->line = trace->timeline.lines;
   w->start_ticks = trace->header.start_ticks;
+  w->walk_plain = walk_plain;
   w->visit = visit;
   w->user = user;
   w->status = 0;
-  w->span_count = 0;
+  w->spans = w->next = w->batch;
+  w->end = w->batch + PROF_I_BATCH;
   w->begins = NULL;
   memset(w->lanes, 0, sizeof w->lanes);
   w->lane_count = 1;
@@ -489,16 +422,19 @@ bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *sta
   return true;
 }
 
-int prof_i_trace_walk(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user) {
-  if (thread >= trace->thread_count) return 0;
-  prof_i_walker *const walker = prof_i_walker_create(trace, thread, visit, user);
-  if (!walker) return PROF_E_NO_MEMORY;
-  const prof_i_trace_thread *const t = &trace->threads[thread];
+int prof_i_walker_run(prof_i_walker *walker) {
+  const prof_i_trace_thread *const t = walker->thread;
   prof_i_walker_open(walker);
   for (uint32_t i = t->first_segment + t->segment_count; i > t->first_segment && !walker->status;)
     i = prof_i_walker_group(walker, i - 1);
   prof_i_walker_settle(walker, 0);
-  const int status = walker->status;
+  return walker->status;
+}
+
+int prof_i_trace_walk(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user) {
+  if (thread >= trace->thread_count) return 0;
+  prof_i_walker *const walker = prof_i_walker_create(trace, thread, visit, user);
+  const int status = walker ? prof_i_walker_run(walker) : PROF_E_NO_MEMORY;
   prof_i_walker_destroy(walker);
   return status;
 }

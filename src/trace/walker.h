@@ -10,8 +10,6 @@ typedef struct prof_i_waiting {
   prof_i_span span;
   uint64_t start; /* ticks */
   uint64_t children_ns; /* what self time will be less. Not in the span, which is then not written again before it is copied */
-  uint32_t scope;  /* place on the stack of the innermost scope here: itself, or what stands around a step */
-  uint32_t inside; /* depth of what it holds */
 } prof_i_waiting;
 
 typedef struct prof_i_lane {
@@ -24,26 +22,34 @@ enum {
   PROF_I_DEPTH_MAX = 65535 /* deeper ones are handed out at once, and their children count as their parent's */
 };
 
-typedef struct prof_i_walker {
+typedef struct prof_i_walker prof_i_walker;
+typedef void (*prof_i_walk_segment)(prof_i_walker *walker, const prof_i_segment *segment);
+
+struct prof_i_walker {
   const prof_trace *trace;
   const prof_i_trace_thread *thread;
-  const prof_i_time_line *start_line, *end_line; /* used last */
+  const prof_i_time_line *line; /* used last */
   uint64_t start_ticks;
+  prof_i_walk_segment walk_plain; /* hands out the spans of a segment of plain scopes; plain.h makes other ways */
   prof_i_visit visit;
   void *user;
   int status; /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
-  uint32_t span_count;
+  prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless
+                                      the visitor sets another room for what comes next */
   uint32_t lane_count;
   prof_i_lane lanes[PROF_I_LANES_MAX];
   uint64_t *begins; /* one bit a slot: a record begins there. Made when a segment needs it */
-  prof_i_span spans[PROF_I_BATCH];
-} prof_i_walker;
+  prof_i_span batch[PROF_I_BATCH];
+};
 
 /* NULL: no memory. */
 prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user);
 void prof_i_walker_destroy(prof_i_walker *walker);
 
-/* The thread's scopes that had not ended: before its groups. */
+/* The whole walk; returns the status. */
+int prof_i_walker_run(prof_i_walker *walker);
+
+/* Its parts. First the thread's scopes that had not ended. */
 void prof_i_walker_open(prof_i_walker *walker);
 
 /* The group of segments that ends with this one (places in trace->segments); returns its first segment. Groups come from the
@@ -53,6 +59,26 @@ uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment);
 /* Hands out all that began at these ticks or later and still waits, when nothing that comes is inside of it; 0: all. Calls
    the visitor for what is left of a batch. */
 void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks);
+
+/* ---- for plain.h ---- */
+
+/* Takes one plain record, whatever stands in its way. */
+void prof_i_walker_put_plain(prof_i_walker *walker, const uint64_t *words);
+/* Hands out one that waited. Leaves the stack alone. */
+void prof_i_walker_hand_out(prof_i_walker *walker, const prof_i_waiting *waiting);
+
+/* The depth of what this one holds. Place 0 has the depth before 0. */
+static inline uint16_t prof_i_depth_inside(const prof_i_waiting *waiting) { return (uint16_t)(waiting->span.depth + 1); }
+
+/* Before the last one of a stack is handed out. A step's time is all its own: what it holds counts as held by what stands
+   around it. */
+static inline void prof_i_end_waiting(prof_i_waiting *last) {
+  if (__builtin_expect(last->span.kind != PROF_EVENT_STEP, 1)) return;
+  last[-1].children_ns += last->children_ns;
+  last->children_ns = 0;
+}
+
+/* ---- a walk that is interrupted ---- */
 
 /* What stands open between two groups. */
 typedef struct prof_i_walker_state {

@@ -475,6 +475,26 @@ static void a_step_lasts_from_the_one_before(void **state) {
   capture_end(&c);
 }
 
+static void a_scope_has_held_what_a_step_inside_of_it_held(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 2);
+  capture_session(meta, T0 + 20, 2, 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_plain(chunk, T0 + 30, 10, 2);
+  put_step(chunk, T0 + 50, 0);
+  capture_plain(chunk, T0 + 10, 90, 1);
+  prof_trace *const trace = open_capture(&c);
+  const events all = read_events(trace);
+  assert_int_equal(all.count, 3);
+  assert_event(&all.items[0], 10, 90, 80, 0);
+  assert_event(&all.items[1], 20, 30, 30, 1);
+  assert_event(&all.items[2], 30, 10, 10, 2);
+  free(all.items);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 /* ---- a random thread against what is known of it ---- */
 
 typedef struct known {
@@ -605,6 +625,7 @@ int main(void) {
       cmocka_unit_test(more_overlaps_than_lanes_are_still_all_handed_out),
       cmocka_unit_test(a_scope_begun_elsewhere_is_no_child_of_what_runs_here),
       cmocka_unit_test(a_step_lasts_from_the_one_before),
+      cmocka_unit_test(a_scope_has_held_what_a_step_inside_of_it_held),
       cmocka_unit_test(random_threads_come_out_as_they_were_made),
       cmocka_unit_test(random_threads_with_swapped_records_too),
       cmocka_unit_test(a_visitor_that_says_stop_is_not_called_again),
