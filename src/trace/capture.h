@@ -203,5 +203,8 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out);
 static inline uint32_t prof_i_known_site(const prof_i_catalog *catalog, uint32_t number) {
   return number < catalog->site_limit && catalog->site_at[number] ? number : 0;
 }
+static inline const prof_i_site_info *prof_i_catalog_site(const prof_i_catalog *catalog, uint32_t number) {
+  return &catalog->sites[number < catalog->site_limit ? catalog->site_at[number] : 0];
+}
 
 #endif

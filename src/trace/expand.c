@@ -79,11 +79,11 @@ static void set_details(const prof_trace *trace, const prof_i_long *record, prof
   if (schema) set_args(record, schema, event);
 }
 
-void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_span *span, prof_event *event_out) {
+/* What a long record says beyond that. Out of line: plain scopes then save no registers for it. */
+static __attribute__((noinline)) void set_long(const prof_trace *trace, const uint64_t *words, prof_event *event_out) {
   static const prof_i_text step = {"ProfilerStep", 12}, step_category = {"step", 4}, flow_category = {"flow", 4};
   prof_i_long record;
-  set_plain(prof_i_trace_site(trace, span->site), thread, span, event_out);
-  if (!span->record || !prof_i_long_read(span->record, (span->record[2] & 0xffff) * 2, &record)) return;
+  if (!prof_i_long_read(words, (words[2] & 0xffff) * 2, &record)) return;
   switch (record.kind) {
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_INSTANT: set_details(trace, &record, event_out); return;
@@ -97,4 +97,9 @@ void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_
       event_out->id = record.own[0];
       return;
   }
+}
+
+void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_span *span, prof_event *event_out) {
+  set_plain(prof_i_catalog_site(&trace->catalog, span->site), thread, span, event_out);
+  if (span->record) set_long(trace, span->record, event_out);
 }

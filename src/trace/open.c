@@ -226,8 +226,7 @@ const void *prof_i_trace_bytes(const prof_trace *trace, uint64_t *count_out) {
 uint32_t prof_i_trace_site_count(const prof_trace *trace) { return trace->catalog.site_limit ? trace->catalog.site_limit : 1; }
 
 const prof_i_site_info *prof_i_trace_site(const prof_trace *trace, uint32_t site) {
-  const prof_i_catalog *const catalog = &trace->catalog;
-  return &catalog->sites[site < catalog->site_limit ? catalog->site_at[site] : 0];
+  return prof_i_catalog_site(&trace->catalog, site);
 }
 
 int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *device_out, uint64_t *stream_out,
