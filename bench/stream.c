@@ -171,12 +171,34 @@ static double resident_mib(void) {
   return (double)resident * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
+/* The page cache's memory too, see touch_memory(): a file of the same size comes and goes, just before. */
+static void touch_page_cache(void) {
+  enum { PIECE = 1 << 20, PIECES = 2048 };
+  char path[600];
+  double ns[2];
+  char *const zeros = calloc(1, PIECE);
+  FRAME_REQUIRE(zeros, "memory");
+  for (int i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "%s/touched", directory);
+    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FRAME_REQUIRE(fd >= 0, "%s", path);
+    const double begun = frame_now_ns();
+    for (int p = 0; p < PIECES; p++) FRAME_REQUIRE(write(fd, zeros, PIECE) == PIECE, "%s: no room for 2 GiB", path);
+    ns[i] = frame_now_ns() - begun;
+    close(fd);
+    unlink(path);
+  }
+  free(zeros);
+  frame_note("page cache of this machine, written: %.2f ms a MiB at first, %.2f then", ns[0] / 1e6 / PIECES, ns[1] / 1e6 / PIECES);
+}
+
 /* The scopes go at full rate; the floor is looked at once in a while, for a fifth of the time, so that the disk has little
    rest. The bound is for all scopes together, over the floor's median: a disk's stalls are rare and long, and must count. */
 static void stream(bool helper, double bound) {
   static double ratios[FRAME_ROUNDS_MAX], floors[FRAME_ROUNDS_MAX], megabytes[FRAME_ROUNDS_MAX];
   const uint64_t blocks = (frame_is_quick() ? 20000000 : 100000000) / BLOCK;
   char what[100], limit[16];
+  touch_page_cache();
   start_file(helper ? "helped" : "stream", helper);
   double scope_ns = 0;
   scopes(1000);
@@ -211,6 +233,7 @@ static void measure_stream_helper(void) { stream(true, 1.15); }
 /* The floor into fresh pages of a file: what the same bytes cost whoever writes them so. */
 static void measure_stream_floor(void) {
   static double floors[FRAME_ROUNDS_MAX];
+  touch_page_cache();
   const uint64_t blocks = (frame_is_quick() ? 10000000 : 40000000) / BLOCK;
   double fresh_ns = 0;
   fresh_open(directory);

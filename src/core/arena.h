@@ -17,6 +17,7 @@ typedef struct prof_i_arena {
   uint64_t cap_bytes;
   uint64_t number; /* counts arenas over the process's life, from 1 */
   uint32_t policy; /* prof_policy */
+  bool by_faults; /* a file's pages are made by faults: see arena.c */
   uint32_t lease_count; /* of readers who look at chunks where they stand. Control lock */
   bool is_file;
   int fd;     /* of the file; used only while fstat says it is still ours */
@@ -50,7 +51,7 @@ void prof_i_arena_forget(void);
    (prof_loss). Any thread. Signal-safe: no lock. */
 prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out);
 
-/* Makes an extent anew whose memory was punched. NULL as above. */
+/* Makes an extent anew whose memory was punched, but for the first page, which is zero or a head. NULL as above. */
 prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out);
 
 /* Writes the head of an extent whose memory is zero. */

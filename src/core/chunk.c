@@ -601,7 +601,10 @@ int prof_i_chunk_begin(void) {
 
 /* ---- the helper's side ---- */
 
-void prof_i_chunk_use_helper(bool on) { __atomic_store_n(&own.helper_on, on, __ATOMIC_RELEASE); }
+void prof_i_chunk_use_helper(bool on) {
+  prof_i_the_arena.by_faults = on;
+  __atomic_store_n(&own.helper_on, on, __ATOMIC_RELEASE);
+}
 uint32_t *prof_i_chunk_helper_word(void) { return &own.helper_word; }
 
 bool prof_i_chunk_stock(void) {
