@@ -1,5 +1,4 @@
-/* The payloads of most scopes, packed in one pass: a name, a category and a few arguments, all short, none of a tensor, on the host's own
-   device, with the keys that the site had before. Whatever else comes is measured and packed by payload.c. Budget: 4 ns for two
+/* The payloads of most scopes, packed in one pass: a name, a category and a few arguments, all short, on the host's own device, with the keys that the site had before. Whatever else comes is measured and packed by payload.c. Budget: 4 ns for two
    integers. Not cut, so no flags; nothing is read beyond a text's end. */
 #ifndef PROF_CORE_PAYLOAD_SHORT_H
 #define PROF_CORE_PAYLOAD_SHORT_H
@@ -15,6 +14,7 @@
 enum {
   PROF_I_SHORT_TEXT_BYTES = 128,
   PROF_I_SHORT_ARGS = 8,
+  PROF_I_SHORT_RANK = 16, /* as many words as a text has */
   PROF_I_SHORT_WORDS = 1 + (2 + PROF_I_SHORT_ARGS) * (1 + PROF_I_SHORT_TEXT_BYTES / 8) /* at most */
 };
 
@@ -55,6 +55,17 @@ static inline bool prof_i_short_same(const char *given, const char *known, uint3
   return given[bytes] == '\0';
 }
 
+/* NULL: it has more dimensions than are recorded, or none that can be read. */
+static inline uint64_t *prof_i_short_tensor(uint64_t *to, const prof_tensor *tensor) {
+  if (!tensor || tensor->rank > PROF_I_SHORT_RANK || (tensor->rank && !tensor->dims)) return NULL;
+  *to++ = tensor->rank | (uint64_t)tensor->dtype << 32;
+  for (uint32_t i = 0; i < tensor->rank; i++) {
+    *to++ = (uint64_t)tensor->dims[i];
+    __asm__ volatile("" : "+r"(to)); /* or it becomes a call of memcpy() */
+  }
+  return to;
+}
+
 /* NULL: the arguments are not the ones that were seen, or not short. */
 static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args, const prof_i_seen *seen) {
   if (!seen || args->count != seen->count || args->kind != seen->kind || args->count > PROF_I_SHORT_ARGS) return NULL;
@@ -68,7 +79,7 @@ static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args, c
     if (arg->type == PROF_ARG_STRING) {
       if (!(to = prof_i_short_put(to, arg->value.text, arg->bytes))) return NULL;
     } else if (arg->type == PROF_ARG_TENSOR) {
-      return NULL;
+      if (!(to = prof_i_short_tensor(to, arg->value.tensor))) return NULL;
     } else {
       *to++ = arg->value.u64;
     }
