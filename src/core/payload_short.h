@@ -1,5 +1,6 @@
-/* The payloads of most scopes, packed in one pass: a name, a category and a few arguments, all short, on the host's own device, with the keys that the site had before. Whatever else comes is measured and packed by payload.c. Budget: 4 ns for two
-   integers. Not cut, so no flags; nothing is read beyond a text's end. */
+/* The payloads of most scopes, packed in one pass: a name, a category and a few arguments, all short, on the host's own device, with the
+   keys that the site had before. Whatever else comes is measured and packed by payload.c. Budget: 4 ns for two integers. Not cut,
+   so no flags; nothing is read beyond a text's end. */
 #ifndef PROF_CORE_PAYLOAD_SHORT_H
 #define PROF_CORE_PAYLOAD_SHORT_H
 

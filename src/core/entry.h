@@ -1,0 +1,42 @@
+/* The words of an open scope's entry, and what the files of scopes share: scope.c the fast path, scope_slow.c all that is unusual, texts.c
+   the room for what scopes add. */
+#ifndef PROF_CORE_ENTRY_H
+#define PROF_CORE_ENTRY_H
+
+#include <prof/scope.h>
+
+#include "layout.h"
+#include "port.h"
+#include "thread.h"
+
+enum {
+  PROF_I_TYPE_PLAIN = 0,
+  PROF_I_TYPE_LONG = 1,
+  PROF_I_WHAT_SITE_SHIFT = 4,
+  PROF_I_WHAT_OFFSET_SHIFT = 24,
+  PROF_I_WHAT_WORDS_SHIFT = 48,
+  PROF_I_DEEP_GONE = 1 /* ticks of an entry beyond the shown ones whose scope is over */
+};
+#define PROF_I_BY_CALL (1u << 31) /* in prof_details.flags: begun by a call, see PROF_I_OPEN_BY_CALL */
+
+/* Site and type: the low bits of a record's word 1. */
+static inline uint64_t prof_i_entry_record_word(uint64_t what) {
+  return what & ((1u << PROF_I_WHAT_OFFSET_SHIFT) - 1) & ~(uint64_t)PROF_I_OPEN_BY_CALL;
+}
+static inline uint64_t prof_i_entry_text(uint64_t what) { return what >> PROF_I_WHAT_OFFSET_SHIFT & 0xffffff; }
+static inline uint64_t prof_i_entry_by_call(const prof_details *details) {
+  return details->flags & PROF_I_BY_CALL ? PROF_I_OPEN_BY_CALL : 0;
+}
+static inline void prof_i_entry_set(prof_i_open *open, uint64_t ticks) {
+  __atomic_store_n(&open->ticks, ticks, __ATOMIC_RELEASE);
+}
+
+/* Whatever the fast path cannot do. ticks: when it ended, or 0: now. Keep errno. Signal-safe. */
+PROF_I_COLD uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details);
+PROF_I_COLD void prof_i_scope_end_slow(uint64_t start, uint64_t ticks);
+
+/* Copies what the scope adds into the slot's text area; the entry's what. `own` is the entry that is being made. Owner thread only. */
+uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,
+                          uint32_t site);
+
+#endif

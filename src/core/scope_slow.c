@@ -1,0 +1,333 @@
+/* All that can be unusual about a scope: its thread's first, another session, clock or arena, more than 64 open, an end on another thread,
+   out of order, after a fork, a stop or a longjmp, a full chunk. Once in some thousand scopes. See scope.c for the order of stores. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <prof/profiler.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena.h"
+#include "clock.h"
+#include "control.h"
+#include "entry.h"
+#include "gate.h"
+#include "record.h"
+#include "site.h"
+
+/* ---- begin ---- */
+
+static bool is_plain(const prof_details *details) {
+  return (details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM)) ==
+             (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) &&
+         details->args.count == 0 && details->device.type == PROF_DEVICE_CPU && details->device.index == 0;
+}
+
+/* The site's number, asked for once; the answer stands in the caller's descriptor. 0: no number left. */
+static uint32_t number_of(prof_site *site, const prof_details *details) {
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (state >> 32 == prof_i_site_epoch()) return (uint32_t)state;
+  const uint32_t number = prof_i_site_number(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
+                                             details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+  if (number) __atomic_store_n(&site->state, (uint64_t)prof_i_site_epoch() << 32 | number, __ATOMIC_RELAXED);
+  return number;
+}
+
+/* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper than that, or no memory. */
+static prof_i_open *deep_entry(prof_i_thread *thread) {
+  prof_i_slot *const slot = thread->slot;
+  if (!thread->deep) {
+    void *const memory = mmap(NULL, PROF_I_DEEP_COUNT * sizeof *thread->deep, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return NULL;
+    thread->deep = memory;
+  }
+  if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
+  prof_i_claim(&slot->deep_count, 1);
+  thread->deep[slot->deep].ticks = 0;
+  return &thread->deep[slot->deep++];
+}
+
+/* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
+static prof_i_open *entry_between(prof_i_thread *thread) {
+  const uint64_t gone = __atomic_load_n(&thread->gone, __ATOMIC_RELAXED);
+  if (!gone) return NULL;
+  const int i = __builtin_ctzll(gone);
+  __atomic_fetch_and(&thread->gone, ~(1ull << i), __ATOMIC_RELAXED);
+  prof_i_open *const open = &thread->slot->open[i + 1];
+  return open->ticks == 0 ? open : NULL;
+}
+
+/* Without a number there is no site to keep the name: it is copied, as one made at run time. */
+static prof_details with_own_name(const prof_details *details) {
+  prof_details named = *details;
+  named.flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
+  return named;
+}
+
+/* Takes entries off the top whose scopes are over without their end here. Not whatever is empty: this may be a handler that came in
+   the midst of a begin, whose entry has no start yet. */
+static void trim(prof_i_thread *thread) {
+  prof_i_slot *const slot = thread->slot;
+  while (slot->deep > 0 && thread->deep[slot->deep - 1].ticks == PROF_I_DEEP_GONE) slot->deep--;
+  for (uint64_t depth; (depth = slot->depth) > 0; slot->depth = depth - 1) {
+    const uint64_t bit = 1ull << (depth - 1);
+    if (!(__atomic_fetch_and(&thread->gone, ~bit, __ATOMIC_RELAXED) & bit) || slot->open[depth].ticks != 0) break;
+  }
+  if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+}
+
+/* Do all scopes that stand open have entries, in the order in which they began? */
+static bool is_in_order(const prof_i_thread *thread) {
+  const prof_i_slot *const slot = thread->slot;
+  uint64_t latest = 0;
+  for (uint64_t i = 1; i <= slot->depth; i++) {
+    const uint64_t ticks = slot->open[i].ticks;
+    if (ticks && ticks < latest) return false;
+    if (ticks) latest = ticks;
+  }
+  return slot->deep == 0;
+}
+
+static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
+  prof_i_thread *const thread = prof_i_thread_attach();
+  if (!thread) {
+    prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_NO_THREAD, 1);
+    return 0;
+  }
+  prof_i_slot *const slot = thread->slot;
+  if (thread->is_slow && is_in_order(thread)) prof_i_thread_be_slow(thread, false);
+  const uint32_t number = number_of(site, details);
+  prof_details named;
+  if (!number) {
+    named = with_own_name(details);
+    details = &named;
+  }
+  prof_i_open *open;
+  if (slot->depth == PROF_I_OPEN_COUNT) trim(thread); /* of scopes that are handed to other threads, the entries pile up */
+  if (slot->depth < PROF_I_OPEN_COUNT) {
+    const uint64_t depth = slot->depth + 1;
+    open = &slot->open[depth];
+    __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+    PROF_I_SIGNAL_FENCE();
+    if (depth == 1 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+  } else if ((open = entry_between(thread)) != NULL || (open = deep_entry(thread)) != NULL) {
+    /* The topmost may end before it: then the fast path would take its text for free. */
+    if (thread->gone || details->flags & PROF_I_BY_CALL) prof_i_thread_be_slow(thread, true);
+  } else {
+    prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
+    return 0;
+  }
+  __atomic_store_n(&open->what,
+                   is_plain(details) ? (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details)
+                                     : prof_i_texts_put(thread, slot, open, details, number),
+                   __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_clock_ticks() << 4;
+  prof_i_entry_set(open, start);
+  return start;
+}
+
+uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
+  const int saved = errno;
+  uint64_t start = 0;
+  prof_i_control_ensure(); /* a forked child makes its own capture here */
+  if (!prof_i_gate_enter()) {
+    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
+  } else {
+    if (prof_i_control_is_recording())
+      start = begin_unusual(site, details);
+    else
+      prof_i_thread_lose(prof_i_this_thread, PROF_LOSS_LATE, 1); /* it saw the level on, but the stop was faster */
+    prof_i_gate_leave();
+  }
+  errno = saved;
+  return start;
+}
+
+/* ---- end ---- */
+
+/* What the end needs of a scope, wherever its entry was. */
+typedef struct found {
+  uint64_t start, end; /* ticks << 4; ticks */
+  uint64_t what;
+  uint32_t flags;    /* PROF_I_FLAG_OTHER_THREAD, PROF_I_FLAG_NO_DETAILS */
+  uint64_t *payload; /* own copy, in the own slot's text area; NULL: none */
+  uint64_t scratch;  /* text_top before the copy was put there, or 0 */
+  bool is_deep;      /* it had no entry in the slot */
+  uint64_t index;    /* of its entry, or in thread->deep */
+} found;
+
+/* A block has ended: blocks that began after it, and have not, were skipped by longjmp or pthread_exit. */
+static void give_up_later(prof_i_thread *thread, uint64_t start) {
+  prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = slot->depth; i > 0; i--) {
+    prof_i_open *const open = &slot->open[i];
+    if (open->ticks < start + 16 || open->what & PROF_I_OPEN_BY_CALL) continue;
+    prof_i_entry_set(open, 0);
+    __atomic_fetch_or(&thread->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
+  }
+  for (uint64_t i = slot->deep; i > 0; i--) {
+    prof_i_open *const open = &thread->deep[i - 1];
+    if (open->ticks >= start + 16 && !(open->what & PROF_I_OPEN_BY_CALL)) open->ticks = PROF_I_DEEP_GONE;
+  }
+}
+
+/* Own entries from the top down. */
+static bool find_own(prof_i_thread *thread, found *f) {
+  prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = slot->deep; i > 0 && !f->index; i--) {
+    if (thread->deep[i - 1].ticks != f->start) continue;
+    f->what = thread->deep[i - 1].what;
+    f->is_deep = true;
+    f->index = i;
+  }
+  for (uint64_t i = slot->depth; i > 0 && !f->index; i--) {
+    if ((slot->open[i].ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
+    f->what = slot->open[i].what;
+    f->index = i; /* the entry itself is cleared when its record stands */
+  }
+  if (!f->index) return false;
+  if (!(f->what & PROF_I_OPEN_BY_CALL)) give_up_later(thread, f->start);
+  trim(thread);
+  return true;
+}
+
+/* The payload into the own slot's text area, behind what stands there, with a word to spare: stacks may be a handler's, and small. */
+static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *f) {
+  const uint64_t words = f->what >> PROF_I_WHAT_WORDS_SHIFT, offset = f->what >> PROF_I_WHAT_OFFSET_SHIFT & 0xffffff;
+  f->payload = NULL;
+  if (!(f->what & PROF_I_TYPE_LONG)) return;
+  const uint64_t top = f->scratch ? f->scratch : own_slot->text_top;
+  if (offset + words * 8 > PROF_I_TEXT_END || top + (words + 1) * 8 > PROF_I_TEXT_END) {
+    f->flags |= PROF_I_FLAG_NO_DETAILS;
+    return;
+  }
+  f->scratch = top;
+  f->payload = (uint64_t *)((char *)own_slot + top);
+  __atomic_store_n(&own_slot->text_top, top + (words + 1) * 8, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  for (uint64_t i = 0; i < words; i++)
+    f->payload[i] = __atomic_load_n((const uint64_t *)((const char *)from + offset) + i, __ATOMIC_RELAXED);
+}
+
+/* The scope began on another thread: take it out of that thread's entries. The one who swaps it to 0 has it. */
+static bool find_elsewhere(prof_i_thread *thread, found *f) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (t == thread || __atomic_load_n(&t->arena, __ATOMIC_ACQUIRE) != prof_i_the_arena.number || !t->slot) continue;
+    for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+      prof_i_open *const open = &t->slot->open[i];
+      uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
+      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
+      do {
+        f->what = __atomic_load_n(&open->what, __ATOMIC_ACQUIRE);
+        copy_payload(thread->slot, t->slot, f);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+      } while (__atomic_load_n(&open->what, __ATOMIC_RELAXED) != f->what); /* its text was moved meanwhile */
+      if (!__atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
+      __atomic_fetch_or(&t->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
+      f->flags = PROF_I_FLAG_OTHER_THREAD;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Writes what was found, as a plain record if it can be one. The loss, or -1. */
+static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
+  const uint64_t duration = f->end - (f->start >> 4);
+  const bool is_long = duration >> PROF_I_DURATION_BITS;
+  const uint64_t site = f->what >> PROF_I_WHAT_SITE_SHIFT & PROF_I_SITE_COUNT_MAX;
+  if (!f->payload) copy_payload(slot, slot, f);
+  if (!f->payload && !is_long && !f->flags)
+    return prof_i_record_write(thread, f->start, f->start, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT,
+                               NULL, 0);
+  uint64_t bare[2] = {(uint64_t)PROF_I_KIND_SCOPE << 16, 0};
+  uint64_t *const payload = f->payload ? f->payload : bare;
+  uint64_t words = f->payload ? f->what >> PROF_I_WHAT_WORDS_SHIFT : 1;
+  payload[0] |= (uint64_t)f->flags << 24;
+  if (is_long) { /* the duration goes behind device and stream */
+    const uint64_t before = 1 + (payload[0] >> 24 & 1) + (payload[0] >> 25 & 1);
+    memmove(payload + before + 1, payload + before, (words - before) * 8);
+    payload[before] = duration;
+    payload[0] |= (uint64_t)PROF_I_FLAG_LONG << 24;
+    words++;
+  }
+  payload[0] = (payload[0] & ~0xffffull) | (2 + words + 1) / 2;
+  const uint64_t word1 = (is_long ? 0 : duration << PROF_I_DURATION_SHIFT) | site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
+  return prof_i_record_write(thread, f->start, f->start, word1, payload, words);
+}
+
+/* What find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
+   the text area from its start. Text goes with the topmost scope; what others leave are holes. */
+static bool is_newest_of(const prof_i_thread *thread, const found *f) {
+  const prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = 1; i <= slot->depth; i++)
+    if (slot->open[i].ticks >= f->start + 16) return false;
+  return slot->deep == (f->is_deep ? f->index : 0); /* the deep ones are in order */
+}
+
+static void close_own(prof_i_thread *thread, const found *f) {
+  prof_i_slot *const slot = thread->slot;
+  const bool is_newest = is_newest_of(thread, f);
+  if (f->is_deep)
+    thread->deep[f->index - 1].ticks = PROF_I_DEEP_GONE;
+  else
+    prof_i_entry_set(&slot->open[f->index], 0);
+  if (is_newest && f->what & PROF_I_TYPE_LONG) slot->text_top = prof_i_entry_text(f->what);
+  PROF_I_SIGNAL_FENCE();
+  if (!f->is_deep) __atomic_fetch_or(&thread->gone, 1ull << (f->index - 1), __ATOMIC_RELAXED);
+  trim(thread);
+}
+
+/* Past the gate. The loss, or -1 when the scope stands in the capture. */
+static int end_unusual(uint64_t start, uint64_t ticks) {
+  if (!prof_i_the_arena.base) return start >> 4 < prof_i_control_forked_at() ? PROF_LOSS_FORKED : PROF_LOSS_LATE;
+  const prof_i_header *const header = prof_i_arena_header();
+  if (start >> 4 < prof_i_control_forked_at()) return PROF_LOSS_FORKED;
+  prof_i_thread *const thread = prof_i_thread_attach();
+  if (!thread) return PROF_LOSS_NO_THREAD;
+  prof_i_slot *const slot = thread->slot;
+  found f = {.start = start, .end = ticks ? ticks : prof_i_clock_ticks()};
+  const bool was_busy = thread->is_text_busy;
+  thread->is_text_busy = true;
+  PROF_I_SIGNAL_FENCE();
+  const bool mine = find_own(thread, &f);
+  const uint64_t depth = mine ? 0 : prof_i_slot_hold(slot);
+  const bool is_found = mine || find_elsewhere(thread, &f);
+  int loss = -1;
+  if (!prof_i_control_is_recording() || start >> 4 < __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED))
+    loss = PROF_LOSS_LATE;
+  else if (!is_found)
+    loss = PROF_LOSS_LOST_STATE;
+  else
+    loss = write_found(thread, slot, &f);
+  if (f.scratch) slot->text_top = f.scratch;
+  thread->is_text_busy = was_busy;
+  if (mine) {
+    close_own(thread, &f);
+  } else {
+    prof_i_slot_let_go(slot, depth);
+    trim(thread);
+  }
+  return loss;
+}
+
+/* The gate is closed: somebody starts another capture, or clears. The slot is the thread's own, and always mapped. */
+static void end_outside(uint64_t start) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  found f = {.start = start};
+  if (find_own(thread, &f)) close_own(thread, &f);
+  prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
+}
+
+void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
+  if (!start) return;
+  const int saved = errno;
+  if (!prof_i_gate_enter()) {
+    end_outside(start);
+  } else {
+    const int loss = end_unusual(start, ticks);
+    if (loss >= 0) prof_i_thread_lose(prof_i_this_thread, loss, 1);
+    prof_i_gate_leave();
+  }
+  errno = saved;
+}

@@ -1,0 +1,102 @@
+/* The slot's text area: what the scopes of a thread that stand open add, in the order in which they began. A scope that ends leaves its
+   text; when scopes do not nest, that makes holes. */
+#include <prof/profiler.h>
+
+#include "entry.h"
+#include "payload.h"
+#include "site.h"
+
+enum { HOLES_WORTH_CLOSING = 8192 };
+
+static bool has_text(const prof_i_open *open) { return open->ticks > PROF_I_DEEP_GONE && open->what & PROF_I_TYPE_LONG; }
+
+/* The scope whose text comes next behind that offset, among the shown ones and, by their offsets in order, the deep ones from *deep on.
+   NULL: there is no more. */
+static prof_i_open *next_text(prof_i_thread *thread, uint64_t behind, uint64_t *deep) {
+  prof_i_slot *const slot = thread->slot;
+  prof_i_open *next = NULL;
+  for (uint64_t i = 1; i <= slot->depth; i++) {
+    prof_i_open *const open = &slot->open[i];
+    if (has_text(open) && prof_i_entry_text(open->what) > behind &&
+        (!next || prof_i_entry_text(open->what) < prof_i_entry_text(next->what)))
+      next = open;
+  }
+  while (*deep < slot->deep && (!has_text(&thread->deep[*deep]) || prof_i_entry_text(thread->deep[*deep].what) <= behind))
+    ++*deep;
+  prof_i_open *const other = *deep < slot->deep ? &thread->deep[*deep] : NULL;
+  return other && (!next || prof_i_entry_text(other->what) < prof_i_entry_text(next->what)) ? other : next;
+}
+
+/* Is some other begin or end of this thread under way, which we, a handler, have interrupted? An entry that is not gone and has no start
+   is being made, or cleared. */
+static bool has_interrupted(const prof_i_thread *thread, const prof_i_open *own) {
+  const prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = 1; i <= slot->depth; i++)
+    if (&slot->open[i] != own && slot->open[i].ticks == 0 && !(__atomic_load_n(&thread->gone, __ATOMIC_RELAXED) >> (i - 1) & 1))
+      return true;
+  return thread->is_text_busy;
+}
+
+/* Down to that offset. While it moves the entry shows no text: a reader, or another thread that ends the scope, sees that it changed,
+   and a kill in between leaves the scope without its details. */
+static void move_text(prof_i_slot *slot, prof_i_open *open, uint64_t to) {
+  const uint64_t what = open->what, from = prof_i_entry_text(what), words = what >> PROF_I_WHAT_WORDS_SHIFT;
+  const uint64_t site = what & ((1u << PROF_I_WHAT_OFFSET_SHIFT) - 1) & ~(uint64_t)PROF_I_TYPE_LONG;
+  if (from == to) return;
+  __atomic_store_n(&open->what, site, __ATOMIC_SEQ_CST);
+  for (uint64_t i = 0; i < words; i++) {
+    uint64_t *const word = (uint64_t *)((char *)slot + to) + i;
+    __atomic_store_n(word, ((const uint64_t *)((const char *)slot + from))[i], __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&open->what, site | PROF_I_TYPE_LONG | to << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT,
+                   __ATOMIC_RELEASE);
+}
+
+static void close_holes(prof_i_thread *thread, const prof_i_open *own) {
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t top = slot->text_top;
+  uint64_t used = 0, behind = 0, deep = 0;
+  for (const prof_i_open *open; (open = next_text(thread, behind, &deep)) != NULL; behind = prof_i_entry_text(open->what))
+    used += (open->what >> PROF_I_WHAT_WORDS_SHIFT) * 8;
+  if (top < PROF_I_TEXT_OFFSET + used + HOLES_WORTH_CLOSING || has_interrupted(thread, own)) return;
+  thread->is_text_busy = true; /* a handler that comes meanwhile goes behind what stands there, or cuts */
+  PROF_I_SIGNAL_FENCE();
+  uint64_t to = PROF_I_TEXT_OFFSET;
+  behind = deep = 0;
+  for (prof_i_open *open; (open = next_text(thread, behind, &deep)) != NULL;) {
+    const uint64_t words = open->what >> PROF_I_WHAT_WORDS_SHIFT;
+    behind = prof_i_entry_text(open->what);
+    move_text(slot, open, to);
+    to += words * 8;
+  }
+  if (slot->text_top == top)
+    __atomic_store_n(&slot->text_top, to, __ATOMIC_RELEASE); /* else a handler has left something open */
+  PROF_I_SIGNAL_FENCE();
+  thread->is_text_busy = false;
+}
+
+/* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */
+uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,
+                          uint32_t site) {
+  prof_i_payload payload;
+  const uint64_t by_call = prof_i_entry_by_call(details);
+  if (PROF_I_UNLIKELY(PROF_I_TEXT_END - slot->text_top < PROF_I_PAYLOAD_BYTES_MAX)) close_holes(thread, own);
+  const uint64_t top = slot->text_top;
+  prof_i_payload_measure(&payload, details,
+                         (uint32_t)(top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 < PROF_I_PAYLOAD_BYTES_MAX / 8
+                                                                ? (PROF_I_TEXT_END - top) / 8
+                                                                : PROF_I_PAYLOAD_BYTES_MAX / 8
+                                                          : 0));
+  if (top + payload.words * 8ull > PROF_I_TEXT_END) { /* not even a word: the site must do */
+    prof_i_claim(&slot->cut_count, 1);
+    return (uint64_t)site << PROF_I_WHAT_SITE_SHIFT | by_call;
+  }
+  __atomic_store_n(&slot->text_top, top + payload.words * 8ull, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
+  const uint32_t schema = payload.arg_count ? prof_i_schema_number(site, &details->args, payload.arg_count) : 0;
+  if (!schema) payload.arg_count = 0;
+  prof_i_payload_pack(&payload, details, PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
+  return (uint64_t)site << PROF_I_WHAT_SITE_SHIFT | by_call | PROF_I_TYPE_LONG | top << PROF_I_WHAT_OFFSET_SHIFT |
+         (uint64_t)payload.words << PROF_I_WHAT_WORDS_SHIFT;
+}
