@@ -74,6 +74,7 @@ install: ## Install the release build under PREFIX (DESTDIR is honoured)
 	@tools/setup.sh build
 	@tools/build.sh release prof_product
 	@cmake --install build/release --prefix $(PREFIX)
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig # so that programs find it under a prefix that the loader knows
 
 .PHONY: clean
 clean: ## Remove build/; .venv and the model's cache stay

@@ -57,6 +57,7 @@ static int excerpt_bytes(text_span text) {
 }
 
 void answers_print(const corpus *c, const answer answers[ANSWERS_COUNT]) {
+  printf("\nThree questions, and the paragraph nearest to each (cosine of the two embeddings, 1 is the same):\n");
   for (int i = 0; i < ANSWERS_COUNT; i++) {
     const answer *a = &answers[i];
     const text_span text = c->texts[a->text];

@@ -161,7 +161,7 @@ static void print_work(const demo *d) {
   printf("%lld paragraphs of %d files (%lld tokens, %lld texts cut at %d) embedded in %.1f s on %d threads: %.0f a second\n",
          (long long)b->text_count, d->corpus->file_count, (long long)b->token_count, (long long)b->cut_count,
          TOKENIZER_LENGTH_MAX, d->embed_s, WORKERS, (double)b->text_count / d->embed_s);
-  printf("tensor pool: %llu requests, %llu of them to the system; peak %.1f MB used of %.1f MB reserved\n",
+  printf("tensor pool: %llu requests, %llu blocks reserved from the system; peak %.1f MB used of %.1f MB reserved\n",
          (unsigned long long)s.request_count, (unsigned long long)s.reserve_count, (double)s.used_peak_bytes / 1e6,
          (double)s.reserved_peak_bytes / 1e6);
 }

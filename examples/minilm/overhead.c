@@ -168,7 +168,7 @@ static int run_round(const unit *u, int round, double ns_out[OVERHEAD_LEVELS + 1
 
 static int run_rounds(const unit *u, double budget_s, overhead *o, failure *why) {
   sums base = {0, 0}, differences[OVERHEAD_LEVELS] = {{0, 0}};
-  progress p = progress_begin("hundredths of the time for measuring prof's cost", 100);
+  progress p = progress_begin("% of the time set aside for measuring prof's cost", 100);
   double ns[OVERHEAD_LEVELS + 1], widest = INFINITY;
   const double end_s = progress_now_s() + budget_s;
   if (run_round(u, 0, ns, why) != 0) return -1; /* warms the caches and the pool; not counted */
@@ -211,11 +211,11 @@ int overhead_measure(const model *m, pool *memory, const batches *all, double bu
 
 static void print_level(const overhead *o, int i) {
   const overhead_level *l = &o->levels[i];
-  printf("  level %d  %6" PRIu64 " scopes x %4.0f ns  estimate %6.3f %% (%s %.0f %%)   measured %+6.2f %% +- %.2f %%: ", i + 1,
+  printf("  level %d  %6" PRIu64 " scopes x %4.0f ns  estimate %6.3f %% (%s the bound of %.0f %%)   measured %+6.2f %% +- %.2f %%: ", i + 1,
          l->scope_count, l->scope_ns, 100 * l->estimate, l->estimate <= BOUND ? "within" : "OVER", 100 * BOUND,
          100 * l->difference, 100 * l->half_width);
   if (l->half_width > RESOLVED)
-    printf("not resolved\n");
+    printf("not resolved (this machine is too busy for +-%.1f %%)\n", 100 * RESOLVED);
   else
     printf("the interval %s the estimate\n", fabs(l->difference - l->estimate) > l->half_width ? "EXCLUDES" : "holds");
 }
@@ -226,5 +226,7 @@ void overhead_print(const overhead *o) {
          " in turn)\n\n",
          o->text_count, o->unit_ns / 1e6, o->round_count);
   for (int i = 0; i < OVERHEAD_LEVELS; i++) print_level(o, i);
-  if (o->plain_ns > 0) printf("  a scope with a literal name and no arguments costs %.0f ns here\n", o->plain_ns);
+  if (o->plain_ns > 0)
+    printf("  Priced by the scopes of this program: operators with shapes, names made at run time. One with a literal name and no\n"
+           "  arguments costs %.0f ns here.\n", o->plain_ns);
 }

@@ -95,7 +95,7 @@ typedef enum prof_format {
 typedef struct prof_dump_options {
   size_t size;
   uint32_t format;    /* prof_format */
-  uint32_t overwrite; /* 0: an existing file is replaced; 1: PROF_E_IO if it exists */
+  uint32_t must_be_new; /* 0: an existing file is replaced; 1: PROF_E_IO ("File exists") when there is one */
   uint64_t from_ns;   /* only what ends after so many ns from the capture's start; 0: all */
   uint64_t to_ns;     /* only what begins before; 0: all */
   int32_t gzip;       /* 1: compressed, one member; 0: by the path's ending (.gz) */
@@ -136,7 +136,7 @@ PROF_API const char *prof_loss_text(int loss) PROF_I_NOEXCEPT;
 /* How the profiler itself is. Filled as far as `size` reaches; what this version does not know is set to zero. */
 typedef struct prof_health {
   size_t size;
-  uint64_t recorded_count;              /* scopes, instants, counters and flows that stand in the capture */
+  uint64_t recorded_count;              /* scopes, instants, counters, flows and steps that stand in the capture */
   uint64_t lost_count[16];              /* by prof_loss */
   uint64_t deep_count;                  /* scopes below 64 open ones: recorded, not shown while open */
   uint64_t cut_text_count;              /* names or arguments cut at their bound */
@@ -171,8 +171,8 @@ PROF_API int prof_health_get(prof_health *health_out) PROF_I_NOEXCEPT;
 /* ---- for other languages: scopes by calls ---- */
 
 /* Opens a scope whose name and category are copied at once; level 1 or 2. Returns its start, or 0 when not recorded. The scope
-   ends on any thread by prof_scope_end(), and need not nest: tasks that take turns on a thread may end in any order. A begin
-   without its end stays open. Signal-safe. args may be NULL. */
+   ends on any thread by prof_scope_end(), and need not nest: tasks that take turns on a thread may end in any order; it is
+   shown on the thread that ended it. A begin without its end stays open. Another level than 1 or 2, or one that is not in force: 0. Signal-safe. args may be NULL. */
 PROF_API uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) PROF_I_NOEXCEPT;
 PROF_API void prof_scope_end(uint64_t start) PROF_I_NOEXCEPT;
 
@@ -182,7 +182,8 @@ PROF_API uint64_t prof_scope_begin_at(prof_site *site, const char *name, const c
 
 /* ---- steps, flows, names, rank ---- */
 
-/* Marks the end of a step; exported as ProfilerStep#n, n from 0. */
+/* Marks the end of a step; exported as ProfilerStep#n, n from 0. To be called between iterations, outside of scopes: a step that overlaps a
+   scope without holding it is shown on a row of its own. */
 PROF_API void prof_step(void) PROF_I_NOEXCEPT;
 
 /* An arrow from inside one scope to inside another: same id, begin then end, on any threads. */

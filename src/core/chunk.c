@@ -483,10 +483,15 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
 }
 
 bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
-  const uint64_t begun = prof_i_port_monotonic_ns();
   prof_i_head *const old = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
   *loss_out = PROF_LOSS_LATE;
   if (!prof_i_control_is_recording()) return false;
+  const int full = prof_i_arena_full_loss();
+  if (full >= 0 && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) { /* most of what comes here in a long run */
+    *loss_out = full;
+    return false;
+  }
+  const uint64_t begun = prof_i_port_monotonic_ns();
   if (old == &thread->full && resume_parked(thread)) return true;
   prof_i_head *const fresh = take_and_sign(thread, need_bytes, loss_out);
   if (!fresh) return false;

@@ -129,7 +129,8 @@ static void put_loss(prof_i_chrome *w, const uint64_t counts[16]) {
 }
 
 static void put_counts(prof_i_chrome *w) {
-  put_member(w, "recorded", w->info.scope_count);
+  put_member(w, "recorded", w->info.event_count - w->info.open_count);
+  put_member(w, "scopes", w->info.scope_count);
   put_member(w, "unfinished", w->info.open_count);
   put_member(w, "events", w->info.event_count);
   put(w, ",\n \"lost\":");
@@ -192,7 +193,7 @@ static void put_summary(prof_i_chrome *w) {
   put(w, ",\"args\":{\"version\":\"");
   put(w, prof_version());
   put(w, "\"");
-  put_member(w, "recorded", w->info.scope_count);
+  put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "unfinished", w->info.open_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;

@@ -32,8 +32,8 @@ static bool ends_with(const char *path, const char *ending) {
 static int check_options(const prof_dump_options *options) {
   if (options->format > PROF_FORMAT_CAPTURE)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.format is %u; 0 to %d are known", options->format, PROF_FORMAT_CAPTURE);
-  if (options->overwrite > 1)
-    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.overwrite is %u, not 0 or 1", options->overwrite);
+  if (options->must_be_new > 1)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.must_be_new is %u, not 0 or 1", options->must_be_new);
   if (options->gzip < 0 || options->gzip > 1)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.gzip is %d, not 0 or 1", options->gzip);
   if (options->reserved != 0)
@@ -49,7 +49,7 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
   int status = options == NULL ? PROF_OK : prof_i_sized_copy(&checked, sizeof checked, options, "prof_dump_options");
   if (status == PROF_OK) status = check_options(&checked);
   if (status != PROF_OK) return status;
-  *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.overwrite != 0,
+  *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.must_be_new != 0,
                      {checked.from_ns, checked.to_ns}};
   if (plan_out->format == PROF_FORMAT_DEFAULT)
     plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;

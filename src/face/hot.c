@@ -40,7 +40,9 @@ static int word_of(const char *name, const char *const *words, int count, uint32
     *to = (uint32_t)i;
     return 1;
   }
-  prof_i_say("%s='%s' is none of its words (%s, %s, ...); not recording", name, text, words[0], words[1]);
+  char all[64] = "";
+  for (int i = 0; i < count; i++) snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", words[i]);
+  prof_i_say("%s='%s' is none of its words (%s); not recording", name, text, all);
   return 0;
 }
 
@@ -58,11 +60,12 @@ static void __attribute__((constructor)) at_load(void) {
   options.helper_thread = (uint32_t)helper;
   options.path = secure_getenv("PROF_OUTPUT");
   if (options.path && !*options.path) options.path = NULL;
+  if (options.policy == PROF_POLICY_STREAM && !options.path) {
+    prof_i_say("PROF_POLICY=stream needs a file: set PROF_OUTPUT too; not recording");
+    return;
+  }
   const int status = prof_start_with(&options);
-  const char *const variable = options.policy == PROF_POLICY_STREAM && !options.path ? "PROF_POLICY"
-                               : status == PROF_E_UNSUPPORTED                        ? "PROF_CLOCK"
-                               : options.path                                        ? "PROF_OUTPUT"
-                                                                                     : "PROF_LEVEL";
+  const char *const variable = status == PROF_E_UNSUPPORTED ? "PROF_CLOCK" : options.path ? "PROF_OUTPUT" : "PROF_LEVEL";
   if (status != PROF_OK) prof_i_say("%s: %s: %s; not recording", variable, prof_status_text(status), prof_last_error());
   else own.started = options.path != NULL;
 }

@@ -138,7 +138,7 @@ static size_t put_thread(const table *t, char *to, uint32_t index) {
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
   switch (which) {
-    case COLUMN_NAME: return put_shown(to, row->name);
+    case COLUMN_NAME: return put_shown(to, row->name[0] ? row->name : "(unnamed)");
     case COLUMN_CATEGORY: return put_shown(to, row->category);
     case COLUMN_SHAPE: return put_shown(to, row->shape);
     case COLUMN_THREAD: return put_thread(t, to, row->thread);

@@ -359,7 +359,7 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
     const char *texts[2];
   } bad[] = {
       {{.format = 4}, {"format", "4"}},
-      {{.overwrite = 2}, {"overwrite", "2"}},
+      {{.must_be_new = 2}, {"must_be_new", "2"}},
       {{.gzip = -1}, {"gzip", "-1"}},
       {{.gzip = 2}, {"gzip", "2"}},
       {{.reserved = 3}, {"reserved", "3"}},
@@ -385,7 +385,7 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
 
 static void an_existing_file_is_replaced_or_kept_as_asked(void **state) {
   (void)state;
-  const prof_dump_options must_be_new = {.size = sizeof must_be_new, .overwrite = 1};
+  const prof_dump_options must_be_new = {.size = sizeof must_be_new, .must_be_new = 1};
   char text[64] = "";
   FILE *file = fopen(path, "w");
   fputs("the host's own", file);

@@ -131,7 +131,7 @@ def check_account(document, phases):
     prof, written = document["prof"], document["prof"]["written"]
     slices = written["scopes"] + written["unfinished"] + written["steps"]
     need(slices == phases["X"], f"prof wrote {slices} slices, the file has {phases['X']}")
-    need(written["scopes"] == prof["recorded"], f"{prof['recorded']} recorded, {written['scopes']} written")
+    need(written["scopes"] == prof["scopes"], f"{prof['scopes']} scopes recorded, {written['scopes']} written")
     need(written["unfinished"] == prof["unfinished"], f"{prof['unfinished']} open, {written['unfinished']} written")
     need(written["flow_ends"] == phases["s"] + phases["f"], "arrows")
     need(written["counters"] == phases["C"], "counters")

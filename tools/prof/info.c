@@ -60,7 +60,7 @@ static void print_open(const prof_trace *trace, uint64_t open_count) {
     prof_trace_thread_get(trace, event->thread, &thread);
     printf("  %8" PRIu64 "  %*s", thread.tid, (int)(event->depth < 32 ? event->depth * 2 : 64), "");
     print_text(event->name, event->name_bytes);
-    printf("  for %.3f ms\n", (double)event->duration_ns / 1e6);
+    printf("  %.3f ms before the last thing recorded\n", (double)event->duration_ns / 1e6);
   }
   if (open_count > most) printf("  ... and %" PRIu64 " more\n", open_count - most);
   prof_cursor_destroy(cursor);
@@ -84,8 +84,8 @@ int command_info(int argc, char **argv) {
   printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,
          clock_name(info.clock), info.clock_error_ns, info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
   printf("level        %" PRIu32 ", policy %s\n", info.level, policy_name(info.policy));
-  printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open\n", info.event_count, info.scope_count,
-         info.open_count);
+  printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open, %" PRIu64 " marks, counters, flows and steps\n", info.event_count,
+         info.scope_count, info.open_count, info.event_count - info.scope_count - info.open_count);
   if (info.bad_count) printf("damage       %" PRIu64 " places could not be read\n", info.bad_count);
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);
