@@ -75,6 +75,8 @@ PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
 /* Is the text, after expansion, a string literal? Then it belongs to the site. Anything else is copied: a pointer that only
    happens to be constant may differ between the inlined copies of one function. */
 #define PROF_I_STARTS_QUOTED(...) ((#__VA_ARGS__)[0] == '"')
+/* Does the text, after expansion, begin so? */
+#define PROF_I_STARTS(text, ...) (__builtin_strncmp(#__VA_ARGS__, text, sizeof(text) - 1) == 0)
 
 #ifdef __cplusplus
 #define PROF_I_DOUBLE(value) static_cast<double>(value)
@@ -109,8 +111,10 @@ PROF_I_INLINE _Bool prof_i_are_values(const prof_args *args) {
 
 PROF_I_INLINE uint64_t prof_i_value(const prof_args *args, uint32_t i) { return i < args->count ? args->items[i].value.u64 : 0; }
 
+/* Arguments that stand in the macro's own place are the same but for their values whenever the site is reached; a variable's are not. */
 PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const char *name, const char *category,
-                                    uint32_t flags, uint64_t stream, prof_args args) {
+                                    uint32_t flags, uint64_t stream, _Bool is_in_place, prof_args args) {
+  if (!is_in_place) args.kind &= ~(uint32_t)PROF_I_KEYS_LITERAL;
   const _Bool is_host = device.type == PROF_DEVICE_CPU && device.index == 0;
   if (is_host && args.count == 0 && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL))
     return prof_i_begin_1(site, name, category);
@@ -139,11 +143,11 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
           ? prof_i_enter(&PROF_I_CONCAT(prof_i_site_, id), (dev), (name), (cat),                                   \
                          (PROF_I_IS_LITERAL(name) ? PROF_I_NAME_LITERAL : 0u) |                                    \
                              (PROF_I_IS_LITERAL(cat) ? PROF_I_CATEGORY_LITERAL : 0u) | (flags),                    \
-                         (uint64_t)(stream), args)                                                                 \
+                         (uint64_t)(stream), PROF_I_STARTS("((prof_args){(const prof_arg[]){", args), args)       \
           : 0
 
 #define PROF_I_TYPE_CHECK(dev, name, cat, stream, args) \
-  (void)sizeof(prof_i_enter((prof_site *)0, (dev), (name), (cat), 0, (uint64_t)(stream), args))
+  (void)sizeof(prof_i_enter((prof_site *)0, (dev), (name), (cat), 0, (uint64_t)(stream), 0, args))
 
 #else /* C++ */
 

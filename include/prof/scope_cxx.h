@@ -84,7 +84,7 @@ struct args {
 
   args() noexcept {}
   template <std::size_t N>
-  args(const list<N> &l) noexcept : kind(l.kind), format(l.format) {
+  args(const list<N> &l) noexcept : kind(l.kind & ~uint32_t{PROF_I_KEYS_LITERAL}), format(l.format) {
     for (const prof_arg &a : l.items) items[count++] = a;
   }
   /* RAF: {"Count: " + std::to_string(n)} */
@@ -138,16 +138,17 @@ PROF_I_INLINED inline uint64_t value_of(const list<N> &a, std::size_t i) noexcep
 }
 
 PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
-                      uint64_t stream, const args &a) noexcept {
+                      uint64_t stream, bool, const args &a) noexcept {
   const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
                                 stream,    {a.items, a.count, a.kind, a.format}};
   return prof_i_begin_details_1(site, &details);
 }
 template <std::size_t N>
 PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
-                      uint64_t stream, const list<N> &a) noexcept {
+                      uint64_t stream, bool is_in_place, const list<N> &a) noexcept {
+  const uint32_t kind = is_in_place ? a.kind : a.kind & ~uint32_t{PROF_I_KEYS_LITERAL};
   const bool is_short = flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && is_host(device) &&
-                        a.kind == (PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL);
+                        kind == (PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL);
   if constexpr (N == 1) {
     if (is_short && a.items[0].type == PROF_ARG_STRING) {
       const uint64_t start = prof_i_begin_text_1(site, a.items[0].value.text, a.items[0].bytes);
@@ -161,11 +162,11 @@ PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const 
     }
   }
   const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
-                                stream,    {a.items, static_cast<uint32_t>(N), a.kind, a.format}};
+                                stream,    {a.items, static_cast<uint32_t>(N), kind, a.format}};
   return prof_i_begin_details_1(site, &details);
 }
 PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
-                      uint64_t stream, const no_args &) noexcept {
+                      uint64_t stream, bool, const no_args &) noexcept {
   if (flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && is_host(device))
     return prof_i_begin_1(site, name.data, category.data);
   if (flags == PROF_I_CATEGORY_LITERAL && is_host(device)) {
@@ -227,10 +228,11 @@ struct scope {
   if (PROF_I_IS_ON(level_))                                                                                        \
   PROF_I_CONCAT(prof_i_scope_, id).start =                                                                         \
       ::prof_i::enter(&PROF_I_CONCAT(prof_i_site_, id), ::prof_i::device_of(dev), (name), (cat),                   \
-                      PROF_I_FLAGS(name, cat) | (flags), ::prof_i::stream_of(stream), args)
+                      PROF_I_FLAGS(name, cat) | (flags), ::prof_i::stream_of(stream),                              \
+                      PROF_I_STARTS("(::prof_i::list<", args), args)
 #define PROF_I_TYPE_CHECK(dev, name, cat, stream, args)                                                     \
   static_cast<void>(sizeof(::prof_i::enter(nullptr, ::prof_i::device_of(dev), (name), (cat), 0,             \
-                                           ::prof_i::stream_of(stream), args)))
+                                           ::prof_i::stream_of(stream), false, args)))
 #define prof_i_mark(site, name, cat, args) ::prof_i::mark(site, (name), (cat), PROF_I_FLAGS(name, cat), args)
 
 #endif

@@ -74,6 +74,7 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t ca
   fresh->fd = is_file ? prof_i_port_fd_aside(fd) : fd;
   fresh->device = about.st_dev;
   fresh->inode = about.st_ino;
+  fresh->reserved_bytes = PROF_I_FIRST_UNIT_OFFSET;
   snprintf(fresh->path, sizeof fresh->path, "%s", path);
   prof_i_header *const header = (prof_i_header *)base;
   header->used_bytes = PROF_I_FIRST_UNIT_OFFSET;
@@ -172,7 +173,12 @@ static int reserve(uint64_t offset, uint64_t bytes) {
     }
   }
   if (!disk_has_room(offset + bytes)) return ENOSPC;
-  return prof_i_port_reserve_file(prof_i_the_arena.fd, offset, bytes);
+  const int error = prof_i_port_reserve_file(prof_i_the_arena.fd, offset, bytes);
+  uint64_t before = __atomic_load_n(&prof_i_the_arena.reserved_bytes, __ATOMIC_RELAXED);
+  while (!error && before < offset + bytes &&
+         !__atomic_compare_exchange_n(&prof_i_the_arena.reserved_bytes, &before, offset + bytes, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+  return error;
 }
 
 void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t bytes) {
@@ -231,7 +237,9 @@ uint64_t prof_i_arena_readable_bytes(void) {
   struct stat about;
   const bool known = descriptor_is_ours() ? fstat(prof_i_the_arena.fd, &about) == 0
                                           : stat(prof_i_the_arena.path, &about) == 0 && about.st_ino == prof_i_the_arena.inode;
-  return !known ? PROF_I_FIRST_UNIT_OFFSET : (uint64_t)about.st_size < used ? (uint64_t)about.st_size : used;
+  /* The host may have closed the descriptor, and the file be gone: what has been reserved stays mapped. */
+  const uint64_t there = known ? (uint64_t)about.st_size : __atomic_load_n(&prof_i_the_arena.reserved_bytes, __ATOMIC_ACQUIRE);
+  return there < used ? there : used;
 }
 
 /* Where an extent is taken and its head not yet made, a unit of it may begin with anything, which somebody may be writing. */

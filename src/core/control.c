@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,6 +71,7 @@ static void before_fork(void) {
 
 static void after_fork_parent(void) {
   if (!fork_has_lock) return;
+  if (prof_i_the_arena.lease_count) prof_i_the_arena.lease_count++; /* the child's traces look at our chunks, and will not say when they are done */
   fork_has_lock = false;
   pthread_mutex_unlock(&own.lock);
 }
@@ -385,10 +387,16 @@ void prof_i_arena_end_lease(uint64_t lease) {
   pthread_mutex_unlock(&own.lock);
 }
 
+/* Somebody may have moved the capture, and put another file in its place. */
+static bool is_still_ours(const char *path) {
+  struct stat about;
+  return lstat(path, &about) == 0 && about.st_dev == prof_i_the_arena.device && about.st_ino == prof_i_the_arena.inode;
+}
+
 void prof_i_capture_dumped(void) {
   pthread_mutex_lock(&own.lock);
   if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0]) {
-    unlink(prof_i_the_arena.path); /* the mapping stays: prof_get() and a further dump still work */
+    if (is_still_ours(prof_i_the_arena.path)) unlink(prof_i_the_arena.path); /* the mapping stays: prof_get() and a further dump still work */
     prof_i_the_arena.path[0] = '\0';
   }
   pthread_mutex_unlock(&own.lock);

@@ -165,21 +165,23 @@ static inline __attribute__((always_inline)) uint64_t begin_copied(const prof_si
 uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) {
   const uint64_t shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
   if (PROF_I_UNLIKELY(!shape || !text)) return PROF_I_NOT_SHORT;
-  return begin_copied(site, text, text_bytes == PROF_NUL_TERMINATED ? strlen(text) : text_bytes, NULL, 0, 0, (uint32_t)shape,
+  return begin_copied(site, text, text_bytes == PROF_NUL_TERMINATED ? strnlen(text, PROF_I_SHORT_TEXT_BYTES + 1) : text_bytes, NULL, 0, 0, (uint32_t)shape,
                       0);
 }
 
 /* Some of the values are texts. Measured first, so that their room is taken before they are written, and a handler's go behind. */
 static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
-  prof_i_slot *const slot = prof_i_this_thread->fast;
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_slot *const slot = thread->fast;
   const uint64_t values[] = {a, b, c, d}, shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), depth = slot->depth + 1, top = slot->text_top;
   const uint64_t count = shape >> VALUES_COUNT_SHIFT & 0xff, strings = shape >> VALUES_STRINGS_SHIFT;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT; /* a handler may have come since */
   size_t bytes[PROF_I_VALUES_MAX];
   uint64_t words = 1 + count;
   for (uint64_t i = 0; i < count; i++) {
     if (!(strings >> i & 1)) continue;
-    if (!values[i] || (bytes[i] = strlen((const char *)(uintptr_t)values[i])) > PROF_I_SHORT_TEXT_BYTES)
+    if (!values[i] || (bytes[i] = strnlen((const char *)(uintptr_t)values[i], PROF_I_SHORT_TEXT_BYTES + 1)) > PROF_I_SHORT_TEXT_BYTES)
       return PROF_I_NOT_SHORT;
     words += (bytes[i] + 7) / 8;
   }
@@ -226,7 +228,7 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
 }
 
 uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) {
-  const size_t bytes = name_bytes != PROF_NUL_TERMINATED ? name_bytes : name ? strlen(name) : SIZE_MAX;
+  const size_t bytes = name_bytes != PROF_NUL_TERMINATED ? name_bytes : name ? strnlen(name, PROF_I_SHORT_TEXT_BYTES + 1) : SIZE_MAX;
   return begin_copied(site, name, bytes, NULL, 0, PROF_I_FLAG_NAME, 0, 0);
 }
 
@@ -241,9 +243,8 @@ static inline void close_top(prof_i_slot *slot, uint64_t depth) {
 }
 
 /* A scope whose payload waits in the slot. Of its own, so that the plain end saves no registers. */
-static __attribute__((noinline)) void end_long(prof_i_thread *thread, uint64_t start, uint64_t ticks) {
-  prof_i_slot *const slot = thread->fast;
-  const uint64_t depth = slot->depth;
+static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slot *slot, uint64_t depth, uint64_t start,
+                                              uint64_t ticks) {
   const prof_i_open *const open = &slot->open[depth];
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
@@ -286,7 +287,7 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
     return;
   }
   if (what & PROF_I_TYPE_LONG) {
-    end_long(thread, start, ticks);
+    end_long(thread, slot, depth, start, ticks);
     return;
   }
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
@@ -340,7 +341,7 @@ uint64_t prof_scope_begin(int level, const char *name, const char *category, con
   name = name ? name : "";
   category = category ? category : "";
   if (!args || args->count == 0) {
-    const uint64_t start = begin_copied(&by_call[level], name, strlen(name), category, strlen(category),
+    const uint64_t start = begin_copied(&by_call[level], name, strnlen(name, PROF_I_SHORT_TEXT_BYTES + 1), category, strnlen(category, PROF_I_SHORT_TEXT_BYTES + 1),
                                         PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY, 0, PROF_I_OPEN_BY_CALL);
     if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start;
   }

@@ -18,8 +18,9 @@
 
 enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096 };
 
-/* Where every thread begins: no room, nothing open, no epoch. Read only, but for its cursor, which nobody reaches. */
-static prof_i_slot no_slot;
+/* Where every thread begins: no room, nothing open, no epoch. Read only: full, so that no begin takes an entry in it, also not one that
+   was interrupted between a look at the slot and one at the epoch. */
+static prof_i_slot no_slot = {.depth = PROF_I_OPEN_COUNT, .text_top = PROF_I_TEXT_END};
 prof_i_thread prof_i_no_thread = {
     .fast = &no_slot, .slot = &no_slot, .epoch = (uint32_t)NO_EPOCH, .chunk = &prof_i_no_thread.full};
 __thread prof_i_thread *prof_i_this_thread = &prof_i_no_thread;

@@ -14,7 +14,7 @@
 #include "../core/log.h"
 #include "parse.h"
 
-enum { TRIES = 4 };
+enum { TRIES = 4, PAGE_BYTES = 4096 };
 static const uint64_t growth_bytes = 64ull << 20; /* of the arena while it is copied; what is taken beyond is not seen */
 
 typedef struct snapshot {
@@ -140,6 +140,16 @@ static bool note_run(prof_i_source *source, uint64_t offset, uint64_t bytes) {
   return true;
 }
 
+/* The first page becomes the trace's own: a clear changes heads. */
+static bool keep_head(unsigned char *to, const prof_i_head *head) {
+  unsigned char page[PAGE_BYTES];
+  memcpy(page, to, sizeof page);
+  memcpy(page, head, sizeof *head);
+  if (mmap(to, sizeof page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
+  memcpy(to, page, sizeof page);
+  return true;
+}
+
 /* False: it must be copied. An old size of 0 makes mremap() map the same pages once more. */
 static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
   if (!s->may_share || head->state != PROF_I_CHUNK_RETIRED || head->cursor < head->limit) return false;
@@ -148,8 +158,8 @@ static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
   void *const from = (void *)(uintptr_t)(s->from + offset);
   if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to) {
     mprotect(to, bytes, PROT_READ);
-    if (is_finished(s, offset, head) && note_run(s->source, offset, bytes)) {
-      prof_i_source_done_with(s->source, to, bytes);
+    if (is_finished(s, offset, head) && keep_head(to, head) && note_run(s->source, offset + PAGE_BYTES, bytes - PAGE_BYTES)) {
+      prof_i_source_done_with(s->source, to + PAGE_BYTES, bytes - PAGE_BYTES);
       return true;
     }
   }

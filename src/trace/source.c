@@ -44,12 +44,13 @@ static const prof_i_run *run_at(const prof_i_source *source, uint64_t offset) {
 void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes) {
   enum { PAGE_BYTES = 4096 };
   if (source->run_count == 0 || source->count < PROF_I_LARGE_BYTES) return;
-  const uint64_t offset = (uint64_t)((const unsigned char *)from - source->bytes);
-  const prof_i_run *const run = run_at(source, offset);
+  const uint64_t offset = (uint64_t)((const unsigned char *)from - source->bytes), end = (offset + bytes) & ~(uint64_t)(PAGE_BYTES - 1);
+  uint64_t first = (offset + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+  const prof_i_run *run = run_at(source, first);
+  if (!run) run = run_at(source, first += PAGE_BYTES); /* a chunk's first page is the trace's own */
   if (!run) return;
-  const uint64_t first = offset & ~(uint64_t)(PAGE_BYTES - 1), end = (offset + bytes) & ~(uint64_t)(PAGE_BYTES - 1);
   const uint64_t last = end < run->offset + run->bytes ? end : run->offset + run->bytes;
-  if (first >= run->offset && last > first) madvise((void *)(uintptr_t)(source->bytes + first), (size_t)(last - first), MADV_DONTNEED);
+  if (last > first) madvise((void *)(uintptr_t)(source->bytes + first), (size_t)(last - first), MADV_DONTNEED);
 }
 
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count) {

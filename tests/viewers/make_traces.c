@@ -60,7 +60,7 @@ static void end(void) {
 
 /* One scope of a run-time name; NULs count when the length is given. */
 static void named(const char *name, uint32_t bytes, const char *category, uint32_t category_bytes) {
-  static prof_site site = {0, __FILE__, "named", __LINE__, 1};
+  static prof_site site = {.file = __FILE__, .function = "named", .line = __LINE__, .level = 1};
   const prof_details details = {.name = name, .name_bytes = bytes, .category = category, .category_bytes = category_bytes,
                                 .device = PROF_HOST};
   prof_i_end_1(prof_i_begin_details_1(&site, &details));
