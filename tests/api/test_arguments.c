@@ -529,9 +529,30 @@ static void a_key_is_its_text_and_not_its_place(void **state) {
   }
 }
 
+/* One site, and a variable that holds other keys and types each time. */
+static void with_variable(prof_args args) { WITH_BASE_PROFILER(PROF_HOST, "variable", "x", args, {}); }
+static void arguments_may_come_in_a_variable(void **state) {
+  (void)state;
+  events_record(1);
+  for (int i = 0; i < 3; i++) {
+    with_variable(PROF_ARGS("m", 1, "name", "text"));
+    with_variable(PROF_ARGS("m", 1, "n", 5));
+    with_variable(PROF_ARGS("ratio", 2.5));
+    with_variable(i ? PROF_ARGS("yes", 1) : PROF_ARGS("no", "no"));
+  }
+  events_stop_and_read();
+  static const char *const wanted[] = {"m=i:1 name=s:text", "m=i:1 n=i:5", "ratio=f:2.5"};
+  assert_int_equal(events.count, 12);
+  for (size_t i = 0; i < events.count; i++) {
+    if (i % 4 < 3) assert_string_equal(events.items[i].args, wanted[i % 4]);
+    else assert_string_equal(events.items[i].args, i == 3 ? "no=s:no" : "yes=i:1");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_key_is_its_text_and_not_its_place),
+      cmocka_unit_test(arguments_may_come_in_a_variable),
       cmocka_unit_test(null_is_refused_or_ignored),
       cmocka_unit_test(missing_texts_are_empty),
       cmocka_unit_test(given_structs_may_have_any_size),

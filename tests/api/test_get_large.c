@@ -4,12 +4,14 @@
 #include <prof/trace.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -146,6 +148,72 @@ static void what_is_read_stays_when_the_capture_is_replaced(void **state) {
   }
 }
 
+/* What is written of a kept trace after a clear is what it was: also the capture itself, whose heads a clear changes. */
+static void a_capture_written_after_a_clear_is_whole(void **state) {
+  (void)state;
+  char copy[128];
+  snprintf(copy, sizeof copy, "%s/copy.prof", folder);
+  start(PROF_POLICY_KEEP, NULL, 35 << 20);
+  record(FEW_SCOPES);
+  prof_trace *const trace = get();
+  assert_int_equal(prof_clear(), PROF_OK);
+  record(1000);
+  assert_int_equal(prof_trace_dump(trace, copy, NULL), PROF_OK);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+  prof_trace *read = NULL;
+  assert_int_equal(prof_trace_open(copy, &read), PROF_OK);
+  assert_int_equal(scopes_in(read), FEW_SCOPES);
+  assert_int_equal(events_read(read), FEW_SCOPES);
+  prof_trace_destroy(read);
+}
+
+/* A forked child keeps its trace while its parent forgets what it shows. */
+static void a_childs_trace_stays_when_its_parent_clears(void **state) {
+  (void)state;
+  int go[2];
+  start(PROF_POLICY_KEEP, NULL, 36 << 20);
+  record(FEW_SCOPES);
+  prof_trace *const trace = get();
+  assert_int_equal(pipe(go), 0);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    char byte;
+    const bool may_go = read(go[0], &byte, 1) == 1;
+    _exit(may_go && events_read(trace) == FEW_SCOPES ? 0 : 1);
+  }
+  prof_trace_destroy(trace);
+  for (int i = 0; i < 3; i++) assert_int_equal(prof_clear(), PROF_OK);
+  record(FEW_SCOPES);
+  assert_int_equal(write(go[1], "g", 1), 1);
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  close(go[0]);
+  close(go[1]);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* The capture's name may be somebody else's by now. */
+static void a_dump_removes_nobody_elses_file(void **state) {
+  (void)state;
+  char moved[128];
+  prof_health health = {.size = sizeof health};
+  start(PROF_POLICY_STREAM, output, 37 << 20);
+  record(1000);
+  assert_int_equal(prof_health(&health), PROF_OK);
+  snprintf(moved, sizeof moved, "%s/moved", folder);
+  assert_int_equal(rename(health.capture_path, moved), 0);
+  FILE *const other = fopen(health.capture_path, "w");
+  assert_non_null(other);
+  fputs("somebody else's", other);
+  fclose(other);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_dump(NULL), PROF_OK);
+  assert_int_equal(access(health.capture_path, F_OK), 0);
+}
+
 static int make_folder(void **state) {
   (void)state;
   snprintf(folder, sizeof folder, "/tmp/prof-get-large-XXXXXX");
@@ -166,6 +234,9 @@ int main(void) {
       cmocka_unit_test(a_dump_of_a_large_stream_takes_no_memory),
       cmocka_unit_test(what_is_read_stays_when_the_capture_is_cleared),
       cmocka_unit_test(what_is_read_stays_when_the_capture_is_replaced),
+      cmocka_unit_test(a_capture_written_after_a_clear_is_whole),
+      cmocka_unit_test(a_childs_trace_stays_when_its_parent_clears),
+      cmocka_unit_test(a_dump_removes_nobody_elses_file),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,9 +1,12 @@
 /* Scopes by calls that do not nest: tasks that take turns on one thread, begun in one order and ended in another. Each keeps its name and
    its arguments, none is lost, and blocks among them stay blocks. */
+#define _GNU_SOURCE
 #include "events.h"
 
 #include <stdbool.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/time.h>
 
 enum { TASKS = 3000, OPEN_MAX = 300, TEXT_BYTES = 100 };
 
@@ -177,12 +180,43 @@ static void a_skipped_block_is_given_up_and_a_task_is_not(void **state) {
   assert_int_equal(outers, 200);
 }
 
+static void begin_and_end(int signal) {
+  (void)signal;
+  const uint64_t a = prof_scope_begin(1, "handler", "h", NULL), b = prof_scope_begin(1, "handler, inside", "h", NULL);
+  prof_scope_end(b);
+  prof_scope_end(a);
+}
+
+/* A handler whose scopes nest, over tasks that do not. */
+static void tasks_take_turns_under_a_handler(void **state) {
+  (void)state;
+  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = 32 << 20};
+  char big[600];
+  memset(big, 'M', sizeof big - 1);
+  big[sizeof big - 1] = '\0';
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  const struct sigaction action = {.sa_handler = begin_and_end, .sa_flags = SA_RESTART};
+  struct sigaction before;
+  assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+  const struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+  setitimer(ITIMER_REAL, &often, NULL);
+  for (int i = 0; i < 300000; i++) {
+    const uint64_t a = prof_scope_begin(1, i % 3 ? "a" : big, "m", NULL), b = prof_scope_begin(1, "b", "m", NULL);
+    prof_scope_end(a);
+    prof_scope_end(b);
+  }
+  setitimer(ITIMER_REAL, &never, NULL);
+  sigaction(SIGALRM, &before, NULL);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tasks_take_turns),
       cmocka_unit_test(open_tasks_are_shown_with_their_texts),
       cmocka_unit_test(blocks_and_tasks_mix),
       cmocka_unit_test(a_skipped_block_is_given_up_and_a_task_is_not),
+      cmocka_unit_test(tasks_take_turns_under_a_handler),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
