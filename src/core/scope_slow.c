@@ -311,11 +311,27 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   return loss;
 }
 
+/* It began on another thread, and must not stand open there for ever. Nobody moves to another slot meanwhile, and a thread's own stays
+   mapped. */
+static void take_out_elsewhere(const prof_i_thread *thread, uint64_t start) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (t == thread || !t->slot) continue;
+    for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+      uint64_t ticks = __atomic_load_n(&t->slot->open[i].ticks, __ATOMIC_ACQUIRE);
+      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != start) continue;
+      if (__atomic_compare_exchange_n(&t->slot->open[i].ticks, &ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        __atomic_fetch_or(&t->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
+      return;
+    }
+  }
+}
+
 /* The gate is closed: somebody starts another capture, or clears. The slot is the thread's own, and always mapped. */
 static void end_outside(uint64_t start) {
   prof_i_thread *const thread = prof_i_this_thread;
   found f = {.start = start};
   if (find_own(thread, &f)) close_own(thread, &f);
+  else take_out_elsewhere(thread, start);
   prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
 }
 
