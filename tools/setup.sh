@@ -28,6 +28,7 @@ tests   | libclang-rt-14-dev |                                | sanitizers and l
 tests   | llvm               | command -v llvm-symbolizer     | names in sanitizer reports
 tests   | binutils           | command -v nm                  | looks at symbols
 tests   | python3            | command -v python3             | runs the README snippets
+tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
 viewers | python3            | command -v python3             | runs the viewers tests
 viewers | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 viewers | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS

@@ -49,12 +49,13 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
 
 /* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
 static prof_i_open *entry_between(prof_i_thread *thread) {
-  const uint64_t gone = __atomic_load_n(&thread->gone, __ATOMIC_RELAXED);
-  if (!gone) return NULL;
-  const int i = __builtin_ctzll(gone);
-  __atomic_fetch_and(&thread->gone, ~(1ull << i), __ATOMIC_RELAXED);
-  prof_i_open *const open = &thread->slot->open[i + 1];
-  return open->ticks == 0 ? open : NULL;
+  for (uint64_t gone; (gone = __atomic_load_n(&thread->gone, __ATOMIC_RELAXED)) != 0;) {
+    const int i = __builtin_ctzll(gone);
+    __atomic_fetch_and(&thread->gone, ~(1ull << i), __ATOMIC_RELAXED);
+    prof_i_open *const open = &thread->slot->open[i + 1];
+    if (open->ticks == 0) return open; /* else it has been taken since, and the bit was old */
+  }
+  return NULL;
 }
 
 /* Without a number there is no site to keep the name: it is copied, as one made at run time. */
@@ -193,7 +194,7 @@ static bool find_own(prof_i_thread *thread, found *f) {
 
 /* The payload into the own slot's text area, behind what stands there, with a word to spare: stacks may be a handler's, and small. */
 static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *f) {
-  const uint64_t words = f->what >> PROF_I_WHAT_WORDS_SHIFT, offset = f->what >> PROF_I_WHAT_OFFSET_SHIFT & 0xffffff;
+  const uint64_t words = f->what >> PROF_I_WHAT_WORDS_SHIFT, offset = prof_i_entry_text(f->what);
   f->payload = NULL;
   if (!(f->what & PROF_I_TYPE_LONG)) return;
   const uint64_t top = f->scratch ? f->scratch : own_slot->text_top;
@@ -209,26 +210,44 @@ static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *
     f->payload[i] = __atomic_load_n((const uint64_t *)((const char *)from + offset) + i, __ATOMIC_RELAXED);
 }
 
-/* The scope began on another thread: take it out of that thread's entries. The one who swaps it to 0 has it. */
-static bool find_elsewhere(prof_i_thread *thread, found *f) {
+/* Where on another thread a scope stands open. Threads keep their slots mapped, and none moves to another while the gate is closed or we
+   are past it. */
+typedef struct place {
+  prof_i_thread *thread; /* NULL: nowhere */
+  prof_i_open *open;
+  uint64_t ticks, bit;
+} place;
+
+static place find_place(const prof_i_thread *thread, uint64_t start) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     if (t == thread || __atomic_load_n(&t->arena, __ATOMIC_ACQUIRE) != prof_i_the_arena.number || !t->slot) continue;
     for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
       prof_i_open *const open = &t->slot->open[i];
-      uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
-      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
-      do {
-        f->what = __atomic_load_n(&open->what, __ATOMIC_ACQUIRE);
-        copy_payload(thread->slot, t->slot, f);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-      } while (__atomic_load_n(&open->what, __ATOMIC_RELAXED) != f->what); /* its text was moved meanwhile */
-      if (!__atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
-      __atomic_fetch_or(&t->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
-      f->flags = PROF_I_FLAG_OTHER_THREAD;
-      return true;
+      const uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
+      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) == start) return (place){t, open, ticks, 1ull << (i - 1)};
     }
   }
-  return false;
+  return (place){NULL, NULL, 0, 0};
+}
+
+/* The one who swaps it to 0 has it. */
+static bool take_out(place *p) {
+  if (!__atomic_compare_exchange_n(&p->open->ticks, &p->ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
+  __atomic_fetch_or(&p->thread->gone, p->bit, __ATOMIC_RELAXED);
+  return true;
+}
+
+/* The scope began on another thread. */
+static bool find_elsewhere(prof_i_thread *thread, found *f) {
+  place p = find_place(thread, f->start);
+  if (!p.thread) return false;
+  do {
+    f->flags = PROF_I_FLAG_OTHER_THREAD;
+    f->what = __atomic_load_n(&p.open->what, __ATOMIC_ACQUIRE);
+    copy_payload(thread->slot, p.thread->slot, f);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what); /* its text was moved meanwhile */
+  return take_out(&p);
 }
 
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
@@ -236,7 +255,7 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
   const uint64_t duration = f->end - (f->start >> 4);
   const bool is_long = duration >> PROF_I_DURATION_BITS;
   const uint64_t site = f->what >> PROF_I_WHAT_SITE_SHIFT & PROF_I_SITE_COUNT_MAX;
-  if (!f->payload) copy_payload(slot, slot, f);
+  if (!(f->flags & PROF_I_FLAG_OTHER_THREAD)) copy_payload(slot, slot, f);
   if (!f->payload && !is_long && !f->flags)
     return prof_i_record_write(thread, f->start, f->start, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT,
                                NULL, 0);
@@ -256,8 +275,7 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
   return prof_i_record_write(thread, f->start, f->start, word1, payload, words);
 }
 
-/* What find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
-   the text area from its start. Text goes with the topmost scope; what others leave are holes. */
+/* Has nothing that stands open begun after it? */
 static bool is_newest_of(const prof_i_thread *thread, const found *f) {
   const prof_i_slot *const slot = thread->slot;
   for (uint64_t i = 1; i <= slot->depth; i++)
@@ -265,6 +283,8 @@ static bool is_newest_of(const prof_i_thread *thread, const found *f) {
   return slot->deep == (f->is_deep ? f->index : 0); /* the deep ones are in order */
 }
 
+/* What find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
+   the text area from its start. Text goes with the newest scope; what others leave are holes. */
 static void close_own(prof_i_thread *thread, const found *f) {
   prof_i_slot *const slot = thread->slot;
   const bool is_newest = is_newest_of(thread, f);
@@ -311,27 +331,16 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   return loss;
 }
 
-/* It began on another thread, and must not stand open there for ever. Nobody moves to another slot meanwhile, and a thread's own stays
-   mapped. */
-static void take_out_elsewhere(const prof_i_thread *thread, uint64_t start) {
-  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    if (t == thread || !t->slot) continue;
-    for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
-      uint64_t ticks = __atomic_load_n(&t->slot->open[i].ticks, __ATOMIC_ACQUIRE);
-      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != start) continue;
-      if (__atomic_compare_exchange_n(&t->slot->open[i].ticks, &ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        __atomic_fetch_or(&t->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
-      return;
-    }
-  }
-}
-
 /* The gate is closed: somebody starts another capture, or clears. The slot is the thread's own, and always mapped. */
 static void end_outside(uint64_t start) {
   prof_i_thread *const thread = prof_i_this_thread;
   found f = {.start = start};
-  if (find_own(thread, &f)) close_own(thread, &f);
-  else take_out_elsewhere(thread, start);
+  if (find_own(thread, &f)) {
+    close_own(thread, &f);
+  } else { /* it must not stand open on its own thread for ever */
+    place p = find_place(thread, start);
+    if (p.thread) take_out(&p);
+  }
   prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
 }
 

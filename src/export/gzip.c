@@ -26,7 +26,7 @@ enum {
 };
 
 typedef struct zlib_functions {
-  void *library; /* NULL: linked */
+  void *handle; /* NULL: linked */
   __typeof__(&deflateInit2_) init;
   __typeof__(&deflate) run;
   __typeof__(&deflateEnd) end;
@@ -42,20 +42,20 @@ struct prof_i_gzip {
 
 static int open_zlib(zlib_functions *functions_out) {
   static const char name[] = "libz.so.1";
-  zlib_functions found = {.library = dlopen(name, RTLD_NOW | RTLD_LOCAL)};
-  if (found.library == NULL) return prof_i_fail(PROF_E_UNSUPPORTED, "zlib, which writes .gz, cannot be opened: %s", dlerror());
-  *(void **)&found.init = dlsym(found.library, "deflateInit2_");
-  *(void **)&found.run = dlsym(found.library, "deflate");
-  *(void **)&found.end = dlsym(found.library, "deflateEnd");
+  zlib_functions found = {.handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)};
+  if (found.handle == NULL) return prof_i_fail(PROF_E_UNSUPPORTED, "zlib, which writes .gz, cannot be opened: %s", dlerror());
+  *(void **)&found.init = dlsym(found.handle, "deflateInit2_");
+  *(void **)&found.run = dlsym(found.handle, "deflate");
+  *(void **)&found.end = dlsym(found.handle, "deflateEnd");
   if (found.init == NULL || found.run == NULL || found.end == NULL) {
-    dlclose(found.library);
+    dlclose(found.handle);
     return prof_i_fail(PROF_E_UNSUPPORTED, "%s has no deflate, so it cannot write .gz", name);
   }
   *functions_out = found;
   return PROF_OK;
 }
 
-static void close_zlib(const zlib_functions *functions) { dlclose(functions->library); }
+static void close_zlib(const zlib_functions *functions) { dlclose(functions->handle); }
 
 #else
 

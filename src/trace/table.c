@@ -231,8 +231,8 @@ static int put_sums(table *t) {
   char line[256], time[64], *loss = NULL;
   const prof_rows *const rows = t->rows;
   put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
-  snprintf(line, sizeof line, "Self time total: %s in %llu calls, %llu groups", time, (unsigned long long)rows->calls_count,
-           (unsigned long long)rows->all_row_count);
+  snprintf(line, sizeof line, "Self time total: %s in %llu calls, %llu group%s", time, (unsigned long long)rows->calls_count,
+           (unsigned long long)rows->all_row_count, rows->all_row_count == 1 ? "" : "s");
   put_text(t, line);
   if (rows->all_row_count > rows->row_count) {
     snprintf(line, sizeof line, " (%llu not shown)", (unsigned long long)(rows->all_row_count - rows->row_count));

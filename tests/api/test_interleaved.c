@@ -180,8 +180,10 @@ static void a_skipped_block_is_given_up_and_a_task_is_not(void **state) {
   assert_int_equal(outers, 200);
 }
 
+static volatile uint64_t handled;
 static void begin_and_end(int signal) {
   (void)signal;
+  handled += 2;
   const uint64_t a = prof_scope_begin(1, "handler", "h", NULL), b = prof_scope_begin(1, "handler, inside", "h", NULL);
   prof_scope_end(b);
   prof_scope_end(a);
@@ -200,13 +202,28 @@ static void tasks_take_turns_under_a_handler(void **state) {
   assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
   const struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
   setitimer(ITIMER_REAL, &often, NULL);
-  for (int i = 0; i < 300000; i++) {
+  enum { TURNS = 300000 };
+  for (int i = 0; i < TURNS; i++) {
     const uint64_t a = prof_scope_begin(1, i % 3 ? "a" : big, "m", NULL), b = prof_scope_begin(1, "b", "m", NULL);
     prof_scope_end(a);
     prof_scope_end(b);
   }
   setitimer(ITIMER_REAL, &never, NULL);
   sigaction(SIGALRM, &before, NULL);
+  assert_true(handled > 0);
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  uint64_t seen = health.recorded_count;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) seen += health.lost_count[i];
+  assert_int_equal(seen, 2 * TURNS + handled);
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  assert_int_equal(info.event_count, health.recorded_count);
+  assert_int_equal(info.open_count, 0);
+  assert_int_equal(info.bad_count, 0);
+  prof_trace_destroy(trace);
   assert_int_equal(prof_stop(), PROF_OK);
 }
 

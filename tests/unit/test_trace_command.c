@@ -94,7 +94,7 @@ static void table_groups_sorts_and_limits(void **state) {
   assert_says("Input Shapes");
   assert_says("not shown");
   assert_int_equal(run("table --rows all --category kernel small.prof"), 0);
-  assert_says("1 groups");
+  assert_says("1 group\n");
 }
 
 static void dump_writes_each_format(void **state) {

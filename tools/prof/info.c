@@ -60,7 +60,7 @@ static void print_open(const prof_trace *trace, uint64_t open_count) {
     prof_trace_thread_get(trace, event->thread, &thread);
     printf("  %8" PRIu64 "  %*s", thread.tid, (int)(event->depth < 32 ? event->depth * 2 : 64), "");
     print_text(event->name, event->name_bytes);
-    printf("  %.3f ms before the last thing recorded\n", (double)event->duration_ns / 1e6);
+    printf("  begun %.3f ms before the last thing recorded\n", (double)event->duration_ns / 1e6);
   }
   if (open_count > most) printf("  ... and %" PRIu64 " more\n", open_count - most);
   prof_cursor_destroy(cursor);
