@@ -107,9 +107,13 @@ int prof_i_arena_install(prof_i_arena *fresh) {
   return 0;
 }
 
+/* Another thread may be opening the file anew. */
+static int descriptor(void) { return __atomic_load_n(&prof_i_the_arena.fd, __ATOMIC_ACQUIRE); }
+
 static bool descriptor_is_ours(void) {
   struct stat about;
-  return prof_i_the_arena.fd >= 0 && fstat(prof_i_the_arena.fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
+  const int fd = descriptor();
+  return fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
          about.st_ino == prof_i_the_arena.inode;
 }
 
@@ -145,9 +149,10 @@ void prof_i_arena_forget(void) {
 /* ---- extents ---- */
 
 static bool disk_has_room(uint64_t used) {
-  if (used - __atomic_load_n(&own.disk_checked, __ATOMIC_RELAXED) < DISK_LOOK_BYTES && own.disk_checked) return true;
+  const uint64_t checked = __atomic_load_n(&own.disk_checked, __ATOMIC_RELAXED);
+  if (checked && used - checked < DISK_LOOK_BYTES) return true;
   struct statvfs about;
-  if (fstatvfs(prof_i_the_arena.fd, &about) != 0) return true; /* fallocate will tell */
+  if (fstatvfs(descriptor(), &about) != 0) return true; /* fallocate will tell */
   const uint64_t free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
   const uint64_t all_bytes = (uint64_t)about.f_blocks * about.f_frsize;
   const uint64_t floor_bytes = all_bytes / 100 * DISK_FREE_MIN_PERCENT < disk_free_min_bytes
@@ -173,7 +178,7 @@ static int reserve(uint64_t offset, uint64_t bytes) {
     }
   }
   if (!disk_has_room(offset + bytes)) return ENOSPC;
-  const int error = prof_i_port_reserve_file(prof_i_the_arena.fd, offset, bytes);
+  const int error = prof_i_port_reserve_file(descriptor(), offset, bytes);
   uint64_t before = __atomic_load_n(&prof_i_the_arena.reserved_bytes, __ATOMIC_RELAXED);
   while (!error && before < offset + bytes &&
          !__atomic_compare_exchange_n(&prof_i_the_arena.reserved_bytes, &before, offset + bytes, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
@@ -198,7 +203,7 @@ void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t
    them takes a fifth of the time that a fault for each page would (ext4, Linux 6.18: 0.19 ms a MiB instead of 0.85), if nobody has
    read from there before. A helper thread takes faults, though: where the host of a virtual machine must first find a large piece, it
    would fall behind. */
-static int make_pages(uint64_t offset, uint64_t bytes) { return prof_i_port_write_zeros(prof_i_the_arena.fd, offset, bytes); }
+static int make_pages(uint64_t offset, uint64_t bytes) { return prof_i_port_write_zeros(descriptor(), offset, bytes); }
 
 /* The first `kept` bytes stay as they are. */
 static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, uint64_t kept, int *loss_out) {
@@ -235,7 +240,7 @@ uint64_t prof_i_arena_readable_bytes(void) {
   const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_ACQUIRE);
   if (!prof_i_the_arena.is_file) return used;
   struct stat about;
-  const bool known = descriptor_is_ours() ? fstat(prof_i_the_arena.fd, &about) == 0
+  const bool known = descriptor_is_ours() ? fstat(descriptor(), &about) == 0
                                           : stat(prof_i_the_arena.path, &about) == 0 && about.st_ino == prof_i_the_arena.inode;
   /* The host may have closed the descriptor, and the file be gone: what has been reserved stays mapped. */
   const uint64_t there = known ? (uint64_t)about.st_size : __atomic_load_n(&prof_i_the_arena.reserved_bytes, __ATOMIC_ACQUIRE);

@@ -442,6 +442,19 @@ static void leave(prof_i_head *chunk) {
   prof_i_port_drop(chunk, bytes);
 }
 
+/* The change may be a handler's, and the code that it interrupts may have looked at this chunk and not claimed yet: its claim must fail in a
+   full chunk that is still the thread's, and not land in another's. So a chunk stays the thread's until the next change. A handler that fills
+   a whole chunk while its victim stands between two instructions is more than that covers. */
+static void leave_later(prof_i_thread *thread, prof_i_head *chunk) {
+#ifdef PROF_FAULT_LEAVE_AT_ONCE
+  (void)thread;
+  leave(chunk);
+#else
+  prof_i_head *const before = prof_i_thread_swap_before(thread, chunk);
+  if (before) leave(before);
+#endif
+}
+
 /* The thread's chunk is now this one, unless a handler or prof_stop() was faster. A stop that began meanwhile either sees the chunk and
    takes it out, or is seen here: each side stores its own word first and then loads the other's. */
 static bool publish(prof_i_thread *thread, prof_i_head *expected, prof_i_head *chunk) {
@@ -462,13 +475,18 @@ static void give_away(prof_i_head *chunk) {
 static bool resume_parked(prof_i_thread *thread) {
   prof_i_head *const parked = prof_i_thread_unpark(thread);
   if (!parked) return false;
-  if (!publish(thread, &thread->full, parked)) give_away(parked); /* a handler brought another one */
+  if (!publish(thread, &thread->full, parked)) leave_later(thread, parked); /* a handler brought another one */
   return true;
 }
 
 static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
   if ((*loss_out = prof_i_arena_full_loss()) >= 0) return NULL;
-  prof_i_head *const fresh = take_any(thread, need_bytes, loss_out);
+  prof_i_head *fresh = take_any(thread, need_bytes, loss_out);
+  prof_i_head *before;
+  if (!fresh && prof_i_the_arena.policy == PROF_POLICY_RING && (before = prof_i_thread_swap_before(thread, NULL)) != NULL) {
+    leave(before); /* the others have all the rest of the ring */
+    fresh = take_any(thread, need_bytes, loss_out);
+  }
   if (!fresh) {
     if (*loss_out != PROF_LOSS_NO_CHUNK) prof_i_arena_set_full(*loss_out);
     return NULL;
@@ -499,7 +517,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
     give_away(fresh);
     return true;
   }
-  if (old != &thread->full) leave(old);
+  if (old != &thread->full) leave_later(thread, old);
   note_time(prof_i_port_monotonic_ns() - begun);
   prof_i_clock_pair(true);
   return true;
@@ -512,7 +530,7 @@ void prof_i_chunk_leave(prof_i_head *chunk) {
 
 void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   prof_i_head *const chunk = __atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_ACQ_REL);
-  prof_i_head *const parked = prof_i_thread_unpark(thread);
+  prof_i_head *const parked = prof_i_thread_unpark(thread), *const before = prof_i_thread_swap_before(thread, NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
   if (has_something_to_say(thread) && !(last && write_exit(thread, last))) { /* no room there: the reserve has some */
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
@@ -520,6 +538,7 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   }
   if (chunk != &thread->full) prof_i_chunk_leave(chunk);
   if (parked) prof_i_chunk_leave(parked);
+  if (before) leave(before);
 }
 
 prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {

@@ -14,8 +14,7 @@ enum {
   PROF_I_TYPE_LONG = 1,
   PROF_I_WHAT_SITE_SHIFT = 4,
   PROF_I_WHAT_OFFSET_SHIFT = 24,
-  PROF_I_WHAT_WORDS_SHIFT = 48,
-  PROF_I_DEEP_GONE = 1 /* ticks of an entry beyond the shown ones whose scope is over */
+  PROF_I_WHAT_WORDS_SHIFT = 48
 };
 #define PROF_I_BY_CALL (1u << 31) /* in prof_details.flags: begun by a call, see PROF_I_OPEN_BY_CALL */
 
@@ -31,6 +30,16 @@ static inline void prof_i_entry_set(prof_i_open *open, uint64_t ticks) {
   __atomic_store_n(&open->ticks, ticks, __ATOMIC_RELEASE);
 }
 
+/* The next entry of the owner's, which had room for it: empty, and so it stays where it is until it is filled, whatever a handler does. */
+static inline prof_i_open *prof_i_entry_take(prof_i_slot *slot) {
+  prof_i_count_up(&slot->depth);
+  PROF_I_SIGNAL_FENCE();
+  return &slot->open[__atomic_load_n(&slot->depth, __ATOMIC_RELAXED)];
+}
+
+/* Another thread may be ending the scope. */
+static inline uint64_t prof_i_entry_ticks(const prof_i_open *open) { return __atomic_load_n(&open->ticks, __ATOMIC_RELAXED); }
+
 /* Whatever the fast path cannot do. ticks: when it ended, or 0: now. Keep errno. Signal-safe. */
 PROF_I_COLD uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details);
 PROF_I_COLD void prof_i_scope_end_slow(uint64_t start, uint64_t ticks);
@@ -38,5 +47,10 @@ PROF_I_COLD void prof_i_scope_end_slow(uint64_t start, uint64_t ticks);
 /* Copies what the scope adds into the slot's text area; the entry's what. `own` is the entry that is being made. Owner thread only. */
 uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,
                           uint32_t site);
+
+/* What no scope needs any more behind the last text of one that stands open, if all have entries. Owner thread only. */
+void prof_i_texts_give_back(prof_i_thread *thread);
+/* The same, and the holes before it, when not even the longest payload would fit behind. */
+void prof_i_texts_make_room(prof_i_thread *thread);
 
 #endif

@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "clock.h"
 #include "control.h"
+#include "entry.h"
 #include "gate.h"
 #include "log.h"
 #include "meta.h"
@@ -62,7 +63,11 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
       named.flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
       details = &named;
     }
-    const uint64_t depth = prof_i_slot_hold(slot);
+    prof_i_texts_make_room(thread);
+    const prof_i_hold hold = prof_i_thread_hold(thread);
+    const bool was_busy = thread->is_text_busy;
+    thread->is_text_busy = true;
+    PROF_I_SIGNAL_FENCE();
     const uint64_t top = slot->text_top;
     const uint64_t room = top < PROF_I_TEXT_END ? (PROF_I_TEXT_END - top) / 8 : 0;
     prof_i_payload payload;
@@ -80,7 +85,8 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
       write_now(thread, number, words, payload.words);
       slot->text_top = top;
     }
-    prof_i_slot_let_go(slot, depth);
+    thread->is_text_busy = was_busy;
+    prof_i_thread_let_go(thread, hold);
     prof_i_gate_leave();
   }
   errno = saved;

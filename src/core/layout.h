@@ -32,7 +32,8 @@ enum {
   PROF_I_HEAD_BYTES = 128,
   PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
   PROF_I_OPEN_COUNT = 64,
-  PROF_I_OPEN_OLD = 1, /* bit 0 of an open entry's ticks */
+  PROF_I_OPEN_OLD = 1,  /* bit 0 of an open entry's ticks */
+  PROF_I_OPEN_GONE = 2, /* an open entry's ticks when its scope is over, and the entry not yet taken off */
   PROF_I_OPEN_TYPE = 7, /* the bits of an open entry's type */
   PROF_I_OPEN_BY_CALL = 8,
   PROF_I_NAME_BYTES = 64,
@@ -84,11 +85,15 @@ typedef struct prof_i_head {
   uint64_t spare[4];
 } prof_i_head;
 
+static inline int prof_i_open_stands(uint64_t ticks) { return ticks >> 4 != 0; }
+
 static inline uint64_t prof_i_sequence_number(uint64_t sequence) { return sequence >> 1; }
 
-/* One open scope; entry 0 is never used. ticks is stored last and cleared first, so an entry with ticks is whole. */
+/* One open scope; entry 0 is never used. ticks is stored last and cleared first, so an entry with ticks is whole. The owner of the slot
+   makes entries; whoever swaps the ticks to GONE, any thread, has ended the scope. */
 typedef struct prof_i_open {
-  uint64_t ticks; /* start << 4, or 0. Bit 0: it began in an older session, and its end will count as late */
+  uint64_t ticks; /* start << 4, or 0: a begin or an end is under way. Bit 0: it began in an older session, and its end will count as
+                     late */
   uint64_t what;  /* site << 4 | by_call << 3 | type; type 1: payload offset in the slot << 24 and its words << 48. by_call: it may end
                      before scopes that began after it; one of a block may not */
 } prof_i_open;

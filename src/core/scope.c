@@ -3,8 +3,8 @@
    Budget of prof_i_begin_1 and prof_i_end_1: 1.10x of two counter reads and one 32-byte store (bench/scope.c). No lock,
    no call into the kernel, no allocation, no errno. Order is what makes it safe against a handler on the same thread and against
    death at any instruction:
-     begin: take the next open entry (depth), fill it, store its ticks last. A handler in between takes the entry behind and puts the
-            depth back as it saw it.
+     begin: take the next open entry by one instruction (depth), fill it, store its ticks last. A handler in between takes the entry
+            behind, and puts back no more than it took; but before we take ours it may take off entries whose scopes are over.
      end:   claim room by one instruction, write, store the record's first word last; only then clear the entry. A reader that finds
             both the record and the entry shows the record.
    The entry is also the check: it holds this scope's start only if the thread, the session and the process are still those of its
@@ -25,9 +25,8 @@ static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread 
                                                                   const char *category, uint32_t by_call) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
-  const uint64_t depth = slot->depth + 1;
   if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
-                      depth > PROF_I_OPEN_COUNT)) {
+                      slot->depth >= PROF_I_OPEN_COUNT)) {
     const prof_details details = {name,
                                   category,
                                   PROF_NUL_TERMINATED,
@@ -39,9 +38,7 @@ static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread 
                                   PROF_NO_ARGS};
     return prof_i_scope_begin_slow(site, &details);
   }
-  prof_i_open *const open = &slot->open[depth];
-  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
-  PROF_I_SIGNAL_FENCE();
+  prof_i_open *const open = prof_i_entry_take(slot);
   __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_counter() << 4;
   prof_i_entry_set(open, start);
@@ -73,13 +70,10 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *s
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
-  const uint64_t depth = slot->depth + 1;
   if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
-                      depth > PROF_I_OPEN_COUNT))
+                      slot->depth >= PROF_I_OPEN_COUNT))
     return prof_i_scope_begin_slow(site, details);
-  prof_i_open *const open = &slot->open[depth];
-  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
-  PROF_I_SIGNAL_FENCE();
+  prof_i_open *const open = prof_i_entry_take(slot);
   __atomic_store_n(&open->what, put_short(thread, slot, open, details, (uint32_t)state), __ATOMIC_RELAXED);
   const uint64_t start = prof_i_counter() << 4;
   prof_i_entry_set(open, start);
@@ -121,10 +115,10 @@ uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
   return start;
 }
 
-/* Ready to take the entry at depth and `words` of text from top on? */
+/* Ready to take an entry and `words` of text from top on? */
 static inline bool is_ready(const prof_i_thread *thread, uint64_t state, uint64_t depth, uint64_t top, uint64_t words) {
   return PROF_I_LIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == (uint32_t)(state >> 32)) &&
-         PROF_I_LIKELY(depth <= PROF_I_OPEN_COUNT) && PROF_I_LIKELY(top + words * 8 <= PROF_I_TEXT_END);
+         PROF_I_LIKELY(depth < PROF_I_OPEN_COUNT) && PROF_I_LIKELY(top + words * 8 <= PROF_I_TEXT_END);
 }
 
 static inline uint64_t open_with(prof_i_open *open, uint64_t state, uint64_t top, uint64_t words, uint64_t by_call) {
@@ -148,18 +142,18 @@ static inline __attribute__((always_inline)) uint64_t begin_copied(const prof_si
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
-  const uint64_t depth = slot->depth + 1, top = slot->text_top;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT;
+  const uint64_t top = slot->text_top;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT;
   if (PROF_I_UNLIKELY(one_bytes > PROF_I_SHORT_TEXT_BYTES || two_bytes > PROF_I_SHORT_TEXT_BYTES)) return PROF_I_NOT_SHORT;
   const uint64_t words = 2 + (one_bytes + 7) / 8 + (two ? 1 + (two_bytes + 7) / 8 : 0);
-  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  prof_i_open *const open = prof_i_entry_take(slot);
   __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   uint64_t *const to = (uint64_t *)((char *)slot + top);
   to[0] = first_word(words, flags, schema);
   uint64_t *const next = prof_i_short_copy(to + 1, one, (uint32_t)one_bytes);
   if (two) prof_i_short_copy(next, two, (uint32_t)two_bytes);
-  return open_with(&slot->open[depth], state, top, words, by_call);
+  return open_with(open, state, top, words, by_call);
 }
 
 uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) {
@@ -174,9 +168,9 @@ static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t 
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_slot *const slot = thread->fast;
   const uint64_t values[] = {a, b, c, d}, shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
-  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), depth = slot->depth + 1, top = slot->text_top;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), top = slot->text_top;
   const uint64_t count = shape >> VALUES_COUNT_SHIFT & 0xff, strings = shape >> VALUES_STRINGS_SHIFT;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT; /* a handler may have come since */
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT; /* a handler may have come since */
   size_t bytes[PROF_I_VALUES_MAX];
   uint64_t words = 1 + count;
   for (uint64_t i = 0; i < count; i++) {
@@ -185,7 +179,7 @@ static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t 
       return PROF_I_NOT_SHORT;
     words += (bytes[i] + 7) / 8;
   }
-  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  prof_i_open *const open = prof_i_entry_take(slot);
   __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   uint64_t *to = (uint64_t *)((char *)slot + top);
@@ -196,7 +190,7 @@ static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t 
     else
       *to++ = values[i];
   }
-  return open_with(&slot->open[depth], state, top, words, 0);
+  return open_with(open, state, top, words, 0);
 }
 
 uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
@@ -204,11 +198,11 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED),
                  shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
-  const uint64_t depth = slot->depth + 1, top = slot->text_top;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, depth, top, VALUES_WORDS) || !shape)) return PROF_I_NOT_SHORT;
+  const uint64_t top = slot->text_top;
+  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS) || !shape)) return PROF_I_NOT_SHORT;
   if (shape >> VALUES_STRINGS_SHIFT) return begin_texts(site, a, b, c, d);
   const uint64_t words = 1 + (shape >> VALUES_COUNT_SHIFT);
-  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  prof_i_open *const open = prof_i_entry_take(slot);
   __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   uint64_t *const to = (uint64_t *)((char *)slot + top);
@@ -224,7 +218,7 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
     default:
       break;
   }
-  return open_with(&slot->open[depth], state, top, words, 0);
+  return open_with(open, state, top, words, 0);
 }
 
 uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) {

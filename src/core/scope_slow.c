@@ -43,18 +43,25 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
   }
   if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
   prof_i_claim(&slot->deep_count, 1);
-  thread->deep[slot->deep].ticks = 0;
-  return &thread->deep[slot->deep++];
+  return &thread->deep[prof_i_claim(&slot->deep, 1)];
+}
+
+/* By one instruction: a handler may be at the same. An empty entry is nobody's to take off but his who emptied it. */
+static bool empty_if_gone(prof_i_open *open) {
+  uint64_t ticks = PROF_I_OPEN_GONE;
+  return prof_i_entry_ticks(open) == ticks &&
+         __atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* With the gate closed the whole slot may become zeros at any moment, when its arena goes: then not less than that. */
+static void one_less(uint64_t *count, uint64_t from) {
+  __atomic_compare_exchange_n(count, &from, from - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
 static prof_i_open *entry_between(prof_i_thread *thread) {
-  for (uint64_t gone; (gone = __atomic_load_n(&thread->gone, __ATOMIC_RELAXED)) != 0;) {
-    const int i = __builtin_ctzll(gone);
-    __atomic_fetch_and(&thread->gone, ~(1ull << i), __ATOMIC_RELAXED);
-    prof_i_open *const open = &thread->slot->open[i + 1];
-    if (open->ticks == 0) return open; /* else it has been taken since, and the bit was old */
-  }
+  for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++)
+    if (empty_if_gone(&thread->slot->open[i])) return &thread->slot->open[i];
   return NULL;
 }
 
@@ -69,22 +76,21 @@ static prof_details with_own_name(const prof_details *details) {
    the midst of a begin, whose entry has no start yet. */
 static void trim(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
-  while (slot->deep > 0 && thread->deep[slot->deep - 1].ticks == PROF_I_DEEP_GONE) slot->deep--;
-  for (uint64_t depth; (depth = slot->depth) > 0; slot->depth = depth - 1) {
-    const uint64_t bit = 1ull << (depth - 1);
-    if (!(__atomic_fetch_and(&thread->gone, ~bit, __ATOMIC_RELAXED) & bit) || slot->open[depth].ticks != 0) break;
-  }
+  if (thread->is_held) return;
+  for (uint64_t deep; (deep = slot->deep) > 0 && empty_if_gone(&thread->deep[deep - 1]);) one_less(&slot->deep, deep);
+  for (uint64_t depth; (depth = slot->depth) > 0 && empty_if_gone(&slot->open[depth]);) one_less(&slot->depth, depth);
   if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
 }
 
-/* Do all scopes that stand open have entries, in the order in which they began? */
+/* Do all scopes that stand open have entries, in the order in which they began, and is none just being begun? */
 static bool is_in_order(const prof_i_thread *thread) {
   const prof_i_slot *const slot = thread->slot;
   uint64_t latest = 0;
   for (uint64_t i = 1; i <= slot->depth; i++) {
-    const uint64_t ticks = slot->open[i].ticks;
-    if (ticks && ticks < latest) return false;
-    if (ticks) latest = ticks;
+    const uint64_t ticks = prof_i_entry_ticks(&slot->open[i]);
+    if (ticks == PROF_I_OPEN_GONE) continue;
+    if (ticks < latest) return false;
+    latest = ticks;
   }
   return slot->deep == 0;
 }
@@ -106,14 +112,12 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   prof_i_open *open;
   if (slot->depth == PROF_I_OPEN_COUNT) trim(thread); /* of scopes that are handed to other threads, the entries pile up */
   if (slot->depth < PROF_I_OPEN_COUNT) {
-    const uint64_t depth = slot->depth + 1;
-    open = &slot->open[depth];
-    __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
-    PROF_I_SIGNAL_FENCE();
-    if (depth == 1 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
-  } else if ((open = entry_between(thread)) != NULL || (open = deep_entry(thread)) != NULL) {
-    /* The topmost may end before it: then the fast path would take its text for free. */
-    if (thread->gone || details->flags & PROF_I_BY_CALL) prof_i_thread_be_slow(thread, true);
+    open = prof_i_entry_take(slot);
+    if (open == &slot->open[1] && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+  } else if ((open = entry_between(thread)) != NULL) {
+    prof_i_thread_be_slow(thread, true); /* the topmost may end before it: then the fast path would take its text for free */
+  } else if ((open = deep_entry(thread)) != NULL) {
+    if (details->flags & PROF_I_BY_CALL || slot->open[PROF_I_OPEN_COUNT].what & PROF_I_OPEN_BY_CALL) prof_i_thread_be_slow(thread, true);
   } else {
     prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
     return 0;
@@ -162,13 +166,12 @@ static void give_up_later(prof_i_thread *thread, uint64_t start) {
   prof_i_slot *const slot = thread->slot;
   for (uint64_t i = slot->depth; i > 0; i--) {
     prof_i_open *const open = &slot->open[i];
-    if (open->ticks < start + 16 || open->what & PROF_I_OPEN_BY_CALL) continue;
-    prof_i_entry_set(open, 0);
-    __atomic_fetch_or(&thread->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
+    if (prof_i_entry_ticks(open) < start + 16 || open->what & PROF_I_OPEN_BY_CALL) continue;
+    prof_i_entry_set(open, PROF_I_OPEN_GONE);
   }
   for (uint64_t i = slot->deep; i > 0; i--) {
     prof_i_open *const open = &thread->deep[i - 1];
-    if (open->ticks >= start + 16 && !(open->what & PROF_I_OPEN_BY_CALL)) open->ticks = PROF_I_DEEP_GONE;
+    if (open->ticks >= start + 16 && !(open->what & PROF_I_OPEN_BY_CALL)) open->ticks = PROF_I_OPEN_GONE;
   }
 }
 
@@ -182,7 +185,7 @@ static bool find_own(prof_i_thread *thread, found *f) {
     f->index = i;
   }
   for (uint64_t i = slot->depth; i > 0 && !f->index; i--) {
-    if ((slot->open[i].ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
+    if ((prof_i_entry_ticks(&slot->open[i]) & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
     f->what = slot->open[i].what;
     f->index = i; /* the entry itself is cleared when its record stands */
   }
@@ -190,6 +193,11 @@ static bool find_own(prof_i_thread *thread, found *f) {
   if (!(f->what & PROF_I_OPEN_BY_CALL)) give_up_later(thread, f->start);
   trim(thread);
   return true;
+}
+
+/* Of another thread, too: what it writes meanwhile is not used, for its entry has changed by then. */
+static PROF_I_RACES_BY_DESIGN void copy_words(uint64_t *to, const uint64_t *from, uint64_t words) {
+  for (uint64_t i = 0; i < words; i++) to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
 /* The payload into the own slot's text area, behind what stands there, with a word to spare: stacks may be a handler's, and small. */
@@ -206,45 +214,44 @@ static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *
   f->payload = (uint64_t *)((char *)own_slot + top);
   __atomic_store_n(&own_slot->text_top, top + (words + 1) * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
-  for (uint64_t i = 0; i < words; i++)
-    f->payload[i] = __atomic_load_n((const uint64_t *)((const char *)from + offset) + i, __ATOMIC_RELAXED);
+  copy_words(f->payload, (const uint64_t *)((const char *)from + offset), words);
 }
 
-/* Where on another thread a scope stands open. Threads keep their slots mapped, and none moves to another while the gate is closed or we
-   are past it. */
+/* Where on another thread a scope stands open. Past the gate, or looking: slots stay mapped. */
 typedef struct place {
-  prof_i_thread *thread; /* NULL: nowhere */
-  prof_i_open *open;
-  uint64_t ticks, bit;
+  const prof_i_slot *slot;
+  prof_i_open *open; /* NULL: nowhere */
+  uint64_t ticks;
 } place;
 
 static place find_place(const prof_i_thread *thread, uint64_t start) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    if (t == thread || __atomic_load_n(&t->arena, __ATOMIC_ACQUIRE) != prof_i_the_arena.number || !t->slot) continue;
+    prof_i_slot *const slot = t != thread ? prof_i_thread_slot(t) : NULL;
+    if (!slot) continue;
     for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
-      prof_i_open *const open = &t->slot->open[i];
-      const uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_ACQUIRE);
-      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) == start) return (place){t, open, ticks, 1ull << (i - 1)};
+      const uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_ACQUIRE);
+      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) == start) return (place){slot, &slot->open[i], ticks};
     }
   }
-  return (place){NULL, NULL, 0, 0};
+  return (place){NULL, NULL, 0};
 }
 
-/* The one who swaps it to 0 has it. */
+/* Whoever swaps it has it. Its own thread may be marking it as old meanwhile. */
 static bool take_out(place *p) {
-  if (!__atomic_compare_exchange_n(&p->open->ticks, &p->ticks, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return false;
-  __atomic_fetch_or(&p->thread->gone, p->bit, __ATOMIC_RELAXED);
+  uint64_t ticks = p->ticks;
+  while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (ticks != (p->ticks | PROF_I_OPEN_OLD)) return false;
   return true;
 }
 
 /* The scope began on another thread. */
 static bool find_elsewhere(prof_i_thread *thread, found *f) {
   place p = find_place(thread, f->start);
-  if (!p.thread) return false;
+  if (!p.open) return false;
   do {
     f->flags = PROF_I_FLAG_OTHER_THREAD;
     f->what = __atomic_load_n(&p.open->what, __ATOMIC_ACQUIRE);
-    copy_payload(thread->slot, p.thread->slot, f);
+    copy_payload(thread->slot, p.slot, f);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
   } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what); /* its text was moved meanwhile */
   return take_out(&p);
@@ -252,7 +259,8 @@ static bool find_elsewhere(prof_i_thread *thread, found *f) {
 
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
 static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
-  const uint64_t duration = f->end - (f->start >> 4);
+  /* Two processors' counters, read without a fence, may differ by more than a scope takes that another thread ends at once. */
+  const uint64_t duration = f->end > f->start >> 4 ? f->end - (f->start >> 4) : 0;
   const bool is_long = duration >> PROF_I_DURATION_BITS;
   const uint64_t site = f->what >> PROF_I_WHAT_SITE_SHIFT & PROF_I_SITE_COUNT_MAX;
   if (!(f->flags & PROF_I_FLAG_OTHER_THREAD)) copy_payload(slot, slot, f);
@@ -279,7 +287,7 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
 static bool is_newest_of(const prof_i_thread *thread, const found *f) {
   const prof_i_slot *const slot = thread->slot;
   for (uint64_t i = 1; i <= slot->depth; i++)
-    if (slot->open[i].ticks >= f->start + 16) return false;
+    if (prof_i_entry_ticks(&slot->open[i]) >= f->start + 16) return false;
   return slot->deep == (f->is_deep ? f->index : 0); /* the deep ones are in order */
 }
 
@@ -289,12 +297,12 @@ static void close_own(prof_i_thread *thread, const found *f) {
   prof_i_slot *const slot = thread->slot;
   const bool is_newest = is_newest_of(thread, f);
   if (f->is_deep)
-    thread->deep[f->index - 1].ticks = PROF_I_DEEP_GONE;
+    thread->deep[f->index - 1].ticks = PROF_I_OPEN_GONE;
   else
-    prof_i_entry_set(&slot->open[f->index], 0);
+    prof_i_entry_set(&slot->open[f->index], PROF_I_OPEN_GONE);
   if (is_newest && f->what & PROF_I_TYPE_LONG) slot->text_top = prof_i_entry_text(f->what);
   PROF_I_SIGNAL_FENCE();
-  if (!f->is_deep) __atomic_fetch_or(&thread->gone, 1ull << (f->index - 1), __ATOMIC_RELAXED);
+  if (!is_newest) prof_i_texts_give_back(thread);
   trim(thread);
 }
 
@@ -311,7 +319,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   thread->is_text_busy = true;
   PROF_I_SIGNAL_FENCE();
   const bool mine = find_own(thread, &f);
-  const uint64_t depth = mine ? 0 : prof_i_slot_hold(slot);
+  const prof_i_hold hold = mine ? PROF_I_HOLD_NONE : prof_i_thread_hold(thread);
   const bool is_found = mine || find_elsewhere(thread, &f);
   int loss = -1;
   if (!prof_i_control_is_recording() || start >> 4 < __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED))
@@ -325,21 +333,23 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   if (mine) {
     close_own(thread, &f);
   } else {
-    prof_i_slot_let_go(slot, depth);
+    prof_i_thread_let_go(thread, hold);
     trim(thread);
   }
   return loss;
 }
 
-/* The gate is closed: somebody starts another capture, or clears. The slot is the thread's own, and always mapped. */
+/* The gate is closed: somebody starts another capture, or clears. */
 static void end_outside(uint64_t start) {
   prof_i_thread *const thread = prof_i_this_thread;
   found f = {.start = start};
   if (find_own(thread, &f)) {
     close_own(thread, &f);
   } else { /* it must not stand open on its own thread for ever */
+    prof_i_thread_look();
     place p = find_place(thread, start);
-    if (p.thread) take_out(&p);
+    if (p.open) take_out(&p);
+    prof_i_thread_look_away();
   }
   prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
 }

@@ -8,7 +8,7 @@
 
 enum { HOLES_WORTH_CLOSING = 8192 };
 
-static bool has_text(const prof_i_open *open) { return open->ticks > PROF_I_DEEP_GONE && open->what & PROF_I_TYPE_LONG; }
+static bool has_text(const prof_i_open *open) { return prof_i_open_stands(prof_i_entry_ticks(open)) && open->what & PROF_I_TYPE_LONG; }
 
 /* The scope whose text comes next behind that offset, among the shown ones and, by their offsets in order, the deep ones from *deep on.
    NULL: there is no more. */
@@ -27,13 +27,14 @@ static prof_i_open *next_text(prof_i_thread *thread, uint64_t behind, uint64_t *
   return other && (!next || prof_i_entry_text(other->what) < prof_i_entry_text(next->what)) ? other : next;
 }
 
-/* Is some other begin or end of this thread under way, which we, a handler, have interrupted? An entry that is not gone and has no start
-   is being made, or cleared. */
+/* Is some other begin or end of this thread under way, which we, a handler, have interrupted? An entry whose ticks are 0 is being made, or
+   cleared. */
 static bool has_interrupted(const prof_i_thread *thread, const prof_i_open *own) {
   const prof_i_slot *const slot = thread->slot;
   for (uint64_t i = 1; i <= slot->depth; i++)
-    if (&slot->open[i] != own && slot->open[i].ticks == 0 && !(__atomic_load_n(&thread->gone, __ATOMIC_RELAXED) >> (i - 1) & 1))
-      return true;
+    if (&slot->open[i] != own && prof_i_entry_ticks(&slot->open[i]) == 0) return true;
+  for (uint64_t i = 0; i < slot->deep; i++)
+    if (&thread->deep[i] != own && thread->deep[i].ticks == 0) return true;
   return thread->is_text_busy;
 }
 
@@ -73,6 +74,25 @@ static void close_holes(prof_i_thread *thread, const prof_i_open *own) {
     __atomic_store_n(&slot->text_top, to, __ATOMIC_RELEASE); /* else a handler has left something open */
   PROF_I_SIGNAL_FENCE();
   thread->is_text_busy = false;
+}
+
+static void keep_up_to(uint64_t *end, const prof_i_open *open) {
+  const uint64_t to = has_text(open) ? prof_i_entry_text(open->what) + (open->what >> PROF_I_WHAT_WORDS_SHIFT) * 8 : 0;
+  if (to > *end) *end = to;
+}
+
+void prof_i_texts_give_back(prof_i_thread *thread) {
+  prof_i_slot *const slot = thread->slot;
+  uint64_t end = PROF_I_TEXT_OFFSET;
+  if (slot->text_top == end || slot->deep || has_interrupted(thread, NULL)) return;
+  for (uint64_t i = 1; i <= slot->depth; i++) keep_up_to(&end, &slot->open[i]);
+  if (end < slot->text_top) __atomic_store_n(&slot->text_top, end, __ATOMIC_RELEASE);
+}
+
+void prof_i_texts_make_room(prof_i_thread *thread) {
+  if (PROF_I_TEXT_END - thread->slot->text_top >= PROF_I_PAYLOAD_BYTES_MAX) return;
+  prof_i_texts_give_back(thread);
+  close_holes(thread, NULL);
 }
 
 /* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */

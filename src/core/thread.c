@@ -32,6 +32,7 @@ static struct {
   uint64_t unplaced[PROF_I_LOSS_WORDS]; /* any thread, relaxed */
   pthread_key_t key;
   bool has_key;
+  uint32_t looking; /* threads that look at the slots of others; any thread */
 } own = {.process = 1};
 
 prof_i_thread *prof_i_thread_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
@@ -93,10 +94,11 @@ static prof_i_thread *take_free(void) {
 static prof_i_head *parked_at(uint64_t word) { return (prof_i_head *)(uintptr_t)(word & ~63ull); }
 static uint64_t parked_bytes(uint64_t word) { return 1ull << (word & 63); }
 
+static uint64_t word_of(const prof_i_head *chunk) { return (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes); }
+
 void prof_i_thread_park(prof_i_thread *thread, prof_i_head *chunk) {
-  const uint64_t word = (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes);
   uint64_t none = 0;
-  if (!__atomic_compare_exchange_n(&thread->parked, &none, word, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+  if (!__atomic_compare_exchange_n(&thread->parked, &none, word_of(chunk), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     prof_i_chunk_leave(chunk); /* another one is there: a stop and a chunk change crossed */
 }
 
@@ -104,11 +106,29 @@ prof_i_head *prof_i_thread_unpark(prof_i_thread *thread) {
   return parked_at(__atomic_exchange_n(&thread->parked, 0, __ATOMIC_ACQ_REL));
 }
 
+prof_i_head *prof_i_thread_swap_before(prof_i_thread *thread, prof_i_head *chunk) {
+  return parked_at(__atomic_exchange_n(&thread->before, chunk ? word_of(chunk) : 0, __ATOMIC_ACQ_REL));
+}
+
+void prof_i_thread_look(void) { __atomic_fetch_add(&own.looking, 1, __ATOMIC_SEQ_CST); }
+void prof_i_thread_look_away(void) { __atomic_fetch_sub(&own.looking, 1, __ATOMIC_SEQ_CST); }
+
+/* Who looks from now on finds the thread's slot of today: what is let go was replaced captures ago. While somebody looks, it is not let go,
+   and stays mapped for good: that is rare. */
 static void pin(prof_i_thread *thread, void *at, uint64_t bytes) {
   prof_i_pin *const p = &thread->pins[thread->pin_next++ % PROF_I_PIN_COUNT];
-  if (p->at) munmap(p->at, p->bytes);
+  if (p->at && !__atomic_load_n(&own.looking, __ATOMIC_SEQ_CST)) munmap(p->at, p->bytes);
   p->at = at;
   p->bytes = bytes;
+}
+
+/* The chunks that a thread still has of an arena that is gone. */
+static void pin_chunks(prof_i_thread *thread) {
+  uint64_t *const words[] = {&thread->parked, &thread->before};
+  for (int i = 0; i < 2; i++) {
+    const uint64_t word = __atomic_exchange_n(words[i], 0, __ATOMIC_ACQ_REL);
+    if (word) pin(thread, parked_at(word), parked_bytes(word));
+  }
 }
 
 /* ---- attach ---- */
@@ -140,29 +160,55 @@ static void count_from_here(prof_i_slot *slot) {
   memcpy(slot->lost_before, slot->lost, sizeof slot->lost_before);
 }
 
-/* A slot in the arena in force; a thread that comes again in the same arena keeps its own. */
-static bool give_slot(prof_i_thread *thread) {
-  prof_i_slot *slot = thread->slot;
-  if (!slot || thread->arena != prof_i_the_arena.number) {
-    int loss;
-    slot = (prof_i_slot *)prof_i_arena_take(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, SLOT_TOUCHED_BYTES, &loss);
-    if (!slot) slot = (prof_i_slot *)prof_i_chunk_take_for_slot(SLOT_TOUCHED_BYTES);
-    if (!slot) return false;
-    if (thread->slot) pin(thread, thread->slot, PROF_I_SLOT_BYTES);
+/* Word by word: an end on another thread may be looking for its scope. */
+static void empty_open(prof_i_slot *slot) {
+  for (int i = 0; i <= PROF_I_OPEN_COUNT; i++) __atomic_store_n(&slot->open[i].ticks, 0, __ATOMIC_RELAXED);
+}
+
+/* Into a slot of another arena: scopes of this session that stand open keep their entries and payloads; older ones' ends will find nothing,
+   and count late. A begin that is not done will fill its entry in the old slot, so an empty one is over too. */
+static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t since) {
+  const uint64_t depth = old->depth <= PROF_I_OPEN_COUNT ? old->depth : 0;
+  const uint64_t top =
+      old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
+  memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
+  slot->text_top = top;
+  slot->deep = old->deep;
+  slot->depth = depth;
+  for (uint64_t i = 1; i <= depth; i++) {
+    const uint64_t ticks = __atomic_load_n(&old->open[i].ticks, __ATOMIC_RELAXED);
+    slot->open[i].what = old->open[i].what;
+    slot->open[i].ticks = ticks >> 4 >= since ? ticks : PROF_I_OPEN_GONE;
   }
+}
+
+static prof_i_slot *take_slot(void) {
+  int loss;
+  prof_i_head *const slot = prof_i_arena_take(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, SLOT_TOUCHED_BYTES, &loss);
+  return (prof_i_slot *)(slot ? slot : prof_i_chunk_take_for_slot(SLOT_TOUCHED_BYTES));
+}
+
+/* A slot in the arena in force, to which scopes move that stand open and began since then; a thread that comes again in the same arena
+   keeps its own, and nothing stands open in it. */
+static bool give_slot(prof_i_thread *thread, uint64_t since) {
+  prof_i_slot *const old = thread->slot;
+  const bool keeps = old && thread->arena == prof_i_the_arena.number;
+  prof_i_slot *const slot = keeps ? old : take_slot();
+  if (!slot) return false;
   slot->depth = slot->deep = 0;
-  thread->is_slow = false;
   count_from_here(slot);
-  thread->gone = 0;
-  memset(slot->open, 0, sizeof slot->open);
+  empty_open(slot);
   slot->text_top = PROF_I_TEXT_OFFSET;
   slot->tid = thread->tid;
   slot->is_main = thread->is_main;
   slot->chunk = 0;
-  thread->slot = slot;
-  __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELEASE); /* pairs with find_elsewhere()'s acquire */
   current_name(slot->name);
   slot->head.owner = thread->serial;
+  if (!keeps && since) move_open_scopes(slot, old, since);
+  if (!keeps && old) pin(thread, old, PROF_I_SLOT_BYTES);
+  thread->is_slow = slot->deep != 0;
+  __atomic_store_n(&thread->slot, slot, __ATOMIC_SEQ_CST); /* from here on others look for their scopes in it */
+  thread->arena = prof_i_the_arena.number;
   __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
   __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
   return true;
@@ -196,12 +242,11 @@ static prof_i_thread *attach_new(void) {
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
-  const uint64_t parked = __atomic_exchange_n(&thread->parked, 0, __ATOMIC_ACQ_REL);
-  if (parked && is_in_arena(parked_at(parked)))
-    prof_i_chunk_leave(parked_at(parked)); /* prof_stop() put it here while the thread before us was going */
-  else if (parked)
-    pin(thread, parked_at(parked), parked_bytes(parked)); /* of an arena that is gone */
-  if (!give_slot(thread)) {
+  const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
+  if (parked && is_in_arena(parked_at(parked))) /* prof_stop() put it here while the thread before us was going */
+    prof_i_chunk_leave(prof_i_thread_unpark(thread));
+  pin_chunks(thread);
+  if (!give_slot(thread, 0)) {
     __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return NULL;
@@ -222,43 +267,20 @@ static prof_i_thread *attach_new(void) {
 static void mark_old_scopes(prof_i_slot *slot, uint64_t since) {
   for (uint64_t i = 1; i <= slot->depth && i <= PROF_I_OPEN_COUNT; i++) {
     uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
-    if (ticks == 0 || ticks >> 4 >= since) continue;
+    if (!prof_i_open_stands(ticks) || ticks >> 4 >= since) continue;
     __atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_OLD, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
   }
 }
 
-/* Into another arena: scopes of this session that stand open keep their entries and payloads; older ones' ends will find nothing, and
-   count late. A begin that is not done will fill its entry in the old slot, so an empty one is over too. */
-static void move_open_scopes(prof_i_thread *thread, const prof_i_slot *old, uint64_t since) {
-  prof_i_slot *const slot = thread->slot;
-  const uint64_t depth = old->depth <= PROF_I_OPEN_COUNT ? old->depth : 0;
-  const uint64_t top =
-      old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
-  memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
-  slot->text_top = top;
-  slot->deep = old->deep;
-  thread->is_slow = slot->deep != 0;
-  slot->depth = depth;
-  memcpy(slot->open, old->open, (depth + 1) * sizeof *slot->open);
-  for (uint64_t i = 1; i <= depth; i++) {
-    if (slot->open[i].ticks >> 4 >= since) continue;
-    slot->open[i].ticks = 0;
-    __atomic_fetch_or(&thread->gone, 1ull << (i - 1), __ATOMIC_RELAXED);
-  }
-}
-
 /* Slot, chunk and pins change together; a handler must not find, or change, half of it. */
 static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *header) {
-  prof_i_slot *const old = thread->slot;
   if (thread->moving_in == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE)) return false;
   thread->moving_in = __atomic_load_n(&header->session, __ATOMIC_ACQUIRE);
   PROF_I_SIGNAL_FENCE();
-  const uint64_t parked = __atomic_exchange_n(&thread->parked, 0, __ATOMIC_ACQ_REL);
-  if (parked) pin(thread, parked_at(parked), parked_bytes(parked));
+  pin_chunks(thread);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
-  const bool has_slot = give_slot(thread);
-  if (has_slot) move_open_scopes(thread, old, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
+  const bool has_slot = give_slot(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   PROF_I_SIGNAL_FENCE();
   thread->moving_in = 0;
@@ -293,7 +315,7 @@ prof_i_thread *prof_i_thread_attach(void) {
 static void vacate(prof_i_slot *slot) {
   slot->serial = 0;
   slot->depth = slot->deep = 0;
-  memset(slot->open, 0, sizeof slot->open);
+  empty_open(slot);
 }
 
 /* What a thread that is gone leaves behind goes to the capture. Past the gate. */
@@ -347,6 +369,7 @@ void prof_i_thread_renew_all(void) {
 
 void prof_i_thread_forget_all(void) {
   own.process++;
+  own.looking = 0;
   own.first = NULL; /* the parent's; its memory stays, one page a thread */
   prof_i_this_thread = &prof_i_no_thread;
 }
@@ -361,14 +384,16 @@ static void insert_sorted(prof_i_pin *pins, size_t *count, void *at, uint64_t by
 
 void prof_i_thread_release_mapping(char *base, uint64_t bytes) {
   size_t room = 2, count = 0;
-  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) room += 2;
+  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) room += 3;
   prof_i_pin *const pins = mmap(NULL, room * sizeof *pins, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pins == MAP_FAILED) return; /* address space is lost, no memory */
-  for (const prof_i_thread *t = prof_i_thread_first(); t && count + 2 < room; t = t->next) {
-    const uint64_t word = __atomic_load_n(&t->parked, __ATOMIC_ACQUIRE);
-    char *const parked = (char *)parked_at(word);
+  for (const prof_i_thread *t = prof_i_thread_first(); t && count + 3 < room; t = t->next) {
+    const uint64_t words[] = {__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE), __atomic_load_n(&t->before, __ATOMIC_ACQUIRE)};
     if ((char *)t->slot >= base && (char *)t->slot < base + bytes) insert_sorted(pins, &count, t->slot, PROF_I_SLOT_BYTES);
-    if (parked >= base && parked < base + bytes) insert_sorted(pins, &count, parked, parked_bytes(word));
+    for (int i = 0; i < 2; i++) {
+      char *const chunk = (char *)parked_at(words[i]);
+      if (chunk >= base && chunk < base + bytes) insert_sorted(pins, &count, chunk, parked_bytes(words[i]));
+    }
   }
   char *from = base;
   for (size_t i = 0; i < count; i++) {

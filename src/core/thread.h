@@ -8,7 +8,7 @@
 #include "port.h"
 
 enum {
-  PROF_I_PIN_COUNT = 8,
+  PROF_I_PIN_COUNT = 12,
   PROF_I_DEEP_COUNT = 65536 /* open scopes below the 64 shown: remembered, or the site would be lost */
 };
 
@@ -31,8 +31,9 @@ typedef struct prof_i_thread {
   uint32_t epoch;      /* equals a site's when both are ready; never while the fast path must not be taken. Relaxed: the start of another
                           arena takes it away from any thread */
   uint32_t alive;      /* prof_i_life; any thread, compare-and-swap */
-  prof_i_slot *slot;   /* in the arena; NULL before the first attach */
+  prof_i_slot *slot;   /* in the arena; NULL before the first attach. Others may look: see prof_i_thread_look() */
   uint64_t parked;     /* the chunk that prof_stop() took out: its address | log2 of its bytes; any thread, exchange */
+  uint64_t before;     /* the full chunk before this one, which it has not left yet: see chunk.c; as parked; exchange */
   uint64_t arena;      /* number of the arena that slot and chunk stand in */
   uint64_t session;    /* the session it last recorded in */
   uint64_t moving_in;  /* the session for which it is just getting a slot in another arena, or 0: a handler that comes meanwhile is refused */
@@ -42,11 +43,10 @@ typedef struct prof_i_thread {
   uint64_t next_bytes;  /* of its next chunk */
   uint64_t reserve_since; /* the header's full_ticks when the reserve was last emptied */
   prof_i_open *deep;   /* PROF_I_DEEP_COUNT entries, made when first needed */
-  uint64_t gone;       /* bit i-1: entry i is over without its end here (it ended on another thread, or belongs to an older session), and
-                          may be taken off; any thread, relaxed: a hint. An empty entry without it is a begin that is not done */
   uint32_t is_main;
   bool is_text_busy; /* its slot's text area holds what no entry tells: it must not be put in order now */
-  bool is_slow;   /* prof_i_thread_be_slow() */
+  bool is_held;      /* prof_i_thread_hold() */
+  bool is_slow;      /* prof_i_thread_be_slow() */
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
   char name[PROF_I_NAME_BYTES];      /* as the owner record has it */
@@ -61,22 +61,35 @@ extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));
 prof_i_thread *prof_i_thread_attach(void);
 
 /* Takes an entry without a start, so that no handler believes the text area to be empty while something of ours is in it and no
-   scope may stand open. Returns the depth to go back to. Owner thread only. */
-static inline uint64_t prof_i_slot_hold(prof_i_slot *slot) {
-  const uint64_t depth = slot->depth;
-  if (depth < PROF_I_OPEN_COUNT) __atomic_store_n(&slot->depth, depth + 1, __ATOMIC_RELAXED);
+   scope may stand open; where there is none left, nothing may be taken off meanwhile. What it returns is for prof_i_thread_let_go(). Owner
+   thread only. */
+typedef enum prof_i_hold { PROF_I_HOLD_NONE, PROF_I_HOLD_ENTRY, PROF_I_HOLD_ALL } prof_i_hold;
+static inline prof_i_hold prof_i_thread_hold(prof_i_thread *thread) {
+  prof_i_hold hold = thread->is_held ? PROF_I_HOLD_NONE : PROF_I_HOLD_ALL;
+  if (thread->slot->depth < PROF_I_OPEN_COUNT) {
+    prof_i_claim(&thread->slot->depth, 1);
+    hold = PROF_I_HOLD_ENTRY;
+  } else {
+    thread->is_held = true;
+  }
   PROF_I_SIGNAL_FENCE();
-  return depth;
+  return hold;
 }
-static inline void prof_i_slot_let_go(prof_i_slot *slot, uint64_t depth) {
+static inline void prof_i_thread_let_go(prof_i_thread *thread, prof_i_hold hold) {
   PROF_I_SIGNAL_FENCE();
-  __atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
+  if (hold == PROF_I_HOLD_ENTRY) prof_i_claim(&thread->slot->depth, (uint64_t)-1);
+  if (hold == PROF_I_HOLD_ALL) thread->is_held = false;
 }
 
 static inline bool prof_i_is_attached(const prof_i_thread *thread) { return thread != &prof_i_no_thread; }
 
 /* All threads that ever were; follow ->next. */
 prof_i_thread *prof_i_thread_first(void);
+
+/* Between these, slots of other threads stay mapped, whether the gate is open or closed. Signal-safe; may nest. */
+void prof_i_thread_look(void);
+void prof_i_thread_look_away(void);
+static inline prof_i_slot *prof_i_thread_slot(const prof_i_thread *thread) { return __atomic_load_n(&thread->slot, __ATOMIC_SEQ_CST); }
 
 /* Keeps the thread off the fast path, or lets it back. Owner thread only, past the gate. */
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow);
@@ -86,6 +99,9 @@ void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow);
 void prof_i_thread_park(prof_i_thread *thread, prof_i_head *chunk);
 /* Takes it back. NULL: there is none. Any thread. */
 prof_i_head *prof_i_thread_unpark(prof_i_thread *thread);
+
+/* Keeps a full chunk; the one that was kept before, or NULL, is to be left. NULL takes what is kept. Owner thread. */
+prof_i_head *prof_i_thread_swap_before(prof_i_thread *thread, prof_i_head *chunk);
 
 /* prof_stop(): from here on every end takes the slow path. Control lock held. */
 void prof_i_thread_stop_all(void);

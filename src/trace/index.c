@@ -161,7 +161,7 @@ static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i
   const uint64_t depth = slot->depth < PROF_I_OPEN_COUNT ? slot->depth : PROF_I_OPEN_COUNT;
   for (uint64_t i = 1; i <= depth; i++) {
     const prof_i_open *const entry = &slot->open[i];
-    if (entry->ticks == 0) continue;
+    if (!prof_i_open_stands(entry->ticks)) continue;
     prof_i_open_scope scope = {prof_i_interval_of(entry->ticks, 0, trace->header.start_ticks).start, NULL,
                                prof_i_word_site(entry->what)};
     if ((entry->what & PROF_I_OPEN_TYPE) != 0 && !(scope.record = open_payload(slot, entry->what))) trace->bad_count++;

@@ -21,16 +21,49 @@ typedef struct scene {
   int room;      /* bytes left in the chunk when the act begins; NO_FILL: as it is */
   bool is_known; /* the handler's sites have been seen before */
   bool ends_thread;
+  bool with_other; /* another thread goes once round the ring before the handler returns */
 } scene;
 
 enum { NO_FILL = -1, EVERY_ONE_UP_TO = 800, LONG_FROM = 3000, WALK_MAX = 1 << 20 };
 
 /* ---- the child ---- */
 
+/* Who stands between its look at a chunk and its claim is not to claim in one that has become another thread's. */
+static struct {
+  prof_i_head *chunk;    /* where the interrupted thread was at first */
+  uint64_t bytes_by_other; /* what the other thread had claimed of it in the end; 0: it never got it */
+  uint32_t turn;         /* 1: the other thread goes; 2: it is done */
+} round_trip;
+
+static void *go_round(void *unused) {
+  const uint64_t chunks = prof_i_the_arena.cap_bytes / prof_i_the_arena.chunk_bytes_max;
+  (void)unused;
+  while (__atomic_load_n(&round_trip.turn, __ATOMIC_ACQUIRE) != 1) sched_yield();
+  plan_fill();
+  for (uint64_t i = 0; i <= chunks && prof_i_this_thread->chunk != round_trip.chunk; i++) fill_to_next_chunk();
+  if (prof_i_this_thread->chunk == round_trip.chunk) round_trip.bytes_by_other = round_trip.chunk->cursor;
+  __atomic_store_n(&round_trip.turn, 2, __ATOMIC_RELEASE);
+  pause();
+  return NULL;
+}
+
+static void begin_other(void) {
+  pthread_t thread;
+  round_trip.chunk = prof_i_this_thread->chunk;
+  if (pthread_create(&thread, NULL, go_round, NULL) != 0) _exit(5);
+}
+
+static void let_other_go_round(void) {
+  if (!round_trip.chunk) return;
+  __atomic_store_n(&round_trip.turn, 1, __ATOMIC_RELEASE);
+  while (__atomic_load_n(&round_trip.turn, __ATOMIC_ACQUIRE) != 2) sched_yield();
+}
+
 static void handler(int signal) {
   (void)signal;
   plan_handler_plain();
   plan_handler_named();
+  let_other_go_round();
   plan.page->handler_runs++;
   if (plan.page->phase == 1) tracee_trap();
 }
@@ -39,6 +72,7 @@ static void note_depth(void) {
   const prof_i_slot *const slot = prof_i_this_thread->slot;
   plan.page->depth = slot->depth;
   plan.page->deep = slot->deep;
+  if (round_trip.bytes_by_other) plan.page->trespassed = (round_trip.chunk->cursor - round_trip.bytes_by_other) / 16;
 }
 
 static void body(void *context) {
@@ -49,6 +83,7 @@ static void body(void *context) {
   if (what->is_known) handler(0);
   if (what->room != NO_FILL) fill_up_to((uint64_t)what->room);
   if (what->ends_thread) walk_to_the_end_of_the_thread();
+  if (what->with_other) begin_other();
   if (plan.page->is_patient) nanosleep(&(const struct timespec){0, 11000000}, NULL);
   plan.page->handler_runs = 0;
   plan.page->phase = 1;
@@ -127,6 +162,8 @@ static void judge_now(const scene *what, const place *where, const char *when, b
   if (is_rest && (plan.page->depth || plan.page->deep || judge->opens))
     plan_fault(judge, "at rest: depth %llu, deep %llu, %llu entries open", (unsigned long long)plan.page->depth,
                (unsigned long long)plan.page->deep, (unsigned long long)judge->opens);
+  if (plan.page->trespassed)
+    plan_fault(judge, "%llu claims in a chunk of another thread", (unsigned long long)plan.page->trespassed);
   if (!judge->fault[0]) return;
   print_error("%s: signal at %#llx (%+lld in the executable), passage %u; %s: %s\n", what->name, (unsigned long long)where->at,
               in_executable(where->at), where->occurrence, when, judge->fault);
@@ -187,45 +224,46 @@ static void ready_monotonic(void) {
   warm_up();
 }
 
-#define SCENES(X)                                                                               \
-  X(a_plain_scope, ready_stream, plan_plain, NO_FILL, true, false)                              \
-  X(a_plain_scope_and_a_full_chunk, ready_stream, plan_plain, 0, true, false)                   \
-  X(a_plain_scope_and_room_for_one, ready_stream, plan_plain, 16, true, false)                  \
-  X(a_plain_scope_and_room_for_two, ready_stream, plan_plain, 32, true, false)                  \
-  X(a_scope_with_arguments, ready_stream, plan_named, NO_FILL, true, false)                     \
-  X(a_scope_with_arguments_and_a_full_chunk, ready_stream, plan_named, 0, true, false)          \
-  X(a_scope_with_arguments_and_room_for_one, ready_stream, plan_named, 112, true, false)        \
-  X(a_scope_with_values, ready_shorts, plan_values, NO_FILL, true, false)                       \
-  X(a_scope_with_values_and_room_for_one, ready_shorts, plan_values, 112, true, false)          \
-  X(a_scope_with_words, ready_shorts, plan_words, NO_FILL, true, false)                         \
-  X(a_scope_with_a_name_alone, ready_shorts, plan_bare_name, NO_FILL, true, false)              \
-  X(a_nested_pair_and_room_for_one, ready_stream, plan_nested, 16, true, false)                 \
-  X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, NO_FILL, true, false)      \
-  X(an_instant_and_room_for_one, ready_stream, plan_instant, 16, true, false)                   \
-  X(an_instant_and_a_handler_seen_first, ready_stream, plan_instant, NO_FILL, false, false)     \
-  X(an_instant_by_the_slow_clock, ready_monotonic, plan_instant, NO_FILL, true, false)          \
-  X(a_scope_by_the_slow_clock, ready_monotonic, plan_named, NO_FILL, true, false)               \
-  X(the_first_scopes_of_a_thread, start_stream, plan_named, NO_FILL, false, false)              \
-  X(the_first_scope_in_another_capture, ready_other, plan_named, NO_FILL, false, false)         \
-  X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, NO_FILL, true, false) \
-  X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, NO_FILL, true, false)      \
-  X(clear_inside_a_scope, ready_stream, act_clear_inside, NO_FILL, true, false)                 \
-  X(deeper_than_the_entries, ready_stream, act_deep, NO_FILL, true, false)                      \
-  X(deeper_than_the_entries_and_room_for_few, ready_stream, act_deep, 96, true, false)          \
-  X(a_ring_gives_its_oldest_chunk, ready_full_ring, plan_plain, 0, true, false)                 \
-  X(the_end_of_a_thread, ready_stream, plan_plain, NO_FILL, true, true)                         \
-  X(the_end_of_a_thread_with_losses, ready_with_losses, plan_plain, NO_FILL, true, true)
+#define SCENES(X)                                                                                      \
+  X(a_plain_scope, ready_stream, plan_plain, NO_FILL, true, false, false)                              \
+  X(a_plain_scope_and_a_full_chunk, ready_stream, plan_plain, 0, true, false, false)                   \
+  X(a_plain_scope_and_room_for_one, ready_stream, plan_plain, 16, true, false, false)                  \
+  X(a_plain_scope_and_room_for_two, ready_stream, plan_plain, 32, true, false, false)                  \
+  X(a_scope_with_arguments, ready_stream, plan_named, NO_FILL, true, false, false)                     \
+  X(a_scope_with_arguments_and_a_full_chunk, ready_stream, plan_named, 0, true, false, false)          \
+  X(a_scope_with_arguments_and_room_for_one, ready_stream, plan_named, 112, true, false, false)        \
+  X(a_scope_with_values, ready_shorts, plan_values, NO_FILL, true, false, false)                       \
+  X(a_scope_with_values_and_room_for_one, ready_shorts, plan_values, 112, true, false, false)          \
+  X(a_scope_with_words, ready_shorts, plan_words, NO_FILL, true, false, false)                         \
+  X(a_scope_with_a_name_alone, ready_shorts, plan_bare_name, NO_FILL, true, false, false)              \
+  X(a_nested_pair_and_room_for_one, ready_stream, plan_nested, 16, true, false, false)                 \
+  X(an_instant_and_a_counter, ready_stream, act_instant_and_counter, NO_FILL, true, false, false)      \
+  X(an_instant_and_room_for_one, ready_stream, plan_instant, 16, true, false, false)                   \
+  X(an_instant_and_a_handler_seen_first, ready_stream, plan_instant, NO_FILL, false, false, false)     \
+  X(an_instant_by_the_slow_clock, ready_monotonic, plan_instant, NO_FILL, true, false, false)          \
+  X(a_scope_by_the_slow_clock, ready_monotonic, plan_named, NO_FILL, true, false, false)               \
+  X(the_first_scopes_of_a_thread, start_stream, plan_named, NO_FILL, false, false, false)              \
+  X(the_first_scope_in_another_capture, ready_other, plan_named, NO_FILL, false, false, false)         \
+  X(an_arena_full_inside_three_scopes, ready_full_arena, act_full_inside, NO_FILL, true, false, false) \
+  X(stop_and_start_inside_a_scope, ready_stream, act_restart_inside, NO_FILL, true, false, false)      \
+  X(clear_inside_a_scope, ready_stream, act_clear_inside, NO_FILL, true, false, false)                 \
+  X(deeper_than_the_entries, ready_stream, act_deep, NO_FILL, true, false, false)                      \
+  X(deeper_than_the_entries_and_room_for_few, ready_stream, act_deep, 96, true, false, false)          \
+  X(a_ring_gives_its_oldest_chunk, ready_full_ring, plan_plain, 0, true, false, false)                 \
+  X(a_ring_that_goes_round_meanwhile, ready_full_ring, plan_plain, 0, true, false, true)               \
+  X(the_end_of_a_thread, ready_stream, plan_plain, NO_FILL, true, true, false)                         \
+  X(the_end_of_a_thread_with_losses, ready_with_losses, plan_plain, NO_FILL, true, true, false)
 
-#define TEST(name_, ready_, act_, room_, known_, ends_)                     \
+#define TEST(name_, ready_, act_, room_, known_, ends_, other_)                     \
   static void name_##_survives_a_signal_anywhere(void **state) {            \
-    static const scene what = {#name_, ready_, act_, room_, known_, ends_}; \
+    static const scene what = {#name_, ready_, act_, room_, known_, ends_, other_}; \
     (void)state;                                                            \
     interrupt_everywhere(&what);                                            \
   }
 SCENES(TEST)
 
 int main(int argc, char **argv) {
-#define ENTRY(name_, ready_, act_, room_, known_, ends_) cmocka_unit_test_teardown(name_##_survives_a_signal_anywhere, clean),
+#define ENTRY(name_, ready_, act_, room_, known_, ends_, other_) cmocka_unit_test_teardown(name_##_survives_a_signal_anywhere, clean),
   const struct CMUnitTest tests[] = {SCENES(ENTRY)};
   skip_unless_steppable();
   if (argc > 1) cmocka_set_test_filter(argv[1]);

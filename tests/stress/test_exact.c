@@ -40,7 +40,9 @@ static __thread worker *volatile me;
 static struct {
   uint64_t attempts; /* in all tests together */
   worker workers[THREADS];
-  pthread_barrier_t begun, rested, read;
+  pthread_barrier_t begun, handed_over, rested, read;
+  uint64_t inbox[THREADS]; /* a scope that another thread began, and this one is to end; 0: none */
+  bool hands_over;
   uint32_t quit;
   int spoilt_errno; /* what a scope left in errno, where NO_ERRNO was */
   uint64_t done_attempts, done_handler; /* of all tests, for the last line */
@@ -79,6 +81,17 @@ static void one_round(worker *worker_of_now) {
   prof_scope_end(prof_scope_begin_at(&(prof_site){.file = "", .function = "", .level = 2}, "never", "level 2"));
 }
 
+/* To the next worker, unless it has not yet ended what it was given. */
+static void hand_over(worker *worker_of_now, int to) {
+  uint64_t none = 0;
+  if (__atomic_load_n(&own.inbox[to], __ATOMIC_RELAXED)) return;
+  COUNT(worker_of_now->attempts);
+  const uint64_t start = prof_scope_begin(1, "handed over", "stress", NULL);
+  if (!__atomic_compare_exchange_n(&own.inbox[to], &none, start, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) prof_scope_end(start);
+}
+
+static void end_what_was_handed_over(int to) { prof_scope_end(__atomic_exchange_n(&own.inbox[to], 0, __ATOMIC_ACQ_REL)); }
+
 /* ---- threads ---- */
 
 static void begin_signals(worker *w) {
@@ -105,8 +118,16 @@ static void *work(void *argument) {
   one_round(w); /* it has its place in the arena before another fills it */
   pthread_barrier_wait(&own.begun);
   begin_signals(w);
-  while (w->attempts < w->wanted && !__atomic_load_n(&own.quit, __ATOMIC_RELAXED)) one_round(w);
+  const int number = (int)(w - own.workers);
+  while (w->attempts < w->wanted && !__atomic_load_n(&own.quit, __ATOMIC_RELAXED)) {
+    one_round(w);
+    if (!own.hands_over) continue;
+    hand_over(w, (number + 1) % THREADS);
+    end_what_was_handed_over(number);
+  }
   end_signals(w);
+  pthread_barrier_wait(&own.handed_over);
+  end_what_was_handed_over(number);
   pthread_barrier_wait(&own.rested);
   pthread_barrier_wait(&own.read); /* alive until its counts have been read */
   return NULL;
@@ -125,6 +146,7 @@ static void begin_work(pthread_t *threads, uint64_t attempts) {
   memset(own.workers, 0, sizeof own.workers);
   own.quit = 0;
   pthread_barrier_init(&own.begun, NULL, THREADS + 1);
+  pthread_barrier_init(&own.handed_over, NULL, THREADS);
   pthread_barrier_init(&own.rested, NULL, THREADS + 1);
   pthread_barrier_init(&own.read, NULL, THREADS + 1);
   for (int i = 0; i < THREADS; i++) {
@@ -138,6 +160,7 @@ static void end_work(pthread_t *threads) {
   pthread_barrier_wait(&own.read);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   pthread_barrier_destroy(&own.begun);
+  pthread_barrier_destroy(&own.handed_over);
   pthread_barrier_destroy(&own.rested);
   pthread_barrier_destroy(&own.read);
 }
@@ -450,6 +473,27 @@ static void captures_may_be_replaced_under_load(void **state) {
   print_message("  %-22s %9llu attempted, %llu captures one after the other\n", "another capture", (unsigned long long)all_attempts(), (unsigned long long)times);
 }
 
+static void handed_over_scopes_are_recorded_while_others_look(void **state) {
+  (void)state;
+  own.hands_over = true;
+  under("handed over, look", PROF_POLICY_RING, 4 << 20, 0, look, BIT(OVERWRITTEN) | BIT(NO_CHUNK));
+  own.hands_over = false;
+}
+
+/* An end that finds the gate closed must neither look at a slot that moves nor leave the scope open. */
+static void handed_over_scopes_do_not_stay_open_under_clears(void **state) {
+  (void)state;
+  own.hands_over = true;
+  under("handed over, clear", PROF_POLICY_KEEP, 64 << 20, 0, clear, BIT(CLEARED) | BIT(FULL));
+  own.hands_over = false;
+}
+
+static void scopes_may_be_handed_over_while_captures_are_replaced(void **state) {
+  own.hands_over = true;
+  captures_may_be_replaced_under_load(state);
+  own.hands_over = false;
+}
+
 /* ---- threads come and go ---- */
 
 static void *short_life(void *argument) {
@@ -526,6 +570,9 @@ int main(int argc, char **argv) {
       ENTRY(a_clear_of_a_stream_under_load_counts_what_it_forgets),
       ENTRY(all_of_it_at_once_is_counted),
       ENTRY(captures_may_be_replaced_under_load),
+      ENTRY(handed_over_scopes_are_recorded_while_others_look),
+      ENTRY(handed_over_scopes_do_not_stay_open_under_clears),
+      ENTRY(scopes_may_be_handed_over_while_captures_are_replaced),
       ENTRY(threads_may_come_and_go),
       ENTRY(threads_may_come_and_go_in_a_ring),
       ENTRY(threads_may_come_and_go_while_others_clear),

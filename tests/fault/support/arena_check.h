@@ -233,7 +233,7 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
   if (slot->depth > PROF_I_OPEN_COUNT) arena_fault(seen, "slot %llu: depth %llu", offset, (unsigned long long)slot->depth);
   for (uint64_t i = 0; i <= PROF_I_OPEN_COUNT; i++) {
     const uint64_t ticks = slot->open[i].ticks, what = slot->open[i].what;
-    if (!ticks) continue;
+    if (!prof_i_open_stands(ticks)) continue;
     if (i == 0 || i > slot->depth) {
       arena_fault(seen, "slot %llu: entry %llu is open, but the depth is %llu", offset, (unsigned long long)i,
                   (unsigned long long)slot->depth);

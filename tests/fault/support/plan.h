@@ -64,6 +64,7 @@ typedef struct plan_page {
   uint32_t is_patient;                          /* the child waits until another clock pair is due, and takes that way */
   uint64_t stop_begun, clear_begun, clear_done; /* ticks */
   uint64_t depth, deep, text_used;              /* of the child's slot when the walk was over */
+  uint64_t trespassed;                          /* claims in a chunk that is another thread's by then */
   char reason[256];
   plan_log logs[PLAN_LOGS];
 } plan_page;
