@@ -42,7 +42,7 @@ typedef struct prof_trace_info {
   char host[64];
   char process_name[64];
   uint32_t clock;             /* prof_clock in use */
-  uint32_t reserved;
+  uint32_t is_elsewhere;      /* 1: recorded on another host or in another pid namespace: whether its process runs cannot be told here */
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -196,6 +196,13 @@ PROF_API int prof_trace_table(const prof_trace *trace, const prof_aggregate_opti
 
 /* One line: recorded, dropped by reason, unfinished; "no loss" when all of them are 0. Caller frees. */
 PROF_API int prof_trace_loss_text(const prof_trace *trace, char **text_out) PROF_I_NOEXCEPT;
+
+/* Switches a process that records into this capture file, from outside: level 0 (scopes cost what they cost when it is off), 1 or 2, for its next
+   scopes. Nothing in that process takes part, no thread, no signal: the level is a word of the file, and who may write the file may switch it.
+   before_out, if not NULL, gets the level that was in force. PROF_E_LEVEL, PROF_E_NOT_RUNNING when nobody records into it any more (a
+   process that cannot be seen from here, in another container, counts as running), PROF_E_PERMISSION, and what prof_trace_open() says of
+   files that are no captures. Any thread. */
+PROF_API int prof_trace_set_level(const char *path, int level, int *before_out) PROF_I_NOEXCEPT;
 
 /* Writes any trace as prof_dump_with() writes one's own. */
 PROF_API int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) PROF_I_NOEXCEPT;

@@ -12,6 +12,12 @@
 #include "../core/layout.h"
 #include "walk.h"
 
+/* ---- life.c: the process ---- */
+
+typedef enum prof_i_life { PROF_I_LIFE_OVER, PROF_I_LIFE_RUNS, PROF_I_LIFE_UNKNOWN } prof_i_life;
+
+prof_i_life prof_i_life_of(const prof_i_header *header);
+
 /* ---- source.c, snapshot.c: the bytes ---- */
 
 typedef enum prof_i_source_kind {
@@ -31,7 +37,8 @@ typedef struct prof_i_source {
   const unsigned char *bytes; /* 8-byte aligned */
   uint64_t count;
   prof_i_source_kind kind;
-  bool is_live; /* somebody writes on; the bytes here are a copy, or finished, and nobody writes to them */
+  bool is_live; /* somebody writes on, or may; the bytes here are a copy, or finished, and nobody writes to them */
+  bool is_elsewhere; /* whether somebody does cannot be told */
   prof_i_run *runs; /* by offset; own */
   uint32_t run_count, run_room;
   uint64_t lease; /* prof_i_arena_begin_lease() */

@@ -157,7 +157,8 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->rank = header->rank;
   info->world_size = header->world_size;
   info->thread_count = trace->thread_count;
-  info->is_live = trace->source.is_live;
+  info->is_elsewhere = trace->source.is_elsewhere;
+  info->is_live = trace->source.is_live && !trace->source.is_elsewhere;
   info->was_clean = header->state == 0;
   info->level = header->level ? header->level : trace->catalog.last_level;
   info->policy = header->policy;

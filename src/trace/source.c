@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <prof/profiler.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #include "../core/log.h"
 #include "../core/port.h"
 #include "capture.h"
-
 
 void prof_i_source_fini(prof_i_source *source) {
   void *const bytes = (void *)(uintptr_t)source->bytes;
@@ -61,45 +59,6 @@ int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count) 
   memcpy(copy, bytes, count);
   *source = (prof_i_source){.bytes = copy, .count = count, .kind = PROF_I_SOURCE_COPY};
   return PROF_OK;
-}
-
-/* ---- is its process alive? ---- */
-
-/* What /proc says of a process: all that is after its name, from field 3 on. False when nothing can be read. */
-static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
-  char path[64], text[1024];
-  snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const ssize_t count = read(fd, text, sizeof text - 1);
-  close(fd);
-  text[count > 0 ? count : 0] = '\0';
-  const char *const name_end = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
-  if (!name_end || strlen(name_end) < 3) return false;
-  snprintf(fields_out, room, "%s", name_end + 2);
-  return true;
-}
-
-static uint64_t field(const char *fields, int number) {
-  for (int i = 3; fields && i < number; i++) fields = strchr(fields + 1, ' ');
-  return fields ? strtoull(fields + 1, NULL, 10) : 0;
-}
-
-static bool runs(uint32_t pid, uint64_t start) {
-  char fields[1024];
-  if (!read_stat(pid, fields, sizeof fields)) /* /proc may be hidden: better called alive than its work lost */
-    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
-  const bool is_zombie = (fields[0] == 'Z' || fields[0] == 'X') && field(fields, 20) <= 1; /* no thread is left */
-  return !is_zombie && field(fields, 22) == start;
-}
-
-static bool is_alive(const prof_i_header *header) {
-  char boot_id[sizeof header->boot_id];
-  if (header->magic != PROF_I_MAGIC || header->pid == 0 || header->pid > INT32_MAX) return false;
-  prof_i_port_boot_id(boot_id, sizeof boot_id);
-  if (header->boot_id[0] && strncmp(boot_id, header->boot_id, sizeof boot_id - 1) != 0) return false;
-  if (header->namespace_pid != prof_i_port_pid_namespace()) return false;
-  return runs(header->pid, header->process_start);
 }
 
 /* ---- files ---- */
@@ -169,13 +128,18 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   prof_i_header header;
   memset(&header, 0, sizeof header);
   if (read_from_begin(fd, (unsigned char *)&header, sizeof header) < 0) return fail_errno("cannot read", path);
-  if (bytes < PROF_I_FIRST_UNIT_OFFSET || !is_alive(&header))
-    return bytes <= PROF_I_LARGE_BYTES ? read_whole(source, fd, bytes, path) : map_whole(source, fd, bytes, path);
-  prof_i_source live = {.kind = PROF_I_SOURCE_BORROWED};
-  int status = map_whole(&live, fd, bytes, path);
-  if (status) return status;
-  status = prof_i_source_snapshot(source, live.bytes, live.count, 0);
-  prof_i_source_fini(&live);
+  const prof_i_life its = bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_LIFE_OVER : prof_i_life_of(&header);
+  int status;
+  if (its == PROF_I_LIFE_OVER || (its == PROF_I_LIFE_UNKNOWN && header.state == 0)) {
+    status = bytes <= PROF_I_LARGE_BYTES ? read_whole(source, fd, bytes, path) : map_whole(source, fd, bytes, path);
+  } else {
+    prof_i_source live = {.kind = PROF_I_SOURCE_BORROWED};
+    status = map_whole(&live, fd, bytes, path);
+    if (status) return status;
+    status = prof_i_source_snapshot(source, live.bytes, live.count, 0);
+    prof_i_source_fini(&live);
+  }
+  if (status == PROF_OK) source->is_elsewhere = its == PROF_I_LIFE_UNKNOWN;
   return status;
 }
 

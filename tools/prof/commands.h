@@ -10,12 +10,17 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 int command_info(int argc, char **argv);
 int command_table(int argc, char **argv);
 int command_dump(int argc, char **argv);
+int command_recover(int argc, char **argv);
+int command_level(int argc, char **argv);
 
 /* Opens the capture, or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *path);
 
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
 int bad_words(const char *name, const char *text, const char *word);
+
+/* chrome, raf or capture as a prof_format; EXIT_USAGE, said on stderr, for any other word. */
+int choose_format(const char *command, const char *word, uint32_t *to);
 
 /* Prints what came out of a capture, up to a NUL: controls, marks that turn the direction of writing and broken UTF-8 are
    spelt out, so that no name reaches the terminal as a command. */

@@ -6,11 +6,11 @@
 
 #include "commands.h"
 
-static int choose_format(const char *word, uint32_t *to) {
+int choose_format(const char *command, const char *word, uint32_t *to) {
   if (strcmp(word, "chrome") == 0) *to = PROF_FORMAT_CHROME;
   else if (strcmp(word, "raf") == 0) *to = PROF_FORMAT_RAF;
   else if (strcmp(word, "capture") == 0) *to = PROF_FORMAT_CAPTURE;
-  else return bad_words("dump", "--format: no such format:", word);
+  else return bad_words(command, "--format: no such format:", word);
   return EXIT_OK;
 }
 
@@ -20,7 +20,7 @@ int command_dump(int argc, char **argv) {
   const char *output = NULL;
   for (int c; (c = getopt_long(argc, argv, "o:", words, NULL)) != -1;) {
     if (c == 'o') output = optarg;
-    else if (c != 'f' || choose_format(optarg, &options.format) != EXIT_OK) return EXIT_USAGE;
+    else if (c != 'f' || choose_format("dump", optarg, &options.format) != EXIT_OK) return EXIT_USAGE;
   }
   if (argc - optind != 1) return bad_words("dump", "takes one capture", NULL);
   if (!output) return bad_words("dump", "needs -o OUT", NULL);

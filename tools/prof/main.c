@@ -15,12 +15,16 @@ static const struct {
      "totals by name, category, device, thread, shape"},
     {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
+    {"level", command_level, "PID|FILE N", "switches a process that records into a file: 0 off, 1 operators, 2 also the runtime"},
+    {"recover", command_recover, "[DIR...] [--all] [-o OUTDIR] [--format F] [--keep N]",
+     "what processes that died left in DIR, and what each was inside of; converts into OUTDIR;\n"
+     "         removes all but the newest N, never one whose process runs, or may"},
 };
 
 static void print_help(FILE *to) {
   fputs("usage: prof COMMAND FILE ...\n\n", to);
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    fprintf(to, "  prof %-6s %s\n         %s\n", commands[i].name, commands[i].words, commands[i].text);
+    fprintf(to, "  prof %-7s %s\n         %s\n", commands[i].name, commands[i].words, commands[i].text);
   fputs(
       "  prof help | --version\n\n"
       "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"

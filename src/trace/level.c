@@ -1,0 +1,61 @@
+/* The level of a process that records, switched through its capture file. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <prof/trace.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../core/log.h"
+#include "capture.h"
+
+static int fail_errno(const char *path) {
+  const int error = errno;
+  return prof_i_fail(prof_i_status_of_errno(error), "cannot switch %s: %s", path, strerror(error));
+}
+
+/* Never through a symbolic link: it may have been put there to have another file written to. */
+static int open_capture_file(const char *path, int *fd_out) {
+  struct stat about;
+  const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0 && (errno == EISDIR || errno == ENXIO)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file", path);
+  if (fd < 0) return fail_errno(path);
+  *fd_out = fd;
+  if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) return PROF_OK;
+  return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file", path);
+}
+
+static int check(const char *path, const prof_i_header *header, ssize_t count) {
+  if (count < (ssize_t)sizeof *header || header->magic != PROF_I_MAGIC)
+    return prof_i_fail(PROF_E_NOT_CAPTURE, "%s is not a capture", path);
+  if (header->version > PROF_I_FORMAT_VERSION)
+    return prof_i_fail(PROF_E_VERSION, "%s has format version %u; this library knows up to %d", path, header->version, PROF_I_FORMAT_VERSION);
+  if (header->state == 0) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
+  if (prof_i_life_of(header) == PROF_I_LIFE_OVER)
+    return prof_i_fail(PROF_E_NOT_RUNNING, "the process that recorded into %s (pid %u) is gone", path, header->pid);
+  return PROF_OK;
+}
+
+static int switch_level(int fd, const char *path, uint32_t level, int *before_out) {
+  prof_i_header *const header = mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (header == MAP_FAILED) return fail_errno(path);
+  const uint32_t before = __atomic_exchange_n(&header->level, level, __ATOMIC_SEQ_CST);
+  munmap(header, PROF_I_HEADER_BYTES);
+  if (before_out) *before_out = (int)before;
+  return PROF_OK;
+}
+
+int prof_trace_set_level(const char *path, int level, int *before_out) {
+  prof_i_header header;
+  int fd = -1;
+  if (!path) return prof_i_fail(PROF_E_INVALID, "prof_trace_set_level: path is NULL");
+  if (level < 0 || level > 2) return prof_i_fail(PROF_E_LEVEL, "the level is %d; it must be 0 (off), 1 or 2", level);
+  int status = open_capture_file(path, &fd);
+  if (status == PROF_OK) status = check(path, &header, pread(fd, &header, sizeof header, 0));
+  if (status == PROF_OK) status = switch_level(fd, path, (uint32_t)level, before_out);
+  if (fd >= 0) close(fd);
+  return status;
+}

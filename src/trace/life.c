@@ -1,0 +1,57 @@
+/* Does the process still run that records into a capture? See capture.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../core/port.h"
+#include "capture.h"
+
+/* What /proc says of a process: all that is after its name, from field 3 on. False when nothing can be read. */
+static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t count = read(fd, text, sizeof text - 1);
+  close(fd);
+  text[count > 0 ? count : 0] = '\0';
+  const char *const name_end = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
+  if (!name_end || strlen(name_end) < 3) return false;
+  snprintf(fields_out, room, "%s", name_end + 2);
+  return true;
+}
+
+static uint64_t field(const char *fields, int number) {
+  for (int i = 3; fields && i < number; i++) fields = strchr(fields + 1, ' ');
+  return fields ? strtoull(fields + 1, NULL, 10) : 0;
+}
+
+static bool runs(uint32_t pid, uint64_t start) {
+  char fields[1024];
+  if (!read_stat(pid, fields, sizeof fields)) /* /proc may be hidden: better called alive than its work lost */
+    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+  const bool is_zombie = (fields[0] == 'Z' || fields[0] == 'X') && field(fields, 20) <= 1; /* no thread is left */
+  return !is_zombie && field(fields, 22) == start;
+}
+
+static bool is_this_host(const prof_i_header *header) {
+  char host[sizeof header->host] = "";
+  gethostname(host, sizeof host - 1);
+  return strncmp(host, header->host, sizeof host - 1) == 0;
+}
+
+/* A pid means something on the same host, since the same boot, in the same name space. An earlier boot's processes are gone. */
+prof_i_life prof_i_life_of(const prof_i_header *header) {
+  char boot_id[sizeof header->boot_id];
+  if (header->magic != PROF_I_MAGIC || header->pid == 0 || header->pid > INT32_MAX) return PROF_I_LIFE_OVER;
+  prof_i_port_boot_id(boot_id, sizeof boot_id);
+  const bool same_boot = !header->boot_id[0] || strncmp(boot_id, header->boot_id, sizeof boot_id - 1) == 0;
+  if (!same_boot) return is_this_host(header) ? PROF_I_LIFE_OVER : PROF_I_LIFE_UNKNOWN;
+  if (header->namespace_pid != prof_i_port_pid_namespace()) return PROF_I_LIFE_UNKNOWN;
+  return runs(header->pid, header->process_start) ? PROF_I_LIFE_RUNS : PROF_I_LIFE_OVER;
+}

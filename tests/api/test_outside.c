@@ -1,0 +1,323 @@
+/* Live and dead captures from outside: the level of another process, and what processes that were killed left behind. The command is run
+   as its users run it. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <limits.h>
+#include <prof/profiler.h>
+#include <prof/trace.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { OPS = 1000 };
+
+/* What a child and its parent tell each other. */
+typedef struct page {
+  uint64_t ones, twos; /* scopes whose begin saw level 1, or 2, on */
+  uint32_t ready, leave;
+  char capture[512];
+} page;
+
+static struct {
+  char command[PATH_MAX];
+  char folder[PATH_MAX];
+  char output[1 << 16];
+  volatile page *page;
+} own;
+
+#define assert_says(text)                                                               \
+  do {                                                                                  \
+    if (!strstr(own.output, text)) fail_msg("\"%s\" is not in:\n%s", text, own.output); \
+  } while (0)
+#define assert_silent_about(text)                                                  \
+  do {                                                                             \
+    if (strstr(own.output, text)) fail_msg("\"%s\" is in:\n%s", text, own.output); \
+  } while (0)
+
+/* Runs the command with these words by the shell, in the folder; returns its exit status. */
+static int run(const char *words) {
+  char line[3 * PATH_MAX];
+  snprintf(line, sizeof line, "cd '%s' && '%s' %s 2>&1", own.folder, own.command, words);
+  FILE *const pipe = popen(line, "r");
+  assert_non_null(pipe);
+  const size_t count = fread(own.output, 1, sizeof own.output - 1, pipe);
+  own.output[count] = '\0';
+  const int status = pclose(pipe);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+/* ---- the child ---- */
+
+static void nap(void) { nanosleep(&(const struct timespec){0, 200000}, NULL); }
+
+static void start_in_folder(void) {
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof path, "%s/out.json", own.folder);
+  const prof_options options = {.size = sizeof options, .level = 2, .path = path};
+  prof_health health = {.size = sizeof health};
+  if (prof_start_with(&options) != PROF_OK) _exit(3);
+  prof_health(&health);
+  snprintf((char *)(uintptr_t)own.page->capture, sizeof own.page->capture, "%s", health.capture_path);
+}
+
+static void work_until_told(void) {
+  start_in_folder();
+  own.page->ready = 1;
+  while (!own.page->leave) {
+    WITH_BASE_PROFILER((own.page->ones++, PROF_HOST), "operator", "kernel", PROF_NO_ARGS, {});
+    WITH_BASE_PROFILER_LEVEL(2, (own.page->twos++, PROF_HOST), "instruction", "vm", PROF_NO_ARGS, {});
+    nap();
+  }
+  prof_stop();
+  _exit(0);
+}
+
+static void wait_inside(void) {
+  start_in_folder();
+  for (int i = 0; i < OPS; i++) WITH_BASE_PROFILER(PROF_HOST, "operator", "kernel", PROF_ARGS("i", i), {});
+  WITH_BASE_PROFILER(PROF_HOST, "forward\x1b[2J", "kernel", PROF_NO_ARGS, {
+    WITH_BASE_PROFILER(PROF_HOST, "layer 3", "kernel", PROF_ARGS("a", 1), {
+      own.page->ready = 1;
+      for (;;) pause();
+    });
+  });
+}
+
+static pid_t begin_child(void (*body)(void)) {
+  memset((void *)(uintptr_t)own.page, 0, sizeof *own.page);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(50);
+    body();
+    _exit(0);
+  }
+  assert_true(child > 0);
+  for (int i = 0; i < 50000 && !own.page->ready && waitpid(child, NULL, WNOHANG) == 0; i++) nap();
+  if (!own.page->ready) fail_msg("the child did not begin");
+  return child;
+}
+
+static void end_child(pid_t child) {
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+}
+
+/* ---- the level ---- */
+
+static uint64_t grows(volatile uint64_t *count) {
+  const uint64_t before = *count;
+  for (int i = 0; i < 400 && *count == before; i++) nap();
+  return *count - before;
+}
+
+/* No scope that was begun before the switch is counted after it. */
+static void settle(void) {
+  for (int i = 0; i < 50; i++) nap();
+}
+
+static void set_level(int level, int before_expected) {
+  int before = -1;
+  const int status = prof_trace_set_level((const char *)(uintptr_t)own.page->capture, level, &before);
+  if (status != PROF_OK) fail_msg("%s: %s", prof_status_name(status), prof_last_error());
+  assert_int_equal(before, before_expected);
+  settle();
+}
+
+static void a_running_process_is_switched_through_its_capture(void **state) {
+  char words[64];
+  (void)state;
+  const pid_t child = begin_child(work_until_told);
+  assert_true(grows(&own.page->ones) && grows(&own.page->twos));
+  set_level(1, 2);
+  assert_true(grows(&own.page->ones) && !grows(&own.page->twos));
+  set_level(0, 1);
+  assert_true(!grows(&own.page->ones) && !grows(&own.page->twos));
+  snprintf(words, sizeof words, "level %ld 2", (long)child);
+  assert_int_equal(run(words), 0);
+  assert_says("level 2, was 0");
+  assert_true(grows(&own.page->ones) && grows(&own.page->twos));
+  assert_int_equal(run("level out.json*.prof 1"), 0);
+  assert_says("level 1, was 2");
+  own.page->leave = 1;
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_trace_open((const char *)(uintptr_t)own.page->capture, &trace), PROF_OK);
+  prof_trace_info_get(trace, &info);
+  prof_trace_destroy(trace);
+  assert_int_equal(info.scope_count, own.page->ones + own.page->twos);
+  assert_int_equal(prof_trace_set_level((const char *)(uintptr_t)own.page->capture, 1, NULL), PROF_E_NOT_RUNNING);
+}
+
+static void what_cannot_be_switched_is_refused(void **state) {
+  char path[PATH_MAX + 16];
+  (void)state;
+  const pid_t child = begin_child(wait_inside);
+  const char *const capture = (const char *)(uintptr_t)own.page->capture;
+  assert_int_equal(prof_trace_set_level(NULL, 1, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_trace_set_level(capture, 3, NULL), PROF_E_LEVEL);
+  assert_int_equal(prof_trace_set_level(capture, -1, NULL), PROF_E_LEVEL);
+  assert_int_equal(prof_trace_set_level(own.folder, 1, NULL), PROF_E_FILE_TYPE);
+  assert_int_equal(prof_trace_set_level(own.command, 1, NULL), PROF_E_NOT_CAPTURE);
+  snprintf(path, sizeof path, "%s/nothing", own.folder);
+  assert_int_equal(prof_trace_set_level(path, 1, NULL), PROF_E_NOT_FOUND);
+  snprintf(path, sizeof path, "%s/link", own.folder);
+  assert_int_equal(symlink(capture, path), 0);
+  assert_int_not_equal(prof_trace_set_level(path, 1, NULL), PROF_OK);
+  snprintf(path, sizeof path, "%s/pipe", own.folder);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  assert_int_equal(prof_trace_set_level(path, 1, NULL), PROF_E_FILE_TYPE);
+  end_child(child);
+  assert_int_equal(prof_trace_set_level(capture, 1, NULL), PROF_E_NOT_RUNNING);
+  assert_int_equal(run("level out.json 7"), 2);
+  assert_int_equal(run("level 1"), 2);
+  assert_int_equal(run("level nothing 1"), 1);
+  assert_says("nothing");
+}
+
+static void another_user_may_not_switch_it(void **state) {
+  (void)state;
+  if (geteuid() != 0) {
+    print_message("not root: no other user to be\n");
+    skip();
+  }
+  const pid_t child = begin_child(wait_inside);
+  assert_int_equal(chmod(own.folder, 0777), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(3);
+    _exit(prof_trace_set_level((const char *)(uintptr_t)own.page->capture, 1, NULL) == PROF_E_PERMISSION ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(other, &status, 0);
+  end_child(child);
+  assert_int_equal(status, 0);
+}
+
+/* ---- what is left behind ---- */
+
+static int count_files(const char *ending) {
+  int count = 0;
+  DIR *const entries = opendir(own.folder);
+  for (const struct dirent *e; (e = readdir(entries)) != NULL;) {
+    const size_t bytes = strlen(e->d_name), wanted = strlen(ending);
+    count += bytes >= wanted && strcmp(e->d_name + bytes - wanted, ending) == 0;
+  }
+  closedir(entries);
+  return count;
+}
+
+static void what_a_killed_process_was_inside_of_is_told(void **state) {
+  (void)state;
+  const pid_t child = begin_child(wait_inside);
+  assert_int_equal(run("recover ."), 0);
+  assert_says("0 of processes that died"); /* it runs */
+  assert_int_equal(run("recover --all ."), 0);
+  assert_says("runs ");
+  end_child(child);
+  assert_int_equal(run("recover ."), 0);
+  assert_says("died ");
+  assert_says("was inside of forward\\x1b[2J > layer 3");
+  assert_silent_about("\x1b");
+}
+
+static void what_died_is_converted_beside_a_capture_that_is_not(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) end_child(begin_child(wait_inside));
+  const pid_t child = begin_child(wait_inside);
+  assert_int_equal(run("recover -o . ."), 0);
+  assert_says("written to ./");
+  assert_int_equal(count_files(".json"), 2);
+  assert_int_equal(run("recover -o . ."), 1); /* nothing is written over */
+  assert_int_equal(count_files(".json"), 2);
+  assert_int_equal(run("recover -o /nowhere/at/all ."), 1);
+  end_child(child);
+}
+
+static void the_newest_are_kept_and_none_that_is_written_to_goes(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) end_child(begin_child(wait_inside));
+  const pid_t child = begin_child(wait_inside);
+  char live[512];
+  snprintf(live, sizeof live, "%s", (const char *)(uintptr_t)own.page->capture);
+  assert_int_equal(count_files(".prof"), 4);
+  assert_int_equal(run("recover --keep 1 ."), 0);
+  assert_says("removed ");
+  assert_int_equal(count_files(".prof"), 2);
+  assert_int_equal(run("recover --keep 0 ."), 0);
+  assert_int_equal(count_files(".prof"), 1);
+  assert_int_equal(access(live, F_OK), 0);
+  end_child(child);
+  assert_int_equal(run("recover --keep 0 ."), 0);
+  assert_int_equal(count_files(".prof"), 0);
+}
+
+static void wrong_words_and_other_files_do_no_harm(void **state) {
+  char path[PATH_MAX + 16];
+  (void)state;
+  snprintf(path, sizeof path, "%s/notes.prof", own.folder);
+  FILE *const file = fopen(path, "w");
+  assert_non_null(file);
+  fputs("these are somebody's notes", file);
+  fclose(file);
+  assert_int_equal(run("recover --keep 0 ."), 1);
+  assert_says("notes.prof");
+  assert_int_equal(access(path, F_OK), 0);
+  assert_int_equal(run("recover --keep -1 ."), 2);
+  assert_int_equal(run("recover --keep some ."), 2);
+  assert_int_equal(run("recover --format pdf ."), 2);
+  assert_int_equal(run("recover no-such-folder"), 1);
+  assert_says("no-such-folder");
+}
+
+/* ---- around each ---- */
+
+static int fresh_folder(void **state) {
+  const char *const base = getenv("TMPDIR");
+  (void)state;
+  snprintf(own.folder, sizeof own.folder, "%s/prof-outside-XXXXXX", base ? base : "/tmp");
+  return mkdtemp(own.folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  DIR *const entries = opendir(own.folder);
+  for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;)
+    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) unlinkat(dirfd(entries), e->d_name, 0);
+  if (entries) closedir(entries);
+  return rmdir(own.folder);
+}
+
+int main(void) {
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, fresh_folder, remove_folder)
+  const struct CMUnitTest tests[] = {
+      ENTRY(a_running_process_is_switched_through_its_capture),
+      ENTRY(what_cannot_be_switched_is_refused),
+      ENTRY(another_user_may_not_switch_it),
+      ENTRY(what_a_killed_process_was_inside_of_is_told),
+      ENTRY(what_died_is_converted_beside_a_capture_that_is_not),
+      ENTRY(the_newest_are_kept_and_none_that_is_written_to_goes),
+      ENTRY(wrong_words_and_other_files_do_no_harm),
+  };
+  const char *const build = getenv("PROF_TEST_BUILD_DIR");
+  char here[PATH_MAX - 16];
+  if (!build && !getcwd(here, sizeof here)) return 1;
+  snprintf(own.command, sizeof own.command, "%s/prof", build ? build : here);
+  own.page = mmap(NULL, sizeof *own.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (own.page == MAP_FAILED) return 1;
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

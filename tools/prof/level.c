@@ -1,0 +1,66 @@
+/* prof level PID|FILE N: switches a running process, which need not do anything for it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+
+/* The capture that the process has mapped. What has been removed cannot be opened any more, and one in memory has no name. */
+static bool find_capture(long pid, char *path, size_t room) {
+  char maps[64], *line = NULL;
+  size_t line_room = 0;
+  bool found = false, has_other = false;
+  snprintf(maps, sizeof maps, "/proc/%ld/maps", pid);
+  FILE *const file = fopen(maps, "r");
+  if (!file) {
+    fprintf(stderr, "prof level: cannot look into process %ld: %s\n", pid, strerror(errno));
+    return false;
+  }
+  while (!found && getline(&line, &line_room, file) > 0) {
+    const char *const at = strchr(line, '/');
+    const size_t bytes = at ? strcspn(at, "\n") : 0;
+    if (!at) continue;
+    has_other |= strstr(at, "prof-capture") || strstr(at, ".prof (deleted)");
+    if (bytes < 6 || bytes >= room || strncmp(at + bytes - 5, ".prof", 5) != 0) continue;
+    memcpy(path, at, bytes);
+    path[bytes] = '\0';
+    found = true;
+  }
+  free(line);
+  fclose(file);
+  if (!found)
+    fprintf(stderr, "prof level: process %ld has %s; start it with PROF_LEVEL and PROF_OUTPUT, or a path\n", pid,
+            has_other ? "a capture that has no name" : "no capture");
+  return found;
+}
+
+static int to_number(const char *word, long *number_out) {
+  char *end = NULL;
+  *number_out = strtol(word, &end, 10);
+  return *word && !*end;
+}
+
+int command_level(int argc, char **argv) {
+  char path[PATH_MAX];
+  long pid = 0, level = 0;
+  int before = 0;
+  if (argc != 3) return bad_words("level", "takes a process or its capture, and a level", NULL);
+  if (!to_number(argv[2], &level) || level < 0 || level > 2) return bad_words("level", "the level is 0, 1 or 2, not", argv[2]);
+  if (to_number(argv[1], &pid)) {
+    if (!find_capture(pid, path, sizeof path)) return EXIT_FAILED;
+  } else if (snprintf(path, sizeof path, "%s", argv[1]) >= (int)sizeof path) {
+    return bad_words("level", "the path is too long:", argv[1]);
+  }
+  if (prof_trace_set_level(path, (int)level, &before) != PROF_OK) {
+    fprintf(stderr, "prof level: %s\n", prof_last_error());
+    return EXIT_FAILED;
+  }
+  printf("level %d, was %d: ", (int)level, before);
+  print_text(path, strlen(path));
+  putchar('\n');
+  return EXIT_OK;
+}

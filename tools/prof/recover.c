@@ -1,0 +1,299 @@
+/* prof recover [DIR...]: what processes that died left behind, what each was inside of, and what to do with it. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+
+enum { OPEN_MAX = 4096, THREADS_SHOWN_MAX = 16 };
+
+typedef enum state { STATE_DIED, STATE_STOPPED, STATE_RUNS, STATE_UNKNOWN } state;
+static const char *const state_names[] = {"died", "stopped", "runs", "unknown"};
+
+typedef struct capture {
+  char *path;
+  state state;
+  uint64_t bytes; /* on disk */
+  dev_t device;
+  ino_t inode;
+  prof_trace_info info;
+} capture;
+
+static struct {
+  capture *captures;
+  size_t count, room;
+  size_t folders_read, unreadable;
+  bool is_all;
+  const char *output;
+  uint32_t format;
+  long keep; /* -1: nothing is removed */
+} own;
+
+/* ---- finding them ---- */
+
+static state state_of(const prof_trace_info *info) {
+  if (info->is_live) return STATE_RUNS;
+  if (info->was_clean) return STATE_STOPPED;
+  return info->is_elsewhere ? STATE_UNKNOWN : STATE_DIED;
+}
+
+static bool has_seen(const struct stat *about) {
+  for (size_t i = 0; i < own.count; i++)
+    if (own.captures[i].device == about->st_dev && own.captures[i].inode == about->st_ino) return true;
+  return false;
+}
+
+static void look_at(const char *path) {
+  struct stat about;
+  if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode) || has_seen(&about)) return;
+  prof_trace *const trace = open_capture(path);
+  if (!trace) {
+    own.unreadable++;
+    return;
+  }
+  if (own.count == own.room) {
+    own.room = own.room ? own.room * 2 : 16;
+    own.captures = realloc(own.captures, own.room * sizeof *own.captures);
+    if (!own.captures) abort();
+  }
+  capture *const c = &own.captures[own.count++];
+  *c = (capture){.path = strdup(path),
+                 .bytes = (uint64_t)about.st_blocks * 512,
+                 .device = about.st_dev,
+                 .inode = about.st_ino,
+                 .info = {.size = sizeof c->info}};
+  prof_trace_info_get(trace, &c->info);
+  c->state = state_of(&c->info);
+  prof_trace_destroy(trace);
+}
+
+/* False: it is no folder that can be read. */
+static bool look_into(const char *folder) {
+  DIR *const entries = opendir(folder);
+  if (!entries) return false;
+  for (const struct dirent *e; (e = readdir(entries)) != NULL;) {
+    char path[PATH_MAX];
+    const size_t bytes = strlen(e->d_name);
+    if (bytes < 6 || strcmp(e->d_name + bytes - 5, ".prof") != 0) continue;
+    if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path) look_at(path);
+  }
+  closedir(entries);
+  own.folders_read++;
+  return true;
+}
+
+static int newest_first(const void *a, const void *b) {
+  const capture *const x = a, *const y = b;
+  return (x->info.start_unix_ns < y->info.start_unix_ns) - (x->info.start_unix_ns > y->info.start_unix_ns);
+}
+
+/* ---- telling about them ---- */
+
+typedef struct open_scope {
+  uint32_t thread, depth;
+  uint64_t since_ns;
+  char name[96];
+} open_scope;
+
+static int outermost_first(const void *a, const void *b) {
+  const open_scope *const x = a, *const y = b;
+  if (x->thread != y->thread) return x->thread < y->thread ? -1 : 1;
+  return (x->since_ns < y->since_ns) - (x->since_ns > y->since_ns);
+}
+
+static size_t read_open(const prof_trace *trace, open_scope *scopes) {
+  prof_cursor *cursor;
+  size_t count = 0;
+  prof_event *const event = calloc(1, sizeof *event);
+  if (!event || prof_cursor_create(trace, &cursor) != PROF_OK) {
+    free(event);
+    return 0;
+  }
+  while (count < OPEN_MAX && prof_cursor_next(cursor, event) == 1) {
+    if (event->kind != PROF_EVENT_OPEN) continue;
+    open_scope *const scope = &scopes[count++];
+    *scope = (open_scope){.thread = event->thread, .depth = event->depth, .since_ns = event->duration_ns};
+    const size_t bytes = event->name_bytes < sizeof scope->name - 1 ? event->name_bytes : sizeof scope->name - 1;
+    memcpy(scope->name, event->name, bytes);
+  }
+  prof_cursor_destroy(cursor);
+  free(event);
+  return count;
+}
+
+static void print_thread(const prof_trace *trace, uint32_t number) {
+  prof_trace_thread thread = {.size = sizeof thread};
+  prof_trace_thread_get(trace, number, &thread);
+  printf("    thread %" PRIu64 " ", thread.tid);
+  print_text(thread.name, sizeof thread.name);
+  fputs(" was inside of ", stdout);
+}
+
+static void print_open(const prof_trace *trace) {
+  open_scope *const scopes = calloc(OPEN_MAX, sizeof *scopes);
+  if (!scopes) return;
+  const size_t count = read_open(trace, scopes);
+  qsort(scopes, count, sizeof *scopes, outermost_first);
+  size_t threads = 0;
+  for (size_t i = 0; i < count; i++) {
+    const bool is_first = i == 0 || scopes[i].thread != scopes[i - 1].thread;
+    if (is_first && ++threads > THREADS_SHOWN_MAX) break;
+    if (is_first) print_thread(trace, scopes[i].thread);
+    else fputs(" > ", stdout);
+    print_text(scopes[i].name, sizeof scopes[i].name);
+    if (i + 1 == count || scopes[i + 1].thread != scopes[i].thread) printf(", for %.3f ms\n", (double)scopes[i].since_ns / 1e6);
+  }
+  if (threads > THREADS_SHOWN_MAX) puts("    ... and more: see prof info");
+  free(scopes);
+}
+
+static void print_when(uint64_t unix_ns) {
+  const time_t seconds = (time_t)(unix_ns / 1000000000u);
+  struct tm parts;
+  char text[32] = "?";
+  if (gmtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  printf("%-19s", text);
+}
+
+static void print_head(void) {
+  printf("%-8s  %-19s  %8s  %10s  %6s  %10s  %8s  process, capture\n", "state", "started (UTC)", "pid", "events", "open", "lost", "MiB");
+}
+
+static void print_sum(void) {
+  size_t of_state[4] = {0};
+  for (size_t i = 0; i < own.count; i++) of_state[own.captures[i].state]++;
+  printf("%zu capture%s: %zu of processes that died, %zu stopped, %zu of processes that run, %zu of which cannot be told\n", own.count,
+         own.count == 1 ? "" : "s", of_state[STATE_DIED], of_state[STATE_STOPPED], of_state[STATE_RUNS], of_state[STATE_UNKNOWN]);
+}
+
+static void print_capture(const capture *c) {
+  uint64_t lost = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += c->info.lost_count[i];
+  printf("%-8s  ", state_names[c->state]);
+  print_when(c->info.start_unix_ns);
+  printf("  %8" PRIu32 "  %10" PRIu64 "  %6" PRIu64 "  %10" PRIu64 "  %8.1f  ", c->info.pid, c->info.event_count - c->info.open_count,
+         c->info.open_count, lost, (double)c->bytes / 1048576);
+  print_text(c->info.process_name, sizeof c->info.process_name);
+  fputs("  ", stdout);
+  print_text(c->path, strlen(c->path));
+  putchar('\n');
+}
+
+/* ---- doing something ---- */
+
+/* OUTDIR/NAME.json for DIR/NAME.prof; not over a file that is there. */
+static int convert(const capture *c, const prof_trace *trace) {
+  char to[PATH_MAX];
+  const char *const slash = strrchr(c->path, '/');
+  const char *const name = slash ? slash + 1 : c->path;
+  const char *const ending = own.format == PROF_FORMAT_CAPTURE ? ".prof" : ".json";
+  const prof_dump_options options = {.size = sizeof options, .format = own.format, .must_be_new = 1};
+  if (snprintf(to, sizeof to, "%s/%.*s%s", own.output, (int)(strlen(name) - 5), name, ending) >= (int)sizeof to) return EXIT_FAILED;
+  const int status = prof_trace_dump(trace, to, &options);
+  if (status == PROF_OK) {
+    fputs("    written to ", stdout);
+    print_text(to, strlen(to));
+    putchar('\n');
+    return EXIT_OK;
+  }
+  fprintf(stderr, "prof recover: %s: %s\n", prof_status_text(status), prof_last_error());
+  return EXIT_FAILED;
+}
+
+static int tell(const capture *c) {
+  int status = EXIT_OK;
+  print_capture(c);
+  if (!c->info.open_count && !(own.output && c->state == STATE_DIED)) return EXIT_OK;
+  prof_trace *const trace = open_capture(c->path);
+  if (!trace) return EXIT_FAILED;
+  if (c->info.open_count) print_open(trace);
+  if (own.output && c->state == STATE_DIED) status = convert(c, trace);
+  prof_trace_destroy(trace);
+  fflush(stdout);
+  return status;
+}
+
+/* The same file as was looked at, and nobody's who runs or may run. */
+static int remove_one(const capture *c) {
+  struct stat about;
+  if (lstat(c->path, &about) != 0 || about.st_dev != c->device || about.st_ino != c->inode) return EXIT_OK;
+  if (unlink(c->path) != 0) {
+    fprintf(stderr, "prof recover: cannot remove '%s': %s\n", c->path, strerror(errno));
+    return EXIT_FAILED;
+  }
+  fputs("removed ", stdout);
+  print_text(c->path, strlen(c->path));
+  putchar('\n');
+  return EXIT_OK;
+}
+
+static int clean_up(void) {
+  int status = EXIT_OK;
+  long kept = 0;
+  for (size_t i = 0; i < own.count; i++) {
+    const capture *const c = &own.captures[i];
+    if (c->state != STATE_DIED && c->state != STATE_STOPPED) continue;
+    if (kept++ >= own.keep && remove_one(c) != EXIT_OK) status = EXIT_FAILED;
+  }
+  return status;
+}
+
+/* ---- the words ---- */
+
+static int take_word(int c) {
+  char *end = NULL;
+  switch (c) {
+    case 'a': own.is_all = true; return EXIT_OK;
+    case 'o': own.output = optarg; return EXIT_OK;
+    case 'k':
+      own.keep = strtol(optarg, &end, 10);
+      return *optarg && !*end && own.keep >= 0 ? EXIT_OK : bad_words("recover", "--keep takes how many to keep, not", optarg);
+    case 'f':
+      if (choose_format("recover", optarg, &own.format) == EXIT_OK) return EXIT_OK;
+  }
+  return EXIT_USAGE;
+}
+
+/* Where captures go: beside their output, or where core/place.c turns to. */
+static void look_where_they_go(void) {
+  const char *const places[] = {".", getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    if (places[i] && places[i][0]) look_into(places[i]);
+}
+
+int command_recover(int argc, char **argv) {
+  static const struct option words[] = {
+      {"all", 0, 0, 'a'}, {"output", 1, 0, 'o'}, {"format", 1, 0, 'f'}, {"keep", 1, 0, 'k'}, {0, 0, 0, 0}};
+  own.keep = -1;
+  int status = EXIT_OK;
+  for (int c; (c = getopt_long(argc, argv, "ao:", words, NULL)) != -1;)
+    if (take_word(c) != EXIT_OK) return EXIT_USAGE;
+  for (int i = optind; i < argc; i++) {
+    if (look_into(argv[i])) continue;
+    fprintf(stderr, "prof recover: cannot look into '%s': %s\n", argv[i], strerror(errno));
+    status = EXIT_FAILED;
+  }
+  if (optind == argc) look_where_they_go();
+  if (own.count) qsort(own.captures, own.count, sizeof *own.captures, newest_first);
+  size_t shown = 0; /* --all shows the others, too */
+  for (size_t i = 0; i < own.count; i++) {
+    if (!own.is_all && own.captures[i].state != STATE_DIED && own.captures[i].state != STATE_UNKNOWN) continue;
+    if (shown++ == 0) print_head();
+    if (tell(&own.captures[i]) != EXIT_OK) status = EXIT_FAILED;
+  }
+  print_sum();
+  if (own.keep >= 0 && clean_up() != EXIT_OK) status = EXIT_FAILED;
+  for (size_t i = 0; i < own.count; i++) free(own.captures[i].path);
+  free(own.captures);
+  return own.unreadable ? EXIT_FAILED : status;
+}
