@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +26,8 @@
 #include "site.h"
 #include "thread.h"
 
-enum { PATH_ROOM = 4096 };
+enum { PATH_ROOM = 4096, MARK_BYTES = 4096 };
+enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
 
 /* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits and forked_at (set before the child has
    threads). */
@@ -35,6 +37,7 @@ static struct {
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
   bool prepared;
+  uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
   prof_options options; /* in force; path points at the next */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given: a child expands it anew */
@@ -42,15 +45,22 @@ static struct {
 
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
 uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
-void prof_i_control_lock(void) { pthread_mutex_lock(&own.lock); }
-void prof_i_control_unlock(void) { pthread_mutex_unlock(&own.lock); }
+
+/* Rank 1. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
+static void lock(void) {
+  prof_i_control_is_own_process();
+  pthread_mutex_lock(&own.lock);
+}
+static void unlock(void) { pthread_mutex_unlock(&own.lock); }
+void prof_i_control_lock(void) { lock(); }
+void prof_i_control_unlock(void) { unlock(); }
 
 bool prof_i_output_path(char *to, size_t room) {
-  pthread_mutex_lock(&own.lock);
+  lock();
   const char *const path = own.options.path;
   const bool is_there = path && strlen(path) < room;
   if (is_there) memcpy(to, path, strlen(path) + 1);
-  pthread_mutex_unlock(&own.lock);
+  unlock();
   return is_there;
 }
 
@@ -73,11 +83,11 @@ static void after_fork_parent(void) {
   if (!fork_has_lock) return;
   if (prof_i_the_arena.lease_count) prof_i_the_arena.lease_count++; /* the child's traces look at our chunks, and will not say when they are done */
   fork_has_lock = false;
-  pthread_mutex_unlock(&own.lock);
+  unlock();
 }
 
 /* Only the forking thread is here. What the parent's other threads held is gone with them; the arena is the parent's. */
-static void after_fork_child(void) {
+static void become_child(void) {
   const int saved = errno;
   const bool recorded = own.recording != 0;
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
@@ -94,12 +104,43 @@ static void after_fork_child(void) {
   errno = saved;
 }
 
+/* A scope of a handler that came before ours may have found out already. */
+static void after_fork_child(void) {
+  fork_has_lock = false;
+  if (!own.mark) become_child();
+  else prof_i_control_is_own_process();
+}
+
+/* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has emptied, and so are its threads, so that no fast
+   path goes on in the parent's arena. False: a handler of this thread, or another thread, is just at it. */
+bool prof_i_control_is_own_process(void) {
+  uint32_t *const mark = __atomic_load_n(&own.mark, __ATOMIC_RELAXED);
+  if (!mark || __atomic_load_n(mark, __ATOMIC_ACQUIRE) == MARK_OWN) return true;
+  uint32_t none = MARK_NONE;
+  if (!__atomic_compare_exchange_n(mark, &none, MARK_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return none == MARK_OWN;
+  become_child();
+  __atomic_store_n(mark, MARK_OWN, __ATOMIC_RELEASE);
+  return true;
+}
+
+static void make_mark(void) {
+  void *const page = mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (!prof_i_port_wipe_on_fork(page, MARK_BYTES)) {
+    munmap(page, MARK_BYTES);
+    return;
+  }
+  *(uint32_t *)page = MARK_OWN;
+  __atomic_store_n(&own.mark, page, __ATOMIC_RELEASE);
+}
+
 static int prepare(void) {
   if (own.prepared) return PROF_OK;
   int error = prof_i_arena_level_page();
   if (!error) error = prof_i_thread_prepare();
   if (!error) error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
   if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
+  make_mark();
   own.prepared = true;
   return PROF_OK;
 }
@@ -261,11 +302,11 @@ int prof_start_with(const prof_options *given) {
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
-  pthread_mutex_lock(&own.lock);
+  lock();
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
   if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", prof_i_arena_level());
   else status = start_locked(&options);
-  pthread_mutex_unlock(&own.lock);
+  unlock();
   errno = saved;
   return status;
 }
@@ -275,7 +316,7 @@ int prof_start(int level) {
   const int saved = errno;
   int status = PROF_OK;
   prof_i_control_ensure();
-  pthread_mutex_lock(&own.lock);
+  lock();
   if (own.recording) {
     prof_i_arena_set_level((uint32_t)level);
   } else {
@@ -287,7 +328,7 @@ int prof_start(int level) {
     status = prof_i_options_complete(&options);
     if (status == PROF_OK) status = start_locked(&options);
   }
-  pthread_mutex_unlock(&own.lock);
+  unlock();
   errno = saved;
   return status;
 }
@@ -296,7 +337,7 @@ int prof_start(int level) {
 int prof_stop(void) {
   const int saved = errno;
   int status = PROF_OK;
-  pthread_mutex_lock(&own.lock);
+  lock();
   if (!own.recording) {
     status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
@@ -312,7 +353,7 @@ int prof_stop(void) {
     prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
     __atomic_store_n(&header->state, 0, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&own.lock);
+  unlock();
   errno = saved;
   return status;
 }
@@ -320,7 +361,7 @@ int prof_stop(void) {
 int prof_clear(void) {
   const int saved = errno;
   int status = PROF_OK;
-  pthread_mutex_lock(&own.lock);
+  lock();
   if (prof_i_the_arena.base) {
     if (!prof_i_gate_close()) {
       status = prof_i_fail(PROF_E_BUSY, "cannot clear: a thread has been inside the profiler for two seconds");
@@ -336,7 +377,7 @@ int prof_clear(void) {
       prof_i_gate_open();
     }
   }
-  pthread_mutex_unlock(&own.lock);
+  unlock();
   errno = saved;
   return status;
 }
@@ -345,7 +386,7 @@ int prof_level(void) { return (int)prof_i_arena_level(); }
 
 /* A child's first scope. The lock is tried, not taken: this may be a handler. */
 void prof_i_control_ensure(void) {
-  if (!__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
   if (pthread_mutex_trylock(&own.lock) != 0) return;
   if (own.child_waits) {
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
@@ -355,15 +396,15 @@ void prof_i_control_ensure(void) {
     if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
     if (options.level == 0 || start_locked(&options) != PROF_OK) prof_i_arena_set_level(0);
   }
-  pthread_mutex_unlock(&own.lock);
+  unlock();
 }
 
 /* ---- for readers ---- */
 
 int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
-  pthread_mutex_lock(&own.lock);
+  lock();
   if (!prof_i_the_arena.base) {
-    pthread_mutex_unlock(&own.lock);
+    unlock();
     return PROF_E_NOT_RUNNING;
   }
   if (own.recording) prof_i_clock_pair(false);
@@ -373,7 +414,7 @@ int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
   return PROF_OK;
 }
 
-void prof_i_arena_release(void) { pthread_mutex_unlock(&own.lock); }
+void prof_i_arena_release(void) { unlock(); }
 
 uint64_t prof_i_arena_begin_lease(void) {
   prof_i_the_arena.lease_count++;
@@ -382,9 +423,9 @@ uint64_t prof_i_arena_begin_lease(void) {
 
 void prof_i_arena_end_lease(uint64_t lease) {
   if (!lease) return;
-  pthread_mutex_lock(&own.lock);
+  lock();
   if (lease == prof_i_the_arena.number && prof_i_the_arena.lease_count) prof_i_the_arena.lease_count--;
-  pthread_mutex_unlock(&own.lock);
+  unlock();
 }
 
 /* Somebody may have moved the capture, and put another file in its place. */
@@ -394,10 +435,10 @@ static bool is_still_ours(const char *path) {
 }
 
 void prof_i_capture_dumped(void) {
-  pthread_mutex_lock(&own.lock);
+  lock();
   if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0]) {
     if (is_still_ours(prof_i_the_arena.path)) unlink(prof_i_the_arena.path); /* the mapping stays: prof_get() and a further dump still work */
     prof_i_the_arena.path[0] = '\0';
   }
-  pthread_mutex_unlock(&own.lock);
+  unlock();
 }

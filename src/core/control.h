@@ -9,6 +9,10 @@
 /* Is a session on? Any thread. Signal-safe. */
 bool prof_i_control_is_recording(void);
 
+/* Is this the process that everything here belongs to? A forked child that does not know yet becomes one. False: it is just being done,
+   and the caller must leave at once. Two loads otherwise. Signal-safe. */
+bool prof_i_control_is_own_process(void);
+
 /* In a forked child whose parent recorded: makes the child's own capture at its first scope. Signal-safe in effect: it tries the
    lock and leaves if it is held. A load when there is nothing to do. */
 void prof_i_control_ensure(void);

@@ -28,6 +28,7 @@ static void write_now(prof_i_thread *thread, uint32_t site, const uint64_t *more
 
 /* The thread, past the gate and recording; NULL: leave at once. Every non-NULL return needs leave(). */
 static prof_i_thread *enter(void) {
+  if (!prof_i_control_is_own_process()) return NULL;
   prof_i_control_ensure();
   if (!prof_i_gate_enter()) {
     prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);

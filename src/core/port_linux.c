@@ -161,6 +161,13 @@ int prof_i_port_populate(void *at, size_t bytes) {
   return result == 0 || errno == EINVAL ? 0 : errno;
 }
 
+bool prof_i_port_wipe_on_fork(void *at, size_t bytes) {
+#ifdef PROF_FAULT_NO_WIPE /* a child without handlers goes on in its parent's arena */
+  return at == NULL && bytes == 0;
+#else
+  return madvise(at, bytes, MADV_WIPEONFORK) == 0;
+#endif
+}
 void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
 void prof_i_port_punch(void *at, size_t bytes) {
   if (madvise(at, bytes, MADV_REMOVE) != 0) memset(at, 0, bytes);

@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread 
                                                                   const char *category, uint32_t by_call) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
-  if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
+  if (PROF_I_UNLIKELY(!slot || __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
                       slot->depth >= PROF_I_OPEN_COUNT)) {
     const prof_details details = {name,
                                   category,
@@ -70,7 +70,7 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *s
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
-  if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
+  if (PROF_I_UNLIKELY(!slot || __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
                       slot->depth >= PROF_I_OPEN_COUNT))
     return prof_i_scope_begin_slow(site, details);
   prof_i_open *const open = prof_i_entry_take(slot);
@@ -142,6 +142,7 @@ static inline __attribute__((always_inline)) uint64_t begin_copied(const prof_si
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
+  if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
   const uint64_t top = slot->text_top;
   if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS))) return PROF_I_NOT_SHORT;
   if (PROF_I_UNLIKELY(one_bytes > PROF_I_SHORT_TEXT_BYTES || two_bytes > PROF_I_SHORT_TEXT_BYTES)) return PROF_I_NOT_SHORT;
@@ -167,6 +168,7 @@ uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_by
 static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_slot *const slot = thread->fast;
+  if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
   const uint64_t values[] = {a, b, c, d}, shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), top = slot->text_top;
   const uint64_t count = shape >> VALUES_COUNT_SHIFT & 0xff, strings = shape >> VALUES_STRINGS_SHIFT;
@@ -198,6 +200,7 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED),
                  shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
+  if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
   const uint64_t top = slot->text_top;
   if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS) || !shape)) return PROF_I_NOT_SHORT;
   if (shape >> VALUES_STRINGS_SHIFT) return begin_texts(site, a, b, c, d);
@@ -266,6 +269,10 @@ static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slo
 
 static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread, uint64_t start) {
   prof_i_slot *const slot = thread->fast;
+  if (PROF_I_UNLIKELY(!slot)) {
+    prof_i_scope_end_slow(start, 0);
+    return;
+  }
   const uint64_t depth = slot->depth;
   prof_i_open *const open = &slot->open[depth];
   if (PROF_I_UNLIKELY(__atomic_load_n(&open->ticks, __ATOMIC_RELAXED) != start)) {

@@ -134,6 +134,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   const int saved = errno;
   uint64_t start = 0;
+  if (!prof_i_control_is_own_process()) return 0;
   prof_i_control_ensure(); /* a forked child makes its own capture here */
   if (!prof_i_gate_enter()) {
     prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
@@ -355,7 +356,7 @@ static void end_outside(uint64_t start) {
 }
 
 void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
-  if (!start) return;
+  if (!start || !prof_i_control_is_own_process()) return;
   const int saved = errno;
   if (!prof_i_gate_enter()) {
     end_outside(start);

@@ -82,6 +82,7 @@ static prof_i_thread *take_free(void) {
   const size_t bytes = (sizeof(prof_i_thread) + 4095) & ~(size_t)4095;
   prof_i_thread *const t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (t == MAP_FAILED) return NULL;
+  prof_i_port_wipe_on_fork(t, bytes);
   t->alive = PROF_I_ALIVE;
   t->chunk = &t->full;
   t->fast = &no_slot;

@@ -26,7 +26,8 @@ typedef struct prof_i_pin {
 /* A thread. Never freed while the thread lives; re-used by another after it has gone. The owner writes, unless a line says
    otherwise. */
 typedef struct prof_i_thread {
-  prof_i_slot *fast;   /* the slot, or the empty one when scopes must not read the counter themselves */
+  prof_i_slot *fast;   /* the slot, or the empty one when scopes must not read the counter themselves. NULL, as all of this is, in a forked
+                          child that does not know yet that it is one */
   prof_i_head *chunk;  /* swapped whole: a handler never sees half of a change. prof_stop() puts `full` here, from any thread */
   uint32_t epoch;      /* equals a site's when both are ready; never while the fast path must not be taken. Relaxed: the start of another
                           arena takes it away from any thread */

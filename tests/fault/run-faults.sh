@@ -73,6 +73,7 @@ fault() {
 fault DROP_COUNT tests/stress/test_exact.c 'keep_*'
 fault LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*'
 fault LEAVE_AT_ONCE tests/fault/test_signal_step.c 'a_ring_that_goes_round*'
+fault NO_WIPE tests/stress/test_forks.c 'a_child_that_came*'
 fault LATE_COMMIT tests/fault/test_single_step.c 'a_plain_scope*'
 fault EARLY_CLEAR tests/fault/test_single_step.c 'a_plain_scope*'
 fault GENERATION tests/fault/test_single_step.c 'a_ring*'
