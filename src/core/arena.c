@@ -207,6 +207,7 @@ static int make_pages(uint64_t offset, uint64_t bytes) { return prof_i_port_writ
 
 /* The first `kept` bytes stay as they are. */
 static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, uint64_t kept, int *loss_out) {
+  PROF_I_HOLD_CANCEL;
   prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + offset);
   int error = reserve(offset, bytes);
   if (!error && prof_i_the_arena.is_file && populate_bytes == bytes && !prof_i_the_arena.by_faults) error = make_pages(offset + kept, bytes - kept);

@@ -33,6 +33,7 @@ enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fo
    threads). */
 static struct {
   pthread_mutex_t lock;
+  int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
   uint32_t recording;
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
@@ -49,9 +50,15 @@ uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
 /* Rank 1. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
 static void lock(void) {
   prof_i_control_is_own_process();
+  const int was = prof_i_port_hold_cancel();
   pthread_mutex_lock(&own.lock);
+  own.was_cancel = was;
 }
-static void unlock(void) { pthread_mutex_unlock(&own.lock); }
+static void unlock(void) {
+  const int was = own.was_cancel;
+  pthread_mutex_unlock(&own.lock);
+  prof_i_port_let_cancel(&was);
+}
 void prof_i_control_lock(void) { lock(); }
 void prof_i_control_unlock(void) { unlock(); }
 
@@ -83,11 +90,12 @@ static void after_fork_parent(void) {
   if (!fork_has_lock) return;
   if (prof_i_the_arena.lease_count) prof_i_the_arena.lease_count++; /* the child's traces look at our chunks, and will not say when they are done */
   fork_has_lock = false;
-  unlock();
+  pthread_mutex_unlock(&own.lock);
 }
 
 /* Only the forking thread is here. What the parent's other threads held is gone with them; the arena is the parent's. */
 static void become_child(void) {
+  PROF_I_HOLD_CANCEL;
   const int saved = errno;
   const bool recorded = own.recording != 0;
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
@@ -387,6 +395,7 @@ int prof_level(void) { return (int)prof_i_arena_level(); }
 /* A child's first scope. The lock is tried, not taken: this may be a handler. */
 void prof_i_control_ensure(void) {
   if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
+  PROF_I_HOLD_CANCEL;
   if (pthread_mutex_trylock(&own.lock) != 0) return;
   if (own.child_waits) {
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
@@ -396,7 +405,7 @@ void prof_i_control_ensure(void) {
     if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
     if (options.level == 0 || start_locked(&options) != PROF_OK) prof_i_arena_set_level(0);
   }
-  unlock();
+  pthread_mutex_unlock(&own.lock);
 }
 
 /* ---- for readers ---- */

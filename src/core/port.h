@@ -63,6 +63,12 @@ static inline void prof_i_count_up(uint64_t *count) {
 #endif
 }
 
+/* From here to the end of the block the thread is not cancelled: one that left in the midst of a chunk, or with the lock, would never give it
+   back. For whatever calls what POSIX names as a cancellation point. */
+int prof_i_port_hold_cancel(void);
+void prof_i_port_let_cancel(const int *was);
+#define PROF_I_HOLD_CANCEL const int prof_i_was_cancel __attribute__((cleanup(prof_i_port_let_cancel), unused)) = prof_i_port_hold_cancel()
+
 uint64_t prof_i_port_monotonic_ns(void);
 uint64_t prof_i_port_raw_ns(void); /* CLOCK_MONOTONIC_RAW */
 uint64_t prof_i_port_realtime_ns(void);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -159,6 +160,16 @@ int prof_i_port_populate(void *at, size_t bytes) {
   while (result != 0 && errno == EINTR);
   /* Before Linux 5.14: the pages come one by one at first touch. A file's room is reserved already. */
   return result == 0 || errno == EINVAL ? 0 : errno;
+}
+
+int prof_i_port_hold_cancel(void) {
+  int was = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+  return was;
+}
+void prof_i_port_let_cancel(const int *was) {
+  int now;
+  pthread_setcancelstate(*was, &now);
 }
 
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes) {

@@ -10,6 +10,7 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/path.h"
+#include "../core/port.h"
 #include "raf.h"
 #include "sink.h"
 #include "../trace/walk.h"
@@ -115,6 +116,7 @@ static int expand_and_dump(const prof_trace *trace, const char *path, const prof
 }
 
 int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
+  PROF_I_HOLD_CANCEL;
   bool is_kept;
   if (trace == NULL) return prof_i_fail(PROF_E_INVALID, "trace is NULL");
   if (path == NULL) return prof_i_fail(PROF_E_INVALID, "path is NULL");
@@ -122,6 +124,7 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
 }
 
 int prof_dump_with(const char *path, const prof_dump_options *options) {
+  PROF_I_HOLD_CANCEL;
   char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
   if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
     return prof_i_fail(PROF_E_INVALID, "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");

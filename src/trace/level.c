@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "capture.h"
 
 static int fail_errno(const char *path) {
@@ -49,6 +50,7 @@ static int switch_level(int fd, const char *path, uint32_t level, int *before_ou
 }
 
 int prof_trace_set_level(const char *path, int level, int *before_out) {
+  PROF_I_HOLD_CANCEL;
   prof_i_header header;
   int fd = -1;
   if (!path) return prof_i_fail(PROF_E_INVALID, "prof_trace_set_level: path is NULL");

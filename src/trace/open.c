@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "parse.h"
 
 static void destroy(prof_trace *trace) {
@@ -115,6 +116,7 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
 /* ---- the public face ---- */
 
 int prof_trace_open(const char *path, prof_trace **trace_out) {
+  PROF_I_HOLD_CANCEL;
   if (!path || !trace_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
   prof_i_source source;
   const int status = prof_i_source_file(&source, path);
