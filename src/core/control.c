@@ -359,7 +359,8 @@ int prof_stop(void) {
     prof_i_clock_pair(false);
     const uint64_t words[] = {header->session, 0, 0};
     prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
-    __atomic_store_n(&header->state, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&header->state, 0, __ATOMIC_SEQ_CST);
+    prof_i_arena_set_level(0); /* again: another process may have switched it since, and will look at the state after that */
   }
   unlock();
   errno = saved;

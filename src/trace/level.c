@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <prof/trace.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,7 +45,13 @@ static int switch_level(int fd, const char *path, uint32_t level, int *before_ou
   prof_i_header *const header = mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (header == MAP_FAILED) return fail_errno(path);
   const uint32_t before = __atomic_exchange_n(&header->level, level, __ATOMIC_SEQ_CST);
+  const bool is_late = !__atomic_load_n(&header->state, __ATOMIC_SEQ_CST);
+  uint32_t ours = level, none = 0;
+  if (is_late && __atomic_compare_exchange_n(&header->level, &ours, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) &&
+      __atomic_load_n(&header->state, __ATOMIC_SEQ_CST)) /* it has just been started again, at this level */
+    __atomic_compare_exchange_n(&header->level, &none, level, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
   munmap(header, PROF_I_HEADER_BYTES);
+  if (is_late) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
   if (before_out) *before_out = (int)before;
   return PROF_OK;
 }
