@@ -525,7 +525,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
 
 void prof_i_chunk_leave(prof_i_head *chunk) {
   if (room_in(chunk) >= ROOM_WORTH_TAKING) give_away(chunk);
-  else set_retired(chunk);
+  else leave(chunk);
 }
 
 void prof_i_chunk_thread_goes(prof_i_thread *thread) {

@@ -22,8 +22,15 @@ static void count_extent(prof_health *health, const prof_i_head *extent) {
   health->recorded_count += count.live;
   health->lost_count[PROF_LOSS_CLEARED] += count.cleared + count.gone[PROF_I_GONE_CLEARED];
   health->lost_count[PROF_LOSS_OVERWRITTEN] += count.gone[PROF_I_GONE_OVERWRITTEN];
-  if (prof_i_the_arena.policy == PROF_POLICY_STREAM && __atomic_load_n(&extent->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_RETIRED)
-    prof_i_port_drop((void *)(uintptr_t)extent, extent->bytes); /* it had left this process before the walk */
+}
+
+/* What had left this process before the walk leaves it again. Not one by one: a look at the next would bring its neighbours back. */
+static void drop_retired(void) {
+  uint64_t offset = 0;
+  const uint64_t end = prof_i_arena_readable_bytes();
+  for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
+    if (head->kind == PROF_I_EXTENT_CHUNK && __atomic_load_n(&head->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_RETIRED)
+      prof_i_port_drop(head, head->bytes);
 }
 
 /* Losses, and records counted by walking the chunks. Control lock held: nothing is cleared or replaced meanwhile. */
@@ -44,6 +51,7 @@ static void count_records(prof_health *health) {
       if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve);
     }
   }
+  if (prof_i_the_arena.policy == PROF_POLICY_STREAM) drop_retired();
 }
 
 static void describe_arena(prof_health *health) {
