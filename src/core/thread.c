@@ -12,6 +12,7 @@
 #include "arena.h"
 #include "chunk.h"
 #include "clock.h"
+#include "control.h"
 #include "gate.h"
 #include "port.h"
 #include "site.h"
@@ -57,7 +58,11 @@ void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count) {
     __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
 }
 
-void prof_i_thread_lose_unplaced(int loss) { __atomic_fetch_add(&own.unplaced[loss], 1, __ATOMIC_RELAXED); }
+/* The gate is closed. During a clear the header stands, and a kill must not take the count; at a start it does not. */
+void prof_i_thread_lose_unplaced(int loss) {
+  if (prof_i_control_is_recording()) prof_i_arena_count_loss(loss);
+  else __atomic_fetch_add(&own.unplaced[loss], 1, __ATOMIC_RELAXED);
+}
 
 void prof_i_thread_place_losses(void) {
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
