@@ -36,6 +36,11 @@ test: ## Set up, build, and run the unit, api, embedding and documentation tests
 	@tools/setup.sh build example tests
 	@tools/run-tests.sh test
 
+.PHONY: test-long
+test-long: ## The robustness tests at full length, about two hours (ROWS="R1 R7": only these)
+	@tools/setup.sh build tests
+	@tools/test-long.sh $(ROWS)
+
 .PHONY: test-ci
 test-ci: ## The long tests: faults, stress, sanitizers, fuzzing, viewers
 	@tools/setup.sh build example tests viewers

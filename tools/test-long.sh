@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# usage: tools/test-long.sh [ROW...]
+# The robustness tests at full length, one row of docs/reliability.md after another: what it is, passed or not, and how long it took; every half minute
+# a line says that it goes on. Without rows: all, about two hours on 2 cores. Logs in build/report/long. Fails when a row did.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+
+logs=build/report/long
+wanted=" $* "
+failed=0
+mkdir -p $logs
+tools/build.sh dev || exit
+
+# row NAME TEXT COMMAND...
+row() {
+  local name=$1 text=$2 start=$SECONDS status child
+  shift 2
+  case "$wanted" in "  " | *" $name "*) ;; *) return ;; esac
+  env PROF_LONG=1 "$@" >"$logs/$name.log" 2>&1 </dev/null &
+  child=$!
+  while kill -0 $child 2>/dev/null; do
+    sleep 1
+    if [ $(((SECONDS - start) % 30)) -eq 29 ]; then printf '   %s: %d s, %s\n' "$name" $((SECONDS - start)) "$(tail -n 1 "$logs/$name.log" | cut -c1-100)"; fi
+  done
+  wait $child
+  status=$?
+  if [ $status -eq 0 ]; then
+    printf 'ok   %-4s %-75s %6d s\n' "$name" "$text" $((SECONDS - start))
+  elif [ $status -eq 77 ]; then
+    printf 'skip %-4s %-75s %s\n' "$name" "$text" "$(sed -n 's/^skip: //p' "$logs/$name.log" | head -1)"
+  else
+    printf 'FAIL %-4s %-75s %6d s: see %s\n' "$name" "$text" $((SECONDS - start)) "$logs/$name.log"
+    failed=$((failed + 1))
+  fi
+}
+
+stress=build/dev/tests/stress
+row R1 'kill -9 at random instants, 1000 times' env PROF_KILL_RUNS=1000 $stress/kill
+row R2 'seven other ways to die in five situations, 200 times each' env PROF_DEATHS=200 $stress/deaths
+row R3 'recorded + lost = attempted, 1e9 in each of four policies' env PROF_EXACT_ATTEMPTS=1000000000 $stress/exact
+row R6 'a million threads, ten scopes each' env PROF_THREADS=1000000 $stress/many
+row R7 'ten thousand processes out of eight threads that record' env PROF_FORKS=10000 $stress/forks
+row R8 'anything asked from sixteen threads at once, 60 s' env PROF_MEDDLE_SECONDS=60 $stress/meddle
+row R9 'longjmp, exit, cancel, fibres under a 10 kHz handler, 60 s' env PROF_JUMPS_SECONDS=60 $stress/jumps
+[ $failed -eq 0 ]
