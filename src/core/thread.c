@@ -247,6 +247,8 @@ static prof_i_thread *attach_new(void) {
   thread->process = own.process;
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
+  thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
+  thread->moving_in = 0;
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
   if (parked && is_in_arena(parked_at(parked))) /* prof_stop() put it here while the thread before us was going */
