@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "site.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -211,7 +212,9 @@ static uint32_t register_schema(uint32_t site, const prof_args *args, uint32_t c
 
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count) {
   if (!site || !prof_i_gate_enter()) return 0;
+  const int saved = errno; /* the fast path comes here, and a refused mmap must not be seen by the host */
   const uint32_t number = register_schema(site, args, count);
+  errno = saved;
   prof_i_gate_leave();
   return number;
 }
