@@ -40,6 +40,7 @@ static struct {
   uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the number at which it was last given to a
                      thread */
   uint64_t ring_count, ring_room;
+  uint64_t *next_ring, next_ring_room; /* of the arena that is being made. Control lock */
   uint32_t helper_on, helper_word;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
 } own;
@@ -598,29 +599,37 @@ void prof_i_chunk_clear(void) {
     if (head->kind == PROF_I_EXTENT_CHUNK) clear_one(head);
 }
 
-int prof_i_chunk_begin(void) {
+int prof_i_chunk_prepare(const prof_i_arena *fresh) {
+  if (!own.free) {
+    void *const memory = mmap(NULL, FREE_COUNT * sizeof *own.free, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return errno;
+    own.free = memory;
+  }
+  if (own.next_ring) munmap(own.next_ring, own.next_ring_room * sizeof *own.next_ring); /* of one that was not installed */
+  own.next_ring = NULL;
+  own.next_ring_room = 0;
+  if (fresh->policy != PROF_POLICY_RING) return 0;
+  const uint64_t room = fresh->cap_bytes / fresh->chunk_bytes_max + 1;
+  void *const memory = mmap(NULL, room * sizeof *own.ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  own.next_ring = memory;
+  own.next_ring_room = room;
+  return 0;
+}
+
+void prof_i_chunk_begin(void) {
   memset(own.left, 0, sizeof own.left);
   memset(own.stock, 0, sizeof own.stock);
   memset(own.tidy, 0, sizeof own.tidy);
   own.sequence = 1;
   own.free_hint = 0;
-  if (!own.free) {
-    void *const memory = mmap(NULL, FREE_COUNT * sizeof *own.free, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return errno;
-    own.free = memory;
-  } else {
-    memset(own.free, 0, FREE_COUNT * sizeof *own.free);
-  }
+  memset(own.free, 0, FREE_COUNT * sizeof *own.free);
   if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
-  own.ring = NULL;
-  own.ring_count = own.ring_room = 0;
-  if (prof_i_the_arena.policy != PROF_POLICY_RING) return 0;
-  const uint64_t room = prof_i_the_arena.cap_bytes / prof_i_the_arena.chunk_bytes_max + 1;
-  void *const memory = mmap(NULL, room * sizeof *own.ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return errno;
-  own.ring = memory;
-  own.ring_room = room;
-  return 0;
+  own.ring = own.next_ring;
+  own.ring_room = own.next_ring_room;
+  own.ring_count = 0;
+  own.next_ring = NULL;
+  own.next_ring_room = 0;
 }
 
 /* ---- the helper's side ---- */
