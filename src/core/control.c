@@ -79,7 +79,7 @@ static void after_fork_parent(void) {
 /* Only the forking thread is here. What the parent's other threads held is gone with them; the arena is the parent's. */
 static void after_fork_child(void) {
   const int saved = errno;
-  const bool recorded = own.recording != 0;
+  const bool recorded = own.recording || own.child_waits; /* a daemon forks twice, and may have no scope in between */
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
   prof_i_helper_forget();
