@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "place.h"
 #include "port.h"
 #include "thread.h"
 
@@ -170,6 +171,7 @@ static int reserve(uint64_t offset, uint64_t bytes) {
     int fd = open(prof_i_the_arena.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return errno;
     fd = prof_i_port_fd_aside(fd);
+    prof_i_place_hold(fd);
     const int stale = __atomic_exchange_n(&prof_i_the_arena.fd, fd, __ATOMIC_ACQ_REL);
     (void)stale; /* not ours to close */
     if (!descriptor_is_ours()) {

@@ -250,7 +250,8 @@ static int start_locked(const prof_options *given) {
   }
   /* Without %p, %h or %r two processes may want one output: the second gets a name of its own. */
   const int lock = template_ ? prof_i_place_lock(expanded) : -1;
-  if (template_ && prof_i_place_is_taken(expanded)) status = prof_i_place_add_suffix(expanded, sizeof expanded);
+  while (template_ && status == PROF_OK && prof_i_place_is_taken(expanded)) /* once more where another container has this pid, too */
+    status = prof_i_place_add_suffix(expanded, sizeof expanded);
   if (status == PROF_OK) status = start_new(options, template_ ? template_ : "", expanded);
   prof_i_place_unlock(lock);
   return status;
