@@ -36,6 +36,7 @@ static struct {
   uint64_t *free; /* FREE_COUNT places: offset, and log2 of the units in the low bits */
   uint64_t free_hint; /* how many of them were ever used since the arena began: the rest is empty */
   uint64_t stock[STOCK_COUNT];
+  uint32_t stock_loss; /* loss + 1: why no more can be made ready; any thread */
   uint64_t tidy[TIDY_COUNT];
   uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the number at which it was last given to a
                      thread */
@@ -400,7 +401,8 @@ static prof_i_head *take_stock(uint64_t need, int *loss_out) {
   const uint64_t offset = get(own.stock, STOCK_COUNT);
   __atomic_fetch_add(&own.helper_word, 1, __ATOMIC_RELEASE);
   prof_i_port_wake(&own.helper_word);
-  *loss_out = PROF_LOSS_NO_CHUNK;
+  const uint32_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE);
+  *loss_out = loss ? (int)loss - 1 : PROF_LOSS_NO_CHUNK; /* it is full only now that all that was ready is used */
   (void)need; /* stock is of the largest size: every record fits */
   return offset ? at(offset) : NULL;
 }
@@ -597,6 +599,7 @@ void prof_i_chunk_clear(void) {
   const uint64_t end = prof_i_arena_readable_bytes();
   for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
     if (head->kind == PROF_I_EXTENT_CHUNK) clear_one(head);
+  __atomic_store_n(&own.stock_loss, 0, __ATOMIC_RELEASE);
 }
 
 int prof_i_chunk_prepare(const prof_i_arena *fresh) {
@@ -620,6 +623,7 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh) {
 void prof_i_chunk_begin(void) {
   memset(own.left, 0, sizeof own.left);
   memset(own.stock, 0, sizeof own.stock);
+  own.stock_loss = 0;
   memset(own.tidy, 0, sizeof own.tidy);
   own.sequence = 1;
   own.free_hint = 0;
@@ -641,16 +645,16 @@ void prof_i_chunk_use_helper(bool on) {
 uint32_t *prof_i_chunk_helper_word(void) { return &own.helper_word; }
 
 bool prof_i_chunk_stock(void) {
-  if (prof_i_arena_full_loss() >= 0) return false;
+  if (prof_i_arena_full_loss() >= 0 || __atomic_load_n(&own.stock_loss, __ATOMIC_RELAXED)) return false;
   for (int i = 0; i < STOCK_COUNT; i++) {
     if (__atomic_load_n(&own.stock[i], __ATOMIC_RELAXED)) continue;
     int loss = 0;
     const uint64_t bytes = prof_i_the_arena.chunk_bytes_max;
-    prof_i_head *const chunk = prof_i_the_arena.policy == PROF_POLICY_RING
-                                   ? take_ring(bytes, &loss)
-                                   : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, &loss);
+    prof_i_head *chunk = take_free(bytes, &loss);
+    if (!chunk)
+      chunk = prof_i_the_arena.policy == PROF_POLICY_RING ? take_ring(bytes, &loss) : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, &loss);
     if (!chunk) {
-      if (loss != PROF_LOSS_NO_CHUNK) prof_i_arena_set_full(loss);
+      if (loss != PROF_LOSS_NO_CHUNK) __atomic_store_n(&own.stock_loss, (uint32_t)loss + 1, __ATOMIC_RELEASE);
       return false;
     }
     __atomic_store_n(&own.stock[i], prof_i_arena_offset(chunk), __ATOMIC_RELEASE);
