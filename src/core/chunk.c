@@ -398,10 +398,10 @@ static uint64_t size_for(const prof_i_thread *thread, uint64_t need) {
 }
 
 static prof_i_head *take_stock(uint64_t need, int *loss_out) {
+  const uint32_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE); /* first: once it is set, no more stock comes */
   const uint64_t offset = get(own.stock, STOCK_COUNT);
   __atomic_fetch_add(&own.helper_word, 1, __ATOMIC_RELEASE);
   prof_i_port_wake(&own.helper_word);
-  const uint32_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE);
   *loss_out = loss ? (int)loss - 1 : PROF_LOSS_NO_CHUNK; /* it is full only now that all that was ready is used */
   (void)need; /* stock is of the largest size: every record fits */
   return offset ? at(offset) : NULL;
