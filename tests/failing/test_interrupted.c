@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum { LIMIT_S = 60, ROUNDS = 8, SCOPES = 60000, PERIOD_US = 100 };
+enum { LIMIT_S = 60, ROUNDS = 4, SCOPES = 200000, PERIOD_US = 100 };
 
 typedef struct interrupted {
   const char *path;
@@ -38,8 +38,8 @@ static int run_interrupted(const void *context) {
   const interrupted *const what = context;
   set_timer(PERIOD_US);
   for (unsigned round = 0; round < ROUNDS; round++) {
-    /* Another cap each time, so another capture: every start reserves room. */
-    const prof_options options = {.size = sizeof options, .path = what->path, .policy = what->policy, .cap_bytes = (8u + round) << 20, .helper_thread = what->helper_thread};
+    /* Another cap each time, so another capture. Large ones: their chunks are of a MiB, so that signals come while one is reserved. */
+    const prof_options options = {.size = sizeof options, .path = what->path, .policy = what->policy, .cap_bytes = (64u + round) << 20, .helper_thread = what->helper_thread};
     check_status(prof_start_with(&options), PROF_OK);
     prof_health health = host_health();
     check(health.survives_kill == (what->path != NULL), "round %u: %s", round, health.reason);
@@ -47,7 +47,7 @@ static int run_interrupted(const void *context) {
     prof_trace *trace = NULL;
     check_status(prof_get(&trace), PROF_OK);
     prof_trace_destroy(trace);
-    check_status(prof_dump(host_path("part.json.gz")), PROF_OK);
+    check_status(prof_dump(host_path(round ? "part.json" : "part.json.gz")), PROF_OK);
     check_status(prof_clear(), PROF_OK);
     host_scopes(SCOPES);
     check_status(prof_stop(), PROF_OK);
