@@ -39,7 +39,11 @@ static int run_interrupted(const void *context) {
   set_timer(PERIOD_US);
   for (unsigned round = 0; round < ROUNDS; round++) {
     /* Another cap each time, so another capture. Large ones: their chunks are of a MiB, so that signals come while one is reserved. */
-    const prof_options options = {.size = sizeof options, .path = what->path, .policy = what->policy, .cap_bytes = (64u + round) << 20, .helper_thread = what->helper_thread};
+    const prof_options options = {.size = sizeof options,
+                                  .path = what->path,
+                                  .policy = what->policy,
+                                  .cap_bytes = (64u + round) << 20,
+                                  .helper_thread = what->helper_thread};
     check_status(prof_start_with(&options), PROF_OK);
     prof_health health = host_health();
     check(health.survives_kill == (what->path != NULL), "round %u: %s", round, health.reason);

@@ -58,12 +58,12 @@ static bool fails(inject_function function) {
 static bool is_short(void) { return own.plan->error == INJECT_SHORT; }
 
 /* The function behind this one, looked up once a call site; a race looks it up twice. */
-#define REAL(name)                                                                    \
-  __extension__({                                                                     \
-    static void *found;                                                               \
-    void *real_ = __atomic_load_n(&found, __ATOMIC_RELAXED);                              \
+#define REAL(name)                                                                           \
+  __extension__({                                                                            \
+    static void *found;                                                                      \
+    void *real_ = __atomic_load_n(&found, __ATOMIC_RELAXED);                                 \
     if (!real_) __atomic_store_n(&found, real_ = dlsym(RTLD_NEXT, #name), __ATOMIC_RELAXED); \
-    (__typeof__(&name)) real_;                                              \
+    (__typeof__(&name))real_;                                                                \
   })
 
 /* ---- memory ---- */
