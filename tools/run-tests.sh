@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: tools/run-tests.sh GROUP
-#   test              the unit, api, example, embedding and documentation tests of the build dev
-#   stress            the fault and stress tests of the build dev
+#   test              the unit, api, failing, example, embedding and documentation tests of the build dev
+#   stress            the fault and stress tests and the longer failing ones of the build dev
 #   faults            builds with a deliberate fault, each of which a test must catch
 #   asan ubsan tsan   the C tests under that sanitizer
 #   fuzz              every fuzz target, FUZZ_SECONDS together
@@ -166,9 +166,9 @@ run_group() {
     test)
       # Without the model (no network) the tests that need it skip, and say so.
       PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
-      ctest_group test dev 'unit|api|minilm|embed|docs'
+      ctest_group test dev 'unit|api|failing|minilm|embed|docs'
       ;;
-    stress) ctest_group stress dev 'fault|stress' ;;
+    stress) ctest_group stress dev 'fault|stress|failing_long' ;;
     faults) command_group faults fault_builds ;;
     asan | ubsan | tsan) sanitizer "$1" ;;
     fuzz) command_group fuzz fuzz_targets ;;

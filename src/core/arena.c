@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "place.h"
 #include "port.h"
 #include "thread.h"
 
@@ -86,15 +87,40 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t ca
   return 0;
 }
 
+/* Another thread may be opening the file anew. */
+static int descriptor(void) { return __atomic_load_n(&prof_i_the_arena.fd, __ATOMIC_ACQUIRE); }
+
+static bool descriptor_is_ours(void) {
+  struct stat about;
+  const int fd = descriptor();
+  return fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
+         about.st_ino == prof_i_the_arena.inode;
+}
+
+/* Its memory and its file's mapping; addresses stay valid, and read as zeros. */
+static void let_go(void) {
+  prof_i_arena *const arena = &prof_i_the_arena;
+  if (!arena->base) return;
+  /* Over it, not away: see the file comment. Address space without memory behind it. */
+  anonymous(arena->base, arena->cap_bytes, MAP_FIXED);
+  prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
+  if (descriptor_is_ours()) close(arena->fd);
+  arena->fd = -1;
+  arena->is_file = false;
+  arena->path[0] = '\0';
+  arena->base = NULL;
+}
+
+void prof_i_arena_discard(prof_i_arena *fresh) {
+  munmap(fresh->base, fresh->cap_bytes);
+  close(fresh->fd);
+  if (fresh->is_file) unlink(fresh->path);
+}
+
 int prof_i_arena_install(prof_i_arena *fresh) {
-  prof_i_arena_retire();
-  if (mmap(own.level_page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fresh->fd, 0) == MAP_FAILED) {
-    const int error = errno;
-    anonymous(own.level_page, PAGE_BYTES, MAP_FIXED);
-    munmap(fresh->base, fresh->cap_bytes);
-    close(fresh->fd);
-    return error;
-  }
+  /* Level 0 in either, so it does not matter which of them the page shows until the old one is gone. */
+  if (mmap(own.level_page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fresh->fd, 0) == MAP_FAILED) return errno;
+  let_go();
   if (!fresh->is_file) { /* sized once: the mapping is all that is needed */
     close(fresh->fd);
     fresh->fd = -1;
@@ -107,30 +133,6 @@ int prof_i_arena_install(prof_i_arena *fresh) {
   own.full_loss = 0;
   __atomic_store_n(&prof_i_the_arena.base, base, __ATOMIC_RELEASE);
   return 0;
-}
-
-/* Another thread may be opening the file anew. */
-static int descriptor(void) { return __atomic_load_n(&prof_i_the_arena.fd, __ATOMIC_ACQUIRE); }
-
-static bool descriptor_is_ours(void) {
-  struct stat about;
-  const int fd = descriptor();
-  return fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
-         about.st_ino == prof_i_the_arena.inode;
-}
-
-void prof_i_arena_retire(void) {
-  prof_i_arena *const arena = &prof_i_the_arena;
-  if (!arena->base) return;
-  anonymous(own.level_page, PAGE_BYTES, MAP_FIXED);
-  /* Over it, not away: see the file comment. Address space without memory behind it. */
-  anonymous(arena->base, arena->cap_bytes, MAP_FIXED);
-  prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
-  if (descriptor_is_ours()) close(arena->fd);
-  arena->fd = -1;
-  arena->is_file = false;
-  arena->path[0] = '\0';
-  arena->base = NULL;
 }
 
 void prof_i_arena_forget(void) {
@@ -171,6 +173,7 @@ static int reserve(uint64_t offset, uint64_t bytes) {
     int fd = open(prof_i_the_arena.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return errno;
     fd = prof_i_port_fd_aside(fd);
+    prof_i_place_hold(fd);
     const int stale = __atomic_exchange_n(&prof_i_the_arena.fd, fd, __ATOMIC_ACQ_REL);
     (void)stale; /* not ours to close */
     if (!descriptor_is_ours()) {

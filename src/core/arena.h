@@ -38,12 +38,12 @@ static inline uint64_t prof_i_arena_offset(const void *at) { return (uint64_t)((
 /* Maps fd (taken over on success) or a memfd (fd -1) of cap bytes into `fresh`, which nobody uses yet. 0 or an errno. */
 int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t cap_bytes, uint32_t policy);
 
-/* The fresh arena takes the place of the one in force, which is retired. 0 or an errno: then neither is left. Control lock held, level
+/* The fresh arena takes the place of the one in force, which is let go. 0 or an errno: then the old one stays. Control lock held, level
    0, gate closed. */
 int prof_i_arena_install(prof_i_arena *fresh);
 
-/* Lets the arena go: its memory and its file's mapping; addresses stay valid, and read as zeros. Control lock held, level 0. */
-void prof_i_arena_retire(void);
+/* What was made and not installed goes again, its file too. */
+void prof_i_arena_discard(prof_i_arena *fresh);
 
 /* In the child of a fork: the parent's arena is no longer ours, not even to write to. Only the forking thread exists. */
 void prof_i_arena_forget(void);

@@ -36,10 +36,12 @@ static struct {
   uint64_t *free; /* FREE_COUNT places: offset, and log2 of the units in the low bits */
   uint64_t free_hint; /* how many of them were ever used since the arena began: the rest is empty */
   uint64_t stock[STOCK_COUNT];
+  uint32_t stock_loss; /* loss + 1: why no more can be made ready; any thread */
   uint64_t tidy[TIDY_COUNT];
   uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the number at which it was last given to a
                      thread */
   uint64_t ring_count, ring_room;
+  uint64_t *next_ring, next_ring_room; /* of the arena that is being made. Control lock */
   uint32_t helper_on, helper_word;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
 } own;
@@ -396,10 +398,11 @@ static uint64_t size_for(const prof_i_thread *thread, uint64_t need) {
 }
 
 static prof_i_head *take_stock(uint64_t need, int *loss_out) {
+  const uint32_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE); /* first: once it is set, no more stock comes */
   const uint64_t offset = get(own.stock, STOCK_COUNT);
   __atomic_fetch_add(&own.helper_word, 1, __ATOMIC_RELEASE);
   prof_i_port_wake(&own.helper_word);
-  *loss_out = PROF_LOSS_NO_CHUNK;
+  *loss_out = loss ? (int)loss - 1 : PROF_LOSS_NO_CHUNK; /* it is full only now that all that was ready is used */
   (void)need; /* stock is of the largest size: every record fits */
   return offset ? at(offset) : NULL;
 }
@@ -596,31 +599,41 @@ void prof_i_chunk_clear(void) {
   const uint64_t end = prof_i_arena_readable_bytes();
   for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
     if (head->kind == PROF_I_EXTENT_CHUNK) clear_one(head);
+  __atomic_store_n(&own.stock_loss, 0, __ATOMIC_RELEASE);
 }
 
-int prof_i_chunk_begin(void) {
-  memset(own.left, 0, sizeof own.left);
-  memset(own.stock, 0, sizeof own.stock);
-  memset(own.tidy, 0, sizeof own.tidy);
-  own.sequence = 1;
-  own.free_hint = 0;
+int prof_i_chunk_prepare(const prof_i_arena *fresh) {
   if (!own.free) {
     void *const memory = mmap(NULL, FREE_COUNT * sizeof *own.free, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return errno;
     own.free = memory;
-  } else {
-    memset(own.free, 0, FREE_COUNT * sizeof *own.free);
   }
-  if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
-  own.ring = NULL;
-  own.ring_count = own.ring_room = 0;
-  if (prof_i_the_arena.policy != PROF_POLICY_RING) return 0;
-  const uint64_t room = prof_i_the_arena.cap_bytes / prof_i_the_arena.chunk_bytes_max + 1;
+  if (own.next_ring) munmap(own.next_ring, own.next_ring_room * sizeof *own.next_ring); /* of one that was not installed */
+  own.next_ring = NULL;
+  own.next_ring_room = 0;
+  if (fresh->policy != PROF_POLICY_RING) return 0;
+  const uint64_t room = fresh->cap_bytes / fresh->chunk_bytes_max + 1;
   void *const memory = mmap(NULL, room * sizeof *own.ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return errno;
-  own.ring = memory;
-  own.ring_room = room;
+  own.next_ring = memory;
+  own.next_ring_room = room;
   return 0;
+}
+
+void prof_i_chunk_begin(void) {
+  memset(own.left, 0, sizeof own.left);
+  memset(own.stock, 0, sizeof own.stock);
+  own.stock_loss = 0;
+  memset(own.tidy, 0, sizeof own.tidy);
+  own.sequence = 1;
+  own.free_hint = 0;
+  memset(own.free, 0, FREE_COUNT * sizeof *own.free);
+  if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
+  own.ring = own.next_ring;
+  own.ring_room = own.next_ring_room;
+  own.ring_count = 0;
+  own.next_ring = NULL;
+  own.next_ring_room = 0;
 }
 
 /* ---- the helper's side ---- */
@@ -632,16 +645,16 @@ void prof_i_chunk_use_helper(bool on) {
 uint32_t *prof_i_chunk_helper_word(void) { return &own.helper_word; }
 
 bool prof_i_chunk_stock(void) {
-  if (prof_i_arena_full_loss() >= 0) return false;
+  if (prof_i_arena_full_loss() >= 0 || __atomic_load_n(&own.stock_loss, __ATOMIC_RELAXED)) return false;
   for (int i = 0; i < STOCK_COUNT; i++) {
     if (__atomic_load_n(&own.stock[i], __ATOMIC_RELAXED)) continue;
     int loss = 0;
     const uint64_t bytes = prof_i_the_arena.chunk_bytes_max;
-    prof_i_head *const chunk = prof_i_the_arena.policy == PROF_POLICY_RING
-                                   ? take_ring(bytes, &loss)
-                                   : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, &loss);
+    prof_i_head *chunk = take_free(bytes, &loss);
+    if (!chunk)
+      chunk = prof_i_the_arena.policy == PROF_POLICY_RING ? take_ring(bytes, &loss) : prof_i_arena_take(PROF_I_EXTENT_CHUNK, bytes, bytes, &loss);
     if (!chunk) {
-      if (loss != PROF_LOSS_NO_CHUNK) prof_i_arena_set_full(loss);
+      if (loss != PROF_LOSS_NO_CHUNK) __atomic_store_n(&own.stock_loss, (uint32_t)loss + 1, __ATOMIC_RELEASE);
       return false;
     }
     __atomic_store_n(&own.stock[i], prof_i_arena_offset(chunk), __ATOMIC_RELEASE);

@@ -3,6 +3,7 @@
 #ifndef PROF_CORE_CHUNK_H
 #define PROF_CORE_CHUNK_H
 
+#include "arena.h"
 #include "thread.h"
 
 /* Gives the thread a chunk with room for need_bytes and retires its old one. True: claim again (perhaps from one that a handler brought
@@ -24,8 +25,11 @@ prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes);
 /* Forgets all retired chunks, counted, and gives their memory back. Control lock held. */
 void prof_i_chunk_clear(void);
 
-/* A new arena. 0 or an errno. Control lock held, level 0. */
-int prof_i_chunk_begin(void);
+/* Memory for what is remembered of an arena that is not in force yet. 0 or an errno. Control lock held. */
+int prof_i_chunk_prepare(const prof_i_arena *fresh);
+
+/* That arena is in force now. Control lock held, level 0. */
+void prof_i_chunk_begin(void);
 
 /* Puts a chunk for the helper thread's stock, and asks for work. */
 void prof_i_chunk_use_helper(bool on);

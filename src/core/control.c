@@ -97,7 +97,7 @@ static void after_fork_parent(void) {
 static void become_child(void) {
   PROF_I_HOLD_CANCEL;
   const int saved = errno;
-  const bool recorded = own.recording != 0;
+  const bool recorded = own.recording || own.child_waits; /* a daemon forks twice, and may have no scope in between */
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
   prof_i_helper_forget();
@@ -156,8 +156,7 @@ static int prepare(void) {
 /* ---- the arena ---- */
 
 /* Chunks grow from 16 KiB to at most a 64th of the arena; a ring's are all of one size. 64 KiB hold the longest record. */
-static void choose_chunk_sizes(void) {
-  prof_i_arena *const arena = &prof_i_the_arena;
+static void choose_chunk_sizes(prof_i_arena *arena) {
   arena->chunk_bytes_min = PROF_I_UNIT_BYTES;
   arena->chunk_bytes_max = PROF_I_CHUNK_BYTES_MAX;
   while (arena->chunk_bytes_max > 4 * PROF_I_UNIT_BYTES && arena->chunk_bytes_max * 64 > arena->cap_bytes) arena->chunk_bytes_max /= 4;
@@ -207,12 +206,14 @@ static int create(const prof_options *options) {
   prof_i_arena fresh = {.fd = -1};
   const int status = make_anywhere(&fresh, options);
   if (status != PROF_OK) return status;
-  int error = prof_i_arena_install(&fresh);
-  if (!error) {
-    choose_chunk_sizes();
-    if ((error = prof_i_chunk_begin()) != 0) prof_i_arena_retire();
+  choose_chunk_sizes(&fresh);
+  int error = prof_i_chunk_prepare(&fresh);
+  if (!error) error = prof_i_arena_install(&fresh);
+  if (error) {
+    prof_i_arena_discard(&fresh);
+    return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
   }
-  if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
+  prof_i_chunk_begin();
   prof_i_header *const header = prof_i_arena_header();
   header->version = PROF_I_FORMAT_VERSION;
   header->header_bytes = PROF_I_HEADER_BYTES;
@@ -298,7 +299,8 @@ static int start_locked(const prof_options *given) {
   }
   /* Without %p, %h or %r two processes may want one output: the second gets a name of its own. */
   const int lock = template_ ? prof_i_place_lock(expanded) : -1;
-  if (template_ && prof_i_place_is_taken(expanded)) status = prof_i_place_add_suffix(expanded, sizeof expanded);
+  while (template_ && status == PROF_OK && prof_i_place_is_taken(expanded)) /* once more where another container has this pid, too */
+    status = prof_i_place_add_suffix(expanded, sizeof expanded);
   if (status == PROF_OK) status = start_new(options, template_ ? template_ : "", expanded);
   prof_i_place_unlock(lock);
   return status;
@@ -438,17 +440,19 @@ void prof_i_arena_end_lease(uint64_t lease) {
   unlock();
 }
 
-/* Somebody may have moved the capture, and put another file in its place. */
-static bool is_still_ours(const char *path) {
+/* Removes the capture. Somebody may have moved it, and put another file in its place. False: it is still there, or nobody can tell; the next
+   dump tries again. */
+static bool is_gone_or_replaced(const char *path) {
   struct stat about;
-  return lstat(path, &about) == 0 && about.st_dev == prof_i_the_arena.device && about.st_ino == prof_i_the_arena.inode;
+  if (lstat(path, &about) != 0) return errno == ENOENT;
+  if (about.st_dev != prof_i_the_arena.device || about.st_ino != prof_i_the_arena.inode) return true;
+  return unlink(path) == 0;
 }
 
 void prof_i_capture_dumped(void) {
   lock();
-  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0]) {
-    if (is_still_ours(prof_i_the_arena.path)) unlink(prof_i_the_arena.path); /* the mapping stays: prof_get() and a further dump still work */
-    prof_i_the_arena.path[0] = '\0';
-  }
+  if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0] &&
+      is_gone_or_replaced(prof_i_the_arena.path))
+    prof_i_the_arena.path[0] = '\0'; /* the mapping stays: prof_get() and a further dump still work */
   unlock();
 }

@@ -38,13 +38,14 @@ static uint64_t *claim(uint64_t bytes) {
   return NULL;
 }
 
-void prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count) {
+bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count) {
   const uint64_t slots = (3 + count + 1) / 2;
   uint64_t *const record = claim(slots * 16);
-  if (!record) return;
+  if (!record) return false;
   __atomic_store_n(&record[0], slots << PROF_I_PENDING_SLOTS_SHIFT | 1u << 4, __ATOMIC_RELEASE);
   record[1] = (uint64_t)site << 4 | 1;
   record[2] = slots | (uint64_t)kind << 16;
   memcpy(record + 3, words, count * sizeof *words);
   __atomic_store_n(&record[0], ticks << 4 | 1, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
+  return true;
 }

@@ -2,13 +2,14 @@
 #ifndef PROF_CORE_META_H
 #define PROF_CORE_META_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "layout.h"
 
 /* Writes one long record of this kind: word 0's ticks, word 1's site, then the words. Any thread. Signal-safe. When the arena has no
-   room it is not written, and the count of such is kept. */
-void prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count);
+   room it is not written: false. */
+bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count);
 
 /* A new arena: forget the extent. */
 void prof_i_meta_reset(void);

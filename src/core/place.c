@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arena.h"
 #include "layout.h"
 #include "log.h"
 #include "port.h"
@@ -100,8 +101,48 @@ void prof_i_place_unlock(int lock) {
   if (lock >= 0) close(lock);
 }
 
+/* Where a capture may stand, the best first, and what its name begins with: beside its output the output's own name, elsewhere also a
+   number of the output's directory, which another output of that name does not have. */
+typedef struct places {
+  char beside[4096], bases[2][BASE_BYTES_MAX + 1];
+  const char *directories[4];
+  size_t count;
+} places;
+
+static void list_places(const char *output, places *all) {
+  struct stat about = {.st_ino = 0};
+  const char *const slash = strrchr(output, '/');
+  const char *const base = slash ? slash + 1 : output;
+  directory_of(output, all->beside, sizeof all->beside);
+  if (stat(all->beside, &about) != 0) about.st_ino = 0;
+  const uint64_t number = ((uint64_t)about.st_ino ^ (uint64_t)about.st_dev << 32) * 0x9e3779b97f4a7c15ull;
+  snprintf(all->bases[0], sizeof all->bases[0], "%s", base);
+  snprintf(all->bases[1], sizeof all->bases[1], "%.*s~%08x", BASE_BYTES_MAX - 9, base, (unsigned)(number >> 32));
+  const char *const wanted[] = {all->beside, secure_getenv("PROF_CAPTURE_DIR"), secure_getenv("TMPDIR"), "/dev/shm"};
+  all->count = 0;
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    if (wanted[i] && wanted[i][0]) all->directories[all->count++] = wanted[i];
+}
+
+typedef enum capture_lock { OWN, HELD, FREE } capture_lock;
+
+/* Whoever records into a capture holds a lock on it: this also shows those whose pid means nothing here, such as process 1 of another
+   container. FREE also where it cannot be looked at. */
+static capture_lock look_at_lock(int folder, const char *name) {
+  struct stat about;
+  capture_lock lock = FREE;
+  const int fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return FREE;
+  if (prof_i_the_arena.is_file && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device && about.st_ino == prof_i_the_arena.inode)
+    lock = OWN;
+  else if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    lock = HELD;
+  close(fd);
+  return lock;
+}
+
 /* "BASE.HOST-PID-START-COPY.prof", read from behind, since a host's name may hold anything. */
-static bool is_of_living_other(const char *name, const char *base) {
+static bool is_of_living_other(int folder, const char *name, const char *base) {
   char host[64] = "host";
   unsigned long long start = 0;
   long pid = 0;
@@ -118,19 +159,29 @@ static bool is_of_living_other(const char *name, const char *base) {
   gethostname(host, sizeof host - 1);
   const char *const its_host = name + base_bytes + 1;
   if (strlen(host) != (size_t)(at - its_host) || strncmp(host, its_host, strlen(host)) != 0) return true; /* another host's: cannot tell */
-  return pid != (long)getpid() && prof_i_port_process_start_of(pid) == start;
+  switch (look_at_lock(folder, name)) {
+    case OWN: return false;
+    case HELD: return true;
+    case FREE: break;
+  }
+  return pid != (long)getpid() && prof_i_port_process_start_of(pid) == start; /* its host may have closed the descriptor, and so the lock */
 }
 
-bool prof_i_place_is_taken(const char *output) {
-  char directory[4096];
-  directory_of(output, directory, sizeof directory);
-  const char *const slash = strrchr(output, '/');
+static bool is_taken_in(const char *directory, const char *base) {
   DIR *const entries = opendir(directory);
   bool taken = false;
   for (const struct dirent *e; entries && !taken && (e = readdir(entries)) != NULL;)
-    taken = is_of_living_other(e->d_name, slash ? slash + 1 : output);
+    taken = is_of_living_other(dirfd(entries), e->d_name, base);
   if (entries) closedir(entries);
   return taken;
+}
+
+bool prof_i_place_is_taken(const char *output) {
+  places all;
+  list_places(output, &all);
+  for (size_t i = 0; i < all.count; i++)
+    if (is_taken_in(all.directories[i], all.bases[i != 0])) return true;
+  return false;
 }
 
 int prof_i_place_add_suffix(char *output, size_t room) {
@@ -154,8 +205,11 @@ int prof_i_place_add_suffix(char *output, size_t room) {
 
 static bool has_room(const char *directory) {
   struct statvfs about;
-  return statvfs(directory, &about) == 0 && (uint64_t)about.f_bavail * about.f_frsize >= ROOM_MIN_BYTES;
+  if (statvfs(directory, &about) != 0) return false;
+  return about.f_blocks == 0 || (uint64_t)about.f_bavail * about.f_frsize >= ROOM_MIN_BYTES; /* ramfs knows no size */
 }
+
+void prof_i_place_hold(int fd) { flock(fd, LOCK_SH | LOCK_NB); } /* where locks are not to be had, the pid must do */
 
 /* The name carries host, pid, start time and copy, since pid 1 comes again in a restarted container. Never an existing file, never
    through a symbolic link. */
@@ -181,7 +235,10 @@ static int create_in(const char *directory, const char *base, char *path, size_t
       *why_out = strerror(errno);
       return -1;
     }
-    if ((*why_out = probe(fd)) == NULL) return fd;
+    if ((*why_out = probe(fd)) == NULL) {
+      prof_i_place_hold(fd);
+      return fd;
+    }
     close(fd);
     unlink(path);
     return -1;
@@ -191,23 +248,19 @@ static int create_in(const char *directory, const char *base, char *path, size_t
 }
 
 int prof_i_place_create(const char *output, char *path_out, size_t path_room, char *reason_out, size_t reason_room) {
-  char beside[4096];
-  directory_of(output, beside, sizeof beside);
-  const char *const slash = strrchr(output, '/');
-  const char *const base = slash ? slash + 1 : output;
-  const char *const places[] = {beside, secure_getenv("PROF_CAPTURE_DIR"), secure_getenv("TMPDIR"), "/dev/shm"};
+  places all;
+  list_places(output, &all);
   size_t used = 0;
   reason_out[0] = '\0';
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+  for (size_t i = 0; i < all.count; i++) {
     const char *why = "";
-    if (!places[i] || !places[i][0]) continue;
-    const int fd = create_in(places[i], base, path_out, path_room, &why);
+    const int fd = create_in(all.directories[i], all.bases[i != 0], path_out, path_room, &why);
     if (fd >= 0) {
-      if (i > 0 && used < reason_room) snprintf(reason_out + used, reason_room - used, "recorded in '%s'", places[i]);
+      if (i > 0 && used < reason_room) snprintf(reason_out + used, reason_room - used, "recorded in '%s'", all.directories[i]);
       return fd;
     }
     if (used < reason_room) {
-      const int more = snprintf(reason_out + used, reason_room - used, "not in '%s': %s; ", places[i], why);
+      const int more = snprintf(reason_out + used, reason_room - used, "not in '%s': %s; ", all.directories[i], why);
       used += more > 0 ? (size_t)more : 0;
     }
   }

@@ -10,8 +10,11 @@
 int prof_i_place_check_output(const char *path);
 
 /* Is another living process recording for the same output? Then this one's trace needs a name of its own. Judged by the captures that
-   stand beside the output; hold prof_i_place_lock() while asking and creating. */
+   stand beside the output and where they go instead; one in memory is not seen. Hold prof_i_place_lock() while asking and creating. */
 bool prof_i_place_is_taken(const char *output);
+
+/* Says to other processes, as long as the descriptor is open, that its capture is being recorded into. */
+void prof_i_place_hold(int fd);
 
 /* One process at a time decides about this output's directory; waits at most a second. -1 when it cannot be locked. */
 int prof_i_place_lock(const char *output);

@@ -26,6 +26,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+enum { INTERRUPTIONS_MAX = 1000, PIECE_BYTES_MIN = 4096 };
+
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec now = {0, 0};
   clock_gettime(clock, &now);
@@ -156,8 +158,9 @@ int prof_i_port_memfd(uint64_t bytes, int *fd_out) {
 
 int prof_i_port_populate(void *at, size_t bytes) {
   int result;
+  int tries = 0; /* pages stay once they are there, so it gets further each time */
   do result = madvise(at, bytes, MADV_POPULATE_WRITE);
-  while (result != 0 && errno == EINTR);
+  while (result != 0 && errno == EINTR && ++tries < INTERRUPTIONS_MAX);
   /* Before Linux 5.14: the pages come one by one at first touch. A file's room is reserved already. */
   return result == 0 || errno == EINVAL ? 0 : errno;
 }
@@ -192,10 +195,19 @@ uint64_t prof_i_port_file_size_limit(void) {
 
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes) {
   if (offset + bytes > prof_i_port_file_size_limit()) return EFBIG; /* past it the kernel would send SIGXFSZ */
-  int result;
-  do result = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
+  int tries = 0;
+  for (uint64_t piece = bytes; bytes > 0;) {
+    if (piece > bytes) piece = bytes;
+    if (fallocate(fd, 0, (off_t)offset, (off_t)piece) == 0) {
+      offset += piece;
+      bytes -= piece;
+    } else if (errno != EINTR || ++tries == INTERRUPTIONS_MAX) {
+      return errno;
+    } else if (piece > PIECE_BYTES_MIN) { /* tmpfs takes back all that it had: the host's timer may tick faster than that takes */
+      piece /= 2;
+    }
+  }
+  return 0;
 }
 
 int prof_i_port_fd_aside(int fd) {

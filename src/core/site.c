@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "site.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -25,6 +26,7 @@ typedef struct entry {
   uint32_t kind; /* prof_i_kind */
   uint32_t word_count;
   uint32_t site_word; /* the site that goes into word 1 */
+  uint64_t arena;     /* the last one that it was written into; any thread, relaxed */
   uint64_t words[];
 } entry;
 
@@ -78,7 +80,17 @@ static uint64_t mix_text(uint64_t hash, const char *text, size_t bytes) {
   return mix(hash, bytes);
 }
 
-static void write_entry(const entry *e) { prof_i_meta_write((prof_i_kind)e->kind, 0, e->site_word, e->words, e->word_count); }
+static void write_entry(entry *e) {
+  if (prof_i_meta_write((prof_i_kind)e->kind, 0, e->site_word, e->words, e->word_count))
+    __atomic_store_n(&e->arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
+}
+
+/* NULL where the capture has no room for it: no record may name what is not there. */
+static entry *if_written(entry *e) {
+  if (!prof_i_the_arena.base || __atomic_load_n(&e->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number) return e;
+  write_entry(e); /* there may be room by now */
+  return __atomic_load_n(&e->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number ? e : NULL;
+}
 
 static entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
   const int which = kind == PROF_I_KIND_SCHEMA;
@@ -132,7 +144,7 @@ static void fill(entry *e, const asked *a) {
   for (int i = 0; i < SITE_TEXTS; i++) at += prof_i_put_text(at, a->texts[i], a->bytes[i]);
 }
 
-/* Finds or enters it. Past the gate. NULL when there is no memory or no number left. */
+/* Finds or enters it. Past the gate. NULL when there is no memory, no number left or no room in the capture. */
 static entry *intern(const asked *a) {
   entry **const table = map_once((void **)&own.table, TABLE_SIZE * sizeof *table);
   const int which = a->kind == PROF_I_KIND_SCHEMA;
@@ -151,9 +163,9 @@ static entry *intern(const asked *a) {
       if (!is_written && prof_i_the_arena.base) write_entry(fresh);
       is_written = true;
       __atomic_store_n(&numbers[fresh->number], fresh, __ATOMIC_SEQ_CST);
-      if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return fresh;
+      if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return if_written(fresh);
     }
-    if (same(there, a)) return there; /* a fresh one's number is then never used */
+    if (same(there, a)) return if_written(there); /* a fresh one's number is then never used */
   }
   return NULL;
 }
@@ -211,7 +223,9 @@ static uint32_t register_schema(uint32_t site, const prof_args *args, uint32_t c
 
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count) {
   if (!site || !prof_i_gate_enter()) return 0;
+  const int saved = errno; /* the fast path comes here, and a refused mmap must not be seen by the host */
   const uint32_t number = register_schema(site, args, count);
+  errno = saved;
   prof_i_gate_leave();
   return number;
 }
@@ -223,7 +237,7 @@ void prof_i_site_copy_all(void) {
     entry **const numbers = __atomic_load_n(&own.by_number[which], __ATOMIC_ACQUIRE);
     const uint32_t count = __atomic_load_n(&own.count[which], __ATOMIC_ACQUIRE);
     for (uint32_t i = 1; numbers && i <= count; i++) {
-      const entry *const e = __atomic_load_n(&numbers[i], __ATOMIC_SEQ_CST);
+      entry *const e = __atomic_load_n(&numbers[i], __ATOMIC_SEQ_CST);
       if (e) write_entry(e);
     }
   }

@@ -33,8 +33,13 @@ static int fail_type(const prof_i_target *target, const char *what) {
   return prof_i_fail(PROF_E_FILE_TYPE, "cannot write '%s': it is %s", target->path, what);
 }
 
+/* Takes the descriptor over, also when it fails. */
 static int remember(prof_i_opened *opened, int fd, struct stat *status_out) {
-  if (fstat(fd, status_out) != 0) return errno;
+  if (fstat(fd, status_out) != 0) {
+    const int error = errno;
+    close(fd);
+    return error;
+  }
   *opened = (prof_i_opened){fd, status_out->st_dev, status_out->st_ino};
   return 0;
 }
@@ -298,9 +303,24 @@ int prof_i_target_commit(prof_i_target *target) {
   return status;
 }
 
+/* The name is ours alone, so that where the program closed the folder's descriptor it may be found by the path once more. */
+static void remove_temporary(prof_i_target *target) {
+  if (is_still_ours(&target->folder)) {
+    unlinkat(target->folder.fd, target->temporary, 0);
+    return;
+  }
+  const size_t folder_bytes = (size_t)(target->name - target->path), name_bytes = strlen(target->temporary) + 1;
+  char *const path = malloc(folder_bytes + name_bytes);
+  if (path == NULL) return;
+  memcpy(path, target->path, folder_bytes);
+  memcpy(path + folder_bytes, target->temporary, name_bytes);
+  unlink(path);
+  free(path);
+}
+
 void prof_i_target_abandon(prof_i_target *target) {
   close_opened(&target->file);
-  if (target->temporary[0] != 0 && is_still_ours(&target->folder)) unlinkat(target->folder.fd, target->temporary, 0);
+  if (target->temporary[0] != 0) remove_temporary(target);
   close_opened(&target->folder);
   free(target->path);
   *target = (prof_i_target){.file.fd = -1, .folder.fd = -1};
