@@ -1,7 +1,10 @@
 /* prof: reads captures, finished, being written, or left by a process that died. See commands.h. */
+#define _GNU_SOURCE
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -83,8 +86,19 @@ static int run(int argc, char **argv) {
   return EXIT_USAGE;
 }
 
+/* A large capture, and one that is being written, is mapped: when somebody makes the file shorter meanwhile, its pages go, and the kernel
+   sends this. The library takes no handlers; the command may. */
+static void tell_that_a_page_is_gone(int number) {
+  static const char text[] = "prof: a page of the capture is gone: the file became shorter while it was read, or its disk failed\n";
+  (void)number;
+  (void)!write(STDERR_FILENO, text, sizeof text - 1);
+  _exit(EXIT_FAILED);
+}
+
 /* What could not be printed was not done. */
 int main(int argc, char **argv) {
+  const struct sigaction action = {.sa_handler = tell_that_a_page_is_gone};
+  sigaction(SIGBUS, &action, NULL);
   opterr = 0; /* getopt would print the words as they are */
   const int status = run(argc, argv);
   if (fflush(stdout) == 0 && !ferror(stdout)) return status;
