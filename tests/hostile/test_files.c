@@ -277,6 +277,43 @@ static void a_file_that_shrinks_is_read_as_far_as_it_goes(void **state) {
   read_while_it_changes(0);
 }
 
+/* Cut off between extents, where no head and no record shows it. */
+static void a_cut_between_extents_is_damage(void **state) {
+  (void)state;
+  const char *const path = path_of("cut");
+  const uint64_t last_chunk = own.c.count - 2 * PROF_I_UNIT_BYTES;
+  for (uint32_t died = 0; died < 2; died++) {
+    prof_trace *trace = NULL;
+    capture_header(&own.c)->state = died;
+    write_file(path, own.c.bytes, last_chunk);
+    assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+    assert_int_equal(info_of(trace).event_count, SCOPES / 2);
+    assert_int_equal(info_of(trace).bad_count, died ? 1 : 2); /* the thread's chunk is missing; what was taken is not there */
+    prof_trace_destroy(trace);
+  }
+  capture_header(&own.c)->state = 0;
+}
+
+/* A kill may come between the taking of room and the file's growth, and a full disk leaves the file short: nothing is missing then. */
+static void room_that_was_taken_and_never_made_is_no_damage(void **state) {
+  (void)state;
+  const char *const path = path_of("taken");
+  prof_i_header *const header = capture_header(&own.c), before = *header;
+  header->cap_bytes = 1ull << 32;
+  header->used_bytes += 4 * PROF_I_UNIT_BYTES;
+  for (int why = 0; why < 4; why++) {
+    prof_trace *trace = NULL;
+    header->state = why == 1;
+    header->full_ticks = why == 2 ? CAPTURE_START + 5 : 0;
+    header->unplaced[PROF_LOSS_DISK] = why == 3;
+    write_file(path, own.c.bytes, own.c.count);
+    assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+    assert_int_equal(info_of(trace).bad_count, why == 0);
+    prof_trace_destroy(trace);
+  }
+  *header = before;
+}
+
 /* A trace of up to 64 MiB is its own: cut off, or gone, behind an open trace, the file is not missed. */
 static void an_open_trace_does_not_need_its_file(void **state) {
   (void)state;
@@ -333,6 +370,8 @@ int main(void) {
       cmocka_unit_test(another_users_file_is_refused),
       cmocka_unit_test(a_file_that_grows_is_read_as_far_as_it_goes),
       cmocka_unit_test(a_file_that_shrinks_is_read_as_far_as_it_goes),
+      cmocka_unit_test(a_cut_between_extents_is_damage),
+      cmocka_unit_test(room_that_was_taken_and_never_made_is_no_damage),
       cmocka_unit_test(an_open_trace_does_not_need_its_file),
       cmocka_unit_test(the_command_says_when_a_large_file_shrinks_under_it),
   };
