@@ -22,11 +22,10 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* Reads every byte, so that a sanitizer or a guard page sees where it lies. */
+/* Reads both ends, so that a sanitizer or a guard page sees where it lies: all that must not be read is in one piece behind the bytes.
+   Reading each byte would make every front of a capture cost its length squared. */
 static inline uint64_t touch(const char *text, uint64_t bytes) {
-  uint64_t sum = 0;
-  for (uint64_t i = 0; i < bytes; i++) sum += (unsigned char)text[i];
-  return sum;
+  return bytes ? (unsigned char)text[0] + (uint64_t)(unsigned char)text[bytes - 1] : 0;
 }
 
 static inline uint64_t touch_event(const prof_event *event) {
