@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: tools/run-tests.sh GROUP
-#   test              the unit, api, failing, example, embedding and documentation tests of the build dev
+#   test              the unit, api, failing, hostile, example, embedding and documentation tests of the build dev
 #   stress            the fault and stress tests and the longer failing ones of the build dev
 #   faults            builds with a deliberate fault, each of which a test must catch
 #   asan ubsan tsan   the C tests under that sanitizer
@@ -101,9 +101,9 @@ without_randomisation() {
 }
 
 sanitizer() {
-  local wrapper=()
-  [ "$1" = tsan ] && wrapper=(without_randomisation)
-  ctest_group "$1" "$1" 'unit|api|fault|stress' "${wrapper[@]}"
+  local wrapper=() labels='unit|api|hostile|fault|stress'
+  [ "$1" = tsan ] && wrapper=(without_randomisation) labels='unit|api|fault|stress' # hostile bytes are read by one thread
+  ctest_group "$1" "$1" "$labels" "${wrapper[@]}"
 }
 
 # Each target gets an equal share of the time. tests/fuzz/corpus/TARGET is the corpus that is kept; what is found goes to
@@ -166,7 +166,7 @@ run_group() {
     test)
       # Without the model (no network) the tests that need it skip, and say so.
       PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
-      ctest_group test dev 'unit|api|failing|minilm|embed|docs'
+      ctest_group test dev 'unit|api|failing|hostile|minilm|embed|docs'
       ;;
     stress) ctest_group stress dev 'fault|stress|failing_long' ;;
     faults) command_group faults fault_builds ;;

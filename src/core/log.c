@@ -77,11 +77,23 @@ int prof_i_status_of_errno(int error) {
   }
 }
 
+/* The values come out of the environment and go to a terminal: none may reach it as a command, or as a second line. A byte of the second
+   set of controls is one unless it goes on a character. */
+static void make_plain(char *line) {
+  unsigned char before = 0;
+  for (unsigned char *at = (unsigned char *)line; *at; at++) {
+    const unsigned char now = *at;
+    if (now < 0x20 || now == 0x7f || (now >= 0x80 && now < 0xa0 && (before < 0x80 || before == 0xc2))) *at = '?';
+    before = now;
+  }
+}
+
 void prof_i_say(const char *format, ...) {
   char line[ERROR_BYTES];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
+  make_plain(line);
   fprintf(stderr, "prof: %s\n", line);
 }

@@ -23,7 +23,7 @@ enum {
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
   PROF_I_SITE_TEXT_BYTES = 248,
   PROF_I_TRACK_TEXT_BYTES = 64,
-  PROF_I_KEY_BYTES = 256          /* an argument's key, escaped, with what makes it unique */
+  PROF_I_KEY_BYTES = 448          /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
 };
 
 /* {"ph":"X","cat":"operator","name":"conv2d   of one call site; bytes is 0 when that is too long for this. */

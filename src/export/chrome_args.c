@@ -29,13 +29,24 @@ static bool is_taken(const prof_i_keys *keys, const char *key, size_t bytes) {
   return false;
 }
 
-/* Escapes a user's key, cut at what fits, and adds '#' until no other key of this object reads the same. */
+/* Escapes a user's key, cut at what fits (a recorded key always does), and adds '#' until no other key of this object reads the same.
+   A backslash is written otherwise where it stands last: with a mark behind it, as any other, or two keys could read alike. */
 static void put_user_key(prof_i_chrome *w, const prof_trace_arg *arg) {
+  enum { ROOM = PROF_I_KEY_BYTES - PROF_ARGS_MAX - 4, LAST_BYTES = 6 /* \u005c */ };
   prof_i_keys *const keys = &w->keys;
   char *const key = keys->text[keys->count];
   const char *const from = arg->key != NULL ? arg->key : "value";
-  size_t at = 0;
-  size_t bytes = prof_i_escape(key, PROF_I_KEY_BYTES - PROF_ARGS_MAX - 1, from, arg->key != NULL ? arg->key_bytes : 5, &at);
+  const size_t from_bytes = arg->key != NULL ? arg->key_bytes : 5;
+  size_t at = 0, bytes = prof_i_escape(key, ROOM, from, from_bytes, &at);
+  const bool is_cut = at < from_bytes;
+  if (is_cut) {
+    memcpy(key + bytes, "...", 3);
+    bytes += 3;
+  } else if (bytes >= LAST_BYTES && from[from_bytes - 1] == '\\' && is_taken(keys, key, bytes)) {
+    bytes -= LAST_BYTES;
+    memcpy(key + bytes, "\\\\#", 3);
+    bytes += 3;
+  }
   while (is_taken(keys, key, bytes)) key[bytes++] = '#';
   keys->bytes[keys->count++] = (uint32_t)bytes;
   prof_i_sink_bytes(w->sink, "\"", 1);

@@ -26,11 +26,15 @@ typedef struct raf {
   bool is_first; /* no event has been written */
   pending *items; /* the one that ends first is the last */
   size_t count, room;
+  size_t *lane_taken; /* by lane, room + 1: the number of the scope that found it taken last */
+  size_t scope_number;
   prof_event event;
   char format_text[PROF_I_FORMAT_BYTES];
 } raf;
 
-static bool is_same(prof_i_text a, prof_i_text b) { return a.bytes == b.bytes && memcmp(a.data, b.data, a.bytes) == 0; }
+static bool is_same(prof_i_text a, prof_i_text b) {
+  return a.bytes == b.bytes && (a.data == b.data || memcmp(a.data, b.data, a.bytes) == 0);
+}
 
 /* ---- one line ---- */
 
@@ -112,28 +116,36 @@ static void put_ends_until(raf *r, uint64_t ns) {
   }
 }
 
-/* The first lane of its category where it nests in all that is open. */
-static uint32_t find_lane(const raf *r, const pending *scope) {
-  for (uint32_t lane = 0;; lane++) {
-    bool is_free = true;
-    for (size_t i = r->count; i > 0 && is_free && r->items[i - 1].end_ns < scope->end_ns; i--)
-      is_free = r->items[i - 1].lane != lane || !is_same(r->items[i - 1].category, scope->category);
-    if (is_free) return lane;
-  }
+/* The first lane of its category where it nests in all that is open. One look at each open scope: thousands may overlap. */
+static uint32_t find_lane(raf *r, const pending *scope) {
+  r->scope_number++;
+  for (size_t i = r->count; i > 0 && r->items[i - 1].end_ns < scope->end_ns; i--)
+    if (is_same(r->items[i - 1].category, scope->category)) r->lane_taken[r->items[i - 1].lane] = r->scope_number;
+  uint32_t lane = 0;
+  while (r->lane_taken[lane] == r->scope_number) lane++; /* no lane is past the number of open scopes */
+  return lane;
 }
 
-static bool add_pending(raf *r, const pending *scope) {
-  if (r->count == r->room) {
-    const size_t room = r->room == 0 ? 64 : 2 * r->room;
-    pending *const items = realloc(r->items, room * sizeof *items);
-    if (items == NULL) return false;
-    r->items = items;
-    r->room = room;
-  }
+static bool make_room(raf *r) {
+  if (r->count < r->room) return true;
+  const size_t room = r->room == 0 ? 64 : 2 * r->room;
+  pending *const items = realloc(r->items, room * sizeof *items);
+  if (items == NULL) return false;
+  r->items = items;
+  size_t *const taken = realloc(r->lane_taken, (room + 1) * sizeof *taken);
+  if (taken == NULL) return false;
+  const size_t old = r->room == 0 ? 0 : r->room + 1;
+  memset(taken + old, 0, (room + 1 - old) * sizeof *taken);
+  r->lane_taken = taken;
+  r->room = room;
+  return true;
+}
+
+/* There is room. */
+static void add_pending(raf *r, const pending *scope) {
   size_t at = r->count++;
   for (; at > 0 && r->items[at - 1].end_ns < scope->end_ns; at--) r->items[at] = r->items[at - 1];
   r->items[at] = *scope;
-  return true;
 }
 
 static int begin_thread(raf *r, const prof_trace *trace, uint32_t index) {
@@ -155,10 +167,11 @@ static int put_scope(raf *r) {
   if (scope.name.bytes == 0) scope.name = (prof_i_text){"(unnamed)", 9};
   if (scope.category.bytes == 0) scope.category = (prof_i_text){"scope", 5};
   put_ends_until(r, event->start_ns);
+  if (!make_room(r)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu open scopes", r->count + 1);
   scope.lane = find_lane(r, &scope);
   put_begin(r, &scope, ",\"ph\":\"B\",\"ts\":", event->start_ns);
   put_args(r);
-  if (!add_pending(r, &scope)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu open scopes", r->count);
+  add_pending(r, &scope);
   return r->sink->status;
 }
 
@@ -193,6 +206,7 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
   }
   prof_cursor_destroy(cursor);
   free(r->items);
+  free(r->lane_taken);
   free(r);
   return status;
 }

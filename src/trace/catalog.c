@@ -224,6 +224,7 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
   const uint64_t generation = extent->head->generation;
   const uint64_t *at = (const uint64_t *)(extent->head + 1);
   uint64_t left = prof_i_extent_claimed(extent);
+  const bool is_cut = extent->bytes < extent->head->bytes;
   bool is_lost = false; /* behind a record that could not be read, words are not taken for new damage */
   for (uint64_t slots; left > 0; at += slots * 2, left -= slots) {
     slots = 1;
@@ -233,6 +234,7 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
     trace->bad_count += slots == 0 && !is_lost;
     is_lost = slots == 0;
     if (is_lost) {
+      if (is_cut && (at[1] & 15) == 1) break; /* the cut goes through it: the rest is its payload */
       slots = 1;
       continue;
     }

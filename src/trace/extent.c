@@ -6,8 +6,13 @@
 #include "../core/log.h"
 #include "capture.h"
 
+static int refuse_byte_order(void) {
+  return prof_i_fail(PROF_E_NOT_CAPTURE, "the capture was written in the other byte order (big-endian); this one is little-endian");
+}
+
 static int refuse_magic(const unsigned char *bytes, uint64_t count) {
-  const uint64_t magic = PROF_I_MAGIC;
+  const uint64_t magic = PROF_I_MAGIC, swapped = __builtin_bswap64(magic);
+  if (count >= sizeof swapped && memcmp(bytes, &swapped, sizeof swapped) == 0) return refuse_byte_order();
   const uint64_t seen = count < sizeof magic ? count : sizeof magic;
   if (seen < sizeof magic && memcmp(bytes, &magic, (size_t)seen) == 0)
     return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone has %d", (unsigned long long)count,
@@ -27,6 +32,7 @@ int prof_i_header_check(prof_trace *trace) {
     return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone has %d",
                        (unsigned long long)source->count, PROF_I_HEADER_BYTES);
   memcpy(header, source->bytes, sizeof *header);
+  if (header->unit_bytes == __builtin_bswap32(PROF_I_UNIT_BYTES)) return refuse_byte_order(); /* with the magic as a text */
   if (header->version > PROF_I_FORMAT_VERSION)
     return prof_i_fail(PROF_E_VERSION, "the capture has format version %u; this library (%s) knows up to %d", header->version,
                        prof_version(), PROF_I_FORMAT_VERSION);

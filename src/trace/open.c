@@ -74,6 +74,15 @@ static void set_ring_floor(prof_trace *trace) {
   prof_i_scan_again(trace);
 }
 
+/* Cut off between two extents, a capture shows it nowhere but here. After a clean stop all that was taken is there, unless the disk was
+   full; a kill may fall between the two, so of a process that died only what a slot points at tells (scan.c). */
+static void check_end(prof_trace *trace) {
+  const prof_i_header *const header = &trace->header;
+  const uint64_t taken = header->used_bytes < header->cap_bytes ? header->used_bytes : header->cap_bytes;
+  const bool may_be_short = trace->source.is_live || header->state != 0 || header->full_ticks != 0 || trace->lost[PROF_LOSS_DISK] != 0;
+  if (trace->source.count < PROF_I_FIRST_UNIT_OFFSET || (!may_be_short && trace->source.count < taken)) trace->bad_count++;
+}
+
 static int fill(prof_trace *trace) {
   int status = prof_i_header_check(trace);
   if (!status) status = read_catalog(trace);
@@ -88,6 +97,7 @@ static int fill(prof_trace *trace) {
   if (!status) status = prof_i_index_open(trace);
   if (status) return status;
   prof_i_index_sum(trace);
+  check_end(trace);
   free(trace->mentions);
   trace->mentions = NULL;
   for (uint32_t i = 0; i < trace->source.run_count; i++)

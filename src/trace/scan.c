@@ -140,6 +140,11 @@ static void drop_taken(prof_trace *trace, uint32_t first) {
   trace->segment_count = first;
 }
 
+/* The record that a cut goes through. What is left of its payload must not be taken for records: any word may look like one. */
+static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t generation) {
+  return prof_i_is_committed(at[0], generation) && (at[1] & 15) == 1 && (slots_left < 2 || (at[2] & 0xffff) > slots_left);
+}
+
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
   const prof_i_head *const head = extent->head;
   add_gone(trace, head);
@@ -153,7 +158,8 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
       .trace = trace, .sequence = head->sequence, .generation = head->generation, .start_ticks = trace->header.start_ticks};
   const uint32_t first = trace->segment_count;
   const uint64_t *at = (const uint64_t *)(head + 1);
-  const uint64_t *const end = at + prof_i_extent_claimed(extent) * 2;
+  const uint64_t *end = at + prof_i_extent_claimed(extent) * 2;
+  const bool is_cut = extent->bytes < head->bytes;
   if (!add_segment(&s, at, NULL, serial)) return PROF_E_NO_MEMORY;
   while (at < end) {
     const uint64_t piece_words = 2 * PROF_I_PIECE_SLOTS, grown = (uint64_t)(at - s.segment->words);
@@ -162,6 +168,8 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
       if (!add_segment(&s, at, s.segment->owner, s.segment->serial)) return PROF_E_NO_MEMORY;
     } else if (prof_i_is_plain(at, s.generation)) {
       at = scan_plain(&s, at, (uint64_t)(end - at) > piece_words - grown ? at + (piece_words - grown) : end);
+    } else if (is_cut && is_cut_through(at, (uint64_t)(end - at) / 2, s.generation)) {
+      end = at; /* the cut itself was counted with the extent */
     } else {
       uint64_t slots;
       const int status = scan_other(&s, at, (uint64_t)(end - at) / 2, &slots);
@@ -185,6 +193,7 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
     return 0;
   }
   if (slot->depth > PROF_I_OPEN_COUNT) trace->bad_count++;
+  if (slot->serial && !trace->source.is_live && slot->chunk >= trace->source.count) trace->bad_count++; /* the file was cut off before it */
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += slot->lost[i];
   add_gone(trace, &slot->head); /* it may stand where a chunk was */
   if (slot->serial && !add_mention(trace, (prof_i_mention){slot->serial, slot, NULL})) return PROF_E_NO_MEMORY;

@@ -81,6 +81,21 @@ def test_both_engines_take_rafs_log(traces, engines, name):
     assert check_trace.check_raf(folder / name, engines) == expected["scopes"]
 
 
+@needs_node
+def test_both_engines_take_every_text_in_every_place(engines, tmp_path):
+    """What tests/hostile/test_text.c writes: 579 texts as names, categories, keys, values, threads, tracks, counters and arrows."""
+    writer = BUILD / "tests" / "hostile" / "text"
+    if not writer.exists():
+        pytest.skip("tests/hostile/text is not built: cmocka is missing")
+    subprocess.run([str(writer), "--write", str(tmp_path)], check=True, timeout=120)
+    texts = (tmp_path / "texts").read_text(encoding="ascii").splitlines()
+    _, phases = check_trace.check_chrome(tmp_path / "texts.json", engines)
+    assert phases["X"] > 4 * len(texts) and phases["C"] == phases["s"] > 500
+    assert check_trace.check_raf(tmp_path / "texts-raf.json", engines) == phases["X"]
+    for path in sorted(tmp_path.glob("process-*.json"), key=lambda path: int(path.stem.split("-")[1]))[:64:4]:
+        check_trace.check_chrome(path, engines)
+
+
 def events_of(traces, name):
     """The file's document and its scopes."""
     document = check_trace.parse(check_trace.read_text(traces[0] / name))

@@ -4,6 +4,7 @@
 #define PROF_TOOLS_COMMANDS_H
 
 #include <prof/trace.h>
+#include <stdio.h>
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -19,11 +20,21 @@ prof_trace *open_capture(const char *path);
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
 int bad_words(const char *name, const char *text, const char *word);
 
+/* The same of what getopt_long() has just refused. */
+int bad_option(const char *name, int argc, char **argv);
+
+/* ---- print.c ---- */
+
+/* Prints text that anybody may have chosen: controls, marks that turn the direction of writing and broken UTF-8 are spelt out byte by
+   byte, so that none reaches the terminal as a command. */
+void print_text(FILE *to, const char *text, size_t bytes);
+
+/* One line on stderr, by print_text(). */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- dump.c ---- */
+
 /* chrome, raf or capture as a prof_format; EXIT_USAGE, said on stderr, for any other word. */
 int choose_format(const char *command, const char *word, uint32_t *to);
-
-/* Prints what came out of a capture, up to a NUL: controls, marks that turn the direction of writing and broken UTF-8 are
-   spelt out, so that no name reaches the terminal as a command. */
-void print_text(const char *text, size_t bytes);
 
 #endif

@@ -20,7 +20,8 @@ int command_dump(int argc, char **argv) {
   const char *output = NULL;
   for (int c; (c = getopt_long(argc, argv, "o:", words, NULL)) != -1;) {
     if (c == 'o') output = optarg;
-    else if (c != 'f' || choose_format("dump", optarg, &options.format) != EXIT_OK) return EXIT_USAGE;
+    else if (c != 'f') return bad_option("dump", argc, argv);
+    else if (choose_format("dump", optarg, &options.format) != EXIT_OK) return EXIT_USAGE;
   }
   if (argc - optind != 1) return bad_words("dump", "takes one capture", NULL);
   if (!output) return bad_words("dump", "needs -o OUT", NULL);
@@ -29,6 +30,6 @@ int command_dump(int argc, char **argv) {
   const int status = prof_trace_dump(trace, output, &options);
   prof_trace_destroy(trace);
   if (status == PROF_OK) return EXIT_OK;
-  fprintf(stderr, "prof dump: %s: %s\n", prof_status_text(status), prof_last_error());
+  say("prof dump: %s: %s", prof_status_text(status), prof_last_error());
   return EXIT_FAILED;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "commands.h"
@@ -38,7 +39,7 @@ static void print_threads(const prof_trace *trace, uint32_t count) {
     uint64_t lost = 0;
     for (int r = 0; r < PROF_LOSS_COUNT; r++) lost += thread.lost_count[r];
     printf("  %8" PRIu64 "  %10" PRIu64 " events  %8" PRIu64 " lost  ", thread.tid, thread.event_count, lost);
-    print_text(thread.name, sizeof thread.name);
+    print_text(stdout, thread.name, strnlen(thread.name, sizeof thread.name));
     puts(thread.is_main ? "  (main)" : "");
   }
   if (count > THREADS_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - THREADS_SHOWN_MAX);
@@ -60,7 +61,7 @@ static void print_open(const prof_trace *trace, uint64_t open_count) {
     prof_trace_thread thread = {.size = sizeof thread};
     prof_trace_thread_get(trace, event->thread, &thread);
     printf("  %8" PRIu64 "  %*s", thread.tid, (int)(event->depth < 32 ? event->depth * 2 : 64), "");
-    print_text(event->name, event->name_bytes);
+    print_text(stdout, event->name, event->name_bytes);
     printf("  begun %.3f ms before the last thing recorded\n", (double)event->duration_ns / 1e6);
   }
   if (open_count > most) printf("  ... and %" PRIu64 " more\n", open_count - most);
@@ -76,9 +77,9 @@ int command_info(int argc, char **argv) {
   char *loss = NULL;
   prof_trace_info_get(trace, &info);
   fputs("process      ", stdout);
-  print_text(info.process_name, sizeof info.process_name);
+  print_text(stdout, info.process_name, strnlen(info.process_name, sizeof info.process_name));
   printf(" (pid %" PRIu32 ") on ", info.pid);
-  print_text(info.host, sizeof info.host);
+  print_text(stdout, info.host, strnlen(info.host, sizeof info.host));
   printf("\nrank         %" PRId32 " of %" PRId32 "\nstarted      ", info.rank, info.world_size);
   print_time(info.start_unix_ns);
   print_state(&info);

@@ -17,7 +17,7 @@ static bool find_capture(long pid, char *path, size_t room) {
   snprintf(maps, sizeof maps, "/proc/%ld/maps", pid);
   FILE *const file = fopen(maps, "r");
   if (!file) {
-    fprintf(stderr, "prof level: cannot look into process %ld: %s\n", pid, strerror(errno));
+    say("prof level: cannot look into process %ld: %s", pid, strerror(errno));
     return false;
   }
   while (!found && getline(&line, &line_room, file) > 0) {
@@ -33,8 +33,8 @@ static bool find_capture(long pid, char *path, size_t room) {
   free(line);
   fclose(file);
   if (!found)
-    fprintf(stderr, "prof level: process %ld has %s; start it with PROF_LEVEL and PROF_OUTPUT, or a path\n", pid,
-            has_other ? "a capture that has no name" : "no capture");
+    say("prof level: process %ld has %s; start it with PROF_LEVEL and PROF_OUTPUT, or a path", pid,
+        has_other ? "a capture that has no name" : "no capture");
   return found;
 }
 
@@ -56,11 +56,11 @@ int command_level(int argc, char **argv) {
     return bad_words("level", "the path is too long:", argv[1]);
   }
   if (prof_trace_set_level(path, (int)level, &before) != PROF_OK) {
-    fprintf(stderr, "prof level: %s\n", prof_last_error());
+    say("prof level: %s", prof_last_error());
     return EXIT_FAILED;
   }
   printf("level %d, was %d: ", (int)level, before);
-  print_text(path, strlen(path));
+  print_text(stdout, path, strlen(path));
   putchar('\n');
   return EXIT_OK;
 }

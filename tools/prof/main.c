@@ -1,6 +1,10 @@
 /* prof: reads captures, finished, being written, or left by a process that died. See commands.h. */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -34,34 +38,8 @@ static void print_help(FILE *to) {
 }
 
 int bad_words(const char *name, const char *text, const char *word) {
-  fprintf(stderr, "prof %s: %s%s%s; see prof help\n", name, text, word ? " " : "", word ? word : "");
+  say("prof %s: %s%s%s; see prof help", name, text, word ? " " : "", word ? word : "");
   return EXIT_USAGE;
-}
-
-/* Bytes of the character at the front that may be printed as it is, or 0. */
-static size_t printable(const unsigned char *at, size_t left) {
-  if (at[0] < 0x80) return at[0] >= 0x20 && at[0] != 0x7f;
-  const size_t bytes = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
-                       : at[0] >= 0xe1 && at[0] <= 0xef ? 3
-                       : at[0] >= 0xf1 && at[0] <= 0xf3 ? 4
-                                                        : 0;
-  if (bytes == 0 || bytes > left) return 0;
-  for (size_t i = 1; i < bytes; i++)
-    if (at[i] < 0x80 || at[i] > 0xbf) return 0;
-  const int is_c1 = at[0] == 0xc2 && at[1] < 0xa0, is_surrogate = at[0] == 0xed && at[1] > 0x9f;
-  const int is_mark =
-      at[0] == 0xe2 && ((at[1] == 0x80 && at[2] >= 0x8b && at[2] <= 0xae && !(at[2] >= 0x90 && at[2] <= 0xa7)) ||
-                        (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
-  return is_c1 || is_surrogate || is_mark ? 0 : bytes;
-}
-
-void print_text(const char *text, size_t bytes) {
-  for (size_t at = 0; at < bytes && text[at];) {
-    const size_t taken = printable((const unsigned char *)text + at, bytes - at);
-    if (taken) fwrite(text + at, 1, taken, stdout);
-    else printf("\\x%02x", (unsigned char)text[at]);
-    at += taken ? taken : 1;
-  }
 }
 
 static const char *advice(int status) {
@@ -77,10 +55,15 @@ prof_trace *open_capture(const char *path) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open(path, &trace);
   if (status == PROF_OK) return trace;
-  fprintf(stderr, "prof: cannot read '%s': %s", path, prof_status_text(status));
-  if (prof_last_error()[0]) fprintf(stderr, " (%s)", prof_last_error());
-  fprintf(stderr, "%s\n", advice(status));
+  const char *const error = prof_last_error();
+  say("prof: cannot read '%s': %s%s%s%s%s", path, prof_status_text(status), *error ? " (" : "", error, *error ? ")" : "", advice(status));
   return NULL;
+}
+
+int bad_option(const char *name, int argc, char **argv) {
+  if (optopt > ' ' && optopt < 0x7f && !(optind > 0 && optind <= argc && strncmp(argv[optind - 1], "--", 2) == 0))
+    return bad_words(name, "not an option, or nothing behind it:", (const char[]){'-', (char)optopt, '\0'});
+  return bad_words(name, "not an option, or nothing behind it:", optind > 0 && optind <= argc ? argv[optind - 1] : NULL);
 }
 
 static int run(int argc, char **argv) {
@@ -103,12 +86,24 @@ static int run(int argc, char **argv) {
   }
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-  fprintf(stderr, "prof: no such command: %s; see prof help\n", argv[1]);
+  say("prof: no such command: %s; see prof help", argv[1]);
   return EXIT_USAGE;
+}
+
+/* A large capture, and one that is being written, is mapped: when somebody makes the file shorter meanwhile, its pages go, and the kernel
+   sends this. The library takes no handlers; the command may. */
+static void tell_that_a_page_is_gone(int number) {
+  static const char text[] = "prof: a page of the capture is gone: the file became shorter while it was read, or its disk failed\n";
+  (void)number;
+  (void)!write(STDERR_FILENO, text, sizeof text - 1);
+  _exit(EXIT_FAILED);
 }
 
 /* What could not be printed was not done. */
 int main(int argc, char **argv) {
+  const struct sigaction action = {.sa_handler = tell_that_a_page_is_gone};
+  sigaction(SIGBUS, &action, NULL);
+  opterr = 0; /* getopt would print the words as they are */
   const int status = run(argc, argv);
   if (fflush(stdout) == 0 && !ferror(stdout)) return status;
   perror("prof: cannot write the output");

@@ -102,6 +102,7 @@ static int newest_first(const void *a, const void *b) {
 typedef struct open_scope {
   uint32_t thread, depth;
   uint64_t since_ns;
+  size_t name_bytes;
   char name[96];
 } open_scope;
 
@@ -123,8 +124,8 @@ static size_t read_open(const prof_trace *trace, open_scope *scopes) {
     if (event->kind != PROF_EVENT_OPEN) continue;
     open_scope *const scope = &scopes[count++];
     *scope = (open_scope){.thread = event->thread, .depth = event->depth, .since_ns = event->duration_ns};
-    const size_t bytes = event->name_bytes < sizeof scope->name - 1 ? event->name_bytes : sizeof scope->name - 1;
-    memcpy(scope->name, event->name, bytes);
+    scope->name_bytes = event->name_bytes < sizeof scope->name ? event->name_bytes : sizeof scope->name;
+    memcpy(scope->name, event->name, scope->name_bytes);
   }
   prof_cursor_destroy(cursor);
   free(event);
@@ -135,7 +136,7 @@ static void print_thread(const prof_trace *trace, uint32_t number) {
   prof_trace_thread thread = {.size = sizeof thread};
   prof_trace_thread_get(trace, number, &thread);
   printf("    thread %" PRIu64 " ", thread.tid);
-  print_text(thread.name, sizeof thread.name);
+  print_text(stdout, thread.name, strnlen(thread.name, sizeof thread.name));
   fputs(" was inside of ", stdout);
 }
 
@@ -150,7 +151,7 @@ static void print_open(const prof_trace *trace) {
     if (is_first && ++threads > THREADS_SHOWN_MAX) break;
     if (is_first) print_thread(trace, scopes[i].thread);
     else fputs(" > ", stdout);
-    print_text(scopes[i].name, sizeof scopes[i].name);
+    print_text(stdout, scopes[i].name, scopes[i].name_bytes);
     if (i + 1 == count || scopes[i + 1].thread != scopes[i].thread) printf(", for %.3f ms\n", (double)scopes[i].since_ns / 1e6);
   }
   if (threads > THREADS_SHOWN_MAX) puts("    ... and more: see prof info");
@@ -183,9 +184,9 @@ static void print_capture(const capture *c) {
   print_when(c->info.start_unix_ns);
   printf("  %8" PRIu32 "  %10" PRIu64 "  %6" PRIu64 "  %10" PRIu64 "  %8.1f  ", c->info.pid, c->info.event_count - c->info.open_count,
          c->info.open_count, lost, (double)c->bytes / 1048576);
-  print_text(c->info.process_name, sizeof c->info.process_name);
+  print_text(stdout, c->info.process_name, strnlen(c->info.process_name, sizeof c->info.process_name));
   fputs("  ", stdout);
-  print_text(c->path, strlen(c->path));
+  print_text(stdout, c->path, strlen(c->path));
   putchar('\n');
 }
 
@@ -202,11 +203,11 @@ static int convert(const capture *c, const prof_trace *trace) {
   const int status = prof_trace_dump(trace, to, &options);
   if (status == PROF_OK) {
     fputs("    written to ", stdout);
-    print_text(to, strlen(to));
+    print_text(stdout, to, strlen(to));
     putchar('\n');
     return EXIT_OK;
   }
-  fprintf(stderr, "prof recover: %s: %s\n", prof_status_text(status), prof_last_error());
+  say("prof recover: %s: %s", prof_status_text(status), prof_last_error());
   return EXIT_FAILED;
 }
 
@@ -228,11 +229,11 @@ static int remove_one(const capture *c) {
   struct stat about;
   if (lstat(c->path, &about) != 0 || about.st_dev != c->device || about.st_ino != c->inode) return EXIT_OK;
   if (unlink(c->path) != 0) {
-    fprintf(stderr, "prof recover: cannot remove '%s': %s\n", c->path, strerror(errno));
+    say("prof recover: cannot remove '%s': %s", c->path, strerror(errno));
     return EXIT_FAILED;
   }
   fputs("removed ", stdout);
-  print_text(c->path, strlen(c->path));
+  print_text(stdout, c->path, strlen(c->path));
   putchar('\n');
   return EXIT_OK;
 }
@@ -276,11 +277,13 @@ int command_recover(int argc, char **argv) {
       {"all", 0, 0, 'a'}, {"output", 1, 0, 'o'}, {"format", 1, 0, 'f'}, {"keep", 1, 0, 'k'}, {0, 0, 0, 0}};
   own.keep = -1;
   int status = EXIT_OK;
-  for (int c; (c = getopt_long(argc, argv, "ao:", words, NULL)) != -1;)
+  for (int c; (c = getopt_long(argc, argv, "ao:", words, NULL)) != -1;) {
+    if (c == '?' || c == ':') return bad_option("recover", argc, argv);
     if (take_word(c) != EXIT_OK) return EXIT_USAGE;
+  }
   for (int i = optind; i < argc; i++) {
     if (look_into(argv[i])) continue;
-    fprintf(stderr, "prof recover: cannot look into '%s': %s\n", argv[i], strerror(errno));
+    say("prof recover: cannot look into '%s': %s", argv[i], strerror(errno));
     status = EXIT_FAILED;
   }
   if (optind == argc) look_where_they_go();

@@ -59,7 +59,7 @@ static int read_options(int argc, char **argv, prof_aggregate_options *options) 
         break;
       case 'l': status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level); break;
       case 'c': options->category = optarg; break;
-      default: return EXIT_USAGE;
+      default: return bad_option("table", argc, argv);
     }
   }
   return status;
@@ -75,7 +75,7 @@ int command_table(int argc, char **argv) {
   if (!trace) return EXIT_FAILED;
   const int result = prof_trace_table(trace, &options, &text);
   if (result == PROF_OK) fputs(text, stdout);
-  else fprintf(stderr, "prof table: %s: %s\n", prof_status_text(result), prof_last_error());
+  else say("prof table: %s: %s", prof_status_text(result), prof_last_error());
   prof_free(text);
   prof_trace_destroy(trace);
   return result == PROF_OK ? EXIT_OK : EXIT_FAILED;

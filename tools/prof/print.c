@@ -1,0 +1,53 @@
+/* What a terminal may be given. Names come out of captures and paths out of scripts: anybody may have chosen them, and none may reach the
+   terminal as a command. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+enum { LINE_BYTES = 4096 };
+
+/* Bytes of the well-formed character at the front, or 0 (Unicode, table 3-7). */
+static size_t character(const unsigned char *at, size_t left, unsigned *code_out) {
+  const unsigned first = at[0];
+  *code_out = first;
+  if (first < 0x80) return 1;
+  const size_t bytes = first >= 0xc2 && first <= 0xdf ? 2 : first >= 0xe0 && first <= 0xef ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  if (bytes == 0 || bytes > left) return 0;
+  unsigned code = first & (0x7fu >> bytes);
+  for (size_t i = 1; i < bytes; i++) {
+    if (at[i] < 0x80 || at[i] > 0xbf) return 0;
+    code = code << 6 | (at[i] & 0x3fu);
+  }
+  *code_out = code;
+  const unsigned least = bytes == 2 ? 0x80 : bytes == 3 ? 0x800 : 0x10000;
+  return code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : bytes;
+}
+
+/* Controls, what has no width, line separators, and the marks that turn the direction of writing. */
+static int is_control(unsigned code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || (code >= 0x200b && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+}
+
+void print_text(FILE *to, const char *text, size_t bytes) {
+  for (size_t at = 0; at < bytes;) {
+    unsigned code;
+    const size_t found = character((const unsigned char *)text + at, bytes - at, &code), taken = found ? found : 1;
+    if (found && !is_control(code)) fwrite(text + at, 1, taken, to);
+    else
+      for (size_t i = 0; i < taken; i++) fprintf(to, "\\x%02x", (unsigned char)text[at + i]);
+    at += taken;
+  }
+}
+
+void say(const char *format, ...) {
+  char line[LINE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  const int count = vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  print_text(stderr, line, count < 0 ? 0 : count < LINE_BYTES ? (size_t)count : LINE_BYTES - 1);
+  fputc('\n', stderr);
+}
