@@ -1,0 +1,30 @@
+/* A library that somebody instrumented, with a profiler of its own: it links the shared one, the program that loads it has a static one. */
+#include <prof/profiler.h>
+
+PROF_API int instrumented_start(const char *path);
+PROF_API void instrumented_run(int times);
+PROF_API uint64_t instrumented_recorded(void);
+PROF_API int instrumented_stop_and_dump(void);
+
+int instrumented_start(const char *path) {
+  const prof_options options = {.size = sizeof options, .path = path};
+  return prof_start_with(&options);
+}
+
+/* The names and keys are this library's memory, and go with it. */
+void instrumented_run(int times) {
+  for (int i = 0; i < times; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "from a library that goes", "library", PROF_ARGS("number", i, "text", "of the library"), {});
+    WITH_BASE_PROFILER(PROF_HOST, "plain, of the library", "library", PROF_NO_ARGS, {});
+  }
+}
+
+uint64_t instrumented_recorded(void) {
+  prof_health health = {.size = sizeof health};
+  return prof_health(&health) == PROF_OK ? health.recorded_count : UINT64_MAX;
+}
+
+int instrumented_stop_and_dump(void) {
+  prof_stop();
+  return prof_dump(NULL);
+}

@@ -1,0 +1,127 @@
+/* An instrumented library is loaded and unloaded again and again while its profiler records: what its call sites were is kept. And two profilers in
+   one process, one in the program and one that the library brought, with one output: neither disturbs the other, nor writes over its trace.
+
+   PROF_RELOADS: how often (200). */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <prof/profiler.h>
+#include <prof/trace.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "api/plugin.h"
+#include "fault/support/captures.h"
+
+enum { SCOPES_EACH = 5 };
+
+static struct {
+  void *handle;
+  int (*start)(const char *path);
+  void (*run)(int times);
+  uint64_t (*recorded)(void);
+  int (*stop_and_dump)(void);
+} library;
+
+static void load(void) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/instrumented.so", getenv("PROF_TEST_PLUGIN_DIR") ? getenv("PROF_TEST_PLUGIN_DIR") : ".");
+  library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library.handle) fail_msg("%s", dlerror());
+  *(void **)&library.start = dlsym(library.handle, "instrumented_start");
+  *(void **)&library.run = dlsym(library.handle, "instrumented_run");
+  *(void **)&library.recorded = dlsym(library.handle, "instrumented_recorded");
+  *(void **)&library.stop_and_dump = dlsym(library.handle, "instrumented_stop_and_dump");
+  assert_true(library.start && library.run && library.recorded && library.stop_and_dump);
+}
+
+static void unload(void) { assert_int_equal(dlclose(library.handle), 0); }
+
+static uint64_t count_in(const char *path, const char *text) {
+  uint64_t count = 0;
+  char *line = NULL;
+  size_t room = 0;
+  FILE *const file = fopen(path, "r");
+  if (!file) fail_msg("%s is not there", path);
+  while (getline(&line, &room, file) > 0)
+    for (const char *at = line; (at = strstr(at, text)) != NULL; at++) count++;
+  free(line);
+  fclose(file);
+  return count;
+}
+
+static int reloads(void) {
+  const char *const set = getenv("PROF_RELOADS");
+  return set ? atoi(set) : 200;
+}
+
+static int files_in_folder(const char *part) {
+  int count = 0;
+  DIR *const entries = opendir(captures.folder);
+  for (const struct dirent *e; (e = readdir(entries)) != NULL;) count += strstr(e->d_name, part) != NULL;
+  closedir(entries);
+  return count;
+}
+
+static void a_library_may_come_and_go_while_it_records(void **state) {
+  char path[CAPTURE_PATH_MAX];
+  const int times = reloads();
+  (void)state;
+  snprintf(path, sizeof path, "%s", captures_path("library.json"));
+  load();
+  assert_int_equal(library.start(path), PROF_OK);
+  for (int i = 0; i < times; i++) {
+    library.run(SCOPES_EACH);
+    unload();
+    load();
+  }
+  assert_int_equal(library.recorded(), (uint64_t)times * SCOPES_EACH * 2);
+  assert_int_equal(library.stop_and_dump(), PROF_OK);
+  unload();
+  assert_int_equal(count_in(path, "\"from a library that goes\""), times * SCOPES_EACH);
+  assert_int_equal(count_in(path, "\"plain, of the library\""), times * SCOPES_EACH);
+  assert_int_equal(count_in(path, "of the library\"}") + count_in(path, "\"of the library\","), times * SCOPES_EACH);
+}
+
+static void two_profilers_in_one_process_have_two_traces(void **state) {
+  char path[CAPTURE_PATH_MAX];
+  prof_health health = {.size = sizeof health};
+  (void)state;
+  snprintf(path, sizeof path, "%s", captures_path("both.json"));
+  const prof_options options = {.size = sizeof options, .path = path};
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  load();
+  assert_int_equal(library.start(path), PROF_OK);
+  const uint64_t before = library.recorded();
+  for (int i = 0; i < 100; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "of the program", "program", PROF_ARGS("i", i), { library.run(1); });
+  }
+  prof_health(&health);
+  assert_int_equal(health.recorded_count, 100);
+  assert_int_equal(library.recorded() - before, 200);
+  prof_stop();
+  assert_int_equal(prof_dump(NULL), PROF_OK);
+  assert_int_equal(library.stop_and_dump(), PROF_OK);
+  unload();
+  assert_int_equal(files_in_folder("both"), 2);
+  assert_int_equal(count_in(path, "\"of the program\""), 100);
+}
+
+static int clean(void **state) {
+  (void)state;
+  captures_clear();
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(a_library_may_come_and_go_while_it_records, clean),
+      cmocka_unit_test_teardown(two_profilers_in_one_process_have_two_traces, clean),
+  };
+  if (!captures_make_folder(false)) return 1;
+  alarm(getenv("PROF_LONG") ? 0 : 280);
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  captures_remove_folder();
+  return failed;
+}
