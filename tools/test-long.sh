@@ -38,6 +38,7 @@ stress=build/dev/tests/stress
 row R1 'kill -9 at random instants, 1000 times' env PROF_KILL_RUNS=1000 $stress/kill
 row R2 'seven other ways to die in five situations, 200 times each' env PROF_DEATHS=200 $stress/deaths
 row R3 'recorded + lost = attempted, 1e9 in each of four policies' env PROF_EXACT_ATTEMPTS=1000000000 $stress/exact
+row R3x 'ten million scopes through each export' env PROF_EXPORTS=10000000 $stress/exports
 row R4 'the cap at full rate with 64 threads, 10 min; the hot path asks for nothing' env PROF_CAP_SECONDS=600 $stress/cap
 row R6 'a million threads, ten scopes each' env PROF_THREADS=1000000 $stress/many
 row R7 'ten thousand processes out of eight threads that record' env PROF_FORKS=10000 $stress/forks
