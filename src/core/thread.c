@@ -214,7 +214,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   if (!keeps && old) pin(thread, old, PROF_I_SLOT_BYTES);
   thread->is_slow = slot->deep != 0;
   __atomic_store_n(&thread->slot, slot, __ATOMIC_SEQ_CST); /* from here on others look for their scopes in it */
-  thread->arena = prof_i_the_arena.number;
+  __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELAXED); /* health looks at it */
   __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
   __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
   return true;
