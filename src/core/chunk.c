@@ -17,7 +17,7 @@ enum {
   LEFT_COUNT = 64,      /* part-filled chunks of dead threads that are remembered */
   FREE_COUNT = 8192,    /* cleared ones */
   STOCK_COUNT = 16,     /* made ready by the helper */
-  TIDY_COUNT = 64,      /* whose pages the helper is to drop */
+  TIDY_COUNT = 16,      /* whose pages the helper is to drop; more, and the thread drops them itself: the disk may hold the helper up */
   ROOM_WORTH_TAKING = 256,
   KEPT_BYTES = 4096, /* of a chunk whose room is given back */
   OWNER_WORDS = 3 + 3 + PROF_I_NAME_BYTES / 8,
