@@ -7,8 +7,8 @@
 #include <prof/trace.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
