@@ -204,12 +204,16 @@ static void another_user_may_not_switch_it(void **state) {
   assert_int_equal(chmod(own.folder, 0777), 0);
   const pid_t other = fork();
   if (other == 0) {
-    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(3);
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(77);
     _exit(prof_trace_set_level((const char *)(uintptr_t)own.page->capture, 1, NULL) == PROF_E_PERMISSION ? 0 : 1);
   }
   int status = -1;
   waitpid(other, &status, 0);
   end_child(child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    print_message("this name space has no other user\n");
+    skip();
+  }
   assert_int_equal(status, 0);
 }
 

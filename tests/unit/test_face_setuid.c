@@ -6,6 +6,7 @@
 #include <prof/profiler.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,15 +31,24 @@ static void record_one(void) {
   _exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
-static void copy_self(const char *to, mode_t mode) {
+/* False: this name space has no such user. */
+static bool copy_self(const char *to, mode_t mode) {
   char bytes[65536];
   FILE *const in = fopen("/proc/self/exe", "rb"), *const out = fopen(to, "wb");
   assert_true(in && out);
   for (size_t count; (count = fread(bytes, 1, sizeof bytes, in)) > 0;) assert_int_equal(fwrite(bytes, 1, count, out), count);
   fclose(in);
   assert_int_equal(fclose(out), 0);
-  assert_int_equal(chown(to, OWNER, OWNER), 0);
+  if (chown(to, OWNER, OWNER) != 0) return false;
   assert_int_equal(chmod(to, mode), 0);
+  return true;
+}
+
+static bool can_be_caller(void) {
+  int status = -1;
+  const pid_t child = fork();
+  if (child == 0) _exit(setgid(CALLER) != 0 || setuid(CALLER) != 0);
+  return waitpid(child, &status, 0) == child && status == 0;
 }
 
 static void run_as_caller(const char *program, const char *output, char *says, size_t room) {
@@ -80,7 +90,10 @@ static void a_program_with_more_rights_takes_no_orders(void **state) {
   }
   snprintf(program, sizeof program, "%s/program", folder);
   snprintf(output, sizeof output, "%s/out.json", folder);
-  copy_self(program, 04755);
+  if (!copy_self(program, 04755) || !can_be_caller()) {
+    print_message("this name space has no other users\n");
+    skip();
+  }
   run_as_caller(program, output, says, sizeof says);
   assert_string_equal(says, "secure 1, level 0\n");
   assert_int_equal(count_outputs(), 0);
