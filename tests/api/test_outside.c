@@ -197,7 +197,7 @@ static void what_cannot_be_switched_is_refused(void **state) {
 static void another_user_may_not_switch_it(void **state) {
   (void)state;
   if (geteuid() != 0) {
-    print_message("not root: no other user to be\n");
+    print_message("skip: not root: no other user to be\n");
     skip();
   }
   const pid_t child = begin_child(wait_inside);
@@ -211,7 +211,7 @@ static void another_user_may_not_switch_it(void **state) {
   waitpid(other, &status, 0);
   end_child(child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-    print_message("this name space has no other user\n");
+    print_message("skip: this name space has no other user\n");
     skip();
   }
   assert_int_equal(status, 0);

@@ -154,10 +154,13 @@ static int run_confined(bool breaks_out) {
 
 static void the_hot_path_asks_the_kernel_for_nothing(void **state) {
   (void)state;
-  if (SKIP_SANITIZED) skip(); /* the sanitizer's own calls */
+  if (SKIP_SANITIZED) {
+    print_message("skip: the sanitizer asks the kernel itself\n");
+    skip();
+  }
   const int status = run_confined(false);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-    print_message("seccomp is not permitted here\n");
+    print_message("skip: seccomp is not permitted here\n");
     skip();
   }
   assert_int_equal(status, 0);
@@ -189,7 +192,10 @@ void *realloc(void *at, size_t bytes) {
 static void no_scope_allocates_not_even_the_first(void **state) {
   const prof_options options = {.size = sizeof options, .cap_bytes = 32 << 20};
   (void)state;
-  if (SKIP_SANITIZED) skip();
+  if (SKIP_SANITIZED) {
+    print_message("skip: the sanitizer has a malloc of its own\n");
+    skip();
+  }
   assert_int_equal(prof_start_with(&options), PROF_OK);
   counts_allocations = true;
   hot_scopes(10000); /* its first scopes, new call sites, and chunk changes */

@@ -85,13 +85,13 @@ static void a_program_with_more_rights_takes_no_orders(void **state) {
   struct statvfs about;
   (void)state;
   if (geteuid() != 0 || statvfs(folder, &about) != 0 || about.f_flag & ST_NOSUID) {
-    print_message("not root, or the file system gives nobody more rights\n");
+    print_message("skip: not root, or the file system gives nobody more rights\n");
     skip();
   }
   snprintf(program, sizeof program, "%s/program", folder);
   snprintf(output, sizeof output, "%s/out.json", folder);
   if (!copy_self(program, 04755) || !can_be_caller()) {
-    print_message("this name space has no other users\n");
+    print_message("skip: this name space has no other users\n");
     skip();
   }
   run_as_caller(program, output, says, sizeof says);
