@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 enum { OPS = 1000 };
+enum { NAMESPACE_OFFSET = 288, HOST_OFFSET = 296, BOOT_OFFSET = 424 }; /* in the header: docs/format.md */
 
 /* What a child and its parent tell each other. */
 typedef struct page {
@@ -275,6 +276,48 @@ static void the_newest_are_kept_and_none_that_is_written_to_goes(void **state) {
   assert_int_equal(count_files(".prof"), 0);
 }
 
+/* One byte more or less in the file: as another container's, or another host's, would have it. */
+static void change_byte(const char *path, long offset) {
+  FILE *const file = fopen(path, "r+b");
+  assert_non_null(file);
+  assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+  const int byte = fgetc(file);
+  assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+  assert_int_not_equal(fputc(byte ^ 1, file), EOF);
+  assert_int_equal(fclose(file), 0);
+}
+
+static prof_trace_info info_of(const char *path) {
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+  prof_trace_info_get(trace, &info);
+  prof_trace_destroy(trace);
+  return info;
+}
+
+/* Whether its process runs cannot be told from here, so it is neither called dead nor removed; on the same host an earlier boot's is dead. */
+static void a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones(void **state) {
+  const char *const capture = (const char *)(uintptr_t)own.page->capture;
+  (void)state;
+  end_child(begin_child(wait_inside));
+  change_byte(capture, NAMESPACE_OFFSET);
+  prof_trace_info info = info_of(capture);
+  assert_true(info.is_elsewhere && !info.is_live && !info.was_clean && info.open_count == 2 && info.scope_count == OPS);
+  assert_int_equal(run("recover --keep 0 ."), 0);
+  assert_says("unknown ");
+  assert_says("1 of which cannot be told");
+  assert_int_equal(count_files(".prof"), 1);
+  change_byte(capture, NAMESPACE_OFFSET);
+  change_byte(capture, BOOT_OFFSET);
+  assert_true(!info_of(capture).is_elsewhere);
+  change_byte(capture, HOST_OFFSET);
+  assert_true(info_of(capture).is_elsewhere);
+  change_byte(capture, HOST_OFFSET);
+  assert_int_equal(run("recover --keep 0 ."), 0);
+  assert_int_equal(count_files(".prof"), 0);
+}
+
 static void wrong_words_and_other_files_do_no_harm(void **state) {
   char path[PATH_MAX + 16];
   (void)state;
@@ -320,6 +363,7 @@ int main(void) {
       ENTRY(what_a_killed_process_was_inside_of_is_told),
       ENTRY(what_died_is_converted_beside_a_capture_that_is_not),
       ENTRY(the_newest_are_kept_and_none_that_is_written_to_goes),
+      ENTRY(a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones),
       ENTRY(wrong_words_and_other_files_do_no_harm),
   };
   const char *const build = getenv("PROF_TEST_BUILD_DIR");

@@ -13,7 +13,7 @@ CXX=${CXX:-c++}
 unset PROF_LEVEL PROF_OUTPUT LD_LIBRARY_PATH PKG_CONFIG_PATH CFLAGS CXXFLAGS LDFLAGS DESTDIR
 
 LIBDIR=$PREFIX/$(sed -n 's/^CMAKE_INSTALL_LIBDIR:PATH=//p' "$BUILD/CMakeCache.txt")
-WORK=$BUILD/tests/embed/work/$(basename "$HERE")-$(basename "$0" .sh)
+WORK=$BUILD/tests/embed/room/$(basename "$HERE")-$(basename "$0" .sh)
 rm -rf "$WORK"
 mkdir -p "$WORK"
 cd "$WORK"
