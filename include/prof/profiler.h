@@ -26,6 +26,13 @@ typedef enum prof_policy {
   PROF_POLICY_STREAM = 3   /* the capture file grows up to the cap; needs a path */
 } prof_policy;
 
+/* What happens when a budget is exceeded. */
+typedef enum prof_budget {
+  PROF_BUDGET_DEFAULT = 0, /* level 2 steps down to 1; then the call sites that come most often are muted */
+  PROF_BUDGET_LEVEL = 1,   /* the level steps down, 2 to 1 to 0 */
+  PROF_BUDGET_MUTE = 2     /* the call sites that come most often are muted */
+} prof_budget;
+
 typedef enum prof_clock {
   PROF_CLOCK_DEFAULT = 0, /* the time-stamp counter where it is safe, else CLOCK_MONOTONIC_RAW */
   PROF_CLOCK_TSC = 1,
@@ -45,8 +52,15 @@ typedef struct prof_options {
   uint32_t helper_thread; /* 1: one thread prepares room ahead, so that no traced thread waits for the disk */
   uint32_t keep_capture;  /* 1: the capture file stays after a clean dump */
   uint32_t clock;         /* prof_clock */
+  uint32_t budget_permille; /* of each thread's time that recording may take: 10 is 1 %; 0: no such budget */
+  uint64_t budget_events; /* a second, of all threads together, that may be recorded; 0: no such budget */
+  uint32_t budget_action; /* prof_budget */
   uint32_t reserved;
 } prof_options;
+
+/* A budget is judged at a thread's chunk changes, over a tenth of a second at least: a burst of up to a tenth of a second's share is no excess. What a
+   scope costs is measured at the first start. Each step down stands in the capture and in every export (prof_trace_change), and
+   what muted sites would have recorded is counted as lost (muted). prof_start() and prof_start_with() take the budget's steps back. */
 
 /* Starts recording at level 1 or 2. Recording already: sets the level and returns PROF_OK. After a stop it goes on in the same
    capture; prof_clear() empties it. Errors: PROF_E_LEVEL, PROF_E_NO_MEMORY. */
@@ -57,6 +71,13 @@ PROF_API int prof_start(int level) PROF_I_NOEXCEPT;
    PROF_E_PERMISSION, PROF_E_NO_SPACE, PROF_E_FILE_TYPE, PROF_E_IO for the path. A path whose file system cannot reserve space
    is no error: the capture goes to $PROF_CAPTURE_DIR, $TMPDIR, /dev/shm or memory, and prof_health() says where and why. */
 PROF_API int prof_start_with(const prof_options *options) PROF_I_NOEXCEPT;
+
+/* Mutes all call sites of that name and category, those to come too (1), or takes such a mute back (0). Only literal names are a site's; one made at run
+   time is muted by its category, or not at all. NULL: any; a name that ends in '*': all that begin so. A muted scope costs a call,
+   records nothing, and is counted as lost (muted); one that is open still ends as recorded. prof_mute(NULL, NULL, 0) takes back all mutes, the
+   budget's too. They hold from capture to capture. Errors: PROF_E_INVALID (both NULL and 1, a text longer than 127 bytes), PROF_E_NOT_FOUND (0, and no
+   such mute), PROF_E_TOO_LARGE (64 are in force). */
+PROF_API int prof_mute(const char *name, const char *category, int is_muted) PROF_I_NOEXCEPT;
 
 /* Stops recording. Scopes still open end uncounted among the recorded: they are counted as late. PROF_E_NOT_RUNNING when
    nothing is recording. */
@@ -120,7 +141,8 @@ PROF_API int prof_dump_with(const char *path, const prof_dump_options *options) 
   X(CLEARED, "cleared", "prof_clear() forgot it")                                      \
   X(UNFINISHED, "unfinished", "its record was begun and never finished")               \
   X(FORKED, "forked", "it was open across a fork, and ended in the child")             \
-  X(LOST_STATE, "lost_state", "its begin left no trace: ended twice, or skipped by longjmp and ended after")
+  X(LOST_STATE, "lost_state", "its begin left no trace: ended twice, or skipped by longjmp and ended after") \
+  X(MUTED, "muted", "its call site was muted, by the program or by the budget")
 
 typedef enum prof_loss {
 #define PROF_I_LOSS(name, word, text) PROF_LOSS_##name,
@@ -162,6 +184,9 @@ typedef struct prof_health {
   uint32_t level;
   char capture_path[512];               /* "" in memory */
   char reason[256];                     /* why it is not where it was asked to be; "" when it is */
+  uint64_t own_ns;                      /* that recording has taken all threads together: scopes at scope_cost_ns, chunk changes as measured */
+  uint32_t muted_sites_count;
+  uint32_t changes_count;               /* steps of the budget and mutes, in this capture */
 } prof_health;
 
 /* PROF_E_INVALID when NULL or size is 0. Measuring scope_cost_ns takes about a millisecond and records nothing. */

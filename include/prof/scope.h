@@ -175,7 +175,7 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
 #define PROF_I_INSTANT(id, name, cat, args)                                                                 \
   __extension__({                                                                                           \
     __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(1);                        \
-    if (PROF_I_IS_ON(1)) prof_i_mark(&PROF_I_CONCAT(prof_i_site_, id), (name), (cat), args);                \
+    if (PROF_I_IS_ON(1)) prof_i_mark(&PROF_I_CONCAT(prof_i_site_, id), name, cat, args);                    \
     (void)0;                                                                                                \
   })
 #define PROF_I_COUNTER(id, name, value)                                                                     \

@@ -45,6 +45,12 @@ typedef struct prof_trace_info {
   char process_name[64];
   uint32_t clock;             /* prof_clock in use */
   uint32_t is_elsewhere;      /* 1: recorded on another host or in another pid namespace: whether its process runs cannot be told here */
+  uint64_t own_ns;            /* that recording took all threads together */
+  uint64_t memory_limit_bytes; /* of the machine or the control group that the process ran in; 0: not known */
+  double scope_cost_ns;       /* one plain scope, measured on that machine at the start; 0: not measured */
+  double cpu_limit;           /* processors that the control group allowed; 0: all */
+  uint32_t change_count;      /* for prof_trace_change_get() */
+  uint32_t reserved;
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -129,8 +135,42 @@ typedef struct prof_trace_thread {
   uint32_t is_main;
   uint32_t is_alive;    /* when the capture was read or the process died */
   char name[64];
+  uint64_t own_ns;      /* that recording took it: its events, and what was lost after all the work, at the cost of a plain scope; what was left out
+                           at its begin (muted, full, disk) at that; chunk changes as measured. Of what still stands in the capture */
 } prof_trace_thread;
 PROF_API int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) PROF_I_NOEXCEPT;
+
+/* ---- what was recorded, and what not: steps of the budget, mutes ---- */
+
+typedef enum prof_change_kind {
+  PROF_CHANGE_LEVEL = 1, /* the level stepped down */
+  PROF_CHANGE_MUTED = 2, /* a call site was muted */
+  PROF_CHANGE_HEARD = 3  /* and is heard again */
+} prof_change_kind;
+
+typedef enum prof_change_reason {
+  PROF_REASON_ASKED = 1,      /* prof_mute(), or a start that takes the budget's steps back */
+  PROF_REASON_TIME = 2,       /* a thread's time: measured and allowed are per cent */
+  PROF_REASON_EVENTS = 3      /* events a second */
+} prof_change_reason;
+
+typedef struct prof_trace_change {
+  size_t size;
+  uint64_t at_ns; /* from the capture's start */
+  uint32_t kind;   /* prof_change_kind */
+  uint32_t reason; /* prof_change_reason */
+  uint32_t level_before, level_after;
+  uint32_t site;   /* 0: none */
+  uint32_t thread; /* that found the budget exceeded: index for prof_trace_thread_get(); UINT32_MAX: none */
+  double measured, allowed;
+  const char *name, *category; /* the site's; not NUL-terminated, any bytes; valid while the trace is */
+  uint32_t name_bytes, category_bytes;
+} prof_trace_change;
+/* In the order of time. PROF_E_INVALID for an index that is not below info.change_count. */
+PROF_API int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof_trace_change *change_out) PROF_I_NOEXCEPT;
+/* The same as a line of text: "0.125 s: level 2 -> 1: thread 4711 spent 3.41 % of its time recording, the budget is 1.00 %". Names are made readable.
+   The caller frees. */
+PROF_API int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) PROF_I_NOEXCEPT;
 
 /* ---- aggregates and the table ---- */
 

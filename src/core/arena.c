@@ -51,6 +51,10 @@ void prof_i_arena_set_level(uint32_t level) {
   if (own.level_page) __atomic_store_n(&((prof_i_header *)own.level_page)->level, level, __ATOMIC_SEQ_CST);
 }
 
+bool prof_i_arena_lower_level(uint32_t from, uint32_t to) {
+  return own.level_page && __atomic_compare_exchange_n(&((prof_i_header *)own.level_page)->level, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
 void prof_i_arena_count_loss(int loss) { __atomic_fetch_add(&((prof_i_header *)own.level_page)->unplaced[loss], 1, __ATOMIC_RELAXED); }
 
 uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED); }

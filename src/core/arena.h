@@ -73,6 +73,7 @@ void prof_i_arena_clear_full(void);
 int prof_i_arena_level_page(void); /* 0 or an errno; makes the page once */
 void prof_i_arena_set_level(uint32_t level);
 uint32_t prof_i_arena_level(void);
+bool prof_i_arena_lower_level(uint32_t from, uint32_t to); /* false: it is not `from` any more. Any thread. Signal-safe */
 /* A loss of no slot, straight into the header, through that page. A session is on. Signal-safe. */
 void prof_i_arena_count_loss(int loss);
 

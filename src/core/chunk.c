@@ -9,8 +9,10 @@
 #include <sys/mman.h>
 
 #include "arena.h"
+#include "budget.h"
 #include "clock.h"
 #include "control.h"
+#include "entry.h"
 #include "port.h"
 
 enum {
@@ -22,8 +24,9 @@ enum {
   KEPT_BYTES = 4096, /* of a chunk whose room is given back */
   OWNER_WORDS = 3 + 3 + PROF_I_NAME_BYTES / 8,
   OWNER_BYTES = (OWNER_WORDS + 1) / 2 * 16,
-  EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8,
+  EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8 + 1,
   EXIT_BYTES = (EXIT_WORDS + 1) / 2 * 16,
+  OWN_NS_WORTH_SAYING = 100000, /* of a thread that is gone: many live for a few scopes only. All threads' sum has it anyway */
   RING_UNIT_BITS = 26,  /* the largest arena in units */
   RING_MORE_TRIES = 64, /* beyond one for each chunk: others may be faster that often */
   BUCKETS = 256 /* of chunk-change times: four to a doubling */
@@ -141,6 +144,21 @@ prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ti
   }
 }
 
+PROF_I_RACES_BY_DESIGN uint64_t prof_i_chunk_events_from(const prof_i_head *chunk, uint64_t from, void (*see)(void *to, uint32_t site), void *to) {
+  uint64_t count = 0;
+  const uint64_t end = claimed_bytes(chunk), generation = chunk->generation;
+  for (uint64_t i = from < PROF_I_HEAD_BYTES ? PROF_I_HEAD_BYTES : from, slots; i < end; i += slots * 16) {
+    const uint64_t *const word = (const uint64_t *)((const char *)chunk + i);
+    uint64_t ticks;
+    slots = 1;
+    const bool is_plain = (__atomic_load_n(&word[0], __ATOMIC_RELAXED) & PROF_I_GENERATION_MASK) == generation && (word[1] & 15) == 0;
+    if (!is_plain && look(word, generation, &slots, &ticks) != SEEN_EVENT) continue;
+    count++;
+    if (see) see(to, (uint32_t)(word[1] >> PROF_I_WHAT_SITE_SHIFT) & PROF_I_SITE_COUNT_MAX);
+  }
+  return count;
+}
+
 /* Makes a chunk ready for the next generation: no word that a reader looks at may be taken for a record of it. Words 0 of the old
    records keep the old generation; everything else at such a place becomes 0. */
 static void scrub(prof_i_head *chunk, const prof_i_chunk_count *records) {
@@ -215,6 +233,7 @@ static bool has_something_to_say(const prof_i_thread *thread) {
   const prof_i_slot *const slot = thread->slot;
   uint64_t any = (slot->deep_count - slot->deep_before) | (slot->cut_count - slot->cut_before);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) any |= slot->lost[i] - slot->lost_before[i];
+  any |= slot->own_ns - slot->own_ns_before >= OWN_NS_WORTH_SAYING;
   return any || memcmp(thread->name, slot->name, PROF_I_NAME_BYTES) != 0;
 }
 
@@ -229,6 +248,7 @@ static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
   record[5] = slot->cut_count - slot->cut_before;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) record[6 + i] = slot->lost[i] - slot->lost_before[i];
   memcpy(record + 6 + PROF_I_LOSS_WORDS, slot->name, PROF_I_NAME_BYTES);
+  record[EXIT_WORDS - 1] = slot->own_ns - slot->own_ns_before;
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
   return true;
 }
@@ -425,7 +445,8 @@ static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out
 
 /* ---- change ---- */
 
-static void note_time(uint64_t ns) {
+static void note_time(prof_i_thread *thread, uint64_t ns) {
+  prof_i_claim(&thread->slot->own_ns, ns);
   const uint64_t top = ns < 4 ? 2 : (uint64_t)(63 - __builtin_clzll(ns));
   const uint64_t bucket = top * 4 + (ns >> (top - 2) & 3);
   __atomic_fetch_add(&own.change_times[bucket < BUCKETS ? bucket : BUCKETS - 1], 1, __ATOMIC_RELAXED);
@@ -509,6 +530,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   if (!prof_i_control_is_recording()) return false;
   const int full = prof_i_arena_full_loss();
   if (full >= 0 && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) { /* most of what comes here in a long run */
+    prof_i_thread_leave_out(thread);
     *loss_out = full;
     return false;
   }
@@ -521,8 +543,11 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
     return true;
   }
   if (old != &thread->full) leave_later(thread, old);
-  note_time(prof_i_port_monotonic_ns() - begun);
   prof_i_clock_pair(true);
+  const uint64_t took_ns = prof_i_port_monotonic_ns() - begun;
+  note_time(thread, took_ns);
+  if (old != &thread->full) prof_i_budget_leave_chunk(thread, old, took_ns); /* it stays the thread's until the next change */
+  prof_i_budget_enter_chunk(thread, fresh);
   return true;
 }
 

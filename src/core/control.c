@@ -12,13 +12,17 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "budget.h"
+#include "change.h"
 #include "chunk.h"
 #include "clock.h"
+#include "cost.h"
 #include "gate.h"
 #include "helper.h"
 #include "identity.h"
 #include "log.h"
 #include "meta.h"
+#include "mute.h"
 #include "options.h"
 #include "path.h"
 #include "place.h"
@@ -218,11 +222,15 @@ static int create(const prof_options *options) {
   header->version = PROF_I_FORMAT_VERSION;
   header->header_bytes = PROF_I_HEADER_BYTES;
   header->ring_ns = options->ring_ns;
+  const prof_i_cost cost = prof_i_cost_at_start();
+  header->scope_cost_ps = cost.scope_ps;
+  header->left_out_cost_ps = cost.left_out_ps;
   prof_i_thread_renew_all();
   prof_i_meta_reset();
   prof_i_clock_begin();
   prof_i_identity_begin();
   prof_i_site_copy_all();
+  prof_i_change_begin();
   prof_i_thread_place_losses();
   __atomic_store_n(&header->magic, PROF_I_MAGIC, __ATOMIC_RELEASE);
   return PROF_OK;
@@ -237,6 +245,7 @@ static void begin_session(uint32_t level) {
   __atomic_store_n(&header->state, 1, __ATOMIC_RELAXED);
   const uint64_t words[] = {header->session, level, 1};
   prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
+  prof_i_budget_begin(&own.options, header->session == 1);
   if (own.options.helper_thread) prof_i_helper_start();
   __atomic_store_n(&own.recording, 1, __ATOMIC_SEQ_CST);
   prof_i_arena_set_level(level);
@@ -328,6 +337,7 @@ int prof_start(int level) {
   prof_i_control_ensure();
   lock();
   if (own.recording) {
+    prof_i_budget_begin(&own.options, false);
     prof_i_arena_set_level((uint32_t)level);
   } else {
     prof_options options = {.size = sizeof options};

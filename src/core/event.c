@@ -43,12 +43,11 @@ static prof_i_thread *enter(void) {
   return thread;
 }
 
-static uint32_t number_of(prof_site *site, const char *name, const char *category) {
-  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  if (state >> 32 == prof_i_site_epoch()) return (uint32_t)state;
-  const uint32_t number = prof_i_site_number(site, name, category);
-  if (number) __atomic_store_n(&site->state, (uint64_t)prof_i_site_epoch() << 32 | number, __ATOMIC_RELAXED);
-  return number;
+/* Is the site muted? Then it is counted. */
+static bool is_muted(prof_i_thread *thread, const prof_site *site) {
+  if (!prof_i_site_is_muted(site)) return false;
+  prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
+  return true;
 }
 
 void prof_i_instant_1(prof_site *site, const prof_details *details) {
@@ -56,8 +55,13 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
   prof_i_thread *const thread = enter();
   if (thread) {
     prof_i_slot *const slot = thread->slot;
-    const uint32_t number = number_of(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
-                                      details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+    const uint32_t number = prof_i_site_ask(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
+                                            details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+    if (is_muted(thread, site)) {
+      prof_i_gate_leave();
+      errno = saved;
+      return;
+    }
     prof_details named;
     if (!number) { /* there is no site to keep the name: it is copied */
       named = *details;
@@ -99,7 +103,8 @@ void prof_i_counter_1(prof_site *site, const char *name, double value) {
   if (thread) {
     uint64_t words[2] = {2 | (uint64_t)PROF_I_KIND_COUNTER << 16, 0};
     memcpy(&words[1], &value, sizeof value);
-    write_now(thread, number_of(site, name, "counter"), words, 2);
+    const uint32_t number = prof_i_site_ask(site, name, "counter");
+    if (!is_muted(thread, site)) write_now(thread, number, words, 2);
     prof_i_gate_leave();
   }
   errno = saved;

@@ -5,14 +5,16 @@
 #include <string.h>
 
 #include "arena.h"
+#include "change.h"
 #include "chunk.h"
 #include "clock.h"
 #include "control.h"
+#include "cost.h"
 #include "helper.h"
 #include "log.h"
+#include "mute.h"
 #include "options.h"
 #include "port.h"
-#include "scope.h"
 #include "site.h"
 #include "thread.h"
 
@@ -47,6 +49,7 @@ static void count_records(prof_health *health) {
       for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
       health->deep_count += __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
       health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
+      health->own_ns += __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
       const prof_i_head *const reserve = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
       if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve);
     }
@@ -68,30 +71,14 @@ static void describe_arena(prof_health *health) {
   snprintf(health->reason, sizeof health->reason, "%s", arena->reason);
 }
 
-/* The median of a few batches of empty scopes into a thread that is nobody's: nothing is recorded. */
-static double scope_cost_ns(void) {
-  enum { BATCHES = 9, SCOPES = 2000 };
-  double costs[BATCHES];
-  static struct {
-    prof_i_slot slot;
-    uint64_t chunk[64 + SCOPES * 2];
-  } bench; /* guarded by the control lock */
-  prof_i_head *const chunk = (prof_i_head *)bench.chunk;
-  chunk->limit = sizeof bench.chunk - 15;
-  chunk->generation = 1;
-  prof_i_thread thread = {.fast = &bench.slot, .slot = &bench.slot, .chunk = chunk, .epoch = prof_i_site_epoch()};
-  prof_site site = {(uint64_t)prof_i_site_epoch() << 32, "", "", 0, 1, 0};
-  for (int b = 0; b < BATCHES; b++) {
-    bench.slot.depth = 0;
-    chunk->cursor = PROF_I_HEAD_BYTES;
-    const uint64_t begun = prof_i_port_raw_ns();
-    prof_i_scope_run_empty(&thread, &site, SCOPES);
-    const double cost = (double)(prof_i_port_raw_ns() - begun) / SCOPES;
-    int at = b;
-    for (; at > 0 && costs[at - 1] > cost; at--) costs[at] = costs[at - 1];
-    costs[at] = cost;
-  }
-  return costs[BATCHES / 2];
+/* What recording took beside chunk changes; see prof_trace_thread.own_ns. */
+static void add_scopes_cost(prof_health *health) {
+  const prof_i_header *const header = prof_i_arena_header();
+  const uint64_t *const lost = health->lost_count;
+  const double left_out = (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
+  double events = (double)health->recorded_count - left_out;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) events += (double)lost[i];
+  health->own_ns += (uint64_t)((events * (double)header->scope_cost_ps + left_out * (double)header->left_out_cost_ps) / 1e3);
 }
 
 int prof_health_get(prof_health *health_out) {
@@ -118,7 +105,11 @@ int prof_health_get(prof_health *health_out) {
     health.chunk_change_median_ns = times.median_ns;
     health.chunk_change_p99_ns = times.p99_ns;
     health.chunk_change_max_ns = times.max_ns;
-    if (prof_i_clock_is_counter()) health.scope_cost_ns = scope_cost_ns();
+    const prof_i_cost cost = prof_i_cost_measure();
+    health.scope_cost_ns = (double)cost.scope_ps / 1e3;
+    health.muted_sites_count = prof_i_mute_count();
+    health.changes_count = prof_i_change_count();
+    add_scopes_cost(&health);
   }
   prof_i_control_unlock();
   memcpy(health_out, &health, health.size < sizeof health ? health.size : sizeof health);

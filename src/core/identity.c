@@ -72,6 +72,8 @@ void prof_i_identity_begin(void) {
   header->pid = (uint32_t)getpid();
   header->process_start = prof_i_port_process_start();
   header->namespace_pid = prof_i_port_pid_namespace();
+  header->memory_limit_bytes = prof_i_port_memory_limit();
+  header->cpu_limit_milli = prof_i_port_cpu_limit();
   header->rank = own.rank < 0 ? 0 : own.rank;
   header->world_size = own.world_size;
   gethostname(header->host, sizeof header->host - 1);

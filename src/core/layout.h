@@ -120,6 +120,8 @@ typedef struct prof_i_slot {
   uint64_t lost_before[PROF_I_LOSS_WORDS];
   char name[PROF_I_NAME_BYTES];
   prof_i_open open[PROF_I_OPEN_COUNT + 1];
+  uint64_t own_ns; /* that chunk changes and the like took the threads that had the slot; the owner writes */
+  uint64_t own_ns_before;
 } prof_i_slot;
 
 enum {
@@ -157,13 +159,16 @@ typedef enum prof_i_kind {
   PROF_I_KIND_STEP = 5,    /* word 3: step number; ticks: its end */
   /* in a thread's chunks, about the thread */
   PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 is_main, 6.. name (64 bytes) */
-  PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes) */
+  PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own ns */
   /* in meta extents */
   PROF_I_KIND_SITE = 32,   /* word 1's site; word 3 line | level << 32; then four strings: name, category, file, function */
   PROF_I_KIND_SCHEMA = 33, /* word 3 number | args kind << 32 | count << 40; format string; then per item: type word, key string */
   PROF_I_KIND_TRACK = 34,  /* word 3 device type | index << 32, 4 stream, then a string */
   PROF_I_KIND_CLOCK = 35,  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment */
-  PROF_I_KIND_SESSION = 36 /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when */
+  PROF_I_KIND_SESSION = 36, /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when */
+  PROF_I_KIND_CHANGE = 37 /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4 prof_change_reason, 5 level
+                             before | after << 32, 6 serial of the thread that found it, or 0, 7 measured, 8 allowed, in millionths of
+                             a thread's time or events a second */
 } prof_i_kind;
 
 typedef struct prof_i_header {
@@ -197,6 +202,10 @@ typedef struct prof_i_header {
   char host[64];
   char process_name[64];
   char boot_id[40];
+  uint64_t scope_cost_ps;      /* what a plain scope, and the begin of one that is left out, take on this machine; 0: not measured */
+  uint64_t left_out_cost_ps;
+  uint64_t memory_limit_bytes; /* of the machine or the control group */
+  uint64_t cpu_limit_milli;    /* thousandths of a processor that the control group allows; 0: all that there are */
 } prof_i_header;
 
 #endif

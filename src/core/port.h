@@ -79,7 +79,9 @@ uint64_t prof_i_port_pid_namespace(void); /* inode of /proc/self/ns/pid; 0 */
 void prof_i_port_boot_id(char *to, size_t room);
 void prof_i_port_thread_name(char *to, size_t room);
 void prof_i_port_process_name(char *to, size_t room);
+size_t prof_i_port_read_small(const char *path, char *to, size_t room); /* a file of the kernel's; NUL-terminated, cut at the room */
 uint64_t prof_i_port_memory_limit(void); /* of the machine or the control group, in bytes */
+uint64_t prof_i_port_cpu_limit(void);    /* of the control group, in thousandths of a processor; 0: none */
 bool prof_i_port_counter_is_safe(const char **why_not_out);
 
 /* Memory. All return 0 or an errno. */

@@ -40,7 +40,7 @@ uint64_t prof_i_port_realtime_ns(void) { return clock_ns(CLOCK_REALTIME); }
 uint64_t prof_i_port_tid(void) { return (uint64_t)syscall(SYS_gettid); }
 
 /* Reads at most room-1 bytes of a small file; returns how many, 0 when it cannot. Keeps errno. */
-static size_t read_small(const char *path, char *to, size_t room) {
+size_t prof_i_port_read_small(const char *path, char *to, size_t room) {
   const int saved = errno;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t count = 0;
@@ -56,7 +56,7 @@ static size_t read_small(const char *path, char *to, size_t room) {
 
 static uint64_t start_in(const char *path) {
   char text[1024];
-  if (!read_small(path, text, sizeof text)) return 0;
+  if (!prof_i_port_read_small(path, text, sizeof text)) return 0;
   const char *at = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
   for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
   return at ? strtoull(at + 1, NULL, 10) : 0;
@@ -79,7 +79,7 @@ uint64_t prof_i_port_pid_namespace(void) {
 }
 
 void prof_i_port_boot_id(char *to, size_t room) {
-  read_small("/proc/sys/kernel/random/boot_id", to, room);
+  prof_i_port_read_small("/proc/sys/kernel/random/boot_id", to, room);
   to[strcspn(to, "\n")] = '\0';
 }
 
@@ -93,31 +93,15 @@ void prof_i_port_thread_name(char *to, size_t room) {
 void prof_i_port_process_name(char *to, size_t room) {
   char text[64];
   memset(to, 0, room);
-  if (!read_small("/proc/self/comm", text, sizeof text)) return;
+  if (!prof_i_port_read_small("/proc/self/comm", text, sizeof text)) return;
   text[strcspn(text, "\n")] = '\0';
   memcpy(to, text, strlen(text) < room ? strlen(text) : room - 1);
-}
-
-static uint64_t number_in(const char *path) {
-  char text[64];
-  if (!read_small(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return UINT64_MAX;
-  return strtoull(text, NULL, 10);
-}
-
-uint64_t prof_i_port_memory_limit(void) {
-  struct sysinfo about;
-  uint64_t limit = sysinfo(&about) == 0 ? (uint64_t)about.totalram * about.mem_unit : UINT64_MAX;
-  const uint64_t group2 = number_in("/sys/fs/cgroup/memory.max");
-  const uint64_t group1 = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  if (group2 < limit) limit = group2;
-  if (group1 < limit) limit = group1;
-  return limit;
 }
 
 #if defined(__x86_64__)
 static bool kernel_uses_counter(void) {
   char text[64];
-  return read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", text, sizeof text) &&
+  return prof_i_port_read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", text, sizeof text) &&
          strncmp(text, "tsc", 3) == 0;
 }
 

@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "gate.h"
 #include "record.h"
+#include "scope.h"
 #include "site.h"
 
 /* ---- begin ---- */
@@ -22,14 +23,24 @@ static bool is_plain(const prof_details *details) {
          details->args.count == 0 && details->device.type == PROF_DEVICE_CPU && details->device.index == 0;
 }
 
-/* The site's number, asked for once; the answer stands in the caller's descriptor. 0: no number left. */
 static uint32_t number_of(prof_site *site, const prof_details *details) {
-  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  if (state >> 32 == prof_i_site_epoch()) return (uint32_t)state;
-  const uint32_t number = prof_i_site_number(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
-                                             details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
-  if (number) __atomic_store_n(&site->state, (uint64_t)prof_i_site_epoch() << 32 | number, __ATOMIC_RELAXED);
-  return number;
+  return prof_i_site_ask(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
+                         details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+}
+
+/* Most of what comes here once the arena is full, or when the site is muted: a count in the own slot, which stands as long as the thread's epoch
+   does, and back. */
+static bool is_left_out(prof_i_thread *thread, const prof_site *site) {
+  const uint64_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
+  int loss = PROF_LOSS_MUTED;
+  if (epoch == PROF_I_EPOCH_FULL) {
+    loss = prof_i_arena_full_loss();
+    if (loss < 0) return false; /* cleared since */
+  } else if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 != (epoch | PROF_I_EPOCH_MUTED) || epoch & PROF_I_EPOCH_MUTED) {
+    return false;
+  }
+  prof_i_count_up(&thread->slot->lost[loss]);
+  return true;
 }
 
 /* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper than that, or no memory. */
@@ -103,7 +114,12 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   }
   prof_i_slot *const slot = thread->slot;
   if (thread->is_slow && is_in_order(thread)) prof_i_thread_be_slow(thread, false);
+  if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL) prof_i_thread_be_slow(thread, thread->is_slow);
   const uint32_t number = number_of(site, details);
+  if (prof_i_site_is_muted(site)) {
+    prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
+    return 0;
+  }
   prof_details named;
   if (!number) {
     named = with_own_name(details);
@@ -132,6 +148,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
 }
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
+  if (is_left_out(prof_i_this_thread, site)) return 0;
   const int saved = errno;
   uint64_t start = 0;
   if (!prof_i_control_is_own_process()) return 0;
@@ -147,6 +164,12 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   }
   errno = saved;
   return start;
+}
+
+static __attribute__((noinline)) bool left_out_called(prof_i_thread *thread, const prof_site *site) { return is_left_out(thread, site); }
+
+void prof_i_scope_run_left_out(prof_i_thread *thread, prof_site *site, int count) {
+  for (int i = 0; i < count; i++) left_out_called(thread, site);
 }
 
 /* ---- end ---- */

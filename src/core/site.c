@@ -9,6 +9,8 @@
 #include "arena.h"
 #include "gate.h"
 #include "meta.h"
+#include "mute.h"
+#include "thread.h"
 
 enum {
   TABLE_SIZE = 1 << 21, /* twice as many places as numbers */
@@ -39,7 +41,8 @@ static struct {
   uint32_t count[2];    /* numbers given; 0 is never one */
   char *block;      /* entries are cut from it */
   uint64_t block_used;
-} own;
+  uint32_t epoch;
+} own = {.epoch = 1};
 
 static void *map(size_t bytes) {
   void *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -243,4 +246,40 @@ void prof_i_site_copy_all(void) {
   }
 }
 
-uint32_t prof_i_site_epoch(void) { return 1; }
+/* ---- epochs ---- */
+
+uint32_t prof_i_site_epoch(void) { return __atomic_load_n(&own.epoch, __ATOMIC_SEQ_CST); }
+
+void prof_i_site_raise_epoch(void) {
+  uint32_t was = prof_i_site_epoch();
+  while (!__atomic_compare_exchange_n(&own.epoch, &was, was % (PROF_I_EPOCH_MUTED - 1) + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  }
+  prof_i_thread_follow_epoch(was);
+}
+
+uint32_t prof_i_site_ask(prof_site *site, const char *name, const char *category) {
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  const uint32_t epoch = prof_i_site_epoch();
+  if ((state >> 32 & ~(uint64_t)PROF_I_EPOCH_MUTED) == epoch) return (uint32_t)state;
+  const uint32_t number = state ? (uint32_t)state : prof_i_site_number(site, name, category);
+  if (!number) return 0;
+  if (!state) prof_i_mute_consider(number);
+  const uint64_t muted = prof_i_mute_has(number) ? PROF_I_EPOCH_MUTED : 0;
+  __atomic_store_n(&site->state, (epoch | muted) << 32 | number, __ATOMIC_RELAXED);
+  return number;
+}
+
+static bool fits(const char *wanted, const char *text, uint64_t bytes) {
+  if (!wanted) return true;
+  const size_t length = strlen(wanted);
+  if (length > 0 && wanted[length - 1] == '*') return bytes >= length - 1 && memcmp(text, wanted, length - 1) == 0;
+  return bytes == length && memcmp(text, wanted, length) == 0;
+}
+
+bool prof_i_site_fits(uint32_t number, const char *name, const char *category) {
+  entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
+  const entry *const e = numbers ? __atomic_load_n(&numbers[number], __ATOMIC_SEQ_CST) : NULL;
+  if (!e) return false;
+  const uint64_t *const its_name = e->words + 1, *const its_category = its_name + prof_i_text_words(its_name[0]);
+  return fits(name, (const char *)(its_name + 1), its_name[0]) && fits(category, (const char *)(its_category + 1), its_category[0]);
+}

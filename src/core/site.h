@@ -12,6 +12,18 @@
    at its first appearance. Any thread. Signal-safe. */
 uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category);
 
+/* The same for a call site, which remembers the answer: its state is epoch << 32 | number, the epoch with PROF_I_EPOCH_MUTED when it is
+   muted. Asked for again when the epoch has been raised. Any thread, past the gate. Signal-safe. */
+enum { PROF_I_EPOCH_MUTED = 1 << 30 };
+#define PROF_I_EPOCH_FULL 0xfffffffeu /* of a thread that has found the arena full: no site has it */
+uint32_t prof_i_site_ask(prof_site *site, const char *name, const char *category);
+static inline bool prof_i_site_is_muted(const prof_site *site) {
+  return __atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 & PROF_I_EPOCH_MUTED;
+}
+
+/* Is the site of this number, in this table, of that name and category (NULL: any)? A name that ends in '*': does it begin so? */
+bool prof_i_site_fits(uint32_t number, const char *name, const char *category);
+
 /* The arguments that a site had first: most have the same ever after. Keys and format are compared as texts: a pointer may come again
    with another text behind it. Immutable once published. */
 typedef struct prof_i_seen_item {
@@ -43,7 +55,8 @@ uint32_t prof_i_site_count(void);
 /* Copies all sites and schemas known into a new arena. Control lock held. */
 void prof_i_site_copy_all(void);
 
-/* Sites answer to this epoch; raised when every site must ask again. Starts at 1. */
+/* Sites answer to this epoch, 1 to PROF_I_EPOCH_MUTED - 1; raised when every site must ask again. Any thread. */
 uint32_t prof_i_site_epoch(void);
+void prof_i_site_raise_epoch(void);
 
 #endif

@@ -163,6 +163,7 @@ void prof_i_thread_keep_name(const char *name) {
 static void count_from_here(prof_i_slot *slot) {
   slot->deep_before = slot->deep_count;
   slot->cut_before = slot->cut_count;
+  slot->own_ns_before = slot->own_ns;
   memcpy(slot->lost_before, slot->lost, sizeof slot->lost_before);
 }
 
@@ -225,7 +226,18 @@ static void open_fast_path(prof_i_thread *thread) {
   const bool fast = prof_i_clock_is_counter() && !thread->is_slow;
   thread->fast = fast ? thread->slot : &no_slot;
   PROF_I_SIGNAL_FENCE();
-  __atomic_store_n(&thread->epoch, fast ? prof_i_site_epoch() : (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
+  uint32_t epoch;
+  do { /* it may be raised, and the threads seen to, between the two */
+    epoch = fast ? prof_i_site_epoch() : (uint32_t)NO_EPOCH;
+    __atomic_store_n(&thread->epoch, epoch, __ATOMIC_SEQ_CST);
+  } while (fast && epoch != prof_i_site_epoch());
+}
+
+/* Not where the counter is not the clock: those scopes come by the slow way as it is. A start of another arena may take the epoch away meanwhile. */
+void prof_i_thread_leave_out(prof_i_thread *thread) {
+  uint32_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
+  if (epoch < PROF_I_EPOCH_MUTED)
+    __atomic_compare_exchange_n(&thread->epoch, &epoch, PROF_I_EPOCH_FULL, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow) {
@@ -249,6 +261,7 @@ static prof_i_thread *attach_new(void) {
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
   thread->moving_in = 0;
+  thread->spending = (prof_i_spending){0};
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
   if (parked && is_in_arena(parked_at(parked))) /* prof_stop() put it here while the thread before us was going */
@@ -373,6 +386,15 @@ void prof_i_thread_stop_all(void) {
 void prof_i_thread_renew_all(void) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
     __atomic_store_n(&t->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
+}
+
+/* Once more where it has been raised meanwhile: whoever did so may have looked at the thread before. */
+void prof_i_thread_follow_epoch(uint32_t was) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
+    for (uint32_t from = was, to = prof_i_site_epoch();
+         __atomic_compare_exchange_n(&t->epoch, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) && to != prof_i_site_epoch();
+         to = prof_i_site_epoch())
+      from = to;
 }
 
 void prof_i_thread_forget_all(void) {

@@ -23,6 +23,15 @@ typedef struct prof_i_pin {
   uint64_t bytes;
 } prof_i_pin;
 
+/* What the budget knows of a thread: see budget.c. The owner writes; any thread reads the atomic ones. */
+typedef struct prof_i_spending {
+  uint64_t since_ns, events;          /* atomic */
+  uint64_t before_ns, before_events; /* atomic; of the window before */
+  uint64_t own_ns;
+  uint64_t from; /* the first byte of its chunk that is its own */
+  uint32_t steps; /* how many there had been when it began */
+} prof_i_spending;
+
 /* A thread. Never freed while the thread lives; re-used by another after it has gone. The owner writes, unless a line says
    otherwise. */
 typedef struct prof_i_thread {
@@ -51,6 +60,7 @@ typedef struct prof_i_thread {
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
   char name[PROF_I_NAME_BYTES];      /* as the owner record has it */
+  prof_i_spending spending;
   prof_i_head full;                  /* limit 0: every claim fails and takes the slow path */
   struct prof_i_thread *next;        /* all that ever were; only grows */
 } prof_i_thread;
@@ -95,6 +105,9 @@ static inline prof_i_slot *prof_i_thread_slot(const prof_i_thread *thread) { ret
 /* Keeps the thread off the fast path, or lets it back. Owner thread only, past the gate. */
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow);
 
+/* The arena is full: what the thread begins from here on is left out at its begin, as long as that is so. Owner thread, past the gate. */
+void prof_i_thread_leave_out(prof_i_thread *thread);
+
 /* A chunk out of the thread's hands, until it records again; its size is kept beside it, for the arena may be gone by then. Any thread that
    has taken the chunk out. */
 void prof_i_thread_park(prof_i_thread *thread, prof_i_head *chunk);
@@ -110,6 +123,9 @@ void prof_i_thread_stop_all(void);
 /* Another arena is in force: the next begin of every thread takes the slow path, or it would stand open in the old one. Control lock
    held, gate closed. */
 void prof_i_thread_renew_all(void);
+
+/* The sites' epoch has been raised from this one: threads whose fast path is open go on with the new one. Any thread. Signal-safe. */
+void prof_i_thread_follow_epoch(uint32_t was);
 
 /* Unmaps of a retired arena what no living thread can point to. Control lock held. */
 void prof_i_thread_release_mapping(char *base, uint64_t bytes);

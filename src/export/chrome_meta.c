@@ -2,7 +2,9 @@
 #include "chrome.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "account.h"
 
 static void put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
 
@@ -121,20 +123,13 @@ static uint64_t sum_of(const uint64_t counts[16]) {
 /* Less what the user forgot on purpose. */
 static uint64_t missing(const prof_i_chrome *w) { return sum_of(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED]; }
 
-static void put_loss(prof_i_chrome *w, const uint64_t counts[16]) {
-  put(w, "{\"total\":");
-  prof_i_sink_u64(w->sink, sum_of(counts));
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) put_member(w, prof_loss_name(i), counts[i]);
-  put(w, "}");
-}
-
 static void put_counts(prof_i_chrome *w) {
   put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "scopes", w->info.scope_count);
   put_member(w, "unfinished", w->info.open_count);
   put_member(w, "events", w->info.event_count);
   put(w, ",\n \"lost\":");
-  put_loss(w, w->info.lost_count);
+  prof_i_account_loss(w->sink, w->info.lost_count);
   put(w, ",\n \"written\":{\"scopes\":");
   prof_i_sink_u64(w->sink, w->written.scope_count);
   put_member(w, "unfinished", w->written.open_count);
@@ -160,6 +155,10 @@ static void put_capture(prof_i_chrome *w) {
   put_member(w, "duration_ns", w->info.duration_ns);
   put_member(w, "clock_error_ns", w->info.clock_error_ns);
   put_member(w, "clock_segments", w->info.clock_segments_count);
+  put_member(w, "scope_cost_ps", (uint64_t)(w->info.scope_cost_ns * 1e3));
+  put_member(w, "recording_took_ns", w->info.own_ns);
+  put_member(w, "memory_limit_bytes", w->info.memory_limit_bytes);
+  put_member(w, "cpu_limit_milli", (uint64_t)(w->info.cpu_limit * 1e3));
 }
 
 static void put_threads(prof_i_chrome *w) {
@@ -171,11 +170,29 @@ static void put_threads(prof_i_chrome *w) {
     prof_i_sink_u64(w->sink, thread.tid);
     put_string_member(w, "name", thread.name);
     put_member(w, "events", thread.event_count);
+    put_member(w, "recording_took_ns", thread.own_ns);
     put(w, ",\"lost\":");
-    put_loss(w, thread.lost_count);
+    prof_i_account_loss(w->sink, thread.lost_count);
     put(w, "}");
   }
   put(w, "]");
+}
+
+/* Where the time line has them: what is missing from there on was not recorded. */
+static void put_change_marks(prof_i_chrome *w) {
+  for (uint32_t i = 0; i < w->info.change_count && w->sink->status == PROF_OK; i++) {
+    prof_trace_change change = {.size = sizeof change};
+    if (prof_trace_change_get(w->trace, i, &change) != PROF_OK || !prof_i_window_has(&w->window, change.at_ns, change.at_ns)) continue;
+    put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":");
+    put(w, change.kind == PROF_CHANGE_LEVEL ? "\"prof: level lowered\"" : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\"" : "\"prof: site heard again\"");
+    put_member(w, "pid", w->info.pid);
+    put_member(w, "tid", w->info.pid);
+    put(w, ",\"ts\":");
+    prof_i_chrome_time(w, change.at_ns);
+    put(w, ",\"args\":{\"change\":");
+    prof_i_account_change(w->sink, w->trace, i);
+    put(w, "}},\n");
+  }
 }
 
 /* One instant where the time line begins, so that a viewer shows on its time line whether anything is missing. The last event: no
@@ -203,10 +220,12 @@ static void put_summary(prof_i_chrome *w) {
     prof_i_sink_u64(w->sink, w->info.lost_count[i]);
   }
   put_member(w, "self_check_faults", faults);
+  put_member(w, "recording_took_ns", w->info.own_ns);
   put(w, "}}\n");
 }
 
 void prof_i_chrome_tail(prof_i_chrome *w) {
+  put_change_marks(w);
   put_summary(w);
   put(w, "],\n\"prof\": {\"version\":\"");
   put(w, prof_version());
@@ -214,6 +233,8 @@ void prof_i_chrome_tail(prof_i_chrome *w) {
   put_capture(w);
   put_counts(w);
   put_self_check(w);
+  put(w, ",\n \"changes\":");
+  prof_i_account_changes(w->sink, w->trace);
   put_threads(w);
   put(w, "}\n}\n");
 }

@@ -1,13 +1,14 @@
 /* RAF's log, as its profiler writes it: {"traceEvents":[{"name","cat","ph":"B"|"E","ts","pid","tid","args"}],"displayTimeUnit":"ms"},
    whole microseconds since 1970, tid = category. Two things RAF leaves to luck are made right here, for viewers pair an end with the
    last beginning of its line: lines of other threads than the first have the thread behind the category, and scopes that overlap
-   without nesting have a number. Only scopes: the log knows nothing else. */
+   without nesting have a number. Only scopes, and prof's account at the end: the log knows nothing else. */
 #include "raf.h"
 
 #include <stdlib.h>
 
 #include "../core/log.h"
 #include "../trace/walk.h"
+#include "account.h"
 #include "value.h"
 
 /* A scope whose end has not been written. */
@@ -188,6 +189,19 @@ static int put_events(raf *r, const prof_trace *trace, const prof_i_window *wind
   return status;
 }
 
+/* What RAF's own log never has: what is missing, and why. Readers pass over a member that they do not know. */
+static void put_account(raf *r, const prof_trace *trace) {
+  prof_i_sink_text(r->sink, ",\n\"prof\":{\"recorded\":");
+  prof_i_sink_u64(r->sink, r->info.event_count - r->info.open_count);
+  prof_i_sink_text(r->sink, ",\"unfinished\":");
+  prof_i_sink_u64(r->sink, r->info.open_count);
+  prof_i_sink_text(r->sink, ",\"lost\":");
+  prof_i_account_loss(r->sink, r->info.lost_count);
+  prof_i_sink_text(r->sink, ",\"changes\":");
+  prof_i_account_changes(r->sink, trace);
+  prof_i_sink_text(r->sink, "}");
+}
+
 int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink) {
   raf *const r = calloc(1, sizeof *r);
   if (r == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write a log (%zu bytes)", sizeof *r);
@@ -201,7 +215,9 @@ int prof_i_raf_write(const prof_trace *trace, const prof_i_window *window, prof_
   if (status == PROF_OK) {
     prof_i_sink_text(sink, "{\"traceEvents\":[");
     status = put_events(r, trace, window, cursor);
-    prof_i_sink_text(sink, "\n],\"displayTimeUnit\":\"ms\"}\n");
+    prof_i_sink_text(sink, "\n],\"displayTimeUnit\":\"ms\"");
+    put_account(r, trace);
+    prof_i_sink_text(sink, "}\n");
     if (status == PROF_OK) status = sink->status;
   }
   prof_cursor_destroy(cursor);

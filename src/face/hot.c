@@ -46,15 +46,38 @@ static int word_of(const char *name, const char *const *words, int count, uint32
   return 0;
 }
 
+/* PROF_MUTE: names of call sites, or @categories, by commas. */
+static int mute_all(void) {
+  const char *text = secure_getenv("PROF_MUTE");
+  for (; text && *text; text += *text == ',') {
+    char name[256];
+    const size_t bytes = strcspn(text, ",");
+    const int is_category = *text == '@';
+    snprintf(name, sizeof name, "%.*s", (int)(bytes < sizeof name ? bytes : sizeof name - 1) - is_category, text + is_category);
+    const int status = name[0] ? prof_mute(is_category ? NULL : name, is_category ? name : NULL, 1) : PROF_E_INVALID;
+    if (status != PROF_OK) {
+      prof_i_say("PROF_MUTE='%s' has a name that is empty, too long, or one too many; not recording", secure_getenv("PROF_MUTE"));
+      return 0;
+    }
+    text += bytes;
+  }
+  return 1;
+}
+
 static void __attribute__((constructor)) at_load(void) {
   static const char *const policies[] = {"default", "keep", "ring", "stream"};
   static const char *const clocks[] = {"default", "tsc", "monotonic"};
-  unsigned long long level = 0, cap = 0, helper = 0;
+  static const char *const actions[] = {"default", "level", "mute"};
+  unsigned long long level = 0, cap = 0, helper = 0, permille = 0, events = 0;
   prof_options options = {.size = sizeof options};
   if (!secure_getenv("PROF_LEVEL")) return;
   if (!number_of("PROF_LEVEL", 0, 2, &level) || !level) return;
   if (!number_of("PROF_CAP_BYTES", 1 << 20, 1ull << 40, &cap) || !number_of("PROF_HELPER_THREAD", 0, 1, &helper)) return;
   if (!word_of("PROF_POLICY", policies, 4, &options.policy) || !word_of("PROF_CLOCK", clocks, 3, &options.clock)) return;
+  if (!number_of("PROF_BUDGET_PERMILLE", 0, 1000, &permille) || !number_of("PROF_BUDGET_EVENTS", 0, UINT64_MAX, &events)) return;
+  if (!word_of("PROF_BUDGET_ACTION", actions, 3, &options.budget_action) || !mute_all()) return;
+  options.budget_permille = (uint32_t)permille;
+  options.budget_events = events;
   options.level = (uint32_t)level;
   options.cap_bytes = cap;
   options.helper_thread = (uint32_t)helper;

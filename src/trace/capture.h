@@ -71,6 +71,13 @@ typedef struct prof_i_track {
   prof_i_text name;
 } prof_i_track;
 
+/* prof_trace_change, with the thread by its serial. */
+typedef struct prof_i_change_seen {
+  uint64_t ticks;
+  uint32_t kind, reason, site, level_before, level_after;
+  uint64_t serial, measured, allowed;
+} prof_i_change_seen;
+
 typedef struct prof_i_catalog {
   uint32_t *site_at; /* by number: place in sites, 0 for unknown numbers */
   uint32_t site_limit;
@@ -85,6 +92,8 @@ typedef struct prof_i_catalog {
   uint32_t pair_count, pair_room;
   uint64_t *marks; /* ticks at which steps begin: ends of steps, starts of sessions; sorted by index.c */
   uint32_t mark_count, mark_room;
+  prof_i_change_seen *changes;
+  uint32_t change_count, change_room;
   uint32_t last_level; /* of the last session that began */
 } prof_i_catalog;
 
@@ -124,6 +133,7 @@ typedef struct prof_i_trace_thread {
   uint64_t tid;
   uint64_t event_count;
   uint64_t lost[PROF_I_LOSS_WORDS];
+  uint64_t own_ns; /* chunk changes, until prof_i_index_sum() adds the scopes' share */
   uint32_t first_segment, segment_count;
   uint32_t first_open, open_count;
   bool is_main, is_alive;
@@ -155,6 +165,7 @@ struct prof_trace {
   uint64_t last;  /* the last thing known */
   uint64_t event_count, scope_count;
   uint64_t lost[PROF_I_LOSS_WORDS];
+  uint64_t own_ns;
   uint64_t bad_count;
   bool has_unknown_sites;
 };
@@ -197,12 +208,17 @@ void prof_i_scan_again(prof_trace *trace);
 int prof_i_index_threads(prof_trace *trace);
 int prof_i_index_open(prof_trace *trace);
 void prof_i_index_sum(prof_trace *trace);
+/* The thread of this serial, or NULL. Once they are in order. */
+prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t serial);
 
 /* An array's room for one element more, doubled when it is used up. False when there is no memory; the array stays. */
 bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes);
 
 /* Copies a name of at most `bytes`, up to its NUL; `to` has bytes + 1 or is as long, and is always terminated. */
 void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes);
+
+/* Hands out a struct as far as the caller's own goes; what a newer caller has beyond is zero. */
+void prof_i_hand_out(void *to, size_t to_bytes, const void *from, size_t from_bytes);
 
 /* The whole way from bytes to a trace. Takes the source over, also when it fails. */
 int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out);

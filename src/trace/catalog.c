@@ -34,6 +34,7 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
   free(catalog->tracks);
   free(catalog->pairs);
   free(catalog->marks);
+  free(catalog->changes);
   memset(catalog, 0, sizeof *catalog);
 }
 
@@ -207,6 +208,37 @@ static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_c
   return 0;
 }
 
+/* ---- changes ---- */
+
+static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  const bool is_whole = word_count >= 9 && words[3] >= PROF_CHANGE_LEVEL && words[3] <= PROF_CHANGE_HEARD && words[4] >= PROF_REASON_ASKED &&
+                        words[4] <= PROF_REASON_EVENTS;
+  if (!is_whole) {
+    trace->bad_count++;
+    return 0;
+  }
+  if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count, sizeof *catalog->changes))
+    return PROF_E_NO_MEMORY;
+  const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
+  catalog->changes[catalog->change_count++] = (prof_i_change_seen){.ticks = ticks > 0 ? (uint64_t)ticks : 0,
+                                                                   .kind = (uint32_t)words[3],
+                                                                   .reason = (uint32_t)words[4],
+                                                                   .site = prof_i_word_site(words[1]),
+                                                                   .level_before = (uint32_t)words[5],
+                                                                   .level_after = (uint32_t)(words[5] >> 32),
+                                                                   .serial = words[6],
+                                                                   .measured = words[7],
+                                                                   .allowed = words[8]};
+  return 0;
+}
+
+static int by_time(const void *a, const void *b) {
+  const prof_i_change_seen *const x = a, *const y = b;
+  if (x->ticks != y->ticks) return x->ticks < y->ticks ? -1 : 1;
+  return (x->site > y->site) - (x->site < y->site);
+}
+
 /* ---- an extent ---- */
 
 static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
@@ -216,6 +248,7 @@ static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_co
     case PROF_I_KIND_TRACK: return add_track(trace, words, word_count);
     case PROF_I_KIND_CLOCK: return add_pair(trace, words, word_count);
     case PROF_I_KIND_SESSION: return add_session(trace, words, word_count);
+    case PROF_I_KIND_CHANGE: return add_change(trace, words, word_count);
     default: trace->bad_count++; return 0; /* a number from the file, not an enum */
   }
 }
@@ -259,4 +292,5 @@ static void sort_schemas(prof_i_catalog *catalog) {
 void prof_i_catalog_finish(prof_i_catalog *catalog) {
   sort_schemas(catalog);
   keep_last_names(catalog);
+  if (catalog->change_count) qsort(catalog->changes, catalog->change_count, sizeof *catalog->changes, by_time);
 }

@@ -48,12 +48,15 @@ static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *ment
     thread->is_alive = true;
     set_name(thread, slot->name);
     for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = slot->lost[i] - slot->lost_before[i];
+    thread->own_ns = slot->own_ns - slot->own_ns_before;
     return;
   }
   const uint64_t *const words = mention->exit;
   thread->is_alive = false;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = words[6 + i];
   set_name(thread, (const char *)(words + 6 + PROF_I_LOSS_WORDS));
+  enum { OWN_NS = 6 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8 }; /* older captures have no such word */
+  if ((words[2] & 0xffff) * 2 > OWN_NS) thread->own_ns = words[OWN_NS];
 }
 
 static void add_segment_to(prof_i_trace_thread *thread, const prof_i_segment *segment) {
@@ -135,17 +138,17 @@ int prof_i_index_threads(prof_trace *trace) {
   return 0;
 }
 
-/* ---- open scopes ---- */
-
-static prof_i_trace_thread *find_thread(prof_trace *trace, uint64_t serial) {
+prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t serial) {
   uint32_t low = 0, high = trace->thread_count;
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;
     if (trace->threads[middle].serial <= serial) low = middle;
     else high = middle;
   }
-  return &trace->threads[low];
+  return high > low && trace->threads[low].serial == serial ? &trace->threads[low] : NULL;
 }
+
+/* ---- open scopes ---- */
 
 /* The payload of an open scope, as a record whose words 0 and 1 are not there; NULL when it is damaged. */
 static const uint64_t *open_payload(const prof_i_slot *slot, uint64_t what) {
@@ -210,8 +213,8 @@ int prof_i_index_open(prof_trace *trace) {
   uint32_t room = 0;
   for (uint32_t i = 0; i < trace->mention_count; i++) {
     const prof_i_mention *const mention = &trace->mentions[i];
-    prof_i_trace_thread *const thread = find_thread(trace, mention->serial);
-    if (!mention->slot || thread->open_count || !thread->is_alive) continue;
+    prof_i_trace_thread *const thread = prof_i_index_thread(trace, mention->serial);
+    if (!thread || !mention->slot || thread->open_count || !thread->is_alive) continue;
     thread->first_open = trace->open_count;
     const int status = add_open(trace, thread, mention->slot, &room);
     if (status) return status;
@@ -232,6 +235,15 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* What events cost, as far as the machine was measured. In floating point: the numbers are the file's. */
+static uint64_t cost_of(const prof_trace *trace, uint64_t event_count, const uint64_t *lost) {
+  const double left_out = (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
+  double events = (double)event_count - left_out;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) events += (double)lost[i];
+  const double ps = events * (double)trace->header.scope_cost_ps + left_out * (double)trace->header.left_out_cost_ps;
+  return ps < 1e21 ? (uint64_t)(ps / 1e3) : 0;
+}
+
 void prof_i_index_sum(prof_trace *trace) {
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.unplaced[i];
   for (uint32_t i = 0; i < trace->segment_count; i++) {
@@ -243,6 +255,9 @@ void prof_i_index_sum(prof_trace *trace) {
     trace->scope_count += segment->scope_count;
   }
   trace->event_count += trace->open_count;
+  for (uint32_t i = 0; i < trace->thread_count; i++)
+    trace->threads[i].own_ns += cost_of(trace, trace->threads[i].event_count, trace->threads[i].lost);
+  trace->own_ns += cost_of(trace, trace->event_count, trace->lost);
   prof_i_catalog *const catalog = &trace->catalog;
   if (catalog->mark_count) qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, by_value);
 }

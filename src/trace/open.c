@@ -143,8 +143,7 @@ int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_ou
 
 void prof_trace_destroy(prof_trace *trace) { destroy(trace); }
 
-/* Hands out a struct as far as the caller's own goes; what a newer caller has beyond is zero. */
-static void hand_out(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
+void prof_i_hand_out(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
   const size_t head = sizeof to_bytes; /* the size itself stays the caller's */
   const size_t both = to_bytes < from_bytes ? to_bytes : from_bytes;
   if (both > head) memcpy((char *)to + head, (const char *)from + head, both - head);
@@ -175,6 +174,11 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->level = header->level ? header->level : trace->catalog.last_level;
   info->policy = header->policy;
   info->clock = header->clock;
+  info->own_ns = trace->own_ns;
+  info->memory_limit_bytes = header->memory_limit_bytes;
+  info->scope_cost_ns = (double)header->scope_cost_ps / 1e3;
+  info->cpu_limit = (double)header->cpu_limit_milli / 1e3;
+  info->change_count = trace->catalog.change_count;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
   prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name, sizeof header->process_name);
 }
@@ -185,7 +189,7 @@ int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
     return prof_i_fail(PROF_E_INVALID, "info_out->size is %zu; set it to sizeof(prof_trace_info)", info_out->size);
   prof_trace_info info;
   fill_info(trace, &info);
-  hand_out(info_out, info_out->size, &info, sizeof info);
+  prof_i_hand_out(info_out, info_out->size, &info, sizeof info);
   return PROF_OK;
 }
 
@@ -206,7 +210,8 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   thread.is_alive = from->is_alive;
   memcpy(thread.lost_count, from->lost, sizeof thread.lost_count);
   memcpy(thread.name, from->name, sizeof thread.name);
-  hand_out(thread_out, thread_out->size, &thread, sizeof thread);
+  thread.own_ns = from->own_ns;
+  prof_i_hand_out(thread_out, thread_out->size, &thread, sizeof thread);
   return PROF_OK;
 }
 

@@ -47,7 +47,7 @@ static const struct {
 #undef COLUMN
 };
 
-enum { CELL_BYTES = 1024, GAP = 2 };
+enum { CELL_BYTES = 1024, GAP = 2, CHANGES_SHOWN = 10 };
 
 typedef struct table {
   const prof_trace *trace;
@@ -227,6 +227,30 @@ static void put_rows(table *t) {
   put_rule(t);
 }
 
+/* What recording cost, and what was left out to make it cheaper. */
+static int put_account(table *t) {
+  char line[128], time[64], *change;
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(t->trace, &info);
+  if (info.scope_cost_ns > 0) {
+    put_time(time, sizeof time, info.own_ns, t->time_unit);
+    snprintf(line, sizeof line, "Recording took: %s\n", time);
+    put_text(t, line);
+  }
+  for (uint32_t i = 0; i < info.change_count && i < CHANGES_SHOWN; i++) {
+    const int status = prof_trace_change_text(t->trace, i, &change);
+    if (status) return status;
+    put_text(t, change);
+    put_text(t, "\n");
+    free(change);
+  }
+  if (info.change_count > CHANGES_SHOWN) {
+    snprintf(line, sizeof line, "... and %u changes more: prof info has them\n", info.change_count - CHANGES_SHOWN);
+    put_text(t, line);
+  }
+  return PROF_OK;
+}
+
 static int put_sums(table *t) {
   char line[256], time[64], *loss = NULL;
   const prof_rows *const rows = t->rows;
@@ -244,7 +268,7 @@ static int put_sums(table *t) {
   put_text(t, loss);
   put_text(t, "\n");
   free(loss);
-  return PROF_OK;
+  return put_account(t);
 }
 
 int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options, char **text_out) {

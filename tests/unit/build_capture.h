@@ -128,6 +128,19 @@ static CAPTURE_UNUSED uint64_t *long_end(long_record *r, prof_i_head *extent) {
   return words;
 }
 
+static CAPTURE_UNUSED void capture_change(prof_i_head *meta, uint64_t ticks, uint64_t kind, uint64_t reason, uint32_t site, uint64_t level_before,
+                                          uint64_t level_after, uint64_t serial, uint64_t measured, uint64_t allowed) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_CHANGE, ticks, 0, site);
+  long_word(&r, kind);
+  long_word(&r, reason);
+  long_word(&r, level_before | level_after << 32);
+  long_word(&r, serial);
+  long_word(&r, measured);
+  long_word(&r, allowed);
+  long_end(&r, meta);
+}
+
 static CAPTURE_UNUSED void capture_owner(prof_i_head *chunk, uint64_t serial, uint64_t tid, const char *name) {
   long_record r;
   char padded[PROF_I_NAME_BYTES] = {0};

@@ -247,7 +247,41 @@ static void loss_stands_in_the_text(void **state) {
   has("\"name\":\"prof: see the arguments\"");
   has("\"lost: full\":42");
   has("\"lost\":{\"total\":42,\"full\":42,\"overwritten\":0,");
-  has("{\"tid\":101,\"name\":\"thread 1\",\"events\":1,\"lost\":{\"total\":42,\"full\":42,");
+  has("{\"tid\":101,\"name\":\"thread 1\",\"events\":1,\"recording_took_ns\":0,\"lost\":{\"total\":42,\"full\":42,");
+}
+
+/* One plain scope (cost 20 ns), 1000 muted ones (2 ns), a level that stepped down and a site that was muted. */
+static void steps_of_the_budget_stand_in_the_text_and_on_the_time_line(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  prof_i_head *const meta = (prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET);
+  capture_plain(chunk, CAPTURE_START, 5, 1);
+  capture_exit(chunk, 1, "thread 1", PROF_LOSS_MUTED, 1000);
+  capture_header(&c)->unplaced[PROF_LOSS_MUTED] = 1000;
+  capture_header(&c)->scope_cost_ps = 20000;
+  capture_header(&c)->left_out_cost_ps = 2000;
+  capture_header(&c)->memory_limit_bytes = 3000000000;
+  capture_header(&c)->cpu_limit_milli = 2500;
+  capture_change(meta, CAPTURE_START + 4000, PROF_CHANGE_MUTED, PROF_REASON_EVENTS, 1, 0, 0, 1, 12345678, 1000000);
+  capture_change(meta, CAPTURE_START + 2500, PROF_CHANGE_LEVEL, PROF_REASON_TIME, 0, 2, 1, 1, 34140, 10000);
+  capture_change(meta, CAPTURE_START + 5000, 99, PROF_REASON_TIME, 0, 2, 1, 1, 34140, 10000); /* of no known kind */
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_E_CHECK);
+  has("\"name\":\"prof: level lowered\",\"pid\":77,\"tid\":77,\"ts\":2.500,\"args\":{\"change\":"
+      "\"level 2 -> 1: thread 101 spent 3.41 % of its time recording, the budget is 1.00 %\"}},");
+  has("\"name\":\"prof: site muted\",\"pid\":77,\"tid\":77,\"ts\":4.000,\"args\":{\"change\":"
+      "\"muted 'matmul' (operator): 12.35 million events a second, the budget is 1.00 million\"}},");
+  has("\"changes\":[\n  {\"at_ns\":2500,\"change\":\"level 2 -> 1: ");
+  has("  {\"at_ns\":4000,\"change\":\"muted 'matmul' (operator): ");
+  has("\"unreadable\":1");
+  has("\"scope_cost_ps\":20000,\"recording_took_ns\":2020,\"memory_limit_bytes\":3000000000,\"cpu_limit_milli\":2500,");
+  assert_int_equal(count_of("\"name\":\"prof: "), 3);
+  assert_int_equal(dump(&c, (prof_dump_options){.from_ns = 3000}), PROF_E_CHECK); /* a mark outside the window is left out, the list is whole */
+  assert_int_equal(count_of("\"name\":\"prof: level lowered\""), 0);
+  assert_int_equal(count_of("\"at_ns\":"), 2);
+  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_RAF}), PROF_OK);
+  has("\"muted\":1000},\"changes\":[\n  {\"at_ns\":2500,");
+  capture_end(&c);
 }
 
 static void damage_is_written_and_reported(void **state) {
@@ -295,7 +329,9 @@ static void rafs_log_is_as_raf_wrote_it(void **state) {
       "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123471,\"pid\":77,\"tid\":\"operator\","
       "\"args\":{\"args_string\":[]}},\n"
       "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123472,\"pid\":77,\"tid\":\"operator\"}\n"
-      "],\"displayTimeUnit\":\"ms\"}\n");
+      "],\"displayTimeUnit\":\"ms\",\n"
+      "\"prof\":{\"recorded\":3,\"unfinished\":0,\"lost\":{\"total\":0,\"full\":0,\"overwritten\":0,\"disk\":0,\"no_chunk\":0,"
+      "\"no_thread\":0,\"late\":0,\"cleared\":0,\"unfinished\":0,\"forked\":0,\"lost_state\":0,\"muted\":0},\"changes\":[]}}\n");
 }
 
 /* Viewers pair an end with the last beginning of its row. */
@@ -387,6 +423,7 @@ int main(void) {
       IN_FOLDER(threads_of_one_number_have_rows_of_their_own),
       IN_FOLDER(a_window_keeps_what_touches_it),
       IN_FOLDER(loss_stands_in_the_text),
+      IN_FOLDER(steps_of_the_budget_stand_in_the_text_and_on_the_time_line),
       IN_FOLDER(damage_is_written_and_reported),
       IN_FOLDER(rafs_log_is_as_raf_wrote_it),
       IN_FOLDER(rafs_log_keeps_threads_and_overlaps_apart),

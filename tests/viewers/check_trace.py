@@ -198,7 +198,7 @@ def check_chrome(path, engines, health=()):
 def check_raf(path, engines):
     """Checks a log in RAF's layout; returns the number of scopes."""
     document = parse(read_text(path))
-    need(list(document) == ["traceEvents", "displayTimeUnit"], f"the top keys are {list(document)}")
+    need(list(document) == ["traceEvents", "displayTimeUnit", "prof"], f"the top keys are {list(document)}")
     stacks, last = collections.defaultdict(list), {}
     for event in document["traceEvents"]:
         keys = ["name", "cat", "ph", "ts", "pid", "tid"] + (["args"] if event["ph"] == "B" else [])

@@ -31,14 +31,46 @@ static void print_state(const prof_trace_info *info) {
   else puts(info->was_clean ? "state        stopped" : "state        its process died, or was killed, while recording");
 }
 
-static void print_threads(const prof_trace *trace, uint32_t count) {
+static void print_limits(const prof_trace_info *info) {
+  if (!info->memory_limit_bytes) return;
+  printf("limits       %" PRIu64 " MiB of memory", info->memory_limit_bytes >> 20);
+  if (info->cpu_limit > 0) printf(", %" PRIu64 ".%02" PRIu64 " processors", (uint64_t)info->cpu_limit, (uint64_t)(info->cpu_limit * 100) % 100);
+  puts("");
+}
+
+/* Per cent by whole numbers: the locale may have another point. */
+static void print_share(uint64_t part_ns, uint64_t whole_ns) {
+  const uint64_t hundredths = whole_ns ? (uint64_t)((double)part_ns * 1e4 / (double)whole_ns + 0.5) : 0;
+  printf("%" PRIu64 ".%02" PRIu64 " %%", hundredths / 100, hundredths % 100);
+}
+
+static void print_own(const prof_trace_info *info) {
+  const uint64_t ps = (uint64_t)(info->scope_cost_ns * 1e3 + 0.5);
+  if (!ps) return;
+  printf("recording    took %" PRIu64 ".%03" PRIu64 " ms of all threads together; a plain scope %" PRIu64 ".%" PRIu64 " ns\n", info->own_ns / 1000000,
+         info->own_ns / 1000 % 1000, ps / 1000, ps / 100 % 10);
+}
+
+/* Steps of the budget, and mutes. */
+static void print_changes(const prof_trace *trace, uint32_t count) {
+  if (count) printf("changes      %" PRIu32 "\n", count);
+  for (uint32_t i = 0; i < count; i++) {
+    char *text = NULL;
+    if (prof_trace_change_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
+    prof_free(text);
+  }
+}
+
+static void print_threads(const prof_trace *trace, uint32_t count, uint64_t duration_ns) {
   printf("threads      %" PRIu32 "\n", count);
   for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;
     uint64_t lost = 0;
     for (int r = 0; r < PROF_LOSS_COUNT; r++) lost += thread.lost_count[r];
-    printf("  %8" PRIu64 "  %10" PRIu64 " events  %8" PRIu64 " lost  ", thread.tid, thread.event_count, lost);
+    printf("  %8" PRIu64 "  %10" PRIu64 " events  %8" PRIu64 " lost  recording ", thread.tid, thread.event_count, lost);
+    print_share(thread.own_ns, duration_ns);
+    fputs("  ", stdout);
     print_text(stdout, thread.name, strnlen(thread.name, sizeof thread.name));
     puts(thread.is_main ? "  (main)" : "");
   }
@@ -82,6 +114,7 @@ int command_info(int argc, char **argv) {
   print_text(stdout, info.host, strnlen(info.host, sizeof info.host));
   printf("\nrank         %" PRId32 " of %" PRId32 "\nstarted      ", info.rank, info.world_size);
   print_time(info.start_unix_ns);
+  print_limits(&info);
   print_state(&info);
   printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,
          clock_name(info.clock), info.clock_error_ns, info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
@@ -91,7 +124,9 @@ int command_info(int argc, char **argv) {
   if (info.bad_count) printf("damage       %" PRIu64 " places could not be read\n", info.bad_count);
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);
-  print_threads(trace, info.thread_count);
+  print_own(&info);
+  print_changes(trace, info.change_count);
+  print_threads(trace, info.thread_count, info.duration_ns);
   if (info.open_count) print_open(trace, info.open_count);
   prof_trace_destroy(trace);
   return EXIT_OK;

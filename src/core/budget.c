@@ -1,0 +1,204 @@
+/* See budget.h. Each thread sums up its events and its own cost over a window, which ends at the first chunk change after a tenth of a second. Of events a
+   second all threads' windows count together. Whoever finds the budget exceeded takes one step; every thread then begins its window anew, so that what came
+   before the step is not held against what is left after it. */
+#define _GNU_SOURCE
+#include "budget.h"
+
+
+#include "arena.h"
+#include "change.h"
+#include "chunk.h"
+#include "control.h"
+#include "cost.h"
+#include "mute.h"
+#include "site.h"
+
+enum {
+  WINDOW_NS = 100000000,
+  SITES_SEEN = 128, /* of the sites of a chunk; what has no place comes too seldom to matter */
+  MILLION = 1000000
+};
+
+static struct {
+  uint64_t allowed_ppm, allowed_events; /* 0: no such budget. Set while nobody records */
+  uint32_t action;                      /* prof_budget */
+  uint64_t scope_ps;
+  uint32_t steps;    /* any thread */
+  uint32_t stepping; /* one at a time */
+} own;
+
+static bool is_on(void) { return own.allowed_ppm || own.allowed_events; }
+
+void prof_i_budget_begin(const prof_options *options, bool is_new_capture) {
+  prof_i_mute_end_budget(!is_new_capture);
+  if (is_new_capture) prof_i_mute_tell_all();
+  own.allowed_ppm = options->budget_permille * 1000ull;
+  own.allowed_events = options->budget_events;
+  own.action = options->budget_action;
+  own.scope_ps = prof_i_cost_at_start().scope_ps;
+  __atomic_fetch_add(&own.steps, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- windows ---- */
+
+static uint64_t load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+static void store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
+
+static void begin_window(prof_i_spending *window, uint64_t now) {
+  store(&window->before_ns, now - load(&window->since_ns));
+  store(&window->before_events, load(&window->events));
+  store(&window->since_ns, now);
+  store(&window->events, 0);
+  window->own_ns = 0;
+}
+
+static uint64_t at_least_a_window(uint64_t ns) { return ns > WINDOW_NS ? ns : WINDOW_NS; }
+
+/* Events a second: of this window, and of the one before as far as this one is short. */
+static uint64_t rate_of(const prof_i_spending *window, uint64_t now) {
+  const uint64_t since = load(&window->since_ns), before_ns = at_least_a_window(load(&window->before_ns));
+  if (!since || now < since) return 0;
+  const uint64_t events = load(&window->events), ns = now - since;
+  if (ns >= WINDOW_NS) return (uint64_t)((double)events * 1e9 / (double)ns);
+  const double from_before = (double)load(&window->before_events) * (double)(WINDOW_NS - ns) / (double)before_ns;
+  return (uint64_t)(((double)events + from_before) * 1e9 / WINDOW_NS);
+}
+
+static uint64_t rate_of_all(uint64_t now) {
+  uint64_t rate = 0;
+  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
+    if (__atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE) rate += rate_of(&t->spending, now);
+  return rate;
+}
+
+/* ---- what comes most often ---- */
+
+typedef struct seen {
+  uint32_t site, count;
+} seen;
+
+typedef struct survey {
+  seen sites[SITES_SEEN];
+  uint64_t events;
+} survey;
+
+static void see(void *to, uint32_t site) {
+  survey *const s = to;
+  s->events++;
+  for (uint32_t i = site, tries = 0; tries < 8; i++, tries++) {
+    seen *const place = &s->sites[i % SITES_SEEN];
+    if (place->count && place->site != site) continue;
+    place->site = site;
+    place->count++;
+    return;
+  }
+}
+
+/* The one that comes most often; it is taken off the list. 0: none is left. */
+static uint32_t take_most(survey *s, uint32_t *count_out) {
+  seen *most = &s->sites[0];
+  for (int i = 1; i < SITES_SEEN; i++)
+    if (s->sites[i].count > most->count) most = &s->sites[i];
+  *count_out = most->count;
+  most->count = 0;
+  return most->site;
+}
+
+/* ---- a step ---- */
+
+typedef struct excess {
+  prof_change_reason reason;
+  uint64_t measured, allowed;
+} excess;
+
+static bool step_level(const prof_i_change *change) {
+  prof_i_change step = *change;
+  const uint32_t level = prof_i_arena_level();
+  if (own.action == PROF_BUDGET_MUTE || level == 0 || (level == 1 && own.action != PROF_BUDGET_LEVEL)) return false;
+  if (!prof_i_arena_lower_level(level, level - 1)) return false; /* somebody else has switched it */
+  step.kind = PROF_CHANGE_LEVEL;
+  step.level_before = level;
+  step.level_after = level - 1;
+  prof_i_change_note(&step);
+  return true;
+}
+
+/* Enough of the sites, the most frequent first, that what is left would have been within the budget. */
+static bool mute_most(const prof_i_change *change, survey *s) {
+  prof_i_change step = *change;
+  uint64_t left = s->events;
+  bool any = false;
+  step.kind = PROF_CHANGE_MUTED;
+  step.level_before = step.level_after = prof_i_arena_level();
+  for (uint32_t count; (double)left * (double)change->measured > (double)s->events * (double)change->allowed;) {
+    step.site = take_most(s, &count);
+    if (!count) break;
+    left -= count;
+    if (!prof_i_mute_for_budget(step.site)) continue; /* a step, a flow; or what came before it was muted */
+    any = true;
+    prof_i_change_note(&step);
+  }
+  if (any) prof_i_site_raise_epoch();
+  return any;
+}
+
+static void take_step(const prof_i_thread *thread, const excess *e, survey *s) {
+  if (__atomic_exchange_n(&own.stepping, 1, __ATOMIC_ACQUIRE)) return;
+  const prof_i_change change = {.reason = e->reason, .thread = thread->serial, .measured = e->measured, .allowed = e->allowed};
+  if (__atomic_load_n(&own.steps, __ATOMIC_RELAXED) == thread->spending.steps && (step_level(&change) || (own.action != PROF_BUDGET_LEVEL && mute_most(&change, s))))
+    __atomic_fetch_add(&own.steps, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.stepping, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- judging ---- */
+
+static bool is_exceeded(const prof_i_thread *thread, uint64_t now, excess *e) {
+  const uint64_t ppm = thread->spending.own_ns * MILLION / at_least_a_window(now - load(&thread->spending.since_ns));
+  if (own.allowed_ppm && ppm > own.allowed_ppm) {
+    *e = (excess){PROF_REASON_TIME, ppm, own.allowed_ppm};
+    return true;
+  }
+  const uint64_t rate = own.allowed_events ? rate_of_all(now) : 0;
+  *e = (excess){PROF_REASON_EVENTS, rate, own.allowed_events};
+  return rate > own.allowed_events;
+}
+
+/* True: the window has been begun anew, and what came before must not be judged. */
+static bool is_new_window(prof_i_spending *window, uint64_t now) {
+  const uint32_t steps = __atomic_load_n(&own.steps, __ATOMIC_RELAXED);
+  if (load(&window->since_ns) && window->steps == steps) return false;
+  window->steps = steps;
+  begin_window(window, now);
+  store(&window->before_events, 0);
+  return true;
+}
+
+static void judge(prof_i_thread *thread, const prof_i_head *chunk, uint64_t events, uint64_t own_ns) {
+  const uint64_t now = prof_i_port_monotonic_ns();
+  prof_i_spending *const window = &thread->spending;
+  excess e;
+  if (is_new_window(window, now)) return;
+  store(&window->events, load(&window->events) + events);
+  window->own_ns += own_ns;
+  if (is_exceeded(thread, now, &e)) {
+    survey s = {.events = 0};
+    prof_i_chunk_events_from(chunk, thread->spending.from, see, &s);
+    take_step(thread, &e, &s);
+    return;
+  }
+  if (now - load(&window->since_ns) >= WINDOW_NS) begin_window(window, now);
+}
+
+void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
+  thread->spending.from = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
+  if (is_on() && !load(&thread->spending.since_ns)) is_new_window(&thread->spending, prof_i_port_monotonic_ns());
+}
+
+void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns) {
+  if (!is_on()) return;
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  const uint64_t events = prof_i_chunk_events_from(chunk, thread->spending.from, NULL, NULL);
+  const uint64_t count_ns = prof_i_port_monotonic_ns() - begun;
+  prof_i_claim(&thread->slot->own_ns, count_ns);
+  judge(thread, chunk, events, events * own.scope_ps / 1000 + change_ns + count_ns);
+}

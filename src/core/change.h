@@ -1,0 +1,25 @@
+/* Changes of what is recorded, as the capture keeps them: the level's steps, call sites that are muted or heard again. */
+#ifndef PROF_CORE_CHANGE_H
+#define PROF_CORE_CHANGE_H
+
+#include <prof/trace.h>
+
+typedef struct prof_i_change {
+  prof_change_kind kind;
+  prof_change_reason reason;
+  uint32_t site, level_before, level_after;
+  uint64_t thread;            /* its serial */
+  uint64_t measured, allowed; /* millionths of a thread's time, or events a second */
+} prof_i_change;
+
+/* Nothing where no arena is. Any thread. Signal-safe. */
+void prof_i_change_note(const prof_i_change *change);
+
+/* The program asked for it. */
+void prof_i_change_site(prof_change_kind kind, uint32_t site);
+
+/* Of the arena in force. */
+uint32_t prof_i_change_count(void);
+void prof_i_change_begin(void);
+
+#endif

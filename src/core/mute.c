@@ -1,0 +1,156 @@
+/* Two bits a site, and the rules of prof_mute(). See mute.h. */
+#define _GNU_SOURCE
+#include "mute.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena.h"
+#include "change.h"
+#include "control.h"
+#include "log.h"
+#include "site.h"
+
+enum { RULE_COUNT = 64, TEXT_BYTES = 128, SITE_COUNT = PROF_I_SITE_COUNT_MAX + 1 };
+
+typedef struct rule {
+  uint32_t in_force; /* stored last. Any thread */
+  bool has_name, has_category;
+  char name[TEXT_BYTES], category[TEXT_BYTES];
+} rule;
+
+static struct {
+  uint8_t *why;  /* by site: prof_i_muter bits; any thread */
+  uint32_t most; /* the largest number that was ever muted */
+  uint32_t count;
+  rule rules[RULE_COUNT]; /* changed with the control lock held */
+} own;
+
+static uint8_t *place_of(uint32_t site) {
+  uint8_t *why = __atomic_load_n(&own.why, __ATOMIC_ACQUIRE);
+  if (why) return why + site;
+  void *const fresh = mmap(NULL, SITE_COUNT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (fresh == MAP_FAILED) return NULL;
+  if (__atomic_compare_exchange_n(&own.why, &why, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return (uint8_t *)fresh + site;
+  munmap(fresh, SITE_COUNT);
+  return why + site;
+}
+
+bool prof_i_mute_has(uint32_t site) {
+  const uint8_t *const why = __atomic_load_n(&own.why, __ATOMIC_ACQUIRE);
+  return why && __atomic_load_n(&why[site], __ATOMIC_SEQ_CST);
+}
+
+uint32_t prof_i_mute_count(void) { return __atomic_load_n(&own.count, __ATOMIC_RELAXED); }
+
+/* True when that mutes it. */
+static bool mute(uint32_t site, prof_i_muter muter) {
+  uint8_t *const why = site ? place_of(site) : NULL;
+  if (!why || __atomic_fetch_or(why, (uint8_t)muter, __ATOMIC_SEQ_CST)) return false;
+  __atomic_fetch_add(&own.count, 1, __ATOMIC_RELAXED);
+  uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
+  while (site > most && !__atomic_compare_exchange_n(&own.most, &most, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return true;
+}
+
+static void hear(uint32_t site, prof_i_muter muter, bool is_told) {
+  uint8_t *const why = place_of(site);
+  if (!why || __atomic_fetch_and(why, (uint8_t)~(unsigned)muter, __ATOMIC_SEQ_CST) != (uint8_t)muter) return;
+  __atomic_fetch_sub(&own.count, 1, __ATOMIC_RELAXED);
+  if (is_told) prof_i_change_site(PROF_CHANGE_HEARD, site);
+}
+
+static bool fits(uint32_t site, const rule *r) {
+  return prof_i_site_fits(site, r->has_name ? r->name : NULL, r->has_category ? r->category : NULL);
+}
+
+void prof_i_mute_consider(uint32_t site) {
+  for (int i = 0; i < RULE_COUNT; i++)
+    if (__atomic_load_n(&own.rules[i].in_force, __ATOMIC_SEQ_CST) && fits(site, &own.rules[i]) && mute(site, PROF_I_MUTED_ASKED))
+      prof_i_change_site(PROF_CHANGE_MUTED, site);
+}
+
+bool prof_i_mute_for_budget(uint32_t site) { return mute(site, PROF_I_MUTED_BUDGET); }
+
+static void hear_all(prof_i_muter muter, bool is_told) {
+  const uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
+  for (uint32_t site = 1; prof_i_mute_count() && site <= most; site++) hear(site, muter, is_told);
+}
+
+void prof_i_mute_end_budget(bool is_told) {
+  if (!prof_i_mute_count()) return;
+  hear_all(PROF_I_MUTED_BUDGET, is_told);
+  prof_i_site_raise_epoch();
+}
+
+void prof_i_mute_tell_all(void) {
+  const uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
+  for (uint32_t site = 1; prof_i_mute_count() && site <= most; site++)
+    if (prof_i_mute_has(site)) prof_i_change_site(PROF_CHANGE_MUTED, site);
+}
+
+/* ---- prof_mute() ---- */
+
+static bool is_rule(const rule *r, const char *name, const char *category) {
+  return r->in_force && r->has_name == (name != NULL) && r->has_category == (category != NULL) && (!name || strcmp(r->name, name) == 0) &&
+         (!category || strcmp(r->category, category) == 0);
+}
+
+static rule *find_rule(const char *name, const char *category) {
+  for (int i = 0; i < RULE_COUNT; i++)
+    if (is_rule(&own.rules[i], name, category)) return &own.rules[i];
+  return NULL;
+}
+
+static int add_rule(const char *name, const char *category) {
+  if (find_rule(name, category)) return PROF_OK;
+  rule *r = own.rules;
+  while (r < own.rules + RULE_COUNT && r->in_force) r++;
+  if (r == own.rules + RULE_COUNT) return prof_i_fail(PROF_E_TOO_LARGE, "prof_mute: %d mutes are in force already", RULE_COUNT);
+  r->has_name = name != NULL;
+  r->has_category = category != NULL;
+  if (name) memcpy(r->name, name, strlen(name) + 1);
+  if (category) memcpy(r->category, category, strlen(category) + 1);
+  __atomic_store_n(&r->in_force, 1, __ATOMIC_SEQ_CST); /* before the walk: a site that comes meanwhile sees it, or is seen */
+  const uint32_t count = prof_i_site_count();
+  for (uint32_t site = 1; site <= count; site++)
+    if (fits(site, r) && mute(site, PROF_I_MUTED_ASKED)) prof_i_change_site(PROF_CHANGE_MUTED, site);
+  return PROF_OK;
+}
+
+/* A site may be muted by another rule, too. */
+static void hear_unless_asked(uint32_t site) {
+  for (int i = 0; i < RULE_COUNT; i++)
+    if (own.rules[i].in_force && fits(site, &own.rules[i])) return;
+  hear(site, PROF_I_MUTED_ASKED, true);
+}
+
+static int remove_rule(const char *name, const char *category) {
+  if (!name && !category) {
+    for (int i = 0; i < RULE_COUNT; i++) __atomic_store_n(&own.rules[i].in_force, 0, __ATOMIC_SEQ_CST);
+    hear_all(PROF_I_MUTED_BUDGET, true);
+    hear_all(PROF_I_MUTED_ASKED, true);
+    return PROF_OK;
+  }
+  rule *const r = find_rule(name, category);
+  if (!r)
+    return prof_i_fail(PROF_E_NOT_FOUND, "prof_mute: name '%s', category '%s' is not muted", name ? name : "(any)", category ? category : "(any)");
+  __atomic_store_n(&r->in_force, 0, __ATOMIC_SEQ_CST);
+  const uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
+  for (uint32_t site = 1; site <= most; site++)
+    if (prof_i_mute_has(site)) hear_unless_asked(site);
+  return PROF_OK;
+}
+
+int prof_mute(const char *name, const char *category, int is_muted) {
+  if (is_muted && !name && !category) return prof_i_fail(PROF_E_INVALID, "prof_mute: name and category are NULL; prof_stop() ends recording");
+  if ((name && strnlen(name, TEXT_BYTES) == TEXT_BYTES) || (category && strnlen(category, TEXT_BYTES) == TEXT_BYTES))
+    return prof_i_fail(PROF_E_INVALID, "prof_mute: %s is longer than %d bytes", name && strnlen(name, TEXT_BYTES) == TEXT_BYTES ? "name" : "category",
+                       TEXT_BYTES - 1);
+  prof_i_control_lock();
+  const int status = is_muted ? add_rule(name, category) : remove_rule(name, category);
+  prof_i_site_raise_epoch();
+  prof_i_control_unlock();
+  return status;
+}

@@ -1,0 +1,50 @@
+/* See account.h. */
+#include "account.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t sum_of(const uint64_t counts[16]) {
+  uint64_t sum = 0;
+  for (int i = 0; i < 16; i++) sum += counts[i];
+  return sum;
+}
+
+void prof_i_account_loss(prof_i_sink *sink, const uint64_t counts[16]) {
+  prof_i_sink_text(sink, "{\"total\":");
+  prof_i_sink_u64(sink, sum_of(counts));
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) {
+    prof_i_sink_text(sink, ",\"");
+    prof_i_sink_text(sink, prof_loss_name(i));
+    prof_i_sink_text(sink, "\":");
+    prof_i_sink_u64(sink, counts[i]);
+  }
+  prof_i_sink_text(sink, "}");
+}
+
+void prof_i_account_change(prof_i_sink *sink, const prof_trace *trace, uint32_t index) {
+  char *text = NULL;
+  if (prof_trace_change_text(trace, index, &text) != PROF_OK) {
+    prof_i_sink_text(sink, "\"\"");
+    return;
+  }
+  const char *const from = strstr(text, ": ");
+  prof_i_sink_string(sink, from + 2, strlen(from + 2));
+  free(text);
+}
+
+void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(trace, &info);
+  prof_i_sink_text(sink, "[");
+  for (uint32_t i = 0; i < info.change_count && sink->status == PROF_OK; i++) {
+    prof_trace_change change = {.size = sizeof change};
+    if (prof_trace_change_get(trace, i, &change) != PROF_OK) continue;
+    prof_i_sink_text(sink, i > 0 ? ",\n  {\"at_ns\":" : "\n  {\"at_ns\":");
+    prof_i_sink_u64(sink, change.at_ns);
+    prof_i_sink_text(sink, ",\"change\":");
+    prof_i_account_change(sink, trace, i);
+    prof_i_sink_text(sink, "}");
+  }
+  prof_i_sink_text(sink, "]");
+}

@@ -1,0 +1,18 @@
+/* What is missing from a trace, and why: as JSON, the same in every export. */
+#ifndef PROF_EXPORT_ACCOUNT_H
+#define PROF_EXPORT_ACCOUNT_H
+
+#include <prof/trace.h>
+
+#include "sink.h"
+
+/* {"total":3,"full":3,...} */
+void prof_i_account_loss(prof_i_sink *sink, const uint64_t counts[16]);
+
+/* "level 2 -> 1: thread 4711 spent ...", a string: the line of prof_trace_change_text() without its time. */
+void prof_i_account_change(prof_i_sink *sink, const prof_trace *trace, uint32_t index);
+
+/* [{"at_ns":1,"change":"..."}, ...] */
+void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace);
+
+#endif

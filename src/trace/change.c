@@ -1,0 +1,107 @@
+/* What a capture says of steps of the budget and of mutes, as values and as lines of text. */
+#include <prof/trace.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "capture.h"
+#include "show.h"
+
+enum { NAME_SHOWN_BYTES = 64, LINE_BYTES = 1024, TEXT_BYTES = 4 * (NAME_SHOWN_BYTES * 8 + 4) };
+
+static double in_unit(const prof_i_change_seen *seen, uint64_t value) {
+  return seen->reason == PROF_REASON_TIME ? (double)value / 1e4 : (double)value;
+}
+
+static uint32_t thread_index(const prof_trace *trace, uint64_t serial) {
+  const prof_i_trace_thread *const thread = serial ? prof_i_index_thread(trace, serial) : NULL;
+  return thread ? (uint32_t)(thread - trace->threads) : UINT32_MAX;
+}
+
+static prof_trace_change change_of(const prof_trace *trace, const prof_i_change_seen *seen) {
+  const prof_i_time_line *line = trace->timeline.lines;
+  prof_trace_change change;
+  memset(&change, 0, sizeof change);
+  change.at_ns = prof_i_timeline_ns(&trace->timeline, &line, seen->ticks);
+  change.kind = seen->kind;
+  change.reason = seen->reason;
+  change.level_before = seen->level_before;
+  change.level_after = seen->level_after;
+  change.site = prof_i_known_site(&trace->catalog, seen->site);
+  change.thread = thread_index(trace, seen->serial);
+  change.measured = in_unit(seen, seen->measured);
+  change.allowed = in_unit(seen, seen->allowed);
+  const prof_i_site_info *const site = prof_i_catalog_site(&trace->catalog, change.site);
+  change.name = site->name.data;
+  change.name_bytes = (uint32_t)site->name.bytes;
+  change.category = site->category.data;
+  change.category_bytes = (uint32_t)site->category.bytes;
+  return change;
+}
+
+int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof_trace_change *change_out) {
+  if (!trace || !change_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: %s is NULL", trace ? "change_out" : "trace");
+  if (change_out->size < sizeof change_out->size)
+    return prof_i_fail(PROF_E_INVALID, "change_out->size is %zu; set it to sizeof(prof_trace_change)", change_out->size);
+  if (index >= trace->catalog.change_count)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: index is %u; the trace has %u changes", index, trace->catalog.change_count);
+  const prof_trace_change change = change_of(trace, &trace->catalog.changes[index]);
+  prof_i_hand_out(change_out, change_out->size, &change, sizeof change);
+  return PROF_OK;
+}
+
+/* ---- as text ---- */
+
+/* Repaired, made plain, and cut; to holds TEXT_BYTES. */
+static const char *shown(char *to, const char *text, uint32_t bytes) {
+  char repaired[NAME_SHOWN_BYTES * 3 + 8];
+  const size_t kept = bytes < NAME_SHOWN_BYTES ? bytes : NAME_SHOWN_BYTES;
+  const size_t count = prof_i_show_repair(repaired, sizeof repaired, text, kept);
+  const size_t wanted = prof_i_show_plain(to, TEXT_BYTES - 4, repaired, count);
+  memcpy(to + wanted, kept < bytes ? "..." : "", kept < bytes ? 4 : 1);
+  return to;
+}
+
+/* 12345678 as "12.35 million": not by the locale, which may have another point. */
+static void put_rate(char *to, size_t room, double value) {
+  const uint64_t hundredths = (uint64_t)(value / 1e4 + 0.5);
+  if (value < 1e6) snprintf(to, room, "%llu", (unsigned long long)value);
+  else snprintf(to, room, "%llu.%02llu million", (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
+}
+
+static void put_reason(char *to, size_t room, const prof_trace *trace, const prof_trace_change *change) {
+  char measured[48], allowed[48];
+  if (change->reason == PROF_REASON_TIME) {
+    const uint64_t spent = (uint64_t)(change->measured * 100 + 0.5), budget = (uint64_t)(change->allowed * 100 + 0.5);
+    const uint64_t tid = change->thread < trace->thread_count ? trace->threads[change->thread].tid : 0;
+    snprintf(to, room, "thread %llu spent %llu.%02llu %% of its time recording, the budget is %llu.%02llu %%", (unsigned long long)tid,
+             (unsigned long long)(spent / 100), (unsigned long long)(spent % 100), (unsigned long long)(budget / 100), (unsigned long long)(budget % 100));
+  } else if (change->reason == PROF_REASON_EVENTS) {
+    put_rate(measured, sizeof measured, change->measured);
+    put_rate(allowed, sizeof allowed, change->allowed);
+    snprintf(to, room, "%s events a second, the budget is %s", measured, allowed);
+  } else {
+    snprintf(to, room, "as asked");
+  }
+}
+
+int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) {
+  if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_change_text: text_out is NULL");
+  prof_trace_change change = {.size = sizeof change};
+  const int status = prof_trace_change_get(trace, index, &change);
+  if (status != PROF_OK) return status;
+  enum { ROOM = LINE_BYTES + 2 * TEXT_BYTES };
+  char reason[256], name[TEXT_BYTES], category[TEXT_BYTES], *const text = malloc(ROOM);
+  if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
+  put_reason(reason, sizeof reason, trace, &change);
+  int used = snprintf(text, ROOM, "%llu.%03llu s: ", (unsigned long long)(change.at_ns / 1000000000), (unsigned long long)(change.at_ns / 1000000 % 1000));
+  if (change.kind == PROF_CHANGE_LEVEL)
+    used += snprintf(text + used, (size_t)(ROOM - used), "level %u -> %u", change.level_before, change.level_after);
+  else
+    used += snprintf(text + used, (size_t)(ROOM - used), "%s '%s' (%s)", change.kind == PROF_CHANGE_MUTED ? "muted" : "heard again",
+                     shown(name, change.name, change.name_bytes), shown(category, change.category, change.category_bytes));
+  snprintf(text + used, (size_t)(ROOM - used), ": %s", reason);
+  *text_out = text;
+  return PROF_OK;
+}

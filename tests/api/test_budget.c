@@ -1,0 +1,416 @@
+/* Mutes and the budget: what is left out is left out, counted and told, and no more than that. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "events.h"
+
+enum { CAP = 8 << 20, THREADS = 4 };
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static prof_health health(void) {
+  prof_health h = {.size = sizeof h};
+  assert_status(prof_health(&h), PROF_OK);
+  return h;
+}
+
+static uint64_t lost_but(const prof_health *h, int but) {
+  uint64_t sum = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += i == but ? 0 : h->lost_count[i];
+  return sum;
+}
+
+/* A capture of its own each time: another cap makes another arena. */
+static void start(prof_options options) {
+  static uint64_t caps;
+  options.size = sizeof options;
+  options.cap_bytes = CAP + (uint64_t)(++caps % 64) * 65536;
+  if (!options.policy) options.policy = PROF_POLICY_RING;
+  assert_status(prof_start_with(&options), PROF_OK);
+}
+
+static int stop_all(void **state) {
+  (void)state;
+  prof_stop();
+  return prof_mute(NULL, NULL, 0);
+}
+
+/* Each with a site of its own. */
+static void add(void) { WITH_BASE_PROFILER(PROF_HOST, "add", "operator", PROF_NO_ARGS, {}); }
+static void add_with_arguments(int n) { WITH_BASE_PROFILER(PROF_HOST, "add.args", "operator", PROF_ARGS("n", n, "text", "x"), {}); }
+static void alloc(void) { WITH_BASE_PROFILER(PROF_HOST, "alloc", "memory", PROF_NO_ARGS, {}); }
+static void dispatch(void) { WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "dispatch", "vm", PROF_NO_ARGS, {}); }
+static void named(const char *name) { WITH_BASE_PROFILER(PROF_HOST, name, "named", PROF_NO_ARGS, {}); }
+static void mark(void) { PROF_INSTANT("mark", "marks", PROF_NO_ARGS); }
+static void measure(double value) { PROF_COUNTER("level", value); }
+
+static void all_once(void) {
+  add();
+  add_with_arguments(1);
+  alloc();
+  dispatch();
+  named("one");
+  mark();
+  measure(1);
+}
+enum { ALL = 7 };
+
+/* ---- mutes ---- */
+
+typedef struct rule {
+  const char *name, *category;
+  int muted; /* of all_once() */
+} rule;
+
+static void a_mute_leaves_out_what_it_names_and_counts_it(void **state) {
+  (void)state;
+  static const rule rules[] = {{"add", NULL, 1},     {"add*", NULL, 2},     {NULL, "operator", 2}, {"alloc", "memory", 1}, {"alloc", "operator", 0},
+                               {"*", NULL, ALL},     {NULL, "m*", 2},       {"one", NULL, 0}, /* made at run time: no site's */
+                               {NULL, "named", 1},   {"mark", "marks", 1},  {"level", NULL, 1}, {"addx", NULL, 0},      {"ad", NULL, 0},
+                               {"dispatch", "vm", 1}};
+  for (size_t i = 0; i < COUNT_OF(rules); i++) {
+    const rule *const r = &rules[i];
+    start((prof_options){.level = 2});
+    all_once();
+    assert_status(prof_mute(r->name, r->category, 1), PROF_OK);
+    assert_status(prof_mute(r->name, r->category, 1), PROF_OK); /* the same again is the same */
+    all_once();
+    all_once();
+    prof_health h = health();
+    if (h.lost_count[PROF_LOSS_MUTED] != 2u * (unsigned)r->muted || h.recorded_count != ALL + 2u * (unsigned)(ALL - r->muted))
+      fail_msg("rule %zu: %" PRIu64 " muted, %" PRIu64 " recorded", i, h.lost_count[PROF_LOSS_MUTED], h.recorded_count);
+    assert_int_equal(h.muted_sites_count, r->muted);
+    assert_int_equal(h.changes_count, r->muted);
+    assert_status(prof_mute(r->name, r->category, 0), PROF_OK);
+    all_once();
+    h = health();
+    assert_int_equal(h.recorded_count, 2 * ALL + 2u * (unsigned)(ALL - r->muted));
+    assert_int_equal(h.muted_sites_count, 0);
+    assert_int_equal(lost_but(&h, PROF_LOSS_MUTED), 0);
+    prof_stop();
+  }
+}
+
+static void a_site_that_comes_later_is_muted_from_its_first_scope(void **state) {
+  (void)state;
+  start((prof_options){.level = 1});
+  assert_status(prof_mute("late*", NULL, 1), PROF_OK);
+  for (int i = 0; i < 3; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "late", "operator", PROF_NO_ARGS, {});
+    WITH_BASE_PROFILER(PROF_HOST, "later", "operator", PROF_ARGS("i", i), {});
+    PROF_INSTANT("late mark", "marks", PROF_NO_ARGS);
+  }
+  static prof_site site;
+  prof_scope_end(prof_scope_begin_at(&site, "late by call", "operator"));
+  const prof_health h = health();
+  assert_int_equal(h.recorded_count, 0);
+  assert_int_equal(h.lost_count[PROF_LOSS_MUTED], 10);
+}
+
+static void a_site_is_muted_while_any_rule_says_so(void **state) {
+  (void)state;
+  start((prof_options){.level = 1});
+  assert_status(prof_mute("add", NULL, 1), PROF_OK);
+  assert_status(prof_mute(NULL, "operator", 1), PROF_OK);
+  add();
+  assert_status(prof_mute("add", NULL, 0), PROF_OK);
+  add();
+  assert_int_equal(health().lost_count[PROF_LOSS_MUTED], 2);
+  assert_status(prof_mute(NULL, "operator", 0), PROF_OK);
+  add();
+  const prof_health h = health();
+  assert_int_equal(h.recorded_count, 1);
+  assert_int_equal(h.lost_count[PROF_LOSS_MUTED], 2);
+}
+
+static void a_scope_that_is_open_ends_as_recorded(void **state) {
+  (void)state;
+  start((prof_options){.level = 1});
+  static prof_site site;
+  const uint64_t open = prof_scope_begin_at(&site, "open", "operator");
+  assert_status(prof_mute("open", NULL, 1), PROF_OK);
+  assert_int_equal(prof_scope_begin_at(&site, "open", "operator"), 0);
+  prof_scope_end(open);
+  const prof_health h = health();
+  assert_int_equal(h.recorded_count, 1);
+  assert_int_equal(h.lost_count[PROF_LOSS_MUTED], 1);
+}
+
+static void mutes_hold_from_capture_to_capture_and_are_told_in_each(void **state) {
+  (void)state;
+  start((prof_options){.level = 1});
+  add();
+  assert_status(prof_mute("add", NULL, 1), PROF_OK);
+  add();
+  prof_stop();
+  start((prof_options){.level = 1});
+  add();
+  alloc();
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_change change = {.size = sizeof change};
+  assert_status(prof_get(&trace), PROF_OK);
+  prof_trace_info_get(trace, &info);
+  assert_int_equal(info.change_count, 1);
+  assert_status(prof_trace_change_get(trace, 0, &change), PROF_OK);
+  assert_int_equal(change.kind, PROF_CHANGE_MUTED);
+  assert_int_equal(change.reason, PROF_REASON_ASKED);
+  assert_memory_equal(change.name, "add", change.name_bytes);
+  assert_memory_equal(change.category, "operator", change.category_bytes);
+  char *text = NULL;
+  assert_status(prof_trace_change_text(trace, 0, &text), PROF_OK);
+  assert_non_null(strstr(text, " s: muted 'add' (operator): as asked"));
+  prof_free(text);
+  assert_status(prof_trace_change_get(trace, 1, &change), PROF_E_INVALID);
+  prof_trace_destroy(trace);
+  assert_int_equal(info.lost_count[PROF_LOSS_MUTED], 1);
+  assert_int_equal(info.scope_count, 1);
+}
+
+static void what_makes_no_mute_is_refused(void **state) {
+  (void)state;
+  char longest[129];
+  memset(longest, 'x', sizeof longest);
+  longest[128] = '\0';
+  assert_status(prof_mute(NULL, NULL, 1), PROF_E_INVALID);
+  assert_status(prof_mute(longest, NULL, 1), PROF_E_INVALID);
+  assert_error_has("name is longer than 127");
+  assert_status(prof_mute(NULL, longest, 1), PROF_E_INVALID);
+  assert_error_has("category is longer than 127");
+  assert_status(prof_mute(longest + 1, NULL, 1), PROF_OK);
+  assert_status(prof_mute("nobody", NULL, 0), PROF_E_NOT_FOUND);
+  assert_error_has("'nobody'");
+  int count = 1;
+  char name[16];
+  for (;; count++) {
+    snprintf(name, sizeof name, "n%d", count);
+    const int status = prof_mute(name, NULL, 1);
+    if (status == PROF_OK) continue;
+    assert_status(status, PROF_E_TOO_LARGE);
+    break;
+  }
+  assert_int_equal(count, 64);
+  assert_status(prof_mute(NULL, NULL, 0), PROF_OK);
+  assert_status(prof_mute("n64", NULL, 1), PROF_OK);
+}
+
+/* ---- mutes while others record ---- */
+
+static struct {
+  uint64_t attempts;
+  int ends;
+} load_of;
+
+static void *record(void *unused) {
+  uint64_t done = 0;
+  for (; !__atomic_load_n(&load_of.ends, __ATOMIC_ACQUIRE); done += 3) {
+    add();
+    add_with_arguments(3);
+    alloc();
+  }
+  __atomic_fetch_add(&load_of.attempts, done, __ATOMIC_RELAXED);
+  return unused;
+}
+
+static void mutes_under_load_lose_nothing_uncounted(void **state) {
+  (void)state;
+  pthread_t threads[THREADS];
+  memset(&load_of, 0, sizeof load_of);
+  start((prof_options){.level = 1});
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, record, NULL), 0);
+  const uint64_t until = now_ns() + 500000000;
+  for (int i = 0; now_ns() < until; i++) {
+    assert_status(prof_mute(i & 1 ? "add" : "a*", NULL, 1), PROF_OK);
+    sched_yield();
+    assert_status(prof_mute(i & 1 ? "add" : "a*", NULL, 0), PROF_OK);
+  }
+  assert_status(prof_mute("alloc", NULL, 1), PROF_OK);
+  __atomic_store_n(&load_of.ends, 1, __ATOMIC_RELEASE);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  const prof_health h = health();
+  assert_int_equal(h.recorded_count + lost_but(&h, -1), load_of.attempts);
+  assert_true(h.lost_count[PROF_LOSS_MUTED] > 0 && h.recorded_count + h.lost_count[PROF_LOSS_OVERWRITTEN] > 0);
+}
+
+/* ---- the budget ---- */
+
+/* As fast as it goes; what was attempted at level 1, and at level 2. */
+static void run_fast(uint64_t ns, uint64_t *ones, uint64_t *twos) {
+  *ones = *twos = 0;
+  for (const uint64_t until = now_ns() + ns; now_ns() < until;) {
+    for (int i = 0; i < 100; i++) {
+      *ones += prof_level() >= 1;
+      add();
+      *twos += prof_level() >= 2;
+      dispatch();
+    }
+  }
+}
+
+static void what_is_seldom_is_never_touched(void **state) {
+  (void)state;
+  start((prof_options){.level = 2, .budget_permille = 10, .budget_events = 100000});
+  for (int i = 0; i < 300; i++) {
+    add();
+    dispatch();
+    usleep(1000);
+  }
+  for (int i = 0; i < 400; i++) add(); /* at once: 400 in no time are not 100 000 in a second */
+  const prof_health h = health();
+  assert_int_equal(h.recorded_count, 1000);
+  assert_int_equal(h.changes_count, 0);
+  assert_int_equal(lost_but(&h, -1), 0);
+}
+
+static prof_trace_change change_at(const prof_trace *trace, uint32_t i) {
+  prof_trace_change change = {.size = sizeof change};
+  assert_status(prof_trace_change_get(trace, i, &change), PROF_OK);
+  return change;
+}
+
+static void check_reason(const prof_trace_change *change, uint32_t reason, double allowed) {
+  assert_int_equal(change->reason, reason);
+  assert_true(change->allowed > allowed * 0.999 && change->allowed < allowed * 1.001);
+  assert_true(change->measured > change->allowed);
+  assert_int_equal(change->thread, 0);
+}
+
+/* Level first, then sites; each step told, with what was measured; and what is recorded and left out adds up. */
+static void over_the_budget_the_level_steps_down_and_then_sites_are_muted(void **state) {
+  (void)state;
+  for (int by_events = 0; by_events < 2; by_events++) {
+    uint64_t ones, twos;
+    start((prof_options){.level = 2, .budget_permille = by_events ? 0 : 10, .budget_events = by_events ? 200000 : 0});
+    run_fast(700000000, &ones, &twos);
+    assert_int_equal(prof_level(), 1);
+    prof_trace *trace = NULL;
+    prof_trace_info info = {.size = sizeof info};
+    assert_status(prof_get(&trace), PROF_OK);
+    prof_trace_info_get(trace, &info);
+    assert_true(info.change_count >= 2);
+    const prof_trace_change first = change_at(trace, 0), second = change_at(trace, 1);
+    assert_int_equal(first.kind, PROF_CHANGE_LEVEL);
+    assert_int_equal(first.level_before, 2);
+    assert_int_equal(first.level_after, 1);
+    check_reason(&first, by_events ? PROF_REASON_EVENTS : PROF_REASON_TIME, by_events ? 200000 : 1);
+    assert_int_equal(second.kind, PROF_CHANGE_MUTED);
+    assert_memory_equal(second.name, "add", 3);
+    check_reason(&second, by_events ? PROF_REASON_EVENTS : PROF_REASON_TIME, by_events ? 200000 : 1);
+    assert_true(second.at_ns > first.at_ns);
+    assert_int_equal(info.event_count + info.lost_count[PROF_LOSS_MUTED] + info.lost_count[PROF_LOSS_OVERWRITTEN], ones + twos);
+    assert_true(info.lost_count[PROF_LOSS_MUTED] > 0);
+    prof_trace_destroy(trace);
+    char *json = NULL;
+    assert_status(prof_get_json(&json, NULL), PROF_OK);
+    assert_non_null(strstr(json, "\"name\":\"prof: level lowered\""));
+    assert_non_null(strstr(json, "\"change\":\"muted 'add' (operator): "));
+    prof_free(json);
+    prof_stop();
+  }
+}
+
+/* What is rare goes on being recorded. */
+static void the_most_frequent_are_muted_and_the_rare_are_heard(void **state) {
+  (void)state;
+  start((prof_options){.level = 1, .budget_permille = 10, .budget_action = PROF_BUDGET_MUTE});
+  uint64_t rare = 0;
+  for (const uint64_t until = now_ns() + 500000000; now_ns() < until; rare++) {
+    for (int i = 0; i < 2000; i++) add();
+    alloc();
+    usleep(20);
+  }
+  assert_int_equal(health().muted_sites_count, 1);
+  uint64_t count = 0;
+  assert_status(prof_get_duration("alloc", NULL, NULL, &count), PROF_OK);
+  assert_int_equal(count, rare);
+}
+
+static void the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back(void **state) {
+  (void)state;
+  uint64_t ones, twos;
+  start((prof_options){.level = 2, .budget_permille = 5, .budget_action = PROF_BUDGET_LEVEL});
+  run_fast(500000000, &ones, &twos);
+  assert_int_equal(prof_level(), 0);
+  prof_health h = health();
+  assert_int_equal(h.changes_count, 2);
+  assert_int_equal(h.recorded_count + h.lost_count[PROF_LOSS_OVERWRITTEN], ones + twos);
+  assert_status(prof_start(2), PROF_OK);
+  assert_int_equal(prof_level(), 2);
+  add();
+  assert_int_equal(health().recorded_count + health().lost_count[PROF_LOSS_OVERWRITTEN], ones + twos + 1);
+}
+
+static void a_start_takes_back_what_the_budget_muted_and_not_what_was_asked(void **state) {
+  (void)state;
+  uint64_t ones, twos;
+  start((prof_options){.level = 1, .budget_permille = 5, .budget_action = PROF_BUDGET_MUTE});
+  assert_status(prof_mute("alloc", NULL, 1), PROF_OK);
+  alloc();
+  run_fast(500000000, &ones, &twos);
+  assert_int_equal(health().muted_sites_count, 2);
+  const uint64_t muted = health().lost_count[PROF_LOSS_MUTED];
+  add();
+  assert_int_equal(health().lost_count[PROF_LOSS_MUTED], muted + 1);
+  assert_status(prof_start(1), PROF_OK);
+  assert_int_equal(health().muted_sites_count, 1);
+  add();
+  assert_int_equal(health().lost_count[PROF_LOSS_MUTED], muted + 1);
+  alloc();
+  assert_int_equal(health().lost_count[PROF_LOSS_MUTED], muted + 2);
+}
+
+/* ---- its own cost ---- */
+
+static void *record_ten_thousand(void *unused) {
+  for (int i = 0; i < 10000; i++) add();
+  return unused;
+}
+
+static void recording_tells_what_it_takes_thread_by_thread(void **state) {
+  (void)state;
+  pthread_t thread;
+  start((prof_options){.level = 1, .policy = PROF_POLICY_KEEP});
+  for (int i = 0; i < 1000; i++) add();
+  assert_int_equal(pthread_create(&thread, NULL, record_ten_thousand, NULL), 0);
+  pthread_join(thread, NULL);
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_status(prof_get(&trace), PROF_OK);
+  prof_trace_info_get(trace, &info);
+  prof_trace_thread first = {.size = sizeof first}, second = {.size = sizeof second};
+  assert_status(prof_trace_thread_get(trace, 0, &first), PROF_OK);
+  assert_status(prof_trace_thread_get(trace, 1, &second), PROF_OK);
+  prof_trace_destroy(trace);
+  assert_true(info.scope_cost_ns > 1 && info.scope_cost_ns < 100000);
+  assert_true((double)first.own_ns >= 1000 * info.scope_cost_ns * 0.99);
+  assert_true((double)second.own_ns >= 10000 * info.scope_cost_ns * 0.99);
+  assert_true(info.own_ns >= first.own_ns + second.own_ns - 2);
+  const prof_health h = health();
+  assert_true(h.own_ns == info.own_ns);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(a_mute_leaves_out_what_it_names_and_counts_it, stop_all),
+      cmocka_unit_test_teardown(a_site_that_comes_later_is_muted_from_its_first_scope, stop_all),
+      cmocka_unit_test_teardown(a_site_is_muted_while_any_rule_says_so, stop_all),
+      cmocka_unit_test_teardown(a_scope_that_is_open_ends_as_recorded, stop_all),
+      cmocka_unit_test_teardown(mutes_hold_from_capture_to_capture_and_are_told_in_each, stop_all),
+      cmocka_unit_test_teardown(what_makes_no_mute_is_refused, stop_all),
+      cmocka_unit_test_teardown(mutes_under_load_lose_nothing_uncounted, stop_all),
+      cmocka_unit_test_teardown(what_is_seldom_is_never_touched, stop_all),
+      cmocka_unit_test_teardown(over_the_budget_the_level_steps_down_and_then_sites_are_muted, stop_all),
+      cmocka_unit_test_teardown(the_most_frequent_are_muted_and_the_rare_are_heard, stop_all),
+      cmocka_unit_test_teardown(the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back, stop_all),
+      cmocka_unit_test_teardown(a_start_takes_back_what_the_budget_muted_and_not_what_was_asked, stop_all),
+      cmocka_unit_test_teardown(recording_tells_what_it_takes_thread_by_thread, stop_all),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
