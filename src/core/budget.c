@@ -19,30 +19,35 @@ enum {
   MILLION = 1000000
 };
 
+/* All any thread, relaxed: a thread may still be at a chunk change when a session begins. */
 static struct {
-  uint64_t allowed_ppm, allowed_events; /* 0: no such budget. Set while nobody records */
+  uint64_t allowed_ppm, allowed_events; /* 0: no such budget */
   uint32_t action;                      /* prof_budget */
   uint64_t scope_ps;
   uint32_t steps;    /* any thread */
   uint32_t stepping; /* one at a time */
 } own;
 
-static bool is_on(void) { return own.allowed_ppm || own.allowed_events; }
+static uint64_t load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+static void store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
+static uint32_t action(void) { return __atomic_load_n(&own.action, __ATOMIC_RELAXED); }
+static bool is_on(void) { return load(&own.allowed_ppm) || load(&own.allowed_events); }
 
 void prof_i_budget_begin(const prof_options *options, bool is_new_capture) {
-  prof_i_mute_end_budget(!is_new_capture);
+  store(&own.allowed_ppm, options->budget_permille * 1000ull);
+  store(&own.allowed_events, options->budget_events);
+  __atomic_store_n(&own.action, options->budget_action, __ATOMIC_RELAXED);
+  store(&own.scope_ps, prof_i_cost_at_start().scope_ps);
+  prof_i_budget_take_back(!is_new_capture);
   if (is_new_capture) prof_i_mute_tell_all();
-  own.allowed_ppm = options->budget_permille * 1000ull;
-  own.allowed_events = options->budget_events;
-  own.action = options->budget_action;
-  own.scope_ps = prof_i_cost_at_start().scope_ps;
+}
+
+void prof_i_budget_take_back(bool is_told) {
+  prof_i_mute_end_budget(is_told);
   __atomic_fetch_add(&own.steps, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- windows ---- */
-
-static uint64_t load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
-static void store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
 
 static void begin_window(prof_i_spending *window, uint64_t now) {
   store(&window->before_ns, now - load(&window->since_ns));
@@ -114,7 +119,7 @@ typedef struct excess {
 static bool step_level(const prof_i_change *change) {
   prof_i_change step = *change;
   const uint32_t level = prof_i_arena_level();
-  if (own.action == PROF_BUDGET_MUTE || level == 0 || (level == 1 && own.action != PROF_BUDGET_LEVEL)) return false;
+  if (action() == PROF_BUDGET_MUTE || level == 0 || (level == 1 && action() != PROF_BUDGET_LEVEL)) return false;
   if (!prof_i_arena_lower_level(level, level - 1)) return false; /* somebody else has switched it */
   step.kind = PROF_CHANGE_LEVEL;
   step.level_before = level;
@@ -145,7 +150,7 @@ static bool mute_most(const prof_i_change *change, survey *s) {
 static void take_step(const prof_i_thread *thread, const excess *e, survey *s) {
   if (__atomic_exchange_n(&own.stepping, 1, __ATOMIC_ACQUIRE)) return;
   const prof_i_change change = {.reason = e->reason, .thread = thread->serial, .measured = e->measured, .allowed = e->allowed};
-  if (__atomic_load_n(&own.steps, __ATOMIC_RELAXED) == thread->spending.steps && (step_level(&change) || (own.action != PROF_BUDGET_LEVEL && mute_most(&change, s))))
+  if (__atomic_load_n(&own.steps, __ATOMIC_RELAXED) == thread->spending.steps && (step_level(&change) || (action() != PROF_BUDGET_LEVEL && mute_most(&change, s))))
     __atomic_fetch_add(&own.steps, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&own.stepping, 0, __ATOMIC_RELEASE);
 }
@@ -154,13 +159,14 @@ static void take_step(const prof_i_thread *thread, const excess *e, survey *s) {
 
 static bool is_exceeded(const prof_i_thread *thread, uint64_t now, excess *e) {
   const uint64_t ppm = thread->spending.own_ns * MILLION / at_least_a_window(now - load(&thread->spending.since_ns));
-  if (own.allowed_ppm && ppm > own.allowed_ppm) {
-    *e = (excess){PROF_REASON_TIME, ppm, own.allowed_ppm};
+  const uint64_t allowed_ppm = load(&own.allowed_ppm), allowed_events = load(&own.allowed_events);
+  if (allowed_ppm && ppm > allowed_ppm) {
+    *e = (excess){PROF_REASON_TIME, ppm, allowed_ppm};
     return true;
   }
-  const uint64_t rate = own.allowed_events ? rate_of_all(now) : 0;
-  *e = (excess){PROF_REASON_EVENTS, rate, own.allowed_events};
-  return rate > own.allowed_events;
+  const uint64_t rate = allowed_events ? rate_of_all(now) : 0;
+  *e = (excess){PROF_REASON_EVENTS, rate, allowed_events};
+  return rate > allowed_events;
 }
 
 /* True: the window has been begun anew, and what came before must not be judged. */
@@ -200,5 +206,5 @@ void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, 
   const uint64_t events = prof_i_chunk_events_from(chunk, thread->spending.from, NULL, NULL);
   const uint64_t count_ns = prof_i_port_monotonic_ns() - begun;
   prof_i_claim(&thread->slot->own_ns, count_ns);
-  judge(thread, chunk, events, events * own.scope_ps / 1000 + change_ns + count_ns);
+  judge(thread, chunk, events, events * load(&own.scope_ps) / 1000 + change_ns + count_ns);
 }

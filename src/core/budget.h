@@ -11,6 +11,9 @@
    Control lock held. */
 void prof_i_budget_begin(const prof_options *options, bool is_new_capture);
 
+/* The level has been asked for anew: what the budget has muted is heard again, and every thread begins its window. Control lock held. */
+void prof_i_budget_take_back(bool is_told);
+
 /* The thread records into this chunk from here on. Owner thread. */
 void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk);
 

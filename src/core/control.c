@@ -337,7 +337,7 @@ int prof_start(int level) {
   prof_i_control_ensure();
   lock();
   if (own.recording) {
-    prof_i_budget_begin(&own.options, false);
+    prof_i_budget_take_back(true);
     prof_i_arena_set_level((uint32_t)level);
   } else {
     prof_options options = {.size = sizeof options};
