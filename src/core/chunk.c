@@ -224,7 +224,7 @@ static void write_owner(prof_i_thread *thread, prof_i_head *chunk) {
   record[3] = thread->serial;
   record[4] = thread->tid;
   record[5] = thread->is_main;
-  memcpy(thread->name, thread->slot->name, PROF_I_NAME_BYTES);
+  prof_i_thread_copy_name(thread->name, thread->slot->name);
   memcpy(record + 6, thread->name, PROF_I_NAME_BYTES);
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
 }
@@ -234,7 +234,9 @@ static bool has_something_to_say(const prof_i_thread *thread) {
   uint64_t any = (slot->deep_count - slot->deep_before) | (slot->cut_count - slot->cut_before);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) any |= slot->lost[i] - slot->lost_before[i];
   any |= slot->own_ns - slot->own_ns_before >= OWN_NS_WORTH_SAYING;
-  return any || memcmp(thread->name, slot->name, PROF_I_NAME_BYTES) != 0;
+  for (int i = 0; i < PROF_I_NAME_BYTES / 8; i++)
+    any |= __atomic_load_n((const uint64_t *)(const void *)slot->name + i, __ATOMIC_RELAXED) ^ ((const uint64_t *)(const void *)thread->name)[i];
+  return any != 0;
 }
 
 static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
@@ -247,7 +249,7 @@ static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
   record[4] = slot->deep_count - slot->deep_before;
   record[5] = slot->cut_count - slot->cut_before;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) record[6 + i] = slot->lost[i] - slot->lost_before[i];
-  memcpy(record + 6 + PROF_I_LOSS_WORDS, slot->name, PROF_I_NAME_BYTES);
+  prof_i_thread_copy_name((char *)(record + 6 + PROF_I_LOSS_WORDS), slot->name);
   record[EXIT_WORDS - 1] = slot->own_ns - slot->own_ns_before;
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
   return true;

@@ -431,6 +431,7 @@ int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
   }
   if (own.recording) prof_i_clock_pair(false);
   prof_i_thread_place_losses();
+  prof_i_thread_refresh_names();
   *bytes_out = prof_i_the_arena.base;
   *count_out = prof_i_arena_readable_bytes();
   return PROF_OK;

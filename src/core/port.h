@@ -78,6 +78,7 @@ uint64_t prof_i_port_process_start_of(long pid); /* of another process; 0 when i
 uint64_t prof_i_port_pid_namespace(void); /* inode of /proc/self/ns/pid; 0 */
 void prof_i_port_boot_id(char *to, size_t room);
 void prof_i_port_thread_name(char *to, size_t room);
+bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room); /* of this process; false: there is none of that number */
 void prof_i_port_process_name(char *to, size_t room);
 size_t prof_i_port_read_small(const char *path, char *to, size_t room); /* a file of the kernel's; NUL-terminated, cut at the room */
 uint64_t prof_i_port_memory_limit(void); /* of the machine or the control group, in bytes */

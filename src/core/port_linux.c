@@ -90,13 +90,22 @@ void prof_i_port_thread_name(char *to, size_t room) {
   memcpy(to, name, room - 1 < sizeof name ? room - 1 : sizeof name - 1);
 }
 
-void prof_i_port_process_name(char *to, size_t room) {
+static bool name_in(const char *path, char *to, size_t room) {
   char text[64];
   memset(to, 0, room);
-  if (!prof_i_port_read_small("/proc/self/comm", text, sizeof text)) return;
-  text[strcspn(text, "\n")] = '\0';
+  if (!prof_i_port_read_small(path, text, sizeof text)) return false;
+  if (*text) text[strlen(text) - 1] = '\0'; /* the kernel's newline; one before it is the name's */
   memcpy(to, text, strlen(text) < room ? strlen(text) : room - 1);
+  return true;
 }
+
+bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%llu/comm", (unsigned long long)tid);
+  return name_in(path, to, room);
+}
+
+void prof_i_port_process_name(char *to, size_t room) { name_in("/proc/self/comm", to, room); }
 
 #if defined(__x86_64__)
 static bool kernel_uses_counter(void) {

@@ -140,16 +140,41 @@ static void pin_chunks(prof_i_thread *thread) {
 /* ---- attach ---- */
 
 /* What prof_thread_set_name() said; it may say so before the first scope, or between captures. */
-static __thread char kept_name[PROF_I_NAME_BYTES] __attribute__((tls_model("initial-exec")));
+static __thread _Alignas(8) char kept_name[PROF_I_NAME_BYTES] __attribute__((tls_model("initial-exec")));
 
-static void current_name(char *to) {
-  if (kept_name[0])
-    memcpy(to, kept_name, PROF_I_NAME_BYTES);
-  else
-    prof_i_port_thread_name(to, PROF_I_NAME_BYTES);
+void prof_i_thread_copy_name(char *to, const char *from) {
+  for (int i = 0; i < PROF_I_NAME_BYTES / 8; i++)
+    __atomic_store_n((uint64_t *)(void *)to + i, __atomic_load_n((const uint64_t *)(const void *)from + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-void prof_i_thread_refresh_name(prof_i_thread *thread) { current_name(thread->slot->name); }
+static void write_name(prof_i_thread *thread, prof_i_slot *slot) {
+  _Alignas(8) char name[PROF_I_NAME_BYTES];
+  __atomic_store_n(&thread->is_named, kept_name[0] != '\0', __ATOMIC_RELAXED);
+  if (!kept_name[0]) prof_i_port_thread_name(name, sizeof name);
+  prof_i_thread_copy_name(slot->name, kept_name[0] ? kept_name : name);
+}
+
+void prof_i_thread_refresh_name(prof_i_thread *thread) { write_name(thread, thread->slot); }
+
+/* The slot may go to another thread meanwhile: then once more, for that one. */
+static void refresh_name_of(const prof_i_thread *thread) {
+  _Alignas(8) char name[PROF_I_NAME_BYTES];
+  prof_i_slot *const slot = prof_i_thread_slot(thread);
+  for (uint64_t serial = 0, now; slot && (now = __atomic_load_n(&slot->serial, __ATOMIC_ACQUIRE)) != 0 && now != serial; serial = now) {
+    if (__atomic_load_n(&thread->is_named, __ATOMIC_RELAXED) ||
+        !prof_i_port_name_of_thread(__atomic_load_n(&slot->tid, __ATOMIC_RELAXED), name, sizeof name))
+      return;
+    prof_i_thread_copy_name(slot->name, name);
+  }
+}
+
+void prof_i_thread_refresh_names(void) {
+  prof_i_thread_look();
+  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
+    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number)
+      refresh_name_of(t);
+  prof_i_thread_look_away();
+}
 
 void prof_i_thread_keep_name(const char *name) {
   char fresh[PROF_I_NAME_BYTES] = {0};
@@ -206,10 +231,10 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   count_from_here(slot);
   empty_open(slot);
   slot->text_top = PROF_I_TEXT_OFFSET;
-  slot->tid = thread->tid;
+  __atomic_store_n(&slot->tid, thread->tid, __ATOMIC_RELAXED);
   slot->is_main = thread->is_main;
   slot->chunk = 0;
-  current_name(slot->name);
+  write_name(thread, slot);
   slot->head.owner = thread->serial;
   if (!keeps && since) move_open_scopes(slot, old, since);
   if (!keeps && old) pin(thread, old, PROF_I_SLOT_BYTES);

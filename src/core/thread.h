@@ -56,10 +56,11 @@ typedef struct prof_i_thread {
   uint32_t is_main;
   bool is_text_busy; /* its slot's text area holds what no entry tells: it must not be put in order now */
   bool is_held;      /* prof_i_thread_hold() */
+  bool is_named;     /* by prof_thread_set_name(). Atomic: any thread reads it */
   bool is_slow;      /* prof_i_thread_be_slow() */
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
-  char name[PROF_I_NAME_BYTES];      /* as the owner record has it */
+  _Alignas(8) char name[PROF_I_NAME_BYTES]; /* as the owner record has it */
   prof_i_spending spending;
   prof_i_head full;                  /* limit 0: every claim fails and takes the slow path */
   struct prof_i_thread *next;        /* all that ever were; only grows */
@@ -141,6 +142,10 @@ void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count);
 
 /* Reads the thread's name again: the last one wins. Owner thread only. */
 void prof_i_thread_refresh_name(prof_i_thread *thread);
+/* The same of all threads that live, by what the kernel calls them. Control lock held. */
+void prof_i_thread_refresh_names(void);
+/* A slot's name changes under its readers: word by word. `to` and `from` have PROF_I_NAME_BYTES and are aligned. */
+void prof_i_thread_copy_name(char *to, const char *from);
 
 /* prof_thread_set_name(). Owner thread only; works before it records. */
 void prof_i_thread_keep_name(const char *name);

@@ -460,6 +460,54 @@ static void a_trace_may_be_read_by_many_threads(void **state) {
   assert_status(prof_stop(), PROF_OK);
 }
 
+/* ---- names that change while nothing is recorded ---- */
+
+/* Waits for each stage in turn: the thread renames itself, and has no scope after. */
+static struct {
+  uint32_t stage; /* atomic */
+} renamed;
+
+static void wait_for_stage(uint32_t stage) {
+  while (__atomic_load_n(&renamed.stage, __ATOMIC_ACQUIRE) != stage) usleep(200);
+}
+
+static void *rename_without_scopes(void *unused) {
+  pthread_setname_np(pthread_self(), "at first");
+  WITH_BASE_PROFILER(PROF_HOST, "only", "names", PROF_NO_ARGS, {});
+  pthread_setname_np(pthread_self(), "a pool's\nworker");
+  __atomic_store_n(&renamed.stage, 1, __ATOMIC_RELEASE);
+  wait_for_stage(2);
+  prof_thread_set_name("by prof");
+  pthread_setname_np(pthread_self(), "the kernel's");
+  __atomic_store_n(&renamed.stage, 3, __ATOMIC_RELEASE);
+  wait_for_stage(4);
+  return unused;
+}
+
+static void second_thread_is_called(const char *name) {
+  prof_trace *trace = NULL;
+  prof_trace_thread thread = {.size = sizeof thread};
+  assert_status(prof_get(&trace), PROF_OK);
+  assert_status(prof_trace_thread_get(trace, 1, &thread), PROF_OK);
+  assert_string_equal(thread.name, name);
+  prof_trace_destroy(trace);
+}
+
+static void a_name_is_read_again_when_the_trace_is_taken(void **state) {
+  (void)state;
+  record_afresh(NULL);
+  renamed.stage = 0;
+  WITH_BASE_PROFILER(PROF_HOST, "first", "names", PROF_NO_ARGS, {});
+  const pthread_t thread = start_thread(rename_without_scopes, NULL);
+  wait_for_stage(1);
+  second_thread_is_called("a pool's\nworker");
+  __atomic_store_n(&renamed.stage, 2, __ATOMIC_RELEASE);
+  wait_for_stage(3);
+  second_thread_is_called("by prof");
+  __atomic_store_n(&renamed.stage, 4, __ATOMIC_RELEASE);
+  pthread_join(thread, NULL);
+}
+
 static int make_early_key(void **state) {
   (void)state;
   return pthread_key_create(&early_key, record_in_destructor); /* before prof makes its own: it is destroyed first */
@@ -471,6 +519,7 @@ int main(void) {
       cmocka_unit_test_teardown(threads_record_while_the_capture_is_read_and_controlled, end_work),
       cmocka_unit_test_teardown(the_life_cycle_may_be_called_from_all_threads_at_once, end_work),
       cmocka_unit_test(the_last_name_wins),
+      cmocka_unit_test(a_name_is_read_again_when_the_trace_is_taken),
       cmocka_unit_test(two_thousand_short_threads_lose_nothing_and_little_memory),
       cmocka_unit_test(a_thread_may_exit_inside_a_scope),
       cmocka_unit_test(a_scope_may_end_on_another_thread),
