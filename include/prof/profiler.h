@@ -59,7 +59,7 @@ typedef struct prof_options {
 } prof_options;
 
 /* A budget is judged at a thread's chunk changes, over a tenth of a second at least: a burst of up to a tenth of a second's share is no excess. What a
-   scope costs is measured at the first start. Each step down stands in the capture and in every export (prof_trace_change), and
+   scope costs is measured at the first start; a muted one costs a call still. Each step down stands in the capture and in every export (prof_trace_change), and
    what muted sites would have recorded is counted as lost (muted). prof_start() and prof_start_with() take the budget's steps back. */
 
 /* Starts recording at level 1 or 2. Recording already: sets the level and returns PROF_OK. After a stop it goes on in the same

@@ -321,6 +321,8 @@ static void options_out_of_range_are_refused_with_their_value(void **state) {
       {{.clock = 3}, PROF_E_INVALID, {"clock", "3"}},
       {{.helper_thread = 2}, PROF_E_INVALID, {"helper_thread", "2"}},
       {{.keep_capture = 5}, PROF_E_INVALID, {"keep_capture", "5"}},
+      {{.budget_permille = 1001}, PROF_E_INVALID, {"budget_permille", "1001"}},
+      {{.budget_action = 3}, PROF_E_INVALID, {"budget_action", "3"}},
       {{.reserved = 9}, PROF_E_INVALID, {"reserved", "9"}},
       {{.cap_bytes = 1}, PROF_E_INVALID, {"cap_bytes", "1"}},
       {{.cap_bytes = (1 << 20) - 1}, PROF_E_INVALID, {"cap_bytes", "1048575"}},

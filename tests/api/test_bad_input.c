@@ -687,6 +687,10 @@ static void wrong_variables_are_one_line_and_the_program_runs_on(void **state) {
       {{"PROF_LEVEL=1", "PROF_CLOCK=sundial"}, "PROF_CLOCK", "sundial"},
       {{"PROF_LEVEL=1", "PROF_CAP_BYTES=12"}, "PROF_CAP_BYTES", "12"},
       {{"PROF_LEVEL=1", "PROF_HELPER_THREAD=yes"}, "PROF_HELPER_THREAD", "yes"},
+      {{"PROF_LEVEL=1", "PROF_BUDGET_PERMILLE=1001"}, "PROF_BUDGET_PERMILLE", "1001"},
+      {{"PROF_LEVEL=1", "PROF_BUDGET_EVENTS=many"}, "PROF_BUDGET_EVENTS", "many"},
+      {{"PROF_LEVEL=1", "PROF_BUDGET_ACTION=stop"}, "PROF_BUDGET_ACTION", "stop"},
+      {{"PROF_LEVEL=1", "PROF_MUTE=a,,b"}, "PROF_MUTE", "a,,b"},
   };
   for (size_t i = 0; i < COUNT_OF(wrong); i++) {
     char said[4096];
@@ -700,6 +704,15 @@ static void wrong_variables_are_one_line_and_the_program_runs_on(void **state) {
   assert_int_equal(entries_in(folder), 0);
 }
 
+static int file_has(const char *path, const char *text) {
+  static char bytes[65536];
+  FILE *const file = fopen(path, "r");
+  assert_non_null(file);
+  bytes[fread(bytes, 1, sizeof bytes - 1, file)] = '\0';
+  fclose(file);
+  return strstr(bytes, text) != NULL;
+}
+
 static void right_variables_record_without_a_word(void **state) {
   (void)state;
   char output[PATH_ROOM], said[4096];
@@ -709,6 +722,11 @@ static void right_variables_record_without_a_word(void **state) {
   assert_string_equal(said, "");
   const char *const path = strchr(output, '=') + 1;
   assert_true(size_of(path) > 1000);
+  assert_int_equal(unlink(path), 0);
+  const char *const muted[] = {"PROF_LEVEL=2", output, "PROF_MUTE=@nothing,sco*", "PROF_BUDGET_PERMILLE=10", "PROF_BUDGET_ACTION=mute", NULL};
+  assert_int_equal(run_part("program", muted, said, sizeof said), 0);
+  assert_string_equal(said, "");
+  assert_true(file_has(path, "\"muted\":100}"));
   assert_int_equal(unlink(path), 0);
   const char *const without_output[] = {"PROF_LEVEL=1", NULL}, *const off[] = {"PROF_LEVEL=0", output, NULL},
                     *const empty[] = {"PROF_LEVEL=", NULL};

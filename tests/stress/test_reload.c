@@ -19,6 +19,9 @@ enum { SCOPES_EACH = 5 };
 static struct {
   void *handle;
   int (*start)(const char *path);
+  int (*start_on_budget)(const char *path, uint64_t events);
+  int (*mute)(const char *name, int is_muted);
+  uint64_t (*muted)(void);
   void (*run)(int times);
   uint64_t (*recorded)(void);
   int (*stop_and_dump)(void);
@@ -33,7 +36,10 @@ static void load(void) {
   *(void **)&library.run = dlsym(library.handle, "instrumented_run");
   *(void **)&library.recorded = dlsym(library.handle, "instrumented_recorded");
   *(void **)&library.stop_and_dump = dlsym(library.handle, "instrumented_stop_and_dump");
-  assert_true(library.start && library.run && library.recorded && library.stop_and_dump);
+  *(void **)&library.start_on_budget = dlsym(library.handle, "instrumented_start_on_budget");
+  *(void **)&library.mute = dlsym(library.handle, "instrumented_mute");
+  *(void **)&library.muted = dlsym(library.handle, "instrumented_muted");
+  assert_true(library.start && library.run && library.recorded && library.stop_and_dump && library.start_on_budget && library.mute && library.muted);
 }
 
 static void unload(void) { assert_int_equal(dlclose(library.handle), 0); }
@@ -84,6 +90,56 @@ static void a_library_may_come_and_go_while_it_records(void **state) {
   assert_int_equal(count_in(path, "of the library\"}") + count_in(path, "\"of the library\","), times * SCOPES_EACH);
 }
 
+/* A site that comes back is the one that was muted, though it lies elsewhere and its memory is new; and one that is not stays heard. */
+static void a_muted_site_stays_muted_when_its_library_comes_back(void **state) {
+  char path[CAPTURE_PATH_MAX];
+  const uint64_t times = (uint64_t)reloads();
+  (void)state;
+  snprintf(path, sizeof path, "%s", captures_path("muted.json"));
+  load();
+  assert_int_equal(library.start(path), PROF_OK);
+  assert_int_equal(library.mute("plain, of*", 1), PROF_OK);
+  for (uint64_t i = 0; i < times; i++) {
+    library.run(SCOPES_EACH);
+    unload();
+    load();
+  }
+  assert_int_equal(library.muted(), times * SCOPES_EACH);
+  assert_int_equal(library.recorded(), times * SCOPES_EACH);
+  assert_int_equal(library.mute("plain, of*", 0), PROF_OK);
+  library.run(SCOPES_EACH);
+  assert_int_equal(library.recorded(), (times + 2) * SCOPES_EACH);
+  assert_int_equal(library.stop_and_dump(), PROF_OK);
+  unload();
+  assert_int_equal(count_in(path, "\"change\":\"muted 'plain, of the library' (library): as asked\"},"), 1); /* the list; the mark has one brace more */
+  assert_int_equal(count_in(path, "\"plain, of the library\""), SCOPES_EACH);
+  assert_int_equal(count_in(path, "\"from a library that goes\""), (times + 1) * SCOPES_EACH);
+}
+
+/* The budget mutes what comes too often; what it has muted stays so, and all that was attempted is counted. */
+static void a_budget_holds_while_a_library_comes_and_goes(void **state) {
+  enum { SCOPES_AT_ONCE = 20000, EVENTS_A_SECOND = 50000 };
+  char path[CAPTURE_PATH_MAX];
+  const uint64_t times = (uint64_t)reloads();
+  uint64_t at_last = 0;
+  (void)state;
+  snprintf(path, sizeof path, "%s", captures_path("budget.json"));
+  load();
+  assert_int_equal(library.start_on_budget(path, EVENTS_A_SECOND), PROF_OK);
+  for (uint64_t i = 0; i < times; i++) {
+    library.run(SCOPES_AT_ONCE);
+    unload();
+    load();
+    if (i == times / 2) at_last = library.recorded();
+  }
+  assert_int_equal(library.recorded() + library.muted(), times * SCOPES_AT_ONCE * 2);
+  assert_int_equal(library.recorded(), at_last);
+  assert_true(library.muted() > times * SCOPES_AT_ONCE);
+  assert_int_equal(library.stop_and_dump(), PROF_OK);
+  unload();
+  assert_int_equal(count_in(path, "events a second, the budget is 50000\"}"), 2 * 2); /* both sites, each in the list and on the time line */
+}
+
 static void two_profilers_in_one_process_have_two_traces(void **state) {
   char path[CAPTURE_PATH_MAX];
   prof_health health = {.size = sizeof health};
@@ -117,6 +173,8 @@ static int clean(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(a_library_may_come_and_go_while_it_records, clean),
+      cmocka_unit_test_teardown(a_muted_site_stays_muted_when_its_library_comes_back, clean),
+      cmocka_unit_test_teardown(a_budget_holds_while_a_library_comes_and_goes, clean),
       cmocka_unit_test_teardown(two_profilers_in_one_process_have_two_traces, clean),
   };
   if (!captures_make_folder(false)) return 1;

@@ -2,6 +2,9 @@
 #include <prof/profiler.h>
 
 PROF_API int instrumented_start(const char *path);
+PROF_API int instrumented_start_on_budget(const char *path, uint64_t events);
+PROF_API int instrumented_mute(const char *name, int is_muted);
+PROF_API uint64_t instrumented_muted(void);
 PROF_API void instrumented_run(int times);
 PROF_API uint64_t instrumented_recorded(void);
 PROF_API int instrumented_stop_and_dump(void);
@@ -9,6 +12,18 @@ PROF_API int instrumented_stop_and_dump(void);
 int instrumented_start(const char *path) {
   const prof_options options = {.size = sizeof options, .path = path};
   return prof_start_with(&options);
+}
+
+int instrumented_start_on_budget(const char *path, uint64_t events) {
+  const prof_options options = {.size = sizeof options, .path = path, .level = 2, .budget_events = events, .budget_action = PROF_BUDGET_MUTE};
+  return prof_start_with(&options);
+}
+
+int instrumented_mute(const char *name, int is_muted) { return prof_mute(name, NULL, is_muted); }
+
+uint64_t instrumented_muted(void) {
+  prof_health health = {.size = sizeof health};
+  return prof_health(&health) == PROF_OK ? health.lost_count[PROF_LOSS_MUTED] : UINT64_MAX;
 }
 
 /* The names and keys are this library's memory, and go with it. */
