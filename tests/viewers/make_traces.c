@@ -299,6 +299,23 @@ static void write_unfinished(void) {
   end();
 }
 
+/* What is left out stands on the time line: a site whose name would break JSON is muted, and one more. */
+static void write_muted(void) {
+  begin();
+  plain();
+  for (int i = 0; i < 2; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "muted \"</script>\xff", "operator", PROF_NO_ARGS, {});
+    PROF_INSTANT("muted mark", "marks", PROF_NO_ARGS);
+    if (i == 0) must(prof_mute("muted*", NULL, 1), "mute");
+  }
+  own.now.scopes++;
+  own.now.instants++;
+  must(prof_mute("muted*", NULL, 0), "mute");
+  dump("muted.json");
+  dump_as("raf-muted.json", (prof_dump_options){.format = PROF_FORMAT_RAF});
+  end();
+}
+
 static void write_other_formats(void) {
   begin();
   nest(7);
@@ -345,6 +362,7 @@ int main(int count, char **words) {
   each("threads.json", threads);
   each("devices.json", devices);
   write_unfinished();
+  write_muted();
   write_other_formats();
   fputs("\n]\n", own.manifest);
   return fclose(own.manifest) == 0 ? 0 : 1;

@@ -21,8 +21,8 @@ import check_trace  # noqa: E402
 # What make_traces.c writes. A file that it no longer writes, or one that is not listed, fails a test.
 CHROME = ["empty.json", "plain.json", "nested.json", "deep.json", "hostile.json", "hostile-elsewhere.json", "arguments.json",
           "marks.json", "arrows.json", "overlaps.json", "threads.json", "devices.json", "unfinished.json", "nested.json.gz",
-          "forced-gzip", "all.json.gz"]
-RAF = ["raf-nested.json", "raf-all.json.gz"]
+          "forced-gzip", "muted.json", "all.json.gz"]
+RAF = ["raf-nested.json", "raf-muted.json", "raf-all.json.gz"]
 CAPTURES = ["nested.prof"]
 
 
@@ -180,6 +180,15 @@ def test_a_scope_that_had_not_ended_says_so(traces):
     _, scopes = events_of(traces, "unfinished.json")
     unfinished = {scope["name"] for scope in scopes if scope["args"].get("unfinished")}
     assert unfinished == {"outer", 'run-time "name"'}
+
+
+@pytest.mark.parametrize("name", ["muted.json", "raf-muted.json"])
+def test_what_was_left_out_is_told(traces, name):
+    account = json.loads((traces[0] / name).read_text(encoding="utf-8"))["prof"]
+    assert account["lost"]["muted"] == 2
+    changes = [change["change"] for change in account["changes"]]
+    assert changes == ["muted 'muted \"</script>\ufffd' (operator): as asked", "muted 'muted mark' (marks): as asked",
+                       "heard again 'muted \"</script>\ufffd' (operator): as asked", "heard again 'muted mark' (marks): as asked"]
 
 
 def test_each_thread_has_its_row_and_its_name(traces):
