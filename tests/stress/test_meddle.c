@@ -1,5 +1,5 @@
 /* Everything that can be asked of the profiler, from sixteen threads at once, at random, while others record. Nobody waits for ever, every answer is one
-   of the few that fit, and in the end recorded + lost = attempted, exactly.
+   of the few that fit, and in the end recorded + lost = attempted, exactly; with a budget that is exceeded all the time.
 
    PROF_MEDDLE_SECONDS: how long (6; with a sanitizer 20). */
 #define _GNU_SOURCE
@@ -21,8 +21,8 @@
 
 enum { RECORDERS = 4, MEDDLERS = 12, SCOPES_A_ROUND = 32 };
 
-typedef enum deed { START, START_2, STOP, CLEAR, GET, DUMP, HEALTH, DURATION, LEVEL_OUTSIDE, DEEDS } deed;
-static const char *const deed_names[] = {"start", "start at 2", "stop", "clear", "get", "dump", "health", "duration", "level from outside"};
+typedef enum deed { START, START_2, STOP, CLEAR, GET, DUMP, HEALTH, DURATION, LEVEL_OUTSIDE, MUTE, HEAR, DEEDS } deed;
+static const char *const deed_names[] = {"start", "start at 2", "stop", "clear", "get", "dump", "health", "duration", "level from outside", "mute", "hear"};
 
 static struct {
   uint64_t attempts, quit;
@@ -85,6 +85,8 @@ static int do_deed(deed which) {
     case DUMP: return dump_own();
     case HEALTH: return prof_health(&health);
     case DURATION: return prof_get_duration("outer", "meddle", &total_ns, &times);
+    case MUTE: return prof_mute("inner", NULL, 1);
+    case HEAR: return prof_mute(NULL, NULL, 0);
     default: return prof_trace_set_level(own.capture, 2, NULL);
   }
 }
@@ -132,7 +134,7 @@ static uint64_t lost_in_all(const uint64_t *lost) {
 }
 
 static void sixteen_threads_may_ask_for_anything_at_once(void **state) {
-  const prof_options options = {.size = sizeof options, .level = 2, .cap_bytes = 64 << 20, .path = captures_path("out.json"), .keep_capture = 1};
+  const prof_options options = {.size = sizeof options, .level = 2, .cap_bytes = 64 << 20, .path = captures_path("out.json"), .keep_capture = 1, .budget_events = 2000000};
   pthread_t threads[RECORDERS + MEDDLERS];
   prof_health health = {.size = sizeof health};
   prof_trace *trace = NULL;
