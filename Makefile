@@ -13,7 +13,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo "Variables: JOBS=$(JOBS) PRESET=$(PRESET) PREFIX=$(PREFIX) FUZZ_SECONDS=$(FUZZ_SECONDS) DEMO_FLAGS=$(DEMO_FLAGS)"
 
 .PHONY: setup
@@ -42,8 +42,8 @@ test-long: ## The robustness tests at full length, about two hours (ROWS="R1 R7"
 	@tools/test-long.sh $(ROWS)
 
 .PHONY: test-ci
-test-ci: ## The long tests: faults, stress, sanitizers, fuzzing, viewers
-	@tools/setup.sh build example tests viewers
+test-ci: ## The long tests: faults, stress, sanitizers, valgrind, lint, fuzzing, viewers
+	@tools/setup.sh build example tests valgrind lint viewers
 	@tools/run-tests.sh long
 
 .PHONY: bench
@@ -59,6 +59,16 @@ test-tsan: ## The C tests under ThreadSanitizer
 test-asan test-ubsan test-tsan:
 	@tools/setup.sh build tests
 	@tools/run-tests.sh $(@:test-%=%)
+
+.PHONY: test-valgrind
+test-valgrind: ## The C tests that fit under valgrind's memcheck
+	@tools/setup.sh build tests valgrind
+	@tools/run-tests.sh valgrind
+
+.PHONY: lint
+lint: ## clang-tidy and cppcheck; a finding is an error
+	@tools/setup.sh build example tests lint
+	@tools/run-tests.sh lint
 
 .PHONY: fuzz
 fuzz: ## Fuzz the reader for FUZZ_SECONDS

@@ -4,6 +4,8 @@
 #   stress            the fault and stress tests and the longer failing ones of the build dev
 #   faults            builds with a deliberate fault, each of which a test must catch
 #   asan ubsan tsan   the C tests under that sanitizer
+#   valgrind          the C tests that fit under valgrind's memcheck; those that do not are named with the reason
+#   lint              clang-tidy and cppcheck
 #   fuzz              every fuzz target, FUZZ_SECONDS together
 #   viewers           traces shown to the engines of the real viewers
 #   long              all of these but test
@@ -171,6 +173,8 @@ run_group() {
     stress) ctest_group stress dev 'fault|stress|failing_long' ;;
     faults) command_group faults fault_builds ;;
     asan | ubsan | tsan) sanitizer "$1" ;;
+    valgrind) under_valgrind ;;
+    lint) command_group lint tools/lint.sh ;;
     fuzz) command_group fuzz fuzz_targets ;;
     viewers) ctest_group viewers dev viewers ;;
     demo) command_group demo make demo ;;
@@ -184,7 +188,7 @@ run_group() {
 case ${1:-} in
   report) print_report ;;
   long)
-    for group in stress faults asan ubsan tsan fuzz viewers; do run_group $group; done
+    for group in stress faults asan ubsan tsan valgrind lint fuzz viewers; do run_group $group; done
     print_report "${ran[@]}"
     ;;
   *)

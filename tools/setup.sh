@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/setup.sh GROUP...      GROUP is build, example, tests, viewers, bench or picture
+# usage: tools/setup.sh GROUP...      GROUP is build, example, tests, valgrind, lint, viewers, bench or picture
 # Brings in what the groups need and the machine lacks: Debian packages in one apt call, named before it starts, and the
 # Python packages into .venv. Does nothing, in a fraction of a second, when all is there. Without the right or the means
 # to install it prints one line, what is missing and what to type, and fails. It changes nothing else on the machine.
@@ -29,6 +29,10 @@ tests   | llvm               | command -v llvm-symbolizer     | names in sanitiz
 tests   | binutils           | command -v nm                  | looks at symbols
 tests   | python3            | command -v python3             | runs the README snippets
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
+valgrind | valgrind          | command -v valgrind            | memory checks without a rebuild
+valgrind | libc6-dbg         |                                | names in what valgrind says
+lint    | clang-tidy         | command -v clang-tidy          | looks for faults in the source
+lint    | cppcheck           | command -v cppcheck            | the same in another way
 viewers | python3            | command -v python3             | runs the viewers tests
 viewers | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 viewers | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
@@ -122,7 +126,7 @@ make_venv() {
 groups=$*
 [ -n "$groups" ] || groups="build example tests viewers bench"
 for group in $groups; do
-  grep -qE "^$group +\|" <<<"$packages" || fail "no group '$group': there are build, example, tests, viewers, bench and picture"
+  grep -qE "^$group +\|" <<<"$packages" || fail "no group '$group': there are build, example, tests, valgrind, lint, viewers, bench and picture"
 done
 
 if command -v dpkg-query >/dev/null; then

@@ -114,7 +114,7 @@ static int price_units(const unit *u, const double prices[KINDS], overhead *o, d
                        failure *why) {
   for (int level = 1; level <= OVERHEAD_LEVELS; level++) {
     overhead_level *l = &o->levels[level - 1];
-    uint64_t counts[KINDS];
+    uint64_t counts[KINDS] = {0};
     double ns, cost_ns = 0;
     prof_clear();
     if (run_unit(u, level, &ns, why) != 0 || count_kinds(counts, why) != 0) return -1;
@@ -169,7 +169,7 @@ static int run_round(const unit *u, int round, double ns_out[OVERHEAD_LEVELS + 1
 static int run_rounds(const unit *u, double budget_s, overhead *o, failure *why) {
   sums base = {0, 0}, differences[OVERHEAD_LEVELS] = {{0, 0}};
   progress p = progress_begin("% of the time set aside for measuring prof's cost", 100);
-  double ns[OVERHEAD_LEVELS + 1], widest = INFINITY;
+  double ns[OVERHEAD_LEVELS + 1] = {0}, widest = INFINITY;
   const double end_s = progress_now_s() + budget_s;
   if (run_round(u, 0, ns, why) != 0) return -1; /* warms the caches and the pool; not counted */
   while (o->round_count < ROUNDS_MAX && (o->round_count < ROUNDS_MIN || (widest > RESOLVED && progress_now_s() < end_s))) {
@@ -191,7 +191,7 @@ static int run_rounds(const unit *u, double budget_s, overhead *o, failure *why)
 }
 
 int overhead_measure(const model *m, pool *memory, const batches *all, double budget_s, overhead *result_out, failure *why) {
-  double prices[KINDS], cost_ns[OVERHEAD_LEVELS];
+  double prices[KINDS] = {0}, cost_ns[OVERHEAD_LEVELS] = {0};
   /* Batches are sorted by length. One of the short ones: many scopes for little work is the hard case for a profiler, and
      short units of work let the three levels follow each other before the machine's speed drifts. */
   const unit u = {.vm = vm_create(m->program, memory), .texts = &all->items[all->count * 9 / 10]};

@@ -27,9 +27,9 @@ static int sum_up(const prof_trace *trace, const char *category, const char *nam
   const prof_aggregate_options options = {
       .size = sizeof options, .group = PROF_GROUP_NAME, .rows_limit = UINT32_MAX, .category = category};
   prof_rows *rows = NULL;
+  *sum_out = (prof_row){.category = category};
   const int status = prof_trace_aggregate(trace, &options, &rows);
   if (status != PROF_OK) return refuse(why, "aggregate", status);
-  *sum_out = (prof_row){.category = category};
   for (uint64_t i = 0; i < rows->row_count; i++) {
     const prof_row *row = &rows->rows[i];
     if (name != NULL && strcmp(row->name, name) != 0) continue;

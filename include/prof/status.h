@@ -40,7 +40,7 @@
   X(PROF_E_BUSY, -17, "called from inside another prof call of this thread")
 
 typedef enum prof_status {
-#define PROF_I_ENUM(name, value, text) name = value,
+#define PROF_I_ENUM(name, value, text) name = (value),
   PROF_STATUS_LIST(PROF_I_ENUM)
 #undef PROF_I_ENUM
 } prof_status;

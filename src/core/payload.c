@@ -86,6 +86,7 @@ static uint64_t *pack_arg(uint64_t *at, const prof_arg *arg, uint32_t bytes) {
     case PROF_ARG_STRING: return at + prof_i_put_text(at, bytes ? arg->value.text : "", bytes);
     case PROF_ARG_TENSOR:
       *at++ = bytes | (uint64_t)(arg->value.tensor ? arg->value.tensor->dtype : 0) << 32;
+      /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a tensor prof_i_payload_measure() gave no bytes */
       if (bytes) memcpy(at, arg->value.tensor->dims, bytes * sizeof *at);
       return at + bytes;
     default: *at = arg->value.u64; return at + 1;

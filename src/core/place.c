@@ -141,6 +141,16 @@ static capture_lock look_at_lock(int folder, const char *name) {
   return lock;
 }
 
+/* "-PID-START-". Numbers that do not fit become the largest, which are nobody's. */
+static bool take_numbers(const char *at, long *pid_out, unsigned long long *start_out) {
+  char *end = NULL;
+  *pid_out = strtol(at + 1, &end, 10);
+  if (end == at + 1 || *end != '-') return false;
+  at = end + 1;
+  *start_out = strtoull(at, &end, 10);
+  return end != at && *end == '-';
+}
+
 /* "BASE.HOST-PID-START-COPY.prof", read from behind, since a host's name may hold anything. */
 static bool is_of_living_other(int folder, const char *name, const char *base) {
   char host[64] = "host";
@@ -155,7 +165,7 @@ static bool is_of_living_other(int folder, const char *name, const char *base) {
     }
     if (*at != '-') return false;
   }
-  if (sscanf(at, "-%ld-%llu-", &pid, &start) != 2) return false;
+  if (!take_numbers(at, &pid, &start)) return false;
   gethostname(host, sizeof host - 1);
   const char *const its_host = name + base_bytes + 1;
   if (strlen(host) != (size_t)(at - its_host) || strncmp(host, its_host, strlen(host)) != 0) return true; /* another host's: cannot tell */
@@ -164,7 +174,8 @@ static bool is_of_living_other(int folder, const char *name, const char *base) {
     case HELD: return true;
     case FREE: break;
   }
-  return pid != (long)getpid() && prof_i_port_process_start_of(pid) == start; /* its host may have closed the descriptor, and so the lock */
+  /* Its host may have closed the descriptor, and so the lock. A start of 0 is one that could not be read: it tells nothing. */
+  return pid != (long)getpid() && start != 0 && prof_i_port_process_start_of(pid) == start;
 }
 
 static bool is_taken_in(const char *directory, const char *base) {

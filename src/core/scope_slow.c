@@ -52,6 +52,7 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
     if (memory == MAP_FAILED) return NULL;
     thread->deep = memory;
   }
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
   prof_i_claim(&slot->deep_count, 1);
   return &thread->deep[prof_i_claim(&slot->deep, 1)];

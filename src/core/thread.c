@@ -236,8 +236,10 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   slot->chunk = 0;
   write_name(thread, slot);
   slot->head.owner = thread->serial;
-  if (!keeps && since) move_open_scopes(slot, old, since);
-  if (!keeps && old) pin(thread, old, PROF_I_SLOT_BYTES);
+  if (!keeps && old) {
+    if (since) move_open_scopes(slot, old, since);
+    pin(thread, old, PROF_I_SLOT_BYTES);
+  }
   thread->is_slow = slot->deep != 0;
   __atomic_store_n(&thread->slot, slot, __ATOMIC_SEQ_CST); /* from here on others look for their scopes in it */
   __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELAXED); /* health looks at it */

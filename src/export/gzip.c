@@ -69,6 +69,7 @@ static void close_zlib(const zlib_functions *functions) { (void)functions; }
 #endif
 
 static int start_stream(prof_i_gzip *gzip, int level) {
+  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so open_zlib() has set it */
   const int result = gzip->zlib.init(&gzip->stream, level, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY_LEVEL, Z_DEFAULT_STRATEGY,
                                      ZLIB_VERSION, (int)sizeof gzip->stream);
   if (result == Z_VERSION_ERROR) return prof_i_fail(PROF_E_UNSUPPORTED, "zlib is not of the version %s that prof was built for", ZLIB_VERSION);

@@ -89,7 +89,7 @@ static char *put_plain(char *to, const decimal *number) {
     memcpy(to, "0.0000", 6);
     to += 1 - number->exponent;
   } else {
-    for (; i <= number->exponent; i++) *to++ = i < number->count ? number->digits[i] : '0';
+    for (; i <= number->exponent; i++) *to++ = (char)(i < number->count ? number->digits[i] : '0');
     *to++ = '.';
     if (i >= number->count) *to++ = '0';
   }

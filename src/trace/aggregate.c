@@ -257,7 +257,7 @@ static void fini(aggregation *a) {
   prof_i_tally_fini(&a->unwanted);
   group *g, *next;
   HASH_ITER(hh, a->groups, g, next) {
-    HASH_DEL(a->groups, g);
+    HASH_DEL(a->groups, g); /* NOLINT(clang-analyzer-unix.Malloc): uthash frees its table with the last one, and sets groups to NULL */
     free_group(g);
   }
 }

@@ -51,6 +51,7 @@ int prof_get_duration(const char *name, const char *category, uint64_t *total_ns
   int status = prof_get(&trace);
   if (status) return status;
   sum s = {.trace = trace, .name = name, .category = category};
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): prof_i_fail() returns no PROF_OK, so there is a trace */
   for (; !status && s.thread < trace->thread_count; s.thread++) status = prof_i_trace_walk(trace, s.thread, visit, &s);
   prof_trace_destroy(trace);
   if (status) return prof_i_fail(status, "no memory to add up durations");

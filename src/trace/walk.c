@@ -390,7 +390,7 @@ prof_i_walker_state *prof_i_walker_save(const prof_i_walker *walker) {
   state->count = 0;
   state->lane_count = walker->lane_count;
   for (uint32_t i = 0; i < walker->lane_count; i++) state->count += state->lane_counts[i] = walker->lanes[i].count;
-  state->waiting = malloc(state->count * sizeof *state->waiting);
+  state->waiting = malloc((state->count ? state->count : 1) * sizeof *state->waiting);
   if (!state->waiting) {
     free(state);
     return NULL;

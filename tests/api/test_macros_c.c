@@ -626,7 +626,7 @@ static void inline_functions_of_two_units_are_one_site(void **state) {
   assert_events("inline_block_scope", 2);
   only_event("from the first unit");
   only_event("from the second unit");
-  uint32_t sites[2], count = 0;
+  uint32_t sites[2] = {0}, count = 0;
   for (size_t i = 0; i < events.count; i++)
     if (strcmp(events.items[i].name, "in a header") == 0) sites[count++] = events.items[i].e.site;
   assert_int_equal(sites[0], sites[1]);

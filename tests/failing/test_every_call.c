@@ -412,7 +412,8 @@ int main(int argc, char **argv) {
   own.plan = mmap(NULL, sizeof *own.plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (own.plan == MAP_FAILED) return 1;
   own.only = getenv("PROF_FAILING_ONLY");
-  own.only_nth = getenv("PROF_FAILING_NTH") ? strtoull(getenv("PROF_FAILING_NTH"), NULL, 10) : 0;
+  const char *const nth = getenv("PROF_FAILING_NTH");
+  own.only_nth = nth ? strtoull(nth, NULL, 10) : 0;
   if (argc > 1) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_survives_each_call_failing_from_then_on),

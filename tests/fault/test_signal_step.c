@@ -131,7 +131,7 @@ static void choose_places(void) {
 }
 
 static void find_places(const scene *what) {
-  tracee child;
+  tracee child = {0};
   plan_reset();
   own.count = 0;
   if (!tracee_begin(&child, body, (void *)(uintptr_t)what, what->ends_thread)) {
@@ -172,7 +172,7 @@ static void judge_now(const scene *what, const place *where, const char *when, b
 
 /* False: this time it took another way, and never came to the place. */
 static bool interrupt(const scene *what, const place *where, bool is_patient) {
-  tracee child;
+  tracee child = {0};
   plan_reset();
   plan.page->is_patient = is_patient;
   if (!tracee_begin(&child, body, (void *)(uintptr_t)what, what->ends_thread))

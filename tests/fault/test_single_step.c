@@ -55,7 +55,7 @@ static void judge_state(const scenario *what, uint64_t step, const tracee *child
 }
 
 static void walk(const scenario *what) {
-  tracee child;
+  tracee child = {0};
   struct timespec begun, done;
   plan_reset();
   clock_gettime(CLOCK_MONOTONIC, &begun);

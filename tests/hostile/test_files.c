@@ -332,12 +332,12 @@ static void an_open_trace_does_not_need_its_file(void **state) {
 static void the_command_says_when_a_large_file_shrinks_under_it(void **state) {
   (void)state;
   capture large;
-  char line[3 * PATH_ROOM], *const piece = malloc(1 << 20);
+  char line[3 * PATH_ROOM];
   if (access(own.command, X_OK) != 0) {
     print_message("skip: %s is not built (PROF_TOOLS is off)\n", own.command);
-    free(piece);
     skip();
   }
+  char *const piece = malloc(1 << 20);
   fill(&large, LARGE_BYTES, 1, LARGE_BYTES / 16 - 64);
   const char *const path = path_of("large.prof"), *const errors = path_of("errors");
   write_file(path, large.bytes, large.count);

@@ -36,7 +36,7 @@ static void by_short_file(void) {
 static int (*volatile deeper)(int);
 static int go_deeper(int depth) {
   volatile char room[4096];
-  room[depth % 4096] = (char)depth;
+  room[0] = (char)depth;
   WITH_BASE_PROFILER(PROF_HOST, "deeper", "death", PROF_NO_ARGS, { depth = deeper(depth + 1); });
   return depth + room[0];
 }

@@ -147,6 +147,23 @@ static void an_output_is_taken_while_another_living_process_records_for_it(void 
   assert_false(prof_i_place_is_taken(output)); /* its capture is still there, and it is dead */
 }
 
+/* Anybody who may write there can put any name there; and a capture made without /proc has a start of 0. */
+static void a_name_of_no_living_process_takes_no_output(void **state) {
+  (void)state;
+  static const char *const numbers[] = {"4194305-0-0", "999999999999999999999999-0-0", "999999999999999999999999-99999999999999999999999-0",
+                                        "1-99999999999999999999999-0", "--0", "1--0"};
+  char host[64] = "", path[ROOM];
+  gethostname(host, sizeof host - 1);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    snprintf(path, sizeof path, "%s.%s-%s.prof", output, host, numbers[i]);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    if (prof_i_place_is_taken(output)) fail_msg("taken by %s", path);
+    assert_int_equal(unlink(path), 0);
+  }
+}
+
 static int make_folder(void **state) {
   (void)state;
   if (!mkdtemp(folder)) return -1;
@@ -168,6 +185,7 @@ int main(void) {
       cmocka_unit_test(a_short_room_is_refused_and_nothing_is_left),
       cmocka_unit_test(a_suffix_stands_before_the_ending),
       cmocka_unit_test(an_output_is_taken_while_another_living_process_records_for_it),
+      cmocka_unit_test(a_name_of_no_living_process_takes_no_output),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -143,7 +143,10 @@ static int compile(const char *path, const char *name) {
 
 static void run_module(const char *path) {
   void *const module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!module) fail_msg("%s", dlerror());
+  if (!module) {
+    fail_msg("%s", dlerror());
+    return;
+  }
   run_scope *run;
   *(void **)&run = dlsym(module, "run");
   assert_non_null(*(void **)&run);
