@@ -249,7 +249,7 @@ enum { CANNOT_MOUNT = 253 };
 /* A file system of its own, in a name space of its own, so that nothing stays. */
 static int write_to_a_full_disk(void) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return CANNOT_MOUNT;
-  mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+  mount("none", "/", "", MS_REC | MS_PRIVATE, NULL);
   if (mount("none", folder, "tmpfs", 0, "size=1m") != 0) return CANNOT_MOUNT;
   const int code = exit_code(write_file(in_folder("out"), 4000000, false, false), "No space left on device after ");
   return count_names() == 0 ? code : 252;
@@ -268,7 +268,7 @@ static void a_full_disk_leaves_no_file(void **state) {
 /* Without /proc a nameless file cannot be linked, so a temporary name is used: the other way to the same end. */
 static int write_without_proc(void) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return CANNOT_MOUNT;
-  mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+  mount("none", "/", "", MS_REC | MS_PRIVATE, NULL);
   if (mount("none", "/proc", "tmpfs", 0, "size=1m") != 0) return CANNOT_MOUNT;
   prof_i_sink sink;
   if (prof_i_sink_open_file(&sink, in_folder("out"), false, false) != PROF_OK) return 200;
