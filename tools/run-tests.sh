@@ -173,7 +173,7 @@ run_group() {
     stress) ctest_group stress dev 'fault|stress|failing_long' ;;
     faults) command_group faults fault_builds ;;
     asan | ubsan | tsan) sanitizer "$1" ;;
-    valgrind) under_valgrind ;;
+    valgrind) command_group valgrind tools/valgrind.sh ;;
     lint) command_group lint tools/lint.sh ;;
     fuzz) command_group fuzz fuzz_targets ;;
     viewers) ctest_group viewers dev viewers ;;

@@ -57,6 +57,14 @@ int prof_i_fail(int status, const char *format, ...) {
   return status;
 }
 
+int prof_i_fail_in(const char *path, int status) {
+  enum { SHOWN_BYTES = 512 }; /* of the name, its end: the text behind it must have room */
+  char text[ERROR_BYTES];
+  const size_t bytes = strlen(path), left_out = bytes > SHOWN_BYTES ? bytes - SHOWN_BYTES : 0;
+  memcpy(text, last_error, sizeof text);
+  return prof_i_fail(status, "%s%s: %s", left_out ? "..." : "", path + left_out, text);
+}
+
 int prof_i_status_of_errno(int error) {
   switch (error) {
     case 0: return PROF_OK;

@@ -5,6 +5,9 @@
 /* Keeps the text for prof_last_error() and returns status. Keeps errno as it was. */
 int prof_i_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Puts the file's name before the text of the last error, and returns status. */
+int prof_i_fail_in(const char *path, int status);
+
 /* The status that fits an errno; its text is then the caller's to give. */
 int prof_i_status_of_errno(int error);
 

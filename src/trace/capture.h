@@ -174,6 +174,8 @@ struct prof_trace {
 
 /* Copies and checks the header. PROF_E_TRUNCATED, PROF_E_NOT_CAPTURE, PROF_E_VERSION. */
 int prof_i_header_check(prof_trace *trace);
+/* The same of bytes from a file's begin; fails when nothing behind them can be read. */
+int prof_i_header_look(const unsigned char *bytes, uint64_t count, prof_i_header *header_out);
 
 typedef struct prof_i_extent {
   const prof_i_head *head;

@@ -23,18 +23,23 @@ static int fail_errno(const char *path) {
 static int open_capture_file(const char *path, int *fd_out) {
   struct stat about;
   const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0 && (errno == EISDIR || errno == ENXIO)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file", path);
+  if (fd < 0 && (errno == EISDIR || errno == ENXIO)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file; a capture is one", path);
+  if (fd < 0 && errno == ELOOP)
+    return prof_i_fail(PROF_E_FILE_TYPE, "%s is a symbolic link; give the capture that it leads to", path);
   if (fd < 0) return fail_errno(path);
   *fd_out = fd;
   if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) return PROF_OK;
-  return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file", path);
+  return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file; a capture is one", path);
 }
 
-static int check(const char *path, const prof_i_header *header, ssize_t count) {
-  if (count < (ssize_t)sizeof *header || header->magic != PROF_I_MAGIC)
-    return prof_i_fail(PROF_E_NOT_CAPTURE, "%s is not a capture", path);
-  if (header->version > PROF_I_FORMAT_VERSION)
-    return prof_i_fail(PROF_E_VERSION, "%s has format version %u; this library knows up to %d", path, header->version, PROF_I_FORMAT_VERSION);
+static int check(const char *path, int fd) {
+  unsigned char bytes[PROF_I_HEADER_BYTES];
+  prof_i_header its;
+  const prof_i_header *const header = &its;
+  const ssize_t count = pread(fd, bytes, sizeof bytes, 0);
+  if (count < 0) return fail_errno(path);
+  const int status = prof_i_header_look(bytes, (uint64_t)count, &its);
+  if (status) return prof_i_fail_in(path, status);
   if (header->state == 0) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
   if (prof_i_life_of(header) == PROF_I_LIFE_OVER)
     return prof_i_fail(PROF_E_NOT_RUNNING, "the process that recorded into %s (pid %u) is gone", path, header->pid);
@@ -58,12 +63,11 @@ static int switch_level(int fd, const char *path, uint32_t level, int *before_ou
 
 int prof_trace_set_level(const char *path, int level, int *before_out) {
   PROF_I_HOLD_CANCEL;
-  prof_i_header header;
   int fd = -1;
   if (!path) return prof_i_fail(PROF_E_INVALID, "prof_trace_set_level: path is NULL");
   if (level < 0 || level > 2) return prof_i_fail(PROF_E_LEVEL, "the level is %d; it must be 0 (off), 1 or 2", level);
   int status = open_capture_file(path, &fd);
-  if (status == PROF_OK) status = check(path, &header, pread(fd, &header, sizeof header, 0));
+  if (status == PROF_OK) status = check(path, fd);
   if (status == PROF_OK) status = switch_level(fd, path, (uint32_t)level, before_out);
   if (fd >= 0) close(fd);
   return status;

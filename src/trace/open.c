@@ -129,8 +129,10 @@ int prof_trace_open(const char *path, prof_trace **trace_out) {
   PROF_I_HOLD_CANCEL;
   if (!path || !trace_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
   prof_i_source source;
-  const int status = prof_i_source_file(&source, path);
-  return status ? status : prof_i_trace_make(&source, trace_out);
+  int status = prof_i_source_file(&source, path);
+  if (status) return status;
+  status = prof_i_trace_make(&source, trace_out);
+  return status ? prof_i_fail_in(path, status) : PROF_OK;
 }
 
 int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_out) {

@@ -70,7 +70,8 @@ static int fail_errno(const char *what, const char *path) {
 
 static int refuse_type(const char *path, mode_t mode) {
   const char *const what = S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
-  return prof_i_fail(PROF_E_FILE_TYPE, "%s is %s; a capture is a regular file", path, what);
+  return prof_i_fail(PROF_E_FILE_TYPE, "%s is %s; a capture is a regular file%s", path, what,
+                     S_ISDIR(mode) ? ": prof recover looks into directories" : "");
 }
 
 /* Opening a device may already do something, so its type is asked for first. */

@@ -343,11 +343,14 @@ static void start_among_secrets(const char *output) {
   _exit(8);
 }
 
-/* The file's text with each NUL made a blank. */
-static char *read_text(const char *path, size_t *bytes_out) {
+/* The whole file; the caller frees it. */
+static char *read_whole(const char *path, size_t *bytes_out) {
   struct stat about;
   FILE *const file = fopen(path, "rb");
-  if (!file || fstat(fileno(file), &about) != 0) fail_msg("%s: %s", path, strerror(errno));
+  if (!file || fstat(fileno(file), &about) != 0) {
+    fail_msg("%s: %s", path, strerror(errno));
+    return NULL;
+  }
   char *const text = malloc((size_t)about.st_size + 1);
   assert_non_null(text);
   const size_t bytes = fread(text, 1, (size_t)about.st_size, file);
@@ -358,7 +361,7 @@ static char *read_text(const char *path, size_t *bytes_out) {
 
 static void assert_keeps_secrets(const char *path) {
   size_t bytes;
-  char *const text = read_text(path, &bytes);
+  char *const text = read_whole(path, &bytes);
   const char *const found = memmem(text, bytes, SECRET, strlen(SECRET));
   if (found) fail_msg("%s, byte %td: %.24s", path, found - text, found);
   if (!memmem(text, bytes, SPOKEN, strlen(SPOKEN))) fail_msg("%s has not even what was given", path);

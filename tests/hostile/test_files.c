@@ -209,6 +209,130 @@ static void another_users_file_is_refused(void **state) {
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* What has been added since by a writer of the same version: a longer header is no damage, and what is of an unknown kind is counted while
+   the rest is read. */
+static void what_a_newer_writer_added_is_counted_and_the_rest_read(void **state) {
+  (void)state;
+  const char *const path = path_of("newer");
+  capture c;
+  prof_trace *trace = NULL;
+  fill(&c, 2 * PROF_I_UNIT_BYTES, 1, 100);
+  capture_header(&c)->header_bytes = PROF_I_HEADER_BYTES;
+  memset(c.bytes + sizeof(prof_i_header), 0x5a, PROF_I_HEADER_BYTES - sizeof(prof_i_header));
+  write_file(path, c.bytes, c.count);
+  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+  assert_int_equal(info_of(trace).bad_count, 0);
+  assert_int_equal(info_of(trace).event_count, 100);
+  prof_trace_destroy(trace);
+
+  prof_i_head *const chunk = (prof_i_head *)(void *)(c.bytes + c.count - 2 * PROF_I_UNIT_BYTES);
+  static long_record r;
+  long_begin(&r, (prof_i_kind)200, CAPTURE_START + 5000, 5, 1);
+  long_word(&r, 42);
+  long_end(&r, chunk);
+  for (uint64_t i = 0; i < 50; i++) capture_plain(chunk, CAPTURE_START + 6000 + i * 10, 5, 1);
+  write_file(path, c.bytes, c.count);
+  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+  assert_int_equal(info_of(trace).bad_count, 1);
+  assert_int_equal(info_of(trace).event_count, 150);
+  read_events(trace);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* ---- the same by each command ---- */
+
+/* What is given, what the error must say besides the name: what is wrong, what to do. */
+static const struct {
+  const char *name, *wrong, *what_to_do;
+} unfit[] = {
+    {"other-order.prof", "the other byte order", "read it on a machine of that order"},
+    {"newer.prof", "format version 2", "use the prof that comes with the program that wrote it"},
+    {"cut.prof", "has 200 bytes", "nothing in it can be read"},
+    {"trace.prof", "begins as JSON does", "give the .prof file"},
+    {"trace-list.prof", "begins as JSON does", "give the .prof file"},
+    {"packed.prof", "is compressed (gzip)", "unpack it"},
+    {"zstd.prof", "is compressed (zstd)", "unpack it"},
+    {"xz.prof", "is compressed (xz)", "unpack it"},
+    {"zip.prof", "is compressed (zip)", "unpack it"},
+    {"words.prof", "not a capture's", "give the .prof file"},
+};
+
+static void make_unfit(void) {
+  static const struct {
+    const char *name, *bytes;
+    size_t count;
+  } small[] = {{"trace.prof", "{\"traceEvents\":[]}", 18},       {"trace-list.prof", "[{\"ph\":\"X\"}]", 12},
+               {"packed.prof", "\x1f\x8b\x08\0\0\0\0\0\0\x03", 10}, {"zstd.prof", "\x28\xb5\x2f\xfd\x04\0\0\0", 8},
+               {"xz.prof", "\xfd" "7zXZ\0\0\4", 8},              {"zip.prof", "PK\x03\x04\x14\0\0\0", 8},
+               {"words.prof", "these are somebody's notes", 26}};
+  unsigned char header[16384];
+  for (size_t i = 0; i < COUNT_OF(small); i++) write_file(path_of(small[i].name), small[i].bytes, small[i].count);
+  write_file(path_of("cut.prof"), own.c.bytes, 200);
+  memcpy(header, own.c.bytes, sizeof header);
+  ((prof_i_header *)(void *)header)->version = 2;
+  write_file(path_of("newer.prof"), header, sizeof header);
+  memcpy(header, own.c.bytes, sizeof header);
+  for (size_t i = 0; i < 8; i++) header[i] = own.c.bytes[7 - i];
+  write_file(path_of("other-order.prof"), header, sizeof header);
+}
+
+static const char *const commands[] = {"info", "table", "dump -o /dev/null", "level"};
+
+/* That command with the file; prof level also takes a level. */
+static int run_with(const char *command, const char *path) {
+  char words[2 * PATH_ROOM];
+  if (strcmp(command, "level") != 0) return run(command, path);
+  snprintf(words, sizeof words, "level '%s'", path);
+  return run(words, "1");
+}
+
+static void assert_explained(const char *command, size_t i, int status) {
+  const char *const line = strstr(own.said, unfit[i].name);
+  if (status == 1 && line && strstr(line, unfit[i].wrong) && strstr(line, unfit[i].what_to_do)) return;
+  fail_msg("prof %s: %s: exit status %d, wanted are '%s' and '%s' in: %s", command, unfit[i].name, status, unfit[i].wrong,
+           unfit[i].what_to_do, own.said);
+}
+
+static void each_command_names_the_file_what_is_wrong_and_what_to_do(void **state) {
+  (void)state;
+  prof_trace *trace = NULL;
+  if (access(own.command, X_OK) != 0) {
+    print_message("skip: %s is not built (PROF_TOOLS is off)\n", own.command);
+    skip();
+  }
+  make_unfit();
+  for (size_t i = 0; i < COUNT_OF(unfit); i++) {
+    const char *const path = path_of(unfit[i].name);
+    assert_true(prof_trace_open(path, &trace) < 0);
+    snprintf(own.said, sizeof own.said, "%s", prof_last_error());
+    assert_explained("(the library)", i, 1);
+    for (size_t k = 0; k < COUNT_OF(commands); k++) assert_explained(commands[k], i, run_with(commands[k], path));
+  }
+  const int status = run("recover", own.folder); /* all of them, and what can be read */
+  for (size_t i = 0; i < COUNT_OF(unfit); i++) assert_explained("recover", i, status);
+  for (size_t i = 0; i < COUNT_OF(unfit); i++) unlink(path_of(unfit[i].name));
+}
+
+/* A directory, a pipe, a link: by each command, at once. */
+static void each_command_refuses_what_is_no_file(void **state) {
+  (void)state;
+  if (access(own.command, X_OK) != 0) {
+    print_message("skip: %s is not built (PROF_TOOLS is off)\n", own.command);
+    skip();
+  }
+  mkfifo(path_of("fifo"), 0600); /* another test may have */
+  const char *const paths[] = {own.folder, path_of("fifo"), "/dev/zero"};
+  for (size_t i = 0; i < COUNT_OF(paths); i++)
+    for (size_t k = 0; k < COUNT_OF(commands); k++) {
+      const int status = run_with(commands[k], paths[i]);
+      if (status != 1 || !strstr(own.said, paths[i]) || !strstr(own.said, "regular file"))
+        fail_msg("prof %s %s: exit status %d, said '%s'", commands[k], paths[i], status, own.said);
+    }
+  assert_int_equal(run("recover", path_of("fifo")), 1);
+  assert_non_null(strstr(own.said, "give the directory"));
+}
+
 /* ---- files that change ---- */
 
 typedef struct changing {
@@ -368,6 +492,9 @@ int main(void) {
       cmocka_unit_test(the_other_byte_order_is_named),
       cmocka_unit_test(a_newer_version_is_named),
       cmocka_unit_test(another_users_file_is_refused),
+      cmocka_unit_test(what_a_newer_writer_added_is_counted_and_the_rest_read),
+      cmocka_unit_test(each_command_names_the_file_what_is_wrong_and_what_to_do),
+      cmocka_unit_test(each_command_refuses_what_is_no_file),
       cmocka_unit_test(a_file_that_grows_is_read_as_far_as_it_goes),
       cmocka_unit_test(a_file_that_shrinks_is_read_as_far_as_it_goes),
       cmocka_unit_test(a_cut_between_extents_is_damage),

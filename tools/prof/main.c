@@ -42,21 +42,13 @@ int bad_words(const char *name, const char *text, const char *word) {
   return EXIT_USAGE;
 }
 
-static const char *advice(int status) {
-  switch (status) {
-    case PROF_E_NOT_CAPTURE: return "; give the .prof file, not the trace made from it";
-    case PROF_E_VERSION: return "; use the prof that comes with the program that wrote it";
-    case PROF_E_PERMISSION: return "; captures belong to the user whose process wrote them";
-    default: return "";
-  }
-}
-
+/* The library's text names the file, and says what is wrong and what to do. */
 prof_trace *open_capture(const char *path) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open(path, &trace);
   if (status == PROF_OK) return trace;
-  const char *const error = prof_last_error();
-  say("prof: cannot read '%s': %s%s%s%s%s", path, prof_status_text(status), *error ? " (" : "", error, *error ? ")" : "", advice(status));
+  say("prof: %s (%s)%s", prof_last_error(), prof_status_text(status),
+      status == PROF_E_PERMISSION ? "; captures belong to the user whose process wrote them" : "");
   return NULL;
 }
 

@@ -283,7 +283,8 @@ int command_recover(int argc, char **argv) {
   }
   for (int i = optind; i < argc; i++) {
     if (look_into(argv[i])) continue;
-    say("prof recover: cannot look into '%s': %s", argv[i], strerror(errno));
+    say("prof recover: cannot look into '%s': %s%s", argv[i], strerror(errno),
+        errno == ENOTDIR ? "; give the directory, or the capture to prof info" : "");
     status = EXIT_FAILED;
   }
   if (optind == argc) look_where_they_go();
