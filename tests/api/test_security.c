@@ -360,7 +360,7 @@ static char *read_whole(const char *path, size_t *bytes_out) {
 }
 
 static void assert_keeps_secrets(const char *path) {
-  size_t bytes;
+  size_t bytes = 0;
   char *const text = read_whole(path, &bytes);
   const char *const found = memmem(text, bytes, SECRET, strlen(SECRET));
   if (found) fail_msg("%s, byte %td: %.24s", path, found - text, found);
