@@ -28,11 +28,11 @@ typedef struct prof_trace_info {
   uint64_t open_count;        /* scopes that had not ended */
   uint64_t lost_count[16];    /* by prof_loss */
   uint64_t bad_count;         /* records or chunks that could not be read: damage, not loss */
-  uint64_t start_unix_ns;     /* wall clock at the capture's start */
+  uint64_t start_unix_ns;     /* wall clock at the capture's start, whatever it was set to later: exports count from there by CLOCK_MONOTONIC */
   uint64_t start_ns;          /* CLOCK_MONOTONIC at the capture's start */
   uint64_t duration_ns;       /* start to the last thing known */
-  uint64_t clock_error_ns;
-  uint32_t clock_segments_count;
+  uint64_t clock_error_ns;    /* bound of a time's error, but inside of clock_gap_ns */
+  uint32_t clock_segments_count; /* more than 1: the clock's rate changed, it jumped, or the host slept */
   uint32_t pid;
   int32_t rank;
   int32_t world_size;
@@ -51,6 +51,12 @@ typedef struct prof_trace_info {
   double cpu_limit;           /* processors that the control group allowed; 0: all */
   uint32_t change_count;      /* for prof_trace_change_get() */
   uint32_t reserved;
+  uint32_t clock_jump_count;  /* the counter went back, or far ahead: the machine was moved, or slept */
+  uint32_t wall_step_count;   /* CLOCK_REALTIME was set, or the machine slept, which CLOCK_MONOTONIC leaves out */
+  int64_t wall_step_ns;       /* by how much, together */
+  uint64_t clock_gap_ns;      /* the longest stretch between two pairs in which the clock jumped, at a moment that is not known: inside of it
+                                 a time may be off by as much. 0: it did not */
+  uint64_t clock_back_count;  /* scopes whose end was before their begin: their thread went to a processor whose counter is behind. They take 0 */
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 

@@ -8,11 +8,21 @@
 #include "meta.h"
 #include "port.h"
 
-enum { TRIES = 5, PAIR_EVERY_NS = 10000000 };
+enum {
+  TRIES = 5,
+  START_TRIES = 1 << 18, /* readings until a clock that stands still is believed to: some 0.1 s */
+  PAIR_EVERY_NS = 10000000,
+  SPAN_NS_MIN = 20000,       /* for a first rate */
+  RATE_SPAN_NS_MIN = 1000000, /* for a better one */
+  SMALL_JUMP_NS = 20000000   /* what processors' counters may be apart: docs/design.md */
+};
 static const uint64_t mask60 = (1ull << 60) - 1;
+static const double rate_unknown = 1e9;
 
 typedef struct pair {
-  uint64_t ticks, monotonic_ns, realtime_ns, width_ns;
+  uint64_t ticks, monotonic_ns, realtime_ns;
+  uint64_t width_ticks, realtime_width_ticks; /* how far the readings may be from ticks */
+  uint64_t width_ns;                          /* with what the clock itself does not tell */
 } pair;
 
 /* Written by the pair taker, guarded by `busy` (no waiting: a second taker leaves). What is atomic is read anywhere, relaxed. */
@@ -20,9 +30,12 @@ static struct {
   uint32_t kind; /* atomic; written while nothing records */
   uint32_t busy;
   uint32_t segments;     /* atomic */
+  uint32_t went_back;    /* atomic: since the session began the counter has lost time, more than processors are apart */
   pair first, last;      /* of the segment */
   uint64_t last_ns;      /* atomic: last.monotonic_ns */
-  double ticks_per_ns;   /* atomic */
+  double ticks_per_ns;   /* atomic; the segment's, or while that is not known the last one's */
+  double rate_error;     /* of ticks_per_ns, as a share; rate_unknown: a guess */
+  uint64_t resolution_ns; /* of a CLOCK_MONOTONIC that goes by steps; else 0 */
   uint64_t error_ns;     /* atomic: the worst pair so far */
   uint64_t last_width_ns; /* atomic: last.width_ns */
 } own;
@@ -59,80 +72,153 @@ uint64_t prof_i_clock_ticks(void) {
   return (prof_i_clock_kind() == PROF_CLOCK_MONOTONIC ? prof_i_port_raw_ns() : prof_i_counter()) & mask60;
 }
 
-/* The tightest of a few readings: the kernel's clock between two of ours. */
-static pair take_pair(void) {
-  pair best = {0, 0, 0, UINT64_MAX};
-  uint64_t best_ticks = UINT64_MAX;
+/* 60 bits that may wrap: negative where the counter went back. */
+static int64_t ticks_from(uint64_t from, uint64_t to) { return (int64_t)((to - from) << 4) >> 4; }
+
+static uint64_t ns_of(uint64_t ticks) { return own.ticks_per_ns > 0 ? (uint64_t)((double)ticks / own.ticks_per_ns) + 1 : 0; }
+
+/* The tightest of a few readings: the kernel's clocks between two of ours. False: the counter went back in each of them. */
+static bool take_pair(pair *out) {
+  uint64_t best = mask60 / 2;
+  bool has_one = false;
   for (int i = 0; i < TRIES; i++) {
     const uint64_t before = prof_i_clock_ticks();
     const uint64_t monotonic = prof_i_port_monotonic_ns();
+    const uint64_t between = prof_i_clock_ticks();
+    const uint64_t realtime = prof_i_port_realtime_ns();
     const uint64_t after = prof_i_clock_ticks();
-    if (after - before >= best_ticks) continue;
-    best_ticks = after - before;
-    best.ticks = before + best_ticks / 2;
-    best.monotonic_ns = monotonic;
-    best.realtime_ns = prof_i_port_realtime_ns();
+    const uint64_t width = (between - before) & mask60, whole = (after - before) & mask60;
+    if (whole >= best || width > whole) continue;
+    best = whole;
+    has_one = true;
+    *out = (pair){(before + width / 2) & mask60, monotonic, realtime, width, whole, 0};
   }
-  best.width_ns = own.ticks_per_ns > 0 ? (uint64_t)((double)best_ticks / own.ticks_per_ns) + 1 : 100;
-  return best;
+  if (has_one) out->width_ns = ns_of(out->width_ticks) + own.resolution_ns;
+  return has_one;
 }
 
 static void write_pair(const pair *p) {
-  const uint64_t words[] = {p->ticks, p->monotonic_ns, p->realtime_ns, p->width_ns, own.segments};
+  const uint64_t words[] = {p->ticks, p->monotonic_ns, p->realtime_ns, p->width_ns, own.segments,
+                            ns_of(p->realtime_width_ticks) + own.resolution_ns};
   prof_i_meta_write(PROF_I_KIND_CLOCK, p->ticks, 0, words, sizeof words / sizeof *words);
 }
 
-/* Where the segment's line so far would put these ticks; the error if they stand elsewhere. */
-static void extend(const pair *p) {
-  const double ticks = (double)(p->ticks - own.first.ticks);
+static void begin_segment(const pair *p, double off_ns) {
+  __atomic_fetch_add(&own.segments, 1, __ATOMIC_RELAXED);
+  own.first = *p;
+  own.rate_error = rate_unknown;
+  if (off_ns <= SMALL_JUMP_NS && (uint64_t)off_ns > own.error_ns) __atomic_store_n(&own.error_ns, (uint64_t)off_ns, __ATOMIC_RELAXED);
+}
+
+/* The segment's rate by its first pair and this one, when they say it better than is known. */
+static void better_rate(const pair *p) {
   const double ns = (double)(p->monotonic_ns - own.first.monotonic_ns);
-  if (ns < 1e6) return; /* too near to tell the rate */
-  const double rate = ticks / ns;
-  if (own.ticks_per_ns > 0) {
-    const double expected = (double)(p->ticks - own.last.ticks) / own.ticks_per_ns;
-    const double off = expected - (double)(p->monotonic_ns - own.last.monotonic_ns);
-    const double bound = 2e3 + 2e-4 * expected + (double)(p->width_ns + own.last.width_ns);
-    const double distance = off < 0 ? -off : off;
-    if (distance > bound) { /* the clock stepped, or the host slept */
-      __atomic_fetch_add(&own.segments, 1, __ATOMIC_RELAXED);
-      own.first = *p;
+  const int64_t ticks = ticks_from(own.first.ticks, p->ticks);
+  if (ns < RATE_SPAN_NS_MIN || ticks <= 0) return;
+  const double error = (double)(p->width_ns + own.first.width_ns) / ns;
+  if (error > own.rate_error && error > 1e-4) return;
+  set_rate((double)ticks / ns);
+  own.rate_error = error;
+}
+
+/* Does the pair stand on the segment's line? If not by more than it and the rate may be wrong, a new segment begins with it: the clock
+   stepped, the rate changed, or the host slept. */
+static void extend(pair *p) {
+  if (p->monotonic_ns < own.last.monotonic_ns) { /* some virtual machines' clocks run back a little: the reading is less sure by that */
+    p->width_ns += own.last.monotonic_ns - p->monotonic_ns;
+    p->monotonic_ns = own.last.monotonic_ns;
+  }
+  const int64_t ticks = ticks_from(own.last.ticks, p->ticks);
+  const double passed = (double)(p->monotonic_ns - own.last.monotonic_ns), expected = (double)ticks / own.ticks_per_ns;
+  const double off = expected - passed, distance = off < 0 ? -off : off, longer = expected > passed ? expected : passed;
+  if (off < -SMALL_JUMP_NS) __atomic_store_n(&own.went_back, 1, __ATOMIC_RELAXED);
+#ifndef PROF_FAULT_ONE_SEGMENT /* all pairs on one line, whatever happened */
+  const bool is_known = own.rate_error < rate_unknown;
+  const double bound = 2e3 + (2e-4 + own.rate_error) * longer + (double)(p->width_ns + own.last.width_ns);
+  if (ticks < 0 || (is_known && distance > bound)) {
+    begin_segment(p, distance);
+    return;
+  }
+#endif
+  if (own.rate_error < 1e-3 && (uint64_t)distance > own.error_ns) __atomic_store_n(&own.error_ns, (uint64_t)distance, __ATOMIC_RELAXED);
+  better_rate(p);
+}
+
+/* Readings until two are far enough apart for a first rate; *start is the first of them. A clock that goes by steps is read from one step to
+   the next, and its pairs are known no better than to a step. One that stands still has no rate: 1 is as good as any. */
+static void measure_rate(pair *start) {
+  pair now, before = *start;
+  bool stands = false;
+  for (int i = 0; i < START_TRIES; i++) {
+    if (!take_pair(&now)) continue;
+    const uint64_t step = now.monotonic_ns - before.monotonic_ns;
+    const uint64_t passed = now.monotonic_ns - start->monotonic_ns;
+    const int64_t ticks = ticks_from(start->ticks, now.ticks);
+    before = now;
+    if (step == 0) {
+      stands = true;
+    } else if ((int64_t)step < 0 || ticks < 0 || (stands && own.resolution_ns == 0)) {
+      if ((int64_t)step > 0 && ticks >= 0) own.resolution_ns = step; /* the begin of a step is sharp */
+      *start = now;
+    } else if (passed >= SPAN_NS_MIN && ticks > 0) {
+      set_rate((double)ticks / (double)passed);
+      own.rate_error = (double)(ns_of(start->width_ticks) + ns_of(now.width_ticks)) / (double)passed;
       return;
     }
-    if ((uint64_t)distance > own.error_ns) __atomic_store_n(&own.error_ns, (uint64_t)distance, __ATOMIC_RELAXED);
   }
-  set_rate(rate);
+  set_rate(1.0);
+  own.rate_error = rate_unknown;
+  own.resolution_ns = (uint64_t)ticks_from(start->ticks, before.ticks);
 }
 
 void prof_i_clock_begin(void) {
   prof_i_header *const header = prof_i_arena_header();
   __atomic_store_n(&own.segments, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&own.error_ns, 0, __ATOMIC_RELAXED);
-  set_rate(own.kind == PROF_CLOCK_MONOTONIC ? 1.0 : 0);
-  const pair before = take_pair();
-  if (own.ticks_per_ns == 0) { /* a first rate from two readings some 20 us apart; later pairs say it better */
-    pair after = before;
-    while (after.monotonic_ns - before.monotonic_ns < 20000) after = take_pair();
-    header->ticks_hz = (uint64_t)((double)(after.ticks - before.ticks) / (double)(after.monotonic_ns - before.monotonic_ns) * 1e9);
-  } else {
-    header->ticks_hz = 1000000000u;
+  __atomic_store_n(&own.went_back, 0, __ATOMIC_RELAXED);
+  own.resolution_ns = 0;
+  set_rate(0);
+  pair start = {.ticks = prof_i_clock_ticks(), .monotonic_ns = prof_i_port_monotonic_ns(), .realtime_ns = prof_i_port_realtime_ns()};
+  take_pair(&start);
+  measure_rate(&start);
+  if (own.kind == PROF_CLOCK_MONOTONIC) { /* CLOCK_MONOTONIC is CLOCK_MONOTONIC_RAW, but for what is being adjusted: 500 ppm at most */
+    set_rate(1.0);
+    own.rate_error = 6e-4;
   }
-  own.first = before;
-  set_last(&before);
+  start.width_ns = ns_of(start.width_ticks) + own.resolution_ns;
+  own.first = start;
+  set_last(&start);
   header->clock = own.kind;
-  header->start_ticks = before.ticks;
-  header->start_monotonic_ns = before.monotonic_ns;
-  header->start_realtime_ns = before.realtime_ns;
-  write_pair(&before);
+  header->ticks_hz = (uint64_t)(own.ticks_per_ns * 1e9);
+  header->start_ticks = start.ticks;
+  header->start_monotonic_ns = start.monotonic_ns;
+  header->start_realtime_ns = start.realtime_ns;
+  write_pair(&start);
 }
 
 void prof_i_clock_pair(bool rarely) {
   if (rarely && prof_i_port_monotonic_ns() - __atomic_load_n(&own.last_ns, __ATOMIC_RELAXED) < PAIR_EVERY_NS) return;
   if (__atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE)) return;
-  const pair p = take_pair();
-  extend(&p);
-  set_last(&p);
-  write_pair(&p);
+  pair p;
+  if (take_pair(&p)) {
+    extend(&p);
+    set_last(&p);
+    write_pair(&p);
+  }
   __atomic_store_n(&own.busy, 0, __ATOMIC_RELEASE);
+}
+
+bool prof_i_clock_is_before(uint64_t ticks, uint64_t since) { return ticks_from(since, ticks) < 0; }
+
+/* Looked at where a scope seems to be of a time before: rarely. */
+bool prof_i_clock_went_back(uint64_t since) {
+  prof_i_clock_pair(false);
+  return __atomic_load_n(&own.went_back, __ATOMIC_RELAXED) != 0 || prof_i_clock_is_before(prof_i_clock_ticks(), since);
+}
+
+void prof_i_clock_begin_session(void) {
+  prof_i_clock_pair(false);
+  __atomic_store_n(&own.went_back, 0, __ATOMIC_RELAXED);
 }
 
 double prof_i_clock_ticks_per_ns(void) {

@@ -20,6 +20,14 @@ void prof_i_clock_begin(void);
    last one is 10 ms old. Any thread; skips when another is at it. */
 void prof_i_clock_pair(bool rarely);
 
+/* Times of scopes are compared by these alone. Both are 60 bits that may wrap. */
+bool prof_i_clock_is_before(uint64_t ticks, uint64_t since);
+
+/* Has the counter gone back to before that time, or by much since the session began (a machine that was moved, or slept)? Then a scope's start
+   does not tell whether it is of an older session. Signal-safe. */
+bool prof_i_clock_went_back(uint64_t since);
+void prof_i_clock_begin_session(void); /* in the arena in force; takes a pair */
+
 double prof_i_clock_ticks_per_ns(void);
 uint64_t prof_i_clock_error_ns(void);
 uint32_t prof_i_clock_segments(void);

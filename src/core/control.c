@@ -81,13 +81,11 @@ static __thread bool fork_has_lock __attribute__((tls_model("initial-exec"))); /
 
 /* Waits only a moment: a long dump of another thread must not hold the host's fork. The child needs nothing that a dump changes. */
 static void before_fork(void) {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += 50000000;
-  until.tv_sec += until.tv_nsec / 1000000000;
-  until.tv_nsec %= 1000000000;
-  const bool locked = pthread_mutex_timedlock(&own.lock, &until) == 0;
-  if (locked) fork_has_lock = true;
+  fork_has_lock = pthread_mutex_trylock(&own.lock) == 0;
+  if (fork_has_lock) return;
+  const uint64_t until_ns = prof_i_port_realtime_ns() + 50000000;
+  const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+  fork_has_lock = pthread_mutex_timedlock(&own.lock, &until) == 0;
 }
 
 static void after_fork_parent(void) {
@@ -239,6 +237,7 @@ static int create(const prof_options *options) {
 /* Sessions need their turn in the capture: what ends after a stop, or in a later session, is told apart by these ticks. */
 static void begin_session(uint32_t level) {
   prof_i_header *const header = prof_i_arena_header();
+  prof_i_clock_begin_session();
   const uint64_t now = prof_i_clock_ticks();
   __atomic_store_n(&header->session_ticks, now, __ATOMIC_RELAXED);
   __atomic_store_n(&header->session, header->session + 1, __ATOMIC_RELEASE);
@@ -388,6 +387,7 @@ int prof_clear(void) {
       status = prof_i_fail(PROF_E_BUSY, "cannot clear: a thread has been inside the profiler for two seconds");
     } else {
       prof_i_header *const header = prof_i_arena_header();
+      prof_i_clock_pair(false);
       const uint64_t now = prof_i_clock_ticks();
       __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
       const uint64_t words[] = {header->session, prof_i_arena_level(), 2};

@@ -134,7 +134,7 @@ enum {
    words 0 and 1 included. After it, in this order, by flags:
      DEVICE    one word: device type | index << 32
      STREAM    one word
-     LONG      one word: the duration in ticks (word 1 then holds 0)
+     LONG      one word: the duration in ticks (word 1 then holds 0); signed: negative where the counter went back meanwhile
      NAME      one word: bytes, then the bytes padded to 8
      CATEGORY  the same
      VALUES    the rest: one value after another, as the schema says: integers, doubles, bools and pointers one word; strings as
@@ -164,7 +164,8 @@ typedef enum prof_i_kind {
   PROF_I_KIND_SITE = 32,   /* word 1's site; word 3 line | level << 32; then four strings: name, category, file, function */
   PROF_I_KIND_SCHEMA = 33, /* word 3 number | args kind << 32 | count << 40; format string; then per item: type word, key string */
   PROF_I_KIND_TRACK = 34,  /* word 3 device type | index << 32, 4 stream, then a string */
-  PROF_I_KIND_CLOCK = 35,  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment */
+  PROF_I_KIND_CLOCK = 35,  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment, 8 width of the realtime
+                               reading: it may be missing */
   PROF_I_KIND_SESSION = 36, /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when */
   PROF_I_KIND_CHANGE = 37 /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4 prof_change_reason, 5 level
                              before | after << 32, 6 serial of the thread that found it, or 0, 7 measured, 8 allowed, in millionths of

@@ -28,9 +28,20 @@
 #define PROF_I_RACES_BY_DESIGN
 #endif
 
+/* A build with PROF_FAKE_CLOCK asks these, which tests/clock defines, instead of the processor and the kernel. */
+#ifdef PROF_FAKE_CLOCK
+uint64_t prof_i_fake_counter(void);
+uint64_t prof_i_fake_clock_ns(int clock); /* CLOCK_... */
+bool prof_i_fake_is_forbidden(void);      /* by prctl(PR_SET_TSC) */
+bool prof_i_fake_is_invariant(void);      /* as CPUID says */
+const char *prof_i_fake_clocksource(void); /* the kernel's, or "" */
+#endif
+
 /* The counter that scopes read: rdtsc, or cntvct_el0. */
 static inline uint64_t prof_i_counter(void) {
-#if defined(__x86_64__)
+#if defined(PROF_FAKE_CLOCK)
+  return prof_i_fake_counter();
+#elif defined(__x86_64__)
   uint32_t low, high;
   __asm__ __volatile__("rdtsc" : "=a"(low), "=d"(high)::"memory");
   return (uint64_t)high << 32 | low;
@@ -83,6 +94,8 @@ void prof_i_port_process_name(char *to, size_t room);
 size_t prof_i_port_read_small(const char *path, char *to, size_t room); /* a file of the kernel's; NUL-terminated, cut at the room */
 uint64_t prof_i_port_memory_limit(void); /* of the machine or the control group, in bytes */
 uint64_t prof_i_port_cpu_limit(void);    /* of the control group, in thousandths of a processor; 0: none */
+/* Looked at at each start: whether the counter may be read, and if prctl() forbids it, no clock is read by way of the vDSO, which reads the
+   counter too. */
 bool prof_i_port_counter_is_safe(const char **why_not_out);
 
 /* Memory. All return 0 or an errno. */

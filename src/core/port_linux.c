@@ -28,11 +28,23 @@
 
 enum { INTERRUPTIONS_MAX = 1000, PIECE_BYTES_MIN = 4096 };
 
+/* Atomic, relaxed: set at a start, while nothing records. */
+static struct {
+  uint32_t is_counter_forbidden;
+} own;
+
+#ifdef PROF_FAKE_CLOCK
+static uint64_t clock_ns(clockid_t clock) { return prof_i_fake_clock_ns(clock); }
+#else
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec now = {0, 0};
-  clock_gettime(clock, &now);
+  if (PROF_I_UNLIKELY(__atomic_load_n(&own.is_counter_forbidden, __ATOMIC_RELAXED)))
+    syscall(SYS_clock_gettime, clock, &now); /* the vDSO's would be SIGSEGV */
+  else
+    clock_gettime(clock, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+#endif
 
 uint64_t prof_i_port_monotonic_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 uint64_t prof_i_port_raw_ns(void) { return clock_ns(CLOCK_MONOTONIC_RAW); }
@@ -107,7 +119,16 @@ bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room) {
 
 void prof_i_port_process_name(char *to, size_t room) { name_in("/proc/self/comm", to, room); }
 
-#if defined(__x86_64__)
+#if defined(PROF_FAKE_CLOCK)
+static bool is_forbidden(void) { return prof_i_fake_is_forbidden(); }
+static bool kernel_uses_counter(void) { return strncmp(prof_i_fake_clocksource(), "tsc", 3) == 0; }
+static bool processor_says_invariant(void) { return prof_i_fake_is_invariant(); }
+#elif defined(__x86_64__)
+static bool is_forbidden(void) {
+  int mode = PR_TSC_ENABLE;
+  return prctl(PR_GET_TSC, &mode, 0, 0, 0) == 0 && mode != PR_TSC_ENABLE;
+}
+
 static bool kernel_uses_counter(void) {
   char text[64];
   return prof_i_port_read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", text, sizeof text) &&
@@ -118,10 +139,16 @@ static bool processor_says_invariant(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
 }
+#else /* cntvct_el0 is the system's counter, constant in rate and open to user code on Linux */
+static bool is_forbidden(void) { return false; }
+static bool kernel_uses_counter(void) { return true; }
+static bool processor_says_invariant(void) { return true; }
+#endif
 
 bool prof_i_port_counter_is_safe(const char **why_not_out) {
-  int mode = PR_TSC_ENABLE;
-  if (prctl(PR_GET_TSC, &mode, 0, 0, 0) == 0 && mode != PR_TSC_ENABLE) {
+  const bool forbidden = is_forbidden();
+  __atomic_store_n(&own.is_counter_forbidden, forbidden, __ATOMIC_RELAXED);
+  if (forbidden) {
     *why_not_out = "prctl(PR_SET_TSC) forbids the time-stamp counter here";
     return false;
   }
@@ -129,12 +156,6 @@ bool prof_i_port_counter_is_safe(const char **why_not_out) {
   *why_not_out = "the time-stamp counter is not invariant here";
   return false;
 }
-#else
-bool prof_i_port_counter_is_safe(const char **why_not_out) {
-  (void)why_not_out; /* cntvct_el0 is the system's counter, constant in rate and open to user code on Linux */
-  return true;
-}
-#endif
 
 int prof_i_port_memfd(uint64_t bytes, int *fd_out) {
   const int fd = (int)syscall(SYS_memfd_create, "prof-capture", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chunk.h"
+#include "clock.h"
 
 enum { TRIES = 64 };
 
@@ -33,7 +34,7 @@ int prof_i_record_write(prof_i_thread *thread, uint64_t ticks4, uint64_t began4,
     if (!prof_i_chunk_change(thread, bytes, &loss)) break;
   }
   const uint64_t full = __atomic_load_n(&prof_i_arena_header()->full_ticks, __ATOMIC_ACQUIRE);
-  if (full && began4 >> 4 < full) {
+  if (full && prof_i_clock_is_before(began4 >> 4, full)) {
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve && write_in(reserve, ticks4, word1, more, words)) return -1;
   }

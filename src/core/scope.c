@@ -245,13 +245,13 @@ static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slo
   const prof_i_open *const open = &slot->open[depth];
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
-  const uint64_t words = what >> PROF_I_WHAT_WORDS_SHIFT, duration = ticks - (start >> 4);
+  const uint64_t words = what >> PROF_I_WHAT_WORDS_SHIFT, duration4 = (ticks << 4) - start;
   uint64_t *const record = prof_i_record_claim(chunk, (2 + words + 1) / 2 * 16);
   if (PROF_I_UNLIKELY(!record)) {
     prof_i_scope_end_slow(start, ticks);
     return;
   }
-  record[1] = duration << PROF_I_DURATION_SHIFT | prof_i_entry_record_word(what);
+  record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
   for (;;) {
     const uint64_t *const payload = (const uint64_t *)((const char *)slot + prof_i_entry_text(what));
     for (uint64_t i = 0; i < words; i++)
@@ -281,9 +281,9 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   }
   const uint64_t ticks = prof_i_counter();
   const uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
-  const uint64_t duration = ticks - (start >> 4);
-  const uint64_t duration_what = duration << PROF_I_DURATION_SHIFT | prof_i_entry_record_word(what);
-  if (PROF_I_UNLIKELY(duration >> PROF_I_DURATION_BITS)) {
+  const uint64_t duration4 = (ticks << 4) - start; /* as start, so that a counter past 60 bits, or one that wraps, is no matter */
+  const uint64_t duration_what = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
+  if (PROF_I_UNLIKELY(duration4 >> (PROF_I_DURATION_BITS + 4))) {
     prof_i_scope_end_slow(start, ticks);
     return;
   }

@@ -101,7 +101,7 @@ static bool is_in_order(const prof_i_thread *thread) {
   for (uint64_t i = 1; i <= slot->depth; i++) {
     const uint64_t ticks = prof_i_entry_ticks(&slot->open[i]);
     if (ticks == PROF_I_OPEN_GONE) continue;
-    if (ticks < latest) return false;
+    if (ticks == 0 || (latest && prof_i_clock_is_before(ticks >> 4, latest >> 4))) return false;
     latest = ticks;
   }
   return slot->deep == 0;
@@ -183,20 +183,29 @@ typedef struct found {
   uint64_t *payload; /* own copy, in the own slot's text area; NULL: none */
   uint64_t scratch;  /* text_top before the copy was put there, or 0 */
   bool is_deep;      /* it had no entry in the slot */
+  bool is_old;       /* its entry said that it began in an older session */
   uint64_t index;    /* of its entry, or in thread->deep */
 } found;
 
+/* Did what stands open there begin after f? The place tells, whatever the counter of another processor said; but for a thread whose gaps were
+   taken (entry_between()) it is the ticks that do. place: of the deep ones, behind the 64. */
+static bool is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place, const found *f) {
+  if (!prof_i_open_stands(ticks)) return false;
+  if (!thread->is_slow) return place > f->index + (f->is_deep ? PROF_I_OPEN_COUNT : 0);
+  return prof_i_clock_is_before(f->start >> 4, ticks >> 4);
+}
+
 /* A block has ended: blocks that began after it, and have not, were skipped by longjmp or pthread_exit. */
-static void give_up_later(prof_i_thread *thread, uint64_t start) {
+static void give_up_later(prof_i_thread *thread, const found *f) {
   prof_i_slot *const slot = thread->slot;
   for (uint64_t i = slot->depth; i > 0; i--) {
     prof_i_open *const open = &slot->open[i];
-    if (prof_i_entry_ticks(open) < start + 16 || open->what & PROF_I_OPEN_BY_CALL) continue;
+    if (!is_later(thread, prof_i_entry_ticks(open), i, f) || open->what & PROF_I_OPEN_BY_CALL) continue;
     prof_i_entry_set(open, PROF_I_OPEN_GONE);
   }
   for (uint64_t i = slot->deep; i > 0; i--) {
     prof_i_open *const open = &thread->deep[i - 1];
-    if (open->ticks >= start + 16 && !(open->what & PROF_I_OPEN_BY_CALL)) open->ticks = PROF_I_OPEN_GONE;
+    if (is_later(thread, open->ticks, i + PROF_I_OPEN_COUNT, f) && !(open->what & PROF_I_OPEN_BY_CALL)) open->ticks = PROF_I_OPEN_GONE;
   }
 }
 
@@ -210,12 +219,14 @@ static bool find_own(prof_i_thread *thread, found *f) {
     f->index = i;
   }
   for (uint64_t i = slot->depth; i > 0 && !f->index; i--) {
-    if ((prof_i_entry_ticks(&slot->open[i]) & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
+    const uint64_t ticks = prof_i_entry_ticks(&slot->open[i]);
+    if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
+    f->is_old = ticks & PROF_I_OPEN_OLD;
     f->what = slot->open[i].what;
     f->index = i; /* the entry itself is cleared when its record stands */
   }
   if (!f->index) return false;
-  if (!(f->what & PROF_I_OPEN_BY_CALL)) give_up_later(thread, f->start);
+  if (!(f->what & PROF_I_OPEN_BY_CALL)) give_up_later(thread, f);
   trim(thread);
   return true;
 }
@@ -279,13 +290,14 @@ static bool find_elsewhere(prof_i_thread *thread, found *f) {
     copy_payload(thread->slot, p.slot, f);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
   } while (__atomic_load_n(&p.open->what, __ATOMIC_RELAXED) != f->what); /* its text was moved meanwhile */
+  f->is_old = p.ticks & PROF_I_OPEN_OLD;
   return take_out(&p);
 }
 
 /* Writes what was found, as a plain record if it can be one. The loss, or -1. */
 static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
-  /* Two processors' counters, read without a fence, may differ by more than a scope takes that another thread ends at once. */
-  const uint64_t duration = f->end > f->start >> 4 ? f->end - (f->start >> 4) : 0;
+  /* Negative where the counter went back, or another processor's is behind: the reader knows what to do. Long, then, as one that is long. */
+  const uint64_t duration = (uint64_t)((int64_t)((f->end << 4) - f->start) >> 4);
   const bool is_long = duration >> PROF_I_DURATION_BITS;
   const uint64_t site = f->what >> PROF_I_WHAT_SITE_SHIFT & PROF_I_SITE_COUNT_MAX;
   if (!(f->flags & PROF_I_FLAG_OTHER_THREAD)) copy_payload(slot, slot, f);
@@ -312,7 +324,7 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
 static bool is_newest_of(const prof_i_thread *thread, const found *f) {
   const prof_i_slot *const slot = thread->slot;
   for (uint64_t i = 1; i <= slot->depth; i++)
-    if (prof_i_entry_ticks(&slot->open[i]) >= f->start + 16) return false;
+    if ((f->is_deep || i != f->index) && is_later(thread, prof_i_entry_ticks(&slot->open[i]), i, f)) return false;
   return slot->deep == (f->is_deep ? f->index : 0); /* the deep ones are in order */
 }
 
@@ -331,11 +343,20 @@ static void close_own(prof_i_thread *thread, const found *f) {
   trim(thread);
 }
 
+static bool is_of_the_parent(uint64_t start) {
+  const uint64_t forked = prof_i_control_forked_at();
+  return forked && prof_i_clock_is_before(start >> 4, forked);
+}
+
+static bool is_of_older_session(const prof_i_header *header, const found *f) {
+  const uint64_t since = __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED);
+  return f->is_old || (prof_i_clock_is_before(f->start >> 4, since) && !prof_i_clock_went_back(since));
+}
+
 /* Past the gate. The loss, or -1 when the scope stands in the capture. */
 static int end_unusual(uint64_t start, uint64_t ticks) {
-  if (!prof_i_the_arena.base) return start >> 4 < prof_i_control_forked_at() ? PROF_LOSS_FORKED : PROF_LOSS_LATE;
+  if (!prof_i_the_arena.base) return is_of_the_parent(start) ? PROF_LOSS_FORKED : PROF_LOSS_LATE;
   const prof_i_header *const header = prof_i_arena_header();
-  if (start >> 4 < prof_i_control_forked_at()) return PROF_LOSS_FORKED;
   prof_i_thread *const thread = prof_i_thread_attach();
   if (!thread) return PROF_LOSS_NO_THREAD;
   prof_i_slot *const slot = thread->slot;
@@ -347,7 +368,9 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   const prof_i_hold hold = mine ? PROF_I_HOLD_NONE : prof_i_thread_hold(thread);
   const bool is_found = mine || find_elsewhere(thread, &f);
   int loss = -1;
-  if (!prof_i_control_is_recording() || start >> 4 < __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED))
+  if (!is_found && is_of_the_parent(start))
+    loss = PROF_LOSS_FORKED;
+  else if (!prof_i_control_is_recording() || is_of_older_session(header, &f))
     loss = PROF_LOSS_LATE;
   else if (!is_found)
     loss = PROF_LOSS_LOST_STATE;

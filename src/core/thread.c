@@ -210,7 +210,7 @@ static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t
   for (uint64_t i = 1; i <= depth; i++) {
     const uint64_t ticks = __atomic_load_n(&old->open[i].ticks, __ATOMIC_RELAXED);
     slot->open[i].what = old->open[i].what;
-    slot->open[i].ticks = ticks >> 4 >= since ? ticks : PROF_I_OPEN_GONE;
+    slot->open[i].ticks = prof_i_open_stands(ticks) && !prof_i_clock_is_before(ticks >> 4, since) ? ticks : PROF_I_OPEN_GONE;
   }
 }
 
@@ -315,7 +315,7 @@ static prof_i_thread *attach_new(void) {
 static void mark_old_scopes(prof_i_slot *slot, uint64_t since) {
   for (uint64_t i = 1; i <= slot->depth && i <= PROF_I_OPEN_COUNT; i++) {
     uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
-    if (!prof_i_open_stands(ticks) || ticks >> 4 >= since) continue;
+    if (!prof_i_open_stands(ticks) || !prof_i_clock_is_before(ticks >> 4, since)) continue;
     __atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_OLD, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
   }

@@ -159,6 +159,12 @@ static void put_capture(prof_i_chrome *w) {
   put_member(w, "recording_took_ns", w->info.own_ns);
   put_member(w, "memory_limit_bytes", w->info.memory_limit_bytes);
   put_member(w, "cpu_limit_milli", (uint64_t)(w->info.cpu_limit * 1e3));
+  put_member(w, "clock_jumps", w->info.clock_jump_count);
+  put_member(w, "clock_gap_ns", w->info.clock_gap_ns);
+  put_member(w, "clock_back", w->info.clock_back_count);
+  put_member(w, "wall_steps", w->info.wall_step_count);
+  put(w, ",\"wall_step_ns\":");
+  prof_i_sink_i64(w->sink, w->info.wall_step_ns);
 }
 
 static void put_threads(prof_i_chrome *w) {

@@ -91,10 +91,8 @@ static int open_straight(prof_i_target *target) {
 }
 
 static void next_temporary_name(prof_i_target *target, unsigned attempt) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
   snprintf(target->temporary, sizeof target->temporary, ".prof-%x-%lx-%x.tmp", (unsigned)getpid(),
-           (unsigned long)now.tv_nsec ^ (unsigned long)(uintptr_t)target, attempt);
+           (unsigned long)prof_i_port_monotonic_ns() ^ (unsigned long)(uintptr_t)target, attempt);
 }
 
 /* The path under which a file without a name can be linked; needs /proc. */

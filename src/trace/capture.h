@@ -95,7 +95,26 @@ typedef struct prof_i_catalog {
   prof_i_change_seen *changes;
   uint32_t change_count, change_room;
   uint32_t last_level; /* of the last session that began */
+  int64_t wall_ns;     /* how far CLOCK_REALTIME has moved against CLOCK_MONOTONIC since the start */
+  uint64_t wall_width_ns; /* of the pair that said so */
+  uint32_t wall_step_count;
 } prof_i_catalog;
+
+/* ---- era.c: a counter that jumped ---- */
+
+enum { PROF_I_ERAS_MAX = 64, PROF_I_ERA_CLUES = 64 };
+
+/* A time in which the counter did not jump. Ticks as recorded, less the start's; with shift, they are ticks of the time line. */
+typedef struct prof_i_era {
+  int64_t low, high;
+  int64_t shift;
+} prof_i_era;
+
+/* Chunks are taken one after another: the next one a thread takes begins where its last one ended, or later. */
+typedef struct prof_i_era_clue {
+  uint64_t owner, sequence; /* of a chunk */
+  uint32_t first, last;     /* era */
+} prof_i_era_clue;
 
 /* ---- scan.c, index.c: the threads' records ---- */
 
@@ -106,6 +125,8 @@ typedef struct prof_i_segment {
   uint64_t serial;           /* of the thread */
   uint64_t sequence;         /* of the chunk */
   uint64_t min_end, max_end; /* of the events that count; max_end 0 and min_end UINT64_MAX when there is none */
+  uint64_t start_ticks;      /* of the era in which its scopes began */
+  int64_t stretch;           /* to add to their durations: they ended in another era */
   uint64_t before_max;       /* max_end over the thread's segments up to this one */
   uint32_t slot_count;       /* of 16 bytes, from words on */
   uint32_t event_count;
@@ -168,6 +189,13 @@ struct prof_trace {
   uint64_t own_ns;
   uint64_t bad_count;
   bool has_unknown_sites;
+  prof_i_era eras[PROF_I_ERAS_MAX];
+  uint32_t era_count;        /* 1 but where the counter jumped */
+  prof_i_era_clue clues[PROF_I_ERA_CLUES], clue; /* by owner; of the chunk scanned last */
+  uint32_t era_change_count; /* segments that were made for it */
+  uint64_t clock_gap_ns;     /* the longest stretch in which it jumped, who knows when */
+  uint64_t clock_step_ns;    /* the most that two segments are apart which cannot be told from processors' differing counters */
+  uint64_t clock_back_count; /* scopes that ended before they began */
 };
 
 /* ---- extent.c ---- */
@@ -198,6 +226,20 @@ void prof_i_catalog_finish(prof_i_catalog *catalog);
 void prof_i_catalog_fini(prof_i_catalog *catalog);
 
 const prof_i_schema *prof_i_catalog_schema(const prof_i_catalog *catalog, uint32_t number); /* or NULL */
+
+/* Where the pairs say that the counter jumped, eras begin; pairs and marks get the time line's ticks. */
+int prof_i_eras_find(prof_trace *trace);
+/* The earliest era in which the counter can have said so, or 0. */
+uint32_t prof_i_era_of(const prof_trace *trace, int64_t ticks);
+/* The era of a record's end: not before `from` if that can be, and later where it is before the latest end in `from`. */
+uint32_t prof_i_era_of_end(const prof_trace *trace, uint32_t from, int64_t ticks, int64_t latest);
+/* The era of the start of a scope that ended in that era. */
+uint32_t prof_i_era_of_start(const prof_trace *trace, uint32_t end_era, int64_t start, int64_t end);
+/* Ticks of the time line, from the start on; those before it are the start. */
+static inline uint64_t prof_i_era_ticks(const prof_trace *trace, uint32_t era, int64_t ticks) {
+  const int64_t moved = ticks + trace->eras[era].shift;
+  return moved > 0 ? (uint64_t)moved : 0;
+}
 
 /* Records the slot, and what it says of its thread. */
 int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent);

@@ -6,7 +6,7 @@
 
 #include "parse.h"
 
-enum { STEP_ROOM = 16 };
+enum { STEP_ROOM = 16, WALL_STEP_NS_MIN = 1000000 };
 
 bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes) {
   if (count < *room) return true;
@@ -175,6 +175,18 @@ static void keep_last_names(prof_i_catalog *catalog) {
   catalog->track_count = kept + 1;
 }
 
+/* What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, more than at the start. Both are adjusted alike, so it changes by steps alone, and where the
+   machine sleeps. */
+static void hear_wall(prof_i_catalog *catalog, int64_t ahead_ns, uint64_t width_ns) {
+  const uint64_t bound = width_ns / 2 + catalog->wall_width_ns / 2 < UINT64_MAX / 4 ? width_ns + catalog->wall_width_ns + WALL_STEP_NS_MIN : UINT64_MAX;
+  const uint64_t moved = ahead_ns > catalog->wall_ns ? (uint64_t)ahead_ns - (uint64_t)catalog->wall_ns : (uint64_t)catalog->wall_ns - (uint64_t)ahead_ns;
+  if (moved > bound) {
+    catalog->wall_step_count++;
+    catalog->wall_ns = ahead_ns;
+  }
+  catalog->wall_width_ns = width_ns;
+}
+
 static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
   if (word_count < 8) {
@@ -183,10 +195,11 @@ static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   }
   const int64_t ticks = prof_i_ticks_since(words[3] << 4, trace->header.start_ticks);
   const int64_t ns = (int64_t)(words[4] - trace->header.start_monotonic_ns);
-  if (ticks < 0 || ns < 0) {
+  if (ns < 0) {
     trace->bad_count++;
     return 0;
   }
+  hear_wall(catalog, (int64_t)(words[5] - trace->header.start_realtime_ns) - ns, word_count > 8 ? words[8] : words[6]);
   if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
   catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){(uint64_t)ticks, (uint64_t)ns, words[6], words[7]};
@@ -204,7 +217,7 @@ static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_c
   const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
   if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count, sizeof *catalog->marks))
     return PROF_E_NO_MEMORY;
-  catalog->marks[catalog->mark_count++] = ticks > 0 ? (uint64_t)ticks : 0;
+  catalog->marks[catalog->mark_count++] = (uint64_t)ticks; /* as recorded, until the eras are known: see era.c */
   return 0;
 }
 

@@ -34,10 +34,12 @@ static int read_catalog(prof_trace *trace) {
 /* The header's own start is a pair too: the first one. */
 static int read_clock(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;
+  int status = prof_i_eras_find(trace);
+  if (status) return status;
   if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
   catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){0, 0, 0, UINT64_MAX};
-  const int status =
+  status =
       prof_i_timeline_init(&trace->timeline, catalog->pairs, catalog->pair_count, trace->header.ticks_hz, &trace->bad_count);
   if (status) return status;
   for (uint32_t i = 0; i < catalog->pair_count; i++)
@@ -48,7 +50,8 @@ static int read_clock(prof_trace *trace) {
 static void set_clear_floor(prof_trace *trace) {
   if (!trace->header.clear_ticks) return;
   const int64_t cleared = prof_i_ticks_since(trace->header.clear_ticks << 4, trace->header.start_ticks);
-  trace->floor = cleared >= 0 ? (uint64_t)cleared + 1 : 0;
+  const uint32_t era = prof_i_era_of(trace, cleared);
+  trace->floor = cleared + trace->eras[era].shift >= 0 ? prof_i_era_ticks(trace, era, cleared) + 1 : 0;
 }
 
 static int read_records(prof_trace *trace) {
@@ -164,7 +167,14 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->start_unix_ns = header->start_realtime_ns;
   info->start_ns = header->start_monotonic_ns;
   info->duration_ns = prof_i_timeline_ns(&trace->timeline, &line, trace->last);
-  info->clock_error_ns = trace->timeline.error_ns;
+  const uint64_t beyond_ns = info->duration_ns > trace->timeline.known_ns ? info->duration_ns - trace->timeline.known_ns : 0;
+  info->clock_error_ns = trace->timeline.error_ns + trace->clock_step_ns + beyond_ns / 1000000 * trace->timeline.end_ppm +
+                         beyond_ns % 1000000 * trace->timeline.end_ppm / 1000000;
+  info->clock_gap_ns = trace->clock_gap_ns;
+  info->clock_back_count = trace->clock_back_count;
+  info->clock_jump_count = trace->era_count - 1;
+  info->wall_step_ns = trace->catalog.wall_ns;
+  info->wall_step_count = trace->catalog.wall_step_count;
   info->clock_segments_count = trace->timeline.segment_count;
   info->pid = header->pid;
   info->rank = header->rank;

@@ -28,7 +28,7 @@ static bool read_details(prof_i_long *out, const uint64_t *at, uint64_t left) {
   if ((out->flags & PROF_I_FLAG_CATEGORY) && !prof_i_take_text(&at, &left, &out->category)) return false;
   out->values = at;
   out->value_words = left;
-  return out->duration >> 59 == 0;
+  return (int64_t)out->duration < 1ll << 59 && (int64_t)out->duration >= -(1ll << 59);
 }
 
 bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out) {

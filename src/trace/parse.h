@@ -23,7 +23,7 @@ static inline uint32_t prof_i_word_site(uint64_t word1) { return word1 >> 4 & PR
 /* A long record's parts. Texts without data are not there. */
 typedef struct prof_i_long {
   uint32_t kind, flags, schema;
-  uint64_t duration; /* of LONG; else 0, and word 1 has it */
+  uint64_t duration; /* of LONG, signed; else 0, and word 1 has it */
   uint64_t device;   /* type | index << 32 */
   uint64_t stream;
   prof_i_text name, category;
@@ -79,11 +79,23 @@ static inline prof_i_interval prof_i_interval_of(uint64_t word0, uint64_t durati
 static inline prof_i_interval prof_i_plain_interval(const uint64_t *words, uint64_t start_ticks) {
   return prof_i_interval_of(words[0], words[1] >> PROF_I_DURATION_SHIFT, start_ticks);
 }
-static inline prof_i_interval prof_i_event_interval(const uint64_t *words, const prof_i_long *record, uint64_t start_ticks) {
-  const uint64_t duration = record->kind != PROF_I_KIND_SCOPE  ? 0
-                            : record->flags & PROF_I_FLAG_LONG ? record->duration
-                                                               : words[1] >> PROF_I_DURATION_SHIFT;
-  return prof_i_interval_of(words[0], duration, start_ticks);
+/* Signed: negative where the counter went back. 0 of what is no scope. */
+static inline int64_t prof_i_event_ticks(const uint64_t *words, const prof_i_long *record) {
+  if (record->kind != PROF_I_KIND_SCOPE) return 0;
+  return (int64_t)(record->flags & PROF_I_FLAG_LONG ? record->duration : words[1] >> PROF_I_DURATION_SHIFT);
+}
+
+/* Of a segment that stretches its scopes over a jump of the counter. What ended before it began takes no time. */
+static inline uint64_t prof_i_stretched(int64_t duration, int64_t stretch) {
+  return duration + stretch > 0 ? (uint64_t)(duration + stretch) : 0;
+}
+static inline prof_i_interval prof_i_plain_interval_in(const uint64_t *words, uint64_t start_ticks, int64_t stretch) {
+  return prof_i_interval_of(words[0], prof_i_stretched((int64_t)(words[1] >> PROF_I_DURATION_SHIFT), stretch), start_ticks);
+}
+static inline prof_i_interval prof_i_event_interval(const uint64_t *words, const prof_i_long *record, uint64_t start_ticks,
+                                                    int64_t stretch) {
+  return prof_i_interval_of(words[0], prof_i_stretched(prof_i_event_ticks(words, record), record->kind == PROF_I_KIND_SCOPE ? stretch : 0),
+                            start_ticks);
 }
 
 /* Takes a text off the front of *at, *left words. */

@@ -41,7 +41,8 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walke
   prof_i_lane *const lane = &w->lanes[0];
   const prof_i_timeline *const timeline = &w->trace->timeline;
   const prof_i_time_line *line = w->line;
-  const uint64_t start_ticks = w->start_ticks;
+  const uint64_t start_ticks = w->start_ticks = segment->start_ticks;
+  w->stretch = 0;
   prof_i_waiting *top = &lane->stack[lane->count - 1], *limit = &lane->stack[lane->room - 1];
   prof_i_leaf leaf = {.start = 0};
   bool has_leaf = false;

@@ -10,7 +10,12 @@ typedef struct scan {
   prof_trace *trace;
   prof_i_segment *segment; /* the one that grows; the array may move when another is added */
   uint64_t sequence, generation;
-  uint64_t start_ticks;
+  uint64_t start_ticks; /* these two as the segment's */
+  int64_t stretch;
+  uint32_t era;   /* of what was seen last */
+  uint32_t first_era; /* of what was seen first */
+  bool has_seen;
+  int64_t latest; /* end in it */
   uint64_t waiting; /* unfinished claims that no committed record has followed yet */
   bool is_lost;     /* behind a record that could not be read: where the next one begins is a guess */
 } scan;
@@ -24,15 +29,39 @@ static bool add_segment(scan *s, const uint64_t *words, const uint64_t *owner, u
                                  .owner = owner,
                                  .serial = serial,
                                  .sequence = s->sequence,
+                                 .start_ticks = s->start_ticks,
+                                 .stretch = s->stretch,
                                  .min_end = UINT64_MAX,
                                  .generation = (uint8_t)s->generation,
-                                 .is_plain = true,
+                                 .is_plain = s->stretch == 0,
                                  .is_ordered = true};
   return true;
 }
 
 static void end_segment(scan *s, const uint64_t *at) {
   s->segment->slot_count = (uint32_t)((uint64_t)(at - s->segment->words) / 2);
+}
+
+/* Where the counter jumped, a segment's scopes began in one era and ended in one. False: no memory. ERA_CHANGES_MAX: of a damaged capture's
+   chunks, each record might be a segment. */
+static bool follow_eras(scan *s, const uint64_t *at, int64_t duration) {
+  enum { ERA_CHANGES_MAX = 1 << 16 };
+  prof_trace *const trace = s->trace;
+  const int64_t start = prof_i_ticks_since(at[0], trace->header.start_ticks), end = start + duration;
+  const uint32_t era = prof_i_era_of_end(trace, s->era, end, s->latest);
+  const uint32_t start_era = prof_i_era_of_start(trace, era, start, end);
+  if (era != s->era || end > s->latest) s->latest = end;
+  if (!s->has_seen) s->first_era = era;
+  s->has_seen = true;
+  s->era = era;
+  const uint64_t start_ticks = trace->header.start_ticks - (uint64_t)trace->eras[start_era].shift;
+  const int64_t stretch = trace->eras[era].shift - trace->eras[start_era].shift;
+  if ((start_ticks == s->start_ticks && stretch == s->stretch) || trace->era_change_count >= ERA_CHANGES_MAX) return true;
+  trace->era_change_count++;
+  s->start_ticks = start_ticks;
+  s->stretch = stretch;
+  end_segment(s, at);
+  return add_segment(s, at, s->segment->owner, s->segment->serial);
 }
 
 static inline void count_event(scan *s, uint64_t end, bool is_scope) {
@@ -60,13 +89,15 @@ static inline void check_site(scan *s, uint32_t site) {
   s->trace->has_unknown_sites = true;
 }
 
-/* Plain records from `at` on; returns where they end. */
+/* Plain records from `at` on; returns where they end, or NULL without memory. */
 static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *end) {
+  const bool has_eras = s->trace->era_count > 1;
   count_unfinished(s);
   s->is_lost = false;
   do {
+    if (has_eras && !follow_eras(s, at, (int64_t)(at[1] >> PROF_I_DURATION_SHIFT))) return NULL;
     check_site(s, prof_i_word_site(at[1]));
-    count_event(s, prof_i_plain_interval(at, s->start_ticks).end, true);
+    count_event(s, prof_i_plain_interval_in(at, s->start_ticks, s->stretch).end, true);
     at += 2;
   } while (at < end && prof_i_is_plain(at, s->generation));
   return at;
@@ -90,7 +121,12 @@ static bool add_mention(prof_trace *trace, prof_i_mention mention) {
 
 static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record) {
   prof_trace *const trace = s->trace;
-  const uint64_t end = prof_i_event_interval(words, record, s->start_ticks).end;
+  const int64_t duration = prof_i_event_ticks(words, record);
+  if (trace->era_count > 1 && !follow_eras(s, words, duration)) return PROF_E_NO_MEMORY;
+  s->segment->is_plain = false;
+  const uint64_t end = prof_i_event_interval(words, record, s->start_ticks, s->stretch).end;
+  /* Two processors' counters, read without a fence, may differ by more than a scope takes that another thread ends at once: not counted. */
+  trace->clock_back_count += duration + s->stretch < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
   if (record->schema && record->kind <= PROF_I_KIND_INSTANT) {
     const prof_i_schema *const schema = prof_i_catalog_schema(&trace->catalog, record->schema);
     if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++; /* its place in time still counts */
@@ -102,6 +138,7 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
 
 static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *record, uint64_t slots) {
   const uint64_t serial = record->own[0];
+  if (s->trace->era_count > 1 && !follow_eras(s, words, 0)) return PROF_E_NO_MEMORY;
   if (record->kind == PROF_I_KIND_EXIT)
     return add_mention(s->trace, (prof_i_mention){serial, NULL, words}) ? 0 : PROF_E_NO_MEMORY;
   end_segment(s, words);
@@ -145,6 +182,18 @@ static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t gen
   return prof_i_is_committed(at[0], generation) && (at[1] & 15) == 1 && (slots_left < 2 || (at[2] & 0xffff) > slots_left);
 }
 
+/* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken before it. */
+static uint32_t first_era(const prof_trace *trace, const prof_i_head *head) {
+  const prof_i_era_clue *const own = &trace->clues[head->owner % PROF_I_ERA_CLUES], *const any = &trace->clue;
+  const uint32_t by_any = any->sequence < head->sequence ? any->first : 0;
+  const uint32_t by_own = own->owner == head->owner && own->sequence < head->sequence ? own->last : 0;
+  return by_any > by_own ? by_any : by_own;
+}
+
+static void keep_clue(prof_trace *trace, const prof_i_head *head, uint32_t first, uint32_t last) {
+  trace->clue = trace->clues[head->owner % PROF_I_ERA_CLUES] = (prof_i_era_clue){head->owner, head->sequence, first, last};
+}
+
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
   const prof_i_head *const head = extent->head;
   add_gone(trace, head);
@@ -156,6 +205,8 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   }
   scan s = {
       .trace = trace, .sequence = head->sequence, .generation = head->generation, .start_ticks = trace->header.start_ticks};
+  s.latest = INT64_MIN / 2;
+  s.era = s.first_era = first_era(trace, head);
   const uint32_t first = trace->segment_count;
   const uint64_t *at = (const uint64_t *)(head + 1);
   const uint64_t *end = at + prof_i_extent_claimed(extent) * 2;
@@ -168,6 +219,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
       if (!add_segment(&s, at, s.segment->owner, s.segment->serial)) return PROF_E_NO_MEMORY;
     } else if (prof_i_is_plain(at, s.generation)) {
       at = scan_plain(&s, at, (uint64_t)(end - at) > piece_words - grown ? at + (piece_words - grown) : end);
+      if (!at) return PROF_E_NO_MEMORY;
     } else if (is_cut && is_cut_through(at, (uint64_t)(end - at) / 2, s.generation)) {
       end = at; /* the cut itself was counted with the extent */
     } else {
@@ -177,6 +229,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
       at += slots * 2;
     }
   }
+  if (trace->era_count > 1) keep_clue(trace, head, s.first_era, s.era);
   if (trace->is_settled) count_unfinished(&s);
   end_segment(&s, end);
   if (head->state == PROF_I_CHUNK_TAKEN) drop_taken(trace, first);
@@ -216,14 +269,14 @@ static void recount(prof_trace *trace, prof_i_segment *segment) {
   fresh.max_end = 0;
   fresh.event_count = fresh.scope_count = fresh.cleared_count = 0;
   fresh.is_ordered = true;
-  scan s = {.trace = trace, .segment = &fresh, .start_ticks = trace->header.start_ticks};
+  scan s = {.trace = trace, .segment = &fresh, .start_ticks = segment->start_ticks, .stretch = segment->stretch};
   const uint64_t *at = segment->words;
   for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
     prof_i_long record;
     const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
-    if (sight == PROF_I_SIGHT_PLAIN) count_event(&s, prof_i_plain_interval(at, s.start_ticks).end, true);
+    if (sight == PROF_I_SIGHT_PLAIN) count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.stretch).end, true);
     if (sight == PROF_I_SIGHT_EVENT)
-      count_event(&s, prof_i_event_interval(at, &record, s.start_ticks).end, record.kind == PROF_I_KIND_SCOPE);
+      count_event(&s, prof_i_event_interval(at, &record, s.start_ticks, s.stretch).end, record.kind == PROF_I_KIND_SCOPE);
   }
   fresh.passed_count = fresh.cleared_count - segment->cleared_count;
   fresh.cleared_count = segment->cleared_count;

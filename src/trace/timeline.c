@@ -6,8 +6,8 @@
 #include <prof/status.h>
 #include <stdlib.h>
 
-/* Pairs nearer than this tell a rate worse than their neighbours do: a reading is some 50 ns wide. */
-static const uint64_t pair_gap_min_ns = 1000000;
+/* Pairs nearer than this, or than so many times what they may be wrong by, tell a rate worse than their neighbours do. */
+static const uint64_t pair_gap_min_ns = 1000000, pair_gap_widths = 100;
 static const uint64_t ns_max = 1ull << 62;
 static const uint64_t ticks_max = 1ull << 60;
 static const uint64_t rate_max = 1ull << 62;
@@ -33,17 +33,25 @@ static int by_ticks(const void *a, const void *b) {
   return (x->segment > y->segment) - (x->segment < y->segment);
 }
 
+static bool is_near(const prof_i_time_pair *last, const prof_i_time_pair *pair) {
+  const uint64_t gap = pair->ns - last->ns;
+  return gap < pair_gap_min_ns || gap / pair_gap_widths < last->width_ns || gap / pair_gap_widths < pair->width_ns;
+}
+
 /* Keeps those that may stand one behind the other; returns their number. The first one is the capture's start. */
 static uint32_t keep_usable(prof_i_time_pair *pairs, uint32_t count, uint64_t *bad_count) {
   uint32_t kept = 1;
   for (uint32_t i = 1; i < count; i++) {
-    const prof_i_time_pair *const last = &pairs[kept - 1];
+    prof_i_time_pair *const last = &pairs[kept - 1];
     if (pairs[i].ns < last->ns || pairs[i].ns >= ns_max || pairs[i].ticks >= ticks_max) {
       ++*bad_count;
       continue;
     }
-    if (pairs[i].ticks == last->ticks) continue;
-    if (pairs[i].segment == last->segment && pairs[i].ns - last->ns < pair_gap_min_ns) continue;
+    if (pairs[i].ticks == last->ticks) {
+      if (pairs[i].width_ns > last->width_ns) last->width_ns = pairs[i].width_ns;
+      continue;
+    }
+    if (pairs[i].segment == last->segment && is_near(last, &pairs[i])) continue;
     pairs[kept++] = pairs[i];
   }
   return kept;
@@ -95,16 +103,52 @@ static uint32_t make_lines(prof_i_time_line *lines, const prof_i_time_pair *pair
   return made + put_lines(lines + made, last, rate_behind(first, last, nominal), UINT64_MAX - last->ticks, ns_max);
 }
 
+static double ns_between(const prof_i_time_pair *from, const prof_i_time_pair *to) { return (double)(to->ns - from->ns); }
+static double ticks_between(const prof_i_time_pair *from, const prof_i_time_pair *to) { return (double)(to->ticks - from->ticks); }
+
+/* How far a pair is off the line through the two before it, more than the three readings explain: between it and the last one the rate may have
+   changed anywhere, and the straight line between them is wrong by that at most. */
+static uint64_t bend_at(const prof_i_time_pair *pair) {
+  const prof_i_time_pair *const last = pair - 1, *const first = pair - 2;
+  const double times = ticks_between(last, pair) / ticks_between(first, last);
+  const double off = times * ns_between(first, last) - ns_between(last, pair), size = off < 0 ? -off : off;
+  const double readings = times * (double)(first->width_ns + last->width_ns) + (double)(last->width_ns + pair->width_ns);
+  return size > readings ? (uint64_t)(size - readings) : 0;
+}
+
+static uint64_t worst_bend(const prof_i_time_pair *pairs, uint32_t count) {
+  uint64_t worst = 0;
+  for (uint32_t i = 2; i < count; i++) {
+    if (pairs[i].segment != pairs[i - 2].segment || pairs[i - 1].segment != pairs[i].segment) continue;
+    const uint64_t bend = bend_at(&pairs[i]);
+    if (bend > worst) worst = bend;
+  }
+  return worst;
+}
+
+/* What is known of the time behind the last pair. The recorder takes 200 ppm for a rate's own unsteadiness. */
+static void judge_end(prof_i_timeline *timeline, const prof_i_time_pair *pairs, uint32_t count) {
+  const prof_i_time_pair *const last = &pairs[count - 1], *first = last;
+  while (first > pairs && first[-1].segment == last->segment) first--;
+  timeline->known_ns = last->ns;
+  timeline->end_ppm = 10000;
+  if (first == last) return;
+  const uint64_t widths = first->width_ns / 2 + last->width_ns / 2, ppm = widths / ((last->ns - first->ns) / 2000000 + 1);
+  timeline->end_ppm = ppm < 10000 ? 200 + ppm : 10200;
+}
+
 int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count, uint64_t ticks_hz,
                          uint64_t *bad_count) {
   const uint64_t nominal = nominal_rate(ticks_hz, bad_count);
   qsort(pairs, pair_count, sizeof *pairs, by_ticks);
   if (pairs[0].segment == UINT64_MAX && pair_count > 1)
     pairs[0].segment = pairs[1].segment; /* the header's, which names none */
-  timeline->error_ns = 0;
-  for (uint32_t i = 0; i < pair_count; i++)
-    if (pairs[i].width_ns > timeline->error_ns) timeline->error_ns = pairs[i].width_ns;
   const uint32_t kept = keep_usable(pairs, pair_count, bad_count);
+  timeline->error_ns = 0;
+  for (uint32_t i = 0; i < kept; i++)
+    if (pairs[i].width_ns > timeline->error_ns) timeline->error_ns = pairs[i].width_ns;
+  timeline->error_ns += worst_bend(pairs, kept);
+  judge_end(timeline, pairs, kept);
   timeline->segment_count = count_segments(pairs, kept);
   timeline->lines = malloc(2 * (size_t)kept * sizeof *timeline->lines);
   if (!timeline->lines) return PROF_E_NO_MEMORY;

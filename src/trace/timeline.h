@@ -24,7 +24,9 @@ typedef struct prof_i_timeline {
   prof_i_time_line *lines; /* cover 0..UINT64_MAX */
   uint32_t line_count;
   uint32_t segment_count;
-  uint64_t error_ns;
+  uint64_t error_ns; /* the pairs' own, between the first and the last */
+  uint64_t known_ns; /* the last pair's */
+  uint64_t end_ppm;  /* how far off the rate behind it may be */
 } prof_i_timeline;
 
 /* Sorts the pairs and makes the lines; ticks_hz serves where there is no second pair. Pairs that contradict others are left

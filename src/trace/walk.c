@@ -165,7 +165,7 @@ static uint64_t step_start(const prof_i_catalog *catalog, uint64_t end) {
 }
 
 static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
-  const prof_i_interval when = prof_i_plain_interval(words, w->start_ticks);
+  const prof_i_interval when = prof_i_plain_interval_in(words, w->start_ticks, w->stretch);
   if (when.end < w->trace->floor) return;
   const thing t = {when.start, when.end, NULL, prof_i_known_site(&w->trace->catalog, prof_i_word_site(words[1])),
                    PROF_EVENT_SCOPE};
@@ -176,7 +176,7 @@ static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
 static void put_event(prof_i_walker *w, const uint64_t *words) {
   prof_i_long record;
   if (!prof_i_long_read(words, (words[2] & 0xffff) * 2, &record)) return;
-  const prof_i_interval when = prof_i_event_interval(words, &record, w->start_ticks);
+  const prof_i_interval when = prof_i_event_interval(words, &record, w->start_ticks, w->stretch);
   if (when.end < w->trace->floor) return;
   thing t = {when.start, when.end, words, prof_i_known_site(&w->trace->catalog, prof_i_word_site(words[1])), PROF_EVENT_SCOPE};
   switch (record.kind) {
@@ -288,6 +288,19 @@ static void sort_items(item *items, size_t count, item *spare) {
   }
 }
 
+static void enter_segment(prof_i_walker *w, const prof_i_segment *segment) {
+  w->start_ticks = segment->start_ticks;
+  w->stretch = segment->stretch;
+}
+
+/* The one that these words stand in: mostly the last one, for what was sorted is mostly in order. */
+static const prof_i_segment *segment_of(const prof_i_segment *segments, uint32_t count, const prof_i_segment *last, const uint64_t *words) {
+  const prof_i_segment *segment = last;
+  for (uint32_t i = 0; i < count && !(words >= segment->words && words < segment->words + segment->slot_count * 2ull); i++)
+    segment = &segments[i];
+  return segment;
+}
+
 static size_t collect(const prof_i_walker *w, const prof_i_segment *segment, item *items) {
   size_t count = 0;
   const uint64_t *at = segment->words;
@@ -295,8 +308,8 @@ static size_t collect(const prof_i_walker *w, const prof_i_segment *segment, ite
     prof_i_long record;
     const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
     if (sight != PROF_I_SIGHT_PLAIN && sight != PROF_I_SIGHT_EVENT) continue;
-    const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval(at, w->start_ticks)
-                                                             : prof_i_event_interval(at, &record, w->start_ticks);
+    const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval_in(at, segment->start_ticks, segment->stretch)
+                                                             : prof_i_event_interval(at, &record, segment->start_ticks, segment->stretch);
     if (when.end >= w->trace->floor) items[count++] = (item){when.end, at};
   }
   return count;
@@ -313,7 +326,11 @@ static void walk_sorted(prof_i_walker *w, const prof_i_segment *segments, uint32
     size_t count = 0;
     for (uint32_t i = 0; i < segment_count; i++) count += collect(w, &segments[i], items + count);
     sort_items(items, count, spare);
-    while (count > 0 && !w->status) put_record(w, items[--count].words);
+    const prof_i_segment *segment = segments;
+    while (count > 0 && !w->status) {
+      if (w->trace->era_count > 1) enter_segment(w, segment = segment_of(segments, segment_count, segment, items[count - 1].words));
+      put_record(w, items[--count].words);
+    }
   }
   free(items);
   free(spare);
@@ -327,6 +344,7 @@ uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
   while (first > walker->thread->first_segment && !segments[first - 1].ends_group) first--;
   const prof_i_segment *const segment = &segments[first];
   if (walker->status) return first;
+  enter_segment(walker, segment);
   if (first != last_segment || !segment->is_ordered) walk_sorted(walker, segment, last_segment - first + 1);
   else if (segment->event_count == 0) return first;
   else if (is_simple(walker->trace, segment)) walker->walk_plain(walker, segment);
@@ -363,6 +381,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->thread = &trace->threads[thread];
   w->line = trace->timeline.lines;
   w->start_ticks = trace->header.start_ticks;
+  w->stretch = 0;
   w->walk_plain = walk_plain;
   w->visit = visit;
   w->user = user;

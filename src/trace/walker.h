@@ -29,7 +29,8 @@ struct prof_i_walker {
   const prof_trace *trace;
   const prof_i_trace_thread *thread;
   const prof_i_time_line *line; /* used last */
-  uint64_t start_ticks;
+  uint64_t start_ticks; /* these two of the segment that is walked */
+  int64_t stretch;
   prof_i_walk_segment walk_plain; /* hands out the spans of a segment of plain scopes; plain.h makes other ways */
   prof_i_visit visit;
   void *user;

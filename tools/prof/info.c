@@ -61,6 +61,19 @@ static void print_changes(const prof_trace *trace, uint32_t count) {
   }
 }
 
+/* Only where something happened to it. */
+static void print_clock(const prof_trace_info *info) {
+  if (info->clock_segments_count > 1)
+    printf("clock        changed %" PRIu32 " times, jumped %" PRIu32 " times; between the readings around a jump, %" PRIu64
+           " us at most, times are not known better\n",
+           info->clock_segments_count - 1, info->clock_jump_count, info->clock_gap_ns / 1000);
+  if (info->clock_back_count)
+    printf("clock        %" PRIu64 " scopes ended before they began: processors' counters differ\n", info->clock_back_count);
+  if (info->wall_step_count)
+    printf("wall clock   set, or the machine slept, %" PRIu32 " times: %+" PRId64 " ms together; times here count from the start\n",
+           info->wall_step_count, info->wall_step_ns / 1000000);
+}
+
 static void print_threads(const prof_trace *trace, uint32_t count, uint64_t duration_ns) {
   printf("threads      %" PRIu32 "\n", count);
   for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
@@ -118,6 +131,7 @@ int command_info(int argc, char **argv) {
   print_state(&info);
   printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,
          clock_name(info.clock), info.clock_error_ns, info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
+  print_clock(&info);
   printf("level        %" PRIu32 ", policy %s\n", info.level, policy_name(info.policy));
   printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open, %" PRIu64 " marks, counters, flows and steps\n", info.event_count,
          info.scope_count, info.open_count, info.event_count - info.scope_count - info.open_count);
