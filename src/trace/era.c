@@ -98,10 +98,12 @@ static void note_gap(prof_trace *trace, const change *c) {
 }
 
 /* What the change between two pairs means. *knee_out, if it has a segment, is the point where the rate changed, in the old era's ticks. */
-static void judge(prof_trace *trace, uint32_t at, double nominal, prof_i_time_pair *knee_out) {
+static void judge(prof_trace *trace, uint32_t at, double nominal, double *slowest, prof_i_time_pair *knee_out) {
   const prof_i_time_pair *const pairs = trace->catalog.pairs, *const last = &pairs[at - 1];
   const change c = look_at(pairs, trace->catalog.pair_count, at, nominal);
   double ns;
+  if (c.before < *slowest) *slowest = c.before;
+  if (c.after < *slowest) *slowest = c.after;
   if (is_rate_change(&c, &ns)) {
     *knee_out = (prof_i_time_pair){last->ticks + (uint64_t)(c.before * ns), last->ns + (uint64_t)ns, last->width_ns, pairs[at].segment};
     return;
@@ -113,12 +115,12 @@ static void judge(prof_trace *trace, uint32_t at, double nominal, prof_i_time_pa
 }
 
 /* Two eras may have had the same ticks. Then nothing tells of a scope that spans the jump, and takes longer than it, in which of them it began. */
-static void note_overlap(prof_trace *trace, double nominal) {
+static void note_overlap(prof_trace *trace, double slowest) {
   for (uint32_t late = 1; late < trace->era_count; late++) {
     for (uint32_t early = 0; early < late; early++) {
       const prof_i_era *const x = &trace->eras[early], *const y = &trace->eras[late];
       if (x->low > y->high || y->low > x->high) continue;
-      const double ns = (double)(y->shift - x->shift) / nominal;
+      const double ns = (double)(y->shift - x->shift) / slowest;
       note_step(trace, ns < 0 ? -ns : ns);
     }
   }
@@ -126,14 +128,14 @@ static void note_overlap(prof_trace *trace, double nominal) {
 
 /* The first era begins with the capture. The last one's ticks end somewhere behind its last pair: a process that was killed took some more of
    them. */
-static void bound_eras(prof_trace *trace, double nominal) {
+static void bound_eras(prof_trace *trace, double nominal, double slowest) {
   const prof_i_time_pair *const last = &trace->catalog.pairs[trace->catalog.pair_count - 1];
   prof_i_era *const era = &trace->eras[trace->era_count - 1];
   const double day_ns = 86400e9;
   if (trace->era_count == 1) return;
   trace->eras[0].low = -to_ticks(nominal * jump_ns_min); /* another processor's counter may have been behind at the start */
   era->high = (int64_t)last->ticks + to_ticks(nominal * reach_ns);
-  note_overlap(trace, nominal);
+  note_overlap(trace, slowest);
   era->high = (int64_t)last->ticks + to_ticks(nominal * day_ns);
 }
 
@@ -174,17 +176,18 @@ int prof_i_eras_find(prof_trace *trace) {
     catalog->pair_room = count + changes + 1;
   }
   uint32_t knee_count = 0;
+  double slowest = nominal;
   if (era_of && knees && larger) {
     for (uint32_t i = 1; i < count; i++) {
       prof_i_time_pair knee = {0, 0, 0, UINT64_MAX};
-      if (catalog->pairs[i].segment != catalog->pairs[i - 1].segment) judge(trace, i, nominal, &knee);
+      if (catalog->pairs[i].segment != catalog->pairs[i - 1].segment) judge(trace, i, nominal, &slowest, &knee);
       era_of[i] = (uint8_t)(trace->era_count - 1);
       const int64_t knee_ticks = (int64_t)knee.ticks + trace->eras[era_of[i]].shift;
       if (knee.segment == UINT64_MAX || knee_ticks < 0) continue;
       knee.ticks = (uint64_t)knee_ticks;
       knees[knee_count++] = knee;
     }
-    bound_eras(trace, nominal);
+    bound_eras(trace, nominal, slowest);
     move_pairs(trace, era_of, knees, knee_count);
   }
   const bool is_done = era_of && knees && larger;
