@@ -14,6 +14,7 @@ enum {
   PAIR_EVERY_NS = 10000000,
   SPAN_NS_MIN = 20000,       /* for a first rate */
   RATE_SPAN_NS_MIN = 1000000, /* for a better one */
+  RATE_CHANGE_MAX = 8,        /* times: no machine is moved to one whose counter is faster, or slower, by more */
   SMALL_JUMP_NS = 20000000   /* what processors' counters may be apart: docs/design.md */
 };
 static const uint64_t mask60 = (1ull << 60) - 1;
@@ -77,10 +78,24 @@ static int64_t ticks_from(uint64_t from, uint64_t to) { return (int64_t)((to - f
 
 static uint64_t ns_of(uint64_t ticks) { return own.ticks_per_ns > 0 ? (uint64_t)((double)ticks / own.ticks_per_ns) + 1 : 0; }
 
+/* Some virtual machines' clocks run back a little now and then: what a reading is off another one, more than either can be wrong by, is the clock's
+   own. */
+static uint64_t unsteadiness(const pair *best, const pair *tries, int count) {
+  uint64_t most = 0;
+  for (int i = 0; i < count && own.ticks_per_ns > 0; i++) {
+    const double by_counter = (double)ticks_from(best->ticks, tries[i].ticks) / own.ticks_per_ns;
+    const double off = by_counter - (double)(int64_t)(tries[i].monotonic_ns - best->monotonic_ns), size = off < 0 ? -off : off;
+    const double readings = (double)(best->width_ticks + tries[i].width_ticks) / 2 / own.ticks_per_ns;
+    if (size > readings + 1 && (uint64_t)(size + readings) > most) most = (uint64_t)(size + readings);
+  }
+  return most;
+}
+
 /* The tightest of a few readings: the kernel's clocks between two of ours. False: the counter went back in each of them. */
 static bool take_pair(pair *out) {
   uint64_t best = mask60 / 2;
-  bool has_one = false;
+  pair tries[TRIES];
+  int count = 0;
   for (int i = 0; i < TRIES; i++) {
     const uint64_t before = prof_i_clock_ticks();
     const uint64_t monotonic = prof_i_port_monotonic_ns();
@@ -88,13 +103,14 @@ static bool take_pair(pair *out) {
     const uint64_t realtime = prof_i_port_realtime_ns();
     const uint64_t after = prof_i_clock_ticks();
     const uint64_t width = (between - before) & mask60, whole = (after - before) & mask60;
-    if (whole >= best || width > whole) continue;
+    if (whole >= mask60 / 2 || width > whole) continue;
+    tries[count++] = (pair){(before + width / 2) & mask60, monotonic, realtime, width, whole, 0};
+    if (whole >= best) continue;
     best = whole;
-    has_one = true;
-    *out = (pair){(before + width / 2) & mask60, monotonic, realtime, width, whole, 0};
+    *out = tries[count - 1];
   }
-  if (has_one) out->width_ns = ns_of(out->width_ticks) + own.resolution_ns;
-  return has_one;
+  if (count) out->width_ns = ns_of(out->width_ticks) + (own.resolution_ns ? own.resolution_ns : unsteadiness(out, tries, count));
+  return count > 0;
 }
 
 static void write_pair(const pair *p) {
@@ -133,9 +149,11 @@ static void extend(pair *p) {
   const double off = expected - passed, distance = off < 0 ? -off : off, longer = expected > passed ? expected : passed;
   if (off < -SMALL_JUMP_NS) __atomic_store_n(&own.went_back, 1, __ATOMIC_RELAXED);
 #ifndef PROF_FAULT_ONE_SEGMENT /* all pairs on one line, whatever happened */
+  const double readings = 2e3 + (double)(p->width_ns + own.last.width_ns);
   const bool is_known = own.rate_error < rate_unknown;
-  const double bound = 2e3 + (2e-4 + own.rate_error) * longer + (double)(p->width_ns + own.last.width_ns);
-  if (ticks < 0 || (is_known && distance > bound)) {
+  const bool is_off = is_known ? distance > readings + (2e-4 + own.rate_error) * longer
+                               : longer > RATE_CHANGE_MAX * (expected + passed - longer) + RATE_SPAN_NS_MIN + readings;
+  if (ticks < 0 || is_off) {
     begin_segment(p, distance);
     return;
   }

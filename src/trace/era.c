@@ -65,7 +65,7 @@ static change look_at(const prof_i_time_pair *pairs, uint32_t count, uint32_t at
 static bool is_rate_change(const change *c, double *ns_out) {
   const double at_most = (c->before > c->after ? c->before : c->after) * c->passed_ns + c->slack;
   const double at_least = (c->before < c->after ? c->before : c->after) * c->passed_ns - c->slack;
-  if (!c->is_other_rate || c->ticks <= 0 || c->ticks > at_most || c->ticks < at_least) return false;
+  if (!c->is_other_rate || c->ticks < 3 || c->ticks > at_most || c->ticks < at_least) return false;
   const double ns = (c->ticks - c->after * c->passed_ns) / (c->before - c->after);
   *ns_out = ns < 0 ? 0 : ns > c->passed_ns ? c->passed_ns : ns;
   return true;
@@ -105,7 +105,8 @@ static void judge(prof_trace *trace, uint32_t at, double nominal, double *slowes
   if (c.before < *slowest) *slowest = c.before;
   if (c.after < *slowest) *slowest = c.after;
   if (is_rate_change(&c, &ns)) {
-    *knee_out = (prof_i_time_pair){last->ticks + (uint64_t)(c.before * ns), last->ns + (uint64_t)ns, last->width_ns, pairs[at].segment};
+    const double ticks = c.before * ns < 1 ? 1 : c.before * ns > c.ticks - 1 ? c.ticks - 1 : c.before * ns; /* between the two */
+    *knee_out = (prof_i_time_pair){last->ticks + (uint64_t)ticks, last->ns + (uint64_t)ns, last->width_ns, pairs[at].segment};
     return;
   }
   note_gap(trace, &c);
