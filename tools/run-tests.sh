@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: tools/run-tests.sh GROUP
-#   test              the unit, api, failing, hostile, example, embedding and documentation tests of the build dev
+#   test              the unit, api, clock, failing, hostile, example, embedding and documentation tests of the build dev
 #   stress            the fault and stress tests and the longer failing ones of the build dev
 #   faults            builds with a deliberate fault, each of which a test must catch
 #   asan ubsan tsan   the C tests under that sanitizer
@@ -103,8 +103,8 @@ without_randomisation() {
 }
 
 sanitizer() {
-  local wrapper=() labels='unit|api|hostile|fault|stress'
-  [ "$1" = tsan ] && wrapper=(without_randomisation) labels='unit|api|fault|stress' # hostile bytes are read by one thread
+  local wrapper=() labels='unit|api|clock|hostile|fault|stress'
+  [ "$1" = tsan ] && wrapper=(without_randomisation) labels='unit|api|clock|fault|stress' # hostile bytes are read by one thread
   ctest_group "$1" "$1" "$labels" "${wrapper[@]}"
 }
 
@@ -168,7 +168,7 @@ run_group() {
     test)
       # Without the model (no network) the tests that need it skip, and say so.
       PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
-      ctest_group test dev 'unit|api|failing|hostile|minilm|embed|docs'
+      ctest_group test dev 'unit|api|clock|failing|hostile|minilm|embed|docs'
       ;;
     stress) ctest_group stress dev 'fault|stress|failing_long' ;;
     faults) command_group faults fault_builds ;;

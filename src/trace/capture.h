@@ -108,6 +108,7 @@ enum { PROF_I_ERAS_MAX = 64, PROF_I_ERA_CLUES = 64 };
 typedef struct prof_i_era {
   int64_t low, high;
   int64_t shift;
+  int64_t begin, end; /* on the time line: the last pair before it, and the next one's first */
 } prof_i_era;
 
 /* Chunks are taken one after another: the next one a thread takes begins where its last one ended, or later. */
@@ -235,10 +236,17 @@ uint32_t prof_i_era_of(const prof_trace *trace, int64_t ticks);
 uint32_t prof_i_era_of_end(const prof_trace *trace, uint32_t from, int64_t ticks, int64_t latest);
 /* The era of the start of a scope that ended in that era. */
 uint32_t prof_i_era_of_start(const prof_trace *trace, uint32_t end_era, int64_t start, int64_t end);
-/* Ticks of the time line, from the start on; those before it are the start. */
+/* Ticks of the time line. Not before what went before the era, nor behind what came after: if the counter did not jump but CLOCK_MONOTONIC stood,
+   there are records in between, which took no time that it knows of. */
+static inline int64_t prof_i_era_place(const prof_trace *trace, uint32_t era, int64_t ticks) {
+  const prof_i_era *const e = &trace->eras[era];
+  const int64_t moved = ticks + e->shift;
+  return moved < e->begin ? e->begin : moved > e->end ? e->end : moved;
+}
+/* The same from the start on; those before it are the start. */
 static inline uint64_t prof_i_era_ticks(const prof_trace *trace, uint32_t era, int64_t ticks) {
-  const int64_t moved = ticks + trace->eras[era].shift;
-  return moved > 0 ? (uint64_t)moved : 0;
+  const int64_t place = prof_i_era_place(trace, era, ticks);
+  return place > 0 ? (uint64_t)place : 0;
 }
 
 /* Records the slot, and what it says of its thread. */

@@ -199,7 +199,7 @@ static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_coun
     trace->bad_count++;
     return 0;
   }
-  hear_wall(catalog, (int64_t)(words[5] - trace->header.start_realtime_ns) - ns, word_count > 8 ? words[8] : words[6]);
+  hear_wall(catalog, (int64_t)(words[5] - trace->header.start_realtime_ns - (uint64_t)ns), word_count > 8 ? words[8] : words[6]);
   if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count, sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
   catalog->pairs[catalog->pair_count++] = (prof_i_time_pair){(uint64_t)ticks, (uint64_t)ns, words[6], words[7]};

@@ -12,7 +12,8 @@ static const double jump_ns_min = 20e6;   /* as in the recorder's clock.c */
 static const double span_ns_min = 1e6;    /* between pairs that tell a rate */
 static const double jitter_ns = 2e3, drift = 2e-4; /* the recorder's bounds of a segment */
 static const double reach = 1.05, reach_ns = 1e6; /* how much farther an era may go than its pairs say */
-static const double ticks_bound = 0x1p59;
+static const double ticks_bound = 0x1p59, ns_bound = 0x1p60;
+static const int64_t never = 1ll << 61;
 
 static int64_t to_ticks(double ticks) {
   return ticks >= ticks_bound ? (int64_t)ticks_bound : ticks <= -ticks_bound ? -(int64_t)ticks_bound : (int64_t)ticks;
@@ -81,16 +82,23 @@ static bool is_era(const change *c) {
 }
 
 static void note_step(prof_trace *trace, double ns) {
-  if (ns > (double)trace->clock_step_ns) trace->clock_step_ns = (uint64_t)ns;
+  if (ns > (double)trace->clock_step_ns) trace->clock_step_ns = ns < ns_bound ? (uint64_t)ns : (uint64_t)ns_bound;
 }
 
-static void begin_era(prof_trace *trace, const prof_i_time_pair *last, const prof_i_time_pair *next, const change *c) {
+/* False: no room for one more, or a time line that long is none. */
+static bool begin_era(prof_trace *trace, const prof_i_time_pair *last, const prof_i_time_pair *next, const change *c) {
+  const int64_t so_far = trace->eras[trace->era_count - 1].shift, most = to_ticks(ticks_bound);
+  if (trace->era_count == PROF_I_ERAS_MAX || so_far > most || so_far < -most) return false;
   prof_i_era *const old = &trace->eras[trace->era_count - 1], *const fresh = &trace->eras[trace->era_count++];
   const double faster = c->before > c->after ? c->before : c->after; /* so that nothing in the new one is before anything in the old one */
   old->high = (int64_t)last->ticks + to_ticks(c->before * (reach * c->passed_ns + reach_ns));
   fresh->low = (int64_t)next->ticks - to_ticks(c->after * (reach * c->passed_ns + reach_ns));
   fresh->high = INT64_MAX;
+  fresh->end = never;
   fresh->shift = old->shift + (int64_t)last->ticks + to_ticks(faster * c->passed_ns) - (int64_t)next->ticks;
+  fresh->begin = (int64_t)last->ticks + old->shift;
+  old->end = (int64_t)next->ticks + fresh->shift;
+  return true;
 }
 
 static void note_gap(prof_trace *trace, const change *c) {
@@ -111,8 +119,7 @@ static void judge(prof_trace *trace, uint32_t at, double nominal, double *slowes
   }
   note_gap(trace, &c);
   const double jump = jump_of(&c), size = jump < 0 ? -jump : jump;
-  if (is_era(&c) && trace->era_count < PROF_I_ERAS_MAX) begin_era(trace, last, &pairs[at], &c);
-  else if (size <= jump_ns_min) note_step(trace, size);
+  if (!(is_era(&c) && begin_era(trace, last, &pairs[at], &c)) && size <= jump_ns_min) note_step(trace, size);
 }
 
 /* Two eras may have had the same ticks. Then nothing tells of a scope that spans the jump, and takes longer than it, in which of them it began. */
@@ -164,7 +171,7 @@ int prof_i_eras_find(prof_trace *trace) {
   const double nominal = trace->header.ticks_hz ? (double)trace->header.ticks_hz / 1e9 : 1;
   const uint32_t count = catalog->pair_count;
   trace->era_count = 1;
-  trace->eras[0] = (prof_i_era){INT64_MIN, INT64_MAX, 0};
+  trace->eras[0] = (prof_i_era){INT64_MIN, INT64_MAX, 0, -never, never};
   if (count == 0) return 0;
   qsort(catalog->pairs, count, sizeof *catalog->pairs, by_time);
   uint32_t changes = 0;

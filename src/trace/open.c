@@ -168,7 +168,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->start_ns = header->start_monotonic_ns;
   info->duration_ns = prof_i_timeline_ns(&trace->timeline, &line, trace->last);
   const uint64_t beyond_ns = info->duration_ns > trace->timeline.known_ns ? info->duration_ns - trace->timeline.known_ns : 0;
-  info->clock_error_ns = trace->timeline.error_ns + trace->clock_step_ns + beyond_ns / 1000000 * trace->timeline.end_ppm +
+  info->clock_error_ns = trace->timeline.error_ns + trace->timeline.bend_ns + trace->clock_step_ns + beyond_ns / 1000000 * trace->timeline.end_ppm +
                          beyond_ns % 1000000 * trace->timeline.end_ppm / 1000000;
   info->clock_gap_ns = trace->clock_gap_ns;
   info->clock_back_count = trace->clock_back_count;

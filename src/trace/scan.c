@@ -54,8 +54,9 @@ static bool follow_eras(scan *s, const uint64_t *at, int64_t duration) {
   if (!s->has_seen) s->first_era = era;
   s->has_seen = true;
   s->era = era;
-  const uint64_t start_ticks = trace->header.start_ticks - (uint64_t)trace->eras[start_era].shift;
-  const int64_t stretch = trace->eras[era].shift - trace->eras[start_era].shift;
+  const int64_t start_place = prof_i_era_place(trace, start_era, start), end_place = prof_i_era_place(trace, era, end);
+  const uint64_t start_ticks = trace->header.start_ticks + (uint64_t)(start - start_place);
+  const int64_t stretch = end_place - start_place - duration;
   if ((start_ticks == s->start_ticks && stretch == s->stretch) || trace->era_change_count >= ERA_CHANGES_MAX) return true;
   trace->era_change_count++;
   s->start_ticks = start_ticks;

@@ -113,7 +113,8 @@ static uint64_t bend_at(const prof_i_time_pair *pair) {
   const double times = ticks_between(last, pair) / ticks_between(first, last);
   const double off = times * ns_between(first, last) - ns_between(last, pair), size = off < 0 ? -off : off;
   const double readings = times * (double)(first->width_ns + last->width_ns) + (double)(last->width_ns + pair->width_ns);
-  return size > readings ? (uint64_t)(size - readings) : 0;
+  const double most = 0x1p60;
+  return size - readings >= most ? (uint64_t)most : size > readings ? (uint64_t)(size - readings) : 0;
 }
 
 static uint64_t worst_bend(const prof_i_time_pair *pairs, uint32_t count) {
@@ -147,7 +148,7 @@ int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uin
   timeline->error_ns = 0;
   for (uint32_t i = 0; i < kept; i++)
     if (pairs[i].width_ns > timeline->error_ns) timeline->error_ns = pairs[i].width_ns;
-  timeline->error_ns += worst_bend(pairs, kept);
+  timeline->bend_ns = worst_bend(pairs, kept);
   judge_end(timeline, pairs, kept);
   timeline->segment_count = count_segments(pairs, kept);
   timeline->lines = malloc(2 * (size_t)kept * sizeof *timeline->lines);

@@ -25,6 +25,7 @@ typedef struct prof_i_timeline {
   uint32_t line_count;
   uint32_t segment_count;
   uint64_t error_ns; /* the pairs' own, between the first and the last */
+  uint64_t bend_ns;  /* how far off the lines between them may be besides */
   uint64_t known_ns; /* the last pair's */
   uint64_t end_ppm;  /* how far off the rate behind it may be */
 } prof_i_timeline;

@@ -275,7 +275,7 @@ static void happen(uint64_t what) {
 
 static void whatever_happens_times_before_and_after_are_right(void **state) {
   (void)state;
-  for (int round = 0; round < 300; round++) {
+  for (int round = 0; round < (getenv("PROF_LONG") ? 1000 : 60); round++) {
     fake_reset();
     start_recording();
     truth.error_ns = 10 * good_error_ns; /* but of scopes around a jump, where two eras have the same ticks */

@@ -122,7 +122,9 @@ static void a_clock_that_stands_still_stops_nobody(void **state) {
   assert_int_equal(info.scope_count, 3000);
   assert_int_equal(info.bad_count, 0);
   read_scopes(trace);
-  for (uint32_t i = 1; i < truth.count; i++) assert_true(seen[i].times == 1 && seen[i].start >= seen[i - 1].end);
+  for (uint32_t i = 1; i < truth.count; i++)
+    if (seen[i].times != 1 || seen[i].start < seen[i - 1].end)
+      fail_msg("s%" PRIu32 " is there %" PRIu32 " times, %" PRId64 " ns after the one before", i, seen[i].times, (int64_t)(seen[i].start - seen[i - 1].end));
   prof_trace_destroy(trace);
 }
 

@@ -78,6 +78,7 @@ fault LATE_COMMIT tests/fault/test_single_step.c 'a_plain_scope*'
 fault EARLY_CLEAR tests/fault/test_single_step.c 'a_plain_scope*'
 fault GENERATION tests/fault/test_single_step.c 'a_ring*'
 fault GENERATION tests/fault/test_generation.c ''
+fault ONE_SEGMENT tests/clock/test_jumps.c 'a_*' -DPROF_FAKE_CLOCK=1
 fault RELAXED tests/fault/test_commit.c '' -fsanitize=thread
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -4,7 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -108,12 +111,48 @@ static void times_are_on_the_hosts_clock(void **state) {
   prof_trace_destroy(trace);
 }
 
+/* A process that may not read the counter, neither by itself nor by the C library's clocks, which read it too: whatever prof does there, from the
+   first start to the dump, must do without. */
+static void a_process_without_the_counter_records(void **state) {
+  (void)state;
+#if defined(__x86_64__)
+  const pid_t child = fork();
+  if (child == 0) {
+    if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) != 0) _exit(77);
+    const prof_options options = {.size = sizeof options, .cap_bytes = 3 << 20};
+    if (prof_start_with(&options) != PROF_OK) _exit(2);
+    for (int i = 0; i < 5000; i++) WITH_BASE_PROFILER(PROF_HOST, "without", "x", PROF_NO_ARGS, {});
+    const pid_t grandchild = fork(); /* our handlers run here, too */
+    if (grandchild == 0) _exit(0);
+    int how = 0;
+    if (grandchild < 0 || waitpid(grandchild, &how, 0) != grandchild || how != 0) _exit(3);
+    prof_health health = {.size = sizeof health};
+    if (prof_health(&health) != PROF_OK || health.clock != PROF_CLOCK_MONOTONIC) _exit(4);
+    if (prof_stop() != PROF_OK || prof_dump("/dev/null") != PROF_OK) _exit(5);
+    prof_trace *trace = NULL;
+    prof_trace_info info = {.size = sizeof info};
+    if (prof_get(&trace) != PROF_OK || prof_trace_info_get(trace, &info) != PROF_OK) _exit(6);
+    _exit(info.scope_count == 5000 && info.clock == PROF_CLOCK_MONOTONIC ? 0 : 7);
+  }
+  int how = 0;
+  assert_int_equal(waitpid(child, &how, 0), child);
+  if (WIFEXITED(how) && WEXITSTATUS(how) == 77) {
+    print_message("skip: this kernel does not forbid the time-stamp counter\n");
+    return;
+  }
+  if (!WIFEXITED(how) || WEXITSTATUS(how) != 0) fail_msg("the child ended with %d, signal %d", WEXITSTATUS(how), WTERMSIG(how));
+#else
+  print_message("skip: only x86-64 forbids the counter\n");
+#endif
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_clock_that_nobody_knows_is_refused),
       cmocka_unit_test(the_default_is_the_counter_where_it_is_safe),
       cmocka_unit_test(durations_are_the_hosts),
       cmocka_unit_test(times_are_on_the_hosts_clock),
+      cmocka_unit_test(a_process_without_the_counter_records),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
