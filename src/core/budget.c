@@ -204,7 +204,7 @@ void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, 
   if (!is_on()) return;
   const uint64_t begun = prof_i_port_monotonic_ns();
   const uint64_t events = prof_i_chunk_events_from(chunk, thread->spending.from, NULL, NULL);
-  const uint64_t count_ns = prof_i_port_monotonic_ns() - begun;
+  const uint64_t count_ns = prof_i_ns_since(begun);
   prof_i_claim(&thread->slot->own_ns, count_ns);
   judge(thread, chunk, events, events * load(&own.scope_ps) / 1000 + change_ns + count_ns);
 }

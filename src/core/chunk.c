@@ -548,7 +548,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   }
   if (old != &thread->full) leave_later(thread, old);
   prof_i_clock_pair(true);
-  const uint64_t over = prof_i_port_monotonic_ns(), took_ns = over > begun ? over - begun : 0;
+  const uint64_t took_ns = prof_i_ns_since(begun);
   note_time(thread, took_ns);
   if (old != &thread->full) prof_i_budget_leave_chunk(thread, old, took_ns); /* it stays the thread's until the next change */
   prof_i_budget_enter_chunk(thread, fresh);

@@ -81,6 +81,11 @@ void prof_i_port_let_cancel(const int *was);
 #define PROF_I_HOLD_CANCEL const int prof_i_was_cancel __attribute__((cleanup(prof_i_port_let_cancel), unused)) = prof_i_port_hold_cancel()
 
 uint64_t prof_i_port_monotonic_ns(void);
+/* Some virtual machines' clocks run back a little: never negative. */
+static inline uint64_t prof_i_ns_since(uint64_t begun_ns) {
+  const uint64_t now_ns = prof_i_port_monotonic_ns();
+  return now_ns > begun_ns ? now_ns - begun_ns : 0;
+}
 uint64_t prof_i_port_raw_ns(void); /* CLOCK_MONOTONIC_RAW */
 uint64_t prof_i_port_realtime_ns(void);
 uint64_t prof_i_port_tid(void);

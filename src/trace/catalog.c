@@ -234,7 +234,7 @@ static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_co
   if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count, sizeof *catalog->changes))
     return PROF_E_NO_MEMORY;
   const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
-  catalog->changes[catalog->change_count++] = (prof_i_change_seen){.ticks = ticks > 0 ? (uint64_t)ticks : 0,
+  catalog->changes[catalog->change_count++] = (prof_i_change_seen){.ticks = (uint64_t)ticks, /* as marks */
                                                                    .kind = (uint32_t)words[3],
                                                                    .reason = (uint32_t)words[4],
                                                                    .site = prof_i_word_site(words[1]),
@@ -244,12 +244,6 @@ static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_co
                                                                    .measured = words[7],
                                                                    .allowed = words[8]};
   return 0;
-}
-
-static int by_time(const void *a, const void *b) {
-  const prof_i_change_seen *const x = a, *const y = b;
-  if (x->ticks != y->ticks) return x->ticks < y->ticks ? -1 : 1;
-  return (x->site > y->site) - (x->site < y->site);
 }
 
 /* ---- an extent ---- */
@@ -305,5 +299,4 @@ static void sort_schemas(prof_i_catalog *catalog) {
 void prof_i_catalog_finish(prof_i_catalog *catalog) {
   sort_schemas(catalog);
   keep_last_names(catalog);
-  if (catalog->change_count) qsort(catalog->changes, catalog->change_count, sizeof *catalog->changes, by_time);
 }

@@ -27,6 +27,12 @@ static int by_time(const void *a, const void *b) {
   return ((int64_t)x->ticks > (int64_t)y->ticks) - ((int64_t)x->ticks < (int64_t)y->ticks);
 }
 
+static int by_change(const void *a, const void *b) {
+  const prof_i_change_seen *const x = a, *const y = b;
+  if (x->ticks != y->ticks) return x->ticks < y->ticks ? -1 : 1;
+  return (x->site > y->site) - (x->site < y->site);
+}
+
 static double ticks_apart(const prof_i_time_pair *from, const prof_i_time_pair *to) {
   return (double)(int64_t)(to->ticks - from->ticks);
 }
@@ -166,7 +172,7 @@ static void move_pairs(prof_trace *trace, const uint8_t *era_of, prof_i_time_pai
   catalog->pair_count = kept;
 }
 
-int prof_i_eras_find(prof_trace *trace) {
+static int find_eras(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;
   const double nominal = trace->header.ticks_hz ? (double)trace->header.ticks_hz / 1e9 : 1;
   const uint32_t count = catalog->pair_count;
@@ -199,10 +205,6 @@ int prof_i_eras_find(prof_trace *trace) {
     move_pairs(trace, era_of, knees, knee_count);
   }
   const bool is_done = era_of && knees && larger;
-  for (uint32_t i = 0; i < catalog->mark_count; i++) {
-    const int64_t ticks = (int64_t)catalog->marks[i];
-    catalog->marks[i] = prof_i_era_ticks(trace, prof_i_era_of(trace, ticks), ticks);
-  }
   free(era_of);
   free(knees);
   return is_done ? 0 : PROF_E_NO_MEMORY;
@@ -235,4 +237,19 @@ uint32_t prof_i_era_of_start(const prof_trace *trace, uint32_t end_era, int64_t 
   for (uint32_t era = 0; era < end_era; era++)
     if (can_be(trace, era, start)) return era;
   return end_era;
+}
+
+/* Marks and changes are not in the order of records; where two eras have their ticks, they are taken for the earlier one's. */
+static uint64_t placed(const prof_trace *trace, uint64_t recorded) {
+  return prof_i_era_ticks(trace, prof_i_era_of(trace, (int64_t)recorded), (int64_t)recorded);
+}
+
+int prof_i_eras_find(prof_trace *trace) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  const int status = find_eras(trace);
+  if (status) return status;
+  for (uint32_t i = 0; i < catalog->mark_count; i++) catalog->marks[i] = placed(trace, catalog->marks[i]);
+  for (uint32_t i = 0; i < catalog->change_count; i++) catalog->changes[i].ticks = placed(trace, catalog->changes[i].ticks);
+  if (catalog->change_count) qsort(catalog->changes, catalog->change_count, sizeof *catalog->changes, by_change);
+  return 0;
 }

@@ -45,8 +45,8 @@ static struct {
   uint64_t back_every, back_ns; /* each so many readings of CLOCK_MONOTONIC are so much too low */
   uint64_t stands_at;     /* CLOCK_MONOTONIC stays there; 0: it goes */
   uint64_t clock_reads;
-  uint64_t interrupted, interrupted_ns; /* so many of the next readings of CLOCK_MONOTONIC take that much longer */
-  uint64_t interrupted_every;           /* of all; 0: as said */
+  uint64_t interrupted, interrupted_ns; /* so many of the next readings of CLOCK_MONOTONIC take that much longer, */
+  uint64_t spared;                      /* but for this one of them, counted from 1 */
   /* what the machine says of itself */
   bool is_forbidden, is_invariant;
   const char *clocksource;
@@ -115,10 +115,9 @@ uint64_t prof_i_fake_clock_ns(int clock) {
   uint64_t ns = fake.stands_at ? fake.stands_at : fake_host_ns();
   if (fake.resolution_ns) ns -= ns % fake.resolution_ns;
   if (clock == CLOCK_MONOTONIC && fake.back_every && fake.clock_reads % fake.back_every == 0) ns -= fake.back_ns;
-  if (clock == CLOCK_MONOTONIC && fake.interrupted_every && fake.clock_reads % fake.interrupted_every == 0) fake.now += fake.interrupted_ns;
   if (clock == CLOCK_MONOTONIC && fake.interrupted) {
     fake.interrupted--;
-    fake.now += fake.interrupted_ns;
+    if (!fake.spared || --fake.spared) fake.now += fake.interrupted_ns;
   }
   return ns;
 }

@@ -199,7 +199,8 @@ static void one_good_reading_of_five_is_enough(void **state) {
   start_recording();
   for (int i = 0; i < 20; i++) {
     record_scopes(50, 20 * fake_us, 80 * fake_us);
-    fake.interrupted = 4;
+    fake.interrupted = 5;
+    fake.spared = (uint64_t)i % 5 + 1;
     fake.interrupted_ns = 10 * fake_ms;
     take_a_pair();
     assert_int_equal(fake.interrupted, 0);
