@@ -98,7 +98,7 @@ static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *e
   do {
     if (has_eras && !follow_eras(s, at, (int64_t)(at[1] >> PROF_I_DURATION_SHIFT))) return NULL;
     check_site(s, prof_i_word_site(at[1]));
-    count_event(s, prof_i_plain_interval_in(at, s->start_ticks, s->stretch).end, true);
+    count_event(s, has_eras ? prof_i_plain_interval_in(at, s->start_ticks, s->stretch).end : prof_i_plain_interval(at, s->start_ticks).end, true);
     at += 2;
   } while (at < end && prof_i_is_plain(at, s->generation));
   return at;

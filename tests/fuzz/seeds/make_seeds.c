@@ -63,6 +63,31 @@ static void ring_seed(const char *folder) {
   capture_end(&c);
 }
 
+/* The counter goes back, then far ahead; then its rate changes. Scopes in each era, and one from the first into the second. */
+static void eras_seed(const char *folder) {
+  enum { MS = 1000000 };
+  static const int64_t from[] = {0, -500 * MS, 900 * MS, 920 * MS};
+  capture c;
+  capture_begin(&c, 128 << 10);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "a", "b", 1);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  for (uint64_t i = 0; i < 4; i++) {
+    const uint64_t ticks = (uint64_t)from[i], rate = i == 3 ? 2 : 1;
+    for (uint64_t n = 0; n < 3; n++) capture_clock(&c, meta, ticks + n * 5 * MS * rate, (i * 20 + n * 5) * MS, i);
+    for (uint64_t n = 0; n < 3; n++) capture_plain(chunk, CAPTURE_START + ticks + (n * 4 + 1) * MS, MS / 2, 1);
+    if (i == 1) {
+      long_record r;
+      long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + 2 * MS, 0, 1);
+      r.flags = PROF_I_FLAG_LONG;
+      long_word(&r, ticks + 12 * MS - 2 * MS); /* negative */
+      long_end(&r, chunk);
+    }
+  }
+  write_seed(folder, "eras", &c, 1);
+  capture_end(&c);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return fprintf(stderr, "usage: make_seeds FOLDER\n"), 2;
   capture c;
@@ -72,5 +97,6 @@ int main(int argc, char **argv) {
   capture_end(&c);
   plain_seed(argv[1]);
   ring_seed(argv[1]);
+  eras_seed(argv[1]);
   return 0;
 }
