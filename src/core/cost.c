@@ -5,7 +5,7 @@
 #include "scope.h"
 #include "site.h"
 
-enum { BATCHES = 9, SCOPES = 400 };
+enum { BATCHES = 5, SCOPES = 200 };
 
 typedef struct bench {
   prof_i_thread thread;

@@ -3,7 +3,7 @@
 
      about to begin .. begun        nothing, or open
      begun .. about to end          open, exactly once, and no record
-     about to end .. ended          open, or its record, or both; never neither (unless it is being dropped: the arena is full)
+     about to end .. ended          open, or its record, or both; never neither; but neither, from its begin on, when the arena was full by then
      ended                          its record, once; or one more in the counts of what was lost
 
    and every record carries the name, the values and the times of the scope that it is. Parent and child read one counter. */
@@ -336,12 +336,13 @@ static inline void plan_check_log(plan_judge *judge, uint32_t i) {
     if (judge->records[i] || judge->open[i]) plan_fault(judge, "'%s' %u is recorded, but the level was off", what, i);
     return;
   }
-  if (log->ended) judge->missing += !judge->records[i];
-  if (is_moment || is_deep || log->ended || !log->begun || is_late) return;
+  const uint64_t full = arena_is_made(&judge->view) ? arena_header(&judge->view)->full_ticks : 0;
+  const bool is_left_out = full && log->before_begin >= full && log->begun && !judge->open[i]; /* at its begin: the arena was full */
+  if (log->ended || is_left_out) judge->missing += !judge->records[i];
+  if (is_moment || is_deep || log->ended || !log->begun || is_late || is_left_out) return;
   if (!log->before_end && (judge->open[i] != 1 || judge->records[i]))
     plan_fault(judge, "'%s' %u is open: %u entries, %u records", what, i, judge->open[i], judge->records[i]);
-  const uint64_t full = arena_is_made(&judge->view) ? arena_header(&judge->view)->full_ticks : 0;
-  if (log->before_end && !judge->open[i] && !judge->records[i] && (!full || log->before_begin < full))
+  if (log->before_end && !judge->open[i] && !judge->records[i])
     plan_fault(judge, "'%s' %u is ending: neither open nor recorded", what, i);
 }
 
