@@ -16,6 +16,7 @@
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
+#include "copy.h"
 #include "cost.h"
 #include "gate.h"
 #include "helper.h"
@@ -313,10 +314,22 @@ static int start_locked(const prof_options *given) {
   prof_i_place_unlock(lock);
   return status;
 }
+
+/* No lock held: the dynamic linker may be asked. */
+static int be_ready_to_start(void) {
+  const int saved = errno;
+  const int status = prof_i_copy_check();
+  if (status == PROF_OK) prof_i_copy_stay();
+  errno = saved;
+  return status;
+}
+
 int prof_start_with(const prof_options *given) {
   prof_options options = {.size = sizeof options};
   const int saved = errno;
-  int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
+  int status = be_ready_to_start();
+  if (status != PROF_OK) return status;
+  status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
@@ -332,7 +345,8 @@ int prof_start_with(const prof_options *given) {
 int prof_start(int level) {
   if (level < 1 || level > 2) return prof_i_fail(PROF_E_LEVEL, "level is %d; 1 records kernels and operators, 2 also the runtime around them", level);
   const int saved = errno;
-  int status = PROF_OK;
+  int status = be_ready_to_start();
+  if (status != PROF_OK) return status;
   prof_i_control_ensure();
   lock();
   if (own.recording) {

@@ -1,0 +1,54 @@
+/* See copy.h. */
+#define _GNU_SOURCE
+#include "copy.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <prof/profiler.h>
+#include <stdint.h>
+
+#include "log.h"
+
+/* Weak: a program linked with -static has no dynamic linker, and none that could unload it. */
+extern __typeof__(dlopen) dlopen __attribute__((weak));
+extern __typeof__(dladdr) dladdr __attribute__((weak));
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden")));
+
+/* One object, two names: the first is the dynamic linker's to bind, the second is always this copy's. Not a word that call sites use: a program
+   that is not position-independent would have a copy of that. */
+const char prof_i_copy_1 = 1;
+extern const char prof_i_copy_own __attribute__((alias("prof_i_copy_1"), visibility("hidden")));
+
+static struct {
+  uint32_t stays; /* asked for; any thread, exchange */
+} own;
+
+bool prof_i_copy_is_in_force(void) {
+  const char *volatile bound = &prof_i_copy_1;
+  return bound == &prof_i_copy_own;
+}
+
+int prof_i_copy_check(void) {
+  if (prof_i_copy_is_in_force()) return PROF_OK;
+  Dl_info info = {0};
+  const bool is_known = dladdr && dladdr(&prof_i_copy_1, &info) && info.dli_fname;
+  return prof_i_fail(PROF_E_UNSUPPORTED,
+                     "another copy of prof, in '%s', has the scopes of this one: start that one, or link this one with -Wl,--exclude-libs,ALL",
+                     is_known ? info.dli_fname : "?");
+}
+
+/* A program, or an object linked with -z nodelete. */
+static bool is_never_unloaded(void) {
+  if (!_DYNAMIC) return true;
+  for (const ElfW(Dyn) *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++) {
+    if (entry->d_tag == DT_DEBUG) return true; /* only programs have it */
+    if (entry->d_tag == DT_FLAGS_1 && entry->d_un.d_val & DF_1_NODELETE) return true;
+  }
+  return false;
+}
+
+void prof_i_copy_stay(void) {
+  Dl_info info;
+  if (__atomic_exchange_n(&own.stays, 1, __ATOMIC_RELAXED) || is_never_unloaded()) return;
+  if (dlopen && dladdr && dladdr(&prof_i_copy_own, &info) && info.dli_fname) dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
