@@ -156,6 +156,14 @@ static int prepare(void) {
   return PROF_OK;
 }
 
+/* The helper would go on in code that is not there any more, and the threads that recorded would go there when they end. */
+void prof_i_control_go(void) {
+  if (!own.prepared) return;
+  prof_i_control_is_own_process(); /* a child without handlers has no helper */
+  prof_i_helper_stop();
+  prof_i_thread_let_all_end();
+}
+
 /* ---- the arena ---- */
 
 /* Chunks grow from 16 KiB to at most a 64th of the arena; a ring's are all of one size. 64 KiB hold the longest record. */
@@ -315,19 +323,10 @@ static int start_locked(const prof_options *given) {
   return status;
 }
 
-/* No lock held: the dynamic linker may be asked. */
-static int be_ready_to_start(void) {
-  const int saved = errno;
-  const int status = prof_i_copy_check();
-  if (status == PROF_OK) prof_i_copy_stay();
-  errno = saved;
-  return status;
-}
-
 int prof_start_with(const prof_options *given) {
   prof_options options = {.size = sizeof options};
   const int saved = errno;
-  int status = be_ready_to_start();
+  int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
   if (status == PROF_OK) status = prof_i_options_complete(&options);
@@ -345,7 +344,7 @@ int prof_start_with(const prof_options *given) {
 int prof_start(int level) {
   if (level < 1 || level > 2) return prof_i_fail(PROF_E_LEVEL, "level is %d; 1 records kernels and operators, 2 also the runtime around them", level);
   const int saved = errno;
-  int status = be_ready_to_start();
+  int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
   lock();

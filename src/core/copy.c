@@ -5,12 +5,10 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <prof/profiler.h>
-#include <stdint.h>
 
 #include "log.h"
 
-/* Weak: a program linked with -static has no dynamic linker, and none that could unload it. */
-extern __typeof__(dlopen) dlopen __attribute__((weak));
+/* Weak: a program linked with -static has no dynamic linker. */
 extern __typeof__(dladdr) dladdr __attribute__((weak));
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden")));
 
@@ -19,12 +17,9 @@ extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden")));
 const char prof_i_copy_1 = 1;
 extern const char prof_i_copy_own __attribute__((alias("prof_i_copy_1"), visibility("hidden")));
 
-static struct {
-  uint32_t stays; /* asked for; any thread, exchange */
-} own;
-
 bool prof_i_copy_is_in_force(void) {
-  const char *volatile bound = &prof_i_copy_1;
+  const char *bound = &prof_i_copy_1;
+  __asm__("" : "+r"(bound)); /* else gcc 12 says of its own that two names are two objects */
   return bound == &prof_i_copy_own;
 }
 
@@ -37,18 +32,11 @@ int prof_i_copy_check(void) {
                      is_known ? info.dli_fname : "?");
 }
 
-/* A program, or an object linked with -z nodelete. */
-static bool is_never_unloaded(void) {
-  if (!_DYNAMIC) return true;
+bool prof_i_copy_can_go(void) {
+  if (!_DYNAMIC) return false;
   for (const ElfW(Dyn) *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++) {
-    if (entry->d_tag == DT_DEBUG) return true; /* only programs have it */
-    if (entry->d_tag == DT_FLAGS_1 && entry->d_un.d_val & DF_1_NODELETE) return true;
+    if (entry->d_tag == DT_DEBUG) return false; /* only programs have it */
+    if (entry->d_tag == DT_FLAGS_1 && entry->d_un.d_val & (DF_1_NODELETE | DF_1_PIE)) return false;
   }
-  return false;
-}
-
-void prof_i_copy_stay(void) {
-  Dl_info info;
-  if (__atomic_exchange_n(&own.stays, 1, __ATOMIC_RELAXED) || is_never_unloaded()) return;
-  if (dlopen && dladdr && dladdr(&prof_i_copy_own, &info) && info.dli_fname) dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  return true;
 }

@@ -8,11 +8,11 @@
    sites, and this one must not touch the level that they read. Any thread. */
 bool prof_i_copy_is_in_force(void);
 
-/* PROF_OK, or a refusal that names the copy that is in force. */
+/* PROF_OK, or a refusal that names the copy that is in force. Any thread. */
 int prof_i_copy_check(void);
 
-/* Makes dlclose() leave the shared object that this copy is in mapped, as libprof.so is by its link: threads that recorded will call prof when they
-   end. Calls the dynamic linker the first time: no lock may be held. */
-void prof_i_copy_stay(void);
+/* May dlclose() unmap this copy? Not libprof.so, nor a program, nor what is linked with -z nodelete, as users of the static library should be
+   (the pkg-config file and CMake's target say so). */
+bool prof_i_copy_can_go(void);
 
 #endif

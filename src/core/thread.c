@@ -306,7 +306,7 @@ static prof_i_thread *attach_new(void) {
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return prof_i_this_thread;
   }
-  pthread_setspecific(own.key, thread);
+  if (own.has_key) pthread_setspecific(own.key, thread);
   return thread;
 }
 
@@ -401,6 +401,11 @@ int prof_i_thread_prepare(void) {
   const int error = pthread_key_create(&own.key, thread_goes);
   own.has_key = error == 0;
   return error;
+}
+
+void prof_i_thread_let_all_end(void) {
+  if (own.has_key) pthread_key_delete(own.key);
+  own.has_key = false;
 }
 
 void prof_i_thread_stop_all(void) {

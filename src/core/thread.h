@@ -118,6 +118,9 @@ prof_i_head *prof_i_thread_unpark(prof_i_thread *thread);
 /* Keeps a full chunk; the one that was kept before, or NULL, is to be left. NULL takes what is kept. Owner thread. */
 prof_i_head *prof_i_thread_swap_before(prof_i_thread *thread, prof_i_head *chunk);
 
+/* This copy of prof goes: threads end without calling it. */
+void prof_i_thread_let_all_end(void);
+
 /* prof_stop(): from here on every end takes the slow path. Control lock held. */
 void prof_i_thread_stop_all(void);
 

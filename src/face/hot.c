@@ -94,7 +94,7 @@ static void __attribute__((constructor)) at_load(void) {
   else own.started = options.path != NULL;
 }
 
-static void __attribute__((destructor)) at_exit(void) {
+static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
   if (!own.started || !prof_i_the_arena.base || !prof_i_output_path(output, sizeof output)) return; /* the program may have started otherwise since */
   prof_stop();
@@ -110,4 +110,9 @@ static void __attribute__((destructor)) at_exit(void) {
   if (status != PROF_OK && status != PROF_E_CHECK)
     prof_i_say("PROF_OUTPUT: %s: %s%s%s", prof_status_text(status), prof_last_error(), prof_i_the_arena.path[0] ? "; the capture is " : "",
                prof_i_the_arena.path);
+}
+
+static void __attribute__((destructor)) at_exit(void) {
+  write_trace();
+  if (prof_i_copy_can_go()) prof_i_control_go();
 }
