@@ -24,7 +24,8 @@ enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096 };
 static prof_i_slot no_slot = {.depth = PROF_I_OPEN_COUNT, .text_top = PROF_I_TEXT_END};
 prof_i_thread prof_i_no_thread = {
     .fast = &no_slot, .slot = &no_slot, .epoch = (uint32_t)NO_EPOCH, .chunk = &prof_i_no_thread.full};
-__thread prof_i_thread *prof_i_this_thread = &prof_i_no_thread;
+/* The model again: gcc forgets the declaration's, and a handler's first scope would call into the dynamic linker. */
+__thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden"))) = &prof_i_no_thread;
 
 static struct {
   prof_i_thread *first;                 /* any thread; pushed with release */
