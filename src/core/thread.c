@@ -290,6 +290,7 @@ static prof_i_thread *attach_new(void) {
   thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
   thread->moving_in = 0;
   thread->spending = (prof_i_spending){0};
+  thread->latest = 0;
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
   if (parked && is_in_arena(parked_at(parked))) /* prof_stop() put it here while the thread before us was going */
@@ -343,6 +344,8 @@ static prof_i_thread *attach_again(prof_i_thread *thread) {
     mark_old_scopes(thread->slot, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   else if (!move_to_this_arena(thread, header))
     return NULL;
+  else
+    thread->latest = 0; /* the clock may be another */
   thread->session = __atomic_load_n(&header->session, __ATOMIC_ACQUIRE);
   open_fast_path(thread);
   return thread;

@@ -47,6 +47,7 @@ typedef struct prof_i_thread {
   uint64_t arena;      /* number of the arena that slot and chunk stand in */
   uint64_t session;    /* the session it last recorded in */
   uint64_t moving_in;  /* the session for which it is just getting a slot in another arena, or 0: a handler that comes meanwhile is refused */
+  uint64_t latest;     /* when its last scope began, with PROF_I_COARSE_COUNTER; in this arena */
   uint64_t serial;
   uint64_t tid;
   uint64_t process;    /* tells a forked parent's thread from ours */
