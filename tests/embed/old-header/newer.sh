@@ -31,12 +31,8 @@ scope.write_text(text)
 for path in list(root.glob("include/prof/*.h")) + list(root.glob("src/*/*.[ch]")):
     text = re.sub(r"\b(prof_i_(?:level|begin|begin_details|begin_values|begin_text|begin_name|end|instant|counter))_1\b", r"\1_2", path.read_text())
     text = re.sub(r"\bprof_scope_begin_at\b", "prof_scope_begin_at_2", text)
-    text = re.sub(r"static prof_site by_call\[3\] = [^\n]*;",
-                  'static prof_site by_call[3] = {{.file = "", .function = ""}, {.file = "", .function = "", .level = 1}, '
-                  '{.file = "", .function = "", .level = 2}};', text)
     path.write_text(text)
 PYTHON
-! grep -rn 'prof_site [a-z_]* *= *{0, ' newer/src || fail "a site is filled by position there: mend this test"
 quietly "$CC" -std=c11 -O2 -fvisibility=hidden -fPIC -shared -Wl,-soname,libprof.so.0 -Inewer/include -I"$HERE" -o newer/libprof.so.0 \
   newer/src/*/*.c "$HERE/version_1.c" -pthread
 ln -s libprof.so.0 newer/libprof.so
