@@ -63,7 +63,7 @@ run() {
   local name=$1 source=$2 to
   shift 2
   to=$work/$name-$(basename "$source" .c)
-  "$CC" -std=gnu11 -O2 -g -Iinclude -Isrc -Itests -isystem "$work/include" -isystem "$cmocka/include" "$source" "$work/$name.a" -o "$to" \
+  "$CC" -std=gnu11 -O2 -g -Iinclude -Isrc -Itests -isystem "$work/include" -isystem "$cmocka/include" "$source" "$work/$name.a" -o "$to" -rdynamic \
     -L"$cmocka/lib/aarch64-linux-gnu" $with_cmocka -pthread -lm || return
   timeout -k 5 60 "${QEMU[@]}" -E LD_LIBRARY_PATH="$cmocka/lib/aarch64-linux-gnu" "$to" "$@"
 }
@@ -113,6 +113,7 @@ if ! fetch_cmocka >"$work/log" 2>&1; then
   skipped=$((skipped + 1))
 else
   with_cmocka=-lcmocka
+  "$CC" -std=gnu11 -O2 -fPIC -shared -Iinclude -Itests tests/api/plugins/second_unit.c -o "$work/second_unit.so" # test_macros_c opens it
   for test in api/macros_c api/threads api/interleaved api/life api/arguments api/disable unit/core_clock unit/core_chunk unit/core_site \
     unit/core_payload unit/trace_walk unit/trace_aggregate unit/trace_memory unit/trace_timeline fault/commit fault/generation; do
     check "$test" run plain "tests/${test%/*}/test_${test#*/}.c"
