@@ -84,7 +84,7 @@ int prof_i_fail_in(const char *path, int status) {
   enum { SHOWN_BYTES = 512 }; /* of the name, its end: the text behind it must have room */
   char text[ERROR_BYTES];
   const size_t bytes = strlen(path), left_out = bytes > SHOWN_BYTES ? bytes - SHOWN_BYTES : 0;
-  memcpy(text, last_error, sizeof text);
+  memcpy(text, text_of_this_thread(), sizeof text);
   return prof_i_fail(status, "%s%s: %s", left_out ? "..." : "", path + left_out, text);
 }
 
