@@ -27,6 +27,11 @@ tests   | clang              | command -v clang               | second compiler,
 tests   | libclang-rt-14-dev |                                | sanitizers and libFuzzer of clang
 tests   | llvm               | command -v llvm-symbolizer     | names in sanitizer reports
 tests   | binutils           | command -v nm                  | looks at symbols
+tests   | lld                | command -v ld.lld              | the linker lld
+tests   | musl-tools         | command -v musl-gcc            | another C library
+tests   | gcc-aarch64-linux-gnu |                             | the other processor
+tests   | libc6-dev-arm64-cross |                             | its C library
+tests   | qemu-user          | command -v qemu-aarch64        | runs its programs
 tests   | python3            | command -v python3             | runs the README snippets
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
 valgrind | valgrind          | command -v valgrind            | memory checks without a rebuild

@@ -41,6 +41,9 @@ PROF_I_EXTERN_C_BEGIN
 /* Points at the level in force, in the arena's first page, so that another process may set it. Never NULL. */
 extern PROF_API const uint32_t *prof_i_level_1;
 
+/* The library's own: which of several copies of prof in one process has the call sites (docs/embedding.md). */
+extern PROF_API const char prof_i_copy_1;
+
 /* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe. */
 PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;

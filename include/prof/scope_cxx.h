@@ -148,7 +148,7 @@ PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const 
                       uint64_t stream, bool is_in_place, const list<N> &a) noexcept {
   const uint32_t kind = is_in_place ? a.kind : a.kind & ~uint32_t{PROF_I_KEYS_LITERAL};
   const bool is_short = flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && is_host(device) &&
-                        kind == (PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL);
+                        kind == (PROF_ARGS_PAIRS | uint32_t{PROF_I_KEYS_LITERAL});
   if constexpr (N == 1) {
     if (is_short && a.items[0].type == PROF_ARG_STRING) {
       const uint64_t start = prof_i_begin_text_1(site, a.items[0].value.text, a.items[0].bytes);

@@ -54,7 +54,7 @@ PROF_API const char *prof_status_name(int status) PROF_I_NOEXCEPT;
 PROF_API const char *prof_status_text(int status) PROF_I_NOEXCEPT;
 
 /* What the last failed call of this thread had to say, with its values ("level is 7; ..."); "" when none failed. Owned by
-   prof, valid until this thread's next failing call. Any thread. */
+   prof, valid until this thread's next failing call. The 64 threads that failed last have theirs. Any thread. */
 PROF_API const char *prof_last_error(void) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END

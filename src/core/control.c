@@ -16,6 +16,7 @@
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
+#include "copy.h"
 #include "cost.h"
 #include "gate.h"
 #include "helper.h"
@@ -153,6 +154,14 @@ static int prepare(void) {
   make_mark();
   own.prepared = true;
   return PROF_OK;
+}
+
+/* The helper would go on in code that is not there any more, and the threads that recorded would go there when they end. */
+void prof_i_control_go(void) {
+  if (!own.prepared) return;
+  prof_i_control_is_own_process(); /* a child without handlers has no helper */
+  prof_i_helper_stop();
+  prof_i_thread_let_all_end();
 }
 
 /* ---- the arena ---- */
@@ -313,10 +322,13 @@ static int start_locked(const prof_options *given) {
   prof_i_place_unlock(lock);
   return status;
 }
+
 int prof_start_with(const prof_options *given) {
   prof_options options = {.size = sizeof options};
   const int saved = errno;
-  int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
+  int status = prof_i_copy_check();
+  if (status != PROF_OK) return status;
+  status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
@@ -332,7 +344,8 @@ int prof_start_with(const prof_options *given) {
 int prof_start(int level) {
   if (level < 1 || level > 2) return prof_i_fail(PROF_E_LEVEL, "level is %d; 1 records kernels and operators, 2 also the runtime around them", level);
   const int saved = errno;
-  int status = PROF_OK;
+  int status = prof_i_copy_check();
+  if (status != PROF_OK) return status;
   prof_i_control_ensure();
   lock();
   if (own.recording) {

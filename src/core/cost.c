@@ -49,7 +49,8 @@ prof_i_cost prof_i_cost_measure(void) {
   chunk->limit = sizeof memory.chunk - 15;
   chunk->generation = 1;
   const uint64_t epoch = prof_i_site_epoch();
-  bench b = {{.fast = &memory.slot, .slot = &memory.slot, .chunk = chunk, .epoch = (uint32_t)epoch}, {epoch << 32, "", "", 0, 1, 0}};
+  bench b = {{.fast = &memory.slot, .slot = &memory.slot, .chunk = chunk, .epoch = (uint32_t)epoch},
+             {.state = epoch << 32, .file = "", .function = "", .level = 1}};
   const bool is_counter = prof_i_clock_is_counter();
   prof_i_cost cost = {.scope_ps = is_counter ? median_of(run_scopes, &b) : 0};
   b.site.state = (epoch | PROF_I_EPOCH_MUTED) << 32;

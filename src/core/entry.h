@@ -37,6 +37,26 @@ static inline prof_i_open *prof_i_entry_take(prof_i_slot *slot) {
   return &slot->open[__atomic_load_n(&slot->depth, __ATOMIC_RELAXED)];
 }
 
+/* When a scope begins: later than all that began on this thread before, since ends find their scopes by it. And when it ends: not before one
+   that began inside it. Nothing on x86-64. Owner thread only; a handler in between ends what it begins. */
+static inline uint64_t prof_i_entry_begins(prof_i_thread *thread, uint64_t ticks) {
+#ifdef PROF_I_COARSE_COUNTER
+  if (PROF_I_UNLIKELY(ticks <= thread->latest)) ticks = thread->latest + 1;
+  thread->latest = ticks;
+#else
+  (void)thread;
+#endif
+  return ticks;
+}
+static inline uint64_t prof_i_entry_ends(const prof_i_thread *thread, uint64_t ticks) {
+#ifdef PROF_I_COARSE_COUNTER
+  if (PROF_I_UNLIKELY(ticks < thread->latest)) ticks = thread->latest;
+#else
+  (void)thread;
+#endif
+  return ticks;
+}
+
 /* Another thread may be ending the scope. */
 static inline uint64_t prof_i_entry_ticks(const prof_i_open *open) { return __atomic_load_n(&open->ticks, __ATOMIC_RELAXED); }
 

@@ -1,18 +1,41 @@
 /* The thread's last error, and the list of codes made into names and texts. Never called on the hot path; allocates nothing, so
-   that it also works when memory is out. */
+   that it also works when memory is out. The texts are not thread-local: what initial-exec takes comes out of some 1600 bytes that all libraries
+   of a process share (glibc), and a second copy of prof could not be opened any more. */
 #define _GNU_SOURCE
 #include "log.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ERROR_BYTES = 1024 };
-static __thread char last_error[ERROR_BYTES];
+enum { ERROR_BYTES = 1024, TEXT_COUNT = 64 };
 
-const char *prof_last_error(void) { return last_error; }
+typedef struct error_text {
+  const void *owner; /* the address of its thread's word; whoever takes it over writes, relaxed */
+  char text[ERROR_BYTES];
+} error_text;
+
+static struct {
+  uint32_t next; /* the one to take: the oldest, when all are taken; any thread, relaxed */
+  error_text texts[TEXT_COUNT];
+} own;
+
+static __thread error_text *last __attribute__((tls_model("initial-exec")));
+
+static bool is_mine(const error_text *text) { return text && __atomic_load_n(&text->owner, __ATOMIC_RELAXED) == &last; }
+
+const char *prof_last_error(void) { return is_mine(last) ? last->text : ""; }
+
+static char *text_of_this_thread(void) {
+  if (!is_mine(last)) {
+    last = &own.texts[__atomic_fetch_add(&own.next, 1, __ATOMIC_RELAXED) % TEXT_COUNT];
+    __atomic_store_n(&last->owner, &last, __ATOMIC_RELAXED);
+  }
+  return last->text;
+}
 
 const char *prof_version(void) { return PROF_VERSION_STRING; }
 
@@ -51,7 +74,7 @@ int prof_i_fail(int status, const char *format, ...) {
   const int saved = errno;
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(last_error, sizeof last_error, format, arguments);
+  vsnprintf(text_of_this_thread(), ERROR_BYTES, format, arguments);
   va_end(arguments);
   errno = saved;
   return status;
@@ -61,7 +84,7 @@ int prof_i_fail_in(const char *path, int status) {
   enum { SHOWN_BYTES = 512 }; /* of the name, its end: the text behind it must have room */
   char text[ERROR_BYTES];
   const size_t bytes = strlen(path), left_out = bytes > SHOWN_BYTES ? bytes - SHOWN_BYTES : 0;
-  memcpy(text, last_error, sizeof text);
+  memcpy(text, text_of_this_thread(), sizeof text);
   return prof_i_fail(status, "%s%s: %s", left_out ? "..." : "", path + left_out, text);
 }
 

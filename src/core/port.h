@@ -37,6 +37,14 @@ bool prof_i_fake_is_invariant(void);      /* as CPUID says */
 const char *prof_i_fake_clocksource(void); /* the kernel's, or "" */
 #endif
 
+/* x86-64's counter has moved on when it is read again. aarch64's often runs at 25 to 100 MHz: scopes would begin at one moment that do not. So
+   its ticks are cut into 16, and a thread's scopes that read the same one are put into the parts (entry.h). Above 500 MHz they are left as they are, or 60
+   bits would not last a year. */
+#if defined(__aarch64__)
+#define PROF_I_COARSE_COUNTER 1
+extern uint32_t prof_i_counter_shift __attribute__((visibility("hidden"))); /* 0 or 4; set before the first scope, and the same ever after */
+#endif
+
 /* The counter that scopes read: rdtsc, or cntvct_el0. */
 static inline uint64_t prof_i_counter(void) {
 #if defined(PROF_FAKE_CLOCK)
@@ -48,7 +56,7 @@ static inline uint64_t prof_i_counter(void) {
 #elif defined(__aarch64__)
   uint64_t ticks;
   __asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(ticks)::"memory");
-  return ticks;
+  return ticks << prof_i_counter_shift & ((1ull << 60) - 1); /* records have 60 bits for them */
 #else
 #error "prof needs x86-64 or aarch64"
 #endif

@@ -139,8 +139,15 @@ static bool processor_says_invariant(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
 }
-#else /* cntvct_el0 is the system's counter, constant in rate and open to user code on Linux */
-static bool is_forbidden(void) { return false; }
+#else /* cntvct_el0 is the system's counter, constant in rate and open to user code on Linux, as is its frequency */
+uint32_t prof_i_counter_shift;
+
+static bool is_forbidden(void) {
+  uint64_t frequency;
+  __asm__("mrs %0, cntfrq_el0" : "=r"(frequency));
+  prof_i_counter_shift = frequency < 500000000 ? 4 : 0;
+  return false;
+}
 static bool kernel_uses_counter(void) { return true; }
 static bool processor_says_invariant(void) { return true; }
 #endif

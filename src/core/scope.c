@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread 
   }
   prof_i_open *const open = prof_i_entry_take(slot);
   __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_counter() << 4;
+  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   prof_i_entry_set(open, start);
   return start;
 }
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *s
     return prof_i_scope_begin_slow(site, details);
   prof_i_open *const open = prof_i_entry_take(slot);
   __atomic_store_n(&open->what, put_short(thread, slot, open, details, (uint32_t)state), __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_counter() << 4;
+  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   prof_i_entry_set(open, start);
   return start;
 }
@@ -121,12 +121,12 @@ static inline bool is_ready(const prof_i_thread *thread, uint64_t state, uint64_
          PROF_I_LIKELY(depth < PROF_I_OPEN_COUNT) && PROF_I_LIKELY(top + words * 8 <= PROF_I_TEXT_END);
 }
 
-static inline uint64_t open_with(prof_i_open *open, uint64_t state, uint64_t top, uint64_t words, uint64_t by_call) {
+static inline uint64_t open_with(prof_i_thread *thread, prof_i_open *open, uint64_t state, uint64_t top, uint64_t words, uint64_t by_call) {
   __atomic_store_n(&open->what,
                    (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call | PROF_I_TYPE_LONG |
                        top << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT,
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_counter() << 4;
+  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   prof_i_entry_set(open, start);
   return start;
 }
@@ -154,7 +154,7 @@ static inline __attribute__((always_inline)) uint64_t begin_copied(const prof_si
   to[0] = first_word(words, flags, schema);
   uint64_t *const next = prof_i_short_copy(to + 1, one, (uint32_t)one_bytes);
   if (two) prof_i_short_copy(next, two, (uint32_t)two_bytes);
-  return open_with(open, state, top, words, by_call);
+  return open_with(thread, open, state, top, words, by_call);
 }
 
 uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) {
@@ -192,7 +192,7 @@ static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t 
     else
       *to++ = values[i];
   }
-  return open_with(open, state, top, words, 0);
+  return open_with(thread, open, state, top, words, 0);
 }
 
 uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
@@ -221,7 +221,7 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
     default:
       break;
   }
-  return open_with(open, state, top, words, 0);
+  return open_with(thread, open, state, top, words, 0);
 }
 
 uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) {
@@ -279,7 +279,7 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
     prof_i_scope_end_slow(start, 0);
     return;
   }
-  const uint64_t ticks = prof_i_counter();
+  const uint64_t ticks = prof_i_entry_ends(thread, prof_i_counter());
   const uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
   const uint64_t duration4 = (ticks << 4) - start; /* as start, so that a counter past 60 bits, or one that wraps, is no matter */
   const uint64_t duration_what = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
@@ -335,7 +335,7 @@ void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
 
 /* ---- by calls, for other languages ---- */
 
-static prof_site by_call[3] = {{0, "", "", 0, 0, 0}, {0, "", "", 0, 1, 0}, {0, "", "", 0, 2, 0}};
+static prof_site by_call[3] = {{.file = "", .function = ""}, {.file = "", .function = "", .level = 1}, {.file = "", .function = "", .level = 2}};
 
 uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) {
   if (level < 1 || level > 2 || (uint32_t)level > prof_i_arena_level()) return 0;

@@ -143,7 +143,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
                    is_plain(details) ? (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details)
                                      : prof_i_texts_put(thread, slot, open, details, number),
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_clock_ticks() << 4;
+  const uint64_t start = prof_i_entry_begins(thread, prof_i_clock_ticks()) << 4;
   prof_i_entry_set(open, start);
   return start;
 }
@@ -360,7 +360,7 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   prof_i_thread *const thread = prof_i_thread_attach();
   if (!thread) return PROF_LOSS_NO_THREAD;
   prof_i_slot *const slot = thread->slot;
-  found f = {.start = start, .end = ticks ? ticks : prof_i_clock_ticks()};
+  found f = {.start = start, .end = ticks ? ticks : prof_i_entry_ends(thread, prof_i_clock_ticks())};
   const bool was_busy = thread->is_text_busy;
   thread->is_text_busy = true;
   PROF_I_SIGNAL_FENCE();

@@ -24,7 +24,8 @@ enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096 };
 static prof_i_slot no_slot = {.depth = PROF_I_OPEN_COUNT, .text_top = PROF_I_TEXT_END};
 prof_i_thread prof_i_no_thread = {
     .fast = &no_slot, .slot = &no_slot, .epoch = (uint32_t)NO_EPOCH, .chunk = &prof_i_no_thread.full};
-__thread prof_i_thread *prof_i_this_thread = &prof_i_no_thread;
+/* The model again: gcc forgets the declaration's, and a handler's first scope would call into the dynamic linker. */
+__thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden"))) = &prof_i_no_thread;
 
 static struct {
   prof_i_thread *first;                 /* any thread; pushed with release */
@@ -289,6 +290,7 @@ static prof_i_thread *attach_new(void) {
   thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
   thread->moving_in = 0;
   thread->spending = (prof_i_spending){0};
+  thread->latest = 0;
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
   if (parked && is_in_arena(parked_at(parked))) /* prof_stop() put it here while the thread before us was going */
@@ -306,7 +308,7 @@ static prof_i_thread *attach_new(void) {
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return prof_i_this_thread;
   }
-  pthread_setspecific(own.key, thread);
+  if (own.has_key) pthread_setspecific(own.key, thread);
   return thread;
 }
 
@@ -342,6 +344,8 @@ static prof_i_thread *attach_again(prof_i_thread *thread) {
     mark_old_scopes(thread->slot, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   else if (!move_to_this_arena(thread, header))
     return NULL;
+  else
+    thread->latest = 0; /* the clock may be another */
   thread->session = __atomic_load_n(&header->session, __ATOMIC_ACQUIRE);
   open_fast_path(thread);
   return thread;
@@ -401,6 +405,11 @@ int prof_i_thread_prepare(void) {
   const int error = pthread_key_create(&own.key, thread_goes);
   own.has_key = error == 0;
   return error;
+}
+
+void prof_i_thread_let_all_end(void) {
+  if (own.has_key) pthread_key_delete(own.key);
+  own.has_key = false;
 }
 
 void prof_i_thread_stop_all(void) {

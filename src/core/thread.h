@@ -47,6 +47,7 @@ typedef struct prof_i_thread {
   uint64_t arena;      /* number of the arena that slot and chunk stand in */
   uint64_t session;    /* the session it last recorded in */
   uint64_t moving_in;  /* the session for which it is just getting a slot in another arena, or 0: a handler that comes meanwhile is refused */
+  uint64_t latest;     /* when its last scope began, with PROF_I_COARSE_COUNTER; in this arena */
   uint64_t serial;
   uint64_t tid;
   uint64_t process;    /* tells a forked parent's thread from ours */
@@ -117,6 +118,9 @@ prof_i_head *prof_i_thread_unpark(prof_i_thread *thread);
 
 /* Keeps a full chunk; the one that was kept before, or NULL, is to be left. NULL takes what is kept. Owner thread. */
 prof_i_head *prof_i_thread_swap_before(prof_i_thread *thread, prof_i_head *chunk);
+
+/* This copy of prof goes: threads end without calling it. */
+void prof_i_thread_let_all_end(void);
 
 /* prof_stop(): from here on every end takes the slow path. Control lock held. */
 void prof_i_thread_stop_all(void);

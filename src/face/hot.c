@@ -8,6 +8,7 @@
 
 #include "../core/arena.h"
 #include "../core/control.h"
+#include "../core/copy.h"
 #include "../core/log.h"
 #include "../core/path.h"
 
@@ -70,7 +71,7 @@ static void __attribute__((constructor)) at_load(void) {
   static const char *const actions[] = {"default", "level", "mute"};
   unsigned long long level = 0, cap = 0, helper = 0, permille = 0, events = 0;
   prof_options options = {.size = sizeof options};
-  if (!secure_getenv("PROF_LEVEL")) return;
+  if (!secure_getenv("PROF_LEVEL") || !prof_i_copy_is_in_force()) return; /* the copy that is in force starts itself */
   if (!number_of("PROF_LEVEL", 0, 2, &level) || !level) return;
   if (!number_of("PROF_CAP_BYTES", 1 << 20, 1ull << 40, &cap) || !number_of("PROF_HELPER_THREAD", 0, 1, &helper)) return;
   if (!word_of("PROF_POLICY", policies, 4, &options.policy) || !word_of("PROF_CLOCK", clocks, 3, &options.clock)) return;
@@ -93,7 +94,7 @@ static void __attribute__((constructor)) at_load(void) {
   else own.started = options.path != NULL;
 }
 
-static void __attribute__((destructor)) at_exit(void) {
+static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
   if (!own.started || !prof_i_the_arena.base || !prof_i_output_path(output, sizeof output)) return; /* the program may have started otherwise since */
   prof_stop();
@@ -109,4 +110,9 @@ static void __attribute__((destructor)) at_exit(void) {
   if (status != PROF_OK && status != PROF_E_CHECK)
     prof_i_say("PROF_OUTPUT: %s: %s%s%s", prof_status_text(status), prof_last_error(), prof_i_the_arena.path[0] ? "; the capture is " : "",
                prof_i_the_arena.path);
+}
+
+static void __attribute__((destructor)) at_exit(void) {
+  write_trace();
+  if (prof_i_copy_can_go()) prof_i_control_go();
 }

@@ -494,6 +494,38 @@ static void the_last_error_is_each_threads_own(void **state) {
   assert_error_has("77"); /* until this thread's next failing call */
 }
 
+enum { FAILING_THREADS = 60 };
+static pthread_barrier_t all_have_failed;
+
+static void *fails_and_reads_later(void *number) {
+  const int level = 1000 + *(const int *)number;
+  char expected[32];
+  snprintf(expected, sizeof expected, "level is %d;", level);
+  prof_start(level);
+  pthread_barrier_wait(&all_have_failed);
+  return strstr(prof_last_error(), expected) ? number : NULL;
+}
+
+/* Also when others have failed before, and are gone. */
+static void sixty_threads_that_fail_at_once_have_their_own_errors(void **state) {
+  (void)state;
+  static int numbers[FAILING_THREADS];
+  pthread_t threads[FAILING_THREADS];
+  for (int round = 0; round < 3; round++) {
+    assert_int_equal(pthread_barrier_init(&all_have_failed, NULL, FAILING_THREADS), 0);
+    for (int i = 0; i < FAILING_THREADS; i++) {
+      numbers[i] = round * FAILING_THREADS + i;
+      assert_int_equal(pthread_create(&threads[i], NULL, fails_and_reads_later, &numbers[i]), 0);
+    }
+    for (int i = 0; i < FAILING_THREADS; i++) {
+      void *found = NULL;
+      pthread_join(threads[i], &found);
+      assert_ptr_equal(found, &numbers[i]);
+    }
+    pthread_barrier_destroy(&all_have_failed);
+  }
+}
+
 static int make_folder(void **state) {
   (void)state;
   if (!mkdtemp(folder)) return -1;
@@ -567,6 +599,7 @@ int main(void) {
       cmocka_unit_test(ranks_out_of_range_are_refused),
       cmocka_unit_test(every_status_and_loss_has_a_name_and_a_text),
       cmocka_unit_test(the_last_error_is_each_threads_own),
+      cmocka_unit_test(sixty_threads_that_fail_at_once_have_their_own_errors),
   };
   return cmocka_run_group_tests_name("arguments", tests, make_folder, remove_folder);
 }

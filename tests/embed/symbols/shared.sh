@@ -10,3 +10,8 @@ readelf -d "$library" | grep "SONAME.*\[libprof\.so\.$major\]" >/dev/null || fai
 needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*)$' || true)
 [ -z "$needed" ] || fail "libprof.so needs $needed"
 ! readelf -d "$library" | grep SYMBOLIC >/dev/null || fail "linked with -Bsymbolic: a copy relocation would read level 0 for ever"
+
+# Static thread-local storage is scarce (glibc has some 1600 bytes for all libraries that are opened): a copy of prof takes no more than this.
+thread_local=$(readelf -lW "$library" | awk '$1 == "TLS" { print $6 }')
+[ $((thread_local)) -le 128 ] || fail "it takes $((thread_local)) bytes of static thread-local storage"
+! nm -D "$library" | grep -w __tls_get_addr >/dev/null || fail "a thread-local word is asked for by a call, which a signal handler must not make"

@@ -84,10 +84,16 @@ static inline void tracee_end(tracee *child) {
   }
 }
 
+#if defined(__x86_64__)
+enum { TRACEE_PC = offsetof(struct user_regs_struct, rip) };
 static inline void tracee_trap(void) { __asm__ volatile("int3" ::: "memory"); }
+#else /* an exclusive load and store never come through when they are walked one by one */
+enum { TRACEE_PC = 0 };
+static inline void tracee_trap(void) { _exit(77); }
+#endif
 
 static inline uint64_t tracee_at(const tracee *child) {
-  return (uint64_t)ptrace(PTRACE_PEEKUSER, child->pid, (void *)offsetof(struct user_regs_struct, rip), NULL);
+  return (uint64_t)ptrace(PTRACE_PEEKUSER, child->pid, (void *)(uintptr_t)TRACEE_PC, NULL);
 }
 
 /* Runs to the occurrence-th time (from 1) that the child is about to execute the instruction at `at`: an int3 is put there. False:
@@ -106,7 +112,7 @@ static inline bool tracee_run_to(tracee *child, uint64_t at, uint64_t occurrence
     const bool hit = child->signal == SIGTRAP && tracee_at(child) == at + 1;
     ptrace(PTRACE_POKETEXT, child->pid, (void *)at, (void *)saved);
     if (!hit) return false;
-    ptrace(PTRACE_POKEUSER, child->pid, (void *)offsetof(struct user_regs_struct, rip), (void *)at);
+    ptrace(PTRACE_POKEUSER, child->pid, (void *)(uintptr_t)TRACEE_PC, (void *)at);
     if (--occurrence == 0) return true;
     tracee_step(child);
   }

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# prof for aarch64, cross-built: its commit must be a release and its reader's look an acquire in the machine code, also of the fault build that must
+# not have it; then the library, the command and C tests run under qemu-user. That proves that it runs, and no more: no aarch64 hardware was seen.
+# Driven by tools/run-tests.sh; prints one line a check, and the counts last.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+CC=aarch64-linux-gnu-gcc OBJDUMP=aarch64-linux-gnu-objdump
+QEMU=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+
+for command in "$CC" "$OBJDUMP" "${QEMU[0]}"; do
+  command -v "$command" >/dev/null && continue
+  echo "skip: $command is missing"
+  echo "0 passed, 0 failed, 1 skipped"
+  exit 0
+done
+mkdir "$work/include"
+ln -s /usr/include/uthash.h "$work/include/" # and nothing else of this machine's
+
+# check NAME COMMAND...: a line for it, and for what it said when it failed.
+check() {
+  local name=$1 begun=$SECONDS
+  shift
+  if "$@" >"$work/log" 2>&1; then
+    echo "passed: $name ($((SECONDS - begun)) s)"
+    passed=$((passed + 1))
+  else
+    echo "FAILED: $name"
+    tail -n 15 "$work/log"
+    failed=$((failed + 1))
+  fi
+}
+
+# library NAME FLAG...: the archive $work/NAME.a.
+library() {
+  local name=$1
+  shift
+  mkdir "$work/$name"
+  printf '%s\n' src/*/*.c | xargs -P 2 -I{} sh -c '"$@" -c "$0" -o "'"$work/$name"'/$(echo "$0" | tr / -).o"' {} \
+    "$CC" -std=c11 -O2 -g -Iinclude -isystem "$work/include" "$@" && aarch64-linux-gnu-ar rc "$work/$name.a" "$work/$name"/*.o
+}
+
+# code NAME FILE FUNCTION: the function's instructions, one a line.
+code() {
+  "$OBJDUMP" -d --no-show-raw-insn "$work/$1/$2.o" |
+    awk -v wanted="<$3>:" '$2 == wanted { on = 1; next } /^$/ { on = 0 } on { sub(/^[^\t]*\t/, ""); print }'
+}
+
+# In prof_i_end_1 the commit is the only release store of a register that is not zero; the other one empties the entry.
+commit_is_release() {
+  code "$1" src-core-scope.c prof_i_end_1 >"$work/code"
+  [ -s "$work/code" ] && grep -E '^stlr\s+x[0-9]' "$work/code"
+}
+claims_by() { code "$1" src-core-scope.c prof_i_end_1 | grep -E "$2"; }
+# The reader's copy of a chunk looks at the first word of each record.
+reader_acquires() { "$OBJDUMP" -d --no-show-raw-insn "$work/$1/src-trace-snapshot.c.o" | grep -E '\s(ldar|ldapr)\s+x[0-9]'; }
+fails() { ! "$@"; }
+
+# run NAME SOURCE ARGUMENT...: a program with that library, under qemu.
+run() {
+  local name=$1 source=$2 to
+  shift 2
+  to=$work/$name-$(basename "$source" .c)
+  "$CC" -std=gnu11 -O2 -g -Iinclude -Isrc -Itests -isystem "$work/include" -isystem "$cmocka/include" "$source" "$work/$name.a" -o "$to" -rdynamic \
+    -L"$cmocka/lib/aarch64-linux-gnu" $with_cmocka -pthread -lm || return
+  timeout -k 5 60 "${QEMU[@]}" -E LD_LIBRARY_PATH="$cmocka/lib/aarch64-linux-gnu" "$to" "$@"
+}
+
+# records NAME: every kind of scope in threads, and the trace is read back here by python3.
+records() {
+  run "$1" tests/embed/busy.c "$work/trace.json" &&
+    python3 -c 'import json, sys
+names = [e["name"] for e in json.load(open(sys.argv[1]))["traceEvents"] if e["ph"] == "X"]
+sys.exit(names != ["work"])' "$work/trace.json"
+}
+
+# A capture written there is read by the command there, and by this machine's, with the same result.
+command_reads() {
+  "$CC" -std=gnu11 -O2 -Iinclude tools/prof/*.c "$work/plain.a" -o "$work/prof" -pthread &&
+    run plain tests/embed/app.c "$work/app.prof" && "${QEMU[@]}" "$work/prof" info "$work/app.prof" &&
+    "${QEMU[@]}" "$work/prof" table "$work/app.prof" | grep -w work &&
+    "${QEMU[@]}" "$work/prof" dump "$work/app.prof" -o "$work/there.json" || return
+  [ ! -x build/dev/prof ] || { build/dev/prof dump "$work/app.prof" -o "$work/here.json" && cmp "$work/there.json" "$work/here.json"; }
+}
+
+cmocka=$work/root/usr with_cmocka=''
+declare -A flags=([plain]='' [no_outline]=-mno-outline-atomics [lse]=-march=armv8.1-a)
+declare -A claim=([plain]=__aarch64_ldadd8_relax [no_outline]='^stxr' [lse]='^ldadd\s')
+for name in plain no_outline lse; do
+  check "built: $name ${flags[$name]}" library $name ${flags[$name]}
+  check "the commit is a release: $name" commit_is_release $name
+  check "room is claimed by ${claim[$name]}: $name" claims_by $name "${claim[$name]}"
+  check "the reader looks by an acquire: $name" reader_acquires $name
+  check "records and reads back: $name" records $name
+done
+check "built: with the fault RELAXED" library relaxed -DPROF_FAULT_RELAXED
+check "the commit of the fault RELAXED is none" fails commit_is_release relaxed
+check "the command reads a capture" command_reads
+
+# C tests. Not those that start programs (qemu-user starts none of its kind without the kernel's help), that measure memory that mremap() would share (qemu's
+# has no old size of 0), or that fork and kill under load (qemu's own locks are in the child).
+fetch_cmocka() {
+  local apt="$work/apt" package options
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+  options=(-o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o Debug::NoLocking=1)
+  (cd "$apt" && apt-get "${options[@]}" update && apt-get "${options[@]}" download libcmocka0 libcmocka-dev) || return
+  for package in "$apt"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
+}
+if ! fetch_cmocka >"$work/log" 2>&1; then
+  echo "skip: cmocka for arm64 cannot be fetched: $(tail -n 1 "$work/log")"
+  skipped=$((skipped + 1))
+else
+  with_cmocka=-lcmocka
+  "$CC" -std=gnu11 -O2 -fPIC -shared -Iinclude -Itests tests/api/plugins/second_unit.c -o "$work/second_unit.so" # test_macros_c opens it
+  for test in api/macros_c api/threads api/interleaved api/life api/arguments api/disable unit/core_clock unit/core_chunk unit/core_site \
+    unit/core_payload unit/trace_walk unit/trace_aggregate unit/trace_memory unit/trace_timeline fault/commit fault/generation; do
+    check "$test" run plain "tests/${test%/*}/test_${test#*/}.c"
+  done
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]

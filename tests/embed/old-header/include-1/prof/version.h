@@ -1,0 +1,10 @@
+/* Version of the headers. The library's own is prof_version(). SPDX-License-Identifier: MIT */
+#ifndef PROF_VERSION_H
+#define PROF_VERSION_H
+
+#define PROF_VERSION_MAJOR 0
+#define PROF_VERSION_MINOR 1
+#define PROF_VERSION_PATCH 0
+#define PROF_VERSION_STRING "0.1.0"
+
+#endif
