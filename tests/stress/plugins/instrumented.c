@@ -26,9 +26,11 @@ uint64_t instrumented_muted(void) {
   return prof_health(&health) == PROF_OK ? health.lost_count[PROF_LOSS_MUTED] : UINT64_MAX;
 }
 
-/* The names and keys are this library's memory, and go with it. */
+/* The names and keys are this library's memory, and go with it. Three scopes a round: test_reload.c counts them. */
 void instrumented_run(int times) {
+  static const char *volatile name = "named by the library";
   for (int i = 0; i < times; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, name, "library", PROF_ARGS("of its own", i), {}); /* its keys are compared with those of before */
     WITH_BASE_PROFILER(PROF_HOST, "from a library that goes", "library", PROF_ARGS("number", i, "text", "of the library"), {});
     WITH_BASE_PROFILER(PROF_HOST, "plain, of the library", "library", PROF_NO_ARGS, {});
   }
