@@ -181,7 +181,7 @@ static void give_up(prof_i_head *chunk, const prof_i_chunk_count *records, prof_
   const uint64_t now = chunk->sequence & 1, next = now ^ 1;
   uint64_t gone[PROF_I_GONE_WORDS] = {chunk->gone[now][PROF_I_GONE_OVERWRITTEN], chunk->gone[now][PROF_I_GONE_CLEARED]};
   gone[live_is] += records->live;
-  if (PROF_I_FAULT(NARROW_COUNT)) gone[live_is] &= 0xffff;
+  if (PROF_I_FAULT(NARROW_COUNT)) gone[live_is] = (uint32_t)gone[live_is];
   gone[PROF_I_GONE_CLEARED] += records->cleared;
   for (int i = 0; i < PROF_I_GONE_WORDS; i++) __atomic_store_n(&chunk->gone[next][i], gone[i], __ATOMIC_RELAXED);
   __atomic_store_n(&chunk->sequence, next, __ATOMIC_RELEASE);

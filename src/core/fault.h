@@ -33,7 +33,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_NO_END,         /* R11: the reader believes the length of an extent */
   PROF_I_FAULT_BORROWED_KEYS,  /* R13: keys are not copied, and go with the library */
   PROF_I_FAULT_GENERATION_0,   /* R14: generations wrap to 0, which is none */
-  PROF_I_FAULT_NARROW_COUNT,   /* R14: what was overwritten is counted in 16 bits */
+  PROF_I_FAULT_NARROW_COUNT,   /* R14: what was overwritten is counted in 32 bits */
   PROF_I_FAULT_NO_FSTAT,       /* R17: whatever has the descriptor's number is taken for the capture */
   PROF_I_FAULT_NOT_EXCLUSIVE,  /* R18: a capture may be made over one that is there */
   PROF_I_FAULT_NOBODY_ELSE     /* R18: no look whether another process has the output */

@@ -142,6 +142,8 @@ fault R11 NO_BOUND tests/hostile/test_flips.c '' ''
 fault R11 NO_END tests/hostile/test_truncation.c '' ''
 fault R12 ONE_SEGMENT tests/clock/test_jumps.c 'a_*' '' -DPROF_FAKE_CLOCK=1
 fault R13 BORROWED_KEYS tests/stress/test_reload.c '' ''
+fault R14 GENERATION_0 tests/stress/test_soak.c '' PROF_SOAK_SCOPES=40000000
+fault R14 NARROW_COUNT tests/stress/test_soak.c '' PROF_SOAK_SCOPES=40000000
 fault R17 NO_FSTAT tests/failing/test_descriptors.c '' ''
 fault R18 NOT_EXCLUSIVE tests/unit/test_core_place.c '' ''
 fault R18 NOBODY_ELSE tests/failing/test_places.c '' ''
