@@ -12,6 +12,7 @@ enum {
   TRIES = 5,
   START_TRIES = 1 << 18, /* readings until a clock that stands still is believed to: some 0.1 s */
   PAIR_EVERY_NS = 10000000,
+  RING_PART_MIN = 128, RING_PART_MAX = 1024, RING_PART_BYTES = 65536, /* see is_too_soon() */
   SPAN_NS_MIN = 20000,       /* for a first rate */
   RATE_SPAN_NS_MIN = 1000000, /* for a better one */
   RATE_CHANGE_MAX = 8,        /* times: no machine is moved to one whose counter is faster, or slower, by more */
@@ -214,8 +215,18 @@ void prof_i_clock_begin(void) {
   write_pair(&start);
 }
 
+/* Every 10 ms is enough; and in a ring, whose records give way but whose pairs do not, so small a part of the time since its start that
+   a month has not three times the pairs of an hour. Else they would fill what is left for threads and call sites to come. */
+static bool is_too_soon(void) {
+  const uint64_t now = prof_i_port_monotonic_ns(), since = now - __atomic_load_n(&own.last_ns, __ATOMIC_RELAXED);
+  if (since < PAIR_EVERY_NS || prof_i_the_arena.policy != PROF_POLICY_RING) return since < PAIR_EVERY_NS;
+  uint64_t part = prof_i_the_arena.cap_bytes / RING_PART_BYTES;
+  part = part < RING_PART_MIN ? RING_PART_MIN : part > RING_PART_MAX ? RING_PART_MAX : part;
+  return since < (now - prof_i_arena_header()->start_monotonic_ns) / part;
+}
+
 void prof_i_clock_pair(bool rarely) {
-  if (rarely && prof_i_port_monotonic_ns() - __atomic_load_n(&own.last_ns, __ATOMIC_RELAXED) < PAIR_EVERY_NS) return;
+  if (rarely && is_too_soon()) return;
   if (__atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE)) return;
   pair p;
   if (take_pair(&p)) {
