@@ -4,6 +4,7 @@
 #include <prof/profiler.h>
 
 #include "arena.h"
+#include "fault.h"
 #include "log.h"
 #include "meta.h"
 #include "port.h"
@@ -149,16 +150,14 @@ static void extend(pair *p) {
   const double passed = (double)(p->monotonic_ns - own.last.monotonic_ns), expected = (double)ticks / own.ticks_per_ns;
   const double off = expected - passed, distance = off < 0 ? -off : off, longer = expected > passed ? expected : passed;
   if (off < -SMALL_JUMP_NS) __atomic_store_n(&own.went_back, 1, __ATOMIC_RELAXED);
-#ifndef PROF_FAULT_ONE_SEGMENT /* all pairs on one line, whatever happened */
   const double readings = 2e3 + (double)(p->width_ns + own.last.width_ns);
   const bool is_known = own.rate_error < rate_unknown;
   const bool is_off = is_known ? distance > readings + (2e-4 + own.rate_error) * longer
                                : longer > RATE_CHANGE_MAX * (expected + passed - longer) + RATE_SPAN_NS_MIN + readings;
-  if (ticks < 0 || is_off) {
+  if ((ticks < 0 || is_off) && !PROF_I_FAULT(ONE_SEGMENT)) {
     begin_segment(p, distance);
     return;
   }
-#endif
   if (own.rate_error < 1e-3 && (uint64_t)distance > own.error_ns) __atomic_store_n(&own.error_ns, (uint64_t)distance, __ATOMIC_RELAXED);
   better_rate(p);
 }

@@ -31,6 +31,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_RAW_LESS_THAN,  /* R10: so does </script> */
   PROF_I_FAULT_NO_BOUND,       /* R11: the reader believes the length of a text */
   PROF_I_FAULT_NO_END,         /* R11: the reader believes the length of an extent */
+  PROF_I_FAULT_ONE_SEGMENT,    /* R12: all of the clock's pairs on one line, whatever happened */
   PROF_I_FAULT_BORROWED_KEYS,  /* R13: keys are not copied, and go with the library */
   PROF_I_FAULT_GENERATION_0,   /* R14: generations wrap to 0, which is none */
   PROF_I_FAULT_NARROW_COUNT,   /* R14: what was overwritten is counted in 32 bits */

@@ -129,8 +129,8 @@ fault R5 WRITE_IGNORED tests/failing/test_every_call.c '' PROF_FAILING_ONLY=writ
 fault R6 LEFT_UNUSED tests/stress/test_many.c '' PROF_THREADS=2000
 fault R6 NEVER_FREE tests/stress/test_many.c '' PROF_THREADS=2000
 fault R7 NO_WIPE tests/stress/test_forks.c 'a_child_that_came*' ''
-fault R8 NO_GATE tests/stress/test_meddle.c 'captures*' PROF_MEDDLE_SECONDS=8
-fault R8 NO_LOCK tests/stress/test_meddle.c 'sixteen*' PROF_MEDDLE_SECONDS=2 -fsanitize=thread
+fault R8 NO_GATE tests/stress/test_exact.c 'captures_may*' ''
+fault R8 NO_LOCK tests/stress/test_meddle.c '' PROF_MEDDLE_SECONDS=2 -fsanitize=thread
 fault R9 LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*' ''
 fault R9 LEAVE_AT_ONCE tests/fault/test_signal_step.c 'a_ring_that_goes_round*' ''
 fault R9 SKIPPED_STAYS tests/stress/test_jumps.c 'jumps_out*' PROF_JUMPS_SECONDS=1
