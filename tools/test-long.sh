@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: tools/test-long.sh [ROW...]
 # The robustness tests at full length, one row of docs/reliability.md after another: what it is, passed or not, and how long it took; every half minute
-# a line says that it goes on. Without rows: all, about two hours on 2 cores. Logs in build/report/long. Fails when a row did.
+# a line says that it goes on. Without rows: all, about four hours on 2 cores, of which the fuzzing takes half. Logs in build/report/long. Fails when a row did.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -34,17 +34,26 @@ row() {
   fi
 }
 
-stress=build/dev/tests/stress
+stress=build/dev/tests/stress failing=build/dev/tests/failing hostile=build/dev/tests/hostile
 row R1 'kill -9 at random instants, 1000 times' env PROF_KILL_RUNS=1000 $stress/kill
 row R2 'seven other ways to die in five situations, 200 times each' env PROF_DEATHS=200 $stress/deaths
 row R3 'recorded + lost = attempted, 1e9 in each of four policies' env PROF_EXACT_ATTEMPTS=1000000000 $stress/exact
 row R3x 'ten million scopes through each export' env PROF_EXPORTS=10000000 $stress/exports
 row R4 'the cap at full rate with 64 threads, 10 min; the hot path asks for nothing' env PROF_CAP_SECONDS=600 $stress/cap
+row R5 'every call of libc and the kernel failing at every n' env PROF_TEST_PLUGIN_DIR=$failing $failing/every_call
+row R5b 'the same from then on; with a helper thread' env PROF_TEST_PLUGIN_DIR=$failing $failing/every_call the-rest
+row R5c 'every call interrupted by a 10 kHz timer' $failing/interrupted
 row R6 'a million threads, ten scopes each' env PROF_THREADS=1000000 $stress/many
 row R7 'ten thousand processes out of eight threads that record' env PROF_FORKS=10000 $stress/forks
 row R8 'anything asked from sixteen threads at once, 60 s' env PROF_MEDDLE_SECONDS=60 $stress/meddle
 row R9 'longjmp, exit, cancel, fibres under a 10 kHz handler, 60 s' env PROF_JUMPS_SECONDS=60 $stress/jumps
+row R10 'texts that mean harm, in every place, read back' env PROF_TEST_BUILD_DIR=build/dev $hostile/text
 row R12 'scripted clocks: jumps, other processors, wraps, coarse and broken ones' ctest --test-dir build/dev -L '^clock$' --output-on-failure --no-tests=error
 row R13 'an instrumented library loaded and unloaded 10 000 times; two profilers' env PROF_RELOADS=10000 PROF_TEST_PLUGIN_DIR=$stress $stress/reload
-row R11 'every truncation of a capture of 1 MiB' env PROF_TEST_LONG=1 build/dev/tests/hostile/truncation
+row R14 '1e10 scopes through a ring: cost, counts, memory, what is read' env PROF_SOAK_SCOPES=10000000000 $stress/soak
+row R17 'a host that closes every descriptor and takes the numbers' $failing/descriptors
+row R18 'one pid or output for several processes; poor file systems' $failing/places
+row R11 'every truncation of a capture of 1 MiB' env PROF_TEST_LONG=1 $hostile/truncation
+row R11b 'every byte and bit of a small one turned over' $hostile/flips
+row R11f 'the reader fuzzed, 5e7 runs' tools/fuzz-long.sh 50000000
 [ $failed -eq 0 ]

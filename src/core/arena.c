@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fault.h"
 #include "place.h"
 #include "port.h"
 #include "thread.h"
@@ -63,11 +64,12 @@ uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof
 
 int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t cap_bytes, uint32_t policy) {
   const bool is_file = fd >= 0;
+  if (PROF_I_FAULT(OVER_CAP)) cap_bytes += PROF_I_CHUNK_BYTES_MAX;
   int error = is_file ? prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET) : prof_i_port_memfd(cap_bytes, &fd);
   if (error) return error;
   struct stat about;
   char *base = MAP_FAILED;
-  if (fstat(fd, &about) == 0) base = mmap(NULL, cap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (fstat(fd, &about) == 0) base = mmap(NULL, cap_bytes, PROT_READ | PROT_WRITE, (PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE, fd, 0);
   if (base == MAP_FAILED) error = errno;
   else if ((error = prof_i_port_populate(base, PROF_I_HEADER_BYTES)) != 0) munmap(base, cap_bytes);
   if (error) {
@@ -97,6 +99,7 @@ static int descriptor(void) { return __atomic_load_n(&prof_i_the_arena.fd, __ATO
 static bool descriptor_is_ours(void) {
   struct stat about;
   const int fd = descriptor();
+  if (PROF_I_FAULT(NO_FSTAT)) return fd >= 0;
   return fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
          about.st_ino == prof_i_the_arena.inode;
 }

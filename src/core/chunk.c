@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "control.h"
 #include "entry.h"
+#include "fault.h"
 #include "port.h"
 
 enum {
@@ -180,6 +181,7 @@ static void give_up(prof_i_head *chunk, const prof_i_chunk_count *records, prof_
   const uint64_t now = chunk->sequence & 1, next = now ^ 1;
   uint64_t gone[PROF_I_GONE_WORDS] = {chunk->gone[now][PROF_I_GONE_OVERWRITTEN], chunk->gone[now][PROF_I_GONE_CLEARED]};
   gone[live_is] += records->live;
+  if (PROF_I_FAULT(NARROW_COUNT)) gone[live_is] = (uint32_t)gone[live_is];
   gone[PROF_I_GONE_CLEARED] += records->cleared;
   for (int i = 0; i < PROF_I_GONE_WORDS; i++) __atomic_store_n(&chunk->gone[next][i], gone[i], __ATOMIC_RELAXED);
   __atomic_store_n(&chunk->sequence, next, __ATOMIC_RELEASE);
@@ -193,9 +195,10 @@ static void take_number(prof_i_head *chunk, uint64_t number) {
 /* Ready for other records: what was in it has been given up. */
 static void next_generation(prof_i_head *chunk, const prof_i_chunk_count *records) {
   scrub(chunk, records);
-#ifndef PROF_FAULT_GENERATION
-  __atomic_store_n(&chunk->generation, chunk->generation % PROF_I_GENERATION_MASK + 1, __ATOMIC_RELAXED);
-#endif
+  const uint64_t next = PROF_I_FAULT(GENERATION)     ? chunk->generation
+                        : PROF_I_FAULT(GENERATION_0) ? (chunk->generation + 1) & PROF_I_GENERATION_MASK
+                                                     : chunk->generation % PROF_I_GENERATION_MASK + 1;
+  __atomic_store_n(&chunk->generation, next, __ATOMIC_RELAXED);
   __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
 }
 
@@ -263,7 +266,7 @@ static uint64_t room_in(const prof_i_head *chunk) {
 
 static prof_i_head *take_left(uint64_t need) {
   for (int i = 0; i < LEFT_COUNT; i++) {
-    const uint64_t offset = __atomic_load_n(&own.left[i], __ATOMIC_ACQUIRE);
+    const uint64_t offset = PROF_I_FAULT(LEFT_UNUSED) ? 0 : __atomic_load_n(&own.left[i], __ATOMIC_ACQUIRE);
     if (!offset || room_in(at(offset)) < need + OWNER_BYTES) continue;
     uint64_t expected = offset;
     if (!__atomic_compare_exchange_n(&own.left[i], &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
@@ -474,13 +477,8 @@ static void leave(prof_i_head *chunk) {
    full chunk that is still the thread's, and not land in another's. So a chunk stays the thread's until the next change. A handler that fills
    a whole chunk while its victim stands between two instructions is more than that covers. */
 static void leave_later(prof_i_thread *thread, prof_i_head *chunk) {
-#ifdef PROF_FAULT_LEAVE_AT_ONCE
-  (void)thread;
-  leave(chunk);
-#else
-  prof_i_head *const before = prof_i_thread_swap_before(thread, chunk);
+  prof_i_head *const before = PROF_I_FAULT(LEAVE_AT_ONCE) ? chunk : prof_i_thread_swap_before(thread, chunk);
   if (before) leave(before);
-#endif
 }
 
 /* The thread's chunk is now this one, unless a handler or prof_stop() was faster. A stop that began meanwhile either sees the chunk and

@@ -4,6 +4,7 @@
 #include <prof/profiler.h>
 
 #include "arena.h"
+#include "fault.h"
 #include "log.h"
 #include "meta.h"
 #include "port.h"
@@ -12,6 +13,7 @@ enum {
   TRIES = 5,
   START_TRIES = 1 << 18, /* readings until a clock that stands still is believed to: some 0.1 s */
   PAIR_EVERY_NS = 10000000,
+  RING_PART_MIN = 128, RING_PART_MAX = 1024, RING_PART_BYTES = 65536, /* see is_too_soon() */
   SPAN_NS_MIN = 20000,       /* for a first rate */
   RATE_SPAN_NS_MIN = 1000000, /* for a better one */
   RATE_CHANGE_MAX = 8,        /* times: no machine is moved to one whose counter is faster, or slower, by more */
@@ -148,16 +150,14 @@ static void extend(pair *p) {
   const double passed = (double)(p->monotonic_ns - own.last.monotonic_ns), expected = (double)ticks / own.ticks_per_ns;
   const double off = expected - passed, distance = off < 0 ? -off : off, longer = expected > passed ? expected : passed;
   if (off < -SMALL_JUMP_NS) __atomic_store_n(&own.went_back, 1, __ATOMIC_RELAXED);
-#ifndef PROF_FAULT_ONE_SEGMENT /* all pairs on one line, whatever happened */
   const double readings = 2e3 + (double)(p->width_ns + own.last.width_ns);
   const bool is_known = own.rate_error < rate_unknown;
   const bool is_off = is_known ? distance > readings + (2e-4 + own.rate_error) * longer
                                : longer > RATE_CHANGE_MAX * (expected + passed - longer) + RATE_SPAN_NS_MIN + readings;
-  if (ticks < 0 || is_off) {
+  if ((ticks < 0 || is_off) && !PROF_I_FAULT(ONE_SEGMENT)) {
     begin_segment(p, distance);
     return;
   }
-#endif
   if (own.rate_error < 1e-3 && (uint64_t)distance > own.error_ns) __atomic_store_n(&own.error_ns, (uint64_t)distance, __ATOMIC_RELAXED);
   better_rate(p);
 }
@@ -214,8 +214,18 @@ void prof_i_clock_begin(void) {
   write_pair(&start);
 }
 
+/* Every 10 ms is enough; and in a ring, whose records give way but whose pairs do not, so small a part of the time since its start that
+   a month has not three times the pairs of an hour. Else they would fill what is left for threads and call sites to come. */
+static bool is_too_soon(void) {
+  const uint64_t now = prof_i_port_monotonic_ns(), since = now - __atomic_load_n(&own.last_ns, __ATOMIC_RELAXED);
+  if (since < PAIR_EVERY_NS || prof_i_the_arena.policy != PROF_POLICY_RING) return since < PAIR_EVERY_NS;
+  uint64_t part = prof_i_the_arena.cap_bytes / RING_PART_BYTES;
+  part = part < RING_PART_MIN ? RING_PART_MIN : part > RING_PART_MAX ? RING_PART_MAX : part;
+  return since < (now - prof_i_arena_header()->start_monotonic_ns) / part;
+}
+
 void prof_i_clock_pair(bool rarely) {
-  if (rarely && prof_i_port_monotonic_ns() - __atomic_load_n(&own.last_ns, __ATOMIC_RELAXED) < PAIR_EVERY_NS) return;
+  if (rarely && is_too_soon()) return;
   if (__atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE)) return;
   pair p;
   if (take_pair(&p)) {

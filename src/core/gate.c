@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "fault.h"
+
 static struct {
   uint32_t inside; /* threads past the gate; seq_cst, pairs with `closed`: each side stores its own, then loads the other's */
   uint32_t closed;
@@ -22,7 +24,7 @@ void prof_i_gate_leave(void) { __atomic_fetch_sub(&own.inside, 1, __ATOMIC_SEQ_C
 bool prof_i_gate_close(void) {
   __atomic_store_n(&own.closed, 1, __ATOMIC_SEQ_CST);
   for (int i = 0; i < 20000; i++) {
-    if (!__atomic_load_n(&own.inside, __ATOMIC_SEQ_CST)) return true;
+    if (!__atomic_load_n(&own.inside, __ATOMIC_SEQ_CST) || PROF_I_FAULT(NO_GATE)) return true;
     const struct timespec pause = {0, 100000};
     nanosleep(&pause, NULL);
   }

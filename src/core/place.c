@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "fault.h"
 #include "layout.h"
 #include "log.h"
 #include "port.h"
@@ -190,7 +191,7 @@ static bool is_taken_in(const char *directory, const char *base) {
 bool prof_i_place_is_taken(const char *output) {
   places all;
   list_places(output, &all);
-  for (size_t i = 0; i < all.count; i++)
+  for (size_t i = 0; i < all.count && !PROF_I_FAULT(NOBODY_ELSE); i++)
     if (is_taken_in(all.directories[i], all.bases[i != 0])) return true;
   return false;
 }
@@ -240,7 +241,7 @@ static int create_in(const char *directory, const char *base, char *path, size_t
       *why_out = "the capture's path would be too long";
       return -1;
     }
-    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int fd = open(path, O_RDWR | O_CREAT | (PROF_I_FAULT(NOT_EXCLUSIVE) ? 0 : O_EXCL) | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) {
       *why_out = strerror(errno);
@@ -250,7 +251,7 @@ static int create_in(const char *directory, const char *base, char *path, size_t
       prof_i_place_hold(fd);
       return fd;
     }
-    close(fd);
+    if (!PROF_I_FAULT(LEAK)) close(fd);
     unlink(path);
     return -1;
   }

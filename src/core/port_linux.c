@@ -22,6 +22,8 @@
 #include <cpuid.h>
 #endif
 
+#include "fault.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -197,11 +199,7 @@ void prof_i_port_let_cancel(const int *was) {
 }
 
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes) {
-#ifdef PROF_FAULT_NO_WIPE /* a child without handlers goes on in its parent's arena */
-  return at == NULL && bytes == 0;
-#else
-  return madvise(at, bytes, MADV_WIPEONFORK) == 0;
-#endif
+  return !PROF_I_FAULT(NO_WIPE) && madvise(at, bytes, MADV_WIPEONFORK) == 0;
 }
 void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
 void prof_i_port_punch(void *at, size_t bytes) {

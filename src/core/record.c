@@ -6,6 +6,7 @@
 
 #include "chunk.h"
 #include "clock.h"
+#include "fault.h"
 
 enum { TRIES = 64 };
 
@@ -38,8 +39,5 @@ int prof_i_record_write(prof_i_thread *thread, uint64_t ticks4, uint64_t began4,
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve && write_in(reserve, ticks4, word1, more, words)) return -1;
   }
-#ifdef PROF_FAULT_DROP_COUNT
-  return -1;
-#endif
-  return loss;
+  return PROF_I_FAULT(DROP_COUNT) ? -1 : loss;
 }

@@ -15,6 +15,7 @@
 
 #include "arena.h"
 #include "entry.h"
+#include "fault.h"
 #include "payload_short.h"
 #include "record.h"
 #include "scope.h"
@@ -236,7 +237,7 @@ uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_by
 static inline void close_top(prof_i_slot *slot, uint64_t depth) {
   PROF_I_SIGNAL_FENCE();
   __atomic_store_n(&slot->open[depth].ticks, 0, __ATOMIC_RELEASE);
-  __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
+  if (!PROF_I_FAULT(DEPTH)) __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
 }
 
 /* A scope whose payload waits in the slot. Of its own, so that the plain end saves no registers. */
@@ -292,33 +293,22 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
     return;
   }
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
-#ifdef PROF_FAULT_EARLY_CLEAR /* the scope is not open any more, and not recorded yet */
-  prof_i_entry_set(open, 0);
-#endif
-#ifdef PROF_FAULT_LOST /* store, then advance: a handler in between is written over */
-  const uint64_t at = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
-#else
-  const uint64_t at = prof_i_claim(&chunk->cursor, 16);
-#endif
+  if (PROF_I_FAULT(EARLY_CLEAR)) prof_i_entry_set(open, 0);
+  if (PROF_I_FAULT(HOT_CALL)) prof_i_port_tid();
+  const uint64_t at = PROF_I_FAULT(LOST) ? __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED) : prof_i_claim(&chunk->cursor, 16);
   if (PROF_I_UNLIKELY(at >= chunk->limit)) {
     prof_i_scope_end_slow(start, ticks);
     return;
   }
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
-#ifdef PROF_FAULT_LATE_COMMIT /* the commit before what it commits */
-  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
-  PROF_I_SIGNAL_FENCE();
-#endif
+  if (PROF_I_FAULT(LATE_COMMIT)) {
+    __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
+    PROF_I_SIGNAL_FENCE();
+  }
   __atomic_store_n(&record[1], duration_what, __ATOMIC_RELAXED);
   /* The commit. Release: pairs with the reader's acquire load of this word. */
-#ifdef PROF_FAULT_RELAXED
-  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELAXED);
-#else
-  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
-#endif
-#ifdef PROF_FAULT_LOST
-  __atomic_store_n(&chunk->cursor, at + 16, __ATOMIC_RELAXED);
-#endif
+  __atomic_store_n(&record[0], start | chunk->generation, PROF_I_FAULT(RELAXED) ? __ATOMIC_RELAXED : __ATOMIC_RELEASE);
+  if (PROF_I_FAULT(LOST)) __atomic_store_n(&chunk->cursor, at + 16, __ATOMIC_RELAXED);
   close_top(slot, depth);
 }
 

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "control.h"
 #include "entry.h"
+#include "fault.h"
 #include "gate.h"
 #include "record.h"
 #include "scope.h"
@@ -198,7 +199,7 @@ static bool is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place
 /* A block has ended: blocks that began after it, and have not, were skipped by longjmp or pthread_exit. */
 static void give_up_later(prof_i_thread *thread, const found *f) {
   prof_i_slot *const slot = thread->slot;
-  for (uint64_t i = slot->depth; i > 0; i--) {
+  for (uint64_t i = slot->depth - PROF_I_FAULT(SKIPPED_STAYS); i > 0; i--) {
     prof_i_open *const open = &slot->open[i];
     if (!is_later(thread, prof_i_entry_ticks(open), i, f) || open->what & PROF_I_OPEN_BY_CALL) continue;
     prof_i_entry_set(open, PROF_I_OPEN_GONE);

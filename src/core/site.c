@@ -3,10 +3,12 @@
 #include "site.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "arena.h"
+#include "fault.h"
 #include "gate.h"
 #include "meta.h"
 #include "mute.h"
@@ -45,6 +47,7 @@ static struct {
 } own = {.epoch = 1};
 
 static void *map(size_t bytes) {
+  if (PROF_I_FAULT(MALLOC)) return calloc(1, bytes);
   void *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? NULL : at;
 }
@@ -199,6 +202,7 @@ static void remember(uint32_t site, const entry *schema, const prof_args *args, 
   word += prof_i_text_words(*word);
   for (uint32_t i = 0; i < count; i++) {
     seen->items[i] = (prof_i_seen_item){(const char *)(word + 2), (uint32_t)word[1], (uint32_t)word[0]};
+    if (PROF_I_FAULT(BORROWED_KEYS)) seen->items[i].key = args->items[i].key;
     is_whole &= word[1] < KEY_BYTES_MAX;
     word += 1 + prof_i_text_words(word[1]);
   }

@@ -13,6 +13,7 @@
 #include "chunk.h"
 #include "clock.h"
 #include "control.h"
+#include "fault.h"
 #include "gate.h"
 #include "port.h"
 #include "site.h"
@@ -217,6 +218,7 @@ static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t
 
 static prof_i_slot *take_slot(void) {
   int loss;
+  if (PROF_I_FAULT(OPEN_ELSEWHERE)) return mmap(NULL, PROF_I_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   prof_i_head *const slot = prof_i_arena_take(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, SLOT_TOUCHED_BYTES, &loss);
   return (prof_i_slot *)(slot ? slot : prof_i_chunk_take_for_slot(SLOT_TOUCHED_BYTES));
 }
@@ -392,7 +394,7 @@ static void thread_goes(void *value) {
     if (prof_i_gate_enter()) {
       if (prof_i_the_arena.base && thread->arena == prof_i_the_arena.number) prof_i_thread_refresh_name(thread);
       bury(thread);
-      left_as = PROF_I_FREE;
+      left_as = PROF_I_FAULT(NEVER_FREE) ? PROF_I_ALIVE : PROF_I_FREE;
       prof_i_gate_leave();
     }
     __atomic_store_n(&thread->alive, left_as, __ATOMIC_RELEASE);

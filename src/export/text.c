@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/fault.h"
+
 /* ---- numbers ---- */
 
 static char *put_all_eight(char *to, uint32_t value) {
@@ -160,7 +162,7 @@ static char *put_wide(char *to, const unsigned char **from, size_t left) {
     return to + 3;
   }
   if (s[0] == 0xc2 && s[1] < 0xa0) return put_unicode_escape(to, s[1]); /* the second set of controls: terminals obey them */
-  if (s[0] == 0xe2 && s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9)) return put_unicode_escape(to, 0x2000u | (s[2] & 0x3fu));
+  if (s[0] == 0xe2 && s[1] == 0x80 && !PROF_I_FAULT(RAW_SEPARATOR) && (s[2] == 0xa8 || s[2] == 0xa9)) return put_unicode_escape(to, 0x2000u | (s[2] & 0x3fu));
   memcpy(to, s, bytes);
   return to + bytes;
 }
@@ -185,7 +187,7 @@ static char *put_character(char *to, const unsigned char **from, size_t left) {
     *from += 1;
     return put_unicode_escape(to, c);
   }
-  if (c == '<') return put_less_than(to, from, left);
+  if (c == '<' && !PROF_I_FAULT(RAW_LESS_THAN)) return put_less_than(to, from, left);
   *from += 1;
   char letter = 0;
   switch (c) {

@@ -3,6 +3,7 @@
 #include <prof/profiler.h>
 #include <string.h>
 
+#include "../core/fault.h"
 #include "../core/log.h"
 #include "capture.h"
 
@@ -79,7 +80,7 @@ bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_ex
       was_bad = head->magic != 0;
       continue;
     }
-    const uint64_t there = source->count - at;
+    const uint64_t there = PROF_I_FAULT(NO_END) ? head->bytes : source->count - at;
     if (head->bytes > there) ++*bad_count; /* cut off; what is there can be read */
     *extent_out = (prof_i_extent){head, at, head->bytes < there ? head->bytes : there};
     *offset = at + (head->bytes < there ? head->bytes : there);

@@ -1,10 +1,12 @@
 /* See parse.h. */
 #include "parse.h"
 
+#include "../core/fault.h"
+
 bool prof_i_take_text(const uint64_t **at, uint64_t *left, prof_i_text *text_out) {
   if (*left < 1) return false;
   const uint64_t bytes = **at;
-  if (bytes > (*left - 1) * 8) return false;
+  if (bytes > (*left - 1) * 8 && !PROF_I_FAULT(NO_BOUND)) return false;
   const uint64_t words = 1 + (bytes + 7) / 8;
   *text_out = (prof_i_text){(const char *)(*at + 1), bytes};
   *at += words;

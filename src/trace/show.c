@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../core/fault.h"
+
 enum { REPLACEMENT = 0xfffd, SYMBOL_FOR_NULL = 0x2400 };
 
 /* One character of well-formed UTF-8 at the front: its bytes, or 0 when there is none; then *skip_out is the ill-formed
@@ -98,7 +100,7 @@ size_t prof_i_show_plain(char *to, size_t room, const char *text, size_t count) 
     size_t skip;
     const size_t taken = decode((const unsigned char *)text + at, count - at, &code, &skip);
     const size_t bytes = taken ? taken : skip;
-    if (is_control(code)) {
+    if (is_control(code) && !PROF_I_FAULT(RAW_CONTROL)) {
       const int length = snprintf(piece, sizeof piece, code < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)code);
       append(to, room, &used, &wanted, piece, (size_t)length);
     } else {

@@ -4,10 +4,17 @@
    first word of each 16 bytes with acquire: it pairs with the release store of the recorder's commit, so a committed
    record's other words are in the copy as they were written.
 
+   A thread that takes a chunk while others are being copied would leave a hole: its newest records in the copy, and not those before
+   them, or, in a ring, records on both sides of those that it has overwritten. So all chunks are looked at before the first is copied,
+   and the copy shows what stood then: what was taken later is left out, and what is older than anything overwritten meanwhile counts
+   as overwritten, too. A ring's are copied in the order in which they go: we are faster than who overwrites them, unless the processor is
+   taken from us for as long as the ring takes to go round; then it is copied anew.
+
    Chunks of the own arena that are full and finished do not change any more, unless they are overwritten or cleared. A lease
    keeps clears away; a ring's are copied. The others are mapped a second time, and cost no memory. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -17,12 +24,20 @@
 enum { TRIES = 4, PAGE_BYTES = 4096 };
 static const uint64_t growth_bytes = 64ull << 20; /* of the arena while it is copied; what is taken beyond is not seen */
 
+/* A chunk as it was before the first one was copied. */
+typedef struct seen_chunk {
+  uint64_t offset, number, generation, cursor;
+} seen_chunk;
+
 typedef struct snapshot {
   const unsigned char *from;
   unsigned char *to;
   uint64_t count; /* bytes of `to`, and at most of `from` */
   prof_i_source *source; /* that is made: its runs grow */
-  bool may_share;
+  bool may_share, is_ring;
+  seen_chunk *seen;
+  uint32_t seen_count, seen_room;
+  uint64_t newest_gone; /* number of the newest chunk that was overwritten while we copied */
   prof_i_run hole; /* of `to`, where nothing of ours may be mapped any more: the snapshot has failed */
 } snapshot;
 
@@ -189,15 +204,63 @@ static void copy_chunk(snapshot *s, uint64_t offset) {
   to->sequence &= 1;
 }
 
-static void copy_chunks(snapshot *s) {
-  prof_i_head head, reserve_head;
+static bool see_chunk(snapshot *s, uint64_t offset) {
+  prof_i_head head;
+  if (!load_steady_head(s, offset, &head)) return true;
+  if (!prof_i_make_room((void **)&s->seen, &s->seen_room, s->seen_count, sizeof *s->seen)) return false;
+  s->seen[s->seen_count++] = (seen_chunk){offset, prof_i_sequence_number(head.sequence), head.generation, head.cursor};
+  return true;
+}
+
+/* False: no memory. */
+static bool see_chunks(snapshot *s) {
+  prof_i_head head;
+  s->seen_count = 0;
   uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
-  while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) {
-    const uint64_t reserve = at + PROF_I_RESERVE_OFFSET;
-    if (head.bytes >= PROF_I_SLOT_BYTES && load_head(s, reserve, &reserve_head)) copy_chunk(s, reserve);
-  }
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0)
+    if (head.bytes >= PROF_I_SLOT_BYTES && !see_chunk(s, at + PROF_I_RESERVE_OFFSET)) return false;
   offset = PROF_I_FIRST_UNIT_OFFSET;
-  while (!s->hole.bytes && (at = next_extent(s, &offset, PROF_I_EXTENT_CHUNK, &head)) != 0) copy_chunk(s, at);
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_CHUNK, &head)) != 0)
+    if (!see_chunk(s, at)) return false;
+  return true;
+}
+
+/* Takes out of the copy what came into the chunk after a thread had taken it meanwhile. */
+static void keep_what_was_seen(snapshot *s, const seen_chunk *seen) {
+  prof_i_head *const to = (prof_i_head *)(s->to + seen->offset);
+  const uint64_t number = prof_i_sequence_number(to->sequence);
+  if (to->magic != PROF_I_EXTENT_MAGIC || number == seen->number) return;
+  if (number && seen->number && to->generation == seen->generation) { /* it goes on behind a dead thread's records */
+    to->cursor = seen->cursor;
+    to->sequence = seen->number << 1 | (to->sequence & 1);
+    return;
+  }
+  to->sequence &= 1; /* what it held is gone, and counted in the head */
+  if (seen->number > s->newest_gone) s->newest_gone = seen->number;
+}
+
+/* A ring's oldest go first, so these would have gone before it. */
+static void give_up_older(const snapshot *s, const seen_chunk *seen) {
+  prof_i_head *const to = (prof_i_head *)(s->to + seen->offset);
+  if (to->state == PROF_I_CHUNK_RETIRED && prof_i_sequence_number(to->sequence) < s->newest_gone) to->state = PROF_I_CHUNK_TAKEN;
+}
+
+static int by_number(const void *a, const void *b) {
+  const seen_chunk *const x = a, *const y = b;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+/* More than half of what was seen. */
+static bool is_most_gone(const snapshot *s) { return s->seen_count && s->newest_gone > s->seen[s->seen_count / 2].number; }
+
+static void copy_chunks(snapshot *s) {
+  s->newest_gone = 0;
+  if (s->is_ring && s->seen_count) qsort(s->seen, s->seen_count, sizeof *s->seen, by_number);
+  for (uint32_t i = 0; i < s->seen_count && !s->hole.bytes; i++) {
+    copy_chunk(s, s->seen[i].offset);
+    if (!s->hole.bytes) keep_what_was_seen(s, &s->seen[i]);
+  }
+  for (uint32_t i = 0; s->is_ring && s->newest_gone && i < s->seen_count; i++) give_up_older(s, &s->seen[i]);
 }
 
 static void copy_meta(const snapshot *s) {
@@ -228,8 +291,14 @@ static int fill(snapshot *s) {
   s->to = to;
   s->source->bytes = to;
   s->source->count = s->count;
-  copy_header_and_slots(s);
-  copy_chunks(s);
+  for (int i = 0; i == 0 || (i < TRIES && s->is_ring && is_most_gone(s)); i++) {
+    copy_header_and_slots(s);
+    if (!see_chunks(s)) {
+      unmap(s);
+      return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a list of %u chunks", s->seen_count);
+    }
+    copy_chunks(s);
+  }
   if (s->hole.bytes) {
     unmap(s);
     return prof_i_fail(PROF_E_NO_MEMORY, "the kernel has no room for another mapping of this process");
@@ -242,8 +311,10 @@ int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uin
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED, .is_live = true};
   snapshot s = {.from = live, .count = count, .source = source};
   const uint32_t *const policy = (const uint32_t *)(const void *)(live + offsetof(prof_i_header, policy));
-  s.may_share = lease != 0 && *policy != PROF_POLICY_RING;
+  s.is_ring = *policy == PROF_POLICY_RING;
+  s.may_share = lease != 0 && !s.is_ring;
   const int status = fill(&s);
+  free(s.seen);
   if (status) {
     prof_i_source_fini(source);
     return status;

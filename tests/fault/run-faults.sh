@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests are tested: builds the library with one deliberate fault at a time (src/core, PROF_FAULT_...), runs the test that must see it,
-# and wants it to fail; and to pass without the fault. One line each; the last line counts.
+# The tests are tested: builds the library with one deliberate fault at a time (src/core/fault.h), runs the test that must see it, and wants it to
+# fail; and to pass without the fault. One line each, with the row of docs/reliability.md that the test stands for; the last line counts.
 # run-faults.sh [NAME...]: only these faults.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -9,76 +9,143 @@ wanted=" $* "
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
+sound_last=
+flags=(-std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Iinclude -Isrc -Itests)
+libraries=(-lcmocka -lpthread -lm -ldl)
 
-# library FLAGS...: the archive of src built with these flags; built once for each set of flags. Prints its path.
-library() {
-  local name objects=() source
-  name=$work/lib$(printf '%s' "$*" | cksum | tr -d ' ')
-  if [ ! -e "$name.a" ]; then
-    mkdir "$name"
-    printf '%s\n' src/*/*.c | xargs -P 2 -I{} sh -c '"$@" -c "$0" -o "'"$name"'/$(echo "$0" | tr / -).o"' {} \
-      "$CC" -std=gnu11 -O2 -g -Iinclude -Isrc "$@" 2>"$name.errors" || { cat "$name.errors" >&2; return 1; }
-    ar rc "$name.a" "$name"/*.o
-  fi
-  echo "$name.a"
-}
-
-# build NAME TEST FLAGS...: the test, with the library, into $work/NAME.
-build() {
-  local name=$1 test=$2 archive
-  shift 2
-  archive=$(library "$@") || return 1
-  "$CC" -std=gnu11 -O2 -g "$@" -Iinclude -Isrc -Itests "$test" "$archive" -o "$work/$name" -lcmocka -lpthread -lm
-}
-
-# run NAME ARGUMENT...: its exit status; what it says goes to $work/NAME.log. ThreadSanitizer wants its addresses where they always are.
-run() {
-  local name=$1 wrapper=()
+# compile FOLDER SOURCE... -- FLAGS...: an object for each source. Two at a time.
+compile() {
+  local folder=$1 sources=()
   shift
-  [ "$sanitized" = 1 ] && setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R)
-  PROF_EXACT_ATTEMPTS=4000000 timeout 120 "${wrapper[@]}" "$work/$name" "$@" >"$work/$name.log" 2>&1
+  while [ "$1" != -- ]; do sources+=("$1"); shift; done
+  shift
+  [ ${#sources[@]} -gt 0 ] || { echo "no file of src has this fault" >&2; return 1; }
+  printf '%s\n' "${sources[@]}" | xargs -P 2 -I{} sh -c '"$@" -c "$0" -o "'"$folder"'/$(echo "$0" | tr / -).o"' {} \
+    "$CC" "${flags[@]}" -w "$@" 2>"$folder.errors" || { cat "$folder.errors" >&2; return 1; }
 }
 
-# fault NAME TEST FILTER FLAGS...: the tests of the file whose names fit the filter ('' for all) pass without the fault, and fail with it.
+# library FAULT FLAGS...: a folder with the library's archive. Built once for each set of flags; with a fault, of which only those files are compiled
+# again that know of it.
+library() {
+  local fault=$1 sound folder
+  shift
+  sound=$work/sound$(printf '%s' "$*" | tr -c 'a-z0-9' -)
+  if [ ! -e "$sound.done" ]; then
+    mkdir "$sound"
+    compile "$sound" src/*/*.c -- "$@" || return 1
+    ar rc "$sound/libprof.a" "$sound"/*.o && touch "$sound.done"
+  fi
+  [ "$fault" = NONE ] && { echo "$sound"; return; }
+  folder=$sound-$fault
+  if [ ! -e "$folder" ]; then
+    mkdir "$folder"
+    cp "$sound"/*.o "$sound/libprof.a" "$folder"
+    # shellcheck disable=SC2046
+    compile "$folder" $(grep -lw "PROF_I_FAULT($fault)" src/*/*.c) -- "$@" "-DPROF_FAULT=PROF_I_FAULT_$fault" || return 1
+    ar rc "$folder/libprof.a" "$folder"/*.o
+  fi
+  echo "$folder"
+}
+
+# build FAULT TEST FLAGS...: a folder with the test, what its plugins are, and the command prof for what asks it. Prints the folder.
+build() {
+  local fault=$1 test=$2 folder built plugin
+  shift 2
+  folder=$(library "$fault" "$@") || return 1
+  built=$folder/$(basename "$test" .c)
+  [ -e "$built" ] && { echo "$built"; return; }
+  mkdir "$built"
+  "$CC" "${flags[@]}" -w "$@" "$test" "$folder/libprof.a" -o "$built/test" "${libraries[@]}" || return 1
+  for plugin in "$(dirname "$test")"/plugins/*.c; do
+    [ -e "$plugin" ] || continue
+    [ -e "$built/libprof.so" ] || "$CC" -shared -Wl,-z,nodelete -Wl,-Bsymbolic-functions "$folder"/*.o -o "$built/libprof.so" -lpthread -lm || return 1
+    "$CC" "${flags[@]}" -fvisibility=default -w -shared "$plugin" "$built/libprof.so" -Wl,-rpath,"$built" -o "$built/$(basename "$plugin" .c).so" -ldl || return 1
+  done
+  if [ "$(basename "$test")" = test_text.c ]; then "$CC" "${flags[@]}" -w tools/prof/*.c "$folder/libprof.a" -o "$built/prof" -lpthread -lm || return 1; fi
+  echo "$built"
+}
+
+# run FOLDER ENVIRONMENT FILTER: its exit status goes to FOLDER/status, what it says to FOLDER/log. ThreadSanitizer wants its addresses where they
+# always are.
+run() {
+  local folder=$1 environment=$2 filter=$3 wrapper=()
+  case "$folder" in *sanitize-thread*) setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R) ;; esac
+  # shellcheck disable=SC2086
+  env PROF_TEST_PLUGIN_DIR="$folder" PROF_TEST_BUILD_DIR="$folder" $environment timeout 120 "${wrapper[@]}" "$folder/test" ${filter:+"$filter"} \
+    >"$folder/log" 2>&1 </dev/null
+  echo $? >"$folder/status"
+}
+
+# said LOG: the line that says what went wrong.
+said() {
+  grep -m1 -E '^ERROR: |killed after|WARNING: |after [0-9]+ instr|signal at|^[a-z_]+ [0-9]+, E[A-Z]+: |ERROR   \] --- [^[]' "$1" || grep -m1 -E 'Failure!' "$1" ||
+    echo "it died: $(tail -n 1 "$1")"
+}
+
+# fault ROW NAME TEST FILTER ENVIRONMENT [FLAG...]: the tests of the file whose names fit the filter ('' for all) pass without the fault, and fail with
+# it. Both at once: there are two processors. What is sound needs to pass only once, for faults in a row that have all else alike.
 fault() {
-  local name=$1 test=$2 filter=$3 sound faulty sanitized=0 begun=$SECONDS
-  shift 3
+  local row=$1 name=$2 test=$3 filter=$4 environment=$5 begun=$SECONDS sound faulty sound_status faulty_status
+  shift 5
   case "$wanted" in "  " | *" $name "*) ;; *) return ;; esac
-  case " $* " in *" -fsanitize=thread "*) sanitized=1 ;; esac
-  if ! build sound "$test" "$@" || ! build faulty "$test" "$@" "-DPROF_FAULT_$name"; then
-    echo "not built: $name"
+  if ! sound=$(build NONE "$test" "$@") || ! faulty=$(build "$name" "$test" "$@"); then
+    echo "not built: $row $name"
     failed=$((failed + 1))
     return
   fi
-  run sound ${filter:+"$filter"}
-  sound=$?
-  if [ $sound -eq 77 ]; then
-    echo "skip: $name: $(sed -n 's/^skip: //p' "$work/sound.log")"
+  [ "$sound_last" = "$sound $environment $filter" ] || run "$sound" "$environment" "$filter" &
+  run "$faulty" "$environment" "$filter"
+  wait
+  sound_last="$sound $environment $filter"
+  sound_status=$(cat "$sound/status") faulty_status=$(cat "$faulty/status")
+  if [ "$sound_status" -eq 77 ]; then
+    echo "skip: $row $name: $(sed -n 's/^skip: //p' "$sound/log")"
     skipped=$((skipped + 1))
-    return
-  fi
-  run faulty ${filter:+"$filter"}
-  faulty=$?
-  if [ $sound -eq 0 ] && [ $faulty -ne 0 ]; then
-    printf 'caught: %-12s by %s (%d s): %s\n' "$name" "$(basename "$test" .c)" $((SECONDS - begun)) \
-      "$(grep -m1 -E 'ERROR|WARNING|after [0-9]+ instr|signal at|Failure' "$work/faulty.log" | cut -c1-150)"
+  elif [ "$sound_status" -eq 0 ] && [ "$faulty_status" -ne 0 ]; then
+    printf 'caught: %-4s %-14s by %s (%d s): %s\n' "$row" "$name" "$(basename "$test" .c)" $((SECONDS - begun)) \
+      "$(said "$faulty/log" | cut -c1-150)"
     passed=$((passed + 1))
   else
-    printf 'NOT caught: %-12s by %s %s (without the fault: status %d, with it: %d)\n' "$name" "$test" "$filter" $sound $faulty
-    [ $sound -eq 0 ] || tail -15 "$work/sound.log"
+    printf 'NOT caught: %-4s %-14s by %s %s (without the fault: status %d, with it: %d)\n' "$row" "$name" "$test" "$filter" "$sound_status" "$faulty_status"
+    [ "$sound_status" -eq 0 ] || tail -15 "$sound/log"
     failed=$((failed + 1))
   fi
 }
 
-fault DROP_COUNT tests/stress/test_exact.c 'keep_*'
-fault LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*'
-fault LEAVE_AT_ONCE tests/fault/test_signal_step.c 'a_ring_that_goes_round*'
-fault NO_WIPE tests/stress/test_forks.c 'a_child_that_came*'
-fault LATE_COMMIT tests/fault/test_single_step.c 'a_plain_scope*'
-fault EARLY_CLEAR tests/fault/test_single_step.c 'a_plain_scope*'
-fault GENERATION tests/fault/test_single_step.c 'a_ring*'
-fault GENERATION tests/fault/test_generation.c ''
-fault ONE_SEGMENT tests/clock/test_jumps.c 'a_*' -DPROF_FAKE_CLOCK=1
-fault RELAXED tests/fault/test_commit.c '' -fsanitize=thread
+fault R1 PRIVATE_MAP tests/stress/test_kill.c '' PROF_KILL_RUNS=40
+fault R1 OPEN_ELSEWHERE tests/stress/test_kill.c '' PROF_KILL_RUNS=40
+fault R1 LATE_COMMIT tests/fault/test_single_step.c 'a_plain_scope*' ''
+fault R1 EARLY_CLEAR tests/fault/test_single_step.c 'a_plain_scope*' ''
+fault R1 GENERATION tests/fault/test_single_step.c 'a_ring*' ''
+fault R1 GENERATION tests/fault/test_generation.c '' ''
+fault R1 RELAXED tests/fault/test_commit.c '' '' -fsanitize=thread
+fault R2 OPEN_ELSEWHERE tests/stress/test_deaths.c 'deaths_while_recording' PROF_DEATHS=2
+fault R3 DROP_COUNT tests/stress/test_exact.c 'keep_*' PROF_EXACT_ATTEMPTS=4000000
+fault R4 OVER_CAP tests/stress/test_cap.c 'the_cap_holds_in_a_file' PROF_CAP_SECONDS=4
+fault R4 HOT_CALL tests/stress/test_cap.c 'the_hot_path*' ''
+fault R4 MALLOC tests/stress/test_cap.c 'no_scope*' ''
+fault R5 LEAK tests/failing/test_every_call.c '' PROF_FAILING_ONLY=fstatfs
+fault R5 WRITE_IGNORED tests/failing/test_every_call.c '' PROF_FAILING_ONLY=write
+fault R6 LEFT_UNUSED tests/stress/test_many.c '' PROF_THREADS=2000
+fault R6 NEVER_FREE tests/stress/test_many.c '' PROF_THREADS=2000
+fault R7 NO_WIPE tests/stress/test_forks.c 'a_child_that_came*' ''
+fault R8 NO_GATE tests/stress/test_exact.c 'captures_may*' ''
+fault R8 NO_LOCK tests/stress/test_meddle.c '' PROF_MEDDLE_SECONDS=2 -fsanitize=thread
+fault R9 LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*' ''
+fault R9 LEAVE_AT_ONCE tests/fault/test_signal_step.c 'a_ring_that_goes_round*' ''
+fault R9 SKIPPED_STAYS tests/stress/test_jumps.c 'jumps_out*' PROF_JUMPS_SECONDS=1
+fault R9 DEPTH tests/stress/test_jumps.c 'fibres_with_blocks*' PROF_JUMPS_SECONDS=4
+fault R10 RAW_CONTROL tests/hostile/test_text.c '' ''
+fault R10 RAW_SEPARATOR tests/hostile/test_text.c '' ''
+fault R10 RAW_LESS_THAN tests/hostile/test_text.c '' ''
+fault R11 NO_BOUND tests/hostile/test_flips.c '' ''
+fault R11 NO_END tests/hostile/test_truncation.c '' ''
+fault R12 ONE_SEGMENT tests/clock/test_jumps.c 'a_*' '' -DPROF_FAKE_CLOCK=1
+fault R13 BORROWED_KEYS tests/stress/test_reload.c '' ''
+fault R14 GENERATION_0 tests/stress/test_soak.c '' PROF_SOAK_SCOPES=40000000
+fault R14 NARROW_COUNT tests/stress/test_soak.c '' PROF_SOAK_SCOPES=40000000
+fault R17 NO_FSTAT tests/failing/test_descriptors.c '' ''
+fault R18 NOT_EXCLUSIVE tests/unit/test_core_place.c '' ''
+fault R18 NOBODY_ELSE tests/failing/test_places.c '' ''
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -1,5 +1,5 @@
 /* One thread records, another reads its chunk as it grows: what the commit word says is there is there. On x86-64 no reordering would show;
-   under ThreadSanitizer a commit that is not a release is reported at once: the build with PROF_FAULT_RELAXED must fail here. */
+   under ThreadSanitizer a commit that is not a release is reported at once: the build with the fault RELAXED must fail here. */
 #include <prof/profiler.h>
 #include <pthread.h>
 #include <setjmp.h>

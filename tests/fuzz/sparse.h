@@ -15,10 +15,14 @@
 
 enum { SPARSE_UNITS_MAX = 16, SPARSE_REPAIR = 0x80, SPARSE_PLACE_BYTES = 16 };
 
-/* Lays the input into `to`, which has room for SPARSE_UNITS_MAX units and is zero; returns the capture's bytes. */
+static inline size_t sparse_bytes(const uint8_t *input, size_t count) {
+  return count == 0 ? 0 : (size_t)(1 + (input[0] & 0x7f) % SPARSE_UNITS_MAX) * PROF_I_UNIT_BYTES;
+}
+
+/* Lays the input into `to`, which has room for sparse_bytes() and is zero; returns them. */
 static inline size_t sparse_expand(unsigned char *to, const uint8_t *input, size_t count) {
   if (count == 0) return 0;
-  const size_t bytes = (size_t)(1 + (input[0] & 0x7f) % SPARSE_UNITS_MAX) * PROF_I_UNIT_BYTES;
+  const size_t bytes = sparse_bytes(input, count);
   size_t at = 1;
   while (count - at >= 4) {
     const size_t place = (size_t)(input[at] | input[at + 1] << 8) * SPARSE_PLACE_BYTES;

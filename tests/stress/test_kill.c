@@ -1,7 +1,7 @@
 /* kill -9 at random instants: four threads record into a capture file at full rate, and count each scope, once it has ended, in a page that
    survives with the parent. Whatever is left is read by the oracle (fault/support/arena_check.h) and by the library: for each thread all
    scopes that had ended are there, in order and whole, and at most the one that was just ending besides. In a ring the newest are there
-   without a gap, and those before them are counted as overwritten, exactly.
+   without a gap, and those before them are counted as overwritten, exactly. The scope that each thread has open all the time is shown so.
 
    PROF_KILL_RUNS: how many kills (200; 40 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE
@@ -53,8 +53,7 @@ static const char *name_of(int thread) {
   return names[thread];
 }
 
-static void *work(void *which) {
-  const int thread = (int)(intptr_t)which;
+static void record_numbers(int thread) {
   for (uint64_t number = 1;; number++) {
     if (number % NUMBERED_EVERY == 1) {
       WITH_BASE_PROFILER(PROF_HOST, name_of(thread), "numbered", PROF_ARGS("number", number, "mixed", mixed(number)), {});
@@ -63,6 +62,10 @@ static void *work(void *which) {
     }
     shared.threads[thread].ended = number;
   }
+}
+
+static void *work(void *which) {
+  WITH_BASE_PROFILER(PROF_HOST, "whole life", "life", PROF_ARGS("worker", (intptr_t)which), { record_numbers((int)(intptr_t)which); });
   return NULL;
 }
 
@@ -95,6 +98,7 @@ typedef struct left {
   arena_seen seen;
   left_thread threads[SERIALS_MAX];
   int thread_count;
+  uint64_t lives; /* scopes that are open outside of all others */
   char fault[256];
 } left;
 
@@ -151,6 +155,15 @@ static void see_slot(void *context, const prof_i_slot *slot) {
   for (int i = 0; i < PROF_LOSS_COUNT; i++) thread_of(l, slot->serial)->lost += slot->lost[i] - slot->lost_before[i];
 }
 
+static void see_open(void *context, const arena_open *open) { ((left *)context)->lives += open->index == 1; }
+
+static void check_lives(left *l) {
+  uint64_t alive = 0;
+  for (int i = 0; i < THREADS; i++) alive += shared.threads[i].ended > 0;
+  if (l->lives < alive || l->lives > THREADS)
+    left_fault(l, "%llu threads had ended a scope, %llu have one open around it", (unsigned long long)alive, (unsigned long long)l->lives);
+}
+
 /* Per thread, the ring excepted, where what gave way is counted over all. */
 static void check_thread(left *l, const left_thread *t) {
   if (t->worker < 0) {
@@ -191,6 +204,8 @@ static void check_reader(left *l, const char *path, uint64_t recovered) {
   prof_trace_info_get(trace, &info);
   uint64_t lost = 0;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += i == PROF_LOSS_UNFINISHED ? 0 : info.lost_count[i];
+  if (info.open_count < l->lives || info.open_count > l->seen.opens) /* what has its record is not open */
+    left_fault(l, "the reader: %llu open, %llu to %llu are", (unsigned long long)info.open_count, (unsigned long long)l->lives, (unsigned long long)l->seen.opens);
   if (info.scope_count != recovered || info.bad_count || info.is_live || (recovered && info.was_clean) || lost != arena_lost(&l->seen))
     left_fault(l, "the reader: %llu scopes instead of %llu, %llu bad, %llu lost instead of %llu, live %u, clean %u",
                (unsigned long long)info.scope_count, (unsigned long long)recovered, (unsigned long long)info.bad_count,
@@ -224,10 +239,12 @@ static void judge(left *l, int which) {
   }
   l->view.record = see_record;
   l->view.slot = see_slot;
+  l->view.open = see_open;
   l->view.context = l;
   if (!arena_walk(&l->view, &l->seen)) left_fault(l, "%s", l->seen.fault);
   for (int i = 0; i < l->thread_count; i++) check_thread(l, &l->threads[i]);
   check_sum(l, &recovered, &lost);
+  check_lives(l);
   if (!l->fault[0]) check_reader(l, captures_path(captures.names[0]), recovered);
   own.recovered[which] += recovered;
   own.lost[which] += lost;

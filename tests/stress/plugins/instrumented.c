@@ -6,6 +6,7 @@ PROF_API int instrumented_start_on_budget(const char *path, uint64_t events);
 PROF_API int instrumented_mute(const char *name, int is_muted);
 PROF_API uint64_t instrumented_muted(void);
 PROF_API void instrumented_run(int times);
+PROF_API void instrumented_run_named(int times);
 PROF_API uint64_t instrumented_recorded(void);
 PROF_API int instrumented_stop_and_dump(void);
 
@@ -32,6 +33,12 @@ void instrumented_run(int times) {
     WITH_BASE_PROFILER(PROF_HOST, "from a library that goes", "library", PROF_ARGS("number", i, "text", "of the library"), {});
     WITH_BASE_PROFILER(PROF_HOST, "plain, of the library", "library", PROF_NO_ARGS, {});
   }
+}
+
+/* Its keys are compared with those that the site had before. */
+void instrumented_run_named(int times) {
+  static const char *volatile name = "named by the library";
+  for (int i = 0; i < times; i++) WITH_BASE_PROFILER(PROF_HOST, name, "library", PROF_ARGS("of its own", i), {});
 }
 
 uint64_t instrumented_recorded(void) {
