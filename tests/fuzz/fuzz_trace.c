@@ -3,6 +3,7 @@
 #include <prof/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "sparse.h"
@@ -81,6 +82,23 @@ static void read_aggregates(const prof_trace *trace, size_t which) {
   free(text);
 }
 
+static void read_changes(const prof_trace *trace, const prof_trace_info *info) {
+  static volatile uint64_t sink;
+  uint64_t last_ns = 0;
+  for (uint32_t i = 0; i < info->change_count; i += 1 + i / 16) {
+    prof_trace_change change = {.size = sizeof change};
+    char *text = NULL;
+    require(prof_trace_change_get(trace, i, &change) == PROF_OK, "no change");
+    require(prof_trace_change_text(trace, i, &text) == PROF_OK, "no text of a change");
+    require(change.at_ns >= last_ns, "changes out of order");
+    require(change.thread == UINT32_MAX || change.thread < info->thread_count, "a change of no thread");
+    last_ns = change.at_ns;
+    sink += touch(text, strlen(text)) + touch(change.name, change.name_bytes) + touch(change.category, change.category_bytes);
+    prof_free(text);
+  }
+  (void)sink;
+}
+
 static void read_trace(const prof_trace *trace, size_t which) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_thread thread = {.size = sizeof thread};
@@ -99,11 +117,13 @@ static void read_trace(const prof_trace *trace, size_t which) {
   prof_i_text name;
   static volatile uint64_t sink; /* so that nothing of it is left out */
   for (uint32_t i = 0; prof_i_trace_track(trace, i, &device, &stream, &name); i++) sink += touch(name.data, name.bytes);
-  for (uint32_t i = 0; i < prof_i_trace_site_count(trace); i++) {
+  const uint32_t site_count = prof_i_trace_site_count(trace);
+  for (uint32_t i = 0; i < site_count; i += 1 + i / 256) { /* numbers may go up to a million, with nothing between */
     const prof_i_site_info *const site = prof_i_trace_site(trace, i);
     sink += touch(site->name.data, site->name.bytes) + touch(site->file.data, site->file.bytes);
   }
   (void)sink;
+  read_changes(trace, &info);
   read_ordered(trace, &all);
   read_aggregates(trace, which);
 }

@@ -88,6 +88,24 @@ static void eras_seed(const char *folder) {
   capture_end(&c);
 }
 
+/* A budget's steps, and what they cost: of known and unknown sites and threads. */
+static void changes_seed(const char *folder) {
+  capture c;
+  capture_begin(&c, 128 << 10);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "a", "b", 1);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  capture_plain(chunk, CAPTURE_START + 10, 5, 1);
+  capture_exit(chunk, 1, "t", PROF_LOSS_MUTED, 7);
+  capture_header(&c)->scope_cost_ps = 20000;
+  capture_header(&c)->left_out_cost_ps = 2000;
+  capture_change(meta, CAPTURE_START + 20, PROF_CHANGE_LEVEL, PROF_REASON_TIME, 0, 2, 1, 1, 34140, 10000);
+  capture_change(meta, CAPTURE_START + 30, PROF_CHANGE_MUTED, PROF_REASON_EVENTS, 1, 1, 1, 9, UINT64_MAX, 1);
+  capture_change(meta, CAPTURE_START + 15, PROF_CHANGE_HEARD, PROF_REASON_ASKED, 77, 0, 0, 0, 0, 0);
+  write_seed(folder, "changes", &c, 1);
+  capture_end(&c);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return fprintf(stderr, "usage: make_seeds FOLDER\n"), 2;
   capture c;
@@ -98,5 +116,6 @@ int main(int argc, char **argv) {
   plain_seed(argv[1]);
   ring_seed(argv[1]);
   eras_seed(argv[1]);
+  changes_seed(argv[1]);
   return 0;
 }
