@@ -58,9 +58,10 @@ typedef struct prof_options {
   uint32_t reserved;
 } prof_options;
 
-/* A budget is judged at a thread's chunk changes, over a tenth of a second at least: a burst of up to a tenth of a second's share is no excess. What a
-   scope costs is measured at the first start; a muted one costs a call still. Each step down stands in the capture and in every export (prof_trace_change), and
-   what muted sites would have recorded is counted as lost (muted). prof_start() and prof_start_with() take the budget's steps back. */
+/* A budget is judged where a thread changes its chunk (1024 scopes at first) or ends, over a second at least: a burst of up to a second's share is no
+   excess. What a scope costs is measured at the first start; a muted one costs a call still, some ns. Each step down stands in the capture and in
+   every export (prof_trace_change), and what muted sites would have recorded is counted as lost (muted). A step holds until prof_start() or
+   prof_start_with() takes it back. All scopes by prof_scope_begin() of a level are one site: where a budget may mute, keep a prof_site a name. */
 
 /* Starts recording at level 1 or 2. Recording already: sets the level and returns PROF_OK. After a stop it goes on in the same
    capture; prof_clear() empties it. Errors: PROF_E_LEVEL, PROF_E_NO_MEMORY. */
@@ -72,8 +73,8 @@ PROF_API int prof_start(int level) PROF_I_NOEXCEPT;
    is no error: the capture goes to $PROF_CAPTURE_DIR, $TMPDIR, /dev/shm or memory, and prof_health() says where and why. */
 PROF_API int prof_start_with(const prof_options *options) PROF_I_NOEXCEPT;
 
-/* Mutes all call sites of that name and category, those to come too (1), or takes such a mute back (0). Only literal names are a site's; one made at run
-   time is muted by its category, or not at all. NULL: any; a name that ends in '*': all that begin so. A muted scope costs a call,
+/* Mutes all call sites of that name and category, those to come too (1), or takes such a mute back (0). Only literal names and categories are a site's, also
+   those that prof_scope_begin_at() gives; scopes by prof_scope_begin() have none, and are muted as the name "prof_scope_begin". NULL: any; a name that ends in '*': all that begin so. A muted scope costs a call,
    records nothing, and is counted as lost (muted); one that is open still ends as recorded. prof_mute(NULL, NULL, 0) takes back all mutes, the
    budget's too. They hold from capture to capture. Errors: PROF_E_INVALID (both NULL and 1, a text longer than 127 bytes), PROF_E_NOT_FOUND (0, and no
    such mute), PROF_E_TOO_LARGE (64 are in force). */

@@ -142,8 +142,7 @@ int prof_i_arena_install(prof_i_arena *fresh) {
   return 0;
 }
 
-void prof_i_arena_forget(void) {
-  const uint32_t level = prof_i_arena_level();
+void prof_i_arena_forget(uint32_t level) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
   anonymous(own.level_page, PAGE_BYTES, MAP_FIXED);

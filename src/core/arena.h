@@ -45,8 +45,9 @@ int prof_i_arena_install(prof_i_arena *fresh);
 /* What was made and not installed goes again, its file too. */
 void prof_i_arena_discard(prof_i_arena *fresh);
 
-/* In the child of a fork: the parent's arena is no longer ours, not even to write to. Only the forking thread exists. */
-void prof_i_arena_forget(void);
+/* In the child of a fork: the parent's arena is no longer ours, not even to write to. Its own level is this one. Only the forking
+   thread exists. */
+void prof_i_arena_forget(uint32_t level);
 
 /* Takes an extent: room reserved, populated if asked, zero, its head written. NULL: no room, or an error; loss_out says why
    (prof_loss). Any thread. Signal-safe: no lock. */

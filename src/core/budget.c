@@ -1,5 +1,5 @@
-/* See budget.h. Each thread sums up its events and its own cost over a window, which ends at the first chunk change after a tenth of a second. Of events a
-   second all threads' windows count together. Whoever finds the budget exceeded takes one step; every thread then begins its window anew, so that what came
+/* See budget.h. Each thread sums up its events and its own cost over a window, which ends at the first chunk change after a second. Of events a second all
+   threads' windows count together, and what threads brought that are gone. Whoever finds the budget exceeded takes one step; every thread then begins its window anew, so that what came
    before the step is not held against what is left after it. */
 #define _GNU_SOURCE
 #include "budget.h"
@@ -14,7 +14,7 @@
 #include "site.h"
 
 enum {
-  WINDOW_NS = 100000000,
+  WINDOW_NS = 1000000000,
   SITES_SEEN = 128, /* of the sites of a chunk; what has no place comes too seldom to matter */
   MILLION = 1000000
 };
@@ -24,14 +24,22 @@ static struct {
   uint64_t allowed_ppm, allowed_events; /* 0: no such budget */
   uint32_t action;                      /* prof_budget */
   uint64_t scope_ps;
-  uint32_t steps;    /* any thread */
+  uint32_t steps;
+  uint64_t step_ns; /* when the last was, or the session began */
   uint32_t stepping; /* one at a time */
+  prof_i_spending gone; /* of threads that have ended; events are added by any thread */
 } own;
 
 static uint64_t load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 static void store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
 static uint32_t action(void) { return __atomic_load_n(&own.action, __ATOMIC_RELAXED); }
 static bool is_on(void) { return load(&own.allowed_ppm) || load(&own.allowed_events); }
+
+/* All windows. */
+static void begin_anew(void) {
+  store(&own.step_ns, prof_i_port_monotonic_ns());
+  __atomic_fetch_add(&own.steps, 1, __ATOMIC_RELAXED);
+}
 
 void prof_i_budget_begin(const prof_options *options, bool is_new_capture) {
   store(&own.allowed_ppm, options->budget_permille * 1000ull);
@@ -44,7 +52,7 @@ void prof_i_budget_begin(const prof_options *options, bool is_new_capture) {
 
 void prof_i_budget_take_back(bool is_told) {
   prof_i_mute_end_budget(is_told);
-  __atomic_fetch_add(&own.steps, 1, __ATOMIC_RELAXED);
+  begin_anew();
 }
 
 /* ---- windows ---- */
@@ -59,20 +67,19 @@ static void begin_window(prof_i_spending *window, uint64_t now) {
 
 static uint64_t at_least_a_window(uint64_t ns) { return ns > WINDOW_NS ? ns : WINDOW_NS; }
 
-/* Events a second: of this window, and of the one before as far as this one is short. */
-static uint64_t rate_of(const prof_i_spending *window, uint64_t now) {
-  const uint64_t since = load(&window->since_ns), before_ns = at_least_a_window(load(&window->before_ns));
+/* Events a second, over no less than at_least: of this window, and of the one before as far as this one is short. */
+static double rate_of(const prof_i_spending *window, uint64_t now, uint64_t at_least) {
+  const uint64_t since = load(&window->since_ns), events = load(&window->events);
   if (!since || now < since) return 0;
-  const uint64_t events = load(&window->events), ns = now - since;
-  if (ns >= WINDOW_NS) return (uint64_t)((double)events * 1e9 / (double)ns);
-  const double from_before = (double)load(&window->before_events) * (double)(WINDOW_NS - ns) / (double)before_ns;
-  return (uint64_t)(((double)events + from_before) * 1e9 / WINDOW_NS);
+  const uint64_t ns = now - since, missing = ns < at_least ? at_least - ns : 0;
+  const double before = (double)load(&window->before_events) * (double)missing / (double)at_least_a_window(load(&window->before_ns));
+  return ((double)events + before) * 1e9 / (double)(ns + missing);
 }
 
-static uint64_t rate_of_all(uint64_t now) {
-  uint64_t rate = 0;
+static double rate_of_all(uint64_t now, uint64_t at_least) {
+  double rate = rate_of(&own.gone, now, at_least);
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    if (__atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE) rate += rate_of(&t->spending, now);
+    if (__atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE) rate += rate_of(&t->spending, now, at_least);
   return rate;
 }
 
@@ -151,22 +158,25 @@ static void take_step(const prof_i_thread *thread, const excess *e, survey *s) {
   if (__atomic_exchange_n(&own.stepping, 1, __ATOMIC_ACQUIRE)) return;
   const prof_i_change change = {.reason = e->reason, .thread = thread->serial, .measured = e->measured, .allowed = e->allowed};
   if (__atomic_load_n(&own.steps, __ATOMIC_RELAXED) == thread->spending.steps && (step_level(&change) || (action() != PROF_BUDGET_LEVEL && mute_most(&change, s))))
-    __atomic_fetch_add(&own.steps, 1, __ATOMIC_RELAXED);
+    begin_anew();
   __atomic_store_n(&own.stepping, 0, __ATOMIC_RELEASE);
 }
 
 /* ---- judging ---- */
 
+/* Judged over a second at least; told over the time that it was: a thread's, or since the last step. */
 static bool is_exceeded(const prof_i_thread *thread, uint64_t now, excess *e) {
-  const uint64_t ppm = thread->spending.own_ns * MILLION / at_least_a_window(now - load(&thread->spending.since_ns));
+  const uint64_t ns = now - load(&thread->spending.since_ns), own_ns = thread->spending.own_ns;
   const uint64_t allowed_ppm = load(&own.allowed_ppm), allowed_events = load(&own.allowed_events);
-  if (allowed_ppm && ppm > allowed_ppm) {
-    *e = (excess){PROF_REASON_TIME, ppm, allowed_ppm};
+  if (allowed_ppm && own_ns * MILLION / at_least_a_window(ns) > allowed_ppm) {
+    const uint64_t measured = own_ns * MILLION / (ns ? ns : 1);
+    *e = (excess){PROF_REASON_TIME, measured < MILLION ? measured : MILLION, allowed_ppm};
     return true;
   }
-  const uint64_t rate = allowed_events ? rate_of_all(now) : 0;
-  *e = (excess){PROF_REASON_EVENTS, rate, allowed_events};
-  return rate > allowed_events;
+  if (!allowed_events || rate_of_all(now, WINDOW_NS) <= (double)allowed_events) return false;
+  const uint64_t since = now - load(&own.step_ns);
+  *e = (excess){PROF_REASON_EVENTS, (uint64_t)rate_of_all(now, since < WINDOW_NS ? since + 1 : WINDOW_NS), allowed_events};
+  return true;
 }
 
 /* True: the window has been begun anew, and what came before must not be judged. */
@@ -179,10 +189,25 @@ static bool is_new_window(prof_i_spending *window, uint64_t now) {
   return true;
 }
 
+/* Any thread; one at a time. What is added in between is of either window. */
+static void renew_gone(uint64_t now) {
+  const uint32_t steps = __atomic_load_n(&own.steps, __ATOMIC_RELAXED);
+  const bool is_old = !load(&own.gone.since_ns) || __atomic_load_n(&own.gone.steps, __ATOMIC_RELAXED) != steps;
+  if (!is_old && now - load(&own.gone.since_ns) < WINDOW_NS) return;
+  if (__atomic_exchange_n(&own.stepping, 1, __ATOMIC_ACQUIRE)) return;
+  __atomic_store_n(&own.gone.steps, steps, __ATOMIC_RELAXED);
+  store(&own.gone.before_ns, now - load(&own.gone.since_ns));
+  store(&own.gone.since_ns, now);
+  const uint64_t events = __atomic_exchange_n(&own.gone.events, 0, __ATOMIC_RELAXED);
+  store(&own.gone.before_events, is_old ? 0 : events);
+  __atomic_store_n(&own.stepping, 0, __ATOMIC_RELEASE);
+}
+
 static void judge(prof_i_thread *thread, const prof_i_head *chunk, uint64_t events, uint64_t own_ns) {
   const uint64_t now = prof_i_port_monotonic_ns();
   prof_i_spending *const window = &thread->spending;
   excess e;
+  renew_gone(now);
   if (is_new_window(window, now)) return;
   store(&window->events, load(&window->events) + events);
   window->own_ns += own_ns;
@@ -207,4 +232,12 @@ void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, 
   const uint64_t count_ns = prof_i_ns_since(begun);
   prof_i_claim(&thread->slot->own_ns, count_ns);
   judge(thread, chunk, events, events * load(&own.scope_ps) / 1000 + change_ns + count_ns);
+}
+
+void prof_i_budget_thread_goes(prof_i_thread *thread, const prof_i_head *chunk) {
+  if (!is_on()) return;
+  const uint64_t events = chunk ? prof_i_chunk_events_from(chunk, thread->spending.from, NULL, NULL) : 0;
+  if (chunk) judge(thread, chunk, events, events * load(&own.scope_ps) / 1000);
+  __atomic_fetch_add(&own.gone.events, load(&thread->spending.events), __ATOMIC_RELAXED);
+  store(&thread->spending.events, 0);
 }

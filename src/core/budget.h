@@ -20,4 +20,7 @@ void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk);
 /* The thread has filled what it was given of the chunk, which nobody else takes meanwhile; the change took so long. Owner thread, past the gate. */
 void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns);
 
+/* The thread ends: what it brought counts on. chunk: that it wrote to, or NULL. Owner thread, past the gate. */
+void prof_i_budget_thread_goes(prof_i_thread *thread, const prof_i_head *chunk);
+
 #endif

@@ -562,6 +562,7 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   prof_i_head *const chunk = __atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_ACQ_REL);
   prof_i_head *const parked = prof_i_thread_unpark(thread), *const before = prof_i_thread_swap_before(thread, NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
+  prof_i_budget_thread_goes(thread, last);
   if (has_something_to_say(thread) && !(last && write_exit(thread, last))) { /* no room there: the reserve has some */
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve) write_exit(thread, reserve);

@@ -80,9 +80,12 @@ bool prof_i_output_path(char *to, size_t room) {
 /* ---- fork ---- */
 
 static __thread bool fork_has_lock __attribute__((tls_model("initial-exec"))); /* this thread's fork took the lock: several may be in fork */
+/* The level before this thread's fork, + 1: the parent may stop before the child looks. 0: it is not in fork, or forks without handlers. */
+static __thread uint32_t fork_level __attribute__((tls_model("initial-exec")));
 
 /* Waits only a moment: a long dump of another thread must not hold the host's fork. The child needs nothing that a dump changes. */
 static void before_fork(void) {
+  fork_level = prof_i_arena_level() + 1;
   fork_has_lock = pthread_mutex_trylock(&own.lock) == 0;
   if (fork_has_lock) return;
   const uint64_t until_ns = prof_i_port_realtime_ns() + 50000000;
@@ -91,6 +94,7 @@ static void before_fork(void) {
 }
 
 static void after_fork_parent(void) {
+  fork_level = 0;
   if (!fork_has_lock) return;
   if (prof_i_the_arena.lease_count) prof_i_the_arena.lease_count++; /* the child's traces look at our chunks, and will not say when they are done */
   fork_has_lock = false;
@@ -106,7 +110,7 @@ static void become_child(void) {
   prof_i_gate_reset();
   prof_i_helper_forget();
   prof_i_thread_forget_all();
-  prof_i_arena_forget();
+  prof_i_arena_forget(fork_level ? fork_level - 1 : prof_i_arena_level());
   prof_i_meta_reset();
   own.recording = 0;
   own.child_waits = recorded;
@@ -121,6 +125,7 @@ static void after_fork_child(void) {
   fork_has_lock = false;
   if (!own.mark) become_child();
   else prof_i_control_is_own_process();
+  fork_level = 0;
 }
 
 /* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has emptied, and so are its threads, so that no fast
@@ -293,8 +298,9 @@ static int start_new(const prof_options *options, const char *template_, const c
   return status;
 }
 
-/* Lock held, not recording. options are complete; path is the template. */
-static int start_locked(const prof_options *given) {
+/* Lock held, not recording. options are complete; path is the template. A child has a name of its own, unless the template has its pid: the parent may be
+   gone, and its trace must stay. */
+static int start_locked(const prof_options *given, bool is_child) {
   prof_options complete = *given, *const options = &complete;
   const char *const template_ = options->path;
   char expanded[PATH_ROOM];
@@ -317,6 +323,7 @@ static int start_locked(const prof_options *given) {
   }
   /* Without %p, %h or %r two processes may want one output: the second gets a name of its own. */
   const int lock = template_ ? prof_i_place_lock(expanded) : -1;
+  if (is_child && template_ && !strstr(template_, "%p")) status = prof_i_place_add_suffix(expanded, sizeof expanded);
   while (template_ && status == PROF_OK && prof_i_place_is_taken(expanded)) /* once more where another container has this pid, too */
     status = prof_i_place_add_suffix(expanded, sizeof expanded);
   if (status == PROF_OK) status = start_new(options, template_ ? template_ : "", expanded);
@@ -336,7 +343,7 @@ int prof_start_with(const prof_options *given) {
   lock();
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
   if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", prof_i_arena_level());
-  else status = start_locked(&options);
+  else status = start_locked(&options, false);
   unlock();
   errno = saved;
   return status;
@@ -359,7 +366,7 @@ int prof_start(int level) {
     char template_[PATH_ROOM];
     if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
     status = prof_i_options_complete(&options);
-    if (status == PROF_OK) status = start_locked(&options);
+    if (status == PROF_OK) status = start_locked(&options, false);
   }
   unlock();
   errno = saved;
@@ -430,7 +437,7 @@ void prof_i_control_ensure(void) {
     char template_[PATH_ROOM];
     options.level = prof_i_arena_level();
     if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
-    if (options.level == 0 || start_locked(&options) != PROF_OK) prof_i_arena_set_level(0);
+    if (options.level == 0 || start_locked(&options, true) != PROF_OK) prof_i_arena_set_level(0);
   }
   pthread_mutex_unlock(&own.lock);
 }

@@ -325,7 +325,7 @@ void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
 
 /* ---- by calls, for other languages ---- */
 
-static prof_site by_call[3] = {{.file = "", .function = ""}, {.file = "", .function = "", .level = 1}, {.file = "", .function = "", .level = 2}};
+static prof_site by_call[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof_scope_begin", .level = 1}, {.file = "", .function = "prof_scope_begin", .level = 2}};
 
 uint64_t prof_scope_begin(int level, const char *name, const char *category, const prof_args *args) {
   if (level < 1 || level > 2 || (uint32_t)level > prof_i_arena_level()) return 0;

@@ -306,7 +306,7 @@ static prof_i_thread *attach_new(void) {
   open_fast_path(thread);
   prof_i_thread *none = &prof_i_no_thread;
   if (!__atomic_compare_exchange_n(&prof_i_this_thread, &none, thread, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    thread->slot->serial = 0; /* a handler attached while we did: its thread stands, ours goes back */
+    __atomic_store_n(&thread->slot->serial, 0, __ATOMIC_RELAXED); /* a handler attached while we did: its thread stands, ours goes back */
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return prof_i_this_thread;
   }
@@ -367,7 +367,7 @@ prof_i_thread *prof_i_thread_attach(void) {
 
 /* The slot waits for the next thread. What was lost stays counted where it is. */
 static void vacate(prof_i_slot *slot) {
-  slot->serial = 0;
+  __atomic_store_n(&slot->serial, 0, __ATOMIC_RELAXED);
   slot->depth = slot->deep = 0;
   empty_open(slot);
 }

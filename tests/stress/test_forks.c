@@ -233,6 +233,41 @@ static void a_child_without_handlers_may_do_anything_first(void **state) {
   check_parent();
 }
 
+/* A daemon: the parent stops, writes its trace and goes before the child has had a scope. */
+static void a_child_records_beside_its_parents_trace_when_that_has_stopped(void **state) {
+  (void)state;
+  int ends[2];
+  char go = 'g';
+  for (int before = 0; before < 2; before++) {
+    const prof_options options = {.size = sizeof options, .path = captures_path(before ? "one.json" : "none.json")};
+    assert_int_equal(prof_start_with(&options), PROF_OK);
+    if (before) plain(5);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      prof_health health = {.size = sizeof health};
+      if (read(ends[0], &go, 1) != 1) _exit(2);
+      plain(1000);
+      if (prof_health(&health) != PROF_OK || health.recorded_count != 1000) _exit(3);
+      prof_stop();
+      _exit(prof_dump(NULL) == PROF_OK ? 0 : 4);
+    }
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(prof_dump(NULL), PROF_OK);
+    struct stat about, later;
+    assert_int_equal(stat(options.path, &about), 0);
+    assert_int_equal(write(ends[1], &go, 1), 1);
+    assert_int_equal(wait_for(child), 0);
+    assert_int_equal(stat(options.path, &later), 0); /* nobody wrote over it */
+    assert_true(about.st_ino == later.st_ino && about.st_size == later.st_size);
+    char name[CAPTURE_PATH_MAX];
+    snprintf(name, sizeof name, "%.*s.%ld.json", (int)strlen(options.path) - 5, options.path, (long)child);
+    assert_int_equal(stat(name, &later), 0);
+    close(ends[0]);
+    close(ends[1]);
+  }
+}
+
 static int clean(void **state) {
   (void)state;
   prof_stop();
@@ -245,6 +280,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test_teardown(eight_threads_fork_while_they_record, clean),
       cmocka_unit_test_teardown(a_child_that_came_without_handlers_has_a_capture_of_its_own, clean),
       cmocka_unit_test_teardown(a_child_without_handlers_may_do_anything_first, clean),
+      cmocka_unit_test_teardown(a_child_records_beside_its_parents_trace_when_that_has_stopped, clean),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (!captures_make_folder(false)) return 1;

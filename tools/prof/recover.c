@@ -238,12 +238,13 @@ static int remove_one(const capture *c) {
   return EXIT_OK;
 }
 
+/* What was listed and is over: with --all the stopped ones, too, which somebody may have meant to keep. */
 static int clean_up(void) {
   int status = EXIT_OK;
   long kept = 0;
   for (size_t i = 0; i < own.count; i++) {
     const capture *const c = &own.captures[i];
-    if (c->state != STATE_DIED && c->state != STATE_STOPPED) continue;
+    if (c->state != STATE_DIED && !(own.is_all && c->state == STATE_STOPPED)) continue;
     if (kept++ >= own.keep && remove_one(c) != EXIT_OK) status = EXIT_FAILED;
   }
   return status;
@@ -281,6 +282,7 @@ int command_recover(int argc, char **argv) {
     if (c == '?' || c == ':') return bad_option("recover", argc, argv);
     if (take_word(c) != EXIT_OK) return EXIT_USAGE;
   }
+  if (own.keep >= 0 && optind == argc) return bad_words("recover", "--keep removes captures: name the directories", NULL);
   for (int i = optind; i < argc; i++) {
     if (look_into(argv[i])) continue;
     say("prof recover: cannot look into '%s': %s%s", argv[i], strerror(errno),
