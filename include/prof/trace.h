@@ -39,7 +39,7 @@ typedef struct prof_trace_info {
   uint32_t thread_count;
   uint32_t is_live;           /* 1: the process that writes it still runs */
   uint32_t was_clean;         /* 1: it was stopped; 0: the process died or still records */
-  uint32_t level;
+  uint32_t level;             /* in force; where it was off when the capture was read: of the last start */
   uint32_t policy;            /* prof_policy */
   char host[64];
   char process_name[64];
@@ -50,7 +50,7 @@ typedef struct prof_trace_info {
   double scope_cost_ns;       /* one plain scope, measured on that machine at the start; 0: not measured */
   double cpu_limit;           /* processors that the control group allowed; 0: all */
   uint32_t change_count;      /* for prof_trace_change_get() */
-  uint32_t reserved;
+  uint32_t level_now;         /* in force when the capture was read: 0 off */
   uint32_t clock_jump_count;  /* the counter went back, or far ahead: the machine was moved, or slept */
   uint32_t wall_step_count;   /* CLOCK_REALTIME was set, or the machine slept, which CLOCK_MONOTONIC leaves out */
   int64_t wall_step_ns;       /* by how much, together */
@@ -149,7 +149,7 @@ PROF_API int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof
 /* ---- what was recorded, and what not: steps of the budget, mutes ---- */
 
 typedef enum prof_change_kind {
-  PROF_CHANGE_LEVEL = 1, /* the level stepped down */
+  PROF_CHANGE_LEVEL = 1, /* the level is another */
   PROF_CHANGE_MUTED = 2, /* a call site was muted */
   PROF_CHANGE_HEARD = 3  /* and is heard again */
 } prof_change_kind;
@@ -157,7 +157,8 @@ typedef enum prof_change_kind {
 typedef enum prof_change_reason {
   PROF_REASON_ASKED = 1,      /* prof_mute(), or a start that takes the budget's steps back */
   PROF_REASON_TIME = 2,       /* a thread's time: measured and allowed are per cent */
-  PROF_REASON_EVENTS = 3      /* events a second */
+  PROF_REASON_EVENTS = 3,     /* events a second */
+  PROF_REASON_OUTSIDE = 4     /* prof_trace_set_level(), seen at a chunk change, a stop or a reading: it was earlier */
 } prof_change_reason;
 
 typedef struct prof_trace_change {

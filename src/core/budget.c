@@ -124,15 +124,12 @@ typedef struct excess {
 } excess;
 
 static bool step_level(const prof_i_change *change) {
-  prof_i_change step = *change;
   const uint32_t level = prof_i_arena_level();
   if (action() == PROF_BUDGET_MUTE || level == 0 || (level == 1 && action() != PROF_BUDGET_LEVEL)) return false;
-  if (!prof_i_arena_lower_level(level, level - 1)) return false; /* somebody else has switched it */
-  step.kind = PROF_CHANGE_LEVEL;
-  step.level_before = level;
-  step.level_after = level - 1;
-  prof_i_change_note(&step);
-  return true;
+  const uint32_t before = prof_i_change_begin_level();
+  const bool is_lower = prof_i_arena_lower_level(level, level - 1); /* false: somebody else has switched it */
+  prof_i_change_end_level(before, is_lower ? change : NULL);
+  return is_lower;
 }
 
 /* Enough of the sites, the most frequent first, that what is left would have been within the budget. */

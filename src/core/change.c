@@ -5,7 +5,8 @@
 #include "clock.h"
 #include "meta.h"
 
-static uint32_t written; /* any thread */
+static uint32_t written;    /* any thread */
+static uint32_t told_level; /* what the capture knows of; any thread */
 
 void prof_i_change_begin(void) { __atomic_store_n(&written, 0, __ATOMIC_RELAXED); }
 uint32_t prof_i_change_count(void) { return __atomic_load_n(&written, __ATOMIC_RELAXED); }
@@ -20,4 +21,33 @@ void prof_i_change_note(const prof_i_change *change) {
 
 void prof_i_change_site(prof_change_kind kind, uint32_t site) {
   prof_i_change_note(&(prof_i_change){.kind = kind, .reason = PROF_REASON_ASKED, .site = site});
+}
+
+enum { BEING_CHANGED = 3 };
+
+static void note_level(uint32_t before, uint32_t after, const prof_i_change *why) {
+  prof_i_change change = *why;
+  change.kind = PROF_CHANGE_LEVEL;
+  change.level_before = before;
+  change.level_after = after;
+  if (before != after) prof_i_change_note(&change);
+}
+
+void prof_i_change_look_at_level(void) {
+  uint32_t before = __atomic_load_n(&told_level, __ATOMIC_SEQ_CST);
+  const uint32_t level = prof_i_arena_level();
+  if (before == level || before == BEING_CHANGED) return;
+  if (!__atomic_compare_exchange_n(&told_level, &before, level, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
+  note_level(before, level, &(prof_i_change){.reason = PROF_REASON_OUTSIDE});
+}
+
+uint32_t prof_i_change_begin_level(void) {
+  prof_i_change_look_at_level();
+  return __atomic_exchange_n(&told_level, BEING_CHANGED, __ATOMIC_SEQ_CST);
+}
+
+void prof_i_change_end_level(uint32_t before, const prof_i_change *why) {
+  const uint32_t level = prof_i_arena_level();
+  if (why && before != BEING_CHANGED) note_level(before, level, why);
+  __atomic_store_n(&told_level, level, __ATOMIC_SEQ_CST);
 }

@@ -10,6 +10,7 @@
 
 #include "arena.h"
 #include "budget.h"
+#include "change.h"
 #include "clock.h"
 #include "control.h"
 #include "entry.h"
@@ -546,6 +547,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   }
   if (old != &thread->full) leave_later(thread, old);
   prof_i_clock_pair(true);
+  prof_i_change_look_at_level();
   const uint64_t took_ns = prof_i_ns_since(begun);
   note_time(thread, took_ns);
   if (old != &thread->full) prof_i_budget_leave_chunk(thread, old, took_ns); /* it stays the thread's until the next change */

@@ -263,6 +263,7 @@ static void begin_session(uint32_t level) {
   if (own.options.helper_thread) prof_i_helper_start();
   __atomic_store_n(&own.recording, 1, __ATOMIC_SEQ_CST);
   prof_i_arena_set_level(level);
+  prof_i_change_end_level(0, NULL);
 }
 
 static bool fits(const prof_options *a, const prof_options *b, const char *template_) {
@@ -358,7 +359,9 @@ int prof_start(int level) {
   lock();
   if (own.recording) {
     prof_i_budget_take_back(true);
+    const uint32_t before = prof_i_change_begin_level();
     prof_i_arena_set_level((uint32_t)level);
+    prof_i_change_end_level(before, &(prof_i_change){.reason = PROF_REASON_ASKED});
   } else {
     prof_options options = {.size = sizeof options};
     if (own.options.size) options = own.options;
@@ -384,6 +387,7 @@ int prof_stop(void) {
     prof_i_arena_set_level(0);
   } else {
     prof_i_header *const header = prof_i_arena_header();
+    prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
     prof_i_arena_set_level(0);
     __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
     prof_i_helper_stop();
@@ -450,7 +454,10 @@ int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
     unlock();
     return PROF_E_NOT_RUNNING;
   }
-  if (own.recording) prof_i_clock_pair(false);
+  if (own.recording) {
+    prof_i_clock_pair(false);
+    prof_i_change_look_at_level();
+  }
   prof_i_thread_place_losses();
   prof_i_thread_refresh_names();
   *bytes_out = prof_i_the_arena.base;

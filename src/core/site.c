@@ -284,6 +284,8 @@ bool prof_i_site_fits(uint32_t number, const char *name, const char *category) {
   entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
   const entry *const e = numbers ? __atomic_load_n(&numbers[number], __ATOMIC_SEQ_CST) : NULL;
   if (!e) return false;
-  const uint64_t *const its_name = e->words + 1, *const its_category = its_name + prof_i_text_words(its_name[0]);
+  const uint64_t *its_name = e->words + 1;
+  const uint64_t *const its_category = its_name + prof_i_text_words(its_name[0]), *const its_file = its_category + prof_i_text_words(its_category[0]);
+  if (its_name[0] == 0) its_name = its_file + prof_i_text_words(its_file[0]); /* its names are made at run time: the function's stands instead, as in traces */
   return fits(name, (const char *)(its_name + 1), its_name[0]) && fits(category, (const char *)(its_category + 1), its_category[0]);
 }

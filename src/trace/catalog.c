@@ -226,7 +226,7 @@ static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_c
 static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
   const bool is_whole = word_count >= 9 && words[3] >= PROF_CHANGE_LEVEL && words[3] <= PROF_CHANGE_HEARD && words[4] >= PROF_REASON_ASKED &&
-                        words[4] <= PROF_REASON_EVENTS;
+                        words[4] <= PROF_REASON_OUTSIDE;
   if (!is_whole) {
     trace->bad_count++;
     return 0;

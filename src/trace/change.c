@@ -82,7 +82,7 @@ static void put_reason(char *to, size_t room, const prof_trace *trace, const pro
     put_rate(allowed, sizeof allowed, change->allowed);
     snprintf(to, room, "%s events a second, the budget is %s", measured, allowed);
   } else {
-    snprintf(to, room, "as asked");
+    snprintf(to, room, change->reason == PROF_REASON_OUTSIDE ? "from outside, at that time or earlier" : "as asked");
   }
 }
 

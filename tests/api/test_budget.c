@@ -366,6 +366,53 @@ static void a_start_takes_back_what_the_budget_muted_and_not_what_was_asked(void
   assert_int_equal(health().lost_count[PROF_LOSS_MUTED], muted + 2);
 }
 
+/* Whoever sets the level while it records, the capture says so. */
+static void each_change_of_the_level_is_told(void **state) {
+  (void)state;
+  char path[] = "/tmp/prof-budget-XXXXXX.json", *text = NULL;
+  prof_health h;
+  close(mkstemps(path, 5));
+  const prof_options options = {.size = sizeof options, .path = path, .level = 2};
+  assert_status(prof_start_with(&options), PROF_OK);
+  add();
+  assert_status(prof_start(1), PROF_OK);
+  h = health();
+  assert_status(prof_trace_set_level(h.capture_path, 0, NULL), PROF_OK);
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_status(prof_get(&trace), PROF_OK);
+  prof_trace_info_get(trace, &info);
+  assert_int_equal(info.level_now, 0);
+  assert_int_equal(info.change_count, 2);
+  const prof_trace_change asked = change_at(trace, 0), outside = change_at(trace, 1);
+  assert_true(asked.kind == PROF_CHANGE_LEVEL && asked.reason == PROF_REASON_ASKED && asked.level_before == 2 && asked.level_after == 1);
+  assert_true(outside.kind == PROF_CHANGE_LEVEL && outside.reason == PROF_REASON_OUTSIDE && outside.level_before == 1 && outside.level_after == 0);
+  assert_status(prof_trace_change_text(trace, 1, &text), PROF_OK);
+  assert_non_null(strstr(text, "level 1 -> 0: from outside"));
+  prof_free(text);
+  prof_trace_destroy(trace);
+  assert_status(prof_stop(), PROF_OK);
+  assert_status(prof_start(2), PROF_OK); /* a session has its level from its start */
+  assert_int_equal(health().changes_count, 2);
+  assert_status(prof_stop(), PROF_OK);
+  unlink(h.capture_path);
+  unlink(path);
+}
+
+/* Made at run time, a name is no site's: the function's stands instead. */
+static void scopes_by_call_are_muted_as_such(void **state) {
+  (void)state;
+  start((prof_options){.level = 1});
+  assert_status(prof_mute("prof_scope_begin", NULL, 1), PROF_OK);
+  prof_scope_end(prof_scope_begin(1, "by call", "calls", NULL));
+  named("at run time");
+  assert_status(prof_mute("named", "named", 1), PROF_OK);
+  named("at run time");
+  const prof_health h = health();
+  assert_int_equal(h.recorded_count, 1);
+  assert_int_equal(h.lost_count[PROF_LOSS_MUTED], 2);
+}
+
 /* ---- its own cost ---- */
 
 static void *record_ten_thousand(void *unused) {
@@ -410,6 +457,8 @@ int main(void) {
       cmocka_unit_test_teardown(the_most_frequent_are_muted_and_the_rare_are_heard, stop_all),
       cmocka_unit_test_teardown(the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back, stop_all),
       cmocka_unit_test_teardown(a_start_takes_back_what_the_budget_muted_and_not_what_was_asked, stop_all),
+      cmocka_unit_test_teardown(each_change_of_the_level_is_told, stop_all),
+      cmocka_unit_test_teardown(scopes_by_call_are_muted_as_such, stop_all),
       cmocka_unit_test_teardown(recording_tells_what_it_takes_thread_by_thread, stop_all),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,7 +132,7 @@ int command_info(int argc, char **argv) {
   printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,
          clock_name(info.clock), info.clock_error_ns, info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
   print_clock(&info);
-  printf("level        %" PRIu32 ", policy %s\n", info.level, policy_name(info.policy));
+  printf("level        %" PRIu32 "%s, policy %s\n", info.level, info.is_live && info.level_now == 0 ? " at the start, off now" : "", policy_name(info.policy));
   printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open, %" PRIu64 " marks, counters, flows and steps\n", info.event_count,
          info.scope_count, info.open_count, info.event_count - info.scope_count - info.open_count);
   if (info.bad_count) printf("damage       %" PRIu64 " places could not be read\n", info.bad_count);
