@@ -1,6 +1,7 @@
-/* See budget.h. Each thread sums up its events and its own cost over a window, which ends at the first chunk change after a second. Of events a second all
-   threads' windows count together, and what threads brought that are gone. Whoever finds the budget exceeded takes one step; every thread then begins its window anew, so that what came
-   before the step is not held against what is left after it. */
+/* See budget.h. What a thread spends is summed up over a window of its own, which ends at the first chunk change after a second. Events of all threads are
+   counted in one window: each thread has a count of all that it ever recorded, the chunk at hand by its cursor, and the window has the sum with which it
+   began. Whoever finds the budget exceeded takes one step; all windows then begin anew, so that what came before the step is not held against what is left
+   after it. */
 #define _GNU_SOURCE
 #include "budget.h"
 
@@ -25,9 +26,9 @@ static struct {
   uint32_t action;                      /* prof_budget */
   uint64_t scope_ps;
   uint32_t steps;
-  uint64_t step_ns; /* when the last was, or the session began */
-  uint32_t stepping; /* one at a time */
-  prof_i_spending gone; /* of threads that have ended; events are added by any thread */
+  uint32_t busy;                 /* one at a time takes a step, or begins a window */
+  uint64_t since_ns, sum_before; /* of the window of all events; 0: none has begun */
+  uint64_t gone;                 /* events of threads that have ended */
 } own;
 
 static uint64_t load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
@@ -37,7 +38,7 @@ static bool is_on(void) { return load(&own.allowed_ppm) || load(&own.allowed_eve
 
 /* All windows. */
 static void begin_anew(void) {
-  store(&own.step_ns, prof_i_port_monotonic_ns());
+  store(&own.since_ns, 0);
   __atomic_fetch_add(&own.steps, 1, __ATOMIC_RELAXED);
 }
 
@@ -58,29 +59,44 @@ void prof_i_budget_take_back(bool is_told) {
 /* ---- windows ---- */
 
 static void begin_window(prof_i_spending *window, uint64_t now) {
-  store(&window->before_ns, now - load(&window->since_ns));
-  store(&window->before_events, load(&window->events));
-  store(&window->since_ns, now);
-  store(&window->events, 0);
+  window->since_ns = now;
   window->own_ns = 0;
 }
 
 static uint64_t at_least_a_window(uint64_t ns) { return ns > WINDOW_NS ? ns : WINDOW_NS; }
 
-/* Events a second, over no less than at_least: of this window, and of the one before as far as this one is short. */
-static double rate_of(const prof_i_spending *window, uint64_t now, uint64_t at_least) {
-  const uint64_t since = load(&window->since_ns), events = load(&window->events);
-  if (!since || now < since) return 0;
-  const uint64_t ns = now - since, missing = ns < at_least ? at_least - ns : 0;
-  const double before = (double)load(&window->before_events) * (double)missing / (double)at_least_a_window(load(&window->before_ns));
-  return ((double)events + before) * 1e9 / (double)(ns + missing);
+/* Of the chunk at hand the records are known only in slots of 16 bytes: as many events as before in as many slots. */
+static PROF_I_RACES_BY_DESIGN uint64_t events_of(const prof_i_thread *t) {
+  const uint64_t events = load(&t->spending.events), slots = load(&t->spending.slots), from = load(&t->spending.from);
+  const prof_i_head *const chunk = __atomic_load_n(&t->chunk, __ATOMIC_ACQUIRE);
+  const uint64_t cursor = load(&chunk->cursor), end = cursor < chunk->bytes ? cursor : chunk->bytes;
+  const uint64_t at_hand = end > from ? (end - from) / 16 : 0;
+  return events + (slots ? (uint64_t)((double)at_hand * (double)events / (double)slots) : at_hand);
 }
 
-static double rate_of_all(uint64_t now, uint64_t at_least) {
-  double rate = rate_of(&own.gone, now, at_least);
+static uint64_t events_of_all(void) {
+  uint64_t sum = load(&own.gone);
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    if (__atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE) rate += rate_of(&t->spending, now, at_least);
-  return rate;
+    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number)
+      sum += events_of(t);
+  return sum;
+}
+
+static bool begin_busy(void) { return !__atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE); }
+static void end_busy(void) { __atomic_store_n(&own.busy, 0, __ATOMIC_RELEASE); }
+
+void prof_i_budget_forget(void) { own.busy = 0; }
+
+/* Events in the window so far, and how long it is. A first look begins it. */
+static uint64_t events_in_window(uint64_t now, uint64_t *ns_out) {
+  const uint64_t since = load(&own.since_ns), sum = events_of_all(), before = load(&own.sum_before);
+  *ns_out = since && now > since ? now - since : 0;
+  if (!since && begin_busy()) {
+    store(&own.sum_before, sum);
+    store(&own.since_ns, now);
+    end_busy();
+  }
+  return since && sum > before ? sum - before : 0;
 }
 
 /* ---- what comes most often ---- */
@@ -152,89 +168,93 @@ static bool mute_most(const prof_i_change *change, survey *s) {
 }
 
 static void take_step(const prof_i_thread *thread, const excess *e, survey *s) {
-  if (__atomic_exchange_n(&own.stepping, 1, __ATOMIC_ACQUIRE)) return;
+  if (!begin_busy()) return;
   const prof_i_change change = {.reason = e->reason, .thread = thread->serial, .measured = e->measured, .allowed = e->allowed};
   if (__atomic_load_n(&own.steps, __ATOMIC_RELAXED) == thread->spending.steps && (step_level(&change) || (action() != PROF_BUDGET_LEVEL && mute_most(&change, s))))
     begin_anew();
-  __atomic_store_n(&own.stepping, 0, __ATOMIC_RELEASE);
+  end_busy();
 }
 
 /* ---- judging ---- */
 
-/* Judged over a second at least; told over the time that it was: a thread's, or since the last step. */
+/* Judged over a second at least; told over the time that it was. */
 static bool is_exceeded(const prof_i_thread *thread, uint64_t now, excess *e) {
-  const uint64_t ns = now - load(&thread->spending.since_ns), own_ns = thread->spending.own_ns;
+  const uint64_t ns = now - thread->spending.since_ns, own_ns = thread->spending.own_ns;
   const uint64_t allowed_ppm = load(&own.allowed_ppm), allowed_events = load(&own.allowed_events);
   if (allowed_ppm && own_ns * MILLION / at_least_a_window(ns) > allowed_ppm) {
     const uint64_t measured = own_ns * MILLION / (ns ? ns : 1);
     *e = (excess){PROF_REASON_TIME, measured < MILLION ? measured : MILLION, allowed_ppm};
     return true;
   }
-  if (!allowed_events || rate_of_all(now, WINDOW_NS) <= (double)allowed_events) return false;
-  const uint64_t since = now - load(&own.step_ns);
-  *e = (excess){PROF_REASON_EVENTS, (uint64_t)rate_of_all(now, since < WINDOW_NS ? since + 1 : WINDOW_NS), allowed_events};
-  return true;
+  if (!allowed_events) return false;
+  uint64_t window_ns;
+  const uint64_t events = events_in_window(now, &window_ns);
+  if ((double)events * 1e9 > (double)allowed_events * (double)at_least_a_window(window_ns)) {
+    *e = (excess){PROF_REASON_EVENTS, (uint64_t)((double)events * 1e9 / (double)(window_ns ? window_ns : 1)), allowed_events};
+    return true;
+  }
+  if (window_ns >= WINDOW_NS) store(&own.since_ns, 0); /* the next look begins another */
+  return false;
 }
 
 /* True: the window has been begun anew, and what came before must not be judged. */
 static bool is_new_window(prof_i_spending *window, uint64_t now) {
   const uint32_t steps = __atomic_load_n(&own.steps, __ATOMIC_RELAXED);
-  if (load(&window->since_ns) && window->steps == steps) return false;
+  if (window->since_ns && window->steps == steps) return false;
   window->steps = steps;
   begin_window(window, now);
-  store(&window->before_events, 0);
   return true;
 }
 
-/* Any thread; one at a time. What is added in between is of either window. */
-static void renew_gone(uint64_t now) {
-  const uint32_t steps = __atomic_load_n(&own.steps, __ATOMIC_RELAXED);
-  const bool is_old = !load(&own.gone.since_ns) || __atomic_load_n(&own.gone.steps, __ATOMIC_RELAXED) != steps;
-  if (!is_old && now - load(&own.gone.since_ns) < WINDOW_NS) return;
-  if (__atomic_exchange_n(&own.stepping, 1, __ATOMIC_ACQUIRE)) return;
-  __atomic_store_n(&own.gone.steps, steps, __ATOMIC_RELAXED);
-  store(&own.gone.before_ns, now - load(&own.gone.since_ns));
-  store(&own.gone.since_ns, now);
-  const uint64_t events = __atomic_exchange_n(&own.gone.events, 0, __ATOMIC_RELAXED);
-  store(&own.gone.before_events, is_old ? 0 : events);
-  __atomic_store_n(&own.stepping, 0, __ATOMIC_RELEASE);
-}
-
-static void judge(prof_i_thread *thread, const prof_i_head *chunk, uint64_t events, uint64_t own_ns) {
+static void judge(prof_i_thread *thread, const prof_i_head *chunk, uint64_t own_ns) {
   const uint64_t now = prof_i_port_monotonic_ns();
   prof_i_spending *const window = &thread->spending;
   excess e;
-  renew_gone(now);
   if (is_new_window(window, now)) return;
-  store(&window->events, load(&window->events) + events);
   window->own_ns += own_ns;
   if (is_exceeded(thread, now, &e)) {
     survey s = {.events = 0};
-    prof_i_chunk_events_from(chunk, thread->spending.from, see, &s);
+    prof_i_chunk_events_from(chunk, load(&window->from), see, &s);
     take_step(thread, &e, &s);
     return;
   }
-  if (now - load(&window->since_ns) >= WINDOW_NS) begin_window(window, now);
+  if (now - window->since_ns >= WINDOW_NS) begin_window(window, now);
 }
 
 void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
-  thread->spending.from = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
-  if (is_on() && !load(&thread->spending.since_ns)) is_new_window(&thread->spending, prof_i_port_monotonic_ns());
+  uint64_t window_ns;
+  store(&thread->spending.from, load(&chunk->cursor));
+  if (!is_on() || thread->spending.since_ns) return;
+  const uint64_t now = prof_i_port_monotonic_ns();
+  is_new_window(&thread->spending, now);
+  if (!load(&own.since_ns)) events_in_window(now, &window_ns);
 }
+
+/* What the chunk has of the thread is counted; returns the events. */
+static uint64_t count_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
+  prof_i_spending *const window = &thread->spending;
+  const uint64_t cursor = load(&chunk->cursor), end = cursor < chunk->bytes ? cursor : chunk->bytes, from = load(&window->from);
+  const uint64_t events = prof_i_chunk_events_from(chunk, from, NULL, NULL);
+  store(&window->events, load(&window->events) + events);
+  store(&window->slots, load(&window->slots) + (end > from ? (end - from) / 16 : 0));
+  return events;
+}
+
+bool prof_i_budget_is_on(void) { return is_on(); }
 
 void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns) {
   if (!is_on()) return;
   const uint64_t begun = prof_i_port_monotonic_ns();
-  const uint64_t events = prof_i_chunk_events_from(chunk, thread->spending.from, NULL, NULL);
+  const uint64_t events = count_chunk(thread, chunk);
   const uint64_t count_ns = prof_i_ns_since(begun);
   prof_i_claim(&thread->slot->own_ns, count_ns);
-  judge(thread, chunk, events, events * load(&own.scope_ps) / 1000 + change_ns + count_ns);
+  judge(thread, chunk, events * load(&own.scope_ps) / 1000 + change_ns + events / 2); /* the count takes half a nanosecond each */
 }
 
 void prof_i_budget_thread_goes(prof_i_thread *thread, const prof_i_head *chunk) {
   if (!is_on()) return;
-  const uint64_t events = chunk ? prof_i_chunk_events_from(chunk, thread->spending.from, NULL, NULL) : 0;
-  if (chunk) judge(thread, chunk, events, events * load(&own.scope_ps) / 1000);
-  __atomic_fetch_add(&own.gone.events, load(&thread->spending.events), __ATOMIC_RELAXED);
+  if (chunk) judge(thread, chunk, count_chunk(thread, chunk) * load(&own.scope_ps) / 1000);
+  __atomic_fetch_add(&own.gone, load(&thread->spending.events), __ATOMIC_RELAXED);
   store(&thread->spending.events, 0);
+  store(&thread->spending.from, UINT64_MAX); /* the rest of the chunk is another's */
 }

@@ -11,13 +11,19 @@
    Control lock held. */
 void prof_i_budget_begin(const prof_options *options, bool is_new_capture);
 
+/* In a forked child: whoever was just at it is not here. */
+void prof_i_budget_forget(void);
+
 /* The level has been asked for anew: what the budget has muted is heard again, and every thread begins its window. Control lock held. */
 void prof_i_budget_take_back(bool is_told);
 
 /* The thread records into this chunk from here on. Owner thread. */
 void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk);
 
-/* The thread has filled what it was given of the chunk, which nobody else takes meanwhile; the change took so long. Owner thread, past the gate. */
+bool prof_i_budget_is_on(void);
+
+/* The thread has filled what it was given of the chunk, which nobody else takes meanwhile; the change took so long of its processor's time: what
+   others took meanwhile is not prof's. Owner thread, past the gate. */
 void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns);
 
 /* The thread ends: what it brought counts on. chunk: that it wrote to, or NULL. Owner thread, past the gate. */

@@ -537,7 +537,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
     *loss_out = full;
     return false;
   }
-  const uint64_t begun = prof_i_port_monotonic_ns();
+  const uint64_t begun = prof_i_port_monotonic_ns(), processor_begun = prof_i_budget_is_on() ? prof_i_port_processor_ns() : 0;
   if (old == &thread->full && resume_parked(thread)) return true;
   prof_i_head *const fresh = take_and_sign(thread, need_bytes, loss_out);
   if (!fresh) return false;
@@ -550,7 +550,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   prof_i_change_look_at_level();
   const uint64_t took_ns = prof_i_ns_since(begun);
   note_time(thread, took_ns);
-  if (old != &thread->full) prof_i_budget_leave_chunk(thread, old, took_ns); /* it stays the thread's until the next change */
+  if (old != &thread->full) prof_i_budget_leave_chunk(thread, old, processor_begun ? prof_i_port_processor_ns() - processor_begun : took_ns); /* it stays the thread's until the next change */
   prof_i_budget_enter_chunk(thread, fresh);
   return true;
 }

@@ -249,6 +249,8 @@ void prof_i_clock_begin_session(void) {
   __atomic_store_n(&own.went_back, 0, __ATOMIC_RELAXED);
 }
 
+void prof_i_clock_forget(void) { __atomic_store_n(&own.busy, 0, __ATOMIC_RELAXED); }
+
 double prof_i_clock_ticks_per_ns(void) {
   const double rate = get_rate();
   return rate > 0 ? rate : (prof_i_the_arena.base ? (double)prof_i_arena_header()->ticks_hz / 1e9 : 0);

@@ -28,6 +28,9 @@ bool prof_i_clock_is_before(uint64_t ticks, uint64_t since);
 bool prof_i_clock_went_back(uint64_t since);
 void prof_i_clock_begin_session(void); /* in the arena in force; takes a pair */
 
+/* In a forked child: whoever was just at a pair is not here. */
+void prof_i_clock_forget(void);
+
 double prof_i_clock_ticks_per_ns(void);
 uint64_t prof_i_clock_error_ns(void);
 uint32_t prof_i_clock_segments(void);

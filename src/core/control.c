@@ -109,6 +109,8 @@ static void become_child(void) {
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
   prof_i_helper_forget();
+  prof_i_budget_forget();
+  prof_i_clock_forget();
   prof_i_thread_forget_all();
   prof_i_arena_forget(fork_level ? fork_level - 1 : prof_i_arena_level());
   prof_i_meta_reset();
@@ -358,7 +360,7 @@ int prof_start(int level) {
   prof_i_control_ensure();
   lock();
   if (own.recording) {
-    prof_i_budget_take_back(true);
+    if (prof_i_mute_count() || prof_i_arena_level() != (uint32_t)level) prof_i_budget_take_back(true);
     const uint32_t before = prof_i_change_begin_level();
     prof_i_arena_set_level((uint32_t)level);
     prof_i_change_end_level(before, &(prof_i_change){.reason = PROF_REASON_ASKED});

@@ -107,7 +107,7 @@ static int add_rule(const char *name, const char *category) {
   if (find_rule(name, category)) return PROF_OK;
   rule *r = own.rules;
   while (r < own.rules + RULE_COUNT && r->in_force) r++;
-  if (r == own.rules + RULE_COUNT) return prof_i_fail(PROF_E_TOO_LARGE, "prof_mute: %d mutes are in force already", RULE_COUNT);
+  if (r == own.rules + RULE_COUNT) return prof_i_fail(PROF_E_TOO_LARGE, "prof_mute: %d mutes are in force already; a name that ends in * covers many, prof_mute(NULL, NULL, 0) takes all back", RULE_COUNT);
   r->has_name = name != NULL;
   r->has_category = category != NULL;
   if (name) memcpy(r->name, name, strlen(name) + 1);
@@ -144,6 +144,7 @@ static int remove_rule(const char *name, const char *category) {
 }
 
 int prof_mute(const char *name, const char *category, int is_muted) {
+  if (is_muted != 0 && is_muted != 1) return prof_i_fail(PROF_E_INVALID, "prof_mute: is_muted is %d, not 0 or 1", is_muted);
   if (is_muted && !name && !category) return prof_i_fail(PROF_E_INVALID, "prof_mute: name and category are NULL; prof_stop() ends recording");
   if ((name && strnlen(name, TEXT_BYTES) == TEXT_BYTES) || (category && strnlen(category, TEXT_BYTES) == TEXT_BYTES))
     return prof_i_fail(PROF_E_INVALID, "prof_mute: %s is longer than %d bytes", name && strnlen(name, TEXT_BYTES) == TEXT_BYTES ? "name" : "category",

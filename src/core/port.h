@@ -96,6 +96,7 @@ static inline uint64_t prof_i_ns_since(uint64_t begun_ns) {
 }
 uint64_t prof_i_port_raw_ns(void); /* CLOCK_MONOTONIC_RAW */
 uint64_t prof_i_port_realtime_ns(void);
+uint64_t prof_i_port_processor_ns(void); /* that this thread has had */
 uint64_t prof_i_port_tid(void);
 uint64_t prof_i_port_process_start(void); /* field 22 of /proc/self/stat; 0 when it cannot be read */
 uint64_t prof_i_port_process_start_of(long pid); /* of another process; 0 when it is gone */

@@ -51,6 +51,7 @@ static uint64_t clock_ns(clockid_t clock) {
 uint64_t prof_i_port_monotonic_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 uint64_t prof_i_port_raw_ns(void) { return clock_ns(CLOCK_MONOTONIC_RAW); }
 uint64_t prof_i_port_realtime_ns(void) { return clock_ns(CLOCK_REALTIME); }
+uint64_t prof_i_port_processor_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 uint64_t prof_i_port_tid(void) { return (uint64_t)syscall(SYS_gettid); }
 
 /* Reads at most room-1 bytes of a small file; returns how many, 0 when it cannot. Keeps errno. */

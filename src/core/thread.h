@@ -23,13 +23,12 @@ typedef struct prof_i_pin {
   uint64_t bytes;
 } prof_i_pin;
 
-/* What the budget knows of a thread: see budget.c. The owner writes; any thread reads the atomic ones. */
+/* What the budget knows of a thread: see budget.c. The owner writes; any thread reads the atomic ones. Events and slots are of the thread's chunks so far. */
 typedef struct prof_i_spending {
-  uint64_t since_ns, events;          /* atomic */
-  uint64_t before_ns, before_events; /* atomic; of the window before */
-  uint64_t own_ns;
-  uint64_t from; /* the first byte of its chunk that is its own */
-  uint32_t steps; /* how many there had been when it began */
+  uint64_t events, slots; /* atomic */
+  uint64_t from;          /* atomic: the first byte of its chunk that is its own */
+  uint64_t since_ns, own_ns; /* of the window of its own time */
+  uint32_t steps; /* how many there had been when that began */
 } prof_i_spending;
 
 /* A thread. Never freed while the thread lives; re-used by another after it has gone. The owner writes, unless a line says

@@ -1,6 +1,7 @@
 /* The word that call sites read, and what happens at load: with PROF_LEVEL set, recording starts, and at exit the trace is written. Every
    user of a scope pulls this object in, also from the static library. Without PROF_LEVEL nothing is taken: one look at the environment. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +28,9 @@ static int number_of(const char *name, unsigned long long low, unsigned long lon
   const char *const text = secure_getenv(name);
   if (!text || !*text) return 1;
   char *end;
+  errno = 0;
   *to = strtoull(text, &end, 10);
-  if (!*end && text[0] >= '0' && text[0] <= '9' && *to >= low && *to <= high) return 1;
+  if (!errno && !*end && text[0] >= '0' && text[0] <= '9' && *to >= low && *to <= high) return 1;
   prof_i_say("%s='%s' is not a number from %llu to %llu; not recording", name, text, low, high);
   return 0;
 }
@@ -47,20 +49,26 @@ static int word_of(const char *name, const char *const *words, int count, uint32
   return 0;
 }
 
-/* PROF_MUTE: names of call sites, or @categories, by commas. */
+/* PROF_MUTE: "name", "name@category" or "@category", by commas; blanks around them do not count. */
 static int mute_all(void) {
   const char *text = secure_getenv("PROF_MUTE");
   for (; text && *text; text += *text == ',') {
-    char name[256];
-    const size_t bytes = strcspn(text, ",");
-    const int is_category = *text == '@';
-    snprintf(name, sizeof name, "%.*s", (int)(bytes < sizeof name ? bytes : sizeof name - 1) - is_category, text + is_category);
-    const int status = name[0] ? prof_mute(is_category ? NULL : name, is_category ? name : NULL, 1) : PROF_E_INVALID;
+    char word[256];
+    const char *const blanks = " \t";
+    const size_t whole = strcspn(text, ","), before = strspn(text, blanks);
+    size_t bytes = before < whole ? whole - before : 0;
+    while (bytes > 0 && strchr(blanks, text[before + bytes - 1])) bytes--;
+    snprintf(word, sizeof word, "%.*s", (int)(bytes < sizeof word ? bytes : sizeof word - 1), text + before);
+    char *const category = strchr(word, '@');
+    if (category) *category = '\0';
+    const int status = bytes == 0 ? PROF_E_INVALID : prof_mute(*word ? word : NULL, category && category[1] ? category + 1 : NULL, 1);
     if (status != PROF_OK) {
-      prof_i_say("PROF_MUTE='%s' has a name that is empty, too long, or one too many; not recording", secure_getenv("PROF_MUTE"));
+      if (category) *category = '@';
+      prof_i_say("PROF_MUTE='%s': '%s' is %s; not recording", secure_getenv("PROF_MUTE"), word,
+                 status == PROF_E_TOO_LARGE ? "one too many" : bytes == 0 || bytes == 1 ? "empty" : "longer than 127 bytes");
       return 0;
     }
-    text += bytes;
+    text += whole;
   }
   return 1;
 }

@@ -237,16 +237,17 @@ static int put_account(table *t) {
     snprintf(line, sizeof line, "Recording took: %s\n", time);
     put_text(t, line);
   }
-  for (uint32_t i = 0; i < info.change_count && i < CHANGES_SHOWN; i++) {
+  const uint32_t first = info.change_count > CHANGES_SHOWN ? info.change_count - CHANGES_SHOWN : 0;
+  if (first) {
+    snprintf(line, sizeof line, "%u changes before these:\n", first);
+    put_text(t, line);
+  }
+  for (uint32_t i = first; i < info.change_count; i++) {
     const int status = prof_trace_change_text(t->trace, i, &change);
     if (status) return status;
     put_text(t, change);
     put_text(t, "\n");
     free(change);
-  }
-  if (info.change_count > CHANGES_SHOWN) {
-    snprintf(line, sizeof line, "... and %u changes more: prof info has them\n", info.change_count - CHANGES_SHOWN);
-    put_text(t, line);
   }
   return PROF_OK;
 }

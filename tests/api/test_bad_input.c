@@ -690,7 +690,9 @@ static void wrong_variables_are_one_line_and_the_program_runs_on(void **state) {
       {{"PROF_LEVEL=1", "PROF_BUDGET_PERMILLE=1001"}, "PROF_BUDGET_PERMILLE", "1001"},
       {{"PROF_LEVEL=1", "PROF_BUDGET_EVENTS=many"}, "PROF_BUDGET_EVENTS", "many"},
       {{"PROF_LEVEL=1", "PROF_BUDGET_ACTION=stop"}, "PROF_BUDGET_ACTION", "stop"},
+      {{"PROF_LEVEL=1", "PROF_BUDGET_EVENTS=18446744073709551616"}, "PROF_BUDGET_EVENTS", "18446744073709551616"},
       {{"PROF_LEVEL=1", "PROF_MUTE=a,,b"}, "PROF_MUTE", "a,,b"},
+      {{"PROF_LEVEL=1", "PROF_MUTE=a, @"}, "PROF_MUTE", "'@' is empty"},
   };
   for (size_t i = 0; i < COUNT_OF(wrong); i++) {
     char said[4096];
@@ -723,7 +725,7 @@ static void right_variables_record_without_a_word(void **state) {
   const char *const path = strchr(output, '=') + 1;
   assert_true(size_of(path) > 1000);
   assert_int_equal(unlink(path), 0);
-  const char *const muted[] = {"PROF_LEVEL=2", output, "PROF_MUTE=@nothing,sco*", "PROF_BUDGET_PERMILLE=10", "PROF_BUDGET_ACTION=mute", NULL};
+  const char *const muted[] = {"PROF_LEVEL=2", output, "PROF_MUTE=@nothing, sco*@x ,nobody", "PROF_BUDGET_PERMILLE=10", "PROF_BUDGET_ACTION=mute", NULL};
   assert_int_equal(run_part("program", muted, said, sizeof said), 0);
   assert_string_equal(said, "");
   assert_true(file_has(path, "\"muted\":100}"));

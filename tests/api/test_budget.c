@@ -185,6 +185,7 @@ static void what_makes_no_mute_is_refused(void **state) {
   assert_status(prof_mute(NULL, longest, 1), PROF_E_INVALID);
   assert_error_has("category is longer than 127");
   assert_status(prof_mute(longest + 1, NULL, 1), PROF_OK);
+  assert_status(prof_mute("add", NULL, 2), PROF_E_INVALID);
   assert_status(prof_mute("nobody", NULL, 0), PROF_E_NOT_FOUND);
   assert_error_has("'nobody'");
   int count = 1;

@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "commands.h"
 
@@ -25,6 +26,10 @@ int command_dump(int argc, char **argv) {
   }
   if (argc - optind != 1) return bad_words("dump", "takes one capture", NULL);
   if (!output) return bad_words("dump", "needs -o OUT", NULL);
+  struct stat from, to;
+  if (stat(argv[optind], &from) == 0 && stat(output, &to) == 0 && from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+    return bad_words("dump", "would write over the capture itself:", output);
+  if (strcmp(output, "-") == 0) return bad_words("dump", "for the standard output give -o /dev/stdout, not", output);
   prof_trace *const trace = open_capture(argv[optind]);
   if (!trace) return EXIT_FAILED;
   const int status = prof_trace_dump(trace, output, &options);

@@ -1,6 +1,7 @@
-/* prof level PID|FILE N: switches a running process, which need not do anything for it. */
+/* prof level PID|FILE [N]: shows, or switches, the level of a running process, which need not do anything for it. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,17 +45,30 @@ static int to_number(const char *word, long *number_out) {
   return *word && !*end;
 }
 
+static int show(const char *path) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace *const trace = open_capture(path);
+  if (!trace) return EXIT_FAILED;
+  prof_trace_info_get(trace, &info);
+  prof_trace_destroy(trace);
+  printf("level %" PRIu32 "%s: ", info.level_now, info.is_live || info.is_elsewhere ? "" : ", nobody records");
+  print_text(stdout, path, strlen(path));
+  putchar('\n');
+  return EXIT_OK;
+}
+
 int command_level(int argc, char **argv) {
   char path[PATH_MAX];
   long pid = 0, level = 0;
   int before = 0;
-  if (argc != 3) return bad_words("level", "takes a process or its capture, and a level", NULL);
-  if (!to_number(argv[2], &level) || level < 0 || level > 2) return bad_words("level", "the level is 0, 1 or 2, not", argv[2]);
+  if (argc != 2 && argc != 3) return bad_words("level", "takes a process or its capture, and a level", NULL);
+  if (argc == 3 && (!to_number(argv[2], &level) || level < 0 || level > 2)) return bad_words("level", "the level is 0, 1 or 2, not", argv[2]);
   if (to_number(argv[1], &pid)) {
     if (!find_capture(pid, path, sizeof path)) return EXIT_FAILED;
   } else if (snprintf(path, sizeof path, "%s", argv[1]) >= (int)sizeof path) {
     return bad_words("level", "the path is too long:", argv[1]);
   }
+  if (argc == 2) return show(path);
   if (prof_trace_set_level(path, (int)level, &before) != PROF_OK) {
     say("prof level: %s", prof_last_error());
     return EXIT_FAILED;
