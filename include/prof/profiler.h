@@ -77,7 +77,7 @@ PROF_API int prof_start_with(const prof_options *options) PROF_I_NOEXCEPT;
    literal name and category, or those of prof_scope_begin_at(); where its names are made at run time, its function's name stands instead: "prof_scope_begin" for
    all scopes by that. NULL: any; a name that ends in '*': all that begin so. A muted scope costs a call,
    records nothing, and is counted as lost (muted); one that is open still ends as recorded. prof_mute(NULL, NULL, 0) takes back all mutes, the
-   budget's too. They hold from capture to capture. Errors: PROF_E_INVALID (both NULL and 1, a text longer than 127 bytes), PROF_E_NOT_FOUND (0, and no
+   budget's too. They hold from capture to capture. Not in a signal handler. Errors: PROF_E_INVALID (both NULL and 1, a text longer than 127 bytes), PROF_E_NOT_FOUND (0, and no
    such mute), PROF_E_TOO_LARGE (64 are in force). */
 PROF_API int prof_mute(const char *name, const char *category, int is_muted) PROF_I_NOEXCEPT;
 

@@ -11,12 +11,21 @@ static uint32_t told_level; /* what the capture knows of; any thread */
 void prof_i_change_begin(void) { __atomic_store_n(&written, 0, __ATOMIC_RELAXED); }
 uint32_t prof_i_change_count(void) { return __atomic_load_n(&written, __ATOMIC_RELAXED); }
 
+/* They stand in the arena for good, which is for what is recorded: a 64th of it, and as much again for what the budget did. What comes after is counted. */
+static bool has_room(const prof_i_change *change) {
+  enum { BYTES = 80 };
+  const uint64_t most = prof_i_the_arena.cap_bytes / 64 / BYTES;
+  return __atomic_load_n(&written, __ATOMIC_RELAXED) < (change->reason == PROF_REASON_ASKED ? most : 2 * most);
+}
+
 void prof_i_change_note(const prof_i_change *change) {
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return;
   const uint64_t words[] = {change->kind,   change->reason,   change->level_before | (uint64_t)change->level_after << 32,
                             change->thread, change->measured, change->allowed};
-  if (prof_i_meta_write(PROF_I_KIND_CHANGE, prof_i_clock_ticks(), change->site, words, sizeof words / sizeof *words))
+  if (has_room(change) && prof_i_meta_write(PROF_I_KIND_CHANGE, prof_i_clock_ticks(), change->site, words, sizeof words / sizeof *words))
     __atomic_fetch_add(&written, 1, __ATOMIC_RELAXED);
+  else
+    __atomic_fetch_add(&prof_i_arena_header()->untold_changes, 1, __ATOMIC_RELAXED);
 }
 
 void prof_i_change_site(prof_change_kind kind, uint32_t site) {

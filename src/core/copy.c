@@ -9,8 +9,8 @@
 #include "log.h"
 
 /* Weak: a program linked with -static has no dynamic linker. */
-extern __typeof__(dladdr) dladdr __attribute__((weak));
-extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden")));
+extern __typeof__(dladdr) dladdr __attribute__((weak)); /* NOLINT(readability-redundant-declaration): it adds the attribute */
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden"))); /* NOLINT(readability-redundant-declaration): the same */
 
 /* One object, two names: the first is the dynamic linker's to bind, the second is always this copy's. Not a word that call sites use: a program
    that is not position-independent would have a copy of that. */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "mute.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -13,18 +14,24 @@
 
 enum { RULE_COUNT = 64, TEXT_BYTES = 128, SITE_COUNT = PROF_I_SITE_COUNT_MAX + 1 };
 
+/* Written once, but for in_force, and never freed: a call site that just comes may be looking at it. One that comes again is the same rule. */
 typedef struct rule {
-  uint32_t in_force; /* stored last. Any thread */
+  uint32_t in_force; /* any thread */
   bool has_name, has_category;
   char name[TEXT_BYTES], category[TEXT_BYTES];
+  struct rule *next;
 } rule;
 
 static struct {
   uint8_t *why;  /* by site: prof_i_muter bits; any thread */
   uint32_t most; /* the largest number that was ever muted */
   uint32_t count;
-  rule rules[RULE_COUNT]; /* changed with the control lock held */
+  rule *rules; /* pushed with the control lock held; read by any thread */
+  uint32_t rule_count; /* in force; control lock */
 } own;
+
+static rule *first_rule(void) { return __atomic_load_n(&own.rules, __ATOMIC_SEQ_CST); }
+static bool is_in_force(const rule *r) { return __atomic_load_n(&r->in_force, __ATOMIC_SEQ_CST); }
 
 static uint8_t *place_of(uint32_t site) {
   uint8_t *why = __atomic_load_n(&own.why, __ATOMIC_ACQUIRE);
@@ -65,10 +72,17 @@ static bool fits(uint32_t site, const rule *r) {
   return prof_i_site_fits(site, r->has_name ? r->name : NULL, r->has_category ? r->category : NULL);
 }
 
+static bool is_asked(uint32_t site) {
+  for (const rule *r = first_rule(); r; r = r->next)
+    if (is_in_force(r) && fits(site, r)) return true;
+  return false;
+}
+
+/* A rule may go while we look: then it is looked again, for whoever took it back may not have seen the site. */
 void prof_i_mute_consider(uint32_t site) {
-  for (int i = 0; i < RULE_COUNT; i++)
-    if (__atomic_load_n(&own.rules[i].in_force, __ATOMIC_SEQ_CST) && fits(site, &own.rules[i]) && mute(site, PROF_I_MUTED_ASKED))
-      prof_i_change_site(PROF_CHANGE_MUTED, site);
+  if (!is_asked(site) || !mute(site, PROF_I_MUTED_ASKED)) return;
+  if (is_asked(site)) prof_i_change_site(PROF_CHANGE_MUTED, site);
+  else hear(site, PROF_I_MUTED_ASKED, false);
 }
 
 bool prof_i_mute_for_budget(uint32_t site) { return mute(site, PROF_I_MUTED_BUDGET); }
@@ -93,25 +107,35 @@ void prof_i_mute_tell_all(void) {
 /* ---- prof_mute() ---- */
 
 static bool is_rule(const rule *r, const char *name, const char *category) {
-  return r->in_force && r->has_name == (name != NULL) && r->has_category == (category != NULL) && (!name || strcmp(r->name, name) == 0) &&
+  return r->has_name == (name != NULL) && r->has_category == (category != NULL) && (!name || strcmp(r->name, name) == 0) &&
          (!category || strcmp(r->category, category) == 0);
 }
 
 static rule *find_rule(const char *name, const char *category) {
-  for (int i = 0; i < RULE_COUNT; i++)
-    if (is_rule(&own.rules[i], name, category)) return &own.rules[i];
-  return NULL;
+  rule *r = first_rule();
+  while (r && !is_rule(r, name, category)) r = r->next;
+  return r;
 }
 
-static int add_rule(const char *name, const char *category) {
-  if (find_rule(name, category)) return PROF_OK;
-  rule *r = own.rules;
-  while (r < own.rules + RULE_COUNT && r->in_force) r++;
-  if (r == own.rules + RULE_COUNT) return prof_i_fail(PROF_E_TOO_LARGE, "prof_mute: %d mutes are in force already; a name that ends in * covers many, prof_mute(NULL, NULL, 0) takes all back", RULE_COUNT);
+static rule *make_rule(const char *name, const char *category) {
+  rule *const r = calloc(1, sizeof *r);
+  if (!r) return NULL;
   r->has_name = name != NULL;
   r->has_category = category != NULL;
   if (name) memcpy(r->name, name, strlen(name) + 1);
   if (category) memcpy(r->category, category, strlen(category) + 1);
+  r->next = own.rules;
+  __atomic_store_n(&own.rules, r, __ATOMIC_SEQ_CST);
+  return r;
+}
+
+static int add_rule(const char *name, const char *category) {
+  rule *r = find_rule(name, category);
+  if (r && r->in_force) return PROF_OK;
+  if (own.rule_count == RULE_COUNT)
+    return prof_i_fail(PROF_E_TOO_LARGE, "prof_mute: %d mutes are in force already; a name that ends in * covers many, prof_mute(NULL, NULL, 0) takes all back", RULE_COUNT);
+  if (!r && !(r = make_rule(name, category))) return prof_i_fail(PROF_E_NO_MEMORY, "prof_mute: no memory for a mute");
+  own.rule_count++;
   __atomic_store_n(&r->in_force, 1, __ATOMIC_SEQ_CST); /* before the walk: a site that comes meanwhile sees it, or is seen */
   const uint32_t count = prof_i_site_count();
   for (uint32_t site = 1; site <= count; site++)
@@ -119,27 +143,19 @@ static int add_rule(const char *name, const char *category) {
   return PROF_OK;
 }
 
-/* A site may be muted by another rule, too. */
-static void hear_unless_asked(uint32_t site) {
-  for (int i = 0; i < RULE_COUNT; i++)
-    if (own.rules[i].in_force && fits(site, &own.rules[i])) return;
-  hear(site, PROF_I_MUTED_ASKED, true);
-}
-
 static int remove_rule(const char *name, const char *category) {
-  if (!name && !category) {
-    for (int i = 0; i < RULE_COUNT; i++) __atomic_store_n(&own.rules[i].in_force, 0, __ATOMIC_SEQ_CST);
-    hear_all(PROF_I_MUTED_BUDGET, true);
-    hear_all(PROF_I_MUTED_ASKED, true);
-    return PROF_OK;
-  }
-  rule *const r = find_rule(name, category);
-  if (!r)
+  rule *const r = name || category ? find_rule(name, category) : NULL;
+  if ((name || category) && !(r && r->in_force))
     return prof_i_fail(PROF_E_NOT_FOUND, "prof_mute: name '%s', category '%s' is not muted", name ? name : "(any)", category ? category : "(any)");
-  __atomic_store_n(&r->in_force, 0, __ATOMIC_SEQ_CST);
+  for (rule *each = first_rule(); each; each = each->next) {
+    if ((r && each != r) || !each->in_force) continue;
+    own.rule_count--;
+    __atomic_store_n(&each->in_force, 0, __ATOMIC_SEQ_CST);
+  }
+  if (!r) hear_all(PROF_I_MUTED_BUDGET, true);
   const uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
-  for (uint32_t site = 1; site <= most; site++)
-    if (prof_i_mute_has(site)) hear_unless_asked(site);
+  for (uint32_t site = 1; prof_i_mute_count() && site <= most; site++)
+    if (prof_i_mute_has(site) && !is_asked(site)) hear(site, PROF_I_MUTED_ASKED, true); /* another rule may mute it, too */
   return PROF_OK;
 }
 

@@ -37,6 +37,7 @@ static bool is_left_out(prof_i_thread *thread, const prof_site *site) {
   if (epoch == PROF_I_EPOCH_FULL) {
     loss = prof_i_arena_full_loss();
     if (loss < 0) return false; /* cleared since */
+    if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 == (prof_i_site_epoch() | PROF_I_EPOCH_MUTED)) loss = PROF_LOSS_MUTED;
   } else if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 != (epoch | PROF_I_EPOCH_MUTED) || epoch & PROF_I_EPOCH_MUTED) {
     return false;
   }

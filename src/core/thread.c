@@ -149,9 +149,12 @@ void prof_i_thread_copy_name(char *to, const char *from) {
     __atomic_store_n((uint64_t *)(void *)to + i, __atomic_load_n((const uint64_t *)(const void *)from + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
+/* Not while a reader copies the kernel's name, a matter of some ns, unless it sleeps just there: then that may stand until the next chunk. */
 static void write_name(prof_i_thread *thread, prof_i_slot *slot) {
   _Alignas(8) char name[PROF_I_NAME_BYTES];
-  __atomic_store_n(&thread->is_named, kept_name[0] != '\0', __ATOMIC_RELAXED);
+  __atomic_store_n(&thread->is_named, kept_name[0] != '\0', __ATOMIC_SEQ_CST);
+  for (int i = 0; i < 1000 && __atomic_load_n(&thread->is_being_named, __ATOMIC_SEQ_CST); i++) {
+  }
   if (!kept_name[0]) prof_i_port_thread_name(name, sizeof name);
   prof_i_thread_copy_name(slot->name, kept_name[0] ? kept_name : name);
 }
@@ -159,20 +162,22 @@ static void write_name(prof_i_thread *thread, prof_i_slot *slot) {
 void prof_i_thread_refresh_name(prof_i_thread *thread) { write_name(thread, thread->slot); }
 
 /* The slot may go to another thread meanwhile: then once more, for that one. */
-static void refresh_name_of(const prof_i_thread *thread) {
+static void refresh_name_of(prof_i_thread *thread) {
   _Alignas(8) char name[PROF_I_NAME_BYTES];
   prof_i_slot *const slot = prof_i_thread_slot(thread);
   for (uint64_t serial = 0, now; slot && (now = __atomic_load_n(&slot->serial, __ATOMIC_ACQUIRE)) != 0 && now != serial; serial = now) {
     if (__atomic_load_n(&thread->is_named, __ATOMIC_RELAXED) ||
         !prof_i_port_name_of_thread(__atomic_load_n(&slot->tid, __ATOMIC_RELAXED), name, sizeof name))
       return;
-    prof_i_thread_copy_name(slot->name, name);
+    __atomic_store_n(&thread->is_being_named, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&thread->is_named, __ATOMIC_SEQ_CST)) prof_i_thread_copy_name(slot->name, name);
+    __atomic_store_n(&thread->is_being_named, 0, __ATOMIC_SEQ_CST);
   }
 }
 
 void prof_i_thread_refresh_names(void) {
   prof_i_thread_look();
-  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
     if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number)
       refresh_name_of(t);
   prof_i_thread_look_away();

@@ -57,6 +57,7 @@ typedef struct prof_i_thread {
   bool is_text_busy; /* its slot's text area holds what no entry tells: it must not be put in order now */
   bool is_held;      /* prof_i_thread_hold() */
   bool is_named;     /* by prof_thread_set_name(). Atomic: any thread reads it */
+  uint32_t is_being_named; /* by a thread that takes a trace. Atomic */
   bool is_slow;      /* prof_i_thread_be_slow() */
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */

@@ -46,5 +46,10 @@ void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace) {
     prof_i_account_change(sink, trace, i);
     prof_i_sink_text(sink, "}");
   }
+  if (info.untold_change_count) {
+    prof_i_sink_text(sink, info.change_count ? ",\n  {\"untold\":" : "\n  {\"untold\":");
+    prof_i_sink_u64(sink, info.untold_change_count);
+    prof_i_sink_text(sink, "}");
+  }
   prof_i_sink_text(sink, "]");
 }

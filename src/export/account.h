@@ -12,7 +12,7 @@ void prof_i_account_loss(prof_i_sink *sink, const uint64_t counts[16]);
 /* "level 2 -> 1: thread 4711 spent ...", a string: the line of prof_trace_change_text() without its time. */
 void prof_i_account_change(prof_i_sink *sink, const prof_trace *trace, uint32_t index);
 
-/* [{"at_ns":1,"change":"..."}, ...] */
+/* [{"at_ns":1,"change":"..."}, ..., {"untold":5}] */
 void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace);
 
 #endif

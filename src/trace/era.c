@@ -13,7 +13,7 @@ static const double span_ns_min = 1e6;    /* between pairs that tell a rate */
 static const double jitter_ns = 2e3, drift = 2e-4; /* the recorder's bounds of a segment */
 static const double reach = 1.05, reach_ns = 1e6; /* how much farther an era may go than its pairs say */
 static const double ticks_bound = 0x1p59, ns_bound = 0x1p60;
-static const int64_t never = 1ll << 61;
+static const int64_t never = INT64_C(1) << 61;
 
 static int64_t to_ticks(double ticks) {
   return ticks >= ticks_bound ? (int64_t)ticks_bound : ticks <= -ticks_bound ? -(int64_t)ticks_bound : (int64_t)ticks;

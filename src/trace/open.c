@@ -191,6 +191,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->scope_cost_ns = (double)header->scope_cost_ps / 1e3;
   info->cpu_limit = (double)header->cpu_limit_milli / 1e3;
   info->change_count = trace->catalog.change_count;
+  info->untold_change_count = header->untold_changes;
   info->level_now = header->state ? header->level : 0;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
   prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name, sizeof header->process_name);

@@ -30,7 +30,7 @@ static bool read_details(prof_i_long *out, const uint64_t *at, uint64_t left) {
   if ((out->flags & PROF_I_FLAG_CATEGORY) && !prof_i_take_text(&at, &left, &out->category)) return false;
   out->values = at;
   out->value_words = left;
-  return (int64_t)out->duration < 1ll << 59 && (int64_t)out->duration >= -(1ll << 59);
+  return (int64_t)out->duration < INT64_C(1) << 59 && (int64_t)out->duration >= -(INT64_C(1) << 59);
 }
 
 bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out) {

@@ -237,6 +237,10 @@ static int put_account(table *t) {
     snprintf(line, sizeof line, "Recording took: %s\n", time);
     put_text(t, line);
   }
+  if (info.untold_change_count) {
+    snprintf(line, sizeof line, "%llu changes had no room in the capture\n", (unsigned long long)info.untold_change_count);
+    put_text(t, line);
+  }
   const uint32_t first = info.change_count > CHANGES_SHOWN ? info.change_count - CHANGES_SHOWN : 0;
   if (first) {
     snprintf(line, sizeof line, "%u changes before these:\n", first);

@@ -174,6 +174,26 @@ static void mutes_hold_from_capture_to_capture_and_are_told_in_each(void **state
   assert_int_equal(info.scope_count, 1);
 }
 
+/* They stand in the capture for good: a program that mutes and hears all the time must leave room for what it records. */
+static void mutes_without_end_fill_no_more_than_their_part(void **state) {
+  (void)state;
+  start((prof_options){.level = 1});
+  alloc();
+  for (int i = 0; i < 20000; i++) assert_status(prof_mute("alloc", NULL, i % 2 == 0), PROF_OK);
+  prof_health h = health();
+  assert_true(h.changes_count >= 1000 && h.changes_count <= h.cap_bytes / 64 / 80);
+  for (int i = 0; i < 100000; i++) add();
+  h = health();
+  assert_int_equal(h.recorded_count, 100001);
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_status(prof_get(&trace), PROF_OK);
+  prof_trace_info_get(trace, &info);
+  prof_trace_destroy(trace);
+  assert_int_equal(info.change_count, h.changes_count);
+  assert_int_equal(info.change_count + info.untold_change_count, 20000);
+}
+
 static void what_makes_no_mute_is_refused(void **state) {
   (void)state;
   char longest[129];
@@ -451,6 +471,7 @@ int main(void) {
       cmocka_unit_test_teardown(a_site_is_muted_while_any_rule_says_so, stop_all),
       cmocka_unit_test_teardown(a_scope_that_is_open_ends_as_recorded, stop_all),
       cmocka_unit_test_teardown(mutes_hold_from_capture_to_capture_and_are_told_in_each, stop_all),
+      cmocka_unit_test_teardown(mutes_without_end_fill_no_more_than_their_part, stop_all),
       cmocka_unit_test_teardown(what_makes_no_mute_is_refused, stop_all),
       cmocka_unit_test_teardown(mutes_under_load_lose_nothing_uncounted, stop_all),
       cmocka_unit_test_teardown(what_is_seldom_is_never_touched, stop_all),

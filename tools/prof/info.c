@@ -31,6 +31,13 @@ static void print_state(const prof_trace_info *info) {
   else puts(info->was_clean ? "state        stopped" : "state        its process died, or was killed, while recording");
 }
 
+static uint64_t since(uint64_t start_ns, uint64_t at_least) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - start_ns;
+  return (int64_t)ns > 0 && ns > at_least ? ns : at_least;
+}
+
 static void print_limits(const prof_trace_info *info) {
   if (!info->memory_limit_bytes) return;
   printf("limits       %" PRIu64 " MiB of memory", info->memory_limit_bytes >> 20);
@@ -52,8 +59,10 @@ static void print_own(const prof_trace_info *info) {
 }
 
 /* Steps of the budget, and mutes. */
-static void print_changes(const prof_trace *trace, uint32_t count) {
-  if (count) printf("changes      %" PRIu32 "\n", count);
+static void print_changes(const prof_trace *trace, uint32_t count, uint64_t untold) {
+  if (count || untold) printf("changes      %" PRIu32, count);
+  if (untold) printf(", and %" PRIu64 " for which the capture had no room", untold);
+  if (count || untold) puts("");
   for (uint32_t i = 0; i < count; i++) {
     char *text = NULL;
     if (prof_trace_change_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
@@ -127,6 +136,7 @@ int command_info(int argc, char **argv) {
   print_text(stdout, info.host, strnlen(info.host, sizeof info.host));
   printf("\nrank         %" PRId32 " of %" PRId32 "\nstarted      ", info.rank, info.world_size);
   print_time(info.start_unix_ns);
+  if (info.is_live && info.level_now) info.duration_ns = since(info.start_ns, info.duration_ns); /* nothing may have been recorded lately */
   print_limits(&info);
   print_state(&info);
   printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,
@@ -139,7 +149,7 @@ int command_info(int argc, char **argv) {
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);
   print_own(&info);
-  print_changes(trace, info.change_count);
+  print_changes(trace, info.change_count, info.untold_change_count);
   print_threads(trace, info.thread_count, info.duration_ns);
   if (info.open_count) print_open(trace, info.open_count);
   prof_trace_destroy(trace);
