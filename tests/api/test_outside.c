@@ -149,6 +149,9 @@ static void a_running_process_is_switched_through_its_capture(void **state) {
   assert_true(rests(&own.page->twos) && grows(&own.page->ones));
   set_level(0, 1);
   assert_true(rests(&own.page->ones) && rests(&own.page->twos));
+  snprintf(words, sizeof words, "level %ld", (long)child);
+  assert_int_equal(run(words), 0);
+  assert_says("level 0: ");
   snprintf(words, sizeof words, "level %ld 2", (long)child);
   assert_int_equal(run(words), 0);
   assert_says("level 2, was 0");
@@ -190,7 +193,8 @@ static void what_cannot_be_switched_is_refused(void **state) {
   end_child(child);
   assert_int_equal(prof_trace_set_level(capture, 1, NULL), PROF_E_NOT_RUNNING);
   assert_int_equal(run("level out.json 7"), 2);
-  assert_int_equal(run("level 1"), 2);
+  assert_int_equal(run("level"), 2);
+  assert_int_equal(run("level out.json 1 2"), 2);
   assert_int_equal(run("level nothing 1"), 1);
   assert_says("nothing");
 }
@@ -318,6 +322,33 @@ static void a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones(
   assert_int_equal(count_files(".prof"), 0);
 }
 
+/* Somebody may have meant to keep a capture that was stopped; and who names no directory has none in mind. */
+static void what_was_stopped_goes_only_when_it_was_listed(void **state) {
+  (void)state;
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof path, "%s/kept.prof", own.folder);
+  end_child(begin_child(wait_inside));
+  const pid_t child = fork();
+  if (child == 0) {
+    const prof_options options = {.size = sizeof options, .cap_bytes = 5 << 20};
+    int status = prof_start_with(&options);
+    WITH_BASE_PROFILER(PROF_HOST, "kept", "operator", PROF_NO_ARGS, {});
+    if (status == PROF_OK) status = prof_stop();
+    _exit(status == PROF_OK && prof_dump(path) == PROF_OK ? 0 : 1);
+  }
+  int how = -1;
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_int_equal(how, 0);
+  assert_int_equal(count_files(".prof"), 2);
+  assert_int_equal(run("recover --keep 0"), 2);
+  assert_says("name the directories");
+  assert_int_equal(run("recover --keep 0 ."), 0);
+  assert_int_equal(count_files(".prof"), 1);
+  assert_int_equal(access(path, F_OK), 0);
+  assert_int_equal(run("recover --all --keep 0 ."), 0);
+  assert_int_equal(count_files(".prof"), 0);
+}
+
 static void wrong_words_and_other_files_do_no_harm(void **state) {
   char path[PATH_MAX + 16];
   (void)state;
@@ -363,6 +394,7 @@ int main(void) {
       ENTRY(what_a_killed_process_was_inside_of_is_told),
       ENTRY(what_died_is_converted_beside_a_capture_that_is_not),
       ENTRY(the_newest_are_kept_and_none_that_is_written_to_goes),
+      ENTRY(what_was_stopped_goes_only_when_it_was_listed),
       ENTRY(a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones),
       ENTRY(wrong_words_and_other_files_do_no_harm),
   };

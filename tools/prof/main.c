@@ -19,10 +19,10 @@ static const struct {
      "totals by name, category, device, thread, shape"},
     {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
-    {"level", command_level, "PID|FILE N", "switches a process that records into a file: 0 off, 1 operators, 2 also the runtime"},
+    {"level", command_level, "PID|FILE [N]", "shows or switches the level of a process that records into a file: 0 off, 1 operators, 2 also the runtime"},
     {"recover", command_recover, "[DIR...] [--all] [-o OUTDIR] [--format F] [--keep N]",
      "what processes that died left in DIR, and what each was inside of; converts into OUTDIR;\n"
-     "         removes all but the newest N, never one whose process runs, or may"},
+     "         removes all that it lists but the newest N (--all: stopped ones, too), never one whose process runs, or may"},
 };
 
 static void print_help(FILE *to) {
