@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "budget.h"
 
-
 #include "arena.h"
 #include "change.h"
 #include "chunk.h"
@@ -219,6 +218,14 @@ static void judge(prof_i_thread *thread, const prof_i_head *chunk, uint64_t own_
     return;
   }
   if (now - window->since_ns >= WINDOW_NS) begin_window(window, now);
+}
+
+/* What it recorded into another arena is not of this window. */
+void prof_i_budget_thread_comes(prof_i_thread *thread) {
+  store(&thread->spending.events, 0);
+  store(&thread->spending.slots, 0);
+  store(&thread->spending.from, UINT64_MAX);
+  thread->spending.since_ns = 0;
 }
 
 void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) {

@@ -17,6 +17,9 @@ void prof_i_budget_forget(void);
 /* The level has been asked for anew: what the budget has muted is heard again, and every thread begins its window. Control lock held. */
 void prof_i_budget_take_back(bool is_told);
 
+/* The thread is new, or comes to another arena: it has recorded nothing there. Owner thread. */
+void prof_i_budget_thread_comes(prof_i_thread *thread);
+
 /* The thread records into this chunk from here on. Owner thread. */
 void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk);
 

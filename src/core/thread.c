@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "budget.h"
 #include "chunk.h"
 #include "clock.h"
 #include "control.h"
@@ -296,7 +297,7 @@ static prof_i_thread *attach_new(void) {
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
   thread->moving_in = 0;
-  thread->spending = (prof_i_spending){0};
+  prof_i_budget_thread_comes(thread);
   thread->latest = 0;
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
@@ -337,6 +338,7 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
   PROF_I_SIGNAL_FENCE();
   pin_chunks(thread);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
+  prof_i_budget_thread_comes(thread);
   const bool has_slot = give_slot(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   PROF_I_SIGNAL_FENCE();

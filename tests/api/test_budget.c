@@ -262,6 +262,11 @@ static void mutes_under_load_lose_nothing_uncounted(void **state) {
 
 /* ---- the budget ---- */
 
+static void *record_ten_thousand(void *unused) {
+  for (int i = 0; i < 10000; i++) add();
+  return unused;
+}
+
 /* As fast as it goes; what was attempted at level 1, and at level 2. */
 static void run_fast(uint64_t ns, uint64_t *ones, uint64_t *twos) {
   *ones = *twos = 0;
@@ -335,6 +340,22 @@ static void over_the_budget_the_level_steps_down_and_then_sites_are_muted(void *
     prof_free(json);
     prof_stop();
   }
+}
+
+/* What a thread has recorded before, in another capture, is none of this one's budget. */
+static void an_earlier_capture_does_not_count(void **state) {
+  (void)state;
+  start((prof_options){.level = 1, .budget_events = 100000000});
+  for (int i = 0; i < 400000; i++) add();
+  prof_stop();
+  pthread_t thread;
+  start((prof_options){.level = 1, .budget_events = 50000});
+  assert_int_equal(pthread_create(&thread, NULL, record_ten_thousand, NULL), 0); /* its chunk begins the window, before this thread is there */
+  pthread_join(thread, NULL);
+  for (int i = 0; i < 20000; i++) add();
+  const prof_health h = health();
+  assert_int_equal(h.changes_count, 0);
+  assert_int_equal(h.recorded_count, 30000);
 }
 
 /* What is rare goes on being recorded. */
@@ -436,11 +457,6 @@ static void scopes_by_call_are_muted_as_such(void **state) {
 
 /* ---- its own cost ---- */
 
-static void *record_ten_thousand(void *unused) {
-  for (int i = 0; i < 10000; i++) add();
-  return unused;
-}
-
 static void recording_tells_what_it_takes_thread_by_thread(void **state) {
   (void)state;
   pthread_t thread;
@@ -476,6 +492,7 @@ int main(void) {
       cmocka_unit_test_teardown(mutes_under_load_lose_nothing_uncounted, stop_all),
       cmocka_unit_test_teardown(what_is_seldom_is_never_touched, stop_all),
       cmocka_unit_test_teardown(over_the_budget_the_level_steps_down_and_then_sites_are_muted, stop_all),
+      cmocka_unit_test_teardown(an_earlier_capture_does_not_count, stop_all),
       cmocka_unit_test_teardown(the_most_frequent_are_muted_and_the_rare_are_heard, stop_all),
       cmocka_unit_test_teardown(the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back, stop_all),
       cmocka_unit_test_teardown(a_start_takes_back_what_the_budget_muted_and_not_what_was_asked, stop_all),
