@@ -64,12 +64,17 @@ static void begin_window(prof_i_spending *window, uint64_t now) {
 
 static uint64_t at_least_a_window(uint64_t ns) { return ns > WINDOW_NS ? ns : WINDOW_NS; }
 
-/* Of the chunk at hand the records are known only in slots of 16 bytes: as many events as before in as many slots. */
-static PROF_I_RACES_BY_DESIGN uint64_t events_of(const prof_i_thread *t) {
-  const uint64_t events = load(&t->spending.events), slots = load(&t->spending.slots), from = load(&t->spending.from);
+/* How far the thread has come in the chunk at hand, which may be made anew while we look: once in a while the sum is off by a chunk. */
+static PROF_I_RACES_BY_DESIGN uint64_t bytes_of_chunk(const prof_i_thread *t) {
   const prof_i_head *const chunk = __atomic_load_n(&t->chunk, __ATOMIC_ACQUIRE);
-  const uint64_t cursor = load(&chunk->cursor), end = cursor < chunk->bytes ? cursor : chunk->bytes;
-  const uint64_t at_hand = end > from ? (end - from) / 16 : 0;
+  const uint64_t cursor = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED), bytes = chunk->bytes;
+  return cursor < bytes ? cursor : bytes;
+}
+
+/* Of the chunk at hand the records are known only in slots of 16 bytes: as many events as before in as many slots. */
+static uint64_t events_of(const prof_i_thread *t) {
+  const uint64_t events = load(&t->spending.events), slots = load(&t->spending.slots), from = load(&t->spending.from);
+  const uint64_t end = bytes_of_chunk(t), at_hand = end > from ? (end - from) / 16 : 0;
   return events + (slots ? (uint64_t)((double)at_hand * (double)events / (double)slots) : at_hand);
 }
 
