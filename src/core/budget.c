@@ -8,7 +8,6 @@
 #include "arena.h"
 #include "change.h"
 #include "chunk.h"
-#include "control.h"
 #include "cost.h"
 #include "mute.h"
 #include "site.h"

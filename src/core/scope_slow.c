@@ -169,7 +169,15 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   return start;
 }
 
-static __attribute__((noinline)) bool left_out_called(prof_i_thread *thread, const prof_site *site) { return is_left_out(thread, site); }
+/* As a begin does it: a call with a description of the scope, in a call. */
+static __attribute__((noinline)) uint64_t left_out_inside(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
+  return is_left_out(thread, site) ? 0 : details->stream;
+}
+static __attribute__((noinline)) uint64_t left_out_called(prof_i_thread *thread, const prof_site *site) {
+  const prof_details details = {.name = "", .category = "", .name_bytes = PROF_NUL_TERMINATED, .category_bytes = PROF_NUL_TERMINATED};
+  __asm__ __volatile__("" : : "r"(&details) : "memory"); /* it is written, as there */
+  return left_out_inside(thread, site, &details);
+}
 
 void prof_i_scope_run_left_out(prof_i_thread *thread, prof_site *site, int count) {
   for (int i = 0; i < count; i++) left_out_called(thread, site);

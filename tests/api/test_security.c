@@ -40,9 +40,9 @@ typedef char word[WORD_BYTES];
 static struct {
   char folder[512];
   bool is_listening;
-  word libraries[ASKED_MAX], variables[ASKED_MAX];
-  int library_flags[ASKED_MAX];
-  size_t library_count, variable_count;
+  word opened[ASKED_MAX], variables[ASKED_MAX];
+  int opened_flags[ASKED_MAX];
+  size_t opened_count, variable_count;
   volatile page *pages; /* two */
 } own;
 
@@ -51,9 +51,9 @@ static struct {
 void *dlopen(const char *name, int flags) {
   void *(*next)(const char *, int);
   *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
-  if (own.is_listening && own.library_count < ASKED_MAX) {
-    own.library_flags[own.library_count] = flags;
-    snprintf(own.libraries[own.library_count++], WORD_BYTES, "%s", name ? name : "(the program)");
+  if (own.is_listening && own.opened_count < ASKED_MAX) {
+    own.opened_flags[own.opened_count] = flags;
+    snprintf(own.opened[own.opened_count++], WORD_BYTES, "%s", name ? name : "(the program)");
   }
   return next(name, flags);
 }
@@ -118,23 +118,23 @@ static void the_environment_is_asked_for_these_names_alone(void **state) {
 
 static void no_library_is_loaded_but_zlib_by_its_plain_name(void **state) {
   (void)state;
-  own.library_count = 0;
+  own.opened_count = 0;
   own.is_listening = true;
   record_into(in_folder("out.json"));
   const int plain = prof_dump(in_folder("plain.json"));
-  const size_t before = own.library_count;
+  const size_t before = own.opened_count;
   const int packed = prof_dump(in_folder("packed.json.gz"));
   own.is_listening = false;
   assert_int_equal(plain, PROF_OK);
-  if (before != 0) fail_msg("%s is loaded without need", own.libraries[0]);
+  if (before != 0) fail_msg("%s is loaded without need", own.opened[0]);
   if (packed == PROF_E_UNSUPPORTED) {
     print_message("skip: %s\n", prof_last_error());
     skip();
   }
   assert_int_equal(packed, PROF_OK);
-  assert_int_equal(own.library_count, 1);
-  assert_string_equal(own.libraries[0], "libz.so.1");
-  assert_int_equal(own.library_flags[0], RTLD_NOW | RTLD_LOCAL);
+  assert_int_equal(own.opened_count, 1);
+  assert_string_equal(own.opened[0], "libz.so.1");
+  assert_int_equal(own.opened_flags[0], RTLD_NOW | RTLD_LOCAL);
 }
 
 /* ---- memory that has no file ---- */
