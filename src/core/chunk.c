@@ -210,7 +210,8 @@ static uint64_t *claim_in(prof_i_head *chunk, uint64_t bytes) {
   const uint64_t from = prof_i_claim(&chunk->cursor, bytes);
   if (from + bytes <= chunk->bytes) {
     uint64_t *const record = (uint64_t *)((char *)chunk + from);
-    __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4, __ATOMIC_RELEASE);
+    __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4, __ATOMIC_RELAXED);
+    PROF_I_STORE_FENCE(); /* the mark comes first: a reader who sees other words of the record sees it, too */
     return record;
   }
   if (from < chunk->bytes)

@@ -7,6 +7,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_NONE,
   PROF_I_FAULT_PRIVATE_MAP,    /* R1: the capture's pages are the process's own, and die with it */
   PROF_I_FAULT_LATE_COMMIT,    /* R1: the commit before what it commits */
+  PROF_I_FAULT_HALF_READ,      /* R1: what a killed writer left of a meta record is taken for records */
   PROF_I_FAULT_RELAXED,        /* R1: the commit without release */
   PROF_I_FAULT_EARLY_CLEAR,    /* R1: a scope is not open any more, and not recorded yet */
   PROF_I_FAULT_GENERATION,     /* R1: a ring's chunk keeps its generation */

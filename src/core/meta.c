@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "port.h"
 
 static struct {
   prof_i_head *extent; /* swapped whole; any thread */
@@ -42,7 +43,8 @@ bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const ui
   const uint64_t slots = (3 + count + 1) / 2;
   uint64_t *const record = claim(slots * 16);
   if (!record) return false;
-  __atomic_store_n(&record[0], slots << PROF_I_PENDING_SLOTS_SHIFT | 1u << 4, __ATOMIC_RELEASE);
+  __atomic_store_n(&record[0], slots << PROF_I_PENDING_SLOTS_SHIFT | 1u << 4, __ATOMIC_RELAXED);
+  PROF_I_STORE_FENCE(); /* the mark comes first: a reader who sees other words of the record sees it, too */
   record[1] = (uint64_t)site << 4 | 1;
   record[2] = slots | (uint64_t)kind << 16;
   memcpy(record + 3, words, count * sizeof *words);

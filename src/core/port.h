@@ -12,6 +12,9 @@
 /* Orders this thread's stores as a handler on it, a debugger or the kernel sees them. */
 #define PROF_I_SIGNAL_FENCE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
+/* What this thread stored before is seen before what it stores after, by whoever loads the other way round. No instruction on x86-64. */
+#define PROF_I_STORE_FENCE() __atomic_thread_fence(__ATOMIC_RELEASE)
+
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define PROF_I_TSAN 1

@@ -16,7 +16,8 @@ static inline uint64_t *prof_i_record_claim(prof_i_head *chunk, uint64_t bytes) 
                        __ATOMIC_RELEASE);
     return 0;
   }
-  __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4, __ATOMIC_RELEASE);
+  __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4, __ATOMIC_RELAXED);
+  PROF_I_STORE_FENCE(); /* the mark comes first: a reader who sees other words of the record sees it, too */
   return record;
 }
 

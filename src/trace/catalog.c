@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/fault.h"
 #include "parse.h"
 
 enum { STEP_ROOM = 16, WALL_STEP_NS_MIN = 1000000 };
@@ -267,9 +268,10 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
   const bool is_cut = extent->bytes < extent->head->bytes;
   bool is_lost = false; /* behind a record that could not be read, words are not taken for new damage */
   for (uint64_t slots; left > 0; at += slots * 2, left -= slots) {
-    slots = 1;
-    if (!prof_i_is_committed(at[0], generation))
-      continue; /* the end of an extent, or a writer that died: nothing that counts */
+    if (!prof_i_is_committed(at[0], generation)) { /* the end of an extent, or a writer that died: nothing that counts */
+      prof_i_look_uncommitted(at[0], PROF_I_FAULT(HALF_READ) ? 1 : left, generation, &slots);
+      continue;
+    }
     slots = prof_i_long_slots(at, left);
     trace->bad_count += slots == 0 && !is_lost;
     is_lost = slots == 0;

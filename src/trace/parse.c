@@ -65,11 +65,10 @@ uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left) {
   return slots >= 2 && slots <= slots_left ? slots : 0;
 }
 
-/* A slot whose word 0 is no commit. */
-static prof_i_sight look_uncommitted(uint64_t word0, uint64_t slots_left, uint64_t generation, uint64_t *slots_out) {
+prof_i_sight prof_i_look_uncommitted(uint64_t word0, uint64_t slots_left, uint64_t generation, uint64_t *slots_out) {
   const uint64_t slots = word0 >> PROF_I_PENDING_SLOTS_SHIFT & 0xffff;
-  if ((word0 & 15) != 0 || (word0 >> 4 & 15) != generation || slots == 0 || word0 >> (PROF_I_FILLER_BIT + 1) != 0)
-    return PROF_I_SIGHT_UNFINISHED;
+  *slots_out = 1;
+  if (!prof_i_is_marked(word0, generation)) return PROF_I_SIGHT_UNFINISHED;
   *slots_out = slots < slots_left ? slots : slots_left;
   return word0 >> PROF_I_FILLER_BIT & 1 ? PROF_I_SIGHT_FILLER : PROF_I_SIGHT_UNFINISHED;
 }
@@ -77,7 +76,7 @@ static prof_i_sight look_uncommitted(uint64_t word0, uint64_t slots_left, uint64
 prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t generation, uint64_t *slots_out,
                               prof_i_long *record_out) {
   *slots_out = 1;
-  if (!prof_i_is_committed(at[0], generation)) return look_uncommitted(at[0], slots_left, generation, slots_out);
+  if (!prof_i_is_committed(at[0], generation)) return prof_i_look_uncommitted(at[0], slots_left, generation, slots_out);
   const uint64_t slots = prof_i_long_slots(at, slots_left);
   if (slots == 0 || !prof_i_long_read(at, slots * 2, record_out)) return PROF_I_SIGHT_BAD;
   *slots_out = slots;

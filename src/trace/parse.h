@@ -36,6 +36,9 @@ typedef struct prof_i_long {
    damage. */
 uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left);
 
+/* A slot whose word 0 is no commit: FILLER or UNFINISHED, and how many slots it says to step over: one, unless it is marked. */
+prof_i_sight prof_i_look_uncommitted(uint64_t word0, uint64_t slots_left, uint64_t generation, uint64_t *slots_out);
+
 /* Takes apart a record of that many words, of a thread's chunk. False: its parts do not fit, or its kind is unknown. Words 0
    and 1 are not looked at. */
 bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out);
@@ -45,6 +48,11 @@ prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t 
                               prof_i_long *record_out);
 static inline bool prof_i_is_committed(uint64_t word0, uint64_t generation) {
   return (word0 & PROF_I_GENERATION_MASK) == generation;
+}
+/* Word 0 of a long record that is being written, or of room given up: it says how much. */
+static inline bool prof_i_is_marked(uint64_t word0, uint64_t generation) {
+  return (word0 & 15) == 0 && (word0 >> 4 & 15) == generation && (word0 >> PROF_I_PENDING_SLOTS_SHIFT & 0xffff) != 0 &&
+         word0 >> (PROF_I_FILLER_BIT + 1) == 0;
 }
 static inline bool prof_i_is_plain(const uint64_t *at, uint64_t generation) {
   return prof_i_is_committed(at[0], generation) && (at[1] & 15) == 0;

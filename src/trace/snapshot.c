@@ -61,6 +61,38 @@ static RACES_BY_DESIGN void copy_words(const snapshot *s, uint64_t offset, uint6
 /* Loads of what stands before are done before loads of what stands after. */
 static void fence(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 
+/* Head included. */
+static uint64_t claimed_bytes(const prof_i_head *head) {
+  const uint64_t end = head->cursor < head->bytes ? head->cursor : head->bytes;
+  return end > sizeof *head ? end & ~15ull : sizeof *head;
+}
+
+/* Where a record had been claimed and not marked as such when its first word was copied, its other words may have come into the copy half
+   written, and be taken for records. A mark comes before them: where none has come since, they had not, either. */
+static void settle_claims(const snapshot *s, uint64_t offset, const prof_i_head *head) {
+  const uint64_t end = claimed_bytes(head), generation = head->generation;
+  fence();
+  for (uint64_t i = sizeof *head, slots; i < end; i += slots * 16) {
+    const uint64_t *const at = (const uint64_t *)(s->to + offset + i);
+    const uint64_t left = (end - i) / 16;
+    if (!prof_i_is_committed(at[0], generation) && !prof_i_is_marked(at[0], generation) && load(s->from + offset + i) != at[0]) {
+      copy_words(s, offset + i, end - i);
+      fence();
+    }
+    slots = 1;
+    if (prof_i_is_plain(at, generation)) continue;
+    if (prof_i_is_committed(at[0], generation)) slots = prof_i_long_slots(at, left);
+    else prof_i_look_uncommitted(at[0], left, generation, &slots);
+    if (slots == 0) slots = 1;
+  }
+}
+
+/* The claimed part, behind the head. */
+static void copy_records(const snapshot *s, uint64_t offset, const prof_i_head *head) {
+  copy_words(s, offset + sizeof *head, claimed_bytes(head) - sizeof *head);
+  settle_claims(s, offset, head);
+}
+
 static uint64_t used_bytes(const snapshot *s) {
   const uint64_t used = load(s->from + offsetof(prof_i_header, used_bytes));
   return used < s->count ? used : s->count;
@@ -116,12 +148,6 @@ static void copy_header_and_slots(const snapshot *s) {
 }
 
 /* ---- chunks, meta extents ---- */
-
-/* Head included. */
-static uint64_t claimed_bytes(const prof_i_head *head) {
-  const uint64_t end = head->cursor < head->bytes ? head->cursor : head->bytes;
-  return end > sizeof *head ? end & ~15ull : sizeof *head;
-}
 
 /* The head as it stood at one moment. False: it is no head any more. */
 static bool load_steady_head(const snapshot *s, uint64_t offset, prof_i_head *head_out) {
@@ -195,7 +221,7 @@ static void copy_chunk(snapshot *s, uint64_t offset) {
     if (s->hole.bytes) return;
     *to = head;
     if (!prof_i_sequence_number(head.sequence)) return;
-    copy_words(s, offset + sizeof head, claimed_bytes(&head) - sizeof head);
+    copy_records(s, offset, &head);
     fence();
     if (!load_head(s, offset, &after)) return;
     if (after.generation == head.generation && after.sequence == head.sequence) return;
@@ -268,7 +294,7 @@ static void copy_meta(const snapshot *s) {
   uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
   while ((at = next_extent(s, &offset, PROF_I_EXTENT_META, &head)) != 0) {
     memcpy(s->to + at, &head, sizeof head);
-    copy_words(s, at + sizeof head, claimed_bytes(&head) - sizeof head);
+    copy_records(s, at, &head);
   }
 }
 

@@ -118,6 +118,7 @@ fault R1 LATE_COMMIT tests/fault/test_single_step.c 'a_plain_scope*' ''
 fault R1 EARLY_CLEAR tests/fault/test_single_step.c 'a_plain_scope*' ''
 fault R1 GENERATION tests/fault/test_single_step.c 'a_ring*' ''
 fault R1 GENERATION tests/fault/test_generation.c '' ''
+fault R1 HALF_READ tests/fault/test_single_step.c 'start_after*' ''
 fault R1 RELAXED tests/fault/test_commit.c '' '' -fsanitize=thread
 fault R2 OPEN_ELSEWHERE tests/stress/test_deaths.c 'deaths_while_recording' PROF_DEATHS=2
 fault R3 DROP_COUNT tests/stress/test_exact.c 'keep_*' PROF_EXACT_ATTEMPTS=4000000

@@ -45,6 +45,7 @@ typedef struct arena_seen {
   uint64_t chunks, slots;
   uint64_t lost[PROF_I_LOSS_WORDS]; /* slots and ledger */
   uint64_t deep;
+  uint64_t meta_sum; /* over all words of the meta extents: has one changed? */
   char fault[256]; /* the first thing that cannot be; "" when there is none */
 } arena_seen;
 
@@ -285,6 +286,8 @@ static inline void arena_take_site(arena_view *view, const uint64_t *words, uint
 
 static inline void arena_walk_meta(arena_view *view, const prof_i_head *meta, arena_seen *seen) {
   const uint64_t end = arena_claimed(meta);
+  const uint64_t *const first = (const uint64_t *)meta;
+  for (uint64_t i = PROF_I_HEAD_BYTES / 8; i < end / 8; i++) seen->meta_sum = seen->meta_sum * 31 + first[i];
   for (uint64_t at = PROF_I_HEAD_BYTES, slots; at < end; at += slots * 16) {
     const uint64_t *const words = (const uint64_t *)((const char *)meta + at);
     const arena_place place = arena_look(words, meta->generation, &slots);
