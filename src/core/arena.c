@@ -83,10 +83,10 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t ca
   fresh->fd = is_file ? prof_i_port_fd_aside(fd) : fd;
   fresh->device = about.st_dev;
   fresh->inode = about.st_ino;
-  fresh->reserved_bytes = PROF_I_FIRST_UNIT_OFFSET;
   snprintf(fresh->path, sizeof fresh->path, "%s", path);
   prof_i_header *const header = (prof_i_header *)base;
   header->used_bytes = PROF_I_FIRST_UNIT_OFFSET;
+  header->made_bytes = PROF_I_FIRST_UNIT_OFFSET;
   header->cap_bytes = cap_bytes;
   header->unit_bytes = PROF_I_UNIT_BYTES;
   header->policy = policy;
@@ -189,12 +189,16 @@ static int reserve(uint64_t offset, uint64_t bytes) {
     }
   }
   if (!disk_has_room(offset + bytes)) return ENOSPC;
-  const int error = prof_i_port_reserve_file(descriptor(), offset, bytes);
-  uint64_t before = __atomic_load_n(&prof_i_the_arena.reserved_bytes, __ATOMIC_RELAXED);
-  while (!error && before < offset + bytes &&
-         !__atomic_compare_exchange_n(&prof_i_the_arena.reserved_bytes, &before, offset + bytes, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  return prof_i_port_reserve_file(descriptor(), offset, bytes);
+}
+
+/* A reader takes a capture that ends before it for cut off. Not so one that ends before used_bytes: whoever takes room may be killed, or be refused
+   it, before it is made. */
+static void note_made(uint64_t end) {
+  uint64_t *const made = &prof_i_arena_header()->made_bytes;
+  uint64_t before = __atomic_load_n(made, __ATOMIC_RELAXED);
+  while (before < end && !__atomic_compare_exchange_n(made, &before, end, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
-  return error;
 }
 
 void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t bytes) {
@@ -221,6 +225,7 @@ static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t b
   PROF_I_HOLD_CANCEL;
   prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + offset);
   int error = reserve(offset, bytes);
+  if (!error) note_made(offset + bytes);
   if (!error && prof_i_the_arena.is_file && populate_bytes == bytes && !prof_i_the_arena.by_faults) error = make_pages(offset + kept, bytes - kept);
   if (!error) error = prof_i_port_populate(head, populate_bytes);
   if (error) {
@@ -255,7 +260,7 @@ uint64_t prof_i_arena_readable_bytes(void) {
   const bool known = descriptor_is_ours() ? fstat(descriptor(), &about) == 0
                                           : stat(prof_i_the_arena.path, &about) == 0 && about.st_ino == prof_i_the_arena.inode;
   /* The host may have closed the descriptor, and the file be gone: what has been reserved stays mapped. */
-  const uint64_t there = known ? (uint64_t)about.st_size : __atomic_load_n(&prof_i_the_arena.reserved_bytes, __ATOMIC_ACQUIRE);
+  const uint64_t there = known ? (uint64_t)about.st_size : __atomic_load_n(&prof_i_arena_header()->made_bytes, __ATOMIC_ACQUIRE);
   return there < used ? there : used;
 }
 

@@ -17,7 +17,6 @@ typedef struct prof_i_arena {
   uint64_t cap_bytes;
   uint64_t number; /* counts arenas over the process's life, from 1 */
   uint32_t policy; /* prof_policy */
-  uint64_t reserved_bytes; /* of the file: how far it certainly reaches. Any thread, only grows */
   bool by_faults; /* a file's pages are made by faults: see arena.c */
   uint32_t lease_count; /* of readers who look at chunks where they stand. Control lock */
   bool is_file;

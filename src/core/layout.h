@@ -208,6 +208,7 @@ typedef struct prof_i_header {
   uint64_t memory_limit_bytes; /* of the machine or the control group */
   uint64_t cpu_limit_milli;    /* thousandths of a processor that the control group allows; 0: all that there are */
   uint64_t untold_changes;     /* records of kind CHANGE for which there was no room */
+  uint64_t made_bytes;         /* how far the capture certainly reaches: of what was taken, what has been made. Only grows; 0: not known */
 } prof_i_header;
 
 #endif

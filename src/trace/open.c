@@ -77,13 +77,10 @@ static void set_ring_floor(prof_trace *trace) {
   prof_i_scan_again(trace);
 }
 
-/* Cut off between two extents, a capture shows it nowhere but here. After a clean stop all that was taken is there, unless the disk was
-   full; a kill may fall between the two, so of a process that died only what a slot points at tells (scan.c). */
+/* Cut off between two extents, a capture shows it nowhere but here. A live one's copy may end before what others have made meanwhile. */
 static void check_end(prof_trace *trace) {
-  const prof_i_header *const header = &trace->header;
-  const uint64_t taken = header->used_bytes < header->cap_bytes ? header->used_bytes : header->cap_bytes;
-  const bool may_be_short = trace->source.is_live || header->state != 0 || header->full_ticks != 0 || trace->lost[PROF_LOSS_DISK] != 0;
-  if (trace->source.count < PROF_I_FIRST_UNIT_OFFSET || (!may_be_short && trace->source.count < taken)) trace->bad_count++;
+  const uint64_t count = trace->source.count;
+  if (count < PROF_I_FIRST_UNIT_OFFSET || (!trace->source.is_live && count < trace->header.made_bytes)) trace->bad_count++;
 }
 
 static int fill(prof_trace *trace) {

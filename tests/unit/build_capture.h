@@ -58,7 +58,7 @@ static CAPTURE_UNUSED prof_i_head *capture_extent(capture *c, prof_i_extent_kind
   const uint64_t offset = c->count;
   prof_i_head *const head = (prof_i_head *)(c->bytes + offset);
   c->count += bytes;
-  capture_header(c)->used_bytes = c->count;
+  capture_header(c)->used_bytes = capture_header(c)->made_bytes = c->count;
   *head = (prof_i_head){.cursor = PROF_I_HEAD_BYTES,
                         .limit = bytes - 15,
                         .generation = 1,
