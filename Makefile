@@ -37,7 +37,7 @@ test: ## Set up, build, and run the unit, api, hostile, embedding and documentat
 	@tools/run-tests.sh test
 
 .PHONY: test-long
-test-long: ## The robustness tests at full length, about four hours (ROWS="R1 R7": only these)
+test-long: ## The robustness tests at full length, some 70 minutes (ROWS="R1 R7": only these)
 	@tools/setup.sh build tests
 	@tools/test-long.sh $(ROWS)
 
