@@ -554,7 +554,7 @@ static void threads_may_come_and_go_while_others_clear(void **state) {
 }
 static void threads_may_come_and_go_while_others_stop(void **state) {
   (void)state;
-  churn("threads and stop", PROF_POLICY_KEEP, 64 << 20, BIT(LATE) | BIT(FULL), stop_and_start);
+  churn("threads and stop", PROF_POLICY_KEEP, 64 << 20, BIT(LATE) | BIT(FULL) | BIT(NO_THREAD), stop_and_start); /* where it is full, threads find no place */
 }
 
 int main(int argc, char **argv) {
