@@ -37,7 +37,8 @@
   X(PROF_E_UNSUPPORTED, -14, "not supported by this build or on this system")                                 \
   X(PROF_E_CHECK, -15, "written, but the self-check found faults; see the trace's metadata")                  \
   X(PROF_E_FILE_TYPE, -16, "the path names a directory or a device, not a regular file")                      \
-  X(PROF_E_BUSY, -17, "called from inside another prof call of this thread")
+  X(PROF_E_BUSY, -17, "called from inside another prof call of this thread")                                  \
+  X(PROF_E_OPERATOR, -18, "a callback of the operator, or of its timer, failed")
 
 typedef enum prof_status {
 #define PROF_I_ENUM(name, value, text) name = (value),

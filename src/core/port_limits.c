@@ -1,4 +1,4 @@
-/* What the control group allows, of either version: the least of the process's own group and of those around it, as far as they can be seen from
+/* What the machine has, and what the control group allows of it, of either version: the least of the process's own group and of those around it, as far as they can be seen from
    here. Inside a container only the outermost of them may be. */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -83,4 +83,17 @@ uint64_t prof_i_port_cpu_limit(void) {
   const uint64_t group2 = least("/sys/fs/cgroup", "", cpu_of_2), group1 = least("/sys/fs/cgroup/cpu", "cpu", cpu_of_1);
   const uint64_t group = group2 < group1 ? group2 : group1;
   return group == UINT64_MAX ? 0 : group;
+}
+
+uint64_t prof_i_port_cache_bytes(void) {
+  uint64_t largest = 0;
+  for (int i = 0; i < 10; i++) {
+    char path[96], text[32];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+    if (!prof_i_port_read_small(path, text, sizeof text)) break;
+    char *unit = text;
+    const uint64_t size = strtoull(text, &unit, 10), bytes = *unit == 'K' ? size << 10 : *unit == 'M' ? size << 20 : size;
+    if (bytes > largest) largest = bytes;
+  }
+  return largest;
 }

@@ -1,0 +1,150 @@
+/* What one operator costs: latency samples, workspace, statistics, and a verdict on whether to believe them.
+   Needs no capture, and none needs this. Times are in us, as RAF's operator profiler has them. SPDX-License-Identifier: MIT */
+#ifndef PROF_OP_H
+#define PROF_OP_H
+
+#include <prof/profiler.h>
+
+PROF_I_EXTERN_C_BEGIN
+
+/* An operator: what to call, and what it is. Callbacks return 0, or a code of their own that ends the measurement with PROF_E_OPERATOR and stands in
+   prof_last_error(). They are called on the calling thread, and must not leave by longjmp() or a C++ exception. */
+typedef struct prof_op {
+  size_t size;
+  const char *key;                                        /* what is measured, with its shapes and types: "dense f32 128x384x1536". Copied */
+  void *user;                                             /* for the callbacks */
+  int (*prepare)(void *user);                             /* once, before the first run; or NULL */
+  int (*run)(void *user);                                 /* one execution. On a device: enqueued, and timed by options.timer */
+  int (*workspace)(void *user, uint64_t *bytes_out);      /* after prepare; or NULL: see prof_op_workspace_alloc() */
+  void (*cleanup)(void *user);                            /* once, after the last run, also after an error, if prepare went well; or NULL */
+  prof_device device;                                     /* zero: the host */
+} prof_op;
+
+/* How long something takes, in us. The host's is CLOCK_MONOTONIC; a device's comes with its back end. Both return 0, or a code that ends the
+   measurement with PROF_E_OPERATOR. */
+typedef struct prof_op_timer {
+  size_t size;
+  const char *name;
+  void *user;
+  int (*begin)(void *user);
+  int (*end)(void *user, double *us_out);
+} prof_op_timer;
+
+typedef enum prof_op_caches {
+  PROF_OP_WARM = 0, /* as the run before left them */
+  PROF_OP_COLD = 1  /* what the processor's caches hold is written over before each sample; then exec is 1 */
+} prof_op_caches;
+
+/* Zero means the default for every field. */
+typedef struct prof_op_options {
+  size_t size;
+  int32_t warmup;         /* runs before the first sample; 10, as RAF */
+  int32_t exec;           /* runs a sample, which is their mean; as many as the timer needs to be sure */
+  int32_t repeat;         /* samples at most; 100 000 */
+  uint32_t no_warmup;     /* 1: none */
+  uint64_t least_ns;      /* samples are taken for so long at least, or drift and throttling would not be seen; 100 ms */
+  uint64_t time_limit_ns; /* ends the measurement between two samples; 1 s. The run under way is not stopped */
+  double precision;       /* no more samples once the median is known to so large a share of it, 0.01; but see repeat_all */
+  uint32_t repeat_all;    /* 1: all `repeat` samples are taken, unless the time is over */
+  uint32_t caches;        /* prof_op_caches */
+  uint32_t no_reuse;      /* 1: measured even if a result of the same key, device and options is kept, and kept then */
+  uint32_t reserved;
+  const prof_op_timer *timer; /* NULL: the host's */
+} prof_op_options;
+
+/* Why a result is not to be believed as it stands: bits of prof_op_info.doubts. */
+typedef enum prof_op_doubt {
+  PROF_OP_NOT_CONVERGED = 1, /* the median's interval is wider than the precision asked for */
+  PROF_OP_NOISY = 2,         /* the middle half of the samples spreads over more than 10 % of the median, or surely more than one sample in
+                                twenty is far outside */
+  PROF_OP_DRIFTING = 4,      /* later samples are higher, or lower, than earlier ones: a rank test (Mann-Kendall), and more than 2 % in all */
+  PROF_OP_TWO_MODES = 8,     /* the samples stand in two heaps */
+  PROF_OP_THROTTLED = 16,    /* the processor added more slowly at some time of the measurement than at its best */
+  PROF_OP_TOO_SHORT = 32,    /* a sample is not 100 times what the timer is wrong by */
+  PROF_OP_TIME_OVER = 64,    /* the time limit ended it */
+  PROF_OP_FEW_SAMPLES = 128  /* fewer than 6: no interval of 95 % exists */
+} prof_op_doubt;
+
+typedef struct prof_op_result prof_op_result;
+
+typedef struct prof_op_info {
+  size_t size;
+  uint64_t workspace_bytes; /* as the operator says, or else the peak of what it asked for in one run */
+  uint32_t has_workspace;   /* 1: it is known */
+  uint32_t sample_count;
+  uint32_t exec; /* runs a sample */
+  uint32_t warmup;
+  uint32_t doubts;   /* prof_op_doubt; 0: to be believed */
+  uint32_t was_kept; /* 1: measured before, and kept: see prof_op_options.no_reuse */
+  uint32_t caches;   /* prof_op_caches */
+  uint32_t reserved;
+  prof_device device;
+  double min_us, max_us, mean_us, stddev_us; /* stddev: of the samples, by n - 1 */
+  double median_us, median_low_us, median_high_us; /* with its interval: order statistics by the sign test */
+  double confidence;      /* of the interval: at least 0.95; less with fewer than 6 samples */
+  double q05_us, q25_us, q75_us, q95_us, q99_us;
+  double drift;           /* from the first to the last sample, as a share of the median (Theil-Sen); signed */
+  double low_mode_us, high_mode_us, high_mode_share; /* of TWO_MODES; else 0 */
+  double slowdown;        /* of THROTTLED: the slowest chain of additions to the fastest; 1: none */
+  double outlier_share;   /* of the samples, those further from the middle half than three times its width */
+  double timer_us;        /* what one sample's time may be wrong by */
+} prof_op_info;
+
+/* Measures one operator. Prepares it, warms it up, takes samples until the median is known well enough or a limit is reached, cleans up. A result
+   of the same key, device, timer and options that is kept is handed out again (times are no part of it). The caller destroys the result. PROF_E_INVALID, PROF_E_OPERATOR (a
+   callback failed, or said what cannot be), PROF_E_NO_MEMORY. Any thread; two measurements at once disturb each other. */
+PROF_API int prof_op_profile(const prof_op *op, const prof_op_options *options, prof_op_result **result_out) PROF_I_NOEXCEPT;
+
+/* As RAF's Profile(): exactly `repeat` samples of `exec` runs each into us_out, which has room for `repeat`, and the workspace into
+   *workspace_bytes_out, which may be NULL. Errors as above; PROF_E_INVALID too for a negative warm-up and for no exec or repeat. */
+PROF_API int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double *us_out, uint64_t *workspace_bytes_out) PROF_I_NOEXCEPT;
+
+/* NULL is ignored. */
+PROF_API void prof_op_result_destroy(prof_op_result *result) PROF_I_NOEXCEPT;
+
+/* Any thread, as long as the result is not destroyed. */
+PROF_API int prof_op_info_get(const prof_op_result *result, prof_op_info *info_out) PROF_I_NOEXCEPT;
+
+/* In the order in which they were taken, us a run. Valid while the result is. NULL, and 0, for NULL. */
+PROF_API const double *prof_op_samples(const prof_op_result *result, size_t *count_out) PROF_I_NOEXCEPT;
+
+/* Between the samples around it, linearly (type 7 of Hyndman and Fan, as numpy's default). 0 <= share <= 1; else, or for NULL, 0. */
+PROF_API double prof_op_quantile(const prof_op_result *result, double share) PROF_I_NOEXCEPT;
+
+PROF_API const char *prof_op_key(const prof_op_result *result) PROF_I_NOEXCEPT;
+
+/* One line: "12.41 us (12.38 to 12.45, 95 %), 312 samples of 100 runs; drifting: +4.1 %". Returns the bytes it needs without the NUL; writes at most
+   `room`, NUL included. */
+PROF_API size_t prof_op_text(const prof_op_result *result, char *to, size_t room) PROF_I_NOEXCEPT;
+
+/* What an operator's own allocator calls while it runs, on its thread: the peak of what is asked for during one run is the workspace of an operator that
+   has no callback for it. Outside of a measurement they do nothing. */
+PROF_API void prof_op_workspace_alloc(uint64_t bytes) PROF_I_NOEXCEPT;
+PROF_API void prof_op_workspace_free(uint64_t bytes) PROF_I_NOEXCEPT;
+
+typedef enum prof_op_order {
+  PROF_OP_UNCLEAR = 0, /* nothing can be said: see prof_op_comparison.doubts and the interval */
+  PROF_OP_SAME = 1,    /* the interval lies within the threshold */
+  PROF_OP_FASTER = 2,  /* the second takes less time: the interval lies beyond the threshold */
+  PROF_OP_SLOWER = 3
+} prof_op_order;
+
+typedef struct prof_op_comparison {
+  size_t size;
+  uint32_t order;  /* prof_op_order: of the second against the first */
+  uint32_t doubts; /* prof_op_doubt, of either, that forbid a verdict */
+  double ratio;    /* second to first: the median of all pairs' ratios (Hodges-Lehmann, on the logarithm) */
+  double ratio_low, ratio_high; /* its interval of 95 %, by the rank sum test (Mann-Whitney) */
+} prof_op_comparison;
+
+/* Is the second faster? threshold is the share that does not matter, for example 0.02; 0: that. PROF_E_INVALID for NULL, a negative threshold, one of 1 and more, or results of
+   different caches. Any thread. */
+PROF_API int prof_op_compare(const prof_op_result *first, const prof_op_result *second, double threshold, prof_op_comparison *comparison_out) PROF_I_NOEXCEPT;
+
+/* Kept results, as RAF's ResetCache() and GetCacheSize(): of a device, or of all for NULL. Any thread. */
+PROF_API void prof_op_cache_reset(const prof_device *device) PROF_I_NOEXCEPT;
+PROF_API size_t prof_op_cache_count(const prof_device *device) PROF_I_NOEXCEPT;
+
+PROF_I_EXTERN_C_END
+
+#endif

@@ -1,0 +1,163 @@
+/* See result.h and op.h. */
+#include "result.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "compare.h"
+#include "judge.h"
+
+static void point_inside(prof_op_result *result) {
+  result->sorted = result->samples + result->count;
+  result->key = (char *)(result->sorted + result->count);
+}
+
+prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key, const double *samples, size_t count) {
+  const size_t key_bytes = strlen(key) + 1, bytes = sizeof(prof_op_result) + 2 * count * sizeof(double) + key_bytes;
+  prof_op_result *const result = calloc(1, bytes);
+  if (!result) return NULL;
+  result->identity = *identity;
+  result->count = count;
+  result->bytes = bytes;
+  point_inside(result);
+  memcpy(result->samples, samples, count * sizeof *samples);
+  memcpy(result->sorted, samples, count * sizeof *samples);
+  prof_i_sort(result->sorted, count);
+  memcpy(result->key, key, key_bytes);
+  return result;
+}
+
+prof_op_result *prof_i_result_copy(const prof_op_result *result) {
+  prof_op_result *const copy = malloc(result->bytes);
+  if (!copy) return NULL;
+  memcpy(copy, result, result->bytes);
+  copy->next = NULL;
+  point_inside(copy);
+  return copy;
+}
+
+void prof_op_result_destroy(prof_op_result *result) { free(result); }
+
+int prof_op_info_get(const prof_op_result *result, prof_op_info *info_out) {
+  if (!result || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_op_info_get: %s is NULL", result ? "info_out" : "result");
+  if (info_out->size < sizeof(size_t))
+    return prof_i_fail(PROF_E_INVALID, "prof_op_info.size is %zu; set it to sizeof(prof_op_info)", info_out->size);
+  prof_op_info info = result->info;
+  const size_t room = info_out->size, bytes = room < sizeof info ? room : sizeof info;
+  info.size = room;
+  memcpy(info_out, &info, bytes);
+  if (room > bytes) memset((char *)info_out + bytes, 0, room - bytes);
+  return PROF_OK;
+}
+
+const double *prof_op_samples(const prof_op_result *result, size_t *count_out) {
+  if (count_out) *count_out = result ? result->count : 0;
+  return result ? result->samples : NULL;
+}
+
+double prof_op_quantile(const prof_op_result *result, double share) {
+  if (!result || !(share >= 0 && share <= 1)) return 0;
+  return prof_i_quantile(result->sorted, result->count, share);
+}
+
+const char *prof_op_key(const prof_op_result *result) { return result ? result->key : ""; }
+
+/* ---- as text ---- */
+
+typedef struct line {
+  char *to;
+  size_t room, used;
+} line;
+
+static void add(line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(line *l, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  const size_t left = l->used < l->room ? l->room - l->used : 0;
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start() before it */
+  const int bytes = vsnprintf(left ? l->to + l->used : NULL, left, format, values);
+  va_end(values);
+  if (bytes > 0) l->used += (size_t)bytes;
+}
+
+static void add_doubts(line *l, const prof_op_info *info) {
+  static const struct {
+    uint32_t doubt;
+    const char *text;
+  } plain[] = {{PROF_OP_FEW_SAMPLES, "fewer than 6 samples"},
+               {PROF_OP_TOO_SHORT, "too short for the timer"},
+               {PROF_OP_NOT_CONVERGED, "not converged"},
+               {PROF_OP_TIME_OVER, "the time was over"},
+               {PROF_OP_NOISY, "noisy"}};
+  const char *between = "; ";
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+    if (!(info->doubts & plain[i].doubt)) continue;
+    add(l, "%s%s", between, plain[i].text);
+    between = ", ";
+  }
+  if (info->doubts & PROF_OP_DRIFTING) {
+    add(l, "%sdrifting by %+.1f %%", between, info->drift * 100);
+    between = ", ";
+  }
+  if (info->doubts & PROF_OP_TWO_MODES) {
+    add(l, "%stwo modes: %.4g us, and %.4g us for %.0f %%", between, info->low_mode_us, info->high_mode_us,
+        info->high_mode_share * 100);
+    between = ", ";
+  }
+  if (info->doubts & PROF_OP_THROTTLED)
+    add(l, "%sthe processor was slower by %.0f %% at times", between, (info->slowdown - 1) * 100);
+}
+
+size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
+  line l = {to, to ? room : 0, 0};
+  if (l.room) to[0] = '\0';
+  if (!result) return 0;
+  const prof_op_info *const info = &result->info;
+  add(&l, "%.4g us (%.4g to %.4g, %.0f %%), %u sample%s of %u run%s", info->median_us, info->median_low_us,
+      info->median_high_us, info->confidence * 100, info->sample_count, info->sample_count == 1 ? "" : "s", info->exec,
+      info->exec == 1 ? "" : "s");
+  if (info->caches == PROF_OP_COLD) add(&l, ", cold caches");
+  if (info->has_workspace) add(&l, ", workspace %llu bytes", (unsigned long long)info->workspace_bytes);
+  if (info->was_kept) add(&l, ", measured before");
+  add_doubts(&l, info);
+  return l.used;
+}
+
+/* ---- comparing ---- */
+
+/* A wide interval is no reason by itself: the ratio's own says more. */
+static const uint32_t forbidding =
+    PROF_OP_NOISY | PROF_OP_DRIFTING | PROF_OP_TWO_MODES | PROF_OP_THROTTLED | PROF_OP_TOO_SHORT | PROF_OP_FEW_SAMPLES;
+
+static prof_op_order order_of(const prof_i_ratio *ratio, double threshold) {
+  if (ratio->high < 1 - threshold) return PROF_OP_FASTER;
+  if (ratio->low > 1 + threshold) return PROF_OP_SLOWER;
+  return ratio->low >= 1 - threshold && ratio->high <= 1 + threshold ? PROF_OP_SAME : PROF_OP_UNCLEAR;
+}
+
+int prof_op_compare(const prof_op_result *first, const prof_op_result *second, double threshold,
+                    prof_op_comparison *comparison_out) {
+  if (!first || !second || !comparison_out) return prof_i_fail(PROF_E_INVALID, "prof_op_compare: an argument is NULL");
+  if (!(threshold >= 0 && threshold < 1))
+    return prof_i_fail(PROF_E_INVALID, "threshold is %g; a share from 0 to 1, for example 0.02", threshold);
+  if (first->info.caches != second->info.caches)
+    return prof_i_fail(PROF_E_INVALID, "one was measured with cold caches, the other with warm ones");
+  if (comparison_out->size < sizeof *comparison_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_op_comparison.size is %zu; set it to sizeof(prof_op_comparison)",
+                       comparison_out->size);
+  const prof_i_series a = {first->samples, first->sorted, first->count}, b = {second->samples, second->sorted, second->count};
+  prof_op_comparison comparison = {.size = comparison_out->size,
+                                   .doubts = (first->info.doubts | second->info.doubts) & forbidding};
+  prof_i_ratio ratio = {0, 0, 0};
+  if (a.sorted[0] > 0 && b.sorted[0] > 0 && !prof_i_ratio_of(&a, &b, &ratio))
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the pairs of samples");
+  comparison.ratio = ratio.middle;
+  comparison.ratio_low = ratio.low;
+  comparison.ratio_high = ratio.high;
+  if (!comparison.doubts && ratio.low > 0) comparison.order = order_of(&ratio, threshold > 0 ? threshold : 0.02);
+  *comparison_out = comparison;
+  return PROF_OK;
+}

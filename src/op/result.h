@@ -1,0 +1,31 @@
+/* What one measurement left: its samples, what they tell, and what it was asked for. Does not change once it is made. */
+#ifndef PROF_OP_RESULT_H
+#define PROF_OP_RESULT_H
+
+#include <prof/op.h>
+#include <stdbool.h>
+
+/* What has to be equal for a result to be handed out again. */
+typedef struct prof_i_op_identity {
+  prof_device device;
+  int32_t warmup, exec, repeat;
+  uint32_t repeat_all, caches;
+  double precision;
+  char timer[32];
+} prof_i_op_identity;
+
+struct prof_op_result {
+  prof_op_result *next; /* in the cache */
+  prof_i_op_identity identity;
+  prof_op_info info;
+  size_t count, bytes; /* samples; of all this */
+  double *sorted;      /* behind the samples */
+  char *key;           /* behind them */
+  double samples[];
+};
+
+/* Room for the samples and a copy of the key. NULL: no memory. */
+prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key, const double *samples, size_t count);
+prof_op_result *prof_i_result_copy(const prof_op_result *result);
+
+#endif

@@ -1,0 +1,150 @@
+/* See series.h. */
+#include "series.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXACT_MAX = 1000 }; /* samples: 2^-1000 is a double yet */
+static const double z95 = 1.959964;
+
+static int by_size(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+void prof_i_sort(double *values, size_t count) { qsort(values, count, sizeof *values, by_size); }
+
+bool prof_i_series_init(prof_i_series *series, const double *samples, size_t count) {
+  double *const sorted = count <= SIZE_MAX / sizeof *sorted ? malloc(count * sizeof *sorted) : NULL;
+  if (!sorted) return false;
+  memcpy(sorted, samples, count * sizeof *sorted);
+  prof_i_sort(sorted, count);
+  *series = (prof_i_series){samples, sorted, count};
+  return true;
+}
+
+void prof_i_series_fini(prof_i_series *series) {
+  free(series->sorted);
+  series->sorted = NULL;
+}
+
+/* Newton's way, from a power of two that is near. */
+double prof_i_sqrt(double x) {
+  if (!(x > 0 && x < 1e300)) return 0;
+  double root = 1, rest = x;
+  while (rest > 4) {
+    rest /= 4;
+    root *= 2;
+  }
+  while (rest < 0.25) {
+    rest *= 4;
+    root /= 2;
+  }
+  for (int i = 0; i < 6; i++) root = (root + x / root) / 2;
+  return root;
+}
+
+double prof_i_quantile(const double *sorted, size_t count, double share) {
+  const double at = share * (double)(count - 1);
+  const size_t below = (size_t)at;
+  if (below + 1 >= count) return sorted[count - 1];
+  return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+/* The k-th smallest comes to stand at k, and none of those before it is larger (Hoare). */
+static double select_from(double *values, size_t count, size_t k) {
+  size_t from = 0, to = count - 1;
+  while (from < to) {
+    const double a = values[from], b = values[from + (to - from) / 2], c = values[to];
+    const double pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+    size_t i = from, j = to;
+    for (;;) {
+      while (values[i] < pivot) i++;
+      while (values[j] > pivot) j--;
+      if (i >= j) break;
+      const double other = values[i];
+      values[i++] = values[j];
+      values[j--] = other;
+    }
+    const size_t split = i > j ? j : i - (values[i] > pivot); /* all up to it are at most the pivot, all behind at least */
+    if (k <= split)
+      to = split;
+    else
+      from = split + 1;
+  }
+  return values[k];
+}
+
+double prof_i_quantile_among(double *values, size_t count, double share) {
+  const double at = share * (double)(count - 1);
+  const size_t below = (size_t)at;
+  if (below + 1 >= count) return select_from(values, count, count - 1);
+  const double low = select_from(values, count, below), high = select_from(values, count, below + 1);
+  return low + (at - (double)below) * (high - low);
+}
+
+double prof_i_mean(const prof_i_series *series) {
+  double sum = 0;
+  for (size_t i = 0; i < series->count; i++) sum += series->samples[i];
+  return sum / (double)series->count;
+}
+
+double prof_i_deviation(const prof_i_series *series, double mean) {
+  double sum = 0;
+  if (series->count < 2) return 0;
+  for (size_t i = 0; i < series->count; i++) sum += (series->samples[i] - mean) * (series->samples[i] - mean);
+  return prof_i_sqrt(sum / (double)(series->count - 1));
+}
+
+static double clipped(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+double prof_i_autocorrelation(const prof_i_series *series) {
+  const double low = prof_i_quantile(series->sorted, series->count, 0.05),
+               high = prof_i_quantile(series->sorted, series->count, 0.95);
+  double mean = 0, both = 0, own = 0;
+  for (size_t i = 0; i < series->count; i++) mean += clipped(series->samples[i], low, high) / (double)series->count;
+  for (size_t i = 0; i < series->count; i++) {
+    const double here = clipped(series->samples[i], low, high) - mean;
+    own += here * here;
+    if (i + 1 < series->count) both += here * (clipped(series->samples[i + 1], low, high) - mean);
+  }
+  return own > 0 ? both / own : 0;
+}
+
+/* The largest number of samples at either end of which the median is beyond with a chance of 2.5 % at most; the chance of both ends together. */
+static size_t exact_rank(size_t count, double *chance_out) {
+  double term = 1, sum = 0, last = 0;
+  size_t rank = 0;
+  for (size_t i = 0; i < count; i++) term /= 2;
+  for (; rank < count / 2; rank++) {
+    if (sum + term > 0.025) break;
+    sum += term;
+    last = sum;
+    term *= (double)(count - rank) / (double)(rank + 1);
+  }
+  *chance_out = 2 * last;
+  return rank;
+}
+
+double prof_i_median_interval(const prof_i_series *series, double *low_out, double *high_out) {
+  const size_t count = series->count;
+  const double n = (double)count, tie = prof_i_autocorrelation(series);
+  double chance = 0.05, rank = 0;
+  if (count <= EXACT_MAX)
+    rank = (double)exact_rank(count, &chance);
+  else
+    rank = (n - z95 * prof_i_sqrt(n)) / 2 - 1;
+  if (count >= 6 && tie > 2 / prof_i_sqrt(n)) { /* more than chance makes of samples that know nothing of each other */
+    const double as_many = n * (1 - tie) / (1 + tie), wide = (n - z95 * n / prof_i_sqrt(as_many > 1 ? as_many : 1)) / 2;
+    if (wide < rank) rank = wide;
+  }
+  if (count < 6) { /* all of them: the median is beyond with a chance of 2 / 2^n */
+    chance = 2;
+    for (size_t i = 0; i < count; i++) chance /= 2;
+  }
+  const size_t k = rank > 1 ? (size_t)rank - 1 : 0;
+  *low_out = series->sorted[k];
+  *high_out = series->sorted[count - 1 - k];
+  return 1 - chance;
+}

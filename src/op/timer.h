@@ -1,0 +1,25 @@
+/* The host's timer, and what tells that the processor's speed changed. */
+#ifndef PROF_OP_TIMER_H
+#define PROF_OP_TIMER_H
+
+#include <prof/op.h>
+#include <stdbool.h>
+
+extern const prof_op_timer prof_i_host_timer; /* user: a prof_i_host_time */
+
+typedef struct prof_i_host_time {
+  uint64_t begun_ns;
+} prof_i_host_time;
+
+/* What a sample may be wrong by, us: the timer's step, or what a begin and an end take that hold nothing; whichever is more. Returns what
+   the timer's begin or end did; -1 for a time that cannot be. */
+int prof_i_timer_error(const prof_op_timer *timer, double *error_us_out);
+
+/* Not negative, not without end, and no NaN. */
+static inline bool prof_i_is_time(double us) { return us >= 0 && us < 1e15; }
+
+/* How long a chain of additions takes, each of which waits for the one before: the processor's speed, whatever memory and caches do. The best of a few, so
+   that a thread that was taken off its processor does not count. Some 20 us. */
+double prof_i_chain_us(void);
+
+#endif

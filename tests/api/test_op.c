@@ -1,0 +1,563 @@
+/* The operator profiler as a runtime calls it: the order of callbacks, samples, workspace, doubts by scripted timers, comparisons, kept results, and every
+   way in which a callback or an argument may be wrong. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <prof/op.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../fault/support/skip.h"
+
+/* ---- an operator that tells what was done with it ---- */
+
+typedef struct subject {
+  int prepared, runs, cleaned, asked;
+  int fail_prepare, fail_run_at, fail_workspace; /* codes; of the run with that number, from 1 */
+  uint64_t workspace_bytes, asks_for_bytes;
+} subject;
+
+static int prepare(void *user) {
+  subject *const s = user;
+  s->prepared++;
+  return s->fail_prepare;
+}
+static int run(void *user) {
+  subject *const s = user;
+  if (s->prepared - s->cleaned != 1) return 99;
+  s->runs++;
+  if (s->asks_for_bytes) { /* half, then all of it, then half again and a little: the peak is all of it */
+    prof_op_workspace_alloc(s->asks_for_bytes / 2);
+    prof_op_workspace_alloc(s->asks_for_bytes / 2);
+    prof_op_workspace_free(s->asks_for_bytes / 2);
+    prof_op_workspace_alloc(1);
+    prof_op_workspace_free(s->asks_for_bytes / 2 + 1);
+  }
+  return s->runs == s->fail_run_at ? 7 : 0;
+}
+static int workspace(void *user, uint64_t *bytes_out) {
+  subject *const s = user;
+  s->asked++;
+  *bytes_out = s->workspace_bytes;
+  return s->fail_workspace;
+}
+static void clean_up(void *user) { ((subject *)user)->cleaned++; }
+
+static prof_op op_of(subject *s, const char *key) {
+  return (prof_op){.size = sizeof(prof_op), .key = key, .user = s, .prepare = prepare, .run = run, .cleanup = clean_up};
+}
+
+/* ---- a timer that says what the test wants ---- */
+
+typedef struct script {
+  const double *us;
+  size_t count, next;
+  int begun, ended;
+  int fail_at; /* the end with that number */
+} script;
+
+enum { COLD_BYTES = 128 << 10, TIMER_LOOKS = 64 }; /* at what it may be wrong by: 0.001 us */
+
+static int script_begin(void *user) {
+  ((script *)user)->begun++;
+  return 0;
+}
+static int script_end(void *user, double *us_out) {
+  script *const s = user;
+  s->ended++;
+  *us_out = s->ended <= TIMER_LOOKS ? 0.001 : s->us[s->next++ % s->count];
+  return s->ended == s->fail_at ? 5 : 0;
+}
+static prof_op_timer timer_of(script *s) {
+  return (prof_op_timer){.size = sizeof(prof_op_timer), .name = "script", .user = s, .begin = script_begin, .end = script_end};
+}
+
+static prof_op_info info_of(const prof_op_result *result) {
+  prof_op_info info = {.size = sizeof info};
+  assert_int_equal(prof_op_info_get(result, &info), PROF_OK);
+  return info;
+}
+
+/* All samples as scripted, one run each. */
+static prof_op_result *measured(const char *key, const double *us, size_t count) {
+  subject s = {0};
+  script times = {.us = us, .count = count};
+  const prof_op op = op_of(&s, key);
+  const prof_op_timer timer = timer_of(&times);
+  const prof_op_options options = {.size = sizeof options,
+                                   .no_warmup = 1,
+                                   .exec = 1,
+                                   .repeat = (int32_t)count,
+                                   .repeat_all = 1,
+                                   .no_reuse = 1,
+                                   .timer = &timer};
+  prof_op_result *result = NULL;
+  if (prof_op_profile(&op, &options, &result) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_int_equal(times.begun, times.ended);
+  assert_int_equal(s.runs, count);
+  return result;
+}
+
+static int clean(void **state) {
+  (void)state;
+  prof_op_cache_reset(NULL);
+  return 0;
+}
+
+/* ---- what is measured ---- */
+
+static void latency_is_a_list_as_rafs(void **state) {
+  subject s = {.workspace_bytes = 4096};
+  prof_op op = op_of(&s, "list");
+  double us[7] = {0};
+  uint64_t bytes = 0;
+  (void)state;
+  op.workspace = workspace;
+  assert_int_equal(prof_op_latency(&op, 3, 5, 7, us, &bytes), PROF_OK);
+  assert_int_equal(s.runs, 3 + 5 * 7);
+  assert_int_equal(s.prepared, 1);
+  assert_int_equal(s.cleaned, 1);
+  assert_int_equal(s.asked, 1);
+  assert_int_equal(bytes, 4096);
+  for (int i = 0; i < 7; i++) assert_true(us[i] > 0 && us[i] < 1e6);
+  assert_int_equal(prof_op_latency(&op, 0, 1, 1, us, NULL), PROF_OK);
+  assert_int_equal(s.runs, 3 + 5 * 7 + 1);
+}
+
+static int nap(void *user) {
+  (void)user;
+  usleep(2000);
+  return 0;
+}
+
+static void a_sleep_takes_what_it_takes(void **state) {
+  const prof_op op = {.size = sizeof op, .key = "sleep 2 ms", .run = nap};
+  const prof_op_options options = {.size = sizeof options, .time_limit_ns = 200000000};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  const prof_op_info info = info_of(result);
+  assert_true(info.min_us >= 2000 && info.median_us < 20000);
+  assert_int_equal(info.exec, 1);
+  assert_false(info.doubts & PROF_OP_TOO_SHORT);
+  assert_false(info.has_workspace);
+  assert_true(info.sample_count >= 1 && info.sample_count <= 100);
+  assert_true(info.median_low_us <= info.median_us && info.median_us <= info.median_high_us);
+  prof_op_result_destroy(result);
+}
+
+static int nothing(void *user) {
+  ++*(volatile int *)user;
+  return 0;
+}
+
+/* Of what is far shorter than the timer's step, many runs make a sample. */
+static void what_is_short_is_run_many_times(void **state) {
+  int count = 0;
+  const prof_op op = {.size = sizeof op, .key = "nothing", .user = &count, .run = nothing};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, NULL, &result), PROF_OK);
+  const prof_op_info info = info_of(result);
+  assert_true(info.exec > 100);
+  assert_false(info.doubts & PROF_OP_TOO_SHORT);
+  assert_true(info.median_us < 50);
+  assert_true(info.median_us * info.exec > 100 * info.timer_us);
+  prof_op_result_destroy(result);
+
+  const prof_op_options one_run = {.size = sizeof one_run, .exec = 1, .repeat = 30, .repeat_all = 1};
+  assert_int_equal(prof_op_profile(&op, &one_run, &result), PROF_OK);
+  assert_true(info_of(result).doubts & PROF_OP_TOO_SHORT);
+  prof_op_result_destroy(result);
+}
+
+static void it_ends_when_the_median_is_known(void **state) {
+  static const double steady[] = {10, 10.01, 9.99};
+  subject s = {0};
+  script times = {.us = steady, .count = 3};
+  const prof_op op = op_of(&s, "steady");
+  const prof_op_timer timer = timer_of(&times);
+  const prof_op_options options = {.size = sizeof options, .exec = 1, .least_ns = 1, .timer = &timer};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  assert_int_equal(info_of(result).sample_count, 20);
+  assert_int_equal(info_of(result).doubts, 0);
+  assert_int_equal(s.runs, 10 + 20);
+  prof_op_result_destroy(result);
+}
+
+static void the_time_limit_ends_it(void **state) {
+  const prof_op op = {.size = sizeof op, .key = "limit", .run = nap};
+  const prof_op_options options = {.size = sizeof options, .repeat_all = 1, .time_limit_ns = 30000000};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  const prof_op_info info = info_of(result);
+  assert_true(info.sample_count >= 1 && info.sample_count < 15);
+  assert_true(info.doubts & PROF_OP_TIME_OVER);
+  prof_op_result_destroy(result);
+  const prof_op_options none = {.size = sizeof none, .time_limit_ns = 1, .no_reuse = 1};
+  assert_int_equal(prof_op_profile(&op, &none, &result), PROF_OK); /* one sample at least */
+  assert_int_equal(info_of(result).sample_count, 1);
+  assert_true(info_of(result).doubts & PROF_OP_FEW_SAMPLES);
+  prof_op_result_destroy(result);
+}
+
+static int sum_up(void *user) {
+  const uint64_t *const words = user;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < COLD_BYTES / 8; i += 8) sum += words[i];
+  return sum == 1;
+}
+
+static void cold_caches_cost_more(void **state) {
+  uint64_t *const words = calloc(1, COLD_BYTES);
+  const prof_op op = {.size = sizeof op, .key = "cold", .user = words, .run = sum_up};
+  const prof_op_options warm = {.size = sizeof warm, .exec = 1, .repeat = 40},
+                        cold = {.size = sizeof cold, .caches = PROF_OP_COLD, .repeat = 40},
+                        twice = {.size = sizeof twice, .caches = PROF_OP_COLD, .exec = 2};
+  prof_op_comparison comparison = {.size = sizeof comparison};
+  prof_op_result *first = NULL, *second = NULL, *none = NULL;
+  (void)state;
+  assert_non_null(words);
+  memset(words, 0, COLD_BYTES);
+  assert_int_equal(prof_op_profile(&op, &warm, &first), PROF_OK);
+  assert_int_equal(prof_op_profile(&op, &cold, &second), PROF_OK);
+  assert_int_equal(info_of(second).caches, PROF_OP_COLD);
+  assert_int_equal(info_of(second).exec, 1);
+  const char *const loaded = getenv("LD_PRELOAD"); /* valgrind has no caches */
+  if (!SKIP_SANITIZED && !(loaded && strstr(loaded, "vgpreload")))
+    assert_true(info_of(second).median_us > 1.2 * info_of(first).median_us);
+  assert_int_equal(prof_op_compare(first, second, 0, &comparison), PROF_E_INVALID); /* two things */
+  assert_int_equal(prof_op_profile(&op, &twice, &none), PROF_E_INVALID);
+  prof_op_result_destroy(first);
+  prof_op_result_destroy(second);
+  free(words);
+}
+
+/* ---- workspace ---- */
+
+static void the_allocators_peak_is_the_workspace(void **state) {
+  subject s = {.asks_for_bytes = 1000};
+  const prof_op op = op_of(&s, "allocates");
+  prof_op_result *result = NULL;
+  (void)state;
+  prof_op_workspace_alloc(1 << 20); /* outside of a measurement: nothing */
+  assert_int_equal(prof_op_profile(&op, NULL, &result), PROF_OK);
+  assert_int_equal(info_of(result).has_workspace, 1);
+  assert_int_equal(info_of(result).workspace_bytes, 1000);
+  prof_op_result_destroy(result);
+}
+
+static int measures_another(void *user) {
+  subject inner = {.asks_for_bytes = 500};
+  const prof_op op = op_of(&inner, "inner");
+  const prof_op_options options = {.size = sizeof options, .repeat = 2, .exec = 1, .no_reuse = 1};
+  prof_op_result *result = NULL;
+  (void)user;
+  prof_op_workspace_alloc(64);
+  if (prof_op_profile(&op, &options, &result) != PROF_OK || info_of(result).workspace_bytes != 500) return 1;
+  prof_op_result_destroy(result);
+  prof_op_workspace_free(64);
+  return 0;
+}
+
+static void a_measurement_inside_of_one_has_its_own_workspace(void **state) {
+  const prof_op op = {.size = sizeof op, .key = "outer", .run = measures_another};
+  const prof_op_options options = {.size = sizeof options, .repeat = 2, .exec = 1};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  assert_int_equal(info_of(result).workspace_bytes, 64);
+  prof_op_result_destroy(result);
+}
+
+/* ---- doubts, as scripted ---- */
+
+static void doubts_are_those_of_the_samples(void **state) {
+  double us[200];
+  (void)state;
+  for (int i = 0; i < 200; i++) us[i] = 100 + 0.1 * i + i % 3;
+  prof_op_result *result = measured("drift", us, 200);
+  assert_true(info_of(result).doubts & PROF_OP_DRIFTING);
+  assert_true(info_of(result).drift > 0.15 && info_of(result).drift < 0.21);
+  assert_non_null(strstr(prof_op_key(result), "drift"));
+  prof_op_result_destroy(result);
+
+  for (int i = 0; i < 200; i++) us[i] = (i * 7 % 10 < 4 ? 120 : 100) + i % 3;
+  result = measured("modes", us, 200);
+  assert_true(info_of(result).doubts & PROF_OP_TWO_MODES);
+  assert_true(fabs(info_of(result).low_mode_us - 101) < 0.2 && fabs(info_of(result).high_mode_us - 121) < 0.3);
+  assert_true(fabs(info_of(result).high_mode_share - 0.4) < 0.01);
+  prof_op_result_destroy(result);
+
+  for (int i = 0; i < 200; i++) us[i] = 100 + i * 37 % 50;
+  result = measured("noise", us, 200);
+  assert_true(info_of(result).doubts & PROF_OP_NOISY);
+  prof_op_result_destroy(result);
+
+  for (int i = 0; i < 200; i++) us[i] = 100 + i * 37 % 3;
+  result = measured("sound", us, 200);
+  assert_int_equal(info_of(result).doubts, 0);
+  size_t count = 0;
+  const double *const samples = prof_op_samples(result, &count);
+  assert_int_equal(count, 200);
+  assert_memory_equal(samples, us, sizeof us); /* in the order in which they were taken */
+  assert_true(prof_op_quantile(result, 0) == 100 && prof_op_quantile(result, 1) == 102 && prof_op_quantile(result, 2) == 0);
+  prof_op_result_destroy(result);
+}
+
+static void the_text_says_it(void **state) {
+  static const double us[] = {10, 12, 11, 10.5, 11.5, 10.2, 11.1};
+  char text[256], cut[8];
+  (void)state;
+  prof_op_result *const result = measured("text", us, 7);
+  const size_t bytes = prof_op_text(result, text, sizeof text);
+  assert_int_equal(bytes, strlen(text));
+  assert_string_equal(text, "11 us (10 to 12, 98 %), 7 samples of 1 run; not converged");
+  assert_int_equal(prof_op_text(result, cut, sizeof cut), bytes);
+  assert_string_equal(cut, "11 us (");
+  assert_int_equal(prof_op_text(result, NULL, 0), bytes);
+  assert_int_equal(prof_op_text(NULL, text, sizeof text), 0);
+  assert_string_equal(text, "");
+  prof_op_result_destroy(result);
+}
+
+/* ---- comparing ---- */
+
+static prof_op_comparison compared(double factor, double spread, double threshold) {
+  double first[60], second[60];
+  prof_op_comparison comparison = {.size = sizeof comparison};
+  for (int i = 0; i < 60; i++) {
+    first[i] = 100 + spread * (i * 37 % 60) / 60;
+    second[i] = factor * (100 + spread * (i * 23 % 60) / 60);
+  }
+  prof_op_result *const a = measured("first", first, 60), *const b = measured("second", second, 60);
+  assert_int_equal(prof_op_compare(a, b, threshold, &comparison), PROF_OK);
+  prof_op_result_destroy(a);
+  prof_op_result_destroy(b);
+  return comparison;
+}
+
+static void comparisons_say_no_more_than_is_sure(void **state) {
+  (void)state;
+  assert_int_equal(compared(0.8, 2, 0).order, PROF_OP_FASTER);
+  assert_int_equal(compared(1.25, 2, 0).order, PROF_OP_SLOWER);
+  assert_int_equal(compared(1.0, 2, 0).order, PROF_OP_SAME);
+  assert_int_equal(compared(1.02, 2, 0).order, PROF_OP_UNCLEAR); /* at the threshold */
+  assert_int_equal(compared(1.02, 2, 0.1).order, PROF_OP_SAME);
+  assert_int_equal(compared(0.5, 60, 0).order, PROF_OP_UNCLEAR); /* noisy runs: no verdict, however far apart */
+  assert_true(compared(0.5, 60, 0).doubts & PROF_OP_NOISY);
+  const prof_op_comparison c = compared(0.8, 2, 0);
+  assert_true(fabs(c.ratio - 0.8) < 0.002 && c.ratio_low < c.ratio && c.ratio < c.ratio_high &&
+              c.ratio_high - c.ratio_low < 0.02);
+}
+
+/* ---- kept results ---- */
+
+static void results_are_kept_by_key_device_and_options(void **state) {
+  subject s = {0};
+  prof_op op = op_of(&s, "kept");
+  prof_op_options options = {.size = sizeof options, .exec = 1, .repeat = 5, .repeat_all = 1};
+  prof_op_result *first = NULL, *again = NULL;
+  const prof_device other = {PROF_DEVICE_CPU, 1}, host = PROF_HOST;
+  (void)state;
+  assert_int_equal(prof_op_cache_count(NULL), 0);
+  assert_int_equal(prof_op_profile(&op, &options, &first), PROF_OK);
+  assert_int_equal(s.runs, 15);
+  assert_int_equal(prof_op_profile(&op, &options, &again), PROF_OK);
+  assert_int_equal(s.runs, 15);
+  assert_int_equal(info_of(first).was_kept, 0);
+  assert_int_equal(info_of(again).was_kept, 1);
+  assert_memory_equal(prof_op_samples(first, NULL), prof_op_samples(again, NULL), 5 * sizeof(double));
+  prof_op_result_destroy(again);
+  options.no_reuse = 1;
+  assert_int_equal(prof_op_profile(&op, &options, &again), PROF_OK);
+  assert_int_equal(s.runs, 30);
+  assert_int_equal(prof_op_cache_count(NULL), 1); /* in the other's place */
+  prof_op_result_destroy(again);
+  options.no_reuse = 0;
+  options.repeat = 6;
+  assert_int_equal(prof_op_profile(&op, &options, &again), PROF_OK);
+  assert_int_equal(prof_op_cache_count(&host), 2);
+  prof_op_result_destroy(again);
+  op.device = other;
+  assert_int_equal(prof_op_profile(&op, &options, &again), PROF_OK);
+  prof_op_result_destroy(again);
+  assert_int_equal(prof_op_cache_count(&other), 1);
+  assert_int_equal(prof_op_cache_count(NULL), 3);
+  prof_op_cache_reset(&host);
+  assert_int_equal(prof_op_cache_count(NULL), 1);
+  assert_int_equal(info_of(first).sample_count, 5); /* the caller's stays */
+  prof_op_result_destroy(first);
+}
+
+static void no_more_than_a_thousand_are_kept(void **state) {
+  static const double us[] = {1};
+  char key[32];
+  (void)state;
+  for (int i = 0; i < 1100; i++) {
+    snprintf(key, sizeof key, "operator %d", i);
+    prof_op_result_destroy(measured(key, us, 1));
+  }
+  assert_int_equal(prof_op_cache_count(NULL), 1024);
+}
+
+static void a_child_goes_on_with_what_was_kept(void **state) {
+  static const double us[] = {1};
+  int status = 0;
+  (void)state;
+  prof_op_result_destroy(measured("before the fork", us, 1));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    const size_t kept = prof_op_cache_count(NULL);
+    prof_op_cache_reset(NULL);
+    _exit(kept == 1 && prof_op_cache_count(NULL) == 0 ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(prof_op_cache_count(NULL), 1);
+}
+
+/* ---- what may go wrong ---- */
+
+static void refuse(const prof_op *op, const prof_op_options *options, int status, const char *text) {
+  prof_op_result *result = (prof_op_result *)1;
+  assert_int_equal(prof_op_profile(op, options, &result), status);
+  assert_null(result);
+  if (!strstr(prof_last_error(), text)) fail_msg("'%s' has no '%s'", prof_last_error(), text);
+  assert_int_equal(prof_op_cache_count(NULL), 0); /* nothing is kept of it */
+}
+
+static void callbacks_that_fail_end_it(void **state) {
+  const prof_op_options options = {.size = sizeof options, .exec = 1, .repeat = 5};
+  (void)state;
+  subject s = {.fail_prepare = 3};
+  prof_op op = op_of(&s, "fails");
+  refuse(&op, &options, PROF_E_OPERATOR, "prepare returned 3");
+  assert_int_equal(s.cleaned, 0);       /* nothing was prepared */
+  for (int at = 1; at <= 15; at += 7) { /* warming up, and in a sample */
+    s = (subject){.fail_run_at = at};
+    refuse(&op, &options, PROF_E_OPERATOR, "fails: run returned 7");
+    assert_int_equal(s.cleaned, 1);
+    assert_int_equal(s.runs, at);
+  }
+  s = (subject){.fail_workspace = -4};
+  op.workspace = workspace;
+  refuse(&op, &options, PROF_E_OPERATOR, "workspace returned -4");
+  assert_int_equal(s.cleaned, 1);
+  s = (subject){.workspace_bytes = UINT64_MAX};
+  refuse(&op, &options, PROF_E_OPERATOR, "workspace says 18446744073709551615 bytes");
+  assert_int_equal(s.cleaned, 1);
+}
+
+static void timers_that_lie_end_it(void **state) {
+  static const double values[] = {NAN, -1, INFINITY, 1e300};
+  (void)state;
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    subject s = {0};
+    script times = {.us = &values[i], .count = 1};
+    const prof_op op = op_of(&s, "timed");
+    const prof_op_timer timer = timer_of(&times);
+    const prof_op_options options = {.size = sizeof options, .timer = &timer};
+    refuse(&op, &options, PROF_E_OPERATOR, "the timer script says");
+    assert_int_equal(s.cleaned, 1);
+  }
+  static const double sound[] = {10};
+  for (int at = 1; at <= TIMER_LOOKS + 3; at += TIMER_LOOKS) {
+    subject s = {0};
+    script times = {.us = sound, .count = 1, .fail_at = at};
+    const prof_op op = op_of(&s, "timed");
+    prof_op_timer timer = timer_of(&times);
+    const prof_op_options options = {.size = sizeof options, .timer = &timer};
+    refuse(&op, &options, PROF_E_OPERATOR, "returned 5");
+    assert_int_equal(s.prepared, s.cleaned);
+    timer.end = NULL;
+    refuse(&op, &options, PROF_E_INVALID, "timer");
+  }
+}
+
+static void arguments_are_looked_at(void **state) {
+  subject s = {0};
+  prof_op op = op_of(&s, "arguments");
+  prof_op_info info = {.size = 4};
+  prof_op_comparison comparison = {.size = sizeof comparison};
+  double us[1];
+  static const double one[] = {1};
+  (void)state;
+#define REFUSE(text, ...)                                                  \
+  do {                                                                     \
+    const prof_op_options options = {.size = sizeof options, __VA_ARGS__}; \
+    refuse(&op, &options, PROF_E_INVALID, text);                           \
+  } while (0)
+  REFUSE("options.warmup is -1", .warmup = -1);
+  REFUSE("options.exec is -5", .exec = -5);
+  REFUSE("options.repeat is -2147483648", .repeat = INT32_MIN);
+  REFUSE("options.repeat is 2147483647", .repeat = INT32_MAX);
+  REFUSE("options.precision", .precision = NAN);
+  REFUSE("options.precision", .precision = -0.1);
+  REFUSE("options.caches is 2", .caches = 2);
+  REFUSE("options.reserved", .reserved = 1);
+  REFUSE("no_warmup", .no_warmup = 2);
+  REFUSE("options.warmup is 3", .warmup = 3, .no_warmup = 1);
+  refuse(NULL, NULL, PROF_E_INVALID, "op is NULL");
+  op.key = "";
+  refuse(&op, NULL, PROF_E_INVALID, "op.key is empty");
+  op.key = "arguments";
+  op.run = NULL;
+  refuse(&op, NULL, PROF_E_INVALID, "op.run is NULL");
+  op.run = run;
+  op.size = 3;
+  refuse(&op, NULL, PROF_E_INVALID, "prof_op.size is 3");
+  op.size = sizeof op;
+  assert_int_equal(prof_op_profile(&op, NULL, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_op_latency(&op, -1, 1, 1, us, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_op_latency(&op, 0, 0, 1, us, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_op_latency(&op, 0, 1, 0, us, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_op_latency(&op, 0, 1, 1, NULL, NULL), PROF_E_INVALID);
+  assert_int_equal(s.prepared, 0);
+  prof_op_result *const result = measured("whole", one, 1);
+  assert_int_equal(prof_op_info_get(result, &info), PROF_E_INVALID);
+  assert_int_equal(prof_op_info_get(result, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_op_info_get(NULL, &info), PROF_E_INVALID);
+  assert_int_equal(prof_op_compare(result, NULL, 0, &comparison), PROF_E_INVALID);
+  assert_int_equal(prof_op_compare(result, result, -1, &comparison), PROF_E_INVALID);
+  assert_int_equal(prof_op_compare(result, result, NAN, &comparison), PROF_E_INVALID);
+  comparison.size = 3;
+  assert_int_equal(prof_op_compare(result, result, 0, &comparison), PROF_E_INVALID);
+  prof_op_result_destroy(result);
+  prof_op_result_destroy(NULL);
+  assert_null(prof_op_samples(NULL, NULL));
+}
+
+int main(void) {
+#define ENTRY(test) cmocka_unit_test_setup(test, clean)
+  const struct CMUnitTest tests[] = {
+      ENTRY(latency_is_a_list_as_rafs),
+      ENTRY(a_sleep_takes_what_it_takes),
+      ENTRY(what_is_short_is_run_many_times),
+      ENTRY(it_ends_when_the_median_is_known),
+      ENTRY(the_time_limit_ends_it),
+      ENTRY(cold_caches_cost_more),
+      ENTRY(the_allocators_peak_is_the_workspace),
+      ENTRY(a_measurement_inside_of_one_has_its_own_workspace),
+      ENTRY(doubts_are_those_of_the_samples),
+      ENTRY(the_text_says_it),
+      ENTRY(comparisons_say_no_more_than_is_sure),
+      ENTRY(results_are_kept_by_key_device_and_options),
+      ENTRY(no_more_than_a_thousand_are_kept),
+      ENTRY(a_child_goes_on_with_what_was_kept),
+      ENTRY(callbacks_that_fail_end_it),
+      ENTRY(timers_that_lie_end_it),
+      ENTRY(arguments_are_looked_at),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
