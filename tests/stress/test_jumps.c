@@ -227,7 +227,8 @@ static uint64_t seconds(void) {
 
 /* What was skipped has no end, so it is neither recorded nor lost, and it does not stand open. ended: all that were begun came to one. */
 static void run_piece(const char *what, void *(*body)(void *), void *argument, bool ended, uint32_t may_be_lost, uint64_t piece_ns) {
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_STREAM, .path = captures_path(what)};
+  static uint64_t cap_bytes = 4ull << 30; /* another one is another capture */
+  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_STREAM, .path = captures_path(what), .cap_bytes = cap_bytes += 1 << 16};
   pthread_t threads[THREADS];
   prof_health health = {.size = sizeof health};
   prof_trace *trace = NULL;
