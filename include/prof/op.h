@@ -95,6 +95,30 @@ typedef struct prof_op_info {
    callback failed, or said what cannot be), PROF_E_NO_MEMORY. Any thread; two measurements at once disturb each other. */
 PROF_API int prof_op_profile(const prof_op *op, const prof_op_options *options, prof_op_result **result_out) PROF_I_NOEXCEPT;
 
+/* Measures several in alternation, a sample of each in turn, so that what changes meanwhile comes to all alike: for prof_op_compare(). Limits are each operator's own. The
+   results, `count` of them, are the caller's; on an error all are NULL. Neither taken from kept ones nor kept. Errors as above. */
+PROF_API int prof_op_profile_in_turn(const prof_op *ops, size_t count, const prof_op_options *options, prof_op_result **results_out) PROF_I_NOEXCEPT;
+
+/* How members of a group run at once. */
+typedef enum prof_op_side {
+  PROF_OP_THREADS = 0, /* each on a thread of its own; the first on the caller's. Callbacks but run are the caller's thread's */
+  PROF_OP_STREAMS = 1  /* begun one after the other by the caller's thread: on a device, each enqueues on a stream of its own, and options.timer awaits all */
+} prof_op_side;
+
+typedef struct prof_op_overlap {
+  size_t size;
+  double alone_us;   /* the members' medians, each measured alone, added up */
+  double longest_us; /* the longest of them */
+  double group_us;   /* the median of all at once */
+  double gained;     /* of what could be gained: 1 as fast as the longest alone, 0 as one after the other, less: they hinder each other */
+  double begin_us;   /* of group_us: what it takes to begin and await the members */
+} prof_op_overlap;
+
+/* As RAF's ProfileGroup(): each member alone and all at once, in turn. results_out has room for count + 1: the members', and the group's behind them; the caller
+   destroys them. 1 to 64 members. Errors as above. */
+PROF_API int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side, const prof_op_options *options, prof_op_result **results_out,
+                                   prof_op_overlap *overlap_out) PROF_I_NOEXCEPT;
+
 /* As RAF's Profile(): exactly `repeat` samples of `exec` runs each into us_out, which has room for `repeat`, and the workspace into
    *workspace_bytes_out, which may be NULL. Errors as above; PROF_E_INVALID too for a negative warm-up and for no exec or repeat. */
 PROF_API int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double *us_out, uint64_t *workspace_bytes_out) PROF_I_NOEXCEPT;

@@ -1,13 +1,16 @@
 /* The operator profiler as a runtime calls it: the order of callbacks, samples, workspace, doubts by scripted timers, comparisons, kept results, and every
    way in which a callback or an argument may be wrong. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <math.h>
 #include <prof/op.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -360,6 +363,166 @@ static void comparisons_say_no_more_than_is_sure(void **state) {
               c.ratio_high - c.ratio_low < 0.02);
 }
 
+/* ---- several ---- */
+
+static struct {
+  char order[256];
+  size_t used;
+} diary;
+
+typedef struct teller {
+  char name;
+  int runs, fail_at;
+} teller;
+
+static void note(char what) {
+  if (diary.used < sizeof diary.order - 1) diary.order[diary.used++] = what;
+  diary.order[diary.used] = '\0';
+}
+static int tell_prepare(void *user) {
+  (void)user;
+  note('(');
+  return 0;
+}
+static int tell_run(void *user) {
+  teller *const t = user;
+  note(t->name);
+  return ++t->runs == t->fail_at;
+}
+static void tell_cleanup(void *user) { note((char)(((teller *)user)->name - 'A' + 'a')); }
+
+static void operators_take_turns(void **state) {
+  teller tellers[] = {{'A', 0, 0}, {'B', 0, 0}, {'C', 0, 0}};
+  prof_op ops[3];
+  prof_op_result *results[3] = {NULL};
+  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = 4, .repeat_all = 1};
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    ops[i] = (prof_op){.size = sizeof *ops,
+                       .key = "teller",
+                       .user = &tellers[i],
+                       .prepare = tell_prepare,
+                       .run = tell_run,
+                       .cleanup = tell_cleanup};
+  diary.used = 0;
+  assert_int_equal(prof_op_profile_in_turn(ops, 3, &options, results), PROF_OK);
+  assert_string_equal(diary.order, "(((ABCCBAABCCBAcba");
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(info_of(results[i]).sample_count, 4);
+    prof_op_result_destroy(results[i]);
+  }
+  assert_int_equal(prof_op_cache_count(NULL), 0);
+
+  tellers[1].fail_at = tellers[1].runs + 2;
+  diary.used = 0;
+  assert_int_equal(prof_op_profile_in_turn(ops, 3, &options, results), PROF_E_OPERATOR);
+  assert_string_equal(diary.order, "(((ABCCBcba");
+  for (int i = 0; i < 3; i++) assert_null(results[i]);
+  assert_int_equal(prof_op_profile_in_turn(ops, 0, &options, results), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_in_turn(ops, 1025, &options, results), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_in_turn(NULL, 3, &options, results), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_in_turn(ops, 3, &options, NULL), PROF_E_INVALID);
+  ops[2].run = NULL;
+  diary.used = 0;
+  assert_int_equal(prof_op_profile_in_turn(ops, 3, &options, results), PROF_E_INVALID);
+  assert_int_equal(diary.used, 0); /* looked at before any is prepared */
+}
+
+static int count_threads(void) {
+  int count = 0;
+  DIR *const folder = opendir("/proc/self/task");
+  assert_non_null(folder);
+  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) count += entry->d_name[0] != '.';
+  closedir(folder);
+  return count;
+}
+
+/* One that has been joined may be there for a moment. */
+static void expect_threads(int wanted) {
+  for (int i = 0; i < 1000 && count_threads() != wanted; i++) usleep(1000);
+  assert_int_equal(count_threads(), wanted);
+}
+
+static void *leave(void *argument) { return argument; }
+
+typedef struct sleeper {
+  pid_t tid;
+  int fail_at, runs;
+} sleeper;
+
+static int sleep_a_while(void *user) {
+  sleeper *const s = user;
+  s->tid = (pid_t)syscall(SYS_gettid);
+  usleep(3000);
+  return ++s->runs == s->fail_at ? 6 : 0;
+}
+
+/* Sleeping needs no processor, however few there are. */
+static void a_group_gains_what_runs_at_once(void **state) {
+  sleeper sleepers[3] = {{0, 0, 0}};
+  prof_op ops[3];
+  prof_op_result *results[4] = {NULL};
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 12, .repeat_all = 1};
+  static const char *const keys[] = {"one", "two", "three"};
+  pthread_t first;
+  (void)state;
+  assert_int_equal(pthread_create(&first, NULL, leave, NULL), 0); /* with which a sanitizer's own comes */
+  pthread_join(first, NULL);
+  usleep(20000);
+  const int threads_before = count_threads();
+  for (int i = 0; i < 3; i++)
+    ops[i] = (prof_op){.size = sizeof *ops, .key = keys[i], .user = &sleepers[i], .run = sleep_a_while};
+  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) {
+    assert_int_equal(prof_op_profile_group(ops, 3, (prof_op_side)side, &options, results, &overlap), PROF_OK);
+    assert_string_equal(prof_op_key(results[1]), "two");
+    assert_string_equal(prof_op_key(results[3]), "one + two + three");
+    assert_true(overlap.alone_us >= 9000 && overlap.longest_us >= 3000 && overlap.group_us >= 3000 && overlap.begin_us >= 0);
+    if (side == PROF_OP_THREADS)
+      assert_true(overlap.gained > 0.5 && overlap.gained < 1.5);
+    else
+      assert_true(overlap.gained > -0.5 && overlap.gained < 0.3);
+    for (int i = 0; i < 4; i++) {
+      assert_int_equal(info_of(results[i]).sample_count, 12);
+      prof_op_result_destroy(results[i]);
+    }
+    expect_threads(threads_before);
+  }
+  for (int i = 0; i < 3; i++) {
+    sleepers[i].fail_at = sleepers[i].runs + 5; /* alone or in the group, on whatever thread */
+    assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, &overlap), PROF_E_OPERATOR);
+    assert_non_null(strstr(prof_last_error(), "returned 6"));
+    for (int j = 0; j < 4; j++) assert_null(results[j]);
+    expect_threads(threads_before);
+    sleepers[i].fail_at = 0;
+  }
+  assert_int_equal(prof_op_profile_group(ops, 0, PROF_OP_THREADS, &options, results, &overlap), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 65, PROF_OP_THREADS, &options, results, &overlap), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 3, (prof_op_side)2, &options, results, &overlap), PROF_E_INVALID);
+  assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, NULL), PROF_E_INVALID);
+  overlap.size = 1;
+  assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, &overlap), PROF_E_INVALID);
+}
+
+static void the_first_member_runs_on_the_callers_thread(void **state) {
+  sleeper sleepers[2] = {{0, 0, 0}};
+  prof_op ops[2];
+  prof_op_result *results[3] = {NULL};
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = 2, .repeat_all = 1};
+  (void)state;
+  for (int i = 0; i < 2; i++) ops[i] = (prof_op){.size = sizeof *ops, .key = "who", .user = &sleepers[i], .run = sleep_a_while};
+  /* one round: each alone, then both */
+  const prof_op_options odd = {.size = sizeof odd, .no_warmup = 1, .exec = 1, .repeat = 1, .repeat_all = 1};
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_THREADS, &odd, results, &overlap), PROF_OK);
+  assert_int_equal(sleepers[0].tid, getpid());
+  assert_int_not_equal(sleepers[1].tid, getpid());
+  for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap), PROF_OK);
+  assert_int_equal(sleepers[1].tid, getpid());
+  for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
+}
+
 /* ---- kept results ---- */
 
 static void results_are_kept_by_key_device_and_options(void **state) {
@@ -552,6 +715,9 @@ int main(void) {
       ENTRY(doubts_are_those_of_the_samples),
       ENTRY(the_text_says_it),
       ENTRY(comparisons_say_no_more_than_is_sure),
+      ENTRY(operators_take_turns),
+      ENTRY(a_group_gains_what_runs_at_once),
+      ENTRY(the_first_member_runs_on_the_callers_thread),
       ENTRY(results_are_kept_by_key_device_and_options),
       ENTRY(no_more_than_a_thousand_are_kept),
       ENTRY(a_child_goes_on_with_what_was_kept),

@@ -1,0 +1,179 @@
+/* Operators that run at once: as an operator of its own, whose run is a round of all of them, measured in turn with each member alone. The caller's thread
+   runs the first member; each other one has a thread, which waits for a round by spinning a little, then asleep. See op.h. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "../core/port.h"
+#include "judge.h"
+#include "turn.h"
+
+enum { MEMBERS_MAX = 64, SPINS = 4000, EMPTY_ROUNDS = 64, KEY_BYTES = 256 };
+static const uint64_t sleep_ns = 100000000;
+
+typedef struct group group;
+
+typedef struct member {
+  group *of;
+  const prof_op *op;
+  pthread_t thread;
+  int code; /* of its run in the round that is done */
+} member;
+
+struct group {
+  uint32_t round;                      /* counts; a word to sleep on, for the members */
+  uint32_t left;                       /* members that have not yet ended this one; a word to sleep on, for the caller */
+  bool has_threads, is_empty, is_over; /* written between two rounds */
+  size_t count, thread_count;
+  member members[MEMBERS_MAX];
+};
+
+static int run_member(const group *g, const member *m) { return g->is_empty ? 0 : m->op->run(m->op->user); }
+
+/* Until the word is another. */
+static uint32_t await_change(uint32_t *word, uint32_t from) {
+  for (int spins = 0;; spins++) {
+    const uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    if (now != from) return now;
+    if (spins >= SPINS) prof_i_port_wait(word, from, sleep_ns);
+  }
+}
+
+static void *serve(void *argument) {
+  member *const m = argument;
+  group *const g = m->of;
+  for (uint32_t round = 0;;) {
+    round = await_change(&g->round, round);
+    if (g->is_over) return NULL;
+    m->code = run_member(g, m);
+    if (__atomic_sub_fetch(&g->left, 1, __ATOMIC_ACQ_REL) == 0) prof_i_port_wake(&g->left);
+  }
+}
+
+static void begin_round(group *g) {
+  __atomic_store_n(&g->left, (uint32_t)g->thread_count, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&g->round, 1, __ATOMIC_RELEASE); /* with all that was written before */
+  if (g->thread_count) prof_i_port_wake(&g->round);
+}
+
+static int run_round(void *user) {
+  group *const g = user;
+  const size_t own_count = g->has_threads ? 1 : g->count;
+  int code = 0;
+  begin_round(g);
+  for (size_t i = 0; i < own_count; i++) {
+    const int own = run_member(g, &g->members[i]);
+    if (own && !code) code = own;
+  }
+  for (uint32_t left; (left = __atomic_load_n(&g->left, __ATOMIC_ACQUIRE)) != 0;) await_change(&g->left, left);
+  for (size_t i = own_count; i < g->count; i++)
+    if (g->members[i].code && !code) code = g->members[i].code;
+  return code;
+}
+
+/* The host's signals are for the host's threads. */
+static int begin_threads(group *g) {
+  sigset_t all, before;
+  int error = 0;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (size_t i = 1; i < g->count && !error; i++) {
+    error = pthread_create(&g->members[i].thread, NULL, serve, &g->members[i]);
+    g->thread_count += !error;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return error ? prof_i_fail(PROF_E_NO_MEMORY, "no thread for a member of the group: %s", strerror(error)) : PROF_OK;
+}
+
+static void end_threads(group *g) {
+  g->is_over = true;
+  begin_round(g);
+  for (size_t i = 1; i <= g->thread_count; i++) pthread_join(g->members[i].thread, NULL);
+}
+
+/* What a round takes that holds nothing. */
+static double time_empty_rounds(group *g) {
+  double us[EMPTY_ROUNDS];
+  g->is_empty = true;
+  for (int i = 0; i < EMPTY_ROUNDS; i++) {
+    const uint64_t begun_ns = prof_i_port_monotonic_ns();
+    run_round(g);
+    us[i] = (double)prof_i_ns_since(begun_ns) / 1e3;
+  }
+  g->is_empty = false;
+  return prof_i_quantile_among(us, EMPTY_ROUNDS, 0.5);
+}
+
+static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *results, size_t count) {
+  double alone = 0, longest = 0;
+  for (size_t i = 0; i < count; i++) {
+    const double us = results[i]->info.median_us;
+    alone += us;
+    if (us > longest) longest = us;
+  }
+  overlap->alone_us = alone;
+  overlap->longest_us = longest;
+  overlap->group_us = results[count]->info.median_us;
+  overlap->gained = alone > longest ? (alone - overlap->group_us) / (alone - longest) : 0;
+}
+
+static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
+  size_t used = 0;
+  to[0] = '\0';
+  for (size_t i = 0; i < count && used < KEY_BYTES - 1; i++) {
+    const int bytes = snprintf(to + used, KEY_BYTES - used, "%s%s", i ? " + " : "", all[i].op.key);
+    used += bytes > 0 ? (size_t)bytes : 0;
+  }
+}
+
+/* The members' own measurements, and behind them the group's. */
+static int measure_group(group *g, prof_i_measurement *all, const prof_op_options *options, prof_op_result **results_out,
+                         prof_op_overlap *overlap) {
+  char key[KEY_BYTES];
+  for (size_t i = 0; i < g->count; i++) g->members[i] = (member){.of = g, .op = &all[i].op};
+  join_keys(all, g->count, key);
+  const prof_op whole = {.size = sizeof whole, .key = key, .user = g, .run = run_round, .device = all[0].op.device};
+  int status = prof_i_measure_init(&all[g->count], &whole, options);
+  if (!status && g->has_threads) status = begin_threads(g);
+  if (!status) {
+    overlap->begin_us = time_empty_rounds(g);
+    status = prof_i_measure_in_turn(all, g->count + 1, results_out);
+  }
+  if (g->has_threads) end_threads(g);
+  if (!status) fill_overlap(overlap, results_out, g->count);
+  return status;
+}
+
+int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side, const prof_op_options *options,
+                          prof_op_result **results_out, prof_op_overlap *overlap_out) {
+  if (!ops || !results_out || !overlap_out) return prof_i_fail(PROF_E_INVALID, "prof_op_profile_group: an argument is NULL");
+  if (count == 0 || count > MEMBERS_MAX)
+    return prof_i_fail(PROF_E_INVALID, "count is %zu; 1 to %d members", count, MEMBERS_MAX);
+  if (side != PROF_OP_THREADS && side != PROF_OP_STREAMS)
+    return prof_i_fail(PROF_E_INVALID, "side is %d; 0 threads, 1 streams", (int)side);
+  if (overlap_out->size < sizeof *overlap_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_op_overlap.size is %zu; set it to sizeof(prof_op_overlap)", overlap_out->size);
+  memset(results_out, 0, (count + 1) * sizeof *results_out);
+  prof_i_measurement *const all = calloc(count + 1, sizeof *all);
+  group *const g = calloc(1, sizeof *g);
+  prof_op_overlap overlap = {.size = overlap_out->size};
+  if (!all || !g) {
+    free(g);
+    free(all);
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu operators", count);
+  }
+  int status = prof_i_measure_init_all(all, ops, count, options);
+  if (!status) {
+    g->count = count;
+    g->has_threads = side == PROF_OP_THREADS;
+    status = measure_group(g, all, options, results_out, &overlap);
+  }
+  if (!status) *overlap_out = overlap;
+  free(g);
+  free(all);
+  return status;
+}

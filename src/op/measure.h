@@ -1,0 +1,51 @@
+/* Taking one operator's samples, step by step, so that several can be measured in turn: read what is asked for, prepare, sample until it is done, clean
+   up, make the result. One thread. */
+#ifndef PROF_OP_MEASURE_H
+#define PROF_OP_MEASURE_H
+
+#include "result.h"
+#include "timer.h"
+
+enum { PROF_I_CHAINS_MAX = 64 }; /* looks at the processor's speed */
+
+typedef struct prof_i_measurement {
+  prof_op op;
+  prof_op_options options;
+  prof_op_timer timer;
+  prof_i_host_time host; /* the host's timer's own */
+  prof_i_op_identity identity;
+  int32_t exec;
+  double error_us; /* of the timer */
+  double *samples;
+  size_t count, room;
+  size_t next_look;     /* at the median: when there are so many */
+  uint64_t spent_ns;    /* in its runs, and in what it takes to have them */
+  uint64_t sampling_ns; /* of it, since the first sample */
+  uint64_t chained_ns;  /* the last look at the processor's speed */
+  double chains[PROF_I_CHAINS_MAX];
+  int chain_count;
+  unsigned char *flush; /* written over before a cold sample */
+  size_t flush_bytes;
+  uint64_t workspace_bytes;
+  bool has_workspace, is_prepared, is_time_over, is_converged;
+} prof_i_measurement;
+
+/* Reads and completes what is asked for. A status; nothing is held yet. */
+int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_options *options);
+
+/* Prepares the operator, asks for its workspace, warms it up, and finds how many runs make a sample. */
+int prof_i_measure_prepare(prof_i_measurement *m);
+
+/* One sample. */
+int prof_i_measure_sample(prof_i_measurement *m);
+
+/* The median is known, or a limit is reached. Looks at the samples less and less often. */
+int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out);
+
+/* What the samples say. */
+int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out);
+
+/* Cleans up if it was prepared, and gives back what is held. */
+void prof_i_measure_fini(prof_i_measurement *m);
+
+#endif

@@ -1,0 +1,46 @@
+/* See turn.h. */
+#include "turn.h"
+
+#include "workspace.h"
+
+int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count, const prof_op_options *options) {
+  const unsigned char *at = (const unsigned char *)ops; /* an older header's are shorter */
+  int status = PROF_OK;
+  for (size_t i = 0; i < count && !status; i++, at += ops->size)
+    status = prof_i_measure_init(&all[i], (const prof_op *)(const void *)at, options);
+  return status;
+}
+
+/* In rounds of one sample each, there and back: what drifts evenly, and what one leaves in the caches for the next, comes to all alike. One that has reached
+   its limit is left out; one whose median is known goes on as long as another's is not. */
+static int sample_all(prof_i_measurement *all, size_t count) {
+  for (size_t round = 0;; round++) {
+    bool are_done = true;
+    for (size_t i = 0; i < count; i++) {
+      prof_i_measurement *const m = &all[round % 2 ? count - 1 - i : i];
+      bool is_done = false;
+      int status = m->count ? prof_i_measure_is_done(m, &is_done) : PROF_OK;
+      if (!status && (!is_done || m->is_converged)) status = prof_i_measure_sample(m);
+      if (!status && !is_done) status = prof_i_measure_is_done(m, &is_done);
+      if (status) return status;
+      are_done &= is_done;
+    }
+    if (are_done) return PROF_OK;
+  }
+}
+
+int prof_i_measure_in_turn(prof_i_measurement *all, size_t count, prof_op_result **results_out) {
+  prof_i_workspace aside; /* what is asked for here is not of an operator inside of which these are measured */
+  int status = PROF_OK;
+  prof_i_workspace_begin(&aside);
+  for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_prepare(&all[i]);
+  if (!status) status = sample_all(all, count);
+  prof_i_workspace_end(&aside);
+  for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_result(&all[i], &results_out[i]);
+  for (size_t i = count; i > 0; i--) prof_i_measure_fini(&all[i - 1]);
+  for (size_t i = 0; i < count && status; i++) {
+    prof_op_result_destroy(results_out[i]);
+    results_out[i] = NULL;
+  }
+  return status;
+}
