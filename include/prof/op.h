@@ -157,8 +157,10 @@ typedef struct prof_op_comparison {
   size_t size;
   uint32_t order;  /* prof_op_order: of the second against the first */
   uint32_t doubts; /* prof_op_doubt, of either, that forbid a verdict */
-  double ratio;    /* second to first: the median of all pairs' ratios (Hodges-Lehmann, on the logarithm) */
-  double ratio_low, ratio_high; /* its interval of 95 %, by the rank sum test (Mann-Whitney) */
+  uint32_t is_paired; /* 1: the two were measured in turn, and each round's own ratio counts: what disturbed both forbids nothing */
+  uint32_t reserved;
+  double ratio;    /* second to first: the median of all pairs' ratios (Hodges-Lehmann, on the logarithm), or of the rounds' */
+  double ratio_low, ratio_high; /* its interval of 95 %, by the rank sum test (Mann-Whitney), or by the rounds' sign test */
 } prof_op_comparison;
 
 /* Is the second faster? threshold is the share that does not matter, for example 0.02; 0: that. PROF_E_INVALID for NULL, a negative threshold, one of 1 and more, or results of

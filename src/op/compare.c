@@ -35,3 +35,18 @@ bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, pr
   free(ratios);
   return true;
 }
+
+bool prof_i_paired_ratio_of(const double *first, const double *second, size_t count, prof_i_ratio *out) {
+  prof_i_series series;
+  double *const ratios = malloc(count * sizeof *ratios);
+  if (!ratios) return false;
+  for (size_t i = 0; i < count; i++) ratios[i] = second[i] / first[i];
+  const bool is_made = prof_i_series_init(&series, ratios, count);
+  if (is_made) {
+    out->middle = prof_i_quantile(series.sorted, count, 0.5);
+    prof_i_median_interval(&series, &out->low, &out->high);
+    prof_i_series_fini(&series);
+  }
+  free(ratios);
+  return is_made;
+}

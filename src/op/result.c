@@ -128,9 +128,22 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
 
 /* ---- comparing ---- */
 
-/* A wide interval is no reason by itself: the ratio's own says more. */
-static const uint32_t forbidding =
-    PROF_OP_NOISY | PROF_OP_DRIFTING | PROF_OP_TWO_MODES | PROF_OP_THROTTLED | PROF_OP_TOO_SHORT | PROF_OP_FEW_SAMPLES;
+/* A wide interval is no reason by itself: the ratio's own says more. And what disturbed both in turn is in both samples of a round. */
+enum {
+  FORBID_PAIRS = PROF_OP_TOO_SHORT | PROF_OP_FEW_SAMPLES,
+  FORBID = FORBID_PAIRS | PROF_OP_NOISY | PROF_OP_DRIFTING | PROF_OP_TWO_MODES | PROF_OP_THROTTLED
+};
+
+static bool are_pairs(const prof_op_result *first, const prof_op_result *second) {
+  return first != second && first->turn && first->turn == second->turn;
+}
+
+static bool find_ratio(const prof_op_result *first, const prof_op_result *second, prof_i_ratio *out) {
+  const prof_i_series a = {first->samples, first->sorted, first->count}, b = {second->samples, second->sorted, second->count};
+  if (!(a.sorted[0] > 0 && b.sorted[0] > 0)) return true; /* below the timer's step */
+  if (!are_pairs(first, second)) return prof_i_ratio_of(&a, &b, out);
+  return prof_i_paired_ratio_of(a.samples, b.samples, a.count < b.count ? a.count : b.count, out);
+}
 
 static prof_op_order order_of(const prof_i_ratio *ratio, double threshold) {
   if (ratio->high < 1 - threshold) return PROF_OP_FASTER;
@@ -148,12 +161,10 @@ int prof_op_compare(const prof_op_result *first, const prof_op_result *second, d
   if (comparison_out->size < sizeof *comparison_out)
     return prof_i_fail(PROF_E_INVALID, "prof_op_comparison.size is %zu; set it to sizeof(prof_op_comparison)",
                        comparison_out->size);
-  const prof_i_series a = {first->samples, first->sorted, first->count}, b = {second->samples, second->sorted, second->count};
-  prof_op_comparison comparison = {.size = comparison_out->size,
-                                   .doubts = (first->info.doubts | second->info.doubts) & forbidding};
+  prof_op_comparison comparison = {.size = comparison_out->size, .is_paired = are_pairs(first, second)};
   prof_i_ratio ratio = {0, 0, 0};
-  if (a.sorted[0] > 0 && b.sorted[0] > 0 && !prof_i_ratio_of(&a, &b, &ratio))
-    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the pairs of samples");
+  comparison.doubts = (first->info.doubts | second->info.doubts) & (comparison.is_paired ? FORBID_PAIRS : FORBID);
+  if (!find_ratio(first, second, &ratio)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the pairs of samples");
   comparison.ratio = ratio.middle;
   comparison.ratio_low = ratio.low;
   comparison.ratio_high = ratio.high;

@@ -17,6 +17,7 @@ typedef struct prof_i_op_identity {
 struct prof_op_result {
   prof_op_result *next; /* in the cache */
   prof_i_op_identity identity;
+  uint64_t turn; /* those that were measured in turn have the same one; 0: alone */
   prof_op_info info;
   size_t count, bytes; /* samples; of all this */
   double *sorted;      /* behind the samples */

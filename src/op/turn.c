@@ -29,6 +29,8 @@ static int sample_all(prof_i_measurement *all, size_t count) {
   }
 }
 
+static uint64_t turns; /* any thread */
+
 int prof_i_measure_in_turn(prof_i_measurement *all, size_t count, prof_op_result **results_out) {
   prof_i_workspace aside; /* what is asked for here is not of an operator inside of which these are measured */
   int status = PROF_OK;
@@ -37,6 +39,8 @@ int prof_i_measure_in_turn(prof_i_measurement *all, size_t count, prof_op_result
   if (!status) status = sample_all(all, count);
   prof_i_workspace_end(&aside);
   for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_result(&all[i], &results_out[i]);
+  const uint64_t turn = count > 1 ? __atomic_add_fetch(&turns, 1, __ATOMIC_RELAXED) : 0;
+  for (size_t i = 0; i < count && !status; i++) results_out[i]->turn = turn;
   for (size_t i = count; i > 0; i--) prof_i_measure_fini(&all[i - 1]);
   for (size_t i = 0; i < count && status; i++) {
     prof_op_result_destroy(results_out[i]);

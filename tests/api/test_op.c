@@ -523,6 +523,25 @@ static void the_first_member_runs_on_the_callers_thread(void **state) {
   for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
 }
 
+static int nap_twice(void *user) { return nap(user) || nap(user); }
+
+static void those_in_turn_are_compared_by_rounds(void **state) {
+  const prof_op ops[] = {{.size = sizeof *ops, .key = "nap", .run = nap},
+                         {.size = sizeof *ops, .key = "two naps", .run = nap_twice}};
+  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 20, .repeat_all = 1};
+  prof_op_result *results[2] = {NULL};
+  prof_op_comparison comparison = {.size = sizeof comparison};
+  (void)state;
+  assert_int_equal(prof_op_profile_in_turn(ops, 2, &options, results), PROF_OK);
+  assert_int_equal(prof_op_compare(results[0], results[1], 0, &comparison), PROF_OK);
+  assert_int_equal(comparison.is_paired, 1);
+  assert_int_equal(comparison.order, PROF_OP_SLOWER);
+  assert_true(comparison.ratio > 1.5 && comparison.ratio < 2.5);
+  assert_int_equal(prof_op_compare(results[1], results[0], 0, &comparison), PROF_OK);
+  assert_int_equal(comparison.order, PROF_OP_FASTER);
+  for (int i = 0; i < 2; i++) prof_op_result_destroy(results[i]);
+}
+
 /* ---- kept results ---- */
 
 static void results_are_kept_by_key_device_and_options(void **state) {
@@ -716,6 +735,7 @@ int main(void) {
       ENTRY(the_text_says_it),
       ENTRY(comparisons_say_no_more_than_is_sure),
       ENTRY(operators_take_turns),
+      ENTRY(those_in_turn_are_compared_by_rounds),
       ENTRY(a_group_gains_what_runs_at_once),
       ENTRY(the_first_member_runs_on_the_callers_thread),
       ENTRY(results_are_kept_by_key_device_and_options),

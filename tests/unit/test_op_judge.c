@@ -262,6 +262,32 @@ static void the_ratio_is_within_its_interval_as_often_as_it_says(void **unused) 
   assert_true(is_at_least(sure, 990));
 }
 
+/* Both are disturbed by the same neighbour, in waves, and each by its own noise. */
+static void what_disturbs_both_falls_out_of_pairs(void **unused) {
+  double first[COUNT], second[COUNT];
+  int same = 0, longer = 0;
+  (void)unused;
+  for (uint64_t seed = 0; seed < seeds(); seed++) {
+    prof_i_ratio ratio;
+    double busy = 1;
+    seed_with(seed);
+    for (int i = 0; i < COUNT; i++) {
+      if (uniform() < 0.02) busy = busy > 1 ? 1 : 1.8;
+      first[i] = busy * (100 + 2 * normal() + skewed());
+      second[i] = busy * (100 + 2 * normal() + skewed());
+    }
+    assert_true(prof_i_paired_ratio_of(first, second, COUNT, &ratio));
+    same += holds_one(&ratio);
+    for (int i = 0; i < COUNT; i++) second[i] *= 1.05;
+    assert_true(prof_i_paired_ratio_of(first, second, COUNT, &ratio));
+    longer += is_longer(&ratio);
+  }
+  print_message(
+      "  200 rounds beside a neighbour: the interval held 1 in %d of 1000, 5 %% longer was said with certainty in %d\n", same,
+      longer);
+  assert_true(is_at_least(same, 935) && is_at_least(longer, 990));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(statistics_are_those_of_the_textbook),
@@ -270,6 +296,7 @@ int main(void) {
       cmocka_unit_test(series_without_fault_are_seldom_doubted),
       cmocka_unit_test(each_fault_is_seen),
       cmocka_unit_test(the_ratio_is_within_its_interval_as_often_as_it_says),
+      cmocka_unit_test(what_disturbs_both_falls_out_of_pairs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
