@@ -86,6 +86,8 @@ static prof_i_op_identity identity_of(const prof_i_measurement *m) {
                                  .repeat = m->options.repeat,
                                  .repeat_all = m->options.repeat_all,
                                  .caches = m->options.caches,
+                                 .least_ns = m->options.least_ns,
+                                 .time_limit_ns = m->options.time_limit_ns,
                                  .precision = m->options.precision};
   strncpy(identity.timer, m->timer.name, sizeof identity.timer - 1);
   return identity;
@@ -256,9 +258,11 @@ static int look_at_median(prof_i_measurement *m) {
   return PROF_OK;
 }
 
+bool prof_i_measure_is_at_limit(prof_i_measurement *m) { return m->count >= (size_t)m->options.repeat || is_over(m); }
+
 int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
   int status = PROF_OK;
-  *is_done_out = m->count >= (size_t)m->options.repeat || is_over(m);
+  *is_done_out = prof_i_measure_is_at_limit(m);
   if (*is_done_out || m->options.repeat_all) return PROF_OK;
   if (m->count >= m->next_look && m->spent_ns - m->sampling_ns >= m->options.least_ns) status = look_at_median(m);
   *is_done_out = m->is_converged;
@@ -319,7 +323,7 @@ int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
   info->device = m->op.device;
   info->timer_us = m->error_us;
   fill_slowdown(info, m);
-  if (m->is_time_over) info->doubts |= PROF_OP_TIME_OVER;
+  if (m->is_time_over && !m->is_converged) info->doubts |= PROF_OP_TIME_OVER;
   if (info->median_us * m->exec < SURE_TIMES_MIN * m->error_us) info->doubts |= PROF_OP_TOO_SHORT;
   const double half_width = (info->median_high_us - info->median_low_us) / 2;
   if (half_width > m->options.precision * info->median_us || info->sample_count < 6) info->doubts |= PROF_OP_NOT_CONVERGED;

@@ -39,6 +39,9 @@ int prof_i_measure_prepare(prof_i_measurement *m);
 /* One sample. */
 int prof_i_measure_sample(prof_i_measurement *m);
 
+/* As many samples as were asked for, or as long. */
+bool prof_i_measure_is_at_limit(prof_i_measurement *m);
+
 /* The median is known, or a limit is reached. Looks at the samples less and less often. */
 int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out);
 

@@ -10,6 +10,7 @@ typedef struct prof_i_op_identity {
   prof_device device;
   int32_t warmup, exec, repeat;
   uint32_t repeat_all, caches;
+  uint64_t least_ns, time_limit_ns;
   double precision;
   char timer[32];
 } prof_i_op_identity;

@@ -19,9 +19,8 @@ static int sample_all(prof_i_measurement *all, size_t count) {
     for (size_t i = 0; i < count; i++) {
       prof_i_measurement *const m = &all[round % 2 ? count - 1 - i : i];
       bool is_done = false;
-      int status = m->count ? prof_i_measure_is_done(m, &is_done) : PROF_OK;
-      if (!status && (!is_done || m->is_converged)) status = prof_i_measure_sample(m);
-      if (!status && !is_done) status = prof_i_measure_is_done(m, &is_done);
+      int status = m->count && prof_i_measure_is_at_limit(m) ? PROF_OK : prof_i_measure_sample(m);
+      if (!status) status = prof_i_measure_is_done(m, &is_done);
       if (status) return status;
       are_done &= is_done;
     }

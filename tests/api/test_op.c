@@ -363,6 +363,20 @@ static void comparisons_say_no_more_than_is_sure(void **state) {
               c.ratio_high - c.ratio_low < 0.02);
 }
 
+/* What was cut short by its time is not handed out for what was asked for in full. */
+static void a_time_limit_is_part_of_what_is_asked_for(void **state) {
+  const prof_op op = {.size = sizeof op, .key = "slow", .run = nap};
+  const prof_op_options one = {.size = sizeof one, .no_warmup = 1, .exec = 1, .repeat = 4, .repeat_all = 1, .time_limit_ns = 1};
+  prof_op_result *result = NULL;
+  double us[4] = {0};
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &one, &result), PROF_OK);
+  assert_int_equal(info_of(result).sample_count, 1);
+  prof_op_result_destroy(result);
+  assert_int_equal(prof_op_latency(&op, 0, 1, 4, us, NULL), PROF_OK);
+  for (int i = 0; i < 4; i++) assert_true(us[i] >= 2000);
+}
+
 /* ---- several ---- */
 
 static struct {
@@ -422,6 +436,14 @@ static void operators_take_turns(void **state) {
   assert_int_equal(prof_op_profile_in_turn(ops, 1025, &options, results), PROF_E_INVALID);
   assert_int_equal(prof_op_profile_in_turn(NULL, 3, &options, results), PROF_E_INVALID);
   assert_int_equal(prof_op_profile_in_turn(ops, 3, &options, NULL), PROF_E_INVALID);
+  /* one whose median is known goes on for the others, but no further than its own limit */
+  const prof_op_options soon = {
+      .size = sizeof soon, .no_warmup = 1, .exec = 1, .repeat = 25, .precision = 0.9999, .least_ns = 1};
+  assert_int_equal(prof_op_profile_in_turn(ops, 3, &soon, results), PROF_OK);
+  for (int i = 0; i < 3; i++) {
+    assert_true(info_of(results[i]).sample_count >= 20 && info_of(results[i]).sample_count <= 25);
+    prof_op_result_destroy(results[i]);
+  }
   ops[2].run = NULL;
   diary.used = 0;
   assert_int_equal(prof_op_profile_in_turn(ops, 3, &options, results), PROF_E_INVALID);
@@ -734,6 +756,7 @@ int main(void) {
       ENTRY(doubts_are_those_of_the_samples),
       ENTRY(the_text_says_it),
       ENTRY(comparisons_say_no_more_than_is_sure),
+      ENTRY(a_time_limit_is_part_of_what_is_asked_for),
       ENTRY(operators_take_turns),
       ENTRY(those_in_turn_are_compared_by_rounds),
       ENTRY(a_group_gains_what_runs_at_once),
