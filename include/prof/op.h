@@ -18,6 +18,7 @@ typedef struct prof_op {
   int (*workspace)(void *user, uint64_t *bytes_out);      /* after prepare; or NULL: see prof_op_workspace_alloc() */
   void (*cleanup)(void *user);                            /* once, after the last run, also after an error, if prepare went well; or NULL */
   prof_device device;                                     /* zero: the host */
+  const char *driver;                                     /* the device's model and driver: results are kept for these. NULL: of the host, the processor's model */
 } prof_op;
 
 /* How long something takes, in us. The host's is CLOCK_MONOTONIC; a device's comes with its back end. Both return 0, or a code that ends the
@@ -76,8 +77,8 @@ typedef struct prof_op_info {
   uint32_t warmup;
   uint32_t doubts;   /* prof_op_doubt; 0: to be believed */
   uint32_t was_kept; /* 1: measured before, and kept: see prof_op_options.no_reuse */
+  int32_t file_status; /* why the cache's file could not be asked, or not written to: a prof_status; PROF_OK also without one */
   uint32_t caches;   /* prof_op_caches */
-  uint32_t reserved;
   prof_device device;
   double min_us, max_us, mean_us, stddev_us; /* stddev: of the samples, by n - 1 */
   double median_us, median_low_us, median_high_us; /* with its interval: order statistics by the sign test */
@@ -167,7 +168,14 @@ typedef struct prof_op_comparison {
    different caches. Any thread. */
 PROF_API int prof_op_compare(const prof_op_result *first, const prof_op_result *second, double threshold, prof_op_comparison *comparison_out) PROF_I_NOEXCEPT;
 
-/* Kept results, as RAF's ResetCache() and GetCacheSize(): of a device, or of all for NULL. Any thread. */
+/* From here on results are kept in an SQLite file, too, for other processes and runs; it is made where it is not there. NULL: no longer. Any number of processes may share it on
+   one machine; nothing of it is held between two calls, so a fork may come at any time. A file that later cannot be asked, or not be written to (locked for two seconds, damaged, the
+   disk full) costs a measurement, never an error: prof_op_info.file_status says so. PROF_E_UNSUPPORTED without libsqlite3, or in the static library; PROF_E_IO (no
+   SQLite file, another program's, damaged, locked), PROF_E_PERMISSION, PROF_E_NOT_FOUND, PROF_E_FILE_TYPE, PROF_E_NO_SPACE, PROF_E_NO_MEMORY, PROF_E_INVALID: then what was in force stays. Any
+   thread. */
+PROF_API int prof_op_cache_open(const char *path) PROF_I_NOEXCEPT;
+
+/* Kept results, as RAF's ResetCache() and GetCacheSize(): of a device, or of all for NULL; of the file, too, if there is one and it can be asked. Any thread. */
 PROF_API void prof_op_cache_reset(const prof_device *device) PROF_I_NOEXCEPT;
 PROF_API size_t prof_op_cache_count(const prof_device *device) PROF_I_NOEXCEPT;
 

@@ -111,6 +111,7 @@ void prof_i_port_process_name(char *to, size_t room);
 size_t prof_i_port_read_small(const char *path, char *to, size_t room); /* a file of the kernel's; NUL-terminated, cut at the room */
 uint64_t prof_i_port_memory_limit(void); /* of the machine or the control group, in bytes */
 uint64_t prof_i_port_cpu_limit(void);    /* of the control group, in thousandths of a processor; 0: none */
+void prof_i_port_processor_name(char *to, size_t room); /* as the kernel has it; else the machine's kind */
 uint64_t prof_i_port_cache_bytes(void);  /* the first processor's largest cache; 0: not known */
 /* Looked at at each start: whether the counter may be read, and if prctl() forbids it, no clock is read by way of the vDSO, which reads the
    counter too. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
+#include <sys/utsname.h>
 
 #include "port.h"
 
@@ -83,6 +84,20 @@ uint64_t prof_i_port_cpu_limit(void) {
   const uint64_t group2 = least("/sys/fs/cgroup", "", cpu_of_2), group1 = least("/sys/fs/cgroup/cpu", "cpu", cpu_of_1);
   const uint64_t group = group2 < group1 ? group2 : group1;
   return group == UINT64_MAX ? 0 : group;
+}
+
+void prof_i_port_processor_name(char *to, size_t room) {
+  static const char label[] = "model name";
+  char text[4096];
+  struct utsname machine;
+  const char *const at = prof_i_port_read_small("/proc/cpuinfo", text, sizeof text) ? strstr(text, label) : NULL;
+  const char *name = at ? strchr(at, ':') : NULL;
+  if (name) {
+    name += 1 + strspn(name + 1, " \t");
+    snprintf(to, room, "%.*s", (int)strcspn(name, "\n"), name);
+    return;
+  }
+  snprintf(to, room, "%s", uname(&machine) == 0 ? machine.machine : "");
 }
 
 uint64_t prof_i_port_cache_bytes(void) {

@@ -4,15 +4,20 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { KEPT_MAX = 1024 };
+#include "../core/log.h"
+#include "database.h"
+
+enum { KEPT_MAX = 1024, PATH_ROOM = 4096 };
 
 static struct {
   pthread_mutex_t lock;
   pthread_once_t once;
   prof_op_result *first; /* guarded by lock */
   size_t count;
-} own = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL, 0};
+  char path[PATH_ROOM]; /* of the file, or ""; guarded by lock */
+} own = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL, 0, ""};
 
 static void lock(void) { pthread_mutex_lock(&own.lock); }
 static void unlock(void) { pthread_mutex_unlock(&own.lock); }
@@ -23,11 +28,24 @@ static void acquire(void) {
   lock();
 }
 
+/* So that it stays the same file wherever the process goes. */
+static bool make_whole(const char *path, char *to) {
+  size_t used = 0;
+  if (path[0] != '/' && getcwd(to, PATH_ROOM - 1)) {
+    used = strlen(to);
+    to[used++] = '/';
+  }
+  const size_t bytes = strlen(path) + 1;
+  if (bytes > PATH_ROOM - used) return false;
+  memcpy(to + used, path, bytes);
+  return true;
+}
+
 static bool is_same(const prof_i_op_identity *a, const prof_i_op_identity *b) {
   return a->device.type == b->device.type && a->device.index == b->device.index && a->warmup == b->warmup &&
          a->exec == b->exec && a->repeat == b->repeat && a->repeat_all == b->repeat_all && a->least_ns == b->least_ns &&
          a->time_limit_ns == b->time_limit_ns && a->caches == b->caches && !(a->precision < b->precision) &&
-         !(a->precision > b->precision) && strcmp(a->timer, b->timer) == 0;
+         !(a->precision > b->precision) && strcmp(a->timer, b->timer) == 0 && strcmp(a->driver, b->driver) == 0;
 }
 
 /* Takes it out of the list. */
@@ -56,18 +74,15 @@ static void drop_last(void) {
   own.count--;
 }
 
-prof_op_result *prof_i_cache_find(const prof_i_op_identity *identity, const char *key) {
+/* The file's path, or "". */
+static bool has_file(char *path_out) {
   acquire();
-  prof_op_result *const found = take(identity, key);
-  prof_op_result *const copy = found ? prof_i_result_copy(found) : NULL;
-  if (found) put_first(found);
+  memcpy(path_out, own.path, sizeof own.path);
   unlock();
-  if (copy) copy->info.was_kept = 1;
-  return copy;
+  return path_out[0] != '\0';
 }
 
-void prof_i_cache_keep(const prof_op_result *result) {
-  prof_op_result *const copy = prof_i_result_copy(result);
+static void remember(prof_op_result *copy) {
   if (!copy) return;
   acquire();
   free(take(&copy->identity, copy->key));
@@ -76,11 +91,48 @@ void prof_i_cache_keep(const prof_op_result *result) {
   unlock();
 }
 
+prof_op_result *prof_i_cache_find(const prof_i_op_identity *identity, const char *key, int32_t *file_status_out) {
+  char path[PATH_ROOM];
+  acquire();
+  prof_op_result *const found = take(identity, key);
+  prof_op_result *result = found ? prof_i_result_copy(found) : NULL;
+  if (found) put_first(found);
+  unlock();
+  *file_status_out = PROF_OK;
+  if (!found && has_file(path)) {
+    *file_status_out = prof_i_database_find(path, identity, key, &result);
+    if (result) remember(prof_i_result_copy(result));
+  }
+  if (result) result->info.was_kept = 1;
+  return result;
+}
+
+void prof_i_cache_keep(const prof_op_result *result, int32_t *file_status_out) {
+  char path[PATH_ROOM];
+  remember(prof_i_result_copy(result));
+  *file_status_out = has_file(path) ? prof_i_database_keep(path, result) : PROF_OK;
+}
+
+int prof_op_cache_open(const char *path) {
+  char whole[PATH_ROOM] = "";
+  if (path && !path[0]) return prof_i_fail(PROF_E_INVALID, "prof_op_cache_open: the path is empty; NULL closes it");
+  if (path && !make_whole(path, whole))
+    return prof_i_fail(PROF_E_INVALID, "prof_op_cache_open: the path has more than %d bytes", PATH_ROOM - 1);
+  const int status = path ? prof_i_database_check(whole) : PROF_OK;
+  if (status) return status;
+  acquire();
+  memcpy(own.path, whole, sizeof own.path);
+  unlock();
+  return PROF_OK;
+}
+
 static bool is_of(const prof_op_result *result, const prof_device *device) {
   return !device || (result->identity.device.type == device->type && result->identity.device.index == device->index);
 }
 
 void prof_op_cache_reset(const prof_device *device) {
+  char path[PATH_ROOM];
+  if (has_file(path)) (void)prof_i_database_forget(path, device); /* what stands there still is found again, and says so */
   acquire();
   for (prof_op_result **at = &own.first; *at;) {
     prof_op_result *const result = *at;
@@ -96,7 +148,10 @@ void prof_op_cache_reset(const prof_device *device) {
 }
 
 size_t prof_op_cache_count(const prof_device *device) {
+  char path[PATH_ROOM];
   size_t count = 0;
+  if (has_file(path) && prof_i_database_count(path, device, &count) == PROF_OK) return count;
+  count = 0;
   acquire();
   for (const prof_op_result *at = own.first; at; at = at->next) count += is_of(at, device);
   unlock();

@@ -5,22 +5,19 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
-#include "judge.h"
 #include "measure.h"
 #include "workspace.h"
 
 enum {
   WARMUP = 10, /* as RAF */
   REPEAT = 100000,
-  COUNT_MAX = 1 << 24,  /* of runs and samples: more is a mistake */
-  CONVERGED_MIN = 20,   /* samples before the interval is asked */
-  CHAINS_MIN = 5,       /* looks at the processor's speed, 20 ms apart, that say something */
-  SURE_TIMES = 1000,    /* a sample's length, in what the timer may be wrong by */
-  SURE_TIMES_MIN = 100, /* less is doubted */
+  COUNT_MAX = 1 << 24, /* of runs and samples: more is a mistake */
+  CONVERGED_MIN = 20,  /* samples before the interval is asked */
+  CHAINS_MIN = 5,      /* looks at the processor's speed, 20 ms apart, that say something */
+  SURE_TIMES = 1000,   /* a sample's length, in what the timer may be wrong by */
   MIB = 1 << 20
 };
 static const uint64_t chain_every_ns = 20000000, workspace_max_bytes = 1ull << 56;
-static const double slow = 1.10;
 
 /* ---- what is asked for ---- */
 
@@ -90,6 +87,10 @@ static prof_i_op_identity identity_of(const prof_i_measurement *m) {
                                  .time_limit_ns = m->options.time_limit_ns,
                                  .precision = m->options.precision};
   strncpy(identity.timer, m->timer.name, sizeof identity.timer - 1);
+  if (m->op.driver)
+    strncpy(identity.driver, m->op.driver, sizeof identity.driver - 1);
+  else if (m->op.device.type == PROF_DEVICE_CPU)
+    prof_i_port_processor_name(identity.driver, sizeof identity.driver);
   return identity;
 }
 
@@ -271,62 +272,23 @@ int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
 
 /* ---- what they say ---- */
 
-static void fill_slowdown(prof_op_info *info, prof_i_measurement *m) {
+/* The slowest tenth of the looks at the processor's speed against the best one. */
+static double slowdown_of(prof_i_measurement *m) {
   const size_t count = (size_t)m->chain_count;
-  info->slowdown = 1;
-  if (m->chain_count < CHAINS_MIN) return;
+  if (m->chain_count < CHAINS_MIN) return 1;
   const double usual = prof_i_quantile_among(m->chains, count, 0.9), best = prof_i_quantile_among(m->chains, count, 0);
-  if (best > 0) info->slowdown = usual / best;
-  if (info->slowdown > slow) info->doubts |= PROF_OP_THROTTLED;
-}
-
-static bool fill_statistics(prof_op_result *result) {
-  prof_op_info *const info = &result->info;
-  const prof_i_series series = {result->samples, result->sorted, result->count};
-  prof_i_drift drift;
-  prof_i_modes modes;
-  if (!prof_i_judge(&series, &info->doubts, &drift, &modes)) return false;
-  info->min_us = series.sorted[0];
-  info->max_us = series.sorted[series.count - 1];
-  info->mean_us = prof_i_mean(&series);
-  info->stddev_us = prof_i_deviation(&series, info->mean_us);
-  info->median_us = prof_op_quantile(result, 0.5);
-  info->confidence = prof_i_median_interval(&series, &info->median_low_us, &info->median_high_us);
-  info->q05_us = prof_op_quantile(result, 0.05);
-  info->q25_us = prof_op_quantile(result, 0.25);
-  info->q75_us = prof_op_quantile(result, 0.75);
-  info->q95_us = prof_op_quantile(result, 0.95);
-  info->q99_us = prof_op_quantile(result, 0.99);
-  info->drift = drift.share;
-  info->outlier_share = prof_i_outlier_share(&series);
-  if (!modes.are_two) return true;
-  info->low_mode_us = modes.low;
-  info->high_mode_us = modes.high;
-  info->high_mode_share = modes.high_share;
-  return true;
+  return best > 0 ? usual / best : 1;
 }
 
 int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
-  prof_op_result *const result = prof_i_result_make(&m->identity, m->op.key, m->samples, m->count);
-  if (!result || !fill_statistics(result)) {
-    free(result);
-    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a result of %zu samples", m->count);
-  }
-  prof_op_info *const info = &result->info;
-  info->size = sizeof *info;
-  info->workspace_bytes = m->workspace_bytes;
-  info->has_workspace = m->has_workspace;
-  info->sample_count = (uint32_t)m->count;
-  info->exec = (uint32_t)m->exec;
-  info->warmup = (uint32_t)m->options.warmup;
-  info->caches = m->options.caches;
-  info->device = m->op.device;
-  info->timer_us = m->error_us;
-  fill_slowdown(info, m);
-  if (m->is_time_over && !m->is_converged) info->doubts |= PROF_OP_TIME_OVER;
-  if (info->median_us * m->exec < SURE_TIMES_MIN * m->error_us) info->doubts |= PROF_OP_TOO_SHORT;
-  const double half_width = (info->median_high_us - info->median_low_us) / 2;
-  if (half_width > m->options.precision * info->median_us || info->sample_count < 6) info->doubts |= PROF_OP_NOT_CONVERGED;
-  *result_out = result;
-  return PROF_OK;
+  const prof_i_facts facts = {.samples = m->samples,
+                              .count = m->count,
+                              .exec = m->exec,
+                              .workspace_bytes = m->workspace_bytes,
+                              .has_workspace = m->has_workspace,
+                              .is_time_over = m->is_time_over && !m->is_converged,
+                              .timer_us = m->error_us,
+                              .slowdown = slowdown_of(m)};
+  *result_out = prof_i_result_make(&m->identity, m->op.key, &facts);
+  return *result_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a result of %zu samples", m->count);
 }

@@ -4,6 +4,7 @@
 #define PROF_OP_MEASURE_H
 
 #include "result.h"
+#include "series.h"
 #include "timer.h"
 
 enum { PROF_I_CHAINS_MAX = 64 }; /* looks at the processor's speed */

@@ -13,11 +13,14 @@ int prof_op_profile(const prof_op *op, const prof_op_options *options, prof_op_r
   *result_out = NULL;
   int status = prof_i_measure_init(&m, op, options);
   if (status) return status;
-  if (!m.options.no_reuse) *result_out = prof_i_cache_find(&m.identity, m.op.key);
+  int32_t asked = PROF_OK, kept = PROF_OK;
+  if (!m.options.no_reuse) *result_out = prof_i_cache_find(&m.identity, m.op.key, &asked);
   if (*result_out) return PROF_OK;
   status = prof_i_measure_in_turn(&m, 1, result_out);
-  if (!status) prof_i_cache_keep(*result_out);
-  return status;
+  if (status) return status;
+  prof_i_cache_keep(*result_out, &kept);
+  (*result_out)->info.file_status = asked ? asked : kept;
+  return PROF_OK;
 }
 
 int prof_op_profile_in_turn(const prof_op *ops, size_t count, const prof_op_options *options, prof_op_result **results_out) {

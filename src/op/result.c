@@ -1,4 +1,4 @@
-/* See result.h and op.h. */
+/* What a result says, as op.h has it. */
 #include "result.h"
 
 #include <stdarg.h>
@@ -8,36 +8,7 @@
 
 #include "../core/log.h"
 #include "compare.h"
-#include "judge.h"
-
-static void point_inside(prof_op_result *result) {
-  result->sorted = result->samples + result->count;
-  result->key = (char *)(result->sorted + result->count);
-}
-
-prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key, const double *samples, size_t count) {
-  const size_t key_bytes = strlen(key) + 1, bytes = sizeof(prof_op_result) + 2 * count * sizeof(double) + key_bytes;
-  prof_op_result *const result = calloc(1, bytes);
-  if (!result) return NULL;
-  result->identity = *identity;
-  result->count = count;
-  result->bytes = bytes;
-  point_inside(result);
-  memcpy(result->samples, samples, count * sizeof *samples);
-  memcpy(result->sorted, samples, count * sizeof *samples);
-  prof_i_sort(result->sorted, count);
-  memcpy(result->key, key, key_bytes);
-  return result;
-}
-
-prof_op_result *prof_i_result_copy(const prof_op_result *result) {
-  prof_op_result *const copy = malloc(result->bytes);
-  if (!copy) return NULL;
-  memcpy(copy, result, result->bytes);
-  copy->next = NULL;
-  point_inside(copy);
-  return copy;
-}
+#include "series.h"
 
 void prof_op_result_destroy(prof_op_result *result) { free(result); }
 

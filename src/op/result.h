@@ -13,6 +13,7 @@ typedef struct prof_i_op_identity {
   uint64_t least_ns, time_limit_ns;
   double precision;
   char timer[32];
+  char driver[128]; /* and the device's model; of the host, the processor's */
 } prof_i_op_identity;
 
 struct prof_op_result {
@@ -26,8 +27,19 @@ struct prof_op_result {
   double samples[];
 };
 
-/* Room for the samples and a copy of the key. NULL: no memory. */
-prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key, const double *samples, size_t count);
+/* What a measurement found. */
+typedef struct prof_i_facts {
+  const double *samples; /* us a run */
+  size_t count;
+  int32_t exec;
+  uint64_t workspace_bytes;
+  bool has_workspace, is_time_over;
+  double timer_us; /* what a sample may be wrong by */
+  double slowdown; /* see prof_op_info */
+} prof_i_facts;
+
+/* Copies the samples and the key, and says what they say. NULL: no memory. */
+prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key, const prof_i_facts *facts);
 prof_op_result *prof_i_result_copy(const prof_op_result *result);
 
 #endif

@@ -1,0 +1,338 @@
+/* See database.h. The shared library opens libsqlite3 while it is asked: to load it would cost every program more than to load prof does. The static one goes
+   without. A file says by its application id that it is ours: another program's database is left alone. */
+#define _GNU_SOURCE
+#include "database.h"
+
+#include "../core/log.h"
+
+#if defined(PROF_HAVE_SQLITE) && defined(PROF_OPEN_SQLITE)
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <prof/version.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../core/port.h"
+#include "timer.h"
+
+enum { APPLICATION_ID = 0x70726f66, /* "prof" */ LAYOUT = 1, BUSY_MS = 2000, ASKED_BYTES = 256, SAMPLES_MAX = 1 << 24 };
+
+static const char make_table[] =
+    "CREATE TABLE IF NOT EXISTS prof_op_results ("
+    "operator TEXT NOT NULL, device_type INTEGER NOT NULL, device_index INTEGER NOT NULL, driver TEXT NOT NULL, asked TEXT NOT "
+    "NULL,"
+    "prof_version TEXT NOT NULL, measured_unix_ns INTEGER NOT NULL, exec INTEGER NOT NULL, workspace_bytes INTEGER,"
+    "timer_us REAL NOT NULL, slowdown REAL NOT NULL, is_time_over INTEGER NOT NULL, samples_us BLOB NOT NULL,"
+    "PRIMARY KEY (operator, device_type, device_index, driver, asked))";
+
+/* ---- libsqlite3 ---- */
+
+#define FUNCTIONS(X)                                                                                                      \
+  X(open_v2)                                                                                                              \
+  X(close_v2)                                                                                                             \
+  X(busy_timeout) X(exec) X(errmsg) X(errstr) X(prepare_v2) X(finalize) X(step) X(bind_text) X(bind_int64) X(bind_double) \
+      X(bind_blob) X(bind_null) X(column_int64) X(column_double) X(column_type) X(column_blob) X(column_bytes)
+
+typedef struct database {
+  void *handle;
+  const char *path;
+#define MEMBER(name) __typeof__ (&sqlite3_##name)(name);
+  FUNCTIONS(MEMBER)
+#undef MEMBER
+  sqlite3 *file;
+  sqlite3_stmt *statement;
+} database;
+
+static int open_library(database *d) {
+  static const char name[] = "libsqlite3.so.0";
+  d->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!d->handle)
+    return prof_i_fail(PROF_E_UNSUPPORTED, "SQLite, which keeps results in a file, cannot be opened (Debian: libsqlite3-0): %s",
+                       dlerror());
+#define FIND(name)                                         \
+  *(void **)&d->name = dlsym(d->handle, "sqlite3_" #name); \
+  if (!d->name) return prof_i_fail(PROF_E_UNSUPPORTED, "libsqlite3.so.0 has no sqlite3_" #name);
+  FUNCTIONS(FIND)
+#undef FIND
+  return PROF_OK;
+}
+
+/* ---- what went wrong ---- */
+
+/* A file that cannot be opened: SQLite does not say why. */
+static int why_not_opened(const char *path) {
+  struct stat about;
+  if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+    return prof_i_fail(PROF_E_FILE_TYPE, "%s is a directory; the cache is a file", path);
+  if (errno == ENOENT || errno == ENOTDIR) {
+    const char *const slash = strrchr(path, '/');
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 0, path);
+    if (slash && slash != path && stat(folder, &about) != 0)
+      return prof_i_fail(PROF_E_NOT_FOUND, "%s: there is no folder %s", path, folder);
+  }
+  return prof_i_fail(PROF_E_PERMISSION, "%s: it may not be opened, or not be made", path);
+}
+
+static int status_of(const database *d, int code) {
+  const char *const text = d->file ? d->errmsg(d->file) : d->errstr(code);
+  switch (code & 0xff) {
+    case SQLITE_NOMEM:
+      return prof_i_fail(PROF_E_NO_MEMORY, "%s: no memory", d->path);
+    case SQLITE_FULL:
+      return prof_i_fail(PROF_E_NO_SPACE, "%s: %s", d->path, text);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return prof_i_fail(PROF_E_PERMISSION, "%s: %s", d->path, text);
+    case SQLITE_CANTOPEN:
+      return why_not_opened(d->path);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return prof_i_fail(PROF_E_IO, "%s: another process has locked it for more than %d s", d->path, BUSY_MS / 1000);
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      return prof_i_fail(PROF_E_IO, "%s: no SQLite file, or damaged (%s); choose another, or remove it", d->path, text);
+    default:
+      return prof_i_fail(PROF_E_IO, "%s: %s", d->path, text);
+  }
+}
+
+/* ---- one visit ---- */
+
+static int number_of(database *d, const char *question, int64_t *number_out) {
+  int code = d->prepare_v2(d->file, question, -1, &d->statement, NULL);
+  if (code == SQLITE_OK && (code = d->step(d->statement)) == SQLITE_ROW) {
+    *number_out = d->column_int64(d->statement, 0);
+    code = SQLITE_OK;
+  }
+  d->finalize(d->statement);
+  d->statement = NULL;
+  return code == SQLITE_OK ? PROF_OK : status_of(d, code);
+}
+
+static int look(database *d, int64_t *application_out, int64_t *tables_out) {
+  int64_t layout = 0;
+  int status = number_of(d, "PRAGMA application_id", application_out);
+  if (!status) status = number_of(d, "PRAGMA user_version", &layout);
+  if (!status) status = number_of(d, "SELECT count(*) FROM sqlite_master", tables_out);
+  if (status || *application_out != APPLICATION_ID || layout <= LAYOUT) return status;
+  return prof_i_fail(PROF_E_VERSION, "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path, layout, LAYOUT);
+}
+
+static int order(database *d, const char *text) {
+  const int code = d->exec(d->file, text, NULL, NULL, NULL);
+  return code == SQLITE_OK ? PROF_OK : status_of(d, code);
+}
+
+/* Ours, or empty: then it becomes ours, in one step, since another process may be doing the same. */
+static int claim(database *d) {
+  char make_ours[96];
+  int64_t application = 0, tables = 0;
+  int status = look(d, &application, &tables);
+  if (status || application == APPLICATION_ID) return status;
+  status = order(d, "BEGIN IMMEDIATE");
+  if (!status) status = look(d, &application, &tables);
+  if (!status && application == APPLICATION_ID) return order(d, "COMMIT");
+  if (status) return status;
+  if (application || tables) return prof_i_fail(PROF_E_IO, "%s: another program's database; choose another file", d->path);
+  snprintf(make_ours, sizeof make_ours, "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID, LAYOUT);
+  status = order(d, make_table);
+  if (!status) status = order(d, make_ours);
+  return status ? status : order(d, "COMMIT");
+}
+
+static void leave(database *d) {
+  if (d->statement) d->finalize(d->statement);
+  if (d->file) d->close_v2(d->file);
+  if (d->handle) dlclose(d->handle);
+}
+
+static int visit(database *d, const char *path) {
+  *d = (database){.path = path};
+  int status = open_library(d);
+  if (status) return status;
+  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so open_library() has set it */
+  const int code = d->open_v2(path, &d->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
+  if (code != SQLITE_OK) return status_of(d, code);
+  d->busy_timeout(d->file, BUSY_MS);
+  return claim(d);
+}
+
+/* All that was asked for but key and device, as a text: what differs in it is another result. */
+static void say_asked(const prof_i_op_identity *identity, char *to) {
+  snprintf(to, ASKED_BYTES,
+           "warmup %" PRId32 ", exec %" PRId32 ", repeat %" PRId32 ", all %" PRIu32 ", caches %" PRIu32 ", least_ns %" PRIu64
+           ", limit_ns %" PRIu64 ", precision %.17g, timer %s",
+           identity->warmup, identity->exec, identity->repeat, identity->repeat_all, identity->caches, identity->least_ns,
+           identity->time_limit_ns, identity->precision, identity->timer);
+}
+
+/* Binds what a row is found by, as parameters 1 to 5. */
+static int bind_identity(database *d, const prof_i_op_identity *identity, const char *key, const char *asked) {
+  int code = d->bind_text(d->statement, 1, key, -1, SQLITE_STATIC);
+  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 2, identity->device.type);
+  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 3, identity->device.index);
+  if (code == SQLITE_OK) code = d->bind_text(d->statement, 4, identity->driver, -1, SQLITE_STATIC);
+  if (code == SQLITE_OK) code = d->bind_text(d->statement, 5, asked, -1, SQLITE_STATIC);
+  return code;
+}
+
+/* A row is bytes from a file: nothing in it is trusted. */
+static int read_row(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+  const void *const samples = d->column_blob(d->statement, 5);
+  const int bytes = d->column_bytes(d->statement, 5);
+  const int64_t exec = d->column_int64(d->statement, 0);
+  prof_i_facts facts = {.count = (size_t)bytes / sizeof(double),
+                        .exec = (int32_t)exec,
+                        .workspace_bytes = (uint64_t)d->column_int64(d->statement, 1),
+                        .has_workspace = d->column_type(d->statement, 1) != SQLITE_NULL,
+                        .timer_us = d->column_double(d->statement, 2),
+                        .slowdown = d->column_double(d->statement, 3),
+                        .is_time_over = d->column_int64(d->statement, 4) != 0};
+  bool is_sound = samples && facts.count > 0 && facts.count <= SAMPLES_MAX && (size_t)bytes % sizeof(double) == 0 && exec > 0 &&
+                  exec <= INT32_MAX && prof_i_is_time(facts.timer_us) && facts.slowdown >= 1 && facts.slowdown < 1e6;
+  double *const copy = is_sound ? malloc((size_t)bytes) : NULL;
+  if (is_sound && !copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
+  if (copy) memcpy(copy, samples, (size_t)bytes);
+  for (size_t i = 0; i < facts.count && is_sound; i++) is_sound = prof_i_is_time(copy[i]);
+  facts.samples = copy;
+  if (is_sound) *result_out = prof_i_result_make(identity, key, &facts);
+  free(copy);
+  if (!is_sound) return prof_i_fail(PROF_E_IO, "%s: the row of '%s' is damaged", d->path, key);
+  return *result_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
+}
+
+static int find(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+  static const char question[] =
+      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, samples_us FROM prof_op_results "
+      "WHERE operator = ? AND device_type = ? AND device_index = ? AND driver = ? AND asked = ?";
+  char asked[ASKED_BYTES];
+  say_asked(identity, asked);
+  int code = d->prepare_v2(d->file, question, -1, &d->statement, NULL);
+  if (code == SQLITE_OK) code = bind_identity(d, identity, key, asked);
+  if (code == SQLITE_OK) code = d->step(d->statement);
+  if (code == SQLITE_ROW) return read_row(d, identity, key, result_out);
+  return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
+}
+
+static int keep(database *d, const prof_op_result *result) {
+  static const char insert[] =
+      "INSERT OR REPLACE INTO prof_op_results (operator, device_type, device_index, driver, asked, prof_version, "
+      "measured_unix_ns, exec, workspace_bytes, timer_us, "
+      "slowdown, is_time_over, samples_us) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
+  const prof_op_info *const info = &result->info;
+  char asked[ASKED_BYTES];
+  say_asked(&result->identity, asked);
+  int code = d->prepare_v2(d->file, insert, -1, &d->statement, NULL);
+  if (code == SQLITE_OK) code = bind_identity(d, &result->identity, result->key, asked);
+  if (code == SQLITE_OK) code = d->bind_text(d->statement, 6, PROF_VERSION_STRING, -1, SQLITE_STATIC);
+  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 7, (int64_t)prof_i_port_realtime_ns());
+  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 8, info->exec);
+  if (code == SQLITE_OK)
+    code = info->has_workspace ? d->bind_int64(d->statement, 9, (int64_t)info->workspace_bytes) : d->bind_null(d->statement, 9);
+  if (code == SQLITE_OK) code = d->bind_double(d->statement, 10, info->timer_us);
+  if (code == SQLITE_OK) code = d->bind_double(d->statement, 11, info->slowdown);
+  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 12, (info->doubts & PROF_OP_TIME_OVER) != 0);
+  if (code == SQLITE_OK)
+    code = d->bind_blob(d->statement, 13, result->samples, (int)(result->count * sizeof(double)), SQLITE_STATIC);
+  if (code == SQLITE_OK) code = d->step(d->statement);
+  return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
+}
+
+/* "DELETE FROM" or "SELECT count(*) FROM", of one device or of all. */
+static int of_device(database *d, const char *what, const prof_device *device, int64_t *number_out) {
+  char text[160];
+  snprintf(text, sizeof text, "%s prof_op_results%s", what, device ? " WHERE device_type = ? AND device_index = ?" : "");
+  int code = d->prepare_v2(d->file, text, -1, &d->statement, NULL);
+  if (code == SQLITE_OK && device) code = d->bind_int64(d->statement, 1, device->type);
+  if (code == SQLITE_OK && device) code = d->bind_int64(d->statement, 2, device->index);
+  if (code == SQLITE_OK) code = d->step(d->statement);
+  if (code == SQLITE_ROW) *number_out = d->column_int64(d->statement, 0);
+  return code == SQLITE_ROW || code == SQLITE_DONE ? PROF_OK : status_of(d, code);
+}
+
+int prof_i_database_check(const char *path) {
+  database d;
+  const int status = visit(&d, path);
+  leave(&d);
+  return status;
+}
+
+int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+  database d;
+  int status = visit(&d, path);
+  *result_out = NULL;
+  if (!status) status = find(&d, identity, key, result_out);
+  leave(&d);
+  return status;
+}
+
+int prof_i_database_keep(const char *path, const prof_op_result *result) {
+  database d;
+  int status = visit(&d, path);
+  if (!status) status = keep(&d, result);
+  leave(&d);
+  return status;
+}
+
+int prof_i_database_forget(const char *path, const prof_device *device) {
+  database d;
+  int64_t none = 0;
+  int status = visit(&d, path);
+  if (!status) status = of_device(&d, "DELETE FROM", device, &none);
+  leave(&d);
+  return status;
+}
+
+int prof_i_database_count(const char *path, const prof_device *device, size_t *count_out) {
+  database d;
+  int64_t count = 0;
+  int status = visit(&d, path);
+  if (!status) status = of_device(&d, "SELECT count(*) FROM", device, &count);
+  leave(&d);
+  *count_out = count > 0 ? (size_t)count : 0;
+  return status;
+}
+
+#else
+
+static int without(void) {
+#ifdef PROF_HAVE_SQLITE
+  return prof_i_fail(
+      PROF_E_UNSUPPORTED,
+      "the static library keeps no results in a file: SQLite would have to be linked to every program; link the shared one");
+#else
+  return prof_i_fail(PROF_E_UNSUPPORTED, "built without SQLite (Debian: libsqlite3-dev), so no results are kept in a file");
+#endif
+}
+
+int prof_i_database_check(const char *path) {
+  (void)path;
+  return without();
+}
+int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+  (void)path, (void)identity, (void)key;
+  *result_out = NULL;
+  return without();
+}
+int prof_i_database_keep(const char *path, const prof_op_result *result) {
+  (void)path, (void)result;
+  return without();
+}
+int prof_i_database_forget(const char *path, const prof_device *device) {
+  (void)path, (void)device;
+  return without();
+}
+int prof_i_database_count(const char *path, const prof_device *device, size_t *count_out) {
+  (void)path, (void)device;
+  *count_out = 0;
+  return without();
+}
+
+#endif

@@ -1,0 +1,313 @@
+/* Results that are kept in an SQLite file: found by another process, shared by several, and every way in which the file may be wrong. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <prof/op.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../fault/support/skip.h"
+
+enum { PROCESSES = 6, OPERATORS = 8 };
+
+static struct { char folder[64], path[96]; } own;
+
+static int runs;
+
+static int run(void *user) {
+  (void)user;
+  runs++;
+  return 0;
+}
+
+static const prof_op_options few = {.size = sizeof few, .no_warmup = 1, .exec = 1, .repeat = 8, .repeat_all = 1};
+
+static prof_op_info measure(const char *key, const char *driver) {
+  const prof_op op = {.size = sizeof op, .key = key, .run = run, .driver = driver};
+  prof_op_result *result = NULL;
+  prof_op_info info = {.size = sizeof info};
+  if (prof_op_profile(&op, &few, &result) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_int_equal(prof_op_info_get(result, &info), PROF_OK);
+  prof_op_result_destroy(result);
+  return info;
+}
+
+static int begin(void **state) {
+  (void)state;
+  snprintf(own.folder, sizeof own.folder, "/tmp/prof-op-XXXXXX");
+  if (!mkdtemp(own.folder)) return 1;
+  snprintf(own.path, sizeof own.path, "%s/results.sqlite", own.folder);
+  runs = 0;
+  return 0;
+}
+
+static int end(void **state) {
+  char command[160];
+  (void)state;
+  prof_op_cache_open(NULL);
+  prof_op_cache_reset(NULL);
+  snprintf(command, sizeof command, "chmod -R u+rwx '%s'; rm -rf '%s'", own.folder, own.folder);
+  return system(command) != 0;
+}
+
+static void open_cache(void) {
+  if (prof_op_cache_open(own.path) != PROF_OK) fail_msg("%s", prof_last_error());
+}
+
+/* Another process of the user's, with nothing kept in memory. Its exit status. */
+static int elsewhere(int (*body)(void)) {
+  int status = 0;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    prof_op_cache_open(NULL);
+    prof_op_cache_reset(NULL); /* of the memory alone */
+    _exit(prof_op_cache_open(own.path) == PROF_OK ? body() : 99);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static int finds_one(void) {
+  const prof_op_info info = measure("one", NULL);
+  return info.was_kept == 1 && info.sample_count == 8 && info.exec == 1 && info.file_status == PROF_OK && runs == 8 ? 0 : 1;
+}
+
+static void another_process_finds_it(void **state) {
+  (void)state;
+  open_cache();
+  assert_int_equal(prof_op_cache_count(NULL), 0);
+  assert_int_equal(measure("one", NULL).was_kept, 0);
+  assert_int_equal(runs, 8);
+  assert_int_equal(prof_op_cache_count(NULL), 1);
+  assert_int_equal(elsewhere(finds_one), 0);
+}
+
+/* All that a result says is as it was, to the last bit of each sample. */
+static void what_is_found_is_what_was_kept(void **state) {
+  const prof_op op = {.size = sizeof op, .key = "whole", .run = run};
+  prof_op_result *before = NULL, *after = NULL;
+  prof_op_info x = {.size = sizeof x}, y = {.size = sizeof y};
+  (void)state;
+  open_cache();
+  assert_int_equal(prof_op_profile(&op, &few, &before), PROF_OK);
+  prof_op_cache_open(NULL);
+  prof_op_cache_reset(NULL);
+  open_cache();
+  assert_int_equal(prof_op_profile(&op, &few, &after), PROF_OK);
+  assert_int_equal(runs, 8);
+  assert_memory_equal(prof_op_samples(before, NULL), prof_op_samples(after, NULL), 8 * sizeof(double));
+  prof_op_info_get(before, &x);
+  prof_op_info_get(after, &y);
+  assert_int_equal(y.was_kept, 1);
+  y.was_kept = 0;
+  assert_memory_equal(&x, &y, sizeof x);
+  prof_op_result_destroy(before);
+  prof_op_result_destroy(after);
+}
+
+static void a_driver_is_another_result(void **state) {
+  (void)state;
+  open_cache();
+  measure("one", "driver 1");
+  assert_int_equal(measure("one", "driver 2").was_kept, 0);
+  assert_int_equal(measure("one", "driver 1").was_kept, 1);
+  assert_int_equal(prof_op_cache_count(NULL), 2);
+  prof_op_cache_reset(NULL);
+  assert_int_equal(prof_op_cache_count(NULL), 0);
+  assert_int_equal(measure("one", "driver 1").was_kept, 0);
+}
+
+/* ---- several at once ---- */
+
+static int measures_all(void) {
+  char key[32];
+  for (int round = 0; round < 3; round++)
+    for (int i = 0; i < OPERATORS; i++) {
+      snprintf(key, sizeof key, "operator %d", i);
+      const prof_op_info info = measure(key, NULL);
+      if (info.sample_count != 8 || info.file_status != PROF_OK) return 1;
+    }
+  return 0;
+}
+
+static void processes_share_it(void **state) {
+  pid_t children[PROCESSES];
+  (void)state;
+  fflush(NULL);
+  for (int i = 0; i < PROCESSES; i++) { /* all make it at once: nobody has before */
+    children[i] = fork();
+    assert_true(children[i] >= 0);
+    if (children[i] == 0) {
+      alarm(60);
+      _exit(prof_op_cache_open(own.path) == PROF_OK ? measures_all() : 99);
+    }
+  }
+  for (int i = 0; i < PROCESSES; i++) {
+    int status = 0;
+    assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+    assert_int_equal(status, 0);
+  }
+  open_cache();
+  assert_int_equal(prof_op_cache_count(NULL), OPERATORS);
+}
+
+/* ---- files that are wrong ---- */
+
+static void refuse(const char *path, int status, const char *text) {
+  assert_int_equal(prof_op_cache_open(path), status);
+  if (!strstr(prof_last_error(), text)) fail_msg("'%s' has no '%s'", prof_last_error(), text);
+  assert_int_equal(measure("refused", NULL).file_status, PROF_OK); /* it is not in force */
+}
+
+static void write_file(const char *text) {
+  FILE *const file = fopen(own.path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0);
+  assert_int_equal(fclose(file), 0);
+}
+
+static void shell(const char *format) {
+  char command[512];
+  snprintf(command, sizeof command, format, own.path);
+  assert_int_equal(system(command), 0);
+}
+
+static void what_is_no_cache_is_refused_and_left_alone(void **state) {
+  char path[160];
+  struct stat about;
+  static const char text[] =
+      "This is a letter, and no database; it is long enough for the header of one, which has a hundred bytes, to be looked "
+      "at.\n";
+  (void)state;
+  refuse("", PROF_E_INVALID, "empty");
+  refuse(own.folder, PROF_E_FILE_TYPE, "directory");
+  snprintf(path, sizeof path, "%s/none/results", own.folder);
+  refuse(path, PROF_E_NOT_FOUND, "there is no folder");
+  write_file(text);
+  refuse(own.path, PROF_E_IO, "no SQLite file");
+  assert_int_equal(stat(own.path, &about), 0);
+  assert_int_equal(about.st_size, sizeof text - 1);
+  unlink(own.path);
+  shell("python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('create table mine (x)'); c.commit()\"");
+  refuse(own.path, PROF_E_IO, "another program's");
+  shell(
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); assert [r[0] for r in c.execute('select name from "
+      "sqlite_master')] == ['mine']\"");
+  if (getuid() != 0) {
+    chmod(own.path, 0);
+    refuse(own.path, PROF_E_PERMISSION, "may not");
+  }
+}
+
+static void a_newer_layout_is_refused(void **state) {
+  (void)state;
+  open_cache();
+  prof_op_cache_open(NULL);
+  shell("python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('pragma user_version = 7'); c.commit()\"");
+  refuse(own.path, PROF_E_VERSION, "layout 7");
+}
+
+/* Whatever becomes of it later costs a measurement, and nothing else. */
+static void a_file_that_is_spoilt_costs_a_measurement(void **state) {
+  static const char *const spoils[] = {
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute(\\\"update prof_op_results set samples_us = "
+      "x'00'\\\"); c.commit()\"",
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute(\\\"update prof_op_results set samples_us = "
+      "zeroblob(0), exec = -3\\\"); c.commit()\"",
+      "python3 -c \"import sqlite3, struct; c = sqlite3.connect('%s'); c.execute('update prof_op_results set samples_us = ?', "
+      "(struct.pack('dd', float('nan'), -1),)); c.commit()\"",
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('drop table prof_op_results'); c.commit()\"",
+      "python3 -c \"b = bytearray(open('%1$s', 'rb').read()); b[100:] = b'x' * (len(b) - 100); open('%1$s', 'wb').write(b)\"",
+      "printf 'no database, but a text that is longer than the hundred bytes of a header, so that it is looked at, and "
+      "refused' > '%s'",
+      "truncate -s 5000 '%s'"};
+  (void)state;
+  for (size_t i = 0; i < sizeof spoils / sizeof *spoils; i++) {
+    prof_op_cache_open(NULL);
+    unlink(own.path);
+    prof_op_cache_reset(NULL);
+    open_cache();
+    measure("one", NULL);
+    prof_op_cache_open(NULL);
+    prof_op_cache_reset(NULL);
+    open_cache();
+    shell(spoils[i]);
+    runs = 0;
+    const prof_op_info info = measure("one", NULL);
+    assert_int_equal(runs, 8);
+    assert_int_equal(info.sample_count, 8);
+    if (info.file_status == PROF_OK) fail_msg("spoilt in way %zu, and not said", i);
+    prof_op_cache_count(NULL);
+  }
+  unlink(own.path);
+  assert_int_equal(measure("two", NULL).file_status, PROF_OK); /* made anew */
+}
+
+static void a_file_that_is_locked_costs_a_measurement(void **state) {
+  int ready[2], status = 0;
+  char byte;
+  (void)state;
+  open_cache();
+  assert_int_equal(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "import sqlite3, os, time; c = sqlite3.connect('%s', isolation_level=None); c.execute('begin exclusive'); "
+             "os.write(%d, b'x'); time.sleep(60)",
+             own.path, ready[1]);
+    execlp("python3", "python3", "-c", text, (char *)NULL);
+    _exit(9);
+  }
+  assert_int_equal(read(ready[0], &byte, 1), 1);
+  const prof_op_info info = measure("locked", NULL);
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  assert_int_equal(info.file_status, PROF_E_IO);
+  assert_int_equal(info.sample_count, 8);
+  assert_int_equal(measure("after", NULL).file_status, PROF_OK);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+static void it_stays_where_it_is_when_the_process_goes_elsewhere(void **state) {
+  char before[4096];
+  (void)state;
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(own.folder), 0);
+  assert_int_equal(prof_op_cache_open("results.sqlite"), PROF_OK);
+  assert_int_equal(chdir("/"), 0);
+  assert_int_equal(measure("one", NULL).file_status, PROF_OK);
+  assert_int_equal(access(own.path, F_OK), 0);
+  assert_int_equal(chdir(before), 0);
+}
+
+int main(void) {
+#define ENTRY(test) cmocka_unit_test_setup_teardown(test, begin, end)
+  const struct CMUnitTest tests[] = {
+      ENTRY(another_process_finds_it),
+      ENTRY(what_is_found_is_what_was_kept),
+      ENTRY(a_driver_is_another_result),
+      ENTRY(processes_share_it),
+      ENTRY(what_is_no_cache_is_refused_and_left_alone),
+      ENTRY(a_newer_layout_is_refused),
+      ENTRY(a_file_that_is_spoilt_costs_a_measurement),
+      ENTRY(a_file_that_is_locked_costs_a_measurement),
+      ENTRY(it_stays_where_it_is_when_the_process_goes_elsewhere),
+  };
+  begin(NULL);
+  const int status = prof_op_cache_open(own.path);
+  end(NULL);
+  if (status == PROF_E_UNSUPPORTED) skip_because(prof_last_error());
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
