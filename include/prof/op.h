@@ -89,6 +89,9 @@ typedef struct prof_op_info {
   double slowdown;        /* of THROTTLED: the slowest chain of additions to the fastest; 1: none */
   double outlier_share;   /* of the samples, those further from the middle half than three times its width */
   double timer_us;        /* what one sample's time may be wrong by */
+  double energy_uj;       /* of has_energy: what the processors' packages used a run, with all else that ran on the machine */
+  uint32_t has_energy;    /* 1: it is known: measured alone, where the kernel's RAPL counters may be read */
+  uint32_t reserved;
 } prof_op_info;
 
 /* Measures one operator. Prepares it, warms it up, takes samples until the median is known well enough or a limit is reached, cleans up. A result

@@ -65,6 +65,8 @@ static void fill_facts(prof_op_info *info, const prof_i_op_identity *identity, c
   info->device = identity->device;
   info->timer_us = facts->timer_us;
   info->slowdown = facts->slowdown;
+  info->has_energy = facts->has_energy;
+  info->energy_uj = facts->energy_uj;
 }
 
 static void doubt(prof_op_info *info, const prof_i_op_identity *identity, const prof_i_facts *facts) {

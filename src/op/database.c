@@ -27,16 +27,17 @@ static const char make_table[] =
     "operator TEXT NOT NULL, device_type INTEGER NOT NULL, device_index INTEGER NOT NULL, driver TEXT NOT NULL, asked TEXT NOT "
     "NULL,"
     "prof_version TEXT NOT NULL, measured_unix_ns INTEGER NOT NULL, exec INTEGER NOT NULL, workspace_bytes INTEGER,"
-    "timer_us REAL NOT NULL, slowdown REAL NOT NULL, is_time_over INTEGER NOT NULL, samples_us BLOB NOT NULL,"
+    "timer_us REAL NOT NULL, slowdown REAL NOT NULL, is_time_over INTEGER NOT NULL, energy_uj REAL, samples_us BLOB NOT NULL,"
     "PRIMARY KEY (operator, device_type, device_index, driver, asked))";
 
 /* ---- libsqlite3 ---- */
 
-#define FUNCTIONS(X)                                                                                                      \
-  X(open_v2)                                                                                                              \
-  X(close_v2)                                                                                                             \
-  X(busy_timeout) X(exec) X(errmsg) X(errstr) X(prepare_v2) X(finalize) X(step) X(bind_text) X(bind_int64) X(bind_double) \
-      X(bind_blob) X(bind_null) X(column_int64) X(column_double) X(column_type) X(column_blob) X(column_bytes)
+#define FUNCTIONS(X)                                                                                                   \
+  X(open_v2)                                                                                                           \
+  X(close_v2)                                                                                                          \
+  X(busy_timeout)                                                                                                      \
+  X(exec) X(errmsg) X(errstr) X(prepare_v2) X(finalize) X(step) X(bind_text) X(bind_int64) X(bind_double) X(bind_blob) \
+      X(bind_null) X(column_int64) X(column_double) X(column_type) X(column_blob) X(column_bytes)
 
 typedef struct database {
   void *handle;
@@ -185,8 +186,8 @@ static int bind_identity(database *d, const prof_i_op_identity *identity, const 
 
 /* A row is bytes from a file: nothing in it is trusted. */
 static int read_row(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
-  const void *const samples = d->column_blob(d->statement, 5);
-  const int bytes = d->column_bytes(d->statement, 5);
+  const void *const samples = d->column_blob(d->statement, 6);
+  const int bytes = d->column_bytes(d->statement, 6);
   const int64_t exec = d->column_int64(d->statement, 0);
   prof_i_facts facts = {.count = (size_t)bytes / sizeof(double),
                         .exec = (int32_t)exec,
@@ -194,9 +195,12 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
                         .has_workspace = d->column_type(d->statement, 1) != SQLITE_NULL,
                         .timer_us = d->column_double(d->statement, 2),
                         .slowdown = d->column_double(d->statement, 3),
-                        .is_time_over = d->column_int64(d->statement, 4) != 0};
+                        .is_time_over = d->column_int64(d->statement, 4) != 0,
+                        .has_energy = d->column_type(d->statement, 5) != SQLITE_NULL,
+                        .energy_uj = d->column_double(d->statement, 5)};
   bool is_sound = samples && facts.count > 0 && facts.count <= SAMPLES_MAX && (size_t)bytes % sizeof(double) == 0 && exec > 0 &&
-                  exec <= INT32_MAX && prof_i_is_time(facts.timer_us) && facts.slowdown >= 1 && facts.slowdown < 1e6;
+                  exec <= INT32_MAX && prof_i_is_time(facts.timer_us) && prof_i_is_time(facts.energy_uj) &&
+                  facts.slowdown >= 1 && facts.slowdown < 1e6;
   double *const copy = is_sound ? malloc((size_t)bytes) : NULL;
   if (is_sound && !copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
   if (copy) memcpy(copy, samples, (size_t)bytes);
@@ -210,7 +214,7 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
 
 static int find(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
   static const char question[] =
-      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, samples_us FROM prof_op_results "
+      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, energy_uj, samples_us FROM prof_op_results "
       "WHERE operator = ? AND device_type = ? AND device_index = ? AND driver = ? AND asked = ?";
   char asked[ASKED_BYTES];
   say_asked(identity, asked);
@@ -225,7 +229,7 @@ static int keep(database *d, const prof_op_result *result) {
   static const char insert[] =
       "INSERT OR REPLACE INTO prof_op_results (operator, device_type, device_index, driver, asked, prof_version, "
       "measured_unix_ns, exec, workspace_bytes, timer_us, "
-      "slowdown, is_time_over, samples_us) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
+      "slowdown, is_time_over, energy_uj, samples_us) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   const prof_op_info *const info = &result->info;
   char asked[ASKED_BYTES];
   say_asked(&result->identity, asked);
@@ -240,7 +244,9 @@ static int keep(database *d, const prof_op_result *result) {
   if (code == SQLITE_OK) code = d->bind_double(d->statement, 11, info->slowdown);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 12, (info->doubts & PROF_OP_TIME_OVER) != 0);
   if (code == SQLITE_OK)
-    code = d->bind_blob(d->statement, 13, result->samples, (int)(result->count * sizeof(double)), SQLITE_STATIC);
+    code = info->has_energy ? d->bind_double(d->statement, 13, info->energy_uj) : d->bind_null(d->statement, 13);
+  if (code == SQLITE_OK)
+    code = d->bind_blob(d->statement, 14, result->samples, (int)(result->count * sizeof(double)), SQLITE_STATIC);
   if (code == SQLITE_OK) code = d->step(d->statement);
   return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
 }

@@ -287,6 +287,8 @@ int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
                               .workspace_bytes = m->workspace_bytes,
                               .has_workspace = m->has_workspace,
                               .is_time_over = m->is_time_over && !m->is_converged,
+                              .has_energy = m->has_energy,
+                              .energy_uj = m->energy_uj,
                               .timer_us = m->error_us,
                               .slowdown = slowdown_of(m)};
   *result_out = prof_i_result_make(&m->identity, m->op.key, &facts);

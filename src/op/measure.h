@@ -28,7 +28,8 @@ typedef struct prof_i_measurement {
   unsigned char *flush; /* written over before a cold sample */
   size_t flush_bytes;
   uint64_t workspace_bytes;
-  bool has_workspace, is_prepared, is_time_over, is_converged;
+  bool has_workspace, is_prepared, is_time_over, is_converged, has_energy;
+  double energy_uj; /* a run */
 } prof_i_measurement;
 
 /* Reads and completes what is asked for. A status; nothing is held yet. */

@@ -92,6 +92,7 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
       info->exec == 1 ? "" : "s");
   if (info->caches == PROF_OP_COLD) add(&l, ", cold caches");
   if (info->has_workspace) add(&l, ", workspace %llu bytes", (unsigned long long)info->workspace_bytes);
+  if (info->has_energy) add(&l, ", %.4g uJ a run", info->energy_uj);
   if (info->was_kept) add(&l, ", measured before");
   add_doubts(&l, info);
   return l.used;

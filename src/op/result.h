@@ -33,9 +33,10 @@ typedef struct prof_i_facts {
   size_t count;
   int32_t exec;
   uint64_t workspace_bytes;
-  bool has_workspace, is_time_over;
-  double timer_us; /* what a sample may be wrong by */
-  double slowdown; /* see prof_op_info */
+  bool has_workspace, is_time_over, has_energy;
+  double energy_uj; /* a run */
+  double timer_us;  /* what a sample may be wrong by */
+  double slowdown;  /* see prof_op_info */
 } prof_i_facts;
 
 /* Copies the samples and the key, and says what they say. NULL: no memory. */

@@ -1,6 +1,7 @@
 /* See turn.h. */
 #include "turn.h"
 
+#include "energy.h"
 #include "workspace.h"
 
 int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count, const prof_op_options *options) {
@@ -28,6 +29,18 @@ static int sample_all(prof_i_measurement *all, size_t count) {
   }
 }
 
+/* Of one alone: the counters are too slow to tell one sample's from the next one's. */
+static int sample_with_energy(prof_i_measurement *all, size_t count) {
+  prof_i_energy energy = {.count = 0};
+  uint64_t uj = 0;
+  if (count == 1) prof_i_energy_begin(&energy, PROF_I_POWERCAP);
+  const int status = sample_all(all, count);
+  if (status || !prof_i_energy_end(&energy, PROF_I_POWERCAP, &uj)) return status;
+  all->has_energy = true;
+  all->energy_uj = (double)uj / ((double)all->count * all->exec);
+  return PROF_OK;
+}
+
 static uint64_t turns; /* any thread */
 
 int prof_i_measure_in_turn(prof_i_measurement *all, size_t count, prof_op_result **results_out) {
@@ -35,7 +48,7 @@ int prof_i_measure_in_turn(prof_i_measurement *all, size_t count, prof_op_result
   int status = PROF_OK;
   prof_i_workspace_begin(&aside);
   for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_prepare(&all[i]);
-  if (!status) status = sample_all(all, count);
+  if (!status) status = sample_with_energy(all, count);
   prof_i_workspace_end(&aside);
   for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_result(&all[i], &results_out[i]);
   const uint64_t turn = count > 1 ? __atomic_add_fetch(&turns, 1, __ATOMIC_RELAXED) : 0;
