@@ -27,6 +27,7 @@ static const uint64_t growth_bytes = 64ull << 20; /* of the arena while it is co
 /* A chunk as it was before the first one was copied. */
 typedef struct seen_chunk {
   uint64_t offset, number, generation, cursor;
+  uint64_t overwritten; /* of what its room held before */
 } seen_chunk;
 
 typedef struct snapshot {
@@ -230,11 +231,17 @@ static void copy_chunk(snapshot *s, uint64_t offset) {
   to->sequence &= 1;
 }
 
+static uint64_t overwritten_in(const prof_i_head *head) { return head->gone[head->sequence & 1][PROF_I_GONE_OVERWRITTEN]; }
+
 static bool see_chunk(snapshot *s, uint64_t offset) {
   prof_i_head head;
   if (!load_steady_head(s, offset, &head)) return true;
   if (!prof_i_make_room((void **)&s->seen, &s->seen_room, s->seen_count, sizeof *s->seen)) return false;
-  s->seen[s->seen_count++] = (seen_chunk){offset, prof_i_sequence_number(head.sequence), head.generation, head.cursor};
+  s->seen[s->seen_count++] = (seen_chunk){.offset = offset,
+                                          .number = prof_i_sequence_number(head.sequence),
+                                          .generation = head.generation,
+                                          .cursor = head.cursor,
+                                          .overwritten = overwritten_in(&head)};
   return true;
 }
 
@@ -251,12 +258,18 @@ static bool see_chunks(snapshot *s) {
   return true;
 }
 
-/* Takes out of the copy what came into the chunk after a thread had taken it meanwhile. */
+/* Takes out of the copy what came into the chunk after a thread had taken it meanwhile. One that is being taken right now will be left out by the
+   reader: what is older goes with it. */
 static void keep_what_was_seen(snapshot *s, const seen_chunk *seen) {
   prof_i_head *const to = (prof_i_head *)(s->to + seen->offset);
   const uint64_t number = prof_i_sequence_number(to->sequence);
-  if (to->magic != PROF_I_EXTENT_MAGIC || number == seen->number) return;
-  if (number && seen->number && to->generation == seen->generation) { /* it goes on behind a dead thread's records */
+  if (to->magic != PROF_I_EXTENT_MAGIC) return;
+  if (number == seen->number) {
+    if (to->state == PROF_I_CHUNK_TAKEN && number > s->newest_gone) s->newest_gone = number;
+    return;
+  }
+  /* It goes on behind a dead thread's records. Not if something was overwritten: after fifteen times the generation is the same again. */
+  if (number && seen->number && to->generation == seen->generation && overwritten_in(to) == seen->overwritten) {
     to->cursor = seen->cursor;
     to->sequence = seen->number << 1 | (to->sequence & 1);
     return;
