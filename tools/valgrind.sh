@@ -19,7 +19,7 @@ hostile.memory      | measures the memory of the process, which has that of valg
 api.interleaved     | its clocks are too tight: handlers and threads at full rate, all on one processor under valgrind
 api.threads         | its clocks are too tight: handlers and threads at full rate, all on one processor under valgrind
 api.outside         | its clocks are too tight: it waits for children at full rate
-api.op_file         | its waits are of seconds: six processes at a file's lock, on one processor under valgrind
+api.op_file         | its waits are of seconds: six processes at the lock of a file, on one processor under valgrind
 api.life            | two minutes; AddressSanitizer looks at the same
 hostile.text        | two minutes; AddressSanitizer looks at the same
 hostile.flips       | ten minutes; AddressSanitizer looks at the same
