@@ -86,7 +86,7 @@ typedef struct prof_op_info {
   double q05_us, q25_us, q75_us, q95_us, q99_us;
   double drift;           /* from the first to the last sample, as a share of the median (Theil-Sen); signed */
   double low_mode_us, high_mode_us, high_mode_share; /* of TWO_MODES; else 0 */
-  double slowdown;        /* of THROTTLED: the slowest chain of additions to the fastest; 1: none */
+  double slowdown;        /* of THROTTLED: a chain of additions at its slowest tenth to the fastest one; 1: none, or fewer than 5 looks */
   double outlier_share;   /* of the samples, those further from the middle half than three times its width */
   double timer_us;        /* what one sample's time may be wrong by */
   double energy_uj;       /* of has_energy: what the processors' packages used a run, with all else that ran on the machine */
@@ -139,9 +139,10 @@ PROF_API const double *prof_op_samples(const prof_op_result *result, size_t *cou
 /* Between the samples around it, linearly (type 7 of Hyndman and Fan, as numpy's default). 0 <= share <= 1; else, or for NULL, 0. */
 PROF_API double prof_op_quantile(const prof_op_result *result, double share) PROF_I_NOEXCEPT;
 
+/* The operator's. Valid while the result is; "" for NULL. */
 PROF_API const char *prof_op_key(const prof_op_result *result) PROF_I_NOEXCEPT;
 
-/* One line: "12.41 us (12.38 to 12.45, 95 %), 312 samples of 100 runs; drifting: +4.1 %". Returns the bytes it needs without the NUL; writes at most
+/* One line: "12.41 us (12.38 to 12.45, 95 %), 312 samples of 100 runs; drifting by +4.1 %". Returns the bytes it needs without the NUL; writes at most
    `room`, NUL included. */
 PROF_API size_t prof_op_text(const prof_op_result *result, char *to, size_t room) PROF_I_NOEXCEPT;
 

@@ -14,19 +14,13 @@ static double sample(const prof_i_series *series, size_t i) {
                                   : prof_i_quantile(series->sorted, series->count, ((double)i + 0.5) / THIN_TO);
 }
 
-/* Samples that know of each other count for fewer. */
-static double as_many(const prof_i_series *series) {
-  const double tie = prof_i_autocorrelation(series), n = (double)series->count;
-  return n > 0 && tie > 2 / prof_i_sqrt(n) ? n * (1 - tie) / (1 + tie) : n;
-}
-
 bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, prof_i_ratio *out) {
   const size_t n = thinned(first), m = thinned(second), pairs = n * m;
   double *const ratios = malloc(pairs * sizeof *ratios);
   if (!ratios) return false;
   for (size_t i = 0; i < n; i++)
     for (size_t j = 0; j < m; j++) ratios[i * m + j] = sample(second, j) / sample(first, i);
-  const double x = as_many(first), y = as_many(second);
+  const double x = prof_i_as_many(first), y = prof_i_as_many(second);
   /* As a share of the pairs, so that it holds for thinned series too. */
   const double share = 0.5 - z95 * prof_i_sqrt((x + y + 1) / (12 * x * y));
   out->middle = prof_i_quantile_among(ratios, pairs, 0.5);

@@ -127,16 +127,21 @@ static size_t exact_rank(size_t count, double *chance_out) {
   return rank;
 }
 
+double prof_i_as_many(const prof_i_series *series) {
+  const double n = (double)series->count, tie = prof_i_autocorrelation(series);
+  return tie > 2 / prof_i_sqrt(n) ? n * (1 - tie) / (1 + tie) : n;
+}
+
 double prof_i_median_interval(const prof_i_series *series, double *low_out, double *high_out) {
   const size_t count = series->count;
-  const double n = (double)count, tie = prof_i_autocorrelation(series);
+  const double n = (double)count, as_many = prof_i_as_many(series);
   double chance = 0.05, rank = 0;
   if (count <= EXACT_MAX)
     rank = (double)exact_rank(count, &chance);
   else
     rank = (n - z95 * prof_i_sqrt(n)) / 2 - 1;
-  if (count >= 6 && tie > 2 / prof_i_sqrt(n)) { /* more than chance makes of samples that know nothing of each other */
-    const double as_many = n * (1 - tie) / (1 + tie), wide = (n - z95 * n / prof_i_sqrt(as_many > 1 ? as_many : 1)) / 2;
+  if (count >= 6 && as_many < n) {
+    const double wide = (n - z95 * n / prof_i_sqrt(as_many > 1 ? as_many : 1)) / 2;
     if (wide < rank) rank = wide;
   }
   if (count < 6) { /* all of them: the median is beyond with a chance of 2 / 2^n */
