@@ -68,8 +68,34 @@ typedef enum prof_event_kind {
   PROF_EVENT_COUNTER = 4,
   PROF_EVENT_FLOW_BEGIN = 5,
   PROF_EVENT_FLOW_END = 6,
-  PROF_EVENT_STEP = 7 /* duration_ns is the step's; id its number */
+  PROF_EVENT_STEP = 7, /* duration_ns is the step's; id its number */
+  PROF_EVENT_MEMORY = 8 /* see prof_event_memory; the name says what, the device is the pool's */
 } prof_event_kind;
+
+/* What happened to memory: see <prof/memory.h>. */
+typedef enum prof_memory_verb {
+  PROF_MEMORY_ALLOC = 1,
+  PROF_MEMORY_FREE = 2,
+  PROF_MEMORY_RESERVE = 3,
+  PROF_MEMORY_RELEASE = 4,
+  PROF_MEMORY_COLLECT = 5, /* it ended */
+  PROF_MEMORY_OOM = 6,
+  PROF_MEMORY_SAMPLE = 7,  /* PROFILE_MEMORY() */
+  PROF_MEMORY_WRONG = 8    /* a wrong call, seen by a checked pool */
+} prof_memory_verb;
+
+typedef struct prof_event_memory {
+  uint32_t verb; /* prof_memory_verb */
+  uint32_t pool; /* its number in the capture */
+  uint64_t address;
+  uint64_t bytes;           /* given; of an OOM asked for */
+  uint64_t requested_bytes; /* asked for */
+  int64_t used_bytes;       /* of the pool, after it; by the pool's own count: below 0 where more came back than was handed out since the start */
+  int64_t allocated_bytes;  /* the same; -1: this event does not say it */
+  uint32_t wrong;           /* prof_memory_wrong */
+  uint32_t tag_bytes;
+  const char *tag;          /* NULL: none */
+} prof_event_memory;
 
 /* One value of an event's arguments. Texts are valid while the trace is. */
 typedef struct prof_trace_arg {
@@ -116,6 +142,7 @@ typedef struct prof_event {
   const char *format; /* of PROF_ARGS_FORMAT */
   uint32_t format_bytes;
   uint32_t reserved;
+  prof_event_memory memory; /* of PROF_EVENT_MEMORY; else as it was */
   prof_trace_arg args[PROF_ARGS_MAX];
 } prof_event;
 

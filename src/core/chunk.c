@@ -92,6 +92,11 @@ static PROF_I_RACES_BY_DESIGN seen_kind look(const uint64_t *word, uint64_t gene
   if ((first & PROF_I_GENERATION_MASK) == generation) {
     *end_ticks_out = (first >> 4) + (word[1] >> PROF_I_DURATION_SHIFT);
     if ((word[1] & 15) == 0) return SEEN_EVENT;
+    if ((word[1] & 15) == PROF_I_PIECE_TYPE) {
+      *end_ticks_out = first >> 4;
+      *slots_out = 2;
+      return SEEN_EVENT;
+    }
     *slots_out = word[2] & 0xffff;
     if (*slots_out == 0) *slots_out = 1;
     return (word[2] >> 16 & 0xff) < PROF_I_KIND_OWNER ? SEEN_EVENT : SEEN_OTHER;
@@ -156,7 +161,7 @@ PROF_I_RACES_BY_DESIGN uint64_t prof_i_chunk_events_from(const prof_i_head *chun
     const bool is_plain = (__atomic_load_n(&word[0], __ATOMIC_RELAXED) & PROF_I_GENERATION_MASK) == generation && (word[1] & 15) == 0;
     if (!is_plain && look(word, generation, &slots, &ticks) != SEEN_EVENT) continue;
     count++;
-    if (see) see(to, (uint32_t)(word[1] >> PROF_I_WHAT_SITE_SHIFT) & PROF_I_SITE_COUNT_MAX);
+    if (see) see(to, prof_i_record_site(word[1]));
   }
   return count;
 }

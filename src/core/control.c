@@ -28,6 +28,7 @@
 #include "options.h"
 #include "path.h"
 #include "place.h"
+#include "pool.h"
 #include "port.h"
 #include "site.h"
 #include "thread.h"
@@ -110,6 +111,7 @@ static void become_child(void) {
   prof_i_gate_reset();
   prof_i_helper_forget();
   prof_i_budget_forget();
+  prof_i_pool_forget_all();
   prof_i_clock_forget();
   prof_i_thread_forget_all();
   prof_i_arena_forget(fork_level ? fork_level - 1 : prof_i_arena_level());
@@ -242,6 +244,7 @@ static int create(const prof_options *options) {
   header->left_out_cost_ps = cost.left_out_ps;
   prof_i_thread_renew_all();
   prof_i_meta_reset();
+  prof_i_pool_renumber();
   prof_i_clock_begin();
   prof_i_identity_begin();
   prof_i_site_copy_all();
@@ -348,8 +351,21 @@ int prof_start_with(const prof_options *given) {
   if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", prof_i_arena_level());
   else status = start_locked(&options, false);
   unlock();
+  if (status == PROF_OK) prof_i_pool_begin_all();
   errno = saved;
   return status;
+}
+
+/* With the options of the last start, or none. Lock held. */
+static int start_as_before(int level) {
+  prof_options options = {.size = sizeof options};
+  if (own.options.size) options = own.options;
+  options.level = level ? (uint32_t)level : 1;
+  char template_[PATH_ROOM];
+  if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
+  const int status = prof_i_options_complete(&options);
+  options.level = (uint32_t)level;
+  return status == PROF_OK ? start_locked(&options, false) : status;
 }
 
 int prof_start(int level) {
@@ -359,22 +375,54 @@ int prof_start(int level) {
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
   lock();
-  if (own.recording) {
+  const bool was_recording = own.recording;
+  if (was_recording) {
     if (prof_i_mute_count() || prof_i_arena_level() != (uint32_t)level) prof_i_budget_take_back(true);
     const uint32_t before = prof_i_change_begin_level();
     prof_i_arena_set_level((uint32_t)level);
     prof_i_change_end_level(before, &(prof_i_change){.reason = PROF_REASON_ASKED});
   } else {
-    prof_options options = {.size = sizeof options};
-    if (own.options.size) options = own.options;
-    options.level = (uint32_t)level;
-    char template_[PATH_ROOM];
-    if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
-    status = prof_i_options_complete(&options);
-    if (status == PROF_OK) status = start_locked(&options, false);
+    status = start_as_before(level);
   }
   unlock();
+  if (status == PROF_OK && !was_recording) prof_i_pool_begin_all();
   errno = saved;
+  return status;
+}
+
+int prof_memory_start(void) {
+  const int saved = errno;
+  int status = prof_i_copy_check();
+  if (status != PROF_OK) return status;
+  prof_i_control_ensure();
+  lock();
+  if (!own.recording) status = start_as_before(0);
+  unlock();
+  if (status == PROF_OK && !prof_i_memory_is_on()) prof_i_pool_begin_all();
+  errno = saved;
+  return status;
+}
+
+/* Lock held. */
+static int check_memory(void) {
+  if (prof_i_memory_is_on()) return PROF_OK;
+  return prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded: %s", own.recording ? "it was stopped" : "nothing is recording");
+}
+
+int prof_memory_stop(void) {
+  lock();
+  const int status = check_memory();
+  const bool is_alone = status == PROF_OK && own.options.level == 0 && prof_i_arena_level() == 0;
+  if (status == PROF_OK) prof_i_pool_end_all();
+  unlock();
+  return is_alone ? prof_stop() : status;
+}
+
+int prof_memory_reset(void) {
+  lock();
+  const int status = check_memory();
+  if (status == PROF_OK) prof_i_pool_reset_all();
+  unlock();
   return status;
 }
 
@@ -391,6 +439,7 @@ int prof_stop(void) {
     prof_i_header *const header = prof_i_arena_header();
     prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
     prof_i_arena_set_level(0);
+    prof_i_pool_end_all();
     __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
     prof_i_helper_stop();
     prof_i_thread_stop_all();
@@ -420,6 +469,7 @@ int prof_clear(void) {
       const uint64_t words[] = {header->session, prof_i_arena_level(), 2};
       prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
       prof_i_chunk_clear();
+      prof_i_pool_reset_all();
       prof_i_arena_clear_full();
       prof_i_thread_place_losses();
       prof_i_gate_open();
@@ -443,7 +493,13 @@ void prof_i_control_ensure(void) {
     char template_[PATH_ROOM];
     options.level = prof_i_arena_level();
     if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
-    if (options.level == 0 || start_locked(&options, true) != PROF_OK) prof_i_arena_set_level(0);
+    const bool wants_memory = prof_i_memory_is_on();
+    if ((options.level || wants_memory) && start_locked(&options, true) == PROF_OK) {
+      if (wants_memory) prof_i_pool_begin_child();
+    } else {
+      prof_i_arena_set_level(0);
+      prof_i_pool_end_all();
+    }
   }
   pthread_mutex_unlock(&own.lock);
 }

@@ -83,9 +83,7 @@ static void add_scopes_cost(prof_health *health) {
 
 int prof_health_get(prof_health *health_out) {
   if (!health_out) return prof_i_fail(PROF_E_INVALID, "prof_health: health_out is NULL");
-  if (health_out->size < sizeof(size_t))
-    return prof_i_fail(PROF_E_INVALID, "prof_health.size is %zu; set it to sizeof(prof_health)", health_out->size);
-  prof_health health = {.size = health_out->size};
+  prof_health health = {.size = sizeof health};
   prof_i_control_lock();
   health.level = prof_i_arena_level();
   health.sites_count = prof_i_site_count();
@@ -112,7 +110,5 @@ int prof_health_get(prof_health *health_out) {
     add_scopes_cost(&health);
   }
   prof_i_control_unlock();
-  memcpy(health_out, &health, health.size < sizeof health ? health.size : sizeof health);
-  if (health.size > sizeof health) memset((char *)health_out + sizeof health, 0, health.size - sizeof health);
-  return PROF_OK;
+  return prof_i_sized_give(health_out, &health, sizeof health, "prof_health");
 }

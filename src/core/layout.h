@@ -13,7 +13,8 @@
        word 0  ticks << 4 | generation      stored last: the commit. Generation 1..15, the chunk's
        word 1  duration << 24 | site << 4 | type
      type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 | flags << 24 | schema << 32.
-   A long record stores "pending" in word 0 as soon as its room is claimed: 0 in the low 4 bits, then the generation in 4, then the
+     type 2: a piece of memory, 32 bytes; see PROF_I_PIECE_VERB.
+   A record longer than 16 bytes stores "pending" in word 0 as soon as its room is claimed: 0 in the low 4 bits, then the generation in 4, then the
    slots in 16; bit 24 set means filler: room that was too short and is given up, no loss. Anything else in word 0 is a slot that was never written or never finished: 16 bytes are stepped over. */
 #ifndef PROF_CORE_LAYOUT_H
 #define PROF_CORE_LAYOUT_H
@@ -151,12 +152,94 @@ enum {
   PROF_I_FLAG_NO_DETAILS = 128   /* the payload was gone when the scope ended */
 };
 
+/* A piece of memory, type 2, the common case of PROF_I_KIND_MEMORY: word 1 = type | verb << 4 (0 alloc, 1 free) | waste << 5 | pool << 10 |
+   given bytes << 20; word 2: address; word 3: the pool's counter after it. waste: what was given beyond what was asked for. */
+enum {
+  PROF_I_PIECE_TYPE = 2,
+  PROF_I_PIECE_VERB_SHIFT = 4,
+  PROF_I_PIECE_WASTE_SHIFT = 5,
+  PROF_I_PIECE_WASTE_MAX = 31,
+  PROF_I_PIECE_POOL_SHIFT = 10,
+  PROF_I_PIECE_POOL_MAX = 1023,
+  PROF_I_PIECE_BYTES_SHIFT = 20
+};
+
+/* The call site that word 1 names, or 0. */
+static inline uint32_t prof_i_record_site(uint64_t word1) {
+  return (word1 & 15) == PROF_I_PIECE_TYPE ? 0 : (uint32_t)(word1 >> 4) & PROF_I_SITE_COUNT_MAX;
+}
+
+/* What a long record of memory says. */
+typedef enum prof_i_verb {
+  PROF_I_VERB_ALLOC = 0,
+  PROF_I_VERB_FREE = 1,
+  PROF_I_VERB_RESERVE = 2,
+  PROF_I_VERB_RELEASE = 3,
+  PROF_I_VERB_COLLECT = 4, /* its end */
+  PROF_I_VERB_OOM = 5,
+  PROF_I_VERB_SAMPLE = 6, /* a query's answer */
+  PROF_I_VERB_WRONG = 7   /* a wrong call of a checked pool, which was not added up */
+} prof_i_verb;
+
+/* A pool's counter: how many bytes are used, in the low 44 bits, from the middle on so that frees of what was there before cannot borrow; and above them how many events
+   there were, so that one locked add gives both the sum and its place in the order of all threads. 20 bits of that come round: the order of time tells the rest. */
+enum { PROF_I_USED_BITS = 44 };
+#define PROF_I_USED_MASK ((UINT64_C(1) << PROF_I_USED_BITS) - 1)
+#define PROF_I_USED_ZERO (UINT64_C(1) << (PROF_I_USED_BITS - 1))
+#define PROF_I_USED_ONE_EVENT (UINT64_C(1) << PROF_I_USED_BITS)
+static inline int64_t prof_i_used_bytes(uint64_t counter) { return (int64_t)(counter & PROF_I_USED_MASK) - (int64_t)PROF_I_USED_ZERO; }
+
+/* The highest since a start, or a reset. Of a query's pool the values are bytes, else counters; of allocated they are bytes from PROF_I_USED_ZERO on. */
+typedef struct prof_i_peak {
+  uint64_t peak;
+  uint64_t peak_ticks; /* of another that was nearly as high, if two threads were at it */
+  uint64_t base;       /* the value at the begin */
+  uint64_t begin_ticks;
+} prof_i_peak;
+enum { PROF_I_PEAKS = 4 }; /* a reset takes the next: a thread that sleeps with an old one in its hand does not spoil the new */
+
+/* How what was there before the start is known. */
+typedef enum prof_i_baseline {
+  PROF_I_BASELINE_NONE = 0,
+  PROF_I_BASELINE_ASKED = 1,    /* the pool's query said it */
+  PROF_I_BASELINE_INHERITED = 2 /* a forked child: what its parent had then */
+} prof_i_baseline;
+
+enum {
+  PROF_I_POOL_NAME_WORD = 9,
+  PROF_I_POOL_STATE_WORD = PROF_I_POOL_NAME_WORD + 1 + PROF_I_NAME_BYTES / 8, /* or behind: see below */
+  PROF_I_POOL_STATE_ALIGNMENT = 64 /* a line of the cache */
+};
+
+/* What a pool keeps in the arena, inside a record of kind POOL, from PROF_I_POOL_STATE_WORD on at the next offset in the arena that is a multiple of 64. Any thread writes, atomically. */
+typedef struct prof_i_pool_state {
+  uint64_t used;   /* counter; of a query's: the number of answers */
+  uint64_t era;    /* counts resets; era % PROF_I_PEAKS is in force */
+  uint64_t number; /* of the pool in this capture, from 1; 0: this is none any more. Not written again */
+  uint64_t kind;   /* prof_memory_source; not written again */
+  uint64_t padding[4];
+  prof_i_peak used_peaks[PROF_I_PEAKS];
+  uint64_t allocated; /* bytes from PROF_I_USED_ZERO on */
+  uint64_t collection_count;
+  uint64_t collection_ns;
+  uint64_t refused_count;   /* pieces too large to be counted */
+  uint64_t unchecked_count; /* calls of a checked pool that could not be looked up */
+  uint64_t wrong_count;     /* of a checked pool: wrong calls */
+  uint64_t used_now;        /* of a query's: the last answer */
+  uint64_t more_padding;
+  prof_i_peak allocated_peaks[PROF_I_PEAKS];
+} prof_i_pool_state;
+
 typedef enum prof_i_kind {
   PROF_I_KIND_SCOPE = 1,
   PROF_I_KIND_INSTANT = 2, /* as a scope, duration 0 */
   PROF_I_KIND_COUNTER = 3, /* word 3: the double's bits. Its name is the site's */
   PROF_I_KIND_FLOW = 4,    /* word 3: id; word 4: 0 begin, 1 end; then NAME as above */
   PROF_I_KIND_STEP = 5,    /* word 3: step number; ticks: its end */
+  PROF_I_KIND_MEMORY = 6,  /* word 1's site: the tag, or 0; 3 prof_i_verb | pool << 32, 4 address, 5 bytes, 6 counter after it, 7 by verb: bytes asked
+                               for (alloc), allocated after it (reserve, release, collect, oom, sample), 8 duration in ticks (collect), or
+                               prof_memory_wrong (wrong); with STREAM
+                               one word more. SAMPLE: 5 used, 6 its number */
   /* in a thread's chunks, about the thread */
   PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 is_main, 6.. name (64 bytes) */
   PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own ns */
@@ -167,6 +250,8 @@ typedef enum prof_i_kind {
   PROF_I_KIND_CLOCK = 35,  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment, 8 width of the realtime
                                reading: it may be missing */
   PROF_I_KIND_SESSION = 36, /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when */
+  PROF_I_KIND_POOL = 38,   /* 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial | session << 32, 6 used and 7 allocated
+                               before the start, 8 prof_i_baseline, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */
   PROF_I_KIND_CHANGE = 37 /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4 prof_change_reason, 5 level
                              before | after << 32, 6 serial of the thread that found it, or 0, 7 measured, 8 allowed, in millionths of
                              a thread's time or events a second */

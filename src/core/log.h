@@ -11,7 +11,7 @@ int prof_i_fail_in(const char *path, int status);
 /* The status that fits an errno; its text is then the caller's to give. */
 int prof_i_status_of_errno(int error);
 
-/* One line on stderr, "prof: ...". Only for what the user asked by environment variables; nothing else writes there. */
+/* One line on stderr, "prof: ...". Only for what the user asked by environment variables, and by prof_memory_oom(); nothing else writes there. */
 void prof_i_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

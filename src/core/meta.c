@@ -39,15 +39,34 @@ static uint64_t *claim(uint64_t bytes) {
   return NULL;
 }
 
-bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count) {
+/* Marked as claimed; its words 1 and 2 are written. NULL: no room. */
+static uint64_t *begin(prof_i_kind kind, uint32_t site, size_t count) {
   const uint64_t slots = (3 + count + 1) / 2;
   uint64_t *const record = claim(slots * 16);
-  if (!record) return false;
+  if (!record) return NULL;
   __atomic_store_n(&record[0], slots << PROF_I_PENDING_SLOTS_SHIFT | 1u << 4, __ATOMIC_RELAXED);
   PROF_I_STORE_FENCE(); /* the mark comes first: a reader who sees other words of the record sees it, too */
   record[1] = (uint64_t)site << 4 | 1;
   record[2] = slots | (uint64_t)kind << 16;
-  memcpy(record + 3, words, count * sizeof *words);
+  return record;
+}
+
+static void commit(uint64_t *record, uint64_t ticks) {
   __atomic_store_n(&record[0], ticks << 4 | 1, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
+}
+
+bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count) {
+  uint64_t *const record = begin(kind, site, count);
+  if (!record) return false;
+  memcpy(record + 3, words, count * sizeof *words);
+  commit(record, ticks);
   return true;
+}
+
+void *prof_i_meta_place(prof_i_kind kind, uint64_t ticks, size_t count, void *(*fill)(uint64_t *words, void *with), void *with) {
+  uint64_t *const record = begin(kind, 0, count);
+  if (!record) return NULL;
+  void *const filled = fill(record + 3, with);
+  commit(record, ticks);
+  return filled;
 }

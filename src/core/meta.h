@@ -11,6 +11,10 @@
    room it is not written: false. */
 bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words, size_t count);
 
+/* The same of a record whose words go on changing, whole words at a time, once `fill` has made them: `count` words from words on, all zero before. What fill
+   returns is returned; NULL: no room. */
+void *prof_i_meta_place(prof_i_kind kind, uint64_t ticks, size_t count, void *(*fill)(uint64_t *words, void *with), void *with);
+
 /* A new arena: forget the extent. */
 void prof_i_meta_reset(void);
 

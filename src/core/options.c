@@ -27,6 +27,17 @@ int prof_i_sized_copy(void *to, size_t to_bytes, const void *from, const char *w
   return PROF_OK;
 }
 
+int prof_i_sized_give(void *to, const void *from, size_t from_bytes, const char *what) {
+  size_t bytes;
+  const size_t head = sizeof bytes;
+  memcpy(&bytes, to, head);
+  if (bytes < head) return prof_i_fail(PROF_E_INVALID, "%s.size is %zu; set it to sizeof(%s)", what, bytes, what);
+  const size_t both = bytes < from_bytes ? bytes : from_bytes;
+  memcpy((char *)to + head, (const char *)from + head, both - head);
+  if (bytes > from_bytes) memset((char *)to + from_bytes, 0, bytes - from_bytes);
+  return PROF_OK;
+}
+
 static uint64_t default_cap(bool in_file) {
   if (in_file) return CAP_FILE_MIB * mib;
   const uint64_t eighth = prof_i_port_memory_limit() / 8;

@@ -8,6 +8,9 @@
    PROF_E_INVALID otherwise. */
 int prof_i_sized_copy(void *to, size_t to_bytes, const void *from, const char *what);
 
+/* Hands a struct out as far as the caller's own goes; what a newer caller has beyond is zero, its size stays. PROF_E_INVALID: it says none. */
+int prof_i_sized_give(void *to, const void *from, size_t from_bytes, const char *what);
+
 /* Checks values and fills in what depends on others: level, policy, cap. The path is left as it is. */
 int prof_i_options_complete(prof_options *options);
 

@@ -3,8 +3,10 @@
 #include "chrome.h"
 
 #include <math.h>
+#include <prof/memory.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../core/log.h"
 #include "text.h"
@@ -211,6 +213,12 @@ static void put_instant(prof_i_chrome *w, const prof_i_span *span) {
   w->written.instant_count++;
 }
 
+static void put_i64(prof_i_chrome *w, int64_t value) {
+  if (value < 0) prof_i_sink_bytes(w->sink, "-", 1);
+  char *const to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
+  prof_i_sink_advance(w->sink, prof_i_put_u64(to, value < 0 ? 0 - (uint64_t)value : (uint64_t)value));
+}
+
 static void put_counter(prof_i_chrome *w, const prof_i_span *span) {
   if (!isfinite(w->event.value)) {
     w->check.findings.counts[PROF_I_FINDING_NOT_FINITE]++;
@@ -222,6 +230,81 @@ static void put_counter(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink_advance(w->sink, prof_i_put_double(to, w->event.value));
   prof_i_sink_text(w->sink, "}},\n");
   w->written.counter_count++;
+}
+
+/* "used bytes (tensors)": a track of its own, which viewers draw as a graph. Two of one pool and moment are one value: the later one. */
+static void put_memory_counter(prof_i_chrome *w, const prof_i_span *span, const char *what, const prof_i_pool_view *pool, int64_t bytes) {
+  prof_i_sink *const sink = w->sink;
+  prof_i_sink_text(sink, "{\"ph\":\"C\",\"cat\":\"memory\",\"name\":\"");
+  prof_i_sink_text(sink, what);
+  prof_i_sink_text(sink, " bytes (");
+  prof_i_sink_string_part(sink, pool->name.data, pool->name.bytes);
+  prof_i_sink_text(sink, pool->kind == PROF_MEMORY_QUERY ? ", asked)" : ")");
+  prof_i_sink_bytes(sink, w->track_text, w->track_fixed_bytes);
+  prof_i_chrome_time(w, span->start_ns);
+  prof_i_sink_text(sink, ",\"args\":{\"value\":");
+  put_i64(w, bytes);
+  prof_i_sink_text(sink, "}},\n");
+  w->written.counter_count++;
+}
+
+/* As torch.profiler writes a change of memory; frees have negative bytes. Device type 0 is the host's, 1 any other's, and the host's index -1. */
+static void put_memory_instant(prof_i_chrome *w, const prof_i_span *span, const prof_i_pool_view *pool, int64_t allocated) {
+  const prof_event *const event = &w->event;
+  const prof_event_memory *const memory = &event->memory;
+  const bool is_host = pool->device.type == PROF_DEVICE_CPU;
+  prof_i_sink *const sink = w->sink;
+  w->event.name = memory->verb == PROF_MEMORY_OOM ? "[OutOfMemory]" : "[memory]";
+  w->event.name_bytes = (uint32_t)strlen(w->event.name);
+  w->event.category = "cpu_instant_event";
+  w->event.category_bytes = sizeof "cpu_instant_event" - 1;
+  put_begin(w, "{\"ph\":\"i\",\"s\":\"t\"", span);
+  prof_i_sink_text(sink, ",\"args\":{\"Addr\":");
+  prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), memory->address));
+  prof_i_sink_text(sink, ",\"Bytes\":");
+  put_i64(w, memory->verb == PROF_MEMORY_FREE ? -(int64_t)memory->bytes : (int64_t)memory->bytes);
+  prof_i_sink_text(sink, ",\"Total Allocated\":");
+  put_i64(w, memory->used_bytes);
+  prof_i_sink_text(sink, ",\"Total Reserved\":");
+  put_i64(w, allocated);
+  prof_i_sink_text(sink, is_host ? ",\"Device Type\":0,\"Device Id\":-1" : ",\"Device Type\":1,\"Device Id\":");
+  if (!is_host) put_i64(w, pool->device.index);
+  prof_i_sink_text(sink, ",\"Ev Idx\":");
+  prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), w->memory_index++));
+  if (memory->requested_bytes != memory->bytes) {
+    prof_i_sink_text(sink, ",\"Requested\":");
+    prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), memory->requested_bytes));
+  }
+  if (memory->tag) {
+    prof_i_sink_text(sink, ",\"Tag\":\"");
+    prof_i_sink_string_part(sink, memory->tag, memory->tag_bytes);
+    prof_i_sink_text(sink, "\"");
+  }
+  prof_i_sink_text(sink, "}},\n");
+  w->written.instant_count++;
+}
+
+/* What has a place in a graph is a counter, too. */
+static void put_memory(prof_i_chrome *w, const prof_i_span *span) {
+  const prof_event_memory memory = w->event.memory;
+  prof_i_pool_view view;
+  const prof_i_pool_view *const pool = &view;
+  if (!prof_i_trace_pool(w->trace, memory.pool, &view)) return;
+  const bool says_allocated = memory.allocated_bytes >= 0 && memory.verb != PROF_MEMORY_FREE && memory.verb != PROF_MEMORY_ALLOC;
+  const int64_t allocated = says_allocated ? memory.allocated_bytes : prof_i_allocated_at(&w->allocated, pool, span->start_ns);
+  switch ((prof_memory_verb)memory.verb) {
+    case PROF_MEMORY_ALLOC:
+    case PROF_MEMORY_FREE:
+    case PROF_MEMORY_OOM: put_memory_instant(w, span, pool, allocated); break;
+    case PROF_MEMORY_SAMPLE:
+    case PROF_MEMORY_RESERVE:
+    case PROF_MEMORY_RELEASE:
+    case PROF_MEMORY_COLLECT:
+    case PROF_MEMORY_WRONG: break;
+  }
+  if (memory.verb == PROF_MEMORY_COLLECT || memory.verb == PROF_MEMORY_WRONG) return;
+  put_memory_counter(w, span, "used", pool, memory.used_bytes);
+  if (says_allocated) put_memory_counter(w, span, "allocated", pool, allocated);
 }
 
 static void keep_flow(prof_i_chrome *w, const prof_i_span *span) {
@@ -256,6 +339,7 @@ static void put_detailed(prof_i_chrome *w, const prof_i_span *span) {
       break;
     case PROF_EVENT_INSTANT: put_instant(w, span); break;
     case PROF_EVENT_COUNTER: put_counter(w, span); break;
+    case PROF_EVENT_MEMORY: put_memory(w, span); break;
     case PROF_EVENT_FLOW_BEGIN:
     case PROF_EVENT_FLOW_END: keep_flow(w, span); break;
   }
@@ -353,6 +437,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, pr
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
 
   if (status == PROF_OK) status = prof_i_tids_make(trace, w->info.thread_count, &w->tids);
+  if (status == PROF_OK && (status = prof_i_allocated_init(&w->allocated, trace)) != PROF_OK) prof_i_fail(status, "no memory to look for what was allocated");
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++) status = put_thread(w, i);
   if (status == PROF_OK) {
@@ -363,6 +448,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, pr
   }
   *findings_out = w->check.findings;
   prof_i_flows_fini(&w->flows);
+  prof_i_allocated_fini(&w->allocated);
   free(w->tids);
   free(w);
   return status;

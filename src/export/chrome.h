@@ -10,6 +10,7 @@
 #include "flow.h"
 #include "sink.h"
 #include "tids.h"
+#include "../trace/allocated.h"
 #include "../trace/walk.h"
 #include "value.h"
 #include "window.h"
@@ -53,6 +54,8 @@ typedef struct prof_i_chrome {
   const prof_trace *trace;
   prof_i_sink *sink;
   prof_i_window window;
+  prof_i_allocated allocated;
+  uint64_t memory_index; /* of the next change of memory */
   prof_trace_info info;
   uint64_t base_ns;  /* the base time, Unix ns */
   uint64_t epoch_ns; /* the capture's start after the base time */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/options.h"
 #include "compare.h"
 #include "series.h"
 
@@ -14,14 +15,7 @@ void prof_op_result_destroy(prof_op_result *result) { free(result); }
 
 int prof_op_info_get(const prof_op_result *result, prof_op_info *info_out) {
   if (!result || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_op_info_get: %s is NULL", result ? "info_out" : "result");
-  if (info_out->size < sizeof(size_t))
-    return prof_i_fail(PROF_E_INVALID, "prof_op_info.size is %zu; set it to sizeof(prof_op_info)", info_out->size);
-  prof_op_info info = result->info;
-  const size_t room = info_out->size, bytes = room < sizeof info ? room : sizeof info;
-  info.size = room;
-  memcpy(info_out, &info, bytes);
-  if (room > bytes) memset((char *)info_out + bytes, 0, room - bytes);
-  return PROF_OK;
+  return prof_i_sized_give(info_out, &result->info, sizeof result->info, "prof_op_info");
 }
 
 const double *prof_op_samples(const prof_op_result *result, size_t *count_out) {

@@ -78,6 +78,16 @@ typedef struct prof_i_change_seen {
   uint64_t serial, measured, allowed;
 } prof_i_change_seen;
 
+/* A pool of memory, in one session. */
+typedef struct prof_i_pool_seen {
+  uint32_t number, kind, serial, session, baseline;
+  prof_device device;
+  uint64_t ticks; /* when the session began for it */
+  uint64_t used_before, allocated_before;
+  prof_i_text name;
+  prof_i_pool_state state; /* as it stood when the capture was read */
+} prof_i_pool_seen;
+
 typedef struct prof_i_catalog {
   uint32_t *site_at; /* by number: place in sites, 0 for unknown numbers */
   uint32_t site_limit;
@@ -94,6 +104,8 @@ typedef struct prof_i_catalog {
   uint32_t mark_count, mark_room;
   prof_i_change_seen *changes;
   uint32_t change_count, change_room;
+  prof_i_pool_seen *pools;
+  uint32_t pool_count, pool_room;
   uint32_t last_level; /* of the last session that began */
   int64_t wall_ns;     /* how far CLOCK_REALTIME has moved against CLOCK_MONOTONIC since the start */
   uint64_t wall_width_ns; /* of the pair that said so */
@@ -227,6 +239,7 @@ void prof_i_catalog_finish(prof_i_catalog *catalog);
 void prof_i_catalog_fini(prof_i_catalog *catalog);
 
 const prof_i_schema *prof_i_catalog_schema(const prof_i_catalog *catalog, uint32_t number); /* or NULL */
+const prof_i_pool_seen *prof_i_catalog_pool(const prof_i_catalog *catalog, uint32_t number); /* or NULL */
 
 /* Where the pairs say that the counter jumped, eras begin; pairs and marks get the time line's ticks. */
 int prof_i_eras_find(prof_trace *trace);
@@ -268,9 +281,6 @@ bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t eleme
 
 /* Copies a name of at most `bytes`, up to its NUL; `to` has bytes + 1 or is as long, and is always terminated. */
 void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes);
-
-/* Hands out a struct as far as the caller's own goes; what a newer caller has beyond is zero. */
-void prof_i_hand_out(void *to, size_t to_bytes, const void *from, size_t from_bytes);
 
 /* The whole way from bytes to a trace. Takes the source over, also when it fails. */
 int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out);

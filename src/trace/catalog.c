@@ -1,6 +1,6 @@
 /* What a capture says about itself, out of its meta extents: call sites, argument schemas, names of tracks, clock pairs,
    sessions. Texts are left where they stand; memory is a small multiple of the records read, whatever numbers they hold. */
-#include <prof/profiler.h>
+#include <prof/memory.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +36,7 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
   free(catalog->pairs);
   free(catalog->marks);
   free(catalog->changes);
+  free(catalog->pools);
   memset(catalog, 0, sizeof *catalog);
 }
 
@@ -62,7 +63,7 @@ static prof_i_text name_or_function(prof_i_text name, prof_i_text function) {
 
 static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
-  const uint32_t number = prof_i_word_site(words[1]);
+  const uint32_t number = prof_i_record_site(words[1]);
   const uint64_t *at = words + 4;
   uint64_t left = word_count - 4;
   prof_i_site_info site = {.line = (uint32_t)words[3], .level = (uint32_t)(words[3] >> 32)};
@@ -238,13 +239,57 @@ static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_co
   catalog->changes[catalog->change_count++] = (prof_i_change_seen){.ticks = (uint64_t)ticks, /* as marks */
                                                                    .kind = (uint32_t)words[3],
                                                                    .reason = (uint32_t)words[4],
-                                                                   .site = prof_i_word_site(words[1]),
+                                                                   .site = prof_i_record_site(words[1]),
                                                                    .level_before = (uint32_t)words[5],
                                                                    .level_after = (uint32_t)(words[5] >> 32),
                                                                    .serial = words[6],
                                                                    .measured = words[7],
                                                                    .allowed = words[8]};
   return 0;
+}
+
+/* ---- pools of memory ---- */
+
+static int add_pool(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  prof_i_pool_seen pool = {.ticks = (uint64_t)prof_i_ticks_since(words[0], trace->header.start_ticks)}; /* as marks */
+  const uint64_t from = (uint64_t)((const unsigned char *)(words + PROF_I_POOL_STATE_WORD) - trace->source.bytes), line = PROF_I_POOL_STATE_ALIGNMENT;
+  const uint64_t to_state = PROF_I_POOL_STATE_WORD + ((from + line - 1) / line * line - from) / 8;
+  const uint64_t *at = words + PROF_I_POOL_NAME_WORD;
+  uint64_t left = word_count < PROF_I_POOL_STATE_WORD ? 0 : PROF_I_POOL_STATE_WORD - PROF_I_POOL_NAME_WORD;
+  const bool is_whole = word_count >= to_state + sizeof pool.state / 8 && words[3] >> 32 >= PROF_MEMORY_POOL && words[3] >> 32 <= PROF_MEMORY_QUERY &&
+                        (uint32_t)words[3] != 0 && words[8] <= PROF_I_BASELINE_INHERITED && prof_i_take_text(&at, &left, &pool.name);
+  if (!is_whole) {
+    trace->bad_count++;
+    return 0;
+  }
+  pool.number = (uint32_t)words[3];
+  pool.kind = (uint32_t)(words[3] >> 32);
+  pool.device = (prof_device){(int32_t)(uint32_t)words[4], (int32_t)(words[4] >> 32)};
+  pool.serial = (uint32_t)words[5];
+  pool.session = (uint32_t)(words[5] >> 32);
+  pool.used_before = words[6];
+  pool.allocated_before = words[7];
+  pool.baseline = (uint32_t)words[8];
+  memcpy(&pool.state, words + to_state, sizeof pool.state);
+  if (!prof_i_make_room((void **)&catalog->pools, &catalog->pool_room, catalog->pool_count, sizeof *catalog->pools)) return PROF_E_NO_MEMORY;
+  catalog->pools[catalog->pool_count++] = pool;
+  return 0;
+}
+
+static int by_pool_number(const void *a, const void *b) {
+  const prof_i_pool_seen *const x = a, *const y = b;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+const prof_i_pool_seen *prof_i_catalog_pool(const prof_i_catalog *catalog, uint32_t number) {
+  uint32_t low = 0, high = catalog->pool_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (catalog->pools[middle].number < number) low = middle + 1;
+    else high = middle;
+  }
+  return low < catalog->pool_count && catalog->pools[low].number == number ? &catalog->pools[low] : NULL;
 }
 
 /* ---- an extent ---- */
@@ -256,6 +301,7 @@ static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_co
     case PROF_I_KIND_TRACK: return add_track(trace, words, word_count);
     case PROF_I_KIND_CLOCK: return add_pair(trace, words, word_count);
     case PROF_I_KIND_SESSION: return add_session(trace, words, word_count);
+    case PROF_I_KIND_POOL: return add_pool(trace, words, word_count);
     case PROF_I_KIND_CHANGE: return add_change(trace, words, word_count);
     default: trace->bad_count++; return 0; /* a number from the file, not an enum */
   }
@@ -272,7 +318,7 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
       prof_i_look_uncommitted(at[0], PROF_I_FAULT(HALF_READ) ? 1 : left, generation, &slots);
       continue;
     }
-    slots = prof_i_long_slots(at, left);
+    slots = (at[1] & 15) == 1 ? prof_i_long_slots(at, left) : 0;
     trace->bad_count += slots == 0 && !is_lost;
     is_lost = slots == 0;
     if (is_lost) {
@@ -301,4 +347,5 @@ static void sort_schemas(prof_i_catalog *catalog) {
 void prof_i_catalog_finish(prof_i_catalog *catalog) {
   sort_schemas(catalog);
   keep_last_names(catalog);
+  if (catalog->pool_count) qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, by_pool_number);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/options.h"
 #include "capture.h"
 #include "show.h"
 
@@ -42,13 +43,10 @@ static prof_trace_change change_of(const prof_trace *trace, const prof_i_change_
 
 int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof_trace_change *change_out) {
   if (!trace || !change_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: %s is NULL", trace ? "change_out" : "trace");
-  if (change_out->size < sizeof change_out->size)
-    return prof_i_fail(PROF_E_INVALID, "change_out->size is %zu; set it to sizeof(prof_trace_change)", change_out->size);
   if (index >= trace->catalog.change_count)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: index is %u; the trace has %u changes", index, trace->catalog.change_count);
   const prof_trace_change change = change_of(trace, &trace->catalog.changes[index]);
-  prof_i_hand_out(change_out, change_out->size, &change, sizeof change);
-  return PROF_OK;
+  return prof_i_sized_give(change_out, &change, sizeof change, "prof_trace_change");
 }
 
 /* ---- as text ---- */

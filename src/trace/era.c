@@ -239,7 +239,7 @@ uint32_t prof_i_era_of_start(const prof_trace *trace, uint32_t end_era, int64_t 
   return end_era;
 }
 
-/* Marks and changes are not in the order of records; where two eras have their ticks, they are taken for the earlier one's. */
+/* Marks, changes and pools are not in the order of records; where two eras have their ticks, they are taken for the earlier one's. */
 static uint64_t placed(const prof_trace *trace, uint64_t recorded) {
   return prof_i_era_ticks(trace, prof_i_era_of(trace, (int64_t)recorded), (int64_t)recorded);
 }
@@ -249,6 +249,7 @@ int prof_i_eras_find(prof_trace *trace) {
   const int status = find_eras(trace);
   if (status) return status;
   for (uint32_t i = 0; i < catalog->mark_count; i++) catalog->marks[i] = placed(trace, catalog->marks[i]);
+  for (uint32_t i = 0; i < catalog->pool_count; i++) catalog->pools[i].ticks = placed(trace, catalog->pools[i].ticks);
   for (uint32_t i = 0; i < catalog->change_count; i++) catalog->changes[i].ticks = placed(trace, catalog->changes[i].ticks);
   if (catalog->change_count) qsort(catalog->changes, catalog->change_count, sizeof *catalog->changes, by_change);
   return 0;

@@ -1,5 +1,6 @@
 /* From a span to what users get: name, category, device, arguments. Nothing is copied; texts stay where the capture has
    them. */
+#include <prof/memory.h>
 #include <string.h>
 
 #include "parse.h"
@@ -79,15 +80,43 @@ static void set_details(const prof_trace *trace, const prof_i_long *record, prof
   if (schema) set_args(record, schema, event);
 }
 
+/* Its name says what happened, as its tag; a pool that the catalog does not know has no device. */
+static void set_memory(const prof_trace *trace, const uint64_t *words, const prof_i_long *record, prof_event *event) {
+  static const prof_i_text category = {"memory", 6};
+  static const prof_i_text names[] = {{"alloc", 5}, {"free", 4}, {"reserve", 7}, {"release", 7}, {"collect", 7}, {"out of memory", 13}, {"sample", 6}, {"wrong call", 10}};
+  const prof_i_memory_record memory = prof_i_memory_read(words, record);
+  const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
+  const bool is_sample = memory.verb == PROF_I_VERB_SAMPLE;
+  set_texts(event, names[memory.verb], category);
+  if (pool) event->device = pool->device;
+  if (memory.stream != PROF_NO_STREAM) {
+    event->flags |= PROF_EVENT_ON_STREAM;
+    event->stream = memory.stream;
+  }
+  event->memory = (prof_event_memory){.verb = memory.verb + 1u,
+                                      .pool = memory.pool,
+                                      .address = memory.address,
+                                      .bytes = is_sample ? 0 : memory.bytes,
+                                      .requested_bytes = is_sample ? 0 : memory.requested,
+                                      .used_bytes = is_sample ? (int64_t)memory.bytes : prof_i_used_bytes(memory.counter),
+                                      .allocated_bytes = memory.allocated ? (int64_t)(memory.allocated - PROF_I_USED_ZERO) : -1,
+                                      .wrong = memory.verb == PROF_I_VERB_WRONG ? (uint32_t)memory.extra : 0};
+  if (!memory.tag) return;
+  const prof_i_site_info *const tag = prof_i_catalog_site(&trace->catalog, memory.tag);
+  event->memory.tag = tag->name.data;
+  event->memory.tag_bytes = (uint32_t)tag->name.bytes;
+}
+
 /* What a long record says beyond that. Out of line: plain scopes then save no registers for it. */
 static __attribute__((noinline)) void set_long(const prof_trace *trace, const uint64_t *words, prof_event *event_out) {
   static const prof_i_text step = {"ProfilerStep", 12}, step_category = {"step", 4}, flow_category = {"flow", 4};
   prof_i_long record;
-  if (!prof_i_long_read(words, (words[2] & 0xffff) * 2, &record)) return;
+  if (event_out->kind == PROF_EVENT_MEMORY ? !prof_i_event_read(words, &record) : !prof_i_long_read(words, (words[2] & 0xffff) * 2, &record)) return;
   switch (record.kind) {
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_INSTANT: set_details(trace, &record, event_out); return;
     case PROF_I_KIND_COUNTER: memcpy(&event_out->value, record.own, sizeof event_out->value); return;
+    case PROF_I_KIND_MEMORY: set_memory(trace, words, &record, event_out); return;
     case PROF_I_KIND_FLOW:
       set_texts(event_out, record.name, flow_category);
       event_out->id = record.own[0];

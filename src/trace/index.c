@@ -166,7 +166,7 @@ static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i
     const prof_i_open *const entry = &slot->open[i];
     if (!prof_i_open_stands(entry->ticks)) continue;
     const int64_t start = prof_i_ticks_since(entry->ticks, trace->header.start_ticks);
-    prof_i_open_scope scope = {prof_i_era_ticks(trace, prof_i_era_of(trace, start), start), NULL, prof_i_word_site(entry->what)};
+    prof_i_open_scope scope = {prof_i_era_ticks(trace, prof_i_era_of(trace, start), start), NULL, prof_i_record_site(entry->what)};
     if ((entry->what & PROF_I_OPEN_TYPE) != 0 && !(scope.record = open_payload(slot, entry->what))) trace->bad_count++;
     if (!prof_i_make_room((void **)&trace->opens, room, trace->open_count, sizeof *trace->opens)) return PROF_E_NO_MEMORY;
     trace->opens[trace->open_count++] = scope;
@@ -204,7 +204,7 @@ static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
       if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && record.kind == PROF_I_KIND_SCOPE)) continue;
       const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval_in(at, segment->start_ticks, segment->stretch)
                                                                : prof_i_event_interval(at, &record, segment->start_ticks, segment->stretch);
-      if (when.end >= latest) take_out(trace, thread, when.start, prof_i_word_site(at[1]));
+      if (when.end >= latest) take_out(trace, thread, when.start, prof_i_record_site(at[1]));
     }
   }
 }

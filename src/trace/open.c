@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/options.h"
 #include "../core/port.h"
 #include "parse.h"
 
@@ -145,13 +146,6 @@ int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_ou
 
 void prof_trace_destroy(prof_trace *trace) { destroy(trace); }
 
-void prof_i_hand_out(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
-  const size_t head = sizeof to_bytes; /* the size itself stays the caller's */
-  const size_t both = to_bytes < from_bytes ? to_bytes : from_bytes;
-  if (both > head) memcpy((char *)to + head, (const char *)from + head, both - head);
-  if (to_bytes > from_bytes) memset((char *)to + from_bytes, 0, to_bytes - from_bytes);
-}
-
 static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   const prof_i_header *const header = &trace->header;
   const prof_i_time_line *line = trace->timeline.lines;
@@ -196,19 +190,14 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
 
 int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
   if (!trace || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_info_get: %s is NULL", trace ? "info_out" : "trace");
-  if (info_out->size < sizeof info_out->size)
-    return prof_i_fail(PROF_E_INVALID, "info_out->size is %zu; set it to sizeof(prof_trace_info)", info_out->size);
   prof_trace_info info;
   fill_info(trace, &info);
-  prof_i_hand_out(info_out, info_out->size, &info, sizeof info);
-  return PROF_OK;
+  return prof_i_sized_give(info_out, &info, sizeof info, "prof_trace_info");
 }
 
 int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
   if (!trace || !thread_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL", trace ? "thread_out" : "trace");
-  if (thread_out->size < sizeof thread_out->size)
-    return prof_i_fail(PROF_E_INVALID, "thread_out->size is %zu; set it to sizeof(prof_trace_thread)", thread_out->size);
   if (index >= trace->thread_count)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: index is %u; the trace has %u threads", index,
                        trace->thread_count);
@@ -222,8 +211,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   memcpy(thread.lost_count, from->lost, sizeof thread.lost_count);
   memcpy(thread.name, from->name, sizeof thread.name);
   thread.own_ns = from->own_ns;
-  prof_i_hand_out(thread_out, thread_out->size, &thread, sizeof thread);
-  return PROF_OK;
+  return prof_i_sized_give(thread_out, &thread, sizeof thread, "prof_trace_thread");
 }
 
 int prof_trace_loss_text(const prof_trace *trace, char **text_out) {

@@ -1,6 +1,8 @@
 /* See parse.h. */
 #include "parse.h"
 
+#include <prof/memory.h>
+
 #include "../core/fault.h"
 
 bool prof_i_take_text(const uint64_t **at, uint64_t *left, prof_i_text *text_out) {
@@ -33,6 +35,15 @@ static bool read_details(prof_i_long *out, const uint64_t *at, uint64_t left) {
   return (int64_t)out->duration < INT64_C(1) << 59 && (int64_t)out->duration >= -(INT64_C(1) << 59);
 }
 
+static bool has_extra_word(prof_i_verb verb) { return verb == PROF_I_VERB_COLLECT || verb == PROF_I_VERB_WRONG; }
+
+/* Words 3 and on of a record of memory; more than there can be: no such verb. */
+static uint64_t memory_words(uint64_t word3, uint32_t flags) {
+  const uint64_t verb = word3 & 0xffffffff;
+  if (verb > PROF_I_VERB_WRONG) return UINT64_MAX;
+  return UINT64_C(5) + (has_extra_word((prof_i_verb)verb) ? 1 : 0) + (flags & PROF_I_FLAG_STREAM ? 1 : 0);
+}
+
 bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out) {
   if (word_count < 3) return false;
   const uint64_t word2 = words[2];
@@ -55,12 +66,47 @@ bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *o
     }
     case PROF_I_KIND_OWNER: return left >= 3 + PROF_I_NAME_BYTES / 8;
     case PROF_I_KIND_EXIT: return left >= 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8;
+    case PROF_I_KIND_MEMORY: return left >= memory_words(words[3], out->flags);
     default: return false; /* a number from the file, not an enum */
   }
 }
 
+bool prof_i_event_read(const uint64_t *words, prof_i_long *out) {
+  if ((words[1] & 15) != PROF_I_PIECE_TYPE) return prof_i_long_read(words, (words[2] & 0xffff) * 2, out);
+  *out = (prof_i_long){.kind = PROF_I_KIND_MEMORY, .device = PROF_DEVICE_CPU, .own = words + 1};
+  return true;
+}
+
+prof_i_memory_record prof_i_memory_read(const uint64_t *words, const prof_i_long *record) {
+  const uint64_t word1 = words[1], bytes = word1 >> PROF_I_PIECE_BYTES_SHIFT;
+  const uint64_t waste = word1 >> PROF_I_PIECE_WASTE_SHIFT & PROF_I_PIECE_WASTE_MAX;
+  if ((word1 & 15) == PROF_I_PIECE_TYPE)
+    return (prof_i_memory_record){.verb = word1 >> PROF_I_PIECE_VERB_SHIFT & 1,
+                                  .pool = word1 >> PROF_I_PIECE_POOL_SHIFT & PROF_I_PIECE_POOL_MAX,
+                                  .address = words[2],
+                                  .bytes = bytes,
+                                  .requested = bytes > waste ? bytes - waste : 0,
+                                  .counter = words[3],
+                                  .stream = PROF_NO_STREAM};
+  const prof_i_verb verb = words[3] & 0xff;
+  const uint64_t *const behind = words + 8;
+  const bool has_extra = has_extra_word(verb);
+  return (prof_i_memory_record){.verb = verb,
+                                .pool = (uint32_t)(words[3] >> 32),
+                                .tag = prof_i_record_site(word1),
+                                .address = words[4],
+                                .bytes = words[5],
+                                .requested = verb == PROF_I_VERB_ALLOC ? words[7] : words[5],
+                                .counter = words[6],
+                                .allocated = words[7],
+                                .extra = has_extra ? behind[0] : 0,
+                                .stream = record->flags & PROF_I_FLAG_STREAM ? behind[has_extra] : PROF_NO_STREAM};
+}
+
 uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left) {
-  if ((at[1] & 15) != 1 || slots_left < 2) return 0;
+  if (slots_left < 2) return 0;
+  if ((at[1] & 15) == PROF_I_PIECE_TYPE) return 2;
+  if ((at[1] & 15) != 1) return 0;
   const uint64_t slots = at[2] & 0xffff;
   return slots >= 2 && slots <= slots_left ? slots : 0;
 }
@@ -78,7 +124,7 @@ prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t 
   *slots_out = 1;
   if (!prof_i_is_committed(at[0], generation)) return prof_i_look_uncommitted(at[0], slots_left, generation, slots_out);
   const uint64_t slots = prof_i_long_slots(at, slots_left);
-  if (slots == 0 || !prof_i_long_read(at, slots * 2, record_out)) return PROF_I_SIGHT_BAD;
+  if (slots == 0 || !prof_i_event_read(at, record_out)) return PROF_I_SIGHT_BAD;
   *slots_out = slots;
   return record_out->kind < PROF_I_KIND_OWNER ? PROF_I_SIGHT_EVENT : PROF_I_SIGHT_THREAD;
 }

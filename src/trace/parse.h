@@ -18,7 +18,6 @@ typedef enum prof_i_sight {
 
 static inline uint32_t prof_i_word_kind(uint64_t word2) { return word2 >> 16 & 0xff; }
 static inline uint32_t prof_i_word_flags(uint64_t word2) { return word2 >> 24 & 0xff; }
-static inline uint32_t prof_i_word_site(uint64_t word1) { return word1 >> 4 & PROF_I_SITE_COUNT_MAX; }
 
 /* A long record's parts. Texts without data are not there. */
 typedef struct prof_i_long {
@@ -42,6 +41,20 @@ prof_i_sight prof_i_look_uncommitted(uint64_t word0, uint64_t slots_left, uint64
 /* Takes apart a record of that many words, of a thread's chunk. False: its parts do not fit, or its kind is unknown. Words 0
    and 1 are not looked at. */
 bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *out);
+
+/* A record that prof_i_look() took for an event's and that is no plain scope's: all of its words are there. Not an open scope's payload, which has no word 1. */
+bool prof_i_event_read(const uint64_t *words, prof_i_long *out);
+
+/* What a record of memory says, short or long. */
+typedef struct prof_i_memory_record {
+  prof_i_verb verb;
+  uint32_t pool, tag;
+  uint64_t address, bytes, requested, counter;
+  uint64_t allocated;  /* of those that say it: after it, from PROF_I_USED_ZERO on */
+  uint64_t extra;      /* COLLECT: ticks; WRONG: prof_memory_wrong */
+  uint64_t stream;     /* PROF_NO_STREAM: none */
+} prof_i_memory_record;
+prof_i_memory_record prof_i_memory_read(const uint64_t *words, const prof_i_long *record);
 
 /* What stands at a slot, and how many slots it takes: 1 to slots_left. record_out is filled for EVENT and THREAD. */
 prof_i_sight prof_i_look_long(const uint64_t *at, uint64_t slots_left, uint64_t generation, uint64_t *slots_out,

@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walke
       continue;
     }
     leaf.start = when.start;
-    leaf.site = prof_i_word_site(words[1]);
+    leaf.site = prof_i_record_site(words[1]);
     leaf.duration_ns = prof_i_timeline_span(timeline, &line, when.start, when.end, &leaf.start_ns);
     top->children_ns += leaf.duration_ns;
     has_leaf = true;

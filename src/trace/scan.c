@@ -97,7 +97,7 @@ static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *e
   s->is_lost = false;
   do {
     if (has_eras && !follow_eras(s, at, (int64_t)(at[1] >> PROF_I_DURATION_SHIFT))) return NULL;
-    check_site(s, prof_i_word_site(at[1]));
+    check_site(s, prof_i_record_site(at[1]));
     count_event(s, has_eras ? prof_i_plain_interval_in(at, s->start_ticks, s->stretch).end : prof_i_plain_interval(at, s->start_ticks).end, true);
     at += 2;
   } while (at < end && prof_i_is_plain(at, s->generation));
@@ -132,7 +132,7 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
     const prof_i_schema *const schema = prof_i_catalog_schema(&trace->catalog, record->schema);
     if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++; /* its place in time still counts */
   }
-  check_site(s, prof_i_word_site(words[1]));
+  check_site(s, prof_i_record_site(words[1]));
   count_event(s, end, record->kind == PROF_I_KIND_SCOPE);
   return record->kind != PROF_I_KIND_STEP || add_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
 }
@@ -180,7 +180,8 @@ static void drop_taken(prof_trace *trace, uint32_t first) {
 
 /* The record that a cut goes through. What is left of its payload must not be taken for records: any word may look like one. */
 static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t generation) {
-  return prof_i_is_committed(at[0], generation) && (at[1] & 15) == 1 && (slots_left < 2 || (at[2] & 0xffff) > slots_left);
+  return prof_i_is_committed(at[0], generation) && ((at[1] & 15) == 1 || (at[1] & 15) == PROF_I_PIECE_TYPE) &&
+         (slots_left < 2 || ((at[1] & 15) == 1 && (at[2] & 0xffff) > slots_left));
 }
 
 /* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken before it. */

@@ -167,7 +167,7 @@ static uint64_t step_start(const prof_i_catalog *catalog, uint64_t end) {
 static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
   const prof_i_interval when = prof_i_plain_interval_in(words, w->start_ticks, w->stretch);
   if (when.end < w->trace->floor) return;
-  const thing t = {when.start, when.end, NULL, prof_i_known_site(&w->trace->catalog, prof_i_word_site(words[1])),
+  const thing t = {when.start, when.end, NULL, prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1])),
                    PROF_EVENT_SCOPE};
   put(w, &t);
 }
@@ -175,10 +175,10 @@ static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
 /* A record that prof_i_look() took for an event's. */
 static void put_event(prof_i_walker *w, const uint64_t *words) {
   prof_i_long record;
-  if (!prof_i_long_read(words, (words[2] & 0xffff) * 2, &record)) return;
+  if (!prof_i_event_read(words, &record)) return;
   const prof_i_interval when = prof_i_event_interval(words, &record, w->start_ticks, w->stretch);
   if (when.end < w->trace->floor) return;
-  thing t = {when.start, when.end, words, prof_i_known_site(&w->trace->catalog, prof_i_word_site(words[1])), PROF_EVENT_SCOPE};
+  thing t = {when.start, when.end, words, prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1])), PROF_EVENT_SCOPE};
   switch (record.kind) {
     case PROF_I_KIND_SCOPE:
       if (record.flags & PROF_I_FLAG_OTHER_THREAD) put_beside(w, &t);
@@ -187,6 +187,7 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
     case PROF_I_KIND_INSTANT: put_mark(w, t.end, words, t.site, PROF_EVENT_INSTANT); return;
     case PROF_I_KIND_COUNTER: put_mark(w, t.end, words, t.site, PROF_EVENT_COUNTER); return;
     case PROF_I_KIND_FLOW: put_mark(w, t.end, words, t.site, words[4] ? PROF_EVENT_FLOW_END : PROF_EVENT_FLOW_BEGIN); return;
+    case PROF_I_KIND_MEMORY: put_mark(w, t.end, words, t.site, PROF_EVENT_MEMORY); return;
     case PROF_I_KIND_STEP:
       t.start = step_start(&w->trace->catalog, t.end);
       t.kind = PROF_EVENT_STEP;

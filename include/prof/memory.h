@@ -1,0 +1,235 @@
+/* Where memory goes: what a device's pools hand out (used) and what they have taken from the system (allocated), their true peaks, and who held what
+   then. Two ways in: exact, by a pool that says each piece and each block; or RAF's, by PROFILE_MEMORY() at places of one's choice and a query that
+   says what is used and allocated now. What both say of one device is told apart, and never added up.
+
+       prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "tensors"}, &pool);
+       prof_memory_reserve(pool, block, 64 << 20);          // taken from the system
+       prof_memory_alloc(pool, piece, 1000, 1024);          // handed to a tensor: asked for, and given
+       prof_memory_free(pool, piece, 1024);
+
+   Memory is recorded into the capture that scopes go to, from prof_start() to prof_stop(); or alone, from prof_memory_start() to prof_memory_stop().
+   Peaks are kept beside the records, and stay right when records are lost. Bytes are bytes; MB are 2^20 of them, as RAF's. SPDX-License-Identifier: MIT */
+#ifndef PROF_MEMORY_H
+#define PROF_MEMORY_H
+
+#include <prof/profiler.h>
+
+PROF_I_EXTERN_C_BEGIN
+
+/* What can be wrong with a call. Found when a capture is read; in a checked pool at once, and then not added up. */
+typedef enum prof_memory_wrong {
+  PROF_MEMORY_WRONG_UNKNOWN = 0, /* a free of what is not live here; or, where that is not known, of what was there before the start */
+  PROF_MEMORY_WRONG_DOUBLE = 1,  /* a free of what came back before */
+  PROF_MEMORY_WRONG_OVERLAP = 2, /* an alloc of what is live, in part or whole: the live piece is taken for freed */
+  PROF_MEMORY_WRONG_POOL = 3,    /* a free of what is live in another pool */
+  PROF_MEMORY_WRONG_SIZE = 4,    /* a free of a live piece, with other bytes */
+  PROF_MEMORY_WRONG_COUNT = 5
+} prof_memory_wrong;
+
+/* ---- exact: pools ---- */
+
+typedef struct prof_pool prof_pool;
+
+/* What a pool has used and allocated now. Returns 0, or anything else: not known. Called with no lock of prof held; must not start, stop or clear. */
+typedef int (*prof_memory_query)(void *user, uint64_t *used_bytes_out, uint64_t *allocated_bytes_out);
+
+typedef struct prof_pool_options {
+  size_t size;
+  const char *name;        /* copied, at most 63 bytes; NULL: "pool" */
+  prof_device device;      /* zero: the host */
+  prof_memory_query query; /* asked at each start, for what was alive before; NULL: then it is not known, and used counts from 0 */
+  void *user;              /* for query */
+  uint32_t checked;        /* 1: live pieces are kept in a table, so that wrong frees are seen at once, and the bytes of a free need not be said */
+  uint32_t reserved;
+} prof_pool_options;
+
+#define PROF_BYTES_UNKNOWN UINT64_MAX  /* of a free in a checked pool */
+#define PROF_NO_STREAM UINT64_MAX
+
+/* A pool of one's own: the caller destroys it, when no other call for it is under way. Recording or not; options may be NULL. What is said of it is recorded while memory is.
+   PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */
+PROF_API int prof_pool_create(const prof_pool_options *options, prof_pool **pool_out) PROF_I_NOEXCEPT;
+/* What it recorded stays in the capture. NULL is ignored. */
+PROF_API void prof_pool_destroy(prof_pool *pool) PROF_I_NOEXCEPT;
+
+/* A number for a tag ("weights"), for prof_memory_alloc_for(): the same text, the same number. 0: no tag; also when tables are full. The text is copied.
+   Any thread. */
+PROF_API uint32_t prof_memory_tag(const char *name) PROF_I_NOEXCEPT;
+
+/* A piece was handed out: call it when it has been. bytes: what was asked for; given_bytes: what it takes in the pool, 0 or less than bytes: the same. Pieces of 4 TiB and more
+   are counted (refused) and left out. NULL pools are ignored, as everything is while memory is not recorded: then it costs a call and a load.
+   Any thread. Signal-safe. */
+PROF_API void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) PROF_I_NOEXCEPT;
+/* The same with a tag (0: none) and a stream (PROF_NO_STREAM: none). */
+PROF_API void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes, uint32_t tag,
+                                    uint64_t stream) PROF_I_NOEXCEPT;
+/* A piece came back: call it before it may be handed out again. given_bytes: as at its alloc (there 0: the bytes asked for). NULL addresses are ignored, as by free(). Signal-safe, but for
+   a checked pool: there a handler's calls may be left unchecked, which is counted. */
+PROF_API void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes) PROF_I_NOEXCEPT;
+
+/* A block was taken from the system, or given back to it. Any thread. Signal-safe. */
+PROF_API void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT;
+PROF_API void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT;
+
+/* A collection: the pool gives blocks back, or joins pieces. Counted, with its time and what was released meanwhile. What begin returns is for end; 0: not
+   recorded. Any thread. */
+PROF_API uint64_t prof_memory_collect_begin(prof_pool *pool) PROF_I_NOEXCEPT;
+PROF_API void prof_memory_collect_end(prof_pool *pool, uint64_t begun) PROF_I_NOEXCEPT;
+
+/* An allocation of so many bytes has failed on this device. Recorded; and what was live then, what is reserved, how it is fragmented, and whether the bytes would have
+   fitted in one piece were they not, is written to a text beside the output ("trace.oom.txt", "trace.oom-2.txt", ...; of a process at most 8), or to stderr where the capture has none. PROF_E_NOT_RUNNING, and
+   what writing may meet. Any thread; not in a signal handler. */
+PROF_API int prof_memory_oom(prof_device device, uint64_t bytes) PROF_I_NOEXCEPT;
+
+/* ---- RAF's: a query ---- */
+
+/* Who is asked by PROFILE_MEMORY() of that device; NULL: nobody. One a device. PROF_E_NO_MEMORY, PROF_E_BUSY (it is just being asked). Any thread. */
+PROF_API int prof_memory_set_query(prof_device device, prof_memory_query query, void *user) PROF_I_NOEXCEPT;
+
+/* Asks, and records what it says; the tag says where (at most 63 bytes are kept). Use PROFILE_MEMORY(dev, tag), which evaluates nothing while memory is not recorded. */
+PROF_API void prof_memory_sample(prof_device device, const char *tag, uint32_t tag_bytes) PROF_I_NOEXCEPT;
+
+/* ---- life, as RAF's memory profiler ---- */
+
+/* Is memory recorded? */
+PROF_API int prof_memory_is_on(void) PROF_I_NOEXCEPT;
+/* Records memory from here on; prof_start() and prof_start_with() do it, too. When nothing records, a capture is started whose scopes stay off, with the options of the last start; its
+   errors. */
+PROF_API int prof_memory_start(void) PROF_I_NOEXCEPT;
+/* No more memory; a capture that only recorded that is stopped. PROF_E_NOT_RUNNING. */
+PROF_API int prof_memory_stop(void) PROF_I_NOEXCEPT;
+/* Peaks and collections begin anew from what is used and allocated now. What is recorded stays. PROF_E_NOT_RUNNING. */
+PROF_API int prof_memory_reset(void) PROF_I_NOEXCEPT;
+
+typedef enum prof_memory_source {
+  PROF_MEMORY_ANY = 0,  /* of prof_memory_max_get(): the pools if the device has any, or else the query */
+  PROF_MEMORY_POOL = 1, /* said piece by piece */
+  PROF_MEMORY_QUERY = 2 /* asked by PROFILE_MEMORY() */
+} prof_memory_source;
+
+/* RAF's get_max_memory_info, with the true peak of allocated: each at its own time. */
+typedef struct prof_memory_max {
+  size_t size;
+  uint64_t used_bytes, allocated_bytes; /* now, or when last asked. Without a baseline they may have gone below 0: then 0 */
+  uint64_t max_used_bytes, max_allocated_bytes;
+  uint64_t collection_count; /* of a query: how often allocated was less than before */
+  double max_used_mb, max_allocated_mb;
+  uint32_t source; /* prof_memory_source: POOL or QUERY */
+  uint32_t pool_count; /* of several, the peaks are the sums of their peaks: at least the device's, which prof_memory_read() tells */
+} prof_memory_max;
+/* Since the last start or reset, or as they were at the stop. PROF_E_NOT_FOUND: nothing was recorded of the device. Any thread. */
+PROF_API int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) PROF_I_NOEXCEPT;
+
+/* ---- reading ---- */
+
+/* What a trace says of memory: all its events put into one order (the pools' own, where two threads were at one pool), and played. Memory of 28 bytes an event, and what is live. The trace must
+   stay until this is destroyed. No pools is no error. PROF_E_INVALID, PROF_E_NO_MEMORY, PROF_E_TOO_LARGE (2^32 events). Then any number of threads may read. */
+typedef struct prof_memory prof_memory;
+PROF_API int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) PROF_I_NOEXCEPT;
+/* NULL is ignored. */
+PROF_API void prof_memory_destroy(prof_memory *memory) PROF_I_NOEXCEPT;
+
+/* A moment of a pool, or of a device. */
+typedef struct prof_memory_state {
+  uint64_t ns; /* from the capture's start */
+  int64_t used_bytes, allocated_bytes; /* by the pool's own count, which loses nothing */
+  uint64_t live_count, live_bytes, requested_bytes; /* of the pieces known to be live: given, and asked for. live_bytes less than used: was there before, or its record is lost */
+  uint64_t free_bytes, largest_free_bytes, outside_bytes; /* of has_ranges: in the blocks, in one stretch, and live in no known block */
+  double fragmentation; /* of has_ranges: 1 - largest free stretch / free; 0: none, or nothing is free */
+  uint32_t has_ranges;  /* 1: blocks are known, and most of what is live lies in them */
+  uint32_t is_exact;    /* 1: the event that made it stands in the capture; 0: the time is near, and what is live is of the records around it */
+} prof_memory_state;
+
+/* A pool in one session, or all that a device has. */
+typedef struct prof_memory_info {
+  size_t size;
+  char name[64];
+  prof_device device;
+  uint32_t source;  /* prof_memory_source */
+  uint32_t session; /* counts starts, from 1 */
+  uint32_t pool;    /* its number in the capture, as prof_event_memory has it; 0: of a device */
+  uint32_t has_baseline; /* 1: what was there before is known */
+  uint64_t used_before_bytes, allocated_before_bytes;
+  prof_memory_state peak_used, peak_allocated, end; /* peaks since the start, or the last reset or clear */
+  uint64_t alloc_count, free_count, reserve_count, release_count, sample_count; /* of what stands in the capture */
+  uint64_t collection_count, collection_ns; /* of all since the last reset */
+  uint64_t oom_count;
+  uint64_t missing_count; /* events of which no record stands: dropped, overwritten, or killed before they were written. Modulo 2^20 a gap */
+  uint64_t refused_count, unchecked_count;
+  uint64_t wrong_count[8]; /* by prof_memory_wrong */
+  uint64_t from_before_count, from_before_bytes; /* frees of what was there before the start */
+  uint64_t growth_step;   /* of the two step marks between which used grew most; the later one */
+  int64_t growth_bytes;   /* 0: no steps, or none in which it grew */
+} prof_memory_info;
+/* In the order in which they came; index below prof_memory_pool_count(). PROF_E_INVALID. */
+PROF_API uint32_t prof_memory_pool_count(const prof_memory *memory) PROF_I_NOEXCEPT;
+PROF_API int prof_memory_pool_get(const prof_memory *memory, uint32_t index, prof_memory_info *info_out) PROF_I_NOEXCEPT;
+/* A device, with all its pools of that source of the last session; of several pools, in the order of time. PROF_E_NOT_FOUND. */
+PROF_API int prof_memory_device_get(const prof_memory *memory, prof_device device, prof_memory_source source, prof_memory_info *info_out) PROF_I_NOEXCEPT;
+
+typedef enum prof_memory_moment {
+  PROF_MEMORY_AT_PEAK_USED = 0,
+  PROF_MEMORY_AT_PEAK_ALLOCATED = 1,
+  PROF_MEMORY_AT_END = 2, /* what was never freed, or not yet */
+  PROF_MEMORY_AT_TIME = 3
+} prof_memory_moment;
+
+typedef enum prof_memory_by {
+  PROF_MEMORY_BY_SCOPE = 0, /* the innermost scope of its thread in which it was allocated */
+  PROF_MEMORY_BY_TAG = 1,
+  PROF_MEMORY_BY_SIZE = 2,  /* powers of two of what was asked for */
+  PROF_MEMORY_BY_ADDRESS = 3 /* each piece */
+} prof_memory_by;
+
+typedef struct prof_memory_row {
+  const char *label; /* NUL-terminated, UTF-8 repaired: the scope, the tag, "1 KiB - 2 KiB"; of a piece its scope. "" : none */
+  const char *tag;   /* of a piece */
+  uint64_t count, bytes, requested_bytes;
+  uint64_t oldest_ns, newest_ns; /* when it was allocated, from the capture's start */
+  uint64_t address;  /* of a piece */
+} prof_memory_row;
+
+/* What was live: rows by falling bytes. Every event up to the moment is played once more. The caller gives the rows to prof_free(), texts with them. at_ns: of
+   PROF_MEMORY_AT_TIME, from the capture's start. PROF_E_INVALID, PROF_E_NO_MEMORY. */
+typedef struct prof_memory_rows {
+  const prof_memory_row *rows;
+  uint64_t row_count;
+  uint64_t count, bytes, requested_bytes; /* of all rows */
+} prof_memory_rows;
+PROF_API int prof_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment, uint64_t at_ns, prof_memory_by by,
+                              prof_memory_rows **rows_out) PROF_I_NOEXCEPT;
+
+/* The first wrong calls of a pool: index from 0; at most 8 are kept. PROF_E_NOT_FOUND: there are not so many. */
+typedef struct prof_memory_example {
+  uint32_t wrong; /* prof_memory_wrong */
+  uint32_t thread; /* index for prof_trace_thread_get() */
+  uint64_t ns, address, bytes;
+  const char *scope; /* in which it stands, or ""; NUL-terminated, valid while the memory is */
+} prof_memory_example;
+PROF_API int prof_memory_example_get(const prof_memory *memory, uint32_t pool_index, uint32_t index, prof_memory_example *example_out) PROF_I_NOEXCEPT;
+
+/* Used and allocated over time: `count` columns of equal time from the pool's start to the trace's end, each with the highest of both in it. Arrays are the caller's, of count. */
+PROF_API int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count, int64_t *used_bytes_out, int64_t *allocated_bytes_out) PROF_I_NOEXCEPT;
+
+PROF_I_EXTERN_C_END
+
+/* RAF's macro: asks the device's query, here. dev and tag as WITH_BASE_PROFILER has them. */
+#ifdef PROF_DISABLE
+#define PROFILE_MEMORY(dev, tag) PROF_I_VOID(sizeof(prof_i_memory_sample((dev), (tag)), 0))
+#else
+#define PROFILE_MEMORY(dev, tag) (__builtin_expect(prof_memory_is_on(), 0) ? prof_i_memory_sample((dev), (tag)) : PROF_I_VOID(0))
+#endif
+
+#ifdef __cplusplus
+template <class Device, class Tag>
+inline void prof_i_memory_sample(const Device &device, const Tag &tag) noexcept {
+  const prof_i::text text(tag);
+  prof_memory_sample(prof_i::device_of(device), text.data, text.bytes);
+}
+#else
+PROF_I_INLINE void prof_i_memory_sample(prof_device device, const char *tag) {
+  prof_memory_sample(device, tag, PROF_NUL_TERMINATED);
+}
+#endif
+
+#endif

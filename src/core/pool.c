@@ -1,0 +1,230 @@
+/* See pool.h. */
+#define _GNU_SOURCE
+#include "pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "clock.h"
+#include "control.h"
+#include "meta.h"
+#include "site.h"
+
+enum {
+  WORDS_BEFORE = PROF_I_POOL_STATE_WORD - 3,
+  LINE_BYTES = PROF_I_POOL_STATE_ALIGNMENT,
+  POOL_WORDS = WORDS_BEFORE + LINE_BYTES / 8 + sizeof(prof_i_pool_state) / 8
+};
+
+uint32_t prof_i_memory_on;
+
+static struct {
+  prof_pool *first;  /* any thread; pushed with release */
+  uint64_t serials;  /* control lock */
+  uint32_t numbers;  /* given in this arena. Control lock */
+} own;
+
+prof_pool *prof_i_pool_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
+
+void prof_i_pool_renumber(void) { own.numbers = 0; }
+
+/* ---- a state ---- */
+
+typedef struct birth {
+  const prof_pool *pool;
+  uint64_t number, session, ticks;
+  uint64_t used, allocated; /* bytes */
+  prof_i_baseline baseline;
+} birth;
+
+static void begin_peak(prof_i_peak *peak, uint64_t value, uint64_t ticks) {
+  *peak = (prof_i_peak){.peak = value, .peak_ticks = ticks, .base = value, .begin_ticks = ticks};
+}
+
+static void fill_state(prof_i_pool_state *state, const birth *b) {
+  const bool is_query = b->pool->kind == PROF_MEMORY_QUERY;
+  *state = (prof_i_pool_state){.kind = b->pool->kind,
+                               .used = is_query ? 0 : PROF_I_USED_ZERO + b->used,
+                               .allocated = PROF_I_USED_ZERO + b->allocated};
+  begin_peak(&state->used_peaks[0], state->used, b->ticks);
+  begin_peak(&state->allocated_peaks[0], state->allocated, b->ticks);
+  state->number = b->number;
+}
+
+/* Of a meta record: see PROF_I_KIND_POOL. */
+static void *fill(uint64_t *words, void *with) {
+  const birth *const b = with;
+  const prof_pool *const pool = b->pool;
+  words[0] = b->number | (uint64_t)pool->kind << 32;
+  words[1] = (uint32_t)pool->device.type | (uint64_t)(uint32_t)pool->device.index << 32;
+  words[2] = pool->serial | b->session << 32;
+  words[3] = b->used;
+  words[4] = b->allocated;
+  words[5] = b->baseline;
+  prof_i_put_text(words + PROF_I_POOL_NAME_WORD - 3, pool->name, strlen(pool->name));
+  const uintptr_t at = ((uintptr_t)(words + WORDS_BEFORE) + LINE_BYTES - 1) & ~(uintptr_t)(LINE_BYTES - 1);
+  prof_i_pool_state *const state = (prof_i_pool_state *)at;
+  fill_state(state, b);
+  return state;
+}
+
+/* Counts of what was before 2^43 bytes are cut: they are nobody's memory. */
+static uint64_t within(uint64_t bytes) { return bytes < PROF_I_USED_ZERO / 2 ? bytes : PROF_I_USED_ZERO / 2; }
+
+/* Control lock held, recording. */
+static void give_state(prof_pool *pool, uint64_t used, uint64_t allocated, prof_i_baseline baseline) {
+  birth b = {.pool = pool,
+             .number = ++own.numbers,
+             .session = prof_i_arena_header()->session,
+             .ticks = prof_i_clock_ticks(),
+             .used = within(used),
+             .allocated = within(allocated),
+             .baseline = baseline};
+  prof_i_pool_state *state = prof_i_meta_place(PROF_I_KIND_POOL, b.ticks, POOL_WORDS, fill, &b);
+  if (!state) {
+    state = &pool->spare;
+    b.number = 0;
+    fill_state(state, &b);
+  }
+  pool->before_bytes = b.used;
+  __atomic_store_n(&pool->births, pool->births + 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&pool->state, state, __ATOMIC_RELEASE);
+  __atomic_store_n(&pool->epoch, prof_i_site_epoch(), __ATOMIC_RELEASE);
+}
+
+void prof_i_pool_follow_epoch(prof_pool *pool) {
+  uint64_t was = __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE);
+  if (was) __atomic_compare_exchange_n(&pool->epoch, &was, prof_i_site_epoch(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static bool has_state(const prof_pool *pool) { return __atomic_load_n(&pool->epoch, __ATOMIC_RELAXED) != 0; }
+
+/* ---- sessions ---- */
+
+typedef struct answer {
+  uint64_t used, allocated;
+  prof_i_baseline baseline;
+} answer;
+
+/* With no lock: it is the user's code. */
+static answer ask(const prof_pool *pool) {
+  answer a = {0};
+  if (pool->kind == PROF_MEMORY_POOL && pool->query && pool->query(pool->user, &a.used, &a.allocated) == 0)
+    a.baseline = PROF_I_BASELINE_ASKED;
+  else
+    a = (answer){0};
+  return a;
+}
+
+void prof_i_pool_begin_all(void) {
+  prof_i_control_lock();
+  const bool is_recording = prof_i_control_is_recording();
+  const uint64_t session = is_recording ? prof_i_arena_header()->session : 0;
+  prof_i_control_unlock();
+  for (prof_pool *pool = is_recording ? prof_i_pool_first() : NULL; pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
+    prof_i_control_lock();
+    const uint64_t serial = pool->serial;
+    prof_i_control_unlock();
+    if (!serial) continue;
+    const answer a = ask(pool);
+    prof_i_control_lock();
+    if (pool->serial == serial && !has_state(pool) && prof_i_control_is_recording() && prof_i_arena_header()->session == session)
+      give_state(pool, a.used, a.allocated, a.baseline);
+    prof_i_control_unlock();
+  }
+  prof_i_control_lock();
+  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session) __atomic_store_n(&prof_i_memory_on, 1, __ATOMIC_RELEASE);
+  prof_i_control_unlock();
+}
+
+void prof_i_pool_begin_child(void) {
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
+    if (!pool->serial || has_state(pool)) continue;
+    const bool has = pool->inherited_used != 0;
+    const int64_t used = prof_i_used_bytes(pool->inherited_used), allocated = prof_i_used_bytes(pool->inherited_allocated);
+    give_state(pool, has && used > 0 ? (uint64_t)used : 0, has && allocated > 0 ? (uint64_t)allocated : 0,
+               has ? PROF_I_BASELINE_INHERITED : PROF_I_BASELINE_NONE);
+  }
+  __atomic_store_n(&prof_i_memory_on, 1, __ATOMIC_RELEASE);
+}
+
+void prof_i_pool_end_all(void) {
+  __atomic_store_n(&prof_i_memory_on, 0, __ATOMIC_RELEASE);
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
+}
+
+void prof_i_pool_forget_all(void) {
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
+    const prof_i_pool_state *const state = pool->state;
+    pool->asking = pool->lock = 0;
+    pool->births++;
+    if (pool->epoch && state && pool->kind == PROF_MEMORY_POOL) {
+      pool->inherited_used = __atomic_load_n(&state->used, __ATOMIC_RELAXED);
+      pool->inherited_allocated = __atomic_load_n(&state->allocated, __ATOMIC_RELAXED);
+    }
+    pool->epoch = 0;
+    pool->state = NULL;
+  }
+}
+
+/* The next peak begins from what is there. An event whose sum is made after the era has changed raises the new one. */
+static void reset(prof_pool *pool) {
+  prof_i_pool_state *const state = pool->state;
+  if (!state || !has_state(pool)) return;
+  const uint64_t era = state->era + 1, ticks = prof_i_clock_ticks();
+  prof_i_peak *const used = &state->used_peaks[era % PROF_I_PEAKS], *const allocated = &state->allocated_peaks[era % PROF_I_PEAKS];
+  __atomic_store_n(&used->peak, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&allocated->peak, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&state->collection_count, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&state->collection_ns, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&state->era, era, __ATOMIC_SEQ_CST);
+  const bool is_query = state->kind == PROF_MEMORY_QUERY;
+  const uint64_t used_now = __atomic_load_n(is_query ? &state->used_now : &state->used, __ATOMIC_SEQ_CST);
+  const uint64_t allocated_now = __atomic_load_n(&state->allocated, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&used->base, used_now, __ATOMIC_RELAXED);
+  __atomic_store_n(&allocated->base, allocated_now, __ATOMIC_RELAXED);
+  __atomic_store_n(&used->begin_ticks, ticks, __ATOMIC_RELAXED);
+  __atomic_store_n(&allocated->begin_ticks, ticks, __ATOMIC_RELAXED);
+  prof_i_peak_raise(used, used_now, is_query ? UINT64_MAX : PROF_I_USED_MASK, ticks);
+  prof_i_peak_raise(allocated, allocated_now, UINT64_MAX, ticks);
+}
+
+void prof_i_pool_reset_all(void) {
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) reset(pool);
+}
+
+/* ---- pools ---- */
+
+static prof_pool *take_free(void) {
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next)
+    if (!pool->serial && !__atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE)) return pool;
+  prof_pool *const pool = calloc(1, sizeof *pool);
+  if (!pool) return NULL;
+  pool->next = own.first;
+  __atomic_store_n(&own.first, pool, __ATOMIC_RELEASE);
+  return pool;
+}
+
+prof_pool *prof_i_pool_make(prof_memory_source kind, const char *name, prof_device device, prof_memory_query query, void *user) {
+  const prof_pool wanted = {.kind = kind, .query = query, .user = user};
+  const answer a = prof_i_memory_is_on() ? ask(&wanted) : (answer){0};
+  prof_i_control_lock();
+  prof_pool *const pool = take_free();
+  if (pool) {
+    prof_pool *const next = pool->next;
+    *pool = (prof_pool){.kind = kind, .device = device, .query = query, .user = user, .serial = ++own.serials, .next = next};
+    const size_t bytes = strnlen(name, PROF_I_NAME_BYTES - 1);
+    memcpy(pool->name, name, bytes);
+    if (prof_i_memory_is_on()) give_state(pool, a.used, a.allocated, a.baseline);
+  }
+  prof_i_control_unlock();
+  return pool;
+}
+
+void prof_i_pool_unmake(prof_pool *pool) {
+  prof_i_control_lock();
+  __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
+  pool->serial = 0;
+  prof_i_control_unlock();
+}

@@ -1,0 +1,71 @@
+/* Pools of memory: which there are, and what each keeps in the arena in force, so that its peaks outlive the process and do not depend on records. A pool
+   has a new state for each session, made before the first event of the session can come. What an event is, is src/memory's. */
+#ifndef PROF_CORE_POOL_H
+#define PROF_CORE_POOL_H
+
+#include <prof/memory.h>
+#include <stdbool.h>
+
+#include "layout.h"
+#include "port.h"
+
+/* Never freed: another pool takes it after its destroy. Written under the control lock, but for what is atomic. */
+struct prof_pool {
+  uint64_t epoch;            /* the sites' epoch for which state is that of this session; 0: no session. Atomic */
+  prof_i_pool_state *state;  /* NULL: none. Atomic; what it points to is never unmapped */
+  struct prof_i_checked *checked; /* what src/memory keeps of a checked pool, or NULL. Atomic */
+  prof_memory_source kind;
+  prof_device device;
+  prof_memory_query query;
+  void *user;
+  uint64_t serial; /* counts pools over the process's life; 0: destroyed */
+  uint64_t births;  /* counts its states. Atomic */
+  uint64_t before_bytes; /* used before the start, as far as known */
+  uint64_t lock;    /* of `checked`: who has it, or 0. Atomic; a forked child's is free */
+  uint64_t inherited_used, inherited_allocated; /* in a forked child: of its parent, as prof_i_pool_state has them; 0: no parent */
+  uint64_t asking;  /* calls of query under way. Atomic */
+  char name[PROF_I_NAME_BYTES];
+  prof_i_pool_state spare; /* where the arena had no room for a state: then no record names it */
+  struct prof_pool *next;  /* all that ever were; only grows. Atomic */
+};
+
+extern uint32_t prof_i_memory_on __attribute__((visibility("hidden"))); /* atomic, relaxed */
+static inline bool prof_i_memory_is_on(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) != 0; }
+
+prof_pool *prof_i_pool_first(void);
+
+/* A new one; recording, it has its state when this returns. NULL: no memory. */
+prof_pool *prof_i_pool_make(prof_memory_source kind, const char *name, prof_device device, prof_memory_query query, void *user);
+void prof_i_pool_unmake(prof_pool *pool);
+
+/* After a start: asks the queries, gives all pools their states, and lets events come. No lock held. */
+void prof_i_pool_begin_all(void);
+/* The same in a forked child, where nobody is asked: what the parent had counts. Control lock held. */
+void prof_i_pool_begin_child(void);
+/* Memory is not recorded from here on. Control lock held. */
+void prof_i_pool_end_all(void);
+/* Peaks begin anew. Control lock held. */
+void prof_i_pool_reset_all(void);
+/* In a forked child, before its arena is forgotten. */
+void prof_i_pool_forget_all(void);
+/* Another arena: numbers begin anew. Control lock held. */
+void prof_i_pool_renumber(void);
+
+/* The sites' epoch was raised, not the session: the pool's follows. Any thread. */
+void prof_i_pool_follow_epoch(prof_pool *pool);
+
+/* The peak in force. */
+static inline prof_i_peak *prof_i_peak_now(prof_i_peak *peaks, const prof_i_pool_state *state) {
+  return &peaks[__atomic_load_n(&state->era, __ATOMIC_RELAXED) % PROF_I_PEAKS];
+}
+/* After the value has been reached, by the counter's order: mask says which bits are compared. The era is looked at after the sum was made: a reset's begin is then before it, or sees it. */
+static inline void prof_i_peak_raise(prof_i_peak *peak, uint64_t value, uint64_t mask, uint64_t ticks) {
+  uint64_t was = __atomic_load_n(&peak->peak, __ATOMIC_RELAXED);
+  while (PROF_I_UNLIKELY((value & mask) > (was & mask)))
+    if (__atomic_compare_exchange_n(&peak->peak, &was, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      __atomic_store_n(&peak->peak_ticks, ticks, __ATOMIC_RELAXED);
+      return;
+    }
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* See checked.h. The lock is tried for as long as it takes, unless this thread has it already: then this is a handler, and its call goes unchecked. */
+#define _GNU_SOURCE
+#include "checked.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../core/pieces.h"
+#include "../core/thread.h"
+#include "note.h"
+
+enum { FIRST_ROOM = 4096, FREED_COUNT = 1024, SPINS = 64 };
+
+struct prof_i_checked {
+  prof_i_pieces pieces;
+  uint64_t births; /* the pool's, that the pieces are of */
+  uint64_t before_bytes; /* of what was there before the start, and has not come back */
+  uint64_t freed[FREED_COUNT]; /* addresses that came back, by their hash: a free of one is a double one, as long as it is remembered */
+};
+
+static const size_t node_bytes = sizeof(prof_i_piece);
+
+struct prof_i_checked *prof_i_checked_create(void) {
+  void *const memory = mmap(NULL, sizeof(struct prof_i_checked), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+void prof_i_checked_destroy(struct prof_i_checked *checked) {
+  if (!checked) return;
+  if (checked->pieces.nodes) munmap(checked->pieces.nodes, checked->pieces.room * node_bytes);
+  munmap(checked, sizeof *checked);
+}
+
+static bool make_room(prof_i_pieces *pieces) {
+  if (prof_i_pieces_have_room(pieces)) return true;
+  const uint32_t room = pieces->room ? pieces->room * 2 : FIRST_ROOM;
+  if (room < pieces->room) return false;
+  void *const larger = pieces->nodes ? mremap(pieces->nodes, pieces->room * node_bytes, room * node_bytes, MREMAP_MAYMOVE)
+                                     : mmap(NULL, room * node_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (larger == MAP_FAILED) return false;
+  pieces->nodes = larger;
+  pieces->room = room;
+  return true;
+}
+
+/* ---- the lock ---- */
+
+static uint64_t self(void) { return (uint64_t)(uintptr_t)&prof_i_this_thread; }
+
+static bool try_lock(prof_pool *pool, uint64_t *owner_out) {
+  *owner_out = 0;
+  return __atomic_compare_exchange_n(&pool->lock, owner_out, self(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static bool enter(prof_pool *pool, struct prof_i_checked *checked) {
+  uint64_t owner;
+  for (uint64_t tries = 1; !try_lock(pool, &owner); tries++) {
+    if (owner == self()) return false;
+    if (tries % SPINS == 0) sched_yield();
+  }
+  const uint64_t births = __atomic_load_n(&pool->births, __ATOMIC_ACQUIRE);
+  if (checked->births != births) { /* what came and went since is not known; of a forked child's, one of its parent's threads may have been at it */
+    checked->pieces.used = checked->pieces.root = checked->pieces.free = checked->pieces.count = 0;
+    memset(checked->freed, 0, sizeof checked->freed);
+    checked->before_bytes = pool->before_bytes;
+    checked->births = births;
+  }
+  return true;
+}
+
+static void leave(prof_pool *pool) { __atomic_store_n(&pool->lock, 0, __ATOMIC_RELEASE); }
+
+static void count_unchecked(prof_pool *pool) {
+  prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
+  if (state) __atomic_fetch_add(&state->unchecked_count, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- what is wrong ---- */
+
+static void note_wrong(prof_pool *pool, prof_memory_wrong wrong, uint64_t address, uint64_t bytes) {
+  prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
+  if (state) __atomic_fetch_add(&state->wrong_count, 1, __ATOMIC_RELAXED);
+  const prof_i_note note = {.verb = PROF_I_VERB_WRONG, .address = address, .bytes = bytes, .stream = PROF_NO_STREAM, .extra = wrong};
+  prof_i_note_slowly(pool, &note);
+}
+
+static uint64_t *freed_place(struct prof_i_checked *checked, uint64_t address) {
+  return &checked->freed[(address * 0x9e3779b97f4a7c15ull >> 32) % FREED_COUNT];
+}
+
+/* Is the piece another checked pool's? Its lock is only tried: two threads may look at each other's. */
+static bool is_of_another(const prof_pool *pool, uint64_t address) {
+  for (prof_pool *other = prof_i_pool_first(); other; other = __atomic_load_n(&other->next, __ATOMIC_ACQUIRE)) {
+    const struct prof_i_checked *const checked = other != pool ? __atomic_load_n(&other->checked, __ATOMIC_ACQUIRE) : NULL;
+    uint64_t owner;
+    if (!checked || !try_lock(other, &owner)) continue;
+    const bool has = checked->births == other->births && prof_i_pieces_at(&checked->pieces, address) != 0;
+    leave(other);
+    if (has) return true;
+  }
+  return false;
+}
+
+/* ---- the calls ---- */
+
+bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint64_t address, uint64_t given_bytes) {
+  if (given_bytes == 0 || given_bytes >= PROF_I_PIECE_BYTES_END) return true;
+  const int saved = errno;
+  if (!enter(pool, checked)) {
+    count_unchecked(pool);
+    return true;
+  }
+  /* What is in its way must have come back unseen: it is noted as wrong, and goes. */
+  for (uint32_t at; (at = prof_i_pieces_overlap(&checked->pieces, address, given_bytes)) != 0;) {
+    const prof_i_piece old = checked->pieces.nodes[at];
+    prof_i_pieces_take(&checked->pieces, old.address);
+    leave(pool);
+    note_wrong(pool, PROF_MEMORY_WRONG_OVERLAP, address, given_bytes);
+    const prof_i_note gone = {.verb = PROF_I_VERB_FREE, .address = old.address, .bytes = old.bytes, .requested = old.bytes, .stream = PROF_NO_STREAM};
+    prof_i_note_slowly(pool, &gone);
+    if (!enter(pool, checked)) return true;
+  }
+  if (make_room(&checked->pieces)) {
+    prof_i_pieces_put(&checked->pieces, address, given_bytes, 0);
+    uint64_t *const freed = freed_place(checked, address);
+    if (*freed == address) *freed = 0;
+  } else {
+    count_unchecked(pool);
+  }
+  leave(pool);
+  errno = saved;
+  return true;
+}
+
+bool prof_i_checked_free(prof_pool *pool, struct prof_i_checked *checked, uint64_t address, uint64_t *given_bytes) {
+  const int saved = errno;
+  if (!enter(pool, checked)) {
+    count_unchecked(pool);
+    return *given_bytes != PROF_BYTES_UNKNOWN;
+  }
+  const uint32_t at = prof_i_pieces_at(&checked->pieces, address);
+  const uint64_t bytes = at ? checked->pieces.nodes[at].bytes : 0;
+  uint64_t *const freed = freed_place(checked, address);
+  const bool was_freed = *freed == address;
+  bool was_before = false; /* taken for one of those that were there before the start */
+  if (at) {
+    prof_i_pieces_take(&checked->pieces, address);
+    *freed = address;
+  } else if (!was_freed && *given_bytes <= checked->before_bytes) {
+    was_before = true;
+    checked->before_bytes -= *given_bytes;
+  }
+  leave(pool);
+  errno = saved;
+  if (at) {
+    if (*given_bytes != PROF_BYTES_UNKNOWN && *given_bytes != bytes) note_wrong(pool, PROF_MEMORY_WRONG_SIZE, address, *given_bytes);
+    *given_bytes = bytes;
+    return true;
+  }
+  if (was_before || *given_bytes == 0) return true; /* pieces of no bytes are not kept */
+  const prof_memory_wrong wrong = was_freed                      ? PROF_MEMORY_WRONG_DOUBLE
+                                  : is_of_another(pool, address) ? PROF_MEMORY_WRONG_POOL
+                                                                 : PROF_MEMORY_WRONG_UNKNOWN;
+  note_wrong(pool, wrong, address, *given_bytes == PROF_BYTES_UNKNOWN ? 0 : *given_bytes);
+  return false;
+}

@@ -1,0 +1,26 @@
+/* One event of a pool: the sum, its peak, the record. What the files of src/memory share. */
+#ifndef PROF_MEMORY_NOTE_H
+#define PROF_MEMORY_NOTE_H
+
+#include "../core/pool.h"
+
+typedef struct prof_i_note {
+  prof_i_verb verb;
+  uint32_t tag; /* a site's number, or 0 */
+  uint64_t address;
+  uint64_t bytes;     /* given, or of the block */
+  uint64_t requested; /* asked for */
+  uint64_t stream;    /* PROF_NO_STREAM: none */
+  uint64_t extra;     /* COLLECT: duration in ticks; SAMPLE: allocated; WRONG: prof_memory_wrong */
+} prof_i_note;
+
+/* Whatever it takes: counts it, and writes a long record if there is room. Keeps errno. Any thread. Signal-safe. */
+PROF_I_COLD void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note);
+
+/* How a verb changes what is used, and what is allocated: -1, 0, 1. */
+static inline int prof_i_verb_used(prof_i_verb verb) { return verb == PROF_I_VERB_ALLOC ? 1 : verb == PROF_I_VERB_FREE ? -1 : 0; }
+static inline int prof_i_verb_allocated(prof_i_verb verb) { return verb == PROF_I_VERB_RESERVE ? 1 : verb == PROF_I_VERB_RELEASE ? -1 : 0; }
+
+#define PROF_I_PIECE_BYTES_END (UINT64_C(1) << 42) /* 4 TiB */
+
+#endif

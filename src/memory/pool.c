@@ -1,0 +1,41 @@
+/* Pools as their users have them: made, destroyed, tagged. */
+#include <prof/memory.h>
+#include <string.h>
+
+#include "../core/control.h"
+#include "../core/log.h"
+#include "../core/options.h"
+#include "../core/pool.h"
+#include "../core/site.h"
+#include "checked.h"
+
+int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
+  prof_pool_options options = {.size = sizeof options};
+  if (!pool_out) return prof_i_fail(PROF_E_INVALID, "prof_pool_create: pool_out is NULL");
+  const int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_pool_options") : PROF_OK;
+  if (status != PROF_OK) return status;
+  if (options.checked > 1) return prof_i_fail(PROF_E_INVALID, "options.checked is %u; it is 0 or 1", options.checked);
+  if (options.device.type == 0) options.device = PROF_HOST;
+  struct prof_i_checked *const checked = options.checked ? prof_i_checked_create() : NULL;
+  prof_pool *const pool = options.checked && !checked ? NULL
+                          : prof_i_pool_make(PROF_MEMORY_POOL, options.name ? options.name : "pool", options.device, options.query, options.user);
+  if (!pool) {
+    prof_i_checked_destroy(checked);
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a pool");
+  }
+  __atomic_store_n(&pool->checked, checked, __ATOMIC_RELEASE);
+  *pool_out = pool;
+  return PROF_OK;
+}
+
+void prof_pool_destroy(prof_pool *pool) {
+  if (!pool) return;
+  struct prof_i_checked *const checked = __atomic_exchange_n(&pool->checked, NULL, __ATOMIC_ACQ_REL);
+  prof_i_pool_unmake(pool);
+  prof_i_checked_destroy(checked);
+}
+
+uint32_t prof_memory_tag(const char *name) {
+  static const prof_site site = {.file = "", .function = "prof_memory_tag", .level = 1};
+  return name && *name ? prof_i_site_number(&site, name, "memory") : 0;
+}

@@ -1,0 +1,397 @@
+/* Puts a trace's events of memory into one order. Each thread's are in its own; between threads it is the clock's, but for two of one pool, whose counter says which came
+   first, however long a thread was kept from its record.
+
+   Threads' events are merged by time. One whose number is not the pool's next is held back until those before it have come. The clock is read before the sum is made, so what is before it in the
+   pool's order was begun before its thread went on: when the next event of that thread comes, and what was awaited has not, then no record of that stands.  So at most one event a
+   thread is held, and what is missing is known exactly (but for gaps of a million, which are one event less). */
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "show.h"
+
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(item) (is_out_of_memory = true)
+#include <uthash.h>
+
+/* ---- names of scopes ---- */
+
+typedef struct prof_i_scope_name {
+  uint32_t place;
+  UT_hash_handle hh;
+} prof_i_scope_name;
+
+/* The name made readable, in scopes. 0: no memory. */
+static uint32_t add_name(prof_memory *m, prof_i_text text) {
+  if (!prof_i_make_room((void **)&m->scopes, &m->scope_room, m->scope_count, sizeof *m->scopes)) return 0;
+  const size_t bytes = prof_i_show_repair(NULL, 0, text.data, (size_t)text.bytes);
+  char *const copy = malloc(bytes + 1);
+  if (!copy) return 0;
+  prof_i_show_repair(copy, bytes, text.data, (size_t)text.bytes);
+  copy[bytes] = '\0';
+  m->scopes[m->scope_count] = copy;
+  return m->scope_count++;
+}
+
+static uint32_t find_name(prof_memory *m, prof_i_text text) {
+  prof_i_scope_name *found = NULL;
+  bool is_out_of_memory = false;
+  HASH_FIND(hh, m->names, text.data, (size_t)text.bytes, found);
+  if (found) return found->place;
+  const uint32_t place = add_name(m, text);
+  if (!place || !(found = malloc(sizeof *found))) return 0;
+  found->place = place;
+  HASH_ADD_KEYPTR(hh, m->names, text.data, (size_t)text.bytes, found);
+  if (!is_out_of_memory) return place;
+  free(found);
+  return 0;
+}
+
+static void forget_names(prof_memory *m) {
+  prof_i_scope_name *name, *next;
+  HASH_ITER(hh, m->names, name, next) {
+    HASH_DEL(m->names, name); /* NOLINT(clang-analyzer-unix.Malloc): uthash frees its table with the last one */
+    free(name);
+  }
+}
+
+/* ---- a thread's events ---- */
+
+/* Events wait for the scope that they stand in, which the walk hands out after them: lists by depth, linked through the items' own words. */
+typedef struct collect {
+  prof_memory *memory;
+  uint32_t thread;
+  uint32_t *waiting; /* by depth: place in items + 1 */
+  uint32_t waiting_room;
+  prof_event event;
+} collect;
+
+static bool reach_depth(collect *c, uint32_t depth) {
+  if (depth < c->waiting_room) return true;
+  uint32_t room = c->waiting_room ? c->waiting_room : 64;
+  while (room <= depth) room *= 2;
+  uint32_t *const larger = realloc(c->waiting, room * sizeof *larger);
+  if (!larger) return false;
+  memset(larger + c->waiting_room, 0, (room - c->waiting_room) * sizeof *larger);
+  c->waiting = larger;
+  c->waiting_room = room;
+  return true;
+}
+
+static int add_item(collect *c, const prof_i_span *span) {
+  prof_memory *const m = c->memory;
+  if (m->item_count == UINT32_MAX - 1) return PROF_E_TOO_LARGE;
+  if (!reach_depth(c, span->depth) || !prof_i_make_room((void **)&m->items, &m->item_room, m->item_count, sizeof *m->items)) return PROF_E_NO_MEMORY;
+  m->items[m->item_count++] = (prof_i_memory_item){span->start_ns, span->record, c->thread, c->waiting[span->depth]};
+  c->waiting[span->depth] = m->item_count;
+  return 0;
+}
+
+/* Gives those that wait at a depth their scope. */
+static void settle(collect *c, uint32_t depth, uint32_t scope) {
+  for (uint32_t at = c->waiting[depth], next; at; at = next) {
+    next = c->memory->items[at - 1].scope;
+    c->memory->items[at - 1].scope = scope;
+  }
+  c->waiting[depth] = 0;
+}
+
+static int name_waiting(collect *c, const prof_i_span *span) {
+  const uint32_t depth = span->depth + 1u;
+  if (depth >= c->waiting_room || !c->waiting[depth]) return 0;
+  prof_i_trace_expand(c->memory->trace, c->thread, span, &c->event);
+  const uint32_t name = find_name(c->memory, (prof_i_text){c->event.name, c->event.name_bytes});
+  if (!name) return PROF_E_NO_MEMORY;
+  settle(c, depth, name);
+  return 0;
+}
+
+/* A step is no scope: what waits in it goes on waiting for what is around it. */
+static int pass_step(collect *c, const prof_i_span *span) {
+  prof_memory *const m = c->memory;
+  if (!prof_i_make_room((void **)&m->steps, &m->step_room, m->step_count, sizeof *m->steps)) return PROF_E_NO_MEMORY;
+  prof_i_trace_expand(m->trace, c->thread, span, &c->event);
+  m->steps[m->step_count++] = (prof_i_memory_step){span->start_ns + span->duration_ns, c->event.id};
+  const uint32_t depth = span->depth + 1u;
+  if (depth >= c->waiting_room || !c->waiting[depth]) return 0;
+  uint32_t last = c->waiting[depth];
+  while (m->items[last - 1].scope) last = m->items[last - 1].scope;
+  m->items[last - 1].scope = c->waiting[span->depth];
+  c->waiting[span->depth] = c->waiting[depth];
+  c->waiting[depth] = 0;
+  return 0;
+}
+
+static int visit(void *user, const prof_i_span *spans, size_t count) {
+  collect *const c = user;
+  int status = 0;
+  for (size_t i = 0; i < count && !status; i++) {
+    const prof_i_span *const span = &spans[i];
+    if (span->kind == PROF_EVENT_MEMORY) status = add_item(c, span);
+    else if (span->lane != 0) continue;
+    else if (span->kind == PROF_EVENT_STEP) status = pass_step(c, span);
+    else if (span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN) status = name_waiting(c, span);
+  }
+  return status;
+}
+
+/* The walk goes backwards. */
+static void turn(prof_i_memory_item *items, uint32_t count) {
+  for (uint32_t i = 0; i < count / 2; i++) {
+    const prof_i_memory_item kept = items[i];
+    items[i] = items[count - 1 - i];
+    items[count - 1 - i] = kept;
+  }
+}
+
+/* starts[i]: where thread i's begin; one more at the end. */
+static int collect_all(prof_memory *m, uint32_t *starts) {
+  collect *const c = calloc(1, sizeof *c);
+  if (!c) return PROF_E_NO_MEMORY;
+  c->memory = m;
+  int status = 0;
+  for (c->thread = 0; !status && c->thread < m->trace->thread_count; c->thread++) {
+    starts[c->thread] = m->item_count;
+    status = prof_i_trace_walk(m->trace, c->thread, visit, c);
+    for (uint32_t depth = 0; depth < c->waiting_room; depth++) settle(c, depth, 0);
+    if (m->item_count) turn(m->items + starts[c->thread], m->item_count - starts[c->thread]);
+  }
+  starts[m->trace->thread_count] = m->item_count;
+  free(c->waiting);
+  free(c);
+  return status;
+}
+
+/* ---- the order ---- */
+
+enum { NUMBER_MASK = (1 << (64 - PROF_I_USED_BITS)) - 1 };
+
+typedef struct held {
+  uint32_t item, number;
+} held;
+
+/* One pool's line. */
+typedef struct line {
+  uint32_t next; /* number that is awaited */
+  held *held;    /* by threads at most */
+  uint32_t held_count;
+  bool has_begun; /* false: what went before was cleared, or is older than a ring is to show */
+} line;
+
+typedef struct merge {
+  prof_memory *memory;
+  line *lines;
+  held *room;
+  uint32_t *at, *ends; /* by thread: the next item, and where they end */
+  uint32_t *heap;      /* threads by the time of their next item */
+  uint32_t heap_count;
+  uint32_t placed;
+} merge;
+
+prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item) {
+  prof_i_long record = {0};
+  prof_i_event_read(item->words, &record);
+  return prof_i_memory_read(item->words, &record);
+}
+
+uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number) {
+  const prof_i_pool_seen *const pool = prof_i_catalog_pool(&memory->trace->catalog, number);
+  return pool ? (uint32_t)(pool - memory->trace->catalog.pools) : UINT32_MAX;
+}
+
+static uint32_t number_of(const prof_i_memory_record *record) {
+  return (uint32_t)(record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) & NUMBER_MASK;
+}
+
+static uint32_t distance(const line *l, uint32_t number) { return (number - l->next) & NUMBER_MASK; }
+
+static void place(merge *g, line *l, uint32_t item, uint32_t number) {
+  g->memory->order[g->placed++] = item;
+  l->next = (number + 1) & NUMBER_MASK;
+}
+
+static void take_held(line *l, uint32_t at) { l->held[at] = l->held[--l->held_count]; }
+
+/* Those whose turn it is now. */
+static void place_chain(merge *g, line *l) {
+  for (uint32_t i = 0; i < l->held_count;) {
+    const held h = l->held[i];
+    if (h.number != l->next) {
+      i++;
+      continue;
+    }
+    take_held(l, i);
+    place(g, l, h.item, h.number);
+    i = 0;
+  }
+}
+
+static uint32_t nearest(const line *l) {
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < l->held_count; i++)
+    if (distance(l, l->held[i].number) < distance(l, l->held[best].number)) best = i;
+  return best;
+}
+
+/* What is awaited does not come any more. */
+static void give_up_waiting(merge *g, line *l, prof_i_memory_pool *pool) {
+  const uint32_t at = nearest(l);
+  const held h = l->held[at];
+  pool->info.missing_count += distance(l, h.number);
+  take_held(l, at);
+  place(g, l, h.item, h.number);
+  place_chain(g, l);
+}
+
+static bool has_gone_on(const merge *g, const line *l, uint32_t item, uint32_t number) {
+  const uint32_t thread = g->memory->items[item].thread;
+  for (uint32_t i = 0; i < l->held_count; i++)
+    if (g->memory->items[l->held[i].item].thread == thread && distance(l, l->held[i].number) < distance(l, number)) return true;
+  return false;
+}
+
+static void take(merge *g, uint32_t item) {
+  const uint32_t held_max = g->memory->trace->thread_count;
+  const prof_i_memory_record record = prof_i_memory_item_read(&g->memory->items[item]);
+  const uint32_t index = prof_i_memory_pool_index(g->memory, record.pool);
+  if (index == UINT32_MAX) { /* of a pool that is not known: where it stands */
+    g->memory->order[g->placed++] = item;
+    return;
+  }
+  line *const l = &g->lines[index];
+  prof_i_memory_pool *const pool = &g->memory->pools[index];
+  const uint32_t number = number_of(&record);
+  if (!l->has_begun) l->next = number;
+  l->has_begun = true;
+  while (number != l->next && has_gone_on(g, l, item, number)) give_up_waiting(g, l, pool);
+  while (l->held_count == held_max && number != l->next && distance(l, number) <= NUMBER_MASK / 2) give_up_waiting(g, l, pool); /* a handler's, too */
+  if (number == l->next) {
+    place(g, l, item, number);
+    place_chain(g, l);
+  } else if (distance(l, number) > NUMBER_MASK / 2) { /* before what is there already: a capture that was damaged, or a handler's */
+    g->memory->order[g->placed++] = item;
+    if (pool->info.missing_count) pool->info.missing_count--;
+  } else {
+    l->held[l->held_count++] = (held){item, number};
+  }
+}
+
+/* ---- threads by time ---- */
+
+static uint64_t time_of(const merge *g, uint32_t thread) { return g->memory->items[g->at[thread]].ns; }
+
+static void sink_down(merge *g, uint32_t at) {
+  for (uint32_t child; (child = 2 * at + 1) < g->heap_count; at = child) {
+    if (child + 1 < g->heap_count && time_of(g, g->heap[child + 1]) < time_of(g, g->heap[child])) child++;
+    if (time_of(g, g->heap[at]) <= time_of(g, g->heap[child])) return;
+    const uint32_t kept = g->heap[at];
+    g->heap[at] = g->heap[child];
+    g->heap[child] = kept;
+  }
+}
+
+static void merge_all(merge *g) {
+  for (uint32_t i = g->heap_count / 2; i-- > 0;) sink_down(g, i);
+  while (g->heap_count) {
+    const uint32_t thread = g->heap[0];
+    take(g, g->at[thread]);
+    if (++g->at[thread] == g->ends[thread]) g->heap[0] = g->heap[--g->heap_count];
+    sink_down(g, 0);
+  }
+  for (uint32_t i = 0; i < g->memory->trace->catalog.pool_count; i++)
+    while (g->lines[i].held_count) give_up_waiting(g, &g->lines[i], &g->memory->pools[i]);
+}
+
+/* What was counted, and has no record: behind the last. */
+static void count_missing_at_end(merge *g) {
+  const prof_trace *const trace = g->memory->trace;
+  for (uint32_t i = 0; i < trace->catalog.pool_count; i++) {
+    const prof_i_pool_seen *const pool = &trace->catalog.pools[i];
+    const uint64_t counter = pool->state.used;
+    const uint32_t last = (uint32_t)(pool->kind == PROF_MEMORY_QUERY ? counter : counter >> PROF_I_USED_BITS) & NUMBER_MASK;
+    const uint32_t behind = (last + 1 - g->lines[i].next) & NUMBER_MASK;
+    if (trace->is_settled && behind < NUMBER_MASK / 2) g->memory->pools[i].info.missing_count += behind;
+  }
+}
+
+static int put_in_order(prof_memory *m, uint32_t *starts) {
+  const uint32_t pool_count = m->trace->catalog.pool_count, thread_count = m->trace->thread_count;
+  merge g = {.memory = m, .at = starts, .ends = starts + 1};
+  g.lines = calloc(pool_count + 1, sizeof *g.lines);
+  g.room = malloc(((size_t)pool_count * thread_count + 1) * sizeof *g.room);
+  g.heap = malloc((thread_count + 1) * sizeof *g.heap);
+  uint32_t *const ends = malloc((thread_count + 1) * sizeof *ends);
+  m->order = malloc(((size_t)m->item_count + 1) * sizeof *m->order);
+  int status = PROF_E_NO_MEMORY;
+  if (g.lines && g.room && g.heap && ends && m->order) {
+    status = 0;
+    memcpy(ends, starts + 1, thread_count * sizeof *ends);
+    g.ends = ends;
+    for (uint32_t i = 0; i < pool_count; i++) g.lines[i] = (line){.next = 1, .held = g.room + (size_t)i * thread_count, .has_begun = m->trace->catalog.pools[i].ticks >= m->trace->floor};
+    for (uint32_t i = 0; i < thread_count; i++)
+      if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;
+    merge_all(&g);
+    count_missing_at_end(&g);
+  }
+  free(g.lines);
+  free(g.room);
+  free(g.heap);
+  free(ends);
+  return status;
+}
+
+/* ---- life ---- */
+
+static int by_time(const void *a, const void *b) {
+  const prof_i_memory_step *const x = a, *const y = b;
+  return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static int fill(prof_memory *m) {
+  const prof_i_time_line *time_line = m->trace->timeline.lines;
+  m->end_ns = prof_i_timeline_ns(&m->trace->timeline, &time_line, m->trace->last);
+  m->pools = calloc(m->trace->catalog.pool_count + 1, sizeof *m->pools);
+  uint32_t *const starts = malloc((m->trace->thread_count + 1) * sizeof *starts);
+  static const prof_i_text none = {"", 0};
+  int status = PROF_E_NO_MEMORY;
+  if (m->pools && starts) {
+    add_name(m, none);
+    status = m->scope_count ? collect_all(m, starts) : PROF_E_NO_MEMORY;
+  }
+  if (!status) status = put_in_order(m, starts);
+  free(starts);
+  if (status) return status;
+  if (m->step_count) qsort(m->steps, m->step_count, sizeof *m->steps, by_time);
+  return prof_i_memory_fill(m);
+}
+
+int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
+  if (!trace || !memory_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL", trace ? "memory_out" : "trace");
+  prof_memory *const m = calloc(1, sizeof *m);
+  int status = PROF_E_NO_MEMORY;
+  if (m) {
+    m->trace = trace;
+    status = fill(m);
+    forget_names(m);
+  }
+  if (status) {
+    prof_memory_destroy(m);
+    return status == PROF_E_TOO_LARGE ? prof_i_fail(status, "the trace has 2^32 events of memory or more")
+                                      : prof_i_fail(status, "no memory to read what %llu events say of memory", (unsigned long long)trace->event_count);
+  }
+  *memory_out = m;
+  return PROF_OK;
+}
+
+void prof_memory_destroy(prof_memory *memory) {
+  if (!memory) return;
+  for (uint32_t i = 0; i < memory->scope_count; i++) free(memory->scopes[i]);
+  free(memory->scopes);
+  free(memory->items);
+  free(memory->order);
+  free(memory->steps);
+  free(memory->pools);
+  free(memory);
+}

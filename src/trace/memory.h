@@ -1,0 +1,97 @@
+/* Events of memory in one order, and the play of them. memory.c puts them into order, memory_play.c plays them, memory_state.c says what stood at a moment, memory_live.c
+   what was live then. A trace's pools are its catalog's, by index. */
+#ifndef PROF_TRACE_MEMORY_H
+#define PROF_TRACE_MEMORY_H
+
+#include <prof/memory.h>
+
+#include "../core/pieces.h"
+#include "capture.h"
+#include "parse.h"
+
+/* An event where it stands in the capture. */
+typedef struct prof_i_memory_item {
+  uint64_t ns;
+  const uint64_t *words;
+  uint32_t thread;
+  uint32_t scope; /* place in prof_memory.scopes; 0: none */
+} prof_i_memory_item;
+
+typedef struct prof_i_memory_step {
+  uint64_t ns, number;
+} prof_i_memory_step;
+
+enum { PROF_I_MEMORY_EXAMPLES = 8 };
+
+typedef struct prof_i_memory_pool {
+  prof_memory_info info;
+  prof_memory_example examples[PROF_I_MEMORY_EXAMPLES];
+  uint32_t example_count;
+  uint32_t peak_used_at, peak_allocated_at; /* places in order, behind the event */
+} prof_i_memory_pool;
+
+struct prof_memory {
+  const prof_trace *trace;
+  prof_i_memory_item *items; /* by thread, then in the order of time */
+  uint32_t *order;           /* places in items */
+  uint32_t item_count, item_room;
+  char **scopes; /* names, made readable; [0] is "" */
+  uint32_t scope_count, scope_room;
+  struct prof_i_scope_name *names; /* finds them */
+  prof_i_memory_step *steps; /* by time */
+  uint32_t step_count, step_room;
+  prof_i_memory_pool *pools; /* as the catalog's */
+  uint64_t end_ns;
+};
+
+/* ---- one pool while it is played ---- */
+
+typedef struct prof_i_play_pool {
+  prof_i_pieces live;   /* value: place in items of its alloc */
+  prof_i_pieces blocks;
+  int64_t used, allocated;
+  uint64_t live_bytes, requested_bytes;
+  uint64_t before_bytes; /* of what was there before the start, and has not come back */
+} prof_i_play_pool;
+
+/* A free of what was not live. */
+typedef struct prof_i_unknown_free {
+  uint64_t address;
+  uint32_t item, pool;
+} prof_i_unknown_free;
+
+/* What a play finds on its way, to whoever wants to know. May be NULL. */
+typedef struct prof_i_play_events {
+  void (*wrong)(void *user, uint32_t pool, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record);
+  void (*from_before)(void *user, uint32_t pool, const prof_i_memory_record *record);
+  void *user;
+} prof_i_play_events;
+
+typedef struct prof_i_play {
+  const prof_memory *memory;
+  prof_i_play_pool *pools; /* as the catalog's */
+  uint32_t only;  /* pool index that is played; UINT32_MAX: all */
+  uint32_t next;  /* place in order */
+  prof_i_play_events events;
+} prof_i_play;
+
+/* 0 or PROF_E_NO_MEMORY. */
+int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only);
+void prof_i_play_fini(prof_i_play *play);
+/* Plays one event, of whatever pool; *pool_out: its pool's index, UINT32_MAX: none that is played. 1; 0: there is none left; PROF_E_NO_MEMORY. */
+int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record *record_out);
+/* Up to a place in order. */
+int prof_i_play_to(prof_i_play *play, uint32_t place);
+
+/* The record of an item. */
+prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item);
+/* The catalog's index of a pool's number, or UINT32_MAX. */
+uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number);
+
+/* What stands there, of a pool being played. */
+void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *state);
+
+/* memory_state.c: plays all once and fills the pools. 0 or PROF_E_NO_MEMORY. */
+int prof_i_memory_fill(prof_memory *memory);
+
+#endif

@@ -1,0 +1,153 @@
+/* Plays events of memory in their order: which pieces and blocks there are after each. What is wrong is told and not believed: a free of what is not live changes nothing but the pool's own
+   count, an alloc of what is live takes the old piece away. */
+#include <stdlib.h>
+
+#include "memory.h"
+
+int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only) {
+  const uint32_t count = memory->trace->catalog.pool_count;
+  *play = (prof_i_play){.memory = memory, .only = only, .pools = calloc((size_t)count + 1, sizeof *play->pools)};
+  if (!play->pools) return PROF_E_NO_MEMORY;
+  for (uint32_t i = 0; i < count; i++) {
+    const prof_i_pool_seen *const pool = &memory->trace->catalog.pools[i];
+    play->pools[i].used = pool->kind == PROF_MEMORY_POOL ? (int64_t)pool->used_before : 0;
+    play->pools[i].allocated = (int64_t)pool->allocated_before;
+    play->pools[i].before_bytes = pool->used_before;
+  }
+  return 0;
+}
+
+void prof_i_play_fini(prof_i_play *play) {
+  for (uint32_t i = 0; play->pools && i < play->memory->trace->catalog.pool_count; i++) {
+    free(play->pools[i].live.nodes);
+    free(play->pools[i].blocks.nodes);
+  }
+  free(play->pools);
+}
+
+static bool make_room(prof_i_pieces *pieces) {
+  if (prof_i_pieces_have_room(pieces)) return true;
+  const uint32_t room = pieces->room ? pieces->room * 2 : 64;
+  prof_i_piece *const larger = room > pieces->room ? realloc(pieces->nodes, room * sizeof *larger) : NULL;
+  if (!larger) return false;
+  pieces->nodes = larger;
+  pieces->room = room;
+  return true;
+}
+
+/* The event being played. */
+typedef struct now {
+  prof_i_play *play;
+  uint32_t pool, item;
+  const prof_i_memory_record *record;
+} now;
+
+static void tell_wrong(const now *n, prof_memory_wrong wrong) {
+  const prof_i_play_events *const events = &n->play->events;
+  if (events->wrong) events->wrong(events->user, n->pool, n->item, wrong, n->record);
+}
+
+/* What the alloc of a live piece asked for. */
+static uint64_t requested_of(const prof_i_play *play, const prof_i_piece *piece) {
+  const uint64_t requested = prof_i_memory_item_read(&play->memory->items[piece->value]).requested;
+  return requested < piece->bytes ? requested : piece->bytes;
+}
+
+static void drop_live(const prof_i_play *play, prof_i_play_pool *pool, uint32_t at) {
+  const prof_i_piece piece = pool->live.nodes[at];
+  pool->live_bytes -= piece.bytes;
+  pool->requested_bytes -= requested_of(play, &piece);
+  prof_i_pieces_take(&pool->live, piece.address);
+}
+
+static int play_alloc(const now *n, prof_i_play_pool *pool) {
+  const prof_i_memory_record *const record = n->record;
+  if (record->bytes == 0) return 0; /* takes no room: two of them may stand at one address */
+  for (uint32_t at; (at = prof_i_pieces_overlap(&pool->live, record->address, record->bytes)) != 0;) {
+    tell_wrong(n, PROF_MEMORY_WRONG_OVERLAP);
+    drop_live(n->play, pool, at);
+  }
+  if (!make_room(&pool->live)) return PROF_E_NO_MEMORY;
+  const prof_i_piece *const piece = &pool->live.nodes[prof_i_pieces_put(&pool->live, record->address, record->bytes, n->item)];
+  pool->live_bytes += piece->bytes;
+  pool->requested_bytes += requested_of(n->play, piece);
+  return 0;
+}
+
+/* Is it live in another pool? */
+static bool is_elsewhere(const prof_i_play *play, uint32_t own, uint64_t address) {
+  for (uint32_t i = 0; i < play->memory->trace->catalog.pool_count; i++)
+    if (i != own && prof_i_pieces_at(&play->pools[i].live, address)) return true;
+  return false;
+}
+
+static void play_free(const now *n, prof_i_play_pool *pool) {
+  const prof_i_memory_record *const record = n->record;
+  const uint32_t at = prof_i_pieces_at(&pool->live, record->address);
+  if (at) {
+    if (pool->live.nodes[at].bytes != record->bytes) tell_wrong(n, PROF_MEMORY_WRONG_SIZE);
+    drop_live(n->play, pool, at);
+  } else if (record->bytes == 0) {
+    return;
+  } else if (is_elsewhere(n->play, n->pool, record->address)) {
+    tell_wrong(n, PROF_MEMORY_WRONG_POOL);
+  } else if (record->bytes <= pool->before_bytes) {
+    pool->before_bytes -= record->bytes;
+    if (n->play->events.from_before) n->play->events.from_before(n->play->events.user, n->pool, record);
+  } else {
+    tell_wrong(n, PROF_MEMORY_WRONG_UNKNOWN);
+  }
+}
+
+static int play_reserve(prof_i_pieces *blocks, const prof_i_memory_record *record) {
+  if (record->bytes == 0) return 0;
+  for (uint32_t at; (at = prof_i_pieces_overlap(blocks, record->address, record->bytes)) != 0;) prof_i_pieces_take(blocks, blocks->nodes[at].address);
+  if (!make_room(blocks)) return PROF_E_NO_MEMORY;
+  prof_i_pieces_put(blocks, record->address, record->bytes, 0);
+  return 0;
+}
+
+static void play_release(prof_i_pieces *blocks, const prof_i_memory_record *record) {
+  if (prof_i_pieces_at(blocks, record->address)) prof_i_pieces_take(blocks, record->address);
+}
+
+static int play_one(const now *n) {
+  prof_i_play_pool *const pool = &n->play->pools[n->pool];
+  const prof_i_memory_record *const record = n->record;
+  if (record->verb == PROF_I_VERB_SAMPLE) pool->used = (int64_t)record->bytes;
+  else pool->used = prof_i_used_bytes(record->counter);
+  if (record->verb >= PROF_I_VERB_RESERVE) pool->allocated = (int64_t)(record->allocated - PROF_I_USED_ZERO);
+  switch (record->verb) {
+    case PROF_I_VERB_ALLOC: return play_alloc(n, pool);
+    case PROF_I_VERB_FREE: play_free(n, pool); return 0;
+    case PROF_I_VERB_RESERVE: return play_reserve(&pool->blocks, record);
+    case PROF_I_VERB_RELEASE: play_release(&pool->blocks, record); return 0;
+    case PROF_I_VERB_WRONG:
+      tell_wrong(n, record->extra < PROF_MEMORY_WRONG_COUNT ? (prof_memory_wrong)record->extra : PROF_MEMORY_WRONG_UNKNOWN);
+      return 0;
+    case PROF_I_VERB_COLLECT:
+    case PROF_I_VERB_OOM:
+    case PROF_I_VERB_SAMPLE: return 0;
+  }
+  return 0;
+}
+
+int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record *record_out) {
+  if (play->next == play->memory->item_count) return 0;
+  const uint32_t item = play->memory->order[play->next++];
+  *record_out = prof_i_memory_item_read(&play->memory->items[item]);
+  *pool_out = prof_i_memory_pool_index(play->memory, record_out->pool);
+  if (play->only != UINT32_MAX && *pool_out != play->only) *pool_out = UINT32_MAX;
+  if (*pool_out == UINT32_MAX) return 1;
+  const now n = {play, *pool_out, item, record_out};
+  const int status = play_one(&n);
+  return status ? status : 1;
+}
+
+int prof_i_play_to(prof_i_play *play, uint32_t place) {
+  uint32_t pool;
+  prof_i_memory_record record;
+  int status = 1;
+  while (status > 0 && play->next < place) status = prof_i_play_next(play, &pool, &record);
+  return status < 0 ? status : 0;
+}

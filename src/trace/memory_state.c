@@ -1,0 +1,343 @@
+/* One play of all: each pool's peaks and where they are, its counts, what was wrong. Then another up to each peak, for what stood there. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/log.h"
+#include "../core/options.h"
+#include "memory.h"
+
+/* ---- what stands at a moment ---- */
+
+typedef struct gaps {
+  uint64_t free, largest, covered;
+} gaps;
+
+static void add_gap(gaps *g, uint64_t bytes) {
+  g->free += bytes;
+  if (bytes > g->largest) g->largest = bytes;
+}
+
+/* Of one block: what lies between the pieces in it. */
+static void look_at_block(const prof_i_play_pool *pool, const prof_i_piece *block, gaps *g) {
+  const uint64_t end = block->address + block->bytes;
+  uint64_t at = block->address;
+  uint32_t next = prof_i_pieces_overlap(&pool->live, block->address, block->bytes);
+  while (next && pool->live.nodes[next].address < end) {
+    const prof_i_piece *const piece = &pool->live.nodes[next];
+    const uint64_t piece_end = piece->address + piece->bytes < end ? piece->address + piece->bytes : end;
+    if (piece->address > at) add_gap(g, piece->address - at);
+    g->covered += piece_end - (piece->address > block->address ? piece->address : block->address);
+    at = piece_end;
+    next = prof_i_pieces_after(&pool->live, piece->address);
+  }
+  if (at < end) add_gap(g, end - at);
+}
+
+void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *state) {
+  gaps g = {0};
+  for (uint32_t i = 1; i < pool->blocks.used; i++)
+    if (pool->blocks.nodes[i].bytes) look_at_block(pool, &pool->blocks.nodes[i], &g);
+  state->used_bytes = pool->used;
+  state->allocated_bytes = pool->allocated;
+  state->live_count = pool->live.count;
+  state->live_bytes = pool->live_bytes;
+  state->requested_bytes = pool->requested_bytes;
+  state->has_ranges = pool->blocks.count && g.covered * 2 >= pool->live_bytes;
+  if (!state->has_ranges) return;
+  state->free_bytes = g.free;
+  state->largest_free_bytes = g.largest;
+  state->outside_bytes = pool->live_bytes > g.covered ? pool->live_bytes - g.covered : 0;
+  state->fragmentation = g.free ? 1.0 - (double)g.largest / (double)g.free : 0;
+}
+
+/* ---- the first play ---- */
+
+/* A high mark that is looked for: since the last reset. */
+typedef struct peak {
+  int64_t bytes;
+  uint64_t ns;
+  uint32_t place; /* 0: none */
+} peak;
+
+typedef struct tops {
+  peak used, allocated;
+  int64_t step_used; /* at the step mark before */
+  bool has_step;
+} tops;
+
+typedef struct first_play {
+  prof_memory *memory;
+  prof_i_play play;
+  tops *tops;
+  prof_i_unknown_free *unknown; /* in order */
+  uint32_t unknown_count, unknown_room;
+  bool is_out_of_memory;
+} first_play;
+
+static uint64_t ns_of(const prof_memory *m, uint64_t ticks) {
+  const prof_i_time_line *line = m->trace->timeline.lines;
+  const int64_t since = prof_i_ticks_since(ticks << 4, m->trace->header.start_ticks);
+  return prof_i_timeline_ns(&m->trace->timeline, &line, prof_i_era_ticks(m->trace, prof_i_era_of(m->trace, since), since));
+}
+
+static void on_wrong(void *user, uint32_t pool_index, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record) {
+  first_play *const f = user;
+  prof_memory *const m = f->memory;
+  prof_i_memory_pool *const pool = &m->pools[pool_index];
+  pool->info.wrong_count[wrong]++;
+  if (wrong == PROF_MEMORY_WRONG_UNKNOWN && record->verb == PROF_I_VERB_FREE) {
+    if (prof_i_make_room((void **)&f->unknown, &f->unknown_room, f->unknown_count, sizeof *f->unknown))
+      f->unknown[f->unknown_count++] = (prof_i_unknown_free){record->address, item, pool_index};
+    else
+      f->is_out_of_memory = true;
+  }
+  if (pool->example_count == PROF_I_MEMORY_EXAMPLES) return;
+  const prof_i_memory_item *const at = &m->items[item];
+  pool->examples[pool->example_count++] =
+      (prof_memory_example){.wrong = wrong, .thread = at->thread, .ns = at->ns, .address = record->address, .bytes = record->bytes, .scope = m->scopes[at->scope]};
+}
+
+static void on_before(void *user, uint32_t pool_index, const prof_i_memory_record *record) {
+  prof_memory_info *const info = &((first_play *)user)->memory->pools[pool_index].info;
+  info->from_before_count++;
+  info->from_before_bytes += record->bytes;
+}
+
+static void count(prof_memory_info *info, const prof_i_memory_record *record) {
+  switch (record->verb) {
+    case PROF_I_VERB_ALLOC: info->alloc_count++; break;
+    case PROF_I_VERB_FREE: info->free_count++; break;
+    case PROF_I_VERB_RESERVE: info->reserve_count++; break;
+    case PROF_I_VERB_RELEASE: info->release_count++; break;
+    case PROF_I_VERB_SAMPLE: info->sample_count++; break;
+    case PROF_I_VERB_OOM: info->oom_count++; break;
+    case PROF_I_VERB_COLLECT: /* the state counts those */
+    case PROF_I_VERB_WRONG: break;
+  }
+}
+
+static void raise(peak *p, int64_t bytes, uint64_t ns, uint32_t place) {
+  if (p->place && bytes <= p->bytes) return;
+  *p = (peak){bytes, ns, place};
+}
+
+/* Does the event come after the last reset? Its counter says so, by what was counted then; of a query's, the time. */
+static bool is_since_reset(const prof_i_pool_seen *pool, const prof_i_memory_record *record, uint64_t ns, uint64_t begin_ns) {
+  const prof_i_peak *const now = &pool->state.used_peaks[pool->state.era % PROF_I_PEAKS];
+  if (pool->state.era == 0) return true;
+  if (pool->kind == PROF_MEMORY_QUERY) return ns >= begin_ns;
+  const uint64_t ahead = record->counter / PROF_I_USED_ONE_EVENT - now->base / PROF_I_USED_ONE_EVENT;
+  const uint64_t all = UINT64_MAX / PROF_I_USED_ONE_EVENT + 1;
+  return (ahead % all - 1) < all / 2 ? ns + 1000000000 >= begin_ns : ns > begin_ns + 1000000000;
+}
+
+static void pass_steps(first_play *f, uint32_t *step, uint64_t until_ns) {
+  const prof_memory *const m = f->memory;
+  for (; *step < m->step_count && m->steps[*step].ns <= until_ns; ++*step)
+    for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {
+      tops *const t = &f->tops[i];
+      prof_memory_info *const info = &m->pools[i].info;
+      const int64_t used = f->play.pools[i].used, growth = used - t->step_used;
+      if (t->has_step && growth > info->growth_bytes) {
+        info->growth_bytes = growth;
+        info->growth_step = m->steps[*step].number;
+      }
+      t->has_step = true;
+      t->step_used = used;
+    }
+}
+
+static int play_all(first_play *f) {
+  prof_memory *const m = f->memory;
+  const prof_i_pool_seen *const seen = m->trace->catalog.pools;
+  uint32_t step = 0, index;
+  prof_i_memory_record record;
+  int status = 1;
+  while (f->play.next < m->item_count) {
+    const uint64_t ns = m->items[m->order[f->play.next]].ns;
+    pass_steps(f, &step, ns ? ns - 1 : 0);
+    status = prof_i_play_next(&f->play, &index, &record);
+    if (status < 0) return status;
+    if (index == UINT32_MAX) continue;
+    count(&m->pools[index].info, &record);
+    const prof_i_peak *const now = &seen[index].state.used_peaks[seen[index].state.era % PROF_I_PEAKS];
+    if (!is_since_reset(&seen[index], &record, ns, ns_of(m, now->begin_ticks))) continue;
+    raise(&f->tops[index].used, f->play.pools[index].used, ns, f->play.next);
+    raise(&f->tops[index].allocated, f->play.pools[index].allocated, ns, f->play.next);
+  }
+  pass_steps(f, &step, UINT64_MAX);
+  return f->is_out_of_memory ? PROF_E_NO_MEMORY : 0;
+}
+
+/* ---- frees of what is not live: had it been handed out? ---- */
+
+static void make_double(prof_memory *m, const prof_i_unknown_free *unknown) {
+  prof_i_memory_pool *const pool = &m->pools[unknown->pool];
+  pool->info.wrong_count[PROF_MEMORY_WRONG_UNKNOWN]--;
+  pool->info.wrong_count[PROF_MEMORY_WRONG_DOUBLE]++;
+  for (uint32_t i = 0; i < pool->example_count; i++) {
+    prof_memory_example *const example = &pool->examples[i];
+    if (example->wrong == PROF_MEMORY_WRONG_UNKNOWN && example->address == unknown->address && example->ns == m->items[unknown->item].ns)
+      example->wrong = PROF_MEMORY_WRONG_DOUBLE;
+  }
+}
+
+/* The addresses in question; the value says which pool, + 1, handed it out last. */
+static bool gather_addresses(const first_play *f, prof_i_pieces *addresses) {
+  addresses->room = f->unknown_count + 1;
+  addresses->nodes = malloc(addresses->room * sizeof *addresses->nodes);
+  if (!addresses->nodes) return false;
+  for (uint32_t i = 0; i < f->unknown_count; i++)
+    if (!prof_i_pieces_at(addresses, f->unknown[i].address)) prof_i_pieces_put(addresses, f->unknown[i].address, 1, 0);
+  return true;
+}
+
+static int find_double_frees(const first_play *f) {
+  prof_memory *const m = f->memory;
+  prof_i_pieces addresses = {0};
+  if (f->unknown_count == 0) return 0;
+  if (!gather_addresses(f, &addresses)) return PROF_E_NO_MEMORY;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < m->item_count && next < f->unknown_count; i++) {
+    const prof_i_memory_record record = prof_i_memory_item_read(&m->items[m->order[i]]);
+    const prof_i_unknown_free *const unknown = &f->unknown[next];
+    const uint32_t at = prof_i_pieces_at(&addresses, record.address);
+    if (at && record.verb == PROF_I_VERB_ALLOC) addresses.nodes[at].value = prof_i_memory_pool_index(m, record.pool) + 1ull;
+    if (m->order[i] != unknown->item) continue;
+    if (at && addresses.nodes[at].value == unknown->pool + 1ull) make_double(m, unknown);
+    next++;
+  }
+  free(addresses.nodes);
+  return 0;
+}
+
+/* ---- the pools ---- */
+
+static void describe_pool(const prof_memory *m, uint32_t index) {
+  const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
+  prof_memory_info *const info = &m->pools[index].info;
+  info->size = sizeof *info;
+  const size_t most = sizeof info->name - 1, bytes = seen->name.bytes < most ? (size_t)seen->name.bytes : most;
+  memcpy(info->name, seen->name.data, bytes);
+  info->device = seen->device;
+  info->source = seen->kind;
+  info->session = seen->session;
+  info->pool = seen->number;
+  info->has_baseline = seen->baseline != PROF_I_BASELINE_NONE;
+  info->used_before_bytes = seen->used_before;
+  info->allocated_before_bytes = seen->allocated_before;
+  info->collection_count = seen->state.collection_count;
+  info->collection_ns = seen->state.collection_ns;
+  info->refused_count = seen->state.refused_count;
+  info->unchecked_count = seen->state.unchecked_count;
+}
+
+/* What the pool itself has kept of its highest is right whatever was lost. Where the event is known that made it, what stood then is known as well. */
+static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept_bytes, const peak *found, prof_memory_state *state, uint32_t *place) {
+  *place = found->place;
+  state->is_exact = found->place && found->bytes == kept_bytes;
+  state->ns = state->is_exact ? found->ns : ns_of(m, kept->peak_ticks);
+  if (state->is_exact) return;
+  uint32_t low = 0; /* the events up to that time */
+  while (low < m->item_count && m->items[m->order[low]].ns <= state->ns) low++;
+  *place = low;
+}
+
+static void set_peaks(const prof_memory *m, uint32_t index, const tops *t) {
+  const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
+  prof_i_memory_pool *const pool = &m->pools[index];
+  const uint64_t era = seen->state.era % PROF_I_PEAKS;
+  const prof_i_peak *const used = &seen->state.used_peaks[era], *const allocated = &seen->state.allocated_peaks[era];
+  const int64_t used_bytes = seen->kind == PROF_MEMORY_QUERY ? (int64_t)used->peak : prof_i_used_bytes(used->peak);
+  const int64_t allocated_bytes = (int64_t)(allocated->peak - PROF_I_USED_ZERO);
+  set_peak(m, used, used_bytes, &t->used, &pool->info.peak_used, &pool->peak_used_at);
+  set_peak(m, allocated, allocated_bytes, &t->allocated, &pool->info.peak_allocated, &pool->peak_allocated_at);
+  pool->info.peak_used.used_bytes = used_bytes;
+  pool->info.peak_allocated.allocated_bytes = allocated_bytes;
+}
+
+/* What stood at a place. The pool's own count of its highest stays. */
+static void fill_state(const prof_i_play_pool *pool, prof_memory_state *state, bool is_used) {
+  const int64_t used = state->used_bytes, allocated = state->allocated_bytes;
+  const uint64_t ns = state->ns;
+  const uint32_t is_exact = state->is_exact;
+  prof_i_memory_describe(pool, state);
+  state->ns = ns;
+  state->is_exact = is_exact;
+  if (is_used) state->used_bytes = used;
+  else state->allocated_bytes = allocated;
+}
+
+typedef struct stop {
+  uint32_t place, pool;
+  bool is_used;
+} stop;
+
+static int by_place(const void *a, const void *b) {
+  const stop *const x = a, *const y = b;
+  return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Once more, up to each peak. */
+static int play_to_peaks(prof_memory *m) {
+  const uint32_t count_of_pools = m->trace->catalog.pool_count;
+  stop *const stops = malloc(((size_t)count_of_pools * 2 + 1) * sizeof *stops);
+  prof_i_play play;
+  int status = prof_i_play_init(&play, m, UINT32_MAX);
+  if (!stops) status = PROF_E_NO_MEMORY;
+  for (uint32_t i = 0; !status && i < count_of_pools; i++) {
+    stops[i * 2] = (stop){m->pools[i].peak_used_at, i, true};
+    stops[i * 2 + 1] = (stop){m->pools[i].peak_allocated_at, i, false};
+  }
+  if (!status && count_of_pools) qsort(stops, (size_t)count_of_pools * 2, sizeof *stops, by_place);
+  for (uint32_t i = 0; !status && i < count_of_pools * 2; i++) {
+    prof_memory_info *const info = &m->pools[stops[i].pool].info;
+    status = prof_i_play_to(&play, stops[i].place);
+    if (!status) fill_state(&play.pools[stops[i].pool], stops[i].is_used ? &info->peak_used : &info->peak_allocated, stops[i].is_used);
+  }
+  free(stops);
+  prof_i_play_fini(&play);
+  return status;
+}
+
+int prof_i_memory_fill(prof_memory *m) {
+  const uint32_t count_of_pools = m->trace->catalog.pool_count;
+  first_play f = {.memory = m, .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
+  int status = prof_i_play_init(&f.play, m, UINT32_MAX);
+  if (!f.tops) status = PROF_E_NO_MEMORY;
+  f.play.events = (prof_i_play_events){.wrong = on_wrong, .from_before = on_before, .user = &f};
+  for (uint32_t i = 0; i < count_of_pools; i++) describe_pool(m, i);
+  if (!status) status = play_all(&f);
+  if (!status) status = find_double_frees(&f);
+  for (uint32_t i = 0; !status && i < count_of_pools; i++) {
+    set_peaks(m, i, &f.tops[i]);
+    prof_memory_state *const end = &m->pools[i].info.end;
+    prof_i_memory_describe(&f.play.pools[i], end);
+    end->ns = m->end_ns;
+    end->is_exact = m->pools[i].info.missing_count == 0;
+  }
+  if (!status) status = play_to_peaks(m);
+  free(f.tops);
+  free(f.unknown);
+  prof_i_play_fini(&f.play);
+  return status;
+}
+
+/* ---- what is handed out ---- */
+
+uint32_t prof_memory_pool_count(const prof_memory *memory) { return memory ? memory->trace->catalog.pool_count : 0; }
+
+int prof_memory_pool_get(const prof_memory *memory, uint32_t index, prof_memory_info *info_out) {
+  if (!memory || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: %s is NULL", memory ? "info_out" : "memory");
+  if (index >= prof_memory_pool_count(memory))
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: index is %u; there are %u pools", index, prof_memory_pool_count(memory));
+  return prof_i_sized_give(info_out, &memory->pools[index].info, sizeof memory->pools[index].info, "prof_memory_info");
+}
+
+int prof_memory_example_get(const prof_memory *memory, uint32_t pool_index, uint32_t index, prof_memory_example *example_out) {
+  if (!memory || !example_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_example_get: %s is NULL", memory ? "example_out" : "memory");
+  if (pool_index >= prof_memory_pool_count(memory) || index >= memory->pools[pool_index].example_count)
+    return prof_i_fail(PROF_E_NOT_FOUND, "there is no wrong call %u of pool %u", index, pool_index);
+  *example_out = memory->pools[pool_index].examples[index];
+  return PROF_OK;
+}
