@@ -466,8 +466,8 @@ int prof_clear(void) {
       prof_i_clock_pair(false);
       const uint64_t now = prof_i_clock_ticks();
       __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
-      const uint64_t words[] = {header->session, prof_i_arena_level(), 2};
-      prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
+      const uint64_t words[] = {header->session, prof_i_arena_level(), 2, header->session + !own.recording};
+      prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 4);
       prof_i_chunk_clear();
       prof_i_pool_reset_all();
       prof_i_arena_clear_full();

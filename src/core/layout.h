@@ -249,7 +249,8 @@ typedef enum prof_i_kind {
   PROF_I_KIND_TRACK = 34,  /* word 3 device type | index << 32, 4 stream, then a string */
   PROF_I_KIND_CLOCK = 35,  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment, 8 width of the realtime
                                reading: it may be missing */
-  PROF_I_KIND_SESSION = 36, /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when */
+  PROF_I_KIND_SESSION = 36, /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when. Of a clear, 6: the first session
+                               of which anything stays */
   PROF_I_KIND_POOL = 38,   /* 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial | session << 32, 6 used and 7 allocated
                                before the start, 8 prof_i_baseline, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */
   PROF_I_KIND_CHANGE = 37 /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4 prof_change_reason, 5 level

@@ -106,6 +106,7 @@ typedef struct prof_i_catalog {
   uint32_t change_count, change_room;
   prof_i_pool_seen *pools;
   uint32_t pool_count, pool_room;
+  uint64_t first_session; /* of which anything stays after a clear; 0: all */
   uint32_t last_level; /* of the last session that began */
   int64_t wall_ns;     /* how far CLOCK_REALTIME has moved against CLOCK_MONOTONIC since the start */
   uint64_t wall_width_ns; /* of the pair that said so */

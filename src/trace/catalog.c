@@ -214,6 +214,7 @@ static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_c
     trace->bad_count++;
     return 0;
   }
+  if (words[5] == 2 && word_count > 6 && words[6] > catalog->first_session) catalog->first_session = words[6];
   if (words[5] != 1) return 0;
   catalog->last_level = (uint32_t)words[4];
   const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
@@ -332,6 +333,13 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
   return 0;
 }
 
+static void drop_cleared_pools(prof_i_catalog *catalog) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < catalog->pool_count; i++)
+    if (catalog->pools[i].session >= catalog->first_session) catalog->pools[kept++] = catalog->pools[i];
+  catalog->pool_count = kept;
+}
+
 /* The same schema may have been written twice, by two threads at once. */
 static void sort_schemas(prof_i_catalog *catalog) {
   if (catalog->schema_count == 0) return;
@@ -347,5 +355,6 @@ static void sort_schemas(prof_i_catalog *catalog) {
 void prof_i_catalog_finish(prof_i_catalog *catalog) {
   sort_schemas(catalog);
   keep_last_names(catalog);
+  drop_cleared_pools(catalog);
   if (catalog->pool_count) qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, by_pool_number);
 }

@@ -237,6 +237,59 @@ static CAPTURE_UNUSED void capture_track(prof_i_head *meta, prof_device device, 
   long_end(&r, meta);
 }
 
+/* ---- memory ---- */
+
+/* Of one session, kind 1: a pool, 2: a query. Its state is the caller's to set. */
+static CAPTURE_UNUSED prof_i_pool_state *capture_pool(const capture *c, prof_i_head *meta, uint32_t number, uint32_t kind, const char *name, uint64_t used_before) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_POOL, CAPTURE_START, 0, 0);
+  long_word(&r, number | (uint64_t)kind << 32);
+  long_word(&r, PROF_DEVICE_CPU);
+  long_word(&r, number | UINT64_C(1) << 32);
+  long_word(&r, used_before);
+  long_word(&r, 0);
+  long_word(&r, used_before ? PROF_I_BASELINE_ASKED : PROF_I_BASELINE_NONE);
+  long_text(&r, name);
+  r.count = PROF_I_POOL_STATE_WORD + PROF_I_POOL_STATE_ALIGNMENT / 8 + sizeof(prof_i_pool_state) / 8;
+  uint64_t *const words = long_end(&r, meta);
+  const uint64_t from = (uint64_t)((unsigned char *)(words + PROF_I_POOL_STATE_WORD) - c->bytes), line = PROF_I_POOL_STATE_ALIGNMENT;
+  prof_i_pool_state *const state = (prof_i_pool_state *)(c->bytes + (from + line - 1) / line * line);
+  state->used = kind == 1 ? PROF_I_USED_ZERO + used_before : 0;
+  state->allocated = PROF_I_USED_ZERO;
+  state->number = number;
+  state->kind = kind;
+  return state;
+}
+
+/* The short record of a piece. */
+static CAPTURE_UNUSED void capture_piece(prof_i_head *chunk, uint64_t ticks, uint32_t pool, int is_free, uint64_t address, uint64_t bytes, uint64_t waste,
+                                         uint64_t counter) {
+  uint64_t *const words = capture_claim(chunk, 4);
+  words[1] = PROF_I_PIECE_TYPE | (uint64_t)is_free << PROF_I_PIECE_VERB_SHIFT | waste << PROF_I_PIECE_WASTE_SHIFT | (uint64_t)pool << PROF_I_PIECE_POOL_SHIFT |
+             bytes << PROF_I_PIECE_BYTES_SHIFT;
+  words[2] = address;
+  words[3] = counter;
+  words[0] = capture_word0(chunk, ticks);
+}
+
+/* The long one; extra: of a collection, or a wrong call. */
+static CAPTURE_UNUSED void capture_memory(prof_i_head *chunk, uint64_t ticks, prof_i_verb verb, uint32_t pool, uint64_t address, uint64_t bytes, uint64_t counter,
+                                          uint64_t word7, uint64_t extra, uint32_t tag) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_MEMORY, ticks, 0, tag);
+  long_word(&r, (uint64_t)verb | (uint64_t)pool << 32);
+  long_word(&r, address);
+  long_word(&r, bytes);
+  long_word(&r, counter);
+  long_word(&r, word7);
+  if (verb == PROF_I_VERB_COLLECT || verb == PROF_I_VERB_WRONG) long_word(&r, extra);
+  if (tag) {
+    r.flags = PROF_I_FLAG_STREAM;
+    long_word(&r, 7);
+  }
+  long_end(&r, chunk);
+}
+
 /* ---- slots ---- */
 
 static CAPTURE_UNUSED prof_i_slot *capture_slot(capture *c, uint64_t serial, const char *name) {
