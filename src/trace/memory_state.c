@@ -61,6 +61,7 @@ typedef struct peak {
 
 typedef struct tops {
   peak used, allocated;
+  uint64_t begin_ns; /* of the last reset */
   int64_t step_used; /* at the step mark before */
   bool has_step;
 } tops;
@@ -160,8 +161,7 @@ static int play_all(first_play *f) {
     if (status < 0) return status;
     if (index == UINT32_MAX) continue;
     count(&m->pools[index].info, &record);
-    const prof_i_peak *const now = &seen[index].state.used_peaks[seen[index].state.era % PROF_I_PEAKS];
-    if (!is_since_reset(&seen[index], &record, ns, ns_of(m, now->begin_ticks))) continue;
+    if (!is_since_reset(&seen[index], &record, ns, f->tops[index].begin_ns)) continue;
     raise(&f->tops[index].used, f->play.pools[index].used, ns, f->play.next);
     raise(&f->tops[index].allocated, f->play.pools[index].allocated, ns, f->play.next);
   }
@@ -306,7 +306,11 @@ int prof_i_memory_fill(prof_memory *m) {
   int status = prof_i_play_init(&f.play, m, UINT32_MAX);
   if (!f.tops) status = PROF_E_NO_MEMORY;
   f.play.events = (prof_i_play_events){.wrong = on_wrong, .from_before = on_before, .user = &f};
-  for (uint32_t i = 0; i < count_of_pools; i++) describe_pool(m, i);
+  for (uint32_t i = 0; i < count_of_pools && !status; i++) {
+    const prof_i_pool_state *const state = &m->trace->catalog.pools[i].state;
+    f.tops[i].begin_ns = ns_of(m, state->used_peaks[state->era % PROF_I_PEAKS].begin_ticks);
+    describe_pool(m, i);
+  }
   if (!status) status = play_all(&f);
   if (!status) status = find_double_frees(&f);
   for (uint32_t i = 0; !status && i < count_of_pools; i++) {

@@ -98,7 +98,7 @@ prof_i_memory_record prof_i_memory_read(const uint64_t *words, const prof_i_long
                                 .bytes = words[5],
                                 .requested = verb == PROF_I_VERB_ALLOC ? words[7] : words[5],
                                 .counter = words[6],
-                                .allocated = words[7],
+                                .allocated = verb >= PROF_I_VERB_RESERVE ? words[7] : 0,
                                 .extra = has_extra ? behind[0] : 0,
                                 .stream = record->flags & PROF_I_FLAG_STREAM ? behind[has_extra] : PROF_NO_STREAM};
 }

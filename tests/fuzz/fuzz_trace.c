@@ -1,5 +1,6 @@
 /* The reader on any bytes: opens them, reads everything in every way, and checks that the ways agree. Inputs are sparse.h's. */
 #define _GNU_SOURCE
+#include <prof/memory.h>
 #include <prof/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,31 @@ static void read_changes(const prof_trace *trace, const prof_trace_info *info) {
   (void)sink;
 }
 
+/* At one of the moments, grouped in one of the ways, by the input. */
+static void read_memory(const prof_trace *trace, size_t which) {
+  static volatile uint64_t sink;
+  prof_memory *memory = NULL;
+  require(prof_memory_read(trace, &memory) == PROF_OK, "no memory");
+  const uint32_t count = prof_memory_pool_count(memory);
+  for (uint32_t i = 0; i < count && i < 4; i++) {
+    prof_memory_info info = {.size = sizeof info}, device = {.size = sizeof device};
+    prof_memory_rows *rows = NULL;
+    prof_memory_example example;
+    int64_t used[7], allocated[7];
+    require(prof_memory_pool_get(memory, i, &info) == PROF_OK, "no pool");
+    require(prof_memory_device_get(memory, info.device, PROF_MEMORY_ANY, &device) == PROF_OK, "no device");
+    require(prof_memory_live(memory, i, (prof_memory_moment)(which % 4), which * 10, (prof_memory_by)(which / 4 % 4), &rows) == PROF_OK, "nothing live");
+    const prof_memory_state *const state = which % 4 == 0 ? &info.peak_used : which % 4 == 1 ? &info.peak_allocated : &info.end;
+    require(which % 4 == 3 || (rows->bytes == state->live_bytes && rows->count == state->live_count && rows->requested_bytes == state->requested_bytes),
+            "what was live differs");
+    for (uint64_t n = 0; n < rows->row_count; n++) sink += touch(rows->rows[n].label, strlen(rows->rows[n].label));
+    for (uint32_t n = 0; prof_memory_example_get(memory, i, n, &example) == PROF_OK; n++) sink += touch(example.scope, strlen(example.scope));
+    require(prof_memory_series(memory, i, 7, used, allocated) == PROF_OK, "no series");
+    prof_free(rows);
+  }
+  prof_memory_destroy(memory);
+}
+
 static void read_trace(const prof_trace *trace, size_t which) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_thread thread = {.size = sizeof thread};
@@ -126,6 +152,7 @@ static void read_trace(const prof_trace *trace, size_t which) {
   read_changes(trace, &info);
   read_ordered(trace, &all);
   read_aggregates(trace, which);
+  read_memory(trace, which);
 }
 
 /* Room for the largest capture, before a page that must not be touched; each capture ends there. Made once: it would cost more than the

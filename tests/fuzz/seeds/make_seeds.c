@@ -106,6 +106,43 @@ static void changes_seed(const char *folder) {
   capture_end(&c);
 }
 
+/* A pool and a query, two threads at the pool, in scopes and steps: pieces short and long, blocks, what is wrong, and what is missing. */
+static void memory_seed(const char *folder) {
+  capture c;
+  long_record r;
+  capture_begin(&c, 160 << 10);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "a", "b", 1);
+  capture_site(meta, 2, "weights", "memory", 1);
+  prof_i_pool_state *const pool = capture_pool(&c, meta, 1, 1, "p", 4096), *const query = capture_pool(&c, meta, 2, 2, "q", 0);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1), *const other = capture_chunk(&c, PROF_I_UNIT_BYTES, 2);
+  uint64_t counter = PROF_I_USED_ZERO + 4096, one = PROF_I_USED_ONE_EVENT;
+  capture_memory(chunk, CAPTURE_START + 5, PROF_I_VERB_RESERVE, 1, 0x10000, 0x10000, counter += one, PROF_I_USED_ZERO + 0x10000, 0, 0);
+  capture_piece(chunk, CAPTURE_START + 10, 1, 0, 0x10000, 64, 3, counter += one + 64);
+  capture_piece(other, CAPTURE_START + 9, 1, 0, 0x10040, 100, 0, counter += one + 100);
+  capture_memory(chunk, CAPTURE_START + 20, PROF_I_VERB_ALLOC, 1, 0x10100, 512, counter += one + 512, 500, 0, 2);
+  capture_plain(chunk, CAPTURE_START + 8, 20, 1);
+  long_begin(&r, PROF_I_KIND_STEP, CAPTURE_START + 40, 0, 0);
+  long_word(&r, 1);
+  long_end(&r, chunk);
+  capture_piece(other, CAPTURE_START + 30, 1, 1, 0x10000, 64, 0, counter += one - 64);
+  capture_piece(other, CAPTURE_START + 31, 1, 1, 0x10000, 64, 0, counter += one - 64);
+  counter += one; /* one is missing */
+  capture_piece(chunk, CAPTURE_START + 50, 1, 0, 0x10020, 64, 0, counter += one + 64);
+  capture_piece(chunk, CAPTURE_START + 51, 1, 1, 0x10100, 500, 0, counter += one - 500);
+  capture_memory(chunk, CAPTURE_START + 52, PROF_I_VERB_WRONG, 1, 0x99, 8, counter += one, PROF_I_USED_ZERO + 0x10000, 2, 0);
+  capture_memory(other, CAPTURE_START + 60, PROF_I_VERB_SAMPLE, 2, 0, 5000, 1, PROF_I_USED_ZERO + 9000, 0, 2);
+  capture_memory(other, CAPTURE_START + 61, PROF_I_VERB_COLLECT, 1, 0, 0, counter += one, PROF_I_USED_ZERO + 0x10000, 30, 0);
+  capture_memory(other, CAPTURE_START + 62, PROF_I_VERB_OOM, 1, 0, 1 << 20, counter += one, PROF_I_USED_ZERO + 0x10000, 0, 0);
+  capture_memory(other, CAPTURE_START + 63, PROF_I_VERB_RELEASE, 1, 0x10000, 0x10000, counter += one, PROF_I_USED_ZERO, 0, 0);
+  pool->used = counter;
+  pool->used_peaks[0] = (prof_i_peak){PROF_I_USED_ZERO + 4772, CAPTURE_START + 20, PROF_I_USED_ZERO + 4096, CAPTURE_START};
+  pool->allocated_peaks[0] = (prof_i_peak){PROF_I_USED_ZERO + 0x10000, CAPTURE_START + 5, PROF_I_USED_ZERO, CAPTURE_START};
+  query->used = 1;
+  write_seed(folder, "memory", &c, 1);
+  capture_end(&c);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return fprintf(stderr, "usage: make_seeds FOLDER\n"), 2;
   capture c;
@@ -117,5 +154,6 @@ int main(int argc, char **argv) {
   ring_seed(argv[1]);
   eras_seed(argv[1]);
   changes_seed(argv[1]);
+  memory_seed(argv[1]);
   return 0;
 }

@@ -1,0 +1,762 @@
+/* The memory profiler by its face: what is counted, when, and what the capture says of it. The sums over random calls are test_memory_model.c's, the order of threads unit/test_memory_order.c's. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <prof/memory.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "events.h"
+
+#define AT(number) ((const void *)(uintptr_t)(number))
+#define OK(call) expect_ok(call, #call)
+
+static void expect_ok(int status, const char *call) {
+  if (status != PROF_OK) fail_msg("%s: %s: %s", call, prof_status_name(status), prof_last_error());
+}
+
+static prof_pool *make_pool(const char *name) {
+  prof_pool *pool = NULL;
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = name}, &pool));
+  return pool;
+}
+
+static prof_pool *make_checked_pool(const char *name) {
+  prof_pool *pool = NULL;
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = name, .checked = 1}, &pool));
+  return pool;
+}
+
+/* Another arena each time: what an earlier test recorded is not there. */
+static void start_afresh(uint64_t cap_bytes) {
+  static uint64_t turn;
+  prof_stop();
+  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options), .level = 1, .policy = PROF_POLICY_KEEP, .cap_bytes = cap_bytes + ++turn % 2 * 65536}));
+}
+
+static prof_memory_max max_of(prof_memory_source source) {
+  prof_memory_max max = {.size = sizeof max};
+  OK(prof_memory_max_get(PROF_HOST, source, &max));
+  return max;
+}
+
+/* ---- what a capture says ---- */
+
+typedef struct seen {
+  prof_trace *trace;
+  prof_memory *memory;
+} seen;
+
+static seen see(void) {
+  seen s = {NULL, NULL};
+  OK(prof_get(&s.trace));
+  OK(prof_memory_read(s.trace, &s.memory));
+  return s;
+}
+
+static void look_away(seen *s) {
+  prof_memory_destroy(s->memory);
+  prof_trace_destroy(s->trace);
+}
+
+static prof_memory_info info_of(const seen *s, const char *name) {
+  prof_memory_info info = {.size = sizeof info};
+  for (uint32_t i = prof_memory_pool_count(s->memory); i-- > 0;) {
+    OK(prof_memory_pool_get(s->memory, i, &info));
+    if (strcmp(info.name, name) == 0) return info;
+  }
+  fail_msg("there is no pool '%s'", name);
+  return info;
+}
+
+static prof_memory_info info_now(const char *name) {
+  seen s = see();
+  const prof_memory_info info = info_of(&s, name);
+  look_away(&s);
+  return info;
+}
+
+/* ---- tests ---- */
+
+static void nothing_is_recorded_when_it_is_off(void **state) {
+  (void)state;
+  prof_pool *const pool = make_pool("off");
+  assert_int_equal(prof_memory_is_on(), 0);
+  prof_memory_alloc(pool, AT(0x1000), 100, 128);
+  start_afresh(4 << 20);
+  assert_int_equal(prof_memory_is_on(), 1);
+  prof_memory_alloc(NULL, AT(0x1000), 100, 128);
+  prof_memory_free(NULL, AT(0x1000), 128);
+  prof_memory_free(pool, NULL, 0);
+  assert_int_equal(max_of(PROF_MEMORY_POOL).max_used_bytes, 0);
+  OK(prof_stop());
+  prof_memory_alloc(pool, AT(0x1000), 100, 128);
+  const prof_memory_info info = info_now("off");
+  assert_int_equal(info.alloc_count + info.free_count, 0);
+  assert_int_equal(info.missing_count, 0);
+  prof_pool_destroy(pool);
+  prof_pool_destroy(NULL);
+}
+
+static void each_peak_has_its_own_time(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("peaks");
+  prof_memory_reserve(pool, AT(0x100000), 0x40000);
+  prof_memory_alloc(pool, AT(0x100000), 0x30000, 0);
+  prof_memory_free(pool, AT(0x100000), 0x30000);
+  prof_memory_reserve(pool, AT(0x200000), 0x40000);
+  prof_memory_alloc(pool, AT(0x200000), 0x1000, 0);
+  prof_memory_release(pool, AT(0x100000), 0x40000);
+  OK(prof_stop());
+  const prof_memory_max max = max_of(PROF_MEMORY_ANY);
+  assert_int_equal(max.max_used_bytes, 0x30000);
+  assert_int_equal(max.max_allocated_bytes, 0x80000);
+  assert_true(max.max_used_mb == 0x30000 / 1048576.0 && max.max_allocated_mb == 0.5);
+  const prof_memory_info info = info_now("peaks");
+  assert_int_equal(info.peak_used.used_bytes, 0x30000);
+  assert_int_equal(info.peak_used.allocated_bytes, 0x40000); /* not the peak of allocated, as RAF has it the other way round */
+  assert_int_equal(info.peak_allocated.allocated_bytes, 0x80000);
+  assert_int_equal(info.peak_allocated.used_bytes, 0);
+  assert_true(info.peak_used.ns < info.peak_allocated.ns);
+  assert_true(info.peak_used.is_exact && info.peak_allocated.is_exact);
+  assert_int_equal(info.end.used_bytes, 0x1000);
+  assert_int_equal(info.end.allocated_bytes, 0x40000);
+  prof_pool_destroy(pool);
+}
+
+/* Short records have room for 31 bytes of waste; longer ones say it in full. */
+static void what_was_asked_for_is_kept_beside_what_was_given(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("waste");
+  uint64_t given = 0, requested = 0;
+  for (uint64_t waste = 0; waste < 70; waste++) {
+    prof_memory_alloc(pool, AT(0x10000 + waste * 4096), 1000, 1000 + waste);
+    given += 1000 + waste;
+    requested += 1000;
+  }
+  prof_memory_alloc(pool, AT(0x9000000), 77, 0); /* given as asked */
+  prof_memory_alloc(pool, AT(0x9100000), 77, 50); /* less than asked cannot be */
+  OK(prof_stop());
+  const prof_memory_info info = info_now("waste");
+  assert_int_equal(info.end.live_bytes, given + 154);
+  assert_int_equal(info.end.used_bytes, given + 154);
+  assert_int_equal(info.end.requested_bytes, requested + 154);
+  prof_pool_destroy(pool);
+}
+
+static void an_event_says_tag_stream_and_sums(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("events");
+  const uint32_t weights = prof_memory_tag("weights");
+  assert_true(weights != 0);
+  assert_int_equal(prof_memory_tag("weights"), weights);
+  assert_int_not_equal(prof_memory_tag("activations"), weights);
+  assert_int_equal(prof_memory_tag(NULL), 0);
+  assert_int_equal(prof_memory_tag(""), 0);
+  prof_memory_reserve(pool, AT(0x4000), 8192);
+  prof_memory_alloc_for(pool, AT(0x4000), 100, 128, weights, 3);
+  prof_memory_alloc_for(pool, AT(0x5000), 100, 128, 0, PROF_NO_STREAM);
+  prof_memory_free(pool, AT(0x4000), 128);
+  OK(prof_stop());
+  prof_trace *trace;
+  prof_cursor *cursor;
+  prof_event e;
+  OK(prof_get(&trace));
+  OK(prof_cursor_create(trace, &cursor));
+  static const struct {
+    prof_memory_verb verb;
+    const char *name;
+    int64_t used, allocated;
+  } wanted[] = {{PROF_MEMORY_RESERVE, "reserve", 0, 8192}, {PROF_MEMORY_ALLOC, "alloc", 128, -1}, {PROF_MEMORY_ALLOC, "alloc", 256, -1}, {PROF_MEMORY_FREE, "free", 128, -1}};
+  for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+    assert_int_equal(prof_cursor_next(cursor, &e), 1);
+    assert_int_equal(e.kind, PROF_EVENT_MEMORY);
+    assert_int_equal(e.memory.verb, wanted[i].verb);
+    assert_true(e.name_bytes == strlen(wanted[i].name) && memcmp(e.name, wanted[i].name, e.name_bytes) == 0);
+    assert_int_equal(e.memory.used_bytes, wanted[i].used);
+    assert_int_equal(e.memory.allocated_bytes, wanted[i].allocated);
+    const int is_tagged = i == 1;
+    assert_int_equal(e.memory.tag != NULL, is_tagged);
+    assert_int_equal((e.flags & PROF_EVENT_ON_STREAM) != 0, is_tagged);
+    if (is_tagged) assert_int_equal(e.stream, 3);
+    if (is_tagged) assert_true(e.memory.tag_bytes == 7 && memcmp(e.memory.tag, "weights", 7) == 0);
+  }
+  assert_int_equal(prof_cursor_next(cursor, &e), 0);
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+  prof_pool_destroy(pool);
+}
+
+static void sizes_of_nothing_and_of_too_much(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("sizes");
+  const uint64_t tib = UINT64_C(1) << 40;
+  for (int i = 0; i < 2; i++) prof_memory_alloc(pool, AT(0x1000), 0, 0); /* two of no bytes at one address */
+  prof_memory_alloc(pool, AT(0x1000), 64, 0);
+  prof_memory_free(pool, AT(0x1000), 64);
+  for (int i = 0; i < 2; i++) prof_memory_free(pool, AT(0x1000), 0);
+  prof_memory_alloc(pool, AT(0x1000), UINT64_MAX, 0);
+  prof_memory_free(pool, AT(0x1000), UINT64_MAX);
+  prof_memory_alloc(pool, AT(0x1000), 4 * tib, 0);
+  prof_memory_alloc(pool, AT(tib), 4 * tib - 1, 0);
+  prof_memory_alloc(pool, AT(8 * tib), 4 * tib - 1, 0); /* more than can be summed up */
+  prof_memory_alloc(pool, AT(UINT64_MAX - 15), 16, 0); /* the last bytes there are */
+  OK(prof_stop());
+  const prof_memory_info info = info_now("sizes");
+  assert_int_equal(info.refused_count, 4);
+  assert_int_equal(info.peak_used.used_bytes, 4 * tib - 1 + 16);
+  assert_int_equal(info.end.live_count, 2);
+  for (int i = 0; i < PROF_MEMORY_WRONG_COUNT; i++) assert_int_equal(info.wrong_count[i], 0);
+  prof_pool_destroy(pool);
+}
+
+static struct {
+  uint64_t used, allocated;
+  int status, calls;
+} now;
+static int ask(void *user, uint64_t *used, uint64_t *allocated) {
+  assert_ptr_equal(user, &now);
+  now.calls++;
+  *used = now.used;
+  *allocated = now.allocated;
+  return now.status;
+}
+
+static void what_was_there_before_the_start_is_asked_for(void **state) {
+  (void)state;
+  prof_stop();
+  prof_pool *pool;
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "before", .query = ask, .user = &now}, &pool));
+  now.used = 1000;
+  now.allocated = 4096;
+  now.status = 0;
+  start_afresh(4 << 20);
+  prof_memory_alloc(pool, AT(0x1000), 500, 0);
+  prof_memory_free(pool, AT(0x9000), 600); /* of those before */
+  prof_memory_free(pool, AT(0x9900), 600); /* more than there were */
+  OK(prof_stop());
+  prof_memory_info info = info_now("before");
+  assert_int_equal(info.has_baseline, 1);
+  assert_int_equal(info.used_before_bytes, 1000);
+  assert_int_equal(info.peak_used.used_bytes, 1500);
+  assert_int_equal(info.peak_allocated.allocated_bytes, 4096);
+  assert_int_equal(info.peak_used.live_bytes, 500);
+  assert_int_equal(info.from_before_count, 1);
+  assert_int_equal(info.from_before_bytes, 600);
+  assert_int_equal(info.wrong_count[PROF_MEMORY_WRONG_UNKNOWN], 1);
+  now.status = 1; /* it does not know */
+  start_afresh(4 << 20);
+  OK(prof_stop());
+  info = info_now("before");
+  assert_int_equal(info.has_baseline, 0);
+  assert_int_equal(info.used_before_bytes, 0);
+  prof_pool_destroy(pool);
+}
+
+static void wrong_calls_are_found_when_the_capture_is_read(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("wrong"), *const other = make_pool("other");
+  {
+    PROF_SCOPE("careless");
+    prof_memory_alloc(pool, AT(0x1000), 64, 0);
+    prof_memory_free(pool, AT(0x1000), 64);
+    prof_memory_free(pool, AT(0x1000), 64); /* twice */
+    prof_memory_free(pool, AT(0x7777), 64); /* never handed out */
+    prof_memory_alloc(pool, AT(0x2000), 64, 0);
+    prof_memory_alloc(pool, AT(0x2020), 64, 0); /* over the last one */
+    prof_memory_alloc(other, AT(0x3000), 64, 0);
+    prof_memory_free(pool, AT(0x3000), 64); /* another pool's */
+    prof_memory_free(pool, AT(0x2020), 60); /* another size */
+  }
+  OK(prof_stop());
+  seen s = see();
+  const prof_memory_info info = info_of(&s, "wrong");
+  for (int i = 0; i < PROF_MEMORY_WRONG_COUNT; i++) assert_int_equal(info.wrong_count[i], 1);
+  static const struct {
+    prof_memory_wrong wrong;
+    uint64_t address;
+  } wanted[] = {{PROF_MEMORY_WRONG_DOUBLE, 0x1000},
+                {PROF_MEMORY_WRONG_UNKNOWN, 0x7777},
+                {PROF_MEMORY_WRONG_OVERLAP, 0x2020},
+                {PROF_MEMORY_WRONG_POOL, 0x3000},
+                {PROF_MEMORY_WRONG_SIZE, 0x2020}};
+  prof_memory_example example;
+  for (uint32_t i = 0; i < COUNT_OF(wanted); i++) {
+    OK(prof_memory_example_get(s.memory, 0, i, &example));
+    assert_int_equal(example.wrong, wanted[i].wrong);
+    assert_int_equal(example.address, wanted[i].address);
+    assert_string_equal(example.scope, "careless");
+  }
+  assert_int_equal(prof_memory_example_get(s.memory, 0, COUNT_OF(wanted), &example), PROF_E_NOT_FOUND);
+  look_away(&s);
+  prof_pool_destroy(pool);
+  prof_pool_destroy(other);
+}
+
+static void a_checked_pool_sees_wrong_calls_at_once(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_checked_pool("checked"), *const other = make_checked_pool("other");
+  prof_memory_alloc(pool, AT(0x1000), 64, 0);
+  prof_memory_free(pool, AT(0x1000), PROF_BYTES_UNKNOWN); /* the table knows */
+  assert_int_equal(max_of(PROF_MEMORY_POOL).used_bytes, 0);
+  prof_memory_free(pool, AT(0x1000), 64);
+  prof_memory_free(pool, AT(0x7777), 64);
+  assert_int_equal(max_of(PROF_MEMORY_POOL).used_bytes, 0); /* neither counts */
+  prof_memory_alloc(pool, AT(0x2000), 64, 0);
+  prof_memory_alloc(pool, AT(0x2020), 64, 0);
+  assert_int_equal(max_of(PROF_MEMORY_POOL).used_bytes, 64); /* the one below is taken for freed */
+  prof_memory_alloc(other, AT(0x3000), 64, 0);
+  prof_memory_free(pool, AT(0x3000), 64);
+  prof_memory_free(pool, AT(0x2020), 60);
+  assert_int_equal(max_of(PROF_MEMORY_POOL).used_bytes, 64); /* the other's */
+  OK(prof_stop());
+  const prof_memory_info info = info_now("checked");
+  for (int i = 0; i < PROF_MEMORY_WRONG_COUNT; i++) assert_int_equal(info.wrong_count[i], 1);
+  assert_int_equal(info.end.used_bytes, 0);
+  assert_int_equal(info.end.live_count, 0);
+  assert_int_equal(info.peak_used.used_bytes, 64);
+  assert_int_equal(info.unchecked_count, 0);
+  assert_int_equal(info.missing_count, 0);
+  prof_pool_destroy(pool);
+  prof_pool_destroy(other);
+}
+
+static void reset_begins_anew_from_what_is_there(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("reset");
+  prof_memory_reserve(pool, AT(0x100000), 0x10000);
+  prof_memory_alloc(pool, AT(0x100000), 0x8000, 0);
+  prof_memory_collect_end(pool, prof_memory_collect_begin(pool));
+  prof_memory_free(pool, AT(0x100000), 0x8000);
+  prof_memory_alloc(pool, AT(0x100000), 0x100, 0);
+  OK(prof_memory_reset());
+  assert_int_equal(max_of(PROF_MEMORY_ANY).max_used_bytes, 0x100);
+  assert_int_equal(max_of(PROF_MEMORY_ANY).max_allocated_bytes, 0x10000);
+  assert_int_equal(max_of(PROF_MEMORY_ANY).collection_count, 0);
+  prof_memory_alloc(pool, AT(0x101000), 0x200, 0);
+  prof_memory_free(pool, AT(0x100000), 0x100);
+  OK(prof_stop());
+  const prof_memory_info info = info_now("reset");
+  assert_int_equal(info.peak_used.used_bytes, 0x300);
+  assert_int_equal(info.peak_used.live_count, 2); /* what was handed out before counts as live */
+  assert_int_equal(info.peak_used.is_exact, 1);
+  assert_int_equal(prof_memory_reset(), PROF_E_NOT_RUNNING);
+  prof_pool_destroy(pool);
+}
+
+static void memory_may_be_recorded_alone(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  OK(prof_stop());
+  OK(prof_clear());
+  prof_pool *const pool = make_pool("alone");
+  assert_int_equal(prof_memory_stop(), PROF_E_NOT_RUNNING);
+  OK(prof_memory_start());
+  assert_int_equal(prof_level(), 0);
+  WITH_BASE_PROFILER(PROF_HOST, "scope", "c", PROF_NO_ARGS, { prof_memory_alloc(pool, AT(0x1000), 64, 0); });
+  OK(prof_memory_start()); /* again: nothing */
+  OK(prof_start(1));       /* scopes, too */
+  WITH_BASE_PROFILER(PROF_HOST, "seen", "c", PROF_NO_ARGS, { prof_memory_free(pool, AT(0x1000), 64); });
+  OK(prof_memory_stop()); /* and no more memory */
+  assert_int_equal(prof_level(), 1);
+  prof_memory_alloc(pool, AT(0x2000), 64, 0);
+  OK(prof_start(2)); /* another level does not turn it on again */
+  assert_int_equal(prof_memory_is_on(), 0);
+  OK(prof_stop());
+  prof_trace_info about = {.size = sizeof about};
+  seen s = see();
+  OK(prof_trace_info_get(s.trace, &about));
+  assert_int_equal(about.scope_count, 1);
+  const prof_memory_info info = info_of(&s, "alone");
+  assert_int_equal(info.alloc_count, 1);
+  assert_int_equal(info.free_count, 1);
+  look_away(&s);
+  OK(prof_memory_start());
+  OK(prof_memory_stop()); /* the capture was for memory alone */
+  assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING);
+  prof_pool_destroy(pool);
+}
+
+static void rafs_query_is_asked_where_the_macro_stands(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  now.calls = now.status = 0;
+  OK(prof_memory_set_query(PROF_HOST, ask, &now));
+  static const uint64_t answers[][2] = {{100, 1000}, {300, 1000}, {200, 4000}, {50, 500}, {60, 400}};
+  for (size_t i = 0; i < COUNT_OF(answers); i++) {
+    now.used = answers[i][0];
+    now.allocated = answers[i][1];
+    PROFILE_MEMORY(PROF_HOST, i == 1 ? "after the layer" : "somewhere");
+  }
+  now.status = 1;
+  PROFILE_MEMORY(PROF_HOST, "it does not know");
+  PROFILE_MEMORY(((prof_device){PROF_DEVICE_CUDA, 0}), "nobody is asked there");
+  assert_int_equal(now.calls, 6);
+  prof_pool *const pool = make_pool("exact");
+  prof_memory_alloc(pool, AT(0x1000), 70, 0);
+  const prof_memory_max asked = max_of(PROF_MEMORY_QUERY), exact = max_of(PROF_MEMORY_ANY);
+  assert_int_equal(asked.max_used_bytes, 300);
+  assert_int_equal(asked.max_allocated_bytes, 4000);
+  assert_int_equal(asked.used_bytes, 60);
+  assert_int_equal(asked.allocated_bytes, 400);
+  assert_int_equal(asked.collection_count, 2);
+  assert_int_equal(asked.source, PROF_MEMORY_QUERY);
+  assert_int_equal(exact.max_used_bytes, 70); /* told apart, not added up */
+  assert_int_equal(exact.source, PROF_MEMORY_POOL);
+  OK(prof_stop());
+  PROFILE_MEMORY(PROF_HOST, "off");
+  assert_int_equal(now.calls, 6);
+  const prof_memory_info info = info_now("query");
+  assert_int_equal(info.source, PROF_MEMORY_QUERY);
+  assert_int_equal(info.sample_count, 5);
+  assert_int_equal(info.peak_used.used_bytes, 300);
+  assert_int_equal(info.peak_used.allocated_bytes, 1000);
+  assert_int_equal(info.peak_allocated.allocated_bytes, 4000);
+  assert_int_equal(info.peak_allocated.used_bytes, 200);
+  assert_int_equal(info.collection_count, 2);
+  OK(prof_memory_set_query(PROF_HOST, NULL, NULL));
+  start_afresh(4 << 20);
+  PROFILE_MEMORY(PROF_HOST, "nobody any more");
+  assert_int_equal(now.calls, 6);
+  prof_pool_destroy(pool);
+}
+
+static void collections_are_counted_with_their_time(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("collect");
+  prof_memory_reserve(pool, AT(0x10000), 4096);
+  const uint64_t begun = prof_memory_collect_begin(pool);
+  prof_memory_release(pool, AT(0x10000), 4096);
+  usleep(2000);
+  prof_memory_collect_end(pool, begun);
+  prof_memory_collect_end(pool, 0); /* nothing */
+  assert_int_equal(max_of(PROF_MEMORY_ANY).collection_count, 1);
+  OK(prof_stop());
+  const prof_memory_info info = info_now("collect");
+  assert_int_equal(info.collection_count, 1);
+  assert_true(info.collection_ns >= 1900000 && info.collection_ns < 10000000000);
+  prof_pool_destroy(pool);
+}
+
+static char folder[] = "/tmp/prof-memory-XXXXXX";
+
+static void expect_text(const char *path, const char *wanted) {
+  char text[8192] = "";
+  FILE *const file = fopen(path, "r");
+  if (!file) fail_msg("there is no %s", path);
+  text[fread(text, 1, sizeof text - 1, file)] = '\0';
+  fclose(file);
+  if (!strstr(text, wanted)) fail_msg("%s does not say '%s', but:\n%s", path, wanted, text);
+}
+
+static void out_of_memory_says_who_has_it(void **state) {
+  (void)state;
+  char output[128], text[128];
+  snprintf(output, sizeof output, "%s/trace.json", folder);
+  snprintf(text, sizeof text, "%s/trace.oom.txt", folder);
+  prof_stop();
+  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options), .path = output}));
+  assert_int_equal(prof_memory_oom(PROF_HOST, 1), PROF_E_NOT_FOUND);
+  prof_pool *const pool = make_pool("tensors");
+  prof_memory_reserve(pool, AT(0x100000), 0x10000);
+  {
+    PROF_SCOPE("attention");
+    for (uint64_t i = 0; i < 16; i++) prof_memory_alloc(pool, AT(0x100000 + i * 0x1000), 0x1000, 0);
+  }
+  for (uint64_t i = 0; i < 16; i += 2) prof_memory_free(pool, AT(0x100000 + i * 0x1000), 0x1000);
+  OK(prof_memory_oom(PROF_HOST, 0x2000));
+  expect_text(text, "out of memory: 8192 bytes of device 1:0");
+  expect_text(text, "used 32768 bytes, allocated 65536");
+  expect_text(text, "free in the blocks 32768 bytes, in one stretch at most 4096, fragmentation 87.5 %");
+  expect_text(text, "it would have fitted, were what is free in one stretch");
+  expect_text(text, "32768 bytes in        8 pieces  attention");
+  OK(prof_memory_oom(PROF_HOST, 0x20000));
+  snprintf(text, sizeof text, "%s/trace.oom-2.txt", folder);
+  expect_text(text, "it would not have fitted");
+  for (int i = 0; i < 10; i++) OK(prof_memory_oom(PROF_HOST, 16));
+  snprintf(text, sizeof text, "%s/trace.oom-9.txt", folder);
+  assert_int_not_equal(access(text, F_OK), 0); /* at most 8 */
+  OK(prof_stop());
+  assert_int_equal(info_now("tensors").oom_count, 12);
+  assert_int_equal(prof_memory_oom(PROF_HOST, 1), PROF_E_NOT_RUNNING);
+  OK(prof_dump(NULL));
+  prof_pool_destroy(pool);
+}
+
+/* The peak comes when there is no more room to record. */
+static void peaks_are_right_when_records_are_lost(void **state) {
+  (void)state;
+  enum { COUNT = 100000 };
+  start_afresh(1 << 20);
+  prof_pool *const pool = make_pool("lossy");
+  for (uint64_t i = 0; i < COUNT; i++) prof_memory_alloc(pool, AT(0x10000 + i * 64), 64, 0);
+  for (uint64_t i = 0; i < COUNT; i++) prof_memory_free(pool, AT(0x10000 + i * 64), 64);
+  OK(prof_stop());
+  seen s = see();
+  prof_trace_info about = {.size = sizeof about};
+  OK(prof_trace_info_get(s.trace, &about));
+  const prof_memory_info info = info_of(&s, "lossy");
+  assert_int_equal(info.peak_used.used_bytes, COUNT * 64);
+  assert_int_equal(info.peak_used.is_exact, 0);
+  assert_true(info.peak_used.live_bytes < COUNT * 64);
+  assert_true(info.alloc_count < COUNT);
+  assert_int_equal(info.missing_count, 2 * COUNT - info.alloc_count - info.free_count);
+  assert_int_equal(about.lost_count[PROF_LOSS_FULL], info.missing_count);
+  assert_int_equal(max_of(PROF_MEMORY_ANY).max_used_bytes, COUNT * 64);
+  look_away(&s);
+  prof_pool_destroy(pool);
+}
+
+static void killed_between_alloc_and_free(void **state) {
+  (void)state;
+  char output[128], capture[600] = "";
+  snprintf(output, sizeof output, "%s/killed.json", folder);
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  prof_stop();
+  const pid_t child = fork();
+  if (child == 0) {
+    prof_pool *pool = NULL;
+    prof_health health = {.size = sizeof health};
+    if (prof_start_with(&(prof_options){.size = sizeof(prof_options), .path = output}) != PROF_OK || prof_pool_create(NULL, &pool) != PROF_OK) _exit(1);
+    for (uint64_t i = 0; i < 1000; i++) {
+      prof_memory_alloc(pool, AT(0x10000 + i * 64), 60, 64);
+      if (i % 2) prof_memory_free(pool, AT(0x10000 + i * 64), 64);
+    }
+    prof_memory_alloc(pool, AT(0x900000), 1 << 20, 0);
+    prof_memory_free(pool, AT(0x900000), 1 << 20);
+    if (prof_health_get(&health) != PROF_OK || write(ends[1], health.capture_path, sizeof health.capture_path) < 0) _exit(1);
+    kill(getpid(), SIGKILL);
+  }
+  int how;
+  close(ends[1]);
+  assert_true(read(ends[0], capture, sizeof capture) > 0);
+  close(ends[0]);
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+  prof_memory_info info = {.size = sizeof info};
+  seen s = {NULL, NULL};
+  OK(prof_trace_open(capture, &s.trace));
+  OK(prof_memory_read(s.trace, &s.memory));
+  OK(prof_memory_pool_get(s.memory, 0, &info));
+  assert_int_equal(info.peak_used.used_bytes, 500 * 64 + (1 << 20));
+  assert_int_equal(info.peak_used.live_count, 501);
+  assert_int_equal(info.end.live_count, 500);
+  assert_int_equal(info.end.requested_bytes, 500 * 60);
+  assert_int_equal(info.missing_count, 0);
+  look_away(&s);
+  unlink(capture);
+}
+
+static void a_forked_child_goes_on_from_what_its_parent_had(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("forked");
+  prof_memory_alloc(pool, AT(0x1000), 4096, 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    prof_memory_info info = {.size = sizeof info};
+    seen s = {NULL, NULL};
+    prof_memory_alloc(pool, AT(0x9000), 100, 0);
+    prof_memory_free(pool, AT(0x1000), 4096);
+    const int is_read = prof_get(&s.trace) == PROF_OK && prof_memory_read(s.trace, &s.memory) == PROF_OK &&
+                        prof_memory_pool_get(s.memory, 0, &info) == PROF_OK;
+    if (!is_read) _exit(1);
+    if (info.has_baseline != 1 || info.used_before_bytes != 4096) _exit(2);
+    if (info.peak_used.used_bytes != 4196 || info.end.used_bytes != 100) _exit(3);
+    if (info.from_before_count != 1 || info.end.live_count != 1 || info.missing_count != 0) _exit(4);
+    _exit(0);
+  }
+  int how;
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_true(WIFEXITED(how));
+  assert_int_equal(WEXITSTATUS(how), 0);
+  OK(prof_stop());
+  const prof_memory_info info = info_now("forked"); /* the child's are not in it */
+  assert_int_equal(info.alloc_count, 1);
+  assert_int_equal(info.free_count, 0);
+  prof_pool_destroy(pool);
+}
+
+static prof_pool *handler_pool;
+static volatile uint64_t handled;
+static void on_alarm(int signal_number) {
+  (void)signal_number;
+  const uint64_t turn = handled++;
+  prof_memory_alloc(handler_pool, AT(UINT64_C(0x500000000000) + turn % 64 * 64), 64, 0);
+  prof_memory_free(handler_pool, AT(UINT64_C(0x500000000000) + turn % 64 * 64), 64);
+}
+
+static void a_handler_may_come_at_any_moment(void **state) {
+  (void)state;
+  start_afresh(128 << 20);
+  handler_pool = make_pool("handler");
+  handled = 0;
+  struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART}, before;
+  assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+  const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+  assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+  uint64_t pairs = 0;
+  for (; pairs < 600000 && handled < 3000; pairs++) {
+    prof_memory_alloc(handler_pool, AT(0x10000 + pairs % 100 * 64), 64, 0);
+    prof_memory_free(handler_pool, AT(0x10000 + pairs % 100 * 64), 64);
+  }
+  setitimer(ITIMER_REAL, &never, NULL);
+  sigaction(SIGALRM, &before, NULL);
+  OK(prof_stop());
+  seen s = see();
+  prof_trace_info about = {.size = sizeof about};
+  OK(prof_trace_info_get(s.trace, &about));
+  const prof_memory_info info = info_of(&s, "handler");
+  look_away(&s);
+  assert_true(handled > 0);
+  assert_int_equal(info.missing_count, about.lost_count[PROF_LOSS_NO_THREAD]); /* a handler that comes while its thread is just getting its slot */
+  assert_true(info.missing_count <= 4);
+  assert_int_equal(info.alloc_count + info.free_count + info.missing_count, 2 * (pairs + handled));
+  assert_int_equal(info.end.used_bytes, 0);
+  assert_true(info.end.live_count <= info.missing_count);
+  for (int i = 0; i < PROF_MEMORY_WRONG_COUNT && !info.missing_count; i++) assert_int_equal(info.wrong_count[i], 0);
+  prof_pool_destroy(handler_pool);
+}
+
+static void a_hundred_thousand_pieces_and_their_addresses_again(void **state) {
+  (void)state;
+  enum { COUNT = 100000 };
+  start_afresh(64 << 20);
+  prof_pool *const pool = make_pool("many");
+  for (int turn = 0; turn < 2; turn++) {
+    PROF_SCOPE("turn");
+    for (uint64_t i = 0; i < COUNT; i++) prof_memory_alloc(pool, AT(0x10000 + (i * 7919 % COUNT) * 64), 60, 64);
+    for (uint64_t i = 0; turn == 0 && i < COUNT; i++) prof_memory_free(pool, AT(0x10000 + i * 64), 64);
+  }
+  OK(prof_stop());
+  seen s = see();
+  const prof_memory_info info = info_of(&s, "many");
+  assert_int_equal(info.peak_used.used_bytes, COUNT * 64);
+  assert_int_equal(info.end.live_count, COUNT);
+  assert_int_equal(info.end.requested_bytes, COUNT * 60);
+  for (int i = 0; i < PROF_MEMORY_WRONG_COUNT; i++) assert_int_equal(info.wrong_count[i], 0);
+  prof_memory_rows *rows;
+  OK(prof_memory_live(s.memory, 0, PROF_MEMORY_AT_END, 0, PROF_MEMORY_BY_ADDRESS, &rows));
+  assert_int_equal(rows->row_count, COUNT);
+  prof_free(rows);
+  look_away(&s);
+  prof_pool_destroy(pool);
+}
+
+static void the_step_that_grew_most_is_named(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("steps");
+  static const uint64_t grows[] = {100, 10, 5000, 20};
+  uint64_t at = 0x10000;
+  for (size_t i = 0; i < COUNT_OF(grows); i++) {
+    prof_memory_alloc(pool, AT(at), grows[i], 0);
+    at += grows[i];
+    prof_step();
+  }
+  OK(prof_stop());
+  const prof_memory_info info = info_now("steps");
+  assert_int_equal(info.growth_bytes, 5000);
+  assert_int_equal(info.growth_step, 2);
+  prof_pool_destroy(pool);
+}
+
+static void pools_of_one_device_add_up_at_one_moment(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const a = make_pool("a"), *const b = make_pool("b");
+  prof_memory_alloc(a, AT(0x1000), 1000, 0);
+  prof_memory_free(a, AT(0x1000), 1000);
+  prof_memory_alloc(b, AT(0x9000), 700, 0);
+  prof_memory_alloc(a, AT(0x1000), 400, 0); /* 1100 at once; their peaks together are 1700 */
+  OK(prof_stop());
+  assert_int_equal(max_of(PROF_MEMORY_POOL).max_used_bytes, 1700);
+  assert_int_equal(max_of(PROF_MEMORY_POOL).pool_count, 2);
+  seen s = see();
+  prof_memory_info device = {.size = sizeof device};
+  OK(prof_memory_device_get(s.memory, PROF_HOST, PROF_MEMORY_ANY, &device));
+  assert_int_equal(device.peak_used.used_bytes, 1100);
+  assert_int_equal(device.peak_used.live_count, 2);
+  assert_int_equal(device.alloc_count, 3);
+  assert_int_equal(prof_memory_device_get(s.memory, (prof_device){PROF_DEVICE_CUDA, 0}, PROF_MEMORY_ANY, &device), PROF_E_NOT_FOUND);
+  look_away(&s);
+  prof_pool_destroy(a);
+  prof_pool_destroy(b);
+}
+
+static void arguments_that_cannot_be(void **state) {
+  (void)state;
+  prof_pool *pool = NULL;
+  prof_memory *memory = NULL;
+  prof_memory_max max = {.size = sizeof max};
+  assert_int_equal(prof_pool_create(NULL, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_pool_create(&(prof_pool_options){.size = 3}, &pool), PROF_E_INVALID);
+  assert_int_equal(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .checked = 2}, &pool), PROF_E_INVALID);
+  assert_null(pool);
+  assert_int_equal(prof_memory_max_get(PROF_HOST, PROF_MEMORY_ANY, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_memory_max_get(PROF_HOST, (prof_memory_source)9, &max), PROF_E_INVALID);
+  assert_int_equal(prof_memory_max_get((prof_device){PROF_DEVICE_VULKAN, 3}, PROF_MEMORY_ANY, &max), PROF_E_NOT_FOUND);
+  assert_int_equal(prof_memory_read(NULL, &memory), PROF_E_INVALID);
+  assert_int_equal(prof_memory_pool_count(NULL), 0);
+  prof_memory_destroy(NULL);
+  start_afresh(4 << 20);
+  pool = make_pool("x");
+  seen s = see();
+  prof_memory_info info = {.size = sizeof info};
+  prof_memory_rows *rows;
+  int64_t bytes[1];
+  assert_int_equal(prof_memory_read(s.trace, NULL), PROF_E_INVALID);
+  assert_int_equal(prof_memory_pool_get(s.memory, 1, &info), PROF_E_INVALID);
+  assert_int_equal(prof_memory_pool_get(s.memory, 0, NULL), PROF_E_INVALID);
+  info.size = 1;
+  assert_int_equal(prof_memory_pool_get(s.memory, 0, &info), PROF_E_INVALID);
+  assert_int_equal(prof_memory_live(s.memory, 1, PROF_MEMORY_AT_END, 0, PROF_MEMORY_BY_TAG, &rows), PROF_E_INVALID);
+  assert_int_equal(prof_memory_live(s.memory, 0, (prof_memory_moment)9, 0, PROF_MEMORY_BY_TAG, &rows), PROF_E_INVALID);
+  assert_int_equal(prof_memory_live(s.memory, 0, PROF_MEMORY_AT_END, 0, (prof_memory_by)9, &rows), PROF_E_INVALID);
+  assert_int_equal(prof_memory_series(s.memory, 0, 0, bytes, bytes), PROF_E_INVALID);
+  look_away(&s);
+  prof_pool_destroy(pool);
+  OK(prof_stop());
+}
+
+int main(void) {
+  if (!mkdtemp(folder)) return perror(folder), 1;
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_recorded_when_it_is_off),
+                                     cmocka_unit_test(each_peak_has_its_own_time),
+                                     cmocka_unit_test(what_was_asked_for_is_kept_beside_what_was_given),
+                                     cmocka_unit_test(an_event_says_tag_stream_and_sums),
+                                     cmocka_unit_test(sizes_of_nothing_and_of_too_much),
+                                     cmocka_unit_test(what_was_there_before_the_start_is_asked_for),
+                                     cmocka_unit_test(wrong_calls_are_found_when_the_capture_is_read),
+                                     cmocka_unit_test(a_checked_pool_sees_wrong_calls_at_once),
+                                     cmocka_unit_test(reset_begins_anew_from_what_is_there),
+                                     cmocka_unit_test(memory_may_be_recorded_alone),
+                                     cmocka_unit_test(rafs_query_is_asked_where_the_macro_stands),
+                                     cmocka_unit_test(collections_are_counted_with_their_time),
+                                     cmocka_unit_test(out_of_memory_says_who_has_it),
+                                     cmocka_unit_test(peaks_are_right_when_records_are_lost),
+                                     cmocka_unit_test(killed_between_alloc_and_free),
+                                     cmocka_unit_test(a_forked_child_goes_on_from_what_its_parent_had),
+                                     cmocka_unit_test(a_handler_may_come_at_any_moment),
+                                     cmocka_unit_test(a_hundred_thousand_pieces_and_their_addresses_again),
+                                     cmocka_unit_test(the_step_that_grew_most_is_named),
+                                     cmocka_unit_test(pools_of_one_device_add_up_at_one_moment),
+                                     cmocka_unit_test(arguments_that_cannot_be)};
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  char command[64];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command) == 0 ? failed : 1;
+}
