@@ -92,9 +92,8 @@ static PROF_I_RACES_BY_DESIGN seen_kind look(const uint64_t *word, uint64_t gene
   if ((first & PROF_I_GENERATION_MASK) == generation) {
     *end_ticks_out = (first >> 4) + (word[1] >> PROF_I_DURATION_SHIFT);
     if ((word[1] & 15) == 0) return SEEN_EVENT;
-    if ((word[1] & 15) == PROF_I_PIECE_TYPE) {
+    if ((*slots_out = prof_i_piece_slots(word[1])) != 0) {
       *end_ticks_out = first >> 4;
-      *slots_out = 2;
       return SEEN_EVENT;
     }
     *slots_out = word[2] & 0xffff;

@@ -13,7 +13,7 @@
        word 0  ticks << 4 | generation      stored last: the commit. Generation 1..15, the chunk's
        word 1  duration << 24 | site << 4 | type
      type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 | flags << 24 | schema << 32.
-     type 2: a piece of memory, 32 bytes; see PROF_I_PIECE_VERB.
+     type 2: a piece of memory, 32 bytes; type 3: the same with more about it, 48 bytes. See PROF_I_PIECE_TYPE.
    A record longer than 16 bytes stores "pending" in word 0 as soon as its room is claimed: 0 in the low 4 bits, then the generation in 4, then the
    slots in 16; bit 24 set means filler: room that was too short and is given up, no loss. Anything else in word 0 is a slot that was never written or never finished: 16 bytes are stepped over. */
 #ifndef PROF_CORE_LAYOUT_H
@@ -152,10 +152,12 @@ enum {
   PROF_I_FLAG_NO_DETAILS = 128   /* the payload was gone when the scope ended */
 };
 
-/* A piece of memory, type 2, the common case of PROF_I_KIND_MEMORY: word 1 = type | verb << 4 (0 alloc, 1 free) | waste << 5 | pool << 10 |
-   given bytes << 20; word 2: address; word 3: the pool's counter after it. waste: what was given beyond what was asked for. */
+/* A piece of memory, the common case of PROF_I_KIND_MEMORY: word 1 = type | verb << 4 (0 alloc, 1 free) | waste << 5 | pool << 10 |
+   given bytes << 20; word 2: address; word 3: the pool's counter after it. waste: what was given beyond what was asked for. Where that is more than there is room for, or
+   it has a tag or a stream, type 3: word 4 = tag (a site) | bytes asked for << 20; word 5: stream, or PROF_NO_STREAM. */
 enum {
   PROF_I_PIECE_TYPE = 2,
+  PROF_I_PIECE_MORE_TYPE = 3,
   PROF_I_PIECE_VERB_SHIFT = 4,
   PROF_I_PIECE_WASTE_SHIFT = 5,
   PROF_I_PIECE_WASTE_MAX = 31,
@@ -166,7 +168,11 @@ enum {
 
 /* The call site that word 1 names, or 0. */
 static inline uint32_t prof_i_record_site(uint64_t word1) {
-  return (word1 & 15) == PROF_I_PIECE_TYPE ? 0 : (uint32_t)(word1 >> 4) & PROF_I_SITE_COUNT_MAX;
+  return (word1 & 15) > 1 ? 0 : (uint32_t)(word1 >> 4) & PROF_I_SITE_COUNT_MAX;
+}
+/* Slots of a piece's record; 0: it is none. */
+static inline uint64_t prof_i_piece_slots(uint64_t word1) {
+  return (word1 & 15) == PROF_I_PIECE_TYPE ? 2 : (word1 & 15) == PROF_I_PIECE_MORE_TYPE ? 3 : 0;
 }
 
 /* What a long record of memory says. */

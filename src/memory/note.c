@@ -82,38 +82,46 @@ static bool add_up(sums *s, const prof_i_note *note) {
   return s->counter != 0;
 }
 
-/* Word 1 of the short form. */
-static inline uint64_t piece_word(uint64_t verb, uint64_t waste, uint64_t number, uint64_t given) {
-  return PROF_I_PIECE_TYPE | verb << PROF_I_PIECE_VERB_SHIFT | waste << PROF_I_PIECE_WASTE_SHIFT | number << PROF_I_PIECE_POOL_SHIFT |
-         given << PROF_I_PIECE_BYTES_SHIFT;
+/* Is there more about a piece than a short record has room for? */
+static inline bool has_more(uint64_t waste, uint32_t tag, uint64_t stream) {
+  return waste > PROF_I_PIECE_WASTE_MAX || tag || stream != PROF_NO_STREAM;
 }
 
-static bool is_short(const prof_i_note *note, uint64_t number) {
-  return note->verb <= PROF_I_VERB_FREE && !note->tag && note->stream == PROF_NO_STREAM && note->bytes - note->requested <= PROF_I_PIECE_WASTE_MAX &&
-         number <= PROF_I_PIECE_POOL_MAX;
+/* Word 1 of a piece's record; waste 0 where word 4 says what was asked for. */
+static inline uint64_t piece_word(uint64_t type, uint64_t verb, uint64_t waste, uint64_t number, uint64_t given) {
+  return type | verb << PROF_I_PIECE_VERB_SHIFT | waste << PROF_I_PIECE_WASTE_SHIFT | number << PROF_I_PIECE_POOL_SHIFT | given << PROF_I_PIECE_BYTES_SHIFT;
 }
 
-/* Past the gate, recording. The loss, or -1. */
-static int write_note(prof_i_thread *thread, const sums *s, const prof_i_note *note) {
-  const uint64_t number = s->state->number;
-  if (is_short(note, number)) {
-    const uint64_t more[] = {note->address, s->counter};
-    return prof_i_record_write(thread, s->ticks << 4, s->ticks << 4, piece_word(note->verb, note->bytes - note->requested, number, note->bytes), more, 2);
-  }
-  uint64_t words[8] = {(uint64_t)PROF_I_KIND_MEMORY << 16,
-                       (uint64_t)note->verb | number << 32,
-                       note->address,
-                       note->bytes,
-                       s->counter,
-                       s->word7};
-  uint64_t count = 6;
+static inline uint64_t more_word(uint32_t tag, uint64_t requested) { return tag | requested << PROF_I_PIECE_BYTES_SHIFT; }
+
+/* From word 1 on. */
+static uint64_t put_piece(uint64_t *words, const prof_i_note *note, uint64_t number, uint64_t counter) {
+  const uint64_t waste = note->bytes - note->requested;
+  const bool more = has_more(waste, note->tag, note->stream);
+  words[0] = piece_word(more ? PROF_I_PIECE_MORE_TYPE : PROF_I_PIECE_TYPE, note->verb, more ? 0 : waste, number, note->bytes);
+  words[1] = note->address;
+  words[2] = counter;
+  if (!more) return 3;
+  words[3] = more_word(note->tag, note->requested);
+  words[4] = note->stream;
+  return 5;
+}
+
+/* Whatever no piece's record has room for. */
+static uint64_t put_long(uint64_t *words, const sums *s, const prof_i_note *note) {
+  uint64_t count = 7;
+  const bool has_stream = note->stream != PROF_NO_STREAM;
+  words[0] = (uint64_t)note->tag << 4 | 1;
+  words[1] = (uint64_t)PROF_I_KIND_MEMORY << 16 | (has_stream ? (uint64_t)PROF_I_FLAG_STREAM << 24 : 0);
+  words[2] = (uint64_t)note->verb | s->state->number << 32;
+  words[3] = note->address;
+  words[4] = note->bytes;
+  words[5] = s->counter;
+  words[6] = s->word7;
   if (note->verb == PROF_I_VERB_COLLECT || note->verb == PROF_I_VERB_WRONG) words[count++] = note->extra;
-  if (note->stream != PROF_NO_STREAM) {
-    words[0] |= (uint64_t)PROF_I_FLAG_STREAM << 24;
-    words[count++] = note->stream;
-  }
-  words[0] |= (2 + count + 1) / 2;
-  return prof_i_record_write(thread, s->ticks << 4, s->ticks << 4, (uint64_t)note->tag << 4 | 1, words, count);
+  if (has_stream) words[count++] = note->stream;
+  words[1] |= (1 + count + 1) / 2;
+  return count;
 }
 
 /* Once the arena is full: a count in the own slot. */
@@ -125,7 +133,8 @@ static bool is_left_out(prof_i_thread *thread) {
   return true;
 }
 
-static void write_or_lose(prof_pool *pool, const sums *s, const prof_i_note *note) {
+/* A record's words from word 1 on; pool NULL: its epoch is this thread's. */
+static void write_or_lose(prof_pool *pool, uint64_t ticks, const uint64_t *words, uint64_t count) {
   if (is_left_out(prof_i_this_thread)) return;
   if (!prof_i_gate_enter()) {
     prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
@@ -135,11 +144,23 @@ static void write_or_lose(prof_pool *pool, const sums *s, const prof_i_note *not
   prof_i_thread *const thread = is_recording ? prof_i_thread_attach() : NULL;
   int loss = is_recording ? PROF_LOSS_NO_THREAD : PROF_LOSS_LATE;
   if (thread) {
-    prof_i_pool_follow_epoch(pool);
-    loss = s->state->number ? write_note(thread, s, note) : PROF_LOSS_FULL;
+    if (pool) prof_i_pool_follow_epoch(pool);
+    loss = prof_i_record_write(thread, ticks << 4, ticks << 4, words[0], words + 1, count - 1);
   }
   if (loss >= 0) prof_i_thread_lose(thread ? thread : prof_i_this_thread, loss, 1);
   prof_i_gate_leave();
+}
+
+/* A pool whose state found no room in the arena has no number. */
+static void write_note(prof_pool *pool, const sums *s, const prof_i_note *note) {
+  uint64_t words[9];
+  const uint64_t number = s->state->number;
+  if (!number) {
+    prof_i_thread_lose(prof_i_this_thread, PROF_LOSS_FULL, 1);
+    return;
+  }
+  const bool is_piece = note->verb <= PROF_I_VERB_FREE && number <= PROF_I_PIECE_POOL_MAX;
+  write_or_lose(pool, s->ticks, words, is_piece ? put_piece(words, note, number, s->counter) : put_long(words, s, note));
 }
 
 void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note) {
@@ -152,7 +173,7 @@ void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note) {
     if (!add_up(&s, note)) break;
     prof_i_pool_state *const now = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
     if (now == s.state) {
-      write_or_lose(pool, &s, note);
+      write_note(pool, &s, note);
       break;
     }
     s.state = now; /* another session has begun: it counts there */
@@ -160,69 +181,82 @@ void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note) {
   errno = saved;
 }
 
-/* ---- the fast way ---- */
-
-static inline uint64_t number_of(const void *address) { return (uint64_t)(uintptr_t)address; }
-
-/* False: the slow way, from the start. */
-static inline __attribute__((always_inline)) bool note_piece(prof_pool *pool, uint64_t verb, const void *address, uint64_t given, uint64_t waste) {
-  prof_i_thread *const thread = prof_i_this_thread;
-  const uint64_t epoch = __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE);
-  prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
-  if (PROF_I_UNLIKELY(!thread->fast || !epoch || __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != epoch)) return false;
-  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
-  const uint64_t number = state->number;
-  if (PROF_I_UNLIKELY(number - 1 >= PROF_I_PIECE_POOL_MAX)) return false;
-  const uint64_t ticks = prof_i_counter();
-  const uint64_t counter = add_used(state, verb == PROF_I_VERB_FREE ? 0 - given : given, ticks);
-  if (PROF_I_UNLIKELY(!counter)) return true;
-  uint64_t *const record = prof_i_record_claim(chunk, 32);
-  if (PROF_I_UNLIKELY(!record)) {
-    const sums s = {.state = state, .ticks = ticks, .counter = counter, .word7 = given - waste};
-    const prof_i_note note = {.verb = (prof_i_verb)verb, .address = number_of(address), .bytes = given, .requested = given - waste, .stream = PROF_NO_STREAM};
-    const int saved = errno;
-    if (prof_i_control_is_own_process()) write_or_lose(pool, &s, &note);
-    errno = saved;
-    return true;
+/* What takes no room in the sums is left out, and counted. */
+static PROF_I_COLD void note_any(prof_pool *pool, const prof_i_note *note) {
+  if (note->bytes < PROF_I_PIECE_BYTES_END) {
+    prof_i_note_slowly(pool, note);
+    return;
   }
-  __atomic_store_n(&record[1], piece_word(verb, waste, number, given), __ATOMIC_RELAXED);
-  __atomic_store_n(&record[2], number_of(address), __ATOMIC_RELAXED);
-  __atomic_store_n(&record[3], counter, __ATOMIC_RELAXED);
-  __atomic_store_n(&record[0], ticks << 4 | chunk->generation, __ATOMIC_RELEASE); /* the commit: pairs with the reader's acquire */
-  return true;
-}
-
-static void refuse(prof_pool *pool) {
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
   if (state) __atomic_fetch_add(&state->refused_count, 1, __ATOMIC_RELAXED);
 }
 
-/* Whatever the fast way cannot do. */
-static PROF_I_COLD void note_any(prof_pool *pool, const prof_i_note *note) {
-  if (note->bytes >= PROF_I_PIECE_BYTES_END) refuse(pool);
-  else prof_i_note_slowly(pool, note);
+/* ---- the fast way ---- */
+
+static inline uint64_t number_of(const void *address) { return (uint64_t)(uintptr_t)address; }
+
+/* The record does not fit, of what is counted: words 1 and on; so many as registers hold, for a locked add waits for every store before it. */
+static PROF_I_COLD void write_slowly(uint64_t ticks, uint64_t word1, uint64_t address, uint64_t counter, uint64_t word4, uint64_t word5) {
+  const uint64_t words[] = {word1, address, counter, word4, word5};
+  const int saved = errno;
+  if (prof_i_control_is_own_process()) write_or_lose(NULL, ticks, words, prof_i_piece_slots(word1) * 2 - 1);
+  errno = saved;
 }
 
-static PROF_I_COLD void alloc_slowly(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given, uint32_t tag, uint64_t stream) {
-  const prof_i_note note = {
-      .verb = PROF_I_VERB_ALLOC, .tag = tag, .address = number_of(address), .bytes = given, .requested = bytes, .stream = stream};
+/* Is all as it mostly is? */
+static inline bool is_ready(const prof_pool *pool, const prof_i_pool_state *state, const prof_i_thread *thread, uint64_t given) {
+  const uint64_t epoch = __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE);
+  return PROF_I_LIKELY(!pool->checked && given < PROF_I_PIECE_BYTES_END && thread->fast && epoch &&
+                       __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == epoch && state->number - 1 < PROF_I_PIECE_POOL_MAX);
+}
+
+/* Of a piece, or a free one. */
+static inline __attribute__((always_inline)) void write_piece(prof_i_head *chunk, uint64_t ticks, uint64_t word1, uint64_t address, uint64_t counter,
+                                                              uint64_t word4, uint64_t word5) {
+  const bool more = (word1 & 15) == PROF_I_PIECE_MORE_TYPE;
+  uint64_t *const record = prof_i_record_claim(chunk, more ? 48 : 32);
+  if (PROF_I_UNLIKELY(!record)) {
+    write_slowly(ticks, word1, address, counter, word4, word5);
+    return;
+  }
+  __atomic_store_n(&record[1], word1, __ATOMIC_RELAXED);
+  __atomic_store_n(&record[2], address, __ATOMIC_RELAXED);
+  __atomic_store_n(&record[3], counter, __ATOMIC_RELAXED);
+  if (more) {
+    __atomic_store_n(&record[4], word4, __ATOMIC_RELAXED);
+    __atomic_store_n(&record[5], word5, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&record[0], ticks << 4 | chunk->generation, __ATOMIC_RELEASE); /* the commit: pairs with the reader's acquire */
+}
+
+static PROF_I_COLD void alloc_slowly(prof_pool *pool, uint64_t address, uint64_t bytes, uint64_t given, uint32_t tag, uint64_t stream) {
+  const prof_i_note note = {.verb = PROF_I_VERB_ALLOC, .tag = tag, .address = address, .bytes = given, .requested = bytes, .stream = stream};
   struct prof_i_checked *const checked = __atomic_load_n(&pool->checked, __ATOMIC_ACQUIRE);
-  if (checked && !prof_i_checked_alloc(pool, checked, note.address, given)) return;
-  note_any(pool, &note);
+  if (!checked || prof_i_checked_alloc(pool, checked, address, given)) note_any(pool, &note);
+}
+
+static inline __attribute__((always_inline)) void alloc(prof_pool *pool, uint64_t address, uint64_t bytes, uint64_t given, uint32_t tag, uint64_t stream) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
+  if (!is_ready(pool, state, thread, given)) {
+    alloc_slowly(pool, address, bytes, given, tag, stream);
+    return;
+  }
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+  const uint64_t waste = given - bytes, ticks = prof_i_counter(), counter = add_used(state, given, ticks);
+  if (PROF_I_UNLIKELY(!counter)) return;
+  if (has_more(waste, tag, stream))
+    write_piece(chunk, ticks, piece_word(PROF_I_PIECE_MORE_TYPE, PROF_I_VERB_ALLOC, 0, state->number, given), address, counter, more_word(tag, bytes), stream);
+  else
+    write_piece(chunk, ticks, piece_word(PROF_I_PIECE_TYPE, PROF_I_VERB_ALLOC, waste, state->number, given), address, counter, 0, 0);
 }
 
 void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) {
-  if (!prof_i_memory_is_on() || !pool) return;
-  const uint64_t given = given_bytes > bytes ? given_bytes : bytes, waste = given - bytes;
-  if (PROF_I_LIKELY(waste <= PROF_I_PIECE_WASTE_MAX && given < PROF_I_PIECE_BYTES_END && !pool->checked) &&
-      PROF_I_LIKELY(note_piece(pool, PROF_I_VERB_ALLOC, address, given, waste)))
-    return;
-  alloc_slowly(pool, address, bytes, given, 0, PROF_NO_STREAM);
+  if (prof_i_memory_is_on() && pool) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, 0, PROF_NO_STREAM);
 }
 
 void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes, uint32_t tag, uint64_t stream) {
-  if (!prof_i_memory_is_on() || !pool) return;
-  alloc_slowly(pool, address, bytes, given_bytes > bytes ? given_bytes : bytes, tag, stream);
+  if (prof_i_memory_is_on() && pool) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, tag & PROF_I_SITE_COUNT_MAX, stream);
 }
 
 static PROF_I_COLD void free_slowly(prof_pool *pool, const void *address, uint64_t given) {
@@ -234,9 +268,16 @@ static PROF_I_COLD void free_slowly(prof_pool *pool, const void *address, uint64
 
 void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes) {
   if (!prof_i_memory_is_on() || !pool || !address) return;
-  if (PROF_I_LIKELY(given_bytes < PROF_I_PIECE_BYTES_END && !pool->checked) && PROF_I_LIKELY(note_piece(pool, PROF_I_VERB_FREE, address, given_bytes, 0)))
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
+  if (!is_ready(pool, state, thread, given_bytes)) {
+    free_slowly(pool, address, given_bytes);
     return;
-  free_slowly(pool, address, given_bytes);
+  }
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+  const uint64_t ticks = prof_i_counter(), counter = add_used(state, 0 - given_bytes, ticks);
+  if (PROF_I_LIKELY(counter))
+    write_piece(chunk, ticks, piece_word(PROF_I_PIECE_TYPE, PROF_I_VERB_FREE, 0, state->number, given_bytes), number_of(address), counter, 0, 0);
 }
 
 /* ---- blocks ---- */

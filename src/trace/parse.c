@@ -72,7 +72,7 @@ bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *o
 }
 
 bool prof_i_event_read(const uint64_t *words, prof_i_long *out) {
-  if ((words[1] & 15) != PROF_I_PIECE_TYPE) return prof_i_long_read(words, (words[2] & 0xffff) * 2, out);
+  if (!prof_i_piece_slots(words[1])) return prof_i_long_read(words, (words[2] & 0xffff) * 2, out);
   *out = (prof_i_long){.kind = PROF_I_KIND_MEMORY, .device = PROF_DEVICE_CPU, .own = words + 1};
   return true;
 }
@@ -80,14 +80,16 @@ bool prof_i_event_read(const uint64_t *words, prof_i_long *out) {
 prof_i_memory_record prof_i_memory_read(const uint64_t *words, const prof_i_long *record) {
   const uint64_t word1 = words[1], bytes = word1 >> PROF_I_PIECE_BYTES_SHIFT;
   const uint64_t waste = word1 >> PROF_I_PIECE_WASTE_SHIFT & PROF_I_PIECE_WASTE_MAX;
-  if ((word1 & 15) == PROF_I_PIECE_TYPE)
+  const bool has_more = (word1 & 15) == PROF_I_PIECE_MORE_TYPE;
+  if (prof_i_piece_slots(word1))
     return (prof_i_memory_record){.verb = word1 >> PROF_I_PIECE_VERB_SHIFT & 1,
                                   .pool = word1 >> PROF_I_PIECE_POOL_SHIFT & PROF_I_PIECE_POOL_MAX,
                                   .address = words[2],
                                   .bytes = bytes,
-                                  .requested = bytes > waste ? bytes - waste : 0,
+                                  .requested = has_more ? words[4] >> PROF_I_PIECE_BYTES_SHIFT : bytes > waste ? bytes - waste : 0,
+                                  .tag = has_more ? words[4] & PROF_I_SITE_COUNT_MAX : 0,
                                   .counter = words[3],
-                                  .stream = PROF_NO_STREAM};
+                                  .stream = has_more ? words[5] : PROF_NO_STREAM};
   const prof_i_verb verb = words[3] & 0xff;
   const uint64_t *const behind = words + 8;
   const bool has_extra = has_extra_word(verb);
@@ -104,9 +106,9 @@ prof_i_memory_record prof_i_memory_read(const uint64_t *words, const prof_i_long
 }
 
 uint64_t prof_i_long_slots(const uint64_t *at, uint64_t slots_left) {
-  if (slots_left < 2) return 0;
-  if ((at[1] & 15) == PROF_I_PIECE_TYPE) return 2;
-  if ((at[1] & 15) != 1) return 0;
+  const uint64_t piece = prof_i_piece_slots(at[1]);
+  if (piece) return piece <= slots_left ? piece : 0;
+  if ((at[1] & 15) != 1 || slots_left < 2) return 0;
   const uint64_t slots = at[2] & 0xffff;
   return slots >= 2 && slots <= slots_left ? slots : 0;
 }

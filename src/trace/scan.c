@@ -180,8 +180,10 @@ static void drop_taken(prof_trace *trace, uint32_t first) {
 
 /* The record that a cut goes through. What is left of its payload must not be taken for records: any word may look like one. */
 static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t generation) {
-  return prof_i_is_committed(at[0], generation) && ((at[1] & 15) == 1 || (at[1] & 15) == PROF_I_PIECE_TYPE) &&
-         (slots_left < 2 || ((at[1] & 15) == 1 && (at[2] & 0xffff) > slots_left));
+  if (!prof_i_is_committed(at[0], generation) || (at[1] & 15) == 0) return false;
+  const uint64_t piece = prof_i_piece_slots(at[1]);
+  if (piece) return piece > slots_left;
+  return (at[1] & 15) == 1 && (slots_left < 2 || (at[2] & 0xffff) > slots_left);
 }
 
 /* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken before it. */

@@ -272,6 +272,18 @@ static CAPTURE_UNUSED void capture_piece(prof_i_head *chunk, uint64_t ticks, uin
   words[0] = capture_word0(chunk, ticks);
 }
 
+/* The same with more about it. */
+static CAPTURE_UNUSED void capture_piece_more(prof_i_head *chunk, uint64_t ticks, uint32_t pool, uint64_t address, uint64_t bytes, uint64_t requested, uint32_t tag,
+                                              uint64_t stream, uint64_t counter) {
+  uint64_t *const words = capture_claim(chunk, 6);
+  words[1] = PROF_I_PIECE_MORE_TYPE | (uint64_t)pool << PROF_I_PIECE_POOL_SHIFT | bytes << PROF_I_PIECE_BYTES_SHIFT;
+  words[2] = address;
+  words[3] = counter;
+  words[4] = tag | requested << PROF_I_PIECE_BYTES_SHIFT;
+  words[5] = stream;
+  words[0] = capture_word0(chunk, ticks);
+}
+
 /* The long one; extra: of a collection, or a wrong call. */
 static CAPTURE_UNUSED void capture_memory(prof_i_head *chunk, uint64_t ticks, prof_i_verb verb, uint32_t pool, uint64_t address, uint64_t bytes, uint64_t counter,
                                           uint64_t word7, uint64_t extra, uint32_t tag) {

@@ -121,6 +121,7 @@ static void memory_seed(const char *folder) {
   capture_piece(chunk, CAPTURE_START + 10, 1, 0, 0x10000, 64, 3, counter += one + 64);
   capture_piece(other, CAPTURE_START + 9, 1, 0, 0x10040, 100, 0, counter += one + 100);
   capture_memory(chunk, CAPTURE_START + 20, PROF_I_VERB_ALLOC, 1, 0x10100, 512, counter += one + 512, 500, 0, 2);
+  capture_piece_more(chunk, CAPTURE_START + 25, 1, 0x10400, 512, 100, 2, 7, counter += one + 512);
   capture_plain(chunk, CAPTURE_START + 8, 20, 1);
   long_begin(&r, PROF_I_KIND_STEP, CAPTURE_START + 40, 0, 0);
   long_word(&r, 1);
@@ -136,7 +137,7 @@ static void memory_seed(const char *folder) {
   capture_memory(other, CAPTURE_START + 62, PROF_I_VERB_OOM, 1, 0, 1 << 20, counter += one, PROF_I_USED_ZERO + 0x10000, 0, 0);
   capture_memory(other, CAPTURE_START + 63, PROF_I_VERB_RELEASE, 1, 0x10000, 0x10000, counter += one, PROF_I_USED_ZERO, 0, 0);
   pool->used = counter;
-  pool->used_peaks[0] = (prof_i_peak){PROF_I_USED_ZERO + 4772, CAPTURE_START + 20, PROF_I_USED_ZERO + 4096, CAPTURE_START};
+  pool->used_peaks[0] = (prof_i_peak){PROF_I_USED_ZERO + 5284, CAPTURE_START + 25, PROF_I_USED_ZERO + 4096, CAPTURE_START};
   pool->allocated_peaks[0] = (prof_i_peak){PROF_I_USED_ZERO + 0x10000, CAPTURE_START + 5, PROF_I_USED_ZERO, CAPTURE_START};
   query->used = 1;
   write_seed(folder, "memory", &c, 1);
