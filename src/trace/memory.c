@@ -1,9 +1,9 @@
 /* Puts a trace's events of memory into one order. Each thread's are in its own; between threads it is the clock's, but for two of one pool, whose counter says which came
    first, however long a thread was kept from its record.
 
-   Threads' events are merged by time. One whose number is not the pool's next is held back until those before it have come. The clock is read before the sum is made, so what is before it in the
-   pool's order was begun before its thread went on: when the next event of that thread comes, and what was awaited has not, then no record of that stands.  So at most one event a
-   thread is held, and what is missing is known exactly (but for gaps of a million, which are one event less). */
+   Threads' events are merged by time. One whose number is not the pool's next is held back until those before it have come. The clock is read before the sum is made, so whatever
+   has a place before an event was begun before that event's thread went on to its next: once the merge is past that, what has not come has no record. (A processor may read its clock some
+   instructions early: hence the slack.) So what is missing is known exactly, but for gaps of a million, which are one event less. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -167,27 +167,29 @@ static int collect_all(prof_memory *m, uint32_t *starts) {
 /* ---- the order ---- */
 
 enum { NUMBER_MASK = (1 << (64 - PROF_I_USED_BITS)) - 1 };
+static const uint64_t clock_slack_ns = 50000, longest_stop_ns = 10000000000;
 
 typedef struct held {
-  uint32_t item, number;
+  uint64_t number; /* counted on from where it comes round */
+  uint32_t item;
 } held;
 
 /* One pool's line. */
 typedef struct line {
-  uint32_t next; /* number that is awaited */
-  held *held;    /* by threads at most */
-  uint32_t held_count;
+  uint64_t next; /* number that is awaited */
+  held *held;    /* a heap: the lowest number first */
+  uint32_t held_count, held_room;
   bool has_begun; /* false: what went before was cleared, or is older than a ring is to show */
 } line;
 
 typedef struct merge {
   prof_memory *memory;
   line *lines;
-  held *room;
   uint32_t *at, *ends; /* by thread: the next item, and where they end */
   uint32_t *heap;      /* threads by the time of their next item */
   uint32_t heap_count;
   uint32_t placed;
+  bool is_out_of_memory;
 } merge;
 
 prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item) {
@@ -201,60 +203,60 @@ uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number) {
   return pool ? (uint32_t)(pool - memory->trace->catalog.pools) : UINT32_MAX;
 }
 
-static uint32_t number_of(const prof_i_memory_record *record) {
-  return (uint32_t)(record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) & NUMBER_MASK;
+/* Its number, counted on: the nearest to what is awaited. */
+static uint64_t number_of(const line *l, const prof_i_memory_record *record) {
+  const uint64_t number = (record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) & NUMBER_MASK;
+  if (!l->has_begun) return number;
+  const uint64_t ahead = (number - l->next) & NUMBER_MASK;
+  return ahead <= NUMBER_MASK / 2 ? l->next + ahead : l->next + ahead - NUMBER_MASK - 1;
 }
 
-static uint32_t distance(const line *l, uint32_t number) { return (number - l->next) & NUMBER_MASK; }
-
-static void place(merge *g, line *l, uint32_t item, uint32_t number) {
-  g->memory->order[g->placed++] = item;
-  l->next = (number + 1) & NUMBER_MASK;
+static void place(merge *g, line *l, held h) {
+  g->memory->order[g->placed++] = h.item;
+  if (h.number >= l->next) l->next = h.number + 1;
 }
 
-static void take_held(line *l, uint32_t at) { l->held[at] = l->held[--l->held_count]; }
+static void hold(merge *g, line *l, held h) {
+  if (!prof_i_make_room((void **)&l->held, &l->held_room, l->held_count, sizeof *l->held)) {
+    g->is_out_of_memory = true;
+    return;
+  }
+  uint32_t at = l->held_count++;
+  for (; at && l->held[(at - 1) / 2].number > h.number; at = (at - 1) / 2) l->held[at] = l->held[(at - 1) / 2];
+  l->held[at] = h;
+}
 
-/* Those whose turn it is now. */
-static void place_chain(merge *g, line *l) {
-  for (uint32_t i = 0; i < l->held_count;) {
-    const held h = l->held[i];
-    if (h.number != l->next) {
-      i++;
-      continue;
-    }
-    take_held(l, i);
-    place(g, l, h.item, h.number);
-    i = 0;
+static held take_held(line *l) {
+  const held first = l->held[0], last = l->held[--l->held_count];
+  uint32_t at = 0;
+  for (uint32_t child; (child = 2 * at + 1) < l->held_count; at = child) {
+    if (child + 1 < l->held_count && l->held[child + 1].number < l->held[child].number) child++;
+    if (last.number <= l->held[child].number) break;
+    l->held[at] = l->held[child];
+  }
+  l->held[at] = last;
+  return first;
+}
+
+/* Until when may an event come that has a place before this one's? */
+static uint64_t awaited_until(const merge *g, uint32_t item) {
+  const prof_i_memory_item *const own = &g->memory->items[item];
+  const bool goes_on = item + 1 < g->ends[own->thread];
+  return (goes_on ? own[1].ns : own->ns + longest_stop_ns) + clock_slack_ns;
+}
+
+/* Those whose turn it is, and those before which nothing comes any more. */
+static void place_held(merge *g, line *l, prof_i_memory_pool *pool, uint64_t now_ns) {
+  while (l->held_count && (l->held[0].number <= l->next || awaited_until(g, l->held[0].item) < now_ns)) {
+    const held h = take_held(l);
+    if (h.number > l->next) pool->info.missing_count += h.number - l->next;
+    place(g, l, h);
   }
 }
 
-static uint32_t nearest(const line *l) {
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < l->held_count; i++)
-    if (distance(l, l->held[i].number) < distance(l, l->held[best].number)) best = i;
-  return best;
-}
-
-/* What is awaited does not come any more. */
-static void give_up_waiting(merge *g, line *l, prof_i_memory_pool *pool) {
-  const uint32_t at = nearest(l);
-  const held h = l->held[at];
-  pool->info.missing_count += distance(l, h.number);
-  take_held(l, at);
-  place(g, l, h.item, h.number);
-  place_chain(g, l);
-}
-
-static bool has_gone_on(const merge *g, const line *l, uint32_t item, uint32_t number) {
-  const uint32_t thread = g->memory->items[item].thread;
-  for (uint32_t i = 0; i < l->held_count; i++)
-    if (g->memory->items[l->held[i].item].thread == thread && distance(l, l->held[i].number) < distance(l, number)) return true;
-  return false;
-}
-
 static void take(merge *g, uint32_t item) {
-  const uint32_t held_max = g->memory->trace->thread_count;
-  const prof_i_memory_record record = prof_i_memory_item_read(&g->memory->items[item]);
+  const prof_i_memory_item *const at = &g->memory->items[item];
+  const prof_i_memory_record record = prof_i_memory_item_read(at);
   const uint32_t index = prof_i_memory_pool_index(g->memory, record.pool);
   if (index == UINT32_MAX) { /* of a pool that is not known: where it stands */
     g->memory->order[g->placed++] = item;
@@ -262,20 +264,19 @@ static void take(merge *g, uint32_t item) {
   }
   line *const l = &g->lines[index];
   prof_i_memory_pool *const pool = &g->memory->pools[index];
-  const uint32_t number = number_of(&record);
-  if (!l->has_begun) l->next = number;
+  const held h = {number_of(l, &record), item};
+  if (!l->has_begun) l->next = h.number;
   l->has_begun = true;
-  while (number != l->next && has_gone_on(g, l, item, number)) give_up_waiting(g, l, pool);
-  while (l->held_count == held_max && number != l->next && distance(l, number) <= NUMBER_MASK / 2) give_up_waiting(g, l, pool); /* a handler's, too */
-  if (number == l->next) {
-    place(g, l, item, number);
-    place_chain(g, l);
-  } else if (distance(l, number) > NUMBER_MASK / 2) { /* before what is there already: a capture that was damaged, or a handler's */
+  place_held(g, l, pool, at->ns);
+  if (h.number < l->next) { /* it was given up: a capture that was damaged, or a clock */
     g->memory->order[g->placed++] = item;
     if (pool->info.missing_count) pool->info.missing_count--;
+  } else if (h.number == l->next) {
+    place(g, l, h);
   } else {
-    l->held[l->held_count++] = (held){item, number};
+    hold(g, l, h);
   }
+  place_held(g, l, pool, at->ns);
 }
 
 /* ---- threads by time ---- */
@@ -301,7 +302,7 @@ static void merge_all(merge *g) {
     sink_down(g, 0);
   }
   for (uint32_t i = 0; i < g->memory->trace->catalog.pool_count; i++)
-    while (g->lines[i].held_count) give_up_waiting(g, &g->lines[i], &g->memory->pools[i]);
+    place_held(g, &g->lines[i], &g->memory->pools[i], UINT64_MAX);
 }
 
 /* What was counted, and has no record: behind the last. */
@@ -310,8 +311,8 @@ static void count_missing_at_end(merge *g) {
   for (uint32_t i = 0; i < trace->catalog.pool_count; i++) {
     const prof_i_pool_seen *const pool = &trace->catalog.pools[i];
     const uint64_t counter = pool->state.used;
-    const uint32_t last = (uint32_t)(pool->kind == PROF_MEMORY_QUERY ? counter : counter >> PROF_I_USED_BITS) & NUMBER_MASK;
-    const uint32_t behind = (last + 1 - g->lines[i].next) & NUMBER_MASK;
+    const uint64_t last = pool->kind == PROF_MEMORY_QUERY ? counter : counter >> PROF_I_USED_BITS;
+    const uint64_t behind = (last + 1 - g->lines[i].next) & NUMBER_MASK;
     if (trace->is_settled && behind < NUMBER_MASK / 2) g->memory->pools[i].info.missing_count += behind;
   }
 }
@@ -320,23 +321,23 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
   const uint32_t pool_count = m->trace->catalog.pool_count, thread_count = m->trace->thread_count;
   merge g = {.memory = m, .at = starts, .ends = starts + 1};
   g.lines = calloc(pool_count + 1, sizeof *g.lines);
-  g.room = malloc(((size_t)pool_count * thread_count + 1) * sizeof *g.room);
   g.heap = malloc((thread_count + 1) * sizeof *g.heap);
   uint32_t *const ends = malloc((thread_count + 1) * sizeof *ends);
   m->order = malloc(((size_t)m->item_count + 1) * sizeof *m->order);
   int status = PROF_E_NO_MEMORY;
-  if (g.lines && g.room && g.heap && ends && m->order) {
+  if (g.lines && g.heap && ends && m->order) {
     status = 0;
     memcpy(ends, starts + 1, thread_count * sizeof *ends);
     g.ends = ends;
-    for (uint32_t i = 0; i < pool_count; i++) g.lines[i] = (line){.next = 1, .held = g.room + (size_t)i * thread_count, .has_begun = m->trace->catalog.pools[i].ticks >= m->trace->floor};
+    for (uint32_t i = 0; i < pool_count; i++) g.lines[i] = (line){.next = 1, .has_begun = m->trace->catalog.pools[i].ticks >= m->trace->floor};
     for (uint32_t i = 0; i < thread_count; i++)
       if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;
     merge_all(&g);
     count_missing_at_end(&g);
+    if (g.is_out_of_memory) status = PROF_E_NO_MEMORY;
   }
+  for (uint32_t i = 0; g.lines && i < pool_count; i++) free(g.lines[i].held);
   free(g.lines);
-  free(g.room);
   free(g.heap);
   free(ends);
   return status;
