@@ -223,7 +223,9 @@ typedef enum prof_sort {
   PROF_SORT_CALLS = 2,
   PROF_SORT_MEAN = 3,
   PROF_SORT_MAX = 4,
-  PROF_SORT_NAME = 5
+  PROF_SORT_NAME = 5,
+  PROF_SORT_MEMORY = 6,     /* memory_bytes and device_memory_bytes together */
+  PROF_SORT_SELF_MEMORY = 7
 } prof_sort;
 
 typedef struct prof_aggregate_options {
@@ -252,6 +254,8 @@ typedef struct prof_row {
   uint64_t max_ns;
   uint64_t median_ns;
   uint64_t p99_ns;
+  int64_t memory_bytes, self_memory_bytes; /* allocated less freed while it ran, of the host's pools: torch.profiler's CPU Mem and Self CPU Mem. See <prof/memory.h> */
+  int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices' */
 } prof_row;
 
 typedef struct prof_rows {
@@ -260,6 +264,8 @@ typedef struct prof_rows {
   uint64_t all_row_count;  /* before it */
   uint64_t total_self_ns;  /* over all groups: shares are of this, as in torch.profiler */
   uint64_t calls_count;
+  uint32_t has_memory;        /* 1: the trace has pools of the host */
+  uint32_t has_device_memory; /* 1: of other devices */
 } prof_rows;
 
 /* options may be NULL. The result is the caller's: prof_rows_destroy(). */

@@ -1,11 +1,12 @@
 /* Aggregates. Scopes that have nothing beyond their call site are added up by its number, without a look at a name; the
    others find their group by a hash. In the end the sites' sums join the groups that they belong to. */
-#include <prof/profiler.h>
+#include <prof/memory.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../core/log.h"
+#include "memory_sums.h"
 #include "parse.h"
 #include "plain.h"
 #include "shape.h"
@@ -32,6 +33,7 @@ static int differ(const group_key *a, const group_key *b);
 typedef struct group {
   group_key key;
   prof_i_tally tally;
+  prof_i_held_bytes memory;
   uint32_t level;
   UT_hash_handle hh;
 } group;
@@ -44,6 +46,8 @@ typedef struct aggregation {
   uint32_t thread;
   uint32_t site_count;
   prof_i_tally **by_site; /* NULL: not met yet */
+  prof_i_held_bytes *memory_by_site; /* NULL: the trace has no pools */
+  prof_i_memory_sums memory;
   group *groups;
   prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
@@ -158,7 +162,7 @@ static inline bool has_details(const aggregation *a, const uint64_t *record) {
          (record[2] >> 32 != 0 && (by & PROF_GROUP_SHAPE));
 }
 
-static int add_detailed(aggregation *a, const prof_i_span *span) {
+static int add_detailed(aggregation *a, const prof_i_span *span, const prof_i_held_bytes *memory) {
   prof_event *const event = &a->event;
   prof_i_trace_expand(a->trace, a->thread, span, event);
   const prof_i_text name = {event->name, event->name_bytes}, category = {event->category, event->category_bytes};
@@ -170,7 +174,9 @@ static int add_detailed(aggregation *a, const prof_i_span *span) {
   }
   const group_key key = make_key(a, name, category, shape, event->device);
   group *const g = find_group(a, &key, event->level);
-  return g && prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns) ? 0 : PROF_E_NO_MEMORY;
+  if (!g || !prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns)) return PROF_E_NO_MEMORY;
+  prof_i_held_add(&g->memory, memory);
+  return 0;
 }
 
 static inline bool add_to_site(aggregation *a, uint32_t site, uint64_t duration_ns, uint64_t self_ns) {
@@ -179,15 +185,30 @@ static inline bool add_to_site(aggregation *a, uint32_t site, uint64_t duration_
   return prof_i_tally_add(tally, duration_ns, self_ns);
 }
 
+/* What is no scope. */
+static int visit_other(aggregation *a, const prof_i_span *span) {
+  if (!a->memory_by_site) return 0;
+  if (span->kind == PROF_EVENT_STEP) prof_i_memory_sums_pass(&a->memory, span);
+  return span->kind != PROF_EVENT_MEMORY || prof_i_memory_sums_add(&a->memory, a->trace, span) ? 0 : PROF_E_NO_MEMORY;
+}
+
 static int visit(void *user, const prof_i_span *spans, size_t count) {
   aggregation *const a = user;
+  int status = 0;
   for (const prof_i_span *span = spans; span != spans + count; span++) {
-    if (span->kind > PROF_EVENT_OPEN) continue;
-    if (__builtin_expect(span->record != NULL, 0) && has_details(a, span->record)) {
-      const int status = add_detailed(a, span);
+    if (span->kind > PROF_EVENT_OPEN) {
+      status = visit_other(a, span);
       if (status) return status;
       continue;
     }
+    prof_i_held_bytes memory = {0};
+    if (__builtin_expect(a->memory_by_site != NULL, 0)) memory = prof_i_memory_sums_take(&a->memory, span);
+    if (__builtin_expect(span->record != NULL, 0) && has_details(a, span->record)) {
+      status = add_detailed(a, span, &memory);
+      if (status) return status;
+      continue;
+    }
+    if (__builtin_expect(a->memory_by_site != NULL, 0)) prof_i_held_add(&a->memory_by_site[span->site], &memory);
     if (__builtin_expect(!add_to_site(a, span->site, span->duration_ns, span->self_ns), 0)) return PROF_E_NO_MEMORY;
   }
   return 0;
@@ -215,7 +236,8 @@ static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_
 static int add_thread(aggregation *a) {
   prof_i_walker *const walker = prof_i_walker_create(a->trace, a->thread, visit, a);
   if (!walker) return PROF_E_NO_MEMORY;
-  walker->walk_plain = add_plain;
+  if (!a->memory_by_site) walker->walk_plain = add_plain; /* else each scope asks what waits for it */
+  prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
   return status;
@@ -232,6 +254,9 @@ static int join_sites(aggregation *a) {
     group *const g = find_group(a, &key, info->level);
     if (!g || !prof_i_tally_merge(&g->tally, tally)) return PROF_E_NO_MEMORY;
     prof_i_tally_fini(tally);
+    if (!a->memory_by_site) continue;
+    prof_i_held_add(&g->memory, &a->memory_by_site[site]);
+    a->memory_by_site[site] = (prof_i_held_bytes){0};
   }
   return 0;
 }
@@ -239,7 +264,9 @@ static int join_sites(aggregation *a) {
 static int add_all(aggregation *a) {
   a->site_count = prof_i_trace_site_count(a->trace);
   a->by_site = calloc(a->site_count, sizeof *a->by_site);
-  int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
+  const bool has_pools = a->trace->catalog.pool_count != 0;
+  if (has_pools) a->memory_by_site = calloc(a->site_count, sizeof *a->memory_by_site);
+  int status = a->by_site && (a->memory_by_site || !has_pools) ? 0 : PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     status = add_thread(a);
     if (!status && (a->options.group & PROF_GROUP_THREAD)) status = join_sites(a);
@@ -254,6 +281,8 @@ static void fini(aggregation *a) {
     free(a->by_site[i]);
   }
   free(a->by_site);
+  free(a->memory_by_site);
+  prof_i_memory_sums_fini(&a->memory);
   prof_i_tally_fini(&a->unwanted);
   group *g, *next;
   HASH_ITER(hh, a->groups, g, next) {
@@ -270,6 +299,9 @@ static int order_names(const group *a, const group *b) {
   return order ? order : (a->key.name.bytes > b->key.name.bytes) - (a->key.name.bytes < b->key.name.bytes);
 }
 
+/* In the same order, what is negative too. */
+static uint64_t above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1) << 63; }
+
 static uint64_t weight_of(const group *g, uint32_t sort) {
   switch ((prof_sort)sort) {
     case PROF_SORT_TOTAL: return g->tally.total_ns;
@@ -278,6 +310,8 @@ static uint64_t weight_of(const group *g, uint32_t sort) {
     case PROF_SORT_MEAN: return g->tally.total_ns / g->tally.calls;
     case PROF_SORT_MAX: return g->tally.max_ns;
     case PROF_SORT_NAME: return 0;
+    case PROF_SORT_MEMORY: return above_least(g->memory.host + g->memory.device);
+    case PROF_SORT_SELF_MEMORY: return above_least(g->memory.self_host + g->memory.self_device);
   }
   return 0;
 }
@@ -321,7 +355,11 @@ static prof_row make_row(group *g, char **texts) {
                     .min_ns = g->tally.min_ns,
                     .max_ns = g->tally.max_ns,
                     .median_ns = prof_i_tally_quantile(&g->tally, 0.5),
-                    .p99_ns = prof_i_tally_quantile(&g->tally, 0.99)};
+                    .p99_ns = prof_i_tally_quantile(&g->tally, 0.99),
+                    .memory_bytes = g->memory.host,
+                    .self_memory_bytes = g->memory.self_host,
+                    .device_memory_bytes = g->memory.device,
+                    .self_device_memory_bytes = g->memory.self_device};
 }
 
 /* One block of memory: the head, the rows, their texts. */
@@ -338,6 +376,11 @@ static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t 
   char *texts = (char *)(row + count);
   *rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) row[i] = make_row(order[i].of, &texts);
+  const prof_i_catalog *const catalog = &a->trace->catalog;
+  for (uint32_t i = 0; i < catalog->pool_count; i++) {
+    if (catalog->pools[i].kind != PROF_MEMORY_POOL) continue;
+    *(catalog->pools[i].device.type == PROF_DEVICE_CPU ? &rows->has_memory : &rows->has_device_memory) = 1;
+  }
   for (uint64_t i = 0; i < all; i++) {
     rows->total_self_ns += order[i].of->tally.self_ns;
     rows->calls_count += order[i].of->tally.calls;
@@ -375,8 +418,8 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
-  if (options->sort > PROF_SORT_NAME)
-    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_NAME);
+  if (options->sort > PROF_SORT_SELF_MEMORY)
+    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_MEMORY);
   if (options->time_unit % 3 || options->time_unit > 9)
     return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
   if (options->reserved) return prof_i_fail(PROF_E_INVALID, "options.reserved is %u, not 0", options->reserved);

@@ -26,6 +26,10 @@
   X("Median", MEDIAN, 0, 24)                                \
   X("p99", P99, 0, 24)                                      \
   X("Max", MAX, 0, 24)                                      \
+  X("CPU Mem", MEMORY, 0, 24)                               \
+  X("Self CPU Mem", SELF_MEMORY, 0, 24)                     \
+  X("Device Mem", DEVICE_MEMORY, 0, 24)                     \
+  X("Self Device Mem", SELF_DEVICE_MEMORY, 0, 24)           \
   X("Calls", CALLS, 0, 24)                                  \
   X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)
 /* clang-format on */
@@ -101,6 +105,17 @@ static int put_time(char *to, size_t room, uint64_t ns, uint32_t unit) {
   return put_thousandths(to, room, ns, 1000000000, "s");
 }
 
+/* As torch.profiler writes bytes. */
+static int put_bytes(char *to, size_t room, int64_t bytes) {
+  static const char *const units[] = {"KB", "MB", "GB"};
+  const uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+  if (size < 1024) return snprintf(to, room, "%lld B", (long long)bytes);
+  const int unit = size >> 30 ? 2 : size >> 20 ? 1 : 0, shift = 10 * (unit + 1);
+  const uint64_t hundredths = (size >> shift) * 100 + (((size & ((1ull << shift) - 1)) * 100 + (1ull << (shift - 1))) >> shift);
+  return snprintf(to, room, "%s%llu.%02llu %s", bytes < 0 ? "-" : "", (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100),
+                  units[unit]);
+}
+
 static int put_share(char *to, size_t room, uint64_t part, uint64_t all) {
   const double percent = all ? (double)part / (double)all * 100 : 0;
   const unsigned long long hundredths = (unsigned long long)(percent * 100 + 0.5);
@@ -151,6 +166,10 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_MEDIAN: count = put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
     case COLUMN_P99: count = put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
     case COLUMN_MAX: count = put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
+    case COLUMN_MEMORY: count = put_bytes(to, CELL_BYTES, row->memory_bytes); break;
+    case COLUMN_SELF_MEMORY: count = put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
+    case COLUMN_DEVICE_MEMORY: count = put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
+    case COLUMN_SELF_DEVICE_MEMORY: count = put_bytes(to, CELL_BYTES, row->self_device_memory_bytes); break;
     case COLUMN_CALLS: count = snprintf(to, CELL_BYTES, "%llu", (unsigned long long)row->calls_count); break;
     case COLUMN_COUNT: break;
   }
@@ -163,6 +182,8 @@ static void measure(table *t) {
   char cell[CELL_BYTES];
   for (column c = 0; c < COLUMN_COUNT; c++) {
     if (columns[c].group && !(columns[c].group & t->group)) continue;
+    if ((c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY) && !t->rows->has_memory) continue;
+    if ((c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY) && !t->rows->has_device_memory) continue;
     t->widths[c] = strlen(columns[c].title);
     for (uint64_t i = 0; i < t->rows->row_count; i++) {
       const size_t width = prof_i_show_width(cell, make_cell(t, &t->rows->rows[i], c, cell));

@@ -697,6 +697,64 @@ static void pools_of_one_device_add_up_at_one_moment(void **state) {
   prof_pool_destroy(b);
 }
 
+/* torch.profiler's columns: allocated less freed while the operator ran; self: less what the scopes in it did. A step is no operator. */
+static void operators_have_columns_of_memory(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("columns"), *gpu = NULL;
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .device = {PROF_DEVICE_CUDA, 0}}, &gpu));
+  for (uint64_t i = 0; i < 3; i++) {
+    PROF_SCOPE("layer");
+    prof_memory_alloc(pool, AT(0x10000 + i * 0x1000), 1000, 1024);
+    {
+      PROF_SCOPE("dense");
+      prof_memory_alloc(pool, AT(0x50000), 4096, 0);
+      prof_memory_alloc(gpu, AT(0x50000), 100, 0);
+      { PROF_SCOPE("nothing"); }
+    }
+    prof_memory_free(pool, AT(0x50000), 4096);
+    prof_step();
+    WITH_BASE_PROFILER(PROF_HOST, i == 0 ? "made at run time" : "another", "c", PROF_NO_ARGS, { prof_memory_alloc(pool, AT(0x60000 + i * 64), 64, 0); });
+  }
+  prof_memory_free(pool, AT(0x10000), 1024); /* in no scope */
+  OK(prof_stop());
+  static const struct {
+    const char *name;
+    int64_t all, self, device, self_device;
+  } wanted[] = {{"layer", 3 * (1024 + 64), 3 * (1024 - 4096), 300, 0},
+                {"dense", 3 * 4096, 3 * 4096, 300, 300},
+                {"nothing", 0, 0, 0, 0},
+                {"made at run time", 64, 64, 0, 0},
+                {"another", 128, 128, 0, 0}};
+  prof_trace *trace;
+  prof_rows *rows;
+  char *text;
+  OK(prof_get(&trace));
+  const prof_aggregate_options options = {.size = sizeof options, .sort = PROF_SORT_MEMORY};
+  OK(prof_trace_aggregate(trace, &options, &rows));
+  assert_int_equal(rows->row_count, COUNT_OF(wanted));
+  assert_true(rows->has_memory && rows->has_device_memory);
+  assert_string_equal(rows->rows[0].name, "dense");
+  for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+    size_t at = 0;
+    while (at < rows->row_count && strcmp(rows->rows[at].name, wanted[i].name) != 0) at++;
+    assert_true(at < rows->row_count);
+    assert_int_equal(rows->rows[at].memory_bytes, wanted[i].all);
+    assert_int_equal(rows->rows[at].self_memory_bytes, wanted[i].self);
+    assert_int_equal(rows->rows[at].device_memory_bytes, wanted[i].device);
+    assert_int_equal(rows->rows[at].self_device_memory_bytes, wanted[i].self_device);
+  }
+  OK(prof_trace_table(trace, &options, &text));
+  assert_non_null(strstr(text, "CPU Mem  Self CPU Mem  Device Mem  Self Device Mem"));
+  assert_non_null(strstr(text, "12.00 KB"));
+  assert_non_null(strstr(text, "-9.00 KB"));
+  prof_free(text);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+  prof_pool_destroy(pool);
+  prof_pool_destroy(gpu);
+}
+
 static void arguments_that_cannot_be(void **state) {
   (void)state;
   prof_pool *pool = NULL;
@@ -754,6 +812,7 @@ int main(void) {
                                      cmocka_unit_test(a_hundred_thousand_pieces_and_their_addresses_again),
                                      cmocka_unit_test(the_step_that_grew_most_is_named),
                                      cmocka_unit_test(pools_of_one_device_add_up_at_one_moment),
+                                     cmocka_unit_test(operators_have_columns_of_memory),
                                      cmocka_unit_test(arguments_that_cannot_be)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   char command[64];

@@ -90,7 +90,7 @@ static void lose_and_delay(uint64_t seed, uint32_t lost_permille, uint32_t delay
   prof_i_pool_state *const pool_state = capture_pool(&c, meta, 1, 1, "p", 0);
   prof_i_head *chunks[LINES];
   uint64_t last[LINES] = {0}, lost = 0;
-  for (uint32_t i = 0; i < LINES; i++) chunks[i] = capture_chunk(&c, 1 << 18, i + 1);
+  for (uint32_t i = 0; i < LINES; i++) chunks[i] = capture_chunk(&c, 1 << 18, i + 1u);
   static uint64_t kept[EVENTS];
   uint32_t kept_count = 0;
   uint64_t counter = PROF_I_USED_ZERO;
@@ -127,7 +127,7 @@ static void a_thread_may_be_kept_from_its_record(void **state) {
 
 static void records_that_are_lost_are_counted_one_by_one(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= 20; seed++) lose_and_delay(seed, seed * 40, seed % 2 ? 500 : 20000);
+  for (uint32_t seed = 1; seed <= 20; seed++) lose_and_delay(seed, seed * 40, seed % 2 ? 500 : 20000);
 }
 
 int main(void) {

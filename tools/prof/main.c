@@ -32,7 +32,7 @@ static void print_help(FILE *to) {
   fputs(
       "  prof help | --version\n\n"
       "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"
-      "GROUPS: name,category,device,thread,shape. BY: total, self, calls, mean, max, name. N rows, 100 if not said, or all.\n"
+      "GROUPS: name,category,device,thread,shape. BY: total, self, calls, mean, max, name, memory, self-memory. N rows, 100 if not said, or all.\n"
       "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
       to);
 }

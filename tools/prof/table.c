@@ -16,7 +16,8 @@ static const struct {
               {"thread", PROF_GROUP_THREAD},
               {"shape", PROF_GROUP_SHAPE}},
   sorts[] = {{"total", PROF_SORT_TOTAL}, {"self", PROF_SORT_SELF}, {"calls", PROF_SORT_CALLS},
-             {"mean", PROF_SORT_MEAN},   {"max", PROF_SORT_MAX},   {"name", PROF_SORT_NAME}};
+             {"mean", PROF_SORT_MEAN},   {"max", PROF_SORT_MAX},   {"name", PROF_SORT_NAME},
+             {"memory", PROF_SORT_MEMORY}, {"self-memory", PROF_SORT_SELF_MEMORY}};
 
 static int add_groups(char *words, uint32_t *to) {
   for (char *rest = words, *word; (word = strsep(&rest, ",")) != NULL;) {

@@ -1,0 +1,58 @@
+/* See memory_sums.h. */
+#include "memory_sums.h"
+
+#include <prof/memory.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+
+void prof_i_memory_sums_fini(prof_i_memory_sums *sums) { free(sums->waiting); }
+
+void prof_i_memory_sums_clear(prof_i_memory_sums *sums) {
+  if (sums->room) memset(sums->waiting, 0, sums->room * sizeof *sums->waiting);
+}
+
+static bool reach(prof_i_memory_sums *sums, uint32_t depth) {
+  if (depth < sums->room) return true;
+  uint32_t room = sums->room ? sums->room : 64;
+  while (room <= depth) room *= 2;
+  prof_i_held_bytes *const larger = realloc(sums->waiting, room * sizeof *larger);
+  if (!larger) return false;
+  memset(larger + sums->room, 0, (room - sums->room) * sizeof *larger);
+  sums->waiting = larger;
+  sums->room = room;
+  return true;
+}
+
+bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace, const prof_i_span *span) {
+  prof_i_long record = {0};
+  if (!prof_i_event_read(span->record, &record)) return true;
+  const prof_i_memory_record memory = prof_i_memory_read(span->record, &record);
+  const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
+  if (!pool || memory.verb > PROF_I_VERB_FREE) return true;
+  if (!reach(sums, span->depth)) return false;
+  const int64_t bytes = memory.verb == PROF_I_VERB_ALLOC ? (int64_t)memory.bytes : -(int64_t)memory.bytes;
+  prof_i_held_bytes *const to = &sums->waiting[span->depth];
+  const bool is_host = pool->device.type == PROF_DEVICE_CPU;
+  *(is_host ? &to->self_host : &to->self_device) += bytes;
+  *(is_host ? &to->host : &to->device) += bytes;
+  return true;
+}
+
+prof_i_held_bytes prof_i_memory_sums_take(prof_i_memory_sums *sums, const prof_i_span *span) {
+  const uint32_t depth = span->depth + 1u;
+  if (span->lane != 0 || depth >= sums->room) return (prof_i_held_bytes){0};
+  const prof_i_held_bytes own = sums->waiting[depth];
+  sums->waiting[depth] = (prof_i_held_bytes){0};
+  sums->waiting[span->depth].host += own.host;
+  sums->waiting[span->depth].device += own.device;
+  return own;
+}
+
+void prof_i_memory_sums_pass(prof_i_memory_sums *sums, const prof_i_span *span) {
+  const uint32_t depth = span->depth + 1u;
+  if (span->lane != 0 || depth >= sums->room) return;
+  prof_i_held_add(&sums->waiting[span->depth], &sums->waiting[depth]);
+  sums->waiting[depth] = (prof_i_held_bytes){0};
+}

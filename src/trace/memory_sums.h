@@ -1,0 +1,41 @@
+/* What scopes allocate, less what they free, as torch.profiler counts it: added up while a thread is walked. The walk goes backwards, so an event of memory comes before the scope that it stands
+   in, and that before the one around it: sums wait at their depth. Caller's memory; one thread at a time. */
+#ifndef PROF_TRACE_MEMORY_SUMS_H
+#define PROF_TRACE_MEMORY_SUMS_H
+
+#include <stdbool.h>
+
+#include "walk.h"
+
+/* Bytes; device: of all devices but the host. */
+typedef struct prof_i_held_bytes {
+  int64_t host, self_host, device, self_device;
+} prof_i_held_bytes;
+
+typedef struct prof_i_memory_sums {
+  prof_i_held_bytes *waiting; /* by depth: of what stands there directly (self), and in all */
+  uint32_t room;
+} prof_i_memory_sums;
+
+void prof_i_memory_sums_fini(prof_i_memory_sums *sums);
+
+/* Another thread: what nothing stood around is no scope's. */
+void prof_i_memory_sums_clear(prof_i_memory_sums *sums);
+
+/* An alloc or a free of a pool; other spans of memory are passed over. False: no memory. */
+bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace, const prof_i_span *span);
+
+/* What a scope of lane 0 comes to; it is then part of what stands around it. */
+prof_i_held_bytes prof_i_memory_sums_take(prof_i_memory_sums *sums, const prof_i_span *span);
+
+/* A step is no scope: what waits in it is around it. */
+void prof_i_memory_sums_pass(prof_i_memory_sums *sums, const prof_i_span *span);
+
+static inline void prof_i_held_add(prof_i_held_bytes *to, const prof_i_held_bytes *from) {
+  to->host += from->host;
+  to->self_host += from->self_host;
+  to->device += from->device;
+  to->self_device += from->self_device;
+}
+
+#endif
