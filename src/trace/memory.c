@@ -354,7 +354,7 @@ static int fill(prof_memory *m) {
   const prof_i_time_line *time_line = m->trace->timeline.lines;
   m->end_ns = prof_i_timeline_ns(&m->trace->timeline, &time_line, m->trace->last);
   m->pools = calloc(m->trace->catalog.pool_count + 1, sizeof *m->pools);
-  uint32_t *const starts = malloc((m->trace->thread_count + 1) * sizeof *starts);
+  uint32_t *const starts = calloc((size_t)m->trace->thread_count + 1, sizeof *starts);
   static const prof_i_text none = {"", 0};
   int status = PROF_E_NO_MEMORY;
   if (m->pools && starts) {

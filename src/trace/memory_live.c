@@ -212,34 +212,43 @@ static uint64_t begin_of(const prof_memory *m, uint32_t index) {
   return prof_i_timeline_ns(&m->trace->timeline, &line, m->trace->catalog.pools[index].ticks);
 }
 
+/* The columns between two events hold what was before. */
+static void go_to(uint32_t *column, uint32_t to, const prof_i_play_pool *pool, int64_t *used_out, int64_t *allocated_out) {
+  while (*column < to) {
+    ++*column;
+    used_out[*column] = pool->used;
+    allocated_out[*column] = pool->allocated;
+  }
+}
+
+static int play_series(prof_i_play *play, uint32_t index, uint32_t count, int64_t *used_out, int64_t *allocated_out) {
+  const prof_memory *const m = play->memory;
+  const prof_i_play_pool *const pool = &play->pools[index];
+  const uint64_t begin = begin_of(m, index), span = m->end_ns > begin ? m->end_ns - begin : 1;
+  uint32_t column = 0, played;
+  used_out[0] = pool->used;
+  allocated_out[0] = pool->allocated;
+  while (play->next < m->item_count) {
+    const uint64_t ns = m->items[m->order[play->next]].ns;
+    const double share = ns > begin ? (double)(ns - begin) / (double)span : 0;
+    go_to(&column, share >= 1 ? count - 1 : (uint32_t)(share * count), pool, used_out, allocated_out);
+    prof_i_memory_record record;
+    const int more = prof_i_play_next(play, &played, &record);
+    if (more < 0) return more;
+    if (pool->used > used_out[column]) used_out[column] = pool->used;
+    if (pool->allocated > allocated_out[column]) allocated_out[column] = pool->allocated;
+  }
+  go_to(&column, count - 1, pool, used_out, allocated_out);
+  return 0;
+}
+
 int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count, int64_t *used_bytes_out, int64_t *allocated_bytes_out) {
   if (!memory || !used_bytes_out || !allocated_bytes_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_series: an argument is NULL");
   if (index >= prof_memory_pool_count(memory) || count == 0)
     return prof_i_fail(PROF_E_INVALID, "prof_memory_series: index is %u of %u, count %u", index, prof_memory_pool_count(memory), count);
   prof_i_play play;
   int status = prof_i_play_init(&play, memory, index);
-  const uint64_t begin = begin_of(memory, index), span = memory->end_ns > begin ? memory->end_ns - begin : 1;
-  const prof_i_play_pool *const pool = status ? NULL : &play.pools[index];
-  uint32_t column = 0, played;
-  for (uint32_t i = 0; pool && i < count; i++) used_bytes_out[i] = pool->used, allocated_bytes_out[i] = pool->allocated;
-  while (!status && play.next < memory->item_count) {
-    const uint64_t ns = memory->items[memory->order[play.next]].ns;
-    const double share = ns > begin ? (double)(ns - begin) / (double)span : 0;
-    const uint32_t to = share >= 1 ? count - 1 : (uint32_t)(share * count);
-    for (; column < to; column++) {
-      used_bytes_out[column + 1] = pool->used;
-      allocated_bytes_out[column + 1] = pool->allocated;
-    }
-    prof_i_memory_record record;
-    const int more = prof_i_play_next(&play, &played, &record);
-    if (more < 0) status = more;
-    if (pool->used > used_bytes_out[column]) used_bytes_out[column] = pool->used;
-    if (pool->allocated > allocated_bytes_out[column]) allocated_bytes_out[column] = pool->allocated;
-  }
-  for (; pool && column + 1 < count; column++) {
-    used_bytes_out[column + 1] = pool->used;
-    allocated_bytes_out[column + 1] = pool->allocated;
-  }
+  if (!status) status = play_series(&play, index, count, used_bytes_out, allocated_bytes_out);
   prof_i_play_fini(&play);
   return status ? prof_i_fail(status, "no memory to play %u events", memory->item_count) : PROF_OK;
 }

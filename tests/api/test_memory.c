@@ -186,7 +186,7 @@ static void an_event_says_tag_stream_and_sums(void **state) {
     assert_int_equal(e.memory.tag != NULL, is_tagged);
     assert_int_equal((e.flags & PROF_EVENT_ON_STREAM) != 0, is_tagged);
     if (is_tagged) assert_int_equal(e.stream, 3);
-    if (is_tagged) assert_true(e.memory.tag_bytes == 7 && memcmp(e.memory.tag, "weights", 7) == 0);
+    if (is_tagged) assert_true(e.memory.tag && e.memory.tag_bytes == 7 && memcmp(e.memory.tag, "weights", 7) == 0);
   }
   assert_int_equal(prof_cursor_next(cursor, &e), 0);
   prof_cursor_destroy(cursor);
