@@ -167,3 +167,13 @@ size_t prof_i_show_cut(const char *text, size_t count, size_t columns) {
   measure(text, count, columns, &at);
   return at;
 }
+
+size_t prof_i_show_name(char to[PROF_I_SHOW_NAME_BYTES], const char *text) {
+  enum { MOST = PROF_I_SHOW_NAME_BYTES / 8 - 1 }; /* a character cut here is repaired, and may be 8 bytes when made plain */
+  char repaired[MOST * 3];
+  const char *const end = memchr(text, '\0', MOST);
+  const size_t count = end ? (size_t)(end - text) : MOST;
+  const size_t bytes = prof_i_show_plain(to, PROF_I_SHOW_NAME_BYTES - 1, repaired, prof_i_show_repair(repaired, sizeof repaired, text, count));
+  to[bytes] = '\0';
+  return bytes;
+}

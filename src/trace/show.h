@@ -19,4 +19,8 @@ size_t prof_i_show_width(const char *text, size_t count);
 /* Bytes of the longest front that takes at most that many columns. */
 size_t prof_i_show_cut(const char *text, size_t count, size_t columns);
 
+/* A name of any bytes for a cell: repaired, made plain, cut where no cell shows more. NUL-terminated; returns its bytes. */
+enum { PROF_I_SHOW_NAME_BYTES = 1032 };
+size_t prof_i_show_name(char to[PROF_I_SHOW_NAME_BYTES], const char *text);
+
 #endif

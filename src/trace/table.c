@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "page.h"
 #include "show.h"
+#include "units.h"
 #include "walk.h"
 
 /* title, kind, group bit that shows it (0: always), most columns wide */
@@ -51,59 +53,17 @@ static const struct {
 #undef COLUMN
 };
 
-enum { CELL_BYTES = 1024, GAP = 2, CHANGES_SHOWN = 10 };
+enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, CHANGES_SHOWN = 10 };
 
 typedef struct table {
   const prof_trace *trace;
   const prof_rows *rows;
   uint32_t group, time_unit;
   size_t widths[COLUMN_COUNT]; /* 0: not shown */
-  char *text;
-  size_t count, room;
-  bool is_out_of_memory;
+  prof_i_page page;
 } table;
 
-/* ---- text that grows ---- */
-
-static void put(table *t, const char *bytes, size_t count) {
-  if (t->is_out_of_memory) return;
-  if (t->room - t->count <= count) {
-    const size_t room = (t->room + count) * 2 + 256;
-    char *const larger = realloc(t->text, room);
-    if (!larger) {
-      t->is_out_of_memory = true;
-      return;
-    }
-    t->text = larger;
-    t->room = room;
-  }
-  memcpy(t->text + t->count, bytes, count);
-  t->count += count;
-  t->text[t->count] = '\0';
-}
-
-static void put_text(table *t, const char *text) { put(t, text, strlen(text)); }
-
-static void put_many(table *t, char byte, size_t count) {
-  for (size_t i = 0; i < count; i++) put(t, &byte, 1);
-}
-
 /* ---- cells ---- */
-
-/* Thousandths of a unit, rounded; without the locale. */
-static int put_thousandths(char *to, size_t room, uint64_t ns, uint64_t unit_ns, const char *unit) {
-  const uint64_t step = unit_ns / 1000;
-  const uint64_t thousandths = ns / step + (ns % step * 2 >= step && step > 1);
-  return snprintf(to, room, "%llu.%03llu%s", (unsigned long long)(thousandths / 1000), (unsigned long long)(thousandths % 1000),
-                  unit);
-}
-
-static int put_time(char *to, size_t room, uint64_t ns, uint32_t unit) {
-  if (unit == 9) return snprintf(to, room, "%lluns", (unsigned long long)ns);
-  if (unit == 6 || (unit == 0 && ns < 1000000)) return put_thousandths(to, room, ns, 1000, "us");
-  if (unit == 3 || ns < 1000000000) return put_thousandths(to, room, ns, 1000000, "ms");
-  return put_thousandths(to, room, ns, 1000000000, "s");
-}
 
 /* As torch.profiler writes bytes. */
 static int put_bytes(char *to, size_t room, int64_t bytes) {
@@ -116,56 +76,30 @@ static int put_bytes(char *to, size_t room, int64_t bytes) {
                   units[unit]);
 }
 
-static int put_share(char *to, size_t room, uint64_t part, uint64_t all) {
-  const double percent = all ? (double)part / (double)all * 100 : 0;
-  const unsigned long long hundredths = (unsigned long long)(percent * 100 + 0.5);
-  return snprintf(to, room, "%llu.%02llu%%", hundredths / 100, hundredths % 100);
-}
-
-static int put_device(char *to, size_t room, prof_device device) {
-  static const struct {
-    int32_t type;
-    const char *name;
-  } names[] = {{PROF_DEVICE_CPU, "cpu"},       {PROF_DEVICE_CUDA, "cuda"},   {PROF_DEVICE_OPENCL, "opencl"},
-               {PROF_DEVICE_VULKAN, "vulkan"}, {PROF_DEVICE_METAL, "metal"}, {PROF_DEVICE_ROCM, "rocm"},
-               {PROF_DEVICE_ONEAPI, "oneapi"}};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (names[i].type == device.type) return snprintf(to, room, "%s:%d", names[i].name, device.index);
-  return snprintf(to, room, "%d:%d", device.type, device.index);
-}
-
-static size_t put_shown(char *to, const char *text) {
-  char repaired[CELL_BYTES];
-  size_t count = strlen(text);
-  if (count > CELL_BYTES / 8) count = CELL_BYTES / 8; /* no cell shows more; a character cut here is repaired */
-  const size_t wanted = prof_i_show_repair(repaired, sizeof repaired, text, count);
-  return prof_i_show_plain(to, CELL_BYTES, repaired, wanted < sizeof repaired ? wanted : sizeof repaired);
-}
-
 static size_t put_thread(const table *t, char *to, uint32_t index) {
   prof_trace_thread thread = {.size = sizeof thread};
   char text[96];
   if (prof_trace_thread_get(t->trace, index, &thread) != PROF_OK) return 0;
   snprintf(text, sizeof text, "%s (%llu)", thread.name, (unsigned long long)thread.tid);
-  return put_shown(to, text);
+  return prof_i_show_name(to, text);
 }
 
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
   switch (which) {
-    case COLUMN_NAME: return put_shown(to, row->name[0] ? row->name : "(unnamed)");
-    case COLUMN_CATEGORY: return put_shown(to, row->category);
-    case COLUMN_SHAPE: return put_shown(to, row->shape);
+    case COLUMN_NAME: return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
+    case COLUMN_CATEGORY: return prof_i_show_name(to, row->category);
+    case COLUMN_SHAPE: return prof_i_show_name(to, row->shape);
     case COLUMN_THREAD: return put_thread(t, to, row->thread);
-    case COLUMN_DEVICE: count = put_device(to, CELL_BYTES, row->device); break;
-    case COLUMN_SELF_SHARE: count = put_share(to, CELL_BYTES, row->self_ns, t->rows->total_self_ns); break;
-    case COLUMN_SELF: count = put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
-    case COLUMN_TOTAL_SHARE: count = put_share(to, CELL_BYTES, row->total_ns, t->rows->total_self_ns); break;
-    case COLUMN_TOTAL: count = put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
-    case COLUMN_MEAN: count = put_time(to, CELL_BYTES, row->total_ns / row->calls_count, t->time_unit); break;
-    case COLUMN_MEDIAN: count = put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
-    case COLUMN_P99: count = put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
-    case COLUMN_MAX: count = put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
+    case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
+    case COLUMN_SELF_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->total_self_ns); break;
+    case COLUMN_SELF: count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
+    case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->total_ns, t->rows->total_self_ns); break;
+    case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
+    case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, row->total_ns / row->calls_count, t->time_unit); break;
+    case COLUMN_MEDIAN: count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
+    case COLUMN_P99: count = prof_i_put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
+    case COLUMN_MAX: count = prof_i_put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
     case COLUMN_MEMORY: count = put_bytes(to, CELL_BYTES, row->memory_bytes); break;
     case COLUMN_SELF_MEMORY: count = put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
     case COLUMN_DEVICE_MEMORY: count = put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
@@ -202,30 +136,25 @@ static void put_cell(table *t, column c, const char *cell, size_t count, bool *i
     width = prof_i_show_width(cell, count) + 3;
     dots = "...";
   }
-  if (!*is_first) put_many(t, ' ', GAP);
+  if (!*is_first) prof_i_page_many(&t->page, ' ', GAP);
   *is_first = false;
   const size_t blanks = t->widths[c] - width;
   const bool is_text = columns[c].group != 0;
-  if (!is_text) put_many(t, ' ', blanks);
-  put(t, cell, count);
-  put_text(t, dots);
-  if (is_text) put_many(t, ' ', blanks);
-}
-
-static void end_line(table *t) {
-  while (t->count && !t->is_out_of_memory && t->text[t->count - 1] == ' ') t->text[--t->count] = '\0';
-  put(t, "\n", 1);
+  if (!is_text) prof_i_page_many(&t->page, ' ', blanks);
+  prof_i_page_put(&t->page, cell, count);
+  prof_i_page_text(&t->page, dots);
+  if (is_text) prof_i_page_many(&t->page, ' ', blanks);
 }
 
 static void put_rule(table *t) {
   bool is_first = true;
   for (column c = 0; c < COLUMN_COUNT; c++) {
     if (!t->widths[c]) continue;
-    if (!is_first) put_many(t, ' ', GAP);
+    if (!is_first) prof_i_page_many(&t->page, ' ', GAP);
     is_first = false;
-    put_many(t, '-', t->widths[c]);
+    prof_i_page_many(&t->page, '-', t->widths[c]);
   }
-  end_line(t);
+  prof_i_page_end_line(&t->page);
 }
 
 static void put_titles(table *t) {
@@ -233,7 +162,7 @@ static void put_titles(table *t) {
   put_rule(t);
   for (column c = 0; c < COLUMN_COUNT; c++)
     if (t->widths[c]) put_cell(t, c, columns[c].title, strlen(columns[c].title), &is_first);
-  end_line(t);
+  prof_i_page_end_line(&t->page);
   put_rule(t);
 }
 
@@ -243,7 +172,7 @@ static void put_rows(table *t) {
     bool is_first = true;
     for (column c = 0; c < COLUMN_COUNT; c++)
       if (t->widths[c]) put_cell(t, c, cell, make_cell(t, &t->rows->rows[i], c, cell), &is_first);
-    end_line(t);
+    prof_i_page_end_line(&t->page);
   }
   put_rule(t);
 }
@@ -254,24 +183,24 @@ static int put_account(table *t) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(t->trace, &info);
   if (info.scope_cost_ns > 0) {
-    put_time(time, sizeof time, info.own_ns, t->time_unit);
+    prof_i_put_time(time, sizeof time, info.own_ns, t->time_unit);
     snprintf(line, sizeof line, "Recording took: %s\n", time);
-    put_text(t, line);
+    prof_i_page_text(&t->page, line);
   }
   if (info.untold_change_count) {
     snprintf(line, sizeof line, "%llu changes had no room in the capture\n", (unsigned long long)info.untold_change_count);
-    put_text(t, line);
+    prof_i_page_text(&t->page, line);
   }
   const uint32_t first = info.change_count > CHANGES_SHOWN ? info.change_count - CHANGES_SHOWN : 0;
   if (first) {
     snprintf(line, sizeof line, "%u changes before these:\n", first);
-    put_text(t, line);
+    prof_i_page_text(&t->page, line);
   }
   for (uint32_t i = first; i < info.change_count; i++) {
     const int status = prof_trace_change_text(t->trace, i, &change);
     if (status) return status;
-    put_text(t, change);
-    put_text(t, "\n");
+    prof_i_page_text(&t->page, change);
+    prof_i_page_text(&t->page, "\n");
     free(change);
   }
   return PROF_OK;
@@ -280,19 +209,19 @@ static int put_account(table *t) {
 static int put_sums(table *t) {
   char line[256], time[64], *loss = NULL;
   const prof_rows *const rows = t->rows;
-  put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
+  prof_i_put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
   snprintf(line, sizeof line, "Self time total: %s in %llu calls, %llu group%s", time, (unsigned long long)rows->calls_count,
            (unsigned long long)rows->all_row_count, rows->all_row_count == 1 ? "" : "s");
-  put_text(t, line);
+  prof_i_page_text(&t->page, line);
   if (rows->all_row_count > rows->row_count) {
     snprintf(line, sizeof line, " (%llu not shown)", (unsigned long long)(rows->all_row_count - rows->row_count));
-    put_text(t, line);
+    prof_i_page_text(&t->page, line);
   }
-  put_text(t, "\n");
+  prof_i_page_text(&t->page, "\n");
   const int status = prof_trace_loss_text(t->trace, &loss);
   if (status) return status;
-  put_text(t, loss);
-  put_text(t, "\n");
+  prof_i_page_text(&t->page, loss);
+  prof_i_page_text(&t->page, "\n");
   free(loss);
   return put_account(t);
 }
@@ -315,8 +244,8 @@ int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *opti
   put_rows(&t);
   status = put_sums(&t);
   prof_rows_destroy(rows);
-  if (!status && t.is_out_of_memory) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.count);
-  if (status) free(t.text);
-  else *text_out = t.text;
+  if (!status && t.page.is_out_of_memory) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.page.count);
+  if (status) free(t.page.text);
+  else *text_out = t.page.text;
   return status;
 }
