@@ -211,6 +211,30 @@ PROF_API int prof_memory_example_get(const prof_memory *memory, uint32_t pool_in
 /* Used and allocated over time: `count` columns of equal time from the pool's start to the trace's end, each with the highest of both in it. Arrays are the caller's, of count. */
 PROF_API int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count, int64_t *used_bytes_out, int64_t *allocated_bytes_out) PROF_I_NOEXCEPT;
 
+/* ---- to look at ---- */
+
+typedef struct prof_memory_text_options {
+  size_t size;
+  uint32_t width;      /* columns, 40 to 500; 0: 80 */
+  uint32_t rows_limit; /* of each table; 0: 10; UINT32_MAX: all */
+  uint32_t pool;       /* index + 1: this one alone; 0: all of the last session, of older ones a line each */
+  uint32_t ascii;      /* 1: the plot in ASCII; 0: in UTF-8's blocks and lines. Names stay as they are */
+} prof_memory_text_options;
+
+/* The report: of each pool a plot over time with the two peaks marked, what stood at them and at the end, who held it, what was wrong, what is not known. Names are made readable, for
+   a terminal, too. options may be NULL. A trace without memory says so: no error. NUL-terminated; the caller gives it to prof_free(). PROF_E_INVALID, PROF_E_NOT_FOUND (no such
+   pool), PROF_E_NO_MEMORY. Any thread. */
+PROF_API int prof_memory_text(const prof_memory *memory, const prof_memory_text_options *options, char **text_out) PROF_I_NOEXCEPT;
+
+/* RAF's get_memory_trace: a line each sample of a device's query, its number from 0, its tag, used and allocated in MB, under "#Trace #Tag used alloc". NUL-terminated; the caller
+   gives it to prof_free(). PROF_E_INVALID, PROF_E_NOT_FOUND (the trace has no query of that device), PROF_E_NO_MEMORY. Any thread. */
+PROF_API int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **text_out) PROF_I_NOEXCEPT;
+
+/* A pool over time as a picture: one SVG that needs nothing else. NUL-terminated; the caller gives it to prof_free(). PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */
+PROF_API int prof_memory_svg(const prof_memory *memory, uint32_t index, char **text_out) PROF_I_NOEXCEPT;
+/* The same into a file, as prof_dump() writes: no half a picture ever stands under its name. Its errors, too. */
+PROF_API int prof_memory_svg_dump(const prof_memory *memory, uint32_t index, const char *path) PROF_I_NOEXCEPT;
+
 PROF_I_EXTERN_C_END
 
 /* RAF's macro: asks the device's query, here. dev and tag as WITH_BASE_PROFILER has them. */

@@ -85,6 +85,8 @@ int prof_i_play_to(prof_i_play *play, uint32_t place);
 
 /* The record of an item. */
 prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item);
+/* When a pool's session began for it. */
+uint64_t prof_i_memory_begin_ns(const prof_memory *memory, uint32_t index);
 /* The catalog's index of a pool's number, or UINT32_MAX. */
 uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number);
 

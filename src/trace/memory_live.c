@@ -207,7 +207,7 @@ int prof_memory_live(const prof_memory *memory, uint32_t index, prof_memory_mome
 
 /* ---- over time ---- */
 
-static uint64_t begin_of(const prof_memory *m, uint32_t index) {
+uint64_t prof_i_memory_begin_ns(const prof_memory *m, uint32_t index) {
   const prof_i_time_line *line = m->trace->timeline.lines;
   return prof_i_timeline_ns(&m->trace->timeline, &line, m->trace->catalog.pools[index].ticks);
 }
@@ -224,7 +224,7 @@ static void go_to(uint32_t *column, uint32_t to, const prof_i_play_pool *pool, i
 static int play_series(prof_i_play *play, uint32_t index, uint32_t count, int64_t *used_out, int64_t *allocated_out) {
   const prof_memory *const m = play->memory;
   const prof_i_play_pool *const pool = &play->pools[index];
-  const uint64_t begin = begin_of(m, index), span = m->end_ns > begin ? m->end_ns - begin : 1;
+  const uint64_t begin = prof_i_memory_begin_ns(m, index), span = m->end_ns > begin ? m->end_ns - begin : 1;
   uint32_t column = 0, played;
   used_out[0] = pool->used;
   allocated_out[0] = pool->allocated;
