@@ -10,6 +10,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 int command_info(int argc, char **argv);
 int command_table(int argc, char **argv);
+int command_memory(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_recover(int argc, char **argv);
 int command_level(int argc, char **argv);

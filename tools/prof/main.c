@@ -17,6 +17,9 @@ static const struct {
     {"info", command_info, "FILE", "what the capture holds, what it lost, what was open"},
     {"table", command_table, "FILE [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C]",
      "totals by name, category, device, thread, shape"},
+    {"memory", command_memory, "FILE [--pool N] [--rows N] [--width N] [--svg OUT.svg] [--raf]",
+     "where memory went: a plot over time, both peaks, who held what, what was wrong; OUT.svg is the plot alone;\n"
+     "         --raf the samples of PROFILE_MEMORY() as RAF prints them"},
     {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
     {"level", command_level, "PID|FILE [N]", "shows or switches the level of a process that records into a file: 0 off, 1 operators, 2 also the runtime"},
@@ -32,7 +35,8 @@ static void print_help(FILE *to) {
   fputs(
       "  prof help | --version\n\n"
       "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"
-      "GROUPS: name,category,device,thread,shape. BY: total, self, calls, mean, max, name, memory, self-memory. N rows, 100 if not said, or all.\n"
+      "GROUPS: name,category,device,thread,shape. BY: total, self, calls, mean, max, name, memory, self-memory.\n"
+      "N rows, 100 if not said (memory: 10), or all. The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n"
       "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
       to);
 }
