@@ -44,6 +44,12 @@ struct prof_memory {
   uint64_t end_ns;
 };
 
+/* No pool has more; a damaged capture says anything, and sums of it must not flow over. */
+static inline int64_t prof_i_memory_bounded(uint64_t bytes) {
+  const int64_t said = (int64_t)bytes, most = (int64_t)PROF_I_USED_ZERO;
+  return said > most ? most : said < -most ? -most : said;
+}
+
 /* ---- one pool while it is played ---- */
 
 typedef struct prof_i_play_pool {

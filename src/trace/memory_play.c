@@ -10,8 +10,8 @@ int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only
   if (!play->pools) return PROF_E_NO_MEMORY;
   for (uint32_t i = 0; i < count; i++) {
     const prof_i_pool_seen *const pool = &memory->trace->catalog.pools[i];
-    play->pools[i].used = pool->kind == PROF_MEMORY_POOL ? (int64_t)pool->used_before : 0;
-    play->pools[i].allocated = (int64_t)pool->allocated_before;
+    play->pools[i].used = pool->kind == PROF_MEMORY_POOL ? prof_i_memory_bounded(pool->used_before) : 0;
+    play->pools[i].allocated = prof_i_memory_bounded(pool->allocated_before);
     play->pools[i].before_bytes = pool->used_before;
   }
   return 0;
@@ -114,9 +114,9 @@ static void play_release(prof_i_pieces *blocks, const prof_i_memory_record *reco
 static int play_one(const now *n) {
   prof_i_play_pool *const pool = &n->play->pools[n->pool];
   const prof_i_memory_record *const record = n->record;
-  if (record->verb == PROF_I_VERB_SAMPLE) pool->used = (int64_t)record->bytes;
+  if (record->verb == PROF_I_VERB_SAMPLE) pool->used = prof_i_memory_bounded(record->bytes);
   else pool->used = prof_i_used_bytes(record->counter);
-  if (record->verb >= PROF_I_VERB_RESERVE) pool->allocated = (int64_t)(record->allocated - PROF_I_USED_ZERO);
+  if (record->verb >= PROF_I_VERB_RESERVE) pool->allocated = prof_i_memory_bounded(record->allocated - PROF_I_USED_ZERO);
   switch (record->verb) {
     case PROF_I_VERB_ALLOC: return play_alloc(n, pool);
     case PROF_I_VERB_FREE: play_free(n, pool); return 0;

@@ -248,8 +248,8 @@ static void set_peaks(const prof_memory *m, uint32_t index, const tops *t) {
   prof_i_memory_pool *const pool = &m->pools[index];
   const uint64_t era = seen->state.era % PROF_I_PEAKS;
   const prof_i_peak *const used = &seen->state.used_peaks[era], *const allocated = &seen->state.allocated_peaks[era];
-  const int64_t used_bytes = seen->kind == PROF_MEMORY_QUERY ? (int64_t)used->peak : prof_i_used_bytes(used->peak);
-  const int64_t allocated_bytes = (int64_t)(allocated->peak - PROF_I_USED_ZERO);
+  const int64_t used_bytes = seen->kind == PROF_MEMORY_QUERY ? prof_i_memory_bounded(used->peak) : prof_i_used_bytes(used->peak);
+  const int64_t allocated_bytes = prof_i_memory_bounded(allocated->peak - PROF_I_USED_ZERO);
   set_peak(m, used, used_bytes, &t->used, &pool->info.peak_used, &pool->peak_used_at);
   set_peak(m, allocated, allocated_bytes, &t->allocated, &pool->info.peak_allocated, &pool->peak_allocated_at);
   pool->info.peak_used.used_bytes = used_bytes;
