@@ -215,7 +215,7 @@ PROF_API int prof_memory_series(const prof_memory *memory, uint32_t index, uint3
 
 typedef struct prof_memory_text_options {
   size_t size;
-  uint32_t width;      /* columns, 40 to 500; 0: 80 */
+  uint32_t width;      /* columns, 40 to 500; 0: 80. Names are cut to fit, figures are not: tables take some 70 */
   uint32_t rows_limit; /* of each table; 0: 10; UINT32_MAX: all */
   uint32_t pool;       /* index + 1: this one alone; 0: all of the last session, of older ones a line each */
   uint32_t ascii;      /* 1: the plot in ASCII; 0: in UTF-8's blocks and lines. Names stay as they are */

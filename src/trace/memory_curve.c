@@ -8,11 +8,7 @@
 #include "memory.h"
 #include "units.h"
 
-/* More than any pool has; a damaged capture may say anything. */
-static const int64_t bytes_max = INT64_C(1) << 50;
 enum { TICKS_MAX = 6 };
-
-static int64_t bounded(int64_t bytes) { return bytes > bytes_max ? bytes_max : bytes < -bytes_max ? -bytes_max : bytes; }
 
 static uint32_t column_of(const prof_i_memory_curve *curve, uint64_t ns) {
   if (ns <= curve->begin_ns) return 0;
@@ -22,24 +18,27 @@ static uint32_t column_of(const prof_i_memory_curve *curve, uint64_t ns) {
 
 /* The pool's own peak is right whatever was lost: then the curve, which is made of records, is lower there. */
 static void set_mark(const prof_i_memory_curve *curve, prof_i_memory_mark *mark, int64_t *columns, int64_t bytes, uint64_t ns) {
-  *mark = (prof_i_memory_mark){bounded(bytes), ns, column_of(curve, ns)};
+  *mark = (prof_i_memory_mark){bytes, ns, column_of(curve, ns)};
   if (columns[mark->column] < mark->bytes) columns[mark->column] = mark->bytes;
 }
 
 static int64_t floor_to(int64_t bytes, int64_t step) { return bytes >= 0 ? bytes / step * step : -((-bytes + step - 1) / step * step); }
 
+static void reach(prof_i_memory_curve *curve, int64_t bytes) {
+  if (bytes < curve->low) curve->low = bytes;
+  if (bytes > curve->high) curve->high = bytes;
+}
+
+/* Over all that is drawn, and 0. */
 static void set_axis(prof_i_memory_curve *curve) {
-  int64_t low = 0, high = 1;
-  for (uint32_t i = 0; i < curve->count; i++) {
-    if (curve->used[i] < low) low = curve->used[i];
-    if (curve->allocated[i] < low) low = curve->allocated[i];
-    if (curve->used[i] > high) high = curve->used[i];
-    if (curve->allocated[i] > high) high = curve->allocated[i];
-  }
-  curve->step = 1;
-  while ((high - low) / curve->step >= TICKS_MAX) curve->step *= 2;
-  curve->low = floor_to(low, curve->step);
-  curve->high = -floor_to(-high, curve->step);
+  curve->low = 0;
+  curve->high = curve->step = 1;
+  for (uint32_t i = 0; i < curve->count * 2; i++) reach(curve, curve->used[i]);
+  reach(curve, curve->used_peak.bytes);
+  reach(curve, curve->allocated_peak.bytes);
+  while ((curve->high - curve->low) / curve->step >= TICKS_MAX) curve->step *= 2;
+  curve->low = floor_to(curve->low, curve->step);
+  curve->high = -floor_to(-curve->high, curve->step);
 }
 
 int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memory, uint32_t index, uint32_t count) {
@@ -53,7 +52,6 @@ int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memo
     prof_i_memory_curve_fini(curve);
     return status;
   }
-  for (uint32_t i = 0; i < count * 2; i++) curve->used[i] = bounded(curve->used[i]);
   const prof_memory_info *const info = &memory->pools[index].info;
   set_mark(curve, &curve->used_peak, curve->used, info->peak_used.used_bytes, info->peak_used.ns);
   set_mark(curve, &curve->allocated_peak, curve->allocated, info->peak_allocated.allocated_bytes, info->peak_allocated.ns);

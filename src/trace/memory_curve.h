@@ -13,7 +13,7 @@ typedef struct prof_i_memory_mark {
 
 typedef struct prof_i_memory_curve {
   uint32_t count;            /* of columns */
-  int64_t *used, *allocated; /* in each the highest; between low and high */
+  int64_t *used, *allocated; /* in each the highest, between low and high; one array, allocated behind used */
   uint64_t begin_ns, end_ns; /* begin before end */
   int64_t low, high;         /* of the axis, multiples of step; 0 lies between them */
   int64_t step;              /* between its ticks: a power of two, so that they read well in KiB, MiB, GiB */

@@ -185,8 +185,10 @@ static void add_live_row(prof_i_grid *grid, const prof_memory_info *info, prof_m
   add_bytes(grid, (int64_t)row->bytes);
   if (!is_end) add_share(grid, row->bytes, used);
   add_count(grid, row->count);
-  add_bytes(grid, (int64_t)row->requested_bytes);
-  if (!is_end) return;
+  if (!is_end) {
+    add_bytes(grid, (int64_t)row->requested_bytes);
+    return;
+  }
   add_time(grid, end > row->oldest_ns ? end - row->oldest_ns : 0);
   add_time(grid, end > row->newest_ns ? end - row->newest_ns : 0);
 }
@@ -207,7 +209,7 @@ static int put_live(report *r, uint32_t index, prof_memory_moment moment, prof_m
   static const char *const peak_titles[][5] = {{"scope", "bytes", "of the peak", "pieces", "requested"},
                                                {"tag", "bytes", "of the peak", "pieces", "requested"},
                                                {"size asked for", "bytes", "of the peak", "pieces", "requested"}};
-  static const char *const end_titles[] = {"scope", "bytes", "pieces", "requested", "oldest", "newest"};
+  static const char *const end_titles[] = {"scope", "bytes", "pieces", "oldest", "newest"};
   static const char *const whats[] = {"scopes", "tags", "sizes"};
   const prof_memory_info *const info = info_of(r, index);
   const bool is_end = moment == PROF_MEMORY_AT_END;
@@ -216,7 +218,7 @@ static int put_live(report *r, uint32_t index, prof_memory_moment moment, prof_m
   if (status) return status;
   const bool is_telling = by != PROF_MEMORY_BY_TAG || rows->row_count > 1 || (rows->row_count && rows->rows[0].label[0]);
   if (is_telling && rows->row_count) {
-    prof_i_grid grid = {.titles = is_end ? end_titles : peak_titles[by], .column_count = is_end ? 6 : 5, .text_columns = 1};
+    prof_i_grid grid = {.titles = is_end ? end_titles : peak_titles[by], .column_count = 5, .text_columns = 1};
     const uint64_t shown = rows->row_count < r->rows_limit ? rows->row_count : r->rows_limit;
     for (uint64_t i = 0; i < shown; i++) add_live_row(&grid, info, by, &rows->rows[i], is_end);
     prof_i_page_many(&r->page, '\n', 1);
