@@ -337,11 +337,13 @@ static void put_unknown(report *r, uint32_t index) {
 
 static int put_pool(report *r, uint32_t index) {
   const prof_memory_info *const info = info_of(r, index);
-  char device[CELL_ROOM];
+  char device[CELL_ROOM], name[PROF_I_SHOW_NAME_BYTES], head[SENTENCE_ROOM + PROF_I_SHOW_NAME_BYTES];
   prof_i_put_device(device, sizeof device, info->device);
-  prof_i_page_say(&r->page, "\nPool %u: ", index + 1);
-  say_name(r, info->name);
-  prof_i_page_say(&r->page, " on %s, %s, session %u\n\n", device, source_text(info->source), info->session);
+  prof_i_show_name(name, info->name);
+  snprintf(head, sizeof head, "Pool %u: %s on %s, %s, session %u", index + 1, name, device, source_text(info->source), info->session);
+  prof_i_page_many(&r->page, '\n', 1);
+  prof_i_page_wrap(&r->page, 0, r->width, head);
+  prof_i_page_many(&r->page, '\n', 1);
   int status = prof_i_memory_plot(&r->page, r->memory, index, r->width, r->is_ascii);
   if (status) return status;
   put_moments(r, info);

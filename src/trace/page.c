@@ -47,16 +47,16 @@ void prof_i_page_say(prof_i_page *page, const char *format, ...) {
 void prof_i_page_wrap(prof_i_page *page, size_t indent, size_t width, const char *text) {
   size_t column = 0;
   while (*text) {
-    const size_t word = strcspn(text, " ");
+    const size_t word = strcspn(text, " "), columns = prof_i_show_width(text, word);
     const bool is_first = column == 0;
-    if (!is_first && column + 1 + word > width) {
+    if (!is_first && column + 1 + columns > width) {
       prof_i_page_end_line(page);
       column = 0;
     }
     if (column == 0) prof_i_page_many(page, ' ', indent), column = indent;
     else prof_i_page_put(page, " ", 1), column++;
     prof_i_page_put(page, text, word);
-    column += word;
+    column += columns;
     text += word + strspn(text + word, " ");
   }
   prof_i_page_end_line(page);

@@ -19,7 +19,7 @@ void prof_i_page_text(prof_i_page *page, const char *text);
 void prof_i_page_many(prof_i_page *page, char byte, size_t count);
 /* At most 511 bytes: no names. */
 void prof_i_page_say(prof_i_page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A sentence, broken between words; its further lines are indented as much. ASCII. Ends the line. */
+/* A sentence, broken between words; its further lines are indented as much. Valid UTF-8 without controls; of blanks side by side one is left. Ends the line. */
 void prof_i_page_wrap(prof_i_page *page, size_t indent, size_t width, const char *text);
 /* Without the blanks at its end. */
 void prof_i_page_end_line(prof_i_page *page);

@@ -1,10 +1,13 @@
 /* The prof command, as its users run it: what it prints, its exit status, and what it says when something is wrong. */
 #define _GNU_SOURCE
 #include <limits.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../src/trace/show.h"
+#include "memory_capture.h"
 #include "small_capture.h"
 #include "trace_checks.h"
 
@@ -37,6 +40,13 @@ static int run(const char *words) {
     if (!strstr(own.output, text)) fail_msg("\"%s\" is not in:\n%s", text, own.output); \
   } while (0)
 
+static int write_capture(const capture *c, const char *name) {
+  char path[PATH_MAX];
+  path_of(path, name);
+  FILE *const file = fopen(path, "wb");
+  return !file || fwrite(c->bytes, 1, c->count, file) != c->count || fclose(file) != 0 ? -1 : 0;
+}
+
 static int set_up(void **state) {
   (void)state;
   const char *const build = getenv("PROF_TEST_BUILD_DIR"), *const base = getenv("TMPDIR");
@@ -44,19 +54,19 @@ static int set_up(void **state) {
   snprintf(own.folder, sizeof own.folder, "%s/prof-command-XXXXXX", base ? base : "/tmp");
   if (!mkdtemp(own.folder)) return -1;
   capture c;
-  char path[PATH_MAX];
   small_capture(&c);
   prof_i_slot *const slot = capture_slot(&c, 9, "evil \x1b[31m\xc2\x9b\xe2\x80\xae\xff name");
   slot->tid = 109;
-  path_of(path, "small.prof");
-  FILE *const file = fopen(path, "wb");
-  if (!file || fwrite(c.bytes, 1, c.count, file) != c.count || fclose(file) != 0) return -1;
+  int status = write_capture(&c, "small.prof");
   capture_end(&c);
-  return 0;
+  memory_capture(&c, "evil \x1b[31m<&>\xff");
+  if (status == 0) status = write_capture(&c, "memory.prof");
+  capture_end(&c);
+  return status;
 }
 
 static int tear_down(void **state) {
-  static const char *const names[] = {"small.prof", "out.json", "out.json.gz", "copy.prof", "text", "stderr"};
+  static const char *const names[] = {"small.prof", "out.json", "out.json.gz", "copy.prof", "text", "stderr", "memory.prof", "out.svg"};
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char path[PATH_MAX];
@@ -108,6 +118,85 @@ static void dump_writes_each_format(void **state) {
   assert_says("14 scopes, 2 open");
 }
 
+static bool is_there(const char *name) {
+  char path[PATH_MAX];
+  path_of(path, name);
+  return access(path, F_OK) == 0;
+}
+
+static void memory_reports_with_a_plot(void **state) {
+  (void)state;
+  need_the_command();
+  assert_int_equal(run("memory memory.prof"), 0);
+  assert_says("Pool 1: evil \\x1b[31m<&>\xef\xbf\xbd on cuda:0");
+  assert_says("12582912");
+  assert_says("Pool 2: query");
+  assert_int_equal(run("memory memory.prof --pool 2 --rows all --width 60"), 0);
+  if (strstr(own.output, "Pool 1")) fail_msg("--pool 2 shows pool 1:\n%s", own.output);
+  assert_says("2 samples");
+  assert_int_equal(run("memory small.prof"), 0);
+  assert_says("has no memory");
+  assert_says("prof_pool_create()");
+}
+
+static void memory_draws_as_the_terminal_can(void **state) {
+  (void)state;
+  need_the_command();
+  setenv("LC_ALL", "C", 1);
+  assert_int_equal(run("memory memory.prof --pool 2"), 0);
+  assert_says("# used   - allocated");
+  assert_null(strstr(own.output, "\u2588"));
+  setenv("LC_ALL", "C.UTF-8", 1);
+  assert_int_equal(run("memory memory.prof --pool 2"), 0);
+  assert_says("\u2588 used");
+  unsetenv("LC_ALL");
+  setenv("COLUMNS", "60", 1);
+  assert_int_equal(run("memory memory.prof --pool 2"), 0);
+  for (const char *line = own.output; *line; line += strcspn(line, "\n") + 1) assert_in_range(prof_i_show_width(line, strcspn(line, "\n")), 0, 60);
+  unsetenv("COLUMNS");
+}
+
+static void memory_writes_a_picture_or_nothing(void **state) {
+  (void)state;
+  need_the_command();
+  assert_int_equal(run("memory memory.prof --svg out.svg"), 0);
+  assert_says("of 2 pools number 1 is drawn");
+  assert_int_equal(run("memory memory.prof --pool 1 --svg out.svg; status=$?; cat out.svg; (exit $status)"), 0);
+  assert_says("<title>Memory of evil \\x1b[31m&lt;&amp;&gt;\xef\xbf\xbd on cuda:0 over time</title>");
+  assert_says("peak of used: 12.00 MiB at 300.000us");
+  assert_says("</svg>\n");
+  char path[PATH_MAX];
+  path_of(path, "out.svg");
+  unlink(path);
+  assert_int_equal(run("memory small.prof --svg out.svg"), 1);
+  assert_says("nothing to draw");
+  assert_int_equal(run("memory memory.prof --pool 3 --svg out.svg"), 1);
+  assert_says("no pool 3");
+  assert_false(is_there("out.svg"));
+  assert_int_equal(run("memory memory.prof --svg missing/out.svg"), 1);
+  assert_says("missing");
+}
+
+/* A file that may grow to 1 KiB: the write fails, and half a picture is not there. */
+static void memory_leaves_no_half_picture(void **state) {
+  (void)state;
+  need_the_command();
+  char words[2 * PATH_MAX];
+  snprintf(words, sizeof words, "--version >/dev/null; (ulimit -f 1; '%s' memory memory.prof --pool 1 --svg out.svg)", own.command);
+  const int status = run(words);
+  assert_int_equal(status, 1);
+  assert_false(is_there("out.svg"));
+}
+
+static void memory_prints_samples_as_raf_does(void **state) {
+  (void)state;
+  need_the_command();
+  assert_int_equal(run("memory memory.prof --raf"), 0);
+  assert_string_equal(own.output, "#Trace  #Tag     used   alloc\n     0  loaded  4.000  16.000\n     1  -       0.001  16.000\n");
+  assert_int_equal(run("memory small.prof --raf"), 1);
+  assert_says("PROFILE_MEMORY()");
+}
+
 static void help_and_version_go_to_stdout(void **state) {
   (void)state;
   need_the_command();
@@ -139,7 +228,15 @@ static void wrong_words_exit_2_and_say_which(void **state) {
                {"table small.prof --colour", "colour"},
                {"dump small.prof", "-o"},
                {"dump -o out.json", "capture"},
-               {"dump small.prof -o out.json --format pdf", "pdf"}};
+               {"dump small.prof -o out.json --format pdf", "pdf"},
+               {"memory", "capture"},
+               {"memory memory.prof --pool 0", "--pool"},
+               {"memory memory.prof --rows few", "few"},
+               {"memory memory.prof --width 39", "39"},
+               {"memory memory.prof --svg", "--svg"},
+               {"memory memory.prof --svg memory.prof", "the capture itself"},
+               {"memory memory.prof --svg -", "/dev/stdout"},
+               {"memory memory.prof --svg out.svg --raf", "not both"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_int_equal(run(cases[i].words), 2);
     assert_says(cases[i].says);
@@ -160,6 +257,12 @@ static void what_cannot_be_done_exits_1_and_says_why(void **state) {
   assert_int_equal(run("table text"), 1);
   assert_says("not a prof capture");
   assert_says("give the .prof file");
+  assert_int_equal(run("memory text"), 1);
+  assert_says("give the .prof file");
+  assert_int_equal(run("memory missing.prof"), 1);
+  assert_says("missing.prof");
+  assert_int_equal(run("memory memory.prof --pool 3"), 1);
+  assert_says("there is no pool 3: the capture has 2");
   assert_int_equal(run("info /dev/zero"), 1);
   assert_says("regular file");
   assert_int_equal(run("dump small.prof -o missing/out.json"), 1);
@@ -174,6 +277,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(info_tells_what_the_capture_holds), cmocka_unit_test(table_groups_sorts_and_limits),
       cmocka_unit_test(dump_writes_each_format),           cmocka_unit_test(help_and_version_go_to_stdout),
+      cmocka_unit_test(memory_reports_with_a_plot),        cmocka_unit_test(memory_draws_as_the_terminal_can),
+      cmocka_unit_test(memory_writes_a_picture_or_nothing), cmocka_unit_test(memory_leaves_no_half_picture),
+      cmocka_unit_test(memory_prints_samples_as_raf_does),
       cmocka_unit_test(wrong_words_exit_2_and_say_which),  cmocka_unit_test(what_cannot_be_done_exits_1_and_says_why),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -2,6 +2,7 @@
    alone, and gives back all that it had. The allocator of this program is its own, on top of glibc's. */
 #include "trace_checks.h"
 
+#include "memory_capture.h"
 #include "small_capture.h"
 
 #if defined(__has_feature)
@@ -89,15 +90,31 @@ static int use_all(const capture *c) {
   return table ? table : order ? order : loss;
 }
 
-static void every_allocation_may_fail(void **state) {
-  (void)state;
-  capture c;
-  small_capture(&c);
-  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
-  for (uint32_t i = 0; i < 700; i++) capture_plain(chunk, CAPTURE_START + 6000 + i * 10, 5, 1 + i % 3); /* lists grow */
+/* The same of what it says of memory. */
+static int use_memory(const capture *c) {
+  prof_trace *trace = NULL;
+  prof_memory *memory = NULL;
+  char *text = NULL, *picture = NULL, *samples = NULL;
+  const int opened = prof_trace_open_bytes(c->bytes, c->count, &trace);
+  if (opened != PROF_OK) return opened;
+  const int read = prof_memory_read(trace, &memory);
+  const int told = read ? read : prof_memory_text(memory, NULL, &text);
+  const int drawn = read ? read : prof_memory_svg(memory, 0, &picture);
+  const int asked = prof_memory_trace_text(trace, (prof_device){PROF_DEVICE_CUDA, 0}, &samples);
+  const bool is_consistent = !read == !!memory && !told == !!text && !drawn == !!picture && !asked == !!samples;
+  free(text);
+  free(picture);
+  free(samples);
+  prof_memory_destroy(memory);
+  prof_trace_destroy(trace);
+  return !is_consistent ? 1 : told ? told : drawn ? drawn : asked;
+}
+
+static void fail_each(const capture *c, int (*use)(const capture *)) {
+  own.calls = 0;
   own.until_failure = -1;
   own.is_on = true;
-  const int clean = use_all(&c);
+  const int clean = use(c);
   own.is_on = false;
   assert_int_equal(clean, PROF_OK);
   assert_int_equal(own.held, 0);
@@ -106,7 +123,7 @@ static void every_allocation_may_fail(void **state) {
   for (long n = 0; n < calls; n++) {
     own.until_failure = n;
     own.is_on = true;
-    const int status = use_all(&c);
+    const int status = use(c);
     own.is_on = false;
     if (status != PROF_OK && status != PROF_E_NO_MEMORY)
       fail_msg("allocation %ld of %ld failed, and the status is %d", n, calls, status);
@@ -114,6 +131,18 @@ static void every_allocation_may_fail(void **state) {
     failures += status != PROF_OK;
   }
   assert_in_range(failures, calls * 9 / 10, calls);
+}
+
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  capture c;
+  small_capture(&c);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  for (uint32_t i = 0; i < 700; i++) capture_plain(chunk, CAPTURE_START + 6000 + i * 10, 5, 1 + i % 3); /* lists grow */
+  fail_each(&c, use_all);
+  capture_end(&c);
+  memory_capture(&c, "tensors");
+  fail_each(&c, use_memory);
   capture_end(&c);
 }
 
