@@ -101,6 +101,10 @@ PROF_API int prof_memory_stop(void) PROF_I_NOEXCEPT;
 /* Peaks and collections begin anew from what is used and allocated now. What is recorded stays. PROF_E_NOT_RUNNING. */
 PROF_API int prof_memory_reset(void) PROF_I_NOEXCEPT;
 
+/* For libprof_memory.so, which stands in front of malloc(): what the environment asks for at load (PROF_LEVEL, PROF_MEMORY) is started here, if it has not been.
+   1: PROF_MEMORY has started it; 0: it has not; -1: this is a call out of that start. The process has one thread. */
+PROF_API int prof_i_start_early(void) PROF_I_NOEXCEPT;
+
 typedef enum prof_memory_source {
   PROF_MEMORY_ANY = 0,  /* of prof_memory_max_get(): the pools if the device has any, or else the query */
   PROF_MEMORY_POOL = 1, /* said piece by piece */

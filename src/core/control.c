@@ -337,7 +337,7 @@ static int start_locked(const prof_options *given, bool is_child) {
   return status;
 }
 
-int prof_start_with(const prof_options *given) {
+static int start_with(const prof_options *given, bool has_scopes) {
   prof_options options = {.size = sizeof options};
   const int saved = errno;
   int status = prof_i_copy_check();
@@ -345,6 +345,7 @@ int prof_start_with(const prof_options *given) {
   status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
+  if (!has_scopes) options.level = 0;
   prof_i_control_ensure();
   lock();
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
@@ -355,6 +356,9 @@ int prof_start_with(const prof_options *given) {
   errno = saved;
   return status;
 }
+
+int prof_start_with(const prof_options *given) { return start_with(given, true); }
+int prof_i_control_start_memory(const prof_options *options) { return start_with(options, false); }
 
 /* With the options of the last start, or none. Lock held. */
 static int start_as_before(int level) {

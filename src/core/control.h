@@ -17,6 +17,9 @@ bool prof_i_control_is_own_process(void);
    lock and leaves if it is held. A load when there is nothing to do. */
 void prof_i_control_ensure(void);
 
+/* As prof_start_with(), for memory alone: scopes stay off, whatever options->level says. */
+int prof_i_control_start_memory(const prof_options *options);
+
 /* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the parent. */
 uint64_t prof_i_control_forked_at(void);
 

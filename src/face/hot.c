@@ -1,7 +1,8 @@
-/* The word that call sites read, and what happens at load: with PROF_LEVEL set, recording starts, and at exit the trace is written. Every
-   user of a scope pulls this object in, also from the static library. Without PROF_LEVEL nothing is taken: one look at the environment. */
+/* The word that call sites read, and what happens at load: with PROF_LEVEL or PROF_MEMORY set, recording starts, and at exit the trace is written.
+   Every user of a scope pulls this object in, also from the static library. Without them nothing is taken: one look at the environment. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <prof/memory.h>
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,9 @@ static const uint32_t off; /* the level before any start */
 const uint32_t *prof_i_level_1 = &off;
 
 static struct {
+  enum { NOT_YET, AT_IT, DONE } look; /* at the environment */
   int started; /* by the environment: then exit dumps */
+  int has_memory; /* PROF_MEMORY, and it was started */
 } own;
 
 /* At exit at most two seconds are spent. Of capture converted in one: as JSON, bound by a slow disk's 500 MB/s; as .gz, by zlib. */
@@ -73,33 +76,57 @@ static int mute_all(void) {
   return 1;
 }
 
-static void __attribute__((constructor)) at_load(void) {
+/* False: a bad one, or nothing is asked for. options->level 0: memory alone. */
+static int read_options(prof_options *options, unsigned long long *memory) {
   static const char *const policies[] = {"default", "keep", "ring", "stream"};
   static const char *const clocks[] = {"default", "tsc", "monotonic"};
   static const char *const actions[] = {"default", "level", "mute"};
   unsigned long long level = 0, cap = 0, helper = 0, permille = 0, events = 0;
+  if (!number_of("PROF_LEVEL", 0, 2, &level) || !number_of("PROF_MEMORY", 0, 1, memory) || (!level && !*memory)) return 0;
+  if (!number_of("PROF_CAP_BYTES", 1 << 20, 1ull << 40, &cap) || !number_of("PROF_HELPER_THREAD", 0, 1, &helper)) return 0;
+  if (!word_of("PROF_POLICY", policies, 4, &options->policy) || !word_of("PROF_CLOCK", clocks, 3, &options->clock)) return 0;
+  if (!number_of("PROF_BUDGET_PERMILLE", 0, 1000, &permille) || !number_of("PROF_BUDGET_EVENTS", 0, UINT64_MAX, &events)) return 0;
+  if (!word_of("PROF_BUDGET_ACTION", actions, 3, &options->budget_action) || !mute_all()) return 0;
+  options->budget_permille = (uint32_t)permille;
+  options->budget_events = events;
+  options->level = (uint32_t)level;
+  options->cap_bytes = cap;
+  options->helper_thread = (uint32_t)helper;
+  options->path = secure_getenv("PROF_OUTPUT");
+  if (options->path && !*options->path) options->path = NULL;
+  if (options->policy != PROF_POLICY_STREAM || options->path) return 1;
+  prof_i_say("PROF_POLICY=stream needs a file: set PROF_OUTPUT too; not recording");
+  return 0;
+}
+
+static void start_as_told(void) {
+  unsigned long long memory = 0;
   prof_options options = {.size = sizeof options};
-  if (!secure_getenv("PROF_LEVEL") || !prof_i_copy_is_in_force()) return; /* the copy that is in force starts itself */
-  if (!number_of("PROF_LEVEL", 0, 2, &level) || !level) return;
-  if (!number_of("PROF_CAP_BYTES", 1 << 20, 1ull << 40, &cap) || !number_of("PROF_HELPER_THREAD", 0, 1, &helper)) return;
-  if (!word_of("PROF_POLICY", policies, 4, &options.policy) || !word_of("PROF_CLOCK", clocks, 3, &options.clock)) return;
-  if (!number_of("PROF_BUDGET_PERMILLE", 0, 1000, &permille) || !number_of("PROF_BUDGET_EVENTS", 0, UINT64_MAX, &events)) return;
-  if (!word_of("PROF_BUDGET_ACTION", actions, 3, &options.budget_action) || !mute_all()) return;
-  options.budget_permille = (uint32_t)permille;
-  options.budget_events = events;
-  options.level = (uint32_t)level;
-  options.cap_bytes = cap;
-  options.helper_thread = (uint32_t)helper;
-  options.path = secure_getenv("PROF_OUTPUT");
-  if (options.path && !*options.path) options.path = NULL;
-  if (options.policy == PROF_POLICY_STREAM && !options.path) {
-    prof_i_say("PROF_POLICY=stream needs a file: set PROF_OUTPUT too; not recording");
+  if ((!secure_getenv("PROF_LEVEL") && !secure_getenv("PROF_MEMORY")) || !prof_i_copy_is_in_force()) return; /* the copy that is in force starts itself */
+  if (!read_options(&options, &memory)) return;
+  const int status = options.level ? prof_start_with(&options) : prof_i_control_start_memory(&options);
+  const char *const variable = status == PROF_E_UNSUPPORTED ? "PROF_CLOCK" : options.path ? "PROF_OUTPUT" : options.level ? "PROF_LEVEL" : "PROF_MEMORY";
+  if (status != PROF_OK) {
+    prof_i_say("%s: %s: %s; not recording", variable, prof_status_text(status), prof_last_error());
     return;
   }
-  const int status = prof_start_with(&options);
-  const char *const variable = status == PROF_E_UNSUPPORTED ? "PROF_CLOCK" : options.path ? "PROF_OUTPUT" : "PROF_LEVEL";
-  if (status != PROF_OK) prof_i_say("%s: %s: %s; not recording", variable, prof_status_text(status), prof_last_error());
-  else own.started = options.path != NULL;
+  own.started = options.path != NULL;
+  own.has_memory = memory != 0;
+}
+
+/* Once; libprof_memory.so may be before at_load(), and comes in between, when the start itself allocates. */
+static void look(void) {
+  if (own.look != NOT_YET) return;
+  own.look = AT_IT;
+  start_as_told();
+  own.look = DONE;
+}
+
+static void __attribute__((constructor)) at_load(void) { look(); }
+
+int prof_i_start_early(void) {
+  look();
+  return own.look == AT_IT ? -1 : own.has_memory;
 }
 
 static void write_trace(void) {

@@ -1,0 +1,104 @@
+/* See next.h. */
+#define _GNU_SOURCE
+#include "next.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+enum { ALIGNMENT = 16 };
+
+_Alignas(ALIGNMENT) char prof_i_first_memory[PROF_I_FIRST_BYTES];
+bool prof_i_next_is_found;
+
+static size_t first_used;
+
+size_t prof_i_first_bytes_at(const void *piece) { return PROF_I_FIRST_BYTES - ((uintptr_t)piece - (uintptr_t)prof_i_first_memory); }
+
+/* Atomic for the case that nobody foresaw: a second thread that early. */
+static void *first_memalign(size_t alignment, size_t bytes) {
+  const size_t slack = alignment > ALIGNMENT ? alignment : 0;
+  const size_t room = bytes < PROF_I_FIRST_BYTES && slack < PROF_I_FIRST_BYTES ? (bytes + slack + ALIGNMENT) & ~(size_t)(ALIGNMENT - 1) : PROF_I_FIRST_BYTES;
+  const size_t at = __atomic_fetch_add(&first_used, room, __ATOMIC_RELAXED);
+  if (at >= PROF_I_FIRST_BYTES || room > PROF_I_FIRST_BYTES - at) {
+    errno = ENOMEM;
+    return NULL;
+  }
+  const uintptr_t address = (uintptr_t)&prof_i_first_memory[at];
+  return &prof_i_first_memory[at + (slack ? (0 - address) & (slack - 1) : 0)];
+}
+
+static void *first_malloc(size_t bytes) { return first_memalign(ALIGNMENT, bytes); }
+
+/* Never used before, so it is zero. */
+static void *first_calloc(size_t count, size_t bytes) {
+  size_t all;
+  return first_malloc(__builtin_mul_overflow(count, bytes, &all) ? SIZE_MAX : all);
+}
+
+static void *first_realloc(void *piece, size_t bytes) {
+  void *const fresh = first_malloc(bytes);
+  if (fresh && piece) memcpy(fresh, piece, prof_i_first_bytes_at(piece) < bytes ? prof_i_first_bytes_at(piece) : bytes);
+  return fresh;
+}
+
+static void first_free(void *piece) { (void)piece; }
+
+static int first_posix_memalign(void **piece_out, size_t alignment, size_t bytes) {
+  void *const piece = first_memalign(alignment, bytes);
+  if (piece) *piece_out = piece;
+  return piece ? 0 : ENOMEM;
+}
+
+static size_t first_usable_size(void *piece) {
+  (void)piece;
+  return 0;
+}
+
+/* pvalloc, valloc: nobody asks for pages here. */
+prof_i_next prof_i_the_next = {.malloc = first_malloc,
+                               .calloc = first_calloc,
+                               .realloc = first_realloc,
+                               .free = first_free,
+                               .memalign = first_memalign,
+                               .aligned_alloc = first_memalign,
+                               .posix_memalign = first_posix_memalign,
+                               .valloc = first_malloc,
+                               .pvalloc = first_malloc,
+                               .malloc_usable_size = first_usable_size};
+
+static void *refused_size(size_t bytes) {
+  (void)bytes;
+  errno = ENOMEM;
+  return NULL;
+}
+
+/* dlsym() gives functions as objects. What another C library lacks (pvalloc) keeps the entry that is there. */
+#define FIND(next, name)                                  \
+  do {                                                    \
+    void *const found = dlsym(RTLD_NEXT, #name);          \
+    if (found) memcpy(&(next)->name, &found, sizeof found); \
+  } while (0)
+
+/* Calls that dlsym() makes meanwhile find the first memory in the table. */
+void prof_i_next_find(void) {
+  static bool is_finding;
+  if (is_finding) return;
+  is_finding = true;
+  const int saved = errno;
+  prof_i_next next = prof_i_the_next;
+  next.valloc = next.pvalloc = refused_size;
+  FIND(&next, malloc);
+  FIND(&next, calloc);
+  FIND(&next, realloc);
+  FIND(&next, free);
+  FIND(&next, memalign);
+  FIND(&next, aligned_alloc);
+  FIND(&next, posix_memalign);
+  FIND(&next, valloc);
+  FIND(&next, pvalloc);
+  FIND(&next, malloc_usable_size);
+  prof_i_the_next = next;
+  prof_i_next_is_found = true;
+  errno = saved;
+}

@@ -1,0 +1,49 @@
+/* What the process's malloc and free tell prof: one pool, "malloc", of the host. Whatever prof allocates while it is told stays out, and so does
+   all that comes before it records and after it has dumped. */
+#ifndef PROF_PRELOAD_TELL_H
+#define PROF_PRELOAD_TELL_H
+
+#include <prof/memory.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "next.h"
+
+extern prof_pool *prof_i_malloc_pool; /* NULL: nothing is told, or not yet. Atomic, set once: release, pairs with the acquire below */
+extern bool prof_i_tell_has_begun;    /* or found that there is nothing to tell. Atomic, relaxed */
+extern __thread bool prof_i_is_telling __attribute__((tls_model("initial-exec")));
+
+/* Starts prof as the environment says, once libc has it. */
+__attribute__((cold)) void prof_i_tell_begin(void);
+
+static inline prof_pool *prof_i_told_pool(void) {
+  if (__builtin_expect(prof_i_is_telling, 0)) return NULL;
+  prof_pool *const pool = __atomic_load_n(&prof_i_malloc_pool, __ATOMIC_ACQUIRE);
+  if (__builtin_expect(pool != NULL, 1)) return pool;
+  if (!__atomic_load_n(&prof_i_tell_has_begun, __ATOMIC_RELAXED)) prof_i_tell_begin();
+  return __atomic_load_n(&prof_i_malloc_pool, __ATOMIC_ACQUIRE);
+}
+
+/* When it has been handed out. NULL is ignored. */
+static inline void prof_i_tell_alloc(void *piece, size_t bytes) {
+  if (__builtin_expect(!piece || prof_i_is_first_memory(piece), 0)) return;
+  prof_pool *const pool = prof_i_told_pool();
+  if (!pool) return;
+  const size_t given_bytes = prof_i_the_next.malloc_usable_size(piece);
+  prof_i_is_telling = true;
+  prof_memory_alloc(pool, piece, bytes, given_bytes);
+  prof_i_is_telling = false;
+}
+
+/* Before it goes back: after that another thread may be given it. Returns the bytes told, 0 if nothing was. */
+static inline size_t prof_i_tell_free(void *piece) {
+  prof_pool *const pool = prof_i_told_pool();
+  if (!pool) return 0;
+  const size_t bytes = prof_i_the_next.malloc_usable_size(piece);
+  prof_i_is_telling = true;
+  prof_memory_free(pool, piece, bytes);
+  prof_i_is_telling = false;
+  return bytes;
+}
+
+#endif
