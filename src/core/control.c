@@ -88,10 +88,12 @@ static __thread uint32_t fork_level __attribute__((tls_model("initial-exec")));
 static void before_fork(void) {
   fork_level = prof_i_arena_level() + 1;
   fork_has_lock = pthread_mutex_trylock(&own.lock) == 0;
-  if (fork_has_lock) return;
-  const uint64_t until_ns = prof_i_port_realtime_ns() + 50000000;
-  const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
-  fork_has_lock = pthread_mutex_timedlock(&own.lock, &until) == 0;
+  if (!fork_has_lock) {
+    const uint64_t until_ns = prof_i_port_realtime_ns() + 50000000;
+    const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    fork_has_lock = pthread_mutex_timedlock(&own.lock, &until) == 0;
+  }
+  prof_i_pool_before_fork();
 }
 
 static void after_fork_parent(void) {
@@ -111,7 +113,7 @@ static void become_child(void) {
   prof_i_gate_reset();
   prof_i_helper_forget();
   prof_i_budget_forget();
-  prof_i_pool_forget_all();
+  prof_i_pool_forget_all(fork_level != 0);
   prof_i_clock_forget();
   prof_i_thread_forget_all();
   prof_i_arena_forget(fork_level ? fork_level - 1 : prof_i_arena_level());

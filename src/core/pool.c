@@ -154,14 +154,23 @@ void prof_i_pool_end_all(void) {
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
 }
 
-void prof_i_pool_forget_all(void) {
+void prof_i_pool_before_fork(void) {
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
+    const prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
+    if (!state) continue;
+    __atomic_store_n(&pool->fork_used, __atomic_load_n(&state->used, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->fork_allocated, __atomic_load_n(&state->allocated, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  }
+}
+
+void prof_i_pool_forget_all(bool was_before_fork) {
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
     const prof_i_pool_state *const state = pool->state;
     pool->asking = pool->lock = 0;
     pool->births++;
     if (pool->epoch && state && pool->kind == PROF_MEMORY_POOL) {
-      pool->inherited_used = __atomic_load_n(&state->used, __ATOMIC_RELAXED);
-      pool->inherited_allocated = __atomic_load_n(&state->allocated, __ATOMIC_RELAXED);
+      pool->inherited_used = was_before_fork ? pool->fork_used : __atomic_load_n(&state->used, __ATOMIC_RELAXED);
+      pool->inherited_allocated = was_before_fork ? pool->fork_allocated : __atomic_load_n(&state->allocated, __ATOMIC_RELAXED);
     }
     pool->epoch = 0;
     pool->state = NULL;

@@ -23,6 +23,7 @@ struct prof_pool {
   uint64_t before_bytes; /* used before the start, as far as known */
   uint64_t lock;    /* of `checked`: who has it, or 0. Atomic; a forked child's is free */
   uint64_t inherited_used, inherited_allocated; /* in a forked child: of its parent, as prof_i_pool_state has them; 0: no parent */
+  uint64_t fork_used, fork_allocated; /* the same as a fork is about to come: the parent goes on in the arena that both see. Atomic */
   uint64_t asking;  /* calls of query under way. Atomic */
   char name[PROF_I_NAME_BYTES];
   prof_i_pool_state spare; /* where the arena had no room for a state: then no record names it */
@@ -46,8 +47,10 @@ void prof_i_pool_begin_child(void);
 void prof_i_pool_end_all(void);
 /* Peaks begin anew. Control lock held. */
 void prof_i_pool_reset_all(void);
-/* In a forked child, before its arena is forgotten. */
-void prof_i_pool_forget_all(void);
+/* A fork is about to come. Any thread; several may be in fork. */
+void prof_i_pool_before_fork(void);
+/* In a forked child, before its arena is forgotten. False: nobody saw the fork come, and the parent's counts are what they have become. */
+void prof_i_pool_forget_all(bool was_before_fork);
 /* Another arena: numbers begin anew. Control lock held. */
 void prof_i_pool_renumber(void);
 
