@@ -8,18 +8,38 @@
 
 prof_pool *prof_i_malloc_pool;
 bool prof_i_tell_has_begun;
-__thread bool prof_i_is_telling __attribute__((tls_model("initial-exec")));
+__thread prof_i_telling prof_i_this_telling __attribute__((tls_model("initial-exec")));
 
 /* The dynamic linker allocates before libc is set up and knows the environment: that passes. */
 void __attribute__((constructor)) prof_i_tell_begin(void) {
   if (!environ || __atomic_exchange_n(&prof_i_tell_has_begun, true, __ATOMIC_RELAXED)) return;
   const int saved = errno;
   prof_pool *pool;
-  prof_i_is_telling = true;
+  prof_i_this_telling.state = PROF_I_TELLING;
   const prof_pool_options options = {.size = sizeof options, .name = "malloc"};
   const int is_on = prof_i_start_early();
   if (is_on < 0) __atomic_store_n(&prof_i_tell_has_begun, false, __ATOMIC_RELAXED); /* prof's own allocation: the next one begins */
   if (is_on > 0 && prof_pool_create(&options, &pool) == PROF_OK) __atomic_store_n(&prof_i_malloc_pool, pool, __ATOMIC_RELEASE);
-  prof_i_is_telling = false;
+  prof_i_this_telling.state = PROF_I_NOT_TELLING;
   errno = saved;
+}
+
+/* One a thread: prof allocates nothing else that stays. Nothing before the pool is there: prof's own start. */
+void prof_i_tell_later(void *piece, size_t bytes) {
+  prof_i_telling *const telling = &prof_i_this_telling;
+  if (telling->state != PROF_I_TELLING || !__atomic_load_n(&prof_i_malloc_pool, __ATOMIC_RELAXED)) return;
+  telling->left = piece;
+  telling->left_bytes = bytes;
+  telling->state = PROF_I_TELLING_WITH_LEFT;
+}
+
+void prof_i_tell_no_more(const void *piece) {
+  prof_i_telling *const telling = &prof_i_this_telling;
+  if (telling->state == PROF_I_TELLING_WITH_LEFT && telling->left == piece) telling->state = PROF_I_TELLING;
+}
+
+void prof_i_tell_left(void) {
+  prof_i_telling *const telling = &prof_i_this_telling;
+  void *const piece = telling->left;
+  prof_memory_alloc(prof_i_malloc_pool, piece, telling->left_bytes, prof_i_the_next.malloc_usable_size(piece));
 }
