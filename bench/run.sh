@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: bench/run.sh [--strict] [BUILD]      BUILD: where CMake built prof_bench; build/release by default
-# Runs every benchmark (about 3 minutes on 2 cores; BENCH_QUICK=1: about one), prints each promise on a line, what | measured | bound |
+# Runs every benchmark (about 4 minutes on 2 cores; BENCH_QUICK=1: about one), prints each promise on a line, what | measured | bound |
 # held or NOT, and writes all of it to bench/results/<date>-<commit>.md with machine, kernel and compiler. BENCH_DIR is where capture
 # files go while it measures (BUILD by default): a disk with 4 GiB free.
 #
@@ -49,10 +49,12 @@ for name in $first $others; do
   case $name in
     start) arguments=("$build/libprof.so" "$programs/libempty.so") ;;
     threads) arguments=("$(nproc)") ;;
+    preload) arguments=("$build/libprof_memory.so") ;;
   esac
   if [ -x "$programs/$name" ]; then
     run "$name" "$programs/$name" "${arguments[@]}"
     [ "$name" = scope ] && run site_text bench/site_text.sh
+    [ "$name" = preload ] && run preload_python bench/preload_python.sh "$build/libprof_memory.so"
   else
     run "$name" echo "skip: $programs/$name was not built"
   fi

@@ -34,6 +34,7 @@ tests   | gcc-aarch64-linux-gnu |                             | the other proces
 tests   | libc6-dev-arm64-cross |                             | its C library
 tests   | qemu-user          | command -v qemu-aarch64        | runs its programs
 tests   | python3            | command -v python3             | runs the README snippets
+tests   | valgrind           | command -v valgrind            | massif, a second count of memory
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
 valgrind | valgrind          | command -v valgrind            | memory checks without a rebuild
 valgrind | libc6-dbg         |                                | names in what valgrind says
@@ -46,6 +47,8 @@ viewers | nodejs             | at_least node 18 0             | runs the viewers
 bench   | g++                | command -v c++                 | C++ benchmarks
 bench   | liblttng-ust-dev   |                                | the rival tracer
 bench   | lttng-tools        |                                | the rival tracer: its daemon
+bench   | heaptrack          | command -v heaptrack           | the rival of the preload library
+bench   | python3            | command -v python3             | a program that allocates
 picture | chromium-headless-shell | command -v chromium       | takes the picture
 '
 # Python packages of the group viewers, pinned. The viewers' engines are not among them: tests/viewers/fetch-engines.sh.
