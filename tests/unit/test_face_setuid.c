@@ -1,4 +1,4 @@
-/* A program with more rights than who started it does not take orders from the environment: PROF_LEVEL and PROF_OUTPUT are then not read, or
+/* A program with more rights than who started it does not take orders from the environment: PROF_LEVEL, PROF_MEMORY and PROF_OUTPUT are then not read, or
    anybody could have it write a file of his choosing. Needs root, to make such a program. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -59,6 +59,7 @@ static void run_as_caller(const char *program, const char *output, char *says, s
     dup2(ends[1], 1);
     if (setgid(CALLER) != 0 || setuid(CALLER) != 0) _exit(3);
     setenv("PROF_LEVEL", "1", 1);
+    setenv("PROF_MEMORY", "1", 1);
     setenv("PROF_OUTPUT", output, 1);
     execl(program, program, "inside", (char *)NULL);
     _exit(4);

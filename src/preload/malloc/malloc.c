@@ -4,9 +4,7 @@
    The library is linked to libprof.so, so that there is one prof in the process. This folder lies one deeper than libprof's, so that src/[any]/[any].c are libprof alone. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "next.h"
@@ -14,35 +12,45 @@
 
 #define SHOWN __attribute__((visibility("default")))
 
-/* libc's headers declare only some of them, by standard and version. */
+/* Not by libc's headers, which declare only some of them, by standard and version. */
+SHOWN void *malloc(size_t bytes);
+SHOWN void *calloc(size_t count, size_t bytes);
+SHOWN void *realloc(void *piece, size_t bytes);
+SHOWN void *reallocarray(void *piece, size_t count, size_t bytes);
+SHOWN void free(void *piece);
 SHOWN void free_sized(void *piece, size_t bytes);
 SHOWN void free_aligned_sized(void *piece, size_t alignment, size_t bytes);
+SHOWN void *memalign(size_t alignment, size_t bytes);
+SHOWN void *aligned_alloc(size_t alignment, size_t bytes);
+SHOWN int posix_memalign(void **piece_out, size_t alignment, size_t bytes);
+SHOWN void *valloc(size_t bytes);
+SHOWN void *pvalloc(size_t bytes);
 
-SHOWN void *malloc(size_t bytes) {
+void *malloc(size_t bytes) {
   void *const piece = prof_i_next_allocator()->malloc(bytes);
   prof_i_tell_alloc(piece, bytes);
   return piece;
 }
 
-SHOWN void *calloc(size_t count, size_t bytes) {
+void *calloc(size_t count, size_t bytes) {
   void *const piece = prof_i_next_allocator()->calloc(count, bytes);
   prof_i_tell_alloc(piece, count * bytes); /* it has fitted */
   return piece;
 }
 
-SHOWN void free(void *piece) {
+void free(void *piece) {
   if (!piece || prof_i_is_first_memory(piece)) return;
   const prof_i_next *const next = prof_i_next_allocator();
   prof_i_tell_free(piece);
   next->free(piece);
 }
 
-SHOWN void free_sized(void *piece, size_t bytes) {
+void free_sized(void *piece, size_t bytes) {
   (void)bytes;
   free(piece);
 }
 
-SHOWN void free_aligned_sized(void *piece, size_t alignment, size_t bytes) {
+void free_aligned_sized(void *piece, size_t alignment, size_t bytes) {
   (void)alignment;
   (void)bytes;
   free(piece);
@@ -57,7 +65,7 @@ static void *move_from_first(void *piece, size_t bytes) {
 
 /* Told free before the call: the piece may move, and its place be another thread's before this one is back. When it fails the piece is there as before; what had been asked
    for is not known here, so it stands with what it takes. With 0 bytes NULL is a free. */
-SHOWN void *realloc(void *piece, size_t bytes) {
+void *realloc(void *piece, size_t bytes) {
   if (!piece) return malloc(bytes);
   if (prof_i_is_first_memory(piece)) return move_from_first(piece, bytes);
   const prof_i_next *const next = prof_i_next_allocator();
@@ -68,38 +76,38 @@ SHOWN void *realloc(void *piece, size_t bytes) {
   return fresh;
 }
 
-SHOWN void *reallocarray(void *piece, size_t count, size_t bytes) {
+void *reallocarray(void *piece, size_t count, size_t bytes) {
   size_t all;
   if (!__builtin_mul_overflow(count, bytes, &all)) return realloc(piece, all);
   errno = ENOMEM;
   return NULL;
 }
 
-SHOWN void *memalign(size_t alignment, size_t bytes) {
+void *memalign(size_t alignment, size_t bytes) {
   void *const piece = prof_i_next_allocator()->memalign(alignment, bytes);
   prof_i_tell_alloc(piece, bytes);
   return piece;
 }
 
-SHOWN void *aligned_alloc(size_t alignment, size_t bytes) {
+void *aligned_alloc(size_t alignment, size_t bytes) {
   void *const piece = prof_i_next_allocator()->aligned_alloc(alignment, bytes);
   prof_i_tell_alloc(piece, bytes);
   return piece;
 }
 
-SHOWN int posix_memalign(void **piece_out, size_t alignment, size_t bytes) {
+int posix_memalign(void **piece_out, size_t alignment, size_t bytes) {
   const int error = prof_i_next_allocator()->posix_memalign(piece_out, alignment, bytes);
   if (!error) prof_i_tell_alloc(*piece_out, bytes);
   return error;
 }
 
-SHOWN void *valloc(size_t bytes) {
+void *valloc(size_t bytes) {
   void *const piece = prof_i_next_allocator()->valloc(bytes);
   prof_i_tell_alloc(piece, bytes);
   return piece;
 }
 
-SHOWN void *pvalloc(size_t bytes) {
+void *pvalloc(size_t bytes) {
   void *const piece = prof_i_next_allocator()->pvalloc(bytes);
   prof_i_tell_alloc(piece, bytes);
   return piece;
