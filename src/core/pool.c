@@ -157,7 +157,7 @@ void prof_i_pool_end_all(void) {
 void prof_i_pool_before_fork(void) {
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
     const prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
-    if (!state) continue;
+    if (!state || !has_state(pool)) continue; /* its arena may be gone */
     __atomic_store_n(&pool->fork_used, __atomic_load_n(&state->used, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&pool->fork_allocated, __atomic_load_n(&state->allocated, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
   }
