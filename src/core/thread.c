@@ -16,10 +16,11 @@
 #include "control.h"
 #include "fault.h"
 #include "gate.h"
+#include "pool.h"
 #include "port.h"
 #include "site.h"
 
-enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096 };
+enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096, STATE_PIN_COUNT = 64 };
 
 /* Where every thread begins: no room, nothing open, no epoch. Read only: full, so that no begin takes an entry in it, also not one that
    was interrupted between a look at the slot and one at the epoch. */
@@ -36,6 +37,8 @@ static struct {
   uint64_t unplaced[PROF_I_LOSS_WORDS]; /* any thread, relaxed */
   pthread_key_t key;
   bool has_key;
+  prof_i_pin states[STATE_PIN_COUNT]; /* pages of pools' states of arenas that are gone. With state_next under the control lock */
+  uint64_t state_next;
   uint32_t looking; /* threads that look at the slots of others; any thread */
 } own = {.process = 1};
 
@@ -451,30 +454,66 @@ void prof_i_thread_forget_all(void) {
 
 /* ---- a retired arena's address space ---- */
 
-static void insert_sorted(prof_i_pin *pins, size_t *count, void *at, uint64_t bytes) {
+typedef struct kept { /* what stays mapped */
+  char *at;
+  uint64_t bytes;
+  bool is_state;
+} kept;
+
+static void insert_sorted(kept *all, size_t *count, kept one) {
   size_t i = (*count)++;
-  for (; i > 0 && (char *)pins[i - 1].at > (char *)at; i--) pins[i] = pins[i - 1];
-  pins[i] = (prof_i_pin){at, bytes};
+  for (; i > 0 && all[i - 1].at > one.at; i--) all[i] = all[i - 1];
+  all[i] = one;
+}
+
+/* A pool's state: whole pages, of which several pools may have the same. */
+static kept pages_of(prof_i_pool_state *state) {
+  const uintptr_t page = 4096, from = (uintptr_t)state & ~(page - 1), to = ((uintptr_t)(state + 1) + page - 1) & ~(page - 1);
+  return (kept){(char *)state - ((uintptr_t)state - from), to - from, true};
+}
+
+static size_t collect_kept(kept *all, size_t room, const char *base, uint64_t bytes) {
+  const char *const end = base + bytes;
+  size_t count = 0;
+  for (const prof_i_thread *t = prof_i_thread_first(); t && count + 3 < room; t = t->next) {
+    const uint64_t words[] = {__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE), __atomic_load_n(&t->before, __ATOMIC_ACQUIRE)};
+    if ((char *)t->slot >= base && (char *)t->slot < end) insert_sorted(all, &count, (kept){(char *)t->slot, PROF_I_SLOT_BYTES, false});
+    for (int i = 0; i < 2; i++) {
+      char *const chunk = (char *)parked_at(words[i]);
+      if (chunk >= base && chunk < end) insert_sorted(all, &count, (kept){chunk, parked_bytes(words[i]), false});
+    }
+  }
+  for (const prof_pool *pool = prof_i_pool_first(); pool && count + 1 < room; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
+    prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
+    if ((const char *)state >= base && (const char *)state < end) insert_sorted(all, &count, pages_of(state));
+  }
+  return count;
+}
+
+/* Pages of states are nobody's: they go some captures later, when no thread can still be between a look at the pool and its sum. A slot's and a chunk's go with their
+   thread, which has them as pins. Control lock held. */
+static void unmap_later(void *at, uint64_t bytes) {
+  prof_i_pin *const p = &own.states[own.state_next++ % STATE_PIN_COUNT];
+  if (p->at) munmap(p->at, p->bytes);
+  *p = (prof_i_pin){at, bytes};
 }
 
 void prof_i_thread_release_mapping(char *base, uint64_t bytes) {
-  size_t room = 2, count = 0;
+  size_t room = 64; /* threads may come meanwhile */
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) room += 3;
-  prof_i_pin *const pins = mmap(NULL, room * sizeof *pins, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pins == MAP_FAILED) return; /* address space is lost, no memory */
-  for (const prof_i_thread *t = prof_i_thread_first(); t && count + 3 < room; t = t->next) {
-    const uint64_t words[] = {__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE), __atomic_load_n(&t->before, __ATOMIC_ACQUIRE)};
-    if ((char *)t->slot >= base && (char *)t->slot < base + bytes) insert_sorted(pins, &count, t->slot, PROF_I_SLOT_BYTES);
-    for (int i = 0; i < 2; i++) {
-      char *const chunk = (char *)parked_at(words[i]);
-      if (chunk >= base && chunk < base + bytes) insert_sorted(pins, &count, chunk, parked_bytes(words[i]));
-    }
-  }
+  for (const prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) room++;
+  kept *const all = mmap(NULL, room * sizeof *all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return; /* address space is lost, no memory */
+  const size_t count = collect_kept(all, room, base, bytes);
   char *from = base;
   for (size_t i = 0; i < count; i++) {
-    if ((char *)pins[i].at > from) munmap(from, (size_t)((char *)pins[i].at - from));
-    from = (char *)pins[i].at + pins[i].bytes;
+    char *const end = all[i].at + all[i].bytes;
+    if (all[i].at > from) munmap(from, (size_t)(all[i].at - from));
+    if (all[i].at > from) from = all[i].at;
+    if (end <= from) continue; /* the pages of the pool before it */
+    if (all[i].is_state) unmap_later(from, (uint64_t)(end - from));
+    from = end;
   }
   if (from < base + bytes) munmap(from, (size_t)(base + bytes - from));
-  munmap(pins, room * sizeof *pins);
+  munmap(all, room * sizeof *all);
 }

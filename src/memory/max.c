@@ -14,7 +14,7 @@ static uint64_t allocated_of(uint64_t value) { return value > PROF_I_USED_ZERO ?
 
 static void add(prof_memory_max *max, prof_pool *pool) {
   prof_i_pool_state *const state = pool->state;
-  const bool is_query = state->kind == PROF_MEMORY_QUERY;
+  const bool is_query = pool->kind == PROF_MEMORY_QUERY;
   const uint64_t used_peak = __atomic_load_n(&prof_i_peak_now(state->used_peaks, state)->peak, __ATOMIC_RELAXED);
   max->used_bytes += is_query ? __atomic_load_n(&state->used_now, __ATOMIC_RELAXED)
                               : at_least_0(prof_i_used_bytes(__atomic_load_n(&state->used, __ATOMIC_RELAXED)));
@@ -23,7 +23,7 @@ static void add(prof_memory_max *max, prof_pool *pool) {
   max->max_allocated_bytes += allocated_of(__atomic_load_n(&prof_i_peak_now(state->allocated_peaks, state)->peak, __ATOMIC_RELAXED));
   max->collection_count += __atomic_load_n(&state->collection_count, __ATOMIC_RELAXED);
   max->pool_count++;
-  max->source = (uint32_t)state->kind;
+  max->source = (uint32_t)pool->kind; /* while another capture starts the state reads as zeros */
 }
 
 static void add_all(prof_memory_max *max, prof_device device, prof_memory_source source) {
