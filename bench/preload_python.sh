@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: bench/preload_python.sh LIBPROF_MEMORY
-# PYTHONMALLOC=malloc python3 on a script that does little but allocate: without, with the library before it, and under heaptrack, in turns. Then a shorter one, whose capture is
-# small enough to be written out at exit, as a capture and as a trace: within the two seconds that an exit may take, which such a program sees. Prints the medians, as
-# bench/frame.h does. Without heaptrack it leaves that out.
+# PYTHONMALLOC=malloc python3 on a script that does little but allocate: without, with the library before it, and under heaptrack, in turns.
+# Then a shorter one, whose capture is small enough to be written out at exit, as a capture and as a trace: within the two seconds that an exit
+# may take, which such a program sees. Prints the medians, as bench/frame.h does. Without heaptrack it leaves that out.
 set -euo pipefail
 library=$(realpath "${1:?usage: bench/preload_python.sh LIBPROF_MEMORY}")
 script=$(cd "$(dirname "$0")" && pwd)/preload_python.py

@@ -490,8 +490,8 @@ static size_t collect_kept(kept *all, size_t room, const char *base, uint64_t by
   return count;
 }
 
-/* Pages of states are nobody's: they go some captures later, when no thread can still be between a look at the pool and its sum. A slot's and a chunk's go with their
-   thread, which has them as pins. Control lock held. */
+/* Pages of states are nobody's: they go some captures later, when no thread can still be between a look at the pool and its sum. A slot's and
+   a chunk's go with their thread, which has them as pins. Control lock held. */
 static void unmap_later(void *at, uint64_t bytes) {
   prof_i_pin *const p = &own.states[own.state_next++ % STATE_PIN_COUNT];
   if (p->at) munmap(p->at, p->bytes);

@@ -80,6 +80,19 @@ static void *refused_size(size_t bytes) {
     if (found) memcpy(&(next)->name, &found, sizeof found); \
   } while (0)
 
+static const void *object_of(const void *function) {
+  Dl_info info;
+  return dladdr(function, &info) ? info.dli_fbase : NULL;
+}
+
+/* An allocator that has no malloc_usable_size() would have libc's asked about pieces that are not libc's. */
+static bool has_own_sizes(const prof_i_next *next) {
+  const void *get, *size;
+  memcpy(&get, &next->malloc, sizeof get);
+  memcpy(&size, &next->malloc_usable_size, sizeof size);
+  return object_of(get) == object_of(size);
+}
+
 /* Calls that dlsym() makes meanwhile find the first memory in the table. */
 void prof_i_next_find(void) {
   static bool is_finding;
@@ -98,6 +111,7 @@ void prof_i_next_find(void) {
   FIND(&next, valloc);
   FIND(&next, pvalloc);
   FIND(&next, malloc_usable_size);
+  if (!has_own_sizes(&next)) next.malloc_usable_size = NULL;
   prof_i_the_next = next;
   prof_i_next_is_found = true;
   errno = saved;

@@ -17,7 +17,7 @@ typedef struct prof_i_next {
   int (*posix_memalign)(void **, size_t, size_t);
   void *(*valloc)(size_t);
   void *(*pvalloc)(size_t);
-  size_t (*malloc_usable_size)(void *);
+  size_t (*malloc_usable_size)(void *); /* NULL: the allocator has none, so what a free gives back is not known */
 } prof_i_next;
 
 extern prof_i_next prof_i_the_next; /* written once, by the process's first call, when it has one thread */

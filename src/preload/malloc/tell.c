@@ -10,6 +10,13 @@ prof_pool *prof_i_malloc_pool;
 bool prof_i_tell_has_begun;
 __thread prof_i_telling prof_i_this_telling __attribute__((tls_model("initial-exec")));
 
+/* stdio would allocate. */
+static bool can_tell_sizes(void) {
+  static const char text[] = "prof: PROF_MEMORY: the allocator behind libprof_memory.so has no malloc_usable_size(); malloc() is not recorded\n";
+  if (prof_i_next_allocator()->malloc_usable_size) return true;
+  return write(STDERR_FILENO, text, sizeof text - 1) < 0 && false;
+}
+
 /* The dynamic linker allocates before libc is set up and knows the environment: that passes. */
 void __attribute__((constructor)) prof_i_tell_begin(void) {
   if (!environ || __atomic_exchange_n(&prof_i_tell_has_begun, true, __ATOMIC_RELAXED)) return;
@@ -19,7 +26,7 @@ void __attribute__((constructor)) prof_i_tell_begin(void) {
   const prof_pool_options options = {.size = sizeof options, .name = "malloc"};
   const int is_on = prof_i_start_early();
   if (is_on < 0) __atomic_store_n(&prof_i_tell_has_begun, false, __ATOMIC_RELAXED); /* prof's own allocation: the next one begins */
-  if (is_on > 0 && prof_pool_create(&options, &pool) == PROF_OK) __atomic_store_n(&prof_i_malloc_pool, pool, __ATOMIC_RELEASE);
+  if (is_on > 0 && can_tell_sizes() && prof_pool_create(&options, &pool) == PROF_OK) __atomic_store_n(&prof_i_malloc_pool, pool, __ATOMIC_RELEASE);
   prof_i_this_telling.state = PROF_I_NOT_TELLING;
   errno = saved;
 }

@@ -10,6 +10,7 @@ same "a constructor's in a library" "$live_1000003" 1
 same "main()'s" "$live_1000037" 1
 same "the threads'" "$live_1000039" 3
 same "a constructor's in the program, freed by its destructor" "$live_1000033" 0
-# .preinit_array comes before libc is set up: told or not, as the C library is. Beside the program's, two pieces of glibc's: the main thread's keys, and the last thread's own.
+# .preinit_array comes before libc is set up: told or not, as the C library is. Beside the program's, two pieces of glibc's: the main thread's
+# keys, and the last thread's own.
 [ "$end_count" -le $((5 + live_1000013 + live_1000081 + 2)) ] || fail "$end_count pieces are live at the end: prof's own are among them"
 same "wrong or missing" "$wrong" 0

@@ -23,3 +23,4 @@ if "$CC" -static -O1 -fno-builtin "$HERE/ends.c" -o static -pthread 2>/dev/null;
 fi
 ! readelf -d "$LIBDIR/libprof_memory.so" | grep -E 'R(UN)?PATH' | grep -v '\[\$ORIGIN\]' || fail "it looks for libprof.so elsewhere than beside it"
 readelf -d "$LIBDIR/libprof_memory.so" | grep 'NEEDED.*\[libprof\.so' >/dev/null || fail "it has a copy of prof of its own"
+[ "$(PKG_CONFIG_PATH=$LIBDIR/pkgconfig pkg-config --variable=memory_preload prof)" -ef "$LIBDIR/libprof_memory.so" ] || fail "pkg-config says that it is elsewhere"

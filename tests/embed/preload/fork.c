@@ -1,4 +1,5 @@
-/* fork.c CALM: a parent and a child, with pieces told by their sizes. fork.c BUSY: children of a process whose other threads allocate all the time; none may hang. */
+/* CALM: a parent and a child, with pieces told by their sizes. BUSY: children of a process whose other threads allocate all the time; none
+   may hang. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* What a capture says of the pool "malloc", a word a line, for the scripts. usage: pool CAPTURE [SIZE...]: of each SIZE, how many pieces of that many bytes asked for are live at the
-   end. */
+/* usage: pool CAPTURE [SIZE...]
+   What a capture says of the pool "malloc", a word a line, for the scripts; of each SIZE, how many pieces of that many bytes asked for are
+   live at the end. */
 #include <prof/memory.h>
 #include <prof/trace.h>
 #include <stdio.h>
