@@ -1,9 +1,11 @@
 /* minilm-demo: embeds the paragraphs of some texts with all-MiniLM-L6-v2 on two threads, answers three questions from them,
-   and shows what prof recorded meanwhile: where the time went, what the VM costs, and what recording itself cost.
+   and shows what prof recorded meanwhile: where the time went, what the VM costs, where the memory went, and what recording
+   itself cost.
    This file is the order of events. The runtime that is profiled:
      model (config, safetensors, tokenizer + unicode) -> program (compiler) -> vm -> ops; pool, batch, workers
-   prof's macros stand in ops.c (level 1), vm.c, pool.c and workers.c (level 2). What is only for the demo:
-     corpus, answers, report, overhead, progress. SPDX-License-Identifier: MIT */
+   prof's macros stand in ops.c (level 1), vm.c, pool.c and workers.c (level 2); memory is told in pool.c, and asked for in vm.c.
+   What is only for the demo: corpus, answers, report, memory_table, overhead, progress. SPDX-License-Identifier: MIT */
+#include <prof/memory.h>
 #include <prof/trace.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 
 #include "answers.h"
+#include "memory_table.h"
 #include "ops.h"
 #include "overhead.h"
 #include "progress.h"
@@ -139,14 +142,18 @@ static int refuse(failure *why, const char *what, int status) {
   return failure_set(why, "%s: %s (%s)", what, prof_status_text(status), prof_last_error());
 }
 
-/* Two steps, as a server has requests: first the paragraphs, then the questions. */
+/* Two steps, as a server has requests: first the paragraphs, then the questions. In between the pool gives back what it does
+   not need. */
 static int work_under_prof(demo *d, failure *why) {
   prof_process_set_name("minilm-demo");
   prof_thread_set_name("main");
-  int status = prof_start(2);
+  int status = prof_memory_set_query(PROF_HOST, pool_query, d->pool);
+  if (status != PROF_OK) return refuse(why, "prof_memory_set_query", status);
+  status = prof_start(2);
   if (status != PROF_OK) return refuse(why, "prof_start", status);
   if (embed(d, why) != 0) return -1;
   prof_step();
+  pool_trim(d->pool);
   if (answers_find(d->model, d->workers, d->batches, d->answers, why) != 0) return -1;
   prof_step();
   prof_stop();
@@ -166,11 +173,14 @@ static void print_work(const demo *d) {
          (double)s.reserved_peak_bytes / 1e6);
 }
 
-static int print_report(failure *why) {
+static int print_report(const demo *d, failure *why) {
   prof_trace *trace = NULL;
   const int status = prof_get(&trace);
   if (status != PROF_OK) return refuse(why, "prof_get", status);
-  const int result = report_print(trace, why);
+  pool_statistics s;
+  pool_statistics_get(d->pool, &s);
+  int result = report_print(trace, why);
+  if (result == 0) result = memory_table_print(trace, &s, why);
   prof_trace_destroy(trace);
   return result;
 }
@@ -189,7 +199,7 @@ static int run(demo *d, failure *why) {
   if (work_under_prof(d, why) != 0) return -1;
   print_work(d);
   answers_print(d->corpus, d->answers);
-  if (print_report(why) != 0 || print_overhead(d, why) != 0) return -1;
+  if (print_report(d, why) != 0 || print_overhead(d, why) != 0) return -1;
   printf("\nThe trace is in %s: open it in https://ui.perfetto.dev or in chrome://tracing\n", d->options.out);
   return 0;
 }
@@ -197,6 +207,7 @@ static int run(demo *d, failure *why) {
 static void clean_up(demo *d) {
   workers_destroy(d->workers);
   batches_destroy(d->batches);
+  prof_memory_set_query(PROF_HOST, NULL, NULL);
   pool_destroy(d->pool);
   corpus_destroy(d->corpus);
   model_close(d->model);

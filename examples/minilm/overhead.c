@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <prof/memory.h>
 #include <prof/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +15,14 @@
 #include "progress.h"
 #include "vm.h"
 
-enum { ROUNDS_MIN = 9, ROUNDS_MAX = 1000, LOOP_SCOPES = 2000, LOOP_ROUNDS = 9, KINDS = 3 };
+enum { ROUNDS_MIN = 9, ROUNDS_MAX = 1000, LOOP_SCOPES = 2000, LOOP_ROUNDS = 9 };
 
 #define RESOLVED 0.005 /* half width of an interval that says enough */
 #define BOUND 0.01     /* of the estimate: what this library promises for such a program */
 
-/* The scopes that this runtime records, by category; each has its own price. */
-static const char *const kinds[KINDS] = {"operator", "vm", "memory"};
+/* What this runtime records: scopes, by category, and memory. Each kind has its own price. */
+enum { SCOPE_KINDS = 3, KIND_PIECE = SCOPE_KINDS, KIND_SAMPLE, KINDS };
+static const char *const kinds[SCOPE_KINDS] = {"operator", "vm", "memory"};
 
 typedef struct unit {
   vm *vm;
@@ -65,12 +67,28 @@ static void record_requests(void) {
     WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "MemoryRequest", "memory", PROF_ARGS("bytes", i), {});
 }
 
-static double time_loop(int kind, const program *p) {
+/* A piece is recorded when it is handed out, with a tag, and when it comes back: half of both. */
+static void record_pieces(prof_pool *pieces) {
+  const uint32_t tag = prof_memory_tag("dense");
+  for (int i = 0; i < LOOP_SCOPES / 2; i++) {
+    prof_memory_alloc_for(pieces, &pieces, 1000, 1024, tag, PROF_NO_STREAM);
+    prof_memory_free(pieces, &pieces, 1024);
+  }
+}
+
+/* With what asking the pool costs. */
+static void record_samples(const char *name) {
+  for (int i = 0; i < LOOP_SCOPES; i++) PROFILE_MEMORY(PROF_HOST, name);
+}
+
+static double time_loop(int kind, const program *p, prof_pool *pieces) {
   static const int64_t dims[] = {4, 64, 384};
   const double start_ns = thread_ns();
   if (kind == 0) record_operators(dims);
   if (kind == 1) record_instructions(p->code[p->instruction_count / 2].name);
   if (kind == 2) record_requests();
+  if (kind == KIND_PIECE) record_pieces(pieces);
+  if (kind == KIND_SAMPLE) record_samples(p->code[p->instruction_count / 2].name);
   return (thread_ns() - start_ns) / LOOP_SCOPES;
 }
 
@@ -79,19 +97,32 @@ static int ascending(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-/* The price of each kind of scope as this runtime writes them: the median of some loops, in a capture of its own. */
-static int measure_prices(const program *p, double prices_out[KINDS], failure *why) {
+/* The price of each kind as this runtime writes it: the median of some loops, in a capture of its own. */
+static int measure_prices(const program *p, prof_pool *pieces, double prices_out[KINDS], failure *why) {
   for (int kind = 0; kind < KINDS; kind++) {
     double ns[LOOP_ROUNDS];
     prof_clear();
     const int status = prof_start(2);
     if (status != PROF_OK) return refuse(why, "prof_start", status);
-    for (int i = 0; i < LOOP_ROUNDS; i++) ns[i] = time_loop(kind, p);
+    for (int i = 0; i < LOOP_ROUNDS; i++) ns[i] = time_loop(kind, p, pieces);
     prof_stop();
     qsort(ns, LOOP_ROUNDS, sizeof ns[0], ascending);
     prices_out[kind] = ns[LOOP_ROUNDS / 2];
   }
   return 0;
+}
+
+static int count_memory(const prof_trace *trace, uint64_t counts_out[KINDS]) {
+  prof_memory *memory = NULL;
+  const int status = prof_memory_read(trace, &memory);
+  for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
+    prof_memory_info info = {.size = sizeof info};
+    if (prof_memory_pool_get(memory, i, &info) != PROF_OK) continue;
+    counts_out[KIND_PIECE] += info.alloc_count + info.free_count + info.reserve_count + info.release_count;
+    counts_out[KIND_SAMPLE] += info.sample_count;
+  }
+  prof_memory_destroy(memory);
+  return status;
 }
 
 static int count_kinds(uint64_t counts_out[KINDS], failure *why) {
@@ -102,14 +133,15 @@ static int count_kinds(uint64_t counts_out[KINDS], failure *why) {
   if (status == PROF_OK) status = prof_trace_aggregate(trace, &options, &rows);
   for (int kind = 0; kind < KINDS; kind++) counts_out[kind] = 0;
   for (uint64_t i = 0; status == PROF_OK && i < rows->row_count; i++)
-    for (int kind = 0; kind < KINDS; kind++)
+    for (int kind = 0; kind < SCOPE_KINDS; kind++)
       if (strcmp(rows->rows[i].category, kinds[kind]) == 0) counts_out[kind] = rows->rows[i].calls_count;
+  if (status == PROF_OK) status = count_memory(trace, counts_out);
   prof_rows_destroy(rows);
   prof_trace_destroy(trace);
   return status == PROF_OK ? 0 : refuse(why, "prof_get", status);
 }
 
-/* Scopes of one unit and what they cost together, at each level. */
+/* The records of one unit and what they cost together, at each level. */
 static int price_units(const unit *u, const double prices[KINDS], overhead *o, double cost_ns_out[OVERHEAD_LEVELS],
                        failure *why) {
   for (int level = 1; level <= OVERHEAD_LEVELS; level++) {
@@ -119,10 +151,10 @@ static int price_units(const unit *u, const double prices[KINDS], overhead *o, d
     prof_clear();
     if (run_unit(u, level, &ns, why) != 0 || count_kinds(counts, why) != 0) return -1;
     for (int kind = 0; kind < KINDS; kind++) {
-      l->scope_count += counts[kind];
+      l->record_count += counts[kind];
       cost_ns += (double)counts[kind] * prices[kind];
     }
-    l->scope_ns = l->scope_count == 0 ? 0 : cost_ns / (double)l->scope_count;
+    l->record_ns = l->record_count == 0 ? 0 : cost_ns / (double)l->record_count;
     cost_ns_out[level - 1] = cost_ns;
   }
   return 0;
@@ -197,13 +229,19 @@ int overhead_measure(const model *m, pool *memory, const batches *all, double bu
   const unit u = {.vm = vm_create(m->program, memory), .texts = &all->items[all->count * 9 / 10]};
   overhead o = {.text_count = u.texts->count};
   if (u.vm == NULL) return failure_set(why, "no memory for the experiment's VM");
+  prof_pool *pieces = NULL;
+  if (prof_pool_create(NULL, &pieces) != PROF_OK) {
+    vm_destroy(u.vm);
+    return failure_set(why, "no pool for the experiment: %s", prof_last_error());
+  }
   prof_health health = {.size = sizeof health};
   if (prof_health(&health) == PROF_OK) o.plain_ns = health.scope_cost_ns;
-  int status = measure_prices(m->program, prices, why);
+  int status = measure_prices(m->program, pieces, prices, why);
   if (status == 0) status = price_units(&u, prices, &o, cost_ns, why);
   if (status == 0) status = run_rounds(&u, budget_s, &o, why);
   for (int i = 0; status == 0 && i < OVERHEAD_LEVELS; i++) o.levels[i].estimate = cost_ns[i] / o.unit_ns;
   prof_clear();
+  prof_pool_destroy(pieces);
   vm_destroy(u.vm);
   if (status == 0) *result_out = o;
   return status;
@@ -211,8 +249,8 @@ int overhead_measure(const model *m, pool *memory, const batches *all, double bu
 
 static void print_level(const overhead *o, int i) {
   const overhead_level *l = &o->levels[i];
-  printf("  level %d  %6" PRIu64 " scopes x %4.0f ns  estimate %6.3f %% (%s the bound of %.0f %%)   measured %+6.2f %% +- %.2f %%: ", i + 1,
-         l->scope_count, l->scope_ns, 100 * l->estimate, l->estimate <= BOUND ? "within" : "OVER", 100 * BOUND,
+  printf("  level %d  %6" PRIu64 " records x %4.0f ns  estimate %6.3f %% (%s the bound of %.0f %%)   measured %+6.2f %% +- %.2f %%: ", i + 1,
+         l->record_count, l->record_ns, 100 * l->estimate, l->estimate <= BOUND ? "within" : "OVER", 100 * BOUND,
          100 * l->difference, 100 * l->half_width);
   if (l->half_width > RESOLVED)
     printf("not resolved (this machine is too busy for +-%.1f %%)\n", 100 * RESOLVED);
@@ -227,6 +265,6 @@ void overhead_print(const overhead *o) {
          o->text_count, o->unit_ns / 1e6, o->round_count);
   for (int i = 0; i < OVERHEAD_LEVELS; i++) print_level(o, i);
   if (o->plain_ns > 0)
-    printf("  Priced by the scopes of this program: operators with shapes, names made at run time. One with a literal name and no\n"
-           "  arguments costs %.0f ns here.\n", o->plain_ns);
+    printf("  Priced by the records of this program: operators with shapes, names made at run time, tagged pieces of memory. A scope with a\n"
+           "  literal name and no arguments costs %.0f ns here.\n", o->plain_ns);
 }

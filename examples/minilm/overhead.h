@@ -1,5 +1,6 @@
 /* What recording costs this runtime, found in two ways that can contradict each other:
-     the estimate    scopes in a unit of work x the measured cost of such a scope / the unit's time without recording;
+     the estimate    records in a unit of work (scopes, pieces of memory, asked samples) x the measured cost of such a one / the
+                     unit's time without recording;
      the experiment  the same unit at levels 0, 1 and 2 in turn, and the mean of the paired differences with its 95 %
                      confidence interval (Student's t).
    Times are CPU time of the calling thread, so other programs on the machine do not count. Nothing else may record
@@ -14,8 +15,8 @@
 enum { OVERHEAD_LEVELS = 2 };
 
 typedef struct overhead_level {
-  uint64_t scope_count; /* in one unit of work */
-  double scope_ns;      /* mean cost of one, of the kinds that the unit has */
+  uint64_t record_count; /* in one unit of work */
+  double record_ns;      /* mean cost of one, of the kinds that the unit has */
   double estimate;      /* of the unit's time; these three as fractions: 0.01 is 1 % */
   double difference;    /* mean of the measured ones */
   double half_width;    /* of its interval */

@@ -7,7 +7,7 @@
    over all pieces is fine for the few dozen that a program's registers are. SPDX-License-Identifier: MIT */
 #include "pool.h"
 
-#include <prof/profiler.h>
+#include <prof/memory.h>
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdbool.h>
@@ -32,6 +32,7 @@ struct pool {
   block *blocks;
   size_t block_bytes;
   pool_statistics statistics;
+  prof_pool *profile; /* what the same is told to; NULL: nobody. The pool's own account above does not depend on it */
 };
 
 static piece *first_piece(block *b) { return (piece *)(void *)((char *)b + HEADER_BYTES); }
@@ -63,6 +64,7 @@ static piece *reserve(pool *p, size_t bytes) {
   p->statistics.reserved_bytes += total;
   raise_to(&p->statistics.reserved_peak_bytes, p->statistics.reserved_bytes);
   p->statistics.reserve_count++;
+  prof_memory_reserve(p->profile, b, total);
   piece *whole = first_piece(b);
   *whole = (piece){NULL, NULL, total - 2 * HEADER_BYTES, true};
   return whole;
@@ -86,7 +88,7 @@ static void join_with_next(piece *p) {
   if (p->next != NULL) p->next->previous = p;
 }
 
-static void *acquire_locked(pool *p, size_t bytes) {
+static piece *acquire_locked(pool *p, size_t bytes) {
   p->statistics.request_count++;
   /* Half of the address space is refused before rounding up could overflow. */
   const size_t rounded = (bytes + POOL_ALIGNMENT - 1) & ~(size_t)(POOL_ALIGNMENT - 1);
@@ -103,36 +105,49 @@ static void *acquire_locked(pool *p, size_t bytes) {
   found->is_free = false;
   p->statistics.used_bytes += found->bytes;
   raise_to(&p->statistics.used_peak_bytes, p->statistics.used_bytes);
-  return memory_of(found);
+  return found;
 }
 
 pool *pool_create(size_t block_bytes) {
   pool *p = calloc(1, sizeof *p);
   if (p == NULL) return NULL;
   p->block_bytes = (block_bytes + POOL_ALIGNMENT - 1) & ~(size_t)(POOL_ALIGNMENT - 1);
-  if (pthread_mutex_init(&p->mutex, NULL) == 0) return p;
-  free(p);
-  return NULL;
+  if (pthread_mutex_init(&p->mutex, NULL) != 0) {
+    free(p);
+    return NULL;
+  }
+  /* Without it the pool works, unprofiled. */
+  const prof_pool_options options = {.size = sizeof options, .name = "tensors", .query = pool_query, .user = p};
+  if (prof_pool_create(&options, &p->profile) != PROF_OK) p->profile = NULL;
+  return p;
 }
 
 void pool_destroy(pool *p) {
   if (p == NULL) return;
   while (p->blocks != NULL) {
     block *next = p->blocks->next;
+    prof_memory_release(p->profile, p->blocks, p->blocks->bytes);
     free(p->blocks);
     p->blocks = next;
   }
+  prof_pool_destroy(p->profile);
   pthread_mutex_destroy(&p->mutex);
   free(p);
 }
 
-void *pool_acquire(pool *p, size_t bytes) {
-  void *memory = NULL;
+void *pool_acquire(pool *p, size_t bytes) { return pool_acquire_for(p, bytes, 0); }
+
+/* The piece is told behind the scope, still under the mutex: so the scope that it is counted to is the caller's. */
+void *pool_acquire_for(pool *p, size_t bytes, uint32_t tag) {
+  piece *found = NULL;
   WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "MemoryRequest", "memory", PROF_ARGS("bytes", bytes), {
     pthread_mutex_lock(&p->mutex);
-    memory = acquire_locked(p, bytes);
-    pthread_mutex_unlock(&p->mutex);
+    found = acquire_locked(p, bytes);
   });
+  void *memory = found == NULL ? NULL : memory_of(found);
+  if (found != NULL) prof_memory_alloc_for(p->profile, memory, bytes, found->bytes, tag, PROF_NO_STREAM);
+  pthread_mutex_unlock(&p->mutex);
+  if (found == NULL && bytes > 0) prof_memory_oom(PROF_HOST, bytes);
   return memory;
 }
 
@@ -140,6 +155,7 @@ void pool_release(pool *p, void *memory) {
   if (memory == NULL) return;
   pthread_mutex_lock(&p->mutex);
   piece *back = (piece *)(void *)((char *)memory - HEADER_BYTES);
+  prof_memory_free(p->profile, memory, back->bytes);
   back->is_free = true;
   p->statistics.used_bytes -= back->bytes;
   p->statistics.release_count++;
@@ -151,6 +167,7 @@ void pool_release(pool *p, void *memory) {
 size_t pool_trim(pool *p) {
   size_t count = 0;
   pthread_mutex_lock(&p->mutex);
+  const uint64_t begun = prof_memory_collect_begin(p->profile);
   for (block **link = &p->blocks; *link != NULL;) {
     block *b = *link;
     piece *whole = first_piece(b);
@@ -160,9 +177,11 @@ size_t pool_trim(pool *p) {
     }
     *link = b->next;
     p->statistics.reserved_bytes -= b->bytes;
+    prof_memory_release(p->profile, b, b->bytes);
     free(b);
     count++;
   }
+  prof_memory_collect_end(p->profile, begun);
   pthread_mutex_unlock(&p->mutex);
   return count;
 }
@@ -171,4 +190,12 @@ void pool_statistics_get(pool *p, pool_statistics *statistics_out) {
   pthread_mutex_lock(&p->mutex);
   *statistics_out = p->statistics;
   pthread_mutex_unlock(&p->mutex);
+}
+
+int pool_query(void *p, uint64_t *used_bytes_out, uint64_t *reserved_bytes_out) {
+  pool_statistics s;
+  pool_statistics_get(p, &s);
+  *used_bytes_out = s.used_bytes;
+  *reserved_bytes_out = s.reserved_bytes;
+  return 0;
 }

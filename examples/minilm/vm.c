@@ -1,16 +1,26 @@
 /* See vm.h. SPDX-License-Identifier: MIT */
 #include "vm.h"
 
-#include <prof/profiler.h>
+#include <prof/memory.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ops.h"
 
+/* What those that write a new register are called in the account of memory. */
+static const char *const purposes[] = {[OPCODE_EMBEDDING] = "embedding",
+                                       [OPCODE_DENSE] = "dense",
+                                       [OPCODE_ATTENTION_SCORES] = "attention scores",
+                                       [OPCODE_ATTENTION_MIX] = "attention mix",
+                                       [OPCODE_MEAN_POOL] = "mean pool"};
+
+enum { PURPOSES = sizeof purposes / sizeof *purposes };
+
 struct vm {
   const program *program;
   pool *memory;
   tensor *registers; /* data NULL: empty */
+  uint32_t tags[PURPOSES];
 };
 
 static void release(vm *v, int number) {
@@ -46,7 +56,7 @@ static int allocate_result(vm *v, const instruction *i, const batch *texts, fail
   if (i->out == i->in[0]) return 0;
   tensor result = shape_of_result(v, i, texts);
   const size_t bytes = (size_t)tensor_element_count(&result) * sizeof(float);
-  result.data = pool_acquire(v->memory, bytes);
+  result.data = pool_acquire_for(v->memory, bytes, (size_t)i->op < PURPOSES ? v->tags[i->op] : 0);
   if (result.data == NULL) return failure_set(why, "%s: the pool has no %zu bytes", i->name, bytes);
   v->registers[i->out] = result;
   return 0;
@@ -93,6 +103,8 @@ static void invoke(vm *v, const instruction *i, const batch *texts) {
 
 static int step(vm *v, const instruction *i, const batch *texts, failure *why) {
   if (allocate_result(v, i, texts, why) != 0) return -1;
+  /* Where a layer holds its input, query, key, value and the scores: a guess at its peak, as whoever asks must make one. */
+  if (i->op == OPCODE_SOFTMAX) PROFILE_MEMORY(PROF_HOST, i->name);
   invoke(v, i, texts);
   for (int n = 0; n < INSTRUCTION_INPUTS_MAX; n++)
     if (i->dead[n] != NO_REGISTER) release(v, i->dead[n]);
@@ -119,7 +131,8 @@ static void copy_result(const vm *v, const batch *texts) {
 vm *vm_create(const program *p, pool *memory) {
   vm *v = calloc(1, sizeof *v);
   if (v == NULL) return NULL;
-  *v = (vm){p, memory, calloc((size_t)p->register_count, sizeof *v->registers)};
+  *v = (vm){.program = p, .memory = memory, .registers = calloc((size_t)p->register_count, sizeof *v->registers)};
+  for (int i = 0; i < PURPOSES; i++) v->tags[i] = prof_memory_tag(purposes[i]);
   if (v->registers != NULL) return v;
   free(v);
   return NULL;
