@@ -60,6 +60,11 @@ for name in $first $others; do
   fi
 done
 run lttng bench/lttng/run.sh "$programs/rival"
+if [ -x "$programs/agreement" ]; then
+  run agreement "$programs/agreement"
+else
+  run agreement echo "skip: $programs/agreement was not built (Debian: libbenchmark-dev, libopenblas-dev, libcjson-dev)"
+fi
 
 # ---- the sum ----
 value() { sed -n "s/^$1[[:space:]]*:[[:space:]]*//p" /proc/cpuinfo | head -n 1; }

@@ -49,6 +49,9 @@ bench   | liblttng-ust-dev   |                                | the rival tracer
 bench   | lttng-tools        |                                | the rival tracer: its daemon
 bench   | heaptrack          | command -v heaptrack           | the rival of the preload library
 bench   | python3            | command -v python3             | a program that allocates
+bench   | libbenchmark-dev   |                                | what the operator profiler has to agree with
+bench   | libcjson-dev       |                                | the operators of the example
+bench   | libopenblas-dev    |                                | matrix products
 picture | chromium-headless-shell | command -v chromium       | takes the picture
 '
 # Python packages of the group viewers, pinned. The viewers' engines are not among them: tests/viewers/fetch-engines.sh.

@@ -141,8 +141,8 @@ static int print_all(const prof_memory *memory, const pool_statistics *own, fail
   } tables[] = {{PROF_MEMORY_BY_SCOPE, "Live at the peak, by instruction"},
                 {PROF_MEMORY_BY_TAG, "By operator (tag)"},
                 {PROF_MEMORY_BY_SIZE, "By size asked for"}};
-  prof_memory_info exact, asked;
-  uint32_t index, unused;
+  prof_memory_info exact = {.size = sizeof exact}, asked = {.size = sizeof asked};
+  uint32_t index = 0, unused = 0;
   if (find(memory, PROF_MEMORY_POOL, &exact, &index, why) != 0 || find(memory, PROF_MEMORY_QUERY, &asked, &unused, why) != 0) return -1;
   print_peaks(&exact, &asked, own);
   puts("");

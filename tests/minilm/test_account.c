@@ -329,7 +329,10 @@ static void run_workers(const model *m, pool *p, int count) {
 
 static void workers_account_equals_the_pools_own(void **state) {
   model *m = *state;
-  if (m == NULL) skip();
+  if (m == NULL) {
+    skip();
+    return;
+  }
   for (int count = 1; count <= 3; count++) {
     pool *p = pool_create(BLOCK_BYTES);
     assert_int_equal(prof_memory_set_query(PROF_HOST, pool_query, p), PROF_OK);
@@ -352,7 +355,10 @@ static void workers_account_equals_the_pools_own(void **state) {
 /* At level 2 each piece lies in the scope of the instruction that wanted it, and is tagged with its operator. */
 static void at_the_peak_all_is_live_for_an_instruction(void **state) {
   model *m = *state;
-  if (m == NULL) skip();
+  if (m == NULL) {
+    skip();
+    return;
+  }
   pool *p = pool_create(BLOCK_BYTES);
   run_workers(m, p, 2);
   account a = read_account();
