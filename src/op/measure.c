@@ -124,8 +124,10 @@ static int run_many(const prof_i_measurement *m, int32_t times) {
   return PROF_OK;
 }
 
-/* Of one sample, all runs together. */
+/* Of one sample, all runs together. Asking for the processor time is a system call, at which the kernel brings a thread's account up to date: one whose turn is
+   over on a busy processor is switched away here, between two samples, and not inside of one at the next tick. */
 static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
+  prof_i_port_processor_ns();
   const uint64_t begun_ns = prof_i_port_monotonic_ns();
   if (m->flush) memset(m->flush, (int)(m->count & 255) | 1, m->flush_bytes);
   int code = m->timer.begin(m->timer.user);
