@@ -35,6 +35,7 @@ tests   | libc6-dev-arm64-cross |                             | its C library
 tests   | qemu-user          | command -v qemu-aarch64        | runs its programs
 tests   | python3            | command -v python3             | runs the README snippets
 tests   | valgrind           | command -v valgrind            | massif, a second count of memory
+tests   | libbenchmark-dev   |                                | what the operator profiler has to agree with
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
 valgrind | valgrind          | command -v valgrind            | memory checks without a rebuild
 valgrind | libc6-dbg         |                                | names in what valgrind says
