@@ -45,7 +45,7 @@ typedef struct account {
   int has_asked;
 } account;
 
-/* Of the last session: a clear leaves the pools of earlier ones in the capture, without events. */
+/* Of the last session. */
 static account read_account(void) {
   account a = {.trace = NULL};
   int exact_count = 0;
