@@ -120,6 +120,14 @@ static int write_file(const char *path, const char *text) {
   return prof_i_fail(prof_i_status_of_errno(error), "cannot write '%s': %s", path, strerror(error));
 }
 
+/* A line at a time: names in it may not make lines of their own. */
+static void say_lines(const char *text) {
+  for (size_t bytes; *text; text += bytes + (text[bytes] == '\n')) {
+    bytes = strcspn(text, "\n");
+    prof_i_say("%.*s", (int)bytes, text);
+  }
+}
+
 static int tell(prof_device device, uint64_t bytes, uint32_t number) {
   char *text = NULL;
   size_t count = 0;
@@ -130,7 +138,7 @@ static int tell(prof_device device, uint64_t bytes, uint32_t number) {
   char output[PATH_ROOM], path[PATH_ROOM];
   const bool has_output = prof_i_output_path(output, sizeof output) && name_text(output, number, path, sizeof path);
   if (status == PROF_OK && has_output) status = write_file(path, text);
-  else if (status == PROF_OK) prof_i_say("%s", text);
+  else if (status == PROF_OK) say_lines(text);
   free(text);
   return status;
 }

@@ -262,16 +262,37 @@ static void a_piece_is_counted_to_its_callers_scope_and_tag(void **state) {
   pool_destroy(p);
 }
 
-/* Told, and a text about it goes to stderr. */
+/* What goes to stderr while the request is refused. */
+static void refuse_a_request(pool *p, char *said, size_t room) {
+  FILE *to = tmpfile();
+  assert_non_null(to);
+  const int kept = dup(STDERR_FILENO);
+  fflush(stderr);
+  dup2(fileno(to), STDERR_FILENO);
+  void *memory = pool_acquire(p, SIZE_MAX);
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  rewind(to);
+  said[fread(said, 1, room - 1, to)] = '\0';
+  fclose(to);
+  assert_null(memory);
+}
+
+/* Without an output the text about it goes to stderr, in lines. */
 static void a_refused_request_is_told(void **state) {
   (void)state;
+  char said[4096];
   pool *p = pool_create(BLOCK_BYTES);
   assert_int_equal(prof_start(1), PROF_OK);
-  assert_null(pool_acquire(p, SIZE_MAX));
+  void *memory = pool_acquire(p, 1000);
+  refuse_a_request(p, said, sizeof said);
+  pool_release(p, memory);
   prof_stop();
   account a = read_account();
   assert_int_equal(a.exact.oom_count, 1);
-  assert_int_equal(a.exact.alloc_count, 0);
+  assert_int_equal(a.exact.alloc_count, 1);
+  if (strstr(said, "out of memory") == NULL || strstr(said, "\nprof: pool tensors: used 1024 bytes") == NULL) fail_msg("it says: %s", said);
+  if (strchr(said, '?') != NULL) fail_msg("it says: %s", said);
   drop_account(&a);
   pool_destroy(p);
 }
