@@ -167,6 +167,8 @@ static int collect_all(prof_memory *m, uint32_t *starts) {
 /* ---- the order ---- */
 
 enum { NUMBER_MASK = (1 << (64 - PROF_I_USED_BITS)) - 1 };
+enum { UNKNOWN_MAX = 64 }; /* events that are looked past to find one that is known to be a handler's */
+typedef enum relation { BEHIND, INSIDE, NOT_KNOWN } relation;
 static const uint64_t clock_slack_ns = 50000, longest_stop_ns = 10000000000;
 
 typedef struct held {
@@ -238,11 +240,35 @@ static held take_held(line *l) {
   return first;
 }
 
+/* Did a handler make it, that came between the other's clock and its sum? It has a later clock then, and an earlier place: in the order of the pool, and in the chunk. */
+static relation relation_to(const prof_memory *m, const prof_i_memory_item *later, const prof_i_memory_item *item) {
+  const uint64_t later_at = (uint64_t)((const char *)later->words - (const char *)m->trace->source.bytes);
+  const uint64_t item_at = (uint64_t)((const char *)item->words - (const char *)m->trace->source.bytes);
+  if (later_at / PROF_I_UNIT_BYTES == item_at / PROF_I_UNIT_BYTES) return later_at < item_at ? INSIDE : BEHIND;
+  const prof_i_memory_record a = prof_i_memory_item_read(later), b = prof_i_memory_item_read(item);
+  if (a.pool != b.pool || a.verb == PROF_I_VERB_SAMPLE) return NOT_KNOWN;
+  return (((a.counter >> PROF_I_USED_BITS) - (b.counter >> PROF_I_USED_BITS)) & NUMBER_MASK) > NUMBER_MASK / 2 ? INSIDE : BEHIND;
+}
+
+/* The first event of its thread that was begun after this one's sum was made. */
+static uint32_t thread_goes_on_at(const merge *g, uint32_t item) {
+  const prof_i_memory_item *const items = g->memory->items;
+  const uint32_t end = g->ends[items[item].thread];
+  uint32_t after = item + 1;
+  for (uint32_t i = item + 1, unknown = 0; i < end && unknown < UNKNOWN_MAX; i++) {
+    const relation is = relation_to(g->memory, &items[i], &items[item]);
+    if (is == BEHIND) break;
+    if (is == INSIDE) after = i + 1;
+    else unknown++;
+  }
+  return after;
+}
+
 /* Until when may an event come that has a place before this one's? */
 static uint64_t awaited_until(const merge *g, uint32_t item) {
-  const prof_i_memory_item *const own = &g->memory->items[item];
-  const bool goes_on = item + 1 < g->ends[own->thread];
-  return (goes_on ? own[1].ns : own->ns + longest_stop_ns) + clock_slack_ns;
+  const prof_i_memory_item *const items = g->memory->items;
+  const uint32_t next = thread_goes_on_at(g, item);
+  return (next < g->ends[items[item].thread] ? items[next].ns : items[next - 1].ns + longest_stop_ns) + clock_slack_ns;
 }
 
 /* Those whose turn it is, and those before which nothing comes any more. */

@@ -130,8 +130,42 @@ static void records_that_are_lost_are_counted_one_by_one(void **state) {
   for (uint32_t seed = 1; seed <= 20; seed++) lose_and_delay(seed, seed * 40, seed % 2 ? 500 : 20000);
 }
 
+/* A handler came between the clock and the sum of an event, and took longer than clocks may be apart: its events have later clocks and earlier places, in the chunk or the one before. */
+static void a_handler_may_take_its_time(void **state) {
+  (void)state;
+  enum { HANDLED = 6 };
+  for (int split = 0; split <= HANDLED; split++) {
+    capture c;
+    capture_begin(&c, 4 << 20);
+    prof_i_head *const meta = capture_meta(&c);
+    capture_session(meta, CAPTURE_START, 1, 1);
+    prof_i_pool_state *const states[] = {capture_pool(&c, meta, 1, 1, "p", 0), capture_pool(&c, meta, 2, 1, "q", 0)};
+    prof_i_head *const first = capture_chunk(&c, 1 << 14, 1), *const second = capture_chunk(&c, 1 << 14, 1);
+    uint64_t counters[2] = {PROF_I_USED_ZERO, PROF_I_USED_ZERO};
+    for (int i = 0; i < HANDLED; i++) /* every other one at another pool */
+      capture_piece(i < split ? first : second, CAPTURE_START + 2000000 + (uint64_t)i * 500000, 1 + (uint32_t)i % 2, 0, 0x1000 + (uint64_t)i * 16, 16, 0, counters[i % 2] += PROF_I_USED_ONE_EVENT + 16);
+    capture_piece(second, CAPTURE_START + 1000000, 2, 0, 0x9000, 16, 0, counters[1] += PROF_I_USED_ONE_EVENT + 16);
+    states[0]->used = counters[0];
+    states[1]->used = counters[1];
+    prof_trace *trace;
+    prof_memory *memory;
+    assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
+    assert_int_equal(prof_memory_read(trace, &memory), PROF_OK);
+    assert_int_equal(memory->item_count, HANDLED + 1);
+    uint64_t numbers[2] = {0, 0};
+    for (uint32_t i = 0; i < memory->item_count; i++) {
+      const prof_i_memory_record record = prof_i_memory_item_read(&memory->items[memory->order[i]]);
+      assert_int_equal(record.counter >> PROF_I_USED_BITS, ++numbers[record.pool - 1]);
+    }
+    assert_int_equal(memory->pools[0].info.missing_count + memory->pools[1].info.missing_count, 0);
+    prof_memory_destroy(memory);
+    prof_trace_destroy(trace);
+    capture_end(&c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(threads_at_one_pool_are_put_into_its_order), cmocka_unit_test(a_thread_may_be_kept_from_its_record),
-                                     cmocka_unit_test(records_that_are_lost_are_counted_one_by_one)};
+                                     cmocka_unit_test(records_that_are_lost_are_counted_one_by_one), cmocka_unit_test(a_handler_may_take_its_time)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
