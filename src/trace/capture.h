@@ -14,9 +14,9 @@
 
 /* ---- life.c: the process ---- */
 
-typedef enum prof_i_life { PROF_I_LIFE_OVER, PROF_I_LIFE_RUNS, PROF_I_LIFE_UNKNOWN } prof_i_life;
+typedef enum prof_i_process_life { PROF_I_LIFE_OVER, PROF_I_LIFE_RUNS, PROF_I_LIFE_UNKNOWN } prof_i_process_life;
 
-prof_i_life prof_i_life_of(const prof_i_header *header);
+prof_i_process_life prof_i_life_of(const prof_i_header *header);
 
 /* ---- source.c, snapshot.c: the bytes ---- */
 

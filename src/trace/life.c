@@ -46,7 +46,7 @@ static bool is_this_host(const prof_i_header *header) {
 }
 
 /* A pid means something on the same host, since the same boot, in the same name space. An earlier boot's processes are gone. */
-prof_i_life prof_i_life_of(const prof_i_header *header) {
+prof_i_process_life prof_i_life_of(const prof_i_header *header) {
   char boot_id[sizeof header->boot_id];
   if (header->magic != PROF_I_MAGIC || header->pid == 0 || header->pid > INT32_MAX) return PROF_I_LIFE_OVER;
   prof_i_port_boot_id(boot_id, sizeof boot_id);
