@@ -243,15 +243,26 @@ static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept
   *place = low;
 }
 
+/* At least what is there now: the writer may have been killed between the sum and the peak, or before a reset had found where the peak begins. */
+static prof_i_peak at_least(const prof_i_peak *kept, uint64_t now, uint64_t mask) {
+  prof_i_peak reached = *kept;
+  if (reached.peak_ticks < reached.begin_ticks) reached.peak_ticks = reached.begin_ticks;
+  if ((now & mask) > (reached.peak & mask)) reached.peak = now;
+  return reached;
+}
+
 static void set_peaks(const prof_memory *m, uint32_t index, const tops *t) {
   const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
   prof_i_memory_pool *const pool = &m->pools[index];
   const uint64_t era = seen->state.era % PROF_I_PEAKS;
-  const prof_i_peak *const used = &seen->state.used_peaks[era], *const allocated = &seen->state.allocated_peaks[era];
-  const int64_t used_bytes = seen->kind == PROF_MEMORY_QUERY ? prof_i_memory_bounded(used->peak) : prof_i_used_bytes(used->peak);
-  const int64_t allocated_bytes = prof_i_memory_bounded(allocated->peak - PROF_I_USED_ZERO);
-  set_peak(m, used, used_bytes, &t->used, &pool->info.peak_used, &pool->peak_used_at);
-  set_peak(m, allocated, allocated_bytes, &t->allocated, &pool->info.peak_allocated, &pool->peak_allocated_at);
+  const prof_i_pool_state *const state = &seen->state;
+  const bool is_query = seen->kind == PROF_MEMORY_QUERY;
+  const prof_i_peak used = at_least(&state->used_peaks[era], is_query ? state->used_now : state->used, is_query ? UINT64_MAX : PROF_I_USED_MASK);
+  const prof_i_peak allocated = at_least(&state->allocated_peaks[era], state->allocated, UINT64_MAX);
+  const int64_t used_bytes = is_query ? prof_i_memory_bounded(used.peak) : prof_i_used_bytes(used.peak);
+  const int64_t allocated_bytes = prof_i_memory_bounded(allocated.peak - PROF_I_USED_ZERO);
+  set_peak(m, &used, used_bytes, &t->used, &pool->info.peak_used, &pool->peak_used_at);
+  set_peak(m, &allocated, allocated_bytes, &t->allocated, &pool->info.peak_allocated, &pool->peak_allocated_at);
   pool->info.peak_used.used_bytes = used_bytes;
   pool->info.peak_allocated.allocated_bytes = allocated_bytes;
 }
