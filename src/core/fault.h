@@ -38,7 +38,13 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_NARROW_COUNT,   /* R14: what was overwritten is counted in 32 bits */
   PROF_I_FAULT_NO_FSTAT,       /* R17: whatever has the descriptor's number is taken for the capture */
   PROF_I_FAULT_NOT_EXCLUSIVE,  /* R18: a capture may be made over one that is there */
-  PROF_I_FAULT_NOBODY_ELSE     /* R18: no look whether another process has the output */
+  PROF_I_FAULT_NOBODY_ELSE,    /* R18: no look whether another process has the output */
+  PROF_I_FAULT_PLAIN_SUM,      /* M1: a pool's sum is loaded, changed and stored, not added to at once */
+  PROF_I_FAULT_PLAIN_PEAK,     /* M1: a peak is raised by a store, not by compare-and-swap */
+  PROF_I_FAULT_LATE_PEAK,      /* M1: an alloc's record comes before its peak */
+  PROF_I_FAULT_LATE_WORDS,     /* M1: a piece's record is committed before what it commits */
+  PROF_I_FAULT_LATE_CLOCK,     /* M1: the clock is read after the sum */
+  PROF_I_FAULT_OLD_ERA         /* M3: an alloc raises the peak from before the resets */
 } prof_i_fault;
 
 #ifndef PROF_FAULT

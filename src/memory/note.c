@@ -11,6 +11,7 @@
 
 #include "../core/clock.h"
 #include "../core/control.h"
+#include "../core/fault.h"
 #include "../core/gate.h"
 #include "../core/record.h"
 #include "../core/site.h"
@@ -25,15 +26,29 @@ static inline bool is_far(uint64_t counter) {
   return used - PROF_I_USED_ZERO / 4 > PROF_I_USED_ZERO / 4 * 6;
 }
 
+static inline __attribute__((always_inline)) void raise_used(prof_i_pool_state *state, uint64_t counter, uint64_t ticks) {
+  prof_i_peak *const peak = PROF_I_FAULT(OLD_ERA) ? &state->used_peaks[0] : prof_i_peak_now(state->used_peaks, state);
+  if (!PROF_I_FAULT(PLAIN_PEAK)) prof_i_peak_raise(peak, counter, PROF_I_USED_MASK, ticks);
+  else if ((counter & PROF_I_USED_MASK) > (peak->peak & PROF_I_USED_MASK)) __atomic_store_n(&peak->peak, counter, __ATOMIC_RELAXED);
+}
+
+/* The one add. */
+static inline __attribute__((always_inline)) uint64_t add_event(prof_i_pool_state *state, uint64_t delta) {
+  if (!PROF_I_FAULT(PLAIN_SUM)) return __atomic_add_fetch(&state->used, PROF_I_USED_ONE_EVENT + delta, __ATOMIC_SEQ_CST);
+  const uint64_t counter = __atomic_load_n(&state->used, __ATOMIC_RELAXED) + PROF_I_USED_ONE_EVENT + delta;
+  __atomic_store_n(&state->used, counter, __ATOMIC_RELAXED);
+  return counter;
+}
+
 /* The counter after it; 0: refused. */
 static inline __attribute__((always_inline)) uint64_t add_used(prof_i_pool_state *state, uint64_t delta, uint64_t ticks) {
-  const uint64_t counter = __atomic_add_fetch(&state->used, PROF_I_USED_ONE_EVENT + delta, __ATOMIC_SEQ_CST);
+  const uint64_t counter = add_event(state, delta);
   if (PROF_I_UNLIKELY(is_far(counter))) {
     __atomic_sub_fetch(&state->used, PROF_I_USED_ONE_EVENT + delta, __ATOMIC_RELAXED);
     __atomic_fetch_add(&state->refused_count, 1, __ATOMIC_RELAXED);
     return 0;
   }
-  if ((int64_t)delta > 0) prof_i_peak_raise(prof_i_peak_now(state->used_peaks, state), counter, PROF_I_USED_MASK, ticks);
+  if ((int64_t)delta > 0 && !PROF_I_FAULT(LATE_PEAK)) raise_used(state, counter, ticks);
   return counter;
 }
 
@@ -219,6 +234,7 @@ static inline __attribute__((always_inline)) void write_piece(prof_i_head *chunk
     write_slowly(ticks, word1, address, counter, word4, word5);
     return;
   }
+  if (PROF_I_FAULT(LATE_WORDS)) __atomic_store_n(&record[0], ticks << 4 | chunk->generation, __ATOMIC_RELEASE);
   __atomic_store_n(&record[1], word1, __ATOMIC_RELAXED);
   __atomic_store_n(&record[2], address, __ATOMIC_RELAXED);
   __atomic_store_n(&record[3], counter, __ATOMIC_RELAXED);
@@ -243,12 +259,14 @@ static inline __attribute__((always_inline)) void alloc(prof_pool *pool, uint64_
     return;
   }
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
-  const uint64_t waste = given - bytes, ticks = prof_i_counter(), counter = add_used(state, given, ticks);
+  const uint64_t waste = given - bytes, early = PROF_I_FAULT(LATE_CLOCK) ? 0 : prof_i_counter(), counter = add_used(state, given, early);
+  const uint64_t ticks = PROF_I_FAULT(LATE_CLOCK) ? prof_i_counter() : early;
   if (PROF_I_UNLIKELY(!counter)) return;
   if (has_more(waste, tag, stream))
     write_piece(chunk, ticks, piece_word(PROF_I_PIECE_MORE_TYPE, PROF_I_VERB_ALLOC, 0, state->number, given), address, counter, more_word(tag, bytes), stream);
   else
     write_piece(chunk, ticks, piece_word(PROF_I_PIECE_TYPE, PROF_I_VERB_ALLOC, waste, state->number, given), address, counter, 0, 0);
+  if (PROF_I_FAULT(LATE_PEAK)) raise_used(state, counter, ticks);
 }
 
 void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) {

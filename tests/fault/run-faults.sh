@@ -148,5 +148,11 @@ fault R14 NARROW_COUNT tests/stress/test_soak.c '' PROF_SOAK_SCOPES=40000000
 fault R17 NO_FSTAT tests/failing/test_descriptors.c '' ''
 fault R18 NOT_EXCLUSIVE tests/unit/test_core_place.c '' ''
 fault R18 NOBODY_ELSE tests/failing/test_places.c '' ''
+fault M1 PLAIN_SUM tests/fault/test_memory_step.c 'a_pair_survives*' ''
+fault M1 PLAIN_PEAK tests/fault/test_memory_step.c 'a_pair_survives*' ''
+fault M1 LATE_PEAK tests/fault/test_memory_step.c 'a_pair_is*' ''
+fault M1 LATE_WORDS tests/fault/test_memory_step.c 'a_pair_is*' ''
+fault M1 LATE_CLOCK tests/fault/test_memory_step.c 'a_pair_survives*' ''
+fault M3 OLD_ERA tests/fault/test_memory_step.c 'a_reset*' ''
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -249,6 +249,9 @@ static void check_state(const prof_memory *memory, const prof_i_pool_state *stat
   if (!is_without && !is_with)
     wrong("the pool has %lld bytes in %llu events; %lld in %llu are recorded, call %d is under way", (long long)used, (unsigned long long)number, (long long)s.used,
           (unsigned long long)s.number, open);
+  /* The peak as the pool keeps it: raised before the record comes. */
+  if (!announced->is_resetting && prof_i_used_bytes(peak->peak) < s.highest_since)
+    wrong("the peak that is kept is %lld; the records reach %lld", (long long)prof_i_used_bytes(peak->peak), (long long)s.highest_since);
   if (state->era || announced->is_resetting) { /* what was reached before the reset counts until it has returned, or not */
     const int64_t base = prof_i_used_bytes(peak->base), least = used > s.highest_since ? used : s.highest_since;
     const int64_t most = announced->reset_count ? (least > base ? least : base) : s.highest;
