@@ -35,7 +35,10 @@ static uint32_t record(prof_device device, uint64_t bytes) {
 
 static void put_rows(FILE *to, const char *title, const prof_memory *memory, uint32_t index, prof_memory_by by) {
   prof_memory_rows *rows = NULL;
-  if (prof_memory_live(memory, index, PROF_MEMORY_AT_END, 0, by, &rows) != PROF_OK) return;
+  if (prof_memory_live(memory, index, PROF_MEMORY_AT_END, 0, by, &rows) != PROF_OK) {
+    fprintf(to, "  %s it cannot be told: %s\n", title, prof_last_error());
+    return;
+  }
   fprintf(to, "  %s\n", title);
   for (uint64_t i = 0; i < rows->row_count && i < ROWS_SHOWN; i++)
     fprintf(to, "  %16" PRIu64 " bytes in %8" PRIu64 " pieces  %s\n", rows->rows[i].bytes, rows->rows[i].count, rows->rows[i].label[0] ? rows->rows[i].label : "(none)");
@@ -71,7 +74,10 @@ static void put_pool(FILE *to, const prof_memory *memory, uint32_t index, uint64
 /* Pools of this session that are still there. */
 static void put_pools(FILE *to, const prof_memory *memory, prof_device device, uint64_t bytes) {
   prof_memory_info last = {.size = sizeof last};
-  if (prof_memory_device_get(memory, device, PROF_MEMORY_POOL, &last) != PROF_OK) return;
+  if (prof_memory_device_get(memory, device, PROF_MEMORY_POOL, &last) != PROF_OK) {
+    fprintf(to, "what was live cannot be told: %s\n", prof_last_error());
+    return;
+  }
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
     prof_memory_info info = {.size = sizeof info};
     if (prof_memory_pool_get(memory, i, &info) == PROF_OK && info.source == PROF_MEMORY_POOL && info.session == last.session && is_same(info.device, device))
@@ -134,7 +140,8 @@ static int tell(prof_device device, uint64_t bytes, uint32_t number) {
   FILE *const to = open_memstream(&text, &count);
   if (!to) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to say what was live");
   int status = put_text(to, device, bytes);
-  if (fclose(to) != 0 && status == PROF_OK) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to say what was live");
+  const bool is_whole = fclose(to) == 0 && text; /* glibc's fclose() says 0 even if it had no memory for the text */
+  if (!is_whole && status == PROF_OK) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to say what was live");
   char output[PATH_ROOM], path[PATH_ROOM];
   const bool has_output = prof_i_output_path(output, sizeof output) && name_text(output, number, path, sizeof path);
   if (status == PROF_OK && has_output) status = write_file(path, text);
