@@ -16,7 +16,7 @@ enum { FIRST_ROOM = 4096, FREED_COUNT = 1024, SPINS = 64 };
 struct prof_i_checked {
   prof_i_pieces pieces;
   uint64_t births; /* the pool's, that the pieces are of */
-  uint64_t before_bytes; /* of what was there before the start, and has not come back */
+  uint64_t unknown_bytes; /* of what was there before the start, or found no room here, and has not come back */
   uint64_t freed[FREED_COUNT]; /* addresses that came back, by their hash: a free of one is a double one, as long as it is remembered */
 };
 
@@ -64,7 +64,7 @@ static bool enter(prof_pool *pool, struct prof_i_checked *checked) {
   if (checked->births != births) { /* what came and went since is not known; of a forked child's, one of its parent's threads may have been at it */
     checked->pieces.used = checked->pieces.root = checked->pieces.free = checked->pieces.count = 0;
     memset(checked->freed, 0, sizeof checked->freed);
-    checked->before_bytes = pool->before_bytes;
+    checked->unknown_bytes = pool->before_bytes;
     checked->births = births;
   }
   return true;
@@ -122,11 +122,12 @@ bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint6
     prof_i_note_slowly(pool, &gone);
     if (!enter(pool, checked)) return true;
   }
+  uint64_t *const freed = freed_place(checked, address);
+  if (*freed == address) *freed = 0;
   if (make_room(&checked->pieces)) {
     prof_i_pieces_put(&checked->pieces, address, given_bytes, 0);
-    uint64_t *const freed = freed_place(checked, address);
-    if (*freed == address) *freed = 0;
-  } else {
+  } else { /* its free is not to be called wrong */
+    checked->unknown_bytes += given_bytes;
     count_unchecked(pool);
   }
   leave(pool);
@@ -144,13 +145,13 @@ bool prof_i_checked_free(prof_pool *pool, struct prof_i_checked *checked, uint64
   const uint64_t bytes = at ? checked->pieces.nodes[at].bytes : 0;
   uint64_t *const freed = freed_place(checked, address);
   const bool was_freed = *freed == address;
-  bool was_before = false; /* taken for one of those that were there before the start */
+  bool was_before = false; /* taken for one of those that are not known */
   if (at) {
     prof_i_pieces_take(&checked->pieces, address);
     *freed = address;
-  } else if (!was_freed && *given_bytes <= checked->before_bytes) {
+  } else if (!was_freed && *given_bytes <= checked->unknown_bytes) {
     was_before = true;
-    checked->before_bytes -= *given_bytes;
+    checked->unknown_bytes -= *given_bytes;
   }
   leave(pool);
   errno = saved;
