@@ -331,7 +331,7 @@ static void merge_all(merge *g) {
     place_held(g, &g->lines[i], &g->memory->pools[i], UINT64_MAX);
 }
 
-/* What was counted, and has no record: behind the last. */
+/* What was counted, and has no record: behind the last. In a capture that goes on these may just be coming, unless it is full. */
 static void count_missing_at_end(merge *g) {
   const prof_trace *const trace = g->memory->trace;
   for (uint32_t i = 0; i < trace->catalog.pool_count; i++) {
@@ -339,7 +339,7 @@ static void count_missing_at_end(merge *g) {
     const uint64_t counter = pool->state.used;
     const uint64_t last = pool->kind == PROF_MEMORY_QUERY ? counter : counter >> PROF_I_USED_BITS;
     const uint64_t behind = (last + 1 - g->lines[i].next) & NUMBER_MASK;
-    if (trace->is_settled && behind < NUMBER_MASK / 2) g->memory->pools[i].info.missing_count += behind;
+    if ((trace->is_settled || trace->header.full_ticks) && behind < NUMBER_MASK / 2) g->memory->pools[i].info.missing_count += behind;
   }
 }
 
