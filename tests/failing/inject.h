@@ -9,7 +9,8 @@
   X(malloc) X(calloc) X(realloc) X(aligned_alloc) X(mmap) X(mremap) X(mprotect) X(madvise) X(mincore) X(open) X(openat)     \
   X(opendir) X(access) X(stat) X(lstat) X(fstat) X(fstatat) X(fstatfs) X(statvfs) X(fstatvfs) X(fallocate) X(ftruncate)     \
   X(fcntl) X(flock) X(lseek) X(read) X(pread) X(write) X(pwritev) X(sync_file_range) X(close) X(linkat) X(renameat)         \
-  X(pthread_create) X(pthread_key_create) X(dlopen) X(getrlimit) X(sysinfo) X(register_atfork) X(memfd_create)
+  X(pthread_create) X(pthread_key_create) X(dlopen) X(getrlimit) X(sysinfo) X(register_atfork) X(memfd_create) \
+  X(fopen) X(fclose) X(fputs) X(rename) X(open_memstream)
 
 typedef enum inject_function {
 #define INJECT_ENUM(name) INJECT_##name,

@@ -124,6 +124,20 @@ int renameat(int from, const char *old, int to, const char *fresh) {
   return fails(INJECT_renameat) ? -1 : REAL(renameat)(from, old, to, fresh);
 }
 
+int rename(const char *old, const char *fresh) { return fails(INJECT_rename) ? -1 : REAL(rename)(old, fresh); }
+
+/* ---- streams ---- */
+
+FILE *fopen(const char *path, const char *how) { return fails(INJECT_fopen) ? NULL : REAL(fopen)(path, how); }
+FILE *open_memstream(char **text, size_t *bytes) { return fails(INJECT_open_memstream) ? NULL : REAL(open_memstream)(text, bytes); }
+int fputs(const char *text, FILE *to) { return fails(INJECT_fputs) ? EOF : REAL(fputs)(text, to); }
+
+/* As close(): it is closed, and what had been written is said to be lost. */
+int fclose(FILE *stream) {
+  const int result = REAL(fclose)(stream);
+  return fails(INJECT_fclose) ? EOF : result;
+}
+
 /* ---- open files ---- */
 
 int fstat(int fd, struct stat *to) { return fails(INJECT_fstat) ? -1 : REAL(fstat)(fd, to); }

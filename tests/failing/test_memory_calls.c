@@ -1,0 +1,338 @@
+/* Every call of memory's that can fail, failing: a host makes pools (plain and checked), sets a query, hands out and takes back, asks what was live and tells of a failed allocation, while the nth malloc (mmap, open, rename, ...)
+   that prof makes is refused, for every n, in a fresh child each; and from the nth on all of them.
+
+   Whatever failed: a call says with a status and a text what; what it would have filled is as it was; peaks, which need no memory, are right to the byte in the process; every event has its record or is counted as missing; what a text beside the
+   output holds is whole, or it is not there; no other file is left, no descriptor, and once nothing fails any more all works again. That memory is given back is valgrind's and the sanitizers' to see, over the same calls (api/test_memory.c);
+   here what is mapped must not grow from run to run.
+
+   PROF_FAILING_ONLY=function and PROF_FAILING_NTH=n run one case alone. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <malloc.h>
+#include <prof/memory.h>
+#include <sys/mman.h>
+
+#include "failing/host.h"
+#include "failing/inject.h"
+#include "fault/support/skip.h"
+
+enum { ERRNO_OF_HOST = 12345, LIMIT_S = 20, PIECES = 6000, PIECE_BYTES = 64, ROUNDS = 12 };
+
+static const struct failing_way {
+  inject_function function;
+  const char *name;
+  int error;
+} ways[] = {
+#define WAY(name, error) {INJECT_##name, #name, error}
+    WAY(malloc, ENOMEM), WAY(calloc, ENOMEM), WAY(realloc, ENOMEM),      WAY(aligned_alloc, ENOMEM), WAY(mmap, ENOMEM), WAY(mremap, ENOMEM),
+    WAY(fopen, EMFILE),  WAY(fopen, ENOSPC),  WAY(rename, EACCES),       WAY(fclose, ENOSPC),        WAY(fputs, ENOSPC), WAY(open_memstream, ENOMEM),
+    WAY(open, EMFILE),   WAY(fallocate, ENOSPC),
+#undef WAY
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static struct {
+  inject_begin_function *begin;
+  inject_arm_function *arm;
+  inject_plan *plan; /* shared with the children */
+  const char *only;
+  uint64_t only_nth, runs, failures;
+} own;
+
+#define ARMED(call)          \
+  __extension__({            \
+    prof_health_get(NULL);   \
+    own.arm(1);              \
+    const int armed_ = call; \
+    own.arm(0);              \
+    armed_;                  \
+  })
+
+static void check_said(int status) {
+  const char *const text = prof_last_error();
+  if (status == PROF_OK) return;
+  check(status < 0 && strcmp(prof_status_name(status), "PROF_E_UNKNOWN") != 0, "status %d", status);
+  check(text[0] && !strstr(text, "health_out"), "%s without a word", prof_status_name(status));
+}
+
+/* ---- the child: a host ---- */
+
+static const void *address_of(uint64_t piece) { return (const void *)(uintptr_t)(0x10000 + piece * PIECE_BYTES); }
+
+static prof_pool *make_pool(const char *name, uint32_t checked) {
+  static prof_pool *const untouched = (prof_pool *)16;
+  prof_pool *pool = untouched;
+  const prof_pool_options options = {.size = sizeof options, .name = name, .checked = checked};
+  const int status = ARMED(prof_pool_create(&options, &pool));
+  check_said(status);
+  check((status == PROF_OK) == (pool != untouched), "%s, and the pool is %p", prof_status_name(status), (void *)pool);
+  return status == PROF_OK ? pool : NULL;
+}
+
+/* All PIECES are out at once: enough for a checked table to grow. */
+static void use(prof_pool *pool) {
+  own.arm(1);
+  errno = ERRNO_OF_HOST;
+  prof_memory_reserve(pool, address_of(0), 1 << 20);
+  for (uint64_t i = 0; i < PIECES; i++) prof_memory_alloc(pool, address_of(i), PIECE_BYTES, 0);
+  for (uint64_t i = 0; i + 1 < PIECES; i++) prof_memory_free(pool, address_of(i), PIECE_BYTES);
+  const int after = errno;
+  own.arm(0);
+  check(after == ERRNO_OF_HOST, "errno became %d", after);
+}
+
+static int say(void *user, uint64_t *used_bytes_out, uint64_t *allocated_bytes_out) {
+  *used_bytes_out = *(const uint64_t *)user;
+  *allocated_bytes_out = 2 * *(const uint64_t *)user;
+  return 0;
+}
+
+static void check_peaks(uint64_t pool_count) {
+  prof_memory_max max = {.size = sizeof max};
+  check_status(prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &max), PROF_OK);
+  check(max.pool_count == pool_count, "%u pools instead of %" PRIu64, max.pool_count, pool_count);
+  check(max.max_used_bytes == pool_count * PIECES * PIECE_BYTES && max.used_bytes == pool_count * PIECE_BYTES, "peak %" PRIu64 ", used %" PRIu64, max.max_used_bytes, max.used_bytes);
+  check(max.max_allocated_bytes == pool_count << 20, "peak of allocated %" PRIu64, max.max_allocated_bytes);
+}
+
+static void ask_live(const prof_memory *memory) {
+  prof_memory_rows *const untouched = (prof_memory_rows *)16, *rows = untouched;
+  const int status = ARMED(prof_memory_live(memory, 0, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_ADDRESS, &rows));
+  check_said(status);
+  check((status == PROF_OK) == (rows != untouched), "%s, and the rows are %p", prof_status_name(status), (void *)rows);
+  if (status == PROF_OK) prof_free(rows);
+}
+
+/* calls: of each pool. Before the stop what has no record may still be coming. */
+static void read_back(uint64_t calls, bool is_armed, bool is_over) {
+  prof_trace *trace = NULL;
+  prof_memory *const untouched = (prof_memory *)16, *memory = untouched;
+  int status = is_armed ? ARMED(prof_get(&trace)) : prof_get(&trace);
+  check_said(status);
+  if (!trace) return;
+  status = is_armed ? ARMED(prof_memory_read(trace, &memory)) : prof_memory_read(trace, &memory);
+  check_said(status);
+  check((status == PROF_OK) == (memory != untouched), "%s, and the memory is %p", prof_status_name(status), (void *)memory);
+  check(status == PROF_OK || is_armed, "%s with nothing failing", prof_status_name(status));
+  if (status == PROF_OK) {
+    for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
+      prof_memory_info info = {.size = sizeof info};
+      check_status(prof_memory_pool_get(memory, i, &info), PROF_OK);
+      const uint64_t recorded = info.alloc_count + info.free_count + info.reserve_count + info.oom_count;
+      check(info.source != PROF_MEMORY_POOL || (is_over ? recorded + info.missing_count == calls : recorded + info.missing_count <= calls), "pool %s: %" PRIu64 " recorded, %" PRIu64 " missing of %" PRIu64, info.name, recorded, info.missing_count, calls);
+      check(info.source != PROF_MEMORY_POOL || info.peak_used.used_bytes == PIECES * PIECE_BYTES, "pool %s: peak %" PRId64, info.name, info.peak_used.used_bytes);
+    }
+    if (is_armed) ask_live(memory);
+    prof_memory_destroy(memory);
+  }
+  prof_trace_destroy(trace);
+}
+
+/* A text that is there is whole. */
+static void check_texts(bool must_be) {
+  char names[512];
+  check(host_entries(host_path("run"), ".tmp", names, sizeof names) == 0, "half a text is left: %s", names);
+  const char *const path = host_path("run/out.oom.txt");
+  if (host_size(path) < 0) {
+    check(!must_be, "no text");
+    return;
+  }
+  static char text[1 << 16];
+  FILE *const file = fopen(path, "re");
+  check(file, "%s", path);
+  const size_t bytes = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  text[bytes] = '\0';
+  check(strncmp(text, "out of memory: 4096 bytes", 25) == 0 && bytes && text[bytes - 1] == '\n' && (strstr(text, "live, by size:") || strstr(text, "cannot be told")),
+        "the text of %zu bytes is cut: %s", bytes, text);
+}
+
+static void run_with_failures(void) {
+  static uint64_t said_bytes = 1000;
+  const prof_options options = {.size = sizeof options, .path = host_path("run/out.json"), .cap_bytes = 4 << 20, .policy = PROF_POLICY_KEEP};
+  check_status(prof_start_with(&options), PROF_OK);
+  prof_pool *const plain = make_pool("plain", 0), *const checked = make_pool("checked", 1);
+  const uint64_t count = (plain ? 1u : 0u) + (checked ? 1u : 0u);
+  if (plain) use(plain);
+  if (checked) use(checked);
+  if (count) check_peaks(count);
+  uint64_t calls = 2 * PIECES;
+  const int set = ARMED(prof_memory_set_query(PROF_HOST, say, &said_bytes));
+  check_said(set);
+  own.arm(1);
+  prof_memory_sample(PROF_HOST, "here", PROF_NUL_TERMINATED);
+  own.arm(0);
+  prof_memory_max max = {.size = sizeof max};
+  if (set == PROF_OK) check_status(prof_memory_max_get(PROF_HOST, PROF_MEMORY_QUERY, &max), PROF_OK);
+  check(set != PROF_OK || max.max_used_bytes == said_bytes, "the query's peak is %" PRIu64, max.max_used_bytes);
+  read_back(calls, true, false);
+  if (count) {
+    const int told = ARMED(prof_memory_oom(PROF_HOST, 4096));
+    check_said(told);
+    check_texts(told == PROF_OK && own.plan->failed_count == 0);
+    calls++;
+    check_peaks(count);
+  }
+  check_said(ARMED(prof_memory_set_query(PROF_HOST, NULL, NULL)));
+  check_status(prof_stop(), PROF_OK);
+  read_back(calls, false, true);
+  prof_pool_destroy(plain);
+  prof_pool_destroy(checked);
+}
+
+static int run_case(const void *unused) {
+  (void)unused;
+  const int before = host_descriptors();
+  own.begin(own.plan);
+  run_with_failures();
+  own.plan->nth = 0;
+  host_empty(host_path("run")); /* of the texts there are at most 8, and each has its number */
+  size_t used = 0;
+  for (int i = 0; i < ROUNDS; i++) { /* nothing fails, nothing is left: pools made and destroyed take no more memory each time */
+    prof_pool *const pool = make_pool("again", 1);
+    check(pool, "no pool, and nothing fails");
+    prof_pool_destroy(pool);
+    if (i == 1) used = mallinfo2().uordblks;
+  }
+  const size_t after_rounds = mallinfo2().uordblks;
+  check(after_rounds <= used, "%zu bytes in use, %zu before", after_rounds, used);
+  const prof_options options = {.size = sizeof options};
+  check_status(prof_start_with(&options), PROF_OK); /* gives the file up */
+  prof_pool *const pool = make_pool("works", 1);
+  check(pool, "no pool");
+  use(pool);
+  check_peaks(1);
+  check_status(prof_stop(), PROF_OK);
+  read_back(2 * PIECES, false, true);
+  prof_pool_destroy(pool);
+  char names[512];
+  check(host_entries(host_path("run"), "", names, sizeof names) == 0, "files are left: %s", names);
+  const int after = host_descriptors();
+  check(after == before, "%d descriptors were open, %d are", before, after);
+  return 0;
+}
+
+/* ---- the walk over all n ---- */
+
+/* False: the nth call is never made. */
+static bool run_nth(const struct failing_way *way, uint64_t nth, bool is_lasting) {
+  char said[HOST_SAID_ROOM], complaint[HOST_SAID_ROOM + 64];
+  host_empty(host_folder);
+  assert_int_equal(mkdir(host_path("run"), 0755), 0);
+  *own.plan = (inject_plan){.function = way->function, .error = way->error, .nth = nth, .is_lasting = is_lasting};
+  const int status = host_end(host_begin(run_case, NULL, LIMIT_S), said);
+  own.runs++;
+  if (*host_complaint(status, said, complaint, sizeof complaint)) {
+    own.failures++;
+    print_error("%s %" PRIu64 "%s, errno %d: %s\n", way->name, nth, is_lasting ? " and all after it" : "", way->error, complaint);
+  }
+  return own.plan->failed_count > 0;
+}
+
+static void walk_all(bool is_lasting) {
+  own.runs = own.failures = 0;
+  for (size_t i = 0; i < WAYS; i++) {
+    uint64_t nth = own.only_nth ? own.only_nth : 1;
+    if (own.only && strcmp(own.only, ways[i].name) != 0) continue;
+    while (run_nth(&ways[i], nth, is_lasting) && !own.only_nth) nth++;
+    print_message("  %-16s errno %3d %4" PRIu64 " calls\n", ways[i].name, ways[i].error, nth - 1);
+  }
+  if (own.failures) fail_msg("%" PRIu64 " of %" PRIu64 " runs went wrong", own.failures, own.runs);
+}
+
+static void memory_is_right_without_a_failure(void **state) {
+  (void)state;
+  assert_false(run_nth(&ways[0], 0, false));
+  assert_int_equal(own.failures, 0);
+  assert_true(own.plan->counts[INJECT_malloc] > 0 && own.plan->counts[INJECT_calloc] > 0); /* the plugin stands in front */
+}
+
+static void memory_is_right_with_each_call_failing_once(void **state) {
+  (void)state;
+  walk_all(false);
+}
+
+static void memory_is_right_with_each_call_failing_from_then_on(void **state) {
+  (void)state;
+  walk_all(true);
+}
+
+/* A pool whose state finds no room in the arena: no record can name it. In the process its peaks are right all the same, and each of its events is counted as lost. */
+static int run_full(const void *unused) {
+  (void)unused;
+  const prof_options options = {.size = sizeof options, .cap_bytes = 1 << 20, .policy = PROF_POLICY_KEEP};
+  prof_memory_max max = {.size = sizeof max};
+  prof_pool *pool = NULL;
+  prof_trace *trace = NULL;
+  prof_memory *memory = NULL;
+  check_status(prof_start_with(&options), PROF_OK);
+  enum { POOLS = 4096 };
+  static prof_pool *filling[POOLS];
+  for (int i = 0; i < POOLS; i++) check_status(prof_pool_create(NULL, &filling[i]), PROF_OK);
+  const prof_device device = {PROF_DEVICE_CPU, 7};
+  const uint64_t lost_before = host_health().lost_count[PROF_LOSS_FULL];
+  check_status(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "no room", .device = device}, &pool), PROF_OK);
+  use(pool);
+  check_status(prof_memory_max_get(device, PROF_MEMORY_POOL, &max), PROF_OK);
+  check(max.max_used_bytes == PIECES * PIECE_BYTES && max.used_bytes == PIECE_BYTES && max.max_allocated_bytes == 1 << 20, "peak %" PRIu64 ", used %" PRIu64, max.max_used_bytes, max.used_bytes);
+  const uint64_t lost = host_health().lost_count[PROF_LOSS_FULL] - lost_before;
+  check(lost == 2 * PIECES, "%" PRIu64 " lost of %d", lost, 2 * PIECES);
+  check_status(prof_memory_reset(), PROF_OK);
+  check_status(prof_memory_max_get(device, PROF_MEMORY_POOL, &max), PROF_OK);
+  check(max.max_used_bytes == PIECE_BYTES, "peak %" PRIu64 " after a reset", max.max_used_bytes);
+  check_status(prof_get(&trace), PROF_OK);
+  check_status(prof_memory_read(trace, &memory), PROF_OK);
+  prof_memory_info info = {.size = sizeof info};
+  check(prof_memory_device_get(memory, device, PROF_MEMORY_POOL, &info) == PROF_E_NOT_FOUND, "the capture has it");
+  prof_trace_info about = {.size = sizeof about};
+  check_status(prof_trace_info_get(trace, &about), PROF_OK);
+  check(about.bad_count == 0, "%" PRIu64 " bad", about.bad_count);
+  prof_memory_destroy(memory);
+  prof_trace_destroy(trace);
+  prof_pool_destroy(pool);
+  for (int i = 0; i < POOLS; i++) prof_pool_destroy(filling[i]);
+  check_status(prof_stop(), PROF_OK);
+  return 0;
+}
+
+static void a_pool_without_room_in_the_arena_keeps_its_peaks(void **state) {
+  (void)state;
+  host_expect("no room", run_full, NULL, LIMIT_S);
+}
+
+static int put_plugin_in_front(char **argv) {
+  char plugin[HOST_PATH_ROOM] = "";
+  const char *const folder = getenv("PROF_TEST_PLUGIN_DIR");
+  const ssize_t bytes = readlink("/proc/self/exe", plugin, sizeof plugin - 16);
+  if (bytes <= 0 || getenv("LD_PRELOAD")) return 1;
+  plugin[bytes] = '\0';
+  snprintf(strrchr(plugin, '/'), 16, "/inject.so");
+  if (folder) snprintf(plugin, sizeof plugin, "%s/inject.so", folder);
+  setenv("LD_PRELOAD", plugin, 1);
+  execv("/proc/self/exe", argv);
+  return 1;
+}
+
+int main(int argc, char **argv) {
+#if !defined(__GLIBC__) || SKIP_SANITIZED
+  (void)argc, (void)argv;
+  printf("skip: the plugin that fails calls is written for glibc, and a sanitizer has its own in front\n");
+  return HOST_SKIPPED;
+#endif
+  *(void **)&own.begin = dlsym(RTLD_DEFAULT, "inject_begin");
+  *(void **)&own.arm = dlsym(RTLD_DEFAULT, "inject_arm");
+  if (!own.begin || !own.arm) return put_plugin_in_front(argv);
+  own.plan = mmap(NULL, sizeof *own.plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (own.plan == MAP_FAILED) return 1;
+  own.only = getenv("PROF_FAILING_ONLY");
+  const char *const nth = getenv("PROF_FAILING_NTH");
+  own.only_nth = nth ? strtoull(nth, NULL, 10) : 0;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(memory_is_right_without_a_failure),
+      cmocka_unit_test(memory_is_right_with_each_call_failing_once),
+      cmocka_unit_test(memory_is_right_with_each_call_failing_from_then_on),
+      cmocka_unit_test(a_pool_without_room_in_the_arena_keeps_its_peaks),
+  };
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  return cmocka_run_group_tests_name("memory, every call failing", tests, host_make_folder, host_remove_folder);
+}
