@@ -3,7 +3,6 @@
 #include "chrome.h"
 
 #include <math.h>
-#include <prof/memory.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,13 +53,12 @@ static void set_high(prof_i_chrome *w, uint64_t ns) {
 
 /* ---- the fast way ---- */
 
-/* Never empty: readers take a missing name for a broken event. */
-static prof_i_text name_or(prof_i_text text, const char *otherwise) {
+prof_i_text prof_i_chrome_name_or(prof_i_text text, const char *otherwise) {
   return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};
 }
 
-static prof_i_text site_name(const prof_i_site_info *site) { return name_or(site->name, "(unnamed)"); }
-static prof_i_text site_category(const prof_i_site_info *site) { return name_or(site->category, "scope"); }
+static prof_i_text site_name(const prof_i_site_info *site) { return prof_i_chrome_name_or(site->name, "(unnamed)"); }
+static prof_i_text site_category(const prof_i_site_info *site) { return prof_i_chrome_name_or(site->category, "scope"); }
 
 static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t number) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, number);
@@ -162,19 +160,23 @@ void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns) {
   prof_i_sink_advance(w->sink, prof_i_put_us(to, w->epoch_ns + start_ns));
 }
 
+void prof_i_chrome_track_and_time(prof_i_chrome *w, uint64_t start_ns) {
+  prof_i_sink_bytes(w->sink, w->track_text, w->track_fixed_bytes);
+  prof_i_chrome_time(w, start_ns);
+}
+
 /* {"ph":"X","cat":"c","name":"n","pid":1,"tid":2,"ts":3.000   of w->event. */
 static void put_begin(prof_i_chrome *w, const char *begin, const prof_i_span *span) {
   const prof_event *const event = &w->event;
   prof_i_sink *const sink = w->sink;
-  const prof_i_text category = name_or((prof_i_text){event->category, event->category_bytes}, "scope");
-  const prof_i_text name = name_or((prof_i_text){event->name, event->name_bytes}, "(unnamed)");
+  const prof_i_text category = prof_i_chrome_name_or((prof_i_text){event->category, event->category_bytes}, "scope");
+  const prof_i_text name = prof_i_chrome_name_or((prof_i_text){event->name, event->name_bytes}, "(unnamed)");
   prof_i_sink_text(sink, begin);
   prof_i_sink_text(sink, ",\"cat\":\"");
   prof_i_sink_string_part(sink, category.data, category.bytes);
   prof_i_sink_text(sink, "\",\"name\":\"");
   prof_i_sink_string_part(sink, name.data, name.bytes);
-  prof_i_sink_bytes(sink, w->track_text, w->track_fixed_bytes);
-  prof_i_chrome_time(w, span->start_ns);
+  prof_i_chrome_track_and_time(w, span->start_ns);
 }
 
 static void put_duration(prof_i_chrome *w, uint64_t duration_ns) {
@@ -213,100 +215,6 @@ static void put_instant(prof_i_chrome *w, const prof_i_span *span) {
   w->written.instant_count++;
 }
 
-static void put_i64(prof_i_chrome *w, int64_t value) {
-  if (value < 0) prof_i_sink_bytes(w->sink, "-", 1);
-  char *const to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
-  prof_i_sink_advance(w->sink, prof_i_put_u64(to, value < 0 ? 0 - (uint64_t)value : (uint64_t)value));
-}
-
-static void put_counter(prof_i_chrome *w, const prof_i_span *span) {
-  if (!isfinite(w->event.value)) {
-    w->check.findings.counts[PROF_I_FINDING_NOT_FINITE]++;
-    return;
-  }
-  put_begin(w, "{\"ph\":\"C\"", span);
-  prof_i_sink_text(w->sink, ",\"args\":{\"value\":");
-  char *const to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
-  prof_i_sink_advance(w->sink, prof_i_put_double(to, w->event.value));
-  prof_i_sink_text(w->sink, "}},\n");
-  w->written.counter_count++;
-}
-
-/* "used bytes (tensors)": a track of its own, which viewers draw as a graph. Two of one pool and moment are one value: the later one. */
-static void put_memory_counter(prof_i_chrome *w, const prof_i_span *span, const char *what, const prof_i_pool_view *pool, int64_t bytes) {
-  prof_i_sink *const sink = w->sink;
-  prof_i_sink_text(sink, "{\"ph\":\"C\",\"cat\":\"memory\",\"name\":\"");
-  prof_i_sink_text(sink, what);
-  prof_i_sink_text(sink, " bytes (");
-  prof_i_sink_string_part(sink, pool->name.data, pool->name.bytes);
-  prof_i_sink_text(sink, pool->kind == PROF_MEMORY_QUERY ? ", asked)" : ")");
-  prof_i_sink_bytes(sink, w->track_text, w->track_fixed_bytes);
-  prof_i_chrome_time(w, span->start_ns);
-  prof_i_sink_text(sink, ",\"args\":{\"value\":");
-  put_i64(w, bytes);
-  prof_i_sink_text(sink, "}},\n");
-  w->written.counter_count++;
-}
-
-/* As torch.profiler writes a change of memory; frees have negative bytes. Device type 0 is the host's, 1 any other's, and the host's index -1. */
-static void put_memory_instant(prof_i_chrome *w, const prof_i_span *span, const prof_i_pool_view *pool, int64_t allocated) {
-  const prof_event *const event = &w->event;
-  const prof_event_memory *const memory = &event->memory;
-  const bool is_host = pool->device.type == PROF_DEVICE_CPU;
-  prof_i_sink *const sink = w->sink;
-  w->event.name = memory->verb == PROF_MEMORY_OOM ? "[OutOfMemory]" : "[memory]";
-  w->event.name_bytes = (uint32_t)strlen(w->event.name);
-  w->event.category = "cpu_instant_event";
-  w->event.category_bytes = sizeof "cpu_instant_event" - 1;
-  put_begin(w, "{\"ph\":\"i\",\"s\":\"t\"", span);
-  prof_i_sink_text(sink, ",\"args\":{\"Addr\":");
-  prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), memory->address));
-  prof_i_sink_text(sink, ",\"Bytes\":");
-  put_i64(w, memory->verb == PROF_MEMORY_FREE ? -(int64_t)memory->bytes : (int64_t)memory->bytes);
-  prof_i_sink_text(sink, ",\"Total Allocated\":");
-  put_i64(w, memory->used_bytes);
-  prof_i_sink_text(sink, ",\"Total Reserved\":");
-  put_i64(w, allocated);
-  prof_i_sink_text(sink, is_host ? ",\"Device Type\":0,\"Device Id\":-1" : ",\"Device Type\":1,\"Device Id\":");
-  if (!is_host) put_i64(w, pool->device.index);
-  prof_i_sink_text(sink, ",\"Ev Idx\":");
-  prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), w->memory_index++));
-  if (memory->requested_bytes != memory->bytes) {
-    prof_i_sink_text(sink, ",\"Requested\":");
-    prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), memory->requested_bytes));
-  }
-  if (memory->tag) {
-    prof_i_sink_text(sink, ",\"Tag\":\"");
-    prof_i_sink_string_part(sink, memory->tag, memory->tag_bytes);
-    prof_i_sink_text(sink, "\"");
-  }
-  prof_i_sink_text(sink, "}},\n");
-  w->written.instant_count++;
-}
-
-/* What has a place in a graph is a counter, too. */
-static void put_memory(prof_i_chrome *w, const prof_i_span *span) {
-  const prof_event_memory memory = w->event.memory;
-  prof_i_pool_view view;
-  const prof_i_pool_view *const pool = &view;
-  if (!prof_i_trace_pool(w->trace, memory.pool, &view)) return;
-  const bool says_allocated = memory.allocated_bytes >= 0 && memory.verb != PROF_MEMORY_FREE && memory.verb != PROF_MEMORY_ALLOC;
-  const int64_t allocated = says_allocated ? memory.allocated_bytes : prof_i_allocated_at(&w->allocated, pool, span->start_ns);
-  switch ((prof_memory_verb)memory.verb) {
-    case PROF_MEMORY_ALLOC:
-    case PROF_MEMORY_FREE:
-    case PROF_MEMORY_OOM: put_memory_instant(w, span, pool, allocated); break;
-    case PROF_MEMORY_SAMPLE:
-    case PROF_MEMORY_RESERVE:
-    case PROF_MEMORY_RELEASE:
-    case PROF_MEMORY_COLLECT:
-    case PROF_MEMORY_WRONG: break;
-  }
-  if (memory.verb == PROF_MEMORY_COLLECT || memory.verb == PROF_MEMORY_WRONG) return;
-  put_memory_counter(w, span, "used", pool, memory.used_bytes);
-  if (says_allocated) put_memory_counter(w, span, "allocated", pool, allocated);
-}
-
 static void keep_flow(prof_i_chrome *w, const prof_i_span *span) {
   const prof_event *const event = &w->event;
   const prof_i_flow flow = {.id = event->id,
@@ -319,7 +227,8 @@ static void keep_flow(prof_i_chrome *w, const prof_i_span *span) {
   if (!prof_i_flows_add(&w->flows, &flow)) w->check.findings.counts[PROF_I_FINDING_FLOW_TOO_MANY]++;
 }
 
-static void put_detailed(prof_i_chrome *w, const prof_i_span *span) {
+/* False: no memory. */
+static bool put_detailed(prof_i_chrome *w, const prof_i_span *span) {
   if (span->lane != w->lane) {
     if (span->lane >= w->lanes_named) prof_i_chrome_name_lane(w, span->lane);
     set_track(w, span->lane);
@@ -338,11 +247,12 @@ static void put_detailed(prof_i_chrome *w, const prof_i_span *span) {
       put_step(w, span);
       break;
     case PROF_EVENT_INSTANT: put_instant(w, span); break;
-    case PROF_EVENT_COUNTER: put_counter(w, span); break;
-    case PROF_EVENT_MEMORY: put_memory(w, span); break;
+    case PROF_EVENT_COUNTER: return prof_i_chrome_keep_counter(w, span);
+    case PROF_EVENT_MEMORY: break; /* prof_i_chrome_put_memory() */
     case PROF_EVENT_FLOW_BEGIN:
     case PROF_EVENT_FLOW_END: keep_flow(w, span); break;
   }
+  return true;
 }
 
 /* ---- the walk ---- */
@@ -364,17 +274,21 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
     }
     if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && put_plain(w, span))
       w->written.scope_count++;
-    else
-      put_detailed(w, span);
+    else if (!put_detailed(w, span))
+      return PROF_E_NO_MEMORY;
   }
   return w->sink->status;
 }
 
-static int put_thread(prof_i_chrome *w, uint32_t index) {
+void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index) {
   w->thread = index;
   w->ids = w->tids[index];
-  w->lanes_named = 1;
   set_track(w, 0);
+}
+
+static int put_thread(prof_i_chrome *w, uint32_t index) {
+  prof_i_chrome_go_to_thread(w, index);
+  w->lanes_named = 1;
   prof_i_check_next_thread(&w->check);
   prof_i_flows_next_thread(&w->flows);
   const int status = prof_i_trace_walk(w->trace, index, visit, w);
@@ -413,7 +327,7 @@ static void put_flows(prof_i_chrome *w) {
   w->check.findings.counts[PROF_I_FINDING_FLOW_ALONE] = alone;
   for (size_t i = 0; i < w->flows.count && w->sink->status == PROF_OK; i++) {
     const prof_i_flow *const begin = &w->flows.items[i & ~(size_t)1];
-    put_flow(w, &w->flows.items[i], i / 2 + 1, name_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
+    put_flow(w, &w->flows.items[i], i / 2 + 1, prof_i_chrome_name_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
   }
   w->written.flow_count = w->flows.count;
 }
@@ -437,18 +351,21 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, pr
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
 
   if (status == PROF_OK) status = prof_i_tids_make(trace, w->info.thread_count, &w->tids);
-  if (status == PROF_OK && (status = prof_i_allocated_init(&w->allocated, trace)) != PROF_OK) prof_i_fail(status, "no memory to look for what was allocated");
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++) status = put_thread(w, i);
   if (status == PROF_OK) {
     prof_i_check_next_thread(&w->check);
+    prof_i_chrome_put_counters(w);
+    status = prof_i_chrome_put_memory(w);
+  }
+  if (status == PROF_OK) {
     put_flows(w);
     prof_i_chrome_tail(w);
     status = sink->status;
   }
   *findings_out = w->check.findings;
   prof_i_flows_fini(&w->flows);
-  prof_i_allocated_fini(&w->allocated);
+  free(w->counters.items);
   free(w->tids);
   free(w);
   return status;

@@ -1,5 +1,5 @@
-/* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_args.c (their arguments) and chrome_meta.c (what stands
-   around them) share. Strict JSON, one event a line, metadata first, times in us with three decimals from a base that all ranks
+/* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_counter.c, chrome_memory.c, chrome_args.c (arguments) and
+   chrome_meta.c (what stands around them) share. Strict JSON, one event a line, metadata first, times in us with three decimals from a base that all ranks
    share. docs/viewers.md says what the file holds and which reader needs what. */
 #ifndef PROF_EXPORT_CHROME_H
 #define PROF_EXPORT_CHROME_H
@@ -10,7 +10,6 @@
 #include "flow.h"
 #include "sink.h"
 #include "tids.h"
-#include "../trace/allocated.h"
 #include "../trace/walk.h"
 #include "value.h"
 #include "window.h"
@@ -18,7 +17,7 @@
 /* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
 int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink, prof_i_findings *findings_out);
 
-/* ---- between the three files ---- */
+/* ---- between these files ---- */
 
 enum {
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
@@ -50,12 +49,23 @@ typedef struct prof_i_written {
   uint64_t flow_count; /* ends, two an arrow */
 } prof_i_written;
 
+/* A value of the user's. */
+typedef struct prof_i_kept_counter {
+  uint64_t ns;
+  double value;
+  prof_i_text category, name; /* the trace's bytes */
+  uint32_t thread, number; /* number: as they came */
+} prof_i_kept_counter;
+
+typedef struct prof_i_kept_counters {
+  prof_i_kept_counter *items;
+  uint32_t count, room;
+} prof_i_kept_counters;
+
 typedef struct prof_i_chrome {
   const prof_trace *trace;
   prof_i_sink *sink;
   prof_i_window window;
-  prof_i_allocated allocated;
-  uint64_t memory_index; /* of the next change of memory */
   prof_trace_info info;
   uint64_t base_ns;  /* the base time, Unix ns */
   uint64_t epoch_ns; /* the capture's start after the base time */
@@ -65,6 +75,7 @@ typedef struct prof_i_chrome {
   prof_i_written written;
   prof_i_check check;
   prof_i_flows flows;
+  prof_i_kept_counters counters;
   prof_i_tids *tids; /* of each thread */
 
   /* The track that is being written: ","pid":1,"tid":2,"ts":123   with the digits of ts that stand for whole 10^8 ns */
@@ -88,6 +99,17 @@ typedef struct prof_i_chrome {
 
 /* chrome.c */
 void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns); /* a moment of the capture as ts has it */
+
+void prof_i_chrome_track_and_time(prof_i_chrome *w, uint64_t start_ns); /* the end of a name, then pid, tid and ts */
+void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index);      /* what is written next stands on its row */
+prof_i_text prof_i_chrome_name_or(prof_i_text text, const char *otherwise); /* never empty: readers take a missing name for a broken event */
+
+/* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no memory); then writes all. */
+bool prof_i_chrome_keep_counter(prof_i_chrome *w, const prof_i_span *span);
+void prof_i_chrome_put_counters(prof_i_chrome *w);
+
+/* chrome_memory.c: all that the trace says of memory, after its threads. PROF_OK or a failure. */
+int prof_i_chrome_put_memory(prof_i_chrome *w);
 
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something stands before them. */
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members);

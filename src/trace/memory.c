@@ -391,11 +391,10 @@ static int fill(prof_memory *m) {
   free(starts);
   if (status) return status;
   if (m->step_count) qsort(m->steps, m->step_count, sizeof *m->steps, by_time);
-  return prof_i_memory_fill(m);
+  return 0;
 }
 
-int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
-  if (!trace || !memory_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL", trace ? "memory_out" : "trace");
+static int read_memory(const prof_trace *trace, bool is_played, prof_memory **memory_out) {
   prof_memory *const m = calloc(1, sizeof *m);
   int status = PROF_E_NO_MEMORY;
   if (m) {
@@ -403,6 +402,7 @@ int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
     status = fill(m);
     forget_names(m);
   }
+  if (!status && is_played) status = prof_i_memory_fill(m);
   if (status) {
     prof_memory_destroy(m);
     return status == PROF_E_TOO_LARGE ? prof_i_fail(status, "the trace has 2^32 events of memory or more")
@@ -410,6 +410,13 @@ int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
   }
   *memory_out = m;
   return PROF_OK;
+}
+
+int prof_i_memory_order(const prof_trace *trace, prof_memory **memory_out) { return read_memory(trace, false, memory_out); }
+
+int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
+  if (!trace || !memory_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL", trace ? "memory_out" : "trace");
+  return read_memory(trace, true, memory_out);
 }
 
 void prof_memory_destroy(prof_memory *memory) {

@@ -89,6 +89,9 @@ int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record
 /* Up to a place in order. */
 int prof_i_play_to(prof_i_play *play, uint32_t place);
 
+/* As prof_memory_read(), but only put into order, for those who ask for items alone: nothing is played, and the pools say nothing. */
+int prof_i_memory_order(const prof_trace *trace, prof_memory **memory_out);
+
 /* The record of an item. */
 prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item);
 /* When a pool's session began for it. */

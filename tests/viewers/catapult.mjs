@@ -2,8 +2,9 @@
 // usage: node catapult.mjs ENGINES TRACE
 // Loads TRACE into catapult's importer, the code behind chrome://tracing, in plain Node. ENGINES is the folder that
 // fetch-engines.sh prints. Prints one JSON object: `error` (null, or why the trace was refused), `warnings` (the importer's; empty
-// is good), `slices`, `instants`, `counters`, `flows`, `threads` (name and slices of each), `metadata` (names of the top-level keys
-// that it shows). Exit status: 0 loaded without a warning, 1 not, 2 wrong use.
+// is good), `slices`, `instants`, `counters`, `series` (of each counter: its name, times and values in the order in which they are
+// drawn), `flows`, `threads` (name and slices of each), `metadata` (names of the top-level keys that it shows). Exit status: 0 loaded
+// without a warning, 1 not, 2 wrong use.
 import fs from 'node:fs';
 import path from 'node:path';
 import vm from 'node:vm';
@@ -68,12 +69,17 @@ function readText(trace) {
 }
 
 function describe(model) {
-  const report = { slices: 0, instants: model.instantEvents.length, counters: 0, flows: model.flowEvents.length, threads: [],
+  const report = { slices: 0, instants: model.instantEvents.length, counters: 0, series: [],
+                   flows: model.flowEvents.length, threads: [],
                    metadata: model.metadata.map(entry => entry.name),
                    warnings: model.importWarnings.map(warning => `${warning.type}: ${warning.message}`) };
   for (const process of model.getAllProcesses()) {
     report.instants += process.instantEvents.length;
     report.counters += Object.keys(process.counters).length;
+    for (const counter of Object.values(process.counters))
+      for (const series of counter.series)
+        report.series.push({ counter: counter.name, name: series.name, times: series.timestamps,
+                             values: series.samples.map(sample => sample.value) });
     for (const thread of Object.values(process.threads)) {
       const slices = thread.sliceGroup.slices.length;
       report.slices += slices;
