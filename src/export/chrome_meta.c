@@ -147,6 +147,9 @@ static void put_self_check(prof_i_chrome *w) {
   put(w, "}");
 }
 
+/* A damaged capture says anything, and what no integer holds must not become one. */
+static uint64_t thousandfold(double value) { return !(value > 0) ? 0 : value < 1e16 ? (uint64_t)(value * 1e3) : UINT64_MAX; }
+
 static void put_capture(prof_i_chrome *w) {
   put_string_member(w, "host", w->info.host);
   put_member(w, "level", w->info.level);
@@ -155,10 +158,10 @@ static void put_capture(prof_i_chrome *w) {
   put_member(w, "duration_ns", w->info.duration_ns);
   put_member(w, "clock_error_ns", w->info.clock_error_ns);
   put_member(w, "clock_segments", w->info.clock_segments_count);
-  put_member(w, "scope_cost_ps", (uint64_t)(w->info.scope_cost_ns * 1e3));
+  put_member(w, "scope_cost_ps", thousandfold(w->info.scope_cost_ns));
   put_member(w, "recording_took_ns", w->info.own_ns);
   put_member(w, "memory_limit_bytes", w->info.memory_limit_bytes);
-  put_member(w, "cpu_limit_milli", (uint64_t)(w->info.cpu_limit * 1e3));
+  put_member(w, "cpu_limit_milli", thousandfold(w->info.cpu_limit));
   put_member(w, "clock_jumps", w->info.clock_jump_count);
   put_member(w, "clock_gap_ns", w->info.clock_gap_ns);
   put_member(w, "clock_back", w->info.clock_back_count);
