@@ -19,8 +19,8 @@ int prof_i_put_time(char *to, size_t room, uint64_t ns, uint32_t unit) {
 }
 
 int prof_i_put_share(char *to, size_t room, uint64_t part, uint64_t all) {
-  const double percent = all ? (double)part / (double)all * 100 : 0;
-  const unsigned long long hundredths = (unsigned long long)(percent * 100 + 0.5);
+  const double percent = all ? (double)part / (double)all * 100 : 0, most = 1e15; /* a damaged capture has parts past all bounds */
+  const unsigned long long hundredths = (unsigned long long)((percent < most ? percent : most) * 100 + 0.5);
   return snprintf(to, room, "%llu.%02llu%%", hundredths / 100, hundredths % 100);
 }
 

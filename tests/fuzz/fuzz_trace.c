@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "export/chrome.h"
 #include "sparse.h"
 #include "trace/walk.h"
 
@@ -100,6 +101,18 @@ static void read_changes(const prof_trace *trace, const prof_trace_info *info) {
   (void)sink;
 }
 
+/* One of the two ways to look at it, by the input; the report of one pool or of all, of one width or another. */
+static uint64_t look_at_memory(const prof_memory *memory, uint32_t count, size_t which) {
+  const prof_memory_text_options options = {.size = sizeof options, .width = 40 + (uint32_t)(which % 97), .rows_limit = which % 3 ? 0 : UINT32_MAX,
+                                            .pool = (uint32_t)(which / 2 % (count + 1u)), .ascii = which / 4 % 2};
+  char *text = NULL;
+  if (which % 2 || count == 0) require(prof_memory_text(memory, &options, &text) == PROF_OK, "no report of memory");
+  else require(prof_memory_svg(memory, (uint32_t)(which / 2 % count), &text) == PROF_OK, "no picture of memory");
+  const uint64_t sum = touch(text, strlen(text));
+  prof_free(text);
+  return sum;
+}
+
 /* At one of the moments, grouped in one of the ways, by the input. */
 static void read_memory(const prof_trace *trace, size_t which) {
   static volatile uint64_t sink;
@@ -122,7 +135,31 @@ static void read_memory(const prof_trace *trace, size_t which) {
     require(prof_memory_series(memory, i, 7, used, allocated) == PROF_OK, "no series");
     prof_free(rows);
   }
+  if (which % 5 < 2) sink += look_at_memory(memory, count, which / 5);
+  (void)sink;
   prof_memory_destroy(memory);
+}
+
+/* As Chrome JSON: whole, or a part. What does not fit is refused. */
+static void read_export(const prof_trace *trace, size_t which) {
+  enum { MOST = 8 << 20 };
+  static volatile uint64_t seen;
+  const prof_i_window window = which % 2 ? (prof_i_window){0, 0} : (prof_i_window){which * 1000, which * 3000};
+  prof_i_findings findings;
+  prof_i_sink sink;
+  char *text = NULL;
+  size_t bytes = 0;
+  require(prof_i_sink_open_memory(&sink, MOST) == PROF_OK, "no sink");
+  const int status = prof_i_chrome_write(trace, &window, &sink, &findings);
+  require(status == PROF_OK || status == PROF_E_TOO_LARGE, "no JSON");
+  if (status != PROF_OK) {
+    prof_i_sink_abandon(&sink);
+    return;
+  }
+  require(prof_i_sink_take(&sink, &text, &bytes) == PROF_OK && text[bytes - 1] == '\n', "half a document");
+  seen += touch(text, bytes);
+  (void)seen;
+  prof_free(text);
 }
 
 static void read_trace(const prof_trace *trace, size_t which) {
@@ -153,6 +190,7 @@ static void read_trace(const prof_trace *trace, size_t which) {
   read_ordered(trace, &all);
   read_aggregates(trace, which);
   read_memory(trace, which);
+  if (which % 3 == 2) read_export(trace, which / 3);
 }
 
 /* Room for the largest capture, before a page that must not be touched; each capture ends there. Made once: it would cost more than the
