@@ -109,7 +109,7 @@ bool prof_i_chrome_keep_counter(prof_i_chrome *w, const prof_i_span *span);
 void prof_i_chrome_put_counters(prof_i_chrome *w);
 
 /* chrome_memory.c: all that the trace says of memory, after its threads. PROF_OK or a failure. */
-int prof_i_chrome_put_memory(prof_i_chrome *w);
+int prof_i_chrome_put_memory(prof_i_chrome *chrome);
 
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something stands before them. */
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members);

@@ -210,11 +210,11 @@ static void put_all(writer *w) {
   for (uint32_t i = 0; i < pool_count; i++) end_graphs(w, i);
 }
 
-int prof_i_chrome_put_memory(prof_i_chrome *c) {
-  const uint32_t pool_count = c->trace->catalog.pool_count;
+int prof_i_chrome_put_memory(prof_i_chrome *chrome) {
+  const uint32_t pool_count = chrome->trace->catalog.pool_count;
   if (pool_count == 0) return PROF_OK;
-  writer w = {.chrome = c};
-  int status = prof_i_memory_order(c->trace, &w.memory);
+  writer w = {.chrome = chrome};
+  int status = prof_i_memory_order(chrome->trace, &w.memory);
   if (status) return status;
   w.graphs = calloc(pool_count, sizeof *w.graphs);
   if (w.graphs && tell_apart(&w)) put_all(&w);
