@@ -137,7 +137,7 @@ static void after_fork_child(void) {
 /* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has emptied, and so are its threads, so that no fast
    path goes on in the parent's arena. False: a handler of this thread, or another thread, is just at it. */
 bool prof_i_control_is_own_process(void) {
-  uint32_t *const mark = __atomic_load_n(&own.mark, __ATOMIC_RELAXED);
+  uint32_t *const mark = __atomic_load_n(&own.mark, __ATOMIC_ACQUIRE);
   if (!mark || __atomic_load_n(mark, __ATOMIC_ACQUIRE) == MARK_OWN) return true;
   uint32_t none = MARK_NONE;
   if (!__atomic_compare_exchange_n(mark, &none, MARK_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return none == MARK_OWN;
