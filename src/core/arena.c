@@ -28,6 +28,7 @@ static struct {
 
 enum {
   PAGE_BYTES = 4096,
+  OPEN_BYTES = 1 << 20,           /* a file's mapping is opened by pieces of that size */
   DISK_LOOK_BYTES = 16 << 20,     /* free space is looked at every 16 MiB */
   DISK_FREE_MIN_PERCENT = 5
 };
@@ -62,6 +63,19 @@ uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof
 
 /* ---- create, retire, forget ---- */
 
+/* A file's mapping is of its cap, which may be gigabytes where kilobytes are recorded. What the file does not have yet is closed: whoever looks through all
+   memory of the process (valgrind for leaks, mlockall(), a collector) would meet SIGBUS at each of its words. Before the file grows: its size says
+   what may be read. */
+static int open_up(prof_i_arena *arena, uint64_t end) {
+  uint64_t before = __atomic_load_n(&arena->open_bytes, __ATOMIC_ACQUIRE);
+  if (end <= before) return 0;
+  const uint64_t steps = (end + OPEN_BYTES - 1) / OPEN_BYTES * OPEN_BYTES, after = steps < arena->cap_bytes ? steps : arena->cap_bytes;
+  if (mprotect(arena->base + before, after - before, PROT_READ | PROT_WRITE) != 0) return errno;
+  while (before < after && !__atomic_compare_exchange_n(&arena->open_bytes, &before, after, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+  return 0;
+}
+
 int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t cap_bytes, uint32_t policy) {
   const bool is_file = fd >= 0;
   if (PROF_I_FAULT(OVER_CAP)) cap_bytes += PROF_I_CHUNK_BYTES_MAX;
@@ -69,15 +83,17 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t ca
   if (error) return error;
   struct stat about;
   char *base = MAP_FAILED;
-  if (fstat(fd, &about) == 0) base = mmap(NULL, cap_bytes, PROT_READ | PROT_WRITE, (PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE, fd, 0);
+  const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED, protection = is_file ? PROT_NONE : PROT_READ | PROT_WRITE;
+  if (fstat(fd, &about) == 0) base = mmap(NULL, cap_bytes, protection, sharing | MAP_NORESERVE, fd, 0);
+  fresh->base = base;
+  fresh->cap_bytes = cap_bytes;
+  fresh->open_bytes = is_file ? 0 : cap_bytes;
   if (base == MAP_FAILED) error = errno;
-  else if ((error = prof_i_port_populate(base, PROF_I_HEADER_BYTES)) != 0) munmap(base, cap_bytes);
+  else if ((error = open_up(fresh, PROF_I_FIRST_UNIT_OFFSET)) != 0 || (error = prof_i_port_populate(base, PROF_I_HEADER_BYTES)) != 0) munmap(base, cap_bytes);
   if (error) {
     if (!is_file) close(fd);
     return error;
   }
-  fresh->base = base;
-  fresh->cap_bytes = cap_bytes;
   fresh->policy = policy;
   fresh->is_file = is_file;
   fresh->fd = is_file ? prof_i_port_fd_aside(fd) : fd;
@@ -224,7 +240,8 @@ static int make_pages(uint64_t offset, uint64_t bytes) { return prof_i_port_writ
 static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, uint64_t kept, int *loss_out) {
   PROF_I_HOLD_CANCEL;
   prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + offset);
-  int error = reserve(offset, bytes);
+  int error = open_up(&prof_i_the_arena, offset + bytes);
+  if (!error) error = reserve(offset, bytes);
   if (!error) note_made(offset + bytes);
   if (!error && prof_i_the_arena.is_file && populate_bytes == bytes && !prof_i_the_arena.by_faults) error = make_pages(offset + kept, bytes - kept);
   if (!error) error = prof_i_port_populate(head, populate_bytes);
