@@ -16,15 +16,8 @@ api.bad_input       | starts itself anew from /proc/self/exe, which is valgrind 
 api.security        | starts itself anew from /proc/self/exe, which is valgrind then
 api.get_large       | measures the memory of the process, which has that of valgrind in it
 hostile.memory      | measures the memory of the process, which has that of valgrind in it
-api.interleaved     | its clocks are too tight: handlers and threads at full rate, all on one processor under valgrind
-api.threads         | its clocks are too tight: handlers and threads at full rate, all on one processor under valgrind
-api.outside         | its clocks are too tight: it waits for children at full rate
-api.op_file         | its waits are of seconds: six processes at the lock of a file, on one processor under valgrind
-api.memory          | its clocks are too tight: a handler every 100 us, which valgrind does not come through
-unit.trace_memory_text | does not end in ten minutes; AddressSanitizer looks at the same
-api.life            | two minutes; AddressSanitizer looks at the same
-hostile.text        | two minutes; AddressSanitizer looks at the same
-hostile.flips       | ten minutes; AddressSanitizer looks at the same
+api.interleaved     | its clocks are too tight: handlers at full rate, of which valgrind is in one always
+hostile.flips       | three minutes; AddressSanitizer looks at the same
 hostile.truncation  | ten minutes; AddressSanitizer looks at the same
 '
 

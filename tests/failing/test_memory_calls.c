@@ -2,7 +2,7 @@
    that prof makes is refused, for every n, in a fresh child each; and from the nth on all of them.
 
    Whatever failed: a call says with a status and a text what; what it would have filled is as it was; peaks, which need no memory, are right to the byte in the process; every event has its record or is counted as missing; what a text beside the
-   output holds is whole, or it is not there; no other file is left, no descriptor, and once nothing fails any more all works again. That memory is given back is valgrind's and the sanitizers' to see, over the same calls (api/test_memory.c);
+   output holds is whole, or it is not there; no other file is left, no descriptor, and once nothing fails any more all works again. That memory is given back is valgrind's and the sanitizers' to see, over the same calls (api/test_memory_life.c);
    here what is mapped must not grow from run to run.
 
    PROF_FAILING_ONLY=function and PROF_FAILING_NTH=n run one case alone. */
