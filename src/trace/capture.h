@@ -280,6 +280,9 @@ prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t seria
 /* An array's room for one element more, doubled when it is used up. False when there is no memory; the array stays. */
 bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes);
 
+/* An array's room so that this place is in it, what is new zero. False as above. */
+bool prof_i_reach_place(void **array, uint32_t *room, uint32_t place, size_t element_bytes);
+
 /* Copies a name of at most `bytes`, up to its NUL; `to` has bytes + 1 or is as long, and is always terminated. */
 void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes);
 

@@ -20,6 +20,19 @@ bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t eleme
   return true;
 }
 
+bool prof_i_reach_place(void **array, uint32_t *room, uint32_t place, size_t element_bytes) {
+  if (place < *room) return true;
+  uint32_t more = *room ? *room : 64;
+  while (more <= place)
+    if ((more *= 2) == 0) return false;
+  char *const larger = realloc(*array, more * element_bytes);
+  if (!larger) return false;
+  memset(larger + *room * element_bytes, 0, (more - *room) * element_bytes);
+  *array = larger;
+  *room = more;
+  return true;
+}
+
 int prof_i_catalog_init(prof_i_catalog *catalog) {
   static const prof_i_site_info unknown = {{"(unknown)", 9}, {"", 0}, {"", 0}, {"", 0}, 0, 1};
   memset(catalog, 0, sizeof *catalog);
@@ -42,19 +55,6 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
 
 /* ---- sites ---- */
 
-/* The table by number: 4 bytes a number, at most 4 MiB. */
-static bool reach_site(prof_i_catalog *catalog, uint32_t number) {
-  if (number < catalog->site_limit) return true;
-  uint32_t limit = catalog->site_limit ? catalog->site_limit : 64;
-  while (limit <= number) limit *= 2;
-  uint32_t *const larger = realloc(catalog->site_at, limit * sizeof *larger);
-  if (!larger) return false;
-  memset(larger + catalog->site_limit, 0, (limit - catalog->site_limit) * sizeof *larger);
-  catalog->site_at = larger;
-  catalog->site_limit = limit;
-  return true;
-}
-
 /* A record's name stands instead where it has one; where it was lost, the function says at least where it was. */
 static prof_i_text name_or_function(prof_i_text name, prof_i_text function) {
   static const prof_i_text none = {"(no name)", 9};
@@ -75,7 +75,8 @@ static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_coun
     return 0;
   }
   site.name = name_or_function(site.name, site.function);
-  if (!reach_site(catalog, number)) return PROF_E_NO_MEMORY;
+  /* The table by number: 4 bytes a number, at most 4 MiB. */
+  if (!prof_i_reach_place((void **)&catalog->site_at, &catalog->site_limit, number, sizeof *catalog->site_at)) return PROF_E_NO_MEMORY;
   uint32_t place = catalog->site_at[number];
   if (!place) {
     if (!prof_i_make_room((void **)&catalog->sites, &catalog->site_room, catalog->site_count, sizeof *catalog->sites))

@@ -80,10 +80,23 @@ static void set_details(const prof_trace *trace, const prof_i_long *record, prof
   if (schema) set_args(record, schema, event);
 }
 
+/* The face counts from 1, the bytes from 0. */
+#define SAME_VERB(name) _Static_assert((int)PROF_MEMORY_##name == (int)PROF_I_VERB_##name + 1, #name)
+SAME_VERB(ALLOC);
+SAME_VERB(FREE);
+SAME_VERB(RESERVE);
+SAME_VERB(RELEASE);
+SAME_VERB(COLLECT);
+SAME_VERB(OOM);
+SAME_VERB(SAMPLE);
+SAME_VERB(WRONG);
+
 /* Its name says what happened, as its tag; a pool that the catalog does not know has no device. */
 static void set_memory(const prof_trace *trace, const uint64_t *words, const prof_i_long *record, prof_event *event) {
   static const prof_i_text category = {"memory", 6};
-  static const prof_i_text names[] = {{"alloc", 5}, {"free", 4}, {"reserve", 7}, {"release", 7}, {"collect", 7}, {"out of memory", 13}, {"sample", 6}, {"wrong call", 10}};
+  static const prof_i_text names[] = {[PROF_I_VERB_ALLOC] = {"alloc", 5},     [PROF_I_VERB_FREE] = {"free", 4},       [PROF_I_VERB_RESERVE] = {"reserve", 7},
+                                      [PROF_I_VERB_RELEASE] = {"release", 7}, [PROF_I_VERB_COLLECT] = {"collect", 7}, [PROF_I_VERB_OOM] = {"out of memory", 13},
+                                      [PROF_I_VERB_SAMPLE] = {"sample", 6},   [PROF_I_VERB_WRONG] = {"wrong call", 10}};
   const prof_i_memory_record memory = prof_i_memory_read(words, record);
   const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
   const bool is_sample = memory.verb == PROF_I_VERB_SAMPLE;

@@ -68,22 +68,11 @@ typedef struct collect {
   prof_event event;
 } collect;
 
-static bool reach_depth(collect *c, uint32_t depth) {
-  if (depth < c->waiting_room) return true;
-  uint32_t room = c->waiting_room ? c->waiting_room : 64;
-  while (room <= depth) room *= 2;
-  uint32_t *const larger = realloc(c->waiting, room * sizeof *larger);
-  if (!larger) return false;
-  memset(larger + c->waiting_room, 0, (room - c->waiting_room) * sizeof *larger);
-  c->waiting = larger;
-  c->waiting_room = room;
-  return true;
-}
-
 static int add_item(collect *c, const prof_i_span *span) {
   prof_memory *const m = c->memory;
   if (m->item_count == UINT32_MAX - 1) return PROF_E_TOO_LARGE;
-  if (!reach_depth(c, span->depth) || !prof_i_make_room((void **)&m->items, &m->item_room, m->item_count, sizeof *m->items)) return PROF_E_NO_MEMORY;
+  if (!prof_i_reach_place((void **)&c->waiting, &c->waiting_room, span->depth, sizeof *c->waiting)) return PROF_E_NO_MEMORY;
+  if (!prof_i_make_room((void **)&m->items, &m->item_room, m->item_count, sizeof *m->items)) return PROF_E_NO_MEMORY;
   m->items[m->item_count++] = (prof_i_memory_item){span->start_ns, span->record, c->thread, c->waiting[span->depth]};
   c->waiting[span->depth] = m->item_count;
   return 0;

@@ -13,25 +13,13 @@ void prof_i_memory_sums_clear(prof_i_memory_sums *sums) {
   if (sums->room) memset(sums->waiting, 0, sums->room * sizeof *sums->waiting);
 }
 
-static bool reach(prof_i_memory_sums *sums, uint32_t depth) {
-  if (depth < sums->room) return true;
-  uint32_t room = sums->room ? sums->room : 64;
-  while (room <= depth) room *= 2;
-  prof_i_held_bytes *const larger = realloc(sums->waiting, room * sizeof *larger);
-  if (!larger) return false;
-  memset(larger + sums->room, 0, (room - sums->room) * sizeof *larger);
-  sums->waiting = larger;
-  sums->room = room;
-  return true;
-}
-
 bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace, const prof_i_span *span) {
   prof_i_long record = {0};
   if (!prof_i_event_read(span->record, &record)) return true;
   const prof_i_memory_record memory = prof_i_memory_read(span->record, &record);
   const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
   if (!pool || memory.verb > PROF_I_VERB_FREE) return true;
-  if (!reach(sums, span->depth)) return false;
+  if (!prof_i_reach_place((void **)&sums->waiting, &sums->room, span->depth, sizeof *sums->waiting)) return false;
   const int64_t bytes = memory.verb == PROF_I_VERB_ALLOC ? (int64_t)memory.bytes : -(int64_t)memory.bytes;
   prof_i_held_bytes *const to = &sums->waiting[span->depth];
   const bool is_host = pool->device.type == PROF_DEVICE_CPU;

@@ -17,23 +17,10 @@
 #include "data.h"
 #include "ops.h"
 #include "pool.h"
+#include "pool_checks.h"
 #include "workers.h"
 
 enum { BLOCK_BYTES = 1 << 16, SLOTS = 40, ROUNDS = 5000, THREADS = 4, TRIM_EVERY = 250, ASK_EVERY = 50 };
-
-/* A small generator with a fixed seed: the same run every time. */
-static uint32_t next_random(uint32_t *seed) {
-  *seed ^= *seed << 13;
-  *seed ^= *seed >> 17;
-  *seed ^= *seed << 5;
-  return *seed;
-}
-
-static pool_statistics statistics_of(pool *p) {
-  pool_statistics s;
-  pool_statistics_get(p, &s);
-  return s;
-}
 
 /* ---- what prof says ---- */
 
@@ -169,6 +156,18 @@ static void *churn_in_a_scope(void *argument) {
   return NULL;
 }
 
+/* All that is said of it; prof has stopped. */
+static account read_and_compare(pool *p) {
+  const pool_statistics own = statistics_of(p);
+  account a = read_account();
+  assert_nothing_is_wrong(&a.exact);
+  assert_equals_the_pools_own(&a.exact, &own);
+  assert_counts_equal(&a.exact, &own);
+  assert_rows_sum_up(&a);
+  assert_asked_is_at_most_exact(&a);
+  return a;
+}
+
 static void one_threads_account_equals_the_pools_own(void **state) {
   (void)state;
   pool *p = pool_create(BLOCK_BYTES);
@@ -177,13 +176,7 @@ static void one_threads_account_equals_the_pools_own(void **state) {
   assert_int_equal(prof_start(2), PROF_OK);
   churn_in_a_scope(&j);
   prof_stop();
-  const pool_statistics own = statistics_of(p);
-  account a = read_account();
-  assert_nothing_is_wrong(&a.exact);
-  assert_equals_the_pools_own(&a.exact, &own);
-  assert_counts_equal(&a.exact, &own);
-  assert_rows_sum_up(&a);
-  assert_asked_is_at_most_exact(&a);
+  account a = read_and_compare(p);
   assert_int_equal(a.exact.collection_count, ROUNDS / TRIM_EVERY);
   drop_account(&a);
   prof_memory_set_query(PROF_HOST, NULL, NULL);
@@ -204,13 +197,7 @@ static void threads_account_equals_the_pools_own(void **state) {
   }
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   prof_stop();
-  const pool_statistics own = statistics_of(p);
-  account a = read_account();
-  assert_nothing_is_wrong(&a.exact);
-  assert_equals_the_pools_own(&a.exact, &own);
-  assert_counts_equal(&a.exact, &own);
-  assert_rows_sum_up(&a);
-  assert_asked_is_at_most_exact(&a);
+  account a = read_and_compare(p);
   drop_account(&a);
   prof_memory_set_query(PROF_HOST, NULL, NULL);
   pool_destroy(p);

@@ -9,7 +9,7 @@
 /* cmocka.h wants the headers above it. */
 #include <cmocka.h>
 
-#include "pool.h"
+#include "pool_checks.h"
 
 enum { BLOCK_BYTES = 1 << 16, SLOTS = 40, ROUNDS = 20000, THREADS = 4 };
 
@@ -18,20 +18,6 @@ typedef struct slot {
   size_t bytes;
   unsigned char fill;
 } slot;
-
-/* A small generator with a fixed seed: the same run every time. */
-static uint32_t next_random(uint32_t *seed) {
-  *seed ^= *seed << 13;
-  *seed ^= *seed >> 17;
-  *seed ^= *seed << 5;
-  return *seed;
-}
-
-static pool_statistics statistics_of(pool *p) {
-  pool_statistics s;
-  pool_statistics_get(p, &s);
-  return s;
-}
 
 static int has_foreign_bytes(const slot *s) {
   if (s->memory == NULL) return 0;
