@@ -9,17 +9,12 @@
    The plugin inject.so counts and fails; this program puts it in front by LD_PRELOAD and execs itself. With an argument it runs the longer
    half. PROF_FAILING_ONLY=function and PROF_FAILING_NTH=n run one case alone. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <pthread.h>
-#include <sys/mman.h>
-#include <time.h>
 #ifdef PROF_HAVE_ZLIB
 #include <zlib.h>
 #endif
 
-#include "failing/host.h"
-#include "failing/inject.h"
-#include "fault/support/skip.h"
+#include "failing/walk.h"
 
 enum {
   MAIN_SCOPES = 400, /* each with a name, arguments and an inner scope: some of 64 bytes, so that chunks change */
@@ -28,14 +23,8 @@ enum {
   LIMIT_S = 10
 };
 
-/* What is refused, and how. */
-static const struct failing_way {
-  inject_function function;
-  const char *name;
-  int error;
-  const char *error_name;
-} ways[] = {
-#define WAY(name, error) {INJECT_##name, #name, error, #error}
+static const walk_way ways[] = {
+#define WAY WALK_WAY
     WAY(malloc, ENOMEM),        WAY(calloc, ENOMEM),      WAY(realloc, ENOMEM),   WAY(aligned_alloc, ENOMEM), WAY(mmap, ENOMEM),
     WAY(mremap, ENOMEM),        WAY(mprotect, ENOMEM),    WAY(madvise, ENOMEM),   WAY(madvise, EIO),          WAY(madvise, EINVAL),
     WAY(madvise, EINTR),        WAY(mincore, EAGAIN),     WAY(open, EMFILE),      WAY(open, EACCES),          WAY(open, ENOSPC),
@@ -53,24 +42,6 @@ static const struct failing_way {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static struct {
-  inject_begin_function *begin;
-  inject_arm_function *arm;
-  inject_plan *plan; /* shared with the children */
-  const char *only;
-  uint64_t only_nth;
-} own;
-
-/* A call to prof, of which anything may fail. The text of an older failure gives way to one that is known. */
-#define ARMED(call)          \
-  __extension__({            \
-    prof_health_get(NULL);   \
-    own.arm(1);              \
-    const int armed_ = call; \
-    own.arm(0);              \
-    armed_;                  \
-  })
-
 /* ---- the child: a host ---- */
 
 typedef struct failing_case {
@@ -82,17 +53,9 @@ static struct {
   bool in_file;
 } host;
 
-/* It worked, or there is a text that says why not. */
-static void check_said(int status) {
-  const char *const text = prof_last_error();
-  if (status == PROF_OK) return;
-  check(status < 0 && strcmp(prof_status_name(status), "PROF_E_UNKNOWN") != 0, "status %d", status);
-  check(text[0] && !strstr(text, "health_out"), "%s without a word", prof_status_name(status));
-}
-
 static uint64_t host_work(int count, bool is_worker) {
   uint64_t sum = 0;
-  own.arm(1);
+  walk.arm(1);
   for (int i = 0; i < count; i++) {
     errno = ERRNO_OF_HOST;
     if (is_worker) {
@@ -105,13 +68,13 @@ static uint64_t host_work(int count, bool is_worker) {
     const int after = errno;
     check(after == ERRNO_OF_HOST, "scope %d changed errno to %d", i, after);
   }
-  own.arm(0);
+  walk.arm(0);
   return sum;
 }
 
 static void *worker(void *sum) {
   *(uint64_t *)sum = host_work(WORKER_SCOPES, true);
-  own.arm(1); /* also what it does when the thread goes */
+  walk.arm(1); /* also what it does when the thread goes */
   return NULL;
 }
 
@@ -130,14 +93,14 @@ static void record(void) {
 }
 
 static prof_options stream_options(const failing_case *what) {
-  return (prof_options){.size = sizeof(prof_options), .path = host_path("run/own.json"), .cap_bytes = 2 << 20, .helper_thread = what->with_helper};
+  return (prof_options){.size = sizeof(prof_options), .path = host_path("run/walk.json"), .cap_bytes = 2 << 20, .helper_thread = what->with_helper};
 }
 
 /* The same path each time, so the same capture goes on. A capture that is not where it was asked to be says why. */
 static int start(const failing_case *what) {
   const prof_options options = stream_options(what);
-  const int status = ARMED(prof_start_with(&options));
-  check_said(status);
+  const int status = WALK_ARMED(prof_start_with(&options));
+  walk_check_said(status);
   check((prof_level() == 1) == (status == PROF_OK), "%s, and the level is %d", prof_status_name(status), prof_level());
   host_check_sum(host.attempted);
   if (status != PROF_OK) return status;
@@ -149,8 +112,8 @@ static int start(const failing_case *what) {
 /* What the trace holds is what health says that was recorded. */
 static void get(void) {
   prof_trace *trace = NULL;
-  const int status = ARMED(prof_get(&trace));
-  check_said(status);
+  const int status = WALK_ARMED(prof_get(&trace));
+  walk_check_said(status);
   check((status == PROF_OK) == (trace != NULL), "%s with trace %p", prof_status_name(status), (void *)trace);
   if (!trace) return;
   prof_trace_info info = {.size = sizeof info};
@@ -207,10 +170,10 @@ static void check_dumped(const char *path) {
 
 /* NULL: where the options say. A path that had nothing has nothing or all; one that had a trace has the old one or the new one. */
 static int dump(const char *path) {
-  const char *const at = path ? path : host_path("run/own.json");
+  const char *const at = path ? path : host_path("run/walk.json");
   const long long before = host_size(at);
-  const int status = ARMED(prof_dump(path));
-  check_said(status);
+  const int status = WALK_ARMED(prof_dump(path));
+  walk_check_said(status);
   if (status == PROF_OK) check_dumped(at);
   else check(host_size(at) == before, "%s, and %s had %lld bytes and has %lld", prof_status_name(status), at, before, host_size(at));
   return status;
@@ -219,15 +182,15 @@ static int dump(const char *path) {
 static void get_json(void) {
   char *text = NULL;
   size_t bytes = 0;
-  const int status = ARMED(prof_get_json(&text, &bytes));
-  check_said(status);
+  const int status = WALK_ARMED(prof_get_json(&text, &bytes));
+  walk_check_said(status);
   if (status == PROF_OK) check(strlen(text) == bytes && text[bytes - 1] != '\0', "%zu bytes", bytes);
   if (status == PROF_OK) prof_free(text);
 }
 
 static void stop(void) {
-  const int status = ARMED(prof_stop());
-  check_said(status);
+  const int status = WALK_ARMED(prof_stop());
+  walk_check_said(status);
   check(status == PROF_OK || status == PROF_E_NOT_RUNNING, "%s", prof_status_name(status));
   check(prof_level() == 0, "the level is %d", prof_level());
   host_check_sum(host.attempted);
@@ -238,8 +201,8 @@ static void stop(void) {
 /* Another cap is another capture. */
 static void run_in_memory(uint64_t cap_bytes) {
   const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = cap_bytes};
-  const int status = ARMED(prof_start_with(&options));
-  check_said(status);
+  const int status = WALK_ARMED(prof_start_with(&options));
+  walk_check_said(status);
   if (status == PROF_OK) host.attempted = 0; /* another capture; else the one before still stands */
   record();
   get_json();
@@ -254,7 +217,7 @@ static void run_with_failures(const failing_case *what) {
   get();
   dump(NULL);
   dump(gz);
-  check_said(ARMED(prof_clear()));
+  walk_check_said(WALK_ARMED(prof_clear()));
   host_check_sum(host.attempted);
   record();
   stop();
@@ -263,12 +226,12 @@ static void run_with_failures(const failing_case *what) {
   record();
   stop();
   dump(NULL); /* over the one before */
-  check_said(ARMED(prof_get_duration("plain", NULL, NULL, NULL)));
+  walk_check_said(WALK_ARMED(prof_get_duration("plain", NULL, NULL, NULL)));
 }
 
 /* From here on nothing fails: all must work, and nothing may be left. */
 static void run_without_failures(const failing_case *what) {
-  own.plan->nth = 0;
+  walk.plan->nth = 0;
   run_in_memory(3 << 19);
   const prof_options options = stream_options(what);
   check_status(prof_start_with(&options), PROF_OK);
@@ -279,7 +242,7 @@ static void run_without_failures(const failing_case *what) {
   record();
   check_status(prof_stop(), PROF_OK);
   check_status(prof_dump(NULL), PROF_OK);
-  check_dumped(host_path("run/own.json"));
+  check_dumped(host_path("run/walk.json"));
 }
 
 static void check_files(void) {
@@ -297,7 +260,7 @@ static int run_case(const void *context) {
   const failing_case *const what = context;
   const int before = host_descriptors();
   setenv("TMPDIR", host_path("elsewhere"), 1);
-  own.begin(own.plan);
+  walk.begin(walk.plan);
   run_with_failures(what);
   if (host_health().cap_bytes) check_status(prof_dump(NULL), PROF_OK); /* not armed: whatever went wrong, all can still be had */
   run_in_memory(1 << 20);
@@ -307,7 +270,7 @@ static int run_case(const void *context) {
   check_status(prof_stop(), PROF_OK);
   check_files();
   /* A descriptor that fstat() cannot tell from one of the host's is left open, never closed by guess. */
-  const uint64_t unknown = own.plan->function == INJECT_fstat ? own.plan->failed_count : 0;
+  const uint64_t unknown = walk.plan->function == INJECT_fstat ? walk.plan->failed_count : 0;
   const int after = host_descriptors();
   check(after >= before && (uint64_t)(after - before) <= unknown, "%d descriptors were open, %d are", before, after);
   return 0;
@@ -315,105 +278,37 @@ static int run_case(const void *context) {
 
 /* ---- the walk over all n ---- */
 
-static struct {
-  uint64_t runs, failures;
-} walked;
 
 /* False: the nth call is never made. */
-static bool run_nth(const failing_case *what, const struct failing_way *way, uint64_t nth, bool is_lasting) {
-  char said[HOST_SAID_ROOM], complaint[HOST_SAID_ROOM + 64];
-  host_empty(host_folder);
-  assert_int_equal(mkdir(host_path("run"), 0755) | mkdir(host_path("elsewhere"), 0755), 0);
-  *own.plan = (inject_plan){.function = way->function, .error = way->error, .nth = nth, .is_lasting = is_lasting};
-  const int status = host_end(host_begin(run_case, what, LIMIT_S), said);
-  walked.runs++;
-  if (*host_complaint(status, said, complaint, sizeof complaint)) {
-    walked.failures++;
-    print_error("%s %" PRIu64 "%s, %s%s: %s\n", way->name, nth, is_lasting ? " and all after it" : "", way->error_name,
-                what->with_helper ? ", with a helper thread" : "", complaint);
-  }
-  return own.plan->failed_count > 0;
-}
-
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* Waiting for a file or a pipe is interrupted as often as the host pleases; where the kernel begins anew after each signal, there must be
-   an end. */
-static bool is_bounded(inject_function function) {
-  return function == INJECT_fallocate || function == INJECT_madvise || function == INJECT_flock || function == INJECT_close;
-}
-
-static void walk_all(const failing_case *what, bool is_lasting) {
-  const double begun = seconds();
-  walked.runs = walked.failures = 0;
-  for (size_t i = 0; i < WAYS; i++) {
-    uint64_t nth = own.only_nth ? own.only_nth : 1;
-    if (own.only && strcmp(own.only, ways[i].name) != 0) continue;
-    if (is_lasting && ways[i].error == EINTR && !is_bounded(ways[i].function)) continue;
-    while (run_nth(what, &ways[i], nth, is_lasting) && !own.only_nth) nth++;
-    print_message("  %-18s %-13s %4" PRIu64 " calls\n", ways[i].name, ways[i].error_name, nth - 1);
-  }
-  print_message("  %" PRIu64 " runs in %.1f s\n", walked.runs, seconds() - begun);
-  if (walked.failures) fail_msg("%" PRIu64 " of %" PRIu64 " runs went wrong", walked.failures, walked.runs);
-}
-
 static void the_host_survives_without_a_failure(void **state) {
   (void)state;
   const failing_case what = {false};
-  assert_false(run_nth(&what, &ways[0], 0, false));
-  assert_int_equal(walked.failures, 0);
-  assert_true(own.plan->counts[INJECT_malloc] > 0 && own.plan->counts[INJECT_open] > 0); /* the plugin stands in front */
+  assert_false(walk_nth(run_case, &what, &ways[0], 0, false, LIMIT_S));
+  assert_int_equal(walk.failures, 0);
+  assert_true(walk.plan->counts[INJECT_malloc] > 0 && walk.plan->counts[INJECT_open] > 0); /* the plugin stands in front */
 }
 
 static void the_host_survives_each_call_failing_once(void **state) {
   (void)state;
   const failing_case what = {false};
-  walk_all(&what, false);
+  walk_all(run_case, &what, ways, WAYS, false, LIMIT_S);
 }
 
 static void the_host_survives_each_call_failing_from_then_on(void **state) {
   (void)state;
   const failing_case what = {false};
-  walk_all(&what, true);
+  walk_all(run_case, &what, ways, WAYS, true, LIMIT_S);
 }
 
 static void the_host_survives_each_call_failing_with_a_helper_thread(void **state) {
   (void)state;
   const failing_case what = {true};
-  walk_all(&what, false);
-}
-
-/* Once more with the plugin in front. */
-static int put_plugin_in_front(char **argv) {
-  char plugin[HOST_PATH_ROOM] = "";
-  const char *const folder = getenv("PROF_TEST_PLUGIN_DIR");
-  const ssize_t bytes = readlink("/proc/self/exe", plugin, sizeof plugin - 16);
-  if (bytes <= 0 || getenv("LD_PRELOAD")) return 1;
-  plugin[bytes] = '\0';
-  snprintf(strrchr(plugin, '/'), 16, "/inject.so");
-  if (folder) snprintf(plugin, sizeof plugin, "%s/inject.so", folder);
-  setenv("LD_PRELOAD", plugin, 1);
-  execv("/proc/self/exe", argv);
-  return 1;
+  walk_all(run_case, &what, ways, WAYS, false, LIMIT_S);
 }
 
 int main(int argc, char **argv) {
-#if !defined(__GLIBC__) || SKIP_SANITIZED
-  printf("skip: the plugin that fails calls is written for glibc, and a sanitizer has its own in front\n");
-  return HOST_SKIPPED;
-#endif
-  *(void **)&own.begin = dlsym(RTLD_DEFAULT, "inject_begin");
-  *(void **)&own.arm = dlsym(RTLD_DEFAULT, "inject_arm");
-  if (!own.begin || !own.arm) return put_plugin_in_front(argv);
-  own.plan = mmap(NULL, sizeof *own.plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (own.plan == MAP_FAILED) return 1;
-  own.only = getenv("PROF_FAILING_ONLY");
-  const char *const nth = getenv("PROF_FAILING_NTH");
-  own.only_nth = nth ? strtoull(nth, NULL, 10) : 0;
+  const int ended = walk_begin(argv);
+  if (ended) return ended;
   if (argc > 1) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_survives_each_call_failing_from_then_on),

@@ -7,53 +7,21 @@
 
    PROF_FAILING_ONLY=function and PROF_FAILING_NTH=n run one case alone. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <malloc.h>
 #include <prof/memory.h>
-#include <sys/mman.h>
 
-#include "failing/host.h"
-#include "failing/inject.h"
-#include "fault/support/skip.h"
+#include "failing/walk.h"
 
 enum { ERRNO_OF_HOST = 12345, LIMIT_S = 20, PIECES = 6000, PIECE_BYTES = 64, ROUNDS = 12 };
 
-static const struct failing_way {
-  inject_function function;
-  const char *name;
-  int error;
-} ways[] = {
-#define WAY(name, error) {INJECT_##name, #name, error}
+static const walk_way ways[] = {
+#define WAY WALK_WAY
     WAY(malloc, ENOMEM), WAY(calloc, ENOMEM), WAY(realloc, ENOMEM),      WAY(aligned_alloc, ENOMEM), WAY(mmap, ENOMEM), WAY(mremap, ENOMEM),
     WAY(fopen, EMFILE),  WAY(fopen, ENOSPC),  WAY(rename, EACCES),       WAY(fclose, ENOSPC),        WAY(fputs, ENOSPC), WAY(open_memstream, ENOMEM),
     WAY(open, EMFILE),   WAY(fallocate, ENOSPC),
 #undef WAY
 };
 enum { WAYS = sizeof ways / sizeof *ways };
-
-static struct {
-  inject_begin_function *begin;
-  inject_arm_function *arm;
-  inject_plan *plan; /* shared with the children */
-  const char *only;
-  uint64_t only_nth, runs, failures;
-} own;
-
-#define ARMED(call)          \
-  __extension__({            \
-    prof_health_get(NULL);   \
-    own.arm(1);              \
-    const int armed_ = call; \
-    own.arm(0);              \
-    armed_;                  \
-  })
-
-static void check_said(int status) {
-  const char *const text = prof_last_error();
-  if (status == PROF_OK) return;
-  check(status < 0 && strcmp(prof_status_name(status), "PROF_E_UNKNOWN") != 0, "status %d", status);
-  check(text[0] && !strstr(text, "health_out"), "%s without a word", prof_status_name(status));
-}
 
 /* ---- the child: a host ---- */
 
@@ -63,21 +31,21 @@ static prof_pool *make_pool(const char *name, uint32_t checked) {
   static prof_pool *const untouched = (prof_pool *)16;
   prof_pool *pool = untouched;
   const prof_pool_options options = {.size = sizeof options, .name = name, .checked = checked};
-  const int status = ARMED(prof_pool_create(&options, &pool));
-  check_said(status);
+  const int status = WALK_ARMED(prof_pool_create(&options, &pool));
+  walk_check_said(status);
   check((status == PROF_OK) == (pool != untouched), "%s, and the pool is %p", prof_status_name(status), (void *)pool);
   return status == PROF_OK ? pool : NULL;
 }
 
 /* All PIECES are out at once: enough for a checked table to grow. */
 static void use(prof_pool *pool) {
-  own.arm(1);
+  walk.arm(1);
   errno = ERRNO_OF_HOST;
   prof_memory_reserve(pool, address_of(0), 1 << 20);
   for (uint64_t i = 0; i < PIECES; i++) prof_memory_alloc(pool, address_of(i), PIECE_BYTES, 0);
   for (uint64_t i = 0; i + 1 < PIECES; i++) prof_memory_free(pool, address_of(i), PIECE_BYTES);
   const int after = errno;
-  own.arm(0);
+  walk.arm(0);
   check(after == ERRNO_OF_HOST, "errno became %d", after);
 }
 
@@ -97,8 +65,8 @@ static void check_peaks(uint64_t pool_count) {
 
 static void ask_live(const prof_memory *memory) {
   prof_memory_rows *const untouched = (prof_memory_rows *)16, *rows = untouched;
-  const int status = ARMED(prof_memory_live(memory, 0, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_ADDRESS, &rows));
-  check_said(status);
+  const int status = WALK_ARMED(prof_memory_live(memory, 0, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_ADDRESS, &rows));
+  walk_check_said(status);
   check((status == PROF_OK) == (rows != untouched), "%s, and the rows are %p", prof_status_name(status), (void *)rows);
   if (status == PROF_OK) prof_free(rows);
 }
@@ -107,11 +75,11 @@ static void ask_live(const prof_memory *memory) {
 static void read_back(uint64_t calls, bool is_armed, bool is_over) {
   prof_trace *trace = NULL;
   prof_memory *const untouched = (prof_memory *)16, *memory = untouched;
-  int status = is_armed ? ARMED(prof_get(&trace)) : prof_get(&trace);
-  check_said(status);
+  int status = is_armed ? WALK_ARMED(prof_get(&trace)) : prof_get(&trace);
+  walk_check_said(status);
   if (!trace) return;
-  status = is_armed ? ARMED(prof_memory_read(trace, &memory)) : prof_memory_read(trace, &memory);
-  check_said(status);
+  status = is_armed ? WALK_ARMED(prof_memory_read(trace, &memory)) : prof_memory_read(trace, &memory);
+  walk_check_said(status);
   check((status == PROF_OK) == (memory != untouched), "%s, and the memory is %p", prof_status_name(status), (void *)memory);
   check(status == PROF_OK || is_armed, "%s with nothing failing", prof_status_name(status));
   if (status == PROF_OK) {
@@ -157,23 +125,23 @@ static void run_with_failures(void) {
   if (checked) use(checked);
   if (count) check_peaks(count);
   uint64_t calls = 2 * PIECES;
-  const int set = ARMED(prof_memory_set_query(PROF_HOST, say, &said_bytes));
-  check_said(set);
-  own.arm(1);
+  const int set = WALK_ARMED(prof_memory_set_query(PROF_HOST, say, &said_bytes));
+  walk_check_said(set);
+  walk.arm(1);
   prof_memory_sample(PROF_HOST, "here", PROF_NUL_TERMINATED);
-  own.arm(0);
+  walk.arm(0);
   prof_memory_max max = {.size = sizeof max};
   if (set == PROF_OK) check_status(prof_memory_max_get(PROF_HOST, PROF_MEMORY_QUERY, &max), PROF_OK);
   check(set != PROF_OK || max.max_used_bytes == said_bytes, "the query's peak is %" PRIu64, max.max_used_bytes);
   read_back(calls, true, false);
   if (count) {
-    const int told = ARMED(prof_memory_oom(PROF_HOST, 4096));
-    check_said(told);
-    check_texts(told == PROF_OK && own.plan->failed_count == 0);
+    const int told = WALK_ARMED(prof_memory_oom(PROF_HOST, 4096));
+    walk_check_said(told);
+    check_texts(told == PROF_OK && walk.plan->failed_count == 0);
     calls++;
     check_peaks(count);
   }
-  check_said(ARMED(prof_memory_set_query(PROF_HOST, NULL, NULL)));
+  walk_check_said(WALK_ARMED(prof_memory_set_query(PROF_HOST, NULL, NULL)));
   check_status(prof_stop(), PROF_OK);
   read_back(calls, false, true);
   prof_pool_destroy(plain);
@@ -183,9 +151,9 @@ static void run_with_failures(void) {
 static int run_case(const void *unused) {
   (void)unused;
   const int before = host_descriptors();
-  own.begin(own.plan);
+  walk.begin(walk.plan);
   run_with_failures();
-  own.plan->nth = 0;
+  walk.plan->nth = 0;
   host_empty(host_path("run")); /* of the texts there are at most 8, and each has its number */
   size_t used = 0;
   for (int i = 0; i < ROUNDS; i++) { /* nothing fails, nothing is left: pools made and destroyed take no more memory each time */
@@ -215,46 +183,21 @@ static int run_case(const void *unused) {
 /* ---- the walk over all n ---- */
 
 /* False: the nth call is never made. */
-static bool run_nth(const struct failing_way *way, uint64_t nth, bool is_lasting) {
-  char said[HOST_SAID_ROOM], complaint[HOST_SAID_ROOM + 64];
-  host_empty(host_folder);
-  assert_int_equal(mkdir(host_path("run"), 0755), 0);
-  *own.plan = (inject_plan){.function = way->function, .error = way->error, .nth = nth, .is_lasting = is_lasting};
-  const int status = host_end(host_begin(run_case, NULL, LIMIT_S), said);
-  own.runs++;
-  if (*host_complaint(status, said, complaint, sizeof complaint)) {
-    own.failures++;
-    print_error("%s %" PRIu64 "%s, errno %d: %s\n", way->name, nth, is_lasting ? " and all after it" : "", way->error, complaint);
-  }
-  return own.plan->failed_count > 0;
-}
-
-static void walk_all(bool is_lasting) {
-  own.runs = own.failures = 0;
-  for (size_t i = 0; i < WAYS; i++) {
-    uint64_t nth = own.only_nth ? own.only_nth : 1;
-    if (own.only && strcmp(own.only, ways[i].name) != 0) continue;
-    while (run_nth(&ways[i], nth, is_lasting) && !own.only_nth) nth++;
-    print_message("  %-16s errno %3d %4" PRIu64 " calls\n", ways[i].name, ways[i].error, nth - 1);
-  }
-  if (own.failures) fail_msg("%" PRIu64 " of %" PRIu64 " runs went wrong", own.failures, own.runs);
-}
-
 static void memory_is_right_without_a_failure(void **state) {
   (void)state;
-  assert_false(run_nth(&ways[0], 0, false));
-  assert_int_equal(own.failures, 0);
-  assert_true(own.plan->counts[INJECT_malloc] > 0 && own.plan->counts[INJECT_calloc] > 0); /* the plugin stands in front */
+  assert_false(walk_nth(run_case, NULL, &ways[0], 0, false, LIMIT_S));
+  assert_int_equal(walk.failures, 0);
+  assert_true(walk.plan->counts[INJECT_malloc] > 0 && walk.plan->counts[INJECT_calloc] > 0); /* the plugin stands in front */
 }
 
 static void memory_is_right_with_each_call_failing_once(void **state) {
   (void)state;
-  walk_all(false);
+  walk_all(run_case, NULL, ways, WAYS, false, LIMIT_S);
 }
 
 static void memory_is_right_with_each_call_failing_from_then_on(void **state) {
   (void)state;
-  walk_all(true);
+  walk_all(run_case, NULL, ways, WAYS, true, LIMIT_S);
 }
 
 /* A pool whose state finds no room in the arena: no record can name it. In the process its peaks are right all the same, and each of its events is counted as lost. */
@@ -300,33 +243,9 @@ static void a_pool_without_room_in_the_arena_keeps_its_peaks(void **state) {
   host_expect("no room", run_full, NULL, LIMIT_S);
 }
 
-static int put_plugin_in_front(char **argv) {
-  char plugin[HOST_PATH_ROOM] = "";
-  const char *const folder = getenv("PROF_TEST_PLUGIN_DIR");
-  const ssize_t bytes = readlink("/proc/self/exe", plugin, sizeof plugin - 16);
-  if (bytes <= 0 || getenv("LD_PRELOAD")) return 1;
-  plugin[bytes] = '\0';
-  snprintf(strrchr(plugin, '/'), 16, "/inject.so");
-  if (folder) snprintf(plugin, sizeof plugin, "%s/inject.so", folder);
-  setenv("LD_PRELOAD", plugin, 1);
-  execv("/proc/self/exe", argv);
-  return 1;
-}
-
 int main(int argc, char **argv) {
-#if !defined(__GLIBC__) || SKIP_SANITIZED
-  (void)argc, (void)argv;
-  printf("skip: the plugin that fails calls is written for glibc, and a sanitizer has its own in front\n");
-  return HOST_SKIPPED;
-#endif
-  *(void **)&own.begin = dlsym(RTLD_DEFAULT, "inject_begin");
-  *(void **)&own.arm = dlsym(RTLD_DEFAULT, "inject_arm");
-  if (!own.begin || !own.arm) return put_plugin_in_front(argv);
-  own.plan = mmap(NULL, sizeof *own.plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (own.plan == MAP_FAILED) return 1;
-  own.only = getenv("PROF_FAILING_ONLY");
-  const char *const nth = getenv("PROF_FAILING_NTH");
-  own.only_nth = nth ? strtoull(nth, NULL, 10) : 0;
+  const int ended = walk_begin(argv);
+  if (ended) return ended;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(memory_is_right_without_a_failure),
       cmocka_unit_test(memory_is_right_with_each_call_failing_once),
