@@ -158,7 +158,7 @@ typedef struct prof_memory_info {
   uint64_t alloc_count, free_count, reserve_count, release_count, sample_count; /* of what stands in the capture */
   uint64_t collection_count, collection_ns; /* of all since the last reset */
   uint64_t oom_count;
-  uint64_t missing_count; /* events of which no record stands: dropped, overwritten, or killed before they were written. Modulo 2^20 a gap */
+  uint64_t missing_count; /* events of which no record stands: dropped, overwritten, or killed before they were written */
   uint64_t refused_count, unchecked_count;
   uint64_t wrong_count[8]; /* by prof_memory_wrong */
   uint64_t from_before_count, from_before_bytes; /* frees of what was there before the start */

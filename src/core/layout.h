@@ -188,7 +188,7 @@ typedef enum prof_i_verb {
 } prof_i_verb;
 
 /* A pool's counter: how many bytes are used, in the low 44 bits, from the middle on so that frees of what was there before cannot borrow; and above them how many events
-   there were, so that one locked add gives both the sum and its place in the order of all threads. 20 bits of that come round: the order of time tells the rest. */
+   there were, so that one locked add gives both the sum and its place in the order of all threads. 20 bits of that come round: the order of time tells the rest, and how often is counted. */
 enum { PROF_I_USED_BITS = 44 };
 #define PROF_I_USED_MASK ((UINT64_C(1) << PROF_I_USED_BITS) - 1)
 #define PROF_I_USED_ZERO (UINT64_C(1) << (PROF_I_USED_BITS - 1))
@@ -223,7 +223,8 @@ typedef struct prof_i_pool_state {
   uint64_t era;    /* counts resets; era % PROF_I_PEAKS is in force */
   uint64_t number; /* of the pool in this capture, from 1; 0: this is none any more. Not written again */
   uint64_t kind;   /* prof_memory_source; not written again */
-  uint64_t padding[4];
+  uint64_t rounds; /* how often the counter's number of events has come round to 0 */
+  uint64_t padding[3];
   prof_i_peak used_peaks[PROF_I_PEAKS];
   uint64_t allocated; /* bytes from PROF_I_USED_ZERO on */
   uint64_t collection_count;

@@ -40,6 +40,10 @@ static inline __attribute__((always_inline)) uint64_t add_event(prof_i_pool_stat
   return counter;
 }
 
+/* Once in a million events. One that is killed here, readers know by what they have seen. */
+static PROF_I_COLD void note_round(prof_i_pool_state *state) { __atomic_fetch_add(&state->rounds, 1, __ATOMIC_RELAXED); }
+static inline __attribute__((always_inline)) bool comes_round(uint64_t counter) { return PROF_I_UNLIKELY(counter >> PROF_I_USED_BITS == 0); }
+
 /* The counter after it; 0: refused. */
 static inline __attribute__((always_inline)) uint64_t add_used(prof_i_pool_state *state, uint64_t delta, uint64_t ticks) {
   const uint64_t counter = add_event(state, delta);
@@ -48,6 +52,7 @@ static inline __attribute__((always_inline)) uint64_t add_used(prof_i_pool_state
     __atomic_fetch_add(&state->refused_count, 1, __ATOMIC_RELAXED);
     return 0;
   }
+  if (comes_round(counter)) note_round(state);
   if ((int64_t)delta > 0 && !PROF_I_FAULT(LATE_PEAK)) raise_used(state, counter, ticks);
   return counter;
 }
@@ -56,7 +61,9 @@ static inline __attribute__((always_inline)) uint64_t add_used(prof_i_pool_state
 static uint64_t add_allocated(prof_i_pool_state *state, uint64_t delta, uint64_t ticks, uint64_t *allocated_out) {
   *allocated_out = __atomic_add_fetch(&state->allocated, delta, __ATOMIC_SEQ_CST);
   if ((int64_t)delta > 0) prof_i_peak_raise(prof_i_peak_now(state->allocated_peaks, state), *allocated_out, UINT64_MAX, ticks);
-  return __atomic_add_fetch(&state->used, PROF_I_USED_ONE_EVENT, __ATOMIC_SEQ_CST);
+  const uint64_t counter = __atomic_add_fetch(&state->used, PROF_I_USED_ONE_EVENT, __ATOMIC_SEQ_CST);
+  if (comes_round(counter)) note_round(state);
+  return counter;
 }
 
 /* A query's answer: both values are as they are. A collection, as RAF means it: less is allocated than before. */

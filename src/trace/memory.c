@@ -155,7 +155,7 @@ static int collect_all(prof_memory *m, uint32_t *starts) {
 
 /* ---- the order ---- */
 
-enum { NUMBER_MASK = (1 << (64 - PROF_I_USED_BITS)) - 1 };
+enum { NUMBER_MASK = (1 << (64 - PROF_I_USED_BITS)) - 1, BEHIND_MOST = NUMBER_MASK / 16 };
 enum { UNKNOWN_MAX = 64 }; /* events that are looked past to find one that is known to be a handler's */
 typedef enum relation { BEHIND, INSIDE, NOT_KNOWN } relation;
 static const uint64_t clock_slack_ns = 50000, longest_stop_ns = 10000000000;
@@ -170,7 +170,9 @@ typedef struct line {
   uint64_t next; /* number that is awaited */
   held *held;    /* a heap: the lowest number first */
   uint32_t held_count, held_room;
+  uint64_t seen_count;
   bool has_begun; /* false: what went before was cleared, or is older than a ring is to show */
+  bool is_whole;  /* from the pool's first event on */
 } line;
 
 typedef struct merge {
@@ -194,12 +196,13 @@ uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number) {
   return pool ? (uint32_t)(pool - memory->trace->catalog.pools) : UINT32_MAX;
 }
 
-/* Its number, counted on: the nearest to what is awaited. */
+/* Its number, counted on. A thread that was kept for long between an event's clock and its sum is far ahead; one that is behind what is awaited comes of clocks, and is not far. */
 static uint64_t number_of(const line *l, const prof_i_memory_record *record) {
   const uint64_t number = (record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) & NUMBER_MASK;
-  if (!l->has_begun) return number;
-  const uint64_t ahead = (number - l->next) & NUMBER_MASK;
-  return ahead <= NUMBER_MASK / 2 ? l->next + ahead : l->next + ahead - NUMBER_MASK - 1;
+  if (!l->has_begun) return number + NUMBER_MASK + 1; /* so that none is below 0 */
+  const uint64_t ahead = l->next + ((number - l->next) & NUMBER_MASK);
+  const bool is_behind = ahead - l->next > NUMBER_MASK - BEHIND_MOST && ahead > NUMBER_MASK + 1;
+  return is_behind ? ahead - NUMBER_MASK - 1 : ahead;
 }
 
 static void place(merge *g, line *l, held h) {
@@ -282,6 +285,7 @@ static void take(merge *g, uint32_t item) {
   const held h = {number_of(l, &record), item};
   if (!l->has_begun) l->next = h.number;
   l->has_begun = true;
+  l->seen_count++;
   place_held(g, l, pool, at->ns);
   if (h.number < l->next) { /* it was given up: a capture that was damaged, or a clock */
     g->memory->order[g->placed++] = item;
@@ -320,15 +324,24 @@ static void merge_all(merge *g) {
     place_held(g, &g->lines[i], &g->memory->pools[i], UINT64_MAX);
 }
 
-/* What was counted, and has no record: behind the last. In a capture that goes on these may just be coming, unless it is full. */
-static void count_missing_at_end(merge *g) {
+/* How many events there were. Killed between an event's sum and the count of rounds, that is a round short. */
+static uint64_t event_count(const prof_i_pool_seen *pool, const line *l) {
+  if (pool->kind == PROF_MEMORY_QUERY) return pool->state.used;
+  const uint64_t count = (pool->state.rounds & UINT32_MAX) << (64 - PROF_I_USED_BITS) | pool->state.used >> PROF_I_USED_BITS;
+  return count + 1 < l->next ? count + NUMBER_MASK + 1 : count;
+}
+
+/* What was counted, and has no record. Of a pool that is shown from its first event on that is told by the counts alone, however many are missing in one gap; else what is behind the last record. In a capture that goes
+   on these may just be coming, unless it is full. */
+static void count_missing(merge *g) {
   const prof_trace *const trace = g->memory->trace;
+  if (!trace->is_settled && !trace->header.full_ticks) return;
   for (uint32_t i = 0; i < trace->catalog.pool_count; i++) {
-    const prof_i_pool_seen *const pool = &trace->catalog.pools[i];
-    const uint64_t counter = pool->state.used;
-    const uint64_t last = pool->kind == PROF_MEMORY_QUERY ? counter : counter >> PROF_I_USED_BITS;
-    const uint64_t behind = (last + 1 - g->lines[i].next) & NUMBER_MASK;
-    if ((trace->is_settled || trace->header.full_ticks) && behind < NUMBER_MASK / 2) g->memory->pools[i].info.missing_count += behind;
+    const line *const l = &g->lines[i];
+    uint64_t *const missing = &g->memory->pools[i].info.missing_count;
+    const uint64_t count = event_count(&trace->catalog.pools[i], l), behind = (count + 1 - l->next) & NUMBER_MASK;
+    if (l->is_whole) *missing = count > l->seen_count ? count - l->seen_count : 0;
+    else if (behind < NUMBER_MASK / 2) *missing += behind;
   }
 }
 
@@ -344,11 +357,14 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
     status = 0;
     memcpy(ends, starts + 1, thread_count * sizeof *ends);
     g.ends = ends;
-    for (uint32_t i = 0; i < pool_count; i++) g.lines[i] = (line){.next = 1, .has_begun = m->trace->catalog.pools[i].ticks >= m->trace->floor};
+    for (uint32_t i = 0; i < pool_count; i++) {
+      const bool is_whole = m->trace->catalog.pools[i].ticks >= m->trace->floor;
+      g.lines[i] = (line){.next = 1, .has_begun = is_whole, .is_whole = is_whole};
+    }
     for (uint32_t i = 0; i < thread_count; i++)
       if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;
     merge_all(&g);
-    count_missing_at_end(&g);
+    count_missing(&g);
     if (g.is_out_of_memory) status = PROF_E_NO_MEMORY;
   }
   for (uint32_t i = 0; g.lines && i < pool_count; i++) free(g.lines[i].held);

@@ -164,8 +164,51 @@ static void a_handler_may_take_its_time(void **state) {
   }
 }
 
+/* One thread's pieces, of which so many are missing between the tenth and the next; a second thread's is begun with the first of them and gets its place behind all. */
+static void skip_numbers(uint64_t missing, bool is_overtaken) {
+  capture c;
+  enum { SEEN = 20 };
+  capture_begin(&c, 1 << 20);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_session(meta, CAPTURE_START, 1, 1);
+  prof_i_pool_state *const state = capture_pool(&c, meta, 1, 1, "p", 0);
+  prof_i_head *const chunk = capture_chunk(&c, 1 << 14, 1), *const other = capture_chunk(&c, 1 << 14, 2);
+  uint64_t number = 0;
+  for (uint64_t i = 0; i < SEEN; i++) {
+    number += i == SEEN / 2 ? missing + 1 : 1;
+    capture_piece(chunk, CAPTURE_START + 1000000 + i * 1000000, 1, 0, 0x1000 + i * 16, 16, 0, PROF_I_USED_ZERO + (i + 1) * 16 + number * PROF_I_USED_ONE_EVENT);
+  }
+  number++;
+  if (is_overtaken) capture_piece(other, CAPTURE_START + 500000, 1, 0, 0x90000, 16, 0, PROF_I_USED_ZERO + (SEEN + 1) * 16 + number * PROF_I_USED_ONE_EVENT);
+  else number--;
+  state->used = PROF_I_USED_ZERO + (SEEN + (is_overtaken ? 1u : 0u)) * 16 + number * PROF_I_USED_ONE_EVENT;
+  state->rounds = number >> (64 - PROF_I_USED_BITS);
+  prof_trace *trace;
+  prof_memory *memory;
+  assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
+  assert_int_equal(prof_memory_read(trace, &memory), PROF_OK);
+  assert_int_equal(memory->pools[0].info.missing_count, missing);
+  for (uint32_t i = 0; i < SEEN; i++) assert_int_equal(prof_i_memory_item_read(&memory->items[memory->order[i]]).address, 0x1000 + i * 16);
+  prof_memory_destroy(memory);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static void however_many_are_missing_they_are_counted(void **state) {
+  (void)state;
+  static const uint64_t missing[] = {0, 1, 500000, 524288, 700000, 1000000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3000000, UINT64_C(5) << 30};
+  for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) skip_numbers(missing[i], false);
+}
+
+static void a_thread_may_be_overtaken_by_nearly_a_round(void **state) {
+  (void)state;
+  static const uint64_t missing[] = {0, 1000, 500000, 600000, 900000};
+  for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) skip_numbers(missing[i], true);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(threads_at_one_pool_are_put_into_its_order), cmocka_unit_test(a_thread_may_be_kept_from_its_record),
-                                     cmocka_unit_test(records_that_are_lost_are_counted_one_by_one), cmocka_unit_test(a_handler_may_take_its_time)};
+                                     cmocka_unit_test(records_that_are_lost_are_counted_one_by_one), cmocka_unit_test(a_handler_may_take_its_time),
+                                     cmocka_unit_test(however_many_are_missing_they_are_counted), cmocka_unit_test(a_thread_may_be_overtaken_by_nearly_a_round)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
