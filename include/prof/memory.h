@@ -144,13 +144,13 @@ typedef struct prof_memory_state {
   uint32_t is_exact;    /* 1: the event that made it stands in the capture; 0: the time is near, and what is live is of the records around it */
 } prof_memory_state;
 
-/* A pool in one session, or all that a device has. */
+/* A pool from one start to its stop, or all that a device has. */
 typedef struct prof_memory_info {
   size_t size;
   char name[64];
   prof_device device;
   uint32_t source;  /* prof_memory_source */
-  uint32_t session; /* counts starts, from 1 */
+  uint32_t session; /* counts starts of memory in the capture, from 1: prof_start(), and prof_memory_start() after a stop of memory alone */
   uint32_t pool;    /* its number in the capture, as prof_event_memory has it; 0: of a device */
   uint32_t has_baseline; /* 1: what was there before is known */
   uint64_t used_before_bytes, allocated_before_bytes;
@@ -160,12 +160,13 @@ typedef struct prof_memory_info {
   uint64_t oom_count;
   uint64_t missing_count; /* events of which no record stands: dropped, overwritten, or killed before they were written */
   uint64_t refused_count, unchecked_count;
-  uint64_t wrong_count[8]; /* by prof_memory_wrong */
+  uint64_t wrong_count[8]; /* by prof_memory_wrong. Only what is sure: none where an event before it is missing. In an unchecked pool's sums and peaks they are counted as they came */
   uint64_t from_before_count, from_before_bytes; /* frees of what was there before the start */
   uint64_t growth_step;   /* of the two step marks between which used grew most; the later one */
   int64_t growth_bytes;   /* 0: no steps, or none in which it grew */
+  uint64_t unsure_count, unsure_bytes; /* frees of pieces whose alloc is lost, cleared, or from before a start of which nothing is known; or of what was never handed out */
 } prof_memory_info;
-/* In the order in which they came; index below prof_memory_pool_count(). PROF_E_INVALID. */
+/* Those of an earlier start first, of one start in the order in which they were made; index below prof_memory_pool_count(). PROF_E_INVALID. */
 PROF_API uint32_t prof_memory_pool_count(const prof_memory *memory) PROF_I_NOEXCEPT;
 PROF_API int prof_memory_pool_get(const prof_memory *memory, uint32_t index, prof_memory_info *info_out) PROF_I_NOEXCEPT;
 /* A device, with all its pools of that source of the last session; of several pools, in the order of time. PROF_E_NOT_FOUND. */

@@ -208,7 +208,8 @@ enum { PROF_I_PEAKS = 4 }; /* a reset takes the next: a thread that sleeps with 
 typedef enum prof_i_baseline {
   PROF_I_BASELINE_NONE = 0,
   PROF_I_BASELINE_ASKED = 1,    /* the pool's query said it */
-  PROF_I_BASELINE_INHERITED = 2 /* a forked child: what its parent had then */
+  PROF_I_BASELINE_INHERITED = 2, /* a forked child: what its parent had then */
+  PROF_I_BASELINE_EMPTY = 3      /* nothing: it was made while memory was recorded */
 } prof_i_baseline;
 
 enum {
@@ -259,7 +260,7 @@ typedef enum prof_i_kind {
   PROF_I_KIND_SESSION = 36, /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when. Of a clear, 6: the first session
                                of which anything stays */
   PROF_I_KIND_POOL = 38,   /* 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial | session << 32, 6 used and 7 allocated
-                               before the start, 8 prof_i_baseline, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */
+                               before the start, 8 prof_i_baseline | starts of memory until then << 32, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */
   PROF_I_KIND_CHANGE = 37 /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4 prof_change_reason, 5 level
                              before | after << 32, 6 serial of the thread that found it, or 0, 7 measured, 8 allowed, in millionths of
                              a thread's time or events a second */

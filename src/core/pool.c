@@ -20,20 +20,21 @@ enum {
 uint32_t prof_i_memory_on;
 
 static struct {
-  prof_pool *first;  /* any thread; pushed with release */
-  uint64_t serials;  /* control lock */
-  uint32_t numbers;  /* given in this arena. Control lock */
+  prof_pool *first, *last; /* in the order of their making; first by any thread, put behind the last with release */
+  uint64_t serials;        /* control lock */
+  uint32_t numbers;        /* given in this arena. Control lock */
+  uint32_t starts;         /* of memory, in this arena. Control lock */
 } own;
 
 prof_pool *prof_i_pool_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
 
-void prof_i_pool_renumber(void) { own.numbers = 0; }
+void prof_i_pool_renumber(void) { own.numbers = own.starts = 0; }
 
 /* ---- a state ---- */
 
 typedef struct birth {
   const prof_pool *pool;
-  uint64_t number, session, ticks;
+  uint64_t number, session, start, ticks;
   uint64_t used, allocated; /* bytes */
   prof_i_baseline baseline;
 } birth;
@@ -61,7 +62,7 @@ static void *fill(uint64_t *words, void *with) {
   words[2] = pool->serial | b->session << 32;
   words[3] = b->used;
   words[4] = b->allocated;
-  words[5] = b->baseline;
+  words[5] = b->baseline | b->start << 32;
   prof_i_put_text(words + PROF_I_POOL_NAME_WORD - 3, pool->name, strlen(pool->name));
   const uintptr_t at = ((uintptr_t)(words + WORDS_BEFORE) + LINE_BYTES - 1) & ~(uintptr_t)(LINE_BYTES - 1);
   prof_i_pool_state *const state = (prof_i_pool_state *)at;
@@ -77,6 +78,7 @@ static void give_state(prof_pool *pool, uint64_t used, uint64_t allocated, prof_
   birth b = {.pool = pool,
              .number = ++own.numbers,
              .session = prof_i_arena_header()->session,
+             .start = own.starts,
              .ticks = prof_i_clock_ticks(),
              .used = within(used),
              .allocated = within(allocated),
@@ -121,6 +123,7 @@ void prof_i_pool_begin_all(void) {
   prof_i_control_lock();
   const bool is_recording = prof_i_control_is_recording();
   const uint64_t session = is_recording ? prof_i_arena_header()->session : 0;
+  if (is_recording && !prof_i_memory_is_on()) own.starts++;
   prof_i_control_unlock();
   for (prof_pool *pool = is_recording ? prof_i_pool_first() : NULL; pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
     prof_i_control_lock();
@@ -139,6 +142,7 @@ void prof_i_pool_begin_all(void) {
 }
 
 void prof_i_pool_begin_child(void) {
+  own.starts++;
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
     if (!pool->serial || has_state(pool)) continue;
     const bool has = pool->inherited_used != 0;
@@ -214,8 +218,8 @@ static prof_pool *take_free(void) {
     if (!pool->serial && !__atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE)) return pool;
   prof_pool *const pool = calloc(1, sizeof *pool);
   if (!pool) return NULL;
-  pool->next = own.first;
-  __atomic_store_n(&own.first, pool, __ATOMIC_RELEASE);
+  __atomic_store_n(own.last ? &own.last->next : &own.first, pool, __ATOMIC_RELEASE);
+  own.last = pool;
   return pool;
 }
 
@@ -229,7 +233,7 @@ prof_pool *prof_i_pool_make(prof_memory_source kind, const char *name, prof_devi
     *pool = (prof_pool){.kind = kind, .device = device, .query = query, .user = user, .serial = ++own.serials, .next = next};
     const size_t bytes = strnlen(name, PROF_I_NAME_BYTES - 1);
     memcpy(pool->name, name, bytes);
-    if (prof_i_memory_is_on()) give_state(pool, a.used, a.allocated, a.baseline);
+    if (prof_i_memory_is_on()) give_state(pool, a.used, a.allocated, a.baseline ? a.baseline : PROF_I_BASELINE_EMPTY);
   }
   prof_i_control_unlock();
   return pool;

@@ -129,6 +129,18 @@ static void begin_graphs(const writer *w, uint32_t index) {
   g->is_known = pool->ticks >= w->memory->trace->floor; /* or else something of it was forgotten since */
 }
 
+/* The pool's own count at the end, where the events behind which it stands are lost. */
+static void put_last(const writer *w, uint32_t index) {
+  const prof_i_pool_seen *const pool = pool_at(w, index);
+  const graphs *const g = &w->graphs[index];
+  const prof_trace *const trace = w->memory->trace;
+  if (pool->kind != PROF_MEMORY_POOL || (!trace->is_settled && !trace->header.full_ticks)) return;
+  const int64_t used = prof_i_used_bytes(pool->state.used), allocated = prof_i_memory_bounded(pool->state.allocated - PROF_I_USED_ZERO);
+  const uint64_t ns = w->memory->end_ns > g->ns ? w->memory->end_ns : g->ns;
+  if (used != g->used) put_value(w, index, ns, "used", used);
+  if (allocated != g->allocated) put_value(w, index, ns, "allocated", allocated);
+}
+
 /* Of a pool of which nothing is heard inside: what it has is not nothing. */
 static void end_graphs(const writer *w, uint32_t index) {
   const graphs *const g = &w->graphs[index];
@@ -136,6 +148,7 @@ static void end_graphs(const writer *w, uint32_t index) {
   if (to_ns && g->begin_ns >= to_ns) return;
   if (g->used) open_used(w, index);
   if (g->allocated) open_allocated(w, index);
+  if (!to_ns) put_last(w, index);
 }
 
 /* ---- changes ---- */

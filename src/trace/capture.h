@@ -78,9 +78,10 @@ typedef struct prof_i_change_seen {
   uint64_t serial, measured, allowed;
 } prof_i_change_seen;
 
-/* A pool of memory, in one session. */
+/* A pool of memory, from one start to its stop. */
 typedef struct prof_i_pool_seen {
   uint32_t number, kind, serial, session, baseline;
+  uint32_t start; /* counts starts of memory, of which a session may have several */
   prof_device device;
   uint64_t ticks; /* when the session began for it */
   uint64_t used_before, allocated_before;

@@ -267,7 +267,10 @@ static uint64_t awaited_until(const merge *g, uint32_t item) {
 static void place_held(merge *g, line *l, prof_i_memory_pool *pool, uint64_t now_ns) {
   while (l->held_count && (l->held[0].number <= l->next || awaited_until(g, l->held[0].item) < now_ns)) {
     const held h = take_held(l);
-    if (h.number > l->next) pool->info.missing_count += h.number - l->next;
+    if (h.number > l->next) {
+      pool->info.missing_count += h.number - l->next;
+      if (pool->sure_until > g->placed) pool->sure_until = g->placed;
+    }
     place(g, l, h);
   }
 }
@@ -360,6 +363,8 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
     for (uint32_t i = 0; i < pool_count; i++) {
       const bool is_whole = m->trace->catalog.pools[i].ticks >= m->trace->floor;
       g.lines[i] = (line){.next = 1, .has_begun = is_whole, .is_whole = is_whole};
+      m->pools[i].sure_until = UINT32_MAX;
+      m->pools[i].is_begin_known = is_whole && m->trace->catalog.pools[i].baseline != PROF_I_BASELINE_NONE;
     }
     for (uint32_t i = 0; i < thread_count; i++)
       if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;

@@ -28,6 +28,9 @@ typedef struct prof_i_memory_pool {
   prof_memory_example examples[PROF_I_MEMORY_EXAMPLES];
   uint32_t example_count;
   uint32_t peak_used_at, peak_allocated_at; /* places in order, behind the event */
+  uint32_t sure_until;      /* place in order from which on something may be missing */
+  bool is_begin_known;      /* all that it has handed out since it began to count is there, or missing behind sure_until */
+  int64_t played_peak, played_end; /* used, had only right calls been counted */
 } prof_i_memory_pool;
 
 struct prof_memory {
@@ -50,6 +53,9 @@ static inline int64_t prof_i_memory_bounded(uint64_t bytes) {
   return said > most ? most : said < -most ? -most : said;
 }
 
+/* Of memory: a capture may have several in a session. */
+static inline uint32_t prof_i_memory_start_of(const prof_i_pool_seen *pool) { return pool->start ? pool->start : pool->session; }
+
 /* ---- one pool while it is played ---- */
 
 typedef struct prof_i_play_pool {
@@ -70,6 +76,7 @@ typedef struct prof_i_unknown_free {
 typedef struct prof_i_play_events {
   void (*wrong)(void *user, uint32_t pool, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record);
   void (*from_before)(void *user, uint32_t pool, const prof_i_memory_record *record);
+  void (*unsure)(void *user, uint32_t pool, const prof_i_memory_record *record); /* a free that would be wrong, were the alloc not perhaps lost */
   void *user;
 } prof_i_play_events;
 

@@ -256,7 +256,7 @@ int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count
 /* ---- a device ---- */
 
 static bool is_of(const prof_i_pool_seen *pool, prof_device device, uint32_t source, uint32_t session) {
-  return pool->device.type == device.type && pool->device.index == device.index && pool->kind == source && (!session || pool->session == session);
+  return pool->device.type == device.type && pool->device.index == device.index && pool->kind == source && (!session || prof_i_memory_start_of(pool) == session);
 }
 
 static void add_info(prof_memory_info *to, const prof_memory_info *from) {
@@ -276,6 +276,8 @@ static void add_info(prof_memory_info *to, const prof_memory_info *from) {
   to->unchecked_count += from->unchecked_count;
   to->from_before_count += from->from_before_count;
   to->from_before_bytes += from->from_before_bytes;
+  to->unsure_count += from->unsure_count;
+  to->unsure_bytes += from->unsure_bytes;
   for (int i = 0; i < PROF_MEMORY_WRONG_COUNT; i++) to->wrong_count[i] += from->wrong_count[i];
 }
 
@@ -340,6 +342,19 @@ static int find_peaks(const prof_memory *m, prof_device device, uint32_t source,
 
 static uint64_t time_behind(const prof_memory *m, uint32_t place) { return place ? m->items[m->order[place - 1]].ns : 0; }
 
+/* What the pools themselves have counted, whatever was lost: the end is their ends' sum, a peak no less than any of theirs. */
+static void hold_to_pools(const prof_memory *m, prof_memory_info *info) {
+  info->end.used_bytes = info->end.allocated_bytes = 0;
+  for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {
+    if (!is_of(&m->trace->catalog.pools[i], info->device, info->source, info->session)) continue;
+    const prof_memory_info *const pool = &m->pools[i].info;
+    info->end.used_bytes += pool->end.used_bytes;
+    info->end.allocated_bytes += pool->end.allocated_bytes;
+    if (pool->peak_used.used_bytes > info->peak_used.used_bytes) info->peak_used = pool->peak_used;
+    if (pool->peak_allocated.allocated_bytes > info->peak_allocated.allocated_bytes) info->peak_allocated = pool->peak_allocated;
+  }
+}
+
 static int fill_device(const prof_memory *m, prof_memory_info *info) {
   uint32_t used_at, allocated_at;
   int status = find_peaks(m, info->device, info->source, info->session, &used_at, &allocated_at);
@@ -349,6 +364,7 @@ static int fill_device(const prof_memory *m, prof_memory_info *info) {
   info->peak_used.ns = time_behind(m, used_at);
   info->peak_allocated.ns = time_behind(m, allocated_at);
   info->end.ns = m->end_ns;
+  if (!status) hold_to_pools(m, info);
   info->peak_used.is_exact = info->peak_allocated.is_exact = info->end.is_exact = info->missing_count == 0;
   return status;
 }
@@ -363,7 +379,7 @@ int prof_memory_device_get(const prof_memory *memory, prof_device device, prof_m
     const bool better = source == PROF_MEMORY_ANY && info.source != PROF_MEMORY_POOL;
     if (!is_of(pool, device, source == PROF_MEMORY_ANY ? pool->kind : source, 0)) continue;
     if (!info.source || (better && pool->kind == PROF_MEMORY_POOL)) info.source = pool->kind, info.session = 0;
-    if (pool->kind == info.source && pool->session > info.session) info.session = pool->session;
+    if (pool->kind == info.source && prof_i_memory_start_of(pool) > info.session) info.session = prof_i_memory_start_of(pool);
   }
   for (uint32_t i = 0; info.source && i < prof_memory_pool_count(memory); i++) {
     if (!is_of(&memory->trace->catalog.pools[i], device, info.source, info.session)) continue;

@@ -42,6 +42,9 @@ typedef struct now {
   const prof_i_memory_record *record;
 } now;
 
+/* Where an event before this one is missing, what looks wrong may be right. */
+static bool is_sure(const now *n, uint32_t pool) { return n->play->next <= n->play->memory->pools[pool].sure_until; }
+
 static void tell_wrong(const now *n, prof_memory_wrong wrong) {
   const prof_i_play_events *const events = &n->play->events;
   if (events->wrong) events->wrong(events->user, n->pool, n->item, wrong, n->record);
@@ -64,7 +67,7 @@ static int play_alloc(const now *n, prof_i_play_pool *pool) {
   const prof_i_memory_record *const record = n->record;
   if (record->bytes == 0) return 0; /* takes no room: two of them may stand at one address */
   for (uint32_t at; (at = prof_i_pieces_overlap(&pool->live, record->address, record->bytes)) != 0;) {
-    tell_wrong(n, PROF_MEMORY_WRONG_OVERLAP);
+    if (is_sure(n, n->pool)) tell_wrong(n, PROF_MEMORY_WRONG_OVERLAP);
     drop_live(n->play, pool, at);
   }
   if (!make_room(&pool->live)) return PROF_E_NO_MEMORY;
@@ -74,10 +77,20 @@ static int play_alloc(const now *n, prof_i_play_pool *pool) {
   return 0;
 }
 
-/* Is it live in another pool? */
-static bool is_elsewhere(const prof_i_play *play, uint32_t own, uint64_t address) {
-  for (uint32_t i = 0; i < play->memory->trace->catalog.pool_count; i++)
-    if (i != own && prof_i_pieces_at(&play->pools[i].live, address)) return true;
+/* Is it live in another pool of the same start? */
+static bool is_elsewhere(const now *n, uint64_t address) {
+  const prof_i_catalog *const catalog = &n->play->memory->trace->catalog;
+  const prof_i_pool_seen *const own = &catalog->pools[n->pool];
+  for (uint32_t i = 0; i < catalog->pool_count; i++)
+    if (catalog->pools[i].start == own->start && catalog->pools[i].serial != own->serial && is_sure(n, i) && prof_i_pieces_at(&n->play->pools[i].live, address)) return true;
+  return false;
+}
+
+/* Was it live when the same pool was recorded before? */
+static bool is_older(const now *n, uint64_t address) {
+  const prof_i_catalog *const catalog = &n->play->memory->trace->catalog;
+  for (uint32_t i = n->pool; i-- > 0;)
+    if (catalog->pools[i].serial == catalog->pools[n->pool].serial) return prof_i_pieces_at(&n->play->pools[i].live, address) != 0;
   return false;
 }
 
@@ -85,17 +98,19 @@ static void play_free(const now *n, prof_i_play_pool *pool) {
   const prof_i_memory_record *const record = n->record;
   const uint32_t at = prof_i_pieces_at(&pool->live, record->address);
   if (at) {
-    if (pool->live.nodes[at].bytes != record->bytes) tell_wrong(n, PROF_MEMORY_WRONG_SIZE);
+    if (pool->live.nodes[at].bytes != record->bytes && is_sure(n, n->pool)) tell_wrong(n, PROF_MEMORY_WRONG_SIZE);
     drop_live(n->play, pool, at);
   } else if (record->bytes == 0) {
     return;
-  } else if (is_elsewhere(n->play, n->pool, record->address)) {
+  } else if (is_sure(n, n->pool) && is_elsewhere(n, record->address)) {
     tell_wrong(n, PROF_MEMORY_WRONG_POOL);
-  } else if (record->bytes <= pool->before_bytes) {
-    pool->before_bytes -= record->bytes;
+  } else if (record->bytes <= pool->before_bytes || is_older(n, record->address)) {
+    pool->before_bytes -= record->bytes <= pool->before_bytes ? record->bytes : pool->before_bytes;
     if (n->play->events.from_before) n->play->events.from_before(n->play->events.user, n->pool, record);
-  } else {
+  } else if (is_sure(n, n->pool) && n->play->memory->pools[n->pool].is_begin_known) {
     tell_wrong(n, PROF_MEMORY_WRONG_UNKNOWN);
+  } else if (n->play->events.unsure) {
+    n->play->events.unsure(n->play->events.user, n->pool, record);
   }
 }
 

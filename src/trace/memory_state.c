@@ -104,6 +104,12 @@ static void on_before(void *user, uint32_t pool_index, const prof_i_memory_recor
   info->from_before_bytes += record->bytes;
 }
 
+static void on_unsure(void *user, uint32_t pool_index, const prof_i_memory_record *record) {
+  prof_memory_info *const info = &((first_play *)user)->memory->pools[pool_index].info;
+  info->unsure_count++;
+  info->unsure_bytes += record->bytes;
+}
+
 static void count(prof_memory_info *info, const prof_i_memory_record *record) {
   switch (record->verb) {
     case PROF_I_VERB_ALLOC: info->alloc_count++; break;
@@ -143,7 +149,7 @@ static void pass_steps(first_play *f, uint32_t *step, uint64_t until_ns) {
         info->growth_bytes = growth;
         info->growth_step = m->steps[*step].number;
       }
-      t->has_step = true;
+      t->has_step = m->trace->catalog.pools[i].kind == PROF_MEMORY_POOL || info->sample_count > 0; /* until it is asked, what a query would say is not known */
       t->step_used = used;
     }
 }
@@ -161,9 +167,12 @@ static int play_all(first_play *f) {
     if (status < 0) return status;
     if (index == UINT32_MAX) continue;
     count(&m->pools[index].info, &record);
+    const prof_i_play_pool *const pool = &f->play.pools[index];
+    const int64_t played = prof_i_memory_bounded(pool->live_bytes + pool->before_bytes);
     if (!is_since_reset(&seen[index], &record, ns, f->tops[index].begin_ns)) continue;
-    raise(&f->tops[index].used, f->play.pools[index].used, ns, f->play.next);
-    raise(&f->tops[index].allocated, f->play.pools[index].allocated, ns, f->play.next);
+    raise(&f->tops[index].used, pool->used, ns, f->play.next);
+    raise(&f->tops[index].allocated, pool->allocated, ns, f->play.next);
+    if (played > m->pools[index].played_peak) m->pools[index].played_peak = played;
   }
   pass_steps(f, &step, UINT64_MAX);
   return f->is_out_of_memory ? PROF_E_NO_MEMORY : 0;
@@ -221,7 +230,7 @@ static void describe_pool(const prof_memory *m, uint32_t index) {
   memcpy(info->name, seen->name.data, bytes);
   info->device = seen->device;
   info->source = seen->kind;
-  info->session = seen->session;
+  info->session = prof_i_memory_start_of(seen);
   info->pool = seen->number;
   info->has_baseline = seen->baseline != PROF_I_BASELINE_NONE;
   info->used_before_bytes = seen->used_before;
@@ -233,11 +242,12 @@ static void describe_pool(const prof_memory *m, uint32_t index) {
 }
 
 /* What the pool itself has kept of its highest is right whatever was lost. Where the event is known that made it, what stood then is known as well. */
-static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept_bytes, const peak *found, prof_memory_state *state, uint32_t *place) {
+static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept_bytes, int64_t begin_bytes, const peak *found, prof_memory_state *state, uint32_t *place) {
   *place = found->place;
-  state->is_exact = found->place && found->bytes == kept_bytes;
-  state->ns = state->is_exact ? found->ns : ns_of(m, kept->peak_ticks);
-  if (state->is_exact) return;
+  const bool is_found = found->place && found->bytes == kept_bytes, is_begin = !is_found && kept_bytes <= begin_bytes;
+  state->is_exact = is_found || is_begin;
+  state->ns = is_found ? found->ns : ns_of(m, is_begin ? kept->begin_ticks : kept->peak_ticks);
+  if (is_found) return;
   uint32_t low = 0; /* the events up to that time */
   while (low < m->item_count && m->items[m->order[low]].ns <= state->ns) low++;
   *place = low;
@@ -261,8 +271,9 @@ static void set_peaks(const prof_memory *m, uint32_t index, const tops *t) {
   const prof_i_peak allocated = at_least(&state->allocated_peaks[era], state->allocated, UINT64_MAX);
   const int64_t used_bytes = is_query ? prof_i_memory_bounded(used.peak) : prof_i_used_bytes(used.peak);
   const int64_t allocated_bytes = prof_i_memory_bounded(allocated.peak - PROF_I_USED_ZERO);
-  set_peak(m, &used, used_bytes, &t->used, &pool->info.peak_used, &pool->peak_used_at);
-  set_peak(m, &allocated, allocated_bytes, &t->allocated, &pool->info.peak_allocated, &pool->peak_allocated_at);
+  const int64_t used_begin = is_query ? prof_i_memory_bounded(used.base) : prof_i_used_bytes(used.base), allocated_begin = prof_i_memory_bounded(allocated.base - PROF_I_USED_ZERO);
+  set_peak(m, &used, used_bytes, used_begin, &t->used, &pool->info.peak_used, &pool->peak_used_at);
+  set_peak(m, &allocated, allocated_bytes, allocated_begin, &t->allocated, &pool->info.peak_allocated, &pool->peak_allocated_at);
   pool->info.peak_used.used_bytes = used_bytes;
   pool->info.peak_allocated.allocated_bytes = allocated_bytes;
 }
@@ -316,7 +327,7 @@ int prof_i_memory_fill(prof_memory *m) {
   first_play f = {.memory = m, .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
   int status = prof_i_play_init(&f.play, m, UINT32_MAX);
   if (!f.tops) status = PROF_E_NO_MEMORY;
-  f.play.events = (prof_i_play_events){.wrong = on_wrong, .from_before = on_before, .user = &f};
+  f.play.events = (prof_i_play_events){.wrong = on_wrong, .from_before = on_before, .unsure = on_unsure, .user = &f};
   for (uint32_t i = 0; i < count_of_pools && !status; i++) {
     const prof_i_pool_state *const state = &m->trace->catalog.pools[i].state;
     f.tops[i].begin_ns = ns_of(m, state->used_peaks[state->era % PROF_I_PEAKS].begin_ticks);
@@ -328,8 +339,12 @@ int prof_i_memory_fill(prof_memory *m) {
     set_peaks(m, i, &f.tops[i]);
     prof_memory_state *const end = &m->pools[i].info.end;
     prof_i_memory_describe(&f.play.pools[i], end);
+    const prof_i_pool_seen *const seen = &m->trace->catalog.pools[i];
     end->ns = m->end_ns;
     end->is_exact = m->pools[i].info.missing_count == 0;
+    end->used_bytes = seen->kind == PROF_MEMORY_QUERY ? prof_i_memory_bounded(seen->state.used_now) : prof_i_used_bytes(seen->state.used);
+    end->allocated_bytes = prof_i_memory_bounded(seen->state.allocated - PROF_I_USED_ZERO);
+    m->pools[i].played_end = prof_i_memory_bounded(f.play.pools[i].live_bytes + f.play.pools[i].before_bytes);
   }
   if (!status) status = play_to_peaks(m);
   free(f.tops);

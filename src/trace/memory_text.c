@@ -279,6 +279,18 @@ static void put_examples(report *r, uint32_t index) {
   prof_i_page_grid(&r->page, &grid, INDENT, r->width);
 }
 
+/* An unchecked pool counts what it is told. What right calls alone would have come to is known where nothing is missing. */
+static void put_without_wrong(report *r, uint32_t index) {
+  const prof_i_memory_pool *const pool = &r->memory->pools[index];
+  if (pool->info.missing_count || !pool->is_begin_known || pool->info.end.used_bytes == pool->played_end) return;
+  char text[SENTENCE_ROOM], peak[CELL_ROOM], end[CELL_ROOM];
+  prof_i_put_bytes(peak, sizeof peak, pool->played_peak);
+  prof_i_put_bytes(end, sizeof end, pool->played_end);
+  snprintf(text, sizeof text, "they stand in used and its peak, by the pool's own count; without them the peak of used is %s (%" PRId64 " bytes), and %s are used at the end. A checked pool leaves them out", peak,
+           pool->played_peak, end);
+  put_sentence(r, text);
+}
+
 static void put_wrong(report *r, uint32_t index) {
   const prof_memory_info *const info = info_of(r, index);
   char text[SENTENCE_ROOM] = "";
@@ -294,26 +306,35 @@ static void put_wrong(report *r, uint32_t index) {
   prof_i_page_many(&r->page, '\n', 1);
   put_sentence(r, sentence);
   if (shown) put_examples(r, index);
+  put_without_wrong(r, index);
 }
 
-static void put_before(report *r, const prof_memory_info *info) {
+static void put_before(report *r, const prof_memory_info *info, uint32_t baseline) {
   char text[SENTENCE_ROOM], used[CELL_ROOM], allocated[CELL_ROOM];
   prof_i_put_bytes(used, sizeof used, (int64_t)info->used_before_bytes);
   prof_i_put_bytes(allocated, sizeof allocated, (int64_t)info->allocated_before_bytes);
   if (info->has_baseline) snprintf(text, sizeof text, "before the start %s were used and %s allocated", used, allocated);
   else snprintf(text, sizeof text, "what was there before the start is not known: used and allocated count from 0");
-  if (info->source == PROF_MEMORY_POOL) put_sentence(r, text);
-  if (!info->from_before_count) return;
-  prof_i_put_bytes(used, sizeof used, (int64_t)info->from_before_bytes);
-  snprintf(text, sizeof text, "%" PRIu64 " frees (%s) were of what was there before the start", info->from_before_count, used);
-  put_sentence(r, text);
+  if (info->source == PROF_MEMORY_POOL && baseline != PROF_I_BASELINE_EMPTY) put_sentence(r, text);
+  if (info->from_before_count) {
+    prof_i_put_bytes(used, sizeof used, (int64_t)info->from_before_bytes);
+    snprintf(text, sizeof text, "%" PRIu64 " frees (%s) were of what was there before the start", info->from_before_count, used);
+    put_sentence(r, text);
+  }
+  if (info->unsure_count) {
+    prof_i_put_bytes(used, sizeof used, (int64_t)info->unsure_bytes);
+    const bool is_one = info->unsure_count == 1;
+    snprintf(text, sizeof text, "%" PRIu64 " free%s (%s) %s whose alloc is not in the capture: lost, cleared, from before the start, or never made", info->unsure_count, is_one ? "" : "s", used,
+             is_one ? "is of a piece" : "are of pieces");
+    put_sentence(r, text);
+  }
 }
 
 static void put_unknown(report *r, uint32_t index) {
   const prof_memory_info *const info = info_of(r, index);
   char text[SENTENCE_ROOM];
   prof_i_page_many(&r->page, '\n', 1);
-  put_before(r, info);
+  put_before(r, info, r->memory->trace->catalog.pools[index].baseline);
   if (r->memory->trace->catalog.pools[index].state.era) put_sentence(r, "peaks count from the last reset or clear; what is drawn before it is older");
   if (info->missing_count) {
     snprintf(text, sizeof text, "%s: %" PRIu64 " events lost (overwritten, left out, or not finished); used, allocated and their peaks are right all the same",

@@ -248,7 +248,7 @@ static CAPTURE_UNUSED prof_i_pool_state *capture_pool(const capture *c, prof_i_h
   long_word(&r, number | UINT64_C(1) << 32);
   long_word(&r, used_before);
   long_word(&r, 0);
-  long_word(&r, used_before ? PROF_I_BASELINE_ASKED : PROF_I_BASELINE_NONE);
+  long_word(&r, used_before ? PROF_I_BASELINE_ASKED : PROF_I_BASELINE_EMPTY);
   long_text(&r, name);
   r.count = PROF_I_POOL_STATE_WORD + PROF_I_POOL_STATE_ALIGNMENT / 8 + sizeof(prof_i_pool_state) / 8;
   uint64_t *const words = long_end(&r, meta);

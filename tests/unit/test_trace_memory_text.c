@@ -71,13 +71,30 @@ static void the_report_has_the_figures(void **state) {
                                       "(no scope)  1.00 MiB       1  400.000us  400.000us",
                                       "Wrong calls: 1 free of what is not live:",
                                       "not live  700.000us  0x7000000    512  (no scope)  thread 1 (101)",
-                                      "what was there before the start is not known",
                                       "2 samples\n",
                                       "which pieces were live is not known"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(s.text, parts[i]);
   assert_has_not(s.text, "incomplete");
   assert_has_not(s.text, "Earlier sessions");
   assert_has_not(s.text, "(no tag)");
+  hide(&s);
+}
+
+/* Of what came before nothing is known: a free of what is not there may be right. */
+static void what_was_there_before_is_said_to_be_unknown(void **state) {
+  (void)state;
+  shown s;
+  capture_begin(&s.c, 192 << 10);
+  prof_i_head *const meta = capture_meta(&s.c);
+  memory_sites(&s.c, meta);
+  uint64_t *const words = (uint64_t *)((unsigned char *)meta + meta->cursor);
+  prof_i_pool_state *const pool = memory_pool(&s.c, meta, 1, PROF_MEMORY_POOL, 1, "tensors");
+  words[8] = PROF_I_BASELINE_NONE;
+  memory_piece(capture_chunk(&s.c, PROF_I_UNIT_BYTES, 1), pool, memory_at(700), true, 0x7000000, 512);
+  show(&s, NULL);
+  assert_has(s.text, "what was there before the start is not known");
+  assert_has(s.text, "1 free (512 B) is of a piece whose alloc is not in the capture");
+  assert_has_not(s.text, "Wrong calls");
   hide(&s);
 }
 
@@ -322,6 +339,7 @@ static void the_memory_of_a_process_that_was_killed_is_shown(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_report_has_the_figures),
+      cmocka_unit_test(what_was_there_before_is_said_to_be_unknown),
       cmocka_unit_test(no_line_is_wider_than_asked),
       cmocka_unit_test(the_plot_marks_both_peaks_where_they_are),
       cmocka_unit_test(options_out_of_bounds_are_refused),
