@@ -126,7 +126,7 @@ PROF_API int prof_memory_max_get(prof_device device, prof_memory_source source, 
 
 /* ---- reading ---- */
 
-/* What a trace says of memory: all its events put into one order (the pools' own, where two threads were at one pool), and played. Memory of 28 bytes an event, and what is live. The trace must
+/* What a trace says of memory: all its events put into one order (the pools' own, where two threads were at one pool), and played. Memory of 32 bytes an event, and what is live. The trace must
    stay until this is destroyed. No pools is no error. PROF_E_INVALID, PROF_E_NO_MEMORY, PROF_E_TOO_LARGE (2^32 events). Then any number of threads may read. */
 typedef struct prof_memory prof_memory;
 PROF_API int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) PROF_I_NOEXCEPT;

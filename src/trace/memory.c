@@ -435,6 +435,7 @@ void prof_memory_destroy(prof_memory *memory) {
   free(memory->scopes);
   free(memory->items);
   free(memory->order);
+  free(memory->places);
   free(memory->steps);
   free(memory->pools);
   free(memory);

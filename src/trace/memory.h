@@ -31,12 +31,14 @@ typedef struct prof_i_memory_pool {
   uint32_t sure_until;      /* place in order from which on something may be missing */
   bool is_begin_known;      /* all that it has handed out since it began to count is there, or missing behind sure_until */
   int64_t played_peak, played_end; /* used, had only right calls been counted */
+  uint32_t first_place, event_count; /* its events' places in order, among prof_memory.places */
 } prof_i_memory_pool;
 
 struct prof_memory {
   const prof_trace *trace;
   prof_i_memory_item *items; /* by thread, then in the order of time */
   uint32_t *order;           /* places in items */
+  uint32_t *places;          /* places in order, of one pool's events after the other's */
   uint32_t item_count, item_room;
   char **scopes; /* names, made readable; [0] is "" */
   uint32_t scope_count, scope_room;
@@ -49,7 +51,7 @@ struct prof_memory {
 
 /* No pool has more; a damaged capture says anything, and sums of it must not flow over. */
 static inline int64_t prof_i_memory_bounded(uint64_t bytes) {
-  const int64_t said = (int64_t)bytes, most = (int64_t)PROF_I_USED_ZERO;
+  const int64_t said = (int64_t)bytes, most = INT64_C(1) << 46;
   return said > most ? most : said < -most ? -most : said;
 }
 
@@ -84,14 +86,17 @@ typedef struct prof_i_play {
   const prof_memory *memory;
   prof_i_play_pool *pools; /* as the catalog's */
   uint32_t only;  /* pool index that is played; UINT32_MAX: all */
-  uint32_t next;  /* place in order */
+  uint32_t next;  /* place in order, behind the last event that was played */
+  uint32_t next_own; /* of `only`: among its own */
   prof_i_play_events events;
 } prof_i_play;
 
 /* 0 or PROF_E_NO_MEMORY. */
 int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only);
 void prof_i_play_fini(prof_i_play *play);
-/* Plays one event, of whatever pool; *pool_out: its pool's index, UINT32_MAX: none that is played. 1; 0: there is none left; PROF_E_NO_MEMORY. */
+/* The place of the event that is played next; item_count: none is left. */
+uint32_t prof_i_play_upcoming(const prof_i_play *play);
+/* Plays one event; *pool_out: its pool's index, UINT32_MAX: of none that is known. 1; 0: there is none left; PROF_E_NO_MEMORY. */
 int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record *record_out);
 /* Up to a place in order. */
 int prof_i_play_to(prof_i_play *play, uint32_t place);
@@ -101,6 +106,8 @@ int prof_i_memory_order(const prof_trace *trace, prof_memory **memory_out);
 
 /* The record of an item. */
 prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item);
+/* The time of a counter's reading. */
+uint64_t prof_i_memory_ns(const prof_memory *memory, uint64_t ticks);
 /* When a pool's session began for it. */
 uint64_t prof_i_memory_begin_ns(const prof_memory *memory, uint32_t index);
 /* The catalog's index of a pool's number, or UINT32_MAX. */

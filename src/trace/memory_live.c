@@ -228,8 +228,8 @@ static int play_series(prof_i_play *play, uint32_t index, uint32_t count, int64_
   uint32_t column = 0, played;
   used_out[0] = pool->used;
   allocated_out[0] = pool->allocated;
-  while (play->next < m->item_count) {
-    const uint64_t ns = m->items[m->order[play->next]].ns;
+  for (uint32_t place; (place = prof_i_play_upcoming(play)) < m->item_count;) {
+    const uint64_t ns = m->items[m->order[place]].ns;
     const double share = ns > begin ? (double)(ns - begin) / (double)span : 0;
     go_to(&column, share >= 1 ? count - 1 : (uint32_t)(share * count), pool, used_out, allocated_out);
     prof_i_memory_record record;
@@ -310,7 +310,19 @@ static int describe_at(const prof_memory *m, uint32_t place, prof_device device,
   return status;
 }
 
-/* Where the sums of several pools are highest. */
+/* When the last reset was; 0: there was none. */
+static uint64_t peaks_from(const prof_memory *m, prof_device device, uint32_t source, uint32_t session) {
+  uint64_t from_ns = 0;
+  for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {
+    const prof_i_pool_seen *const pool = &m->trace->catalog.pools[i];
+    if (!is_of(pool, device, source, session) || pool->state.era == 0) continue;
+    const uint64_t ns = prof_i_memory_ns(m, pool->state.used_peaks[pool->state.era % PROF_I_PEAKS].begin_ticks);
+    if (ns > from_ns) from_ns = ns;
+  }
+  return from_ns;
+}
+
+/* Where the sums of several pools are highest since then. */
 static int find_peaks(const prof_memory *m, prof_device device, uint32_t source, uint32_t session, uint32_t *used_at, uint32_t *allocated_at) {
   prof_i_play play;
   int status = prof_i_play_init(&play, m, UINT32_MAX);
@@ -320,9 +332,17 @@ static int find_peaks(const prof_memory *m, prof_device device, uint32_t source,
     used += play.pools[i].used;
     allocated += play.pools[i].allocated;
   }
+  const uint64_t from_ns = peaks_from(m, device, source, session);
   int64_t used_peak = used, allocated_peak = allocated;
+  bool has_begun = from_ns == 0;
   *used_at = *allocated_at = 0;
   while (!status && play.next < m->item_count) {
+    if (!has_begun && m->items[m->order[play.next]].ns > from_ns) {
+      has_begun = true;
+      used_peak = used;
+      allocated_peak = allocated;
+      *used_at = *allocated_at = play.next;
+    }
     uint32_t index = prof_i_memory_pool_index(m, prof_i_memory_item_read(&m->items[m->order[play.next]]).pool);
     const bool counts = index != UINT32_MAX && is_of(&m->trace->catalog.pools[index], device, source, session);
     const prof_i_play_pool *const pool = counts ? &play.pools[index] : NULL;
@@ -333,8 +353,8 @@ static int find_peaks(const prof_memory *m, prof_device device, uint32_t source,
     if (!counts || status) continue;
     used += pool->used - used_before;
     allocated += pool->allocated - allocated_before;
-    if (used > used_peak) used_peak = used, *used_at = play.next;
-    if (allocated > allocated_peak) allocated_peak = allocated, *allocated_at = play.next;
+    if (!has_begun || used > used_peak) used_peak = used, *used_at = play.next;
+    if (!has_begun || allocated > allocated_peak) allocated_peak = allocated, *allocated_at = play.next;
   }
   prof_i_play_fini(&play);
   return status;

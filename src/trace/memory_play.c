@@ -8,7 +8,8 @@ int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only
   const uint32_t count = memory->trace->catalog.pool_count;
   *play = (prof_i_play){.memory = memory, .only = only, .pools = calloc((size_t)count + 1, sizeof *play->pools)};
   if (!play->pools) return PROF_E_NO_MEMORY;
-  for (uint32_t i = 0; i < count; i++) {
+  const uint32_t from = only == UINT32_MAX ? 0 : only, to = only == UINT32_MAX ? count : only + 1;
+  for (uint32_t i = from; i < to; i++) {
     const prof_i_pool_seen *const pool = &memory->trace->catalog.pools[i];
     play->pools[i].used = pool->kind == PROF_MEMORY_POOL ? prof_i_memory_bounded(pool->used_before) : 0;
     play->pools[i].allocated = prof_i_memory_bounded(pool->allocated_before);
@@ -122,8 +123,19 @@ static int play_reserve(prof_i_pieces *blocks, const prof_i_memory_record *recor
   return 0;
 }
 
-static void play_release(prof_i_pieces *blocks, const prof_i_memory_record *record) {
-  if (prof_i_pieces_at(blocks, record->address)) prof_i_pieces_take(blocks, record->address);
+/* A part of a block may go, too; what is left of it on either side stays. */
+static int play_release(prof_i_pieces *blocks, const prof_i_memory_record *record) {
+  const uint64_t from = record->address, bytes = record->bytes ? record->bytes : 1;
+  for (uint32_t at; (at = prof_i_pieces_overlap(blocks, from, bytes)) != 0;) {
+    const prof_i_piece block = blocks->nodes[at];
+    prof_i_pieces_take(blocks, block.address);
+    if (!make_room(blocks)) return PROF_E_NO_MEMORY;
+    if (block.address < from) prof_i_pieces_put(blocks, block.address, from - block.address, 0);
+    const uint64_t behind = from + bytes - block.address; /* of the block's bytes, how many are gone or before */
+    if (!make_room(blocks)) return PROF_E_NO_MEMORY;
+    if (record->bytes && behind < block.bytes) prof_i_pieces_put(blocks, from + bytes, block.bytes - behind, 0);
+  }
+  return 0;
 }
 
 static int play_one(const now *n) {
@@ -136,7 +148,7 @@ static int play_one(const now *n) {
     case PROF_I_VERB_ALLOC: return play_alloc(n, pool);
     case PROF_I_VERB_FREE: play_free(n, pool); return 0;
     case PROF_I_VERB_RESERVE: return play_reserve(&pool->blocks, record);
-    case PROF_I_VERB_RELEASE: play_release(&pool->blocks, record); return 0;
+    case PROF_I_VERB_RELEASE: return play_release(&pool->blocks, record);
     case PROF_I_VERB_WRONG:
       tell_wrong(n, record->extra < PROF_MEMORY_WRONG_COUNT ? (prof_memory_wrong)record->extra : PROF_MEMORY_WRONG_UNKNOWN);
       return 0;
@@ -147,12 +159,21 @@ static int play_one(const now *n) {
   return 0;
 }
 
+uint32_t prof_i_play_upcoming(const prof_i_play *play) {
+  const prof_memory *const m = play->memory;
+  if (play->only == UINT32_MAX) return play->next;
+  const prof_i_memory_pool *const pool = &m->pools[play->only];
+  return play->next_own < pool->event_count ? m->places[pool->first_place + play->next_own] : m->item_count;
+}
+
 int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record *record_out) {
-  if (play->next == play->memory->item_count) return 0;
-  const uint32_t item = play->memory->order[play->next++];
+  const uint32_t place = prof_i_play_upcoming(play);
+  if (place == play->memory->item_count) return 0;
+  play->next = place + 1;
+  play->next_own++;
+  const uint32_t item = play->memory->order[place];
   *record_out = prof_i_memory_item_read(&play->memory->items[item]);
   *pool_out = prof_i_memory_pool_index(play->memory, record_out->pool);
-  if (play->only != UINT32_MAX && *pool_out != play->only) *pool_out = UINT32_MAX;
   if (*pool_out == UINT32_MAX) return 1;
   const now n = {play, *pool_out, item, record_out};
   const int status = play_one(&n);
@@ -163,6 +184,6 @@ int prof_i_play_to(prof_i_play *play, uint32_t place) {
   uint32_t pool;
   prof_i_memory_record record;
   int status = 1;
-  while (status > 0 && play->next < place) status = prof_i_play_next(play, &pool, &record);
+  while (status > 0 && prof_i_play_upcoming(play) < place) status = prof_i_play_next(play, &pool, &record);
   return status < 0 ? status : 0;
 }

@@ -19,18 +19,19 @@ static void add_gap(gaps *g, uint64_t bytes) {
 
 /* Of one block: what lies between the pieces in it. */
 static void look_at_block(const prof_i_play_pool *pool, const prof_i_piece *block, gaps *g) {
-  const uint64_t end = block->address + block->bytes;
-  uint64_t at = block->address;
+  const uint64_t last = block->address + (block->bytes - 1); /* a block may end where addresses do */
+  uint64_t done = 0; /* of the block's bytes */
   uint32_t next = prof_i_pieces_overlap(&pool->live, block->address, block->bytes);
-  while (next && pool->live.nodes[next].address < end) {
+  while (next && pool->live.nodes[next].address <= last) {
     const prof_i_piece *const piece = &pool->live.nodes[next];
-    const uint64_t piece_end = piece->address + piece->bytes < end ? piece->address + piece->bytes : end;
-    if (piece->address > at) add_gap(g, piece->address - at);
-    g->covered += piece_end - (piece->address > block->address ? piece->address : block->address);
-    at = piece_end;
+    const uint64_t from = piece->address > block->address ? piece->address - block->address : 0;
+    const uint64_t piece_last = piece->address + (piece->bytes - 1), to = (piece_last < last ? piece_last : last) - block->address + 1;
+    if (from > done) add_gap(g, from - done);
+    g->covered += to - from;
+    done = to;
     next = prof_i_pieces_after(&pool->live, piece->address);
   }
-  if (at < end) add_gap(g, end - at);
+  if (done < block->bytes) add_gap(g, block->bytes - done);
 }
 
 void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *state) {
@@ -75,7 +76,7 @@ typedef struct first_play {
   bool is_out_of_memory;
 } first_play;
 
-static uint64_t ns_of(const prof_memory *m, uint64_t ticks) {
+uint64_t prof_i_memory_ns(const prof_memory *m, uint64_t ticks) {
   const prof_i_time_line *line = m->trace->timeline.lines;
   const int64_t since = prof_i_ticks_since(ticks << 4, m->trace->header.start_ticks);
   return prof_i_timeline_ns(&m->trace->timeline, &line, prof_i_era_ticks(m->trace, prof_i_era_of(m->trace, since), since));
@@ -246,7 +247,7 @@ static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept
   *place = found->place;
   const bool is_found = found->place && found->bytes == kept_bytes, is_begin = !is_found && kept_bytes <= begin_bytes;
   state->is_exact = is_found || is_begin;
-  state->ns = is_found ? found->ns : ns_of(m, is_begin ? kept->begin_ticks : kept->peak_ticks);
+  state->ns = is_found ? found->ns : prof_i_memory_ns(m, is_begin ? kept->begin_ticks : kept->peak_ticks);
   if (is_found) return;
   uint32_t low = 0; /* the events up to that time */
   while (low < m->item_count && m->items[m->order[low]].ns <= state->ns) low++;
@@ -322,15 +323,39 @@ static int play_to_peaks(prof_memory *m) {
   return status;
 }
 
+/* Each pool's events by themselves, for those who play one pool. */
+static bool list_places(prof_memory *m) {
+  const uint32_t count_of_pools = m->trace->catalog.pool_count;
+  m->places = malloc(((size_t)m->item_count + 1) * sizeof *m->places);
+  if (!m->places) return false;
+  for (int is_second = 0; is_second < 2; is_second++) {
+    uint32_t first = 0;
+    for (uint32_t i = 0; is_second && i < count_of_pools; i++) {
+      m->pools[i].first_place = first;
+      first += m->pools[i].event_count;
+      m->pools[i].event_count = 0;
+    }
+    for (uint32_t place = 0; place < m->item_count; place++) {
+      const uint32_t index = prof_i_memory_pool_index(m, prof_i_memory_item_read(&m->items[m->order[place]]).pool);
+      if (index == UINT32_MAX) continue;
+      prof_i_memory_pool *const pool = &m->pools[index];
+      if (is_second) m->places[pool->first_place + pool->event_count] = place;
+      pool->event_count++;
+    }
+  }
+  return true;
+}
+
 int prof_i_memory_fill(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
+  if (!list_places(m)) return PROF_E_NO_MEMORY;
   first_play f = {.memory = m, .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
   int status = prof_i_play_init(&f.play, m, UINT32_MAX);
   if (!f.tops) status = PROF_E_NO_MEMORY;
   f.play.events = (prof_i_play_events){.wrong = on_wrong, .from_before = on_before, .unsure = on_unsure, .user = &f};
   for (uint32_t i = 0; i < count_of_pools && !status; i++) {
     const prof_i_pool_state *const state = &m->trace->catalog.pools[i].state;
-    f.tops[i].begin_ns = ns_of(m, state->used_peaks[state->era % PROF_I_PEAKS].begin_ticks);
+    f.tops[i].begin_ns = prof_i_memory_ns(m, state->used_peaks[state->era % PROF_I_PEAKS].begin_ticks);
     describe_pool(m, i);
   }
   if (!status) status = play_all(&f);

@@ -15,7 +15,7 @@
 #include "show.h"
 #include "units.h"
 
-enum { INDENT = 2, WIDTH_USUAL = 80, ROWS_USUAL = 10, CELL_ROOM = 64, SENTENCE_ROOM = 512 };
+enum { INDENT = 2, WIDTH_USUAL = 80, ROWS_USUAL = 10, POOLS_SHOWN = 16, CELL_ROOM = 64, SENTENCE_ROOM = 512 };
 
 typedef struct report {
   const prof_memory *memory;
@@ -409,13 +409,14 @@ static int put_device_of(report *r, uint32_t index) {
   return PROF_OK;
 }
 
-static void put_older(report *r, uint32_t last_session) {
+/* Those that are not shown whole. */
+static void put_table(report *r, const unsigned char *is_shown, uint32_t last_session, bool is_older, const char *title) {
   static const char *const titles[] = {"pool", "name", "device", "session", "peak of used", "peak of allocated"};
   prof_i_grid grid = {.titles = titles, .column_count = 6, .text_columns = 1 << 1 | 1 << 2};
   for (uint32_t i = 0; i < prof_memory_pool_count(r->memory); i++) {
     const prof_memory_info *const info = info_of(r, i);
     char device[CELL_ROOM];
-    if (info->session == last_session) continue;
+    if (is_shown[i] || (info->session != last_session) != is_older) continue;
     prof_i_put_device(device, sizeof device, info->device);
     add_count(&grid, i + 1);
     add_name(&grid, info->name, "");
@@ -425,8 +426,19 @@ static void put_older(report *r, uint32_t last_session) {
     add_bytes(&grid, info->peak_allocated.allocated_bytes);
   }
   if (!grid.cells.count) return;
-  prof_i_page_text(&r->page, "\nEarlier sessions (ask for a pool by its number to see more):\n");
+  prof_i_page_text(&r->page, title);
   prof_i_page_grid(&r->page, &grid, INDENT, r->width);
+}
+
+/* Of the last session, those that used most. */
+static void choose(const report *r, uint32_t last_session, unsigned char *is_shown) {
+  const uint32_t count = prof_memory_pool_count(r->memory);
+  for (uint32_t shown = 0; shown < POOLS_SHOWN; shown++) {
+    uint32_t best = count;
+    for (uint32_t i = 0; i < count; i++)
+      if (!is_shown[i] && info_of(r, i)->session == last_session && (best == count || info_of(r, i)->peak_used.used_bytes > info_of(r, best)->peak_used.used_bytes)) best = i;
+    if (best < count) is_shown[best] = 1;
+  }
 }
 
 static int put_all(report *r) {
@@ -435,11 +447,16 @@ static int put_all(report *r) {
   int status = PROF_OK;
   for (uint32_t i = 0; i < count; i++)
     if (info_of(r, i)->session > last_session) last_session = info_of(r, i)->session;
+  unsigned char *const is_shown = calloc((size_t)count + 1, 1);
+  if (!is_shown) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a report on %u pools", count);
+  choose(r, last_session, is_shown);
   for (uint32_t i = 0; !status && i < count; i++)
-    if (info_of(r, i)->session == last_session) status = put_pool(r, i);
+    if (is_shown[i]) status = put_pool(r, i);
   for (uint32_t i = 0; !status && i < count; i++)
     if (info_of(r, i)->session == last_session) status = put_device_of(r, i);
-  put_older(r, last_session);
+  put_table(r, is_shown, last_session, false, "\nThe other pools, which used less (ask for a pool by its number to see more):\n");
+  put_table(r, is_shown, last_session, true, "\nEarlier sessions (ask for a pool by its number to see more):\n");
+  free(is_shown);
   return status;
 }
 

@@ -368,6 +368,103 @@ static void pools_of_one_device_add_up_at_one_moment(void **state) {
   prof_pool_destroy(b);
 }
 
+static void a_devices_peak_counts_from_the_reset_too(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const a = make_pool("a"), *const b = make_pool("b");
+  prof_memory_alloc(a, AT(0x100000), 1 << 20, 0);
+  prof_memory_alloc(b, AT(0x900000), 1 << 20, 0);
+  prof_memory_free(a, AT(0x100000), 1 << 20);
+  prof_memory_free(b, AT(0x900000), 1 << 20);
+  prof_memory_alloc(a, AT(0x100000), 100, 0);
+  usleep(1000);
+  OK(prof_memory_reset());
+  prof_memory_alloc(b, AT(0x900000), 16, 0);
+  OK(prof_stop());
+  seen s = see();
+  prof_memory_info device = {.size = sizeof device};
+  OK(prof_memory_device_get(s.memory, PROF_HOST, PROF_MEMORY_POOL, &device));
+  assert_int_equal(device.peak_used.used_bytes, 116);
+  assert_int_equal(device.peak_used.live_count, 2);
+  assert_int_equal(device.alloc_count, 4);
+  look_away(&s);
+  prof_pool_destroy(a);
+  prof_pool_destroy(b);
+}
+
+/* A part of a block goes back to the system: what is left on either side is still there. */
+static void a_block_may_go_in_parts(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("parts");
+  prof_memory_reserve(pool, AT(0x100000), 0x4000);
+  prof_memory_alloc(pool, AT(0x103000), 0x800, 0);
+  prof_memory_release(pool, AT(0x101000), 0x1000);
+  OK(prof_stop());
+  prof_memory_info info = info_now("parts");
+  assert_int_equal(info.end.has_ranges, 1);
+  assert_int_equal(info.end.allocated_bytes, 0x3000);
+  assert_int_equal(info.end.free_bytes, 0x3000 - 0x800);
+  assert_int_equal(info.end.largest_free_bytes, 0x1000);
+  assert_int_equal(info.end.outside_bytes, 0);
+  prof_pool_destroy(pool);
+}
+
+static void a_block_may_end_where_addresses_do(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("edge");
+  prof_memory_reserve(pool, AT(UINT64_MAX - 4095), 4096);
+  prof_memory_alloc(pool, AT(UINT64_MAX - 4095), 1024, 0);
+  prof_memory_alloc(pool, AT(UINT64_MAX - 1023), 1024, 0);
+  OK(prof_stop());
+  const prof_memory_info info = info_now("edge");
+  assert_int_equal(info.end.has_ranges, 1);
+  assert_int_equal(info.end.free_bytes, 2048);
+  assert_int_equal(info.end.largest_free_bytes, 2048);
+  prof_pool_destroy(pool);
+}
+
+static void more_may_be_reserved_than_pieces_can_come_to(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  const uint64_t tib = UINT64_C(1) << 40;
+  prof_pool *const pool = make_pool("vast");
+  for (uint64_t i = 0; i < 4; i++) prof_memory_reserve(pool, AT((i + 1) * 4 * tib), 3 * tib);
+  OK(prof_stop());
+  assert_int_equal(max_of(PROF_MEMORY_POOL).max_allocated_bytes, 12 * tib);
+  assert_int_equal(info_now("vast").peak_allocated.allocated_bytes, 12 * tib);
+  prof_pool_destroy(pool);
+}
+
+/* The report shows those that used most, and the others in a table. */
+static void of_many_pools_the_largest_are_shown_whole(void **state) {
+  (void)state;
+  enum { POOLS = 100, WHOLE = 16 };
+  start_afresh(4 << 20);
+  prof_pool *pools[POOLS];
+  for (uint64_t i = 0; i < POOLS; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "pool %u", (unsigned)i);
+    pools[i] = make_pool(name);
+    prof_memory_alloc(pools[i], AT((i + 1) << 20), 100 + i, 0);
+  }
+  OK(prof_stop());
+  seen s = see();
+  char *text;
+  int whole = 0;
+  OK(prof_memory_text(s.memory, NULL, &text));
+  for (const char *at = text; (at = strstr(at, "\nPool ")) != NULL; at++) whole++;
+  assert_int_equal(whole, WHOLE);
+  assert_non_null(strstr(text, "\nPool 100: pool 99 on cpu:0"));
+  assert_non_null(strstr(text, "\nPool 85: pool 84 on cpu:0"));
+  assert_non_null(strstr(text, "The other pools, which used less"));
+  assert_non_null(strstr(text, "pool 83"));
+  prof_free(text);
+  look_away(&s);
+  for (int i = 0; i < POOLS; i++) prof_pool_destroy(pools[i]);
+}
+
 /* torch.profiler's columns: allocated less freed while the operator ran; self: less what the scopes in it did. A step is no operator. */
 static void operators_have_columns_of_memory(void **state) {
   (void)state;
@@ -440,6 +537,11 @@ int main(void) {
                                      cmocka_unit_test(a_hundred_thousand_pieces_and_their_addresses_again),
                                      cmocka_unit_test(the_step_that_grew_most_is_named),
                                      cmocka_unit_test(pools_of_one_device_add_up_at_one_moment),
+                                     cmocka_unit_test(a_devices_peak_counts_from_the_reset_too),
+                                     cmocka_unit_test(a_block_may_go_in_parts),
+                                     cmocka_unit_test(a_block_may_end_where_addresses_do),
+                                     cmocka_unit_test(more_may_be_reserved_than_pieces_can_come_to),
+                                     cmocka_unit_test(of_many_pools_the_largest_are_shown_whole),
                                      cmocka_unit_test(operators_have_columns_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
