@@ -66,7 +66,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  static const char *const names[] = {"small.prof", "out.json", "out.json.gz", "copy.prof", "text", "stderr", "memory.prof", "out.svg"};
+  static const char *const names[] = {"small.prof", "out.json", "out.json.gz", "copy.prof", "text", "stderr", "memory.prof", "memory.prof.2", "out.svg"};
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char path[PATH_MAX];
@@ -197,6 +197,28 @@ static void memory_prints_samples_as_raf_does(void **state) {
   assert_says("PROFILE_MEMORY()");
 }
 
+/* Two devices that were asked, each with its title. */
+static void samples_of_several_devices_say_whose_they_are(void **state) {
+  (void)state;
+  need_the_command();
+  capture c;
+  capture_begin(&c, 192 << 10);
+  prof_i_head *const meta = capture_meta(&c);
+  memory_sites(&c, meta);
+  prof_i_pool_state *pools[2];
+  for (uint32_t i = 0; i < 2; i++) {
+    uint64_t *const words = (uint64_t *)((unsigned char *)meta + meta->cursor);
+    pools[i] = memory_pool(&c, meta, i + 1, PROF_MEMORY_QUERY, 1, "query");
+    words[4] = (uint64_t)PROF_DEVICE_CUDA | (uint64_t)i << 32;
+  }
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  for (uint64_t i = 0; i < 2; i++) memory_event(chunk, pools[i], memory_at(100 * (i + 1)), PROF_I_VERB_SAMPLE, 4, MEMORY_MIB, 2 * MEMORY_MIB);
+  assert_int_equal(write_capture(&c, "memory.prof.2"), 0);
+  capture_end(&c);
+  assert_int_equal(run("memory memory.prof.2 --raf"), 0);
+  assert_string_equal(own.output, "# device 2:0\n#Trace  #Tag     used  alloc\n     0  loaded  1.000  2.000\n\n# device 2:1\n#Trace  #Tag     used  alloc\n     0  loaded  1.000  2.000\n");
+}
+
 static void help_and_version_go_to_stdout(void **state) {
   (void)state;
   need_the_command();
@@ -280,6 +302,7 @@ int main(void) {
       cmocka_unit_test(memory_reports_with_a_plot),        cmocka_unit_test(memory_draws_as_the_terminal_can),
       cmocka_unit_test(memory_writes_a_picture_or_nothing), cmocka_unit_test(memory_leaves_no_half_picture),
       cmocka_unit_test(memory_prints_samples_as_raf_does),
+      cmocka_unit_test(samples_of_several_devices_say_whose_they_are),
       cmocka_unit_test(wrong_words_exit_2_and_say_which),  cmocka_unit_test(what_cannot_be_done_exits_1_and_says_why),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -145,8 +145,19 @@ static bool is_first_of_device(const prof_memory *memory, uint32_t index, prof_d
   return true;
 }
 
-/* Each device that was asked; with --pool that pool's. */
+static uint32_t count_of_devices(const prof_memory *memory) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
+    prof_memory_info info = {.size = sizeof info};
+    prof_memory_pool_get(memory, i, &info);
+    count += info.source == PROF_MEMORY_QUERY && is_first_of_device(memory, i, info.device);
+  }
+  return count;
+}
+
+/* Each device that was asked; with --pool that pool's. Of several, each says which it is. */
 static int print_raf(const prof_trace *trace, const prof_memory *memory, const words *w) {
+  const bool has_titles = !w->text.pool && count_of_devices(memory) > 1;
   uint32_t shown = 0;
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
     prof_memory_info info = {.size = sizeof info};
@@ -155,7 +166,8 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const w
     if (w->text.pool ? i + 1 != w->text.pool : info.source != PROF_MEMORY_QUERY || !is_first_of_device(memory, i, info.device)) continue;
     const int status = prof_memory_trace_text(trace, info.device, &text);
     if (status != PROF_OK) return failed(status);
-    if (shown++) printf("\n# device %d:%d\n", info.device.type, info.device.index);
+    if (has_titles) printf("%s# device %d:%d\n", shown ? "\n" : "", info.device.type, info.device.index);
+    shown++;
     fputs(text, stdout);
     prof_free(text);
   }
