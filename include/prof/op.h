@@ -61,7 +61,7 @@ typedef enum prof_op_doubt {
   PROF_OP_DRIFTING = 4,      /* later samples are higher, or lower, than earlier ones: a rank test (Mann-Kendall), and more than 2 % in all */
   PROF_OP_TWO_MODES = 8,     /* the samples stand in two heaps */
   PROF_OP_THROTTLED = 16,    /* the processor added more slowly at some time of the measurement than at its best */
-  PROF_OP_TOO_SHORT = 32,    /* a sample is not 100 times what the timer is wrong by */
+  PROF_OP_TOO_SHORT = 32,    /* a sample is not 100 times what the timer is wrong by, or the median is 0 */
   PROF_OP_TIME_OVER = 64,    /* the time limit ended it */
   PROF_OP_FEW_SAMPLES = 128  /* fewer than 6: no interval of 95 % exists */
 } prof_op_doubt;

@@ -110,6 +110,10 @@ static int said(const prof_i_measurement *m, const char *callback, int code) {
   return prof_i_fail(PROF_E_OPERATOR, "%s: %s returned %d", m->op.key, callback, code);
 }
 
+static int said_time(const prof_i_measurement *m, double us) {
+  return prof_i_fail(PROF_E_OPERATOR, "%s: the timer %s says %g us", m->op.key, m->timer.name, us);
+}
+
 static bool is_over(prof_i_measurement *m) {
   if (m->spent_ns < m->options.time_limit_ns) return false;
   m->is_time_over = true;
@@ -137,9 +141,7 @@ static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   m->spent_ns += prof_i_ns_since(begun_ns);
   if (status) return status;
   if (code) return said(m, "the timer's end", code);
-  if (!prof_i_is_time(*us_out))
-    return prof_i_fail(PROF_E_OPERATOR, "%s: the timer %s says %g us", m->op.key, m->timer.name, *us_out);
-  return PROF_OK;
+  return prof_i_is_time(*us_out) ? PROF_OK : said_time(m, *us_out);
 }
 
 /* One run at a time, so that the allocator's peak is of one. */
@@ -200,6 +202,7 @@ static int make_flush(prof_i_measurement *m) {
 int prof_i_measure_prepare(prof_i_measurement *m) {
   int code = prof_i_timer_error(&m->timer, &m->error_us);
   if (code) return said(m, m->timer.name, code);
+  if (!prof_i_is_time(m->error_us)) return said_time(m, m->error_us);
   if (m->op.prepare && (code = m->op.prepare(m->op.user)) != 0) return said(m, "prepare", code);
   m->is_prepared = true;
   int status = ask_workspace(m);

@@ -24,7 +24,10 @@ int prof_i_timer_error(const prof_op_timer *timer, double *error_us_out) {
     double us = 0;
     const int begun = timer->begin(timer->user), ended = begun ? begun : timer->end(timer->user, &us);
     if (ended) return ended;
-    if (!prof_i_is_time(us)) return -1;
+    if (!prof_i_is_time(us)) {
+      *error_us_out = us;
+      return 0;
+    }
     if (us > 0 && (!(step > 0) || us < step)) step = us;
   }
   *error_us_out = step;

@@ -11,8 +11,8 @@ typedef struct prof_i_host_time {
   uint64_t begun_ns;
 } prof_i_host_time;
 
-/* What a sample may be wrong by, us: the timer's step, or what a begin and an end take that hold nothing; whichever is more. Returns what
-   the timer's begin or end did; -1 for a time that cannot be. */
+/* What a sample may be wrong by, us: the timer's step, or what a begin and an end take that hold nothing; whichever is more. A time that cannot be is handed
+   out as the timer said it. Returns what the timer's begin or end did. */
 int prof_i_timer_error(const prof_op_timer *timer, double *error_us_out);
 
 /* Not negative, not without end, and no NaN. */

@@ -702,6 +702,47 @@ static void timers_that_lie_end_it(void **state) {
   }
 }
 
+static int constant_begin(void *user) {
+  (void)user;
+  return 0;
+}
+static int constant_end(void *user, double *us_out) {
+  *us_out = *(const double *)user;
+  return 0;
+}
+
+/* Already at the first look, and not with a code that nobody returned. */
+static void a_time_that_cannot_be_is_said_as_it_was_given(void **state) {
+  static const struct {
+    double us;
+    const char *text;
+  } lies[] = {{-1, "says -1 us"}, {(double)NAN, "nan us"}, {(double)INFINITY, "says inf us"}, {1e300, "says 1e+300 us"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+    subject s = {0};
+    double us = lies[i].us;
+    const prof_op op = op_of(&s, "timed");
+    const prof_op_timer timer = {.size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
+    const prof_op_options options = {.size = sizeof options, .timer = &timer};
+    refuse(&op, &options, PROF_E_OPERATOR, lies[i].text);
+    assert_non_null(strstr(prof_last_error(), "the timer constant"));
+    assert_int_equal(s.prepared, 0);
+  }
+}
+
+static void a_timer_that_always_says_0_is_doubted(void **state) {
+  subject s = {0};
+  double us = 0;
+  const prof_op op = op_of(&s, "timed");
+  const prof_op_timer timer = {.size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
+  const prof_op_options options = {.size = sizeof options, .repeat = 30, .repeat_all = 1, .timer = &timer};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  assert_true(info_of(result).doubts & PROF_OP_TOO_SHORT);
+  prof_op_result_destroy(result);
+}
+
 static void arguments_are_looked_at(void **state) {
   subject s = {0};
   prof_op op = op_of(&s, "arguments");
@@ -779,6 +820,8 @@ int main(void) {
       ENTRY(a_child_goes_on_with_what_was_kept),
       ENTRY(callbacks_that_fail_end_it),
       ENTRY(timers_that_lie_end_it),
+      ENTRY(a_time_that_cannot_be_is_said_as_it_was_given),
+      ENTRY(a_timer_that_always_says_0_is_doubted),
       ENTRY(arguments_are_looked_at),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
