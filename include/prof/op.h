@@ -39,10 +39,10 @@ typedef enum prof_op_caches {
 /* Zero means the default for every field. */
 typedef struct prof_op_options {
   size_t size;
-  int32_t warmup;         /* runs before the first sample; 10, as RAF */
-  int32_t exec;           /* runs a sample, which is their mean; as many as the timer needs to be sure */
+  int32_t warmup;         /* runs before the first sample; 10, as RAF; fewer if the time is over, but one. This, exec and repeat: at most 16 777 216 */
+  int32_t exec;           /* runs a sample, which is their mean; as many as the timer needs to be sure: found out by runs that are not counted */
   int32_t repeat;         /* samples at most; 100 000 */
-  uint32_t no_warmup;     /* 1: none */
+  uint32_t no_warmup;     /* 1: none; without exec, what finds that out runs nevertheless */
   uint64_t least_ns;      /* samples are taken for so long at least, or drift and throttling would not be seen; 100 ms */
   uint64_t time_limit_ns; /* ends the measurement between two samples; 1 s. The run under way is not stopped */
   double precision;       /* no more samples once the median is known to so large a share of it, 0.01; but see repeat_all */
@@ -74,7 +74,7 @@ typedef struct prof_op_info {
   uint32_t has_workspace;   /* 1: it is known */
   uint32_t sample_count;
   uint32_t exec; /* runs a sample */
-  uint32_t warmup;
+  uint32_t warmup; /* runs before the first sample, as many as there was time for; those that found out exec are not among them */
   uint32_t doubts;   /* prof_op_doubt; 0: to be believed */
   uint32_t was_kept; /* 1: measured before, and kept: see prof_op_options.no_reuse */
   int32_t file_status; /* why the cache's file could not be asked, or not written to: a prof_status; PROF_OK also without one */

@@ -60,7 +60,7 @@ static void fill_facts(prof_op_info *info, const prof_i_op_identity *identity, c
   info->has_workspace = facts->has_workspace;
   info->sample_count = (uint32_t)facts->count;
   info->exec = (uint32_t)facts->exec;
-  info->warmup = (uint32_t)identity->warmup;
+  info->warmup = (uint32_t)facts->warmup;
   info->caches = identity->caches;
   info->device = identity->device;
   info->timer_us = facts->timer_us;

@@ -20,7 +20,7 @@
 #include "../core/port.h"
 #include "timer.h"
 
-enum { APPLICATION_ID = 0x70726f66, /* "prof" */ LAYOUT = 1, BUSY_MS = 2000, ASKED_BYTES = 256, SAMPLES_MAX = 1 << 24 };
+enum { APPLICATION_ID = 0x70726f66, /* "prof" */ LAYOUT = 2, BUSY_MS = 2000, ASKED_BYTES = 256, SAMPLES_MAX = 1 << 24 };
 
 static const char make_table[] =
     "CREATE TABLE IF NOT EXISTS prof_op_results ("
@@ -28,7 +28,8 @@ static const char make_table[] =
     "NULL,"
     "prof_version TEXT NOT NULL, measured_unix_ns INTEGER NOT NULL, exec INTEGER NOT NULL, workspace_bytes INTEGER,"
     "timer_us REAL NOT NULL, slowdown REAL NOT NULL, is_time_over INTEGER NOT NULL, energy_uj REAL, samples_us BLOB NOT NULL,"
-    "PRIMARY KEY (operator, device_type, device_index, driver, asked))";
+    "warmup INTEGER, PRIMARY KEY (operator, device_type, device_index, driver, asked))";
+static const char add_to_layout_1[] = "ALTER TABLE prof_op_results ADD COLUMN warmup INTEGER"; /* NULL: as was asked for */
 
 /* ---- libsqlite3 ---- */
 
@@ -117,33 +118,40 @@ static int number_of(database *d, const char *question, int64_t *number_out) {
   return code == SQLITE_OK ? PROF_OK : status_of(d, code);
 }
 
-static int look(database *d, int64_t *application_out, int64_t *tables_out) {
-  int64_t layout = 0;
-  int status = number_of(d, "PRAGMA application_id", application_out);
-  if (!status) status = number_of(d, "PRAGMA user_version", &layout);
-  if (!status) status = number_of(d, "SELECT count(*) FROM sqlite_master", tables_out);
-  if (status || *application_out != APPLICATION_ID || layout <= LAYOUT) return status;
-  return prof_i_fail(PROF_E_VERSION, "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path, layout, LAYOUT);
+typedef struct claims {
+  int64_t application, layout, tables;
+} claims;
+
+static int look(database *d, claims *out) {
+  int status = number_of(d, "PRAGMA application_id", &out->application);
+  if (!status) status = number_of(d, "PRAGMA user_version", &out->layout);
+  if (!status) status = number_of(d, "SELECT count(*) FROM sqlite_master", &out->tables);
+  if (status || out->application != APPLICATION_ID || out->layout <= LAYOUT) return status;
+  return prof_i_fail(PROF_E_VERSION, "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path, out->layout, LAYOUT);
 }
+
+static bool is_ours(const claims *found) { return found->application == APPLICATION_ID && found->layout == LAYOUT; }
 
 static int order(database *d, const char *text) {
   const int code = d->exec(d->file, text, NULL, NULL, NULL);
   return code == SQLITE_OK ? PROF_OK : status_of(d, code);
 }
 
-/* Ours, or empty: then it becomes ours, in one step, since another process may be doing the same. */
+/* Ours, or empty, or of the layout before: then it becomes ours, in one step, since another process may be doing the same. */
 static int claim(database *d) {
   char make_ours[96];
-  int64_t application = 0, tables = 0;
-  int status = look(d, &application, &tables);
-  if (status || application == APPLICATION_ID) return status;
+  claims found = {0, 0, 0};
+  int status = look(d, &found);
+  if (status || is_ours(&found)) return status;
   status = order(d, "BEGIN IMMEDIATE");
-  if (!status) status = look(d, &application, &tables);
-  if (!status && application == APPLICATION_ID) return order(d, "COMMIT");
+  if (!status) status = look(d, &found);
+  if (!status && is_ours(&found)) return order(d, "COMMIT");
   if (status) return status;
-  if (application || tables) return prof_i_fail(PROF_E_IO, "%s: another program's database; choose another file", d->path);
+  const bool is_older = found.application == APPLICATION_ID;
+  if (!is_older && (found.application || found.tables))
+    return prof_i_fail(PROF_E_IO, "%s: another program's database; choose another file", d->path);
   snprintf(make_ours, sizeof make_ours, "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID, LAYOUT);
-  status = order(d, make_table);
+  status = order(d, is_older ? add_to_layout_1 : make_table);
   if (!status) status = order(d, make_ours);
   return status ? status : order(d, "COMMIT");
 }
@@ -188,9 +196,10 @@ static int bind_identity(database *d, const prof_i_op_identity *identity, const 
 static int read_row(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
   const void *const samples = d->column_blob(d->statement, 6);
   const int bytes = d->column_bytes(d->statement, 6);
-  const int64_t exec = d->column_int64(d->statement, 0);
+  const int64_t exec = d->column_int64(d->statement, 0), warmup = d->column_int64(d->statement, 7);
   prof_i_facts facts = {.count = (size_t)bytes / sizeof(double),
                         .exec = (int32_t)exec,
+                        .warmup = warmup > 0 && warmup <= identity->warmup ? (int32_t)warmup : identity->warmup,
                         .workspace_bytes = (uint64_t)d->column_int64(d->statement, 1),
                         .has_workspace = d->column_type(d->statement, 1) != SQLITE_NULL,
                         .timer_us = d->column_double(d->statement, 2),
@@ -214,7 +223,7 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
 
 static int find(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
   static const char question[] =
-      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, energy_uj, samples_us FROM prof_op_results "
+      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, energy_uj, samples_us, warmup FROM prof_op_results "
       "WHERE operator = ? AND device_type = ? AND device_index = ? AND driver = ? AND asked = ?";
   char asked[ASKED_BYTES];
   say_asked(identity, asked);
@@ -229,7 +238,7 @@ static int keep(database *d, const prof_op_result *result) {
   static const char insert[] =
       "INSERT OR REPLACE INTO prof_op_results (operator, device_type, device_index, driver, asked, prof_version, "
       "measured_unix_ns, exec, workspace_bytes, timer_us, "
-      "slowdown, is_time_over, energy_uj, samples_us) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+      "slowdown, is_time_over, energy_uj, samples_us, warmup) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   const prof_op_info *const info = &result->info;
   char asked[ASKED_BYTES];
   say_asked(&result->identity, asked);
@@ -247,6 +256,7 @@ static int keep(database *d, const prof_op_result *result) {
     code = info->has_energy ? d->bind_double(d->statement, 13, info->energy_uj) : d->bind_null(d->statement, 13);
   if (code == SQLITE_OK)
     code = d->bind_blob(d->statement, 14, result->samples, (int)(result->count * sizeof(double)), SQLITE_STATIC);
+  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 15, info->warmup);
   if (code == SQLITE_OK) code = d->step(d->statement);
   return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
 }

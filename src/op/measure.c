@@ -158,6 +158,7 @@ static int warm_up(prof_i_measurement *m) {
     if (workspace.peak_bytes > peak) peak = workspace.peak_bytes;
     was_told |= workspace.was_told;
     m->spent_ns += prof_i_ns_since(begun_ns);
+    m->warmed++;
   }
   if (m->op.workspace || !was_told) return status;
   m->has_workspace = true;
@@ -289,6 +290,7 @@ int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
   const prof_i_facts facts = {.samples = m->samples,
                               .count = m->count,
                               .exec = m->exec,
+                              .warmup = m->warmed,
                               .workspace_bytes = m->workspace_bytes,
                               .has_workspace = m->has_workspace,
                               .is_time_over = m->is_time_over && !m->is_converged,

@@ -19,6 +19,7 @@ typedef struct prof_i_measurement {
   double error_us; /* of the timer */
   double *samples;
   size_t count, room;
+  int32_t warmed;       /* runs of the warm-up that there were */
   size_t next_look;     /* at the median: when there are so many */
   uint64_t spent_ns;    /* in its runs, and in what it takes to have them */
   uint64_t sampling_ns; /* of it, since the first sample */

@@ -31,7 +31,7 @@ struct prof_op_result {
 typedef struct prof_i_facts {
   const double *samples; /* us a run */
   size_t count;
-  int32_t exec;
+  int32_t exec, warmup; /* runs a sample, and of the warm-up */
   uint64_t workspace_bytes;
   bool has_workspace, is_time_over, has_energy;
   double energy_uj; /* a run */

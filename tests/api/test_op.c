@@ -213,6 +213,24 @@ static void the_time_limit_ends_it(void **state) {
   prof_op_result_destroy(result);
 }
 
+static int count_and_nap(void *user) {
+  ++*(int *)user;
+  return nap(NULL);
+}
+
+static void the_warm_up_is_what_ran_and_not_what_was_asked_for(void **state) {
+  int runs = 0;
+  const prof_op op = {.size = sizeof op, .key = "cut short", .user = &runs, .run = count_and_nap};
+  const prof_op_options options = {.size = sizeof options, .exec = 1, .time_limit_ns = 5000000};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  const prof_op_info info = info_of(result);
+  assert_true(info.warmup >= 1 && info.warmup < 10);
+  assert_int_equal(info.warmup + info.sample_count, runs);
+  prof_op_result_destroy(result);
+}
+
 static int sum_up(void *user) {
   const uint64_t *const words = user;
   uint64_t sum = 0;
@@ -804,6 +822,7 @@ int main(void) {
       ENTRY(what_is_short_is_run_many_times),
       ENTRY(it_ends_when_the_median_is_known),
       ENTRY(the_time_limit_ends_it),
+      ENTRY(the_warm_up_is_what_ran_and_not_what_was_asked_for),
       ENTRY(cold_caches_cost_more),
       ENTRY(the_allocators_peak_is_the_workspace),
       ENTRY(a_measurement_inside_of_one_has_its_own_workspace),

@@ -115,6 +115,42 @@ static void what_is_found_is_what_was_kept(void **state) {
   prof_op_result_destroy(after);
 }
 
+static int nap(void *user) {
+  runs++;
+  usleep(2000);
+  return user != NULL;
+}
+
+static const prof_op napping = {.size = sizeof napping, .key = "napping", .run = nap};
+static const prof_op_options brief = {.size = sizeof brief, .exec = 1, .time_limit_ns = 5000000};
+
+static prof_op_info measure_napping(void) {
+  prof_op_result *result = NULL;
+  prof_op_info info = {.size = sizeof info};
+  if (prof_op_profile(&napping, &brief, &result) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_int_equal(prof_op_info_get(result, &info), PROF_OK);
+  prof_op_result_destroy(result);
+  return info;
+}
+
+static void forget_but_for_the_file(void) {
+  prof_op_cache_open(NULL);
+  prof_op_cache_reset(NULL);
+  open_cache();
+}
+
+static void the_warm_up_that_ran_is_kept(void **state) {
+  (void)state;
+  open_cache();
+  const prof_op_info before = measure_napping();
+  assert_true(before.warmup >= 1 && before.warmup < 10);
+  assert_int_equal(before.warmup + before.sample_count, runs);
+  forget_but_for_the_file();
+  const prof_op_info after = measure_napping();
+  assert_int_equal(after.was_kept, 1);
+  assert_int_equal(after.warmup, before.warmup);
+}
+
 static void a_driver_is_another_result(void **state) {
   (void)state;
   open_cache();
@@ -180,6 +216,26 @@ static void shell(const char *format) {
   char command[512];
   snprintf(command, sizeof command, format, own.path);
   assert_int_equal(system(command), 0);
+}
+
+static int finds_napping(void) { return measure_napping().was_kept == 1 && prof_op_cache_count(NULL) == 2 ? 0 : 1; }
+
+/* As the first layout had it, which knew nothing of the warm-up: what it keeps is found, said as it was asked for, and goes on to be added to. */
+static void a_file_of_the_layout_before_is_gone_on_with(void **state) {
+  (void)state;
+  open_cache();
+  measure_napping();
+  prof_op_cache_open(NULL);
+  prof_op_cache_reset(NULL);
+  shell("python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('alter table prof_op_results drop column warmup'); "
+        "c.execute('pragma user_version = 1'); c.commit()\"");
+  open_cache();
+  const prof_op_info old = measure_napping();
+  assert_int_equal(old.was_kept, 1);
+  assert_int_equal(old.file_status, PROF_OK);
+  assert_int_equal(old.warmup, 10);
+  assert_int_equal(measure("another", NULL).file_status, PROF_OK);
+  assert_int_equal(elsewhere(finds_napping), 0);
 }
 
 static void what_is_no_cache_is_refused_and_left_alone(void **state) {
@@ -297,6 +353,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       ENTRY(another_process_finds_it),
       ENTRY(what_is_found_is_what_was_kept),
+      ENTRY(the_warm_up_that_ran_is_kept),
+      ENTRY(a_file_of_the_layout_before_is_gone_on_with),
       ENTRY(a_driver_is_another_result),
       ENTRY(processes_share_it),
       ENTRY(what_is_no_cache_is_refused_and_left_alone),
