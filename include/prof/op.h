@@ -119,7 +119,8 @@ typedef struct prof_op_overlap {
 } prof_op_overlap;
 
 /* As RAF's ProfileGroup(): each member alone and all at once, in turn. results_out has room for count + 1: the members', and the group's behind them; the caller
-   destroys them. 1 to 64 members. Errors as above. */
+   destroys them. The group's workspace is the peak of what its members, each on its thread, asked for by prof_op_workspace_alloc() and held at once in a round of
+   the warm-up, and what those with a callback for it say, added up; known if each member's is. 1 to 64 members. Errors as above. */
 PROF_API int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side, const prof_op_options *options, prof_op_result **results_out,
                                    prof_op_overlap *overlap_out) PROF_I_NOEXCEPT;
 

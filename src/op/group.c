@@ -27,12 +27,23 @@ typedef struct member {
 struct group {
   uint32_t round;                      /* counts; a word to sleep on, for the members */
   uint32_t left;                       /* members that have not yet ended this one; a word to sleep on, for the caller */
-  bool has_threads, is_empty, is_over; /* written between two rounds */
+  bool has_threads, is_empty, is_over; /* written between two rounds, as the next is */
+  prof_i_workspace *counted;           /* of this round; NULL: it is not asked */
+  const prof_i_measurement *whole;     /* the group's own */
   size_t count, thread_count;
   member members[MEMBERS_MAX];
 };
 
-static int run_member(const group *g, const member *m) { return g->is_empty ? 0 : m->op->run(m->op->user); }
+/* What one asks for that says its workspace itself is not asked: see fill_workspace(). */
+static int run_member(const group *g, const member *m) {
+  prof_i_workspace part;
+  if (g->is_empty) return 0;
+  if (!g->counted) return m->op->run(m->op->user);
+  prof_i_workspace_begin_part(&part, m->op->workspace ? NULL : g->counted);
+  const int code = m->op->run(m->op->user);
+  prof_i_workspace_end(&part);
+  return code;
+}
 
 /* Until the word is another. */
 static uint32_t await_change(uint32_t *word, uint32_t from) {
@@ -64,6 +75,7 @@ static int run_round(void *user) {
   group *const g = user;
   const size_t own_count = g->has_threads ? 1 : g->count;
   int code = 0;
+  g->counted = g->whole->counted;
   begin_round(g);
   for (size_t i = 0; i < own_count; i++) {
     const int own = run_member(g, &g->members[i]);
@@ -121,6 +133,20 @@ static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *result
   overlap->gained = alone > longest ? (alone - overlap->group_us) / (alone - longest) : 0;
 }
 
+/* What the members asked for at once, and what they say themselves. It is known if each one's is. */
+static void fill_workspace(const prof_i_measurement *all, prof_op_result *const *results, size_t count) {
+  prof_op_info *const whole = &results[count]->info;
+  uint64_t said_bytes = 0; /* 64 members of 2^56 at most: no overflow */
+  bool is_known = true;
+  for (size_t i = 0; i < count; i++) {
+    if (all[i].op.workspace) said_bytes += results[i]->info.workspace_bytes;
+    is_known &= results[i]->info.has_workspace != 0;
+  }
+  const uint64_t both_bytes = whole->workspace_bytes + said_bytes;
+  whole->has_workspace = is_known;
+  whole->workspace_bytes = !is_known ? 0 : both_bytes < said_bytes ? UINT64_MAX : both_bytes;
+}
+
 static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
   size_t used = 0;
   to[0] = '\0';
@@ -135,6 +161,7 @@ static int measure_group(group *g, prof_i_measurement *all, const prof_op_option
                          prof_op_overlap *overlap) {
   char key[KEY_BYTES];
   for (size_t i = 0; i < g->count; i++) g->members[i] = (member){.of = g, .op = &all[i].op};
+  g->whole = &all[g->count];
   join_keys(all, g->count, key);
   const prof_op whole = {.size = sizeof whole, .key = key, .user = g, .run = run_round, .device = all[0].op.device};
   int status = prof_i_measure_init(&all[g->count], &whole, options);
@@ -144,8 +171,10 @@ static int measure_group(group *g, prof_i_measurement *all, const prof_op_option
     status = prof_i_measure_in_turn(all, g->count + 1, results_out);
   }
   if (g->has_threads) end_threads(g);
-  if (!status) fill_overlap(overlap, results_out, g->count);
-  return status;
+  if (status) return status;
+  fill_overlap(overlap, results_out, g->count);
+  fill_workspace(all, results_out, g->count);
+  return PROF_OK;
 }
 
 int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side, const prof_op_options *options,

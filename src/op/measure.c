@@ -6,7 +6,6 @@
 #include "../core/options.h"
 #include "../core/port.h"
 #include "measure.h"
-#include "workspace.h"
 
 enum {
   WARMUP = 10, /* as RAF */
@@ -153,7 +152,9 @@ static int warm_up(prof_i_measurement *m) {
     const uint64_t begun_ns = prof_i_port_monotonic_ns();
     prof_i_workspace workspace;
     prof_i_workspace_begin(&workspace);
+    m->counted = &workspace;
     status = run_many(m, 1);
+    m->counted = NULL;
     prof_i_workspace_end(&workspace);
     if (workspace.peak_bytes > peak) peak = workspace.peak_bytes;
     was_told |= workspace.was_told;

@@ -6,6 +6,7 @@
 #include "result.h"
 #include "series.h"
 #include "timer.h"
+#include "workspace.h"
 
 enum { PROF_I_CHAINS_MAX = 64 }; /* looks at the processor's speed */
 
@@ -28,6 +29,7 @@ typedef struct prof_i_measurement {
   int chain_count;
   unsigned char *flush; /* written over before a cold sample */
   size_t flush_bytes;
+  prof_i_workspace *counted; /* while it warms up: what the run's is counted in; else NULL */
   uint64_t workspace_bytes;
   bool has_workspace, is_prepared, is_time_over, is_converged, has_energy;
   double energy_uj; /* a run */

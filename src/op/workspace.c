@@ -10,17 +10,42 @@ void prof_i_workspace_begin(prof_i_workspace *workspace) {
   innermost = workspace;
 }
 
+void prof_i_workspace_begin_part(prof_i_workspace *part, prof_i_workspace *whole) {
+  *part = (prof_i_workspace){.outer = innermost, .whole = whole};
+  innermost = part;
+}
+
 void prof_i_workspace_end(prof_i_workspace *workspace) { innermost = workspace->outer; }
+
+static uint64_t sum_of(uint64_t a, uint64_t b) { return a + b < b ? UINT64_MAX : a + b; }
+static uint64_t rest_of(uint64_t a, uint64_t b) { return a - (b < a ? b : a); }
+
+static void alloc_in_whole(prof_i_workspace *w, uint64_t bytes) {
+  uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED), peak = __atomic_load_n(&w->peak_bytes, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->was_told, true, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, sum_of(now, bytes), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+  now = sum_of(now, bytes);
+  while (now > peak && !__atomic_compare_exchange_n(&w->peak_bytes, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+}
+
+static void free_in_whole(prof_i_workspace *w, uint64_t bytes) {
+  uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, rest_of(now, bytes), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+}
 
 void prof_op_workspace_alloc(uint64_t bytes) {
   prof_i_workspace *const w = innermost;
   if (!w) return;
   w->was_told = true;
-  w->now_bytes = w->now_bytes + bytes < bytes ? UINT64_MAX : w->now_bytes + bytes;
+  w->now_bytes = sum_of(w->now_bytes, bytes);
   if (w->now_bytes > w->peak_bytes) w->peak_bytes = w->now_bytes;
+  if (w->whole) alloc_in_whole(w->whole, bytes);
 }
 
 void prof_op_workspace_free(uint64_t bytes) {
   prof_i_workspace *const w = innermost;
-  if (w) w->now_bytes -= bytes < w->now_bytes ? bytes : w->now_bytes; /* of before the run: not the run's */
+  if (!w) return;
+  const uint64_t own_bytes = bytes < w->now_bytes ? bytes : w->now_bytes; /* of before the run: not the run's */
+  w->now_bytes -= own_bytes;
+  if (w->whole) free_in_whole(w->whole, own_bytes);
 }

@@ -1,4 +1,5 @@
-/* What an operator's allocator asks for during a run, on its thread: the peak above what was there when the run began. */
+/* What an operator's allocator asks for during a run, on its thread: the peak above what was there when the run began. Of operators that run at once on threads,
+   each has a part of its own, and the whole is what all hold in the order in which their calls came: its peak was really held. */
 #ifndef PROF_OP_WORKSPACE_H
 #define PROF_OP_WORKSPACE_H
 
@@ -7,12 +8,16 @@
 
 typedef struct prof_i_workspace {
   struct prof_i_workspace *outer; /* of a measurement inside of which this one is made */
-  uint64_t now_bytes, peak_bytes;
-  bool was_told;
+  struct prof_i_workspace *whole; /* of which this is a part; or NULL */
+  uint64_t now_bytes, peak_bytes; /* of a whole: any part's thread, relaxed; read when the parts have ended */
+  bool was_told;                  /* the same */
 } prof_i_workspace;
 
 /* From here on this thread's calls count for it, until the end. Nested. */
 void prof_i_workspace_begin(prof_i_workspace *workspace);
 void prof_i_workspace_end(prof_i_workspace *workspace);
+
+/* The same of a part. What it still holds at its end stays in the whole. */
+void prof_i_workspace_begin_part(prof_i_workspace *part, prof_i_workspace *whole);
 
 #endif

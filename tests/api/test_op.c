@@ -576,6 +576,71 @@ static void the_first_member_runs_on_the_callers_thread(void **state) {
   for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
 }
 
+typedef struct holder {
+  pthread_barrier_t *all; /* or NULL */
+  uint64_t bytes;
+  int runs;
+} holder;
+
+/* Warmed up alone and in the group, sampled alone and in the group: in the group each holds its own while all do. */
+static int hold(void *user) {
+  holder *const h = user;
+  prof_op_workspace_alloc(h->bytes);
+  if (++h->runs % 2 == 0 && h->all) pthread_barrier_wait(h->all);
+  prof_op_workspace_free(h->bytes);
+  return 0;
+}
+static int hold_said(void *user) {
+  prof_op_workspace_alloc(1 << 20); /* of one that says its workspace itself: not asked */
+  prof_op_workspace_free(1 << 20);
+  return nothing(&((holder *)user)->runs);
+}
+static int say_held(void *user, uint64_t *bytes_out) {
+  *bytes_out = ((holder *)user)->bytes;
+  return 0;
+}
+
+static void expect_workspaces(const prof_op *ops, size_t count, prof_op_side side, int is_known, uint64_t whole_bytes) {
+  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 1, .repeat_all = 1};
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  prof_op_result *results[65] = {NULL};
+  assert_int_equal(prof_op_profile_group(ops, count, side, &options, results, &overlap), PROF_OK);
+  for (size_t i = 0; i < count; i++)
+    if (info_of(results[i]).has_workspace) assert_int_equal(info_of(results[i]).workspace_bytes, ((const holder *)ops[i].user)->bytes);
+  assert_int_equal(info_of(results[count]).has_workspace, is_known);
+  assert_int_equal(info_of(results[count]).workspace_bytes, whole_bytes);
+  destroy_all(results, (int)count + 1);
+}
+
+static void a_groups_workspace_is_what_all_held_at_once(void **state) {
+  enum { MEMBERS = 8 };
+  holder holders[MEMBERS] = {{NULL, 0, 0}};
+  prof_op ops[MEMBERS];
+  (void)state;
+  for (int i = 0; i < MEMBERS; i++) ops[i] = (prof_op){.size = sizeof *ops, .key = "holds", .user = &holders[i], .run = hold};
+  for (unsigned count = 1; count <= MEMBERS; count++) {
+    pthread_barrier_t all;
+    uint64_t sum = 0;
+    assert_int_equal(pthread_barrier_init(&all, NULL, count), 0);
+    for (unsigned i = 0; i < count; i++) {
+      const unsigned place = count % 2 ? i : count - 1 - i; /* the largest last, and first */
+      holders[i] = (holder){&all, 50000ull << place, 0};
+      sum += holders[i].bytes;
+    }
+    expect_workspaces(ops, count, PROF_OP_THREADS, 1, sum);
+    pthread_barrier_destroy(&all);
+  }
+  for (int i = 0; i < 2; i++) holders[i] = (holder){NULL, i ? 100000 : 50000, 0};
+  expect_workspaces(ops, 2, PROF_OP_STREAMS, 1, 100000); /* one after the other: given back before the next asks */
+
+  ops[0].run = hold_said;
+  ops[0].workspace = say_held;
+  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 1, 150000);
+  ops[1].run = nothing;
+  ops[1].user = &holders[1];
+  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 0, 0);
+}
+
 static int nap_twice(void *user) { return nap(user) || nap(user); }
 
 static void those_in_turn_are_compared_by_rounds(void **state) {
@@ -834,6 +899,7 @@ int main(void) {
       ENTRY(those_in_turn_are_compared_by_rounds),
       ENTRY(a_group_gains_what_runs_at_once),
       ENTRY(the_first_member_runs_on_the_callers_thread),
+      ENTRY(a_groups_workspace_is_what_all_held_at_once),
       ENTRY(results_are_kept_by_key_device_and_options),
       ENTRY(no_more_than_a_thousand_are_kept),
       ENTRY(a_child_goes_on_with_what_was_kept),
