@@ -137,25 +137,38 @@ static float difference(contest *c) {
 
 static void print_row(const char *key, const char *name, const prof_op_result *result) {
   prof_op_info info = {.size = sizeof info};
-  char text[256];
+  char text[256], low[32] = "-", high[32] = "-";
   prof_op_info_get(result, &info);
   prof_op_text(result, text, sizeof text);
   const char *const doubts = strchr(text, ';');
-  printf("%-30s %-16s %10.1f %10.1f %10.1f %8u  %s\n", key, name, info.median_us, info.median_low_us, info.median_high_us,
-         info.sample_count, doubts ? doubts + 2 : "sound");
+  if (!(info.doubts & PROF_OP_FEW_SAMPLES)) { /* else there is none of 95 % */
+    snprintf(low, sizeof low, "%.1f", info.median_low_us);
+    snprintf(high, sizeof high, "%.1f", info.median_high_us);
+  }
+  printf("%-30s %-16s %10.1f %10s %10s %8u  %s\n", key, name, info.median_us, low, high, info.sample_count,
+         doubts ? doubts + 2 : "sound");
 }
 
-static void print_choice(const contest *c, const prof_op_comparison *comparison) {
+static void print_choice(const contest *c, const prof_op_comparison *comparison, size_t rounds) {
   static const char *const words[] = {[PROF_OP_UNCLEAR] = "unclear", [PROF_OP_SAME] = "the same within 2 %"};
-  char choice[64] = "";
+  char choice[64] = "", interval[64];
   if (comparison->order == PROF_OP_FASTER)
     snprintf(choice, sizeof choice, "take %s", c->names[1]);
   else if (comparison->order == PROF_OP_SLOWER)
     snprintf(choice, sizeof choice, "take %s", c->names[0]);
   else
     snprintf(choice, sizeof choice, "no choice: %s", words[comparison->order]);
-  printf("%-30s %s takes %.3f times as long as %s (%.3f to %.3f): %s\n\n", "", c->names[1], comparison->ratio, c->names[0],
-         comparison->ratio_low, comparison->ratio_high, choice);
+  if (isinf(comparison->ratio_high))
+    snprintf(interval, sizeof interval, "no interval from %zu round%s", rounds, rounds == 1 ? "" : "s");
+  else
+    snprintf(interval, sizeof interval, "%.3f to %.3f", comparison->ratio_low, comparison->ratio_high);
+  printf("%-30s %s takes %.3f times as long as %s (%s): %s\n\n", "", c->names[1], comparison->ratio, c->names[0], interval, choice);
+}
+
+static size_t count_rounds(prof_op_result *const results[2]) {
+  size_t counts[2];
+  for (int i = 0; i < 2; i++) prof_op_samples(results[i], &counts[i]);
+  return counts[0] < counts[1] ? counts[0] : counts[1];
 }
 
 static int hold(contest *c, const prof_op_options *options) {
@@ -178,7 +191,7 @@ static int hold(contest *c, const prof_op_options *options) {
     return 1;
   }
   for (int i = 0; i < 2; i++) print_row(i ? "" : c->key, c->names[i], results[i]);
-  print_choice(c, &comparison);
+  print_choice(c, &comparison, count_rounds(results));
   for (int i = 0; i < 2; i++) prof_op_result_destroy(results[i]);
   return 0;
 }

@@ -166,7 +166,8 @@ typedef struct prof_op_comparison {
   uint32_t is_paired; /* 1: the two were measured in turn, and each round's own ratio counts: what disturbed both forbids nothing */
   uint32_t reserved;
   double ratio;    /* second to first: the median of all pairs' ratios (Hodges-Lehmann, on the logarithm), or of the rounds' */
-  double ratio_low, ratio_high; /* its interval of 95 %, by the rank sum test (Mann-Whitney), or by the rounds' sign test */
+  double ratio_low, ratio_high; /* its interval of 95 %, by the rank sum test (Mann-Whitney), or by the rounds' sign test. 0 and infinity: there is none, of fewer
+                                   than 6 rounds, of fewer than 4 samples each (1 against 39, 2 against 8), or with a sample of 0 */
 } prof_op_comparison;
 
 /* Is the second faster? threshold is the share that does not matter, for example 0.02; 0: that. PROF_E_INVALID for NULL, a negative threshold, one of 1 and more, or results of

@@ -3,15 +3,33 @@
    of differences of logarithms, so no logarithm is needed. */
 #include "compare.h"
 
+#include <math.h> /* INFINITY alone: no libm */
 #include <stdlib.h>
 
-enum { THIN_TO = 400 }; /* samples of each: 160 000 pairs; quantiles stand for more */
+enum {
+  THIN_TO = 400,  /* samples of each: 160 000 pairs; quantiles stand for more */
+  ROUNDS_MIN = 6, /* 2 / 2^6 is 3 %: fewer have no interval by the sign test */
+  ORDERS_MIN = 40 /* of two series among each other, of which 2 are the extreme ones: 5 % */
+};
 static const double z95 = 1.959964;
 
 static size_t thinned(const prof_i_series *series) { return series->count < THIN_TO ? series->count : THIN_TO; }
 static double sample(const prof_i_series *series, size_t i) {
   return series->count <= THIN_TO ? series->sorted[i]
                                   : prof_i_quantile(series->sorted, series->count, ((double)i + 0.5) / THIN_TO);
+}
+
+/* C(n + m, n) orders. */
+static bool has_interval(size_t n, size_t m) {
+  const size_t fewer = n < m ? n : m, more = n < m ? m : n;
+  double orders = 1;
+  for (size_t i = 1; i <= fewer && orders < ORDERS_MIN; i++) orders *= (double)(more + i) / (double)i;
+  return orders > ORDERS_MIN - 0.5; /* a whole number, but for rounding */
+}
+
+static void leave_open(prof_i_ratio *out) {
+  out->low = 0;
+  out->high = (double)INFINITY;
 }
 
 bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, prof_i_ratio *out) {
@@ -26,19 +44,23 @@ bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, pr
   out->middle = prof_i_quantile_among(ratios, pairs, 0.5);
   out->low = prof_i_quantile_among(ratios, pairs, share > 0 ? share : 0);
   out->high = prof_i_quantile_among(ratios, pairs, share > 0 ? 1 - share : 1);
+  if (!has_interval(first->count, second->count)) leave_open(out);
   free(ratios);
   return true;
 }
 
 bool prof_i_paired_ratio_of(const double *first, const double *second, size_t count, prof_i_ratio *out) {
   prof_i_series series;
-  double *const ratios = malloc(count * sizeof *ratios);
+  double *const ratios = calloc(count, sizeof *ratios);
   if (!ratios) return false;
   for (size_t i = 0; i < count; i++) ratios[i] = second[i] / first[i];
   const bool is_made = prof_i_series_init(&series, ratios, count);
   if (is_made) {
     out->middle = prof_i_quantile(series.sorted, count, 0.5);
-    prof_i_median_interval(&series, &out->low, &out->high);
+    if (count < ROUNDS_MIN)
+      leave_open(out);
+    else
+      prof_i_median_interval(&series, &out->low, &out->high);
     prof_i_series_fini(&series);
   }
   free(ratios);

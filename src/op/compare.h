@@ -5,7 +5,7 @@
 #include "series.h"
 
 typedef struct prof_i_ratio {
-  double middle, low, high; /* second to first, with an interval of 95 % */
+  double middle, low, high; /* second to first, with an interval of 95 %; low 0 and high infinity: so few samples have none */
 } prof_i_ratio;
 
 /* False: no memory. All samples above 0. */

@@ -1,6 +1,7 @@
 /* What a result says, as op.h has it. */
 #include "result.h"
 
+#include <math.h> /* INFINITY alone: no libm */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +129,7 @@ int prof_op_compare(const prof_op_result *first, const prof_op_result *second, d
     return prof_i_fail(PROF_E_INVALID, "prof_op_comparison.size is %zu; set it to sizeof(prof_op_comparison)",
                        comparison_out->size);
   prof_op_comparison comparison = {.size = comparison_out->size, .is_paired = are_pairs(first, second)};
-  prof_i_ratio ratio = {0, 0, 0};
+  prof_i_ratio ratio = {0, 0, (double)INFINITY};
   comparison.doubts = (first->info.doubts | second->info.doubts) & (comparison.is_paired ? FORBID_PAIRS : FORBID);
   if (!find_ratio(first, second, &ratio)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the pairs of samples");
   comparison.ratio = ratio.middle;

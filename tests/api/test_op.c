@@ -660,6 +660,44 @@ static void those_in_turn_are_compared_by_rounds(void **state) {
   for (int i = 0; i < 2; i++) prof_op_result_destroy(results[i]);
 }
 
+static void fewer_than_six_rounds_have_no_interval(void **state) {
+  const prof_op ops[] = {{.size = sizeof *ops, .key = "nap", .run = nap},
+                         {.size = sizeof *ops, .key = "two naps", .run = nap_twice}};
+  (void)state;
+  for (int rounds = 1; rounds <= 6; rounds++) {
+    const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = rounds, .repeat_all = 1};
+    prof_op_result *results[2] = {NULL};
+    prof_op_comparison comparison = {.size = sizeof comparison};
+    assert_int_equal(prof_op_profile_in_turn(ops, 2, &options, results), PROF_OK);
+    assert_int_equal(prof_op_compare(results[0], results[1], 0, &comparison), PROF_OK);
+    assert_true(comparison.is_paired && comparison.ratio > 0);
+    if (rounds < 6) {
+      assert_int_equal(comparison.order, PROF_OP_UNCLEAR);
+      assert_true(comparison.doubts & PROF_OP_FEW_SAMPLES);
+    }
+    assert_int_equal(rounds < 6, comparison.ratio_low <= 0 && isinf(comparison.ratio_high));
+    assert_true(comparison.ratio_low <= comparison.ratio && comparison.ratio <= comparison.ratio_high);
+    destroy_all(results, 2);
+  }
+}
+
+static void single_samples_have_no_interval(void **state) {
+  static const double first[] = {10}, second[] = {20}, none[] = {0};
+  prof_op_comparison comparison = {.size = sizeof comparison};
+  (void)state;
+  prof_op_result *const a = measured("first", first, 1), *const b = measured("second", second, 1), *const c = measured("none", none, 1);
+  assert_int_equal(prof_op_compare(a, b, 0, &comparison), PROF_OK);
+  assert_int_equal(comparison.order, PROF_OP_UNCLEAR);
+  assert_true(comparison.ratio > 1.999 && comparison.ratio < 2.001);
+  assert_true(comparison.ratio_low <= 0 && isinf(comparison.ratio_high));
+  assert_int_equal(prof_op_compare(c, b, 0, &comparison), PROF_OK); /* below the timer's step: nothing is known */
+  assert_true(comparison.ratio <= 0 && comparison.ratio_low <= 0 && isinf(comparison.ratio_high));
+  prof_op_result_destroy(a);
+  prof_op_result_destroy(b);
+  prof_op_result_destroy(c);
+}
+
+
 /* ---- kept results ---- */
 
 static void results_are_kept_by_key_device_and_options(void **state) {
@@ -897,6 +935,8 @@ int main(void) {
       ENTRY(a_time_limit_is_part_of_what_is_asked_for),
       ENTRY(operators_take_turns),
       ENTRY(those_in_turn_are_compared_by_rounds),
+      ENTRY(fewer_than_six_rounds_have_no_interval),
+      ENTRY(single_samples_have_no_interval),
       ENTRY(a_group_gains_what_runs_at_once),
       ENTRY(the_first_member_runs_on_the_callers_thread),
       ENTRY(a_groups_workspace_is_what_all_held_at_once),

@@ -262,6 +262,34 @@ static void the_ratio_is_within_its_interval_as_often_as_it_says(void **unused) 
   assert_true(is_at_least(sure, 990));
 }
 
+/* Two series that are alike stand wholly one beyond the other in 2 of C(n + m, n) orders: in 5 % and fewer from 4 and 4 on, from 1 and 39. */
+static void a_ratio_has_an_interval_only_from_enough_samples(void **unused) {
+  static const struct {
+    size_t n, m;
+    bool has_one;
+  } cases[] = {{1, 1, false}, {3, 3, false}, {4, 4, true}, {2, 7, false}, {2, 8, true}, {1, 38, false}, {1, 39, true}, {38, 1, false}, {39, 1, true}};
+  double samples[40];
+  (void)unused;
+  seed_with(1);
+  for (size_t i = 0; i < 40; i++) samples[i] = 100 + uniform();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    prof_i_series a, b;
+    prof_i_ratio ratio;
+    assert_true(prof_i_series_init(&a, samples, cases[i].n) && prof_i_series_init(&b, samples, cases[i].m));
+    assert_true(prof_i_ratio_of(&a, &b, &ratio));
+    assert_int_equal(cases[i].has_one, ratio.low > 0);
+    assert_int_equal(cases[i].has_one, ratio.high < 1e300);
+    prof_i_series_fini(&a);
+    prof_i_series_fini(&b);
+  }
+  for (size_t rounds = 1; rounds <= 8; rounds++) {
+    prof_i_ratio ratio;
+    assert_true(prof_i_paired_ratio_of(samples, samples + 8, rounds, &ratio));
+    assert_int_equal(rounds >= 6, ratio.low > 0);
+    assert_int_equal(rounds >= 6, ratio.high < 1e300);
+  }
+}
+
 /* Both are disturbed by the same neighbour, in waves, and each by its own noise. */
 static void what_disturbs_both_falls_out_of_pairs(void **unused) {
   double first[COUNT], second[COUNT];
@@ -296,6 +324,7 @@ int main(void) {
       cmocka_unit_test(series_without_fault_are_seldom_doubted),
       cmocka_unit_test(each_fault_is_seen),
       cmocka_unit_test(the_ratio_is_within_its_interval_as_often_as_it_says),
+      cmocka_unit_test(a_ratio_has_an_interval_only_from_enough_samples),
       cmocka_unit_test(what_disturbs_both_falls_out_of_pairs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
