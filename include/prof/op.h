@@ -143,7 +143,8 @@ PROF_API double prof_op_quantile(const prof_op_result *result, double share) PRO
 /* The operator's. Valid while the result is; "" for NULL. */
 PROF_API const char *prof_op_key(const prof_op_result *result) PROF_I_NOEXCEPT;
 
-/* One line: "12.41 us (12.38 to 12.45, 95 %), 312 samples of 100 runs; drifting by +4.1 %". Returns the bytes it needs without the NUL; writes at most
+/* One line: "12.41 us (12.38 to 12.45, 95 %), 312 samples of 100 runs; drifting by +4.1 %". In ns, us, ms or s, the interval in its median's; of one sample
+   without an interval. Returns the bytes it needs without the NUL; writes at most
    `room`, NUL included. */
 PROF_API size_t prof_op_text(const prof_op_result *result, char *to, size_t room) PROF_I_NOEXCEPT;
 

@@ -49,6 +49,43 @@ static void add(line *l, const char *format, ...) {
   if (bytes > 0) l->used += (size_t)bytes;
 }
 
+/* Four digits at most before or behind the point that say something, and no exponent. */
+static void add_number(line *l, double value) {
+  if (value >= 9999.5)
+    add(l, "%.0f", value);
+  else if (value >= 1e-4 || value <= 0)
+    add(l, "%.4g", value);
+  else
+    add(l, "%.7f", value);
+}
+
+typedef struct unit {
+  const char *name;
+  double us;
+} unit;
+
+static const unit *unit_of(double us) {
+  static const unit units[] = {{"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}};
+  if (us > 0 && us < 0.99995) return &units[0];
+  return us < 9999.5 ? &units[1] : us < 9999.5e3 ? &units[2] : &units[3];
+}
+
+static void add_time(line *l, double us) {
+  const unit *const in = unit_of(us);
+  add_number(l, us / in->us);
+  add(l, " %s", in->name);
+}
+
+static void add_interval(line *l, const prof_op_info *info) {
+  const double us = unit_of(info->median_us)->us;
+  if (info->sample_count < 2) return;
+  add(l, " (");
+  add_number(l, info->median_low_us / us);
+  add(l, " to ");
+  add_number(l, info->median_high_us / us);
+  add(l, ", %.0f %%)", info->confidence * 100);
+}
+
 static void add_doubts(line *l, const prof_op_info *info) {
   static const struct {
     uint32_t doubt;
@@ -69,8 +106,11 @@ static void add_doubts(line *l, const prof_op_info *info) {
     between = ", ";
   }
   if (info->doubts & PROF_OP_TWO_MODES) {
-    add(l, "%stwo modes: %.4g us, and %.4g us for %.0f %%", between, info->low_mode_us, info->high_mode_us,
-        info->high_mode_share * 100);
+    add(l, "%stwo modes: ", between);
+    add_time(l, info->low_mode_us);
+    add(l, ", and ");
+    add_time(l, info->high_mode_us);
+    add(l, " for %.0f %%", info->high_mode_share * 100);
     between = ", ";
   }
   if (info->doubts & PROF_OP_THROTTLED)
@@ -82,12 +122,17 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
   if (l.room) to[0] = '\0';
   if (!result) return 0;
   const prof_op_info *const info = &result->info;
-  add(&l, "%.4g us (%.4g to %.4g, %.0f %%), %u sample%s of %u run%s", info->median_us, info->median_low_us,
-      info->median_high_us, info->confidence * 100, info->sample_count, info->sample_count == 1 ? "" : "s", info->exec,
+  add_time(&l, info->median_us);
+  add_interval(&l, info);
+  add(&l, ", %u sample%s of %u run%s", info->sample_count, info->sample_count == 1 ? "" : "s", info->exec,
       info->exec == 1 ? "" : "s");
   if (info->caches == PROF_OP_COLD) add(&l, ", cold caches");
   if (info->has_workspace) add(&l, ", workspace %llu bytes", (unsigned long long)info->workspace_bytes);
-  if (info->has_energy) add(&l, ", %.4g uJ a run", info->energy_uj);
+  if (info->has_energy) {
+    add(&l, ", ");
+    add_number(&l, info->energy_uj);
+    add(&l, " uJ a run");
+  }
   if (info->was_kept) add(&l, ", measured before");
   add_doubts(&l, info);
   return l.used;

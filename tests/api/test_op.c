@@ -354,6 +354,37 @@ static void the_text_says_it(void **state) {
   prof_op_result_destroy(result);
 }
 
+static void expect_text(const double *us, size_t count, const char *begin) {
+  char text[256];
+  prof_op_result *const result = measured("digits", us, count);
+  prof_op_text(result, text, sizeof text);
+  if (strncmp(text, begin, strlen(begin)) != 0) fail_msg("'%s' does not begin with '%s'", text, begin);
+  prof_op_result_destroy(result);
+}
+
+static void times_are_said_in_four_digits_and_a_unit(void **state) {
+  static const double one[] = {300200}, zero[] = {0}, round_up[] = {9999.6}, below[] = {9999.4}, long_one[] = {123456789},
+                      wide[] = {0.002, 0.002, 0.002, 0.002, 0.002, 0.002, 300200},
+                      short_ones[] = {0.002436, 0.002437, 0.002435, 0.002436, 0.002436, 0.002436, 0.0024358};
+  char text[256];
+  (void)state;
+  expect_text(one, 1, "300.2 ms, 1 sample of 1 run"); /* of which there is no interval */
+  expect_text(zero, 1, "0 us, 1 sample of 1 run");
+  expect_text(below, 1, "9999 us,");
+  expect_text(round_up, 1, "10 ms,");
+  expect_text(long_one, 1, "123.5 s,");
+  expect_text(short_ones, 7, "2.436 ns (2.435 to 2.437, 98 %), 7 samples of 1 run");
+  expect_text(wide, 7, "2 ns (2 to 300200000, 98 %), 7 samples of 1 run");
+  for (double us = 1.23456789e-7; us < 1e15; us *= 10) {
+    const double spread[] = {us / 1e6, us, us, us, us, us, us * 1e6 < 1e15 ? us * 1e6 : us};
+    prof_op_result *const result = measured("magnitudes", spread, 7);
+    prof_op_text(result, text, sizeof text);
+    if (strstr(text, "e+") || strstr(text, "e-")) fail_msg("'%s' has an exponent", text);
+    prof_op_result_destroy(result);
+  }
+}
+
+
 /* ---- comparing ---- */
 
 static prof_op_comparison compared(double factor, double spread, double threshold) {
@@ -931,6 +962,7 @@ int main(void) {
       ENTRY(a_measurement_inside_of_one_has_its_own_workspace),
       ENTRY(doubts_are_those_of_the_samples),
       ENTRY(the_text_says_it),
+      ENTRY(times_are_said_in_four_digits_and_a_unit),
       ENTRY(comparisons_say_no_more_than_is_sure),
       ENTRY(a_time_limit_is_part_of_what_is_asked_for),
       ENTRY(operators_take_turns),
