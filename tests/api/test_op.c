@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <math.h>
+#include <prof/memory.h>
 #include <prof/op.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -948,6 +949,41 @@ static void arguments_are_looked_at(void **state) {
   assert_null(prof_op_samples(NULL, NULL));
 }
 
+static void expect_size_said(const char *name, int status) {
+  char wanted[96];
+  snprintf(wanted, sizeof wanted, "%s.size is 0; set it to sizeof(%s)", name, name);
+  assert_int_equal(status, PROF_E_INVALID);
+  assert_string_equal(prof_last_error(), wanted);
+}
+
+/* The status first, and the text then: who calls prof_last_error() in the same argument list may have it of before. */
+static void a_size_of_0_is_refused_with_what_to_set_it_to(void **state) {
+  subject s = {0};
+  const prof_op op = op_of(&s, "sizes"), no_op = {.size = 0};
+  const prof_op_options no_options = {.size = 0};
+  const prof_op_timer no_timer = {.size = 0};
+  const prof_op_options of_no_timer = {.size = sizeof of_no_timer, .timer = &no_timer};
+  const prof_pool_options no_pool_options = {.size = 0};
+  prof_op_result *results[2] = {NULL};
+  prof_op_overlap overlap = {.size = 0};
+  prof_op_comparison comparison = {.size = 0};
+  prof_op_info info = {.size = 0};
+  prof_pool *pool = NULL;
+  static const double one[] = {1};
+  (void)state;
+  prof_op_result *const result = measured("sizes", one, 1);
+  expect_size_said("prof_op", prof_op_profile(&no_op, NULL, results));
+  expect_size_said("prof_op_options", prof_op_profile(&op, &no_options, results));
+  expect_size_said("prof_op_timer", prof_op_profile(&op, &of_no_timer, results));
+  expect_size_said("prof_op_overlap", prof_op_profile_group(&op, 1, PROF_OP_THREADS, NULL, results, &overlap));
+  expect_size_said("prof_op_comparison", prof_op_compare(result, result, 0, &comparison));
+  expect_size_said("prof_op_info", prof_op_info_get(result, &info));
+  expect_size_said("prof_pool_options", prof_pool_create(&no_pool_options, &pool));
+  assert_null(pool);
+  prof_op_result_destroy(result);
+}
+
+
 int main(void) {
 #define ENTRY(test) cmocka_unit_test_setup(test, clean)
   const struct CMUnitTest tests[] = {
@@ -980,6 +1016,7 @@ int main(void) {
       ENTRY(a_time_that_cannot_be_is_said_as_it_was_given),
       ENTRY(a_timer_that_always_says_0_is_doubted),
       ENTRY(arguments_are_looked_at),
+      ENTRY(a_size_of_0_is_refused_with_what_to_set_it_to),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
