@@ -95,7 +95,8 @@ typedef struct prof_op_info {
 } prof_op_info;
 
 /* Measures one operator. Prepares it, warms it up, takes samples until the median is known well enough or a limit is reached, cleans up. A result
-   of the same key, device, timer and options that is kept is handed out again. The caller destroys the result. PROF_E_INVALID, PROF_E_OPERATOR (a
+   of the same key, device, timer and options that is kept is handed out again, with the doubts that it has, as often as it is asked for: was_kept and doubts say it, and
+   options.no_reuse measures again and keeps that instead; prof_op_cache_reset() forgets all. The caller destroys the result. PROF_E_INVALID, PROF_E_OPERATOR (a
    callback failed, or said what cannot be), PROF_E_NO_MEMORY. Any thread; two measurements at once disturb each other. */
 PROF_API int prof_op_profile(const prof_op *op, const prof_op_options *options, prof_op_result **result_out) PROF_I_NOEXCEPT;
 
