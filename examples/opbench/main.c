@@ -162,7 +162,8 @@ static void print_choice(const contest *c, const prof_op_comparison *comparison,
     snprintf(interval, sizeof interval, "no interval from %zu round%s", rounds, rounds == 1 ? "" : "s");
   else
     snprintf(interval, sizeof interval, "%.3f to %.3f", comparison->ratio_low, comparison->ratio_high);
-  printf("%-30s %s takes %.3f times as long as %s (%s): %s\n\n", "", c->names[1], comparison->ratio, c->names[0], interval, choice);
+  printf("%-30s %s takes %.3f times as long as %s (%s): %s\n\n", "", c->names[1], comparison->ratio, c->names[0], interval,
+         choice);
 }
 
 static size_t count_rounds(prof_op_result *const results[2]) {

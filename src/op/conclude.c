@@ -73,7 +73,8 @@ static void doubt(prof_op_info *info, const prof_i_op_identity *identity, const 
   const double half_width = (info->median_high_us - info->median_low_us) / 2;
   if (facts->slowdown > slow) info->doubts |= PROF_OP_THROTTLED;
   if (facts->is_time_over) info->doubts |= PROF_OP_TIME_OVER;
-  if (!(info->median_us > 0) || info->median_us * facts->exec < SURE_TIMES_MIN * facts->timer_us) info->doubts |= PROF_OP_TOO_SHORT;
+  if (!(info->median_us > 0) || info->median_us * facts->exec < SURE_TIMES_MIN * facts->timer_us)
+    info->doubts |= PROF_OP_TOO_SHORT;
   if (half_width > identity->precision * info->median_us || facts->count < 6) info->doubts |= PROF_OP_NOT_CONVERGED;
 }
 

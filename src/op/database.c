@@ -127,7 +127,8 @@ static int look(database *d, claims *out) {
   if (!status) status = number_of(d, "PRAGMA user_version", &out->layout);
   if (!status) status = number_of(d, "SELECT count(*) FROM sqlite_master", &out->tables);
   if (status || out->application != APPLICATION_ID || out->layout <= LAYOUT) return status;
-  return prof_i_fail(PROF_E_VERSION, "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path, out->layout, LAYOUT);
+  return prof_i_fail(PROF_E_VERSION, "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path, out->layout,
+                     LAYOUT);
 }
 
 static bool is_ours(const claims *found) { return found->application == APPLICATION_ID && found->layout == LAYOUT; }

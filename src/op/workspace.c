@@ -23,14 +23,17 @@ static uint64_t rest_of(uint64_t a, uint64_t b) { return a - (b < a ? b : a); }
 static void alloc_in_whole(prof_i_workspace *w, uint64_t bytes) {
   uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED), peak = __atomic_load_n(&w->peak_bytes, __ATOMIC_RELAXED);
   __atomic_store_n(&w->was_told, true, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, sum_of(now, bytes), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, sum_of(now, bytes), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
   now = sum_of(now, bytes);
-  while (now > peak && !__atomic_compare_exchange_n(&w->peak_bytes, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+  while (now > peak && !__atomic_compare_exchange_n(&w->peak_bytes, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
 }
 
 static void free_in_whole(prof_i_workspace *w, uint64_t bytes) {
   uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, rest_of(now, bytes), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, rest_of(now, bytes), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
 }
 
 void prof_op_workspace_alloc(uint64_t bytes) {

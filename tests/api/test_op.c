@@ -385,7 +385,6 @@ static void times_are_said_in_four_digits_and_a_unit(void **state) {
   }
 }
 
-
 /* ---- comparing ---- */
 
 static prof_op_comparison compared(double factor, double spread, double threshold) {
@@ -638,7 +637,8 @@ static void expect_workspaces(const prof_op *ops, size_t count, prof_op_side sid
   prof_op_result *results[65] = {NULL};
   assert_int_equal(prof_op_profile_group(ops, count, side, &options, results, &overlap), PROF_OK);
   for (size_t i = 0; i < count; i++)
-    if (info_of(results[i]).has_workspace) assert_int_equal(info_of(results[i]).workspace_bytes, ((const holder *)ops[i].user)->bytes);
+    if (info_of(results[i]).has_workspace)
+      assert_int_equal(info_of(results[i]).workspace_bytes, ((const holder *)ops[i].user)->bytes);
   assert_int_equal(info_of(results[count]).has_workspace, is_known);
   assert_int_equal(info_of(results[count]).workspace_bytes, whole_bytes);
   destroy_all(results, (int)count + 1);
@@ -717,7 +717,8 @@ static void single_samples_have_no_interval(void **state) {
   static const double first[] = {10}, second[] = {20}, none[] = {0};
   prof_op_comparison comparison = {.size = sizeof comparison};
   (void)state;
-  prof_op_result *const a = measured("first", first, 1), *const b = measured("second", second, 1), *const c = measured("none", none, 1);
+  prof_op_result *const a = measured("first", first, 1), *const b = measured("second", second, 1),
+                        *const c = measured("none", none, 1);
   assert_int_equal(prof_op_compare(a, b, 0, &comparison), PROF_OK);
   assert_int_equal(comparison.order, PROF_OP_UNCLEAR);
   assert_true(comparison.ratio > 1.999 && comparison.ratio < 2.001);
@@ -728,7 +729,6 @@ static void single_samples_have_no_interval(void **state) {
   prof_op_result_destroy(b);
   prof_op_result_destroy(c);
 }
-
 
 /* ---- kept results ---- */
 
@@ -875,7 +875,8 @@ static void a_time_that_cannot_be_is_said_as_it_was_given(void **state) {
     subject s = {0};
     double us = lies[i].us;
     const prof_op op = op_of(&s, "timed");
-    const prof_op_timer timer = {.size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
+    const prof_op_timer timer = {
+        .size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
     const prof_op_options options = {.size = sizeof options, .timer = &timer};
     refuse(&op, &options, PROF_E_OPERATOR, lies[i].text);
     assert_non_null(strstr(prof_last_error(), "the timer constant"));
@@ -887,7 +888,8 @@ static void a_timer_that_always_says_0_is_doubted(void **state) {
   subject s = {0};
   double us = 0;
   const prof_op op = op_of(&s, "timed");
-  const prof_op_timer timer = {.size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
+  const prof_op_timer timer = {
+      .size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
   const prof_op_options options = {.size = sizeof options, .repeat = 30, .repeat_all = 1, .timer = &timer};
   prof_op_result *result = NULL;
   (void)state;
@@ -982,7 +984,6 @@ static void a_size_of_0_is_refused_with_what_to_set_it_to(void **state) {
   assert_null(pool);
   prof_op_result_destroy(result);
 }
-
 
 int main(void) {
 #define ENTRY(test) cmocka_unit_test_setup(test, clean)

@@ -227,8 +227,9 @@ static void a_file_of_the_layout_before_is_gone_on_with(void **state) {
   measure_napping();
   prof_op_cache_open(NULL);
   prof_op_cache_reset(NULL);
-  shell("python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('alter table prof_op_results drop column warmup'); "
-        "c.execute('pragma user_version = 1'); c.commit()\"");
+  shell(
+      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('alter table prof_op_results drop column warmup'); "
+      "c.execute('pragma user_version = 1'); c.commit()\"");
   open_cache();
   const prof_op_info old = measure_napping();
   assert_int_equal(old.was_kept, 1);

@@ -267,7 +267,8 @@ static void a_ratio_has_an_interval_only_from_enough_samples(void **unused) {
   static const struct {
     size_t n, m;
     bool has_one;
-  } cases[] = {{1, 1, false}, {3, 3, false}, {4, 4, true}, {2, 7, false}, {2, 8, true}, {1, 38, false}, {1, 39, true}, {38, 1, false}, {39, 1, true}};
+  } cases[] = {{1, 1, false},  {3, 3, false}, {4, 4, true},   {2, 7, false}, {2, 8, true},
+               {1, 38, false}, {1, 39, true}, {38, 1, false}, {39, 1, true}};
   double samples[40];
   (void)unused;
   seed_with(1);
