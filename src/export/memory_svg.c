@@ -87,6 +87,7 @@ static void put_head(picture *p) {
 static void put_legend(picture *p) {
   prof_i_page_say(&p->page, "<rect x=\"%d\" y=\"18\" width=\"16\" height=\"12\" fill=\"%s\" fill-opacity=\"0.35\"/>", RIGHT - 160, USED_COLOUR);
   prof_i_page_say(&p->page, "<text x=\"%d\" y=\"29\" fill=\"#222\">used</text>\n", RIGHT - 138);
+  if (!p->curve.has_allocated) return;
   prof_i_page_say(&p->page, "<path d=\"M%d 24h16\" stroke=\"%s\" stroke-width=\"2\"/>", RIGHT - 88, ALLOCATED_COLOUR);
   prof_i_page_say(&p->page, "<text x=\"%d\" y=\"29\" fill=\"#222\">allocated</text>\n", RIGHT - 66);
 }
@@ -126,9 +127,11 @@ static void put_curves(picture *p) {
   prof_i_page_say(&p->page, "<path d=\"M%d %d", LEFT, BOTTOM);
   put_steps(p, p->curve.used);
   prof_i_page_say(&p->page, "V%dZ\" fill=\"%s\" fill-opacity=\"0.35\"/>\n", BOTTOM, USED_COLOUR);
-  prof_i_page_say(&p->page, "<path d=\"M%d %d.%d", LEFT, allocated / 10, allocated % 10);
-  put_steps(p, p->curve.allocated);
-  prof_i_page_say(&p->page, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n", ALLOCATED_COLOUR);
+  if (p->curve.has_allocated) {
+    prof_i_page_say(&p->page, "<path d=\"M%d %d.%d", LEFT, allocated / 10, allocated % 10);
+    put_steps(p, p->curve.allocated);
+    prof_i_page_say(&p->page, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n", ALLOCATED_COLOUR);
+  }
   prof_i_page_say(&p->page, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#444\"/>\n", LEFT, TOP, BOTTOM, RIGHT);
 }
 
@@ -147,8 +150,8 @@ static void put_peak(picture *p, const prof_i_memory_mark *mark, const char *wha
 static void put_peaks(picture *p) {
   const int used_y = y_of(p, p->curve.used_peak.bytes) / 10, allocated_y = y_of(p, p->curve.allocated_peak.bytes) / 10;
   const int above = 9, apart = used_y - allocated_y;
-  const bool would_meet = apart < LABEL_GAP + above && apart > -LABEL_GAP;
-  put_peak(p, &p->curve.allocated_peak, "allocated", ALLOCATED_COLOUR, allocated_y - above);
+  const bool would_meet = p->curve.has_allocated && apart < LABEL_GAP + above && apart > -LABEL_GAP;
+  if (p->curve.has_allocated) put_peak(p, &p->curve.allocated_peak, "allocated", ALLOCATED_COLOUR, allocated_y - above);
   put_peak(p, &p->curve.used_peak, "used", USED_COLOUR, would_meet ? used_y + LABEL_GAP : used_y - above);
 }
 

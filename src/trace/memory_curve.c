@@ -54,6 +54,7 @@ int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memo
   }
   const prof_memory_info *const info = &memory->pools[index].info;
   set_mark(curve, &curve->used_peak, curve->used, info->peak_used.used_bytes, info->peak_used.ns);
+  curve->has_allocated = info->peak_allocated.allocated_bytes > 0;
   set_mark(curve, &curve->allocated_peak, curve->allocated, info->peak_allocated.allocated_bytes, info->peak_allocated.ns);
   set_axis(curve);
   return 0;

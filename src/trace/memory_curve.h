@@ -18,6 +18,7 @@ typedef struct prof_i_memory_curve {
   int64_t low, high;         /* of the axis, multiples of step; 0 lies between them */
   int64_t step;              /* between its ticks: a power of two, so that they read well in KiB, MiB, GiB */
   prof_i_memory_mark used_peak, allocated_peak;
+  uint32_t has_allocated; /* 0: it knows no blocks, as malloc()'s, and allocated is not drawn */
 } prof_i_memory_curve;
 
 /* index below prof_memory_pool_count(). 0, or an error whose text is set; then there is nothing to free. */

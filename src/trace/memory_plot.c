@@ -102,7 +102,7 @@ static void mark(plot *p) {
   uint32_t allocated_row = eighths_of(p, allocated->bytes) / 8;
   if (allocated_row == used_row && allocated->column == used->column) allocated_row++;
   p->cells[used_row][used->column] = CELL_PEAK_USED;
-  p->cells[allocated_row][allocated->column] = CELL_PEAK_ALLOCATED;
+  if (p->curve.has_allocated) p->cells[allocated_row][allocated->column] = CELL_PEAK_ALLOCATED;
 }
 
 /* ---- lines of text ---- */
@@ -169,13 +169,13 @@ static void put_legend(const plot *p) {
     const char *title;
   } parts[] = {{CELL_FULL, " used   "}, {CELL_LINE, " allocated   "}, {CELL_BOTH, " both"}};
   prof_i_page_many(p->page, ' ', p->gutter + 2);
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+  for (size_t i = 0; i < (p->curve.has_allocated ? sizeof parts / sizeof *parts : 1); i++) {
     put(p, parts[i].which);
     prof_i_page_text(p->page, parts[i].title);
   }
   prof_i_page_end_line(p->page);
   put_peak(p, CELL_PEAK_USED, "peak of used", &p->curve.used_peak);
-  put_peak(p, CELL_PEAK_ALLOCATED, "peak of allocated", &p->curve.allocated_peak);
+  if (p->curve.has_allocated) put_peak(p, CELL_PEAK_ALLOCATED, "peak of allocated", &p->curve.allocated_peak);
 }
 
 int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t index, uint32_t width, bool is_ascii) {
@@ -190,7 +190,7 @@ int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t in
   uint32_t row_of_line = 0;
   for (uint32_t column = 0; column < p.curve.count; column++) {
     fill(&p, column);
-    draw_line(&p, column, &row_of_line);
+    if (p.curve.has_allocated) draw_line(&p, column, &row_of_line);
   }
   mark(&p);
   for (uint32_t row = p.rows + 1; row-- > 0;) put_row(&p, row);

@@ -70,12 +70,15 @@ static const char *source_text(uint32_t source) { return source == PROF_MEMORY_Q
 /* ---- what stood at three moments ---- */
 
 typedef enum moment_row {
-  ROW_TIME, ROW_USED, ROW_USED_BYTES, ROW_ALLOCATED, ROW_ALLOCATED_BYTES, ROW_PIECES, ROW_REQUESTED, ROW_WASTE, ROW_FREE, ROW_LARGEST, ROW_FRAGMENTATION, ROW_OUTSIDE,
+  ROW_TIME, ROW_USED, ROW_USED_BYTES, ROW_ALLOCATED, ROW_ALLOCATED_BYTES, ROW_PIECES, ROW_REQUESTED, ROW_REQUESTED_BYTES, ROW_WASTE, ROW_FREE, ROW_LARGEST, ROW_FRAGMENTATION, ROW_OUTSIDE,
   ROW_COUNT
 } moment_row;
 
 static const char *const moment_rows[ROW_COUNT] = {"time",      "used",  "  bytes",        "allocated",    "  bytes",       "live pieces",
-                                                   "requested", "waste", "free in blocks", "largest free", "fragmentation", "live in no block"};
+                                                   "requested", "  bytes", "waste", "free in blocks", "largest free", "fragmentation", "live in no block"};
+
+/* malloc()'s pool has none. */
+static bool has_blocks(const prof_memory_info *info) { return info->peak_allocated.allocated_bytes > 0; }
 
 /* A query knows no pieces, and a pool without blocks no gaps. */
 static bool has_row(const prof_memory_info *info, moment_row row) {
@@ -87,6 +90,7 @@ static bool has_row(const prof_memory_info *info, moment_row row) {
   }
   if (row >= ROW_PIECES && info->source == PROF_MEMORY_QUERY) return false;
   if (row == ROW_OUTSIDE) return has_outside;
+  if (row == ROW_ALLOCATED || row == ROW_ALLOCATED_BYTES) return has_blocks(info);
   return row < ROW_FREE || has_ranges;
 }
 
@@ -110,19 +114,20 @@ static void add_moment(prof_i_grid *grid, const prof_memory_state *state, moment
     case ROW_OUTSIDE: add_bytes(grid, (int64_t)state->outside_bytes); return;
     case ROW_USED_BYTES: snprintf(cell, sizeof cell, "%" PRId64, state->used_bytes); break;
     case ROW_ALLOCATED_BYTES: snprintf(cell, sizeof cell, "%" PRId64, state->allocated_bytes); break;
+    case ROW_REQUESTED_BYTES: snprintf(cell, sizeof cell, "%" PRIu64, state->requested_bytes); break;
     case ROW_COUNT: return;
   }
   prof_i_grid_add(grid, cell);
 }
 
 static void put_moments(report *r, const prof_memory_info *info) {
-  static const char *const titles[] = {"", "peak of used", "peak of allocated", "end"};
-  prof_i_grid grid = {.titles = titles, .column_count = 4, .text_columns = 1};
+  static const char *const titles[] = {"", "peak of used", "peak of allocated", "end"}, *const fewer[] = {"", "peak of used", "end"};
+  prof_i_grid grid = {.titles = has_blocks(info) ? titles : fewer, .column_count = has_blocks(info) ? 4 : 3, .text_columns = 1};
   for (moment_row row = ROW_TIME; row < ROW_COUNT; row++) {
     if (!has_row(info, row)) continue;
     prof_i_grid_add(&grid, moment_rows[row]);
     add_moment(&grid, &info->peak_used, row);
-    add_moment(&grid, &info->peak_allocated, row);
+    if (has_blocks(info)) add_moment(&grid, &info->peak_allocated, row);
     add_moment(&grid, &info->end, row);
   }
   prof_i_page_many(&r->page, '\n', 1);

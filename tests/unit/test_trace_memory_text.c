@@ -98,6 +98,25 @@ static void what_was_there_before_is_said_to_be_unknown(void **state) {
   hide(&s);
 }
 
+/* As malloc()'s: nothing is said of blocks. */
+static void a_pool_that_knows_no_blocks_has_no_column_of_them(void **state) {
+  (void)state;
+  shown s;
+  capture_begin(&s.c, 192 << 10);
+  prof_i_head *const meta = capture_meta(&s.c);
+  memory_sites(&s.c, meta);
+  prof_i_pool_state *const pool = memory_pool(&s.c, meta, 1, PROF_MEMORY_POOL, 1, "malloc");
+  memory_piece(capture_chunk(&s.c, PROF_I_UNIT_BYTES, 1), pool, memory_at(500), false, 0x1000, 4096);
+  show(&s, NULL);
+  assert_int_equal(count_of(s.text, "  4096  "), 2); /* used, and asked for */
+  assert_has_not(s.text, "peak of allocated");
+  assert_has_not(s.text, "\u25c7");
+  prof_free(s.text);
+  assert_int_equal(prof_memory_svg(s.memory, 0, &s.text), PROF_OK);
+  assert_has_not(s.text, "allocated");
+  hide(&s);
+}
+
 /* Figures are never cut: at 70 columns and more these fit. */
 static void no_line_is_wider_than_asked(void **state) {
   (void)state;
@@ -340,6 +359,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_report_has_the_figures),
       cmocka_unit_test(what_was_there_before_is_said_to_be_unknown),
+      cmocka_unit_test(a_pool_that_knows_no_blocks_has_no_column_of_them),
       cmocka_unit_test(no_line_is_wider_than_asked),
       cmocka_unit_test(the_plot_marks_both_peaks_where_they_are),
       cmocka_unit_test(options_out_of_bounds_are_refused),
