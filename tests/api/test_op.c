@@ -376,7 +376,8 @@ static void times_are_said_in_four_digits_and_a_unit(void **state) {
   expect_text(long_one, 1, "123.5 s,");
   expect_text(short_ones, 7, "2.436 ns (2.435 to 2.437, 98 %), 7 samples of 1 run");
   expect_text(wide, 7, "2 ns (2 to 300200000, 98 %), 7 samples of 1 run");
-  for (double us = 1.23456789e-7; us < 1e15; us *= 10) {
+  double us = 1.23456789e-7;
+  for (int magnitude = 0; magnitude < 22; magnitude++, us *= 10) {
     const double spread[] = {us / 1e6, us, us, us, us, us, us * 1e6 < 1e15 ? us * 1e6 : us};
     prof_op_result *const result = measured("magnitudes", spread, 7);
     prof_op_text(result, text, sizeof text);
