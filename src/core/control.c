@@ -559,3 +559,14 @@ void prof_i_capture_dumped(void) {
     prof_i_the_arena.path[0] = '\0'; /* the mapping stays: prof_get() and a further dump still work */
   unlock();
 }
+
+int prof_i_capture_rename(const char *output) {
+  int status;
+  lock();
+  if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "cannot write '%s': the capture is being recorded into", output);
+  else if (!prof_i_the_arena.is_file || !prof_i_the_arena.path[0]) status = prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': the capture has no name", output);
+  else status = prof_i_place_rename(prof_i_the_arena.path, output);
+  if (status == PROF_OK) prof_i_the_arena.path[0] = '\0'; /* it is the output now: no dump may remove it */
+  unlock();
+  return status;
+}

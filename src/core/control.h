@@ -29,6 +29,10 @@ bool prof_i_output_path(char *to, size_t room);
 /* After a clean dump to `path`: the capture file goes, unless it is to stay or is being recorded into. */
 void prof_i_capture_dumped(void);
 
+/* The capture file takes the output's name, instead of being read and copied there. 0, or a status with its text (PROF_E_RUNNING: it is being recorded into): then it
+   stays as it is. */
+int prof_i_capture_rename(const char *output);
+
 /* The bytes of the own arena, held (nobody replaces, clears or stops it) until released. 0, or PROF_E_NOT_RUNNING when there is none. */
 int prof_i_arena_hold(const void **bytes_out, size_t *count_out);
 void prof_i_arena_release(void);

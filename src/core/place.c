@@ -280,3 +280,39 @@ int prof_i_place_create(const char *output, char *path_out, size_t path_room, ch
   path_out[0] = '\0';
   return -1;
 }
+
+/* ---- the capture as the output ---- */
+
+/* A trace follows the umask, which can only be asked by making a file. Where that cannot be, the mode stays stricter than it need be. */
+static void follow_umask(int fd, const char *output) {
+  char directory[4096];
+  struct stat about;
+  directory_of(output, directory, sizeof directory);
+  const int like = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (like < 0) return;
+  if (fstat(like, &about) == 0) fchmod(fd, about.st_mode & 0777);
+  close(like);
+}
+
+static int rename_alone(const char *capture, const char *output) {
+  struct stat about;
+  const int status = prof_i_place_check_output(output);
+  if (status != PROF_OK) return status;
+  if (look_at_lock(AT_FDCWD, output) == HELD) return prof_i_fail(PROF_E_BUSY, "cannot write '%s': another process records into it", output);
+  const int fd = open(capture, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device && about.st_ino == prof_i_the_arena.inode;
+  int error = is_it ? 0 : ENOENT; /* somebody has moved it */
+  if (is_it && rename(capture, output) != 0) error = errno;
+  if (!error) follow_umask(fd, output);
+  if (fd >= 0) close(fd);
+  if (!error) return PROF_OK;
+  return prof_i_fail(prof_i_status_of_errno(error), "cannot rename '%s' to '%s': %s", capture, output,
+                     error == EXDEV ? "it is too large to be copied at exit, and stands on another file system" : strerror(error));
+}
+
+int prof_i_place_rename(const char *capture, const char *output) {
+  const int lock = prof_i_place_lock(output);
+  const int status = rename_alone(capture, output);
+  prof_i_place_unlock(lock);
+  return status;
+}

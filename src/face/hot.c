@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <prof/memory.h>
 #include <prof/profiler.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,18 +133,24 @@ int prof_i_start_early(void) {
 
 static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
+  prof_i_control_is_own_process(); /* a child without handlers has no capture of its own */
   if (!own.started || !prof_i_the_arena.base || !prof_i_output_path(output, sizeof output)) return; /* the program may have started otherwise since */
   prof_stop();
   const uint64_t bytes = prof_i_arena_readable_bytes();
   const char *const ending = strrchr(output, '.');
   const uint64_t plain_rate = ending && strcmp(ending, ".gz") == 0 ? GZIP_BYTES_A_SECOND : PLAIN_BYTES_A_SECOND;
   const uint64_t rate = own.has_memory ? plain_rate / MEMORY_TAKES : plain_rate;
-  if (prof_i_the_arena.is_file && bytes > EXIT_SECONDS * rate) {
+  const bool is_large = prof_i_the_arena.is_file && bytes > EXIT_SECONDS * rate, is_capture = ending && strcmp(ending, ".prof") == 0;
+  if (is_large && !prof_i_the_arena.path[0]) {
+    prof_i_say("the capture has %llu MiB, and the program has dumped it: %s is not written at exit", (unsigned long long)(bytes >> 20), output);
+    return;
+  }
+  if (is_large && !is_capture) {
     prof_i_say("the capture has %llu MiB; to convert it: prof dump %s -o %s", (unsigned long long)(bytes >> 20), prof_i_the_arena.path,
                output);
     return;
   }
-  const int status = prof_dump(NULL);
+  const int status = is_large ? prof_i_capture_rename(output) : prof_dump(NULL);
   if (status != PROF_OK && status != PROF_E_CHECK)
     prof_i_say("PROF_OUTPUT: %s: %s%s%s", prof_status_text(status), prof_last_error(), prof_i_the_arena.path[0] ? "; the capture is " : "",
                prof_i_the_arena.path);

@@ -16,6 +16,7 @@
 
 #include <prof/status.h>
 
+#include "core/arena.h"
 #include "core/place.h"
 
 static char folder[] = "/tmp/prof-place-XXXXXX";
@@ -164,6 +165,106 @@ static void a_name_of_no_living_process_takes_no_output(void **state) {
   }
 }
 
+/* ---- the capture as the output ---- */
+
+/* Makes a capture the one in force, as arena.c does. */
+static int make_current(const char *at, char *path) {
+  char reason[ROOM];
+  struct stat about;
+  const int fd = create(at, path, reason);
+  assert_true(fd >= 0);
+  assert_int_equal(fstat(fd, &about), 0);
+  prof_i_the_arena.is_file = true;
+  prof_i_the_arena.device = about.st_dev;
+  prof_i_the_arena.inode = about.st_ino;
+  return fd;
+}
+
+static void assert_stays(const char *path, int fd) {
+  struct stat there, ours;
+  assert_int_equal(fstat(fd, &ours), 0);
+  assert_int_equal(lstat(path, &there), 0);
+  assert_true(there.st_ino == ours.st_ino && there.st_dev == ours.st_dev);
+  assert_int_equal(there.st_mode & 0777, 0600);
+}
+
+static void a_capture_takes_its_outputs_name_and_replaces_the_one_of_before(void **state) {
+  (void)state;
+  char path[ROOM];
+  struct stat before, after;
+  for (int round = 0; round < 2; round++) {
+    const int fd = make_current(output, path);
+    assert_int_equal(fstat(fd, &before), 0);
+    const mode_t mask = umask(round ? 077 : 022);
+    assert_int_equal(prof_i_place_rename(path, output), PROF_OK);
+    umask(mask);
+    assert_int_equal(lstat(output, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_int_equal(after.st_mode & 0777, round ? 0600 : 0644);
+    assert_int_equal(access(path, F_OK), -1);
+    close(fd);
+  }
+  assert_int_equal(unlink(output), 0);
+}
+
+static void a_link_under_the_outputs_name_is_replaced_and_not_followed(void **state) {
+  (void)state;
+  char path[ROOM], victim[ROOM];
+  struct stat about;
+  snprintf(victim, sizeof victim, "%s/victim", folder);
+  assert_int_equal(symlink(victim, output), 0);
+  const int fd = make_current(output, path);
+  assert_int_equal(prof_i_place_rename(path, output), PROF_OK);
+  assert_int_equal(lstat(output, &about), 0);
+  assert_true(S_ISREG(about.st_mode));
+  assert_int_equal(access(victim, F_OK), -1);
+  close(fd);
+  assert_int_equal(unlink(output), 0);
+}
+
+/* Each says why, and leaves the capture and what stands under the output's name as they were. */
+static void an_output_that_cannot_be_had_leaves_the_capture_as_it_is(void **state) {
+  (void)state;
+  char path[ROOM], moved[ROOM + 8], elsewhere[] = "/dev/shm/prof-place-XXXXXX";
+  const int fd = make_current(output, path);
+  const int other = open(output, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  assert_true(other >= 0);
+  prof_i_place_hold(other);
+  assert_int_equal(prof_i_place_rename(path, output), PROF_E_BUSY);
+  assert_non_null(strstr(prof_last_error(), "another process records into it"));
+  assert_stays(output, other);
+  assert_stays(path, fd);
+  close(other);
+  assert_int_equal(unlink(output), 0);
+
+  assert_int_equal(mkdir(output, 0700), 0);
+  assert_int_equal(prof_i_place_rename(path, output), PROF_E_FILE_TYPE);
+  assert_stays(path, fd);
+  assert_int_equal(rmdir(output), 0);
+
+  struct stat here, there;
+  const int far = mkstemp(elsewhere);
+  if (far >= 0 && fstat(far, &there) == 0 && fstat(fd, &here) == 0 && there.st_dev != here.st_dev) {
+    assert_int_equal(prof_i_place_rename(path, elsewhere), PROF_E_IO);
+    assert_non_null(strstr(prof_last_error(), "on another file system"));
+    assert_stays(elsewhere, far);
+    assert_stays(path, fd);
+  }
+  close(far);
+  unlink(elsewhere);
+
+  snprintf(moved, sizeof moved, "%s.moved", path); /* and another's file in its place */
+  assert_int_equal(rename(path, moved), 0);
+  close(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  assert_int_equal(prof_i_place_rename(path, output), PROF_E_NOT_FOUND);
+  assert_int_equal(access(output, F_OK), -1);
+  assert_int_equal(access(path, F_OK), 0);
+  assert_stays(moved, fd);
+  close(fd);
+  unlink(moved);
+  unlink(path);
+}
+
 static int make_folder(void **state) {
   (void)state;
   if (!mkdtemp(folder)) return -1;
@@ -186,6 +287,9 @@ int main(void) {
       cmocka_unit_test(a_suffix_stands_before_the_ending),
       cmocka_unit_test(an_output_is_taken_while_another_living_process_records_for_it),
       cmocka_unit_test(a_name_of_no_living_process_takes_no_output),
+      cmocka_unit_test(a_capture_takes_its_outputs_name_and_replaces_the_one_of_before),
+      cmocka_unit_test(a_link_under_the_outputs_name_is_replaced_and_not_followed),
+      cmocka_unit_test(an_output_that_cannot_be_had_leaves_the_capture_as_it_is),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
