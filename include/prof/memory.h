@@ -47,7 +47,8 @@ typedef struct prof_pool_options {
 #define PROF_NO_STREAM UINT64_MAX
 
 /* A pool of one's own: the caller destroys it, when no other call for it is under way. Recording or not; options may be NULL. What is said of it is recorded while memory is.
-   PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */
+   Pools of one device are added up: a pool whose blocks are pieces of another is counted twice there. Give the outer one a device of its own (or the inner one, where
+   the outer is libprof_memory.so's `malloc`, which is the host's), or read them apart. PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */
 PROF_API int prof_pool_create(const prof_pool_options *options, prof_pool **pool_out) PROF_I_NOEXCEPT;
 /* What it recorded stays in the capture. NULL is ignored. */
 PROF_API void prof_pool_destroy(prof_pool *pool) PROF_I_NOEXCEPT;
@@ -63,11 +64,13 @@ PROF_API void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t b
 /* The same with a tag (0: none) and a stream (PROF_NO_STREAM: none). */
 PROF_API void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes, uint32_t tag,
                                     uint64_t stream) PROF_I_NOEXCEPT;
-/* A piece came back: call it before it may be handed out again. given_bytes: as at its alloc (there 0: the bytes asked for). NULL addresses are ignored, as by free(). Signal-safe, but for
+/* A piece came back: call it before it may be handed out again. given_bytes: what was given, as at its alloc. There 0 means the bytes asked for; here it means
+   0: say what was given, or PROF_BYTES_UNKNOWN with a checked pool. NULL addresses are ignored, as by free(). Signal-safe, but for
    a checked pool: there a handler's calls may be left unchecked, which is counted. */
 PROF_API void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes) PROF_I_NOEXCEPT;
 
-/* A block was taken from the system, or given back to it. Any thread. Signal-safe. */
+/* A block was taken from the system, or given back to it. Blocks that touch are two: whoever joins them tells one reserve of both, or the larger stretch is not seen, and fragmentation
+   comes out too high. Any thread. Signal-safe. */
 PROF_API void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT;
 PROF_API void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT;
 
@@ -77,8 +80,8 @@ PROF_API uint64_t prof_memory_collect_begin(prof_pool *pool) PROF_I_NOEXCEPT;
 PROF_API void prof_memory_collect_end(prof_pool *pool, uint64_t begun) PROF_I_NOEXCEPT;
 
 /* An allocation of so many bytes has failed on this device. Recorded; and what was live then, what is reserved, how it is fragmented, and whether the bytes would have
-   fitted in one piece were they not, is written to a text beside the output ("trace.oom.txt", "trace.oom-2.txt", ...; of a process at most 8), or to stderr where the capture has none. PROF_E_NOT_RUNNING, and
-   what writing may meet. Any thread; not in a signal handler. */
+   fitted in one piece were they not, is written to a text beside the output ("trace.oom.txt", "trace.oom-2.txt", ...), or to stderr where the capture has none. A process writes at most 8 texts: from the 9th call on it is recorded alone, and
+   PROF_OK returned. PROF_E_NOT_RUNNING, PROF_E_NOT_FOUND (a device that has no pool: then nothing is recorded or written), and what writing may meet. Any thread; not in a signal handler. */
 PROF_API int prof_memory_oom(prof_device device, uint64_t bytes) PROF_I_NOEXCEPT;
 
 /* ---- RAF's: a query ---- */

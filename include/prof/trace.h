@@ -254,7 +254,8 @@ typedef struct prof_row {
   uint64_t max_ns;
   uint64_t median_ns;
   uint64_t p99_ns;
-  int64_t memory_bytes, self_memory_bytes; /* allocated less freed while it ran, of the host's pools: torch.profiler's CPU Mem and Self CPU Mem. See <prof/memory.h> */
+  int64_t memory_bytes, self_memory_bytes; /* allocated less freed while it ran, of the host's pools: torch.profiler's CPU Mem and Self CPU Mem. See <prof/memory.h>.
+                                              In a table in B, KB, MB, GB of 2^10, 2^20, 2^30 bytes, as torch.profiler's; the report of memory calls the same KiB, MiB, GiB */
   int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices' */
 } prof_row;
 
