@@ -22,7 +22,8 @@ static const struct {
      "         --raf the samples of PROFILE_MEMORY() as RAF prints them"},
     {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
-    {"level", command_level, "PID|FILE [N]", "shows or switches the level of a process that records into a file: 0 off, 1 operators, 2 also the runtime"},
+    {"level", command_level, "PID|FILE [N]", "shows or switches the level of a process that records into a file: 0 no scopes, 1 operators, 2 also the runtime;\n"
+     "         memory is recorded at each of them, at 0 too"},
     {"recover", command_recover, "[DIR...] [--all] [-o OUTDIR] [--format F] [--keep N]",
      "what processes that died left in DIR, and what each was inside of; converts into OUTDIR;\n"
      "         removes all that it lists but the newest N (--all: stopped ones, too), never one whose process runs, or may"},
