@@ -8,7 +8,7 @@ library=$(realpath "${1:?usage: bench/preload_python.sh LIBPROF_MEMORY}")
 script=$(cd "$(dirname "$0")" && pwd)/preload_python.py
 [ -e "$library" ] || { echo "skip: no $library"; exit 0; }
 python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))') || { echo "skip: python3 is missing"; exit 0; } # a wrapper would be measured, too
-rounds=7 long=16 short=5
+rounds=7 long=16 short=4 # 4: 53 MiB of capture; beyond 64 exit renames it, and writes no .json
 [ "${BENCH_QUICK:-0}" = 0 ] || rounds=3
 directory=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/prof-bench-XXXXXX")
 trap 'rm -rf "$directory"' EXIT
