@@ -50,7 +50,8 @@ typedef struct prof_pool_options {
    Pools of one device are added up: a pool whose blocks are pieces of another is counted twice there. Give the outer one a device of its own (or the inner one, where
    the outer is libprof_memory.so's `malloc`, which is the host's), or read them apart. PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */
 PROF_API int prof_pool_create(const prof_pool_options *options, prof_pool **pool_out) PROF_I_NOEXCEPT;
-/* What it recorded stays in the capture. NULL is ignored. */
+/* What it recorded stays in the capture. NULL is ignored. Returns when its query, which another thread's start may just ask, has come back, so that what the query looks at can go; the
+   query itself may destroy its pool, then nothing is awaited. So the query must not wait for a thread that destroys its pool. */
 PROF_API void prof_pool_destroy(prof_pool *pool) PROF_I_NOEXCEPT;
 
 /* A number for a tag ("weights"), for prof_memory_alloc_for(): the same text, the same number. 0: no tag; also when tables are full. The text is copied.
@@ -86,10 +87,12 @@ PROF_API int prof_memory_oom(prof_device device, uint64_t bytes) PROF_I_NOEXCEPT
 
 /* ---- RAF's: a query ---- */
 
-/* Who is asked by PROFILE_MEMORY() of that device; NULL: nobody. One a device. PROF_E_NO_MEMORY, PROF_E_BUSY (it is just being asked). Any thread. */
+/* Who is asked by PROFILE_MEMORY() of that device; NULL: nobody. One a device. After it, the one before runs no more, and its user can go. PROF_E_BUSY (the one before is just being
+   asked: by another thread, or it calls this itself), PROF_E_NO_MEMORY: then nothing has changed. Any thread. */
 PROF_API int prof_memory_set_query(prof_device device, prof_memory_query query, void *user) PROF_I_NOEXCEPT;
 
-/* Asks, and records what it says; the tag says where (at most 63 bytes are kept). Use PROFILE_MEMORY(dev, tag), which evaluates nothing while memory is not recorded. */
+/* Asks, and records what it says; the tag says where (at most 63 bytes are kept). Use PROFILE_MEMORY(dev, tag), which evaluates nothing while memory is not recorded.
+   In a device's query, of the same device, it is ignored. Any thread. */
 PROF_API void prof_memory_sample(prof_device device, const char *tag, uint32_t tag_bytes) PROF_I_NOEXCEPT;
 
 /* ---- life, as RAF's memory profiler ---- */

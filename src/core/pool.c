@@ -102,6 +102,48 @@ void prof_i_pool_follow_epoch(prof_pool *pool) {
 
 static bool has_state(const prof_pool *pool) { return __atomic_load_n(&pool->epoch, __ATOMIC_RELAXED) != 0; }
 
+/* ---- queries ---- */
+
+enum { LOOK_AGAIN_NS = 1000000 };
+
+static __thread prof_i_asking *innermost __attribute__((tls_model("initial-exec"))); /* the query that this thread is in */
+
+static uint32_t own_asking(const prof_pool *pool) {
+  uint32_t count = 0;
+  for (const prof_i_asking *at = innermost; at; at = at->outer) count += at->pool == pool;
+  return count;
+}
+
+bool prof_i_pool_begin_asking(prof_i_asking *asking, prof_pool *pool, uint64_t serial) {
+  if (own_asking(pool)) return false;
+  const uint32_t was = __atomic_fetch_add(&pool->asking, 1, __ATOMIC_SEQ_CST);
+  *asking = (prof_i_asking){pool, innermost};
+  if (!(was & PROF_I_ASKING_CLOSED) && __atomic_load_n(&pool->serial, __ATOMIC_SEQ_CST) == serial) {
+    innermost = asking;
+    return true;
+  }
+  __atomic_fetch_sub(&pool->asking, 1, __ATOMIC_RELEASE);
+  return false;
+}
+
+void prof_i_pool_end_asking(const prof_i_asking *asking) {
+  innermost = asking->outer;
+  __atomic_fetch_sub(&asking->pool->asking, 1, __ATOMIC_RELEASE);
+}
+
+static void await_no_asking(prof_pool *pool) {
+  if (own_asking(pool)) return; /* the query destroys its own pool */
+  for (uint32_t asking; (asking = __atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE)) & ~PROF_I_ASKING_CLOSED;) prof_i_port_wait(&pool->asking, asking, LOOK_AGAIN_NS);
+}
+
+prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out) {
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
+    *serial_out = __atomic_load_n(&pool->serial, __ATOMIC_ACQUIRE);
+    if (*serial_out && pool->kind == PROF_MEMORY_QUERY && prof_i_is_same_device(pool->device, device)) return pool;
+  }
+  return NULL;
+}
+
 /* ---- sessions ---- */
 
 typedef struct answer {
@@ -126,11 +168,14 @@ void prof_i_pool_begin_all(void) {
   if (is_recording && !prof_i_memory_is_on()) own.starts++;
   prof_i_control_unlock();
   for (prof_pool *pool = is_recording ? prof_i_pool_first() : NULL; pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
+    prof_i_asking asking;
     prof_i_control_lock();
     const uint64_t serial = pool->serial;
+    const bool is_asked = serial && pool->kind == PROF_MEMORY_POOL && pool->query && prof_i_pool_begin_asking(&asking, pool, serial);
     prof_i_control_unlock();
     if (!serial) continue;
-    const answer a = ask(pool);
+    const answer a = is_asked ? ask(pool) : (answer){0};
+    if (is_asked) prof_i_pool_end_asking(&asking);
     prof_i_control_lock();
     if (pool->serial == serial && !has_state(pool) && prof_i_control_is_recording() && prof_i_arena_header()->session == session)
       give_state(pool, a.used, a.allocated, a.baseline);
@@ -170,7 +215,8 @@ void prof_i_pool_before_fork(void) {
 void prof_i_pool_forget_all(bool was_before_fork) {
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
     const prof_i_pool_state *const state = pool->state;
-    pool->asking = pool->lock = 0;
+    pool->asking = own_asking(pool);
+    pool->lock = 0;
     pool->births++;
     if (pool->epoch && state && pool->kind == PROF_MEMORY_POOL) {
       pool->inherited_used = was_before_fork ? pool->fork_used : __atomic_load_n(&state->used, __ATOMIC_RELAXED);
@@ -215,7 +261,7 @@ void prof_i_pool_reset_all(void) {
 
 static prof_pool *take_free(void) {
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next)
-    if (!pool->serial && !__atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE)) return pool;
+    if (!pool->serial && !(__atomic_load_n(&pool->asking, __ATOMIC_ACQUIRE) & ~PROF_I_ASKING_CLOSED)) return pool;
   prof_pool *const pool = calloc(1, sizeof *pool);
   if (!pool) return NULL;
   __atomic_store_n(own.last ? &own.last->next : &own.first, pool, __ATOMIC_RELEASE);
@@ -223,25 +269,64 @@ static prof_pool *take_free(void) {
   return pool;
 }
 
-prof_pool *prof_i_pool_make(prof_memory_source kind, const char *name, prof_device device, prof_memory_query query, void *user) {
-  const prof_pool wanted = {.kind = kind, .query = query, .user = user};
+/* What others may have in hand, next, lock and asking, stays. Control lock held. */
+static prof_pool *make(const prof_pool *wanted, const answer *a) {
+  prof_pool *const pool = take_free();
+  if (!pool) return NULL;
+  pool->kind = wanted->kind;
+  pool->device = wanted->device;
+  pool->query = wanted->query;
+  pool->user = wanted->user;
+  pool->before_bytes = pool->inherited_used = pool->inherited_allocated = pool->fork_used = pool->fork_allocated = 0;
+  memcpy(pool->name, wanted->name, sizeof pool->name);
+  __atomic_store_n(&pool->state, NULL, __ATOMIC_RELEASE);
+  __atomic_fetch_and(&pool->asking, ~PROF_I_ASKING_CLOSED, __ATOMIC_RELEASE);
+  __atomic_store_n(&pool->serial, ++own.serials, __ATOMIC_SEQ_CST);
+  if (prof_i_memory_is_on()) give_state(pool, a->used, a->allocated, a->baseline ? a->baseline : PROF_I_BASELINE_EMPTY);
+  return pool;
+}
+
+/* Control lock held. */
+static void unmake(prof_pool *pool) {
+  __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&pool->serial, 0, __ATOMIC_SEQ_CST);
+}
+
+prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query, void *user) {
+  prof_pool wanted = {.kind = PROF_MEMORY_POOL, .device = device, .query = query, .user = user};
+  memcpy(wanted.name, name, strnlen(name, sizeof wanted.name - 1));
   const answer a = prof_i_memory_is_on() ? ask(&wanted) : (answer){0};
   prof_i_control_lock();
-  prof_pool *const pool = take_free();
-  if (pool) {
-    prof_pool *const next = pool->next;
-    *pool = (prof_pool){.kind = kind, .device = device, .query = query, .user = user, .serial = ++own.serials, .next = next};
-    const size_t bytes = strnlen(name, PROF_I_NAME_BYTES - 1);
-    memcpy(pool->name, name, bytes);
-    if (prof_i_memory_is_on()) give_state(pool, a.used, a.allocated, a.baseline ? a.baseline : PROF_I_BASELINE_EMPTY);
-  }
+  prof_pool *const pool = make(&wanted, &a);
   prof_i_control_unlock();
   return pool;
 }
 
 void prof_i_pool_unmake(prof_pool *pool) {
   prof_i_control_lock();
-  __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
-  pool->serial = 0;
+  unmake(pool);
   prof_i_control_unlock();
+  await_no_asking(pool);
+}
+
+/* Control lock held. */
+static int set_query(const prof_pool *wanted) {
+  uint64_t serial;
+  uint32_t nobody = 0;
+  prof_pool *const before = prof_i_pool_find_query(wanted->device, &serial);
+  if (before && !__atomic_compare_exchange_n(&before->asking, &nobody, PROF_I_ASKING_CLOSED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return PROF_E_BUSY;
+  if (wanted->query && !make(wanted, &(answer){0})) {
+    if (before) __atomic_fetch_and(&before->asking, ~PROF_I_ASKING_CLOSED, __ATOMIC_RELEASE);
+    return PROF_E_NO_MEMORY;
+  }
+  if (before) unmake(before);
+  return PROF_OK;
+}
+
+int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user) {
+  const prof_pool wanted = {.kind = PROF_MEMORY_QUERY, .device = device, .query = query, .user = user, .name = "query"};
+  prof_i_control_lock();
+  const int status = set_query(&wanted);
+  prof_i_control_unlock();
+  return status;
 }

@@ -21,10 +21,10 @@ struct prof_pool {
   uint64_t serial; /* counts pools over the process's life; 0: destroyed */
   uint64_t births;  /* counts its states. Atomic */
   uint64_t before_bytes; /* used before the start, as far as known */
-  uint64_t lock;    /* of `checked`: who has it, or 0. Atomic; a forked child's is free */
+  uint64_t lock;    /* of `checked`: who has it, or 0; other pools' threads may try it at any time. Atomic; a forked child's is free */
   uint64_t inherited_used, inherited_allocated; /* in a forked child: of its parent, as prof_i_pool_state has them; 0: no parent */
   uint64_t fork_used, fork_allocated; /* the same as a fork is about to come: the parent goes on in the arena that both see. Atomic */
-  uint64_t asking;  /* calls of query under way. Atomic */
+  uint32_t asking;  /* calls of query under way; PROF_I_ASKING_CLOSED: no more may come. Atomic */
   char name[PROF_I_NAME_BYTES];
   prof_i_pool_state spare; /* where the arena had no room for a state: then no record names it */
   struct prof_pool *next;  /* all that ever were; only grows. Atomic */
@@ -36,8 +36,25 @@ static inline bool prof_i_memory_is_on(void) { return __atomic_load_n(&prof_i_me
 prof_pool *prof_i_pool_first(void);
 
 /* A new one; recording, it has its state when this returns. NULL: no memory. */
-prof_pool *prof_i_pool_make(prof_memory_source kind, const char *name, prof_device device, prof_memory_query query, void *user);
+prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query, void *user);
+/* Returns when no query of it runs any more, but for one that this thread is in. No lock held. */
 void prof_i_pool_unmake(prof_pool *pool);
+
+#define PROF_I_ASKING_CLOSED (UINT32_C(1) << 31)
+
+/* A thread is in a query, and in those around it. */
+typedef struct prof_i_asking {
+  prof_pool *pool;
+  struct prof_i_asking *outer;
+} prof_i_asking;
+/* serial: as it was when the pool was found. False: it is not that pool any more, or this thread is in its query already; then there is no end. */
+bool prof_i_pool_begin_asking(prof_i_asking *asking, prof_pool *pool, uint64_t serial);
+void prof_i_pool_end_asking(const prof_i_asking *asking);
+/* The device's query, for which nobody else is asked any more; NULL: nobody. PROF_E_BUSY and PROF_E_NO_MEMORY: nothing has changed. */
+int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user);
+/* Who is asked for the device, and its serial; NULL: nobody. */
+prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out);
+static inline bool prof_i_is_same_device(prof_device a, prof_device b) { return a.type == b.type && a.index == b.index; }
 
 /* After a start: asks the queries, gives all pools their states, and lets events come. No lock held. */
 void prof_i_pool_begin_all(void);

@@ -90,13 +90,23 @@ static uint64_t *freed_place(struct prof_i_checked *checked, uint64_t address) {
   return &checked->freed[(address * 0x9e3779b97f4a7c15ull >> 32) % FREED_COUNT];
 }
 
-/* Is the piece another checked pool's? Its lock is only tried: two threads may look at each other's. */
+struct prof_i_checked *prof_i_checked_take(prof_pool *pool) {
+  struct prof_i_checked *const checked = __atomic_load_n(&pool->checked, __ATOMIC_ACQUIRE);
+  uint64_t owner;
+  if (!checked) return NULL;
+  while (!try_lock(pool, &owner)) sched_yield();
+  __atomic_store_n(&pool->checked, NULL, __ATOMIC_RELEASE);
+  leave(pool);
+  return checked;
+}
+
+/* Is the piece another checked pool's? Its lock is only tried: two threads may look at each other's. With it, what it checks with stays. */
 static bool is_of_another(const prof_pool *pool, uint64_t address) {
   for (prof_pool *other = prof_i_pool_first(); other; other = __atomic_load_n(&other->next, __ATOMIC_ACQUIRE)) {
-    const struct prof_i_checked *const checked = other != pool ? __atomic_load_n(&other->checked, __ATOMIC_ACQUIRE) : NULL;
     uint64_t owner;
-    if (!checked || !try_lock(other, &owner)) continue;
-    const bool has = checked->births == other->births && prof_i_pieces_at(&checked->pieces, address) != 0;
+    if (other == pool || !__atomic_load_n(&other->checked, __ATOMIC_RELAXED) || !try_lock(other, &owner)) continue;
+    const struct prof_i_checked *const checked = __atomic_load_n(&other->checked, __ATOMIC_ACQUIRE);
+    const bool has = checked && checked->births == __atomic_load_n(&other->births, __ATOMIC_ACQUIRE) && prof_i_pieces_at(&checked->pieces, address) != 0;
     leave(other);
     if (has) return true;
   }

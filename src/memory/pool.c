@@ -18,7 +18,7 @@ int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
   if (options.device.type == 0) options.device = PROF_HOST;
   struct prof_i_checked *const checked = options.checked ? prof_i_checked_create() : NULL;
   prof_pool *const pool = options.checked && !checked ? NULL
-                          : prof_i_pool_make(PROF_MEMORY_POOL, options.name ? options.name : "pool", options.device, options.query, options.user);
+                          : prof_i_pool_make(options.name ? options.name : "pool", options.device, options.query, options.user);
   if (!pool) {
     prof_i_checked_destroy(checked);
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a pool");
@@ -30,9 +30,8 @@ int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
 
 void prof_pool_destroy(prof_pool *pool) {
   if (!pool) return;
-  struct prof_i_checked *const checked = __atomic_exchange_n(&pool->checked, NULL, __ATOMIC_ACQ_REL);
+  prof_i_checked_destroy(prof_i_checked_take(pool));
   prof_i_pool_unmake(pool);
-  prof_i_checked_destroy(checked);
 }
 
 uint32_t prof_memory_tag(const char *name) {
