@@ -81,8 +81,9 @@ PROF_API uint64_t prof_memory_collect_begin(prof_pool *pool) PROF_I_NOEXCEPT;
 PROF_API void prof_memory_collect_end(prof_pool *pool, uint64_t begun) PROF_I_NOEXCEPT;
 
 /* An allocation of so many bytes has failed on this device. Recorded; and what was live then, what is reserved, how it is fragmented, and whether the bytes would have
-   fitted in one piece were they not, is written to a text beside the output ("trace.oom.txt", "trace.oom-2.txt", ...), or to stderr where the capture has none. A process writes at most 8 texts: from the 9th call on it is recorded alone, and
-   PROF_OK returned. PROF_E_NOT_RUNNING, PROF_E_NOT_FOUND (a device that has no pool: then nothing is recorded or written), and what writing may meet. Any thread; not in a signal handler. */
+   fitted in one piece were they not, is written to a text beside the output ("trace.oom.txt", or the first number that is free, "trace.oom-2.txt", ...; readable by its owner alone; of a forked child beside its own
+   output), or to stderr where the capture has none. A process writes at most 8: from the 9th call on it is recorded alone, and PROF_OK returned. Names in it are made readable. Needs heap, and a stack of 16 KiB; where it is
+   the first that a forked child records, 32 KiB. PROF_E_NOT_RUNNING, PROF_E_NOT_FOUND (a device that has no pool: then nothing is recorded or written), and what writing may meet. Any thread; not in a signal handler. */
 PROF_API int prof_memory_oom(prof_device device, uint64_t bytes) PROF_I_NOEXCEPT;
 
 /* ---- RAF's: a query ---- */

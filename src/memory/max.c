@@ -6,6 +6,7 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/pool.h"
+#include "../trace/units.h"
 
 int prof_memory_is_on(void) { return prof_i_memory_is_on(); }
 
@@ -36,11 +37,16 @@ int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memo
   if (source > PROF_MEMORY_QUERY) return prof_i_fail(PROF_E_INVALID, "source is %u; it is at most %d", (unsigned)source, PROF_MEMORY_QUERY);
   if (device.type == 0) device = PROF_HOST;
   prof_memory_max max = {.size = sizeof max};
+  prof_i_control_ensure(); /* a forked child's own capture */
   prof_i_control_lock();
   if (source != PROF_MEMORY_QUERY) add_all(&max, device, PROF_MEMORY_POOL);
   if (source == PROF_MEMORY_QUERY || (source == PROF_MEMORY_ANY && !max.pool_count)) add_all(&max, device, PROF_MEMORY_QUERY);
   prof_i_control_unlock();
-  if (!max.pool_count) return prof_i_fail(PROF_E_NOT_FOUND, "no memory of device %d:%d has been recorded", device.type, device.index);
+  if (!max.pool_count) {
+    char name[32];
+    prof_i_put_device(name, sizeof name, device);
+    return prof_i_fail(PROF_E_NOT_FOUND, "no memory of device %s has been recorded", name);
+  }
   const double mb = 1024.0 * 1024.0;
   max.max_used_mb = (double)max.max_used_bytes / mb;
   max.max_allocated_mb = (double)max.max_allocated_bytes / mb;

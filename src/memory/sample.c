@@ -6,12 +6,17 @@
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/site.h"
+#include "../trace/units.h"
 #include "note.h"
 
 int prof_memory_set_query(prof_device device, prof_memory_query query, void *user) {
   if (device.type == 0) device = PROF_HOST;
   const int status = prof_i_pool_set_query(device, query, user);
-  if (status == PROF_E_BUSY) return prof_i_fail(status, "the query of device %d:%d is just being asked", device.type, device.index);
+  if (status == PROF_E_BUSY) {
+    char name[32];
+    prof_i_put_device(name, sizeof name, device);
+    return prof_i_fail(status, "the query of device %s is just being asked", name);
+  }
   if (status != PROF_OK) return prof_i_fail(status, "no memory for a query");
   return PROF_OK;
 }

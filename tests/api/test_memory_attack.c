@@ -177,12 +177,211 @@ static void a_query_that_asks_itself_is_asked_once(void **state) {
   OK(prof_memory_set_query(PROF_HOST, NULL, NULL));
 }
 
+/* ---- out of memory ---- */
+
+static char folder[] = "/tmp/prof-attack-XXXXXX";
+
+static const char *in_folder(const char *name) {
+  static char paths[4][128];
+  static int turn;
+  char *const path = paths[turn++ % 4];
+  snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+  return path;
+}
+
+static const char *text_of(const char *path) {
+  static char text[1 << 16];
+  FILE *const file = fopen(path, "r");
+  if (!file) fail_msg("there is no %s", path);
+  text[fread(text, 1, sizeof text - 1, file)] = '\0';
+  fclose(file);
+  return text;
+}
+
+static void expect_in(const char *path, const char *wanted) {
+  if (!strstr(text_of(path), wanted)) fail_msg("%s does not say '%s', but:\n%s", path, wanted, text_of(path));
+}
+
+static void start_into(const char *name) {
+  prof_stop();
+  OK(prof_start_with(&(prof_options){.size = sizeof(prof_options), .path = in_folder(name), .cap_bytes = 4 << 20}));
+}
+
+static void stop_and_dump(void) {
+  OK(prof_stop());
+  OK(prof_dump(NULL));
+}
+
+/* texts_written counts for the process: each test is a child with a count of its own. Returns what it did, or 100 and the signal. */
+static int in_child(void (*run)(void)) {
+  const pid_t child = fork();
+  int how;
+  if (child == 0) {
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* or it would go on with the tests behind */
+    run();
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &how, 0), child);
+  return WIFEXITED(how) ? WEXITSTATUS(how) : 100 + WTERMSIG(how);
+}
+
+static void *fail_on_a_small_stack(void *status) {
+  *(int *)status = prof_memory_oom(PROF_HOST, 1 << 20);
+  return NULL;
+}
+
+static void out_of_memory_on_a_small_stack(void **state) {
+  (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  const size_t stack_bytes = 256 << 10; /* their frames are larger */
+#else
+  const size_t stack_bytes = 16 << 10;
+#endif
+  start_into("small.json");
+  prof_pool *const pool = make_pool("small");
+  prof_memory_alloc(pool, AT(0x1000), 1000, 1024);
+  pthread_attr_t attributes;
+  pthread_t thread;
+  int status = -1;
+  pthread_attr_init(&attributes);
+  assert_int_equal(pthread_attr_setstacksize(&attributes, stack_bytes), 0);
+  assert_int_equal(pthread_create(&thread, &attributes, fail_on_a_small_stack, &status), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  OK(status);
+  pthread_attr_destroy(&attributes);
+  expect_in(in_folder("small.oom.txt"), "1024 bytes in        1 pieces");
+  stop_and_dump();
+  prof_pool_destroy(pool);
+}
+
+static void a_child_knows_its_pools_at_once(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("of the parent");
+  prof_memory_alloc(pool, AT(0x1000), 100, 0);
+  for (int oom_first = 0; oom_first < 2; oom_first++) {
+    const pid_t child = fork();
+    int how;
+    if (child == 0) {
+      prof_memory_max max = {.size = sizeof max};
+      if (oom_first && (!freopen("/dev/null", "w", stderr) || prof_memory_oom(PROF_HOST, 10) != PROF_OK)) _exit(1);
+      if (prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &max) != PROF_OK) _exit(2);
+      _exit(max.used_bytes == 100 && max.max_used_bytes == 100 ? 0 : 3);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+  }
+  prof_pool_destroy(pool);
+  OK(prof_stop());
+}
+
+static void tell_three_times(void) {
+  start_into("kids.json");
+  prof_pool *const pool = make_pool("kids");
+  prof_memory_alloc(pool, AT(0x1000), 100, 0);
+  for (uint64_t i = 0; i < 7; i++) OK(prof_memory_oom(PROF_HOST, 1000 + i));
+  for (int i = 0; i < 2; i++) {
+    char name[64], wanted[64];
+    const pid_t child = fork();
+    if (child == 0) {
+      for (uint64_t n = 0; n < 2; n++)
+        if (prof_memory_oom(PROF_HOST, 2000 + n) != PROF_OK) _exit(1);
+      prof_stop();
+      _exit(prof_dump(NULL) == PROF_OK ? 0 : 2);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+    for (int n = 1; n <= 2; n++) {
+      snprintf(name, sizeof name, n == 1 ? "kids.%ld.oom.txt" : "kids.%ld.oom-2.txt", (long)child);
+      snprintf(wanted, sizeof wanted, "out of memory: %d bytes of device cpu:0\n", 1999 + n);
+      expect_in(in_folder(name), wanted);
+    }
+  }
+  expect_in(in_folder("kids.oom.txt"), "out of memory: 1000 bytes");
+  stop_and_dump();
+}
+
+static void texts_of_children_have_names_of_their_own(void **state) {
+  (void)state;
+  assert_int_equal(in_child(tell_three_times), 0);
+}
+
+static void tell_where_something_stands(void) {
+  start_into("stands.json");
+  prof_pool *const pool = make_pool("stands");
+  prof_memory_alloc(pool, AT(0x1000), 100, 0);
+  FILE *const victim = fopen(in_folder("victim"), "w"), *const before = fopen(in_folder("stands.oom-2.txt"), "w");
+  assert_true(victim && before);
+  fputs("mine", victim);
+  fputs("earlier", before);
+  fclose(victim);
+  fclose(before);
+  assert_int_equal(symlink(in_folder("victim"), in_folder("stands.oom.txt")), 0);
+  assert_int_equal(symlink(in_folder("victim"), in_folder("stands.oom.txt.tmp")), 0);
+  OK(prof_memory_oom(PROF_HOST, 10));
+  assert_string_equal(text_of(in_folder("victim")), "mine");
+  assert_string_equal(text_of(in_folder("stands.oom-2.txt")), "earlier");
+  struct stat about;
+  assert_int_equal(lstat(in_folder("stands.oom-3.txt"), &about), 0);
+  assert_int_equal(about.st_mode & 07777, 0600);
+  assert_true(S_ISREG(about.st_mode));
+  stop_and_dump();
+}
+
+static void a_text_goes_through_no_link_and_over_no_file(void **state) {
+  (void)state;
+  assert_int_equal(in_child(tell_where_something_stands), 0);
+}
+
+static void expect_plain(const char *text) {
+  for (; *text; text++)
+    if ((unsigned char)*text < 0x20 && *text != '\n') fail_msg("byte %d stands in the text", *text);
+}
+
+static void tell_bad_names(void) {
+  start_into("names.json");
+  const prof_device device = {PROF_DEVICE_CUDA, 3};
+  prof_pool *pool;
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .device = device, .name = "a\nb: used 999\x1b[31m"}, &pool));
+  prof_memory_alloc_for(pool, AT(0x1000), 100, 0, prof_memory_tag("t\n\x1b[2Jx\x01"), 7);
+  OK(prof_memory_oom(device, 50));
+  const char *const path = in_folder("names.oom.txt");
+  expect_plain(text_of(path));
+  expect_in(path, "pool a\\x0ab: used 999\\x1b[31m: used 100 bytes");
+  expect_in(path, "t\\x0a\\x1b[2Jx\\x01\n");
+  expect_in(path, "of device cuda:3\n");
+  stop_and_dump();
+  start_afresh(4 << 20);
+  assert_non_null(freopen(in_folder("stderr.txt"), "w", stderr));
+  OK(prof_memory_oom(device, 50));
+  fflush(stderr);
+  expect_plain(text_of(in_folder("stderr.txt")));
+  if (strstr(text_of(in_folder("stderr.txt")), "\nprof: b: used")) _exit(9);
+}
+
+static void names_in_a_text_are_made_readable(void **state) {
+  (void)state;
+  assert_int_equal(in_child(tell_bad_names), 0);
+}
+
 int main(void) {
+  if (!mkdtemp(folder)) return perror(folder), 1;
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_checked_pool_goes_while_another_looks_for_a_piece),
                                      cmocka_unit_test(a_query_that_is_asked_stays_until_it_has_answered),
                                      cmocka_unit_test(a_pool_stays_until_its_query_has_answered),
                                      cmocka_unit_test(a_query_may_destroy_its_own_pool),
                                      cmocka_unit_test(a_child_born_in_a_query_is_not_busy_for_ever),
-                                     cmocka_unit_test(a_query_that_asks_itself_is_asked_once)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+                                     cmocka_unit_test(a_query_that_asks_itself_is_asked_once),
+                                     cmocka_unit_test(out_of_memory_on_a_small_stack),
+                                     cmocka_unit_test(a_child_knows_its_pools_at_once),
+                                     cmocka_unit_test(texts_of_children_have_names_of_their_own),
+                                     cmocka_unit_test(a_text_goes_through_no_link_and_over_no_file),
+                                     cmocka_unit_test(names_in_a_text_are_made_readable)};
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  char command[64];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command) == 0 ? failed : 1;
 }

@@ -35,7 +35,7 @@ static void out_of_memory_says_who_has_it(void **state) {
   }
   for (uint64_t i = 0; i < 16; i += 2) prof_memory_free(pool, AT(0x100000 + i * 0x1000), 0x1000);
   OK(prof_memory_oom(PROF_HOST, 0x2000));
-  expect_text(text, "out of memory: 8192 bytes of device 1:0");
+  expect_text(text, "out of memory: 8192 bytes of device cpu:0");
   expect_text(text, "used 32768 bytes, allocated 65536");
   expect_text(text, "free in the blocks 32768 bytes, in one stretch at most 4096, fragmentation 87.5 %");
   expect_text(text, "it would have fitted, were what is free in one stretch");
