@@ -39,11 +39,13 @@ typedef struct prof_pool_options {
   prof_device device;      /* zero: the host */
   prof_memory_query query; /* asked at each start, for what was alive before; NULL: then it is not known, and used counts from 0 */
   void *user;              /* for query */
-  uint32_t checked;        /* 1: live pieces are kept in a table, so that wrong frees are seen at once, and the bytes of a free need not be said */
+  uint32_t checked;        /* 1: live pieces are kept in a table, so that wrong frees are seen at once, and the bytes of a free need not be said. The table is of one start: where what was there
+                              before is not known (a pool made before the start, without a query), a free of what is not in it is not called wrong, but counted as unchecked */
   uint32_t reserved;
 } prof_pool_options;
 
-#define PROF_BYTES_UNKNOWN UINT64_MAX  /* of a free in a checked pool */
+#define PROF_BYTES_UNKNOWN UINT64_MAX  /* of a free in a checked pool. Of a piece that it cannot know (from before the start, while memory was not recorded): counted as unchecked, and used
+                                          stays as it is */
 #define PROF_NO_STREAM UINT64_MAX
 
 /* A pool of one's own: the caller destroys it, when no other call for it is under way. Recording or not; options may be NULL. What is said of it is recorded while memory is.
@@ -59,7 +61,7 @@ PROF_API void prof_pool_destroy(prof_pool *pool) PROF_I_NOEXCEPT;
 PROF_API uint32_t prof_memory_tag(const char *name) PROF_I_NOEXCEPT;
 
 /* A piece was handed out: call it when it has been. bytes: what was asked for; given_bytes: what it takes in the pool, 0 or less than bytes: the same. Pieces of 4 TiB and more
-   are counted (refused) and left out. NULL pools are ignored, as everything is while memory is not recorded: then it costs a call and a load.
+   are counted (refused) and left out. NULL addresses (an allocation that failed) and NULL pools are ignored, as everything is while memory is not recorded: then it costs a call and a load.
    Any thread. Signal-safe. */
 PROF_API void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) PROF_I_NOEXCEPT;
 /* The same with a tag (0: none) and a stream (PROF_NO_STREAM: none). */
@@ -126,7 +128,8 @@ typedef struct prof_memory_max {
   uint64_t collection_count; /* of a query: how often allocated was less than before */
   double max_used_mb, max_allocated_mb;
   uint32_t source; /* prof_memory_source: POOL or QUERY */
-  uint32_t pool_count; /* of several, the peaks are the sums of their peaks: at least the device's, which prof_memory_read() tells */
+  uint32_t pool_count; /* with those that are destroyed. Of several, the peaks are the sums of their peaks, of those that were there together, where they were highest: at least the device's, which
+                          prof_memory_read() tells, but for what a pool still had when it was destroyed; used and allocated are of those that are there */
 } prof_memory_max;
 /* Since the last start or reset, or as they were at the stop. PROF_E_NOT_FOUND: nothing was recorded of the device. Any thread. */
 PROF_API int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) PROF_I_NOEXCEPT;

@@ -24,6 +24,7 @@ static struct {
   uint64_t serials;        /* control lock */
   uint32_t numbers;        /* given in this arena. Control lock */
   uint32_t starts;         /* of memory, in this arena. Control lock */
+  uint64_t begun;          /* the same over the process's life. Control lock */
 } own;
 
 prof_pool *prof_i_pool_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
@@ -90,6 +91,8 @@ static void give_state(prof_pool *pool, uint64_t used, uint64_t allocated, prof_
     fill_state(state, &b);
   }
   pool->before_bytes = b.used;
+  if (baseline != PROF_I_BASELINE_INHERITED) pool->knows_before = baseline != PROF_I_BASELINE_NONE; /* else as the parent did */
+  pool->start = own.begun;
   __atomic_store_n(&pool->births, pool->births + 1, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->state, state, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->epoch, prof_i_site_epoch(), __ATOMIC_RELEASE);
@@ -161,11 +164,17 @@ static answer ask(const prof_pool *pool) {
   return a;
 }
 
+static void count_start(void) {
+  own.starts++;
+  own.begun++;
+  prof_i_pool_clear_accounts();
+}
+
 void prof_i_pool_begin_all(void) {
   prof_i_control_lock();
   const bool is_recording = prof_i_control_is_recording();
   const uint64_t session = is_recording ? prof_i_arena_header()->session : 0;
-  if (is_recording && !prof_i_memory_is_on()) own.starts++;
+  if (is_recording && !prof_i_memory_is_on()) count_start();
   prof_i_control_unlock();
   for (prof_pool *pool = is_recording ? prof_i_pool_first() : NULL; pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
     prof_i_asking asking;
@@ -187,7 +196,7 @@ void prof_i_pool_begin_all(void) {
 }
 
 void prof_i_pool_begin_child(void) {
-  own.starts++;
+  count_start();
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) {
     if (!pool->serial || has_state(pool)) continue;
     const bool has = pool->inherited_used != 0;
@@ -254,6 +263,7 @@ static void reset(prof_pool *pool) {
 }
 
 void prof_i_pool_reset_all(void) {
+  prof_i_pool_clear_accounts();
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) reset(pool);
 }
 
@@ -271,7 +281,7 @@ static prof_pool *take_free(void) {
 
 /* What others may have in hand, next, lock and asking, stays. Control lock held. */
 static prof_pool *make(const prof_pool *wanted, const answer *a) {
-  prof_pool *const pool = take_free();
+  prof_pool *const pool = prof_i_pool_open_account(wanted->device, wanted->kind) ? take_free() : NULL;
   if (!pool) return NULL;
   pool->kind = wanted->kind;
   pool->device = wanted->device;
@@ -288,6 +298,7 @@ static prof_pool *make(const prof_pool *wanted, const answer *a) {
 
 /* Control lock held. */
 static void unmake(prof_pool *pool) {
+  if (pool->start == own.begun) prof_i_pool_keep_sum(pool);
   __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->serial, 0, __ATOMIC_SEQ_CST);
 }

@@ -20,7 +20,9 @@ struct prof_pool {
   void *user;
   uint64_t serial; /* counts pools over the process's life; 0: destroyed */
   uint64_t births;  /* counts its states. Atomic */
+  uint64_t start;   /* of own.begun, for which it has its state */
   uint64_t before_bytes; /* used before the start, as far as known */
+  bool knows_before; /* whether that is all there was */
   uint64_t lock;    /* of `checked`: who has it, or 0; other pools' threads may try it at any time. Atomic; a forked child's is free */
   uint64_t inherited_used, inherited_allocated; /* in a forked child: of its parent, as prof_i_pool_state has them; 0: no parent */
   uint64_t fork_used, fork_allocated; /* the same as a fork is about to come: the parent goes on in the arena that both see. Atomic */
@@ -70,6 +72,19 @@ void prof_i_pool_before_fork(void);
 void prof_i_pool_forget_all(bool was_before_fork);
 /* Another arena: numbers begin anew. Control lock held. */
 void prof_i_pool_renumber(void);
+
+/* Of several pools. */
+typedef struct prof_i_pool_sum {
+  uint64_t used, allocated; /* now; of a query's that is gone, as it said last */
+  uint64_t max_used, max_allocated; /* the highest sum of the peaks of pools that were there together */
+  uint64_t collections;
+  uint32_t pools; /* since the start or reset, those that are gone with them */
+} prof_i_pool_sum;
+prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind);
+/* A pool with a state of this start is about to go. All these: control lock held. */
+void prof_i_pool_keep_sum(const prof_pool *pool);
+bool prof_i_pool_open_account(prof_device device, prof_memory_source kind); /* before the device's first pool; false: no memory */
+void prof_i_pool_clear_accounts(void);
 
 /* The sites' epoch was raised, not the session: the pool's follows. Any thread. */
 void prof_i_pool_follow_epoch(prof_pool *pool);

@@ -16,6 +16,9 @@ enum { FIRST_ROOM = 4096, FREED_COUNT = 1024, SPINS = 64 };
 struct prof_i_checked {
   prof_i_pieces pieces;
   uint64_t births; /* the pool's, that the pieces are of */
+  uint64_t empty_count, large_count; /* pieces of no bytes, and too large to be counted, which are not kept */
+  bool knows_before; /* is unknown_bytes all there was? */
+  uint32_t has_missed; /* a handler's call went unchecked: from then on nothing here is sure. Atomic */
   uint64_t unknown_bytes; /* of what was there before the start, or found no room here, and has not come back */
   uint64_t freed[FREED_COUNT]; /* addresses that came back, by their hash: a free of one is a double one, as long as it is remembered */
 };
@@ -65,6 +68,9 @@ static bool enter(prof_pool *pool, struct prof_i_checked *checked) {
     checked->pieces.used = checked->pieces.root = checked->pieces.free = checked->pieces.count = 0;
     memset(checked->freed, 0, sizeof checked->freed);
     checked->unknown_bytes = pool->before_bytes;
+    checked->knows_before = pool->knows_before;
+    checked->empty_count = checked->large_count = 0;
+    __atomic_store_n(&checked->has_missed, 0, __ATOMIC_RELAXED);
     checked->births = births;
   }
   return true;
@@ -115,62 +121,112 @@ static bool is_of_another(const prof_pool *pool, uint64_t address) {
 
 /* ---- the calls ---- */
 
+/* This is a handler, and its thread is just at the table. */
+static void miss(prof_pool *pool, struct prof_i_checked *checked) {
+  __atomic_store_n(&checked->has_missed, 1, __ATOMIC_RELAXED);
+  count_unchecked(pool);
+}
+
+static bool has_missed(const struct prof_i_checked *checked) { return __atomic_load_n(&checked->has_missed, __ATOMIC_RELAXED) != 0; }
+
+static void forget_free(struct prof_i_checked *checked, uint64_t address) {
+  uint64_t *const freed = freed_place(checked, address);
+  if (*freed == address) *freed = 0;
+}
+
+static void keep(prof_pool *pool, struct prof_i_checked *checked, uint64_t address, uint64_t given_bytes) {
+  forget_free(checked, address);
+  if (given_bytes == 0) {
+    checked->empty_count++;
+  } else if (given_bytes >= PROF_I_PIECE_BYTES_END) {
+    checked->large_count++;
+  } else if (make_room(&checked->pieces)) {
+    prof_i_pieces_put(&checked->pieces, address, given_bytes, 0);
+  } else { /* its free is not to be called wrong */
+    checked->unknown_bytes += given_bytes;
+    count_unchecked(pool);
+  }
+}
+
 bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint64_t address, uint64_t given_bytes) {
-  if (given_bytes == 0 || given_bytes >= PROF_I_PIECE_BYTES_END) return true;
   const int saved = errno;
   if (!enter(pool, checked)) {
-    count_unchecked(pool);
+    miss(pool, checked);
     return true;
   }
   /* What is in its way must have come back unseen: it is noted as wrong, and goes. */
-  for (uint32_t at; (at = prof_i_pieces_overlap(&checked->pieces, address, given_bytes)) != 0;) {
+  const bool takes_room = given_bytes > 0 && given_bytes < PROF_I_PIECE_BYTES_END;
+  for (uint32_t at; takes_room && (at = prof_i_pieces_overlap(&checked->pieces, address, given_bytes)) != 0;) {
     const prof_i_piece old = checked->pieces.nodes[at];
     prof_i_pieces_take(&checked->pieces, old.address);
+    if (has_missed(checked)) { /* perhaps by a handler's free, which was counted */
+      count_unchecked(pool);
+      continue;
+    }
     leave(pool);
     note_wrong(pool, PROF_MEMORY_WRONG_OVERLAP, address, given_bytes);
     const prof_i_note gone = {.verb = PROF_I_VERB_FREE, .address = old.address, .bytes = old.bytes, .requested = old.bytes, .stream = PROF_NO_STREAM};
     prof_i_note_slowly(pool, &gone);
     if (!enter(pool, checked)) return true;
   }
-  uint64_t *const freed = freed_place(checked, address);
-  if (*freed == address) *freed = 0;
-  if (make_room(&checked->pieces)) {
-    prof_i_pieces_put(&checked->pieces, address, given_bytes, 0);
-  } else { /* its free is not to be called wrong */
-    checked->unknown_bytes += given_bytes;
-    count_unchecked(pool);
-  }
+  keep(pool, checked, address, given_bytes);
   leave(pool);
   errno = saved;
   return true;
 }
 
+/* How a free of what is not in the table is to be taken. */
+typedef enum verdict {
+  IS_RIGHT,
+  IS_NOT_KNOWN, /* it may be right */
+  IS_WRONG
+} verdict;
+
+static verdict judge_unknown(struct prof_i_checked *checked, bool was_freed, uint64_t *given_bytes) {
+  const bool is_said = *given_bytes != PROF_BYTES_UNKNOWN;
+  if (was_freed) return has_missed(checked) ? IS_NOT_KNOWN : IS_WRONG;
+  if (*given_bytes >= PROF_I_PIECE_BYTES_END && checked->large_count) { /* it is refused, as its alloc was */
+    checked->large_count--;
+    return IS_RIGHT;
+  }
+  if (*given_bytes == 0 || (!is_said && checked->empty_count)) {
+    *given_bytes = 0;
+    if (checked->empty_count) checked->empty_count--;
+    return IS_RIGHT;
+  }
+  if (is_said && *given_bytes <= checked->unknown_bytes) { /* taken for one of those that are not known */
+    checked->unknown_bytes -= *given_bytes;
+    return IS_RIGHT;
+  }
+  return !checked->knows_before || has_missed(checked) || (!is_said && checked->unknown_bytes) ? IS_NOT_KNOWN : IS_WRONG;
+}
+
 bool prof_i_checked_free(prof_pool *pool, struct prof_i_checked *checked, uint64_t address, uint64_t *given_bytes) {
   const int saved = errno;
   if (!enter(pool, checked)) {
-    count_unchecked(pool);
+    miss(pool, checked);
     return *given_bytes != PROF_BYTES_UNKNOWN;
   }
   const uint32_t at = prof_i_pieces_at(&checked->pieces, address);
   const uint64_t bytes = at ? checked->pieces.nodes[at].bytes : 0;
-  uint64_t *const freed = freed_place(checked, address);
-  const bool was_freed = *freed == address;
-  bool was_before = false; /* taken for one of those that are not known */
+  const bool was_freed = *freed_place(checked, address) == address;
+  const bool is_size_wrong = at && *given_bytes != PROF_BYTES_UNKNOWN && *given_bytes != bytes && !has_missed(checked);
+  verdict is = IS_RIGHT;
   if (at) {
     prof_i_pieces_take(&checked->pieces, address);
-    *freed = address;
-  } else if (!was_freed && *given_bytes <= checked->unknown_bytes) {
-    was_before = true;
-    checked->unknown_bytes -= *given_bytes;
+    *freed_place(checked, address) = address;
+  } else {
+    is = judge_unknown(checked, was_freed, given_bytes);
   }
   leave(pool);
   errno = saved;
-  if (at) {
-    if (*given_bytes != PROF_BYTES_UNKNOWN && *given_bytes != bytes) note_wrong(pool, PROF_MEMORY_WRONG_SIZE, address, *given_bytes);
-    *given_bytes = bytes;
-    return true;
+  if (is_size_wrong) note_wrong(pool, PROF_MEMORY_WRONG_SIZE, address, *given_bytes);
+  if (at) *given_bytes = bytes;
+  if (is == IS_RIGHT) return true;
+  if (is == IS_NOT_KNOWN) {
+    count_unchecked(pool);
+    return *given_bytes != PROF_BYTES_UNKNOWN;
   }
-  if (was_before || *given_bytes == 0) return true; /* pieces of no bytes are not kept */
   const prof_memory_wrong wrong = was_freed                      ? PROF_MEMORY_WRONG_DOUBLE
                                   : is_of_another(pool, address) ? PROF_MEMORY_WRONG_POOL
                                                                  : PROF_MEMORY_WRONG_UNKNOWN;

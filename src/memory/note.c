@@ -277,11 +277,11 @@ static inline __attribute__((always_inline)) void alloc(prof_pool *pool, uint64_
 }
 
 void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) {
-  if (prof_i_memory_is_on() && pool) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, 0, PROF_NO_STREAM);
+  if (prof_i_memory_is_on() && pool && address) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, 0, PROF_NO_STREAM);
 }
 
 void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes, uint32_t tag, uint64_t stream) {
-  if (prof_i_memory_is_on() && pool) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, tag & PROF_I_SITE_COUNT_MAX, stream);
+  if (prof_i_memory_is_on() && pool && address) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, tag & PROF_I_SITE_COUNT_MAX, stream);
 }
 
 static PROF_I_COLD void free_slowly(prof_pool *pool, const void *address, uint64_t given) {

@@ -367,6 +367,150 @@ static void names_in_a_text_are_made_readable(void **state) {
   assert_int_equal(in_child(tell_bad_names), 0);
 }
 
+/* ---- what is gone ---- */
+
+static void what_destroyed_pools_reached_counts_until_the_next_start(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const lasting = make_pool("lasting");
+  prof_memory_alloc(lasting, AT(0x9000), 16, 0);
+  for (int i = 0; i < 3; i++) {
+    prof_pool *const pool = make_pool("short");
+    prof_memory_reserve(pool, AT(0x1000), 4096);
+    prof_memory_alloc(pool, AT(0x1000), 1000, 1024);
+    prof_memory_free(pool, AT(0x1000), 1024);
+    prof_memory_release(pool, AT(0x1000), 4096);
+    prof_pool_destroy(pool);
+  }
+  prof_memory_max max = max_of(PROF_MEMORY_ANY);
+  assert_int_equal(max.max_used_bytes, 16 + 1024); /* one at a time */
+  assert_int_equal(max.max_allocated_bytes, 4096);
+  assert_int_equal(max.used_bytes, 16);
+  assert_int_equal(max.pool_count, 4);
+  seen s = see();
+  prof_memory_info device = {.size = sizeof device};
+  OK(prof_memory_device_get(s.memory, PROF_HOST, PROF_MEMORY_POOL, &device));
+  assert_int_equal(device.peak_used.used_bytes, max.max_used_bytes);
+  look_away(&s);
+  OK(prof_stop());
+  prof_pool_destroy(lasting);
+  assert_int_equal(max_of(PROF_MEMORY_ANY).max_used_bytes, 16 + 1024); /* as it was at the stop */
+  start_afresh(4 << 20);
+  assert_int_equal(prof_memory_max_get(PROF_HOST, PROF_MEMORY_ANY, &max), PROF_E_NOT_FOUND);
+  prof_pool *const one = make_pool("one");
+  prof_memory_alloc(one, AT(0x1000), 100, 0);
+  prof_pool_destroy(one);
+  assert_int_equal(max_of(PROF_MEMORY_ANY).max_used_bytes, 100);
+  OK(prof_memory_reset());
+  assert_int_equal(prof_memory_max_get(PROF_HOST, PROF_MEMORY_ANY, &max), PROF_E_NOT_FOUND);
+  OK(prof_memory_set_query(PROF_HOST, quick_query, NULL));
+  PROFILE_MEMORY(PROF_HOST, "2 bytes");
+  OK(prof_memory_set_query(PROF_HOST, NULL, NULL));
+  max = max_of(PROF_MEMORY_QUERY);
+  assert_int_equal(max.max_used_bytes, 2);
+  assert_int_equal(max.used_bytes, 2);
+  OK(prof_stop());
+}
+
+/* ---- checked pools accuse nobody of what they cannot know ---- */
+
+static int a_hundred_bytes(void *unused, uint64_t *used, uint64_t *allocated) {
+  (void)unused;
+  *used = *allocated = 100;
+  return 0;
+}
+
+static prof_memory_info expect_no_wrong(const char *name) {
+  const prof_memory_info info = info_now(name);
+  for (int i = 0; i < PROF_MEMORY_WRONG_COUNT; i++) assert_int_equal(info.wrong_count[i], 0);
+  return info;
+}
+
+static void a_checked_pool_does_not_know_the_bytes_of_what_was_there_before(void **state) {
+  (void)state;
+  prof_stop();
+  prof_pool *pool;
+  OK(prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = "asked", .query = a_hundred_bytes, .checked = 1}, &pool));
+  start_afresh(4 << 20);
+  prof_memory_free(pool, AT(0x1000), PROF_BYTES_UNKNOWN);
+  assert_int_equal(expect_no_wrong("asked").unchecked_count, 1);
+  prof_memory_free(pool, AT(0x2000), 100);
+  const prof_memory_info info = expect_no_wrong("asked");
+  assert_int_equal(info.from_before_count, 1);
+  assert_int_equal(info.end.used_bytes, 0);
+  prof_memory_free(pool, AT(0x3000), 100); /* more than there was */
+  OK(prof_stop());
+  assert_int_equal(info_now("asked").wrong_count[PROF_MEMORY_WRONG_UNKNOWN], 1);
+  prof_pool_destroy(pool);
+}
+
+static void a_checked_pool_frees_what_it_does_not_keep(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_checked_pool("not kept");
+  const uint64_t large = UINT64_C(5) << 40;
+  for (int i = 0; i < 2; i++) {
+    prof_memory_alloc(pool, AT(0x1000), large, 0);
+    prof_memory_free(pool, AT(0x1000), i ? large : PROF_BYTES_UNKNOWN);
+    prof_memory_alloc(pool, AT(0x2000), 0, 0);
+    prof_memory_free(pool, AT(0x2000), i ? 0 : PROF_BYTES_UNKNOWN);
+  }
+  const prof_memory_info info = expect_no_wrong("not kept");
+  assert_int_equal(info.refused_count, 4);
+  assert_int_equal(info.alloc_count, 2);
+  assert_int_equal(info.free_count, 2);
+  prof_memory_free(pool, AT(0x1000), PROF_BYTES_UNKNOWN);
+  prof_memory_free(pool, AT(0x2000), PROF_BYTES_UNKNOWN);
+  OK(prof_stop());
+  assert_int_equal(info_now("not kept").wrong_count[PROF_MEMORY_WRONG_UNKNOWN], 2);
+  prof_pool_destroy(pool);
+}
+
+static void a_checked_pool_over_a_start_or_a_clear(void **state) {
+  (void)state;
+  prof_stop();
+  prof_pool *const pool = make_checked_pool("over"), *const other = make_checked_pool("inside");
+  start_afresh(4 << 20);
+  prof_memory_alloc(pool, AT(0x1000), 100, 0);
+  prof_memory_alloc(pool, AT(0x2000), 100, 0);
+  OK(prof_clear());
+  prof_memory_free(pool, AT(0x1000), PROF_BYTES_UNKNOWN);
+  assert_int_equal(max_of(PROF_MEMORY_POOL).used_bytes, 100);
+  expect_no_wrong("over");
+  OK(prof_memory_stop());
+  OK(prof_memory_start());
+  prof_memory_alloc(other, AT(0x2000), 10, 0); /* the pool's piece is cut up by another pool */
+  prof_memory_free(pool, AT(0x2000), PROF_BYTES_UNKNOWN);
+  prof_memory_free(pool, AT(0x3000), 50);
+  assert_int_equal(expect_no_wrong("over").unchecked_count, 2);
+  prof_memory_alloc(pool, AT(0x4000), 64, 0);
+  prof_memory_free(pool, AT(0x4000), 60);
+  prof_memory_free(pool, AT(0x4000), 64);
+  OK(prof_stop());
+  const prof_memory_info info = info_now("over");
+  assert_int_equal(info.wrong_count[PROF_MEMORY_WRONG_SIZE], 1); /* this is sure all the same */
+  assert_int_equal(info.wrong_count[PROF_MEMORY_WRONG_DOUBLE], 1);
+  assert_int_equal(info.wrong_count[PROF_MEMORY_WRONG_UNKNOWN], 0);
+  prof_pool_destroy(pool);
+  prof_pool_destroy(other);
+}
+
+static void an_allocation_that_failed_is_none(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("null"), *const checked = make_checked_pool("checked null");
+  for (int i = 0; i < 2; i++) {
+    prof_memory_alloc(i ? checked : pool, NULL, 100, 100);
+    prof_memory_alloc_for(i ? checked : pool, NULL, 100, 100, 0, 7);
+    prof_memory_free(i ? checked : pool, NULL, 100);
+  }
+  assert_int_equal(max_of(PROF_MEMORY_POOL).max_used_bytes, 0);
+  OK(prof_stop());
+  assert_int_equal(expect_no_wrong("null").alloc_count, 0);
+  prof_pool_destroy(pool);
+  prof_pool_destroy(checked);
+}
+
 int main(void) {
   if (!mkdtemp(folder)) return perror(folder), 1;
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_checked_pool_goes_while_another_looks_for_a_piece),
@@ -379,7 +523,12 @@ int main(void) {
                                      cmocka_unit_test(a_child_knows_its_pools_at_once),
                                      cmocka_unit_test(texts_of_children_have_names_of_their_own),
                                      cmocka_unit_test(a_text_goes_through_no_link_and_over_no_file),
-                                     cmocka_unit_test(names_in_a_text_are_made_readable)};
+                                     cmocka_unit_test(names_in_a_text_are_made_readable),
+                                     cmocka_unit_test(what_destroyed_pools_reached_counts_until_the_next_start),
+                                     cmocka_unit_test(a_checked_pool_does_not_know_the_bytes_of_what_was_there_before),
+                                     cmocka_unit_test(a_checked_pool_frees_what_it_does_not_keep),
+                                     cmocka_unit_test(a_checked_pool_over_a_start_or_a_clear),
+                                     cmocka_unit_test(an_allocation_that_failed_is_none)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   char command[64];
   snprintf(command, sizeof command, "rm -rf %s", folder);
