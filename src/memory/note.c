@@ -41,7 +41,9 @@ static inline __attribute__((always_inline)) uint64_t add_event(prof_i_pool_stat
 }
 
 /* Once in a million events. One that is killed here, readers know by what they have seen. */
-static PROF_I_COLD void note_round(prof_i_pool_state *state) { __atomic_fetch_add(&state->rounds, 1, __ATOMIC_RELAXED); }
+static PROF_I_COLD void note_round(prof_i_pool_state *state) {
+  if (!PROF_I_FAULT(NO_ROUND)) __atomic_fetch_add(&state->rounds, 1, __ATOMIC_RELAXED);
+}
 static inline __attribute__((always_inline)) bool comes_round(uint64_t counter) { return PROF_I_UNLIKELY(counter >> PROF_I_USED_BITS == 0); }
 
 /* The counter after it; 0: refused. */
