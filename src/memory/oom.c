@@ -237,7 +237,7 @@ static int tell(prof_device device, uint64_t bytes, uint32_t number) {
   int status = put_text(to, device, bytes);
   const bool is_whole = fclose(to) == 0 && text; /* glibc's fclose() says 0 even if it had no memory for the text */
   if (!is_whole && status == PROF_OK) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to say what was live");
-  if (status == PROF_OK) status = put_where_it_goes(text, number);
+  if (is_whole && status == PROF_OK) status = put_where_it_goes(text, number);
   free(text);
   return status;
 }
