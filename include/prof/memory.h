@@ -85,7 +85,7 @@ PROF_API void prof_memory_collect_end(prof_pool *pool, uint64_t begun) PROF_I_NO
 /* An allocation of so many bytes has failed on this device. Recorded; and what was live then, what is reserved, how it is fragmented, and whether the bytes would have
    fitted in one piece were they not, is written to a text beside the output ("trace.oom.txt", or the first number that is free, "trace.oom-2.txt", ...; readable by its owner alone; of a forked child beside its own
    output), or to stderr where the capture has none. A process writes at most 8: from the 9th call on it is recorded alone, and PROF_OK returned. Names in it are made readable. Needs heap, and a stack of 16 KiB; where it is
-   the first that a forked child records, 32 KiB. PROF_E_NOT_RUNNING, PROF_E_NOT_FOUND (a device that has no pool: then nothing is recorded or written), and what writing may meet. Any thread; not in a signal handler. */
+   the first that a forked child records, 48 KiB. PROF_E_NOT_RUNNING, PROF_E_NOT_FOUND (a device that has no pool: then nothing is recorded or written), and what writing may meet. Any thread; not in a signal handler. */
 PROF_API int prof_memory_oom(prof_device device, uint64_t bytes) PROF_I_NOEXCEPT;
 
 /* ---- RAF's: a query ---- */
@@ -103,7 +103,8 @@ PROF_API void prof_memory_sample(prof_device device, const char *tag, uint32_t t
 /* Is memory recorded? */
 PROF_API int prof_memory_is_on(void) PROF_I_NOEXCEPT;
 /* Records memory from here on; prof_start() and prof_start_with() do it, too. When nothing records, a capture is started whose scopes stay off, with the options of the last start; its
-   errors. */
+   errors. Each start takes some 600 bytes of the capture for each pool, in a ring, too, and for as long as the capture lasts: some 25 000 of one pool fill 16 MiB. Where there is no more
+   room, the pool's events are counted as lost, and prof_memory_max_get() is still right. */
 PROF_API int prof_memory_start(void) PROF_I_NOEXCEPT;
 /* No more memory; a capture that only recorded that is stopped. PROF_E_NOT_RUNNING. */
 PROF_API int prof_memory_stop(void) PROF_I_NOEXCEPT;

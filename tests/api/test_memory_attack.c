@@ -230,6 +230,14 @@ static void *fail_on_a_small_stack(void *status) {
   return NULL;
 }
 
+/* The child's capture is made on it, too. */
+static void *fork_on_a_small_stack(void *status) {
+  const pid_t child = fork();
+  if (child == 0) _exit(prof_memory_oom(PROF_HOST, 1 << 20) == PROF_OK ? 0 : 1);
+  if (waitpid(child, status, 0) != child) *(int *)status = -1;
+  return NULL;
+}
+
 static void out_of_memory_on_a_small_stack(void **state) {
   (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -248,6 +256,11 @@ static void out_of_memory_on_a_small_stack(void **state) {
   assert_int_equal(pthread_create(&thread, &attributes, fail_on_a_small_stack, &status), 0);
   assert_int_equal(pthread_join(thread, NULL), 0);
   OK(status);
+  assert_int_equal(pthread_attr_setstacksize(&attributes, 3 * stack_bytes), 0);
+  assert_int_equal(pthread_create(&thread, &attributes, fork_on_a_small_stack, &status), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
   pthread_attr_destroy(&attributes);
   expect_in(in_folder("small.oom.txt"), "1024 bytes in        1 pieces");
   stop_and_dump();
