@@ -20,7 +20,13 @@
 #include "../core/port.h"
 #include "timer.h"
 
-enum { APPLICATION_ID = 0x70726f66, /* "prof" */ LAYOUT = 2, BUSY_MS = 2000, ASKED_BYTES = 256, SAMPLES_MAX = 1 << 24 };
+enum {
+  APPLICATION_ID = 0x70726f66,
+  /* "prof" */ LAYOUT = 2,
+  BUSY_MS = 2000,
+  ASKED_BYTES = 256,
+  COUNT_MAX = 1 << 24 /* as measure.c's */
+};
 
 static const char make_table[] =
     "CREATE TABLE IF NOT EXISTS prof_op_results ("
@@ -33,12 +39,13 @@ static const char add_to_layout_1[] = "ALTER TABLE prof_op_results ADD COLUMN wa
 
 /* ---- libsqlite3 ---- */
 
-#define FUNCTIONS(X)                                                                                                   \
-  X(open_v2)                                                                                                           \
-  X(close_v2)                                                                                                          \
-  X(busy_timeout)                                                                                                      \
-  X(exec) X(errmsg) X(errstr) X(prepare_v2) X(finalize) X(step) X(bind_text) X(bind_int64) X(bind_double) X(bind_blob) \
-      X(bind_null) X(column_int64) X(column_double) X(column_type) X(column_blob) X(column_bytes)
+#define FUNCTIONS(X)                                                                                                        \
+  X(open_v2)                                                                                                                \
+  X(close_v2)                                                                                                               \
+  X(busy_timeout)                                                                                                           \
+  X(exec)                                                                                                                   \
+  X(errmsg) X(errstr) X(prepare_v2) X(finalize) X(step) X(bind_text) X(bind_int64) X(bind_double) X(bind_blob) X(bind_null) \
+      X(column_int64) X(column_double) X(column_type) X(column_blob) X(column_bytes)
 
 typedef struct database {
   void *handle;
@@ -193,14 +200,25 @@ static int bind_identity(database *d, const prof_i_op_identity *identity, const 
   return code;
 }
 
+/* As it would have been measured for what is asked: else whoever asked for so many samples would get more, or fewer. */
+static bool fits(const prof_i_op_identity *asked, const prof_i_facts *found) {
+  const bool is_all = found->count == (size_t)asked->repeat;
+  if (found->count > (size_t)asked->repeat) return false;
+  if (asked->exec ? found->exec != asked->exec : found->exec > COUNT_MAX) return false;
+  if (found->warmup < (asked->warmup > 0) || found->warmup > asked->warmup) return false;
+  if (found->is_time_over) return asked->time_limit_ns != UINT64_MAX;
+  return is_all || !asked->repeat_all;
+}
+
 /* A row is bytes from a file: nothing in it is trusted. */
 static int read_row(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
   const void *const samples = d->column_blob(d->statement, 6);
   const int bytes = d->column_bytes(d->statement, 6);
   const int64_t exec = d->column_int64(d->statement, 0), warmup = d->column_int64(d->statement, 7);
+  const bool has_warmup = d->column_type(d->statement, 7) != SQLITE_NULL;
   prof_i_facts facts = {.count = (size_t)bytes / sizeof(double),
                         .exec = (int32_t)exec,
-                        .warmup = warmup > 0 && warmup <= identity->warmup ? (int32_t)warmup : identity->warmup,
+                        .warmup = has_warmup ? (int32_t)warmup : identity->warmup,
                         .workspace_bytes = (uint64_t)d->column_int64(d->statement, 1),
                         .has_workspace = d->column_type(d->statement, 1) != SQLITE_NULL,
                         .timer_us = d->column_double(d->statement, 2),
@@ -208,9 +226,12 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
                         .is_time_over = d->column_int64(d->statement, 4) != 0,
                         .has_energy = d->column_type(d->statement, 5) != SQLITE_NULL,
                         .energy_uj = d->column_double(d->statement, 5)};
-  bool is_sound = samples && facts.count > 0 && facts.count <= SAMPLES_MAX && (size_t)bytes % sizeof(double) == 0 && exec > 0 &&
-                  exec <= INT32_MAX && prof_i_is_time(facts.timer_us) && prof_i_is_time(facts.energy_uj) &&
+  bool is_sound = samples && facts.count > 0 && (size_t)bytes % sizeof(double) == 0 && exec > 0 && exec <= INT32_MAX &&
+                  warmup >= 0 && warmup <= INT32_MAX && prof_i_is_time(facts.timer_us) && prof_i_is_time(facts.energy_uj) &&
                   facts.slowdown >= 1 && facts.slowdown < 1e6;
+  if (is_sound && !fits(identity, &facts))
+    return prof_i_fail(PROF_E_IO, "%s: the row of '%s' is damaged: %zu samples of %" PRId64 " runs are not what was asked for",
+                       d->path, key, facts.count, exec);
   double *const copy = is_sound ? malloc((size_t)bytes) : NULL;
   if (is_sound && !copy) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
   if (copy) memcpy(copy, samples, (size_t)bytes);

@@ -54,7 +54,8 @@ int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double 
   const int status = prof_op_profile(op, &options, &result);
   if (status) return status;
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): PROF_OK comes with a result */
-  memcpy(us_out, result->samples, result->count * sizeof *us_out);
+  const size_t count = result->count < (size_t)repeat ? result->count : (size_t)repeat; /* equal, without a time limit */
+  memcpy(us_out, result->samples, count * sizeof *us_out);
   if (workspace_bytes_out) *workspace_bytes_out = result->info.workspace_bytes;
   prof_op_result_destroy(result);
   return PROF_OK;

@@ -310,6 +310,55 @@ static void a_file_that_is_spoilt_costs_a_measurement(void **state) {
   assert_int_equal(measure("two", NULL).file_status, PROF_OK); /* made anew */
 }
 
+/* Python's words on the table, in the place of what is kept there; c is the file. */
+static void alter(const char *words) {
+  char command[1024];
+  snprintf(command, sizeof command, "python3 -c \"import sqlite3, struct; c = sqlite3.connect('%s'); %s; c.commit()\"",
+           own.path, words);
+  assert_int_equal(system(command), 0);
+}
+
+/* What a caller asked for is what it has room for: a row of the same words that has more samples, or fewer, or of other runs, is not it. */
+static void a_row_that_does_not_fit_what_was_asked_is_measured_again(void **state) {
+  static const char *const rows[] = {
+      "c.execute('update prof_op_results set samples_us = ?', (struct.pack('5000d', *[1.0] * 5000),))",
+      "c.execute('update prof_op_results set samples_us = ?', (struct.pack('d', 1.0),))",
+      "c.execute('update prof_op_results set is_time_over = 1, samples_us = ?', (struct.pack('d', 1.0),))",
+      "c.execute('update prof_op_results set exec = 5')",
+      "c.execute('update prof_op_results set warmup = 9')",
+      "c.execute('update prof_op_results set warmup = 0')",
+      "c.execute('update prof_op_results set warmup = 4294967299')"};
+  const prof_op op = {.size = sizeof op, .key = "list", .run = run};
+  const prof_op_options same = {
+      .size = sizeof same, .warmup = 3, .exec = 2, .repeat = 10, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
+  (void)state;
+  open_cache();
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    double *const us = malloc(10 * sizeof *us); /* of its own, for the sanitizers and valgrind */
+    prof_op_result *result = NULL;
+    prof_op_info info = {.size = sizeof info};
+    assert_non_null(us);
+    prof_op_cache_reset(NULL);
+    assert_int_equal(prof_op_latency(&op, 3, 2, 10, us, NULL), PROF_OK);
+    alter(rows[i]);
+    forget_but_for_the_file();
+    runs = 0;
+    for (int j = 0; j < 10; j++) us[j] = -1;
+    assert_int_equal(prof_op_latency(&op, 3, 2, 10, us, NULL), PROF_OK);
+    if (runs != 23) fail_msg("row %zu was taken: %d runs", i, runs);
+    for (int j = 0; j < 10; j++) assert_true(us[j] >= 0);
+    free(us);
+    alter(rows[i]); /* what was measured stood in its place */
+    forget_but_for_the_file();
+    assert_int_equal(prof_op_profile(&op, &same, &result), PROF_OK);
+    prof_op_info_get(result, &info);
+    assert_int_equal(info.file_status, PROF_E_IO);
+    assert_non_null(strstr(prof_last_error(), "the row of 'list' is damaged"));
+    assert_int_equal(info.sample_count, 10);
+    prof_op_result_destroy(result);
+  }
+}
+
 static void a_file_that_is_locked_costs_a_measurement(void **state) {
   int ready[2], status = 0;
   char byte;
@@ -361,6 +410,7 @@ int main(void) {
       ENTRY(what_is_no_cache_is_refused_and_left_alone),
       ENTRY(a_newer_layout_is_refused),
       ENTRY(a_file_that_is_spoilt_costs_a_measurement),
+      ENTRY(a_row_that_does_not_fit_what_was_asked_is_measured_again),
       ENTRY(a_file_that_is_locked_costs_a_measurement),
       ENTRY(it_stays_where_it_is_when_the_process_goes_elsewhere),
   };
