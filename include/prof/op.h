@@ -177,8 +177,8 @@ typedef struct prof_op_comparison {
 PROF_API int prof_op_compare(const prof_op_result *first, const prof_op_result *second, double threshold, prof_op_comparison *comparison_out) PROF_I_NOEXCEPT;
 
 /* From here on results are kept in an SQLite file, too, for other processes and runs; it is made where it is not there. NULL: no longer. Any number of processes may share it on
-   one machine; nothing of it is held between two calls, so a fork may come at any time. A file that later cannot be asked, or not be written to (locked for two seconds, damaged, the
-   disk full) costs a measurement, never an error: prof_op_info.file_status says so. PROF_E_UNSUPPORTED without libsqlite3, or in the static library; PROF_E_IO (no
+   one machine; nothing of it is held between two calls, so a fork may come at any time. A file that later cannot be asked, or not be written to (locked for two seconds, damaged, such
+   that it takes more than four, the disk full), or whose row is not what was asked for, costs a measurement, never an error: prof_op_info.file_status says so. PROF_E_UNSUPPORTED without libsqlite3, or in the static library; PROF_E_IO (no
    SQLite file, another program's, damaged, locked), PROF_E_PERMISSION, PROF_E_NOT_FOUND, PROF_E_FILE_TYPE, PROF_E_NO_SPACE, PROF_E_NO_MEMORY, PROF_E_INVALID: then what was in force stays. Any
    thread. */
 PROF_API int prof_op_cache_open(const char *path) PROF_I_NOEXCEPT;

@@ -21,9 +21,11 @@
 #include "timer.h"
 
 enum {
-  APPLICATION_ID = 0x70726f66,
-  /* "prof" */ LAYOUT = 2,
+  APPLICATION_ID = 0x70726f66, /* "prof" */
+  LAYOUT = 2,
   BUSY_MS = 2000,
+  VISIT_MS = 4000,
+  STEPS = 10000, /* of SQLite's between two looks at the time: some 0.1 ms */
   ASKED_BYTES = 256,
   COUNT_MAX = 1 << 24 /* as measure.c's */
 };
@@ -39,13 +41,13 @@ static const char add_to_layout_1[] = "ALTER TABLE prof_op_results ADD COLUMN wa
 
 /* ---- libsqlite3 ---- */
 
-#define FUNCTIONS(X)                                                                                                        \
-  X(open_v2)                                                                                                                \
-  X(close_v2)                                                                                                               \
-  X(busy_timeout)                                                                                                           \
-  X(exec)                                                                                                                   \
-  X(errmsg) X(errstr) X(prepare_v2) X(finalize) X(step) X(bind_text) X(bind_int64) X(bind_double) X(bind_blob) X(bind_null) \
-      X(column_int64) X(column_double) X(column_type) X(column_blob) X(column_bytes)
+#define FUNCTIONS(X)                                                                                                    \
+  X(open_v2)                                                                                                            \
+  X(close_v2)                                                                                                           \
+  X(busy_timeout)                                                                                                       \
+  X(db_config)                                                                                                          \
+  X(limit) X(progress_handler) X(exec) X(errmsg) X(errstr) X(prepare_v2) X(finalize) X(step) X(bind_text) X(bind_int64) \
+      X(bind_double) X(bind_blob) X(bind_null) X(column_int64) X(column_double) X(column_type) X(column_blob) X(column_bytes)
 
 typedef struct database {
   void *handle;
@@ -55,6 +57,7 @@ typedef struct database {
 #undef MEMBER
   sqlite3 *file;
   sqlite3_stmt *statement;
+  uint64_t begun_ns;
 } database;
 
 static int open_library(database *d) {
@@ -104,6 +107,9 @@ static int status_of(const database *d, int code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return prof_i_fail(PROF_E_IO, "%s: another process has locked it for more than %d s", d->path, BUSY_MS / 1000);
+    case SQLITE_INTERRUPT:
+      return prof_i_fail(PROF_E_IO, "%s: damaged: it takes more than %d s; choose another, or remove it", d->path,
+                         VISIT_MS / 1000);
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
       return prof_i_fail(PROF_E_IO, "%s: no SQLite file, or damaged (%s); choose another, or remove it", d->path, text);
@@ -125,6 +131,20 @@ static int number_of(database *d, const char *question, int64_t *number_out) {
   return code == SQLITE_OK ? PROF_OK : status_of(d, code);
 }
 
+/* Views, triggers and virtual tables (which have no root page) would run whatever their words say. */
+static const char has_more[] =
+    "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR coalesce(rootpage, 0) = 0)";
+static const char has_table[] = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'prof_op_results')";
+
+static int look_at_schema(database *d) {
+  int64_t more = 0, table = 0;
+  int status = number_of(d, has_more, &more);
+  if (!status) status = number_of(d, has_table, &table);
+  if (status || (!more && table)) return status;
+  return prof_i_fail(PROF_E_IO, "%s: damaged: %s; choose another, or remove it", d->path,
+                     more ? "there is more in it than tables" : "it has no table of results");
+}
+
 typedef struct claims {
   int64_t application, layout, tables;
 } claims;
@@ -132,8 +152,9 @@ typedef struct claims {
 static int look(database *d, claims *out) {
   int status = number_of(d, "PRAGMA application_id", &out->application);
   if (!status) status = number_of(d, "PRAGMA user_version", &out->layout);
-  if (!status) status = number_of(d, "SELECT count(*) FROM sqlite_master", &out->tables);
-  if (status || out->application != APPLICATION_ID || out->layout <= LAYOUT) return status;
+  if (!status) status = number_of(d, "SELECT EXISTS (SELECT 1 FROM sqlite_master)", &out->tables);
+  if (status || out->application != APPLICATION_ID) return status;
+  if (out->layout <= LAYOUT) return look_at_schema(d);
   return prof_i_fail(PROF_E_VERSION, "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path, out->layout,
                      LAYOUT);
 }
@@ -170,15 +191,34 @@ static void leave(database *d) {
   if (d->handle) dlclose(d->handle);
 }
 
+static int is_too_long(void *user) {
+  const database *const d = user;
+  return prof_i_ns_since(d->begun_ns) > VISIT_MS * 1000000ull;
+}
+
+/* As SQLite's authors advise for files from anywhere: nothing of the schema runs, what is damaged is found early, and nothing goes on for ever. A libsqlite3
+   that does not know one of these goes without it. */
+static int be_wary(database *d) {
+  enum { BLOB_MAX = COUNT_MAX * 8 + (1 << 20) };
+  (void)d->db_config(d->file, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  (void)d->db_config(d->file, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+  (void)d->db_config(d->file, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+  (void)d->db_config(d->file, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+  (void)d->limit(d->file, SQLITE_LIMIT_LENGTH, BLOB_MAX);
+  d->progress_handler(d->file, STEPS, is_too_long, d);
+  return order(d, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0");
+}
+
 static int visit(database *d, const char *path) {
-  *d = (database){.path = path};
+  *d = (database){.path = path, .begun_ns = prof_i_port_monotonic_ns()};
   int status = open_library(d);
   if (status) return status;
   /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so open_library() has set it */
   const int code = d->open_v2(path, &d->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
   if (code != SQLITE_OK) return status_of(d, code);
   d->busy_timeout(d->file, BUSY_MS);
-  return claim(d);
+  status = be_wary(d);
+  return status ? status : claim(d);
 }
 
 /* All that was asked for but key and device, as a text: what differs in it is another result. */
@@ -283,10 +323,11 @@ static int keep(database *d, const prof_op_result *result) {
   return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
 }
 
-/* "DELETE FROM" or "SELECT count(*) FROM", of one device or of all. */
+/* "DELETE FROM" or "SELECT count(*) FROM", of one device or of all. With a condition for all, too: without one SQLite goes over the pages in one step, which
+   nothing ends. */
 static int of_device(database *d, const char *what, const prof_device *device, int64_t *number_out) {
   char text[160];
-  snprintf(text, sizeof text, "%s prof_op_results%s", what, device ? " WHERE device_type = ? AND device_index = ?" : "");
+  snprintf(text, sizeof text, "%s prof_op_results WHERE ?1 IS NULL OR (device_type = ?1 AND device_index = ?2)", what);
   int code = d->prepare_v2(d->file, text, -1, &d->statement, NULL);
   if (code == SQLITE_OK && device) code = d->bind_int64(d->statement, 1, device->type);
   if (code == SQLITE_OK && device) code = d->bind_int64(d->statement, 2, device->index);

@@ -359,6 +359,82 @@ static void a_row_that_does_not_fit_what_was_asked_is_measured_again(void **stat
   }
 }
 
+/* In its place, or beside it: whoever asks the table would run what they say. */
+static void a_file_with_more_than_tables_is_refused(void **state) {
+  static const char *const schemas[] = {
+      "c.execute('drop table prof_op_results'); c.execute('create view prof_op_results as with recursive r(x) as (select 1 "
+      "union "
+      "all select x + 1 from r) select x device_type, x device_index, x operator, x driver, x asked, x exec, x samples_us from "
+      "r')",
+      "c.execute('create view beside as select 1')",
+      "c.execute('create trigger beside after delete on prof_op_results begin select 1; end')",
+      "c.execute('drop table prof_op_results'); c.execute('create virtual table prof_op_results using fts5(operator, "
+      "driver)')"};
+  (void)state;
+  for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+    prof_op_cache_open(NULL);
+    unlink(own.path);
+    prof_op_cache_reset(NULL);
+    open_cache();
+    alter(schemas[i]);
+    alarm(30); /* who asks the first one without looking does not come back */
+    assert_int_equal(prof_op_cache_count(NULL), 0);
+    assert_int_equal(measure("one", NULL).file_status, PROF_E_IO);
+    prof_op_cache_reset(NULL);
+    prof_op_cache_open(NULL);
+    refuse(own.path, PROF_E_IO, "damaged: there is more in it than tables");
+    prof_op_cache_reset(NULL);
+    alarm(0);
+  }
+}
+
+/* Eight pages, each of whose cells all lead to the next one: 40^8 rows and more in some kilobytes, of a sound table's schema. */
+static void a_table_without_end_is_left(void **state) {
+  static const char script[] =
+      "import struct\n"
+      "path, pages = '%s', []\n"
+      "data = bytearray(open(path, 'rb').read())\n"
+      "size = struct.unpack('>H', data[16:18])[0]\n"
+      "count = len(data) // size\n"
+      "def page(kind, cells, right):\n"
+      "  head, at, p = (12 if right else 8), size, bytearray(size)\n"
+      "  for i, cell in enumerate(cells):\n"
+      "    at -= len(cell); p[at:at + len(cell)] = cell; p[head + 2 * i:head + 2 * i + 2] = struct.pack('>H', at)\n"
+      "  p[0:8] = struct.pack('>BHHHB', kind, 0, len(cells), at, 0)\n"
+      "  if right: p[8:12] = struct.pack('>I', right)\n"
+      "  return p\n"
+      "record = bytes([7, 7, 0, 0, 0, 0, 0, 0])\n"
+      "row = bytes([16, 1, 16]) + bytes(15)\n"
+      "import sqlite3\n"
+      "roots = [r[0] for r in sqlite3.connect(path).execute('select rootpage from sqlite_master order by type desc')]\n"
+      "for root, inner, leaf, key, last in ((roots[0], 5, 13, bytes([1]), row), (roots[1], 2, 10, record, record)):\n"
+      "  for level in range(9):\n"
+      "    data += page(inner, [struct.pack('>I', count + level + 2) + key] * 40, count + level + 2) if level < 8 else "
+      "page(leaf, [last] "
+      "* 20, 0)\n"
+      "  data[(root - 1) * size:root * size] = page(inner, [struct.pack('>I', count + 1) + key] * 40, count + 1)\n"
+      "  count += 9\n"
+      "data[28:32] = struct.pack('>I', count)\n"
+      "open(path, 'wb').write(data)\n";
+  char text[sizeof script + 128], path[160];
+  (void)state;
+  open_cache();
+  measure("one", NULL);
+  snprintf(path, sizeof path, "%s/endless.py", own.folder);
+  snprintf(text, sizeof text, script, own.path);
+  FILE *const file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0);
+  assert_int_equal(fclose(file), 0);
+  snprintf(text, sizeof text, "python3 '%s'", path);
+  assert_int_equal(system(text), 0);
+  alarm(60);
+  assert_int_equal(prof_op_cache_count(NULL), 1); /* of the memory: the file was given up */
+  assert_non_null(strstr(prof_last_error(), "damaged: it takes more than 4 s"));
+  prof_op_cache_reset(NULL);
+  alarm(0);
+}
+
 static void a_file_that_is_locked_costs_a_measurement(void **state) {
   int ready[2], status = 0;
   char byte;
@@ -411,6 +487,8 @@ int main(void) {
       ENTRY(a_newer_layout_is_refused),
       ENTRY(a_file_that_is_spoilt_costs_a_measurement),
       ENTRY(a_row_that_does_not_fit_what_was_asked_is_measured_again),
+      ENTRY(a_file_with_more_than_tables_is_refused),
+      ENTRY(a_table_without_end_is_left),
       ENTRY(a_file_that_is_locked_costs_a_measurement),
       ENTRY(it_stays_where_it_is_when_the_process_goes_elsewhere),
   };
