@@ -44,7 +44,8 @@ typedef struct prof_op_options {
   int32_t repeat;         /* samples at most; 100 000 */
   uint32_t no_warmup;     /* 1: none; without exec, what finds that out runs nevertheless */
   uint64_t least_ns;      /* samples are taken for so long at least, or drift and throttling would not be seen; 100 ms */
-  uint64_t time_limit_ns; /* ends the measurement between two samples; 1 s. The run under way is not stopped */
+  uint64_t time_limit_ns; /* from the first run on, with all that is between the samples and the statistics: ends the measurement between two samples; 1 s. Not
+                             in it: the run under way, which is not stopped, prepare, workspace and cleanup, the cache's file, and a fifth of the limit */
   double precision;       /* no more samples once the median is known to so large a share of it, 0.01; but see repeat_all */
   uint32_t repeat_all;    /* 1: all `repeat` samples are taken, unless the time is over */
   uint32_t caches;        /* prof_op_caches */
@@ -70,7 +71,7 @@ typedef struct prof_op_result prof_op_result;
 
 typedef struct prof_op_info {
   size_t size;
-  uint64_t workspace_bytes; /* as the operator says, or else the peak of what it asked for in one run */
+  uint64_t workspace_bytes; /* as the operator says, or else the peak of what it asked for in one run: of the warm-up, or without one in the first of all */
   uint32_t has_workspace;   /* 1: it is known */
   uint32_t sample_count;
   uint32_t exec; /* runs a sample */
@@ -126,7 +127,7 @@ PROF_API int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_sid
                                    prof_op_overlap *overlap_out) PROF_I_NOEXCEPT;
 
 /* As RAF's Profile(): exactly `repeat` samples of `exec` runs each into us_out, which has room for `repeat`, and the workspace into
-   *workspace_bytes_out, which may be NULL. Errors as above; PROF_E_INVALID too for a negative warm-up and for no exec or repeat. */
+   *workspace_bytes_out, which may be NULL: 0 also if it is not known. Errors as above; PROF_E_INVALID too for a negative warm-up and for no exec or repeat. */
 PROF_API int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double *us_out, uint64_t *workspace_bytes_out) PROF_I_NOEXCEPT;
 
 /* NULL is ignored. */

@@ -16,7 +16,8 @@ enum {
   SURE_TIMES = 1000,   /* a sample's length, in what the timer may be wrong by */
   MIB = 1 << 20
 };
-static const uint64_t chain_every_ns = 20000000, workspace_max_bytes = 1ull << 56;
+static const uint64_t chain_every_ns = 20000000, statistics_ns = 250 /* a sample: sorting takes most of it */,
+                      workspace_max_bytes = 1ull << 56;
 
 /* ---- what is asked for ---- */
 
@@ -113,8 +114,15 @@ static int said_time(const prof_i_measurement *m, double us) {
   return prof_i_fail(PROF_E_OPERATOR, "%s: the timer %s says %g us", m->op.key, m->timer.name, us);
 }
 
+void prof_i_measure_charge(prof_i_measurement *m, uint64_t *from_ns) {
+  const uint64_t now_ns = prof_i_port_monotonic_ns();
+  if (now_ns > *from_ns) m->spent_ns += now_ns - *from_ns;
+  *from_ns = now_ns;
+}
+
+/* With what its statistics will take. */
 static bool is_over(prof_i_measurement *m) {
-  if (m->spent_ns < m->options.time_limit_ns) return false;
+  if (m->spent_ns + m->count * statistics_ns < m->options.time_limit_ns) return false;
   m->is_time_over = true;
   return true;
 }
@@ -127,43 +135,49 @@ static int run_many(const prof_i_measurement *m, int32_t times) {
   return PROF_OK;
 }
 
+/* One run, of which the allocator's peak is taken. */
+static int run_counted(prof_i_measurement *m) {
+  prof_i_workspace workspace;
+  prof_i_workspace_begin(&workspace);
+  m->counted = &workspace;
+  const int status = run_many(m, 1);
+  m->counted = NULL;
+  prof_i_workspace_end(&workspace);
+  m->was_counted = true;
+  if (m->op.workspace || !workspace.was_told) return status;
+  m->has_workspace = true;
+  if (workspace.peak_bytes > m->workspace_bytes) m->workspace_bytes = workspace.peak_bytes;
+  return status;
+}
+
+/* The first run of all is a counted one, if there was no warm-up. */
+static int run_sample(prof_i_measurement *m, int32_t times) {
+  if (m->was_counted) return run_many(m, times);
+  const int status = run_counted(m);
+  return status ? status : run_many(m, times - 1);
+}
+
 /* Of one sample, all runs together. Asking for the processor time is a system call, at which the kernel brings a thread's account up to date: one whose turn is
    over on a busy processor is switched away here, between two samples, and not inside of one at the next tick. */
 static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   prof_i_port_processor_ns();
-  const uint64_t begun_ns = prof_i_port_monotonic_ns();
   if (m->flush) memset(m->flush, (int)(m->count & 255) | 1, m->flush_bytes);
   int code = m->timer.begin(m->timer.user);
   if (code) return said(m, "the timer's begin", code);
-  const int status = run_many(m, times);
+  const int status = run_sample(m, times);
   code = m->timer.end(m->timer.user, us_out); /* also after an error: what was begun is ended */
-  m->spent_ns += prof_i_ns_since(begun_ns);
   if (status) return status;
   if (code) return said(m, "the timer's end", code);
   return prof_i_is_time(*us_out) ? PROF_OK : said_time(m, *us_out);
 }
 
-/* One run at a time, so that the allocator's peak is of one. */
-static int warm_up(prof_i_measurement *m) {
-  uint64_t peak = 0;
-  bool was_told = false;
+static int warm_up(prof_i_measurement *m, uint64_t *from_ns) {
   int status = PROF_OK;
   for (int32_t i = 0; !status && i < m->options.warmup && (i == 0 || !is_over(m)); i++) {
-    const uint64_t begun_ns = prof_i_port_monotonic_ns();
-    prof_i_workspace workspace;
-    prof_i_workspace_begin(&workspace);
-    m->counted = &workspace;
-    status = run_many(m, 1);
-    m->counted = NULL;
-    prof_i_workspace_end(&workspace);
-    if (workspace.peak_bytes > peak) peak = workspace.peak_bytes;
-    was_told |= workspace.was_told;
-    m->spent_ns += prof_i_ns_since(begun_ns);
+    status = run_counted(m);
     m->warmed++;
+    prof_i_measure_charge(m, from_ns);
   }
-  if (m->op.workspace || !was_told) return status;
-  m->has_workspace = true;
-  m->workspace_bytes = peak;
   return status;
 }
 
@@ -179,11 +193,12 @@ static int ask_workspace(prof_i_measurement *m) {
 }
 
 /* Doubles the runs of a sample until it is long for the timer. */
-static int choose_exec(prof_i_measurement *m) {
+static int choose_exec(prof_i_measurement *m, uint64_t *from_ns) {
   m->exec = m->options.exec ? m->options.exec : 1;
   while (!m->options.exec && m->exec < COUNT_MAX && !is_over(m)) {
     double us = 0;
     const int status = time_runs(m, m->exec, &us);
+    prof_i_measure_charge(m, from_ns);
     if (status) return status;
     if (us >= SURE_TIMES * m->error_us) break;
     m->exec *= 2;
@@ -209,8 +224,9 @@ int prof_i_measure_prepare(prof_i_measurement *m) {
   m->is_prepared = true;
   int status = ask_workspace(m);
   if (!status) status = make_flush(m);
-  if (!status) status = warm_up(m);
-  if (!status) status = choose_exec(m);
+  uint64_t from_ns = prof_i_port_monotonic_ns();
+  if (!status) status = warm_up(m, &from_ns);
+  if (!status) status = choose_exec(m, &from_ns);
   m->is_time_over = false; /* there is one sample at least */
   m->sampling_ns = m->spent_ns;
   return status;

@@ -22,16 +22,16 @@ typedef struct prof_i_measurement {
   size_t count, room;
   int32_t warmed;       /* runs of the warm-up that there were */
   size_t next_look;     /* at the median: when there are so many */
-  uint64_t spent_ns;    /* in its runs, and in what it takes to have them */
+  uint64_t spent_ns;    /* all that passed in its turns, since it was prepared */
   uint64_t sampling_ns; /* of it, since the first sample */
   uint64_t chained_ns;  /* the last look at the processor's speed */
   double chains[PROF_I_CHAINS_MAX];
   int chain_count;
   unsigned char *flush; /* written over before a cold sample */
   size_t flush_bytes;
-  prof_i_workspace *counted; /* while it warms up: what the run's is counted in; else NULL */
+  prof_i_workspace *counted; /* in a run of which the peak is taken: what it is counted in; else NULL */
   uint64_t workspace_bytes;
-  bool has_workspace, is_prepared, is_time_over, is_converged, has_energy;
+  bool has_workspace, was_counted, is_prepared, is_time_over, is_converged, has_energy;
   double energy_uj; /* a run */
 } prof_i_measurement;
 
@@ -40,6 +40,9 @@ int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_
 
 /* Prepares the operator, asks for its workspace, warms it up, and finds how many runs make a sample. */
 int prof_i_measure_prepare(prof_i_measurement *m);
+
+/* What passed since *from_ns is this one's; *from_ns is now. */
+void prof_i_measure_charge(prof_i_measurement *m, uint64_t *from_ns);
 
 /* One sample. */
 int prof_i_measure_sample(prof_i_measurement *m);

@@ -1,6 +1,7 @@
 /* See turn.h. */
 #include "turn.h"
 
+#include "../core/port.h"
 #include "energy.h"
 
 int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count, const prof_op_options *options) {
@@ -14,13 +15,16 @@ int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t 
 /* In rounds of one sample each, there and back: what drifts evenly, and what one leaves in the caches for the next, comes to all alike. One that has reached
    its limit is left out; one whose median is known goes on as long as another's is not. */
 static int sample_all(prof_i_measurement *all, size_t count) {
+  uint64_t from_ns = prof_i_port_monotonic_ns();
   for (size_t round = 0;; round++) {
     bool are_done = true;
     for (size_t i = 0; i < count; i++) {
       prof_i_measurement *const m = &all[round % 2 ? count - 1 - i : i];
       bool is_done = false;
       int status = m->count && prof_i_measure_is_at_limit(m) ? PROF_OK : prof_i_measure_sample(m);
+      prof_i_measure_charge(m, &from_ns);
       if (!status) status = prof_i_measure_is_done(m, &is_done);
+      prof_i_measure_charge(m, &from_ns);
       if (status) return status;
       are_done &= is_done;
     }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -214,6 +215,30 @@ static void the_time_limit_ends_it(void **state) {
   prof_op_result_destroy(result);
 }
 
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Of what takes nothing, all the time passes between the samples, and in the statistics of many. */
+static void the_time_limit_is_the_whole_calls(void **state) {
+  int count = 0;
+  const prof_op op = {.size = sizeof op, .key = "nothing", .user = &count, .run = nothing};
+  const char *const loaded = getenv("LD_PRELOAD"); /* valgrind's time is its own */
+  (void)state;
+  const prof_op_options options = {
+      .size = sizeof options, .exec = 1, .repeat = 1 << 24, .repeat_all = 1, .time_limit_ns = 300000000};
+  prof_op_result *result = NULL;
+  const double begun = seconds();
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  const double passed = seconds() - begun;
+  print_message("  a limit of 0.3 s: %.2f s, %u samples\n", passed, info_of(result).sample_count);
+  if (!SKIP_SANITIZED && !(loaded && strstr(loaded, "vgpreload"))) assert_true(passed > 0.15 && passed < 0.6);
+  assert_true(info_of(result).doubts & PROF_OP_TIME_OVER);
+  prof_op_result_destroy(result);
+}
+
 static int count_and_nap(void *user) {
   ++*(int *)user;
   return nap(NULL);
@@ -275,6 +300,33 @@ static void the_allocators_peak_is_the_workspace(void **state) {
   assert_int_equal(prof_op_profile(&op, NULL, &result), PROF_OK);
   assert_int_equal(info_of(result).has_workspace, 1);
   assert_int_equal(info_of(result).workspace_bytes, 1000);
+  prof_op_result_destroy(result);
+}
+
+static void without_a_warm_up_the_first_run_says_the_workspace(void **state) {
+  subject s = {.asks_for_bytes = 1000, .workspace_bytes = 4096};
+  prof_op op = op_of(&s, "allocates");
+  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .no_reuse = 1};
+  prof_op_result *result = NULL;
+  double us[7];
+  uint64_t bytes = 77;
+  (void)state;
+  assert_int_equal(prof_op_latency(&op, 0, 5, 7, us, &bytes), PROF_OK);
+  assert_int_equal(bytes, 1000);
+  assert_int_equal(s.runs, 35); /* none that does not count */
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  assert_int_equal(info_of(result).has_workspace, 1);
+  assert_int_equal(info_of(result).workspace_bytes, 1000);
+  prof_op_result_destroy(result);
+  op.workspace = workspace;
+  op.key = "says it";
+  assert_int_equal(prof_op_latency(&op, 0, 1, 1, us, &bytes), PROF_OK);
+  assert_int_equal(bytes, 4096);
+  s = (subject){0};
+  op.workspace = NULL;
+  op.key = "asks for nothing";
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  assert_int_equal(info_of(result).has_workspace, 0);
   prof_op_result_destroy(result);
 }
 
@@ -537,7 +589,8 @@ static void destroy_all(prof_op_result **results, int count) {
 }
 
 /* Sleeping needs no processor, however few there are; but on a busy machine who sleeps may wake late, now alone and now in the group: measured again then. */
-static void expect_gain(const prof_op *ops, prof_op_side side, const prof_op_options *options, double low, double high, prof_op_result **results) {
+static void expect_gain(const prof_op *ops, prof_op_side side, const prof_op_options *options, double low, double high,
+                        prof_op_result **results) {
   enum { TRIES = 10 };
   prof_op_overlap overlap = {.size = sizeof overlap};
   for (int i = 0; i < TRIES; i++) {
@@ -547,7 +600,8 @@ static void expect_gain(const prof_op *ops, prof_op_side side, const prof_op_opt
     print_message("side %d gained %.2f: measured again\n", side, overlap.gained);
     if (i + 1 < TRIES) destroy_all(results, 4);
   }
-  fail_msg("side %d gained %.2f in the last of %d tries; it should be from %.1f to %.1f", side, overlap.gained, TRIES, low, high);
+  fail_msg("side %d gained %.2f in the last of %d tries; it should be from %.1f to %.1f", side, overlap.gained, TRIES, low,
+           high);
 }
 
 static void a_group_gains_what_runs_at_once(void **state) {
@@ -566,7 +620,8 @@ static void a_group_gains_what_runs_at_once(void **state) {
   for (int i = 0; i < 3; i++)
     ops[i] = (prof_op){.size = sizeof *ops, .key = keys[i], .user = &sleepers[i], .run = sleep_a_while};
   for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) {
-    expect_gain(ops, (prof_op_side)side, &options, side == PROF_OP_THREADS ? 0.5 : -0.5, side == PROF_OP_THREADS ? 1.5 : 0.3, results);
+    expect_gain(ops, (prof_op_side)side, &options, side == PROF_OP_THREADS ? 0.5 : -0.5, side == PROF_OP_THREADS ? 1.5 : 0.3,
+                results);
     assert_string_equal(prof_op_key(results[1]), "two");
     assert_string_equal(prof_op_key(results[3]), "one + two + three");
     for (int i = 0; i < 4; i++) assert_int_equal(info_of(results[i]).sample_count, 12);
@@ -994,9 +1049,11 @@ int main(void) {
       ENTRY(what_is_short_is_run_many_times),
       ENTRY(it_ends_when_the_median_is_known),
       ENTRY(the_time_limit_ends_it),
+      ENTRY(the_time_limit_is_the_whole_calls),
       ENTRY(the_warm_up_is_what_ran_and_not_what_was_asked_for),
       ENTRY(cold_caches_cost_more),
       ENTRY(the_allocators_peak_is_the_workspace),
+      ENTRY(without_a_warm_up_the_first_run_says_the_workspace),
       ENTRY(a_measurement_inside_of_one_has_its_own_workspace),
       ENTRY(doubts_are_those_of_the_samples),
       ENTRY(the_text_says_it),
