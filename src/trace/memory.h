@@ -72,13 +72,14 @@ typedef struct prof_i_play_pool {
 typedef struct prof_i_unknown_free {
   uint64_t address;
   uint32_t item, pool;
+  bool is_sure; /* that it is wrong, even if the pool never handed it out before */
 } prof_i_unknown_free;
 
 /* What a play finds on its way, to whoever wants to know. May be NULL. */
 typedef struct prof_i_play_events {
   void (*wrong)(void *user, uint32_t pool, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record);
   void (*from_before)(void *user, uint32_t pool, const prof_i_memory_record *record);
-  void (*unsure)(void *user, uint32_t pool, const prof_i_memory_record *record); /* a free that would be wrong, were the alloc not perhaps lost */
+  void (*unsure)(void *user, uint32_t pool, uint32_t item, bool is_complete, const prof_i_memory_record *record); /* a free that would be wrong, were the alloc not perhaps lost; complete: or from before the first event, since when none is missing */
   void *user;
 } prof_i_play_events;
 

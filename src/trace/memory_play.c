@@ -111,7 +111,7 @@ static void play_free(const now *n, prof_i_play_pool *pool) {
   } else if (is_sure(n, n->pool) && n->play->memory->pools[n->pool].is_begin_known) {
     tell_wrong(n, PROF_MEMORY_WRONG_UNKNOWN);
   } else if (n->play->events.unsure) {
-    n->play->events.unsure(n->play->events.user, n->pool, record);
+    n->play->events.unsure(n->play->events.user, n->pool, n->item, is_sure(n, n->pool), record);
   }
 }
 

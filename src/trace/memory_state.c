@@ -82,21 +82,31 @@ uint64_t prof_i_memory_ns(const prof_memory *m, uint64_t ticks) {
   return prof_i_timeline_ns(&m->trace->timeline, &line, prof_i_era_ticks(m->trace, prof_i_era_of(m->trace, since), since));
 }
 
+static void keep_unknown(first_play *f, uint32_t pool_index, uint32_t item, bool is_sure, const prof_i_memory_record *record) {
+  if (prof_i_make_room((void **)&f->unknown, &f->unknown_room, f->unknown_count, sizeof *f->unknown))
+    f->unknown[f->unknown_count++] = (prof_i_unknown_free){record->address, item, pool_index, is_sure};
+  else
+    f->is_out_of_memory = true;
+}
+
+/* The first ones are kept, by time. */
+static void add_example(prof_memory *m, prof_i_memory_pool *pool, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record) {
+  const prof_i_memory_item *const from = &m->items[item];
+  uint32_t at = pool->example_count;
+  while (at && pool->examples[at - 1].ns > from->ns) at--;
+  if (at == PROF_I_MEMORY_EXAMPLES) return;
+  if (pool->example_count < PROF_I_MEMORY_EXAMPLES) pool->example_count++;
+  memmove(&pool->examples[at + 1], &pool->examples[at], (pool->example_count - 1 - at) * sizeof *pool->examples);
+  pool->examples[at] =
+      (prof_memory_example){.wrong = wrong, .thread = from->thread, .ns = from->ns, .address = record->address, .bytes = record->bytes, .scope = m->scopes[from->scope]};
+}
+
 static void on_wrong(void *user, uint32_t pool_index, uint32_t item, prof_memory_wrong wrong, const prof_i_memory_record *record) {
   first_play *const f = user;
-  prof_memory *const m = f->memory;
-  prof_i_memory_pool *const pool = &m->pools[pool_index];
+  prof_i_memory_pool *const pool = &f->memory->pools[pool_index];
   pool->info.wrong_count[wrong]++;
-  if (wrong == PROF_MEMORY_WRONG_UNKNOWN && record->verb == PROF_I_VERB_FREE) {
-    if (prof_i_make_room((void **)&f->unknown, &f->unknown_room, f->unknown_count, sizeof *f->unknown))
-      f->unknown[f->unknown_count++] = (prof_i_unknown_free){record->address, item, pool_index};
-    else
-      f->is_out_of_memory = true;
-  }
-  if (pool->example_count == PROF_I_MEMORY_EXAMPLES) return;
-  const prof_i_memory_item *const at = &m->items[item];
-  pool->examples[pool->example_count++] =
-      (prof_memory_example){.wrong = wrong, .thread = at->thread, .ns = at->ns, .address = record->address, .bytes = record->bytes, .scope = m->scopes[at->scope]};
+  if (wrong == PROF_MEMORY_WRONG_UNKNOWN && record->verb == PROF_I_VERB_FREE) keep_unknown(f, pool_index, item, true, record);
+  add_example(f->memory, pool, item, wrong, record);
 }
 
 static void on_before(void *user, uint32_t pool_index, const prof_i_memory_record *record) {
@@ -105,10 +115,12 @@ static void on_before(void *user, uint32_t pool_index, const prof_i_memory_recor
   info->from_before_bytes += record->bytes;
 }
 
-static void on_unsure(void *user, uint32_t pool_index, const prof_i_memory_record *record) {
-  prof_memory_info *const info = &((first_play *)user)->memory->pools[pool_index].info;
+static void on_unsure(void *user, uint32_t pool_index, uint32_t item, bool is_complete, const prof_i_memory_record *record) {
+  first_play *const f = user;
+  prof_memory_info *const info = &f->memory->pools[pool_index].info;
   info->unsure_count++;
   info->unsure_bytes += record->bytes;
+  if (is_complete) keep_unknown(f, pool_index, item, false, record);
 }
 
 static void count(prof_memory_info *info, const prof_i_memory_record *record) {
@@ -181,10 +193,16 @@ static int play_all(first_play *f) {
 
 /* ---- frees of what is not live: had it been handed out? ---- */
 
-static void make_double(prof_memory *m, const prof_i_unknown_free *unknown) {
+static void make_double(prof_memory *m, const prof_i_unknown_free *unknown, const prof_i_memory_record *record) {
   prof_i_memory_pool *const pool = &m->pools[unknown->pool];
-  pool->info.wrong_count[PROF_MEMORY_WRONG_UNKNOWN]--;
   pool->info.wrong_count[PROF_MEMORY_WRONG_DOUBLE]++;
+  if (!unknown->is_sure) {
+    pool->info.unsure_count--;
+    pool->info.unsure_bytes -= record->bytes;
+    add_example(m, pool, unknown->item, PROF_MEMORY_WRONG_DOUBLE, record);
+    return;
+  }
+  pool->info.wrong_count[PROF_MEMORY_WRONG_UNKNOWN]--;
   for (uint32_t i = 0; i < pool->example_count; i++) {
     prof_memory_example *const example = &pool->examples[i];
     if (example->wrong == PROF_MEMORY_WRONG_UNKNOWN && example->address == unknown->address && example->ns == m->items[unknown->item].ns)
@@ -214,7 +232,7 @@ static int find_double_frees(const first_play *f) {
     const uint32_t at = prof_i_pieces_at(&addresses, record.address);
     if (at && record.verb == PROF_I_VERB_ALLOC) addresses.nodes[at].value = prof_i_memory_pool_index(m, record.pool) + 1ull;
     if (m->order[i] != unknown->item) continue;
-    if (at && addresses.nodes[at].value == unknown->pool + 1ull) make_double(m, unknown);
+    if (at && addresses.nodes[at].value == unknown->pool + 1ull) make_double(m, unknown, &record);
     next++;
   }
   free(addresses.nodes);

@@ -78,6 +78,36 @@ static void pieces_from_before_a_start_accuse_nobody(void **state) {
   prof_pool_destroy(pool);
 }
 
+/* But one that the pool handed out and took back since is freed twice, whatever came before. */
+static void a_double_free_is_sure_all_the_same(void **state) {
+  (void)state;
+  prof_stop();
+  prof_pool *const pool = make_pool("early");
+  start_afresh(4 << 20);
+  prof_memory_free(pool, AT(0x70000), PIECE);
+  alloc_many(pool, 20);
+  free_many(pool, 20);
+  prof_memory_free(pool, AT(0x10000), PIECE);
+  prof_memory_free(pool, AT(0x70000), PIECE); /* who knows */
+  OK(prof_clear());
+  alloc_many(pool, 10);
+  free_many(pool, 10);
+  prof_memory_free(pool, AT(0x10000 + PIECE), PIECE);
+  prof_memory_free(pool, AT(0x10000 + 11 * PIECE), PIECE); /* cleared */
+  OK(prof_stop());
+  seen s = see();
+  const prof_memory_info info = info_of(&s, "early");
+  prof_memory_example example;
+  assert_int_equal(info.wrong_count[PROF_MEMORY_WRONG_DOUBLE], 1);
+  assert_int_equal(wrong_calls(&info), 1);
+  assert_int_equal(info.unsure_count, 1);
+  OK(prof_memory_example_get(s.memory, prof_memory_pool_count(s.memory) - 1, 0, &example));
+  assert_int_equal(example.wrong, PROF_MEMORY_WRONG_DOUBLE);
+  assert_int_equal(example.address, 0x10000 + PIECE);
+  look_away(&s);
+  prof_pool_destroy(pool);
+}
+
 /* Used, allocated and the peaks are the pool's own: a full capture does not change them. */
 static void a_full_capture_ends_with_what_is_used(void **state) {
   (void)state;
@@ -223,6 +253,7 @@ int main(void) {
                                      cmocka_unit_test(a_ring_that_forgot_the_allocs_accuses_nobody),
                                      cmocka_unit_test(a_clear_that_forgot_the_allocs_accuses_nobody),
                                      cmocka_unit_test(pieces_from_before_a_start_accuse_nobody),
+                                     cmocka_unit_test(a_double_free_is_sure_all_the_same),
                                      cmocka_unit_test(a_full_capture_ends_with_what_is_used),
                                      cmocka_unit_test(memory_stopped_and_started_is_not_counted_twice),
                                      cmocka_unit_test(a_peak_that_stood_at_the_reset_is_exact),
