@@ -18,14 +18,14 @@ typedef struct prof_op {
   int (*workspace)(void *user, uint64_t *bytes_out);      /* after prepare; or NULL: see prof_op_workspace_alloc() */
   void (*cleanup)(void *user);                            /* once, after the last run, also after an error, if prepare went well; or NULL */
   prof_device device;                                     /* zero: the host */
-  const char *driver;                                     /* the device's model and driver: results are kept for these. NULL: of the host, the processor's model */
+  const char *driver;                                     /* the device's model and driver: results are kept for these. NULL: of the host, the processor's model. At most 511 bytes */
 } prof_op;
 
 /* How long something takes, in us. The host's is CLOCK_MONOTONIC; a device's comes with its back end. Both return 0, or a code that ends the
    measurement with PROF_E_OPERATOR. */
 typedef struct prof_op_timer {
   size_t size;
-  const char *name;
+  const char *name; /* results are kept for it; at most 63 bytes */
   void *user;
   int (*begin)(void *user);
   int (*end)(void *user, double *us_out);
@@ -45,7 +45,7 @@ typedef struct prof_op_options {
   uint32_t no_warmup;     /* 1: none; without exec, what finds that out runs nevertheless */
   uint64_t least_ns;      /* samples are taken for so long at least, or drift and throttling would not be seen; 100 ms */
   uint64_t time_limit_ns; /* from the first run on, with all that is between the samples and the statistics: ends the measurement between two samples; 1 s. Not
-                             in it: the run under way, which is not stopped, prepare, workspace and cleanup, the cache's file, and a fifth of the limit */
+                             in it: the sample under way, which is not stopped, prepare, workspace and cleanup, the cache's file, and a fifth of the limit */
   double precision;       /* no more samples once the median is known to so large a share of it, 0.01; but see repeat_all */
   uint32_t repeat_all;    /* 1: all `repeat` samples are taken, unless the time is over */
   uint32_t caches;        /* prof_op_caches */
@@ -184,7 +184,7 @@ PROF_API int prof_op_compare(const prof_op_result *first, const prof_op_result *
    thread. */
 PROF_API int prof_op_cache_open(const char *path) PROF_I_NOEXCEPT;
 
-/* Kept results, as RAF's ResetCache() and GetCacheSize(): of a device, or of all for NULL; of the file, too, if there is one and it can be asked. Any thread. */
+/* Kept results, as RAF's ResetCache() and GetCacheSize(): of a device (zero: the host), or of all for NULL; of the file, too, if there is one and it can be asked. Any thread. */
 PROF_API void prof_op_cache_reset(const prof_device *device) PROF_I_NOEXCEPT;
 PROF_API size_t prof_op_cache_count(const prof_device *device) PROF_I_NOEXCEPT;
 

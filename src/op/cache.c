@@ -126,11 +126,18 @@ int prof_op_cache_open(const char *path) {
   return PROF_OK;
 }
 
+/* As an operator's. */
+static const prof_device *or_host(const prof_device *device) {
+  static const prof_device host = PROF_HOST;
+  return device && device->type == 0 ? &host : device;
+}
+
 static bool is_of(const prof_op_result *result, const prof_device *device) {
   return !device || (result->identity.device.type == device->type && result->identity.device.index == device->index);
 }
 
-void prof_op_cache_reset(const prof_device *device) {
+void prof_op_cache_reset(const prof_device *of) {
+  const prof_device *const device = or_host(of);
   char path[PATH_ROOM];
   if (has_file(path)) (void)prof_i_database_forget(path, device); /* what stands there still is found again, and says so */
   acquire();
@@ -147,7 +154,8 @@ void prof_op_cache_reset(const prof_device *device) {
   unlock();
 }
 
-size_t prof_op_cache_count(const prof_device *device) {
+size_t prof_op_cache_count(const prof_device *of) {
+  const prof_device *const device = or_host(of);
   char path[PATH_ROOM];
   size_t count = 0;
   if (has_file(path) && prof_i_database_count(path, device, &count) == PROF_OK) return count;

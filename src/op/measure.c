@@ -76,6 +76,13 @@ static int read_timer(prof_i_measurement *m) {
   return PROF_OK;
 }
 
+/* What is cut would be the same as another that is the same so far: a kept result of the wrong one. */
+static int check_bytes(const char *name, const char *text, size_t room) {
+  const size_t bytes = text ? strlen(text) : 0;
+  if (bytes < room) return PROF_OK;
+  return prof_i_fail(PROF_E_INVALID, "%s has %zu bytes; at most %zu, since results are kept for it", name, bytes, room - 1);
+}
+
 static prof_i_op_identity identity_of(const prof_i_measurement *m) {
   prof_i_op_identity identity = {.device = m->op.device,
                                  .warmup = m->options.warmup,
@@ -100,6 +107,8 @@ int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_
   if (!status && options) status = prof_i_sized_copy(&m->options, sizeof m->options, options, "prof_op_options");
   if (!status) status = complete(&m->options);
   if (!status) status = read_timer(m);
+  if (!status) status = check_bytes("op.driver", m->op.driver, sizeof m->identity.driver);
+  if (!status) status = check_bytes("timer.name", m->timer.name, sizeof m->identity.timer);
   if (!status) m->identity = identity_of(m);
   return status;
 }

@@ -12,8 +12,8 @@ typedef struct prof_i_op_identity {
   uint32_t repeat_all, caches;
   uint64_t least_ns, time_limit_ns;
   double precision;
-  char timer[32];
-  char driver[128]; /* and the device's model; of the host, the processor's */
+  char timer[64];
+  char driver[512]; /* and the device's model; of the host, the processor's */
 } prof_i_op_identity;
 
 struct prof_op_result {

@@ -788,6 +788,14 @@ static void single_samples_have_no_interval(void **state) {
 
 /* ---- kept results ---- */
 
+static void refuse(const prof_op *op, const prof_op_options *options, int status, const char *text) {
+  prof_op_result *result = (prof_op_result *)1;
+  assert_int_equal(prof_op_profile(op, options, &result), status);
+  assert_null(result);
+  if (!strstr(prof_last_error(), text)) fail_msg("'%s' has no '%s'", prof_last_error(), text);
+  assert_int_equal(prof_op_cache_count(NULL), 0); /* nothing is kept of it */
+}
+
 static void results_are_kept_by_key_device_and_options(void **state) {
   subject s = {0};
   prof_op op = op_of(&s, "kept");
@@ -825,6 +833,58 @@ static void results_are_kept_by_key_device_and_options(void **state) {
   prof_op_result_destroy(first);
 }
 
+static void a_zero_device_is_the_host_for_kept_results_too(void **state) {
+  static const double us[] = {1};
+  const prof_device zero = {0}, host = PROF_HOST, other = {PROF_DEVICE_CPU, 1};
+  (void)state;
+  prof_op_result_destroy(measured("kept", us, 1));
+  assert_int_equal(prof_op_cache_count(&host), 1);
+  assert_int_equal(prof_op_cache_count(&zero), 1);
+  assert_int_equal(prof_op_cache_count(&other), 0);
+  prof_op_cache_reset(&other);
+  assert_int_equal(prof_op_cache_count(NULL), 1);
+  prof_op_cache_reset(&zero);
+  assert_int_equal(prof_op_cache_count(NULL), 0);
+}
+
+/* Of two drivers, or timers, that are the same in their first bytes. */
+static void names_that_results_are_kept_for_are_not_cut(void **state) {
+  subject s = {0};
+  prof_op op = op_of(&s, "kept");
+  prof_op_timer timer;
+  prof_op_options options = {.size = sizeof options, .exec = 1, .repeat = 5, .repeat_all = 1};
+  char name[513];
+  (void)state;
+  memset(name, 'a', sizeof name);
+  for (int last = 0; last < 2; last++) {
+    prof_op_result *result = NULL;
+    static const double one[] = {1};
+    script times = {.us = one, .count = 1};
+    snprintf(name + 510, 3, "%d", last);
+    op.driver = name;
+    timer = timer_of(&times);
+    timer.name = name + 448; /* 63 */
+    options.timer = &timer;
+    assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+    assert_int_equal(info_of(result).was_kept, 0);
+    prof_op_result_destroy(result);
+    op.driver = NULL;
+    timer.name = name + 448;
+    times = (script){.us = times.us, .count = 1};
+    assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+    assert_int_equal(info_of(result).was_kept, 0);
+    prof_op_result_destroy(result);
+  }
+  prof_op_cache_reset(NULL);
+  snprintf(name + 511, 2, "2");
+  op.driver = name;
+  timer.name = "script";
+  refuse(&op, &options, PROF_E_INVALID, "op.driver has 512 bytes; at most 511");
+  op.driver = NULL;
+  timer.name = name + 448;
+  refuse(&op, &options, PROF_E_INVALID, "timer.name has 64 bytes; at most 63");
+}
+
 static void no_more_than_a_thousand_are_kept(void **state) {
   static const double us[] = {1};
   char key[32];
@@ -854,14 +914,6 @@ static void a_child_goes_on_with_what_was_kept(void **state) {
 }
 
 /* ---- what may go wrong ---- */
-
-static void refuse(const prof_op *op, const prof_op_options *options, int status, const char *text) {
-  prof_op_result *result = (prof_op_result *)1;
-  assert_int_equal(prof_op_profile(op, options, &result), status);
-  assert_null(result);
-  if (!strstr(prof_last_error(), text)) fail_msg("'%s' has no '%s'", prof_last_error(), text);
-  assert_int_equal(prof_op_cache_count(NULL), 0); /* nothing is kept of it */
-}
 
 static void callbacks_that_fail_end_it(void **state) {
   const prof_op_options options = {.size = sizeof options, .exec = 1, .repeat = 5};
@@ -1068,6 +1120,8 @@ int main(void) {
       ENTRY(the_first_member_runs_on_the_callers_thread),
       ENTRY(a_groups_workspace_is_what_all_held_at_once),
       ENTRY(results_are_kept_by_key_device_and_options),
+      ENTRY(a_zero_device_is_the_host_for_kept_results_too),
+      ENTRY(names_that_results_are_kept_for_are_not_cut),
       ENTRY(no_more_than_a_thousand_are_kept),
       ENTRY(a_child_goes_on_with_what_was_kept),
       ENTRY(callbacks_that_fail_end_it),
