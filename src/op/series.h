@@ -35,7 +35,7 @@ double prof_i_deviation(const prof_i_series *series, double mean); /* by n - 1; 
 /* What a sample tells of the next: 0 nothing, near 1 all. Of samples clipped to the middle nine tenths. */
 double prof_i_autocorrelation(const prof_i_series *series);
 
-/* For how many independent samples they count: all, where nothing more than chance ties each to the next. */
+/* For how many independent samples they count: all, where nothing more than chance ties each to the next; one at least. */
 double prof_i_as_many(const prof_i_series *series);
 
 #endif

@@ -182,6 +182,39 @@ static void the_interval_holds_the_median_as_often_as_it_says(void **unused) {
   assert_true(is_at_least(count_right(&waves, 1000, 100), 850)); /* if they are taken for independent: 177 */
 }
 
+/* Of how many of a thousand series without a tie it is thought that there is one, and by how much at worst. */
+static int count_tied(const shape *what, size_t count, double *least_out) {
+  double samples[1000];
+  int ties = 0;
+  assert_true(count <= 1000);
+  *least_out = 1;
+  for (uint64_t seed = 0; seed < seeds(); seed++) {
+    prof_i_series series;
+    make(what, seed, samples, count);
+    assert_true(prof_i_series_init(&series, samples, count));
+    const double share = prof_i_as_many(&series) / (double)count;
+    ties += share < 1;
+    *least_out = share < *least_out ? share : *least_out;
+    prof_i_series_fini(&series);
+  }
+  print_message("  %-13s %4zu samples: taken for tied in %d of 1000, for %.2f of the samples at worst\n", what->name, count,
+                ties, *least_out);
+  return ties;
+}
+
+static void a_short_series_of_slow_waves_counts_for_few(void **unused) {
+  static const shape waves = {"slow waves", tied}, independent[] = {{"normal", a_normal}, {"exponential", an_exponential}};
+  double least;
+  (void)unused;
+  assert_true(is_at_least(count_right(&waves, 200, 100), 930)); /* if what is seen of the tie were all: 895 */
+  assert_true(is_at_least(count_right(&waves, 500, 100), 930));
+  for (size_t i = 0; i < sizeof independent / sizeof *independent; i++)
+    for (size_t count = 40; count <= 1000; count *= 5) {
+      assert_true(seeds() < 1000 || count_tied(&independent[i], count, &least) <= 40);
+      assert_true(seeds() < 1000 || least > 0.3);
+    }
+}
+
 /* Against a sort: many equal ones, rising, falling, and by chance. */
 static void quantiles_are_the_same_without_sorting(void **unused) {
   double values[97], sorted[97];
@@ -322,6 +355,7 @@ int main(void) {
       cmocka_unit_test(statistics_are_those_of_the_textbook),
       cmocka_unit_test(quantiles_are_the_same_without_sorting),
       cmocka_unit_test(the_interval_holds_the_median_as_often_as_it_says),
+      cmocka_unit_test(a_short_series_of_slow_waves_counts_for_few),
       cmocka_unit_test(series_without_fault_are_seldom_doubted),
       cmocka_unit_test(each_fault_is_seen),
       cmocka_unit_test(the_ratio_is_within_its_interval_as_often_as_it_says),
