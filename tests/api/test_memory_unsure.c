@@ -132,10 +132,11 @@ static void a_full_capture_ends_with_what_is_used(void **state) {
   assert_int_equal(wrong_calls(&info), 0);
   look_away(&s);
   char *json;
+  size_t bytes;
   uint64_t last = UINT64_MAX;
-  OK(prof_get_json(&json, NULL));
-  for (const char *at = json; (at = strstr(at, "\"used bytes (full)\"")) != NULL; at++) {
-    const char *const value = strstr(at, "\"value\":");
+  OK(prof_get_json(&json, &bytes));
+  for (const char *at = json; (at = memmem(at, bytes - (size_t)(at - json), "\"used bytes (full)\"", 19)) != NULL; at++) {
+    const char *const value = memmem(at, bytes - (size_t)(at - json), "\"value\":", 8);
     if (value) last = strtoull(value + 8, NULL, 10);
   }
   assert_int_equal(last, 3 * PIECE);
