@@ -27,7 +27,8 @@ static const size_t node_bytes = sizeof(prof_i_piece);
 
 struct prof_i_checked *prof_i_checked_create(void) {
   void *const memory = mmap(NULL, sizeof(struct prof_i_checked), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? NULL : memory;
+  if (memory == MAP_FAILED) return NULL;
+  return memory;
 }
 
 void prof_i_checked_destroy(struct prof_i_checked *checked) {

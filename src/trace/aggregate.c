@@ -310,8 +310,8 @@ static uint64_t weight_of(const group *g, uint32_t sort) {
     case PROF_SORT_MEAN: return g->tally.total_ns / g->tally.calls;
     case PROF_SORT_MAX: return g->tally.max_ns;
     case PROF_SORT_NAME: return 0;
-    case PROF_SORT_MEMORY: return above_least(g->memory.host + g->memory.device);
-    case PROF_SORT_SELF_MEMORY: return above_least(g->memory.self_host + g->memory.self_device);
+    case PROF_SORT_MEMORY: return above_least(prof_i_held_plus(g->memory.host, g->memory.device));
+    case PROF_SORT_SELF_MEMORY: return above_least(prof_i_held_plus(g->memory.self_host, g->memory.self_device));
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "parse.h"
 
 void prof_i_memory_sums_fini(prof_i_memory_sums *sums) { free(sums->waiting); }
@@ -20,11 +21,11 @@ bool prof_i_memory_sums_add(prof_i_memory_sums *sums, const prof_trace *trace, c
   const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
   if (!pool || memory.verb > PROF_I_VERB_FREE) return true;
   if (!prof_i_reach_place((void **)&sums->waiting, &sums->room, span->depth, sizeof *sums->waiting)) return false;
-  const int64_t bytes = memory.verb == PROF_I_VERB_ALLOC ? (int64_t)memory.bytes : -(int64_t)memory.bytes;
+  const int64_t given = prof_i_memory_bounded(memory.bytes), bytes = memory.verb == PROF_I_VERB_ALLOC ? given : -given;
   prof_i_held_bytes *const to = &sums->waiting[span->depth];
   const bool is_host = pool->device.type == PROF_DEVICE_CPU;
-  *(is_host ? &to->self_host : &to->self_device) += bytes;
-  *(is_host ? &to->host : &to->device) += bytes;
+  const prof_i_held_bytes own = {.host = is_host ? bytes : 0, .self_host = is_host ? bytes : 0, .device = is_host ? 0 : bytes, .self_device = is_host ? 0 : bytes};
+  prof_i_held_add(to, &own);
   return true;
 }
 
@@ -33,8 +34,7 @@ prof_i_held_bytes prof_i_memory_sums_take(prof_i_memory_sums *sums, const prof_i
   if (span->lane != 0 || depth >= sums->room) return (prof_i_held_bytes){0};
   const prof_i_held_bytes own = sums->waiting[depth];
   sums->waiting[depth] = (prof_i_held_bytes){0};
-  sums->waiting[span->depth].host += own.host;
-  sums->waiting[span->depth].device += own.device;
+  prof_i_held_add(&sums->waiting[span->depth], &(prof_i_held_bytes){.host = own.host, .device = own.device});
   return own;
 }
 

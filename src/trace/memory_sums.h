@@ -31,11 +31,14 @@ prof_i_held_bytes prof_i_memory_sums_take(prof_i_memory_sums *sums, const prof_i
 /* A step is no scope: what waits in it is around it. */
 void prof_i_memory_sums_pass(prof_i_memory_sums *sums, const prof_i_span *span);
 
+/* A damaged capture says anything, as often as it likes: sums of it run over, and do no more. */
+static inline int64_t prof_i_held_plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+
 static inline void prof_i_held_add(prof_i_held_bytes *to, const prof_i_held_bytes *from) {
-  to->host += from->host;
-  to->self_host += from->self_host;
-  to->device += from->device;
-  to->self_device += from->self_device;
+  to->host = prof_i_held_plus(to->host, from->host);
+  to->self_host = prof_i_held_plus(to->self_host, from->self_host);
+  to->device = prof_i_held_plus(to->device, from->device);
+  to->self_device = prof_i_held_plus(to->self_device, from->self_device);
 }
 
 #endif

@@ -416,7 +416,10 @@ static void has_in_order(const char *const *lines, size_t count) {
   const char *at = text;
   for (size_t i = 0; i < count; i++) {
     const char *const found = strstr(at, lines[i]);
-    if (found == NULL) fail_msg("not in the text behind the line before it: %s\nThe text:\n%.4000s", lines[i], text);
+    if (!found) {
+      fail_msg("not in the text behind the line before it: %s\nThe text:\n%.4000s", lines[i], text);
+      return;
+    }
     at = found + 1;
   }
 }
