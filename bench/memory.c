@@ -7,7 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { BATCH = 10000, ROUNDS = 300, ADDRESSES = 64 };
+/* A batch is a chunk of a MiB of scopes, and four of pairs: each pays for the chunks that it fills. In smaller ones half of the pairs' batches paid for one and half for none, and the median fell now here, now there. */
+enum { BATCH = 1 << 16, ROUNDS = 100, ADDRESSES = 64, ONCE_ROUND = 100 };
 
 static prof_pool *own[2], *shared_pool, *checked;
 static uint32_t weights;
@@ -63,6 +64,20 @@ FRAME_LOOP void pairs_under_mutex(uint64_t count) {
   }
 }
 
+/* What no counter of all threads' events goes below: a clock and a locked add for each. */
+static uint64_t bare[16] __attribute__((aligned(128)));
+FRAME_LOOP void adds_together(uint64_t count) {
+  uint64_t ticks = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    ticks += frame_counter();
+    __atomic_add_fetch(&bare[0], 1, __ATOMIC_SEQ_CST);
+    FRAME_WORK();
+    ticks += frame_counter();
+    __atomic_add_fetch(&bare[0], 1, __ATOMIC_SEQ_CST);
+  }
+  __atomic_store_n(&bare[8 + self], ticks, __ATOMIC_RELAXED);
+}
+
 /* As in threads.c: the main thread gives the turn (release), the worker waits for it (acquire). */
 static struct {
   void (*run)(uint64_t count);
@@ -109,8 +124,8 @@ static void show_spread(const char *what, double *ratios, const double *ns, unsi
 }
 
 static void two_threads(void) {
-  enum { CASES = 4 };
-  static void (*const runs[CASES])(uint64_t) = {scopes, pairs_apart, pairs_together, pairs_under_mutex};
+  enum { CASES = 5 };
+  static void (*const runs[CASES])(uint64_t) = {scopes, pairs_apart, pairs_together, pairs_under_mutex, adds_together};
   static double ns[CASES][FRAME_ROUNDS_MAX], ratio[FRAME_ROUNDS_MAX];
   const unsigned rounds = frame_rounds(ROUNDS);
   pthread_t worker;
@@ -125,6 +140,10 @@ static void two_threads(void) {
   show_spread("alloc + free over a scope: two threads, a pool each", ratio, ns[1], rounds, 2.2, "2.20x");
   for (unsigned r = 0; r < rounds; r++) ratio[r] = ns[2][r] / ns[0][r];
   show_spread("the same: two threads at one pool", ratio, ns[2], rounds, 6, "6.00x");
+  for (unsigned r = 0; r < rounds; r++) ratio[r] = ns[4][r] / ns[0][r];
+  const frame_spread bare_ratio = frame_spread_of(ratio, rounds);
+  frame_figure("two threads: two clock reads and two locked adds of one word, nothing else", "%.1f ns, %.2fx (%.2f-%.2f)", frame_spread_of(ns[4], rounds).median,
+               bare_ratio.median, bare_ratio.low, bare_ratio.high);
   for (unsigned r = 0; r < rounds; r++) ratio[r] = ns[2][r] / ns[3][r];
   show_spread("two threads at one pool over the same under a mutex", ratio, ns[3], rounds, 0.75, "0.75x");
 }
@@ -162,7 +181,7 @@ int main(void) {
   const int status = prof_start_with(&options);
   FRAME_REQUIRE(status == PROF_OK, "%s: %s", prof_status_text(status), prof_last_error());
   frame_note("batches of %d; a ring of 256 MiB, gone round once before", BATCH);
-  for (int i = 0; i < 500; i++) pairs(BATCH);
+  for (int i = 0; i < ONCE_ROUND; i++) pairs(BATCH);
   one_thread();
   two_threads();
   prof_stop();

@@ -220,21 +220,22 @@ enum {
 
 /* What a pool keeps in the arena, inside a record of kind POOL, from PROF_I_POOL_STATE_WORD on at the next offset in the arena that is a multiple of 64. Any thread writes, atomically. */
 typedef struct prof_i_pool_state {
-  uint64_t used;   /* counter; of a query's: the number of answers */
+  uint64_t used; /* counter; of a query's: the number of answers. Alone in its line: of threads that change it at once each waits for it once an event, and not again for what they only look at */
+  uint64_t padding[7];
   uint64_t era;    /* counts resets; era % PROF_I_PEAKS is in force */
   uint64_t number; /* of the pool in this capture, from 1; 0: this is none any more. Not written again */
   uint64_t kind;   /* prof_memory_source; not written again */
   uint64_t rounds; /* how often the counter's number of events has come round to 0 */
-  uint64_t padding[3];
+  uint64_t refused_count;   /* pieces too large to be counted */
+  uint64_t unchecked_count; /* calls of a checked pool that could not be looked up */
+  uint64_t wrong_count;     /* of a checked pool: wrong calls */
+  uint64_t more_padding;
   prof_i_peak used_peaks[PROF_I_PEAKS];
   uint64_t allocated; /* bytes from PROF_I_USED_ZERO on */
   uint64_t collection_count;
   uint64_t collection_ns;
-  uint64_t refused_count;   /* pieces too large to be counted */
-  uint64_t unchecked_count; /* calls of a checked pool that could not be looked up */
-  uint64_t wrong_count;     /* of a checked pool: wrong calls */
-  uint64_t used_now;        /* of a query's: the last answer */
-  uint64_t more_padding;
+  uint64_t used_now; /* of a query's: the last answer */
+  uint64_t last_padding[4];
   prof_i_peak allocated_peaks[PROF_I_PEAKS];
 } prof_i_pool_state;
 
