@@ -197,7 +197,7 @@ static void scrub(prof_i_head *chunk, const prof_i_chunk_count *records) {
     if (is_plain(record[0], record[1], generation)) continue;
     left--;
     if (is_short_piece(record[0], record[1], generation) && i + 16 < chunk->bytes) {
-      __atomic_store_n(&record[2], 0, __ATOMIC_RELAXED);
+      if (!PROF_I_FAULT(UNSCRUBBED)) __atomic_store_n(&record[2], 0, __ATOMIC_RELAXED);
       slots = 2;
       continue;
     }

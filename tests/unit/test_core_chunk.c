@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <prof/memory.h>
 #include <prof/profiler.h>
 
 #include "core/arena.h"
@@ -113,6 +114,43 @@ static void a_ring_keeps_the_newest_and_counts_the_rest(void **state) {
   for (size_t i = 0; i < count; i++) assert_int_equal(sizes[i], sizes[0]);
 }
 
+/* Words of a chunk's free room at which a record may begin, and which a reader would take for one of the chunk's generation, if the room were claimed and not yet marked. */
+static uint64_t misleading_words(uint64_t *looked_at) {
+  uint64_t count = 0, offset = 0;
+  const uint64_t end = prof_i_arena_readable_bytes();
+  for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;) {
+    if (head->kind != PROF_I_EXTENT_CHUNK) continue;
+    for (uint64_t at = head->cursor; at < head->bytes; at += 16, ++*looked_at) {
+      const uint64_t word = *(const uint64_t *)(const void *)((const char *)head + at);
+      count += (word & PROF_I_GENERATION_MASK) == head->generation || ((word & 15) == 0 && (word >> 4 & 15) == head->generation);
+    }
+  }
+  return count;
+}
+
+static void no_word_of_what_a_ring_held_is_taken_for_a_record(void **state) {
+  (void)state;
+  prof_pool *pool;
+  uint64_t misleading = 0, looked_at = 0;
+  start(PROF_POLICY_RING, 1 << 20);
+  assert_int_equal(prof_pool_create(NULL, &pool), PROF_OK);
+  const uint32_t tag = prof_memory_tag("tagged");
+  for (uintptr_t i = 1; i < 400000; i++) {
+    const void *const address = (const void *)(i * 4097); /* ends as any generation may */
+    if (i % 7 == 0) prof_memory_alloc_for(pool, address, 1, 100, tag, i);
+    else prof_memory_alloc(pool, address, 100, 100);
+    if (i % 11 == 0) record(1);
+    if (i % 13 == 0) prof_memory_reserve(pool, address, i);
+    if (i % 17 == 0) WITH_BASE_PROFILER(PROF_HOST, "with a text", "x", PROF_ARGS("key", "a value of some length", "number", i), {});
+    prof_memory_free(pool, address, 100);
+    if (i % 10007 == 0) misleading += misleading_words(&looked_at);
+  }
+  prof_pool_destroy(pool);
+  assert_true(health_now().lost_count[PROF_LOSS_OVERWRITTEN] > 20 * 30000); /* round more often than there are generations */
+  assert_true(looked_at > 10000);
+  assert_int_equal(misleading, 0);
+}
+
 static void clear_gives_the_room_back(void **state) {
   (void)state;
   start(PROF_POLICY_KEEP, 4 << 20);
@@ -162,6 +200,7 @@ int main(void) {
       cmocka_unit_test(the_cap_is_used_up_to_its_last_unit),
       cmocka_unit_test(scopes_open_when_the_arena_fills_are_recorded),
       cmocka_unit_test(a_ring_keeps_the_newest_and_counts_the_rest),
+      cmocka_unit_test(no_word_of_what_a_ring_held_is_taken_for_a_record),
       cmocka_unit_test(clear_gives_the_room_back),
       cmocka_unit_test(a_part_filled_chunk_is_taken_over),
   };
