@@ -37,7 +37,8 @@ typedef struct prof_pool_options {
   size_t size;
   const char *name;        /* copied, at most 63 bytes; NULL: "pool" */
   prof_device device;      /* zero: the host */
-  prof_memory_query query; /* asked at each start, for what was alive before; NULL: then it is not known, and used counts from 0 */
+  prof_memory_query query; /* asked at each start, for what was alive before, and again if a call of the pool came meanwhile, so that none is in both, or in neither: if the allocator tells
+                              prof inside its own lock, and the query takes that lock. NULL: then it is not known, and used counts from 0 */
   void *user;              /* for query */
   uint32_t checked;        /* 1: live pieces are kept in a table, so that wrong frees are seen at once, and the bytes of a free need not be said. The table is of one start: where what was there
                               before is not known (a pool made before the start, without a query), a free of what is not in it is not called wrong, but counted as unchecked */
@@ -163,7 +164,7 @@ typedef struct prof_memory_info {
   uint32_t source;  /* prof_memory_source */
   uint32_t session; /* counts starts of memory in the capture, from 1: prof_start(), and prof_memory_start() after a stop of memory alone */
   uint32_t pool;    /* its number in the capture, as prof_event_memory has it; 0: of a device */
-  uint32_t has_baseline; /* 1: what was there before is known */
+  uint32_t has_baseline; /* 1: what was there before is known. 0: not; or it is only near, since calls came all the time while it was asked (then used_before_bytes is not 0) */
   uint64_t used_before_bytes, allocated_before_bytes;
   prof_memory_state peak_used, peak_allocated, end; /* peaks since the start, or the last reset or clear */
   uint64_t alloc_count, free_count, reserve_count, release_count, sample_count; /* of what stands in the capture */

@@ -33,8 +33,16 @@ void prof_i_pool_renumber(void) { own.numbers = own.starts = 0; }
 
 /* ---- a state ---- */
 
+/* What there was before a start. */
+typedef struct answer {
+  uint64_t used, allocated;
+  prof_i_baseline baseline;
+} answer;
+
 typedef struct birth {
   const prof_pool *pool;
+  uint64_t *words; /* of the record, once it has its place */
+  prof_i_pool_state *state;
   uint64_t number, session, start, ticks;
   uint64_t used, allocated; /* bytes */
   prof_i_baseline baseline;
@@ -56,8 +64,9 @@ static void fill_state(prof_i_pool_state *state, const birth *b) {
 
 /* Of a meta record: see PROF_I_KIND_POOL. */
 static void *fill(uint64_t *words, void *with) {
-  const birth *const b = with;
+  birth *const b = with;
   const prof_pool *const pool = b->pool;
+  b->words = words;
   words[0] = b->number | (uint64_t)pool->kind << 32;
   words[1] = (uint32_t)pool->device.type | (uint64_t)(uint32_t)pool->device.index << 32;
   words[2] = pool->serial | b->session << 32;
@@ -74,28 +83,50 @@ static void *fill(uint64_t *words, void *with) {
 /* Counts of what was before 2^43 bytes are cut: they are nobody's memory. */
 static uint64_t within(uint64_t bytes) { return bytes < PROF_I_USED_ZERO / 2 ? bytes : PROF_I_USED_ZERO / 2; }
 
-/* Control lock held, recording. */
-static void give_state(prof_pool *pool, uint64_t used, uint64_t allocated, prof_i_baseline baseline) {
-  birth b = {.pool = pool,
-             .number = ++own.numbers,
-             .session = prof_i_arena_header()->session,
-             .start = own.starts,
-             .ticks = prof_i_clock_ticks(),
-             .used = within(used),
-             .allocated = within(allocated),
-             .baseline = baseline};
-  prof_i_pool_state *state = prof_i_meta_place(PROF_I_KIND_POOL, b.ticks, POOL_WORDS, fill, &b);
+/* A state that nobody adds to yet; once more: another in its place. Control lock held, recording. */
+static void place_state(prof_pool *pool, birth *b) {
+  prof_i_pool_state *state = NULL;
+  if (b->words) {
+    state = fill(b->words, b);
+  } else if (b->state != &pool->spare) {
+    b->number = ++own.numbers;
+    state = prof_i_meta_place(PROF_I_KIND_POOL, b->ticks, POOL_WORDS, fill, b);
+  }
   if (!state) {
     state = &pool->spare;
-    b.number = 0;
-    fill_state(state, &b);
+    b->number = 0;
+    fill_state(state, b);
   }
-  pool->before_bytes = b.used;
-  if (baseline != PROF_I_BASELINE_INHERITED) pool->knows_before = baseline != PROF_I_BASELINE_NONE; /* else as the parent did */
+  b->state = state;
+  pool->before_bytes = b->used;
+  if (b->baseline != PROF_I_BASELINE_INHERITED) pool->knows_before = b->baseline == PROF_I_BASELINE_ASKED || b->baseline == PROF_I_BASELINE_EMPTY; /* else as the parent did */
   pool->start = own.begun;
   __atomic_store_n(&pool->births, pool->births + 1, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->state, state, __ATOMIC_RELEASE);
+}
+
+/* What was there before, and when. */
+static void say_before(birth *b, const answer *a) {
+  b->session = prof_i_arena_header()->session;
+  b->start = own.starts;
+  b->ticks = prof_i_clock_ticks();
+  b->used = within(a->used);
+  b->allocated = within(a->allocated);
+  b->baseline = a->baseline;
+}
+
+/* From here on the pool's events need no slow way. Control lock held. */
+static void open_pool(prof_pool *pool) {
+  __atomic_fetch_or(&pool->stir, PROF_I_POOL_IS_OPEN, __ATOMIC_SEQ_CST);
   __atomic_store_n(&pool->epoch, prof_i_site_epoch(), __ATOMIC_RELEASE);
+}
+
+/* Control lock held, recording. */
+static void give_state(prof_pool *pool, const answer *a) {
+  birth b = {.pool = pool};
+  say_before(&b, a);
+  place_state(pool, &b);
+  open_pool(pool);
 }
 
 void prof_i_pool_follow_epoch(prof_pool *pool) {
@@ -149,11 +180,6 @@ prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out) {
 
 /* ---- sessions ---- */
 
-typedef struct answer {
-  uint64_t used, allocated;
-  prof_i_baseline baseline;
-} answer;
-
 /* With no lock: it is the user's code. */
 static answer ask(const prof_pool *pool) {
   answer a = {0};
@@ -170,28 +196,59 @@ static void count_start(void) {
   prof_i_pool_clear_accounts();
 }
 
+enum { ASKED_MOST = 1000 }; /* of a pool that is never quiet for as long as its query takes */
+
+/* Control lock held. False: an event came since stir was looked at, and this state is not in force. */
+static bool try_state(prof_pool *pool, birth *b, uint64_t stir) {
+  if (__atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST) != stir) return false;
+  place_state(pool, b);
+  if (!__atomic_compare_exchange_n(&pool->stir, &stir, stir | PROF_I_POOL_IS_OPEN, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return false;
+  open_pool(pool);
+  return true;
+}
+
+/* Gives the pool its state, with what its query says was there before. Asked again for as long as an event came between the answer and the state, so that the two fit; after ASKED_MOST the answer is only near. */
+static void begin_pool(prof_pool *pool, uint64_t session) {
+  birth b = {.pool = pool};
+  bool is_done = false;
+  for (unsigned times = 1; !is_done; times++) {
+    prof_i_asking asking;
+    prof_i_control_lock();
+    const uint64_t serial = pool->serial, stir = __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST);
+    const bool is_asked = serial && !has_state(pool) && pool->kind == PROF_MEMORY_POOL && pool->query && prof_i_pool_begin_asking(&asking, pool, serial);
+    prof_i_control_unlock();
+    answer a = is_asked ? ask(pool) : (answer){0};
+    if (is_asked) prof_i_pool_end_asking(&asking);
+    prof_i_control_lock();
+    is_done = !serial || pool->serial != serial || has_state(pool) || !prof_i_control_is_recording() || prof_i_arena_header()->session != session;
+    if (!is_done) {
+      const bool is_last = a.baseline != PROF_I_BASELINE_ASKED || times == ASKED_MOST;
+      if (a.baseline == PROF_I_BASELINE_ASKED && is_last) a.baseline = PROF_I_BASELINE_NEAR;
+      say_before(&b, &a);
+      is_done = try_state(pool, &b, is_last ? __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST) : stir);
+      if (!is_done && is_last) {
+        place_state(pool, &b);
+        open_pool(pool);
+        is_done = true;
+      }
+    }
+    prof_i_control_unlock();
+  }
+}
+
 void prof_i_pool_begin_all(void) {
   prof_i_control_lock();
   const bool is_recording = prof_i_control_is_recording();
   const uint64_t session = is_recording ? prof_i_arena_header()->session : 0;
-  if (is_recording && !prof_i_memory_is_on()) count_start();
-  prof_i_control_unlock();
-  for (prof_pool *pool = is_recording ? prof_i_pool_first() : NULL; pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
-    prof_i_asking asking;
-    prof_i_control_lock();
-    const uint64_t serial = pool->serial;
-    const bool is_asked = serial && pool->kind == PROF_MEMORY_POOL && pool->query && prof_i_pool_begin_asking(&asking, pool, serial);
-    prof_i_control_unlock();
-    if (!serial) continue;
-    const answer a = is_asked ? ask(pool) : (answer){0};
-    if (is_asked) prof_i_pool_end_asking(&asking);
-    prof_i_control_lock();
-    if (pool->serial == serial && !has_state(pool) && prof_i_control_is_recording() && prof_i_arena_header()->session == session)
-      give_state(pool, a.used, a.allocated, a.baseline);
-    prof_i_control_unlock();
+  if (is_recording && !prof_i_memory_is_on()) {
+    count_start();
+    for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->stir, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_STARTS, __ATOMIC_SEQ_CST);
   }
+  prof_i_control_unlock();
+  for (prof_pool *pool = is_recording ? prof_i_pool_first() : NULL; pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) begin_pool(pool, session);
   prof_i_control_lock();
-  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session) __atomic_store_n(&prof_i_memory_on, 1, __ATOMIC_RELEASE);
+  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session) __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_ON, __ATOMIC_RELEASE);
   prof_i_control_unlock();
 }
 
@@ -201,14 +258,13 @@ void prof_i_pool_begin_child(void) {
     if (!pool->serial || has_state(pool)) continue;
     const bool has = pool->inherited_used != 0;
     const int64_t used = prof_i_used_bytes(pool->inherited_used), allocated = prof_i_used_bytes(pool->inherited_allocated);
-    give_state(pool, has && used > 0 ? (uint64_t)used : 0, has && allocated > 0 ? (uint64_t)allocated : 0,
-               has ? PROF_I_BASELINE_INHERITED : PROF_I_BASELINE_NONE);
+    give_state(pool, &(answer){has && used > 0 ? (uint64_t)used : 0, has && allocated > 0 ? (uint64_t)allocated : 0, has ? PROF_I_BASELINE_INHERITED : PROF_I_BASELINE_NONE});
   }
-  __atomic_store_n(&prof_i_memory_on, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_ON, __ATOMIC_RELEASE);
 }
 
 void prof_i_pool_end_all(void) {
-  __atomic_store_n(&prof_i_memory_on, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_OFF, __ATOMIC_RELEASE);
   for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->epoch, 0, __ATOMIC_RELEASE);
 }
 
@@ -292,7 +348,7 @@ static prof_pool *make(const prof_pool *wanted, const answer *a) {
   __atomic_store_n(&pool->state, NULL, __ATOMIC_RELEASE);
   __atomic_fetch_and(&pool->asking, ~PROF_I_ASKING_CLOSED, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->serial, ++own.serials, __ATOMIC_SEQ_CST);
-  if (prof_i_memory_is_on()) give_state(pool, a->used, a->allocated, a->baseline ? a->baseline : PROF_I_BASELINE_EMPTY);
+  if (prof_i_memory_is_on()) give_state(pool, &(answer){a->used, a->allocated, a->baseline ? a->baseline : PROF_I_BASELINE_EMPTY});
   return pool;
 }
 

@@ -26,16 +26,27 @@ struct prof_pool {
   uint64_t lock;    /* of `checked`: who has it, or 0; other pools' threads may try it at any time. Atomic; a forked child's is free */
   uint64_t inherited_used, inherited_allocated; /* in a forked child: of its parent, as prof_i_pool_state has them; 0: no parent */
   uint64_t fork_used, fork_allocated; /* the same as a fork is about to come: the parent goes on in the arena that both see. Atomic */
+  uint64_t stir;    /* while memory starts: events that came, and PROF_I_POOL_IS_OPEN from that one on that counts. Atomic */
   uint32_t asking;  /* calls of query under way; PROF_I_ASKING_CLOSED: no more may come. Atomic */
   char name[PROF_I_NAME_BYTES];
   prof_i_pool_state spare; /* where the arena had no room for a state: then no record names it */
   struct prof_pool *next;  /* all that ever were; only grows. Atomic */
 };
 
+enum { PROF_I_MEMORY_OFF = 0, PROF_I_MEMORY_ON = 1, PROF_I_MEMORY_STARTS = 2 };
 extern uint32_t prof_i_memory_on __attribute__((visibility("hidden"))); /* atomic, relaxed */
-static inline bool prof_i_memory_is_on(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) != 0; }
+/* Also while it starts: then events go the slow way, which asks prof_i_pool_takes_part(). */
+static inline bool prof_i_memory_is_on(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) != PROF_I_MEMORY_OFF; }
 
 prof_pool *prof_i_pool_first(void);
+
+/* Does an event of this pool count, which comes now? What was there before the start is asked of the pool's query, and events come meanwhile: each is either in the answer or counted, never both and never neither, for
+   one that comes between the answer and the first that counts makes the start ask again. */
+#define PROF_I_POOL_IS_OPEN (UINT64_C(1) << 63)
+static inline bool prof_i_pool_takes_part(prof_pool *pool) {
+  if (PROF_I_LIKELY(__atomic_load_n(&prof_i_memory_on, __ATOMIC_ACQUIRE) != PROF_I_MEMORY_STARTS)) return true;
+  return (__atomic_fetch_add(&pool->stir, 1, __ATOMIC_SEQ_CST) & PROF_I_POOL_IS_OPEN) != 0;
+}
 
 /* A new one; recording, it has its state when this returns. NULL: no memory. */
 prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query, void *user);

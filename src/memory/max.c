@@ -7,7 +7,7 @@
 #include "../core/pool.h"
 #include "../trace/units.h"
 
-int prof_memory_is_on(void) { return prof_i_memory_is_on(); }
+int prof_memory_is_on(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) == PROF_I_MEMORY_ON; }
 
 static int fail_without_memory(prof_device device) {
   char name[32];

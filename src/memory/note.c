@@ -191,6 +191,10 @@ void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note) {
   if (!prof_i_control_is_own_process()) return;
   const int saved = errno;
   prof_i_control_ensure(); /* a forked child makes its own capture here */
+  if (!prof_i_pool_takes_part(pool)) {
+    errno = saved;
+    return;
+  }
   sums s = {.state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE)};
   while (s.state && prof_i_memory_is_on()) {
     s.ticks = prof_i_clock_ticks();
@@ -257,6 +261,7 @@ static inline __attribute__((always_inline)) void write_piece(prof_i_head *chunk
 static PROF_I_COLD void alloc_slowly(prof_pool *pool, uint64_t address, uint64_t bytes, uint64_t given, uint32_t tag, uint64_t stream) {
   const prof_i_note note = {.verb = PROF_I_VERB_ALLOC, .tag = tag, .address = address, .bytes = given, .requested = bytes, .stream = stream};
   struct prof_i_checked *const checked = __atomic_load_n(&pool->checked, __ATOMIC_ACQUIRE);
+  if (checked && !prof_i_pool_takes_part(pool)) return; /* its table is of this start, too */
   if (!checked || prof_i_checked_alloc(pool, checked, address, given)) note_any(pool, &note);
 }
 
@@ -288,6 +293,7 @@ void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes,
 
 static PROF_I_COLD void free_slowly(prof_pool *pool, const void *address, uint64_t given) {
   struct prof_i_checked *const checked = __atomic_load_n(&pool->checked, __ATOMIC_ACQUIRE);
+  if (checked && !prof_i_pool_takes_part(pool)) return;
   if (checked && !prof_i_checked_free(pool, checked, number_of(address), &given)) return;
   const prof_i_note note = {.verb = PROF_I_VERB_FREE, .address = number_of(address), .bytes = given, .requested = given, .stream = PROF_NO_STREAM};
   note_any(pool, &note);

@@ -364,7 +364,7 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
       const bool is_whole = m->trace->catalog.pools[i].ticks >= m->trace->floor;
       g.lines[i] = (line){.next = 1, .has_begun = is_whole, .is_whole = is_whole};
       m->pools[i].sure_until = UINT32_MAX;
-      m->pools[i].is_begin_known = is_whole && m->trace->catalog.pools[i].baseline != PROF_I_BASELINE_NONE;
+      m->pools[i].is_begin_known = is_whole && m->trace->catalog.pools[i].baseline != PROF_I_BASELINE_NONE && m->trace->catalog.pools[i].baseline != PROF_I_BASELINE_NEAR;
     }
     for (uint32_t i = 0; i < thread_count; i++)
       if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;

@@ -251,7 +251,7 @@ static void describe_pool(const prof_memory *m, uint32_t index) {
   info->source = seen->kind;
   info->session = prof_i_memory_start_of(seen);
   info->pool = seen->number;
-  info->has_baseline = seen->baseline != PROF_I_BASELINE_NONE;
+  info->has_baseline = seen->baseline != PROF_I_BASELINE_NONE && seen->baseline != PROF_I_BASELINE_NEAR;
   info->used_before_bytes = seen->used_before;
   info->allocated_before_bytes = seen->allocated_before;
   info->collection_count = seen->state.collection_count;

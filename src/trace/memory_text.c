@@ -319,6 +319,7 @@ static void put_before(report *r, const prof_memory_info *info, uint32_t baselin
   prof_i_put_bytes(used, sizeof used, (int64_t)info->used_before_bytes);
   prof_i_put_bytes(allocated, sizeof allocated, (int64_t)info->allocated_before_bytes);
   if (info->has_baseline) snprintf(text, sizeof text, "before the start %s were used and %s allocated", used, allocated);
+  else if (baseline == PROF_I_BASELINE_NEAR) snprintf(text, sizeof text, "before the start about %s were used and %s allocated: there were calls all the time while it was asked, and used, allocated and their peaks are off by as much", used, allocated);
   else snprintf(text, sizeof text, "what was there before the start is not known: used and allocated count from 0");
   if (info->source == PROF_MEMORY_POOL && baseline != PROF_I_BASELINE_EMPTY) put_sentence(r, text);
   if (info->from_before_count) {
