@@ -210,7 +210,8 @@ typedef enum prof_i_baseline {
   PROF_I_BASELINE_ASKED = 1,    /* the pool's query said it */
   PROF_I_BASELINE_INHERITED = 2, /* a forked child: what its parent had then */
   PROF_I_BASELINE_EMPTY = 3,     /* nothing: it was made while memory was recorded */
-  PROF_I_BASELINE_NEAR = 4       /* the pool's query said it, but events came meanwhile, as often as it was asked */
+  PROF_I_BASELINE_NEAR = 4,      /* the pool's query said it, but events came meanwhile, as often as it was asked */
+  PROF_I_BASELINE_PART = 5       /* a forked child: what its parent had counted, who did not know all */
 } prof_i_baseline;
 
 enum {

@@ -99,7 +99,7 @@ static void place_state(prof_pool *pool, birth *b) {
   }
   b->state = state;
   pool->before_bytes = b->used;
-  if (b->baseline != PROF_I_BASELINE_INHERITED) pool->knows_before = b->baseline == PROF_I_BASELINE_ASKED || b->baseline == PROF_I_BASELINE_EMPTY; /* else as the parent did */
+  pool->knows_before = b->baseline == PROF_I_BASELINE_ASKED || b->baseline == PROF_I_BASELINE_INHERITED || b->baseline == PROF_I_BASELINE_EMPTY;
   pool->start = own.begun;
   __atomic_store_n(&pool->births, pool->births + 1, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->state, state, __ATOMIC_RELEASE);
@@ -258,7 +258,7 @@ void prof_i_pool_begin_child(void) {
     if (!pool->serial || has_state(pool)) continue;
     const bool has = pool->inherited_used != 0;
     const int64_t used = prof_i_used_bytes(pool->inherited_used), allocated = prof_i_used_bytes(pool->inherited_allocated);
-    give_state(pool, &(answer){has && used > 0 ? (uint64_t)used : 0, has && allocated > 0 ? (uint64_t)allocated : 0, has ? PROF_I_BASELINE_INHERITED : PROF_I_BASELINE_NONE});
+    give_state(pool, &(answer){has && used > 0 ? (uint64_t)used : 0, has && allocated > 0 ? (uint64_t)allocated : 0, !has ? PROF_I_BASELINE_NONE : pool->knows_before ? PROF_I_BASELINE_INHERITED : PROF_I_BASELINE_PART});
   }
   __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_ON, __ATOMIC_RELEASE);
 }

@@ -260,7 +260,7 @@ static int add_pool(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   const uint64_t *at = words + PROF_I_POOL_NAME_WORD;
   uint64_t left = word_count < PROF_I_POOL_STATE_WORD ? 0 : PROF_I_POOL_STATE_WORD - PROF_I_POOL_NAME_WORD;
   const bool is_whole = word_count >= to_state + sizeof pool.state / 8 && words[3] >> 32 >= PROF_MEMORY_POOL && words[3] >> 32 <= PROF_MEMORY_QUERY &&
-                        (uint32_t)words[3] != 0 && (uint32_t)words[4] != 0 && (uint32_t)words[8] <= PROF_I_BASELINE_NEAR && prof_i_take_text(&at, &left, &pool.name);
+                        (uint32_t)words[3] != 0 && (uint32_t)words[4] != 0 && (uint32_t)words[8] <= PROF_I_BASELINE_PART && prof_i_take_text(&at, &left, &pool.name);
   if (!is_whole) {
     trace->bad_count++;
     return 0;

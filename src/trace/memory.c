@@ -334,17 +334,26 @@ static uint64_t event_count(const prof_i_pool_seen *pool, const line *l) {
   return count + 1 < l->next ? count + NUMBER_MASK + 1 : count;
 }
 
+/* Of a pool none of whose events stands: those since the last reset or clear, up to a million. */
+static uint64_t since_reset_count(const prof_i_pool_seen *pool, uint64_t all) {
+  if (pool->state.era == 0 || pool->kind == PROF_MEMORY_QUERY) return all;
+  return (all - (pool->state.used_peaks[pool->state.era % PROF_I_PEAKS].base >> PROF_I_USED_BITS)) & NUMBER_MASK;
+}
+
 /* What was counted, and has no record. Of a pool that is shown from its first event on that is told by the counts alone, however many are missing in one gap; else what is behind the last record. In a capture that goes
    on these may just be coming, unless it is full. */
 static void count_missing(merge *g) {
   const prof_trace *const trace = g->memory->trace;
-  if (!trace->is_settled && !trace->header.full_ticks) return;
+  const bool is_over = trace->is_settled || trace->header.full_ticks;
   for (uint32_t i = 0; i < trace->catalog.pool_count; i++) {
     const line *const l = &g->lines[i];
+    const prof_i_pool_seen *const pool = &trace->catalog.pools[i];
     uint64_t *const missing = &g->memory->pools[i].info.missing_count;
-    const uint64_t count = event_count(&trace->catalog.pools[i], l), behind = (count + 1 - l->next) & NUMBER_MASK;
+    const uint64_t all = event_count(pool, l), behind = (all + 1 - l->next) & NUMBER_MASK;
+    const uint64_t count = is_over ? all : all - (behind < all ? behind : all); /* or up to the last that is there */
     if (l->is_whole) *missing = count > l->seen_count ? count - l->seen_count : 0;
-    else if (behind < NUMBER_MASK / 2) *missing += behind;
+    else if (is_over && !l->has_begun) *missing = since_reset_count(pool, all);
+    else if (is_over && behind < NUMBER_MASK / 2) *missing += behind;
   }
 }
 
@@ -364,7 +373,7 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
       const bool is_whole = m->trace->catalog.pools[i].ticks >= m->trace->floor;
       g.lines[i] = (line){.next = 1, .has_begun = is_whole, .is_whole = is_whole};
       m->pools[i].sure_until = UINT32_MAX;
-      m->pools[i].is_begin_known = is_whole && m->trace->catalog.pools[i].baseline != PROF_I_BASELINE_NONE && m->trace->catalog.pools[i].baseline != PROF_I_BASELINE_NEAR;
+      m->pools[i].is_begin_known = is_whole && prof_i_memory_knows_before(&m->trace->catalog.pools[i]) && m->trace->catalog.pools[i].state.refused_count == 0;
     }
     for (uint32_t i = 0; i < thread_count; i++)
       if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;

@@ -29,6 +29,8 @@ typedef struct prof_i_memory_pool {
   uint32_t example_count;
   uint32_t peak_used_at, peak_allocated_at; /* places in order, behind the event */
   uint32_t sure_until;      /* place in order from which on something may be missing */
+  int64_t begin_used, begin_allocated; /* before its first event that stands */
+  uint32_t since_reset;     /* its event, among its own, that is the first after the last reset; UINT32_MAX: the time says it */
   bool is_begin_known;      /* all that it has handed out since it began to count is there, or missing behind sure_until */
   int64_t played_peak, played_end; /* used, had only right calls been counted */
   uint32_t first_place, event_count; /* its events' places in order, among prof_memory.places */
@@ -49,6 +51,11 @@ struct prof_memory {
   uint64_t end_ns;
 };
 
+/* Is all known that was there before the start? */
+static inline bool prof_i_memory_knows_before(const prof_i_pool_seen *pool) {
+  return pool->baseline == PROF_I_BASELINE_ASKED || pool->baseline == PROF_I_BASELINE_INHERITED || pool->baseline == PROF_I_BASELINE_EMPTY;
+}
+
 /* No pool has more; a damaged capture says anything, and sums of it must not flow over. */
 static inline int64_t prof_i_memory_bounded(uint64_t bytes) {
   const int64_t said = (int64_t)bytes, most = INT64_C(1) << 46;
@@ -66,6 +73,7 @@ typedef struct prof_i_play_pool {
   int64_t used, allocated;
   uint64_t live_bytes, requested_bytes;
   uint64_t before_bytes; /* of what was there before the start, and has not come back */
+  uint64_t empty_count;  /* pieces of no bytes that are live: they stand nowhere, perhaps at another one's address */
 } prof_i_play_pool;
 
 /* A free of what was not live. */

@@ -11,8 +11,8 @@ int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only
   const uint32_t from = only == UINT32_MAX ? 0 : only, to = only == UINT32_MAX ? count : only + 1;
   for (uint32_t i = from; i < to; i++) {
     const prof_i_pool_seen *const pool = &memory->trace->catalog.pools[i];
-    play->pools[i].used = pool->kind == PROF_MEMORY_POOL ? prof_i_memory_bounded(pool->used_before) : 0;
-    play->pools[i].allocated = prof_i_memory_bounded(pool->allocated_before);
+    play->pools[i].used = memory->pools[i].begin_used;
+    play->pools[i].allocated = memory->pools[i].begin_allocated;
     play->pools[i].before_bytes = pool->used_before;
   }
   return 0;
@@ -66,7 +66,10 @@ static void drop_live(const prof_i_play *play, prof_i_play_pool *pool, uint32_t 
 
 static int play_alloc(const now *n, prof_i_play_pool *pool) {
   const prof_i_memory_record *const record = n->record;
-  if (record->bytes == 0) return 0; /* takes no room: two of them may stand at one address */
+  if (record->bytes == 0) { /* takes no room: two of them may stand at one address */
+    pool->empty_count++;
+    return 0;
+  }
   for (uint32_t at; (at = prof_i_pieces_overlap(&pool->live, record->address, record->bytes)) != 0;) {
     if (is_sure(n, n->pool)) tell_wrong(n, PROF_MEMORY_WRONG_OVERLAP);
     drop_live(n->play, pool, at);
@@ -98,7 +101,9 @@ static bool is_older(const now *n, uint64_t address) {
 static void play_free(const now *n, prof_i_play_pool *pool) {
   const prof_i_memory_record *const record = n->record;
   const uint32_t at = prof_i_pieces_at(&pool->live, record->address);
-  if (at) {
+  if (record->bytes == 0 && pool->empty_count) {
+    pool->empty_count--;
+  } else if (at) {
     if (pool->live.nodes[at].bytes != record->bytes && is_sure(n, n->pool)) tell_wrong(n, PROF_MEMORY_WRONG_SIZE);
     drop_live(n->play, pool, at);
   } else if (record->bytes == 0) {
@@ -138,9 +143,21 @@ static int play_release(prof_i_pieces *blocks, const prof_i_memory_record *recor
   return 0;
 }
 
+/* A device's query that another one has taken the place of says nothing any more. */
+static void replace_queries(const now *n) {
+  const prof_i_catalog *const catalog = &n->play->memory->trace->catalog;
+  const prof_i_pool_seen *const own = &catalog->pools[n->pool];
+  for (uint32_t i = 0; n->play->only == UINT32_MAX && i < catalog->pool_count; i++) {
+    const prof_i_pool_seen *const other = &catalog->pools[i];
+    if (i != n->pool && other->kind == PROF_MEMORY_QUERY && other->device.type == own->device.type && other->device.index == own->device.index)
+      n->play->pools[i].used = n->play->pools[i].allocated = 0;
+  }
+}
+
 static int play_one(const now *n) {
   prof_i_play_pool *const pool = &n->play->pools[n->pool];
   const prof_i_memory_record *const record = n->record;
+  if (record->verb == PROF_I_VERB_SAMPLE) replace_queries(n);
   if (record->verb == PROF_I_VERB_SAMPLE) pool->used = prof_i_memory_bounded(record->bytes);
   else pool->used = prof_i_used_bytes(record->counter);
   if (record->verb >= PROF_I_VERB_RESERVE) pool->allocated = prof_i_memory_bounded(record->allocated - PROF_I_USED_ZERO);

@@ -36,14 +36,17 @@ static void look_at_block(const prof_i_play_pool *pool, const prof_i_piece *bloc
 
 void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *state) {
   gaps g = {0};
-  for (uint32_t i = 1; i < pool->blocks.used; i++)
+  uint64_t known = 0;
+  for (uint32_t i = 1; i < pool->blocks.used; i++) {
     if (pool->blocks.nodes[i].bytes) look_at_block(pool, &pool->blocks.nodes[i], &g);
+    known += pool->blocks.nodes[i].bytes;
+  }
   state->used_bytes = pool->used;
   state->allocated_bytes = pool->allocated;
   state->live_count = pool->live.count;
   state->live_bytes = pool->live_bytes;
   state->requested_bytes = pool->requested_bytes;
-  state->has_ranges = pool->blocks.count && g.covered * 2 >= pool->live_bytes;
+  state->has_ranges = pool->blocks.count && prof_i_memory_bounded(known) == pool->allocated && g.covered * 2 >= pool->live_bytes;
   if (!state->has_ranges) return;
   state->free_bytes = g.free;
   state->largest_free_bytes = g.largest;
@@ -63,6 +66,7 @@ typedef struct peak {
 typedef struct tops {
   peak used, allocated;
   uint64_t begin_ns; /* of the last reset */
+  uint32_t number;   /* its events so far */
   int64_t step_used; /* at the step mark before */
   bool has_step;
 } tops;
@@ -141,14 +145,27 @@ static void raise(peak *p, int64_t bytes, uint64_t ns, uint32_t place) {
   *p = (peak){bytes, ns, place};
 }
 
-/* Does the event come after the last reset? Its counter says so, by what was counted then; of a query's, the time. */
-static bool is_since_reset(const prof_i_pool_seen *pool, const prof_i_memory_record *record, uint64_t ns, uint64_t begin_ns) {
-  const prof_i_peak *const now = &pool->state.used_peaks[pool->state.era % PROF_I_PEAKS];
-  if (pool->state.era == 0) return true;
-  if (pool->kind == PROF_MEMORY_QUERY) return ns >= begin_ns;
-  const uint64_t ahead = record->counter / PROF_I_USED_ONE_EVENT - now->base / PROF_I_USED_ONE_EVENT;
-  const uint64_t all = UINT64_MAX / PROF_I_USED_ONE_EVENT + 1;
-  return (ahead % all - 1) < all / 2 ? ns + 1000000000 >= begin_ns : ns > begin_ns + 1000000000;
+static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* Where a pool's last reset is among its events: behind the one that was counted last then. Its number comes again each million of events: it is the one next to the reset in time. */
+static void find_reset(prof_memory *m, uint32_t index, uint64_t begin_ns) {
+  const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
+  prof_i_memory_pool *const pool = &m->pools[index];
+  pool->since_reset = seen->state.era ? UINT32_MAX : 0;
+  if (!seen->state.era || seen->kind == PROF_MEMORY_QUERY) return;
+  const uint64_t last = seen->state.used_peaks[seen->state.era % PROF_I_PEAKS].base >> PROF_I_USED_BITS;
+  uint64_t best = UINT64_MAX;
+  for (uint32_t i = 0; i < pool->event_count; i++) {
+    const prof_i_memory_item *const item = &m->items[m->order[m->places[pool->first_place + i]]];
+    if (prof_i_memory_item_read(item).counter >> PROF_I_USED_BITS != last || distance(item->ns, begin_ns) >= best) continue;
+    best = distance(item->ns, begin_ns);
+    pool->since_reset = i + 1;
+  }
+}
+
+/* Does its event, the number-th of its own, come after the last reset? */
+static bool is_since_reset(const prof_i_memory_pool *pool, uint32_t number, uint64_t ns, uint64_t begin_ns) {
+  return pool->since_reset == UINT32_MAX ? ns >= begin_ns : number >= pool->since_reset;
 }
 
 static void pass_steps(first_play *f, uint32_t *step, uint64_t until_ns) {
@@ -169,7 +186,6 @@ static void pass_steps(first_play *f, uint32_t *step, uint64_t until_ns) {
 
 static int play_all(first_play *f) {
   prof_memory *const m = f->memory;
-  const prof_i_pool_seen *const seen = m->trace->catalog.pools;
   uint32_t step = 0, index;
   prof_i_memory_record record;
   int status = 1;
@@ -182,7 +198,7 @@ static int play_all(first_play *f) {
     count(&m->pools[index].info, &record);
     const prof_i_play_pool *const pool = &f->play.pools[index];
     const int64_t played = prof_i_memory_bounded(pool->live_bytes + pool->before_bytes);
-    if (!is_since_reset(&seen[index], &record, ns, f->tops[index].begin_ns)) continue;
+    if (!is_since_reset(&m->pools[index], f->tops[index].number++, ns, f->tops[index].begin_ns)) continue;
     raise(&f->tops[index].used, pool->used, ns, f->play.next);
     raise(&f->tops[index].allocated, pool->allocated, ns, f->play.next);
     if (played > m->pools[index].played_peak) m->pools[index].played_peak = played;
@@ -251,7 +267,7 @@ static void describe_pool(const prof_memory *m, uint32_t index) {
   info->source = seen->kind;
   info->session = prof_i_memory_start_of(seen);
   info->pool = seen->number;
-  info->has_baseline = seen->baseline != PROF_I_BASELINE_NONE && seen->baseline != PROF_I_BASELINE_NEAR;
+  info->has_baseline = prof_i_memory_knows_before(seen);
   info->used_before_bytes = seen->used_before;
   info->allocated_before_bytes = seen->allocated_before;
   info->collection_count = seen->state.collection_count;
@@ -364,9 +380,36 @@ static bool list_places(prof_memory *m) {
   return true;
 }
 
+/* What an event adds. */
+static int64_t used_delta(const prof_i_memory_record *record) {
+  return record->verb == PROF_I_VERB_ALLOC ? (int64_t)record->bytes : record->verb == PROF_I_VERB_FREE ? -(int64_t)record->bytes : 0;
+}
+static int64_t allocated_delta(const prof_i_memory_record *record) {
+  return record->verb == PROF_I_VERB_RESERVE ? (int64_t)record->bytes : record->verb == PROF_I_VERB_RELEASE ? -(int64_t)record->bytes : 0;
+}
+
+/* What a pool had before its first event that stands: that event's own sums say it, so it is right after a clear, and in a ring. Without one: what it has now. */
+static void find_begin(prof_memory *m, uint32_t index) {
+  const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
+  prof_i_memory_pool *const pool = &m->pools[index];
+  const bool is_query = seen->kind == PROF_MEMORY_QUERY;
+  pool->begin_used = is_query ? 0 : prof_i_used_bytes(seen->state.used);
+  pool->begin_allocated = is_query ? prof_i_memory_bounded(seen->allocated_before) : prof_i_memory_bounded(seen->state.allocated - PROF_I_USED_ZERO);
+  bool has_used = is_query, has_allocated = is_query;
+  for (uint32_t i = 0; i < pool->event_count && !(has_used && has_allocated); i++) {
+    const prof_i_memory_record record = prof_i_memory_item_read(&m->items[m->order[m->places[pool->first_place + i]]]);
+    if (!has_used) pool->begin_used = prof_i_memory_bounded((uint64_t)(prof_i_used_bytes(record.counter) - used_delta(&record)));
+    has_used = true;
+    if (record.verb < PROF_I_VERB_RESERVE) continue;
+    pool->begin_allocated = prof_i_memory_bounded(record.allocated - PROF_I_USED_ZERO - (uint64_t)allocated_delta(&record));
+    has_allocated = true;
+  }
+}
+
 int prof_i_memory_fill(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
   if (!list_places(m)) return PROF_E_NO_MEMORY;
+  for (uint32_t i = 0; i < count_of_pools; i++) find_begin(m, i);
   first_play f = {.memory = m, .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
   int status = prof_i_play_init(&f.play, m, UINT32_MAX);
   if (!f.tops) status = PROF_E_NO_MEMORY;
@@ -375,6 +418,7 @@ int prof_i_memory_fill(prof_memory *m) {
     const prof_i_pool_state *const state = &m->trace->catalog.pools[i].state;
     f.tops[i].begin_ns = prof_i_memory_ns(m, state->used_peaks[state->era % PROF_I_PEAKS].begin_ticks);
     describe_pool(m, i);
+    find_reset(m, i, f.tops[i].begin_ns);
   }
   if (!status) status = play_all(&f);
   if (!status) status = find_double_frees(&f);
