@@ -61,8 +61,8 @@ PROF_API void prof_pool_destroy(prof_pool *pool) PROF_I_NOEXCEPT;
    Any thread. */
 PROF_API uint32_t prof_memory_tag(const char *name) PROF_I_NOEXCEPT;
 
-/* A piece was handed out: call it when it has been. bytes: what was asked for; given_bytes: what it takes in the pool, 0 or less than bytes: the same. Pieces of 4 TiB and more
-   are counted (refused) and left out. NULL addresses (an allocation that failed) and NULL pools are ignored, as everything is while memory is not recorded: then it costs a call and a load.
+/* A piece was handed out: call it when it has been. bytes: what was asked for; given_bytes: what it takes in the pool, 0 or less than bytes: the same. Pieces of 4 TiB and more, and
+   those that take a pool beyond 6 TiB, are counted (refused) and left out. NULL addresses (an allocation that failed) and NULL pools are ignored, as everything is while memory is not recorded: then it costs a call and a load.
    Any thread. Signal-safe. */
 PROF_API void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) PROF_I_NOEXCEPT;
 /* The same with a tag (0: none) and a stream (PROF_NO_STREAM: none). */
@@ -132,6 +132,8 @@ typedef struct prof_memory_max {
   uint32_t source; /* prof_memory_source: POOL or QUERY */
   uint32_t pool_count; /* with those that are destroyed. Of several, the peaks are the sums of their peaks, of those that were there together, where they were highest: at least the device's, which
                           prof_memory_read() tells, but for what a pool still had when it was destroyed; used and allocated are of those that are there */
+  uint32_t has_allocated; /* 1: blocks were told; 0: allocated is not known, and 0 stands there */
+  uint32_t reserved;
 } prof_memory_max;
 /* Since the last start or reset, or as they were at the stop. PROF_E_NOT_FOUND: nothing was recorded of the device. Any thread. */
 PROF_API int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) PROF_I_NOEXCEPT;
@@ -148,11 +150,11 @@ PROF_API void prof_memory_destroy(prof_memory *memory) PROF_I_NOEXCEPT;
 /* A moment of a pool, or of a device. */
 typedef struct prof_memory_state {
   uint64_t ns; /* from the capture's start */
-  int64_t used_bytes, allocated_bytes; /* by the pool's own count, which loses nothing */
+  int64_t used_bytes, allocated_bytes; /* by the pool's own count, which loses nothing; with is_exact 0, the one of the two that is no peak is of the records around it */
   uint64_t live_count, live_bytes, requested_bytes; /* of the pieces known to be live: given, and asked for. live_bytes less than used: was there before, or its record is lost */
   uint64_t free_bytes, largest_free_bytes, outside_bytes; /* of has_ranges: in the blocks, in one stretch, and live in no known block */
   double fragmentation; /* of has_ranges: 1 - largest free stretch / free; 0: none, or nothing is free */
-  uint32_t has_ranges;  /* 1: blocks are known, and most of what is live lies in them */
+  uint32_t has_ranges;  /* 1: all blocks are known (they come to what is allocated), and most of what is live lies in them */
   uint32_t is_exact;    /* 1: the event that made it stands in the capture; 0: the time is near, and what is live is of the records around it */
 } prof_memory_state;
 
@@ -171,12 +173,13 @@ typedef struct prof_memory_info {
   uint64_t collection_count, collection_ns; /* of all since the last reset */
   uint64_t oom_count;
   uint64_t missing_count; /* events of which no record stands: dropped, overwritten, or killed before they were written */
-  uint64_t refused_count, unchecked_count;
+  uint64_t refused_count, unchecked_count; /* with refused ones no free is called wrong for its piece's sake */
   uint64_t wrong_count[8]; /* by prof_memory_wrong. Only what is sure: none where an event before it is missing. In an unchecked pool's sums and peaks they are counted as they came */
   uint64_t from_before_count, from_before_bytes; /* frees of what was there before the start */
   uint64_t growth_step;   /* of the two step marks between which used grew most; the later one */
-  int64_t growth_bytes;   /* 0: no steps, or none in which it grew */
+  int64_t growth_bytes;   /* 0: no steps, or none in which it grew; of a query, by what it said last before each mark */
   uint64_t unsure_count, unsure_bytes; /* frees of pieces whose alloc is lost, cleared, or from before a start of which nothing is known; or of what was never handed out */
+  uint64_t collection_released_bytes; /* of the blocks that were released while a collection that stands in the capture ran */
 } prof_memory_info;
 /* Those of an earlier start first, of one start in the order in which they were made; index below prof_memory_pool_count(). PROF_E_INVALID. */
 PROF_API uint32_t prof_memory_pool_count(const prof_memory *memory) PROF_I_NOEXCEPT;

@@ -101,6 +101,7 @@ static void place_state(prof_pool *pool, birth *b) {
   pool->before_bytes = b->used;
   pool->knows_before = b->baseline == PROF_I_BASELINE_ASKED || b->baseline == PROF_I_BASELINE_INHERITED || b->baseline == PROF_I_BASELINE_EMPTY;
   pool->start = own.begun;
+  __atomic_store_n(&pool->since_ticks, b->ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&pool->births, pool->births + 1, __ATOMIC_RELEASE);
   __atomic_store_n(&pool->state, state, __ATOMIC_RELEASE);
 }

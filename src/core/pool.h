@@ -21,6 +21,7 @@ struct prof_pool {
   uint64_t serial; /* counts pools over the process's life; 0: destroyed */
   uint64_t births;  /* counts its states. Atomic */
   uint64_t start;   /* of own.begun, for which it has its state */
+  uint64_t since_ticks; /* when it was given that. Atomic */
   uint64_t before_bytes; /* used before the start, as far as known */
   bool knows_before; /* whether that is all there was */
   uint64_t lock;    /* of `checked`: who has it, or 0; other pools' threads may try it at any time. Atomic; a forked child's is free */

@@ -208,9 +208,10 @@ bool prof_i_checked_free(prof_pool *pool, struct prof_i_checked *checked, uint64
     miss(pool, checked);
     return *given_bytes != PROF_BYTES_UNKNOWN;
   }
-  const uint32_t at = prof_i_pieces_at(&checked->pieces, address);
+  const bool is_empty = *given_bytes == 0 && checked->empty_count; /* which stands nowhere, perhaps at another one's address */
+  const uint32_t at = is_empty ? 0 : prof_i_pieces_at(&checked->pieces, address);
   const uint64_t bytes = at ? checked->pieces.nodes[at].bytes : 0;
-  const bool was_freed = *freed_place(checked, address) == address;
+  const bool was_freed = !is_empty && *freed_place(checked, address) == address;
   const bool is_size_wrong = at && *given_bytes != PROF_BYTES_UNKNOWN && *given_bytes != bytes && !has_missed(checked);
   verdict is = IS_RIGHT;
   if (at) {

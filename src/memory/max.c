@@ -36,6 +36,7 @@ int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memo
                                .max_used_mb = (double)sum.max_used / mb,
                                .max_allocated_mb = (double)sum.max_allocated / mb,
                                .source = (uint32_t)kind,
-                               .pool_count = sum.pools};
+                               .pool_count = sum.pools,
+                               .has_allocated = sum.max_allocated > 0};
   return prof_i_sized_give(max_out, &max, sizeof max, "prof_memory_max");
 }

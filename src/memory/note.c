@@ -336,6 +336,7 @@ void prof_memory_collect_end(prof_pool *pool, uint64_t begun) {
   if (!prof_i_memory_is_on() || !pool || !begun) return;
   const uint64_t now = prof_i_clock_ticks(), ticks = now > begun ? now - begun : 0;
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);
+  if (begun < __atomic_load_n(&pool->since_ticks, __ATOMIC_RELAXED)) return; /* it began before memory was stopped and started */
   if (state) {
     __atomic_fetch_add(&state->collection_count, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&state->collection_ns, (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns()), __ATOMIC_RELAXED);

@@ -67,9 +67,16 @@ static void put_rows(FILE *to, const char *title, const prof_memory *memory, uin
 }
 
 /* Whether it is the fragments' fault. */
-static void put_verdict(FILE *to, const prof_memory_state *state, uint64_t bytes) {
-  if (!state->has_ranges) {
+static void put_verdict(FILE *to, const prof_memory_info *info, uint64_t bytes) {
+  const prof_memory_state *const state = &info->end;
+  if (!state->has_ranges && (!info->has_baseline || state->allocated_bytes <= 0 || state->allocated_bytes < state->used_bytes)) {
     fprintf(to, "  where the blocks are is not known: whether it would have fitted cannot be told\n");
+    return;
+  }
+  if (!state->has_ranges) { /* the sums tell */
+    const uint64_t free_bytes = (uint64_t)(state->allocated_bytes - state->used_bytes);
+    fprintf(to, "  free %" PRIu64 " bytes; not all blocks are known, so not in what stretches\n", free_bytes);
+    fprintf(to, free_bytes >= bytes ? "  it would have fitted, were what is free in one stretch\n" : "  it would not have fitted, were what is free in one stretch: too little is reserved\n");
     return;
   }
   fprintf(to, "  free in the blocks %" PRIu64 " bytes, in one stretch at most %" PRIu64 ", fragmentation %.1f %%\n", state->free_bytes, state->largest_free_bytes,
@@ -86,7 +93,9 @@ static void put_pool(FILE *to, const prof_memory *memory, uint32_t index, uint64
   fprintf(to, "pool %s: used %" PRId64 " bytes, allocated %" PRId64 ", peaks %" PRId64 " and %" PRId64 "\n", shown(name, info.name), info.end.used_bytes,
           info.end.allocated_bytes, info.peak_used.used_bytes, info.peak_allocated.allocated_bytes);
   if (info.missing_count) fprintf(to, "  %" PRIu64 " events were not recorded: what was live is not complete\n", info.missing_count);
-  put_verdict(to, &info.end, bytes);
+  put_verdict(to, &info, bytes);
+  if (info.end.used_bytes > (int64_t)info.end.live_bytes)
+    fprintf(to, "  %" PRIu64 " bytes of it are from before the start, or their records are lost; the tables have the rest\n", (uint64_t)info.end.used_bytes - info.end.live_bytes);
   put_rows(to, "live, by scope:", memory, index, PROF_MEMORY_BY_SCOPE);
   put_rows(to, "live, by tag:", memory, index, PROF_MEMORY_BY_TAG);
   put_rows(to, "live, by size:", memory, index, PROF_MEMORY_BY_SIZE);

@@ -21,11 +21,20 @@ typedef struct prof_i_memory_step {
   uint64_t ns, number;
 } prof_i_memory_step;
 
-enum { PROF_I_MEMORY_EXAMPLES = 8 };
+enum { PROF_I_MEMORY_EXAMPLES = 8, PROF_I_MEMORY_FAILURES = 4 };
+
+/* An allocation that failed: the first ones of a pool. */
+typedef struct prof_i_memory_failure {
+  uint64_t ns, bytes;
+  int64_t used, allocated;
+  const char *scope;
+} prof_i_memory_failure;
 
 typedef struct prof_i_memory_pool {
   prof_memory_info info;
   prof_memory_example examples[PROF_I_MEMORY_EXAMPLES];
+  prof_i_memory_failure failures[PROF_I_MEMORY_FAILURES];
+  uint32_t failure_count;
   uint32_t example_count;
   uint32_t peak_used_at, peak_allocated_at; /* places in order, behind the event */
   uint32_t sure_until;      /* place in order from which on something may be missing */

@@ -260,7 +260,7 @@ static bool is_of(const prof_i_pool_seen *pool, prof_device device, uint32_t sou
 }
 
 static void add_info(prof_memory_info *to, const prof_memory_info *from) {
-  to->has_baseline |= from->has_baseline;
+  to->has_baseline &= from->has_baseline;
   to->used_before_bytes += from->used_before_bytes;
   to->allocated_before_bytes += from->allocated_before_bytes;
   to->alloc_count += from->alloc_count;
@@ -270,6 +270,7 @@ static void add_info(prof_memory_info *to, const prof_memory_info *from) {
   to->sample_count += from->sample_count;
   to->collection_count += from->collection_count;
   to->collection_ns += from->collection_ns;
+  to->collection_released_bytes += from->collection_released_bytes;
   to->oom_count += from->oom_count;
   to->missing_count += from->missing_count;
   to->refused_count += from->refused_count;
@@ -322,8 +323,30 @@ static uint64_t peaks_from(const prof_memory *m, prof_device device, uint32_t so
   return from_ns;
 }
 
-/* Where the sums of several pools are highest since then. */
-static int find_peaks(const prof_memory *m, prof_device device, uint32_t source, uint32_t session, uint32_t *used_at, uint32_t *allocated_at) {
+/* Between two step marks, of several pools together. */
+typedef struct growth {
+  uint32_t step;
+  int64_t used; /* at the mark before */
+  bool has_mark;
+} growth;
+
+static void pass_steps(const prof_memory *m, growth *g, uint64_t until_ns, int64_t used, bool has_answer, prof_memory_info *info) {
+  for (; g->step < m->step_count && m->steps[g->step].ns <= until_ns; g->step++) {
+    if (g->has_mark && used - g->used > info->growth_bytes) {
+      info->growth_bytes = used - g->used;
+      info->growth_step = m->steps[g->step].number;
+    }
+    g->has_mark = info->source == PROF_MEMORY_POOL || has_answer;
+    g->used = used;
+  }
+}
+
+/* Where the sums of several pools are highest since then, and in which step they grew most. */
+static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *used_at, uint32_t *allocated_at) {
+  const prof_device device = info->device;
+  const uint32_t source = info->source, session = info->session;
+  growth grown = {0};
+  bool has_answer = false; /* of a query */
   prof_i_play play;
   int status = prof_i_play_init(&play, m, UINT32_MAX);
   int64_t used = 0, allocated = 0;
@@ -337,6 +360,8 @@ static int find_peaks(const prof_memory *m, prof_device device, uint32_t source,
   bool has_begun = from_ns == 0;
   *used_at = *allocated_at = 0;
   while (!status && play.next < m->item_count) {
+    const uint64_t now_ns = m->items[m->order[play.next]].ns;
+    pass_steps(m, &grown, now_ns ? now_ns - 1 : 0, used, has_answer, info);
     if (!has_begun && m->items[m->order[play.next]].ns > from_ns) {
       has_begun = true;
       used_peak = used;
@@ -351,33 +376,39 @@ static int find_peaks(const prof_memory *m, prof_device device, uint32_t source,
     const int more = prof_i_play_next(&play, &index, &record);
     if (more < 0) status = more;
     if (!counts || status) continue;
-    used += pool->used - used_before;
-    allocated += pool->allocated - allocated_before;
+    has_answer = true;
+    used = source == PROF_MEMORY_QUERY ? pool->used : used + pool->used - used_before; /* of queries, one is asked at a time */
+    allocated = source == PROF_MEMORY_QUERY ? pool->allocated : allocated + pool->allocated - allocated_before;
     if (!has_begun || used > used_peak) used_peak = used, *used_at = play.next;
     if (!has_begun || allocated > allocated_peak) allocated_peak = allocated, *allocated_at = play.next;
   }
+  pass_steps(m, &grown, UINT64_MAX, used, has_answer, info);
   prof_i_play_fini(&play);
   return status;
 }
 
 static uint64_t time_behind(const prof_memory *m, uint32_t place) { return place ? m->items[m->order[place - 1]].ns : 0; }
 
-/* What the pools themselves have counted, whatever was lost: the end is their ends' sum, a peak no less than any of theirs. */
+/* What the pools themselves have counted, whatever was lost: the end is their ends' sum (of queries, what the last one said), a peak no less than it, and than any of theirs. */
 static void hold_to_pools(const prof_memory *m, prof_memory_info *info) {
   info->end.used_bytes = info->end.allocated_bytes = 0;
   for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {
     if (!is_of(&m->trace->catalog.pools[i], info->device, info->source, info->session)) continue;
     const prof_memory_info *const pool = &m->pools[i].info;
+    if (info->source == PROF_MEMORY_QUERY && pool->sample_count) info->end.used_bytes = info->end.allocated_bytes = 0;
+    if (info->source == PROF_MEMORY_QUERY && !pool->sample_count) continue;
     info->end.used_bytes += pool->end.used_bytes;
     info->end.allocated_bytes += pool->end.allocated_bytes;
     if (pool->peak_used.used_bytes > info->peak_used.used_bytes) info->peak_used = pool->peak_used;
     if (pool->peak_allocated.allocated_bytes > info->peak_allocated.allocated_bytes) info->peak_allocated = pool->peak_allocated;
   }
+  if (info->end.used_bytes > info->peak_used.used_bytes) info->peak_used = info->end;
+  if (info->end.allocated_bytes > info->peak_allocated.allocated_bytes) info->peak_allocated = info->end;
 }
 
 static int fill_device(const prof_memory *m, prof_memory_info *info) {
   uint32_t used_at, allocated_at;
-  int status = find_peaks(m, info->device, info->source, info->session, &used_at, &allocated_at);
+  int status = find_peaks(m, info, &used_at, &allocated_at);
   if (!status) status = describe_at(m, used_at, info->device, info->source, info->session, &info->peak_used);
   if (!status) status = describe_at(m, allocated_at, info->device, info->source, info->session, &info->peak_allocated);
   if (!status) status = describe_at(m, m->item_count, info->device, info->source, info->session, &info->end);
@@ -403,6 +434,7 @@ int prof_memory_device_get(const prof_memory *memory, prof_device device, prof_m
   }
   for (uint32_t i = 0; info.source && i < prof_memory_pool_count(memory); i++) {
     if (!is_of(&memory->trace->catalog.pools[i], device, info.source, info.session)) continue;
+    if (pool_count == 0) info.has_baseline = 1; /* until one has none */
     add_info(&info, &memory->pools[i].info);
     pool_count++;
     last = i;

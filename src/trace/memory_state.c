@@ -184,6 +184,24 @@ static void pass_steps(first_play *f, uint32_t *step, uint64_t until_ns) {
     }
 }
 
+/* Released between a collection's begin and its end, which stands at this place. */
+static uint64_t released_in(const prof_memory *m, uint32_t index, uint32_t place, const prof_i_memory_record *record) {
+  const prof_i_memory_item *const end = &m->items[m->order[place]];
+  const uint64_t end_ticks = end->words[0] >> 4, begin_ns = prof_i_memory_ns(m, end_ticks > record->extra ? end_ticks - record->extra : 0);
+  uint64_t bytes = 0;
+  while (place-- > 0 && m->items[m->order[place]].ns >= begin_ns) {
+    const prof_i_memory_record before = prof_i_memory_item_read(&m->items[m->order[place]]);
+    if (before.verb == PROF_I_VERB_RELEASE && prof_i_memory_pool_index(m, before.pool) == index) bytes += before.bytes;
+  }
+  return bytes;
+}
+
+static void keep_failure(prof_memory *m, uint32_t index, uint32_t item, const prof_i_memory_record *record, const prof_i_play_pool *now) {
+  prof_i_memory_pool *const pool = &m->pools[index];
+  if (pool->failure_count == PROF_I_MEMORY_FAILURES) return;
+  pool->failures[pool->failure_count++] = (prof_i_memory_failure){m->items[item].ns, record->bytes, now->used, now->allocated, m->scopes[m->items[item].scope]};
+}
+
 static int play_all(first_play *f) {
   prof_memory *const m = f->memory;
   uint32_t step = 0, index;
@@ -197,6 +215,8 @@ static int play_all(first_play *f) {
     if (index == UINT32_MAX) continue;
     count(&m->pools[index].info, &record);
     const prof_i_play_pool *const pool = &f->play.pools[index];
+    if (record.verb == PROF_I_VERB_COLLECT) m->pools[index].info.collection_released_bytes += released_in(m, index, f->play.next - 1, &record);
+    if (record.verb == PROF_I_VERB_OOM) keep_failure(m, index, m->order[f->play.next - 1], &record, pool);
     const int64_t played = prof_i_memory_bounded(pool->live_bytes + pool->before_bytes);
     if (!is_since_reset(&m->pools[index], f->tops[index].number++, ns, f->tops[index].begin_ns)) continue;
     raise(&f->tops[index].used, pool->used, ns, f->play.next);

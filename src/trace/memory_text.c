@@ -145,7 +145,7 @@ static void add_part(char *to, size_t room, uint64_t count, const char *one, con
 }
 
 static void put_counts(report *r, const prof_memory_info *info) {
-  char text[SENTENCE_ROOM] = "", time[CELL_ROOM];
+  char text[SENTENCE_ROOM] = "", time[CELL_ROOM], released[CELL_ROOM];
   const bool is_query = info->source == PROF_MEMORY_QUERY;
   if (!is_query) add_part(text, sizeof text, info->alloc_count, "alloc", "allocs");
   if (!is_query) add_part(text, sizeof text, info->free_count, "free", "frees");
@@ -156,10 +156,26 @@ static void put_counts(report *r, const prof_memory_info *info) {
   if (info->collection_ns) {
     const size_t used = strlen(text);
     prof_i_put_time(time, sizeof time, info->collection_ns, 0);
-    snprintf(text + used, sizeof text - used, " (%s)", time);
+    prof_i_put_bytes(released, sizeof released, (int64_t)info->collection_released_bytes);
+    snprintf(text + used, sizeof text - used, info->collection_released_bytes ? " (%s, %s released)" : " (%s)", time, released);
   }
   if (info->oom_count) add_part(text, sizeof text, info->oom_count, "allocation that failed", "allocations that failed");
   put_sentence(r, text);
+}
+
+static void put_failures(report *r, uint32_t index) {
+  const prof_i_memory_pool *const pool = &r->memory->pools[index];
+  for (uint32_t i = 0; i < pool->failure_count; i++) {
+    const prof_i_memory_failure *const failure = &pool->failures[i];
+    char text[SENTENCE_ROOM + PROF_I_SHOW_NAME_BYTES], bytes[CELL_ROOM], time[CELL_ROOM], used[CELL_ROOM], allocated[CELL_ROOM], scope[PROF_I_SHOW_NAME_BYTES];
+    prof_i_put_bytes(bytes, sizeof bytes, (int64_t)failure->bytes);
+    prof_i_put_time(time, sizeof time, failure->ns, 0);
+    prof_i_put_bytes(used, sizeof used, failure->used);
+    prof_i_put_bytes(allocated, sizeof allocated, failure->allocated);
+    prof_i_show_name(scope, failure->scope);
+    snprintf(text, sizeof text, "%s (%" PRIu64 " bytes) could not be had at %s%s%s: %s were used then, %s allocated", bytes, failure->bytes, time, failure->scope[0] ? " in " : "", scope, used, allocated);
+    put_sentence(r, text);
+  }
 }
 
 /* RAF's get_max_memory_info. */
@@ -167,7 +183,8 @@ static void put_raf_line(report *r, const prof_memory_info *info) {
   char text[SENTENCE_ROOM], used[CELL_ROOM], allocated[CELL_ROOM];
   prof_i_put_mb(used, sizeof used, info->peak_used.used_bytes);
   prof_i_put_mb(allocated, sizeof allocated, info->peak_allocated.allocated_bytes);
-  snprintf(text, sizeof text, "max_used %s MB, max_allocated %s MB (of 2^20 bytes, as RAF's)", used, allocated);
+  if (has_blocks(info)) snprintf(text, sizeof text, "max_used %s MB, max_allocated %s MB (of 2^20 bytes, as RAF's)", used, allocated);
+  else snprintf(text, sizeof text, "max_used %s MB (of 2^20 bytes, as RAF's); max_allocated is not known: no blocks were told", used);
   put_sentence(r, text);
 }
 
@@ -175,7 +192,8 @@ static void put_growth(report *r, const prof_memory_info *info) {
   char text[SENTENCE_ROOM], bytes[CELL_ROOM];
   if (info->growth_bytes <= 0) return;
   prof_i_put_bytes(bytes, sizeof bytes, info->growth_bytes);
-  snprintf(text, sizeof text, "of all steps, used grew most in step %" PRIu64 ": by %s (%" PRId64 " bytes)", info->growth_step, bytes, info->growth_bytes);
+  snprintf(text, sizeof text, "of all steps, used grew most in step %" PRIu64 ": by %s (%" PRId64 " bytes)%s", info->growth_step, bytes, info->growth_bytes,
+           info->source == PROF_MEMORY_QUERY ? ", as far as the samples tell" : "");
   put_sentence(r, text);
 }
 
@@ -204,10 +222,11 @@ static void put_rest(report *r, const prof_memory_rows *rows, uint64_t shown, in
   uint64_t rest = 0;
   for (uint64_t i = shown; i < rows->row_count; i++) rest += rows->rows[i].bytes;
   prof_i_put_bytes(bytes, sizeof bytes, (int64_t)rest);
-  if (shown < rows->row_count) prof_i_page_say(&r->page, "%*sand %" PRIu64 " more %s with %s\n", INDENT, "", rows->row_count - shown, what, bytes);
+  const bool is_one = rows->row_count - shown == 1;
+  if (shown < rows->row_count) prof_i_page_say(&r->page, "%*sand %" PRIu64 " more %.*s with %s\n", INDENT, "", rows->row_count - shown, (int)strlen(what) - (is_one ? 1 : 0), what, bytes);
   if (used_bytes <= 0 || (uint64_t)used_bytes <= rows->bytes) return;
   prof_i_put_bytes(bytes, sizeof bytes, used_bytes - (int64_t)rows->bytes);
-  prof_i_page_say(&r->page, "%*sand %s from before the start, or whose records are lost\n", INDENT, "", bytes);
+  prof_i_page_say(&r->page, "%*s%s%s from before the start, or whose records are lost\n", INDENT, "", shown ? "and " : "", bytes);
 }
 
 static int put_live(report *r, uint32_t index, prof_memory_moment moment, prof_memory_by by) {
@@ -222,7 +241,9 @@ static int put_live(report *r, uint32_t index, prof_memory_moment moment, prof_m
   const int status = prof_memory_live(r->memory, index, moment, 0, by, &rows);
   if (status) return status;
   const bool is_telling = by != PROF_MEMORY_BY_TAG || rows->row_count > 1 || (rows->row_count && rows->rows[0].label[0]);
-  if (is_telling && rows->row_count) {
+  const int64_t used_then = is_end ? info->end.used_bytes : info->peak_used.used_bytes;
+  const bool has_rest = by == PROF_MEMORY_BY_SCOPE && used_then > 0 && (uint64_t)used_then > rows->bytes;
+  if (is_telling && (rows->row_count || has_rest)) {
     prof_i_grid grid = {.titles = is_end ? end_titles : peak_titles[by], .column_count = 5, .text_columns = 1};
     const uint64_t shown = rows->row_count < r->rows_limit ? rows->row_count : r->rows_limit;
     for (uint64_t i = 0; i < shown; i++) add_live_row(&grid, info, by, &rows->rows[i], is_end);
@@ -232,8 +253,8 @@ static int put_live(report *r, uint32_t index, prof_memory_moment moment, prof_m
                                        : "Alive at the end, by scope and age (leaks, where nothing frees them after the recording):");
     else if (by == PROF_MEMORY_BY_SCOPE)
       put_sentence(r, "Live at the peak of used:");
-    prof_i_page_grid(&r->page, &grid, INDENT, r->width);
-    put_rest(r, rows, shown, is_end ? info->end.used_bytes : info->peak_used.used_bytes, whats[by]);
+    if (shown) prof_i_page_grid(&r->page, &grid, INDENT, r->width);
+    put_rest(r, rows, shown, used_then, whats[by]);
   }
   prof_free(rows);
   return PROF_OK;
@@ -320,11 +341,13 @@ static void put_before(report *r, const prof_memory_info *info, uint32_t baselin
   prof_i_put_bytes(allocated, sizeof allocated, (int64_t)info->allocated_before_bytes);
   if (info->has_baseline) snprintf(text, sizeof text, "before the start %s were used and %s allocated", used, allocated);
   else if (baseline == PROF_I_BASELINE_NEAR) snprintf(text, sizeof text, "before the start about %s were used and %s allocated: there were calls all the time while it was asked, and used, allocated and their peaks are off by as much", used, allocated);
+  else if (baseline == PROF_I_BASELINE_PART) snprintf(text, sizeof text, "before the fork %s were used and %s allocated, as far as the parent had counted; what was there before it began is not known", used, allocated);
   else snprintf(text, sizeof text, "what was there before the start is not known: used and allocated count from 0");
   if (info->source == PROF_MEMORY_POOL && baseline != PROF_I_BASELINE_EMPTY) put_sentence(r, text);
   if (info->from_before_count) {
     prof_i_put_bytes(used, sizeof used, (int64_t)info->from_before_bytes);
-    snprintf(text, sizeof text, "%" PRIu64 " frees (%s) were of what was there before the start", info->from_before_count, used);
+    const bool is_one = info->from_before_count == 1;
+    snprintf(text, sizeof text, "%" PRIu64 " free%s (%s) %s of what was there before the start", info->from_before_count, is_one ? "" : "s", used, is_one ? "was" : "were");
     put_sentence(r, text);
   }
   if (info->unsure_count) {
@@ -341,6 +364,10 @@ static void put_unknown(report *r, uint32_t index) {
   char text[SENTENCE_ROOM];
   prof_i_page_many(&r->page, '\n', 1);
   put_before(r, info, r->memory->trace->catalog.pools[index].baseline);
+  if (info->source == PROF_MEMORY_POOL && info->peak_used.used_bytes > (int64_t)info->peak_used.live_bytes)
+    put_sentence(r, "live pieces, requested and waste are of the pieces whose allocs are in the capture, not of all that is used");
+  if (info->source == PROF_MEMORY_POOL && has_blocks(info) && !info->end.has_ranges && !info->peak_used.has_ranges)
+    put_sentence(r, "what is free in the blocks, and how it is fragmented, is not known: not all blocks are in the capture, or what is live does not lie in them");
   if (r->memory->trace->catalog.pools[index].state.era) put_sentence(r, "peaks count from the last reset or clear; what is drawn before it is older");
   if (info->missing_count) {
     snprintf(text, sizeof text, "%s: %" PRIu64 " events lost (overwritten, left out, or not finished); used, allocated and their peaks are right all the same",
@@ -351,7 +378,8 @@ static void put_unknown(report *r, uint32_t index) {
   if (!info->peak_used.is_exact) put_sentence(r, "the event that made the peak of used is lost: its time is near, and what was live then is of the records around it");
   if (!info->peak_allocated.is_exact) put_sentence(r, "the event that made the peak of allocated is lost: its time is near");
   if (info->refused_count) {
-    snprintf(text, sizeof text, "%" PRIu64 " pieces of 4 TiB and more are left out", info->refused_count);
+    snprintf(text, sizeof text, "%" PRIu64 " piece%s of 4 TiB and more, or beyond 6 TiB in all, %s left out", info->refused_count, info->refused_count == 1 ? "" : "s",
+             info->refused_count == 1 ? "is" : "are");
     put_sentence(r, text);
   }
   if (info->unchecked_count) {
@@ -376,6 +404,7 @@ static int put_pool(report *r, uint32_t index) {
   put_moments(r, info);
   prof_i_page_many(&r->page, '\n', 1);
   put_counts(r, info);
+  put_failures(r, index);
   put_raf_line(r, info);
   put_growth(r, info);
   status = put_live_sets(r, index);
