@@ -44,6 +44,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_LATE_PEAK,      /* M1: an alloc's record comes before its peak */
   PROF_I_FAULT_LATE_WORDS,     /* M1: a piece's record is committed before what it commits */
   PROF_I_FAULT_LATE_CLOCK,     /* M1: the clock is read after the sum */
+  PROF_I_FAULT_ASKED_ONCE,     /* M3: events that come while a start asks what was there before are in neither */
   PROF_I_FAULT_UNSCRUBBED,     /* M1: a ring's chunk that comes round keeps the words of its pieces */
   PROF_I_FAULT_NO_ROUND,       /* M3: that a pool's number of events has come round is not counted */
   PROF_I_FAULT_OLD_ERA         /* M3: an alloc raises the peak from before the resets */

@@ -8,6 +8,7 @@
 #include "arena.h"
 #include "clock.h"
 #include "control.h"
+#include "fault.h"
 #include "meta.h"
 #include "site.h"
 
@@ -226,7 +227,7 @@ static void begin_pool(prof_pool *pool, uint64_t session) {
       const bool is_last = a.baseline != PROF_I_BASELINE_ASKED || times == ASKED_MOST;
       if (a.baseline == PROF_I_BASELINE_ASKED && is_last) a.baseline = PROF_I_BASELINE_NEAR;
       say_before(&b, &a);
-      is_done = try_state(pool, &b, is_last ? __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST) : stir);
+      is_done = try_state(pool, &b, is_last || PROF_I_FAULT(ASKED_ONCE) ? __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST) : stir);
       if (!is_done && is_last) {
         place_state(pool, &b);
         open_pool(pool);

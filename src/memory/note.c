@@ -142,7 +142,8 @@ static uint64_t put_long(uint64_t *words, const sums *s, const prof_i_note *note
   words[4] = note->bytes;
   words[5] = s->counter;
   words[6] = s->word7;
-  if (note->verb == PROF_I_VERB_COLLECT || note->verb == PROF_I_VERB_WRONG) words[count++] = note->extra;
+  if (note->verb == PROF_I_VERB_COLLECT) words[count++] = s->ticks > note->extra ? s->ticks - note->extra : 0;
+  if (note->verb == PROF_I_VERB_WRONG) words[count++] = note->extra;
   if (has_stream) words[count++] = note->stream;
   words[1] |= (1 + count + 1) / 2;
   return count;
@@ -341,6 +342,6 @@ void prof_memory_collect_end(prof_pool *pool, uint64_t begun) {
     __atomic_fetch_add(&state->collection_count, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&state->collection_ns, (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns()), __ATOMIC_RELAXED);
   }
-  const prof_i_note note = {.verb = PROF_I_VERB_COLLECT, .stream = PROF_NO_STREAM, .extra = ticks};
+  const prof_i_note note = {.verb = PROF_I_VERB_COLLECT, .stream = PROF_NO_STREAM, .extra = begun};
   prof_i_note_slowly(pool, &note);
 }

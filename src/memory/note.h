@@ -11,7 +11,7 @@ typedef struct prof_i_note {
   uint64_t bytes;     /* given, or of the block */
   uint64_t requested; /* asked for */
   uint64_t stream;    /* PROF_NO_STREAM: none */
-  uint64_t extra;     /* COLLECT: duration in ticks; SAMPLE: allocated; WRONG: prof_memory_wrong */
+  uint64_t extra;     /* COLLECT: ticks of its begin; SAMPLE: allocated; WRONG: prof_memory_wrong */
 } prof_i_note;
 
 /* Whatever it takes: counts it, and writes a long record if there is room. Keeps errno. Any thread. Signal-safe. */

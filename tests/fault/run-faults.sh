@@ -154,6 +154,7 @@ fault M1 LATE_PEAK tests/fault/test_memory_step.c 'a_pair_is*' ''
 fault M1 LATE_WORDS tests/fault/test_memory_step.c 'a_pair_is*' ''
 fault M1 LATE_CLOCK tests/fault/test_memory_step.c 'a_pair_survives*' ''
 fault M1 UNSCRUBBED tests/unit/test_core_chunk.c 'no_word*' ''
+fault M3 ASKED_ONCE tests/api/test_memory_begin.c 'a_start_while*' ''
 fault M3 NO_ROUND tests/stress/test_memory_reset.c 'peaks_are_right_while_they*' PROF_RESET_SECONDS=2
 fault M3 OLD_ERA tests/fault/test_memory_step.c 'a_reset*' ''
 echo "$passed passed, $failed failed, $skipped skipped"
