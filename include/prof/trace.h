@@ -78,7 +78,7 @@ typedef enum prof_memory_verb {
   PROF_MEMORY_FREE = 2,
   PROF_MEMORY_RESERVE = 3,
   PROF_MEMORY_RELEASE = 4,
-  PROF_MEMORY_COLLECT = 5, /* it ended */
+  PROF_MEMORY_COLLECT = 5, /* it ended: duration_ns before start_ns it began */
   PROF_MEMORY_OOM = 6,
   PROF_MEMORY_SAMPLE = 7,  /* PROFILE_MEMORY() */
   PROF_MEMORY_WRONG = 8    /* a wrong call, seen by a checked pool */

@@ -251,6 +251,8 @@ uint32_t prof_i_era_of(const prof_trace *trace, int64_t ticks);
 uint32_t prof_i_era_of_end(const prof_trace *trace, uint32_t from, int64_t ticks, int64_t latest);
 /* The era of the start of a scope that ended in that era. */
 uint32_t prof_i_era_of_start(const prof_trace *trace, uint32_t end_era, int64_t start, int64_t end);
+/* The time of a counter's reading. */
+uint64_t prof_i_trace_ns(const prof_trace *trace, uint64_t ticks);
 /* Ticks of the time line. Not before what went before the era, nor behind what came after: if the counter did not jump but CLOCK_MONOTONIC stood,
    there are records in between, which took no time that it knows of. */
 static inline int64_t prof_i_era_place(const prof_trace *trace, uint32_t era, int64_t ticks) {

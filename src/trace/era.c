@@ -254,3 +254,9 @@ int prof_i_eras_find(prof_trace *trace) {
   if (catalog->change_count) qsort(catalog->changes, catalog->change_count, sizeof *catalog->changes, by_change);
   return 0;
 }
+
+uint64_t prof_i_trace_ns(const prof_trace *trace, uint64_t ticks) {
+  const prof_i_time_line *line = trace->timeline.lines;
+  const int64_t since = prof_i_ticks_since(ticks << 4, trace->header.start_ticks);
+  return prof_i_timeline_ns(&trace->timeline, &line, prof_i_era_ticks(trace, prof_i_era_of(trace, since), since));
+}

@@ -114,6 +114,10 @@ static void set_memory(const prof_trace *trace, const uint64_t *words, const pro
                                       .used_bytes = is_sample ? (int64_t)memory.bytes : prof_i_used_bytes(memory.counter),
                                       .allocated_bytes = memory.allocated ? (int64_t)(memory.allocated - PROF_I_USED_ZERO) : -1,
                                       .wrong = memory.verb == PROF_I_VERB_WRONG ? (uint32_t)memory.extra : 0};
+  if (memory.verb == PROF_I_VERB_COLLECT) {
+    const uint64_t end = words[0] >> 4, begin = end > memory.extra ? end - memory.extra : 0;
+    event->duration_ns = prof_i_trace_ns(trace, end) - prof_i_trace_ns(trace, begin);
+  }
   if (!memory.tag) return;
   const prof_i_site_info *const tag = prof_i_catalog_site(&trace->catalog, memory.tag);
   event->memory.tag = tag->name.data;

@@ -80,11 +80,7 @@ typedef struct first_play {
   bool is_out_of_memory;
 } first_play;
 
-uint64_t prof_i_memory_ns(const prof_memory *m, uint64_t ticks) {
-  const prof_i_time_line *line = m->trace->timeline.lines;
-  const int64_t since = prof_i_ticks_since(ticks << 4, m->trace->header.start_ticks);
-  return prof_i_timeline_ns(&m->trace->timeline, &line, prof_i_era_ticks(m->trace, prof_i_era_of(m->trace, since), since));
-}
+uint64_t prof_i_memory_ns(const prof_memory *m, uint64_t ticks) { return prof_i_trace_ns(m->trace, ticks); }
 
 static void keep_unknown(first_play *f, uint32_t pool_index, uint32_t item, bool is_sure, const prof_i_memory_record *record) {
   if (prof_i_make_room((void **)&f->unknown, &f->unknown_room, f->unknown_count, sizeof *f->unknown))

@@ -306,6 +306,17 @@ static void a_collection_from_before_a_start_does_not_count(void **state) {
   assert_int_equal(info.collection_count, 1);
   assert_in_range(info.collection_ns, 0, 19000000);
   assert_int_equal(info.collection_released_bytes, 3 * MIB);
+  prof_trace *trace;
+  prof_cursor *cursor;
+  prof_event event;
+  uint64_t collect_ns = 0;
+  OK(prof_get(&trace));
+  OK(prof_cursor_create(trace, &cursor));
+  while (prof_cursor_next(cursor, &event) > 0)
+    if (event.kind == PROF_EVENT_MEMORY && event.memory.verb == PROF_MEMORY_COLLECT) collect_ns = event.duration_ns;
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+  assert_in_range(collect_ns, 1, 19000000);
   prof_pool_destroy(pool);
 }
 
