@@ -39,13 +39,15 @@ typedef enum prof_op_caches {
 /* Zero means the default for every field. */
 typedef struct prof_op_options {
   size_t size;
-  int32_t warmup;         /* runs before the first sample; 10, as RAF; fewer if the time is over, but one. This, exec and repeat: at most 16 777 216 */
+  int32_t warmup;         /* runs before the first sample; 10, as RAF; fewer, but one, where so many would take more than a quarter of the time limit, whether asked
+                             for or not: prof_op_info.warmup says how many there were. This, exec and repeat: at most 16 777 216 */
   int32_t exec;           /* runs a sample, which is their mean; as many as the timer needs to be sure: found out by runs that are not counted */
   int32_t repeat;         /* samples at most; 100 000 */
   uint32_t no_warmup;     /* 1: none; without exec, what finds that out runs nevertheless */
   uint64_t least_ns;      /* samples are taken for so long at least, or drift and throttling would not be seen; 100 ms */
-  uint64_t time_limit_ns; /* from the first run on, with all that is between the samples and the statistics: ends the measurement between two samples; 1 s. Not
-                             in it: the sample under way, which is not stopped, prepare, workspace and cleanup, the cache's file, and a fifth of the limit */
+  uint64_t time_limit_ns; /* from the first run on, with all that is between the samples and the statistics: ends the measurement between two samples; 1 s, and then on
+                             until there are 6 samples, but no longer than 10 s in all: a limit that is given is kept to, 1 s as well. Not in it: the sample under
+                             way, which is not stopped, prepare, workspace and cleanup, the cache's file, and a fifth of the limit */
   double precision;       /* no more samples once the median is known to so large a share of it, 0.01; but see repeat_all */
   uint32_t repeat_all;    /* 1: all `repeat` samples are taken, unless the time is over */
   uint32_t caches;        /* prof_op_caches */

@@ -14,10 +14,13 @@ enum {
   CONVERGED_MIN = 20,  /* samples before the interval is asked */
   CHAINS_MIN = 5,      /* looks at the processor's speed, 20 ms apart, that say something */
   SURE_TIMES = 1000,   /* a sample's length, in what the timer may be wrong by */
+  INTERVAL_MIN = 6,    /* samples: of fewer no interval of 95 % exists */
+  WARMUP_SHARE = 4,    /* of the time limit, a fourth */
   MIB = 1 << 20
 };
 static const uint64_t chain_every_ns = 20000000, statistics_ns = 250 /* a sample: sorting takes most of it */,
-                      workspace_max_bytes = 1ull << 56;
+                      workspace_max_bytes = 1ull << 56, usual_limit_ns = 1000000000,
+                      longest_limit_ns = 10000000000; /* of what is so slow that the usual limit holds no six samples */
 
 /* ---- what is asked for ---- */
 
@@ -50,7 +53,6 @@ static int complete(prof_op_options *options) {
   if (!options->repeat) options->repeat = REPEAT;
   if (!(options->precision > 0)) options->precision = 0.01;
   if (!options->least_ns) options->least_ns = 100000000;
-  if (!options->time_limit_ns) options->time_limit_ns = 1000000000;
   return PROF_OK;
 }
 
@@ -129,9 +131,20 @@ void prof_i_measure_charge(prof_i_measurement *m, uint64_t *from_ns) {
   *from_ns = now_ns;
 }
 
+static uint64_t limit_of(const prof_i_measurement *m) {
+  return m->options.time_limit_ns ? m->options.time_limit_ns : usual_limit_ns;
+}
+
 /* With what its statistics will take. */
+static bool is_past(const prof_i_measurement *m, uint64_t limit_ns) {
+  return m->spent_ns + m->count * statistics_ns >= limit_ns;
+}
+
+/* Before the first sample; and after it, where nobody said a limit, only once there are so many that they say something, or it has been far too long. */
 static bool is_over(prof_i_measurement *m) {
-  if (m->spent_ns + m->count * statistics_ns < m->options.time_limit_ns) return false;
+  if (!is_past(m, limit_of(m))) return false;
+  const bool may_go_on = !m->options.time_limit_ns && m->count > 0 && m->count < INTERVAL_MIN;
+  if (may_go_on && !is_past(m, longest_limit_ns)) return false;
   m->is_time_over = true;
   return true;
 }
@@ -180,9 +193,16 @@ static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   return prof_i_is_time(*us_out) ? PROF_OK : said_time(m, *us_out);
 }
 
+/* Would one more run, as long as those before were, take the warm-up past its share? What is slow would be warmed up and never measured. */
+static bool is_warm_enough(const prof_i_measurement *m) {
+  if (m->warmed == 0) return m->options.warmup == 0;
+  const uint64_t next_ns = m->spent_ns / (uint64_t)m->warmed;
+  return m->warmed >= m->options.warmup || m->spent_ns + next_ns > limit_of(m) / WARMUP_SHARE;
+}
+
 static int warm_up(prof_i_measurement *m, uint64_t *from_ns) {
   int status = PROF_OK;
-  for (int32_t i = 0; !status && i < m->options.warmup && (i == 0 || !is_over(m)); i++) {
+  while (!status && !is_warm_enough(m)) {
     status = run_counted(m);
     m->warmed++;
     prof_i_measure_charge(m, from_ns);

@@ -133,6 +133,63 @@ static void the_warm_up_is_what_ran_and_not_what_was_asked_for(void **state) {
   prof_op_result_destroy(result);
 }
 
+static int nap_for(void *user) {
+  usleep(*(const unsigned *)user);
+  return 0;
+}
+
+/* Asked for, too: ten runs of 90 ms took the whole second, and left time for one sample. */
+static void the_warm_up_takes_a_quarter_of_the_time_at_most(void **state) {
+  unsigned nap_us = 2000;
+  prof_op op = {.size = sizeof op, .key = "a nap", .user = &nap_us, .run = nap_for};
+  const prof_op_options many = {.size = sizeof many, .warmup = 1000, .exec = 1, .time_limit_ns = 80000000},
+                        few = {.size = sizeof few, .warmup = 3, .exec = 1, .repeat = 1, .time_limit_ns = 60000000000};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &many, &result), PROF_OK);
+  assert_in_range(info_of(result).warmup, 1, 10); /* 20 ms hold no more */
+  prof_op_result_destroy(result);
+  assert_int_equal(prof_op_profile(&op, &few, &result), PROF_OK);
+  assert_int_equal(info_of(result).warmup, 3); /* all of them where there is time */
+  prof_op_result_destroy(result);
+  nap_us = 50000;
+  op.key = "a long nap";
+  assert_int_equal(prof_op_profile(&op, &many, &result), PROF_OK);
+  assert_int_equal(info_of(result).warmup, 1);
+  prof_op_result_destroy(result);
+}
+
+static void expect_six_samples_of(unsigned nap_us) {
+  const prof_op op = {.size = sizeof op, .key = "slow", .user = &nap_us, .run = nap_for};
+  const prof_op_options options = {.size = sizeof options, .no_reuse = 1};
+  prof_op_result *result = NULL;
+  const double begun = seconds();
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  const double passed = seconds() - begun;
+  const prof_op_info info = info_of(result);
+  print_message("  naps of %u ms: %u samples after %u runs to warm up, in %.2f s\n", nap_us / 1000, info.sample_count,
+                info.warmup, passed);
+  if (passed < 9)
+    assert_true(info.sample_count >= 6 && !(info.doubts & PROF_OP_FEW_SAMPLES)); /* a machine may be busier than that */
+  assert_in_range(info.warmup, 1, 250000 / nap_us > 1 ? 250000 / nap_us : 1);
+  prof_op_result_destroy(result);
+}
+
+static void what_is_slow_gets_six_samples_where_nobody_said_a_limit(void **state) {
+  unsigned nap_us = 200000;
+  const prof_op op = {.size = sizeof op, .key = "slow", .user = &nap_us, .run = nap_for};
+  const prof_op_options limited = {.size = sizeof limited, .time_limit_ns = 1000000000};
+  prof_op_result *result = NULL;
+  (void)state;
+  expect_six_samples_of(90000);  /* within the second */
+  expect_six_samples_of(200000); /* and beyond */
+  assert_int_equal(prof_op_profile(&op, &limited, &result), PROF_OK);
+  assert_false(info_of(result).was_kept); /* no limit is another than one of a second */
+  assert_in_range(info_of(result).sample_count, 1, 5);
+  assert_true(info_of(result).doubts & PROF_OP_TIME_OVER);
+  prof_op_result_destroy(result);
+}
+
 static int sum_up(void *user) {
   const uint64_t *const words = user;
   uint64_t sum = 0;
@@ -314,7 +371,8 @@ static void a_timer_that_always_says_0_is_doubted(void **state) {
   const prof_op op = op_of(&s, "timed");
   const prof_op_timer timer = {
       .size = sizeof timer, .name = "constant", .user = &us, .begin = constant_begin, .end = constant_end};
-  const prof_op_options options = {.size = sizeof options, .repeat = 30, .repeat_all = 1, .timer = &timer};
+  const prof_op_options options = {
+      .size = sizeof options, .repeat = 30, .repeat_all = 1, .time_limit_ns = 1000000000, .timer = &timer};
   prof_op_result *result = NULL;
   (void)state;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
@@ -420,6 +478,8 @@ int main(void) {
       ENTRY(the_time_limit_ends_it),
       ENTRY(the_time_limit_is_the_whole_calls),
       ENTRY(the_warm_up_is_what_ran_and_not_what_was_asked_for),
+      ENTRY(the_warm_up_takes_a_quarter_of_the_time_at_most),
+      ENTRY(what_is_slow_gets_six_samples_where_nobody_said_a_limit),
       ENTRY(cold_caches_cost_more),
       ENTRY(the_allocators_peak_is_the_workspace),
       ENTRY(without_a_warm_up_the_first_run_says_the_workspace),
