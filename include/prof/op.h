@@ -44,7 +44,8 @@ typedef struct prof_op_options {
   int32_t exec;           /* runs a sample, which is their mean; as many as the timer needs to be sure: found out by runs that are not counted */
   int32_t repeat;         /* samples at most; 100 000 */
   uint32_t no_warmup;     /* 1: none; without exec, what finds that out runs nevertheless */
-  uint64_t least_ns;      /* samples are taken for so long at least, or drift and throttling would not be seen; 100 ms */
+  uint64_t least_ns;      /* samples are taken for so long at least, or drift and throttling would not be seen; 100 ms. The time limit goes before: if it is the
+                             shorter one it always ends the measurement, PROF_OP_TIME_OVER says so, and precision is only judged by, never waited for */
   uint64_t time_limit_ns; /* from the first run on, with all that is between the samples and the statistics: ends the measurement between two samples; 1 s, and then on
                              until there are 6 samples, but no longer than 10 s in all: a limit that is given is kept to, 1 s as well. Not in it: the sample under
                              way, which is not stopped, prepare, workspace and cleanup, the cache's file, and a fifth of the limit */
@@ -74,7 +75,8 @@ typedef struct prof_op_result prof_op_result;
 typedef struct prof_op_info {
   size_t size;
   uint64_t workspace_bytes; /* as the operator says, or else the peak of what it asked for in one run: of the warm-up, or without one in the first of all */
-  uint32_t has_workspace;   /* 1: it is known */
+  uint32_t has_workspace;   /* 1: it is known. Of an operator without a callback for it that asked for nothing: 0 bytes are known if this process had called
+                               prof_op_workspace_alloc() at all when it was measured, in a measurement or not; else nobody may have told what it asked for */
   uint32_t sample_count;
   uint32_t exec; /* runs a sample */
   uint32_t warmup; /* runs before the first sample, as many as there was time for; those that found out exec are not among them */
@@ -99,7 +101,8 @@ typedef struct prof_op_info {
   uint32_t reserved;
 } prof_op_info;
 
-/* Measures one operator. Prepares it, warms it up, takes samples until the median is known well enough or a limit is reached, cleans up. A result
+/* Measures one operator. Prepares it, warms it up, takes samples until the median is known well enough or a limit is reached, cleans up. The call of run() itself is in the
+   figure (about 1 ns, which counts only for what takes some ns). A result
    of the same key, device, timer and options that is kept is handed out again, with the doubts that it has, as often as it is asked for: was_kept and doubts say it, and
    options.no_reuse measures again and keeps that instead; prof_op_cache_reset() forgets all. The caller destroys the result. PROF_E_INVALID, PROF_E_OPERATOR (a
    callback failed, or said what cannot be), PROF_E_NO_MEMORY. Any thread; two measurements at once disturb each other. */
@@ -126,7 +129,7 @@ typedef struct prof_op_overlap {
 
 /* As RAF's ProfileGroup(): each member alone and all at once, in turn. results_out has room for count + 1: the members', and the group's behind them; the caller
    destroys them. The group's workspace is the peak of what its members, each on its thread, asked for by prof_op_workspace_alloc() and held at once in a round of
-   the warm-up, and what those with a callback for it say, added up; known if each member's is. 1 to 64 members. Errors as above. */
+   the warm-up, and what those with a callback for it say, added up; known if each member's is, as one's is that asked for nothing: see prof_op_info.has_workspace. 1 to 64 members. Errors as above. */
 PROF_API int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side, const prof_op_options *options, prof_op_result **results_out,
                                    prof_op_overlap *overlap_out) PROF_I_NOEXCEPT;
 
@@ -154,8 +157,11 @@ PROF_API const char *prof_op_key(const prof_op_result *result) PROF_I_NOEXCEPT;
    `room`, NUL included. */
 PROF_API size_t prof_op_text(const prof_op_result *result, char *to, size_t room) PROF_I_NOEXCEPT;
 
-/* What an operator's own allocator calls while it runs, on its thread: the peak of what is asked for during one run is the workspace of an operator that
-   has no callback for it. Outside of a measurement they do nothing. */
+/* What an operator's own allocator calls while it runs: the peak of what is asked for during one run is the workspace of an operator that has no callback for it. Only what
+   is asked for on the thread that runs it counts: what an OpenMP operator's workers ask for is left out, and such a one had better say its workspace by the callback. Outside of a
+   measurement they only let it be known that the allocator tells: see prof_op_info.has_workspace. An allocator that tells <prof/memory.h> its pieces calls both: there a pool's pieces,
+   of all threads and with their addresses, land in a capture, which a measurement neither has nor needs; here bytes are counted against one run, whoever's pool they are of, and not for what was
+   asked for before the run. Any thread; they take a few ns and never fail. */
 PROF_API void prof_op_workspace_alloc(uint64_t bytes) PROF_I_NOEXCEPT;
 PROF_API void prof_op_workspace_free(uint64_t bytes) PROF_I_NOEXCEPT;
 

@@ -166,7 +166,7 @@ static int run_counted(prof_i_measurement *m) {
   m->counted = NULL;
   prof_i_workspace_end(&workspace);
   m->was_counted = true;
-  if (m->op.workspace || !workspace.was_told) return status;
+  if (m->op.workspace || !(workspace.was_told || prof_i_workspace_is_hooked())) return status;
   m->has_workspace = true;
   if (workspace.peak_bytes > m->workspace_bytes) m->workspace_bytes = workspace.peak_bytes;
   return status;

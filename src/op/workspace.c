@@ -4,6 +4,7 @@
 #include <prof/op.h>
 
 static __thread prof_i_workspace *innermost __attribute__((tls_model("initial-exec")));
+static bool is_hooked; /* any thread, relaxed: only ever set, and nothing else hangs on it */
 
 void prof_i_workspace_begin(prof_i_workspace *workspace) {
   *workspace = (prof_i_workspace){.outer = innermost};
@@ -36,8 +37,11 @@ static void free_in_whole(prof_i_workspace *w, uint64_t bytes) {
     continue;
 }
 
+bool prof_i_workspace_is_hooked(void) { return __atomic_load_n(&is_hooked, __ATOMIC_RELAXED); }
+
 void prof_op_workspace_alloc(uint64_t bytes) {
   prof_i_workspace *const w = innermost;
+  if (!prof_i_workspace_is_hooked()) __atomic_store_n(&is_hooked, true, __ATOMIC_RELAXED);
   if (!w) return;
   w->was_told = true;
   w->now_bytes = sum_of(w->now_bytes, bytes);

@@ -20,4 +20,8 @@ void prof_i_workspace_end(prof_i_workspace *workspace);
 /* The same of a part. What it still holds at its end stays in the whole. */
 void prof_i_workspace_begin_part(prof_i_workspace *part, prof_i_workspace *whole);
 
+/* Has any thread ever called prof_op_workspace_alloc(), in a measurement or not? Then the operators' allocator is one that tells, and a run of which nothing was told asked
+   for nothing. */
+bool prof_i_workspace_is_hooked(void);
+
 #endif

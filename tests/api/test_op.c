@@ -32,7 +32,6 @@ static void a_sleep_takes_what_it_takes(void **state) {
   assert_true(info.min_us >= 2000 && info.median_us < 20000);
   assert_int_equal(info.exec, 1);
   assert_false(info.doubts & PROF_OP_TOO_SHORT);
-  assert_false(info.has_workspace);
   assert_true(info.sample_count >= 1 && info.sample_count <= 100);
   assert_true(info.median_low_us <= info.median_us && info.median_us <= info.median_high_us);
   prof_op_result_destroy(result);
@@ -88,6 +87,23 @@ static void the_time_limit_ends_it(void **state) {
   assert_int_equal(prof_op_profile(&op, &none, &result), PROF_OK); /* one sample at least */
   assert_int_equal(info_of(result).sample_count, 1);
   assert_true(info_of(result).doubts & PROF_OP_FEW_SAMPLES);
+  prof_op_result_destroy(result);
+}
+
+/* The limit goes before: it ends what is known well enough, too. */
+static void a_time_limit_that_is_shorter_than_the_least_always_ends_it(void **state) {
+  static const double steady[] = {10, 10.01, 9.99};
+  subject s = {0};
+  script times = {.us = steady, .count = 3};
+  const prof_op op = op_of(&s, "steady");
+  const prof_op_timer timer = timer_of(&times);
+  const prof_op_options options = {
+      .size = sizeof options, .exec = 1, .least_ns = 50000000, .time_limit_ns = 20000000, .timer = &timer};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  assert_true(info_of(result).doubts & PROF_OP_TIME_OVER);
+  assert_false(info_of(result).doubts & PROF_OP_NOT_CONVERGED);
   prof_op_result_destroy(result);
 }
 
@@ -229,7 +245,7 @@ static void the_allocators_peak_is_the_workspace(void **state) {
   const prof_op op = op_of(&s, "allocates");
   prof_op_result *result = NULL;
   (void)state;
-  prof_op_workspace_alloc(1 << 20); /* outside of a measurement: nothing */
+  prof_op_workspace_alloc(1 << 20); /* outside of a measurement: nothing of this one's */
   assert_int_equal(prof_op_profile(&op, NULL, &result), PROF_OK);
   assert_int_equal(info_of(result).has_workspace, 1);
   assert_int_equal(info_of(result).workspace_bytes, 1000);
@@ -259,8 +275,26 @@ static void without_a_warm_up_the_first_run_says_the_workspace(void **state) {
   op.workspace = NULL;
   op.key = "asks for nothing";
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
-  assert_int_equal(info_of(result).has_workspace, 0);
+  assert_int_equal(info_of(result).has_workspace, 1); /* the allocator told of others' */
+  assert_int_equal(info_of(result).workspace_bytes, 0);
   prof_op_result_destroy(result);
+}
+
+/* The first test: nobody has told anything yet, and one call tells that the allocator does, for good. */
+static void what_asks_for_nothing_is_known_to_once_the_allocator_tells(void **state) {
+  subject s = {0};
+  const prof_op op = op_of(&s, "asks for nothing");
+  const prof_op_options options = {.size = sizeof options, .exec = 1, .repeat = 2, .repeat_all = 1, .no_reuse = 1};
+  (void)state;
+  for (uint32_t is_hooked = 0; is_hooked < 2; is_hooked++) {
+    prof_op_result *result = NULL;
+    assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+    assert_int_equal(info_of(result).has_workspace, is_hooked);
+    assert_int_equal(info_of(result).workspace_bytes, 0);
+    prof_op_result_destroy(result);
+    prof_op_workspace_alloc(16); /* outside of a measurement, before there is a second one */
+    prof_op_workspace_free(16);
+  }
 }
 
 static int measures_another(void *user) {
@@ -471,11 +505,13 @@ static void a_size_of_0_is_refused_with_what_to_set_it_to(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      ENTRY(what_asks_for_nothing_is_known_to_once_the_allocator_tells),
       ENTRY(latency_is_a_list_as_rafs),
       ENTRY(a_sleep_takes_what_it_takes),
       ENTRY(what_is_short_is_run_many_times),
       ENTRY(it_ends_when_the_median_is_known),
       ENTRY(the_time_limit_ends_it),
+      ENTRY(a_time_limit_that_is_shorter_than_the_least_always_ends_it),
       ENTRY(the_time_limit_is_the_whole_calls),
       ENTRY(the_warm_up_is_what_ran_and_not_what_was_asked_for),
       ENTRY(the_warm_up_takes_a_quarter_of_the_time_at_most),

@@ -202,6 +202,7 @@ static int hold_said(void *user) {
   prof_op_workspace_free(1 << 20);
   return nothing(&((holder *)user)->runs);
 }
+static int pass(void *user) { return nothing(&((holder *)user)->runs); }
 static int say_held(void *user, uint64_t *bytes_out) {
   *bytes_out = ((holder *)user)->bytes;
   return 0;
@@ -244,8 +245,18 @@ static void a_groups_workspace_is_what_all_held_at_once(void **state) {
   ops[0].run = hold_said;
   ops[0].workspace = say_held;
   for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 1, 150000);
-  ops[1].run = nothing;
-  ops[1].user = &holders[1];
+  holders[1] = (holder){NULL, 0, 0}; /* one that asks for nothing */
+  ops[1].run = pass;
+  for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 1, 50000);
+}
+
+/* The first test: nobody has told anything yet, so one that was told nothing of may have asked for whatever. */
+static void a_groups_workspace_is_not_known_if_a_members_is_not(void **state) {
+  holder holders[2] = {{NULL, 50000, 0}, {NULL, 0, 0}};
+  prof_op ops[2];
+  (void)state;
+  for (int i = 0; i < 2; i++) ops[i] = (prof_op){.size = sizeof *ops, .key = "holds", .user = &holders[i], .run = pass};
+  ops[0].workspace = say_held;
   for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 0, 0);
 }
 
@@ -310,6 +321,7 @@ static void single_samples_have_no_interval(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      ENTRY(a_groups_workspace_is_not_known_if_a_members_is_not),
       ENTRY(operators_take_turns),
       ENTRY(those_in_turn_are_compared_by_rounds),
       ENTRY(fewer_than_six_rounds_have_no_interval),
