@@ -76,7 +76,7 @@ typedef struct prof_op_info {
   size_t size;
   uint64_t workspace_bytes; /* as the operator says, or else the peak of what it asked for in one run: of the warm-up, or without one in the first of all */
   uint32_t has_workspace;   /* 1: it is known. Of an operator without a callback for it that asked for nothing: 0 bytes are known if this process had called
-                               prof_op_workspace_alloc() at all when it was measured, in a measurement or not; else nobody may have told what it asked for */
+                               prof_op_workspace_alloc() at all when the measurement ended, in one or not; else nobody may have told what it asked for */
   uint32_t sample_count;
   uint32_t exec; /* runs a sample */
   uint32_t warmup; /* runs before the first sample, as many as there was time for; those that found out exec are not among them */

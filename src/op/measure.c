@@ -166,7 +166,7 @@ static int run_counted(prof_i_measurement *m) {
   m->counted = NULL;
   prof_i_workspace_end(&workspace);
   m->was_counted = true;
-  if (m->op.workspace || !(workspace.was_told || prof_i_workspace_is_hooked())) return status;
+  if (m->op.workspace || !workspace.was_told) return status;
   m->has_workspace = true;
   if (workspace.peak_bytes > m->workspace_bytes) m->workspace_bytes = workspace.peak_bytes;
   return status;
@@ -338,7 +338,7 @@ int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
                               .exec = m->exec,
                               .warmup = m->warmed,
                               .workspace_bytes = m->workspace_bytes,
-                              .has_workspace = m->has_workspace,
+                              .has_workspace = m->has_workspace || prof_i_workspace_is_hooked(),
                               .is_time_over = m->is_time_over && !m->is_converged,
                               .has_energy = m->has_energy,
                               .energy_uj = m->energy_uj,
