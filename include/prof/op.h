@@ -112,7 +112,10 @@ PROF_API int prof_op_profile(const prof_op *op, const prof_op_options *options, 
    results, `count` of them, are the caller's; on an error all are NULL. Neither taken from kept ones nor kept. Errors as above. */
 PROF_API int prof_op_profile_in_turn(const prof_op *ops, size_t count, const prof_op_options *options, prof_op_result **results_out) PROF_I_NOEXCEPT;
 
-/* How members of a group run at once. */
+/* How members of a group run at once. Their threads sleep while one is measured alone. Before a sample of the group begins they are woken, each is sent to a processor of its own if it was
+   woken on another's, and they spin until it does; so does the caller's until the last has ended (10 ms; then it sleeps, and what it takes to wake is in the figure). Members that are
+   more than the processors which sched_getaffinity() allows do not run at once: the kernel gives each its turn, gained says what comes of that, and begin_us what the turns cost. The
+   same where a control group allows less processor time, or others have the processors. */
 typedef enum prof_op_side {
   PROF_OP_THREADS = 0, /* each on a thread of its own; the first on the caller's. Callbacks but run are the caller's thread's */
   PROF_OP_STREAMS = 1  /* begun one after the other by the caller's thread: on a device, each enqueues on a stream of its own, and options.timer awaits all */
@@ -123,8 +126,10 @@ typedef struct prof_op_overlap {
   double alone_us;   /* the members' medians, each measured alone, added up */
   double longest_us; /* the longest of them */
   double group_us;   /* the median of all at once */
-  double gained;     /* of what could be gained: 1 as fast as the longest alone, 0 as one after the other, less: they hinder each other */
-  double begin_us;   /* of group_us: what it takes to begin and await the members */
+  double gained;     /* of what could be gained: 1 as fast as the longest alone, 0 as one after the other, less: they hinder each other. What it takes to wake a
+                        thread is not in it: see begin_us */
+  double begin_us;   /* of group_us, at least: what it takes to begin and await the members, the fastest of 64 rounds in which nothing is run. On threads well below 1 us
+                        where each member has a processor */
 } prof_op_overlap;
 
 /* As RAF's ProfileGroup(): each member alone and all at once, in turn. results_out has room for count + 1: the members', and the group's behind them; the caller

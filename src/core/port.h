@@ -85,6 +85,15 @@ static inline void prof_i_count_up(uint64_t *count) {
 #endif
 }
 
+/* Between two looks at a word that another thread will change: the processor's other half, if it has one, gets on meanwhile. */
+static inline void prof_i_pause(void) {
+#if defined(__x86_64__)
+  __asm__ __volatile__("pause");
+#elif defined(__aarch64__)
+  __asm__ __volatile__("yield");
+#endif
+}
+
 /* From here to the end of the block the thread is not cancelled: one that left in the midst of a chunk, or with the lock, would never give it
    back. For whatever calls what POSIX names as a cancellation point. */
 int prof_i_port_hold_cancel(void);
@@ -128,6 +137,12 @@ int prof_i_port_fd_aside(int fd); /* the same file under a high number, fd close
 int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes);  /* the file's pages come as large ones: see arena.c */
 uint64_t prof_i_port_file_size_limit(void);                            /* RLIMIT_FSIZE, UINT64_MAX when none */
 uint64_t prof_i_port_resident_bytes(void *at, size_t bytes);
+
+/* Processors. */
+size_t prof_i_port_processor_count(void); /* that this thread may run on; SIZE_MAX: not known */
+int prof_i_port_processor(void);          /* that it runs on just now; negative: not known */
+/* The calling thread goes to the place-th, from 1, of those that it may run on but the one that is taken, and may run on all that it might before. Does nothing where that cannot be. */
+void prof_i_port_leave_processor(int taken, size_t place);
 
 /* A word to sleep on. */
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns);

@@ -1,7 +1,9 @@
 /* Operators that run at once: as an operator of its own, whose run is a round of all of them, measured in turn with each member alone. The caller's thread
-   runs the first member; each other one has a thread, which waits for a round by spinning a little, then asleep. See op.h. */
+   runs the first member; each other one has a thread. These sleep while members are measured alone, and are woken before the group's time begins: to wake a thread takes
+   50 us and more, which is not the members'. So within a sample they spin, and a round costs them and the caller less than 1 us. See op.h. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +14,25 @@
 #include "judge.h"
 #include "turn.h"
 
-enum { MEMBERS_MAX = 64, SPINS = 4000, EMPTY_ROUNDS = 64, KEY_BYTES = 256 };
-static const uint64_t sleep_ns = 100000000;
+enum {
+  MEMBERS_MAX = 64,
+  SPINS = 10000,       /* before a thread offers its processor to others: some 400 us */
+  SPINS_CROWDED = 100, /* where there are more members than processors: another one waits for it */
+  READY_TRIES = 4,
+  EMPTY_ROUNDS = 64,
+  KEY_BYTES = 256
+};
+static const uint64_t sleep_ns = 100000000, awake_ns = 10000000 /* offering its processor, before a thread sleeps */,
+                      quick_ns = 50000; /* a round that only those take part in so fast who all have a processor */
+
+/* What a round is for. */
+typedef enum task { BE_READY, MOVE, RUN, REST, LEAVE } task;
+
+/* To wait at. Who sleeps counts itself, then looks at the value; who changes the value looks at the count then: both in one order (sequentially consistent), so that one
+   of them sees the other. */
+typedef struct word {
+  uint32_t value, sleepers;
+} word;
 
 typedef struct group group;
 
@@ -25,11 +44,14 @@ typedef struct member {
 } member;
 
 struct group {
-  uint32_t round;                      /* counts; a word to sleep on, for the members */
-  uint32_t left;                       /* members that have not yet ended this one; a word to sleep on, for the caller */
-  bool has_threads, is_empty, is_over; /* written between two rounds, as the next is */
-  prof_i_workspace *counted;           /* of this round; NULL: it is not asked */
-  const prof_i_measurement *whole;     /* the group's own */
+  word round;            /* counts; the members wait for another */
+  word left;             /* members that have not yet ended this one; the caller waits for none */
+  task task;             /* of this round: written between two, as the next is */
+  int callers_processor; /* of MOVE, the same */
+  int spins;
+  bool has_threads;
+  prof_i_workspace *counted;       /* of this round; NULL: it is not asked */
+  const prof_i_measurement *whole; /* the group's own */
   size_t count, thread_count;
   member members[MEMBERS_MAX];
 };
@@ -37,7 +59,6 @@ struct group {
 /* What one asks for that says its workspace itself is not asked: see fill_workspace(). */
 static int run_member(const group *g, const member *m) {
   prof_i_workspace part;
-  if (g->is_empty) return 0;
   if (!g->counted) return m->op->run(m->op->user);
   prof_i_workspace_begin_part(&part, m->op->workspace ? NULL : g->counted);
   const int code = m->op->run(m->op->user);
@@ -45,43 +66,101 @@ static int run_member(const group *g, const member *m) {
   return code;
 }
 
-/* Until the word is another. */
-static uint32_t await_change(uint32_t *word, uint32_t from) {
-  for (int spins = 0;; spins++) {
-    const uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    if (now != from) return now;
-    if (spins >= SPINS) prof_i_port_wait(word, from, sleep_ns);
+/* Pairs with the changes of serve() and begin_round(), which release what was written before. */
+static bool is_another(word *w, uint32_t from, uint32_t *now_out) {
+  *now_out = __atomic_load_n(&w->value, __ATOMIC_SEQ_CST);
+  return *now_out != from;
+}
+
+/* False: it has been long. With more threads than processors the one that is waited for may have to get this one's. */
+static bool spin_for_change(word *w, uint32_t from, int spins, uint32_t *now_out) {
+  for (int i = 0; i < spins; i++) {
+    if (is_another(w, from, now_out)) return true;
+    prof_i_pause();
   }
+  const uint64_t begun_ns = prof_i_port_monotonic_ns();
+  while (prof_i_ns_since(begun_ns) < awake_ns) {
+    if (is_another(w, from, now_out)) return true;
+    sched_yield();
+  }
+  return false;
+}
+
+static uint32_t sleep_for_change(word *w, uint32_t from) {
+  uint32_t now;
+  __atomic_add_fetch(&w->sleepers, 1, __ATOMIC_SEQ_CST);
+  while (!is_another(w, from, &now)) prof_i_port_wait(&w->value, from, sleep_ns);
+  __atomic_sub_fetch(&w->sleepers, 1, __ATOMIC_SEQ_CST);
+  return now;
+}
+
+static uint32_t await_change(word *w, uint32_t from, int spins) {
+  uint32_t now;
+  return spin_for_change(w, from, spins, &now) ? now : sleep_for_change(w, from);
+}
+
+static void wake_sleepers(word *w) {
+  if (__atomic_load_n(&w->sleepers, __ATOMIC_SEQ_CST)) prof_i_port_wake(&w->value);
 }
 
 static void *serve(void *argument) {
   member *const m = argument;
   group *const g = m->of;
-  for (uint32_t round = 0;;) {
-    round = await_change(&g->round, round);
-    if (g->is_over) return NULL;
-    m->code = run_member(g, m);
-    if (__atomic_sub_fetch(&g->left, 1, __ATOMIC_ACQ_REL) == 0) prof_i_port_wake(&g->left);
+  uint32_t round = sleep_for_change(&g->round, 0);
+  while (g->task != LEAVE) {
+    const bool may_sleep = g->task == REST; /* the next may stand there as soon as this one has ended */
+    if (g->task == RUN) m->code = run_member(g, m);
+    if (g->task == MOVE) prof_i_port_leave_processor(g->callers_processor, (size_t)(m - g->members));
+    if (__atomic_sub_fetch(&g->left.value, 1, __ATOMIC_SEQ_CST) == 0) wake_sleepers(&g->left);
+    round = may_sleep ? sleep_for_change(&g->round, round) : await_change(&g->round, round, g->spins);
+  }
+  return NULL;
+}
+
+static void begin_round(group *g, task what) {
+  g->task = what;
+  __atomic_store_n(&g->left.value, (uint32_t)g->thread_count, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&g->round.value, 1, __ATOMIC_SEQ_CST); /* with all that was written before */
+  wake_sleepers(&g->round);
+}
+
+static void end_round(group *g) {
+  for (uint32_t left; is_another(&g->left, 0, &left);) await_change(&g->left, left, g->spins);
+}
+
+static void play_round(group *g, task what) {
+  begin_round(g, what);
+  end_round(g);
+}
+
+/* All are awake, and each on a processor of its own as far as there are as many. The kernel may well wake a thread on the processor of who woke it while another is idle, and leaves
+   two there that offer it to each other: one that goes to another processor by itself stays there, and may then go wherever it might before. */
+static void get_ready(void *user) {
+  group *const g = user;
+  play_round(g, BE_READY);
+  for (int i = 0; i < READY_TRIES && g->spins == SPINS; i++) {
+    const uint64_t begun_ns = prof_i_port_monotonic_ns();
+    play_round(g, BE_READY);
+    if (prof_i_ns_since(begun_ns) < quick_ns) return;
+    g->callers_processor = prof_i_port_processor();
+    play_round(g, MOVE);
   }
 }
 
-static void begin_round(group *g) {
-  __atomic_store_n(&g->left, (uint32_t)g->thread_count, __ATOMIC_RELAXED);
-  __atomic_add_fetch(&g->round, 1, __ATOMIC_RELEASE); /* with all that was written before */
-  if (g->thread_count) prof_i_port_wake(&g->round);
-}
+/* Who is measured alone has the machine alone. */
+static void rest(void *user) { play_round(user, REST); }
 
 static int run_round(void *user) {
   group *const g = user;
   const size_t own_count = g->has_threads ? 1 : g->count;
   int code = 0;
   g->counted = g->whole->counted;
-  begin_round(g);
+  begin_round(g, RUN);
   for (size_t i = 0; i < own_count; i++) {
     const int own = run_member(g, &g->members[i]);
     if (own && !code) code = own;
   }
-  for (uint32_t left; (left = __atomic_load_n(&g->left, __ATOMIC_ACQUIRE)) != 0;) await_change(&g->left, left);
+  end_round(g);
   for (size_t i = own_count; i < g->count; i++)
     if (g->members[i].code && !code) code = g->members[i].code;
   return code;
@@ -102,22 +181,21 @@ static int begin_threads(group *g) {
 }
 
 static void end_threads(group *g) {
-  g->is_over = true;
-  begin_round(g);
+  begin_round(g, LEAVE);
   for (size_t i = 1; i <= g->thread_count; i++) pthread_join(g->members[i].thread, NULL);
 }
 
-/* What a round takes that holds nothing. */
+/* What a round takes in which nothing is run: at its best, since it is to be no more than what stands in the group's time, and others may have a processor just now. */
 static double time_empty_rounds(group *g) {
   double us[EMPTY_ROUNDS];
-  g->is_empty = true;
+  get_ready(g);
   for (int i = 0; i < EMPTY_ROUNDS; i++) {
     const uint64_t begun_ns = prof_i_port_monotonic_ns();
-    run_round(g);
+    play_round(g, BE_READY);
     us[i] = (double)prof_i_ns_since(begun_ns) / 1e3;
   }
-  g->is_empty = false;
-  return prof_i_quantile_among(us, EMPTY_ROUNDS, 0.5);
+  rest(g);
+  return prof_i_quantile_among(us, EMPTY_ROUNDS, 0);
 }
 
 static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *results, size_t count) {
@@ -165,6 +243,9 @@ static int measure_group(group *g, prof_i_measurement *all, const prof_op_option
   join_keys(all, g->count, key);
   const prof_op whole = {.size = sizeof whole, .key = key, .user = g, .run = run_round, .device = all[0].op.device};
   int status = prof_i_measure_init(&all[g->count], &whole, options);
+  all[g->count].get_ready = get_ready;
+  all[g->count].rest = rest;
+  g->spins = g->count > prof_i_port_processor_count() ? SPINS_CROWDED : SPINS;
   if (!status && g->has_threads) status = begin_threads(g);
   if (!status) {
     overlap->begin_us = time_empty_rounds(g);

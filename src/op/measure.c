@@ -179,15 +179,24 @@ static int run_sample(prof_i_measurement *m, int32_t times) {
   return status ? status : run_many(m, times - 1);
 }
 
+static void get_ready(const prof_i_measurement *m) {
+  if (m->get_ready) m->get_ready(m->op.user);
+}
+static void rest(const prof_i_measurement *m) {
+  if (m->rest) m->rest(m->op.user);
+}
+
 /* Of one sample, all runs together. Asking for the processor time is a system call, at which the kernel brings a thread's account up to date: one whose turn is
    over on a busy processor is switched away here, between two samples, and not inside of one at the next tick. */
 static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   prof_i_port_processor_ns();
   if (m->flush) memset(m->flush, (int)(m->count & 255) | 1, m->flush_bytes);
+  get_ready(m);
   int code = m->timer.begin(m->timer.user);
   if (code) return said(m, "the timer's begin", code);
   const int status = run_sample(m, times);
   code = m->timer.end(m->timer.user, us_out); /* also after an error: what was begun is ended */
+  rest(m);
   if (status) return status;
   if (code) return said(m, "the timer's end", code);
   return prof_i_is_time(*us_out) ? PROF_OK : said_time(m, *us_out);
@@ -202,11 +211,13 @@ static bool is_warm_enough(const prof_i_measurement *m) {
 
 static int warm_up(prof_i_measurement *m, uint64_t *from_ns) {
   int status = PROF_OK;
+  get_ready(m);
   while (!status && !is_warm_enough(m)) {
     status = run_counted(m);
     m->warmed++;
     prof_i_measure_charge(m, from_ns);
   }
+  rest(m);
   return status;
 }
 

@@ -15,6 +15,7 @@ typedef struct prof_i_measurement {
   prof_op_options options;
   prof_op_timer timer;
   prof_i_host_time host; /* the host's timer's own */
+  void (*get_ready)(void *user), (*rest)(void *user); /* with the operator's user: before its runs, outside of their time, and after them; or NULL */
   prof_i_op_identity identity;
   int32_t exec;
   double error_us; /* of the timer */

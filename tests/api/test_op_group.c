@@ -1,5 +1,7 @@
 /* Several operators: in turn, and in groups on threads or in order. */
 #define _GNU_SOURCE
+#include <sched.h>
+
 #include "op_checks.h"
 
 /* ---- several ---- */
@@ -162,6 +164,79 @@ static void a_group_gains_what_runs_at_once(void **state) {
   assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, NULL), PROF_E_INVALID);
   overlap.size = 1;
   assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, &overlap), PROF_E_INVALID);
+}
+
+static int spin(void *user) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t begun_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+  do clock_gettime(CLOCK_MONOTONIC, &now);
+  while ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec - begun_ns < *(const int64_t *)user);
+  return 0;
+}
+
+static int count_processors(void) {
+  cpu_set_t allowed;
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+}
+
+/* What it takes to wake a thread is as long as the operator here, and is not in the group's time. The machine may be busy: the best of some tries. */
+static void expect_spins_to_gain(int64_t spin_ns, double least) {
+  enum { TRIES = 30 };
+  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 25, .repeat_all = 1};
+  const prof_op ops[] = {{.size = sizeof *ops, .key = "one", .user = &spin_ns, .run = spin},
+                         {.size = sizeof *ops, .key = "other", .user = &spin_ns, .run = spin}};
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  for (int i = 0; i < TRIES; i++) {
+    prof_op_result *results[3] = {NULL};
+    assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_THREADS, &options, results, &overlap), PROF_OK);
+    destroy_all(results, 3);
+    print_message("  two spins of %.0f us: %.1f us at once, gained %.2f, to begin %.2f us\n", (double)spin_ns / 1e3,
+                  overlap.group_us, overlap.gained, overlap.begin_us);
+    if (overlap.gained > least && overlap.begin_us < overlap.group_us) return;
+  }
+  fail_msg("two spins of %.0f us gained %.2f in the last of %d tries; more than %.1f was to be", (double)spin_ns / 1e3,
+           overlap.gained, TRIES, least);
+}
+
+static void a_groups_time_has_no_waking_in_it(void **state) {
+  (void)state;
+  const char *const loaded = getenv("LD_PRELOAD");
+  if (count_processors() < 2 || (loaded && strstr(loaded, "vgpreload"))) {
+    print_message("skip: members of a group run at once only on two processors, and under valgrind none do\n");
+    skip();
+  }
+  expect_spins_to_gain(1000000, 0.5);
+  expect_spins_to_gain(50000, 0.5);
+}
+
+/* They take turns, and nobody waits for one that cannot run because others wait. */
+static void more_members_than_processors_get_through(void **state) {
+  enum { MEMBERS = 8 };
+  const prof_op_options options = {.size = sizeof options, .warmup = 2, .exec = 3, .repeat = 10, .repeat_all = 1};
+  int64_t spin_ns = 200000;
+  prof_op ops[MEMBERS];
+  prof_op_result *results[MEMBERS + 1] = {NULL};
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  cpu_set_t before, one;
+  (void)state;
+  assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET((size_t)sched_getcpu(), &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) {
+    print_message("skip: the thread may not be kept to one processor\n");
+    skip();
+  }
+  for (int i = 0; i < MEMBERS; i++)
+    ops[i] = (prof_op){.size = sizeof *ops, .key = "one of many", .user = &spin_ns, .run = spin};
+  const int status = prof_op_profile_group(ops, MEMBERS, PROF_OP_THREADS, &options, results, &overlap);
+  sched_setaffinity(0, sizeof before, &before);
+  assert_int_equal(status, PROF_OK);
+  print_message("  %d spins of 200 us on one processor: %.0f us at once, gained %.2f, to begin %.2f us\n", MEMBERS,
+                overlap.group_us, overlap.gained, overlap.begin_us);
+  assert_int_equal(info_of(results[MEMBERS]).sample_count, 10);
+  assert_true(overlap.group_us >= 200);
+  destroy_all(results, MEMBERS + 1);
 }
 
 static void the_first_member_runs_on_the_callers_thread(void **state) {
@@ -327,6 +402,8 @@ int main(void) {
       ENTRY(fewer_than_six_rounds_have_no_interval),
       ENTRY(single_samples_have_no_interval),
       ENTRY(a_group_gains_what_runs_at_once),
+      ENTRY(a_groups_time_has_no_waking_in_it),
+      ENTRY(more_members_than_processors_get_through),
       ENTRY(the_first_member_runs_on_the_callers_thread),
       ENTRY(a_groups_workspace_is_what_all_held_at_once),
   };
