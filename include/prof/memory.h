@@ -113,7 +113,7 @@ PROF_API int prof_memory_stop(void) PROF_I_NOEXCEPT;
 PROF_API int prof_memory_reset(void) PROF_I_NOEXCEPT;
 
 /* For libprof_memory.so, which stands in front of malloc(): what the environment asks for at load (PROF_LEVEL, PROF_MEMORY) is started here, if it has not been.
-   1: PROF_MEMORY has started it; 0: it has not; -1: this is a call out of that start. The process has one thread. */
+   1: PROF_MEMORY has started it, and it is said on stderr where no PROF_OUTPUT is given; 0: it has not; -1: this is a call out of that start. The process has one thread. */
 PROF_API int prof_i_start_early(void) PROF_I_NOEXCEPT;
 
 typedef enum prof_memory_source {

@@ -46,6 +46,7 @@ static struct {
   uint64_t forked_at;
   bool prepared;
   uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
+  const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
   prof_options options; /* in force; path points at the next */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given: a child expands it anew */
@@ -339,7 +340,15 @@ static int start_locked(const prof_options *given, bool is_child) {
   return status;
 }
 
-static int start_with(const prof_options *given, bool has_scopes) {
+/* Who calls may not know of the environment, and needs only to join. Lock held. */
+static int refuse_second_start(void) {
+  const uint32_t level = prof_i_arena_level();
+  if (own.started_by)
+    return prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u: %s of the environment began it; prof_start(level) joins it, prof_stop() ends it", level, own.started_by);
+  return prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", level);
+}
+
+static int start_with(const prof_options *given, bool has_scopes, const char *variable) {
   prof_options options = {.size = sizeof options};
   const int saved = errno;
   int status = prof_i_copy_check();
@@ -351,16 +360,16 @@ static int start_with(const prof_options *given, bool has_scopes) {
   prof_i_control_ensure();
   lock();
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
-  if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", prof_i_arena_level());
-  else status = start_locked(&options, false);
+  status = own.recording ? refuse_second_start() : start_locked(&options, false);
+  if (status == PROF_OK) own.started_by = variable;
   unlock();
   if (status == PROF_OK) prof_i_pool_begin_all();
   errno = saved;
   return status;
 }
 
-int prof_start_with(const prof_options *given) { return start_with(given, true); }
-int prof_i_control_start_memory(const prof_options *options) { return start_with(options, false); }
+int prof_start_with(const prof_options *given) { return start_with(given, true, NULL); }
+int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
 
 /* With the options of the last start, or none. Lock held. */
 static int start_as_before(int level) {
@@ -369,9 +378,11 @@ static int start_as_before(int level) {
   options.level = level ? (uint32_t)level : 1;
   char template_[PATH_ROOM];
   if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
-  const int status = prof_i_options_complete(&options);
+  int status = prof_i_options_complete(&options);
   options.level = (uint32_t)level;
-  return status == PROF_OK ? start_locked(&options, false) : status;
+  if (status == PROF_OK) status = start_locked(&options, false);
+  if (status == PROF_OK) own.started_by = NULL;
+  return status;
 }
 
 int prof_start(int level) {

@@ -17,8 +17,8 @@ bool prof_i_control_is_own_process(void);
    lock and leaves if it is held. A load when there is nothing to do. */
 void prof_i_control_ensure(void);
 
-/* As prof_start_with(), for memory alone: scopes stay off, whatever options->level says. */
-int prof_i_control_start_memory(const prof_options *options);
+/* As prof_start_with(), for the environment: its variable that asks for it, a literal, is named to a program that starts, too. options->level 0: memory alone, scopes stay off. */
+int prof_i_control_start_for(const prof_options *options, const char *variable);
 
 /* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the parent. */
 uint64_t prof_i_control_forked_at(void);

@@ -106,8 +106,9 @@ static void start_as_told(void) {
   prof_options options = {.size = sizeof options};
   if ((!secure_getenv("PROF_LEVEL") && !secure_getenv("PROF_MEMORY")) || !prof_i_copy_is_in_force()) return; /* the copy that is in force starts itself */
   if (!read_options(&options, &memory)) return;
-  const int status = options.level ? prof_start_with(&options) : prof_i_control_start_memory(&options);
-  const char *const variable = status == PROF_E_UNSUPPORTED ? "PROF_CLOCK" : options.path ? "PROF_OUTPUT" : options.level ? "PROF_LEVEL" : "PROF_MEMORY";
+  const char *const starter = options.level ? "PROF_LEVEL" : "PROF_MEMORY";
+  const int status = prof_i_control_start_for(&options, starter);
+  const char *const variable = status == PROF_E_UNSUPPORTED ? "PROF_CLOCK" : options.path ? "PROF_OUTPUT" : starter;
   if (status != PROF_OK) {
     prof_i_say("%s: %s: %s; not recording", variable, prof_status_text(status), prof_last_error());
     return;
@@ -126,9 +127,13 @@ static void look(void) {
 
 static void __attribute__((constructor)) at_load(void) { look(); }
 
+/* A program that was written for prof may write its capture by itself; the others, for which libprof_memory.so is there, do not. So it is said here alone. */
 int prof_i_start_early(void) {
   look();
-  return own.look == AT_IT ? -1 : own.has_memory;
+  if (own.look == AT_IT) return -1;
+  if (own.has_memory && !own.started)
+    prof_i_say("PROF_MEMORY: malloc() is recorded, but nothing will be written, unless the program calls prof_dump(): set PROF_OUTPUT=FILE.prof, too");
+  return own.has_memory;
 }
 
 static void write_trace(void) {
