@@ -265,8 +265,8 @@ typedef struct prof_rows {
   uint64_t all_row_count;  /* before it */
   uint64_t total_self_ns;  /* over all groups: shares are of this, as in torch.profiler */
   uint64_t calls_count;
-  uint32_t has_memory;        /* 1: the trace has pools of the host */
-  uint32_t has_device_memory; /* 1: of other devices */
+  uint32_t has_memory;        /* 1: the trace has pools of the host, also where no row has bytes of them. A table shows the two columns only when a row that it shows has */
+  uint32_t has_device_memory; /* 1: of other devices. So are their columns */
 } prof_rows;
 
 /* options may be NULL. The result is the caller's: prof_rows_destroy(). */

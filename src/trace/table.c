@@ -112,12 +112,23 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
 
 /* ---- the table ---- */
 
+/* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of scopes has nothing to read there. */
+static bool is_told(const table *t, column c) {
+  const prof_rows *const rows = t->rows;
+  const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY, is_device = c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY;
+  if (!is_host && !is_device) return true;
+  for (uint64_t i = 0; i < rows->row_count; i++) {
+    const prof_row *const row = &rows->rows[i];
+    if (is_host ? row->memory_bytes || row->self_memory_bytes : row->device_memory_bytes || row->self_device_memory_bytes) return true;
+  }
+  return false;
+}
+
 static void measure(table *t) {
   char cell[CELL_BYTES];
   for (column c = 0; c < COLUMN_COUNT; c++) {
     if (columns[c].group && !(columns[c].group & t->group)) continue;
-    if ((c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY) && !t->rows->has_memory) continue;
-    if ((c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY) && !t->rows->has_device_memory) continue;
+    if (!is_told(t, c)) continue;
     t->widths[c] = strlen(columns[c].title);
     for (uint64_t i = 0; i < t->rows->row_count; i++) {
       const size_t width = prof_i_show_width(cell, make_cell(t, &t->rows->rows[i], c, cell));

@@ -523,6 +523,53 @@ static void operators_have_columns_of_memory(void **state) {
   prof_pool_destroy(gpu);
 }
 
+/* A row of 0 B everywhere says nothing. The flag says what the trace has, whether or not a row shows it. */
+static void columns_without_bytes_are_left_out(void **state) {
+  (void)state;
+  start_afresh(4 << 20);
+  prof_pool *const pool = make_pool("columns");
+  prof_memory_alloc(pool, AT(0x10000), 1000, 1024); /* in no scope */
+  { PROF_SCOPE("dense"); }
+  {
+    PROF_SCOPE("given back"); /* 0 in all and 0 itself, too */
+    prof_memory_alloc(pool, AT(0x20000), 1000, 1024);
+    prof_memory_free(pool, AT(0x20000), 1024);
+  }
+  OK(prof_stop());
+  prof_trace *trace;
+  prof_rows *rows;
+  char *text;
+  OK(prof_get(&trace));
+  OK(prof_trace_aggregate(trace, NULL, &rows));
+  assert_int_equal(rows->row_count, 2);
+  assert_true(rows->has_memory && !rows->has_device_memory);
+  OK(prof_trace_table(trace, NULL, &text));
+  assert_non_null(strstr(text, "dense"));
+  assert_null(strstr(text, "Mem"));
+  prof_free(text);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+
+  /* Nothing in all, but in the scope and the one in it: both columns are there. The device's are not. */
+  OK(prof_clear());
+  OK(prof_start(1));
+  {
+    PROF_SCOPE("outer");
+    prof_memory_alloc(pool, AT(0x30000), 1000, 1024);
+    {
+      PROF_SCOPE("inner");
+      prof_memory_free(pool, AT(0x30000), 1024);
+    }
+  }
+  OK(prof_stop());
+  OK(prof_get(&trace));
+  OK(prof_trace_table(trace, NULL, &text));
+  assert_non_null(strstr(text, "CPU Mem  Self CPU Mem  Calls"));
+  prof_free(text);
+  prof_trace_destroy(trace);
+  prof_pool_destroy(pool);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_recorded_when_it_is_off),
                                      cmocka_unit_test(each_peak_has_its_own_time),
@@ -542,6 +589,7 @@ int main(void) {
                                      cmocka_unit_test(a_block_may_end_where_addresses_do),
                                      cmocka_unit_test(more_may_be_reserved_than_pieces_can_come_to),
                                      cmocka_unit_test(of_many_pools_the_largest_are_shown_whole),
-                                     cmocka_unit_test(operators_have_columns_of_memory)};
+                                     cmocka_unit_test(operators_have_columns_of_memory),
+                                     cmocka_unit_test(columns_without_bytes_are_left_out)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
