@@ -8,7 +8,11 @@
        prof_memory_free(pool, piece, 1024);
 
    Memory is recorded into the capture that scopes go to, from prof_start() to prof_stop(); or alone, from prof_memory_start() to prof_memory_stop().
-   Peaks are kept beside the records, and stay right when records are lost. Bytes are bytes; MB are 2^20 of them, as RAF's. SPDX-License-Identifier: MIT */
+   Peaks are kept beside the records, and stay right when records are lost. Bytes are bytes; MB are 2^20 of them, as RAF's.
+
+   An allocator with a lock of its own makes its calls inside that lock: then prof sees them in the order in which the pool changed, and peaks and what is live are exact. Outside of it
+   the sums stay right in the end; but a peak may miss what was handed out and not yet told, and what a start finds there (its baseline) may be off by what was under way. docs/memory.md
+   goes through an allocator step by step. SPDX-License-Identifier: MIT */
 #ifndef PROF_MEMORY_H
 #define PROF_MEMORY_H
 
@@ -30,7 +34,8 @@ typedef enum prof_memory_wrong {
 
 typedef struct prof_pool prof_pool;
 
-/* What a pool has used and allocated now. Returns 0, or anything else: not known. Called with no lock of prof held; must not start, stop or clear. */
+/* What a pool has used and allocated now. Returns 0, or anything else: not known. Called with no lock of prof held, so it may take the allocator's own lock (nobody may then call
+   PROFILE_MEMORY() or a start with that lock held); must not start, stop or clear. */
 typedef int (*prof_memory_query)(void *user, uint64_t *used_bytes_out, uint64_t *allocated_bytes_out);
 
 typedef struct prof_pool_options {
@@ -57,11 +62,13 @@ PROF_API int prof_pool_create(const prof_pool_options *options, prof_pool **pool
    query itself may destroy its pool, then nothing is awaited. So the query must not wait for a thread that destroys its pool. */
 PROF_API void prof_pool_destroy(prof_pool *pool) PROF_I_NOEXCEPT;
 
-/* A number for a tag ("weights"), for prof_memory_alloc_for(): the same text, the same number. 0: no tag; also when tables are full. The text is copied.
-   Any thread. */
+/* A number for a tag ("weights"), for prof_memory_alloc_for(): the same text, the same number. 0: no tag; so of NULL and of "", and when tables are full. The text is copied.
+   Looks it up: who allocates often keeps the number. Any thread. */
 PROF_API uint32_t prof_memory_tag(const char *name) PROF_I_NOEXCEPT;
 
-/* A piece was handed out: call it when it has been. bytes: what was asked for; given_bytes: what it takes in the pool, 0 or less than bytes: the same. Pieces of 4 TiB and more, and
+/* A piece was handed out: call it when it has been, and inside the allocator's lock. A piece that is resized where it stands is a free of the old bytes and an alloc of the new ones at the
+   same address, in that order. An allocator that operators use while prof_op_profile() measures them also calls prof_op_workspace_alloc() and prof_op_workspace_free() (op.h): from that
+   comes the workspace, not from here. bytes: what was asked for; given_bytes: what it takes in the pool, 0 or less than bytes: the same. Pieces of 4 TiB and more, and
    those that take a pool beyond 6 TiB, are counted (refused) and left out. NULL addresses (an allocation that failed) and NULL pools are ignored, as everything is while memory is not recorded: then it costs a call and a load.
    Any thread. Signal-safe. */
 PROF_API void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) PROF_I_NOEXCEPT;
@@ -73,7 +80,8 @@ PROF_API void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64
    a checked pool: there a handler's calls may be left unchecked, which is counted. */
 PROF_API void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes) PROF_I_NOEXCEPT;
 
-/* A block was taken from the system, or given back to it. Blocks that touch are two: whoever joins them tells one reserve of both, or the larger stretch is not seen, and fragmentation
+/* A block was taken from the system, or given back to it. Tell the reserve before the first piece in the block, and the release after its last piece's free, before the system may hand it
+   out again. A pool that tells no blocks has used, and no allocated. Blocks that touch are two: whoever joins them tells one reserve of both, or the larger stretch is not seen, and fragmentation
    comes out too high. Any thread. Signal-safe. */
 PROF_API void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT;
 PROF_API void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT;
@@ -152,7 +160,8 @@ typedef struct prof_memory_state {
   uint64_t ns; /* from the capture's start */
   int64_t used_bytes, allocated_bytes; /* by the pool's own count, which loses nothing; with is_exact 0, the one of the two that is no peak is of the records around it */
   uint64_t live_count, live_bytes, requested_bytes; /* of the pieces known to be live: given, and asked for. live_bytes less than used: was there before, or its record is lost */
-  uint64_t free_bytes, largest_free_bytes, outside_bytes; /* of has_ranges: in the blocks, in one stretch, and live in no known block */
+  uint64_t free_bytes, largest_free_bytes, outside_bytes; /* of has_ranges: free in the blocks; of that in one stretch; and of live_bytes,
+                                                             what lies in no block that was told: its reserve came after the piece, or never. "live in no block" in the report */
   double fragmentation; /* of has_ranges: 1 - largest free stretch / free; 0: none, or nothing is free */
   uint32_t has_ranges;  /* 1: all blocks are known (they come to what is allocated), and most of what is live lies in them */
   uint32_t is_exact;    /* 1: the event that made it stands in the capture; 0: the time is near, and what is live is of the records around it */
