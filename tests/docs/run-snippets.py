@@ -6,6 +6,7 @@ A comment line before a fenced block says what to do with it:
     <!-- snippet: NAME -->         c, cpp: compiled without warnings and run; a block without main() is the body of one.
                                    sh: run by bash -eu.
     <!-- snippet: NAME FILE -->    also kept as FILE, for the snippets after it; other languages are only kept.
+    <!-- snippet: from FILE -->    an excerpt: its lines stand just so in FILE, which is one of the sources and has a test of its own.
     <!-- snippet: none: REASON --> not run; counted as a skip.
 
 Every c, cpp and c++ block needs such a comment; sh blocks may go without. The snippets of one document run in order in one
@@ -93,7 +94,15 @@ def run_snippet(language, name, file, text, folder, environment):
         raise Failure(f"blocks of the language '{language}' cannot be run, only kept as a file")
 
 
-def run_document(document, folder, environment):
+def check_excerpt(text, path):
+    """Is the text in the file, whole lines, as they stand?"""
+    if not path.is_file():
+        raise Failure(f"an excerpt of {path}, which is missing")
+    if not text.strip() or f"\n{text}" not in "\n" + path.read_text(encoding="utf-8"):
+        raise Failure(f"it does not stand so in {path}")
+
+
+def run_document(document, folder, environment, source):
     """Returns (passed, failed, skipped) of one document."""
     passed = failed = skipped = 0
     folder.mkdir(parents=True)
@@ -107,6 +116,11 @@ def run_document(document, folder, environment):
             if comment["reason"]:
                 print(f"skip: {where}: {comment['reason']}")
                 skipped += 1
+                continue
+            if comment["name"] == "from" and comment["file"]:
+                check_excerpt(text, source / comment["file"])
+                print(f"ok: {where} stands in {comment['file']}")
+                passed += 1
                 continue
             run_snippet(language, comment["name"], comment["file"], text, folder, environment)
             print(f"ok: {where} {comment['name']} ({language})")
@@ -151,7 +165,7 @@ def main():
     totals = [0, 0, 0]
     for document in [readme, *sorted((options.source / "docs").glob("*.md"))]:
         try:
-            counts = run_document(document, options.work / document.stem, environment)
+            counts = run_document(document, options.work / document.stem, environment, options.source)
         except Failure as failure:
             print(f"failed: {failure}")
             counts = (0, 1, 0)
