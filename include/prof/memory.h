@@ -18,6 +18,13 @@
 
 #include <prof/profiler.h>
 
+/* Addresses are numbers here: nothing is read or written there, and what stands there may be uninitialised. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define PROF_I_ADDRESS_ONLY(parameter) __attribute__((access(none, parameter)))
+#else
+#define PROF_I_ADDRESS_ONLY(parameter)
+#endif
+
 PROF_I_EXTERN_C_BEGIN
 
 /* What can be wrong with a call. Found when a capture is read; in a checked pool at once, and then not added up. */
@@ -71,20 +78,20 @@ PROF_API uint32_t prof_memory_tag(const char *name) PROF_I_NOEXCEPT;
    comes the workspace, not from here. bytes: what was asked for; given_bytes: what it takes in the pool, 0 or less than bytes: the same. Pieces of 4 TiB and more, and
    those that take a pool beyond 6 TiB, are counted (refused) and left out. NULL addresses (an allocation that failed) and NULL pools are ignored, as everything is while memory is not recorded: then it costs a call and a load.
    Any thread. Signal-safe. */
-PROF_API void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) PROF_I_NOEXCEPT;
+PROF_API void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
 /* The same with a tag (0: none) and a stream (PROF_NO_STREAM: none). */
 PROF_API void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes, uint64_t given_bytes, uint32_t tag,
-                                    uint64_t stream) PROF_I_NOEXCEPT;
+                                    uint64_t stream) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
 /* A piece came back: call it before it may be handed out again. given_bytes: what was given, as at its alloc. There 0 means the bytes asked for; here it means
    0: say what was given, or PROF_BYTES_UNKNOWN with a checked pool. NULL addresses are ignored, as by free(). Signal-safe, but for
    a checked pool: there a handler's calls may be left unchecked, which is counted. */
-PROF_API void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes) PROF_I_NOEXCEPT;
+PROF_API void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
 
 /* A block was taken from the system, or given back to it. Tell the reserve before the first piece in the block, and the release after its last piece's free, before the system may hand it
    out again. A pool that tells no blocks has used, and no allocated. Blocks that touch are two: whoever joins them tells one reserve of both, or the larger stretch is not seen, and fragmentation
    comes out too high. Any thread. Signal-safe. */
-PROF_API void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT;
-PROF_API void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT;
+PROF_API void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
+PROF_API void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
 
 /* A collection: the pool gives blocks back, or joins pieces. Counted, with its time and what was released meanwhile. What begin returns is for end; 0: not
    recorded. Any thread. */
