@@ -163,7 +163,7 @@ typedef struct prof_health {
   uint64_t recorded_count;              /* scopes, instants, counters, flows and steps that stand in the capture */
   uint64_t lost_count[16];              /* by prof_loss */
   uint64_t deep_count;                  /* scopes below 64 open ones: recorded, not shown while open */
-  uint64_t cut_text_count;              /* names or arguments cut at their bound */
+  uint64_t cut_text_count;              /* names or arguments cut at their bound, or left out */
   uint64_t arena_bytes;                 /* claimed of the cap so far */
   uint64_t resident_bytes;              /* of it in memory now, as far as the kernel tells */
   uint64_t cap_bytes;

@@ -149,7 +149,7 @@ typedef struct prof_event {
 enum {
   PROF_EVENT_ON_STREAM = 1u,    /* stream counts */
   PROF_EVENT_OTHER_THREAD = 2u, /* ended on another thread than it began on */
-  PROF_EVENT_CUT = 4u,          /* name or arguments were cut at their bound */
+  PROF_EVENT_CUT = 4u,          /* name or arguments were cut at their bound, or arguments left out */
   PROF_EVENT_NO_DETAILS = 8u    /* name or arguments were lost; the site's name stands instead */
 };
 

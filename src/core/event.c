@@ -83,9 +83,9 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
       uint64_t *const words = (uint64_t *)((char *)slot + top);
       slot->text_top = top + payload.words * 8ull;
       PROF_I_SIGNAL_FENCE();
+      const uint32_t schema = payload.arg_count ? prof_i_schema_number_inside(number, &details->args, payload.arg_count) : 0;
+      if (payload.arg_count && !schema) prof_i_payload_leave_args(&payload);
       if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
-      const uint32_t schema = payload.arg_count ? prof_i_schema_number(number, &details->args, payload.arg_count) : 0;
-      if (!schema) payload.arg_count = 0;
       prof_i_payload_pack(&payload, details, PROF_I_KIND_INSTANT, schema, words);
       write_now(thread, number, words, payload.words);
       slot->text_top = top;

@@ -78,7 +78,14 @@ void prof_i_payload_measure(prof_i_payload *payload, const prof_details *details
     if (words) payload->flags |= PROF_I_FLAG_CATEGORY;
     payload->words += words;
   }
+  payload->words_before_args = payload->words;
   if (details->args.count && details->args.items) measure_args(payload, &details->args, room_words);
+}
+
+void prof_i_payload_leave_args(prof_i_payload *payload) {
+  payload->words = payload->words_before_args;
+  payload->arg_count = 0;
+  payload->flags |= PROF_I_FLAG_CUT;
 }
 
 static uint64_t *pack_arg(uint64_t *at, const prof_arg *arg, uint32_t bytes) {

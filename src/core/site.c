@@ -20,6 +20,7 @@ enum {
   TEXT_BYTES_MAX = 8000, /* of a literal; longer ones are cut: a meta record fits its extent */
   KEY_BYTES_MAX = 64,     /* of an argument's key, and 1000 of a format: a schema is put together on the stack, perhaps a handler's */
   FORMAT_BYTES_MAX = 1000,
+  SCHEMA_WORDS_MAX = 1 + (2 + FORMAT_BYTES_MAX / 8) + PROF_ARGS_MAX * (1 + 2 + KEY_BYTES_MAX / 8),
   SITE_TEXTS = 4
 };
 
@@ -44,6 +45,7 @@ static struct {
   char *block;      /* entries are cut from it */
   uint64_t block_used;
   uint32_t epoch;
+  uint64_t arena; /* the one in force, for who is not past the gate; written with it closed, relaxed */
 } own = {.epoch = 1};
 
 static void *map(size_t bytes) {
@@ -176,6 +178,18 @@ static entry *intern(const asked *a) {
   return NULL;
 }
 
+/* The same without the gate: only what is there already, and in the capture. Entries stay what they are, and nothing is written. */
+static const entry *find(const asked *a) {
+  entry **const table = __atomic_load_n(&own.table, __ATOMIC_ACQUIRE);
+  for (uint64_t i = a->hash, tries = 0; table && tries < TABLE_SIZE; i++, tries++) {
+    const entry *const there = __atomic_load_n(&table[i & (TABLE_SIZE - 1)], __ATOMIC_ACQUIRE);
+    if (!there) return NULL;
+    if (same(there, a))
+      return __atomic_load_n(&there->arena, __ATOMIC_RELAXED) == __atomic_load_n(&own.arena, __ATOMIC_RELAXED) ? there : NULL;
+  }
+  return NULL;
+}
+
 uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category) {
   asked a = {.kind = PROF_I_KIND_SITE, .line_level = site->line | (uint64_t)site->level << 32, .texts = {name, category, site->file, site->function}};
   a.hash = mix(0xcbf29ce484222325ull, a.line_level);
@@ -209,8 +223,7 @@ static void remember(uint32_t site, const entry *schema, const prof_args *args, 
   if (is_whole) __atomic_store_n(&all[site], seen, __ATOMIC_RELEASE);
 }
 
-static uint32_t register_schema(uint32_t site, const prof_args *args, uint32_t count) {
-  uint64_t words[1 + (2 + FORMAT_BYTES_MAX / 8) + PROF_ARGS_MAX * (1 + 2 + KEY_BYTES_MAX / 8)];
+static asked ask_for_schema(const prof_args *args, uint32_t count, uint64_t words[SCHEMA_WORDS_MAX]) {
   size_t used = 0;
   const uint32_t given = args->kind & ~(uint32_t)PROF_I_KEYS_LITERAL;
   const uint64_t kind = given <= PROF_ARGS_LIST ? given : PROF_ARGS_PAIRS;
@@ -221,17 +234,31 @@ static uint32_t register_schema(uint32_t site, const prof_args *args, uint32_t c
     words[used++] = args->items[i].type;
     used += prof_i_put_text(words + used, key, strnlen(key, KEY_BYTES_MAX));
   }
-  asked a = {.kind = PROF_I_KIND_SCHEMA, .word_count = used, .words = words, .hash = mix_text(7, (const char *)words, used * sizeof *words)};
+  return (asked){.kind = PROF_I_KIND_SCHEMA, .word_count = used, .words = words, .hash = mix_text(7, (const char *)words, used * sizeof *words)};
+}
+
+uint32_t prof_i_schema_number_inside(uint32_t site, const prof_args *args, uint32_t count) {
+  uint64_t words[SCHEMA_WORDS_MAX];
+  if (!site) return 0;
+  const asked a = ask_for_schema(args, count, words);
   const entry *const e = intern(&a);
   if (!e) return 0;
   remember(site, e, args, count);
   return e->number;
 }
 
+static uint32_t schema_number_outside(const prof_args *args, uint32_t count) {
+  uint64_t words[SCHEMA_WORDS_MAX];
+  const asked a = ask_for_schema(args, count, words);
+  const entry *const e = find(&a);
+  return e ? e->number : 0;
+}
+
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count) {
-  if (!site || !prof_i_gate_enter()) return 0;
+  if (!site) return 0;
+  if (!prof_i_gate_enter()) return schema_number_outside(args, count);
   const int saved = errno; /* the fast path comes here, and a refused mmap must not be seen by the host */
-  const uint32_t number = register_schema(site, args, count);
+  const uint32_t number = prof_i_schema_number_inside(site, args, count);
   errno = saved;
   prof_i_gate_leave();
   return number;
@@ -248,6 +275,7 @@ void prof_i_site_copy_all(void) {
       if (e) write_entry(e);
     }
   }
+  __atomic_store_n(&own.arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
 }
 
 /* ---- epochs ---- */

@@ -46,9 +46,11 @@ static inline const prof_i_seen *prof_i_site_seen(uint32_t site) {
   return all ? __atomic_load_n(&all[site], __ATOMIC_ACQUIRE) : NULL;
 }
 
-/* The schema of the first `count` of these arguments: kind, format, keys and types. The site remembers the first that it had. 0: none
-   left. */
+/* The schema of the first `count` of these arguments: kind, format, keys and types. The site remembers the first that it had. Where the
+   gate is closed only one that is known already is found. 0: none is to be had, and the arguments are left out. Keeps errno. */
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count);
+/* The same for who is past the gate already. */
+uint32_t prof_i_schema_number_inside(uint32_t site, const prof_args *args, uint32_t count);
 
 uint32_t prof_i_site_count(void);
 

@@ -9,7 +9,7 @@
 #include "events.h"
 #include "sanitizers.h"
 
-enum { RECORDERS = 4, SHORT_THREADS = 2000, SHORT_AT_ONCE = 8, SECONDS_EACH = 2 };
+enum { RECORDERS = 4, SHORT_THREADS = 2000, SHORT_AT_ONCE = 8, SECONDS_EACH = 2, KEYS_EACH = 2000 };
 
 static uint64_t now_ns(void) {
   struct timespec now;
@@ -200,6 +200,54 @@ static void threads_record_while_the_capture_is_read_and_controlled(void **state
   for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += health.lost_count[i];
   print_message("%d rounds beside %" PRIu64 " scopes\n", rounds, work.begun);
   assert_in_range(sum, work.begun, work.tried); /* what found no way in at its begin was counted too */
+}
+
+/* Scopes whose names are too long for the shortest way; now and then with a key that nobody had before. */
+static void *record_long_names(void *which_pointer) {
+  const unsigned which = *(const unsigned *)which_pointer;
+  char name[181], key[32];
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  for (unsigned i = 0, keys = 0; !should_end(); i++) {
+    if (i % 256 == 0 && keys < KEYS_EACH) snprintf(key, sizeof key, "key %u of %u", keys++, which);
+    else snprintf(key, sizeof key, "key");
+    const prof_arg items[] = {{key, PROF_ARG_U64, 0, {.u64 = i}}, {"text", PROF_ARG_STRING, PROF_NUL_TERMINATED, {.text = name}}};
+    const prof_args args = {items, COUNT_OF(items), PROF_ARGS_PAIRS, NULL};
+    prof_scope_end(prof_scope_begin(1, name, "long", &args));
+  }
+  return NULL;
+}
+
+static void a_scope_beside_a_clear_has_its_arguments_or_says_that_it_has_not(void **state) {
+  (void)state;
+  const prof_options options = {.size = sizeof options, .cap_bytes = 256 << 20};
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  prof_event e;
+  uint64_t scopes = 0, flagged = 0, silent = 0;
+  record_afresh(&options);
+  start_work(record_long_names);
+  for (const uint64_t end = now_ns() + 1000000000u; now_ns() < end;) {
+    usleep(20000);
+    clear();
+  }
+  usleep(1000); /* the last clear's scopes, and some more */
+  end_work(NULL);
+  assert_status(prof_stop(), PROF_OK);
+  assert_status(prof_get(&trace), PROF_OK);
+  assert_status(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &e) == 1) {
+    scopes++;
+    if (e.arg_count == 2) continue;
+    flagged += (e.flags & PROF_EVENT_CUT) != 0;
+    silent += (e.flags & PROF_EVENT_CUT) == 0;
+  }
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+  const uint64_t counted = health_now().cut_text_count;
+  print_message("%" PRIu64 " scopes, of %" PRIu64 " flagged, %" PRIu64 " counted\n", scopes, flagged, counted);
+  if (silent) fail_msg("%" PRIu64 " of %" PRIu64 " scopes have lost their arguments, and do not say so", silent, scopes);
+  if (flagged > counted) fail_msg("%" PRIu64 " scopes are flagged, and %" PRIu64 " counted", flagged, counted);
 }
 
 /* Every call of the life cycle from every thread at once: any of its documented statuses, and never a crash. */
@@ -517,6 +565,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(scopes_in_key_destructors_are_recorded),
       cmocka_unit_test_teardown(threads_record_while_the_capture_is_read_and_controlled, end_work),
+      cmocka_unit_test_teardown(a_scope_beside_a_clear_has_its_arguments_or_says_that_it_has_not, end_work),
       cmocka_unit_test_teardown(the_life_cycle_may_be_called_from_all_threads_at_once, end_work),
       cmocka_unit_test(the_last_name_wins),
       cmocka_unit_test(a_name_is_read_again_when_the_trace_is_taken),

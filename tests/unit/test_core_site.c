@@ -15,6 +15,7 @@
 #include <prof/profiler.h>
 #include <prof/trace.h>
 
+#include "core/gate.h"
 #include "core/site.h"
 
 static char folder[] = "/tmp/prof-site-XXXXXX";
@@ -116,6 +117,57 @@ static void sites_of_an_older_arena_stand_in_the_new_one(void **state) {
   }
 }
 
+/* A scope by call, of a name that the short way does not take, with one argument of this key. */
+static void run_long(const char *key) {
+  static char name[181];
+  memset(name, 'n', sizeof name - 1);
+  const prof_arg item = prof_i_arg_i64(key, 7);
+  const prof_args args = {&item, 1, PROF_ARGS_PAIRS, NULL};
+  prof_scope_end(prof_scope_begin(1, name, "x", &args));
+}
+
+static uint64_t cut_texts(void) {
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  return health.cut_text_count;
+}
+
+static void with_the_gate_closed_arguments_stay_or_are_flagged_and_counted(void **state) {
+  (void)state;
+  static const struct {
+    const char *key;
+    int is_closed, is_cut;
+  } runs[] = {{"first", 0, 0}, {"second", 0, 0}, {"first", 1, 0}, {"second", 1, 0}, {"third", 1, 1}, {"third", 0, 0}};
+  const prof_options options = {.size = sizeof options, .cap_bytes = 3 << 20};
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  prof_event e;
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  const uint64_t cut_before = cut_texts();
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    if (runs[i].is_closed) assert_true(prof_i_gate_close());
+    run_long(runs[i].key);
+    if (runs[i].is_closed) prof_i_gate_open();
+  }
+  assert_int_equal(cut_texts() - cut_before, 1);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    assert_int_equal(prof_cursor_next(cursor, &e), 1);
+    assert_int_equal(e.name_bytes, 180);
+    assert_int_equal(e.flags & PROF_EVENT_CUT, runs[i].is_cut ? PROF_EVENT_CUT : 0);
+    assert_int_equal(e.arg_count, !runs[i].is_cut);
+    if (runs[i].is_cut) continue;
+    assert_int_equal(e.args[0].key_bytes, strlen(runs[i].key));
+    assert_memory_equal(e.args[0].key, runs[i].key, e.args[0].key_bytes);
+    assert_int_equal(e.args[0].value.i64, 7);
+  }
+  assert_int_equal(prof_cursor_next(cursor, &e), 0);
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+}
+
 /* ---- libraries that come and go ---- */
 
 typedef void run_scope(uint64_t (*begin)(prof_site *, const char *, const char *), void (*end)(uint64_t));
@@ -194,6 +246,7 @@ int main(void) {
       cmocka_unit_test(long_literals_are_cut_and_still_told_apart_by_what_stands_before),
       cmocka_unit_test(schemas_are_told_apart_by_kind_format_keys_and_types),
       cmocka_unit_test(sites_of_an_older_arena_stand_in_the_new_one),
+      cmocka_unit_test(with_the_gate_closed_arguments_stay_or_are_flagged_and_counted),
       cmocka_unit_test(a_library_that_comes_back_finds_its_old_numbers),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
