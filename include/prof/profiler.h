@@ -46,7 +46,8 @@ typedef struct prof_options {
   uint32_t level;         /* 1 or 2; 0: level 1 */
   uint32_t policy;        /* prof_policy */
   const char *path;       /* where prof_dump(NULL) writes; the capture file stands beside it, so kill -9 loses nothing that had
-                             ended. %p pid, %h host, %r rank. NULL: recorded in memory */
+                             ended. %p pid, %h host, %r rank. NULL: recorded in memory. A relative one, PROF_OUTPUT too, means
+                             the working directory of the start, wherever the program goes later */
   uint64_t cap_bytes;     /* hard bound of the capture; 0: 256 MiB in memory (at most an eighth of the memory limit), 4 GiB in a file */
   uint64_t ring_ns;       /* PROF_POLICY_RING: at export keep only the last so many ns; 0: all that fits */
   uint32_t helper_thread; /* 1: one thread prepares room ahead, so that no traced thread waits for the disk */

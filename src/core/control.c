@@ -49,7 +49,7 @@ static struct {
   const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
   prof_options options; /* in force; path points at the next */
   char path[PATH_ROOM];     /* expanded */
-  char template_[PATH_ROOM]; /* as given: a child expands it anew */
+  char template_[PATH_ROOM]; /* as given, but absolute: a child expands it anew */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
@@ -332,7 +332,7 @@ static int start_locked(const prof_options *given, bool is_child) {
   }
   /* Without %p, %h or %r two processes may want one output: the second gets a name of its own. */
   const int lock = template_ ? prof_i_place_lock(expanded) : -1;
-  if (is_child && template_ && !strstr(template_, "%p")) status = prof_i_place_add_suffix(expanded, sizeof expanded);
+  if (is_child && template_ && !prof_i_path_has(template_, 'p')) status = prof_i_place_add_suffix(expanded, sizeof expanded);
   while (template_ && status == PROF_OK && prof_i_place_is_taken(expanded)) /* once more where another container has this pid, too */
     status = prof_i_place_add_suffix(expanded, sizeof expanded);
   if (status == PROF_OK) status = start_new(options, template_ ? template_ : "", expanded);
@@ -350,6 +350,7 @@ static int refuse_second_start(void) {
 
 static int start_with(const prof_options *given, bool has_scopes, const char *variable) {
   prof_options options = {.size = sizeof options};
+  char absolute[PATH_ROOM];
   const int saved = errno;
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
@@ -357,6 +358,7 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
   if (!has_scopes) options.level = 0;
+  if (options.path) options.path = prof_i_place_make_absolute(options.path, absolute, sizeof absolute); /* the host may change its directory */
   prof_i_control_ensure();
   lock();
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);

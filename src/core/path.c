@@ -19,6 +19,15 @@ static const char *find_word(char letter, const prof_i_path_words *words, char n
   }
 }
 
+bool prof_i_path_has(const char *pattern, char letter) {
+  for (const char *at = pattern; *at != 0; at++) {
+    if (*at != '%') continue;
+    if (at[1] == letter) return true;
+    if (at[1] == '%') at++;
+  }
+  return false;
+}
+
 int prof_i_expand_path(const char *pattern, const prof_i_path_words *words, char *to, size_t room) {
   size_t used = 0;
   for (const char *at = pattern; *at != 0; at++) {

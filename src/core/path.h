@@ -3,6 +3,7 @@
 #ifndef PROF_CORE_PATH_H
 #define PROF_CORE_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,9 @@ typedef struct prof_i_path_words {
 } prof_i_path_words;
 
 enum { PROF_I_PATH_BYTES = 4096 }; /* enough for any path that the kernel takes, with the NUL */
+
+/* Has the pattern a place of this letter? */
+bool prof_i_path_has(const char *pattern, char letter);
 
 /* PROF_OK, or PROF_E_INVALID with its text set when the result does not fit in `room`, NUL included; `to` is then "". */
 int prof_i_expand_path(const char *pattern, const prof_i_path_words *words, char *to, size_t room);

@@ -25,7 +25,35 @@
 #include "port.h"
 
 enum { BASE_BYTES_MAX = 140, /* of the output's name in the capture's: with what is added, no more than a directory takes (255) */
-       COPIES_MAX = 1000, ROOM_MIN_BYTES = 8 << 20 };
+       COPIES_MAX = 1000, ROOM_MIN_BYTES = 8 << 20,
+       HOST_BYTES = 64, NAMES_BYTES = 256 /* what a place in a pattern becomes at most; what names beside an output have more than it */ };
+
+/* Its parents may be closed to us. */
+static bool leads_here(const char *directory) {
+  struct stat there, here;
+  return stat(directory, &there) == 0 && stat(".", &here) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+}
+
+static size_t count_percents(const char *text) {
+  size_t count = 0;
+  for (; *text; text++) count += *text == '%';
+  return count;
+}
+
+const char *prof_i_place_make_absolute(const char *pattern, char *to, size_t room) {
+  char here[4096];
+  if (pattern[0] == '/' || !getcwd(here, sizeof here) || here[0] != '/' || !leads_here(here)) return pattern;
+  const size_t grown = count_percents(here) + count_percents(pattern) * HOST_BYTES + NAMES_BYTES;
+  if (strlen(here) + 1 + strlen(pattern) + grown > room) return pattern;
+  char *end = to;
+  for (const char *at = here; *at; at++) {
+    if (*at == '%') *end++ = '%';
+    *end++ = *at;
+  }
+  if (end[-1] != '/') *end++ = '/';
+  memcpy(end, pattern, strlen(pattern) + 1);
+  return to;
+}
 
 static void directory_of(const char *path, char *to, size_t room) {
   const char *const slash = strrchr(path, '/');

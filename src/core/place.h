@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A relative pattern (path.h) put behind the working directory, whose own percent signs are doubled. Returns `to`; or the pattern as it is:
+   absolute, or the directory is gone, cannot be reached by its path, or is too long for the names that a capture makes of it. */
+const char *prof_i_place_make_absolute(const char *pattern, char *to, size_t room);
+
 /* Is this an output path that a dump could write? Its directory is there and writable, and it names no directory or device.
    0 or a status with its text. */
 int prof_i_place_check_output(const char *path);

@@ -54,12 +54,22 @@ static void what_does_not_fit_is_refused(void **state) {
   assert_non_null(strstr(prof_last_error(), "7 bytes"));
 }
 
+static void a_place_is_not_a_doubled_percent_sign(void **state) {
+  (void)state;
+  assert_true(prof_i_path_has("a-%p.json", 'p'));
+  assert_true(prof_i_path_has("%%%p", 'p'));
+  assert_true(prof_i_path_has("%h%p", 'p'));
+  assert_false(prof_i_path_has("%%p", 'p'));
+  assert_false(prof_i_path_has("%h-100%", 'p'));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(places_are_filled_in),
       cmocka_unit_test(other_percent_signs_stay),
       cmocka_unit_test(an_unknown_rank_is_zero),
       cmocka_unit_test(what_does_not_fit_is_refused),
+      cmocka_unit_test(a_place_is_not_a_doubled_percent_sign),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,11 +65,11 @@ has "$(ls together/out.*.prof)" $((count + 3))
 mkdir held
 (cd held && : >out.prof && flock -s out.prof env PROF_OUTPUT=out.prof ../large $count 2>said) || fail "held: status $?"
 same "the other's" "$(stat -c %s held/out.prof)" 0
-grep "another process records into it; the capture is ./out.prof\.[^ ]*-0.prof" held/said >/dev/null || fail "it says '$(cat held/said)'"
+grep "another process records into it; the capture is /[^ ]*/held/out.prof\.[^ ]*-0.prof" held/said >/dev/null || fail "it says '$(cat held/said)'"
 has "$(ls held/out.prof.*)" $count
 
 # As JSON it stays a capture, and it is said how to convert it.
 PROF_OUTPUT=out.json in_folder json ../large $count
-grep -E 'has (68|69|70) MiB; to convert it: prof dump \./out\.json\.[^ ]*-0\.prof -o out\.json' json.said >/dev/null || fail "it says '$(cat json.said)'"
+grep -E 'has (68|69|70) MiB; to convert it: prof dump /[^ ]*/json/out\.json\.[^ ]*-0\.prof -o /[^ ]*/json/out\.json' json.said >/dev/null || fail "it says '$(cat json.said)'"
 has "$(ls json/out.json.*)" $count
 rm -rf alone dump again fork bare together held json
