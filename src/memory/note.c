@@ -292,11 +292,11 @@ void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64_t bytes,
   if (prof_i_memory_is_on() && pool && address) alloc(pool, number_of(address), bytes, given_bytes > bytes ? given_bytes : bytes, tag & PROF_I_SITE_COUNT_MAX, stream);
 }
 
-static PROF_I_COLD void free_slowly(prof_pool *pool, const void *address, uint64_t given) {
+static PROF_I_COLD void free_slowly(prof_pool *pool, uint64_t address, uint64_t given) {
   struct prof_i_checked *const checked = __atomic_load_n(&pool->checked, __ATOMIC_ACQUIRE);
   if (checked && !prof_i_pool_takes_part(pool)) return;
-  if (checked && !prof_i_checked_free(pool, checked, number_of(address), &given)) return;
-  const prof_i_note note = {.verb = PROF_I_VERB_FREE, .address = number_of(address), .bytes = given, .requested = given, .stream = PROF_NO_STREAM};
+  if (checked && !prof_i_checked_free(pool, checked, address, &given)) return;
+  const prof_i_note note = {.verb = PROF_I_VERB_FREE, .address = address, .bytes = given, .requested = given, .stream = PROF_NO_STREAM};
   note_any(pool, &note);
 }
 
@@ -305,7 +305,7 @@ void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
   if (!is_ready(pool, state, thread, given_bytes)) {
-    free_slowly(pool, address, given_bytes);
+    free_slowly(pool, number_of(address), given_bytes);
     return;
   }
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
@@ -316,13 +316,13 @@ void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes
 
 /* ---- blocks ---- */
 
-static void note_block(prof_pool *pool, prof_i_verb verb, const void *address, uint64_t bytes) {
-  const prof_i_note note = {.verb = verb, .address = number_of(address), .bytes = bytes, .requested = bytes, .stream = PROF_NO_STREAM};
+static void note_block(prof_pool *pool, prof_i_verb verb, uint64_t address, uint64_t bytes) {
+  const prof_i_note note = {.verb = verb, .address = address, .bytes = bytes, .requested = bytes, .stream = PROF_NO_STREAM};
   if (prof_i_memory_is_on() && pool) note_any(pool, &note);
 }
 
-void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) { note_block(pool, PROF_I_VERB_RESERVE, address, bytes); }
-void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) { note_block(pool, PROF_I_VERB_RELEASE, address, bytes); }
+void prof_memory_reserve(prof_pool *pool, const void *address, uint64_t bytes) { note_block(pool, PROF_I_VERB_RESERVE, number_of(address), bytes); }
+void prof_memory_release(prof_pool *pool, const void *address, uint64_t bytes) { note_block(pool, PROF_I_VERB_RELEASE, number_of(address), bytes); }
 
 /* What is allocated at the begin is not kept: the records in between tell what was released. */
 uint64_t prof_memory_collect_begin(prof_pool *pool) {
