@@ -84,37 +84,34 @@ static void *fill(uint64_t *words, void *with) {
 /* Counts of what was before 2^43 bytes are cut: they are nobody's memory. */
 static uint64_t within(uint64_t bytes) { return bytes < PROF_I_USED_ZERO / 2 ? bytes : PROF_I_USED_ZERO / 2; }
 
-/* A state that nobody adds to yet; once more: another in its place. Control lock held, recording. */
-static void place_state(prof_pool *pool, birth *b) {
-  prof_i_pool_state *state = NULL;
-  if (b->words) {
-    state = fill(b->words, b);
-  } else if (b->state != &pool->spare) {
-    b->number = ++own.numbers;
-    state = prof_i_meta_place(PROF_I_KIND_POOL, b->ticks, POOL_WORDS, fill, b);
-  }
-  if (!state) {
-    state = &pool->spare;
-    b->number = 0;
-    fill_state(state, b);
-  }
-  b->state = state;
-  pool->before_bytes = b->used;
-  pool->knows_before = b->baseline == PROF_I_BASELINE_ASKED || b->baseline == PROF_I_BASELINE_INHERITED || b->baseline == PROF_I_BASELINE_EMPTY;
-  pool->start = own.begun;
-  __atomic_store_n(&pool->since_ticks, b->ticks, __ATOMIC_RELAXED);
-  __atomic_store_n(&pool->births, pool->births + 1, __ATOMIC_RELEASE);
-  __atomic_store_n(&pool->state, state, __ATOMIC_RELEASE);
-}
-
-/* What was there before, and when. */
-static void say_before(birth *b, const answer *a) {
-  b->session = prof_i_arena_header()->session;
-  b->start = own.starts;
+/* What there was before, and when, into a state that nobody adds to yet. */
+static void put_before(prof_pool *pool, birth *b, const answer *a) {
   b->ticks = prof_i_clock_ticks();
   b->used = within(a->used);
   b->allocated = within(a->allocated);
   b->baseline = a->baseline;
+  if (b->words) fill(b->words, b);
+  else if (b->state) fill_state(b->state, b);
+  __atomic_store_n(&pool->before_bytes, b->used, __ATOMIC_RELAXED);
+  __atomic_store_n(&pool->knows_before, a->baseline == PROF_I_BASELINE_ASKED || a->baseline == PROF_I_BASELINE_INHERITED || a->baseline == PROF_I_BASELINE_EMPTY, __ATOMIC_RELAXED);
+}
+
+/* A state that nobody adds to yet. Control lock held, recording. */
+static void place_state(prof_pool *pool, birth *b, const answer *a) {
+  put_before(pool, b, a);
+  b->session = prof_i_arena_header()->session;
+  b->start = own.starts;
+  b->number = ++own.numbers;
+  b->state = prof_i_meta_place(PROF_I_KIND_POOL, b->ticks, POOL_WORDS, fill, b);
+  if (!b->state) { /* no room */
+    b->state = &pool->spare;
+    b->number = 0;
+    fill_state(b->state, b);
+  }
+  pool->start = own.begun;
+  __atomic_store_n(&pool->since_ticks, b->ticks, __ATOMIC_RELAXED);
+  __atomic_store_n(&pool->births, pool->births + 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&pool->state, b->state, __ATOMIC_RELEASE);
 }
 
 /* From here on the pool's events need no slow way. Control lock held. */
@@ -126,8 +123,7 @@ static void open_pool(prof_pool *pool) {
 /* Control lock held, recording. */
 static void give_state(prof_pool *pool, const answer *a) {
   birth b = {.pool = pool};
-  say_before(&b, a);
-  place_state(pool, &b);
+  place_state(pool, &b, a);
   open_pool(pool);
 }
 
@@ -198,44 +194,52 @@ static void count_start(void) {
   prof_i_pool_clear_accounts();
 }
 
-enum { ASKED_MOST = 1000 }; /* of a pool that is never quiet for as long as its query takes */
+enum { ASKED_MOST = 1000 }; /* of a pool that is never quiet for as long as its query takes to return */
 
-/* Control lock held. False: an event came since stir was looked at, and this state is not in force. */
-static bool try_state(prof_pool *pool, birth *b, uint64_t stir) {
-  if (__atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST) != stir) return false;
-  place_state(pool, b);
-  if (!__atomic_compare_exchange_n(&pool->stir, &stir, stir | PROF_I_POOL_IS_OPEN, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return false;
-  open_pool(pool);
-  return true;
+static uint64_t stir_of(const prof_pool *pool) { return __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST); }
+
+/* Asks what was there, as often as an event comes between the answer and the instruction that opens the pool: so the two fit. What is written before that instruction nobody counts in. No lock held; the state is
+   there, and stays. Ends also when another start has begun. */
+static void ask_until_quiet(prof_pool *pool, birth *b, uint64_t start) {
+  for (unsigned times = 1;; times++) {
+    uint64_t stir = stir_of(pool);
+    if ((stir ^ start) & PROF_I_POOL_START_MASK) return;
+    answer a = ask(pool);
+    const bool is_last = a.baseline != PROF_I_BASELINE_ASKED || times == ASKED_MOST;
+    if (a.baseline == PROF_I_BASELINE_ASKED && is_last) a.baseline = PROF_I_BASELINE_NEAR;
+    put_before(pool, b, &a);
+    if (is_last || PROF_I_FAULT(ASKED_ONCE)) stir = stir_of(pool);
+    const uint64_t open = stir | PROF_I_POOL_IS_OPEN;
+    if (__atomic_compare_exchange_n(&pool->stir, &stir, open, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
+    if (is_last) break;
+  }
+  __atomic_fetch_or(&pool->stir, PROF_I_POOL_IS_OPEN, __ATOMIC_SEQ_CST);
 }
 
-/* Gives the pool its state, with what its query says was there before. Asked again for as long as an event came between the answer and the state, so that the two fit; after ASKED_MOST the answer is only near. */
+/* Does the pool need a state of this session? Control lock held. */
+static bool is_wanted(const prof_pool *pool, uint64_t serial, uint64_t session) {
+  return serial && pool->serial == serial && !has_state(pool) && prof_i_control_is_recording() && prof_i_arena_header()->session == session;
+}
+
+/* Gives the pool its state, with what its query says was there before. */
 static void begin_pool(prof_pool *pool, uint64_t session) {
   birth b = {.pool = pool};
-  bool is_done = false;
-  for (unsigned times = 1; !is_done; times++) {
-    prof_i_asking asking;
-    prof_i_control_lock();
-    const uint64_t serial = pool->serial, stir = __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST);
-    const bool is_asked = serial && !has_state(pool) && pool->kind == PROF_MEMORY_POOL && pool->query && prof_i_pool_begin_asking(&asking, pool, serial);
-    prof_i_control_unlock();
-    answer a = is_asked ? ask(pool) : (answer){0};
-    if (is_asked) prof_i_pool_end_asking(&asking);
-    prof_i_control_lock();
-    is_done = !serial || pool->serial != serial || has_state(pool) || !prof_i_control_is_recording() || prof_i_arena_header()->session != session;
-    if (!is_done) {
-      const bool is_last = a.baseline != PROF_I_BASELINE_ASKED || times == ASKED_MOST;
-      if (a.baseline == PROF_I_BASELINE_ASKED && is_last) a.baseline = PROF_I_BASELINE_NEAR;
-      say_before(&b, &a);
-      is_done = try_state(pool, &b, is_last || PROF_I_FAULT(ASKED_ONCE) ? __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST) : stir);
-      if (!is_done && is_last) {
-        place_state(pool, &b);
-        open_pool(pool);
-        is_done = true;
-      }
-    }
-    prof_i_control_unlock();
+  prof_i_asking asking;
+  prof_i_control_lock();
+  const uint64_t serial = pool->serial, start = stir_of(pool);
+  const bool is_needed = is_wanted(pool, serial, session);
+  const bool is_asked = is_needed && pool->kind == PROF_MEMORY_POOL && pool->query && prof_i_pool_begin_asking(&asking, pool, serial);
+  if (is_needed) {
+    place_state(pool, &b, &(answer){0});
+    if (!is_asked) open_pool(pool);
   }
+  prof_i_control_unlock();
+  if (!is_asked) return;
+  ask_until_quiet(pool, &b, start);
+  prof_i_pool_end_asking(&asking);
+  prof_i_control_lock();
+  if (is_wanted(pool, serial, session) && pool->state == b.state) open_pool(pool);
+  prof_i_control_unlock();
 }
 
 void prof_i_pool_begin_all(void) {
@@ -244,7 +248,7 @@ void prof_i_pool_begin_all(void) {
   const uint64_t session = is_recording ? prof_i_arena_header()->session : 0;
   if (is_recording && !prof_i_memory_is_on()) {
     count_start();
-    for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->stir, 0, __ATOMIC_SEQ_CST);
+    for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->stir, (own.begun << PROF_I_POOL_START_SHIFT) & PROF_I_POOL_START_MASK, __ATOMIC_SEQ_CST);
     __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_STARTS, __ATOMIC_SEQ_CST);
   }
   prof_i_control_unlock();

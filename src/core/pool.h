@@ -22,8 +22,8 @@ struct prof_pool {
   uint64_t births;  /* counts its states. Atomic */
   uint64_t start;   /* of own.begun, for which it has its state */
   uint64_t since_ticks; /* when it was given that. Atomic */
-  uint64_t before_bytes; /* used before the start, as far as known */
-  bool knows_before; /* whether that is all there was */
+  uint64_t before_bytes; /* used before the start, as far as known. Atomic */
+  bool knows_before; /* whether that is all there was. Atomic */
   uint64_t lock;    /* of `checked`: who has it, or 0; other pools' threads may try it at any time. Atomic; a forked child's is free */
   uint64_t inherited_used, inherited_allocated; /* in a forked child: of its parent, as prof_i_pool_state has them; 0: no parent */
   uint64_t fork_used, fork_allocated; /* the same as a fork is about to come: the parent goes on in the arena that both see. Atomic */
@@ -44,6 +44,8 @@ prof_pool *prof_i_pool_first(void);
 /* Does an event of this pool count, which comes now? What was there before the start is asked of the pool's query, and events come meanwhile: each is either in the answer or counted, never both and never neither, for
    one that comes between the answer and the first that counts makes the start ask again. */
 #define PROF_I_POOL_IS_OPEN (UINT64_C(1) << 63)
+#define PROF_I_POOL_START_SHIFT 40 /* which start it is */
+#define PROF_I_POOL_START_MASK (UINT64_C(0x7fffff) << PROF_I_POOL_START_SHIFT)
 static inline bool prof_i_pool_takes_part(prof_pool *pool) {
   if (PROF_I_LIKELY(__atomic_load_n(&prof_i_memory_on, __ATOMIC_ACQUIRE) != PROF_I_MEMORY_STARTS)) return true;
   return (__atomic_fetch_add(&pool->stir, 1, __ATOMIC_SEQ_CST) & PROF_I_POOL_IS_OPEN) != 0;

@@ -68,8 +68,8 @@ static bool enter(prof_pool *pool, struct prof_i_checked *checked) {
   if (checked->births != births) { /* what came and went since is not known; of a forked child's, one of its parent's threads may have been at it */
     checked->pieces.used = checked->pieces.root = checked->pieces.free = checked->pieces.count = 0;
     memset(checked->freed, 0, sizeof checked->freed);
-    checked->unknown_bytes = pool->before_bytes;
-    checked->knows_before = pool->knows_before;
+    checked->unknown_bytes = __atomic_load_n(&pool->before_bytes, __ATOMIC_RELAXED);
+    checked->knows_before = __atomic_load_n(&pool->knows_before, __ATOMIC_RELAXED);
     checked->empty_count = checked->large_count = 0;
     __atomic_store_n(&checked->has_missed, 0, __ATOMIC_RELAXED);
     checked->births = births;
