@@ -14,6 +14,7 @@ unit.trace_memory   | brings its own malloc()
 unit.face_setuid    | starts copies of itself with more rights, where valgrind may not follow
 api.bad_input       | starts itself anew from /proc/self/exe, which is valgrind then
 api.security        | starts itself anew from /proc/self/exe, which is valgrind then
+api.directory       | starts itself anew from /proc/self/exe, which is valgrind then
 api.get_large       | measures the memory of the process, which has that of valgrind in it
 hostile.memory      | measures the memory of the process, which has that of valgrind in it
 api.interleaved     | its clocks are too tight: handlers at full rate, of which valgrind is in one always
