@@ -116,7 +116,8 @@ static void set_memory(const prof_trace *trace, const uint64_t *words, const pro
                                       .wrong = memory.verb == PROF_I_VERB_WRONG ? (uint32_t)memory.extra : 0};
   if (memory.verb == PROF_I_VERB_COLLECT) {
     const uint64_t end = words[0] >> 4, begin = end > memory.extra ? end - memory.extra : 0;
-    event->duration_ns = prof_i_trace_ns(trace, end) - prof_i_trace_ns(trace, begin);
+    const uint64_t end_ns = prof_i_trace_ns(trace, end), begin_ns = prof_i_trace_ns(trace, begin);
+    event->duration_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
   }
   if (!memory.tag) return;
   const prof_i_site_info *const tag = prof_i_catalog_site(&trace->catalog, memory.tag);
