@@ -214,8 +214,12 @@ typedef enum prof_group {
   PROF_GROUP_CATEGORY = 2u,
   PROF_GROUP_DEVICE = 4u,
   PROF_GROUP_THREAD = 8u,
-  PROF_GROUP_SHAPE = 16u
+  PROF_GROUP_SHAPE = 16u,
+  PROF_GROUP_STACK = 32u /* by the argument PROF_STACK_KEY */
 } prof_group;
+
+/* The key of an argument that says where a scope was begun: a text, its frames by ';', the innermost first, "file.py(12): function", as torch.profiler's "Call stack". */
+#define PROF_STACK_KEY "Call stack"
 
 typedef enum prof_sort {
   PROF_SORT_TOTAL = 0,
@@ -236,7 +240,9 @@ typedef struct prof_aggregate_options {
   uint32_t level;       /* only scopes of this level; 0: all */
   const char *category; /* only this category; NULL: all */
   uint32_t time_unit;   /* of the table: 0 by magnitude, as torch.profiler; 3 s, 6 ms... as powers: 3 = ms, 6 = us, 9 = ns */
-  uint32_t reserved;
+  uint32_t stack_frames; /* of PROF_GROUP_STACK: the innermost so many; 0: all */
+  uint64_t from_ns;     /* only scopes that begin so many ns after the capture's start, or later */
+  uint64_t to_ns;       /* only those that begin before; 0: all */
 } prof_aggregate_options;
 
 /* One group. Times are of ended and open scopes; median and p99 are exact to 1 %. Texts live as long as the result. */
@@ -244,6 +250,7 @@ typedef struct prof_row {
   const char *name; /* "" where it does not take part in the group; NUL-terminated, UTF-8 repaired */
   const char *category;
   const char *shape; /* "[[2, 3], [3, 4]]", as torch.profiler writes Input Shapes */
+  const char *stack; /* of PROF_GROUP_STACK: its frames by ';' */
   prof_device device;
   uint32_t thread; /* index; UINT32_MAX when it takes no part */
   uint32_t level;
@@ -290,6 +297,10 @@ PROF_API int prof_trace_set_level(const char *path, int level, int *before_out) 
 
 /* Writes any trace as prof_dump_with() writes one's own. */
 PROF_API int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) PROF_I_NOEXCEPT;
+
+/* The same as a text in memory, NUL-terminated, `bytes_out` long without the NUL; the caller gives it to prof_free(). Chrome JSON, or options->format RAF's log; options may be NULL, bytes_out too.
+   PROF_E_INVALID, PROF_E_NO_MEMORY, PROF_E_TOO_LARGE past 1 GiB; PROF_E_CHECK: the text is there, but its self-check found faults. */
+PROF_API int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out, size_t *bytes_out) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END
 

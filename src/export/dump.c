@@ -1,4 +1,4 @@
-/* The public way out: prof_trace_dump, prof_dump, prof_dump_with, prof_get_json, prof_free. Chooses the format, checks the options,
+/* The public way out: prof_trace_dump, prof_dump, prof_dump_with, prof_trace_json, prof_get_json, prof_free. Chooses the format, checks the options,
    and joins a writer to a sink; after a clean dump of the own capture it tells core, which decides whether the capture file goes. */
 #include <prof/trace.h>
 #include <stdbool.h>
@@ -140,23 +140,31 @@ int prof_dump_with(const char *path, const prof_dump_options *options) {
 
 int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
 
+int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out, size_t *bytes_out) {
+  PROF_I_HOLD_CANCEL;
+  if (trace == NULL || text_out == NULL) return prof_i_fail(PROF_E_INVALID, "%s is NULL", trace == NULL ? "trace" : "text_out");
+  dump_plan plan;
+  int status = make_plan("", options, &plan);
+  if (status != PROF_OK) return status;
+  if (plan.format == PROF_FORMAT_CAPTURE || plan.is_gzip) return prof_i_fail(PROF_E_INVALID, "prof_dump_options.%s: a text is Chrome JSON or RAF's log", plan.is_gzip ? "gzip" : "format");
+  prof_i_findings findings = {{0}};
+  prof_i_sink sink;
+  size_t bytes;
+  status = prof_i_sink_open_memory(&sink, json_bytes_max);
+  if (status != PROF_OK) return status;
+  status = write_format(trace, &plan, &sink, &findings);
+  if (status == PROF_OK) status = prof_i_sink_take(&sink, text_out, bytes_out != NULL ? bytes_out : &bytes);
+  else prof_i_sink_abandon(&sink);
+  return status == PROF_OK && prof_i_findings_faults(&findings) > 0 ? fail_check("the text", &findings) : status;
+}
+
 int prof_get_json(char **text_out, size_t *bytes_out) {
   if (text_out == NULL) return prof_i_fail(PROF_E_INVALID, "text_out is NULL");
   prof_trace *trace;
   int status = prof_get(&trace);
   if (status != PROF_OK) return status;
-  const prof_i_window all = {0, 0};
-  prof_i_findings findings;
-  prof_i_sink sink;
-  size_t bytes;
-  status = prof_i_sink_open_memory(&sink, json_bytes_max);
-  if (status == PROF_OK) {
-    status = prof_i_chrome_write(trace, &all, &sink, &findings);
-    if (status == PROF_OK) status = prof_i_sink_take(&sink, text_out, bytes_out != NULL ? bytes_out : &bytes);
-    else prof_i_sink_abandon(&sink);
-  }
+  status = prof_trace_json(trace, NULL, text_out, bytes_out);
   prof_trace_destroy(trace);
-  if (status == PROF_OK && prof_i_findings_faults(&findings) > 0) status = fail_check("the text", &findings);
   return status;
 }
 

@@ -13,9 +13,9 @@
 #include "show.h"
 #include "tally.h"
 
-/* What tells one group from another; what takes no part is empty. Texts are the capture's, shapes are the row's own. */
+/* What tells one group from another; what takes no part is empty. Texts are the capture's, shapes and stacks are the row's own. */
 typedef struct group_key {
-  prof_i_text name, category, shape;
+  prof_i_text name, category, shape, stack;
   prof_device device;
   uint32_t thread;
 } group_key;
@@ -74,6 +74,7 @@ static uint32_t hash_of(const group_key *key) {
   hash = hash * 0xff51afd7ed558ccdu ^ key->thread;
   hash = hash_bytes(hash, key->name.data, key->name.bytes);
   hash = hash_bytes(hash, key->category.data, key->category.bytes);
+  hash = hash_bytes(hash, key->stack.data, key->stack.bytes);
   return (uint32_t)hash_bytes(hash, key->shape.data, key->shape.bytes);
 }
 
@@ -83,15 +84,16 @@ static int texts_differ(prof_i_text a, prof_i_text b) {
 
 static int differ(const group_key *a, const group_key *b) {
   return a->thread != b->thread || a->device.type != b->device.type || a->device.index != b->device.index ||
-         texts_differ(a->name, b->name) || texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape);
+         texts_differ(a->name, b->name) || texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape) || texts_differ(a->stack, b->stack);
 }
 
-static group_key make_key(const aggregation *a, prof_i_text name, prof_i_text category, prof_i_text shape, prof_device device) {
+static group_key make_key(const aggregation *a, prof_i_text name, prof_i_text category, prof_i_text shape, prof_i_text stack, prof_device device) {
   static const prof_i_text none = {"", 0};
   const uint32_t by = a->options.group;
   return (group_key){.name = by & PROF_GROUP_NAME ? name : none,
                      .category = by & PROF_GROUP_CATEGORY ? category : none,
                      .shape = by & PROF_GROUP_SHAPE ? shape : none,
+                     .stack = by & PROF_GROUP_STACK ? stack : none,
                      .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
                      .thread = by & PROF_GROUP_THREAD ? a->thread : UINT32_MAX};
 }
@@ -99,9 +101,17 @@ static group_key make_key(const aggregation *a, prof_i_text name, prof_i_text ca
 /* ---- groups ---- */
 
 static void free_group(group *g) {
-  if (g->key.shape.bytes) free((void *)(uintptr_t)g->key.shape.data);
+  free((void *)(uintptr_t)g->key.shape.data);
+  free((void *)(uintptr_t)g->key.stack.data);
   prof_i_tally_fini(&g->tally);
   free(g);
+}
+
+/* NULL: no memory. */
+static const char *copy_text(prof_i_text text) {
+  char *const copy = malloc((size_t)text.bytes + 1);
+  if (copy) memcpy(copy, text.data, (size_t)text.bytes);
+  return copy;
 }
 
 static group *make_group(const group_key *key, uint32_t level) {
@@ -110,16 +120,11 @@ static group *make_group(const group_key *key, uint32_t level) {
   g->key = *key;
   g->level = level;
   prof_i_tally_init(&g->tally);
-  if (key->shape.bytes) {
-    char *const copy = malloc((size_t)key->shape.bytes);
-    if (!copy) {
-      free(g);
-      return NULL;
-    }
-    memcpy(copy, key->shape.data, (size_t)key->shape.bytes);
-    g->key.shape.data = copy;
-  }
-  return g;
+  g->key.shape.data = copy_text(key->shape);
+  g->key.stack.data = copy_text(key->stack);
+  if (g->key.shape.data && g->key.stack.data) return g;
+  free_group(g);
+  return NULL;
 }
 
 /* NULL: no memory. */
@@ -159,7 +164,23 @@ static prof_i_tally *meet_site(aggregation *a, uint32_t site) {
 static inline bool has_details(const aggregation *a, const uint64_t *record) {
   const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
   return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
-         (record[2] >> 32 != 0 && (by & PROF_GROUP_SHAPE));
+         (record[2] >> 32 != 0 && (by & (PROF_GROUP_SHAPE | PROF_GROUP_STACK)));
+}
+
+/* The innermost frames of where it was begun. */
+static prof_i_text stack_of(const prof_event *event, uint32_t frames) {
+  static const prof_i_text none = {"", 0};
+  const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
+  for (uint32_t i = 0; i < event->arg_count; i++) {
+    const prof_trace_arg *const arg = &event->args[i];
+    if (arg->type != PROF_ARG_STRING || arg->key_bytes != key_bytes || memcmp(arg->key, PROF_STACK_KEY, key_bytes) != 0) continue;
+    const char *const text = arg->value.text.data;
+    uint64_t bytes = 0;
+    for (uint32_t seen = 0; bytes < arg->value.text.bytes; bytes++)
+      if (text[bytes] == ';' && frames && ++seen == frames) break;
+    return (prof_i_text){text, bytes};
+  }
+  return none;
 }
 
 static int add_detailed(aggregation *a, const prof_i_span *span, const prof_i_held_bytes *memory) {
@@ -172,7 +193,8 @@ static int add_detailed(aggregation *a, const prof_i_span *span, const prof_i_he
     shape.bytes = prof_i_shape_text(event, a->shape, sizeof a->shape);
     if (shape.bytes > sizeof a->shape) shape.bytes = sizeof a->shape;
   }
-  const group_key key = make_key(a, name, category, shape, event->device);
+  const prof_i_text stack = a->options.group & PROF_GROUP_STACK ? stack_of(event, a->options.stack_frames) : (prof_i_text){"", 0};
+  const group_key key = make_key(a, name, category, shape, stack, event->device);
   group *const g = find_group(a, &key, event->level);
   if (!g || !prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns)) return PROF_E_NO_MEMORY;
   prof_i_held_add(&g->memory, memory);
@@ -183,6 +205,11 @@ static inline bool add_to_site(aggregation *a, uint32_t site, uint64_t duration_
   prof_i_tally *tally = a->by_site[site];
   if (__builtin_expect(!tally, 0) && !(tally = meet_site(a, site))) return false;
   return prof_i_tally_add(tally, duration_ns, self_ns);
+}
+
+static inline bool has_window(const prof_aggregate_options *options) { return (options->from_ns | options->to_ns) != 0; }
+static bool is_inside(const prof_aggregate_options *options, const prof_i_span *span) {
+  return span->start_ns >= options->from_ns && (options->to_ns == 0 || span->start_ns < options->to_ns);
 }
 
 /* What is no scope. */
@@ -203,6 +230,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
     }
     prof_i_held_bytes memory = {0};
     if (__builtin_expect(a->memory_by_site != NULL, 0)) memory = prof_i_memory_sums_take(&a->memory, span);
+    if (__builtin_expect(has_window(&a->options), 0) && !is_inside(&a->options, span)) continue;
     if (__builtin_expect(span->record != NULL, 0) && has_details(a, span->record)) {
       status = add_detailed(a, span, &memory);
       if (status) return status;
@@ -236,7 +264,7 @@ static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_
 static int add_thread(aggregation *a) {
   prof_i_walker *const walker = prof_i_walker_create(a->trace, a->thread, visit, a);
   if (!walker) return PROF_E_NO_MEMORY;
-  if (!a->memory_by_site) walker->walk_plain = add_plain; /* else each scope asks what waits for it */
+  if (!a->memory_by_site && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
@@ -250,7 +278,7 @@ static int join_sites(aggregation *a) {
     prof_i_tally *const tally = a->by_site[site];
     if (!tally || tally == &a->unwanted || tally->calls == 0) continue;
     const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
-    const group_key key = make_key(a, info->name, info->category, none, (prof_device){PROF_DEVICE_CPU, 0});
+    const group_key key = make_key(a, info->name, info->category, none, none, (prof_device){PROF_DEVICE_CPU, 0});
     group *const g = find_group(a, &key, info->level);
     if (!g || !prof_i_tally_merge(&g->tally, tally)) return PROF_E_NO_MEMORY;
     prof_i_tally_fini(tally);
@@ -346,6 +374,7 @@ static prof_row make_row(group *g, char **texts) {
   return (prof_row){.name = put_repaired(texts, g->key.name),
                     .category = put_repaired(texts, g->key.category),
                     .shape = put_repaired(texts, g->key.shape),
+                    .stack = put_repaired(texts, g->key.stack),
                     .device = g->key.device,
                     .thread = g->key.thread,
                     .level = g->level,
@@ -369,7 +398,7 @@ static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t 
   size_t bytes = sizeof(prof_rows) + (size_t)count * sizeof(prof_row);
   for (uint64_t i = 0; i < count; i++)
     bytes += repaired_bytes(order[i].of->key.name) + repaired_bytes(order[i].of->key.category) +
-             repaired_bytes(order[i].of->key.shape);
+             repaired_bytes(order[i].of->key.shape) + repaired_bytes(order[i].of->key.stack);
   prof_rows *const rows = malloc(bytes);
   if (!rows) return NULL;
   prof_row *const row = (prof_row *)(rows + 1);
@@ -415,14 +444,15 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
         return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set",
                            given->size, i);
   }
-  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE;
+  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_MEMORY)
     return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_MEMORY);
   if (options->time_unit % 3 || options->time_unit > 9)
     return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
-  if (options->reserved) return prof_i_fail(PROF_E_INVALID, "options.reserved is %u, not 0", options->reserved);
+  if (options->to_ns && options->to_ns <= options->from_ns)
+    return prof_i_fail(PROF_E_INVALID, "options.to_ns is %llu, not after from_ns, which is %llu", (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
   if (options->group == 0) options->group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   return PROF_OK;
 }

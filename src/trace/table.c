@@ -33,7 +33,8 @@
   X("Device Mem", DEVICE_MEMORY, 0, 24)                     \
   X("Self Device Mem", SELF_DEVICE_MEMORY, 0, 24)           \
   X("Calls", CALLS, 0, 24)                                  \
-  X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)
+  X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)          \
+  X("Source Location", STACK, PROF_GROUP_STACK, 75)
 /* clang-format on */
 
 typedef enum column {
@@ -90,6 +91,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_NAME: return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
     case COLUMN_CATEGORY: return prof_i_show_name(to, row->category);
     case COLUMN_SHAPE: return prof_i_show_name(to, row->shape);
+    case COLUMN_STACK: return prof_i_show_name(to, row->stack);
     case COLUMN_THREAD: return put_thread(t, to, row->thread);
     case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
     case COLUMN_SELF_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->total_self_ns); break;

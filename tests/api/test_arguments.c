@@ -417,7 +417,7 @@ static void aggregate_options_out_of_range_are_refused_with_their_value(void **s
   } bad[] = {{{.group = 64}, {"group", "40"}},
              {{.sort = 8}, {"sort", "8"}},
              {{.time_unit = 4}, {"time_unit", "4"}},
-             {{.reserved = 8}, {"reserved", "8"}}};
+             {{.from_ns = 9, .to_ns = 8}, {"to_ns", "8"}}};
   events_record(1);
   assert_status(prof_get(&trace), PROF_OK);
   for (size_t i = 0; i < COUNT_OF(bad); i++) {

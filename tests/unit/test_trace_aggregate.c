@@ -236,7 +236,7 @@ static void options_of_every_size_are_taken_or_refused(void **state) {
   bad[0].group = 64;
   bad[1].sort = 8;
   bad[2].time_unit = 4;
-  bad[3].reserved = 1;
+  bad[3].from_ns = bad[3].to_ns = 5;
   prof_rows *rows = NULL;
   for (int i = 0; i < 4; i++) assert_int_equal(prof_trace_aggregate(trace, &bad[i], &rows), PROF_E_INVALID);
   assert_int_equal(prof_trace_aggregate(NULL, NULL, &rows), PROF_E_INVALID);
