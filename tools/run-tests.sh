@@ -169,7 +169,7 @@ run_group() {
     test)
       # Without the model (no network) the tests that need it skip, and say so.
       PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
-      ctest_group test dev 'unit|api|clock|failing|hostile|minilm|embed|docs'
+      ctest_group test dev 'unit|api|clock|failing|hostile|minilm|embed|docs|python'
       ;;
     stress) ctest_group stress dev 'fault|stress|failing_long' ;;
     faults) command_group faults fault_builds ;;

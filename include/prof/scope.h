@@ -33,7 +33,8 @@ typedef struct prof_details {
 enum {
   PROF_I_NAME_LITERAL = 1u,     /* belongs to the call site: stored once */
   PROF_I_CATEGORY_LITERAL = 2u, /* the same */
-  PROF_I_ON_STREAM = 4u         /* WITH_GPU_PROFILER: `stream` counts */
+  PROF_I_ON_STREAM = 4u,        /* WITH_GPU_PROFILER: `stream` counts */
+  PROF_I_BY_CALL = 8u           /* need not nest: see prof_scope_begin() */
 };
 
 PROF_I_EXTERN_C_BEGIN

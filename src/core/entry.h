@@ -16,7 +16,6 @@ enum {
   PROF_I_WHAT_OFFSET_SHIFT = 24,
   PROF_I_WHAT_WORDS_SHIFT = 48
 };
-#define PROF_I_BY_CALL (1u << 31) /* in prof_details.flags: begun by a call, see PROF_I_OPEN_BY_CALL */
 
 /* Site and type: the low bits of a record's word 1. */
 static inline uint64_t prof_i_entry_record_word(uint64_t what) {

@@ -1,0 +1,251 @@
+"""libprof.so: which copy of it, what it has, and what its errors become. The list of C functions stands here, once."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any, Dict, List, NoReturn, Optional, Type, TypeVar
+
+from . import _structs as s
+
+VERSION = "0.1.0"
+SONAME = "libprof.so.0"
+
+_text = POINTER(c_void_p)  # char **: given to prof_free()
+
+# name: result, parameters. Pointers to opaque things are c_void_p.
+FUNCTIONS: Dict[str, List[Any]] = {
+    "prof_version": [c_char_p],
+    "prof_status_name": [c_char_p, c_int],
+    "prof_status_text": [c_char_p, c_int],
+    "prof_last_error": [c_char_p],
+    "prof_loss_name": [c_char_p, c_int],
+    "prof_loss_text": [c_char_p, c_int],
+    "prof_free": [None, c_void_p],
+    # life
+    "prof_start": [c_int, c_int],
+    "prof_start_with": [c_int, POINTER(s.Options)],
+    "prof_mute": [c_int, c_char_p, c_char_p, c_int],
+    "prof_stop": [c_int],
+    "prof_clear": [c_int],
+    "prof_level": [c_int],
+    "prof_get": [c_int, POINTER(c_void_p)],
+    "prof_get_json": [c_int, _text, POINTER(c_size_t)],
+    "prof_get_duration": [c_int, c_char_p, c_char_p, POINTER(c_uint64), POINTER(c_uint64)],
+    "prof_dump": [c_int, c_char_p],
+    "prof_dump_with": [c_int, c_char_p, POINTER(s.DumpOptions)],
+    "prof_health_get": [c_int, POINTER(s.Health)],
+    # scopes by calls, steps, names
+    "prof_scope_begin": [c_uint64, c_int, c_char_p, c_char_p, c_void_p],
+    "prof_scope_end": [None, c_uint64],
+    "prof_step": [None],
+    "prof_flow_begin": [None, c_uint64, c_char_p],
+    "prof_flow_end": [None, c_uint64, c_char_p],
+    "prof_process_set_name": [c_int, c_char_p],
+    "prof_thread_set_name": [c_int, c_char_p],
+    "prof_rank_set": [c_int, c_int, c_int],
+    "prof_i_python_1": [c_char_p, c_void_p],
+    "prof_i_python_stacks_1": [None, c_int],
+    # reading
+    "prof_trace_open": [c_int, c_char_p, POINTER(c_void_p)],
+    "prof_trace_destroy": [None, c_void_p],
+    "prof_trace_info_get": [c_int, c_void_p, POINTER(s.TraceInfo)],
+    "prof_trace_thread_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceThread)],
+    "prof_trace_aggregate": [c_int, c_void_p, POINTER(s.AggregateOptions), POINTER(POINTER(s.Rows))],
+    "prof_rows_destroy": [None, POINTER(s.Rows)],
+    "prof_trace_table": [c_int, c_void_p, POINTER(s.AggregateOptions), _text],
+    "prof_trace_loss_text": [c_int, c_void_p, _text],
+    "prof_trace_dump": [c_int, c_void_p, c_char_p, POINTER(s.DumpOptions)],
+    "prof_trace_json": [c_int, c_void_p, POINTER(s.DumpOptions), _text, POINTER(c_size_t)],
+    "prof_cursor_create": [c_int, c_void_p, POINTER(c_void_p)],
+    "prof_cursor_destroy": [None, c_void_p],
+    "prof_cursor_next": [c_int, c_void_p, POINTER(s.Event)],
+    # memory
+    "prof_memory_is_on": [c_int],
+    "prof_memory_start": [c_int],
+    "prof_memory_stop": [c_int],
+    "prof_memory_reset": [c_int],
+    "prof_memory_set_query": [c_int, s.Device, s.MemoryQuery, c_void_p],
+    "prof_memory_sample": [None, s.Device, c_char_p, c_uint32],
+    "prof_memory_max_get": [c_int, s.Device, c_int, POINTER(s.MemoryMax)],
+    "prof_memory_trace_text": [c_int, c_void_p, s.Device, _text],
+    "prof_pool_create": [c_int, POINTER(s.PoolOptions), POINTER(c_void_p)],
+    "prof_pool_destroy": [None, c_void_p],
+    "prof_memory_tag": [c_uint32, c_char_p],
+    "prof_memory_alloc_for": [None, c_void_p, c_void_p, c_uint64, c_uint64, c_uint32, c_uint64],
+    "prof_memory_free": [None, c_void_p, c_void_p, c_uint64],
+    "prof_memory_reserve": [None, c_void_p, c_void_p, c_uint64],
+    "prof_memory_release": [None, c_void_p, c_void_p, c_uint64],
+    "prof_memory_oom": [c_int, s.Device, c_uint64],
+    "prof_memory_read": [c_int, c_void_p, POINTER(c_void_p)],
+    "prof_memory_destroy": [None, c_void_p],
+    "prof_memory_text": [c_int, c_void_p, c_void_p, _text],
+    "prof_memory_svg_dump": [c_int, c_void_p, c_uint32, c_char_p],
+    # operators
+    "prof_op_profile": [c_int, POINTER(s.Op), POINTER(s.OpOptions), POINTER(c_void_p)],
+    "prof_op_profile_in_turn": [c_int, POINTER(s.Op), c_size_t, POINTER(s.OpOptions), POINTER(c_void_p)],
+    "prof_op_profile_group": [c_int, POINTER(s.Op), c_size_t, c_int, POINTER(s.OpOptions), POINTER(c_void_p), POINTER(s.OpOverlap)],
+    "prof_op_result_destroy": [None, c_void_p],
+    "prof_op_info_get": [c_int, c_void_p, POINTER(s.OpInfo)],
+    "prof_op_samples": [POINTER(c_double), c_void_p, POINTER(c_size_t)],
+    "prof_op_text": [c_size_t, c_void_p, c_void_p, c_size_t],
+    "prof_op_workspace_alloc": [None, c_uint64],
+    "prof_op_workspace_free": [None, c_uint64],
+    "prof_op_compare": [c_int, c_void_p, c_void_p, c_double, POINTER(s.OpComparison)],
+    "prof_op_cache_open": [c_int, c_char_p],
+    "prof_op_cache_reset": [None, POINTER(s.Device)],
+    "prof_op_cache_count": [c_size_t, POINTER(s.Device)],
+}
+
+# Called with the GIL held: they are short, take no lock that Python code may hold, and giving the GIL up costs more than they do.
+HOLD_GIL = {"prof_i_python_1", "prof_i_python_stacks_1", "prof_scope_begin", "prof_scope_end", "prof_level", "prof_last_error", "prof_version", "prof_status_name", "prof_status_text", "prof_memory_is_on", "prof_op_workspace_alloc", "prof_op_workspace_free"}
+
+
+class ProfError(Exception):
+    """A call of prof that failed. ``status`` is C's code (``prof_status``), negative; the text has its values."""
+
+    status: int = 0
+
+
+_BASES: Dict[int, Type[Exception]] = {
+    -1: ValueError,
+    -2: ValueError,
+    -3: RuntimeError,
+    -4: RuntimeError,
+    -5: MemoryError,
+    -6: OSError,
+    -7: FileNotFoundError,
+    -8: PermissionError,
+    -9: OSError,
+    -10: ValueError,
+    -11: ValueError,
+    -12: ValueError,
+    -13: OverflowError,
+    -14: NotImplementedError,
+    -15: RuntimeError,
+    -16: OSError,
+    -17: RuntimeError,
+    -18: RuntimeError,
+}
+
+_T = TypeVar("_T", bound=Structure)
+_classes: Dict[int, Type[ProfError]] = {}
+
+
+def error_class(status: int) -> Type[ProfError]:
+    """ProfError, and Python's own error for the same thing: PROF_E_INVALID is a ValueError, too, PROF_E_PERMISSION a PermissionError."""
+    made = _classes.get(status)
+    if made is None:
+        base = _BASES.get(status, RuntimeError)
+        made = type("Prof" + base.__name__, (ProfError, base), {"__module__": "prof", "status": status})
+        _classes[status] = made
+    return made
+
+
+
+def _in_process() -> Optional[ctypes.CDLL]:
+    """A copy that is here already, by its SONAME or linked into the program."""
+    try:
+        return ctypes.CDLL(SONAME, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        pass
+    whole = ctypes.CDLL(None)
+    return whole if hasattr(whole, "prof_version") and hasattr(whole, "prof_i_level_1") else None
+
+
+class Library:
+    """libprof.so, opened. C's functions are attributes, by their names."""
+
+    path: str
+    """Where it came from."""
+
+    def __init__(self) -> None:
+        tried: List[str] = []
+        found = self._open(tried)
+        if found is None:
+            raise ImportError("prof: no libprof.so could be opened. Tried:\n  " + "\n  ".join(tried) + "\nInstall the wheel again (pip install --force-reinstall libprof), or set PROF_LIBRARY to the file")
+        version = getattr(found, "prof_version", None)
+        if version is None:
+            raise ImportError(f"prof: {self.path} is no libprof.so: it has no prof_version()")
+        version.restype = c_char_p
+        have = version().decode()
+        if have.rsplit(".", 1)[0] != VERSION.rsplit(".", 1)[0]:
+            raise ImportError(f"prof: {self.path} is version {have}, this package needs {VERSION}. Install both from one release, or set PROF_LIBRARY to a fitting file")
+        self._library = found
+        self._holding = ctypes.PyDLL(self.path, handle=found._handle)
+
+    def _open(self, tried: List[str]) -> Optional[ctypes.CDLL]:
+        told = os.environ.get("PROF_LIBRARY")
+        if told:
+            self.path = told
+            try:
+                return ctypes.CDLL(told)
+            except OSError as e:
+                raise ImportError(f"prof: PROF_LIBRARY={told!r} cannot be opened: {e}") from None
+        here = _in_process()
+        if here is not None:
+            self.path = "the copy in this process"
+            return here
+        for path in (os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME), SONAME):
+            self.path = path
+            try:
+                return ctypes.CDLL(path)
+            except OSError as e:
+                tried.append(f"{path}: {e}")
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        signature = FUNCTIONS.get(name)
+        if signature is None:
+            raise AttributeError(name)
+        try:
+            function = getattr(self._holding if name in HOLD_GIL else self._library, name)
+        except AttributeError:
+            raise ImportError(f"prof: {self.path} has no {name}(): it is older than this package ({VERSION})") from None
+        function.restype = signature[0]
+        function.argtypes = signature[1:]
+        setattr(self, name, function)
+        return function
+
+    def check(self, status: int) -> None:
+        """Raises what a status says, with what the call had to say about it."""
+        if status < 0:
+            self.fail(status)
+
+    def fail(self, status: int) -> NoReturn:
+        said = self.prof_last_error().decode(errors="replace")
+        text = self.prof_status_text(status).decode()
+        raise error_class(status)(f"{text}: {said}" if said else text)
+
+    def text(self, pointer: c_void_p) -> str:
+        """Of a text that C has made for its caller; frees it."""
+        try:
+            return ctypes.string_at(pointer.value or 0).decode(errors="replace")
+        finally:
+            self.prof_free(pointer)
+
+    def asked(self, function: Any, *arguments: Any) -> str:
+        """The text that a function of C's puts into its last parameter."""
+        out = c_void_p()
+        self.check(function(*arguments, ctypes.byref(out)))
+        return self.text(out)
+
+
+def sized(kind: Type[_T], **values: Any) -> _T:
+    """One of C's structs that begin with their size."""
+    return kind(size=ctypes.sizeof(kind), **values)
+
+
+C = Library()
+"""The one library of the process."""
+
+
+def encoded(text: Any, what: str) -> bytes:
+    """A path or a name as C takes it. NUL bytes cannot stand in one."""
+    if not isinstance(text, (str, bytes, os.PathLike)):
+        raise TypeError(f"{what} must be a str, not {text!r}")
+    raw = os.fsencode(text) if not isinstance(text, str) else text.encode("utf-8", "surrogateescape")
+    if b"\0" in raw:
+        raise ValueError(f"{what} holds a NUL: {text!r}")
+    return raw

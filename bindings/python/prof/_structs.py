@@ -1,0 +1,389 @@
+"""C's structs as ctypes has them, field for field; tests/python/test_layout.py compares each with the headers."""
+
+from __future__ import annotations
+
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    Union,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+
+LOSSES = 16
+
+
+class Device(Structure):
+    """A device by DLPack's codes: type 1 is the CPU, 2 CUDA, 10 ROCm; index 0 is the first of its type."""
+
+    _fields_ = [("type", c_int32), ("index", c_int32)]
+
+
+class Options(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("level", c_uint32),
+        ("policy", c_uint32),
+        ("path", c_char_p),
+        ("cap_bytes", c_uint64),
+        ("ring_ns", c_uint64),
+        ("helper_thread", c_uint32),
+        ("keep_capture", c_uint32),
+        ("clock", c_uint32),
+        ("budget_permille", c_uint32),
+        ("budget_events", c_uint64),
+        ("budget_action", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class DumpOptions(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("format", c_uint32),
+        ("must_be_new", c_uint32),
+        ("from_ns", c_uint64),
+        ("to_ns", c_uint64),
+        ("gzip", c_int32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Health(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("recorded_count", c_uint64),
+        ("lost_count", c_uint64 * LOSSES),
+        ("deep_count", c_uint64),
+        ("cut_text_count", c_uint64),
+        ("arena_bytes", c_uint64),
+        ("resident_bytes", c_uint64),
+        ("cap_bytes", c_uint64),
+        ("threads_seen_count", c_uint32),
+        ("threads_alive_count", c_uint32),
+        ("sites_count", c_uint32),
+        ("policy", c_uint32),
+        ("clock", c_uint32),
+        ("clock_segments_count", c_uint32),
+        ("ticks_per_ns", c_double),
+        ("clock_error_ns", c_uint64),
+        ("scope_cost_ns", c_double),
+        ("chunk_changes_count", c_uint64),
+        ("chunk_change_median_ns", c_uint64),
+        ("chunk_change_p99_ns", c_uint64),
+        ("chunk_change_max_ns", c_uint64),
+        ("survives_kill", c_uint32),
+        ("is_full", c_uint32),
+        ("helper_thread", c_uint32),
+        ("level", c_uint32),
+        ("capture_path", c_char * 512),
+        ("reason", c_char * 256),
+        ("own_ns", c_uint64),
+        ("muted_sites_count", c_uint32),
+        ("changes_count", c_uint32),
+    ]
+
+
+class TraceInfo(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("event_count", c_uint64),
+        ("scope_count", c_uint64),
+        ("open_count", c_uint64),
+        ("lost_count", c_uint64 * LOSSES),
+        ("bad_count", c_uint64),
+        ("start_unix_ns", c_uint64),
+        ("start_ns", c_uint64),
+        ("duration_ns", c_uint64),
+        ("clock_error_ns", c_uint64),
+        ("clock_segments_count", c_uint32),
+        ("pid", c_uint32),
+        ("rank", c_int32),
+        ("world_size", c_int32),
+        ("thread_count", c_uint32),
+        ("is_live", c_uint32),
+        ("was_clean", c_uint32),
+        ("level", c_uint32),
+        ("policy", c_uint32),
+        ("host", c_char * 64),
+        ("process_name", c_char * 64),
+        ("clock", c_uint32),
+        ("is_elsewhere", c_uint32),
+        ("own_ns", c_uint64),
+        ("memory_limit_bytes", c_uint64),
+        ("scope_cost_ns", c_double),
+        ("cpu_limit", c_double),
+        ("change_count", c_uint32),
+        ("level_now", c_uint32),
+        ("untold_change_count", c_uint64),
+        ("clock_jump_count", c_uint32),
+        ("wall_step_count", c_uint32),
+        ("wall_step_ns", c_int64),
+        ("clock_gap_ns", c_uint64),
+        ("clock_back_count", c_uint64),
+    ]
+
+
+class TraceThread(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("tid", c_uint64),
+        ("event_count", c_uint64),
+        ("lost_count", c_uint64 * LOSSES),
+        ("is_main", c_uint32),
+        ("is_alive", c_uint32),
+        ("name", c_char * 64),
+        ("own_ns", c_uint64),
+    ]
+
+
+class EventMemory(Structure):
+    _fields_ = [
+        ("verb", c_uint32),
+        ("pool", c_uint32),
+        ("address", c_uint64),
+        ("bytes", c_uint64),
+        ("requested_bytes", c_uint64),
+        ("used_bytes", c_int64),
+        ("allocated_bytes", c_int64),
+        ("wrong", c_uint32),
+        ("tag_bytes", c_uint32),
+        ("tag", c_void_p),
+    ]
+
+
+class _ArgText(Structure):
+    _fields_ = [("data", c_void_p), ("bytes", c_uint64)]
+
+
+class _ArgTensor(Structure):
+    _fields_ = [("dims", POINTER(c_int64)), ("rank", c_uint32), ("dtype", c_uint32)]
+
+
+class _ArgValue(Union):
+    _fields_ = [("i64", c_int64), ("u64", c_uint64), ("f64", c_double), ("text", _ArgText), ("tensor", _ArgTensor)]
+
+
+class TraceArg(Structure):
+    _fields_ = [("key", c_void_p), ("key_bytes", c_uint32), ("type", c_uint32), ("value", _ArgValue)]
+
+
+ARGS_MAX = 16
+
+
+class Event(Structure):
+    _fields_ = [
+        ("kind", c_uint32),
+        ("thread", c_uint32),
+        ("start_ns", c_uint64),
+        ("duration_ns", c_uint64),
+        ("self_ns", c_uint64),
+        ("depth", c_uint32),
+        ("site", c_uint32),
+        ("level", c_uint32),
+        ("flags", c_uint32),
+        ("name", c_void_p),
+        ("category", c_void_p),
+        ("name_bytes", c_uint32),
+        ("category_bytes", c_uint32),
+        ("device", Device),
+        ("stream", c_uint64),
+        ("id", c_uint64),
+        ("value", c_double),
+        ("args_kind", c_uint32),
+        ("arg_count", c_uint32),
+        ("format", c_void_p),
+        ("format_bytes", c_uint32),
+        ("reserved", c_uint32),
+        ("memory", EventMemory),
+        ("args", TraceArg * ARGS_MAX),
+    ]
+
+
+class AggregateOptions(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("group", c_uint32),
+        ("sort", c_uint32),
+        ("rows_limit", c_uint32),
+        ("level", c_uint32),
+        ("category", c_char_p),
+        ("time_unit", c_uint32),
+        ("stack_frames", c_uint32),
+        ("from_ns", c_uint64),
+        ("to_ns", c_uint64),
+    ]
+
+
+class Row(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("category", c_char_p),
+        ("shape", c_char_p),
+        ("stack", c_char_p),
+        ("device", Device),
+        ("thread", c_uint32),
+        ("level", c_uint32),
+        ("calls_count", c_uint64),
+        ("total_ns", c_uint64),
+        ("self_ns", c_uint64),
+        ("min_ns", c_uint64),
+        ("max_ns", c_uint64),
+        ("median_ns", c_uint64),
+        ("p99_ns", c_uint64),
+        ("memory_bytes", c_int64),
+        ("self_memory_bytes", c_int64),
+        ("device_memory_bytes", c_int64),
+        ("self_device_memory_bytes", c_int64),
+    ]
+
+
+class Rows(Structure):
+    _fields_ = [
+        ("rows", POINTER(Row)),
+        ("row_count", c_uint64),
+        ("all_row_count", c_uint64),
+        ("total_self_ns", c_uint64),
+        ("calls_count", c_uint64),
+        ("has_memory", c_uint32),
+        ("has_device_memory", c_uint32),
+    ]
+
+
+class MemoryMax(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("used_bytes", c_uint64),
+        ("allocated_bytes", c_uint64),
+        ("max_used_bytes", c_uint64),
+        ("max_allocated_bytes", c_uint64),
+        ("collection_count", c_uint64),
+        ("max_used_mb", c_double),
+        ("max_allocated_mb", c_double),
+        ("source", c_uint32),
+        ("pool_count", c_uint32),
+        ("has_allocated", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+OpCallback = CFUNCTYPE(c_int, c_void_p)
+OpWorkspace = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64))
+OpCleanup = CFUNCTYPE(None, c_void_p)
+MemoryQuery = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64), POINTER(c_uint64))
+
+
+class PoolOptions(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char_p),
+        ("device", Device),
+        ("query", MemoryQuery),
+        ("user", c_void_p),
+        ("checked", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Op(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("key", c_char_p),
+        ("user", c_void_p),
+        ("prepare", OpCallback),
+        ("run", OpCallback),
+        ("workspace", OpWorkspace),
+        ("cleanup", OpCleanup),
+        ("device", Device),
+        ("driver", c_char_p),
+    ]
+
+
+class OpOptions(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("warmup", c_int32),
+        ("exec", c_int32),
+        ("repeat", c_int32),
+        ("no_warmup", c_uint32),
+        ("least_ns", c_uint64),
+        ("time_limit_ns", c_uint64),
+        ("precision", c_double),
+        ("repeat_all", c_uint32),
+        ("caches", c_uint32),
+        ("no_reuse", c_uint32),
+        ("reserved", c_uint32),
+        ("timer", c_void_p),
+    ]
+
+
+class OpInfo(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("workspace_bytes", c_uint64),
+        ("has_workspace", c_uint32),
+        ("sample_count", c_uint32),
+        ("exec", c_uint32),
+        ("warmup", c_uint32),
+        ("doubts", c_uint32),
+        ("was_kept", c_uint32),
+        ("file_status", c_int32),
+        ("caches", c_uint32),
+        ("device", Device),
+        ("min_us", c_double),
+        ("max_us", c_double),
+        ("mean_us", c_double),
+        ("stddev_us", c_double),
+        ("median_us", c_double),
+        ("median_low_us", c_double),
+        ("median_high_us", c_double),
+        ("confidence", c_double),
+        ("q05_us", c_double),
+        ("q25_us", c_double),
+        ("q75_us", c_double),
+        ("q95_us", c_double),
+        ("q99_us", c_double),
+        ("drift", c_double),
+        ("low_mode_us", c_double),
+        ("high_mode_us", c_double),
+        ("high_mode_share", c_double),
+        ("slowdown", c_double),
+        ("outlier_share", c_double),
+        ("timer_us", c_double),
+        ("energy_uj", c_double),
+        ("has_energy", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class OpOverlap(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("alone_us", c_double),
+        ("longest_us", c_double),
+        ("group_us", c_double),
+        ("gained", c_double),
+        ("begin_us", c_double),
+    ]
+
+
+class OpComparison(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("order", c_uint32),
+        ("doubts", c_uint32),
+        ("is_paired", c_uint32),
+        ("reserved", c_uint32),
+        ("ratio", c_double),
+        ("ratio_low", c_double),
+        ("ratio_high", c_double),
+    ]

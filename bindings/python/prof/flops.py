@@ -1,0 +1,68 @@
+"""How many floating point operations a call takes, where its name and its input shapes tell: the formulas that torch.profiler's with_flops has for matrix products, and the same for numpy's names."""
+
+from __future__ import annotations
+
+import ast
+from typing import Callable, Dict, List, Sequence
+
+Shapes = Sequence[Sequence[int]]
+
+
+def _product(numbers: Sequence[int]) -> int:
+    result = 1
+    for n in numbers:
+        result *= n
+    return result
+
+
+def _matmul(shapes: Shapes) -> int:
+    """Of any ranks, with the leading dimensions broadcast: 2 * m * n * k for each pair of matrices."""
+    if len(shapes) < 2 or not shapes[0] or not shapes[1]:
+        return 0
+    a, b = list(shapes[0]), list(shapes[1])
+    m = a[-2] if len(a) > 1 else 1
+    n = b[-1] if len(b) > 1 else 1
+    k = a[-1]
+    if k != (b[-2] if len(b) > 1 else b[0]):
+        return 0
+    batch = 1
+    for i in range(1, max(len(a), len(b)) - 1):
+        x = a[-2 - i] if len(a) > 1 + i else 1
+        y = b[-2 - i] if len(b) > 1 + i else 1
+        batch *= max(x, y)
+    return 2 * batch * m * n * k
+
+
+def _addmm(shapes: Shapes) -> int:
+    return _matmul(shapes[1:])
+
+
+def _elementwise(shapes: Shapes) -> int:
+    return max((_product(s) for s in shapes), default=0)
+
+
+_FORMULAS: Dict[str, Callable[[Shapes], int]] = {
+    "mm": _matmul,
+    "bmm": _matmul,
+    "matmul": _matmul,
+    "dot": _matmul,
+    "addmm": _addmm,
+    "baddbmm": _addmm,
+    "linear": lambda s: _matmul([s[0], list(reversed(s[1]))]) if len(s) > 1 else 0,
+    "dense": _matmul,
+    "add": _elementwise,
+    "multiply": _elementwise,
+    "mul": _elementwise,
+}
+
+
+def of(name: str, shapes: str) -> int:
+    """Of one call; 0: not known. shapes as a row has them, "[[2, 3], [3, 4]]"."""
+    formula = _FORMULAS.get(name.replace("::", ".").rsplit(".", 1)[-1])
+    if formula is None or not shapes:
+        return 0
+    try:
+        parsed: List[List[int]] = [list(s) for s in ast.literal_eval(shapes)]
+        return formula(parsed)
+    except (ValueError, SyntaxError, TypeError, IndexError):
+        return 0

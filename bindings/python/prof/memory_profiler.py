@@ -1,0 +1,173 @@
+"""RAF's memory profiler: what devices' pools used and allocated at most, and the trace. Who tells it: a runtime in C or C++ (<prof/memory.h>), libprof_memory.so for malloc() of the whole process, or Python by Pool and set_query()."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Dict, Optional, Tuple, Union
+
+from . import _structs as s
+from . import device as _device
+from ._library import C, encoded, sized
+from .device import Device
+from .trace import Trace
+
+NOT_RUNNING, NOT_FOUND = -4, -7
+BYTES_UNKNOWN = NO_STREAM = (1 << 64) - 1
+_SOURCES = {"any": 0, "pool": 1, "query": 2}
+
+
+class Number(float):
+    """A float that has itself as ``.value``, as RAF's numbers do."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> float:
+        return float(self)
+
+
+class Count(int):
+    """The same of an int."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> int:
+        return int(self)
+
+
+def start() -> None:
+    """Records memory from here on (profiler.start() does it, too)."""
+    C.check(C.prof_memory_start())
+
+
+def stop() -> None:
+    """No more. A second time does nothing, as in RAF."""
+    status = C.prof_memory_stop()
+    if status != NOT_RUNNING:
+        C.check(status)
+
+
+def reset() -> None:
+    """Peaks and collections begin anew. Before a start there is nothing to reset, and it does nothing, as in RAF."""
+    status = C.prof_memory_reset()
+    if status != NOT_RUNNING:
+        C.check(status)
+
+
+def is_on() -> bool:
+    """Is memory recorded?"""
+    return bool(C.prof_memory_is_on())
+
+
+def get_max_memory_info(device: Union[Device, str], source: str = "any") -> Dict[str, Any]:
+    """As RAF's: max_used and max_allocated in MB (2^20 bytes), each at its own time; max_trace_idx, the line of get_memory_trace() at which most was used (-1: there is none); num_gc, collections. Each has ``.value``.
+    Beyond RAF: max_used_bytes, max_allocated_bytes, used_bytes, allocated_bytes. source: "pool" (told piece by piece), "query" (asked), "any" (the pools, if there are any). LookupError when nothing was recorded of
+    the device."""
+    if source not in _SOURCES:
+        raise ValueError(f"source must be 'any', 'pool' or 'query', not {source!r}")
+    most = sized(s.MemoryMax)
+    status = C.prof_memory_max_get(_device.of(device), _SOURCES[source], ctypes.byref(most))
+    if status == NOT_FOUND:
+        raise LookupError(f"no memory was recorded of {device!r}: no pool and no query of it was there while memory was recorded")
+    C.check(status)
+    return {
+        "max_used": Number(most.max_used_mb),
+        "max_allocated": Number(most.max_allocated_mb),
+        "max_trace_idx": Count(_peak_line(get_memory_trace(device))),
+        "num_gc": Count(most.collection_count),
+        "max_used_bytes": Count(most.max_used_bytes),
+        "max_allocated_bytes": Count(most.max_allocated_bytes),
+        "used_bytes": Count(most.used_bytes),
+        "allocated_bytes": Count(most.allocated_bytes),
+    }
+
+
+def _peak_line(text: str) -> int:
+    best, at = -1.0, -1
+    for line in text.splitlines()[1:]:
+        words = line.split()
+        if len(words) >= 4 and float(words[-2]) > best:
+            best, at = float(words[-2]), int(words[0])
+    return at
+
+
+def get_memory_trace(device: Union[Device, str]) -> str:
+    """As RAF's: a line each sample() of the device, under "#Trace #Tag used alloc", in MB. The heading alone when there is none."""
+    try:
+        with Trace.now() as trace:
+            return C.asked(C.prof_memory_trace_text, trace.pointer, _device.of(device))
+    except Exception as e:
+        if getattr(e, "status", 0) in (NOT_FOUND, NOT_RUNNING):
+            return "#Trace #Tag used alloc\n"
+        raise
+
+
+_queries: Dict[Tuple[int, int], Any] = {}
+
+
+def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int, int]]]) -> None:
+    """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes. None: nobody. One a device, C's among them."""
+    where = _device.of(device)
+
+    def ask(_: Any, used_out: Any, allocated_out: Any) -> int:
+        try:
+            assert query is not None
+            used_out[0], allocated_out[0] = query()
+            return 0
+        except Exception:
+            return 1
+
+    callback = s.MemoryQuery(ask) if query is not None else s.MemoryQuery()
+    C.check(C.prof_memory_set_query(where, callback, None))
+    _queries[where.type, where.index] = callback  # C calls it: it must not go
+
+
+def sample(tag: str = "", device: Union[Device, str] = "cpu") -> None:
+    """RAF's PROFILE_MEMORY(): asks the device's query, here, and records what it says. Nothing while memory is not recorded."""
+    if C.prof_memory_is_on():
+        raw = encoded(tag, "tag")
+        C.prof_memory_sample(_device.of(device), raw, len(raw))
+
+
+class Pool:
+    """An allocator's pool, told piece by piece: see prof_pool_create() of <prof/memory.h>. Addresses are ints."""
+
+    def __init__(self, name: str = "pool", device: Union[Device, str] = "cpu", checked: bool = False) -> None:
+        options = sized(s.PoolOptions, name=encoded(name, "name"), device=_device.of(device), checked=int(checked))
+        self._pointer = ctypes.c_void_p()
+        C.check(C.prof_pool_create(ctypes.byref(options), ctypes.byref(self._pointer)))
+
+    def alloc(self, address: int, bytes: int, given_bytes: int = 0, tag: str = "") -> None:
+        """A piece was handed out: bytes asked for, given_bytes taken in the pool (0: the same)."""
+        C.prof_memory_alloc_for(self._pointer, address, bytes, given_bytes, C.prof_memory_tag(encoded(tag, "tag")) if tag else 0, NO_STREAM)
+
+    def free(self, address: int, given_bytes: int = BYTES_UNKNOWN) -> None:
+        """A piece came back, of so many given bytes; a checked pool knows them."""
+        C.prof_memory_free(self._pointer, address, given_bytes)
+
+    def reserve(self, address: int, bytes: int) -> None:
+        """A block was taken from the system."""
+        C.prof_memory_reserve(self._pointer, address, bytes)
+
+    def release(self, address: int, bytes: int) -> None:
+        """And given back."""
+        C.prof_memory_release(self._pointer, address, bytes)
+
+    def close(self) -> None:
+        """The pool goes; what it recorded stays."""
+        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        if pointer:
+            C.prof_pool_destroy(pointer)
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def report() -> str:
+    """prof memory's report of what has been recorded so far: a plot, both peaks, what was live then, who held it."""
+    with Trace.now() as trace:
+        return trace.memory_text()

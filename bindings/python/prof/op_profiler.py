@@ -1,0 +1,266 @@
+"""RAF's operator profiler, and prof's own: what one operator costs, in us, its workspace in bytes, and whether to believe it (<prof/op.h>)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+from . import _structs as s
+from . import device as _device
+from ._library import C, encoded, sized
+from .device import Device
+from .memory_profiler import Count, Number
+
+DOUBTS = {1: "not converged", 2: "noisy", 4: "drifting", 8: "two modes", 16: "throttled", 32: "too short for the timer", 64: "time over", 128: "few samples"}
+ORDERS = ("unclear", "same", "faster", "slower")
+_serials = itertools.count(1)
+_known: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+
+
+def _describe(value: Any) -> str:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is not None and dtype is not None:
+        return f"{dtype}[{','.join(str(n) for n in shape)}]"
+    return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else f"{type(value).__name__}#{id(value):x}"
+
+
+def _name(function: Any) -> str:
+    return f"{getattr(function, '__module__', None) or ''}.{getattr(function, '__qualname__', None) or type(function).__name__}".lstrip(".")
+
+
+def _key(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
+    """What is measured. A function of a module is known by its name and what it is given; a lambda, a closure or an object by itself, for what it holds is not seen."""
+    while isinstance(function, functools.partial):
+        function, args, kwargs = function.func, function.args + args, {**function.keywords, **kwargs}
+    name = _name(function)
+    is_named = not getattr(function, "__closure__", None) and "<" not in name and not isinstance(getattr(function, "__self__", None), object().__class__) or type(function).__name__ == "ufunc"
+    if not is_named or hasattr(function, "__self__") and not isinstance(function.__self__, type(ctypes)):
+        try:
+            serial = _known.setdefault(function, next(_serials))
+        except TypeError:  # no weak references: its address must do
+            serial = id(function)
+        name += f"#{serial}"
+    parts = [_describe(a) for a in args] + [f"{k}={_describe(v)}" for k, v in kwargs.items()]
+    return f"{name}({', '.join(parts)})"
+
+
+class Op:
+    """An operator: a callable and what it is called with; or a C function ``int f(void *user)`` by ctypes, which is then called without Python in between. prepare and cleanup are called once, before and after; workspace gives its
+    bytes. Without a key it is known by the callable and the shapes and types of its arguments."""
+
+    def __init__(
+        self,
+        function: Any,
+        *args: Any,
+        key: Optional[str] = None,
+        prepare: Optional[Callable[[], Any]] = None,
+        cleanup: Optional[Callable[[], Any]] = None,
+        workspace: Optional[Callable[[], int]] = None,
+        user: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"an operator is something to call, not {function!r}")
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.prepare, self.cleanup, self.workspace, self.user = prepare, cleanup, workspace, user
+        self.key = key if key is not None else _key(function, args, kwargs)
+        self.error: Optional[BaseException] = None
+
+    def _guard(self, call: Callable[[], Any]) -> Callable[..., int]:
+        def guarded(*_: Any) -> int:
+            try:
+                call()
+                return 0
+            except BaseException as e:  # C code is between here and who asked: it is raised there
+                self.error = e
+                return 1
+
+        return guarded
+
+    def _for_c(self, device: s.Device) -> s.Op:
+        op = sized(s.Op, key=encoded(self.key, "key"), device=device, user=self.user)
+        if isinstance(self.function, ctypes._CFuncPtr) and not self.args and not self.kwargs:
+            op.run = ctypes.cast(self.function, s.OpCallback)
+        else:
+            function, args, kwargs = self.function, self.args, self.kwargs
+            op.run = s.OpCallback(self._guard(functools.partial(function, *args, **kwargs)))
+        if self.prepare is not None:
+            op.prepare = s.OpCallback(self._guard(self.prepare))
+        if self.workspace is not None:
+            workspace = self.workspace
+
+            def tell(_: Any, bytes_out: Any) -> int:
+                def call() -> None:
+                    bytes_out[0] = workspace()
+
+                return self._guard(call)()
+
+            op.workspace = s.OpWorkspace(tell)
+        if self.cleanup is not None:
+            cleanup = self._guard(self.cleanup)
+
+            def clean(_: Any) -> None:
+                cleanup()
+
+            op.cleanup = s.OpCleanup(clean)
+        return op
+
+
+class Result:
+    """What a measurement found. Fields of prof_op_info are attributes: median_us, median_low_us, mean_us, workspace_bytes, ..."""
+
+    def __init__(self, pointer: ctypes.c_void_p, key: str) -> None:
+        self._pointer = pointer
+        self.key = key
+        self.info = sized(s.OpInfo)
+        C.check(C.prof_op_info_get(pointer, ctypes.byref(self.info)))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("info", "_pointer"):
+            raise AttributeError(name)
+        return getattr(self.info, name)
+
+    @property
+    def samples(self) -> List[float]:
+        """us a run, in the order in which they were taken."""
+        count = ctypes.c_size_t()
+        found = C.prof_op_samples(self._pointer, ctypes.byref(count))
+        return list(found[: count.value])
+
+    @property
+    def doubts(self) -> List[str]:
+        """Why it is not to be believed as it stands; empty: it is."""
+        return [text for bit, text in DOUBTS.items() if self.info.doubts & bit]
+
+    def __str__(self) -> str:
+        room = ctypes.create_string_buffer(512)
+        C.prof_op_text(self._pointer, room, len(room))
+        return room.value.decode(errors="replace")
+
+    def __repr__(self) -> str:
+        return f"<Result {self.key}: {self}>"
+
+    def __del__(self) -> None:
+        try:
+            C.prof_op_result_destroy(self._pointer)
+        except Exception:  # the interpreter ends
+            pass
+
+
+class Comparison:
+    """The second against the first: order is "faster", "slower", "same" or "unclear"; ratio is second to first, with its interval of 95 %."""
+
+    def __init__(self, found: s.OpComparison) -> None:
+        self.order = ORDERS[found.order]
+        self.ratio, self.ratio_low, self.ratio_high = found.ratio, found.ratio_low, found.ratio_high
+        self.is_paired = bool(found.is_paired)
+        self.doubts = [text for bit, text in DOUBTS.items() if found.doubts & bit]
+
+    def __repr__(self) -> str:
+        return f"<{self.order}: {self.ratio:.3f} ({self.ratio_low:.3f} to {self.ratio_high:.3f})>"
+
+
+def _op(what: Any) -> Op:
+    return what if isinstance(what, Op) else Op(what)
+
+
+def _raise(ops: Sequence[Op], status: int) -> None:
+    for op in ops:
+        error, op.error = op.error, None
+        if error is not None:
+            raise error
+    C.check(status)
+
+
+def _options(warmup: Optional[int], exec: Optional[int], repeat: Optional[int], more: Dict[str, Any]) -> s.OpOptions:
+    for name, value in (("warmup", warmup), ("exec", exec), ("repeat", repeat)):
+        if value is not None and not isinstance(value, int):
+            raise TypeError(f"{name} must be an int, not {value!r}")
+        if value is not None and not 0 <= value < 1 << 31:
+            raise ValueError(f"{name} must be 0 or more, not {value!r}")
+    if "caches" in more:
+        more["caches"] = ("warm", "cold").index(more["caches"])
+    if "time_limit_s" in more:
+        more["time_limit_ns"] = int(more.pop("time_limit_s") * 1e9)
+    unknown = set(more) - {"least_ns", "time_limit_ns", "precision", "repeat_all", "caches", "no_reuse"}
+    if unknown:
+        raise TypeError(f"unexpected argument {sorted(unknown)[0]!r}")
+    return sized(s.OpOptions, warmup=warmup or 0, exec=exec or 0, repeat=repeat or 0, no_warmup=int(warmup == 0), **more)
+
+
+def profile(op: Any, device: Union[Device, str] = "cpu", *, warmup: Optional[int] = None, exec: Optional[int] = None, repeat: Optional[int] = None, **more: Any) -> Result:
+    """Measures an Op or a callable until its median is known to 1 %, or a limit is reached; a result of the same key and options that is kept is handed out again. More: time_limit_s (1), precision (0.01), caches ("warm" or "cold"),
+    no_reuse, repeat_all, least_ns. What the callable raises is raised. A Python callable's time has the way from C to Python in it, about 1 us."""
+    what = _op(op)
+    for_c, out = what._for_c(_device.of(device)), ctypes.c_void_p()
+    options = _options(warmup, exec, repeat, more)
+    _raise([what], C.prof_op_profile(ctypes.byref(for_c), ctypes.byref(options), ctypes.byref(out)))
+    return Result(out, what.key)
+
+
+def profile_in_turn(ops: Sequence[Any], device: Union[Device, str] = "cpu", *, warmup: Optional[int] = None, exec: Optional[int] = None, repeat: Optional[int] = None, **more: Any) -> List[Result]:
+    """Several in alternation, for compare()."""
+    all_ops = [_op(o) for o in ops]
+    for_c = (s.Op * max(len(all_ops), 1))(*[o._for_c(_device.of(device)) for o in all_ops])
+    out = (ctypes.c_void_p * max(len(all_ops), 1))()
+    options = _options(warmup, exec, repeat, more)
+    _raise(all_ops, C.prof_op_profile_in_turn(for_c, len(all_ops), ctypes.byref(options), out))
+    return [Result(ctypes.c_void_p(p), o.key) for p, o in zip(out, all_ops)]
+
+
+def compare(first: Result, second: Result, threshold: float = 0.02) -> Comparison:
+    """Is the second faster? threshold is the share that does not matter."""
+    found = sized(s.OpComparison)
+    C.check(C.prof_op_compare(first._pointer, second._pointer, threshold, ctypes.byref(found)))
+    return Comparison(found)
+
+
+def open_cache(path: Optional[str]) -> None:
+    """Results are kept in this SQLite file, too, for other processes; None: no longer."""
+    C.check(C.prof_op_cache_open(None if path is None else encoded(path, "path")))
+
+
+# ---- RAF's names ----
+
+
+def _positive(**counts: int) -> None:
+    for name, value in counts.items():
+        if not isinstance(value, int):
+            raise TypeError(f"{name} must be an int, not {value!r}")
+        if value < (0 if name == "warmup" else 1):
+            raise ValueError(f"{name} must be {0 if name == 'warmup' else 1} or more, not {value!r}")
+
+
+def Profile(expr: Any, device: Union[Device, str] = "cpu", warmup: int = 10, exec_number: int = 10, repeat: int = 1) -> Dict[str, Any]:  # noqa: N802
+    """As RAF's: {"latency": repeat samples in us, each the mean of exec_number runs, "workspace_size": bytes}; each has ``.value``. expr: a callable, an Op. Kept by key, device and counts."""
+    _positive(warmup=warmup, exec_number=exec_number, repeat=repeat)
+    result = profile(expr, device, warmup=warmup, exec=exec_number, repeat=repeat, repeat_all=1, time_limit_ns=(1 << 63))
+    return {"latency": [Number(x) for x in result.samples], "workspace_size": Count(result.workspace_bytes)}
+
+
+def ProfileGroup(exprs: Sequence[Any], device: Union[Device, str] = "cpu", stream_ids: Sequence[int] = (), warmup: int = 10, exec_number: int = 10, repeat: int = 1) -> Dict[str, Any]:  # noqa: N802
+    """As RAF's: all at once, on the host each on a thread of its own (stream_ids count on devices). Python callables take turns at the interpreter, unless they give it up."""
+    _positive(warmup=warmup, exec_number=exec_number, repeat=repeat)
+    ops = [_op(e) for e in exprs]
+    if not 1 <= len(ops) <= 64:
+        raise ValueError(f"a group has 1 to 64 members, not {len(ops)}")
+    for_c = (s.Op * len(ops))(*[o._for_c(_device.of(device)) for o in ops])
+    out = (ctypes.c_void_p * (len(ops) + 1))()
+    overlap = sized(s.OpOverlap)
+    options = _options(warmup, exec_number, repeat, {"repeat_all": 1, "time_limit_ns": 1 << 63})
+    _raise(ops, C.prof_op_profile_group(for_c, len(ops), 0, ctypes.byref(options), out, ctypes.byref(overlap)))
+    results = [Result(ctypes.c_void_p(p), "") for p in out]
+    return {"latency": [Number(x) for x in results[-1].samples], "workspace_size": Count(results[-1].workspace_bytes), "gained": Number(overlap.gained)}
+
+
+def ResetCache(device: Union[Device, str, None] = None) -> None:  # noqa: N802
+    """Forgets the results that are kept of a device, or of all."""
+    C.prof_op_cache_reset(None if device is None else ctypes.byref(_device.of(device)))
+
+
+def GetCacheSize(device: Union[Device, str, None] = None) -> int:  # noqa: N802
+    """How many results are kept of a device, or of all."""
+    return int(C.prof_op_cache_count(None if device is None else ctypes.byref(_device.of(device))))

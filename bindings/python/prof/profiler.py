@@ -1,0 +1,75 @@
+"""RAF's latency profiler: start, stop, clear, get, dump, get_duration; for the whole process, whoever records into it. Beside them stand the names of torch.profiler, for code that says ``prof.profiler.profile``."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from typing import Any, Dict, Optional, Tuple, Union
+
+from ._library import C, encoded
+from .trace import Trace
+
+NOT_RUNNING = -4
+
+
+def start(prof_level: int = 1) -> None:
+    """Records from here on: level 1 kernels and operators, 2 also the runtime around them. Recording already: sets the level. ValueError for another level, TypeError."""
+    if not isinstance(prof_level, int):
+        raise TypeError(f"prof_level must be 1 or 2, not {prof_level!r}")
+    C.check(C.prof_start(prof_level if abs(prof_level) < 1 << 31 else -1))
+
+
+def stop() -> None:
+    """Records no more. A second time does nothing, as in RAF."""
+    status = C.prof_stop()
+    if status != NOT_RUNNING:
+        C.check(status)
+
+
+def clear() -> None:
+    """Forgets all that has been recorded."""
+    status = C.prof_clear()
+    if status != NOT_RUNNING:
+        C.check(status)
+
+
+def get() -> Dict[str, Any]:
+    """The trace as a dictionary that json.dump() writes and chrome://tracing opens: RAF's log, two entries (B and E) a scope. {"traceEvents": []} when nothing was ever started. OverflowError past 1 GiB: dump() instead."""
+    try:
+        with Trace.now() as trace:
+            found: Dict[str, Any] = json.loads(trace.json("raf"))
+            return found
+    except RuntimeError as e:
+        if getattr(e, "status", 0) == NOT_RUNNING:
+            return {"traceEvents": [], "displayTimeUnit": "ms"}
+        raise
+
+
+def dump(filename: Union[str, "os.PathLike[str]"] = "profile.json") -> None:
+    """Writes what get() gives, at C's rate and in constant memory. OSError and its kin."""
+    with Trace.now() as trace:
+        trace.dump(filename, "raf")
+
+
+def get_duration(data: Dict[str, Any], event: str, category: Optional[str] = None) -> float:
+    """The duration of the event of that name (and category, unless None) in ms, as RAF's: of what get() gave. ValueError when there is none, or more than one (RAF asserts): see total()."""
+    begins, ends = [], []
+    for e in data["traceEvents"]:
+        if e.get("name") == event and (not category or e.get("cat") == category):
+            if e.get("ph") == "B":
+                begins.append(float(e["ts"]))
+            elif e.get("ph") == "E":
+                ends.append(float(e["ts"]))
+    if not begins or not ends:
+        raise ValueError(f"the start or end time stamp of event {event!r} does not exist")
+    if len(begins) > 1:
+        raise ValueError(f"there are {len(begins)} events named {event!r}; total() adds them up")
+    return (ends[0] - begins[0]) / 1000.0
+
+
+def total(event: str, category: Optional[str] = None) -> Tuple[float, int]:
+    """Of what has been recorded so far: how long all scopes of that name (and category, unless None) took together, in ms, and how many there were. Added up in C."""
+    ns, count = ctypes.c_uint64(), ctypes.c_uint64()
+    C.check(C.prof_get_duration(encoded(event, "event"), None if category is None else encoded(category, "category"), ctypes.byref(ns), ctypes.byref(count)))
+    return ns.value / 1e6, count.value

@@ -1,0 +1,359 @@
+"""torch.profiler's face: profile, schedule, ProfilerAction, ProfilerActivity, tensorboard_trace_handler. What is recorded is the process's one capture; a profile is a stretch of its time, so several may be open at once, and a
+runtime in C that records into it stands in the same tables."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import socket
+import threading
+import time
+import warnings
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set
+
+from . import _structs as s
+from . import tables
+from ._library import C, sized
+from ._scope import record_function
+from .tables import EventList
+from .trace import Trace
+
+
+class ProfilerAction(enum.Enum):
+    """What a schedule says for a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+class ProfilerActivity(enum.Enum):
+    """What is recorded. CPU alone is, until the back ends of devices are there; the others are accepted, and say so once."""
+
+    CPU = 0
+    CUDA = 2
+    XPU = 1
+    MTIA = 3
+    PrivateUse1 = 5
+
+
+Schedule = Callable[[int], ProfilerAction]
+
+
+def supported_activities() -> Set[ProfilerActivity]:
+    """What this build can record."""
+    return {ProfilerActivity.CPU}
+
+
+def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Schedule:
+    """After skip_first steps, cycles of wait, warmup and active steps; the last active one says RECORD_AND_SAVE. repeat 0: for as long as it goes; skip_first_wait 1: the first cycle does not wait. AssertionError (a ValueError, too)
+    for negative counts and for active 0, as torch.profiler."""
+    for name, value in (("wait", wait), ("warmup", warmup), ("active", active), ("repeat", repeat), ("skip_first", skip_first)):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} must be an int, not {value!r}")
+        if value < (1 if name == "active" else 0):
+            raise _ScheduleError(f"Invalid profiler schedule arguments: {name} is {value}")
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+
+    def action(step: int) -> ProfilerAction:
+        if step < 0:
+            raise _ScheduleError(f"a step's number is 0 or more, not {step}")
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait:
+            step += wait
+        cycle = wait + warmup + active
+        if repeat and step // cycle >= repeat:
+            return ProfilerAction.NONE
+        place = step % cycle
+        if place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if place < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return action
+
+
+class _ScheduleError(AssertionError, ValueError):
+    pass
+
+
+def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False) -> Callable[["profile"], None]:
+    """An on_trace_ready that writes "WORKER.NANOSECONDS.pt.trace.json" (and .gz) into a directory, which it makes; worker_name is "HOST_PID" by default. RuntimeError where the directory cannot be made."""
+
+    def handler(prof: "profile") -> None:
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as e:
+            raise RuntimeError(f"Can't create directory: {dir_name}") from e
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")))
+
+    return handler
+
+
+# ---- the capture that all profiles of the process share ----
+
+
+class _Capture:
+    """Counts who records, and remembers whether it was recording before the first: then it goes on behind the last."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.users = 0
+        self.was_on = False
+        self.stacks = 0
+
+    def begin(self, with_stack: bool) -> None:
+        with self.lock:
+            if self.users == 0:
+                self.was_on = C.prof_level() > 0
+                if not self.was_on:
+                    C.check(C.prof_start(1))
+            self.users += 1
+            self.stacks += with_stack
+            C.prof_i_python_stacks_1(STACK_FRAMES if self.stacks else 0)
+
+    def end(self, with_stack: bool) -> None:
+        with self.lock:
+            self.users -= 1
+            self.stacks -= with_stack
+            C.prof_i_python_stacks_1(STACK_FRAMES if self.stacks else 0)
+            if self.users == 0 and not self.was_on and C.prof_level() > 0:
+                C.prof_stop()
+
+
+STACK_FRAMES = 32
+_capture = _Capture()
+
+
+class profile:  # noqa: N801 (torch's name)
+    """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
+
+    activities, schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops: as torch.profiler's. with_modules, experimental_config, execution_trace_observer, acc_events, custom_trace_id_callback are taken and
+    change nothing; use_cuda is, as there, another way to say an activity. What differs from torch.profiler is listed in docs/python.md."""
+
+    def __init__(
+        self,
+        *,
+        activities: Optional[Iterable[ProfilerActivity]] = None,
+        schedule: Optional[Schedule] = None,
+        on_trace_ready: Optional[Callable[["profile"], Any]] = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: Optional[bool] = None,
+        custom_trace_id_callback: Any = None,
+    ) -> None:
+        self.activities = set(activities) if activities is not None else supported_activities()
+        if use_cuda is not None:
+            warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
+            (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
+        for activity in self.activities:
+            if not isinstance(activity, ProfilerActivity):
+                raise TypeError(f"activities are of ProfilerActivity, not {activity!r}")
+        if not self.activities:
+            raise _ScheduleError("No valid profiler activities found")
+        for name, callback in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
+            if callback is not None and not callable(callback):
+                raise TypeError(f"{name} must be something to call, not {callback!r}")
+        self.record_shapes, self.profile_memory = bool(record_shapes or with_flops), bool(profile_memory)
+        self.with_stack, self.with_flops = bool(with_stack), bool(with_flops)
+        self.on_trace_ready = on_trace_ready
+        self.record_steps = schedule is not None
+        self.schedule: Schedule = schedule if schedule is not None else lambda _: ProfilerAction.RECORD
+        self.step_num = 0
+        self.current_action = self._action_of(0)
+        self._is_open = self._is_recording = False
+        self._step_scope: Any = None
+        self._from = self._to = 0
+        self._trace: Optional[Trace] = None
+        self._metadata: Dict[str, str] = {}
+
+    def _action_of(self, step: int) -> ProfilerAction:
+        action = self.schedule(step)
+        if not isinstance(action, ProfilerAction):
+            raise TypeError(f"the schedule says {action!r} for step {step}, which is no ProfilerAction")
+        return action
+
+    # ---- life ----
+
+    def __enter__(self) -> "profile":
+        self.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begins with step 0. RuntimeError when it has been started and not stopped."""
+        if self._is_open:
+            raise RuntimeError("this profile has been started already; stop() it first, or make another one")
+        self.step_num = 0
+        self.current_action = self._action_of(0)
+        self._is_open = True
+        self._transit(ProfilerAction.NONE, self.current_action)
+        self._begin_step()
+
+    def stop(self) -> None:
+        """Ends it; what has been recorded becomes the trace, and on_trace_ready is called, unless the schedule was not at it. Without a start it does nothing."""
+        if not self._is_open:
+            return
+        self._end_step()
+        self._is_open = False
+        self._transit(self.current_action, None)
+
+    def step(self) -> None:
+        """The next step begins. RuntimeError outside of start() and stop()."""
+        if not self._is_open:
+            raise RuntimeError("step() is called between start() and stop(), or inside the with statement")
+        self._end_step()
+        C.prof_step() if not self.record_steps and self._is_recording else None
+        before = self.current_action
+        self.step_num += 1
+        self.current_action = self._action_of(self.step_num)
+        self._transit(before, self.current_action)
+        self._begin_step()
+
+    def _begin_step(self) -> None:
+        if self.record_steps:
+            self._step_scope = record_function(f"{tables.STEP}{self.step_num}")
+            self._step_scope.__enter__()
+
+    def _end_step(self) -> None:
+        scope, self._step_scope = self._step_scope, None
+        if scope is not None:
+            scope.__exit__(None, None, None)
+
+    def _transit(self, before: ProfilerAction, now: Optional[ProfilerAction]) -> None:
+        recording = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        is_saved = before is ProfilerAction.RECORD_AND_SAVE or (now is None and before is ProfilerAction.RECORD)
+        if before in recording and (is_saved or now not in recording):
+            if now is not None and not is_saved:
+                warnings.warn(f"Incorrect schedule: RECORD followed by {now.name}", stacklevel=4)
+            self._stop_recording()
+            if is_saved and self.on_trace_ready is not None:
+                self.on_trace_ready(self)
+        elif before is ProfilerAction.WARMUP and now is ProfilerAction.NONE:
+            warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=4)
+        if now in recording and not self._is_recording:
+            self._start_recording()
+
+    def _start_recording(self) -> None:
+        _capture.begin(self.with_stack)
+        self._is_recording = True
+        self._trace = None
+        self._from, self._to = time.monotonic_ns(), 0
+
+    def _stop_recording(self) -> None:
+        self._to = time.monotonic_ns()
+        self._is_recording = False
+        try:
+            self._trace = Trace.now()
+        finally:
+            _capture.end(self.with_stack)
+
+    # ---- what was recorded ----
+
+    def _get(self) -> Trace:
+        if self._trace is not None:
+            return self._trace
+        if self._is_recording:
+            return Trace.now()
+        raise AssertionError("there is no trace yet: the profile has not recorded (see its schedule)")
+
+    def _window(self, trace: Trace) -> Dict[str, int]:
+        info = trace.info()
+        error = int(info.clock_error_ns) + 1
+        begin = max(self._from - int(info.start_ns) - error, 0)
+        end = max(self._to - int(info.start_ns) + error, begin + 1) if self._to else 0
+        return {"from_ns": begin, "to_ns": end}
+
+    @property
+    def trace(self) -> Trace:
+        """The capture as it was when the last recording ended. Beyond torch.profiler. AssertionError before that."""
+        return self._get()
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
+        """Scopes added up by name, and by input shapes and the innermost stack frames where asked for. AssertionError before anything was recorded."""
+        trace = self._get()
+        return tables.averages(
+            trace, by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, **self._window(trace)
+        )
+
+    def events(self) -> EventList:
+        """Each scope. AssertionError before anything was recorded."""
+        trace = self._get()
+        return tables.single_events(trace, profile_memory=self.profile_memory, with_flops=self.with_flops, **self._window(trace))
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard. Written at C's rate; what stands under the path is never half a file. OSError and its kin."""
+        trace = self._get()
+        if not self._metadata:
+            trace.dump(path, "chrome", **self._window(trace))
+            return
+        self._export_with_metadata(trace, path)
+
+    def _export_with_metadata(self, trace: Trace, path: str) -> None:
+        import gzip
+
+        text = trace.json("chrome", **self._window(trace))
+        extra = "".join(f"{json.dumps(key)}:{value}," for key, value in self._metadata.items())
+        text = "{" + extra + text.lstrip()[1:]
+        if path.endswith(".gz"):
+            tables.write_whole_bytes(path, gzip.compress(text.encode(), mtime=0))
+        else:
+            tables.write_whole(path, text)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Stacks with a metric each, for flame graphs. RuntimeError without with_stack."""
+        if not self.with_stack:
+            raise RuntimeError("export_stacks() needs profile(with_stack=True)")
+        self.key_averages(group_by_stack_n=STACK_FRAMES).export_stacks(path, metric)
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Records on, or not, between start() and stop()."""
+        if ProfilerActivity.CPU in set(activities):
+            C.check(C.prof_start(1)) if enable else C.prof_stop()
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """A text that the Chrome JSON has at its top."""
+        self.add_metadata_json(key, json.dumps(str(value)))
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """The same of a value that is JSON. ValueError when it is not."""
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"metadata are texts, not {key!r}: {value!r}")
+        try:
+            json.loads(value)
+        except ValueError as e:
+            raise ValueError(f"the metadata of {key!r} is not JSON: {value!r}: {e}") from None
+        self._metadata[key] = value
+
+    preset_metadata_json = add_metadata_json
+
+    def loss_text(self) -> str:
+        """One line: what is not in the trace, and why; "no loss" when nothing is missing. Beyond torch.profiler."""
+        return self._get().loss_text()
+
+
+def health() -> s.Health:
+    """How the profiler itself is: prof_health of <prof/profiler.h>."""
+    found = sized(s.Health)
+    import ctypes
+
+    C.check(C.prof_health_get(ctypes.byref(found)))
+    return found
+
+
+__all__: List[str] = ["ProfilerAction", "ProfilerActivity", "health", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]

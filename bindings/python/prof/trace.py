@@ -1,0 +1,276 @@
+"""Reading what was recorded: one's own capture, a file, another process's. Everything is counted and added up in C."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
+
+from . import _structs as s
+from ._library import C, encoded, sized
+
+GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32}
+SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7}
+FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
+KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
+ALL_ROWS = (1 << 32) - 1
+
+
+class Row(NamedTuple):
+    """One group of scopes. Times are in ns, of ended and open ones; median and p99 are exact to 1 %; memory in bytes, allocated less freed while it ran."""
+
+    name: str
+    category: str
+    shape: str
+    stack: str
+    thread: Optional[int]
+    level: int
+    count: int
+    total_ns: int
+    self_ns: int
+    min_ns: int
+    max_ns: int
+    median_ns: int
+    p99_ns: int
+    memory_bytes: int
+    self_memory_bytes: int
+    device_memory_bytes: int
+    self_device_memory_bytes: int
+
+
+class Rows(List[Row]):
+    """What Trace.aggregate() gives: a list, and what all groups together have."""
+
+    total_self_ns: int = 0
+    all_row_count: int = 0
+    has_memory: bool = False
+    has_device_memory: bool = False
+
+
+class Event(NamedTuple):
+    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start."""
+
+    kind: str
+    name: str
+    category: str
+    start_ns: int
+    duration_ns: int
+    self_ns: int
+    depth: int
+    thread: int
+    level: int
+    args: Any
+    id: int
+    value: float
+
+
+def _choice(value: str, words: Dict[str, int], what: str) -> int:
+    try:
+        return words[value]
+    except (KeyError, TypeError):
+        raise ValueError(f"{what} must be one of {', '.join(repr(w) for w in words)}, not {value!r}") from None
+
+
+def _string(pointer: Optional[int], count: int) -> str:
+    return ctypes.string_at(pointer, count).decode(errors="replace") if pointer and count else ""
+
+
+def _arg(arg: s.TraceArg) -> Any:
+    kind, value = arg.type, arg.value
+    if kind == 1:
+        return value.i64
+    if kind == 2 or kind == 6:
+        return value.u64
+    if kind == 3:
+        return value.f64
+    if kind == 4:
+        return bool(value.i64)
+    if kind == 5:
+        return _string(value.text.data, value.text.bytes)
+    return tuple(value.tensor.dims[: value.tensor.rank])
+
+
+class Trace:
+    """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread may read it. ``with`` frees it at the end; so does its last reference."""
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer = pointer
+
+    @classmethod
+    def open(cls, path: Union[str, "os.PathLike[str]"]) -> "Trace":
+        """A capture file: finished, being written, or left by a process that died. FileNotFoundError, PermissionError, ValueError (it is no capture)."""
+        out = ctypes.c_void_p()
+        C.check(C.prof_trace_open(encoded(path, "path"), ctypes.byref(out)))
+        return cls(out)
+
+    @classmethod
+    def now(cls) -> "Trace":
+        """What this process has recorded so far, also while it records. RuntimeError when nothing was ever started."""
+        out = ctypes.c_void_p()
+        C.check(C.prof_get(ctypes.byref(out)))
+        return cls(out)
+
+    def close(self) -> None:
+        """Frees it. A second time does nothing."""
+        pointer, self._pointer = self._pointer, ctypes.c_void_p()
+        if pointer:
+            C.prof_trace_destroy(pointer)
+
+    def __enter__(self) -> "Trace":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # the interpreter ends, and the library's functions are gone
+            pass
+
+    @property
+    def pointer(self) -> ctypes.c_void_p:
+        """For C's functions. ValueError once it is closed."""
+        if not self._pointer:
+            raise ValueError("the trace is closed")
+        return self._pointer
+
+    def info(self) -> s.TraceInfo:
+        """prof_trace_info: counts, clock, process, losses."""
+        info = sized(s.TraceInfo)
+        C.check(C.prof_trace_info_get(self.pointer, ctypes.byref(info)))
+        return info
+
+    def loss_text(self) -> str:
+        """One line: recorded, dropped by reason, unfinished; "no loss" when all are 0."""
+        return C.asked(C.prof_trace_loss_text, self.pointer)
+
+    def _options(
+        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0
+    ) -> s.AggregateOptions:
+        bits = 0
+        for word in [group] if isinstance(group, str) else group:
+            bits |= _choice(word, GROUPS, "group")
+        return sized(
+            s.AggregateOptions,
+            group=bits,
+            sort=_choice(sort, SORTS, "sort"),
+            rows_limit=ALL_ROWS if rows < 0 else min(rows, ALL_ROWS - 1),
+            level=level,
+            category=None if category is None else encoded(category, "category"),
+            stack_frames=stack_frames,
+            from_ns=from_ns,
+            to_ns=to_ns,
+        )
+
+    def aggregate(
+        self,
+        group: Any = ("name", "category"),
+        sort: str = "total",
+        rows: int = -1,
+        level: int = 0,
+        category: Optional[str] = None,
+        from_ns: int = 0,
+        to_ns: int = 0,
+        stack_frames: int = 0,
+    ) -> Rows:
+        """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
+        group "stack", the innermost so many (0: all)."""
+        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames)
+        out = ctypes.POINTER(s.Rows)()
+        C.check(C.prof_trace_aggregate(self.pointer, ctypes.byref(options), ctypes.byref(out)))
+        try:
+            got = out.contents
+            result = Rows(
+                Row(
+                    r.name.decode(errors="replace"),
+                    r.category.decode(errors="replace"),
+                    r.shape.decode(errors="replace"),
+                    r.stack.decode(errors="replace"),
+                    None if r.thread == ALL_ROWS else r.thread,
+                    r.level,
+                    r.calls_count,
+                    r.total_ns,
+                    r.self_ns,
+                    r.min_ns,
+                    r.max_ns,
+                    r.median_ns,
+                    r.p99_ns,
+                    r.memory_bytes,
+                    r.self_memory_bytes,
+                    r.device_memory_bytes,
+                    r.self_device_memory_bytes,
+                )
+                for r in got.rows[: got.row_count]
+            )
+            result.total_self_ns = got.total_self_ns
+            result.all_row_count = got.all_row_count
+            result.has_memory = bool(got.has_memory)
+            result.has_device_memory = bool(got.has_device_memory)
+            return result
+        finally:
+            C.prof_rows_destroy(out)
+
+    def table(self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None) -> str:
+        """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table()."""
+        options = self._options(group, sort, rows, level, category)
+        return C.asked(C.prof_trace_table, self.pointer, ctypes.byref(options))
+
+    def dump(self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0) -> None:
+        """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log, "capture" the capture itself. What stands under the path is never half a file. OSError and its kin."""
+        options = sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=from_ns, to_ns=to_ns)
+        C.check(C.prof_trace_dump(self.pointer, encoded(path, "path"), ctypes.byref(options)))
+
+    def json(self, format: str = "", from_ns: int = 0, to_ns: int = 0) -> str:
+        """The text that dump() writes. OverflowError past 1 GiB."""
+        options = sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=from_ns, to_ns=to_ns)
+        out = ctypes.c_void_p()
+        C.check(C.prof_trace_json(self.pointer, ctypes.byref(options), ctypes.byref(out), None))
+        return C.text(out)
+
+    def events(self) -> Iterator[Event]:
+        """By thread, and inside a thread by start, outer scopes before the ones they hold."""
+        out = ctypes.c_void_p()
+        C.check(C.prof_cursor_create(self.pointer, ctypes.byref(out)))
+        event = s.Event()
+        try:
+            while True:
+                status = C.prof_cursor_next(out, ctypes.byref(event))
+                C.check(status)
+                if status == 0:
+                    return
+                yield _event(event)
+        finally:
+            C.prof_cursor_destroy(out)
+
+    def memory_text(self) -> str:
+        """prof memory's report: peaks, what was live then, who held it."""
+        out = ctypes.c_void_p()
+        C.check(C.prof_memory_read(self.pointer, ctypes.byref(out)))
+        try:
+            return C.asked(C.prof_memory_text, out, None)
+        finally:
+            C.prof_memory_destroy(out)
+
+
+def _event(e: s.Event) -> Event:
+    args: Any = None
+    if e.arg_count:
+        if e.args_kind == 0:
+            args = {_string(a.key, a.key_bytes): _arg(a) for a in e.args[: e.arg_count]}
+        else:
+            args = [_arg(a) for a in e.args[: e.arg_count]]
+    return Event(
+        KINDS.get(e.kind, str(e.kind)),
+        _string(e.name, e.name_bytes),
+        _string(e.category, e.category_bytes),
+        e.start_ns,
+        e.duration_ns,
+        e.self_ns,
+        e.depth,
+        e.thread,
+        e.level,
+        args,
+        e.id,
+        e.value,
+    )

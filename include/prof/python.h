@@ -1,0 +1,20 @@
+/* How the Python package (bindings/python) has its scopes made of C. Not for other programs: what these take and give may change with each version, and the package looks that it fits. SPDX-License-Identifier: MIT */
+#ifndef PROF_PYTHON_H
+#define PROF_PYTHON_H
+
+#include <prof/status.h>
+
+PROF_I_EXTERN_C_BEGIN
+
+struct prof_i_python_given; /* src/python/interpreter.h */
+
+/* Puts `record_function`, `scope` and the type `Scope` into given's dict. The GIL is held. NULL: done; else a text that says why not, static, and nothing was put; the package has a slower way of its own. Once a process: the
+   types belong to the interpreter that asked first, and others are told so. */
+PROF_API const char *prof_i_python_1(const struct prof_i_python_given *given) PROF_I_NOEXCEPT;
+
+/* From here on each scope has its innermost frames, so many, as the argument PROF_STACK_KEY; 0: none. The GIL is held. */
+PROF_API void prof_i_python_stacks_1(int frames) PROF_I_NOEXCEPT;
+
+PROF_I_EXTERN_C_END
+
+#endif

@@ -1,0 +1,106 @@
+/* The Python interpreter of this process: what its C interface is called through. No header of Python's is needed and nothing of it is linked, so one libprof.so serves every
+   CPython from 3.9 on, and processes without one. Only functions that are exported by all of them; objects are never looked into. */
+#ifndef PROF_PYTHON_INTERPRETER_H
+#define PROF_PYTHON_INTERPRETER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Python's PyObject, of which only pointers are used. */
+typedef struct prof_i_py prof_i_py;
+
+/* PyMethodDef, PyType_Slot and PyType_Spec, as the stable interface has them. */
+typedef struct prof_i_py_method {
+  const char *name;
+  void *call;
+  int flags; /* METH_*, of which PROF_I_PY_ has what is used */
+  const char *doc;
+} prof_i_py_method;
+
+typedef struct prof_i_py_slot {
+  int slot; /* PROF_I_PY_SLOT_* */
+  void *value;
+} prof_i_py_slot;
+
+typedef struct prof_i_py_spec {
+  const char *name;
+  int basic_size, item_size;
+  unsigned flags;
+  prof_i_py_slot *slots;
+} prof_i_py_spec;
+
+enum {
+  PROF_I_PY_KEYWORDS = 0x02,
+  PROF_I_PY_NO_ARGUMENTS = 0x04,
+  PROF_I_PY_FAST = 0x80, /* an array and its length */
+  PROF_I_PY_DEFAULT_FLAGS = 1 << 18,
+  PROF_I_PY_SLOT_CALL = 50, /* typeslots.h; they never change */
+  PROF_I_PY_SLOT_DEALLOC = 52,
+  PROF_I_PY_SLOT_DOC = 56,
+  PROF_I_PY_SLOT_METHODS = 64
+};
+
+/* X(result, name, parameters). References are as Python's documentation says. */
+#define PROF_I_PYTHON_LIST(X)                                                                      \
+  X(void, Py_IncRef, (prof_i_py * object))                                                         \
+  X(void, Py_DecRef, (prof_i_py * object))                                                         \
+  X(prof_i_py *, PyType_FromSpec, (prof_i_py_spec * spec))                                         \
+  X(void *, PyObject_Malloc, (size_t bytes))                                                       \
+  X(void, PyObject_Free, (void *memory))                                                           \
+  X(prof_i_py *, PyObject_Init, (void *memory, prof_i_py *type))                                   \
+  X(prof_i_py *, PyObject_Str, (prof_i_py * object))                                               \
+  X(int, PyObject_IsInstance, (prof_i_py * object, prof_i_py *type))                               \
+  X(prof_i_py *, PyObject_CallObject, (prof_i_py * callable, prof_i_py *arguments))                \
+  X(prof_i_py *, PyCFunction_NewEx, (prof_i_py_method * method, prof_i_py *self, prof_i_py *module)) \
+  X(ptrdiff_t, PyTuple_Size, (prof_i_py * tuple))                                                  \
+  X(prof_i_py *, PyTuple_GetItem, (prof_i_py * tuple, ptrdiff_t at))                               \
+  X(prof_i_py *, PyTuple_New, (ptrdiff_t count))                                                   \
+  X(int, PyTuple_SetItem, (prof_i_py * tuple, ptrdiff_t at, prof_i_py *item))                      \
+  X(prof_i_py *, PyDict_New, (void))                                                               \
+  X(int, PyDict_SetItem, (prof_i_py * dict, prof_i_py *key, prof_i_py *value))                     \
+  X(int, PyDict_SetItemString, (prof_i_py * dict, const char *key, prof_i_py *value))              \
+  X(int, PyDict_Next, (prof_i_py * dict, ptrdiff_t * at, prof_i_py **key, prof_i_py **value))      \
+  X(const char *, PyUnicode_AsUTF8AndSize, (prof_i_py * text, ptrdiff_t * bytes_out))              \
+  X(prof_i_py *, PyUnicode_AsEncodedString, (prof_i_py * text, const char *encoding, const char *errors)) \
+  X(int, PyUnicode_CompareWithASCIIString, (prof_i_py * text, const char *ascii))                  \
+  X(int, PyBytes_AsStringAndSize, (prof_i_py * bytes, char **data_out, ptrdiff_t *count_out))      \
+  X(long long, PyLong_AsLongLongAndOverflow, (prof_i_py * number, int *overflow_out))              \
+  X(double, PyFloat_AsDouble, (prof_i_py * number))                                                \
+  X(prof_i_py *, PyEval_GetFrame, (void))                                                          \
+  X(prof_i_py *, PyFrame_GetBack, (prof_i_py * frame))                                             \
+  X(prof_i_py *, PyFrame_GetCode, (prof_i_py * frame))                                             \
+  X(int, PyFrame_GetLineNumber, (prof_i_py * frame))                                               \
+  X(prof_i_py *, PyObject_GetAttrString, (prof_i_py * object, const char *name))                   \
+  X(ptrdiff_t, PySequence_Size, (prof_i_py * sequence))                                            \
+  X(prof_i_py *, PySequence_GetItem, (prof_i_py * sequence, ptrdiff_t at))                         \
+  X(prof_i_py *, PyUnicode_FromString, (const char *text))                                         \
+  X(int, PyErr_ExceptionMatches, (prof_i_py * type))                                               \
+  X(prof_i_py *, PyErr_NoMemory, (void))                                                           \
+  X(void, PyErr_Clear, (void))                                                                     \
+  X(prof_i_py *, PyErr_Occurred, (void))                                                           \
+  X(void, PyErr_SetString, (prof_i_py * type, const char *text))                                   \
+  X(prof_i_py *, PyErr_Format, (prof_i_py * type, const char *format, ...))
+
+/* What Python itself hands over: borrowed for as long as the interpreter lives. */
+typedef struct prof_i_python_given {
+  size_t size;
+  size_t head_bytes;       /* object.__basicsize__ */
+  prof_i_py *names;    /* a dict, for what is made */
+  prof_i_py *none, *string, *boolean, *integer, *real, *exception, *type_error, *value_error;
+  prof_i_py *decorate;     /* a callable (scope, function) -> function */
+} prof_i_python_given;
+
+typedef struct prof_i_python {
+#define PROF_I_PYTHON_FIELD(result, name, parameters) result(*name) parameters; /* NOLINT(bugprone-macro-parentheses): a declaration */
+  PROF_I_PYTHON_LIST(PROF_I_PYTHON_FIELD)
+#undef PROF_I_PYTHON_FIELD
+  prof_i_python_given given;
+} prof_i_python;
+
+extern prof_i_python prof_i_python_now __attribute__((visibility("hidden")));
+
+/* NULL: all are there; else the name of the first that is not. */
+const char *prof_i_python_find(void);
+
+#endif

@@ -1,0 +1,99 @@
+"""The list of C functions and structs against the headers: names, sizes, offsets, numbers of parameters."""
+
+import ctypes
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from prof import _library, _structs
+
+SOURCE = os.environ["PROF_TEST_SOURCE_DIR"]
+INCLUDE = "#include <prof/trace.h>\n#include <prof/memory.h>\n#include <prof/op.h>\n"
+STRUCTS = {
+    "Device": "prof_device",
+    "Options": "prof_options",
+    "DumpOptions": "prof_dump_options",
+    "Health": "prof_health",
+    "TraceInfo": "prof_trace_info",
+    "TraceThread": "prof_trace_thread",
+    "EventMemory": "prof_event_memory",
+    "TraceArg": "prof_trace_arg",
+    "Event": "prof_event",
+    "AggregateOptions": "prof_aggregate_options",
+    "Row": "prof_row",
+    "Rows": "prof_rows",
+    "MemoryMax": "prof_memory_max",
+    "PoolOptions": "prof_pool_options",
+    "Op": "prof_op",
+    "OpOptions": "prof_op_options",
+    "OpInfo": "prof_op_info",
+    "OpOverlap": "prof_op_overlap",
+    "OpComparison": "prof_op_comparison",
+}
+
+
+def compiler():
+    return os.environ.get("CC", "cc")
+
+
+def fields_by_c():
+    """name.field: (offset, bytes), and name: bytes, as the compiler has them."""
+    lines = []
+    for python, c in STRUCTS.items():
+        lines.append(f'printf("{python} %zu 0\\n", sizeof({c}));')
+        for field in getattr(_structs, python)._fields_:
+            lines.append(f'printf("{python}.{field[0]} %zu %zu\\n", offsetof({c}, {field[0]}), sizeof((({c} *)0)->{field[0]}));')
+    program = "#include <stdio.h>\n#include <stddef.h>\n" + INCLUDE + "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n"
+    with tempfile.TemporaryDirectory() as folder:
+        source, binary = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
+        with open(source, "w") as f:
+            f.write(program)
+        subprocess.run([compiler(), "-I", os.path.join(SOURCE, "include"), source, "-o", binary], check=True)
+        out = subprocess.run([binary], check=True, capture_output=True, text=True).stdout
+    found = {}
+    for line in out.splitlines():
+        name, first, second = line.split()
+        found[name] = (int(first), int(second))
+    return found
+
+
+class Layout(unittest.TestCase):
+    def test_every_struct_is_as_the_compiler_has_it(self):
+        expected = fields_by_c()
+        for python in STRUCTS:
+            kind = getattr(_structs, python)
+            with self.subTest(struct=python):
+                self.assertEqual(ctypes.sizeof(kind), expected[python][0])
+                for field in kind._fields_:
+                    descriptor = getattr(kind, field[0])
+                    self.assertEqual((descriptor.offset, descriptor.size), expected[f"{python}.{field[0]}"], field[0])
+
+    def test_no_struct_is_left_out(self):
+        mirrored = {n for n, v in vars(_structs).items() if isinstance(v, type) and issubclass(v, ctypes.Structure) and not n.startswith("_") and v.__module__ == _structs.__name__}
+        self.assertEqual(mirrored, set(STRUCTS))
+
+    def test_every_function_is_exported_with_as_many_parameters(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".c") as source:
+            source.write(INCLUDE)
+            source.flush()
+            text = subprocess.run([compiler(), "-E", "-P", "-I", os.path.join(SOURCE, "include"), source.name], check=True, capture_output=True, text=True).stdout
+        declared = {m[1]: m[2] for m in re.finditer(r"\b(prof_\w+)\(([^;{}]*?)\)\s*(?:__attribute__\(\([^;]*)?;", text)}
+        for name, signature in _library.FUNCTIONS.items():
+            with self.subTest(function=name):
+                self.assertTrue(callable(getattr(_library.C, name)))
+                if name.startswith("prof_i_python"):
+                    continue
+                parameters = declared[name].strip()
+                count = 0 if parameters == "void" else parameters.count(",") + 1
+                self.assertEqual(len(signature) - 1, count)
+
+    def test_errors_have_a_python_type_each(self):
+        with open(os.path.join(SOURCE, "include", "prof", "status.h")) as f:
+            codes = {int(c) for c in re.findall(r"X\(PROF_\w+, (-\d+),", f.read())}
+        self.assertEqual(set(_library._BASES), codes)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,362 @@
+"""torch.profiler's face: schedules, windows, averages, the table, exports, metadata."""
+
+import gzip
+import json
+import os
+import re
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+import prof
+from prof import profiler, tables
+from prof.session import ProfilerAction
+
+
+def nothing():
+    pass
+
+
+def work(n=2):
+    with prof.record_function("outer"):
+        for _ in range(n):
+            with prof.record_function("inner"):
+                pass
+
+
+def counts(averages):
+    return {a.key: a.count for a in averages}
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        profiler.stop()
+        profiler.clear()
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+
+class Schedules(Base):
+    def test_actions(self):
+        action = prof.schedule(skip_first=2, wait=1, warmup=1, active=2, repeat=2)
+        words = [action(i).name for i in range(12)]
+        cycle = ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"]
+        self.assertEqual(words, ["NONE"] * 2 + cycle * 2 + ["NONE"] * 2)
+        self.assertIs(prof.schedule(wait=0, warmup=1, active=1)(1), ProfilerAction.RECORD_AND_SAVE)
+        self.assertIs(prof.schedule(wait=3, warmup=1, active=1, skip_first_wait=1)(0), ProfilerAction.WARMUP)
+
+    def test_bad_ones(self):
+        for bad in (dict(wait=-1, warmup=1, active=1), dict(wait=0, warmup=1, active=0), dict(wait=0, warmup=1, active=1, repeat=-2)):
+            with self.assertRaises(AssertionError) as raised:
+                prof.schedule(**bad)
+            self.assertIsInstance(raised.exception, ValueError)
+        with self.assertRaises(TypeError):
+            prof.schedule(wait="1", warmup=1, active=1)
+        with self.assertWarnsRegex(UserWarning, "warmup"):
+            prof.schedule(wait=0, warmup=0, active=1)
+        with self.assertRaises(TypeError):
+            prof.profile(schedule=lambda step: "RECORD")
+
+    def test_each_cycle_has_its_own_trace(self):
+        ready = []
+        with prof.profile(schedule=prof.schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=lambda p: ready.append((p.step_num, counts(p.key_averages())))) as p:
+            for _ in range(10):
+                work()
+                p.step()
+        self.assertEqual([r[0] for r in ready], [4, 8])
+        for _, found in ready:
+            self.assertEqual(found, {"outer": 2, "inner": 4, "ProfilerStep*": 2})
+
+    def test_a_schedule_that_ends_while_it_records(self):
+        ready = []
+        with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=5), on_trace_ready=lambda p: ready.append(p.step_num)) as p:
+            for _ in range(3):
+                work()
+                p.step()
+        self.assertEqual(ready, [3])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with prof.profile(schedule=lambda step: ProfilerAction.NONE) as p:
+                p.step()
+        with self.assertRaises(AssertionError):
+            p.key_averages()
+
+    def test_illegal_transitions_warn(self):
+        actions = [ProfilerAction.RECORD, ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.NONE]
+        with self.assertWarnsRegex(UserWarning, "Incorrect schedule"):
+            with prof.profile(schedule=lambda step: actions[step]) as p:
+                for _ in range(3):
+                    p.step()
+
+
+class Life(Base):
+    def test_wrong_order(self):
+        p = prof.profile()
+        p.stop()
+        with self.assertRaises(RuntimeError):
+            p.step()
+        p.start()
+        with self.assertRaises(RuntimeError):
+            p.start()
+        p.stop()
+        p.stop()
+        self.assertEqual(len(p.key_averages()), 0)
+        self.assertEqual(p.key_averages().table(), "")
+
+    def test_exceptions_pass(self):
+        with self.assertRaises(ZeroDivisionError):
+            with prof.profile() as p:
+                work()
+                1 / 0
+        self.assertEqual(counts(p.key_averages()), {"outer": 1, "inner": 2})
+
+    def test_an_on_trace_ready_that_fails(self):
+        def fail(p):
+            raise KeyError("handler")
+
+        with self.assertRaises(KeyError):
+            with prof.profile(on_trace_ready=fail) as p:
+                work()
+        self.assertEqual(counts(p.key_averages())["inner"], 2)
+        from prof._library import C
+
+        self.assertEqual(C.prof_level(), 0)
+
+    def test_two_at_once(self):
+        with prof.profile() as first:
+            work(1)
+            with prof.profile() as second:
+                work(2)
+            work(3)
+        self.assertEqual(counts(first.key_averages())["inner"], 6)
+        self.assertEqual(counts(second.key_averages())["inner"], 2)
+
+    def test_a_capture_that_was_on_stays_on(self):
+        profiler.start()
+        work()
+        with prof.profile() as p:
+            work(3)
+        work()
+        from prof._library import C
+
+        self.assertEqual(C.prof_level(), 1)
+        profiler.stop()
+        self.assertEqual(counts(p.key_averages())["inner"], 3)
+        self.assertEqual(profiler.total("inner")[1], 7)
+
+    def test_threads_are_seen(self):
+        with prof.profile() as p:
+            threads = [threading.Thread(target=work) for _ in range(3)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        self.assertEqual(counts(p.key_averages())["outer"], 3)
+        self.assertTrue(p.loss_text().startswith("9 recorded; "), p.loss_text())
+
+    def test_arguments(self):
+        with self.assertRaises(TypeError):
+            prof.profile(activities=["cpu"])
+        with self.assertRaises(AssertionError):
+            prof.profile(activities=[])
+        with self.assertRaises(TypeError):
+            prof.profile(on_trace_ready=3)
+        with self.assertWarns(FutureWarning):
+            prof.profile(use_cuda=False)
+        prof.profile(activities=[prof.ProfilerActivity.CPU, prof.ProfilerActivity.CUDA], with_modules=True, experimental_config=object())
+
+
+class Tables(Base):
+    def profile(self, **options):
+        with prof.profile(**options) as p:
+            work(3)
+        return p
+
+    def test_columns_widths_and_footer(self):
+        text = self.profile().key_averages().table(sort_by="self_cpu_time_total")
+        lines = text.splitlines()
+        self.assertEqual(lines[0], lines[2])
+        self.assertEqual(lines[0], "-" * 9 + ("  " + "-" * 12) * 6 + "  ")
+        self.assertEqual(lines[1].split("  ")[0].strip(), "")
+        self.assertEqual(re.split(r"\s{2,}", lines[1].strip()), ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"])
+        self.assertEqual(len(set(map(len, lines[:5]))), 1)
+        self.assertTrue(lines[-1].startswith("Self CPU time total: "))
+        self.assertTrue(text.endswith("\n"))
+
+    def test_memory_columns(self):
+        with prof.profile(profile_memory=True) as p:
+            pool = prof.memory_profiler.Pool("host")
+            with prof.record_function("takes"):
+                pool.alloc(0x1000, 3 << 20)
+            pool.close()
+        text = p.key_averages().table()
+        self.assertIn("CPU Mem  Self CPU Mem", text)
+        self.assertIn("3.00 MB", text)
+
+    def test_long_names_and_limits(self):
+        with prof.profile() as p:
+            for i in range(5):
+                with prof.record_function(str(i) * 100):
+                    pass
+        averages = p.key_averages()
+        text = averages.table(row_limit=2)
+        self.assertEqual(text.count("..."), 2)
+        self.assertIn("0" * 10, averages.table(row_limit=-1, max_name_column_width=None))
+        self.assertEqual(len(averages.table(row_limit=0).splitlines()), 5)
+        self.assertTrue(averages.table(header="My header").splitlines()[1] == "My header")
+        self.assertIn("ms", averages.table(time_unit="ms"))
+        with self.assertRaises(ValueError):
+            averages.table(time_unit="ns")
+        with self.assertRaises(AttributeError) as raised:
+            averages.table(sort_by="nothing")
+        self.assertIsInstance(raised.exception, ValueError)
+        for key in ("cpu_time", "cpu_time_total", "cuda_time_total", "self_cuda_time_total", "cpu_memory_usage", "self_cuda_memory_usage", "count"):
+            averages.table(sort_by=key)
+
+    def test_stacks(self):
+        def here():
+            with prof.record_function("placed"):
+                pass
+
+        with prof.profile(with_stack=True) as p:
+            here()
+        row = next(a for a in p.key_averages(group_by_stack_n=2) if a.key == "placed")
+        self.assertEqual(len(row.stack), 2)
+        self.assertRegex(row.stack[0], r"test_profile\.py\(\d+\): here$")
+        text = p.key_averages(group_by_stack_n=2).table()
+        self.assertIn("Source Location", text)
+        p.export_stacks(self.path("stacks.txt"), "self_cpu_time_total")
+        with self.assertRaises(ValueError):
+            p.export_stacks(self.path("x"), "nothing")
+        with self.assertRaises(RuntimeError):
+            self.profile().export_stacks(self.path("x"))
+        with prof.record_function("after"):
+            pass
+        with prof.profile() as p:
+            here()
+        self.assertEqual(p.events()[0].stack, [])
+
+    def test_flops_and_shapes(self):
+        with prof.profile(with_flops=True) as p:
+            for _ in range(2):
+                with prof.scope("matmul", "operator", 1, _shapes=[(0x220, 10, 20), (0x220, 20, 30)]):
+                    pass
+        row = p.key_averages(group_by_input_shape=True)[0]
+        self.assertEqual((row.flops, row.input_shapes), (2 * 2 * 10 * 20 * 30, "[[10, 20], [20, 30]]"))
+        self.assertIn("KFLOPs", p.key_averages().table())
+        self.assertEqual(p.key_averages()[0].input_shapes, "")
+
+    def test_events(self):
+        events = self.profile().events()
+        outer = next(e for e in events if e.name == "outer")
+        self.assertEqual([c.name for c in outer.cpu_children], ["inner"] * 3)
+        self.assertIs(outer.cpu_children[0].cpu_parent, outer)
+        self.assertAlmostEqual(outer.self_cpu_time_total, outer.cpu_time_total - sum(c.cpu_time_total for c in outer.cpu_children), places=2)
+        self.assertIn("outer", events.table(top_level_events_only=True))
+        self.assertNotIn("inner", events.table(top_level_events_only=True))
+        total = events.total_average()
+        self.assertEqual((total.key, total.count), ("Total", 4))
+
+    def test_other_forms(self):
+        averages = self.profile().key_averages()
+        self.assertEqual(averages.to_dict()["count"], [a.count for a in averages])
+        self.assertTrue(averages.to_csv().startswith("name,count,"))
+        self.assertIn("<table>", averages._repr_html_())
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            with self.assertRaises(ImportError):
+                averages.to_pandas()
+        else:
+            self.assertEqual(list(averages.to_pandas()["count"]), [a.count for a in averages])
+
+    def test_formats(self):
+        self.assertEqual([tables.format_time(t) for t in (0.5, 999.9994, 1000, 2.5e6)], ["0.500us", "999.999us", "1.000ms", "2.500s"])
+        self.assertEqual([tables.format_memory(b) for b in (0, -5, 1023, 1024, -3 << 20, 5 << 30)], ["0 B", "-5 B", "1023 B", "1.00 KB", "-3.00 MB", "5.00 GB"])
+
+    def test_two_hundred_thousand_events_take_less_than_a_tenth_of_a_second(self):
+        f = prof.record_function("many")(nothing)
+        with prof.profile() as p:
+            for _ in range(200000):
+                f()
+        begun = time.perf_counter()
+        averages = p.key_averages()
+        took = time.perf_counter() - begun
+        self.assertEqual(counts(averages), {"many": 200000})
+        self.assertLess(took, 0.1 * float(os.environ.get("PROF_TEST_SLOWNESS", "1")))
+
+
+class Exports(Base):
+    def test_chrome_trace(self):
+        with prof.profile() as p:
+            work()
+        p.export_chrome_trace(self.path("t.json"))
+        p.export_chrome_trace(self.path("t.json.gz"))
+        with open(self.path("t.json")) as plain, gzip.open(self.path("t.json.gz"), "rt") as packed:
+            found = json.load(plain)
+            self.assertEqual(found["traceEvents"], json.load(packed)["traceEvents"])
+        self.assertEqual(sorted(e["name"] for e in found["traceEvents"] if e["ph"] == "X"), ["inner", "inner", "outer"])
+
+    def test_metadata(self):
+        with prof.profile() as p:
+            work()
+        p.add_metadata("text", 'with "quotes"')
+        p.add_metadata_json("list", "[1, 2]")
+        with self.assertRaises(ValueError):
+            p.add_metadata_json("bad", "{")
+        with self.assertRaises(TypeError):
+            p.add_metadata_json("bad", 3)
+        p.export_chrome_trace(self.path("t.json.gz"))
+        with gzip.open(self.path("t.json.gz"), "rt") as f:
+            found = json.load(f)
+        self.assertEqual((found["text"], found["list"]), ('with "quotes"', [1, 2]))
+
+    def test_paths(self):
+        with prof.profile() as p:
+            work()
+        for path, error in ((self.path("no/such/t.json"), FileNotFoundError), (self.folder.name, OSError)):
+            with self.assertRaises(error):
+                p.export_chrome_trace(path)
+        p.add_metadata("a", "b")
+        with self.assertRaises(FileNotFoundError):
+            p.export_chrome_trace(self.path("no/such/t.json"))
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_tensorboard(self):
+        with prof.profile(on_trace_ready=prof.tensorboard_trace_handler(self.path("log"), "worker", use_gzip=True)):
+            work()
+        (name,) = os.listdir(self.path("log"))
+        self.assertRegex(name, r"^worker\.\d+\.pt\.trace\.json\.gz$")
+        open(self.path("file"), "w").close()
+        with self.assertRaises(RuntimeError):
+            prof.tensorboard_trace_handler(self.path("file"))(None)
+
+
+class Modules(Base):
+    def test_a_module_is_seen(self):
+        import math
+
+        self.addCleanup(prof.untrace_module, math)
+        original = math.sqrt
+        self.assertGreater(prof.trace_module(math), 10)
+        self.assertEqual(prof.trace_module(math), 0)
+        with prof.profile() as p:
+            self.assertEqual(math.sqrt(4), 2)
+            with self.assertRaises(ValueError):
+                math.sqrt(-1)
+        self.assertEqual(counts(p.key_averages()), {"math.sqrt": 2})
+        prof.untrace_module(math)
+        self.assertIs(math.sqrt, original)
+        with self.assertRaises(TypeError):
+            prof.trace_module("math")
+        with self.assertRaises(AttributeError):
+            prof.trace_module(math, ["nothing"])
+
+
+if __name__ == "__main__":
+    unittest.main()

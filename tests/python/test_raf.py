@@ -1,0 +1,244 @@
+"""RAF's three profilers, as its tutorial uses them."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import prof
+from prof import memory_profiler, op_profiler, profiler
+from prof.op_profiler import GetCacheSize, Op, Profile, ProfileGroup, ResetCache
+
+MIB = 1 << 20
+
+
+def busy(us):
+    end = time.perf_counter() + us / 1e6
+    while time.perf_counter() < end:
+        pass
+
+
+class Latency(unittest.TestCase):
+    def setUp(self):
+        profiler.stop()
+        profiler.clear()
+
+    def test_the_tutorial(self):
+        prof.profiler.clear()
+        prof.profiler.start()
+        with prof.scope("conv2d", "Default Stream"):
+            busy(100)
+        prof.profiler.stop()
+        result = prof.profiler.get()
+        begin, end = result["traceEvents"]
+        self.assertEqual((begin["name"], begin["cat"], begin["ph"], end["ph"], begin["tid"]), ("conv2d", "Default Stream", "B", "E", "Default Stream"))
+        self.assertGreaterEqual(prof.profiler.get_duration(result, "conv2d", "Default Stream"), 0.1)
+        ms, count = prof.profiler.total("conv2d")
+        self.assertEqual(count, 1)
+        self.assertGreaterEqual(ms, 0.1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "profile.json")
+            prof.profiler.dump(path)
+            with open(path) as f:
+                self.assertEqual(json.load(f), result)
+            self.assertEqual(os.listdir(folder), ["profile.json"])
+        prof.profiler.clear()
+        self.assertEqual(prof.profiler.get()["traceEvents"], [])
+
+    def test_durations_that_are_not_there(self):
+        profiler.start()
+        for _ in range(2):
+            with prof.scope("twice", "x"):
+                pass
+        profiler.stop()
+        with self.assertRaisesRegex(ValueError, "does not exist"):
+            profiler.get_duration(profiler.get(), "never")
+        with self.assertRaisesRegex(ValueError, "2 events"):
+            profiler.get_duration(profiler.get(), "twice")
+
+    def test_levels(self):
+        for bad in (0, 3, -1, 1 << 40):
+            with self.assertRaises(ValueError) as raised:
+                profiler.start(bad)
+            self.assertIsInstance(raised.exception, prof.ProfError)
+        with self.assertRaises(TypeError):
+            profiler.start("1")
+        profiler.stop()
+        profiler.stop()
+
+    def test_paths(self):
+        profiler.start()
+        profiler.stop()
+        with self.assertRaises(FileNotFoundError):
+            profiler.dump("/no/such/directory/x.json")
+        with self.assertRaises(TypeError):
+            profiler.dump(3)
+        with self.assertRaises(ValueError):
+            profiler.dump("a\0b")
+
+    def test_before_anything_was_started(self):
+        code = "import prof\nassert prof.profiler.get()['traceEvents'] == []\nprof.profiler.stop()\nprof.profiler.clear()\nprof.memory_profiler.reset()\nprof.memory_profiler.stop()\nassert prof.memory_profiler.get_memory_trace('cpu').startswith('#Trace')\n"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Memory(unittest.TestCase):
+    def setUp(self):
+        profiler.stop()
+        memory_profiler.stop()
+
+    def test_a_query(self):
+        state = [10 * MIB, 32 * MIB]
+        device = prof.Device("cuda", 3)
+        memory_profiler.set_query(device, lambda: tuple(state))
+        memory_profiler.reset()
+        memory_profiler.start()
+        memory_profiler.sample("first", device)
+        state[:] = [20 * MIB, 64 * MIB]
+        memory_profiler.sample("second", device)
+        state[:] = [5 * MIB, 40 * MIB]
+        memory_profiler.sample("third", device)
+        memory_profiler.stop()
+        result = memory_profiler.get_max_memory_info(device)
+        self.assertEqual((result["max_used"].value, result["max_allocated"].value, result["num_gc"].value, result["max_trace_idx"].value), (20.0, 64.0, 1, 1))
+        lines = memory_profiler.get_memory_trace(device).splitlines()
+        self.assertTrue(lines[0].startswith("#Trace"))
+        self.assertEqual([line.split()[:2] for line in lines[1:]], [["0", "first"], ["1", "second"], ["2", "third"]])
+        memory_profiler.set_query(device, None)
+
+    def test_a_pool(self):
+        profiler.start()
+        with memory_profiler.Pool("pool", "cuda:1") as pool:
+            pool.reserve(0x1000, MIB)
+            with prof.scope("dense"):
+                pool.alloc(0x1000, 1000, 1024, tag="weights")
+            pool.alloc(0x2000, 500, 512)
+            pool.free(0x2000, 512)
+        profiler.stop()
+        result = memory_profiler.get_max_memory_info("cuda:1")
+        self.assertEqual((result["max_used_bytes"], result["max_allocated_bytes"]), (1536, MIB))
+        text = memory_profiler.report()
+        self.assertIn("weights", text)
+        self.assertIn("dense", text)
+        with self.assertRaises(LookupError):
+            memory_profiler.get_max_memory_info("cuda:7")
+        with self.assertRaises(ValueError):
+            memory_profiler.get_max_memory_info("toaster")
+        with self.assertRaises(TypeError):
+            memory_profiler.get_max_memory_info(1)
+
+    def test_a_query_that_fails(self):
+        device = prof.Device("cuda", 4)
+        memory_profiler.set_query(device, lambda: 1 / 0)
+        memory_profiler.start()
+        memory_profiler.sample("x", device)
+        memory_profiler.stop()
+        memory_profiler.set_query(device, None)
+        self.assertEqual(memory_profiler.get_memory_trace(device).strip().splitlines()[1:], [])
+
+
+class Devices(unittest.TestCase):
+    def test_names(self):
+        self.assertEqual(prof.Device("cuda(1)"), prof.Device("cuda:1"))
+        self.assertEqual(prof.Device("cuda", 1), prof.Device("gpu:1"))
+        self.assertNotEqual(prof.Device("cpu"), prof.Device("cuda"))
+        self.assertEqual(repr(prof.Device("rocm:2")), "Device('rocm(2)')")
+        for bad in ("", "cuda:", "cuda:x", "CPU", "cuda:-1"):
+            with self.assertRaises(ValueError):
+                prof.Device(bad)
+
+
+class Operators(unittest.TestCase):
+    def setUp(self):
+        ResetCache()
+
+    def test_the_tutorial(self):
+        device = prof.Device("cpu")
+        expr = Op(busy, 100)
+        ResetCache(device)
+        self.assertEqual(GetCacheSize(device), 0)
+        res = Profile(expr, device)
+        lat, ws_size = res["latency"], res["workspace_size"]
+        self.assertEqual(len(lat), 1)
+        self.assertGreaterEqual(lat[0].value, 100)
+        self.assertEqual(ws_size.value, 0)
+        self.assertEqual(GetCacheSize(device), 1)
+        Profile(expr, device)
+        self.assertEqual(GetCacheSize(device), 1)
+        res = Profile(expr, device, 1, 1, 2)
+        self.assertEqual(len(res["latency"]), 2)
+        self.assertEqual(GetCacheSize(device), 2)
+
+    def test_how_often_it_runs(self):
+        runs = []
+        op = Op(lambda: runs.append(1), prepare=lambda: runs.append("prepare"), cleanup=lambda: runs.append("cleanup"), workspace=lambda: 4096)
+        res = Profile(op, "cpu", 3, 5, 4)
+        self.assertEqual((runs.count(1), runs[0], runs[-1]), (3 + 5 * 4, "prepare", "cleanup"))
+        self.assertEqual(res["workspace_size"].value, 4096)
+
+    def test_what_a_key_is(self):
+        self.assertEqual(Op(busy, 5).key, Op(busy, 5).key)
+        self.assertNotEqual(Op(busy, 5).key, Op(busy, 6).key)
+        self.assertEqual(Op(functools.partial(busy, 5)).key, Op(busy, 5).key)
+        self.assertNotEqual(Op(lambda: 1).key, Op(lambda: 2).key)  # what a closure holds is not seen
+        f = lambda: 1  # noqa: E731
+        self.assertEqual(Op(f).key, Op(f).key)
+        self.assertEqual(Op(f, key="mine").key, "mine")
+
+    def test_exceptions_come_through(self):
+        for error in (ZeroDivisionError, KeyboardInterrupt):
+
+            def fail():
+                raise error
+
+            with self.assertRaises(error):
+                Profile(fail)
+        with self.assertRaises(ValueError):
+            Profile(busy, "cpu", -1)
+        with self.assertRaises(ValueError):
+            Profile(busy, "cpu", 1, 0)
+        with self.assertRaises(TypeError):
+            Profile(Op(busy, 1), "cpu", 1, "2")
+        with self.assertRaises(TypeError):
+            Op(3)
+
+    def test_results_are_judged_and_compared(self):
+        first, second = op_profiler.profile_in_turn([Op(busy, 20), Op(busy, 60)], warmup=1, time_limit_s=0.3)
+        self.assertGreater(second.median_us, first.median_us)
+        self.assertEqual(len(first.samples), first.sample_count)
+        self.assertIn("us", str(first))
+        compared = op_profiler.compare(first, second)
+        self.assertIn(compared.order, ("slower", "unclear"))
+        self.assertGreater(compared.ratio, 2)
+
+    def test_a_group(self):
+        res = ProfileGroup([Op(time.sleep, 0.001), Op(time.sleep, 0.002)], "cpu", [], 1, 1, 5)
+        self.assertEqual(len(res["latency"]), 5)
+        self.assertGreaterEqual(res["latency"][0].value, 2000)
+        with self.assertRaises(ValueError):
+            ProfileGroup([])
+
+    def test_other_threads_run_meanwhile(self):
+        seen = []
+        over = threading.Event()
+
+        def count():
+            while not over.is_set():
+                seen.append(1)
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        op_profiler.profile(Op(time.sleep, 0.005), warmup=1, time_limit_s=0.2, no_reuse=1)
+        over.set()
+        thread.join()
+        self.assertGreater(len(seen), 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,286 @@
+"""record_function and scope: nesting, decorators, generators, tasks, threads, forks, hostile names; C's type and the slower one alike."""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+import prof
+from prof import _scope, profiler
+from prof._library import C
+
+
+def recorded(clear=True):
+    """(name, category, args) of each scope, by thread and start."""
+    with prof.Trace.now() as trace:
+        found = [(e.name, e.category, e.args, e.depth, e.thread) for e in trace.events() if e.kind == "scope"]
+    if clear:
+        profiler.clear()
+    return found
+
+
+def names():
+    return [f[0] for f in recorded()]
+
+
+class Scopes(unittest.TestCase):
+    record_function = staticmethod(_scope.record_function)
+    scope = staticmethod(_scope.scope)
+
+    def setUp(self):
+        profiler.start()
+        profiler.clear()
+
+    def tearDown(self):
+        profiler.stop()
+
+    def test_scopes_nest(self):
+        with self.record_function("outer"):
+            for _ in range(3):
+                with self.record_function("inner"):
+                    pass
+        self.assertEqual([(f[0], f[3]) for f in recorded()], [("outer", 0)] + [("inner", 1)] * 3)
+
+    def test_categories_and_arguments(self):
+        with self.record_function("f", "text"), self.scope("s", "cat", 1, n=-3, x=1.5, yes=True, word="é", other=[1], big=1 << 80):
+            pass
+        found = recorded()
+        self.assertEqual(found[0][:3], ("f", "user_annotation", {"args": "text"}))
+        self.assertEqual(found[1][:3], ("s", "cat", {"n": -3, "x": 1.5, "yes": True, "word": "é", "other": "[1]", "big": str(1 << 80)}))
+
+    def test_shapes(self):
+        with self.scope("mm", "operator", 1, _shapes=[(0x0220, 2, 3), (0x0220, 3, 4)]):
+            pass
+        with prof.Trace.now() as trace:
+            self.assertEqual([r.shape for r in trace.aggregate(["name", "shape"])], ["[[2, 3], [3, 4]]"])
+
+    def test_levels(self):
+        with self.scope("runtime", "vm", 2), self.scope("operator", "x", 1):
+            pass
+        self.assertEqual(names(), ["operator"])
+        profiler.start(2)
+        with self.scope("runtime", "vm", 2):
+            pass
+        self.assertEqual(names(), ["runtime"])
+
+    def test_exceptions_pass_and_scopes_close(self):
+        with self.assertRaises(ZeroDivisionError):
+            with self.record_function("outer"), self.record_function("inner"):
+                1 / 0
+        self.assertEqual(names(), ["outer", "inner"])
+
+    def test_decorated_functions(self):
+        @self.record_function("decorated")
+        def f(a, *, b=2):
+            """text"""
+            return a + b
+
+        self.assertEqual((f(1), f(1, b=3), f.__name__, f.__doc__), (3, 4, "f", "text"))
+
+        @self.record_function("recursive")
+        def down(n):
+            return n and down(n - 1)
+
+        down(3)
+        self.assertEqual(names(), ["decorated"] * 2 + ["recursive"] * 4)
+
+    def test_generators_are_timed_while_they_run(self):
+        @self.record_function("generator")
+        def numbers():
+            got = yield 1
+            try:
+                yield got
+            except KeyError:
+                yield 3
+            return 4
+
+        def outer():
+            return (yield from numbers())
+
+        g = outer()
+        self.assertEqual(next(g), 1)
+        with self.record_function("between"):
+            pass
+        self.assertEqual(g.send(2), 2)
+        self.assertEqual(g.throw(KeyError("x")), 3)
+        with self.assertRaises(StopIteration) as stopped:
+            next(g)
+        self.assertEqual(stopped.exception.value, 4)
+        self.assertEqual(names(), ["generator", "between", "generator", "generator", "generator"])
+
+    def test_coroutines_and_asynchronous_generators(self):
+        @self.record_function("coroutine")
+        async def wait(n):
+            await asyncio.sleep(0.001)
+            return n
+
+        @self.record_function("agen")
+        async def numbers():
+            for i in range(2):
+                await asyncio.sleep(0)
+                yield i
+
+        async def main():
+            return await asyncio.gather(wait(1), wait(2)), [x async for x in numbers()]
+
+        self.assertEqual(asyncio.run(main()), ([1, 2], [0, 1]))
+        found = names()
+        self.assertEqual(found.count("coroutine"), 4)  # two tasks of two steps
+        self.assertGreaterEqual(found.count("agen"), 3)
+
+    def test_tasks_that_take_turns_may_end_in_any_order(self):
+        async def task(name, first, second):
+            with self.record_function(name):
+                await asyncio.sleep(first)
+            await asyncio.sleep(second)
+
+        async def main():
+            await asyncio.gather(task("a", 0.004, 0), task("b", 0.001, 0), task("c", 0.002, 0))
+
+        asyncio.run(main())
+        self.assertEqual(sorted(names()), ["a", "b", "c"])
+
+    def test_one_object_may_be_entered_again(self):
+        again = self.record_function("again")
+        with again:
+            with again:
+                with again:
+                    pass
+        again.__exit__(None, None, None)  # one too many does nothing
+        self.assertEqual(names(), ["again"] * 3)
+
+    def test_threads(self):
+        def work():
+            for _ in range(100):
+                with self.record_function("on a thread"):
+                    pass
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        found = recorded()
+        self.assertEqual(len(found), 400)
+        self.assertEqual(len({f[4] for f in found}), 4)
+
+    def test_hostile_names(self):
+        for name in ("", "a\0b", "\ud800", "é" * 300, "\u2028<script>", "x" * 100000, "%s%n"):
+            for _ in range(3):  # a name that comes again has a call site of its own
+                with self.record_function(name):
+                    pass
+        found = names()
+        self.assertEqual(len(found), 21)
+        self.assertEqual(found[0], "")
+        self.assertTrue(found[9].startswith("é"))
+
+    def test_names_that_are_made_anew(self):
+        for i in range(10000):
+            with self.record_function(f"step {i % 1000}"):
+                pass
+        gc.collect()
+        with prof.Trace.now() as trace:
+            rows = trace.aggregate("name")
+        self.assertEqual(len(rows), 1000)
+        self.assertEqual({r.count for r in rows}, {10})
+
+    def test_wrong_types(self):
+        for call in (
+            lambda: self.record_function(1),
+            lambda: self.record_function(),
+            lambda: self.record_function("a", 1),
+            lambda: self.record_function("a", nothing=1),
+            lambda: self.scope("a", 1),
+            lambda: self.record_function("a")(1),
+        ):
+            with self.assertRaises(TypeError):
+                call()
+        with self.assertRaises(ValueError):
+            self.scope("a", "b", 3)
+
+    def test_arguments_that_cannot_be_told(self):
+        class Bad:
+            def __str__(self):
+                raise RuntimeError("no")
+
+        class Interrupted:
+            def __str__(self):
+                raise KeyboardInterrupt
+
+        with self.scope("bad", "x", 1, value=Bad()):
+            pass
+        with self.assertRaises(KeyboardInterrupt):
+            with self.scope("interrupted", "x", 1, value=Interrupted()):
+                self.fail("not entered")
+        found = recorded()
+        self.assertEqual(found[0][2], {"value": "<no text>"})
+
+    def test_off_nothing_is_recorded(self):
+        profiler.stop()
+        with self.record_function("off"):
+            pass
+        profiler.start()
+        self.assertEqual(names(), [])
+
+    def test_nothing_is_kept_of_objects(self):
+        before = sys.getrefcount("a name that is counted")
+        name = "".join(["a name", " of its own"])
+        own = sys.getrefcount(name)
+        for _ in range(100):
+            with self.record_function(name):
+                pass
+        self.assertLessEqual(sys.getrefcount(name), own + 2)  # the place where names are known
+        self.assertEqual(sys.getrefcount("a name that is counted"), before)
+
+
+class SlowScopes(Scopes):
+    record_function = staticmethod(_scope._slow_record_function)
+    scope = staticmethod(_scope._slow_scope)
+
+    def test_shapes(self):
+        self.skipTest("shapes need C's type")
+
+    def test_nothing_is_kept_of_objects(self):
+        self.skipTest("of C's type")
+
+
+class Processes(unittest.TestCase):
+    def test_c_has_made_the_type(self):
+        self.assertTrue(_scope.is_fast)
+
+    def run_python(self, text, **environment):
+        return subprocess.run([sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
+
+    def test_an_interpreter_that_ends_inside_of_a_scope(self):
+        done = self.run_python(
+            "import prof, os\nfrom prof import profiler\nprofiler.start()\ns = prof.record_function('open')\ns.__enter__()\n"
+            "import threading, time\nthreading.Thread(target=lambda: [prof.record_function('t').__enter__(), time.sleep(5)], daemon=True).start()\ntime.sleep(0.1)\n"
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_forked_child_has_its_own_capture(self):
+        done = self.run_python(
+            "import os, prof\nfrom prof import profiler\nprofiler.start()\nwith prof.record_function('parent'): pass\n"
+            "pid = os.fork()\nif pid == 0:\n    with prof.record_function('child'): pass\n    names = [e.name for e in prof.Trace.now().events()]\n    os._exit(0 if names == ['child'] else 1)\n"
+            "assert os.waitpid(pid, 0)[1] == 0\nassert [e.name for e in prof.Trace.now().events()] == ['parent']\n"
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_import_starts_nothing_and_loads_little(self):
+        done = self.run_python(
+            "import sys\nbefore = set(sys.modules)\nimport prof\nassert 'ctypes' not in set(sys.modules) - before, 'ctypes'\nprof.record_function\nfrom prof._library import C\nassert C.prof_level() == 0\n"
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_library_that_is_not_there_says_what_to_do(self):
+        done = self.run_python("import prof\nprof.record_function", PROF_LIBRARY="/no/such/libprof.so")
+        self.assertIn("ImportError: prof: PROF_LIBRARY='/no/such/libprof.so' cannot be opened", done.stderr)
+        done = self.run_python("import prof\nprof.record_function", PROF_LIBRARY="libc.so.6")
+        self.assertIn("is no libprof.so", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
