@@ -42,7 +42,7 @@ typedef struct answer {
 
 typedef struct birth {
   const prof_pool *pool;
-  uint64_t *words; /* of the record, once it has its place */
+  uint64_t *words; /* of the record, once it has its place; not of a spare state */
   prof_i_pool_state *state;
   uint64_t number, session, start, ticks;
   uint64_t used, allocated; /* bytes */
@@ -84,14 +84,37 @@ static void *fill(uint64_t *words, void *with) {
 /* Counts of what was before 2^43 bytes are cut: they are nobody's memory. */
 static uint64_t within(uint64_t bytes) { return bytes < PROF_I_USED_ZERO / 2 ? bytes : PROF_I_USED_ZERO / 2; }
 
-/* What there was before, and when, into a state that nobody adds to yet. */
+static void store(uint64_t *to, uint64_t value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
+
+static void begin_peak_again(prof_i_peak *peak, uint64_t value, uint64_t ticks) {
+  store(&peak->peak, value);
+  store(&peak->peak_ticks, ticks);
+  store(&peak->base, value);
+  store(&peak->begin_ticks, ticks);
+}
+
+/* Into a record and a state that stand, and that others may look at, but nobody adds to yet. */
+static void put_again(const birth *b) {
+  prof_i_pool_state *const state = b->state;
+  const uint64_t used = PROF_I_USED_ZERO + b->used, allocated = PROF_I_USED_ZERO + b->allocated;
+  if (b->words) {
+    store(&b->words[3], b->used);
+    store(&b->words[4], b->allocated);
+    store(&b->words[5], b->baseline | b->start << 32);
+  }
+  store(&state->used, used);
+  store(&state->allocated, allocated);
+  begin_peak_again(&state->used_peaks[0], used, b->ticks);
+  begin_peak_again(&state->allocated_peaks[0], allocated, b->ticks);
+}
+
+/* What there was before, and when. */
 static void put_before(prof_pool *pool, birth *b, const answer *a) {
   b->ticks = prof_i_clock_ticks();
   b->used = within(a->used);
   b->allocated = within(a->allocated);
   b->baseline = a->baseline;
-  if (b->words) fill(b->words, b);
-  else if (b->state) fill_state(b->state, b);
+  if (b->state) put_again(b);
   __atomic_store_n(&pool->before_bytes, b->used, __ATOMIC_RELAXED);
   __atomic_store_n(&pool->knows_before, a->baseline == PROF_I_BASELINE_ASKED || a->baseline == PROF_I_BASELINE_INHERITED || a->baseline == PROF_I_BASELINE_EMPTY, __ATOMIC_RELAXED);
 }
