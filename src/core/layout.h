@@ -20,6 +20,7 @@
 #define PROF_CORE_LAYOUT_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PROF_I_MAGIC 0x0a1a0a0d666f7270ull /* "prof\r\n\x1a\n": a text-mode copy breaks it */
@@ -213,6 +214,10 @@ typedef enum prof_i_baseline {
   PROF_I_BASELINE_NEAR = 4,      /* the pool's query said it, but events came meanwhile, as often as it was asked */
   PROF_I_BASELINE_PART = 5       /* a forked child: what its parent had counted, who did not know all */
 } prof_i_baseline;
+/* Is that all there was? */
+static inline bool prof_i_baseline_is_whole(uint32_t baseline) {
+  return baseline == PROF_I_BASELINE_ASKED || baseline == PROF_I_BASELINE_INHERITED || baseline == PROF_I_BASELINE_EMPTY;
+}
 
 enum {
   PROF_I_POOL_NAME_WORD = 9,

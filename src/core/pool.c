@@ -49,8 +49,13 @@ typedef struct birth {
   prof_i_baseline baseline;
 } birth;
 
+static void store(uint64_t *to, uint64_t value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
+
 static void begin_peak(prof_i_peak *peak, uint64_t value, uint64_t ticks) {
-  *peak = (prof_i_peak){.peak = value, .peak_ticks = ticks, .base = value, .begin_ticks = ticks};
+  store(&peak->peak, value);
+  store(&peak->peak_ticks, ticks);
+  store(&peak->base, value);
+  store(&peak->begin_ticks, ticks);
 }
 
 static void fill_state(prof_i_pool_state *state, const birth *b) {
@@ -84,15 +89,6 @@ static void *fill(uint64_t *words, void *with) {
 /* Counts of what was before 2^43 bytes are cut: they are nobody's memory. */
 static uint64_t within(uint64_t bytes) { return bytes < PROF_I_USED_ZERO / 2 ? bytes : PROF_I_USED_ZERO / 2; }
 
-static void store(uint64_t *to, uint64_t value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
-
-static void begin_peak_again(prof_i_peak *peak, uint64_t value, uint64_t ticks) {
-  store(&peak->peak, value);
-  store(&peak->peak_ticks, ticks);
-  store(&peak->base, value);
-  store(&peak->begin_ticks, ticks);
-}
-
 /* Into a record and a state that stand, and that others may look at, but nobody adds to yet. */
 static void put_again(const birth *b) {
   prof_i_pool_state *const state = b->state;
@@ -104,8 +100,8 @@ static void put_again(const birth *b) {
   }
   store(&state->used, used);
   store(&state->allocated, allocated);
-  begin_peak_again(&state->used_peaks[0], used, b->ticks);
-  begin_peak_again(&state->allocated_peaks[0], allocated, b->ticks);
+  begin_peak(&state->used_peaks[0], used, b->ticks);
+  begin_peak(&state->allocated_peaks[0], allocated, b->ticks);
 }
 
 /* What there was before, and when. */
@@ -116,7 +112,7 @@ static void put_before(prof_pool *pool, birth *b, const answer *a) {
   b->baseline = a->baseline;
   if (b->state) put_again(b);
   __atomic_store_n(&pool->before_bytes, b->used, __ATOMIC_RELAXED);
-  __atomic_store_n(&pool->knows_before, a->baseline == PROF_I_BASELINE_ASKED || a->baseline == PROF_I_BASELINE_INHERITED || a->baseline == PROF_I_BASELINE_EMPTY, __ATOMIC_RELAXED);
+  __atomic_store_n(&pool->knows_before, prof_i_baseline_is_whole(a->baseline), __ATOMIC_RELAXED);
 }
 
 /* A state that nobody adds to yet. Control lock held, recording. */
@@ -221,6 +217,11 @@ enum { ASKED_MOST = 1000 }; /* of a pool that is never quiet for as long as its 
 
 static uint64_t stir_of(const prof_pool *pool) { return __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST); }
 
+/* Unless it has been stirred since: then *stir says how. */
+static bool open_if(prof_pool *pool, uint64_t *stir) {
+  return __atomic_compare_exchange_n(&pool->stir, stir, *stir | PROF_I_POOL_IS_OPEN, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 /* Asks what was there, as often as an event comes between the answer and the instruction that opens the pool: so the two fit. What is written before that instruction nobody counts in. No lock held; the state is
    there, and stays. Ends also when another start has begun. */
 static void ask_until_quiet(prof_pool *pool, birth *b, uint64_t start) {
@@ -231,12 +232,10 @@ static void ask_until_quiet(prof_pool *pool, birth *b, uint64_t start) {
     const bool is_last = a.baseline != PROF_I_BASELINE_ASKED || times == ASKED_MOST;
     if (a.baseline == PROF_I_BASELINE_ASKED && is_last) a.baseline = PROF_I_BASELINE_NEAR;
     put_before(pool, b, &a);
-    if (is_last || PROF_I_FAULT(ASKED_ONCE)) stir = stir_of(pool);
-    const uint64_t open = stir | PROF_I_POOL_IS_OPEN;
-    if (__atomic_compare_exchange_n(&pool->stir, &stir, open, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
-    if (is_last) break;
+    if (open_if(pool, &stir)) return;
+    while (is_last || PROF_I_FAULT(ASKED_ONCE))
+      if (((stir ^ start) & PROF_I_POOL_START_MASK) || open_if(pool, &stir)) return;
   }
-  __atomic_fetch_or(&pool->stir, PROF_I_POOL_IS_OPEN, __ATOMIC_SEQ_CST);
 }
 
 /* Does the pool need a state of this session? Control lock held. */

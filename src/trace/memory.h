@@ -62,7 +62,7 @@ struct prof_memory {
 
 /* Is all known that was there before the start? */
 static inline bool prof_i_memory_knows_before(const prof_i_pool_seen *pool) {
-  return pool->baseline == PROF_I_BASELINE_ASKED || pool->baseline == PROF_I_BASELINE_INHERITED || pool->baseline == PROF_I_BASELINE_EMPTY;
+  return prof_i_baseline_is_whole(pool->baseline);
 }
 
 /* No pool has more; a damaged capture says anything, and sums of it must not flow over. */

@@ -77,6 +77,7 @@ typedef struct first_play {
   tops *tops;
   prof_i_unknown_free *unknown; /* in order */
   uint32_t unknown_count, unknown_room;
+  int64_t looks_left; /* back from ends of collections */
   bool is_out_of_memory;
 } first_play;
 
@@ -180,12 +181,13 @@ static void pass_steps(first_play *f, uint32_t *step, uint64_t until_ns) {
     }
 }
 
-/* Released between a collection's begin and its end, which stands at this place. */
-static uint64_t released_in(const prof_memory *m, uint32_t index, uint32_t place, const prof_i_memory_record *record) {
+/* Released between a collection's begin and its end, which stands at this place. A pool's collections are one after the other, so all together look at its events once; a damaged capture may say that each was as long as all. */
+static uint64_t released_in(first_play *f, uint32_t index, uint32_t place, const prof_i_memory_record *record) {
+  const prof_memory *const m = f->memory;
   const prof_i_memory_item *const end = &m->items[m->order[place]];
   const uint64_t end_ticks = end->words[0] >> 4, begin_ns = prof_i_memory_ns(m, end_ticks > record->extra ? end_ticks - record->extra : 0);
   uint64_t bytes = 0;
-  while (place-- > 0 && m->items[m->order[place]].ns >= begin_ns) {
+  while (place-- > 0 && m->items[m->order[place]].ns >= begin_ns && f->looks_left-- > 0) {
     const prof_i_memory_record before = prof_i_memory_item_read(&m->items[m->order[place]]);
     if (before.verb == PROF_I_VERB_RELEASE && prof_i_memory_pool_index(m, before.pool) == index) bytes += before.bytes;
   }
@@ -211,7 +213,7 @@ static int play_all(first_play *f) {
     if (index == UINT32_MAX) continue;
     count(&m->pools[index].info, &record);
     const prof_i_play_pool *const pool = &f->play.pools[index];
-    if (record.verb == PROF_I_VERB_COLLECT) m->pools[index].info.collection_released_bytes += released_in(m, index, f->play.next - 1, &record);
+    if (record.verb == PROF_I_VERB_COLLECT) m->pools[index].info.collection_released_bytes += released_in(f, index, f->play.next - 1, &record);
     if (record.verb == PROF_I_VERB_OOM) keep_failure(m, index, m->order[f->play.next - 1], &record, pool);
     const int64_t played = prof_i_memory_bounded(pool->live_bytes + pool->before_bytes);
     if (!is_since_reset(&m->pools[index], f->tops[index].number++, ns, f->tops[index].begin_ns)) continue;
@@ -426,7 +428,8 @@ int prof_i_memory_fill(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
   if (!list_places(m)) return PROF_E_NO_MEMORY;
   for (uint32_t i = 0; i < count_of_pools; i++) find_begin(m, i);
-  first_play f = {.memory = m, .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
+  enum { LOOKS_EACH = 64 }; /* pools that may collect at once */
+  first_play f = {.memory = m, .looks_left = (int64_t)m->item_count * LOOKS_EACH, .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
   int status = prof_i_play_init(&f.play, m, UINT32_MAX);
   if (!f.tops) status = PROF_E_NO_MEMORY;
   f.play.events = (prof_i_play_events){.wrong = on_wrong, .from_before = on_before, .unsure = on_unsure, .user = &f};
