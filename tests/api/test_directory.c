@@ -138,6 +138,16 @@ static void percent_signs_of_the_directory_stay(void) {
   EXPECT(count_in(second) == 0);
 }
 
+/* A start, a scope, a dump with a relative name: one file in the directory where the program is. */
+static void leaves_a_trace_here(void) {
+  EXPECT(start_at("trace.json") == PROF_OK);
+  record_a_scope();
+  EXPECT(prof_stop() == PROF_OK);
+  EXPECT(prof_dump(NULL) == PROF_OK);
+  EXPECT(is_in(".", "trace.json"));
+  EXPECT(count_in(".") == 1);
+}
+
 /* No path of 4096 bytes leads there: the file is found all the same, as long as the program stays. */
 static void a_directory_without_a_path_works_while_the_program_is_there(void) {
   char name[DEEP_NAME_BYTES + 1], here[PATH_MAX];
@@ -149,12 +159,7 @@ static void a_directory_without_a_path_works_while_the_program_is_there(void) {
     go_to(name);
   }
   EXPECT(getcwd(here, sizeof here) == NULL);
-  EXPECT(start_at("trace.json") == PROF_OK);
-  record_a_scope();
-  EXPECT(prof_stop() == PROF_OK);
-  EXPECT(prof_dump(NULL) == PROF_OK);
-  EXPECT(is_in(".", "trace.json"));
-  EXPECT(count_in(".") == 1);
+  leaves_a_trace_here();
 }
 
 /* A path just short enough for itself, and too long for the names that are made of it, stays relative. */
@@ -171,12 +176,7 @@ static void a_path_of_any_length_works_while_the_program_is_there(void) {
     EXPECT(mkdir("fourteen bytes", 0700) == 0);
     go_to("fourteen bytes");
     if (!getcwd(here, sizeof here)) break;
-    EXPECT(start_at("trace.json") == PROF_OK);
-    record_a_scope();
-    EXPECT(prof_stop() == PROF_OK);
-    EXPECT(prof_dump(NULL) == PROF_OK);
-    EXPECT(is_in(".", "trace.json"));
-    EXPECT(count_in(".") == 1);
+    leaves_a_trace_here();
   }
 }
 

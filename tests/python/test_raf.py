@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -20,6 +21,18 @@ MIB = 1 << 20
 def busy(us):
     end = time.perf_counter() + us / 1e6
     while time.perf_counter() < end:
+        pass
+
+
+def holding(x):
+    return lambda: x
+
+
+class Thing:
+    def __call__(self):
+        pass
+
+    def method(self):
         pass
 
 
@@ -185,10 +198,38 @@ class Operators(unittest.TestCase):
         self.assertEqual(Op(busy, 5).key, Op(busy, 5).key)
         self.assertNotEqual(Op(busy, 5).key, Op(busy, 6).key)
         self.assertEqual(Op(functools.partial(busy, 5)).key, Op(busy, 5).key)
-        self.assertNotEqual(Op(lambda: 1).key, Op(lambda: 2).key)  # what a closure holds is not seen
-        f = lambda: 1  # noqa: E731
+        self.assertNotEqual(Op(lambda: 1).key, Op(lambda: 2).key)
+        self.assertNotEqual(Op(holding(1)).key, Op(holding(2)).key)  # what a closure holds is not seen
+        f = holding(3)
         self.assertEqual(Op(f).key, Op(f).key)
         self.assertEqual(Op(f, key="mine").key, "mine")
+        self.assertEqual(Op(math.sqrt, 2.0).key, "math.sqrt(2.0)")
+        self.assertEqual(Op(len, (1, "a")).key, "builtins.len(tuple(1, 'a'))")
+
+    def test_values_that_a_function_finds_are_seen(self):
+        keys = set()
+        for n in (1, 2, 3):
+            scope = {"n": n}
+            exec("f = lambda: (lambda: range(n))()\ndef g(x=%d): return x" % n, scope)
+            keys.update((Op(scope["f"]).key, Op(scope["g"]).key))
+        self.assertEqual(len(keys), 6)
+
+    def test_objects_are_known_by_themselves(self):
+        ones = [Thing() for _ in range(50)]
+        self.assertEqual(len({Op(one).key for one in ones}), 50)
+        self.assertEqual(Op(ones[0]).key, Op(ones[0]).key)
+        self.assertEqual(Op(ones[0].method).key, Op(ones[0].method).key)
+        self.assertNotEqual(Op(ones[0].method).key, Op(ones[1].method).key)
+        self.assertEqual(len({Op(Thing()).key for _ in range(50)}), 50)  # at addresses that come again
+        self.assertEqual(len({Op(len, [object()] * 3).key for _ in range(50)}), 50)
+        self.assertEqual(len({Op([i].count, 1).key for i in range(50)}), 50)  # no weak references to a list
+
+    def test_another_process_takes_no_result_that_is_not_its_own(self):
+        code = "def f(): return %s\ndef g(x): return lambda: x\nfrom prof.op_profiler import Op\nprint(Op(f).key, Op(g(1)).key, sep='|')"
+        said = [subprocess.run([sys.executable, "-c", code % text], capture_output=True, text=True, timeout=60, check=True).stdout.strip().split("|") for text in ("1", "1", "2")]
+        self.assertEqual(said[0][0], said[1][0])
+        self.assertNotEqual(said[0][0], said[2][0])
+        self.assertEqual(len({closure for _, closure in said}), 3)
 
     def test_exceptions_come_through(self):
         for error in (ZeroDivisionError, KeyboardInterrupt):

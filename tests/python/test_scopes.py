@@ -9,7 +9,7 @@ import threading
 import unittest
 
 import prof
-from prof import _scope, profiler
+from prof import _scope, _slow, profiler
 from prof._library import C
 
 
@@ -29,6 +29,7 @@ def names():
 class Scopes(unittest.TestCase):
     record_function = staticmethod(_scope.record_function)
     scope = staticmethod(_scope.scope)
+    set_stack_frames = staticmethod(_scope.set_stack_frames)
 
     def setUp(self):
         profiler.start()
@@ -56,6 +57,24 @@ class Scopes(unittest.TestCase):
             pass
         with prof.Trace.now() as trace:
             self.assertEqual([r.shape for r in trace.aggregate(["name", "shape"])], ["[[2, 3], [3, 4]]"])
+
+    def test_stacks(self):
+        self.set_stack_frames(2)
+        try:
+            with self.record_function("begun"):
+                pass
+
+            @self.scope("decorated")
+            def f():
+                pass
+
+            f()
+        finally:
+            self.set_stack_frames(0)
+        stacks = [args["Call stack"].split(";") for _, _, args, _, _ in recorded()]
+        self.assertEqual([len(s) for s in stacks], [2, 2])
+        self.assertRegex(stacks[0][0], r"test_scopes\.py\(\d+\): test_stacks$")
+        self.assertTrue(any("test_stacks" in frame for frame in stacks[1]), stacks[1])
 
     def test_levels(self):
         with self.scope("runtime", "vm", 2), self.scope("operator", "x", 1):
@@ -237,14 +256,12 @@ class Scopes(unittest.TestCase):
 
 
 class SlowScopes(Scopes):
-    record_function = staticmethod(_scope._slow_record_function)
-    scope = staticmethod(_scope._slow_scope)
+    record_function = staticmethod(_slow.record_function)
+    scope = staticmethod(_slow.scope)
 
-    def test_shapes(self):
-        self.skipTest("shapes need C's type")
-
-    def test_nothing_is_kept_of_objects(self):
-        self.skipTest("of C's type")
+    @staticmethod
+    def set_stack_frames(count):
+        _slow.stack_frames = count
 
 
 class Processes(unittest.TestCase):

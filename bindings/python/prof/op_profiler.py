@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
-import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
+from . import _keys
 from . import _structs as s
 from . import device as _device
 from ._library import C, encoded, sized
@@ -16,40 +15,12 @@ from .memory_profiler import Count, Number
 
 DOUBTS = {1: "not converged", 2: "noisy", 4: "drifting", 8: "two modes", 16: "throttled", 32: "too short for the timer", 64: "time over", 128: "few samples"}
 ORDERS = ("unclear", "same", "faster", "slower")
-_serials = itertools.count(1)
-_known: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
-
-
-def _describe(value: Any) -> str:
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None:
-        return f"{dtype}[{','.join(str(n) for n in shape)}]"
-    return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else f"{type(value).__name__}#{id(value):x}"
-
-
-def _name(function: Any) -> str:
-    return f"{getattr(function, '__module__', None) or ''}.{getattr(function, '__qualname__', None) or type(function).__name__}".lstrip(".")
-
-
-def _key(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
-    """What is measured. A function of a module is known by its name and what it is given; a lambda, a closure or an object by itself, for what it holds is not seen."""
-    while isinstance(function, functools.partial):
-        function, args, kwargs = function.func, function.args + args, {**function.keywords, **kwargs}
-    name = _name(function)
-    is_named = not getattr(function, "__closure__", None) and "<" not in name and not isinstance(getattr(function, "__self__", None), object().__class__) or type(function).__name__ == "ufunc"
-    if not is_named or hasattr(function, "__self__") and not isinstance(function.__self__, type(ctypes)):
-        try:
-            serial = _known.setdefault(function, next(_serials))
-        except TypeError:  # no weak references: its address must do
-            serial = id(function)
-        name += f"#{serial}"
-    parts = [_describe(a) for a in args] + [f"{k}={_describe(v)}" for k, v in kwargs.items()]
-    return f"{name}({', '.join(parts)})"
 
 
 class Op:
     """An operator: a callable and what it is called with; or a C function ``int f(void *user)`` by ctypes, which is then called without Python in between. prepare and cleanup are called once, before and after; workspace gives its
-    bytes. Without a key it is known by the callable and the shapes and types of its arguments."""
+    bytes. Without a key it is known by the callable (a function by its name and code, an object by itself) and by its arguments: arrays by dtype and shape, plain values by what they are. What a function calls is not looked at: give
+    a key, or no_reuse, when that has changed."""
 
     def __init__(
         self,
@@ -66,7 +37,7 @@ class Op:
             raise TypeError(f"an operator is something to call, not {function!r}")
         self.function, self.args, self.kwargs = function, args, kwargs
         self.prepare, self.cleanup, self.workspace, self.user = prepare, cleanup, workspace, user
-        self.key = key if key is not None else _key(function, args, kwargs)
+        self.key = key if key is not None else _keys.of(function, args, kwargs)
         self.error: Optional[BaseException] = None
 
     def _guard(self, call: Callable[[], Any]) -> Callable[..., int]:

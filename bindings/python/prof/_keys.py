@@ -1,0 +1,105 @@
+"""What an operator is known by when it has no key of its own: its callable, and what it is called with. Two that could cost differently never share a key; where that cannot be seen, a key is this process's alone."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+import sys
+import time
+import weakref
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Dict, Set, Tuple
+
+TEXT_MOST = 64  # longer texts stand as their digest
+
+
+class _Serials:
+    """A number for each object that is asked about, its own for as long as the object lives; one that cannot be watched (no weak references) gets a new number each time, since another may stand at its address later."""
+
+    def __init__(self) -> None:
+        self._known: Dict[int, Tuple["weakref.ref[Any]", int]] = {}
+        self._next = itertools.count(1)
+
+    def of(self, thing: Any) -> int:
+        at = id(thing)
+        kept = self._known.get(at)
+        if kept is not None and kept[0]() is thing:
+            return kept[1]
+        number = next(self._next)
+        try:
+            self._known[at] = (weakref.ref(thing, lambda _: self._known.pop(at, None)), number)
+        except TypeError:
+            pass
+        return number
+
+
+_serials = _Serials()
+_begun = time.time_ns()  # with the process's number: no other process has both
+
+
+def _itself(thing: Any) -> str:
+    return f"#{os.getpid()}.{_begun:x}.{_serials.of(thing)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TEXT_MOST else f"{text[: TEXT_MOST // 2]}...{hashlib.sha1(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def describe(value: Any) -> str:
+    """An argument: arrays by dtype and shape, plain values by what they are, others by themselves."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(shape, tuple) and dtype is not None:
+        return f"{dtype}[{','.join(str(n) for n in shape)}]"
+    if value is None or type(value) in (bool, int, float, complex, str, bytes):
+        return _short(repr(value))
+    if type(value) in (tuple, list) and len(value) <= TEXT_MOST:
+        return _short(f"{type(value).__name__}({', '.join(describe(v) for v in value)})")
+    return f"{type(value).__name__}{_itself(value)}"
+
+
+def _add_code(digest: Any, code: CodeType, names: Set[str]) -> None:
+    digest.update(code.co_code)
+    digest.update(repr(code.co_names).encode("utf-8", "surrogatepass"))
+    names.update(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _add_code(digest, constant, names)
+        else:
+            text = repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
+            digest.update(text.encode("utf-8", "surrogatepass"))
+
+
+def _of_function(function: FunctionType) -> str:
+    """Its name, its code, its defaults and the global values that it names: one that has been edited since is another one. What it calls is not looked at."""
+    digest = hashlib.sha1(sys.version.encode())
+    names: Set[str] = set()
+    _add_code(digest, function.__code__, names)
+    held = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    values = [f"{n}={describe(v)}" for n in sorted(names) for v in [function.__globals__.get(n, len)] if not callable(v) and not isinstance(v, ModuleType)]
+    digest.update("".join([*map(describe, held), *values]).encode("utf-8", "surrogatepass"))
+    return f"{function.__module__}.{function.__qualname__}@{digest.hexdigest()[:16]}"
+
+
+def _is_of_module(function: Any) -> bool:
+    """C's functions of modules, and numpy's ufuncs: they hold nothing but their name."""
+    if isinstance(function, BuiltinFunctionType):
+        return function.__self__ is None or isinstance(function.__self__, ModuleType)
+    return type(function).__name__ == "ufunc" and type(function).__module__ == "numpy"
+
+
+def of(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
+    """The key of a callable and what it is called with. A function is known by its name and code, if it holds nothing (no closure); a function of C by its name; an object, a bound method, a lambda that holds something by itself."""
+    while isinstance(function, functools.partial):
+        function, args, kwargs = function.func, function.args + args, {**function.keywords, **kwargs}
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__
+    if isinstance(function, FunctionType):
+        known = _of_function(function) + (_itself(function) if function.__closure__ else "")
+    elif _is_of_module(function):
+        known = f"{getattr(function, '__module__', None) or 'numpy'}.{name}"
+    elif isinstance(function, MethodType):
+        known = f"{name}{_itself(function.__self__)}"
+    else:
+        known = f"{name}{_itself(function)}"
+    return f"{known}({', '.join([*(describe(a) for a in args), *(f'{k}={describe(v)}' for k, v in kwargs.items())])})"

@@ -1,0 +1,162 @@
+"""record_function() and scope() by calls through ctypes, where C's type cannot be had: another interpreter of this process has it, or this Python is not CPython with a GIL."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ._decorate import decorate
+from ._library import C
+
+ANNOTATION = "user_annotation"
+"""The category of record_function(), as torch.profiler writes it."""
+
+ARGS_MOST = DIMS_MOST = 16
+STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
+stack_frames = 0
+"""What each scope tells of where it was begun; 0: nothing."""
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("dims", ctypes.POINTER(ctypes.c_int64)), ("rank", ctypes.c_uint32), ("dtype", ctypes.c_uint32)]
+
+
+class _Arg(ctypes.Structure):
+    _fields_ = [("key", ctypes.c_char_p), ("type", ctypes.c_uint32), ("bytes", ctypes.c_uint32), ("value", ctypes.c_uint64)]
+
+
+class _Args(ctypes.Structure):
+    _fields_ = [("items", ctypes.POINTER(_Arg)), ("count", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("format", ctypes.c_char_p)]
+
+
+I64, F64, BOOL, STRING, TENSOR = 1, 3, 4, 5, 7  # prof_arg_type
+PAIRS, SHAPES = 0, 2  # prof_args_kind
+
+
+def _text(value: str) -> bytes:
+    return value.encode("utf-8", "surrogatepass")
+
+
+def _name(value: str) -> bytes:
+    """NUL bytes cannot stand in a name."""
+    return _text(value).replace(b"\0", b"\xef\xbf\xbd")
+
+
+def _stack() -> str:
+    frames: List[str] = []
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename in (__file__, decorate.__code__.co_filename):
+        frame = frame.f_back
+    here: Any = frame
+    while here is not None and len(frames) < stack_frames:
+        frames.append(f"{here.f_code.co_filename}({here.f_lineno}): {here.f_code.co_name}")
+        here = here.f_back
+    return ";".join(frames)
+
+
+class _Filled:
+    """prof_args, and what it points to."""
+
+    def __init__(self) -> None:
+        self.items = (_Arg * ARGS_MOST)()
+        self.count = 0
+        self._kept: List[Any] = []
+
+    def pair(self, key: str, value: Any) -> None:
+        if self.count == ARGS_MOST:
+            return
+        item = self.items[self.count]
+        self.count += 1
+        item.key = _text(key)
+        if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+            item.type, item.value = (BOOL if isinstance(value, bool) else I64), value & (1 << 64) - 1
+        elif isinstance(value, float):
+            item.type, item.value = F64, ctypes.c_uint64.from_buffer(ctypes.c_double(value)).value
+        else:
+            try:
+                text = str(value)
+            except Exception:
+                text = "<no text>"
+            raw = ctypes.create_string_buffer(_text(text))
+            self._kept.append(raw)
+            item.type, item.bytes, item.value = STRING, len(raw) - 1, ctypes.addressof(raw)
+
+    def shape(self, dtype: int, dims: Tuple[int, ...]) -> None:
+        if self.count == ARGS_MOST:
+            return
+        dims = dims[:DIMS_MOST]
+        numbers = (ctypes.c_int64 * max(len(dims), 1))(*dims)
+        tensor = _Tensor(numbers, len(dims), dtype)
+        self._kept += [numbers, tensor]
+        item = self.items[self.count]
+        self.count += 1
+        item.type, item.value = TENSOR, ctypes.addressof(tensor)
+
+    def args(self, kind: int) -> _Args:
+        return _Args(self.items, self.count, kind, None)
+
+
+class Scope:
+    """What C's Scope does."""
+
+    __slots__ = ("_name", "_category", "_level", "_args", "_starts")
+
+    def __init__(self, name: str, category: str, level: int, args: Optional[Dict[str, Any]]) -> None:
+        self._name, self._category, self._level, self._args = name, category, level, args
+        self._starts: List[int] = []
+
+    def _copy(self) -> "Scope":
+        return Scope(self._name, self._category, self._level, self._args)
+
+    def _begin(self) -> int:
+        if C.prof_level() < self._level:
+            return 0
+        name, category = _name(self._name), _name(self._category)
+        if not self._args and not stack_frames:
+            return int(C.prof_scope_begin(self._level, name, category, None))
+        args = dict(self._args or {})
+        shapes = args.pop("_shapes", None)
+        filled = _Filled()
+        if shapes is not None:  # a record has shapes, or the others
+            for dtype, *dims in shapes:
+                filled.shape(dtype, tuple(dims))
+        else:
+            if stack_frames:
+                filled.pair(STACK_KEY, _stack())
+            for key, value in args.items():
+                filled.pair(key, value)
+        return int(C.prof_scope_begin(self._level, name, category, ctypes.byref(filled.args(PAIRS if shapes is None else SHAPES))))
+
+    def __enter__(self) -> "Scope":
+        self._starts.append(self._begin())
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        start = self._starts.pop() if self._starts else 0
+        if start:
+            C.prof_scope_end(start)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return decorate(self, function)
+
+
+def _string(value: Any, function: str, parameter: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{function}() {parameter} must be a str, not {value!r}")
+    return value
+
+
+def record_function(name: str, args: Optional[str] = None) -> Scope:
+    """As C's."""
+    _string(name, "record_function", "name")
+    return Scope(name, ANNOTATION, 1, None if args is None else {"args": _string(args, "record_function", "args")})
+
+
+def scope(name: str, category: str = "operator", level: int = 1, /, **args: Any) -> Scope:
+    """As C's."""
+    _string(name, "scope", "name")
+    _string(category, "scope", "category")
+    if not 1 <= level <= 2:
+        raise ValueError(f"scope() level must be 1 or 2, not {level!r}")
+    return Scope(name, category, level, args or None)
