@@ -42,8 +42,8 @@ test-long: ## The robustness tests at full length, some 70 minutes (ROWS="R1 R7"
 	@tools/test-long.sh $(ROWS)
 
 .PHONY: test-ci
-test-ci: ## The long tests: faults, stress, sanitizers, valgrind, lint, fuzzing, viewers
-	@tools/setup.sh build example tests valgrind lint viewers
+test-ci: ## The long tests: faults, stress, sanitizers, valgrind, lint, the wheel, fuzzing, viewers
+	@tools/setup.sh build example tests valgrind lint wheel viewers
 	@tools/run-tests.sh long
 
 .PHONY: bench
@@ -66,7 +66,7 @@ test-valgrind: ## The C tests that fit under valgrind's memcheck
 	@tools/run-tests.sh valgrind
 
 .PHONY: lint
-lint: ## clang-tidy and cppcheck; a finding is an error
+lint: ## clang-tidy, cppcheck, ruff and mypy; a finding is an error
 	@tools/setup.sh build example tests lint
 	@tools/run-tests.sh lint
 
@@ -74,6 +74,12 @@ lint: ## clang-tidy and cppcheck; a finding is an error
 fuzz: ## Fuzz the reader for FUZZ_SECONDS
 	@tools/setup.sh build tests
 	@tools/run-tests.sh fuzz
+
+ARCH ?= $(shell uname -m)
+.PHONY: wheel
+wheel: ## Build the Python wheel for $(ARCH) in build/wheel; with a compiler that it fetches
+	@tools/setup.sh build wheel
+	@tools/wheel.sh $(ARCH)
 
 # The options of tests/viewers/picture.py: which slice is selected, which part of the time is shown.
 PICTURE_FLAGS ?=

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: tools/lint.sh [FILE...]
 # clang-tidy over the C and C++ files that build/dev compiles, by .clang-tidy (the tests by tests/.clang-tidy), and cppcheck over all but
-# the tests. Prints what was found, then how many files are clean; fails when one is not. FILE...: clang-tidy over these alone.
+# the tests; ruff over all Python and mypy --strict over the package, as bindings/python/pyproject.toml says. Prints what was found, then how many files are clean; fails when one is not. FILE...: clang-tidy over these alone.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -43,6 +43,20 @@ if [ $# -eq 0 ]; then
     --template='{file}:{line}: {severity}: {message} [{id}]' src tools/prof examples || status=1
   [ $status -eq 0 ] && echo "cppcheck: clean"
 fi
-[ $# -gt 0 ] || { all=$((all + 1)); clean=$((clean + 1 - status)); }
+
+# check_python NAME COMMAND...
+check_python() {
+  local name=$1 found
+  shift
+  all=$((all + 1))
+  if found=$("$@" 2>&1); then echo "$name: clean"; clean=$((clean + 1)); else printf '%s\n' "$found"; fi
+}
+
+if [ $# -eq 0 ]; then
+  all=$((all + 1)) clean=$((clean + 1 - status))
+  check_python ruff .venv/bin/ruff check --config bindings/python/pyproject.toml --output-format concise bindings/python tests examples tools bench
+  check_python mypy .venv/bin/mypy --config-file bindings/python/pyproject.toml bindings/python/prof
+  check_python "mypy of a user's program" env MYPYPATH=bindings/python .venv/bin/mypy --config-file bindings/python/pyproject.toml tests/python/typed_use.py
+fi
 echo "$clean passed, $((all - clean)) failed"
 [ "$clean" -eq "$all" ]

@@ -6,7 +6,8 @@
 #   aarch64           cross-built, its machine code looked at, and run under qemu-user
 #   asan ubsan tsan   the C tests under that sanitizer
 #   valgrind          the C tests that fit under valgrind's memcheck; those that do not are named with the reason
-#   lint              clang-tidy and cppcheck
+#   lint              clang-tidy, cppcheck, ruff and mypy
+#   wheel             the Python wheel: built, installed into clean environments, its package's tests there
 #   fuzz              every fuzz target, FUZZ_SECONDS together
 #   viewers           traces shown to the engines of the real viewers
 #   long              all of these but test
@@ -177,6 +178,7 @@ run_group() {
     asan | ubsan | tsan) sanitizer "$1" ;;
     valgrind) command_group valgrind tools/valgrind.sh ;;
     lint) command_group lint tools/lint.sh ;;
+    wheel) command_group wheel tests/python/check-wheel.sh ;;
     fuzz) command_group fuzz fuzz_targets ;;
     viewers) ctest_group viewers dev viewers ;;
     demo) command_group demo make demo ;;
@@ -190,7 +192,7 @@ run_group() {
 case ${1:-} in
   report) print_report ;;
   long)
-    for group in stress faults aarch64 asan ubsan tsan valgrind lint fuzz viewers; do run_group $group; done
+    for group in stress faults aarch64 asan ubsan tsan valgrind lint wheel fuzz viewers; do run_group $group; done
     print_report "${ran[@]}"
     ;;
   *)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: tools/setup.sh GROUP...      GROUP is build, example, tests, valgrind, lint, viewers, bench or picture
+# usage: tools/setup.sh GROUP...      GROUP is build, example, tests, valgrind, lint, wheel, viewers, bench or picture
 # Brings in what the groups need and the machine lacks: Debian packages in one apt call, named before it starts, and the
 # Python packages into .venv. Does nothing, in a fraction of a second, when all is there. Without the right or the means
 # to install it prints one line, what is missing and what to type, and fails. It changes nothing else on the machine.
@@ -34,6 +34,8 @@ tests   | gcc-aarch64-linux-gnu |                             | the other proces
 tests   | libc6-dev-arm64-cross |                             | its C library
 tests   | qemu-user          | command -v qemu-aarch64        | runs its programs
 tests   | python3            | command -v python3             | runs the README snippets
+tests   | python3-venv       | python3 -c "import ensurepip"  | private Python packages
+tests   | pypy3              | command -v pypy3               | a Python that is not CPython
 tests   | valgrind           | command -v valgrind            | massif, a second count of memory
 tests   | libbenchmark-dev   |                                | what the operator profiler has to agree with
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
@@ -41,6 +43,10 @@ valgrind | valgrind          | command -v valgrind            | memory checks wi
 valgrind | libc6-dbg         |                                | names in what valgrind says
 lint    | clang-tidy         | command -v clang-tidy          | looks for faults in the source
 lint    | cppcheck           | command -v cppcheck            | the same in another way
+lint    | python3-venv       | python3 -c "import ensurepip"  | mypy and ruff
+wheel   | python3            | command -v python3             | builds the wheel
+wheel   | python3-venv       | python3 -c "import ensurepip"  | private Python packages
+wheel   | binutils           | command -v objdump             | looks at symbols
 viewers | python3            | command -v python3             | runs the viewers tests
 viewers | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 viewers | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
@@ -55,8 +61,13 @@ bench   | libcjson-dev       |                                | the operators of
 bench   | libopenblas-dev    |                                | matrix products
 picture | chromium-headless-shell | command -v chromium       | takes the picture
 '
-# Python packages of the group viewers, pinned. The viewers' engines are not among them: tests/viewers/fetch-engines.sh.
-python_packages='pytest==8.3.4'
+# Python packages by group; all go into .venv. What judges is pinned, what is only used is not. The viewers' engines are not among them: tests/viewers/fetch-engines.sh.
+python_packages='
+viewers | pytest==8.3.4
+tests   | numpy>=1.24 pandas>=2 pyarrow>=12
+lint    | mypy==1.18.2 ruff==0.14.5
+wheel   | ziglang==0.17.1 auditwheel==6.8.2
+'
 
 say() { printf 'prof: %s\n' "$*"; }
 fail() { printf 'prof: %s\n' "$*" >&2; exit 1; }
@@ -117,29 +128,30 @@ install_missing() {
   rm -f build/*/CMakeCache.txt build/*/build.ninja
 }
 
-# .venv/prof-packages holds the list that was installed, so that a second run does nothing.
 make_venv() {
-  local wanted=$1 stamp=.venv/prof-packages
-  if [ -x .venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then return; fi
-  [ -z "$wanted" ] && [ -x .venv/bin/python ] && return
+  [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1 && return
   mkdir -p build
-  if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    say "making .venv with $(python3 --version)"
-    rm -rf .venv
-    python3 -m venv .venv >build/setup.log 2>&1 ||
-      fail "missing: .venv. python3 -m venv failed (see build/setup.log); type: apt-get install python3-venv"
-  fi
-  [ -n "$wanted" ] || return 0
+  say "making .venv with $(python3 --version)"
+  rm -rf .venv
+  python3 -m venv .venv >build/setup.log 2>&1 || fail "missing: .venv. python3 -m venv failed (see build/setup.log); type: apt-get install python3-venv"
+}
+
+# .venv/prof-packages.GROUP holds the list that was installed, so that a second run does nothing.
+install_python_packages() {
+  local group=$1 wanted=$2 stamp=.venv/prof-packages.$1
+  if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
+  make_venv
   say "installing into .venv: $wanted"
+  # shellcheck disable=SC2086 # a list
   .venv/bin/python -m pip install --quiet --disable-pip-version-check $wanted >build/setup.log 2>&1 </dev/null ||
     fail "missing: $wanted. pip failed (no network? see build/setup.log); when it works again, type: tools/setup.sh $groups"
-  printf '%s\n' "$wanted" >$stamp
+  printf '%s\n' "$wanted" >"$stamp"
 }
 
 groups=$*
 [ -n "$groups" ] || groups="build example tests viewers bench"
 for group in $groups; do
-  grep -qE "^$group +\|" <<<"$packages" || fail "no group '$group': there are build, example, tests, valgrind, lint, viewers, bench and picture"
+  grep -qE "^$group +\|" <<<"$packages" || fail "no group '$group': there are build, example, tests, valgrind, lint, wheel, viewers, bench and picture"
 done
 
 if command -v dpkg-query >/dev/null; then
@@ -150,7 +162,10 @@ if command -v dpkg-query >/dev/null; then
 else
   say "not a Debian system: packages are not looked after; CMake says what it lacks"
 fi
+while IFS='|' read -r group wanted; do
+  group=$(trim "$group") wanted=$(trim "$wanted")
+  if [ -n "$group" ] && [[ " $groups " == *" $group "* ]]; then install_python_packages "$group" "$wanted"; fi
+done <<<"$python_packages"
 case " $groups " in
-  *" viewers "*) make_venv "$python_packages" ;;
-  *" example "*) make_venv "" ;;
+  *" example "*) make_venv ;;
 esac

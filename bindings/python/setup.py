@@ -1,11 +1,15 @@
-"""Compiles libprof into the package, prof/lib/libprof.so.0, with $CC (cc), for `pip install ./bindings/python`; then no Python needs a compiler or an extension module of its own: one wheel for all of them."""
+"""Compiles libprof into the package, prof/lib/libprof.so.0, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
+editable install, which needs the library there."""
 
+import atexit
 import os
+import shlex
 import shutil
 import subprocess
+import tempfile
 from glob import glob
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 try:
@@ -14,37 +18,67 @@ except ImportError:  # before setuptools 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 SONAME = "libprof.so.0"
-ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 FOLDERS = ("face", "core", "trace", "export", "op", "memory", "python")
+# What stands behind another is taken where the first is not known: zig's linker has no -Bsymbolic-functions. That binds the level, too, which only a program that is itself linked against this copy could see.
+OPTIONS = (
+    ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-shared", "-s", f"-Wl,-soname,{SONAME}"),
+    ("-Wl,-z,nodelete",),
+    ("-Wl,-Bsymbolic-functions", "-Wl,-Bsymbolic"),
+)
+LIBRARIES = ("-lpthread", "-lm", "-ldl")
+OPTIONAL = (("zlib.h", "ZLIB"), ("sqlite3.h", "SQLITE"))  # opened at run time, where they are
 
 
-class build_with_library(build_py):
+class Compiler:
+    def __init__(self):
+        self.command = [*shlex.split(os.environ.get("CC", "cc")), *shlex.split(os.environ.get("CFLAGS", ""))]
+        if not shutil.which(self.command[0]):
+            raise SystemExit(f"libprof: there is no C compiler {self.command[0]!r}; install one, or set CC")
+
+    def takes(self, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "empty.c")
+            with open(source, "w") as f:
+                f.write("int prof_nothing;\n")
+            return subprocess.run([*self.command, *options, "-fPIC", "-shared", source, "-o", os.path.join(folder, "empty.so")], capture_output=True).returncode == 0
+
+    def compile(self, sources, library):
+        options = [*OPTIONS[0], *OPTIONS[1], *[next(filter(self.takes, OPTIONS[2]), "-fPIC")]]
+        for header, name in OPTIONAL:
+            if self.takes("-include", header):
+                options += [f"-DPROF_HAVE_{name}=1", f"-DPROF_OPEN_{name}=1"]
+        done = subprocess.run([*self.command, *options, "-I", os.path.join(ROOT, "include"), "-I", os.path.join(ROOT, "src"), *sources, "-o", library, *LIBRARIES])
+        if done.returncode:
+            raise SystemExit("libprof: the library did not compile" + (": uthash.h is missing (Debian: apt-get install uthash-dev)" if self.takes() and not self.takes("-include", "uthash.h") else ""))
+
+
+class BuildWithLibrary(build_py):
     def run(self):
         super().run()
-        target = os.path.join(self.build_lib, "prof", "lib")
-        os.makedirs(target, exist_ok=True)
+        target = os.path.join(HERE if self.editable_mode else self.build_lib, "prof", "lib")
         sources = [f for folder in FOLDERS for f in sorted(glob(os.path.join(ROOT, "src", folder, "*.c")))]
         if not sources:
             raise SystemExit(f"libprof: its C sources are not at {ROOT}/src: install from a checkout of prof, or a wheel")
-        compiler = os.environ.get("CC", "cc")
-        if not shutil.which(compiler.split()[0]):
-            raise SystemExit(f"libprof: there is no C compiler {compiler!r}; install one, or set CC")
-        options = ["-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-DNDEBUG", f"-Wl,-soname,{SONAME}", "-Wl,-z,nodelete", "-Wl,-Bsymbolic-functions"]
-        for header, define in (("zlib.h", "ZLIB"), ("sqlite3.h", "SQLITE")):
-            if subprocess.run([*compiler.split(), "-E", "-include", header, "-x", "c", os.devnull], capture_output=True).returncode == 0:
-                options += [f"-DPROF_HAVE_{define}=1", f"-DPROF_OPEN_{define}=1"]
-        command = [*compiler.split(), *options, "-I", os.path.join(ROOT, "include"), "-I", os.path.join(ROOT, "src"), *sources, "-o", os.path.join(target, SONAME), "-lpthread", "-lm", "-ldl"]
-        if subprocess.run(command).returncode:
-            raise SystemExit("libprof: the library did not compile (uthash.h is needed: Debian's uthash-dev)")
+        os.makedirs(target, exist_ok=True)
+        Compiler().compile(sources, os.path.join(target, SONAME))
 
 
-class wheel_for_all(bdist_wheel):
-    def finalize_options(self):
-        super().finalize_options()
-        self.root_is_pure = False
+class WithLibrary(Distribution):
+    def has_ext_modules(self):  # its files belong where those of one machine do
+        return True
 
+
+class WheelForAll(bdist_wheel):
     def get_tag(self):
         return "py3", "none", super().get_tag()[2]
 
 
-setup(cmdclass={"build_py": build_with_library, "bdist_wheel": wheel_for_all})
+scratch = tempfile.mkdtemp(prefix="libprof-")
+atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+setup(
+    distclass=WithLibrary,
+    cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": WheelForAll},
+    options={"build": {"build_base": os.path.join(scratch, "build")}, "egg_info": {"egg_base": scratch}},
+)

@@ -17,7 +17,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "viewers"))
 
-import check_trace  # noqa: E402
+import check_trace
 
 NAME, KEY = 63, 64  # bytes of threads, processes and tracks; of keys and flows
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
@@ -30,7 +30,10 @@ def repaired(raw, most=None):
 
 def shown(raw):
     """As a table has it."""
-    spell = lambda match: f"\\x{ord(match[0]):02x}" if ord(match[0]) < 256 else f"\\u{ord(match[0]):04x}"
+
+    def spell(match):
+        return f"\\x{ord(match[0]):02x}" if ord(match[0]) < 256 else f"\\u{ord(match[0]):04x}"
+
     return CONTROL.sub(spell, repaired(raw).replace("\0", "\u2400"))
 
 

@@ -234,7 +234,7 @@ class Operators(unittest.TestCase):
     def test_exceptions_come_through(self):
         for error in (ZeroDivisionError, KeyboardInterrupt):
 
-            def fail():
+            def fail(error=error):
                 raise error
 
             with self.assertRaises(error):

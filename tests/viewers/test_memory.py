@@ -9,11 +9,10 @@ import subprocess
 import sys
 
 import pytest
-
 from test_viewers import BUILD, HERE, ROOT, engines, needs_node  # noqa: F401
 
 sys.path.insert(0, str(HERE))
-import check_trace  # noqa: E402
+import check_trace
 
 POOL, QUERY = 1, 2
 FILES = ["memory.json", "memory.json.gz"]

@@ -49,7 +49,35 @@ if TYPE_CHECKING:
     from .tables import EventList, FunctionEvent, FunctionEventAvg
     from .trace import Trace
 
-__all__ = [*_HOMES, *_MODULES]
+__all__ = [
+    "record_function",
+    "scope",
+    "Scope",
+    "profile",
+    "schedule",
+    "health",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "supported_activities",
+    "tensorboard_trace_handler",
+    "Trace",
+    "Device",
+    "ProfError",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "trace_module",
+    "untrace_module",
+    "profiler",
+    "memory_profiler",
+    "op_profiler",
+    "session",
+    "tables",
+    "trace",
+    "device",
+    "flops",
+    "modules",
+]
 
 
 def __getattr__(name: str) -> Any:

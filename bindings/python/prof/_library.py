@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, NoReturn, Optional, Type, TypeVar
 
 from . import _structs as s
@@ -143,7 +143,6 @@ def error_class(status: int) -> Type[ProfError]:
     return made
 
 
-
 def _in_process() -> Optional[ctypes.CDLL]:
     """A copy that is here already, by its SONAME or linked into the program."""
     try:
@@ -173,7 +172,7 @@ class Library:
         if have.rsplit(".", 1)[0] != VERSION.rsplit(".", 1)[0]:
             raise ImportError(f"prof: {self.path} is version {have}, this package needs {VERSION}. Install both from one release, or set PROF_LIBRARY to a fitting file")
         self._library = found
-        self._holding = ctypes.PyDLL(self.path, handle=found._handle)
+        self._holding = ctypes.PyDLL(self.path, handle=found._handle) if hasattr(ctypes, "PyDLL") else found  # PyPy has none
 
     def _open(self, tried: List[str]) -> Optional[ctypes.CDLL]:
         told = os.environ.get("PROF_LIBRARY")

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any, Dict
+from typing import TYPE_CHECKING, Any, Dict
 
 from . import _slow
 from ._decorate import decorate
 from ._library import C
 
+__all__ = ["Scope", "is_fast", "record_function", "scope", "set_stack_frames"]
 
-class _Given(ctypes.Structure):
-    """prof_i_python_given of src/python/interpreter.h."""
-
-    _fields_ = [("size", ctypes.c_size_t), ("head_bytes", ctypes.c_size_t)] + [
-        (name, ctypes.py_object)
-        for name in ("names", "none", "string", "boolean", "integer", "real", "exception", "type_error", "value_error", "decorate")
-    ]
+_GIVEN = ("names", "none", "string", "boolean", "integer", "real", "exception", "type_error", "value_error", "decorate")
 
 
 def _fast_names() -> Dict[str, Any]:
@@ -27,16 +22,25 @@ def _fast_names() -> Dict[str, Any]:
     if sys.implementation.name != "cpython" or not has_gil:
         return names
     make = C.prof_i_python_1
-    given = _Given(ctypes.sizeof(_Given), object.__basicsize__, names, None, str, bool, int, float, Exception, TypeError, ValueError, decorate)
+
+    class Given(ctypes.Structure):
+        """prof_i_python_given of src/python/interpreter.h."""
+
+        _fields_ = [("size", ctypes.c_size_t), ("head_bytes", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in _GIVEN]
+
+    given = Given(ctypes.sizeof(Given), object.__basicsize__, names, None, str, bool, int, float, Exception, TypeError, ValueError, decorate)
     return names if make(ctypes.byref(given)) is None else {}
 
 
 _names = _fast_names()
 is_fast = bool(_names)
 """Whether scopes are C's."""
-Scope = _names.get("Scope", _slow.Scope)
-record_function = _names.get("record_function", _slow.record_function)
-scope = _names.get("scope", _slow.scope)
+if TYPE_CHECKING:
+    from ._slow import Scope, record_function, scope
+else:
+    Scope = _names.get("Scope", _slow.Scope)
+    record_function = _names.get("record_function", _slow.record_function)
+    scope = _names.get("scope", _slow.scope)
 
 
 def set_stack_frames(count: int) -> None:

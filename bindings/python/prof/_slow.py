@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, cast
 
 from ._decorate import decorate
 from ._library import C
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 ANNOTATION = "user_annotation"
 """The category of record_function(), as torch.profiler writes it."""
@@ -137,8 +139,8 @@ class Scope:
         if start:
             C.prof_scope_end(start)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return decorate(self, function)
+    def __call__(self, function: _Function) -> _Function:
+        return cast(_Function, decorate(self, function))
 
 
 def _string(value: Any, function: str, parameter: str) -> str:

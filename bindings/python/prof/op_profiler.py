@@ -15,6 +15,7 @@ from .memory_profiler import Count, Number
 
 DOUBTS = {1: "not converged", 2: "noisy", 4: "drifting", 8: "two modes", 16: "throttled", 32: "too short for the timer", 64: "time over", 128: "few samples"}
 ORDERS = ("unclear", "same", "faster", "slower")
+_CFunction: Any = getattr(ctypes, "_CFuncPtr")  # noqa: B009 (typeshed does not know it)
 
 
 class Op:
@@ -53,7 +54,7 @@ class Op:
 
     def _for_c(self, device: s.Device) -> s.Op:
         op = sized(s.Op, key=encoded(self.key, "key"), device=device, user=self.user)
-        if isinstance(self.function, ctypes._CFuncPtr) and not self.args and not self.kwargs:
+        if isinstance(self.function, _CFunction) and not self.args and not self.kwargs:
             op.run = ctypes.cast(self.function, s.OpCallback)
         else:
             function, args, kwargs = self.function, self.args, self.kwargs

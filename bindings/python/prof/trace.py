@@ -25,7 +25,7 @@ class Row(NamedTuple):
     stack: str
     thread: Optional[int]
     level: int
-    count: int
+    count: int  # type: ignore[assignment]  # scopes, not tuple's method
     total_ns: int
     self_ns: int
     min_ns: int

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# check-wheel.sh: builds the wheel for this machine, looks at what it asks of the C library, installs it into a clean environment of each Python that pythons.sh names and runs the package's tests there; then the same of
+# `pip install ./bindings/python` with the machine's own compiler, under one Python. The wheel for the other processor is built and looked at.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$here/../.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+unset PYTHONPATH PROF_LIBRARY
+passed=0 failed=0 skipped=0
+checkout_before=$(git -C "$source" status --porcelain --ignored 2>/dev/null | grep bindings)
+
+expect() { # TEXT COMMAND...
+  local text=$1
+  shift
+  if "$@" >"$scratch/log" 2>&1; then
+    echo "ok: $text"
+    passed=$((passed + 1))
+  else
+    echo "failed: $text"
+    cat "$scratch/log"
+    failed=$((failed + 1))
+  fi
+}
+
+# The newest symbol that a library asks of glibc is not newer than the wheel's tag says.
+asks_no_more_than() {
+  local newest
+  newest=$(objdump -T "$1" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -V | tail -n 1)
+  echo "newest: $newest"
+  [ -n "$newest" ] && [ "$(printf '%s\n%s\n' "$newest" "$2" | sort -V | tail -n 1)" = "$2" ]
+}
+
+needs_only_the_c_library() {
+  local others
+  others=$(objdump -p "$1" | awk '$1 == "NEEDED" { print $2 }' | grep -vE '^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*)$')
+  echo "needs: $others"
+  [ -z "$others" ]
+}
+
+has_no_debugging_paths() { ! grep -qaF "$source" "$1" && ! grep -qaF "$scratch" "$1"; }
+
+auditwheel_agrees() {
+  "$source/.venv/bin/auditwheel" show "$1" | tr '\n' ' ' >"$scratch/show"
+  cat "$scratch/show"
+  grep -qF "is consistent with the following platform tag: \"manylinux_2_17_$2\"" "$scratch/show"
+}
+
+# tests_in VERSION PYTHON: all test files, with what is installed there.
+tests_in() {
+  local test log
+  for test in "$here"/test_*.py; do
+    log=$("$here/run.sh" "$test" "$1" "$2")
+    if [[ $(tail -n 1 <<<"$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; then
+      passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) skipped=$((skipped + BASH_REMATCH[3]))
+    else
+      failed=$((failed + 1))
+    fi
+    sed '$d' <<<"$log"
+  done
+}
+
+uses_its_own_library() { (cd / && "$1" -c 'import os, prof; from prof._library import C; print(C.path); raise SystemExit(os.path.dirname(C.path) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
+
+own=$(uname -m)
+for machine in x86_64 aarch64; do
+  expect "the wheel for $machine is built" "$source/tools/wheel.sh" "$machine"
+  wheel=$(echo "$source"/build/wheel/libprof-*-py3-none-manylinux_2_17_"$machine".whl)
+  mkdir "$scratch/$machine"
+  expect "the wheel for $machine is a zip" python3 -m zipfile -e "$wheel" "$scratch/$machine"
+  library=$(echo "$scratch/$machine/prof/lib/"libprof.so.?)
+  expect "it asks for glibc 2.17 at most" asks_no_more_than "$library" 2.17
+  expect "it needs nothing but the C library" needs_only_the_c_library "$library"
+  expect "no path of this machine stands in it" has_no_debugging_paths "$library"
+  expect "auditwheel says manylinux_2_17_$machine" auditwheel_agrees "$wheel" "$machine"
+done
+
+wheel=$(echo "$source"/build/wheel/libprof-*-py3-none-manylinux_2_17_"$own".whl)
+while IFS='|' read -r version python; do
+  place=$scratch/venv-${version// /-}
+  if ! "$python" -m venv "$place" >"$scratch/log" 2>&1; then
+    echo "skip: Python $version makes no environment: $(tail -n 1 "$scratch/log")"
+    skipped=$((skipped + 1))
+    continue
+  fi
+  expect "Python $version installs the wheel, without network and compiler" env PATH=/nowhere "$place/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
+  expect "Python $version uses the wheel's library" uses_its_own_library "$place/bin/python"
+  tests_in "$version" "$place/bin/python"
+  [[ $version == pypy* ]] || last=$version last_python=$python
+done < <("$here/pythons.sh")
+
+place=$scratch/venv-source
+"${last_python:-python3}" -m venv "$place"
+expect "pip install ./bindings/python, Python ${last:-3}" "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$source/bindings/python"
+expect "it uses what it has compiled" uses_its_own_library "$place/bin/python"
+tests_in "$last" "$place/bin/python"
+expect "the checkout is as it was" test "$checkout_before" = "$(git -C "$source" status --porcelain --ignored 2>/dev/null | grep bindings)"
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,37 @@
+"""A user's program that mypy --strict has to understand: all names by `prof.`, with their types. It is checked, not run."""
+
+from typing import Callable, List, Optional
+
+import prof
+from prof import Device, EventList, FunctionEvent, FunctionEventAvg, ProfilerAction, ProfilerActivity, Trace, profile, record_function, schedule
+
+
+def handler(p: profile) -> None:
+    p.export_chrome_trace(f"trace-{p.step_num}.json")
+
+
+plan: Callable[[int], ProfilerAction] = schedule(wait=1, warmup=1, active=2, repeat=1)
+with prof.profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=handler, record_shapes=True) as p:
+    for _ in range(4):
+        with record_function("step"), prof.scope("mm", "operator", 1, rows=3):
+            pass
+        p.step()
+
+averages: EventList = p.key_averages(group_by_input_shape=True)
+text: str = averages.table(sort_by="self_cpu_time_total", row_limit=10)
+events: EventList = p.events()
+trace: Trace = p.trace
+rows: List[str] = [row.name for row in trace.aggregate("name")]
+device: Device = Device("cuda", 1)
+
+
+@record_function("decorated")
+def decorated(x: int, y: Optional[str] = None) -> float:
+    return float(x)
+
+
+value: float = decorated(3)
+prof.profiler.start(prof_level=2)
+prof.profiler.stop()
+found: Optional[FunctionEvent] = None
+average: Optional[FunctionEventAvg] = None
