@@ -229,13 +229,14 @@ typedef enum prof_sort {
   PROF_SORT_MAX = 4,
   PROF_SORT_NAME = 5,
   PROF_SORT_MEMORY = 6,     /* memory_bytes and device_memory_bytes together */
-  PROF_SORT_SELF_MEMORY = 7
+  PROF_SORT_SELF_MEMORY = 7,
+  PROF_SORT_FIRST = 8       /* by the begin of the first call, the earliest first */
 } prof_sort;
 
 typedef struct prof_aggregate_options {
   size_t size;
   uint32_t group;       /* prof_group bits; 0: by name and category */
-  uint32_t sort;        /* prof_sort, descending but for the name */
+  uint32_t sort;        /* prof_sort, descending but for the name and the first call */
   uint32_t rows_limit;  /* 0: 100; UINT32_MAX: all */
   uint32_t level;       /* only scopes of this level; 0: all */
   const char *category; /* only this category; NULL: all */

@@ -34,6 +34,7 @@ typedef struct group {
   group_key key;
   prof_i_tally tally;
   prof_i_held_bytes memory;
+  uint64_t first_ns; /* PROF_SORT_FIRST: its earliest begin */
   uint32_t level;
   UT_hash_handle hh;
 } group;
@@ -47,6 +48,7 @@ typedef struct aggregation {
   uint32_t site_count;
   prof_i_tally **by_site; /* NULL: not met yet */
   prof_i_held_bytes *memory_by_site; /* NULL: the trace has no pools */
+  uint64_t *first_by_site; /* the earliest begin; NULL: nobody asks. Not in the tallies: they fill a line of the cache each */
   prof_i_memory_sums memory;
   group *groups;
   prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
@@ -119,6 +121,7 @@ static group *make_group(const group_key *key, uint32_t level) {
   if (!g) return NULL;
   g->key = *key;
   g->level = level;
+  g->first_ns = UINT64_MAX;
   prof_i_tally_init(&g->tally);
   g->key.shape.data = copy_text(key->shape);
   g->key.stack.data = copy_text(key->stack);
@@ -198,6 +201,7 @@ static int add_detailed(aggregation *a, const prof_i_span *span, const prof_i_he
   group *const g = find_group(a, &key, event->level);
   if (!g || !prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns)) return PROF_E_NO_MEMORY;
   prof_i_held_add(&g->memory, memory);
+  if (span->start_ns < g->first_ns) g->first_ns = span->start_ns;
   return 0;
 }
 
@@ -237,6 +241,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       continue;
     }
     if (__builtin_expect(a->memory_by_site != NULL, 0)) prof_i_held_add(&a->memory_by_site[span->site], &memory);
+    if (a->first_by_site && span->start_ns < a->first_by_site[span->site]) a->first_by_site[span->site] = span->start_ns;
     if (__builtin_expect(!add_to_site(a, span->site, span->duration_ns, span->self_ns), 0)) return PROF_E_NO_MEMORY;
   }
   return 0;
@@ -264,7 +269,7 @@ static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_
 static int add_thread(aggregation *a) {
   prof_i_walker *const walker = prof_i_walker_create(a->trace, a->thread, visit, a);
   if (!walker) return PROF_E_NO_MEMORY;
-  if (!a->memory_by_site && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
+  if (!a->memory_by_site && !a->first_by_site && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
@@ -282,6 +287,10 @@ static int join_sites(aggregation *a) {
     group *const g = find_group(a, &key, info->level);
     if (!g || !prof_i_tally_merge(&g->tally, tally)) return PROF_E_NO_MEMORY;
     prof_i_tally_fini(tally);
+    if (a->first_by_site) {
+      if (a->first_by_site[site] < g->first_ns) g->first_ns = a->first_by_site[site];
+      a->first_by_site[site] = UINT64_MAX;
+    }
     if (!a->memory_by_site) continue;
     prof_i_held_add(&g->memory, &a->memory_by_site[site]);
     a->memory_by_site[site] = (prof_i_held_bytes){0};
@@ -294,7 +303,10 @@ static int add_all(aggregation *a) {
   a->by_site = calloc(a->site_count, sizeof *a->by_site);
   const bool has_pools = a->trace->catalog.pool_count != 0;
   if (has_pools) a->memory_by_site = calloc(a->site_count, sizeof *a->memory_by_site);
-  int status = a->by_site && (a->memory_by_site || !has_pools) ? 0 : PROF_E_NO_MEMORY;
+  const bool has_first = a->options.sort == PROF_SORT_FIRST;
+  if (has_first) a->first_by_site = malloc(a->site_count * sizeof *a->first_by_site);
+  int status = a->by_site && (a->memory_by_site || !has_pools) && (a->first_by_site || !has_first) ? 0 : PROF_E_NO_MEMORY;
+  if (a->first_by_site) memset(a->first_by_site, 0xff, a->site_count * sizeof *a->first_by_site);
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     status = add_thread(a);
     if (!status && (a->options.group & PROF_GROUP_THREAD)) status = join_sites(a);
@@ -310,6 +322,7 @@ static void fini(aggregation *a) {
   }
   free(a->by_site);
   free(a->memory_by_site);
+  free(a->first_by_site);
   prof_i_memory_sums_fini(&a->memory);
   prof_i_tally_fini(&a->unwanted);
   group *g, *next;
@@ -339,6 +352,7 @@ static uint64_t weight_of(const group *g, uint32_t sort) {
     case PROF_SORT_MAX: return g->tally.max_ns;
     case PROF_SORT_NAME: return 0;
     case PROF_SORT_MEMORY: return above_least(prof_i_held_plus(g->memory.host, g->memory.device));
+    case PROF_SORT_FIRST: return ~g->first_ns;
     case PROF_SORT_SELF_MEMORY: return above_least(prof_i_held_plus(g->memory.self_host, g->memory.self_device));
   }
   return 0;
@@ -447,8 +461,8 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
-  if (options->sort > PROF_SORT_SELF_MEMORY)
-    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_MEMORY);
+  if (options->sort > PROF_SORT_FIRST)
+    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_FIRST);
   if (options->time_unit % 3 || options->time_unit > 9)
     return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
   if (options->to_ns && options->to_ns <= options->from_ns)

@@ -68,6 +68,23 @@ static void groups_add_up(void **state) {
   assert_string_equal(rows->rows[0].name, "a");
   prof_rows_destroy(rows);
 
+  prof_aggregate_options by_first = {.size = sizeof by_first, .group = PROF_GROUP_NAME, .sort = PROF_SORT_FIRST};
+  const char *const first_names[] = {"a", "b", "c"}; /* from 10 on the second thread, from 500, from 100500 */
+  rows = aggregate(trace, &by_first);
+  assert_int_equal(rows->row_count, 3);
+  for (int i = 0; i < 3; i++) assert_string_equal(rows->rows[i].name, first_names[i]);
+  prof_rows_destroy(rows);
+  by_first.from_ns = 11;
+  rows = aggregate(trace, &by_first);
+  assert_string_equal(rows->rows[0].name, "b"); /* the a of the second thread was before */
+  prof_rows_destroy(rows);
+  by_first = (prof_aggregate_options){.size = sizeof by_first, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .sort = PROF_SORT_FIRST};
+  rows = aggregate(trace, &by_first);
+  assert_int_equal(rows->rows[0].thread, 1);
+  assert_string_equal(rows->rows[1].name, "b");
+  assert_string_equal(rows->rows[2].name, "a");
+  prof_rows_destroy(rows);
+
   const prof_aggregate_options other = {.size = sizeof other, .category = "other"};
   rows = aggregate(trace, &other);
   assert_int_equal(rows->all_row_count, 0);
@@ -234,7 +251,7 @@ static void options_of_every_size_are_taken_or_refused(void **state) {
   memset(bad, 0, sizeof bad);
   for (int i = 0; i < 4; i++) bad[i].size = sizeof bad[i];
   bad[0].group = 64;
-  bad[1].sort = 8;
+  bad[1].sort = 9;
   bad[2].time_unit = 4;
   bad[3].from_ns = bad[3].to_ns = 5;
   prof_rows *rows = NULL;
