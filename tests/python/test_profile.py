@@ -98,8 +98,8 @@ class Life(Base):
     def test_wrong_order(self):
         p = prof.profile()
         p.stop()
-        with self.assertRaises(RuntimeError):
-            p.step()
+        p.step()
+        self.assertEqual(p.step_num, 1)
         p.start()
         with self.assertRaises(RuntimeError):
             p.start()
@@ -247,7 +247,7 @@ class Tables(Base):
                 with prof.scope("matmul", "operator", 1, _shapes=[(0x220, 10, 20), (0x220, 20, 30)]):
                     pass
         row = p.key_averages(group_by_input_shape=True)[0]
-        self.assertEqual((row.flops, row.input_shapes), (2 * 2 * 10 * 20 * 30, "[[10, 20], [20, 30]]"))
+        self.assertEqual((row.flops, row.input_shapes), (2 * 2 * 10 * 20 * 30, [[10, 20], [20, 30]]))
         self.assertIn("KFLOPs", p.key_averages().table())
         self.assertEqual(p.key_averages()[0].input_shapes, "")
 

@@ -30,6 +30,7 @@ _HOMES = {
     "tensorboard_trace_handler": "session",
     "Trace": "trace",
     "Device": "device",
+    "DeviceType": "device",
     "ProfError": "_library",
     "EventList": "tables",
     "FunctionEvent": "tables",
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from . import device, flops, memory_profiler, modules, op_profiler, profiler, session, tables, trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
-    from .device import Device
+    from .device import Device, DeviceType
     from .modules import trace_module, untrace_module
     from .session import ProfilerAction, ProfilerActivity, health, profile, schedule, supported_activities, tensorboard_trace_handler
     from .tables import EventList, FunctionEvent, FunctionEventAvg

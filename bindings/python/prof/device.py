@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from typing import Any, Union
 
@@ -9,6 +10,21 @@ from . import _structs as s
 
 TYPES = {"cpu": 1, "cuda": 2, "gpu": 2, "opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "hip": 10, "oneapi": 14}
 """DLPack's codes."""
+
+
+class DeviceType(enum.Enum):
+    """What a row of a table is of: torch's names and numbers."""
+
+    CPU = 0
+    CUDA = 1
+    OPENCL = 4
+    HIP = 6
+    Vulkan = 10
+    Metal = 11
+    XPU = 12
+    HPU = 15
+    MTIA = 19
+    PrivateUse1 = 20
 
 
 class Device:

@@ -56,13 +56,20 @@ _FORMULAS: Dict[str, Callable[[Shapes], int]] = {
 }
 
 
-def of(name: str, shapes: str) -> int:
-    """Of one call; 0: not known. shapes as a row has them, "[[2, 3], [3, 4]]"."""
+def parsed(shapes: str) -> List[List[int]]:
+    """As a row of C's has them, "[[2, 3], [3, 4]]". [] for what is no such text."""
+    try:
+        return [list(s) for s in ast.literal_eval(shapes)] if shapes else []
+    except (ValueError, SyntaxError, TypeError):
+        return []
+
+
+def of(name: str, shapes: Shapes) -> int:
+    """Of one call; 0: not known."""
     formula = _FORMULAS.get(name.replace("::", ".").rsplit(".", 1)[-1])
     if formula is None or not shapes:
         return 0
     try:
-        parsed: List[List[int]] = [list(s) for s in ast.literal_eval(shapes)]
-        return formula(parsed)
-    except (ValueError, SyntaxError, TypeError, IndexError):
+        return formula(shapes)
+    except (TypeError, IndexError):
         return 0

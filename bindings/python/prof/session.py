@@ -10,13 +10,13 @@ import socket
 import threading
 import time
 import warnings
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set
+from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Optional, Set
 
 from . import _structs as s
 from . import tables
 from ._library import C, sized
 from ._scope import record_function
-from .tables import EventList
+from .tables import EventList, Window
 from .trace import Trace
 
 
@@ -35,7 +35,8 @@ class ProfilerActivity(enum.Enum):
     CPU = 0
     CUDA = 2
     XPU = 1
-    MTIA = 3
+    HPU = 3
+    MTIA = 4
     PrivateUse1 = 5
 
 
@@ -54,13 +55,15 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
         if not isinstance(value, int):
             raise TypeError(f"{name} must be an int, not {value!r}")
         if value < (1 if name == "active" else 0):
-            raise _ScheduleError(f"Invalid profiler schedule arguments: {name} is {value}")
+            raise _ScheduleError(
+                f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
+            )
     if warmup == 0:
         warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
 
     def action(step: int) -> ProfilerAction:
         if step < 0:
-            raise _ScheduleError(f"a step's number is 0 or more, not {step}")
+            raise _ScheduleError(f"Step must be non-negative. Got {step}.")
         if step < skip_first:
             return ProfilerAction.NONE
         step -= skip_first
@@ -80,11 +83,16 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
 
 
 class _ScheduleError(AssertionError, ValueError):
-    pass
+    """torch.profiler raises an AssertionError."""
 
 
-def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False) -> Callable[["profile"], None]:
-    """An on_trace_ready that writes "WORKER.NANOSECONDS.pt.trace.json" (and .gz) into a directory, which it makes; worker_name is "HOST_PID" by default. RuntimeError where the directory cannot be made."""
+class _StateError(AssertionError, RuntimeError):
+    """The same."""
+
+
+def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False, use_python_export: bool = False) -> Callable[["profile"], None]:
+    """An on_trace_ready that writes "WORKER.NANOSECONDS.pt.trace.json" (and .gz) into a directory, which it makes; worker_name is "HOST_PID" by default. RuntimeError where the directory cannot be made. use_python_export changes
+    nothing."""
 
     def handler(prof: "profile") -> None:
         try:
@@ -135,8 +143,8 @@ _capture = _Capture()
 class profile:  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
-    activities, schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops: as torch.profiler's. with_modules, experimental_config, execution_trace_observer, acc_events, custom_trace_id_callback are taken and
-    change nothing; use_cuda is, as there, another way to say an activity. What differs from torch.profiler is listed in docs/python.md."""
+    activities, schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. with_modules, experimental_config, execution_trace_observer,
+    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. What differs from torch.profiler is listed in docs/python.md."""
 
     def __init__(
         self,
@@ -153,22 +161,23 @@ class profile:  # noqa: N801 (torch's name)
         execution_trace_observer: Any = None,
         acc_events: bool = False,
         use_cuda: Optional[bool] = None,
-        custom_trace_id_callback: Any = None,
+        custom_trace_id_callback: Optional[Callable[[], str]] = None,
+        post_processing_timeout_s: Optional[float] = None,
     ) -> None:
-        self.activities = set(activities) if activities is not None else supported_activities()
+        self.activities = _chosen(activities) if activities is not None else supported_activities()
         if use_cuda is not None:
             warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
-        for activity in self.activities:
-            if not isinstance(activity, ProfilerActivity):
-                raise TypeError(f"activities are of ProfilerActivity, not {activity!r}")
         if not self.activities:
             raise _ScheduleError("No valid profiler activities found")
         for name, callback in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
             if callback is not None and not callable(callback):
                 raise TypeError(f"{name} must be something to call, not {callback!r}")
         self.record_shapes, self.profile_memory = bool(record_shapes or with_flops), bool(profile_memory)
-        self.with_stack, self.with_flops = bool(with_stack), bool(with_flops)
+        self.with_stack, self.with_flops, self.with_modules = bool(with_stack), bool(with_flops), bool(with_modules)
+        self.experimental_config, self.execution_trace_observer = experimental_config, execution_trace_observer
+        self.acc_events, self.custom_trace_id_callback = bool(acc_events), custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
         self.on_trace_ready = on_trace_ready
         self.record_steps = schedule is not None
         self.schedule: Schedule = schedule if schedule is not None else lambda _: ProfilerAction.RECORD
@@ -176,8 +185,9 @@ class profile:  # noqa: N801 (torch's name)
         self.current_action = self._action_of(0)
         self._is_open = self._is_recording = False
         self._step_scope: Any = None
-        self._from = self._to = 0
-        self._trace: Optional[Trace] = None
+        self._from_ns = 0
+        self._cycles: List[Window] = []
+        self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
 
     def _action_of(self, step: int) -> ProfilerAction:
@@ -196,11 +206,9 @@ class profile:  # noqa: N801 (torch's name)
         self.stop()
 
     def start(self) -> None:
-        """Begins with step 0. RuntimeError when it has been started and not stopped."""
+        """Begins with step 0; a second time, after a stop(), where the steps stand. RuntimeError when it has been started and not stopped."""
         if self._is_open:
             raise RuntimeError("this profile has been started already; stop() it first, or make another one")
-        self.step_num = 0
-        self.current_action = self._action_of(0)
         self._is_open = True
         self._transit(ProfilerAction.NONE, self.current_action)
         self._begin_step()
@@ -214,14 +222,14 @@ class profile:  # noqa: N801 (torch's name)
         self._transit(self.current_action, None)
 
     def step(self) -> None:
-        """The next step begins. RuntimeError outside of start() and stop()."""
-        if not self._is_open:
-            raise RuntimeError("step() is called between start() and stop(), or inside the with statement")
+        """The next step begins. Outside of start() and stop() it is counted, and nothing else."""
         self._end_step()
-        C.prof_step() if not self.record_steps and self._is_recording else None
-        before = self.current_action
+        if not self.record_steps and self._is_recording:
+            C.prof_step()
+        before, self.current_action = self.current_action, self._action_of(self.step_num + 1)
         self.step_num += 1
-        self.current_action = self._action_of(self.step_num)
+        if not self._is_open:
+            return
         self._transit(before, self.current_action)
         self._begin_step()
 
@@ -244,82 +252,90 @@ class profile:  # noqa: N801 (torch's name)
             self._stop_recording()
             if is_saved and self.on_trace_ready is not None:
                 self.on_trace_ready(self)
-        elif before is ProfilerAction.WARMUP and now is ProfilerAction.NONE:
-            warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=4)
+        elif before is ProfilerAction.WARMUP and now not in (*recording, ProfilerAction.WARMUP):
+            if now is not None:
+                warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=4)
+            self._start_recording()
+            self._stop_recording()
         if now in recording and not self._is_recording:
             self._start_recording()
 
     def _start_recording(self) -> None:
         _capture.begin(self.with_stack)
         self._is_recording = True
-        self._trace = None
-        self._from, self._to = time.monotonic_ns(), 0
+        self._trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else os.urandom(16).hex().upper()
+        if not self.acc_events:
+            self._cycles = []
+        self._from_ns = time.monotonic_ns()
 
     def _stop_recording(self) -> None:
-        self._to = time.monotonic_ns()
+        to_ns = time.monotonic_ns()
         self._is_recording = False
         try:
-            self._trace = Trace.now()
+            self._cycles.append(self._window(Trace.now(), to_ns))
         finally:
             _capture.end(self.with_stack)
 
     # ---- what was recorded ----
 
-    def _get(self) -> Trace:
-        if self._trace is not None:
-            return self._trace
-        if self._is_recording:
-            return Trace.now()
-        raise AssertionError("there is no trace yet: the profile has not recorded (see its schedule)")
-
-    def _window(self, trace: Trace) -> Dict[str, int]:
+    def _window(self, trace: Trace, to_ns: int) -> Window:
         info = trace.info()
-        error = int(info.clock_error_ns) + 1
-        begin = max(self._from - int(info.start_ns) - error, 0)
-        end = max(self._to - int(info.start_ns) + error, begin + 1) if self._to else 0
-        return {"from_ns": begin, "to_ns": end}
+        error, start_ns = int(info.clock_error_ns) + 1, int(info.start_ns)
+        begin = max(self._from_ns - start_ns - error, 0)
+        return Window(trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0))
+
+    def _windows(self) -> List[Window]:
+        """What has been recorded, by cycles; of the one that goes on, so far."""
+        running = [self._window(Trace.now(), 0)] if self._is_recording else []
+        if not self._cycles and not running:
+            raise AssertionError("there is no trace yet: the profile has not recorded (see its schedule)")
+        return self._cycles + running
 
     @property
     def trace(self) -> Trace:
         """The capture as it was when the last recording ended. Beyond torch.profiler. AssertionError before that."""
-        return self._get()
+        return self._windows()[-1].trace
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
-        """Scopes added up by name, and by input shapes and the innermost stack frames where asked for. AssertionError before anything was recorded."""
-        trace = self._get()
-        return tables.averages(
-            trace, by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, **self._window(trace)
-        )
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: bool = False
+    ) -> EventList:
+        """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. The last two parameters change nothing: there are no overloads, and scopes alone are recorded.
+        AssertionError before anything was recorded."""
+        return tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops)
 
     def events(self) -> EventList:
-        """Each scope. AssertionError before anything was recorded."""
-        trace = self._get()
-        return tables.single_events(trace, profile_memory=self.profile_memory, with_flops=self.with_flops, **self._window(trace))
+        """Each scope, by its start. AssertionError before anything was recorded."""
+        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops)
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard. Written at C's rate; what stands under the path is never half a file. OSError and its kin."""
-        trace = self._get()
-        if not self._metadata:
-            trace.dump(path, "chrome", **self._window(trace))
-            return
-        self._export_with_metadata(trace, path)
-
-    def _export_with_metadata(self, trace: Trace, path: str) -> None:
-        import gzip
-
-        text = trace.json("chrome", **self._window(trace))
-        extra = "".join(f"{json.dumps(key)}:{value}," for key, value in self._metadata.items())
-        text = "{" + extra + text.lstrip()[1:]
-        if path.endswith(".gz"):
-            tables.write_whole_bytes(path, gzip.compress(text.encode(), mtime=0))
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what stands under the path is never half a file. use_python_export changes
+        nothing. OSError and its kin."""
+        window, extra, path = self._windows()[-1], self._all_metadata(), os.fspath(path)
+        if extra:
+            _dump_with(window, extra, path)
         else:
-            tables.write_whole(path, text)
+            window.trace.dump(path, "chrome", window.from_ns, window.to_ns)
+
+    def _all_metadata(self) -> Dict[str, str]:
+        words = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
+        found = {word: "1" for word in words if getattr(self, word)}
+        if self.custom_trace_id_callback is not None:
+            found["trace_id"] = json.dumps(str(self._trace_id))
+        return {**found, **self._metadata}
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Stacks with a metric each, for flame graphs. RuntimeError without with_stack."""
+        """Stacks with a metric each, for flame graphs. RuntimeError (an AssertionError, too, as torch.profiler's) without with_stack."""
         if not self.with_stack:
-            raise RuntimeError("export_stacks() needs profile(with_stack=True)")
+            raise _StateError("export_stacks() requires with_stack=True")
         self.key_averages(group_by_stack_n=STACK_FRAMES).export_stacks(path, metric)
+
+    def get_trace_id(self) -> Optional[str]:
+        """Another one each cycle: what custom_trace_id_callback gave, or 32 random digits. None before the first."""
+        return self._trace_id
+
+    def set_custom_trace_id_callback(self, callback: Optional[Callable[[], str]]) -> None:
+        """Who says the next cycles' ids."""
+        self.custom_trace_id_callback = callback
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Records on, or not, between start() and stop()."""
@@ -344,7 +360,45 @@ class profile:  # noqa: N801 (torch's name)
 
     def loss_text(self) -> str:
         """One line: what is not in the trace, and why; "no loss" when nothing is missing. Beyond torch.profiler."""
-        return self._get().loss_text()
+        return self.trace.loss_text()
+
+
+def _chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
+    """Of activities, and of dictionaries that have them as keys."""
+    found = {key for item in activities for key in (item if isinstance(item, dict) else (item,))}
+    for activity in found:
+        if not isinstance(activity, ProfilerActivity):
+            raise TypeError(f"activities are of ProfilerActivity, not {activity!r}")
+    return found
+
+
+def _dump_with(window: Window, metadata: Dict[str, str], path: str) -> None:
+    """Chrome JSON with more at its top. C writes the rest, into a file beside it; it is then copied in pieces."""
+    with tables.replacing(path) as out, tables.beside(path) as plain:
+        window.trace.dump(plain, "chrome", window.from_ns, window.to_ns)
+        with open(plain, "rb") as source:
+            if path.endswith(".gz"):
+                import gzip
+
+                with gzip.GzipFile("", "wb", 6, out, 0) as packed:
+                    _copy_with(metadata, source, packed)
+            else:
+                _copy_with(metadata, source, out)
+
+
+def _copy_with(metadata: Dict[str, str], source: BinaryIO, out: Any) -> None:
+    """A key of C's head that the metadata have, too, is left out."""
+    import shutil
+
+    keys = {json.dumps(key): value for key, value in metadata.items()}
+    out.write(b"{\n" + "".join(f"{key}: {value},\n" for key, value in keys.items()).encode("utf-8", "replace"))
+    source.readline()
+    for line in iter(source.readline, b""):
+        if line.split(b":", 1)[0].decode("utf-8", "replace") not in keys:
+            out.write(line)
+        if line.startswith(b'"traceEvents"'):
+            break
+    shutil.copyfileobj(source, out, 1 << 20)
 
 
 def health() -> s.Health:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import json
 import math
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import flops as _flops
+from .device import TYPES, DeviceType
 from .trace import Event, Row, Trace
 
-US, MS, S = 1.0, 1e3, 1e6
-STEP = "ProfilerStep#"
+MS, S = 1e3, 1e6
+STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
+ANNOTATION = "user_annotation"
 
 
 def format_time(us: float, unit: Optional[str] = None) -> str:
@@ -50,15 +54,28 @@ class Interval:
 
 
 class _Times:
-    """What torch's mixin adds to both kinds of rows. Times are in us; those of devices are 0 until a device's back end says them."""
+    """What torch's mixin adds to both kinds of rows, and what is the same in all of them. Times are in us; those of devices are 0 until a device's back end says them."""
 
     count: int
     cpu_time_total: float
     self_cpu_time_total: float
-    device_time_total: float
-    self_device_time_total: float
+    device_time_total: float = 0.0
+    self_device_time_total: float = 0.0
+    cpu_memory_usage: int
+    self_cpu_memory_usage: int
     device_memory_usage: int
     self_device_memory_usage: int
+    overload_name = ""
+    flops: int
+    node_id = -1
+    scope = 0
+    is_async = is_remote = is_legacy = False
+    is_user_annotation: Optional[bool] = False
+    use_device: Optional[str] = None
+    device_type = DeviceType.CPU
+    cpu_parent: Optional["FunctionEvent"] = None
+    input_shapes: Any
+    stack: List[str]
 
     @property
     def cpu_time(self) -> float:
@@ -81,8 +98,42 @@ class _Times:
     self_cuda_memory_usage = property(lambda self: self.self_device_memory_usage)
 
 
+_SUMMED = (
+    "count",
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+)
+_TAKEN = (
+    "key",
+    "node_id",
+    "is_async",
+    "is_remote",
+    "cpu_parent",
+    "cpu_children",
+    "overload_name",
+    "input_shapes",
+    "stack",
+    "scope",
+    "device_type",
+    "is_legacy",
+    "use_device",
+    "is_user_annotation",
+    "category",
+)
+
+
 class FunctionEventAvg(_Times):
     """All calls of one key."""
+
+    cpu_children: Optional[List["FunctionEvent"]] = None
+    category = ""
+    """Beyond torch: of record_function() "user_annotation"."""
 
     def __init__(self, key: Optional[str] = None) -> None:
         self.key = key
@@ -92,16 +143,8 @@ class FunctionEventAvg(_Times):
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.device_memory_usage = self.self_device_memory_usage = 0
         self.input_shapes: Any = ""
-        self.overload_name = ""
         self.stack: List[str] = []
         self.flops = 0
-        self.node_id = -1
-        self.scope = 0
-        self.category = ""
-        self.is_async = self.is_remote = self.is_legacy = self.is_user_annotation = False
-        self.use_device: Optional[str] = None
-        self.device_type = "cpu"
-        self.cpu_parent: Optional[Any] = None
         self.min_us, self.max_us = math.inf, 0.0
         """Beyond torch: the shortest and the longest call."""
 
@@ -109,68 +152,105 @@ class FunctionEventAvg(_Times):
     def name(self) -> Optional[str]:
         return self.key
 
-    def add(self, other: "FunctionEventAvg") -> "FunctionEventAvg":
-        self.count += other.count
-        for field in (
-            "cpu_time_total",
-            "self_cpu_time_total",
-            "device_time_total",
-            "self_device_time_total",
-            "cpu_memory_usage",
-            "self_cpu_memory_usage",
-            "device_memory_usage",
-            "self_device_memory_usage",
-            "flops",
-        ):
+    def add(self, other: "_Either") -> "FunctionEventAvg":
+        """Calls of the same key; the first ones give it theirs. AssertionError for another key."""
+        if not isinstance(other, _Times):
+            raise AssertionError(f"a FunctionEvent or a FunctionEventAvg can be added, not {other!r}")
+        if self.key is None:
+            for field in _TAKEN:
+                setattr(self, field, getattr(other, field))
+        elif other.key != self.key:
+            raise AssertionError(f"only calls of one key add up, not {other.key!r} to {self.key!r}")
+        for field in _SUMMED:
             setattr(self, field, getattr(self, field) + getattr(other, field))
-        self.min_us, self.max_us = min(self.min_us, other.min_us), max(self.max_us, other.max_us)
+        self.flops += other.flops or 0
+        self.min_us = min(self.min_us, getattr(other, "min_us", other.cpu_time_total))
+        self.max_us = max(self.max_us, getattr(other, "max_us", other.cpu_time_total))
         return self
 
     __iadd__ = add
 
     def __repr__(self) -> str:
+        device = self.use_device or "cuda"
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
-            f" self_cuda_time={self.self_device_time_total_str} cuda_time={self.device_time_str} input_shapes={self.input_shapes} "
-            f"cpu_memory_usage={self.cpu_memory_usage} cuda_memory_usage={self.device_memory_usage}>"
+            f" self_{device}_time={self.self_device_time_total_str} {device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
         )
 
 
 class FunctionEvent(_Times):
-    """One call."""
+    """One call. Times of its range are in us from the profile's start. name is what averages call it ("ProfilerStep*"), trace_name what a trace does ("ProfilerStep#3")."""
 
-    def __init__(self, number: int, event: Event) -> None:
+    count = 1
+    is_python_function = False
+    sequence_nr = -1
+    fwd_thread: Optional[int] = None
+    device_index = 0
+    activity_type = "cpu_op"
+    flow_id: Optional[int] = None
+    flow_type: Optional[int] = None
+    flow_start: Optional[bool] = None
+    external_id = linked_correlation_id = 0
+    metadata: Optional[Dict[str, Any]] = None
+    event_metadata: Any = None
+    python_id = python_parent_id = python_module_id = -1
+    self_cpu_percent: Any = -1
+    total_cpu_percent: Any = -1
+    total_device_percent: Any = -1
+
+    def __init__(self, number: int, event: Event, origin_ns: int = 0) -> None:
         self.id = number
-        self.name = self.key = self.trace_name = event.name
+        self.trace_name = event.name
+        self.name = self.key = STEPS if event.name.startswith(STEP) else event.name
         self.category = event.category
-        self.thread = event.thread
-        self.count = 1
-        self.time_range = Interval(event.start_ns / 1e3, (event.start_ns + event.duration_ns) / 1e3)
+        self.thread = self.device_resource_id = event.thread
+        begin_ns = event.start_ns - origin_ns
+        self.time_range = Interval(begin_ns / 1e3, (begin_ns + event.duration_ns) / 1e3)
         self.cpu_time_total = event.duration_ns / 1e3
         self.self_cpu_time_total = event.self_ns / 1e3
-        self.device_time_total = self.self_device_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.device_memory_usage = self.self_device_memory_usage = 0
         self.depth = event.depth
-        self.cpu_parent: Optional[FunctionEvent] = None
         self.cpu_children: List[FunctionEvent] = []
-        args = event.args if isinstance(event.args, dict) else {}
-        self.args = args
-        self.input_shapes: Any = [list(a) for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
-        self.stack: List[str] = str(args["Call stack"]).split(";") if "Call stack" in args else []
-        self.overload_name = ""
-        self.flops = _flops.of(self.name, str(self.input_shapes)) if self.input_shapes else 0
         self.kernels: List[Any] = []
-        self.node_id = -1
-        self.scope = 0
-        self.is_async = self.is_remote = self.is_legacy = False
-        self.is_user_annotation = event.category == "user_annotation"
-        self.use_device: Optional[str] = None
-        self.device_type = "cpu"
-        self.device_index = 0
+        self.is_user_annotation = event.category == ANNOTATION
+        if self.is_user_annotation:
+            self.activity_type = ANNOTATION
+        args = event.args if isinstance(event.args, dict) else {}
+        self.args = self.kwinputs = args
+        tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
+        self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
+        self.structured_input_strides: List[List[int]] = []
+        self.concrete_inputs: List[Any] = []
+        self.input_dtypes: List[str] = []
+        self.stack = str(args["Call stack"]).split(";") if "Call stack" in args else []
+        self.flops = _flops.of(self.name, self.input_shapes) if tensors else 0
+
+    def append_cpu_child(self, child: "FunctionEvent") -> None:
+        self.cpu_children.append(child)
+
+    def set_cpu_parent(self, parent: "FunctionEvent") -> None:
+        self.cpu_parent = parent
+
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        self.kernels.append(Kernel(name, device, duration))
 
     def __repr__(self) -> str:
-        return f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} start_us={self.time_range.start} end_us={self.time_range.end} thread={self.thread} input_shapes={self.input_shapes}>"
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} cpu_children={[c.id for c in self.cpu_children]} {self.use_device}_time={self.device_time_str} "
+            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} {self.use_device}_memory_usage={self.device_memory_usage} "
+            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>"
+        )
+
+
+class Kernel(NamedTuple):
+    """Work on a device that a call has asked for."""
+
+    name: str
+    device: int
+    duration: float
 
 
 _Either = Union[FunctionEvent, FunctionEventAvg]
@@ -192,9 +272,9 @@ class _SortError(ValueError, AttributeError):
 class EventList(List[_Either]):
     """A list of events or averages, with its table."""
 
-    def __init__(self, events: Iterable[_Either] = (), profile_memory: bool = False, with_flops: bool = False) -> None:
+    def __init__(self, events: Iterable[_Either] = (), *, use_device: Optional[str] = None, profile_memory: bool = False, with_flops: bool = False) -> None:
         super().__init__(events)
-        self._profile_memory, self._with_flops = profile_memory, with_flops
+        self._use_device, self._profile_memory, self._with_flops = use_device, profile_memory, with_flops
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -203,12 +283,34 @@ class EventList(List[_Either]):
 
     def total_average(self) -> FunctionEventAvg:
         """All in one, with the key "Total"."""
-        total = FunctionEventAvg("Total")
+        total = FunctionEventAvg()
         for e in self:
-            total.count += e.count
-            for field in ("cpu_time_total", "self_cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "self_device_memory_usage", "flops"):
-                setattr(total, field, getattr(total, field) + getattr(e, field))
+            total += e
+            total.key = None
+        total.key = "Total"
         return total
+
+    def key_averages(
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: bool = False
+    ) -> "EventList":
+        """Added up in Python, in the order of the first call. profile.key_averages() does it in C."""
+        merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
+        for e in self:
+            if not include_python_functions and getattr(e, "is_python_function", False):
+                continue
+            shapes, stack = (e.input_shapes if group_by_input_shapes else ""), e.stack[:group_by_stack_n]
+            overload = e.overload_name if group_by_overload_name else ""
+            average = merged.setdefault((e.key, e.node_id, e.device_type, e.is_legacy, e.is_user_annotation, overload, str(shapes), *stack), FunctionEventAvg())
+            average.add(e)
+            average.input_shapes, average.stack, average.overload_name = shapes, stack, overload
+        return EventList(merged.values(), use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Of events(): a list of them, as JSON. profile.export_chrome_trace() writes more, and faster."""
+        rows = [
+            {"name": e.trace_name, "ph": "X", "ts": e.time_range.start, "dur": e.time_range.elapsed_us(), "tid": e.thread, "pid": "CPU functions", "args": {}} for e in self if isinstance(e, FunctionEvent)
+        ]
+        write_whole(path, json.dumps(rows))
 
     def _sorted(self, sort_by: Optional[str]) -> List[_Either]:
         if sort_by is None:
@@ -310,24 +412,35 @@ class EventList(List[_Either]):
 
 def write_whole(path: str, text: str) -> None:
     """Under another name first: the final one never holds half a file."""
-    write_whole_bytes(path, text.encode("utf-8", "replace"))
+    with replacing(path) as f:
+        f.write(text.encode("utf-8", "replace"))
 
 
-def write_whole_bytes(path: str, data: bytes) -> None:
-    """The same of bytes."""
+@contextlib.contextmanager
+def beside(path: str) -> Iterator[str]:
+    """An empty file of another name in the same directory; at the end it goes."""
     import os
     import tempfile
 
-    directory = os.path.dirname(os.path.abspath(path))
-    handle, name = tempfile.mkstemp(prefix=os.path.basename(path) + ".", suffix=".tmp", dir=directory)
+    handle, name = tempfile.mkstemp(prefix=os.path.basename(path) + ".", suffix=".tmp", dir=os.path.dirname(os.path.abspath(path)))
+    os.close(handle)
     try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(data)
+        yield name
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """A file that takes the path's place once all of it is written."""
+    import os
+
+    with beside(path) as name:
+        with open(name, "wb") as f:
+            yield f
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def _umask() -> int:
@@ -355,23 +468,29 @@ class _Table:
     ) -> None:
         self.events, self.unit, self.max_name, self.memory = events, time_unit, max_name, profile_memory
         self.self_total = sum(e.self_cpu_time_total for e in events)
+        self.device_total = sum(e.self_device_time_total for e in events if e.is_legacy or (e.device_type is not DeviceType.CPU and not e.is_user_annotation))
         self.has_device = any(e.self_device_time_total > 0 for e in events)
         self.has_device_memory = profile_memory and any(e.self_device_memory_usage > 0 for e in events)
+        self.has_overloads = any(e.overload_name for e in events)
+        self.has_nodes = any(e.node_id != -1 for e in events)
         self.has_shapes = any(e.input_shapes for e in events)
         self.has_stack = any(e.stack for e in events)
+        self.device = next((e.use_device for e in events if e.use_device), "cuda").upper()
         rates = [e.flops for e in events if e.flops > 0] if with_flops else []
         self.flops_power = min(int(math.log10(min(rates)) / 3), 5) if rates else -1
         self.shapes_width = self._width((len(str(e.input_shapes)) for e in events), max_shapes)
         self.src_width = self._width((len(f) for e in events for f in e.stack), max_src)
-        columns = [("Name", self._width((len(e.key or "") for e in events), max_name))]
-        columns += [(c, self.WIDTH) for c in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg")]
+        name_width, device = self._width((len(e.key or "") for e in events), max_name), self.device
+        columns = [("Name", name_width)] + [("Overload Name", name_width)] * self.has_overloads
+        titles = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
         if self.has_device:
-            columns += [(c, self.WIDTH) for c in ("Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg")]
+            titles += [f"Self {device}", f"Self {device} %", f"{device} total", f"{device} time avg"]
         if self.memory:
-            columns += [("CPU Mem", self.WIDTH), ("Self CPU Mem", self.WIDTH)]
+            titles += ["CPU Mem", "Self CPU Mem"]
         if self.has_device_memory:
-            columns += [("CUDA Mem", self.WIDTH), ("Self CUDA Mem", self.WIDTH)]
-        columns.append(("# of Calls", self.WIDTH))
+            titles += [f"{device} Mem", f"Self {device} Mem"]
+        titles += ["# of Calls"] + ["Node ID"] * self.has_nodes
+        columns += [(title, self.WIDTH) for title in titles]
         if self.has_shapes:
             columns.append(("Input Shapes", self.shapes_width))
         if self.has_stack:
@@ -403,19 +522,18 @@ class _Table:
         return "..." + cut[3:] if len(cut) > 3 else cut
 
     def _cells(self, e: _Either) -> List[str]:
-        cells = [
-            self._name(e.key or ""),
+        cells = [self._name(e.key or "")] + [self._name(e.overload_name or "")] * self.has_overloads
+        cells += [
             _share(e.self_cpu_time_total, self.self_total),
             format_time(e.self_cpu_time_total, self.unit),
-            _share(e.cpu_time_total, self.self_total),
+            _share(e.cpu_time_total, self.self_total) if not e.is_async else "0",
             format_time(e.cpu_time_total, self.unit),
             format_time(e.cpu_time, self.unit),
         ]
         if self.has_device:
-            whole = sum(x.self_device_time_total for x in self.events)
             cells += [
                 format_time(e.self_device_time_total, self.unit),
-                _share(e.self_device_time_total, whole),
+                _share(e.self_device_time_total, self.device_total),
                 format_time(e.device_time_total, self.unit),
                 format_time(e.device_time, self.unit),
             ]
@@ -423,7 +541,7 @@ class _Table:
             cells += [format_memory(e.cpu_memory_usage), format_memory(e.self_cpu_memory_usage)]
         if self.has_device_memory:
             cells += [format_memory(e.device_memory_usage), format_memory(e.self_device_memory_usage)]
-        cells.append(str(e.count))
+        cells += [str(e.count)] + [str(e.node_id)] * self.has_nodes
         if self.has_shapes:
             cells.append(str(e.input_shapes)[: self.shapes_width])
         if self.has_stack:
@@ -457,62 +575,100 @@ class _Table:
             lines.append(self._line([""] * len(self.columns)))
         lines += [rule, f"Self CPU time total: {format_time(self.self_total, self.unit)}"]
         if self.has_device:
-            lines.append(f"Self CUDA time total: {format_time(sum(e.self_device_time_total for e in self.events), self.unit)}")
+            lines.append(f"Self {self.device} time total: {format_time(self.device_total, self.unit)}")
         return "\n".join(lines) + "\n"
 
 
 # ---- from a trace ----
 
 
+class Window(NamedTuple):
+    """A stretch of a trace: what began from from_ns on, and before to_ns (0: up to its end), ns from the capture's start. origin_ns: where its profile counts from."""
+
+    trace: Trace
+    from_ns: int
+    to_ns: int
+    origin_ns: int
+
+
 def _average(row: Row, by_shape: bool) -> FunctionEventAvg:
-    average = FunctionEventAvg("ProfilerStep*" if row.name.startswith(STEP) else row.name)
+    average = FunctionEventAvg(STEPS if row.name.startswith(STEP) else row.name)
     average.count = row.count
     average.cpu_time_total, average.self_cpu_time_total = row.total_ns / 1e3, row.self_ns / 1e3
     average.cpu_memory_usage, average.self_cpu_memory_usage = row.memory_bytes, row.self_memory_bytes
     average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
     average.min_us, average.max_us = row.min_ns / 1e3, row.max_ns / 1e3
     average.category = row.category
-    average.is_user_annotation = row.category == "user_annotation"
-    average.flops = _flops.of(row.name, row.shape) * row.count
-    average.input_shapes = row.shape if by_shape else ""
+    average.is_user_annotation = row.category == ANNOTATION
+    shapes = _flops.parsed(row.shape)
+    average.flops = _flops.of(row.name, shapes) * row.count
+    average.input_shapes = shapes if by_shape else ""
     average.stack = row.stack.split(";") if row.stack else []
     return average
 
 
-def averages(trace: Trace, from_ns: int, to_ns: int, by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList:
-    """All scopes that began in between, added up in C by name and, where asked for, shapes and innermost frames."""
-    group = ["name"]
+def averages(windows: Iterable[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList:
+    """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. In the order of their first calls."""
+    group = ["name", "category"]
     if by_shape or with_flops:
         group.append("shape")
     if stack_frames > 0:
         group.append("stack")
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
-    for row in trace.aggregate(group, "total", from_ns=from_ns, to_ns=to_ns, stack_frames=stack_frames):
-        average = _average(row, by_shape)
-        key = (average.key, average.input_shapes, tuple(average.stack))
-        if key in merged:
-            merged[key].add(average)
+    for window in windows:
+        for row in window.trace.aggregate(group, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames):
+            average = _average(row, by_shape)
+            key = (average.key, average.is_user_annotation, row.shape if by_shape else "", row.stack)
+            if key in merged:
+                merged[key].add(average)
+            else:
+                merged[key] = average
+    return EventList(merged.values(), profile_memory=profile_memory, with_flops=with_flops)
+
+
+def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> None:
+    """Memory is its innermost scope's own, and part of all around it."""
+    if not around or event.start_ns > until_ns:
+        return
+    is_host = event.device == TYPES["cpu"]
+    setattr(around[-1], "self_cpu_memory_usage" if is_host else "self_device_memory_usage", (around[-1].self_cpu_memory_usage if is_host else around[-1].self_device_memory_usage) + event.bytes)
+    for scope in around:
+        if is_host:
+            scope.cpu_memory_usage += event.bytes
         else:
-            merged[key] = average
-    return EventList(merged.values(), profile_memory, with_flops)
+            scope.device_memory_usage += event.bytes
 
 
-def single_events(trace: Trace, from_ns: int, to_ns: int, profile_memory: bool, with_flops: bool) -> EventList:
-    """Each scope that began in between. Made one by one in Python: some us each."""
-    events: List[_Either] = []
+def single_events(windows: Iterable[Window], profile_memory: bool, with_flops: bool) -> EventList:
+    """Each ended scope of the windows, by its start. Made one by one in Python: some us each."""
+    events: List[FunctionEvent] = []
+    for window in windows:
+        events += _scopes(window, len(events))
+    return EventList(events, profile_memory=profile_memory, with_flops=with_flops)
+
+
+def _scopes(window: Window, number: int) -> List[FunctionEvent]:
+    found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []
+    ends: List[int] = []
     thread = -1
-    for event in trace.events():
-        if event.kind != "scope" or event.start_ns < from_ns or (to_ns and event.start_ns >= to_ns):
+    for event in window.trace.events():
+        if event.kind not in ("scope", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
             continue
-        made = FunctionEvent(len(events), event)
         if event.thread != thread:
-            thread, around = event.thread, []
-        while around and around[-1].depth >= made.depth:
+            thread, around, ends = event.thread, [], []
+        while around and around[-1].depth >= event.depth:
             around.pop()
-        if around and made.time_range.end <= around[-1].time_range.end:
-            made.cpu_parent = around[-1]
-            around[-1].cpu_children.append(made)
+            ends.pop()
+        if event.kind == "memory":
+            _charge(event, around, ends[-1] if ends else 0)
+            continue
+        made = FunctionEvent(number + len(found), event, window.origin_ns)
+        if around and event.start_ns + event.duration_ns <= ends[-1]:
+            made.set_cpu_parent(around[-1])
+            around[-1].append_cpu_child(made)
         around.append(made)
-        events.append(made)
-    return EventList(events, profile_memory, with_flops)
+        ends.append(event.start_ns + event.duration_ns)
+        found.append(made)
+    found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+    return found

@@ -10,9 +10,11 @@ from . import _structs as s
 from ._library import C, encoded, sized
 
 GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32}
-SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7}
+SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
+MEMORY = 8
+_VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 ALL_ROWS = (1 << 32) - 1
 
 
@@ -48,7 +50,7 @@ class Rows(List[Row]):
 
 
 class Event(NamedTuple):
-    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start."""
+    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is DLPack's code of the pool's."""
 
     kind: str
     name: str
@@ -62,6 +64,8 @@ class Event(NamedTuple):
     args: Any
     id: int
     value: float
+    bytes: int
+    device: int
 
 
 def _choice(value: str, words: Dict[str, int], what: str) -> int:
@@ -273,4 +277,6 @@ def _event(e: s.Event) -> Event:
         args,
         e.id,
         e.value,
+        _VERB_SIGNS.get(e.memory.verb, 0) * e.memory.bytes if e.kind == MEMORY else 0,
+        e.device.type,
     )
