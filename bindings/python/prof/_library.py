@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, NoReturn, Optional, Type, TypeVar
 
@@ -153,6 +154,11 @@ def _in_process() -> Optional[ctypes.CDLL]:
     return whole if hasattr(whole, "prof_version") and hasattr(whole, "prof_i_level_1") else None
 
 
+def _place(library: ctypes.CDLL) -> Any:
+    """Where a copy's code is: two handles of one copy have the same."""
+    return ctypes.cast(library.prof_version, c_void_p).value if hasattr(library, "prof_version") else None
+
+
 class Library:
     """libprof.so, opened. C's functions are attributes, by their names."""
 
@@ -163,7 +169,7 @@ class Library:
         tried: List[str] = []
         found = self._open(tried)
         if found is None:
-            raise ImportError("prof: no libprof.so could be opened. Tried:\n  " + "\n  ".join(tried) + "\nInstall the wheel again (pip install --force-reinstall libprof), or set PROF_LIBRARY to the file")
+            raise ImportError("prof: no libprof.so could be opened. Tried:\n  " + "\n  ".join(tried) + "\nInstall the wheel again (pip install --force-reinstall libprof; of a checkout: pip install ./bindings/python), set PROF_LIBRARY to the file, or load a runtime that links prof before prof is first used")
         version = getattr(found, "prof_version", None)
         if version is None:
             raise ImportError(f"prof: {self.path} is no libprof.so: it has no prof_version()")
@@ -178,10 +184,14 @@ class Library:
         told = os.environ.get("PROF_LIBRARY")
         if told:
             self.path = told
+            here = _in_process()
             try:
-                return ctypes.CDLL(told)
+                found = ctypes.CDLL(told)
             except OSError as e:
                 raise ImportError(f"prof: PROF_LIBRARY={told!r} cannot be opened: {e}") from None
+            if here is not None and _place(here) != _place(found):
+                warnings.warn(f"prof: PROF_LIBRARY={told!r} is another copy than the one that this process has already: what a runtime records into that one is not seen. Unset PROF_LIBRARY, or set it to that file", RuntimeWarning, stacklevel=2)
+            return found
         here = _in_process()
         if here is not None:
             self.path = "the copy in this process"
@@ -191,7 +201,7 @@ class Library:
             try:
                 return ctypes.CDLL(path)
             except OSError as e:
-                tried.append(f"{path}: {e}")
+                tried.append(str(e) if path in str(e) else f"{path}: {e}")
         return None
 
     def __getattr__(self, name: str) -> Any:
