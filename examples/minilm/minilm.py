@@ -125,7 +125,9 @@ class Minilm:
         return Embeddings(self, rows.value or 0, len(texts))
 
     def memory(self) -> Memory:
-        """What the runtime's tensor pool says of itself."""
+        """What the runtime's tensor pool says of itself. ValueError when the model is closed."""
+        if not self.is_open:
+            raise ValueError("the model is closed")
         found = Memory()
         self._library.minilm_memory_get(self._pointer, ctypes.byref(found))
         return found
@@ -192,12 +194,12 @@ def run(options: argparse.Namespace) -> None:
 
     with prof.profile(profile_memory=True) as p:
         prof.profiler.start(options.level)  # a profile records at level 1 unless it is told
-        with prof.record_function("open the model"):
+        with prof.record_function("python: open the model"):
             model = Minilm(options.model, library)
         with model:
-            with prof.scope("embed the sentences", "python", sentences=len(sentences)):
+            with prof.scope("python: embed", "stage", sentences=len(sentences)):
                 embeddings = model.embed(sentences)
-            with prof.record_function("find the nearest pairs"):
+            with prof.record_function("python: nearest pairs"):
                 pairs = nearest_pairs(embeddings)
             embeddings.close()
             own = model.memory()
@@ -205,7 +207,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"Sentences: {len(sentences)}, each embedded as {model.width} floats." + (" The nearest to each other, by the cosine of the two:" if pairs else ""))
     for pair in pairs:
         print(f"  {pair.cosine:.3f}  {sentences[pair.first]}\n         {sentences[pair.second]}")
-    print("\nOne table of both. Python's scopes have names of several words, the VM's instructions are named by layer; the others are operators. CPU Mem: taken from the runtime's pool, less given back:\n")
+    print("\nOne table of Python's scopes, the runtime's operators (dense, ...) and its VM's instructions (layer ...). CPU Mem: taken from the runtime's pool, less given back.\n" if options.level == 2 else "\nOne table of Python's scopes and the runtime's operators. CPU Mem: taken from the runtime's pool, less given back.\n")
     print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=ROWS))
     peak = prof.memory_profiler.get_max_memory_info("cpu")
     seen = f"{peak['max_used_bytes'] / MIB:.3f} MiB used, {peak['max_allocated_bytes'] / MIB:.3f} MiB allocated"
