@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Optional, Set
 from . import _structs as s
 from . import tables
 from ._library import C, sized
-from ._scope import record_function
+from ._scope import record_function, set_stack_frames
 from .tables import EventList, Window
 from .trace import Trace
 
@@ -125,13 +125,13 @@ class _Capture:
                     C.check(C.prof_start(1))
             self.users += 1
             self.stacks += with_stack
-            C.prof_i_python_stacks_1(STACK_FRAMES if self.stacks else 0)
+            set_stack_frames(STACK_FRAMES if self.stacks else 0)
 
     def end(self, with_stack: bool) -> None:
         with self.lock:
             self.users -= 1
             self.stacks -= with_stack
-            C.prof_i_python_stacks_1(STACK_FRAMES if self.stacks else 0)
+            set_stack_frames(STACK_FRAMES if self.stacks else 0)
             if self.users == 0 and not self.was_on and C.prof_level() > 0:
                 C.prof_stop()
 
