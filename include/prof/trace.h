@@ -277,14 +277,22 @@ typedef struct prof_rows {
   uint32_t has_device_memory; /* 1: of other devices. So are their columns */
 } prof_rows;
 
-/* options may be NULL. The result is the caller's: prof_rows_destroy(). */
+/* The scopes of a trace added up. options may be NULL. The result is the caller's: prof_rows_destroy(). */
 PROF_API int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options,
                                   prof_rows **rows_out) PROF_I_NOEXCEPT;
 PROF_API void prof_rows_destroy(prof_rows *rows) PROF_I_NOEXCEPT;
 
+/* The same of several traces together, of a program's processes say: what is of one group in several becomes one row. Threads are numbered through, the second trace's first one behind the first trace's last;
+   from_ns and to_ns are of each capture's own start. PROF_E_INVALID for a count of 0. */
+PROF_API int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options,
+                                   prof_rows **rows_out) PROF_I_NOEXCEPT;
+
 /* The aggregates as an aligned text table with the loss line below; NUL-terminated; the caller gives it to prof_free(). */
 PROF_API int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options,
                               char **text_out) PROF_I_NOEXCEPT;
+/* Of several traces: below it one line for all processes, and one for each that lost something or has not ended. */
+PROF_API int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options,
+                               char **text_out) PROF_I_NOEXCEPT;
 
 /* One line: recorded, dropped by reason, unfinished; "no loss" when all of them are 0. Caller frees. */
 PROF_API int prof_trace_loss_text(const prof_trace *trace, char **text_out) PROF_I_NOEXCEPT;

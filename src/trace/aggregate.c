@@ -42,15 +42,18 @@ typedef struct group {
 enum { SHAPE_ROOM = 8192, ROWS_DEFAULT = 100 };
 
 typedef struct aggregation {
-  const prof_trace *trace;
+  const prof_trace *const *traces;
+  size_t trace_count;
   prof_aggregate_options options;
-  uint32_t thread;
+  group *groups; /* of all traces: texts point into them */
+  /* Of the trace that is being added up. */
+  const prof_trace *trace;
+  uint32_t thread, threads_before; /* those of the traces before it */
   uint32_t site_count;
   prof_i_tally **by_site; /* NULL: not met yet */
   prof_i_held_bytes *memory_by_site; /* NULL: the trace has no pools */
   uint64_t *first_by_site; /* the earliest begin; NULL: nobody asks. Not in the tallies: they fill a line of the cache each */
   prof_i_memory_sums memory;
-  group *groups;
   prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
   char shape[SHAPE_ROOM];
@@ -97,7 +100,7 @@ static group_key make_key(const aggregation *a, prof_i_text name, prof_i_text ca
                      .shape = by & PROF_GROUP_SHAPE ? shape : none,
                      .stack = by & PROF_GROUP_STACK ? stack : none,
                      .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
-                     .thread = by & PROF_GROUP_THREAD ? a->thread : UINT32_MAX};
+                     .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX};
 }
 
 /* ---- groups ---- */
@@ -298,7 +301,21 @@ static int join_sites(aggregation *a) {
   return 0;
 }
 
-static int add_all(aggregation *a) {
+static void forget_sites(aggregation *a) {
+  for (uint32_t i = 0; a->by_site && i < a->site_count; i++) {
+    if (!a->by_site[i] || a->by_site[i] == &a->unwanted) continue;
+    prof_i_tally_fini(a->by_site[i]);
+    free(a->by_site[i]);
+  }
+  free(a->by_site);
+  free(a->memory_by_site);
+  free(a->first_by_site);
+  a->by_site = NULL;
+  a->memory_by_site = NULL;
+  a->first_by_site = NULL;
+}
+
+static int add_trace(aggregation *a) {
   a->site_count = prof_i_trace_site_count(a->trace);
   a->by_site = calloc(a->site_count, sizeof *a->by_site);
   const bool has_pools = a->trace->catalog.pool_count != 0;
@@ -311,18 +328,22 @@ static int add_all(aggregation *a) {
     status = add_thread(a);
     if (!status && (a->options.group & PROF_GROUP_THREAD)) status = join_sites(a);
   }
-  return status ? status : join_sites(a);
+  if (!status) status = join_sites(a);
+  forget_sites(a);
+  return status;
+}
+
+static int add_all(aggregation *a) {
+  int status = 0;
+  for (size_t i = 0; !status && i < a->trace_count; i++) {
+    a->trace = a->traces[i];
+    status = add_trace(a);
+    a->threads_before += a->trace->thread_count;
+  }
+  return status;
 }
 
 static void fini(aggregation *a) {
-  for (uint32_t i = 0; a->by_site && i < a->site_count; i++) {
-    if (!a->by_site[i] || a->by_site[i] == &a->unwanted) continue;
-    prof_i_tally_fini(a->by_site[i]);
-    free(a->by_site[i]);
-  }
-  free(a->by_site);
-  free(a->memory_by_site);
-  free(a->first_by_site);
   prof_i_memory_sums_fini(&a->memory);
   prof_i_tally_fini(&a->unwanted);
   group *g, *next;
@@ -405,6 +426,13 @@ static prof_row make_row(group *g, char **texts) {
                     .self_device_memory_bytes = g->memory.self_device};
 }
 
+static void look_for_pools(const prof_i_catalog *catalog, prof_rows *rows) {
+  for (uint32_t i = 0; i < catalog->pool_count; i++) {
+    if (catalog->pools[i].kind != PROF_MEMORY_POOL) continue;
+    *(catalog->pools[i].device.type == PROF_DEVICE_CPU ? &rows->has_memory : &rows->has_device_memory) = 1;
+  }
+}
+
 /* One block of memory: the head, the rows, their texts. */
 static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t all) {
   const uint64_t limit = a->options.rows_limit ? a->options.rows_limit : ROWS_DEFAULT;
@@ -419,11 +447,7 @@ static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t 
   char *texts = (char *)(row + count);
   *rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) row[i] = make_row(order[i].of, &texts);
-  const prof_i_catalog *const catalog = &a->trace->catalog;
-  for (uint32_t i = 0; i < catalog->pool_count; i++) {
-    if (catalog->pools[i].kind != PROF_MEMORY_POOL) continue;
-    *(catalog->pools[i].device.type == PROF_DEVICE_CPU ? &rows->has_memory : &rows->has_device_memory) = 1;
-  }
+  for (size_t i = 0; i < a->trace_count; i++) look_for_pools(&a->traces[i]->catalog, rows);
   for (uint64_t i = 0; i < all; i++) {
     rows->total_self_ns += order[i].of->tally.self_ns;
     rows->calls_count += order[i].of->tally.calls;
@@ -471,21 +495,36 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   return PROF_OK;
 }
 
-int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options, prof_rows **rows_out) {
-  if (!trace || !rows_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_aggregate: %s is NULL", trace ? "rows_out" : "trace");
+static int check(const char *function, const prof_trace *const *traces, size_t count, const void *out) {
+  if (!traces || !out) return prof_i_fail(PROF_E_INVALID, "%s: %s is NULL", function, traces ? "rows_out" : "traces");
+  if (count == 0) return prof_i_fail(PROF_E_INVALID, "%s: count is 0", function);
+  for (size_t i = 0; i < count; i++)
+    if (!traces[i]) return prof_i_fail(PROF_E_INVALID, "%s: traces[%zu] is NULL", function, i);
+  return PROF_OK;
+}
+
+int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
+  int status = check("prof_traces_aggregate", traces, count, rows_out);
+  if (status) return status;
   aggregation *const a = calloc(1, sizeof *a);
   if (!a) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to aggregate");
-  a->trace = trace;
+  a->traces = traces;
+  a->trace_count = count;
   prof_i_tally_init(&a->unwanted);
-  int status = read_options(options, &a->options);
+  status = read_options(options, &a->options);
   if (!status) {
     status = add_all(a);
     if (!status) status = collect(a, rows_out);
-    if (status) prof_i_fail(status, "no memory to aggregate %llu events", (unsigned long long)trace->event_count);
+    if (status) prof_i_fail(status, "no memory to aggregate %llu events", (unsigned long long)a->trace->event_count);
   }
   fini(a);
   free(a);
   return status;
+}
+
+int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options, prof_rows **rows_out) {
+  if (!trace || !rows_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_aggregate: %s is NULL", trace ? "rows_out" : "trace");
+  return prof_traces_aggregate(&trace, 1, options, rows_out);
 }
 
 void prof_rows_destroy(prof_rows *rows) { free(rows); }

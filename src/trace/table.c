@@ -57,7 +57,8 @@ static const struct {
 enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, CHANGES_SHOWN = 10 };
 
 typedef struct table {
-  const prof_trace *trace;
+  const prof_trace *const *traces;
+  size_t trace_count;
   const prof_rows *rows;
   uint32_t group, time_unit;
   size_t widths[COLUMN_COUNT]; /* 0: not shown */
@@ -77,10 +78,19 @@ static int put_bytes(char *to, size_t room, int64_t bytes) {
                   units[unit]);
 }
 
+static prof_trace_info info_of(const prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(trace, &info);
+  return info;
+}
+
+/* Threads are numbered through all traces. */
 static size_t put_thread(const table *t, char *to, uint32_t index) {
   prof_trace_thread thread = {.size = sizeof thread};
   char text[96];
-  if (prof_trace_thread_get(t->trace, index, &thread) != PROF_OK) return 0;
+  size_t i = 0;
+  for (uint32_t here; i < t->trace_count && index >= (here = info_of(t->traces[i]).thread_count); i++) index -= here;
+  if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return 0;
   snprintf(text, sizeof text, "%s (%llu)", thread.name, (unsigned long long)thread.tid);
   return prof_i_show_name(to, text);
 }
@@ -190,28 +200,35 @@ static void put_rows(table *t) {
   put_rule(t);
 }
 
-/* What recording cost, and what was left out to make it cheaper. */
-static int put_account(table *t) {
-  char line[128], time[64], *change;
-  prof_trace_info info = {.size = sizeof info};
-  prof_trace_info_get(t->trace, &info);
-  if (info.scope_cost_ns > 0) {
-    prof_i_put_time(time, sizeof time, info.own_ns, t->time_unit);
-    snprintf(line, sizeof line, "Recording took: %s\n", time);
-    prof_i_page_text(&t->page, line);
-  }
+/* Its process, where there are several. */
+static void put_process(table *t, const prof_trace *trace) {
+  char cell[CELL_BYTES], pid[32];
+  if (t->trace_count == 1) return;
+  const prof_trace_info info = info_of(trace);
+  prof_i_page_put(&t->page, cell, prof_i_show_name(cell, info.process_name));
+  snprintf(pid, sizeof pid, " (%llu): ", (unsigned long long)info.pid);
+  prof_i_page_text(&t->page, pid);
+}
+
+/* What was left out to make recording cheaper. */
+static int put_changes(table *t, const prof_trace *trace) {
+  char line[128], *change;
+  const prof_trace_info info = info_of(trace);
   if (info.untold_change_count) {
+    put_process(t, trace);
     snprintf(line, sizeof line, "%llu changes had no room in the capture\n", (unsigned long long)info.untold_change_count);
     prof_i_page_text(&t->page, line);
   }
   const uint32_t first = info.change_count > CHANGES_SHOWN ? info.change_count - CHANGES_SHOWN : 0;
   if (first) {
+    put_process(t, trace);
     snprintf(line, sizeof line, "%u changes before these:\n", first);
     prof_i_page_text(&t->page, line);
   }
   for (uint32_t i = first; i < info.change_count; i++) {
-    const int status = prof_trace_change_text(t->trace, i, &change);
+    const int status = prof_trace_change_text(trace, i, &change);
     if (status) return status;
+    put_process(t, trace);
     prof_i_page_text(&t->page, change);
     prof_i_page_text(&t->page, "\n");
     free(change);
@@ -219,8 +236,67 @@ static int put_account(table *t) {
   return PROF_OK;
 }
 
+static int put_loss(table *t, const prof_trace *trace) {
+  char *loss = NULL;
+  const int status = prof_trace_loss_text(trace, &loss);
+  if (status) return status;
+  put_process(t, trace);
+  prof_i_page_text(&t->page, loss);
+  prof_i_page_text(&t->page, "\n");
+  free(loss);
+  return PROF_OK;
+}
+
+static bool is_whole(const prof_trace_info *info) {
+  uint64_t missing = info->open_count | info->bad_count;
+  for (size_t i = 0; i < sizeof info->lost_count / sizeof *info->lost_count; i++) missing |= info->lost_count[i];
+  return missing == 0;
+}
+
+/* Of one trace its line; of several their sum, and the lines of those that are not whole. */
+static int put_losses(table *t) {
+  char line[128];
+  uint64_t recorded = 0;
+  size_t broken = 0;
+  if (t->trace_count == 1) return put_loss(t, t->traces[0]);
+  for (size_t i = 0; i < t->trace_count; i++) {
+    const prof_trace_info info = info_of(t->traces[i]);
+    recorded += info.event_count - info.open_count;
+    broken += !is_whole(&info);
+  }
+  snprintf(line, sizeof line, "%zu processes: %llu recorded; ", t->trace_count, (unsigned long long)recorded);
+  prof_i_page_text(&t->page, line);
+  if (broken) snprintf(line, sizeof line, "%zu of them not whole:\n", broken);
+  else snprintf(line, sizeof line, "no loss\n");
+  prof_i_page_text(&t->page, line);
+  int status = PROF_OK;
+  for (size_t i = 0; !status && i < t->trace_count; i++) {
+    const prof_trace_info info = info_of(t->traces[i]);
+    if (!is_whole(&info)) status = put_loss(t, t->traces[i]);
+  }
+  return status;
+}
+
+/* What recording cost, all processes together, and the changes. */
+static int put_account(table *t) {
+  char line[128], time[64];
+  uint64_t own_ns = 0;
+  int status = PROF_OK;
+  for (size_t i = 0; i < t->trace_count; i++) {
+    const prof_trace_info info = info_of(t->traces[i]);
+    if (info.scope_cost_ns > 0) own_ns += info.own_ns;
+  }
+  if (own_ns) {
+    prof_i_put_time(time, sizeof time, own_ns, t->time_unit);
+    snprintf(line, sizeof line, "Recording took: %s\n", time);
+    prof_i_page_text(&t->page, line);
+  }
+  for (size_t i = 0; !status && i < t->trace_count; i++) status = put_changes(t, t->traces[i]);
+  return status;
+}
+
 static int put_sums(table *t) {
-  char line[256], time[64], *loss = NULL;
+  char line[256], time[64];
   const prof_rows *const rows = t->rows;
   prof_i_put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
   snprintf(line, sizeof line, "Self time total: %s in %llu calls, %llu group%s", time, (unsigned long long)rows->calls_count,
@@ -231,24 +307,26 @@ static int put_sums(table *t) {
     prof_i_page_text(&t->page, line);
   }
   prof_i_page_text(&t->page, "\n");
-  const int status = prof_trace_loss_text(t->trace, &loss);
-  if (status) return status;
-  prof_i_page_text(&t->page, loss);
-  prof_i_page_text(&t->page, "\n");
-  free(loss);
-  return put_account(t);
+  const int status = put_losses(t);
+  return status ? status : put_account(t);
 }
 
 int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options, char **text_out) {
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_table: %s is NULL", trace ? "text_out" : "trace");
+  return prof_traces_table(&trace, 1, options, text_out);
+}
+
+int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, char **text_out) {
+  if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_traces_table: text_out is NULL");
   prof_rows *rows = NULL;
-  int status = prof_trace_aggregate(trace, options, &rows);
+  int status = prof_traces_aggregate(traces, count, options, &rows);
   if (status) return status;
   /* The options were accepted, so what lies within their size can be read. */
   const bool has_unit = options && options->size >= offsetof(prof_aggregate_options, time_unit) + sizeof options->time_unit;
   const uint32_t group =
       options && options->size >= offsetof(prof_aggregate_options, group) + sizeof options->group ? options->group : 0;
-  table t = {.trace = trace,
+  table t = {.traces = traces,
+             .trace_count = count,
              .rows = rows,
              .group = group ? group : PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
              .time_unit = has_unit ? options->time_unit : 0};

@@ -77,6 +77,12 @@ static prof_cursor *cursor;
   X(prof_trace_aggregate(NULL, NULL, &rows), PROF_E_INVALID)           \
   X(prof_trace_aggregate(trace, NULL, NULL), PROF_E_INVALID)           \
   X(prof_trace_table(NULL, NULL, &text), PROF_E_INVALID)               \
+  X(prof_traces_aggregate(NULL, 1, NULL, &rows), PROF_E_INVALID)       \
+  X(prof_traces_aggregate((const prof_trace *const *)&trace, 0, NULL, &rows), PROF_E_INVALID)     \
+  X(prof_traces_aggregate((const prof_trace *const *)&trace, 1, NULL, NULL), PROF_E_INVALID)      \
+  X(prof_traces_table(NULL, 1, NULL, &text), PROF_E_INVALID)           \
+  X(prof_traces_table((const prof_trace *const *)&trace, 0, NULL, &text), PROF_E_INVALID)         \
+  X(prof_traces_table((const prof_trace *const *)&trace, 1, NULL, NULL), PROF_E_INVALID)          \
   X(prof_trace_table(trace, NULL, NULL), PROF_E_INVALID)               \
   X(prof_trace_loss_text(NULL, &text), PROF_E_INVALID)                 \
   X(prof_trace_loss_text(trace, NULL), PROF_E_INVALID)                 \

@@ -93,6 +93,55 @@ static void groups_add_up(void **state) {
   capture_end(&c);
 }
 
+/* Two processes: what has one name is one row, threads are numbered through, and the table says how many there are. */
+static void traces_add_up_together(void **state) {
+  (void)state;
+  capture c[2];
+  prof_trace *traces[2];
+  char *text = NULL;
+  for (int i = 0; i < 2; i++) {
+    begin_with_sites(&c[i], 1 << 20, 3);
+    prof_i_head *const chunk = capture_chunk(&c[i], CHUNK, 1);
+    for (uint64_t n = 1; n <= 50; n++) capture_plain(chunk, T0 + (uint64_t)(i * 50000) + n * 1000, 50 * (uint64_t)i + n, 1);
+    if (i == 1) capture_plain(chunk, T0 + 200000, 300, 2); /* the second alone has it */
+    traces[i] = open_capture(&c[i]);
+  }
+  prof_rows *rows = NULL;
+  const prof_trace *const both[] = {traces[0], traces[1]};
+  assert_int_equal(prof_traces_aggregate(both, 2, NULL, &rows), PROF_OK);
+  assert_int_equal(rows->row_count, 2);
+  const prof_row *const a = row_named(rows, "a");
+  assert_int_equal(a->calls_count, 100);
+  assert_int_equal(a->total_ns, 5050);
+  assert_int_equal(a->min_ns, 1);
+  assert_int_equal(a->max_ns, 100);
+  assert_int_equal(a->median_ns, 50);
+  assert_int_equal(row_named(rows, "b")->calls_count, 1);
+  assert_int_equal(rows->total_self_ns, 5050 + 300);
+  prof_rows_destroy(rows);
+
+  const prof_aggregate_options by_thread = {.size = sizeof by_thread, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .sort = PROF_SORT_NAME};
+  assert_int_equal(prof_traces_aggregate(both, 2, &by_thread, &rows), PROF_OK);
+  assert_int_equal(rows->row_count, 3);
+  assert_int_equal(rows->rows[0].thread, 0);
+  assert_int_equal(rows->rows[1].thread, 1);
+  prof_rows_destroy(rows);
+
+  const prof_trace *const twice[] = {traces[0], traces[0]}, *const holed[] = {traces[0], NULL};
+  assert_int_equal(prof_traces_aggregate(twice, 2, NULL, &rows), PROF_OK);
+  assert_int_equal(rows->calls_count, 100);
+  prof_rows_destroy(rows);
+  assert_int_equal(prof_traces_aggregate(holed, 2, NULL, &rows), PROF_E_INVALID);
+
+  assert_int_equal(prof_traces_table(both, 2, &by_thread, &text), PROF_OK);
+  assert_non_null(strstr(text, "\n2 processes: 101 recorded; no loss\n"));
+  prof_free(text);
+  for (int i = 0; i < 2; i++) {
+    prof_trace_destroy(traces[i]);
+    capture_end(&c[i]);
+  }
+}
+
 static void put_named(prof_i_head *chunk, uint64_t start, const char *name, uint32_t flags, uint32_t schema, int64_t dim) {
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, start, 10, 1);
@@ -353,6 +402,7 @@ static void utf8_is_repaired_as_unicode_recommends(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(groups_add_up),
+      cmocka_unit_test(traces_add_up_together),
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),
       cmocka_unit_test(counts_past_65535_are_exact),

@@ -15,8 +15,8 @@ static const struct {
   const char *text;
 } commands[] = {
     {"info", command_info, "FILE", "what the capture holds, what it lost, what was open"},
-    {"table", command_table, "FILE [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C]",
-     "totals by name, category, device, thread, shape"},
+    {"table", command_table, "FILE... [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C]",
+     "totals by name, category, device, thread, shape; of several captures together"},
     {"memory", command_memory, "FILE [--pool N] [--rows N] [--width N] [--svg OUT.svg] [--raf]",
      "where memory went: a plot over time, both peaks, who held what, what was wrong; OUT.svg is the plot alone;\n"
      "         --raf the samples of PROFILE_MEMORY() as RAF prints them"},

@@ -1,4 +1,4 @@
-/* prof table FILE: totals as text. */
+/* prof table FILE ...: totals as text; of several captures, of a program's processes say, together. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
@@ -70,14 +70,21 @@ int command_table(int argc, char **argv) {
   prof_aggregate_options options = {.size = sizeof options};
   const int status = read_options(argc, argv, &options);
   if (status != EXIT_OK) return status;
-  if (argc - optind != 1) return bad_words("table", "takes one capture", NULL);
-  prof_trace *const trace = open_capture(argv[optind]);
+  const size_t count = (size_t)(argc - optind);
+  if (count == 0) return bad_words("table", "takes captures", NULL);
+  prof_trace **const traces = calloc(count, sizeof *traces);
+  size_t opened = 0;
   char *text = NULL;
-  if (!trace) return EXIT_FAILED;
-  const int result = prof_trace_table(trace, &options, &text);
-  if (result == PROF_OK) fputs(text, stdout);
-  else say("prof table: %s: %s", prof_status_text(result), prof_last_error());
+  while (traces && opened < count && (traces[opened] = open_capture(argv[optind + (int)opened])) != NULL) opened++;
+  int result = EXIT_FAILED;
+  if (traces && opened == count) {
+    const int said = prof_traces_table((const prof_trace *const *)traces, count, &options, &text);
+    result = said == PROF_OK ? EXIT_OK : EXIT_FAILED;
+    if (said == PROF_OK) fputs(text, stdout);
+    else say("prof table: %s: %s", prof_status_text(said), prof_last_error());
+  }
   prof_free(text);
-  prof_trace_destroy(trace);
-  return result == PROF_OK ? EXIT_OK : EXIT_FAILED;
+  while (opened > 0) prof_trace_destroy(traces[--opened]);
+  free(traces);
+  return result;
 }
