@@ -2,15 +2,43 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
+import prof
+
 SCRIPT = """
 import sys, prof
 with prof.record_function("scope of the script"):
     print("out", sys.argv[1:], __name__)
+"""
+
+PROCESSES = """
+import multiprocessing, os, signal, sys, time
+import prof
+
+def work(n):
+    with prof.record_function("work of a child"):
+        return n * n
+
+def die():
+    with prof.record_function("before the end"):
+        pass
+    with prof.record_function("at the end"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    with prof.record_function("parent"):
+        with multiprocessing.Pool(2) as pool:
+            print(pool.map(work, range(4), 1))
+        for target in (die, die):
+            one = multiprocessing.Process(target=target)
+            one.start()
+            one.join()
 """
 
 
@@ -64,6 +92,84 @@ class Command(unittest.TestCase):
         self.assertEqual(self.prof("dump", self.path("t.prof"), self.path("d.json")).returncode, 0)
         with open(self.path("d.json")) as f:
             json.load(f)
+
+    def test_processes_are_added_up_by_name(self):
+        script = self.script(PROCESSES)
+        for method in ("fork", "spawn", "forkserver"):
+            out = self.path(f"{method}.json")
+            done = self.prof("run", "-o", out, script, method)
+            self.assertEqual((done.returncode, done.stdout), (0, "[0, 1, 4, 9]\n"), done.stderr)
+            rows = {line.split("  ")[0]: int(line.split()[-1]) for line in done.stderr.splitlines() if "user_annotation" in line}
+            self.assertEqual(rows, {"work of a child": 4, "parent": 1, "before the end": 2, "at the end": 2}, method)
+            self.assertRegex(done.stderr, r"(?m)^[45] processes: 8 recorded; 2 of them not whole:$")  # one of a pool's may have had nothing to do
+            self.assertEqual(len(re.findall(r"(?m)^py.* \(\d+\): 1 recorded; no loss; 1 scope had not ended yet$", done.stderr)), 2, done.stderr)
+            found = []
+            for name in os.listdir(self.folder.name):
+                if re.fullmatch(rf"{method}(\.\d+)?\.json", name):
+                    with open(self.path(name)) as f:
+                        found += [e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "X"]
+            self.assertEqual(sorted(found), sorted(["work of a child"] * 4 + ["parent", "script.py"] + ["before the end", "at the end"] * 2))
+            self.assertEqual([n for n in os.listdir(self.folder.name) if ".run-" in n], [], "a capture was left")
+
+    def test_a_process_that_still_runs_is_left_alone(self):
+        script = self.script(
+            "import os, time, prof\nif os.fork() == 0:\n    with prof.record_function('long'): time.sleep(60)\nelse:\n    time.sleep(0.2)\n"
+        )
+        done = subprocess.Popen([sys.executable, "-m", "prof", "run", "-o", self.path("t.json"), script], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=self.folder.name, start_new_session=True)
+        try:
+            said = ""
+            while "open it in" not in said:
+                line = done.stderr.readline()
+                self.assertTrue(line, said)
+                said += line
+            self.assertIn("prof: still running, of its processes: 1; what they record is in ", said)
+            left = [n for n in os.listdir(self.folder.name) if ".run-" in n]
+            self.assertEqual(len(left), 1)
+            with prof.Trace.open(self.path(left[0])) as trace:
+                self.assertEqual([(e.kind, e.name) for e in trace.events()], [("open", "long")])
+        finally:
+            os.killpg(done.pid, 9)
+            done.wait()
+            done.stderr.close()
+
+    def test_all_of_a_script_is_seen(self):
+        script = self.script(
+            """
+import atexit, pickle, sys, threading, time, prof
+
+class Thing:
+    pass
+
+assert type(pickle.loads(pickle.dumps(Thing()))) is Thing and __file__.endswith("script.py") and sys.modules["__main__"].Thing is Thing
+
+def late():
+    time.sleep(0.3)
+    with prof.record_function("of a thread that outlives the script"):
+        assert Thing
+
+threading.Thread(target=late).start()
+atexit.register(lambda: prof.record_function("at exit").__enter__())
+"""
+        )
+        done = self.prof("run", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("of a thread that outlives the script", "at exit"):
+            self.assertIn(name, done.stderr)
+        self.assertIn("1 scope had not ended yet", done.stderr)
+
+    def test_a_script_sees_what_python_would_show_it(self):
+        with open(self.path("beside.py"), "w") as f:
+            f.write("value = 3\n")
+        script = self.script("import sys, beside\nprint(sys.argv, sys.path[0], __name__, __file__, __package__, __spec__, beside.value, sorted(k for k in globals() if k != 'beside' and k != 'sys'))\nraise KeyError('x')\n")
+        plain = subprocess.run([sys.executable, script, "a"], capture_output=True, text=True, timeout=60, cwd="/")
+        done = subprocess.run([sys.executable, "-m", "prof", "run", "-q", script, "a"], capture_output=True, text=True, timeout=60, cwd=self.folder.name)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (plain.returncode, plain.stdout, plain.stderr))
+
+    def test_an_interrupt_keeps_the_table(self):
+        done = self.prof("run", self.script("import prof, signal, os\nwith prof.record_function('x'): os.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(9)"))
+        self.assertIn(done.returncode, (1, 130, -2))
+        self.assertIn("KeyboardInterrupt", done.stderr)
+        self.assertIn("user_annotation", done.stderr)
 
     def test_what_is_wrong_is_said(self):
         for arguments, text in (

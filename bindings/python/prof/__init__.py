@@ -29,6 +29,7 @@ _HOMES = {
     "supported_activities": "session",
     "tensorboard_trace_handler": "session",
     "Trace": "trace",
+    "Traces": "trace",
     "Device": "device",
     "DeviceType": "device",
     "ProfError": "_library",
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from .modules import trace_module, untrace_module
     from .session import ProfilerAction, ProfilerActivity, health, profile, schedule, supported_activities, tensorboard_trace_handler
     from .tables import EventList, FunctionEvent, FunctionEventAvg
-    from .trace import Trace
+    from .trace import Trace, Traces
 
 __all__ = [
     "record_function",
@@ -62,6 +63,7 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
     "Trace",
+    "Traces",
     "Device",
     "ProfError",
     "EventList",

@@ -55,6 +55,8 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_trace_thread_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceThread)],
     "prof_trace_aggregate": [c_int, c_void_p, POINTER(s.AggregateOptions), POINTER(POINTER(s.Rows))],
     "prof_rows_destroy": [None, POINTER(s.Rows)],
+    "prof_traces_aggregate": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), POINTER(POINTER(s.Rows))],
+    "prof_traces_table": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), _text],
     "prof_trace_table": [c_int, c_void_p, POINTER(s.AggregateOptions), _text],
     "prof_trace_loss_text": [c_int, c_void_p, _text],
     "prof_trace_dump": [c_int, c_void_p, c_char_p, POINTER(s.DumpOptions)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
 
 from . import _structs as s
 from ._library import C, encoded, sized
@@ -94,7 +94,88 @@ def _arg(arg: s.TraceArg) -> Any:
     return tuple(value.tensor.dims[: value.tensor.rank])
 
 
-class Trace:
+class _Totals:
+    """What can be added up: one trace, or several."""
+
+    def _pointers(self) -> Any:
+        """An array of prof_trace *."""
+        raise NotImplementedError
+
+    def _options(
+        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0
+    ) -> s.AggregateOptions:
+        bits = 0
+        for word in [group] if isinstance(group, str) else group:
+            bits |= _choice(word, GROUPS, "group")
+        return sized(
+            s.AggregateOptions,
+            group=bits,
+            sort=_choice(sort, SORTS, "sort"),
+            rows_limit=ALL_ROWS if rows < 0 else min(rows, ALL_ROWS - 1),
+            level=level,
+            category=None if category is None else encoded(category, "category"),
+            stack_frames=stack_frames,
+            from_ns=from_ns,
+            to_ns=to_ns,
+        )
+
+    def aggregate(
+        self,
+        group: Any = ("name", "category"),
+        sort: str = "total",
+        rows: int = -1,
+        level: int = 0,
+        category: Optional[str] = None,
+        from_ns: int = 0,
+        to_ns: int = 0,
+        stack_frames: int = 0,
+    ) -> Rows:
+        """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
+        group "stack", the innermost so many (0: all)."""
+        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames)
+        out = ctypes.POINTER(s.Rows)()
+        pointers = self._pointers()
+        C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))
+        try:
+            got = out.contents
+            result = Rows(
+                Row(
+                    r.name.decode(errors="replace"),
+                    r.category.decode(errors="replace"),
+                    r.shape.decode(errors="replace"),
+                    r.stack.decode(errors="replace"),
+                    None if r.thread == ALL_ROWS else r.thread,
+                    r.level,
+                    r.calls_count,
+                    r.total_ns,
+                    r.self_ns,
+                    r.min_ns,
+                    r.max_ns,
+                    r.median_ns,
+                    r.p99_ns,
+                    r.memory_bytes,
+                    r.self_memory_bytes,
+                    r.device_memory_bytes,
+                    r.self_device_memory_bytes,
+                )
+                for r in got.rows[: got.row_count]
+            )
+            result.total_self_ns = got.total_self_ns
+            result.all_row_count = got.all_row_count
+            result.has_memory = bool(got.has_memory)
+            result.has_device_memory = bool(got.has_device_memory)
+            return result
+        finally:
+            C.prof_rows_destroy(out)
+
+    def table(self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None) -> str:
+        """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table()."""
+        options = self._options(group, sort, rows, level, category)
+        pointers = self._pointers()
+        return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
+
+
+class Trace(_Totals):
     """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread may read it. ``with`` frees it at the end; so does its last reference."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
@@ -139,6 +220,9 @@ class Trace:
             raise ValueError("the trace is closed")
         return self._pointer
 
+    def _pointers(self) -> Any:
+        return (ctypes.c_void_p * 1)(self.pointer)
+
     def info(self) -> s.TraceInfo:
         """prof_trace_info: counts, clock, process, losses."""
         info = sized(s.TraceInfo)
@@ -148,77 +232,6 @@ class Trace:
     def loss_text(self) -> str:
         """One line: recorded, dropped by reason, unfinished; "no loss" when all are 0."""
         return C.asked(C.prof_trace_loss_text, self.pointer)
-
-    def _options(
-        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0
-    ) -> s.AggregateOptions:
-        bits = 0
-        for word in [group] if isinstance(group, str) else group:
-            bits |= _choice(word, GROUPS, "group")
-        return sized(
-            s.AggregateOptions,
-            group=bits,
-            sort=_choice(sort, SORTS, "sort"),
-            rows_limit=ALL_ROWS if rows < 0 else min(rows, ALL_ROWS - 1),
-            level=level,
-            category=None if category is None else encoded(category, "category"),
-            stack_frames=stack_frames,
-            from_ns=from_ns,
-            to_ns=to_ns,
-        )
-
-    def aggregate(
-        self,
-        group: Any = ("name", "category"),
-        sort: str = "total",
-        rows: int = -1,
-        level: int = 0,
-        category: Optional[str] = None,
-        from_ns: int = 0,
-        to_ns: int = 0,
-        stack_frames: int = 0,
-    ) -> Rows:
-        """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
-        group "stack", the innermost so many (0: all)."""
-        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames)
-        out = ctypes.POINTER(s.Rows)()
-        C.check(C.prof_trace_aggregate(self.pointer, ctypes.byref(options), ctypes.byref(out)))
-        try:
-            got = out.contents
-            result = Rows(
-                Row(
-                    r.name.decode(errors="replace"),
-                    r.category.decode(errors="replace"),
-                    r.shape.decode(errors="replace"),
-                    r.stack.decode(errors="replace"),
-                    None if r.thread == ALL_ROWS else r.thread,
-                    r.level,
-                    r.calls_count,
-                    r.total_ns,
-                    r.self_ns,
-                    r.min_ns,
-                    r.max_ns,
-                    r.median_ns,
-                    r.p99_ns,
-                    r.memory_bytes,
-                    r.self_memory_bytes,
-                    r.device_memory_bytes,
-                    r.self_device_memory_bytes,
-                )
-                for r in got.rows[: got.row_count]
-            )
-            result.total_self_ns = got.total_self_ns
-            result.all_row_count = got.all_row_count
-            result.has_memory = bool(got.has_memory)
-            result.has_device_memory = bool(got.has_device_memory)
-            return result
-        finally:
-            C.prof_rows_destroy(out)
-
-    def table(self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None) -> str:
-        """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table()."""
-        options = self._options(group, sort, rows, level, category)
-        return C.asked(C.prof_trace_table, self.pointer, ctypes.byref(options))
 
     def dump(self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0) -> None:
         """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log, "capture" the capture itself. What stands under the path is never half a file. OSError and its kin."""
@@ -255,6 +268,34 @@ class Trace:
             return C.asked(C.prof_memory_text, out, None)
         finally:
             C.prof_memory_destroy(out)
+
+
+class Traces(_Totals):
+    """Several traces, of a program's processes say, added up together: what has one name in all of them is one row. A thread's number is its trace's place among them all. ``with`` frees them at the end."""
+
+    def __init__(self, traces: Iterable[Trace]) -> None:
+        self.traces = list(traces)
+        if not self.traces:
+            raise ValueError("there is no trace to add up")
+
+    @classmethod
+    def open(cls, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> "Traces":
+        """Capture files, as Trace.open()."""
+        return cls([Trace.open(path) for path in paths])
+
+    def close(self) -> None:
+        """Frees them all."""
+        for trace in self.traces:
+            trace.close()
+
+    def __enter__(self) -> "Traces":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def _pointers(self) -> Any:
+        return (ctypes.c_void_p * len(self.traces))(*[t.pointer for t in self.traces])
 
 
 def _event(e: s.Event) -> Event:
