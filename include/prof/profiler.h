@@ -116,6 +116,12 @@ typedef enum prof_format {
   PROF_FORMAT_CAPTURE = 3  /* a copy of the arena */
 } prof_format;
 
+/* A member at the top of Chrome JSON, as torch.profiler's add_metadata_json(). */
+typedef struct prof_metadata {
+  const char *key;  /* in place of prof's own of the same name ("distributedInfo"); not "traceEvents", not "prof" */
+  const char *json; /* one JSON value: "\"a text\"", "3", "{\"layers\": [6, 12]}" */
+} prof_metadata;
+
 typedef struct prof_dump_options {
   size_t size;
   uint32_t format;    /* prof_format */
@@ -123,7 +129,8 @@ typedef struct prof_dump_options {
   uint64_t from_ns;   /* only what ends after so many ns from the capture's start; 0: all */
   uint64_t to_ns;     /* only what begins before; 0: all */
   int32_t gzip;       /* 1: compressed, one member; 0: by the path's ending (.gz) */
-  uint32_t reserved;
+  uint32_t metadata_count;
+  const prof_metadata *metadata; /* of Chrome JSON alone; read before the call returns */
 } prof_dump_options;
 
 /* Writes the trace so far, also while others record: to a temporary name first, so that the final name never holds half a

@@ -332,13 +332,14 @@ static void put_flows(prof_i_chrome *w) {
   w->written.flow_count = w->flows.count;
 }
 
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink, prof_i_findings *findings_out) {
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, prof_i_sink *sink, prof_i_findings *findings_out) {
   *findings_out = (prof_i_findings){{0}};
   prof_i_chrome *const w = calloc(1, sizeof *w);
   if (w == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write JSON (%zu bytes)", sizeof *w);
   w->trace = trace;
   w->sink = sink;
   w->window = *window;
+  w->metadata = *metadata;
   w->id_digits = PROF_I_EIGHT_ZEROS;
   w->id_zeros = 7;
   set_short_us(w);

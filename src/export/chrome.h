@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "flow.h"
+#include "metadata.h"
 #include "sink.h"
 #include "tids.h"
 #include "../trace/walk.h"
@@ -15,7 +16,7 @@
 #include "window.h"
 
 /* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, prof_i_sink *sink, prof_i_findings *findings_out);
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, prof_i_sink *sink, prof_i_findings *findings_out);
 
 /* ---- between these files ---- */
 
@@ -66,6 +67,7 @@ typedef struct prof_i_chrome {
   const prof_trace *trace;
   prof_i_sink *sink;
   prof_i_window window;
+  prof_i_metadata metadata;
   prof_trace_info info;
   uint64_t base_ns;  /* the base time, Unix ns */
   uint64_t epoch_ns; /* the capture's start after the base time */

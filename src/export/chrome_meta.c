@@ -94,16 +94,37 @@ static void put_device_tracks(prof_i_chrome *w) {
   }
 }
 
-void prof_i_chrome_head(prof_i_chrome *w) {
-  /* "rank" with the space, on a line of its own and before all names: that is how readers find it. */
-  put(w, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n\"distributedInfo\": {\"backend\": \"\", \"rank\": ");
+/* False: the user's own stands there. */
+static bool begin_own(prof_i_chrome *w, const char *key) {
+  if (prof_i_metadata_has(&w->metadata, key)) return false;
+  put(w, "\"");
+  put(w, key);
+  put(w, "\": ");
+  return true;
+}
+
+/* "rank" with the space, on a line of its own and before all names: that is how readers find it. */
+static void put_distributed(prof_i_chrome *w) {
+  put(w, "{\"backend\": \"\", \"rank\": ");
   prof_i_sink_i64(w->sink, w->info.rank < 0 ? 0 : w->info.rank);
   put(w, ", \"world_size\": ");
   prof_i_sink_i64(w->sink, w->info.world_size < 1 ? 1 : w->info.world_size);
+  put(w, "},\n");
+}
+
+void prof_i_chrome_head(prof_i_chrome *w) {
+  put(w, "{\n");
+  if (begin_own(w, "schemaVersion")) put(w, "1,\n");
+  if (begin_own(w, "deviceProperties")) put(w, "[],\n");
+  if (begin_own(w, "distributedInfo")) put_distributed(w);
   /* "ns": with Kineto's usual "ms", chrome://tracing rounds to whole microseconds before it nests, and loses arrows in short scopes. */
-  put(w, "},\n\"displayTimeUnit\": \"ns\",\n\"baseTimeNanoseconds\": ");
-  prof_i_sink_u64(w->sink, w->base_ns);
-  put(w, ",\n\"traceEvents\": [\n");
+  if (begin_own(w, "displayTimeUnit")) put(w, "\"ns\",\n");
+  prof_i_metadata_put(&w->metadata, w->sink);
+  if (begin_own(w, "baseTimeNanoseconds")) {
+    prof_i_sink_u64(w->sink, w->base_ns);
+    put(w, ",\n");
+  }
+  put(w, "\"traceEvents\": [\n");
   put_process(w);
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     prof_trace_thread thread = {.size = sizeof thread};

@@ -362,7 +362,7 @@ static void options_out_of_range_are_refused_with_their_value(void **state) {
 
 static void dump_options_out_of_range_are_refused_with_their_value(void **state) {
   (void)state;
-  static const struct {
+  const struct {
     prof_dump_options options;
     const char *texts[2];
   } bad[] = {
@@ -370,7 +370,12 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
       {{.must_be_new = 2}, {"must_be_new", "2"}},
       {{.gzip = -1}, {"gzip", "-1"}},
       {{.gzip = 2}, {"gzip", "2"}},
-      {{.reserved = 3}, {"reserved", "3"}},
+      {{.metadata_count = 3}, {"metadata is NULL", "3"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){NULL, "1"}}, {"metadata[0].key", "NULL"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", NULL}}, {"metadata[0].json", "NULL"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){"traceEvents", "[]"}}, {"metadata[0].key", "traceEvents"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", "{\"a\": 01}"}}, {"is not JSON", "at byte 7"}},
+      {{.metadata_count = 1, .metadata = &(prof_metadata){"k", "1"}, .format = PROF_FORMAT_RAF}, {"metadata_count", "not Chrome JSON"}},
       {{.from_ns = 500, .to_ns = 400}, {"400", "500"}},
       {{.format = PROF_FORMAT_CAPTURE, .gzip = 1}, {"gzip", path}},
       {{.format = PROF_FORMAT_CAPTURE, .from_ns = 1}, {"cut", path}},

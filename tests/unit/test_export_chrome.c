@@ -1,6 +1,7 @@
 /* The formats, to the byte: captures built by hand, where one tick is one nanosecond, and the text that they must give. What readers
    make of it is tests/viewers' business. */
 #define _GNU_SOURCE
+#include "export/metadata.h"
 #include "trace_checks.h"
 
 #include <fcntl.h>
@@ -518,10 +519,48 @@ static void costs_that_no_integer_holds_stay_the_largest(void **state) {
   has("\"cpu_limit_milli\":18446744073709551615,");
 }
 
+/* The user's members stand in the head, on a line each, in place of prof's own of that name; readers find no control character and no <script> in them. */
+static void metadata_stands_in_the_head(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 3);
+  static const prof_metadata items[] = {{"model", "\"MiniLM \xe2\x80\xa8 </script> \xc2\x85\x7f\""}, {"schemaVersion", "7"}, {"a \"key\"", "{\"layers\": [6, -1.5e3, true, null],\n \"x\": {}}"}, {"model", "1"}, {"model", "[ ]"}};
+  assert_int_equal(dump(&c, (prof_dump_options){.metadata = items, .metadata_count = 3}), PROF_OK);
+  has("\"displayTimeUnit\": \"ns\",\n\"model\": \"MiniLM \\u2028 \\u003c/script> \\u0085\\u007f\",\n\"schemaVersion\": 7,\n\"a \\\"key\\\"\": {\"layers\": [6, -1.5e3, true, null],  \"x\": {}},\n\"baseTime");
+  has_not("\"schemaVersion\": 1");
+  assert_int_equal(dump(&c, (prof_dump_options){.metadata = items, .metadata_count = 5}), PROF_OK);
+  has("\"model\": [ ],\n");
+  assert_int_equal(count_of("\"model\""), 1);
+  capture_end(&c);
+}
+
+static void json_is_told_from_what_is_not(void **state) {
+  (void)state;
+  static const char *const right[] = {"0", " -0 ", "1.5", "1e9", "1E-9", "12", "\"\"", "\"\\u00e9\\n\"", "\"\xc3\xa9\xf0\x9f\x98\x80\"", "[]", "[1,[2, {\"a\":[]}]]", "{}", "{\"a\" : 1 , \"b\":null}", "true", "false"};
+  static const char *const wrong[] = {"", " ", "01", "1.", ".5", "+1", "1e", "-", "NaN", "Infinity", "nul", "truex", "1 2", "'a'", "\"", "\"\\x\"", "\"\\u12g4\"", "\"\n\"", "\"\xc3\"", "\"\xed\xa0\x80\"",
+                                      "\"\xf4\x90\x80\x80\"", "\"\xc0\x80\"", "\"\xff\"", "[", "[1,]", "[1 2]", "{", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "]", "\xef\xbb\xbf" "1"};
+  size_t at;
+  for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+    if (!prof_i_json_is_value(right[i], &at)) fail_msg("refused: %s, at %zu", right[i], at);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    if (prof_i_json_is_value(wrong[i], &at)) fail_msg("taken: %s", wrong[i]);
+  char deep[256];
+  memset(deep, '[', 64);
+  memset(deep + 64, ']', 64);
+  deep[128] = '\0';
+  assert_true(prof_i_json_is_value(deep, &at));
+  memset(deep, '[', 65);
+  memset(deep + 65, ']', 65);
+  deep[130] = '\0';
+  assert_false(prof_i_json_is_value(deep, &at));
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      IN_FOLDER(metadata_stands_in_the_head),
+      cmocka_unit_test(json_is_told_from_what_is_not),
       IN_FOLDER(the_head_is_as_readers_look_for_it),
       IN_FOLDER(a_scope_is_one_line),
       IN_FOLDER(times_of_every_length_are_right),

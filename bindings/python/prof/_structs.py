@@ -46,6 +46,10 @@ class Options(Structure):
     ]
 
 
+class Metadata(Structure):
+    _fields_ = [("key", c_char_p), ("json", c_char_p)]
+
+
 class DumpOptions(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -54,7 +58,8 @@ class DumpOptions(Structure):
         ("from_ns", c_uint64),
         ("to_ns", c_uint64),
         ("gzip", c_int32),
-        ("reserved", c_uint32),
+        ("metadata_count", c_uint32),
+        ("metadata", POINTER(Metadata)),
     ]
 
 

@@ -1,0 +1,187 @@
+/* See metadata.h. */
+#include "metadata.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../core/log.h"
+
+/* ---- JSON ---- */
+
+enum { DEPTH_MAX = 64 };
+
+typedef struct reader {
+  const unsigned char *next;
+  int depth;
+} reader;
+
+static bool read_value(reader *r);
+
+static void skip_blanks(reader *r) { r->next += strspn((const char *)r->next, " \t\r\n"); }
+
+static bool take(reader *r, char c) {
+  if (*r->next != (unsigned char)c) return false;
+  r->next++;
+  return true;
+}
+
+static bool take_word(reader *r, const char *word) {
+  const size_t bytes = strlen(word);
+  if (strncmp((const char *)r->next, word, bytes) != 0) return false;
+  r->next += bytes;
+  return true;
+}
+
+static bool take_digits(reader *r) {
+  const size_t count = strspn((const char *)r->next, "0123456789");
+  r->next += count;
+  return count > 0;
+}
+
+static bool read_number(reader *r) {
+  take(r, '-');
+  if (!take(r, '0') && !take_digits(r)) return false;
+  if (take(r, '.') && !take_digits(r)) return false;
+  if (!take(r, 'e') && !take(r, 'E')) return true;
+  if (!take(r, '+')) take(r, '-');
+  return take_digits(r);
+}
+
+/* One character of several bytes: neither too long for what it says, nor a surrogate, nor past the last one. */
+static bool read_wide(reader *r) {
+  const unsigned char first = r->next[0];
+  const int more = first >= 0xc2 && first <= 0xdf ? 1 : first >= 0xe0 && first <= 0xef ? 2 : first >= 0xf0 && first <= 0xf4 ? 3 : 0;
+  const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80, most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (more == 0 || r->next[1] < least || r->next[1] > most) return false;
+  for (int i = 2; i <= more; i++)
+    if ((r->next[i] & 0xc0) != 0x80) return false;
+  r->next += 1 + more;
+  return true;
+}
+
+static bool read_escape(reader *r) {
+  if (!take(r, 'u')) return *r->next && strchr("\"\\/bfnrt", *r->next++) != NULL;
+  for (int i = 0; i < 4; i++, r->next++)
+    if (!*r->next || !strchr("0123456789abcdefABCDEF", *r->next)) return false;
+  return true;
+}
+
+static bool read_string(reader *r) {
+  if (!take(r, '"')) return false;
+  while (!take(r, '"')) {
+    if (take(r, '\\')) {
+      if (!read_escape(r)) return false;
+    } else if (*r->next < 0x80) {
+      if (*r->next < 0x20) return false; /* the end of the text, too */
+      r->next++;
+    } else if (!read_wide(r)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool read_member(reader *r) {
+  if (!read_string(r)) return false;
+  skip_blanks(r);
+  return take(r, ':') && read_value(r);
+}
+
+static bool read_list(reader *r, char end, bool (*read_item)(reader *r)) {
+  skip_blanks(r);
+  if (take(r, end)) return true;
+  do {
+    skip_blanks(r);
+    if (!read_item(r)) return false;
+    skip_blanks(r);
+  } while (take(r, ','));
+  return take(r, end);
+}
+
+static bool read_value(reader *r) {
+  bool is_right = r->depth++ < DEPTH_MAX;
+  skip_blanks(r);
+  switch (is_right ? *r->next : 0) {
+    case '"': is_right = read_string(r); break;
+    case '{': r->next++, is_right = read_list(r, '}', read_member); break;
+    case '[': r->next++, is_right = read_list(r, ']', read_value); break;
+    case 't': is_right = take_word(r, "true"); break;
+    case 'f': is_right = take_word(r, "false"); break;
+    case 'n': is_right = take_word(r, "null"); break;
+    case 0: is_right = false; break;
+    default: is_right = read_number(r);
+  }
+  r->depth--;
+  return is_right;
+}
+
+bool prof_i_json_is_value(const char *text, size_t *at_out) {
+  reader r = {(const unsigned char *)text, 0};
+  bool is_right = read_value(&r);
+  if (is_right) skip_blanks(&r);
+  is_right = is_right && *r.next == '\0';
+  *at_out = (size_t)(r.next - (const unsigned char *)text);
+  return is_right;
+}
+
+/* ---- members ---- */
+
+int prof_i_metadata_check(const prof_i_metadata *metadata) {
+  if (metadata->count && !metadata->items) return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata is NULL, and metadata_count %u", metadata->count);
+  for (uint32_t i = 0; i < metadata->count; i++) {
+    const prof_metadata *const item = &metadata->items[i];
+    size_t at = 0;
+    if (!item->key || !item->json) return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata[%u].%s is NULL", i, item->key ? "json" : "key");
+    if (strcmp(item->key, "traceEvents") == 0 || strcmp(item->key, "prof") == 0)
+      return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata[%u].key is '%s', which is what the file is made of", i, item->key);
+    if (!prof_i_json_is_value(item->json, &at))
+      return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata[%u], '%.64s', is not JSON: '%.64s', at byte %zu", i, item->key, item->json, at);
+  }
+  return PROF_OK;
+}
+
+bool prof_i_metadata_has(const prof_i_metadata *metadata, const char *key) {
+  for (uint32_t i = 0; i < metadata->count; i++)
+    if (strcmp(metadata->items[i].key, key) == 0) return true;
+  return false;
+}
+
+/* What no reader may see raw, as \u and four digits: all of it stands in strings. 0: it may stay. */
+static unsigned hidden(const unsigned char *at, size_t *bytes_out) {
+  *bytes_out = 1;
+  if (*at == '<' || *at == 0x7f) return *at;
+  *bytes_out = 2;
+  if (at[0] == 0xc2 && at[1] < 0xa0) return at[1]; /* controls */
+  *bytes_out = 3;
+  if (at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0xa8 || at[2] == 0xa9)) return 0x2000u + (at[2] & 0x3fu); /* ends of lines to JavaScript */
+  *bytes_out = 1;
+  return 0;
+}
+
+/* On one line, and nothing in it that could open or end a <script>. */
+static void put_json(prof_i_sink *sink, const char *json) {
+  for (const unsigned char *at = (const unsigned char *)json; *at;) {
+    char escaped[8];
+    size_t bytes;
+    const unsigned code = hidden(at, &bytes);
+    if (code) {
+      snprintf(escaped, sizeof escaped, "\\u%04x", code);
+      prof_i_sink_text(sink, escaped);
+    } else {
+      prof_i_sink_bytes(sink, *at == '\n' || *at == '\r' || *at == '\t' ? (const unsigned char *)" " : at, 1);
+    }
+    at += bytes;
+  }
+}
+
+void prof_i_metadata_put(const prof_i_metadata *metadata, prof_i_sink *sink) {
+  for (uint32_t i = 0; i < metadata->count; i++) {
+    const prof_metadata *const item = &metadata->items[i];
+    const prof_i_metadata behind = {item + 1, metadata->count - i - 1};
+    if (prof_i_metadata_has(&behind, item->key)) continue;
+    prof_i_sink_string(sink, item->key, strlen(item->key));
+    prof_i_sink_text(sink, ": ");
+    put_json(sink, item->json);
+    prof_i_sink_text(sink, ",\n");
+  }
+}
