@@ -207,7 +207,8 @@ def run(options: argparse.Namespace) -> None:
     print(f"Sentences: {len(sentences)}, each embedded as {model.width} floats." + (" The nearest to each other, by the cosine of the two:" if pairs else ""))
     for pair in pairs:
         print(f"  {pair.cosine:.3f}  {sentences[pair.first]}\n         {sentences[pair.second]}")
-    print("\nOne table of Python's scopes, the runtime's operators (dense, ...) and its VM's instructions (layer ...). CPU Mem: taken from the runtime's pool, less given back.\n" if options.level == 2 else "\nOne table of Python's scopes and the runtime's operators. CPU Mem: taken from the runtime's pool, less given back.\n")
+    print("\nOne table: scopes of Python's (python: ...), the runtime's operators (dense, ...)" + (", and its VM's instructions around them (layer ...)." if options.level == 2 else "."))
+    print("CPU Mem is what was taken from the runtime's pool, less what was given back.\n")
     print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=ROWS))
     peak = prof.memory_profiler.get_max_memory_info("cpu")
     seen = f"{peak['max_used_bytes'] / MIB:.3f} MiB used, {peak['max_allocated_bytes'] / MIB:.3f} MiB allocated"

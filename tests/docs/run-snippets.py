@@ -4,7 +4,7 @@
 A comment line before a fenced block says what to do with it:
 
     <!-- snippet: NAME -->         c, cpp: compiled without warnings and run; a block without main() is the body of one.
-                                   sh: run by bash -eu.
+                                   sh: run by bash -eu. python: run.
     <!-- snippet: NAME FILE -->    also kept as FILE, for the snippets after it; other languages are only kept.
     <!-- snippet: from FILE -->    an excerpt: its lines stand just so in FILE, which is one of the sources and has a test of its own.
     <!-- snippet: none: REASON --> not run; counted as a skip.
@@ -90,6 +90,8 @@ def run_snippet(language, name, file, text, folder, environment):
         run([str(program)], folder, environment)
     elif language == "sh":
         run(["bash", "-euo", "pipefail", "-c", text], folder, environment)
+    elif language == "python":
+        run([sys.executable, file or "-c", *([] if file else [text])], folder, environment)
     elif not file:
         raise Failure(f"blocks of the language '{language}' cannot be run, only kept as a file")
 
@@ -131,8 +133,8 @@ def run_document(document, folder, environment, source):
     return passed, failed, skipped
 
 
-def reader_environment(prefix, libdir):
-    """The environment of a reader who has installed prof."""
+def reader_environment(prefix, libdir, source):
+    """The environment of a reader who has installed prof, and its Python package."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PROF_")}
     for variable, value in (
         ("PATH", prefix / "bin"),
@@ -141,10 +143,11 @@ def reader_environment(prefix, libdir):
         ("LD_LIBRARY_PATH", libdir),
         ("PKG_CONFIG_PATH", libdir / "pkgconfig"),
         ("CMAKE_PREFIX_PATH", prefix),
+        ("PYTHONPATH", source / "bindings" / "python"),
     ):
         environment[variable] = os.pathsep.join(filter(None, [str(value), environment.get(variable, "")]))
     # pkg-config leaves out what it takes for a system folder; the reader's answer has it in full.
-    environment.update(PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1", PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
+    environment.update(PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1", PKG_CONFIG_ALLOW_SYSTEM_LIBS="1", PYTHONDONTWRITEBYTECODE="1")
     return environment
 
 
@@ -161,7 +164,7 @@ def main():
         print("skip: README.md is missing")
         return 77
     shutil.rmtree(options.work, ignore_errors=True)
-    environment = reader_environment(options.prefix, options.prefix / options.libdir)
+    environment = reader_environment(options.prefix, options.prefix / options.libdir, options.source)
     totals = [0, 0, 0]
     for document in [readme, *sorted((options.source / "docs").glob("*.md"))]:
         try:
