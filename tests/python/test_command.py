@@ -177,7 +177,7 @@ atexit.register(lambda: prof.record_function("at exit").__enter__())
             (("run", "-o", "no/where.json", self.script("pass")), "no directory"),
             (("run", "--trace", "nomodule", self.script("pass")), "nomodule"),
             (("table", self.script("pass")), "not a prof capture"),
-            (("table", self.path("none.prof")), "no such file"),
+            (("table", self.path("none.prof")), "No such file"),
         ):
             done = self.prof(*arguments)
             self.assertEqual(done.returncode, 2, arguments)

@@ -242,7 +242,7 @@ class Threads(Base):
                     self.assertEqual(got[name], alone[name])
                     if is_over.is_set():
                         break
-            except BaseException as e:
+            except Exception as e:
                 errors.append(e)
 
         with prof.profile() as p:

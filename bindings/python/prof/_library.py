@@ -227,7 +227,9 @@ class Library:
     def fail(self, status: int) -> NoReturn:
         said = self.prof_last_error().decode(errors="replace")
         text = self.prof_status_text(status).decode()
-        raise error_class(status)(f"{text}: {said}" if said else text)
+        if not said or text.lower() in said.lower():  # what the system says of a file is the same words
+            raise error_class(status)(said or text)
+        raise error_class(status)(f"{text}: {said}")
 
     def text(self, pointer: c_void_p) -> str:
         """Of a text that C has made for its caller; frees it."""
