@@ -115,10 +115,8 @@ class Minilm:
             raise ValueError("there are no sentences to embed")
         if not self.is_open:
             raise ValueError("the model is closed")
-        texts = (_TextSpan * len(sentences))()
-        for span, sentence in zip(texts, sentences):
-            raw = sentence.encode("utf-8", "replace")
-            span.data, span.bytes = raw, len(raw)
+        raw = [sentence.encode("utf-8", "replace") for sentence in sentences]
+        texts = (_TextSpan * len(raw))(*((one, len(one)) for one in raw))
         rows, why = ctypes.c_void_p(), _Failure()
         if self._library.minilm_embed(self._pointer, texts, len(texts), ctypes.byref(rows), ctypes.byref(why)) != 0:
             raise MinilmError(why.text.decode(errors="replace"))
