@@ -78,7 +78,7 @@ typedef struct prof_arg {
 typedef enum prof_args_kind {
   PROF_ARGS_PAIRS = 0,  /* key: value */
   PROF_ARGS_FORMAT = 1, /* printf-like format, applied at export */
-  PROF_ARGS_SHAPES = 2, /* input tensors: "Input Dims" and "Input type", as torch.profiler writes them */
+  PROF_ARGS_SHAPES = 2, /* input tensors: "Input Dims" and "Input type", as torch.profiler writes them; behind them what has a key, as pairs */
   PROF_ARGS_LIST = 3    /* a list of strings: RAF's args_string */
 } prof_args_kind;
 

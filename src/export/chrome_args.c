@@ -1,4 +1,5 @@
 /* Chrome JSON: what stands in "args". Values keep their types; what JSON or a double cannot hold becomes a string. */
+#include "../trace/shape.h"
 #include "chrome.h"
 #include "text.h"
 
@@ -61,9 +62,8 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
   *has_members = true;
 }
 
-static void put_pairs(prof_i_chrome *w, bool *has_members) {
-  w->keys.count = 0;
-  for (uint32_t i = 0; i < w->event.arg_count; i++) {
+static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
+  for (uint32_t i = first; i < w->event.arg_count; i++) {
     put_separator(w, has_members);
     put_user_key(w, &w->event.args[i]);
     prof_i_value_json(w->sink, &w->event.args[i]);
@@ -88,15 +88,23 @@ static void put_list(prof_i_chrome *w, bool *has_members) {
   prof_i_sink_bytes(w->sink, "]", 1);
 }
 
-static void put_shapes(prof_i_chrome *w, bool *has_members) {
+static void keep_key(prof_i_keys *keys, const char *key) {
+  keys->bytes[keys->count] = (uint32_t)strlen(key);
+  memcpy(keys->text[keys->count], key, keys->bytes[keys->count]);
+  keys->count++;
+}
+
+static void put_shapes(prof_i_chrome *w, uint32_t count, bool *has_members) {
+  keep_key(&w->keys, "Input Dims");
+  keep_key(&w->keys, "Input type");
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"Input Dims\":[");
-  for (uint32_t i = 0; i < w->event.arg_count; i++) {
+  for (uint32_t i = 0; i < count; i++) {
     if (i > 0) prof_i_sink_text(w->sink, ", ");
     prof_i_value_dims(w->sink, &w->event.args[i]);
   }
   prof_i_sink_text(w->sink, "],\"Input type\":[");
-  for (uint32_t i = 0; i < w->event.arg_count; i++) {
+  for (uint32_t i = 0; i < count; i++) {
     prof_i_sink_text(w->sink, i > 0 ? ", \"" : "\"");
     prof_i_sink_text(w->sink, prof_i_value_dtype(&w->event.args[i]));
     prof_i_sink_bytes(w->sink, "\"", 1);
@@ -128,12 +136,17 @@ static void put_flag(prof_i_chrome *w, uint32_t flag, const char *text, bool *ha
 }
 
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
+  const uint32_t shape_count = prof_i_shape_count(&w->event);
+  w->keys.count = 0;
   put_device(w, &has_members);
   if (w->event.arg_count > 0 || (w->event.args_kind == PROF_ARGS_FORMAT && w->event.format_bytes > 0)) {
     switch ((prof_args_kind)w->event.args_kind) {
-      case PROF_ARGS_PAIRS: put_pairs(w, &has_members); break;
+      case PROF_ARGS_PAIRS: put_pairs(w, 0, &has_members); break;
       case PROF_ARGS_FORMAT: put_formatted(w, &has_members); break;
-      case PROF_ARGS_SHAPES: put_shapes(w, &has_members); break;
+      case PROF_ARGS_SHAPES:
+        if (shape_count > 0) put_shapes(w, shape_count, &has_members);
+        put_pairs(w, shape_count, &has_members);
+        break;
       case PROF_ARGS_LIST: put_list(w, &has_members); break;
     }
   }

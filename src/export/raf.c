@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "../core/log.h"
+#include "../trace/shape.h"
 #include "../trace/walk.h"
 #include "account.h"
 #include "value.h"
@@ -97,11 +98,12 @@ static void put_formatted(raf *r) {
 static void put_args(raf *r) {
   const prof_event *const event = &r->event;
   const prof_args_kind kind = (prof_args_kind)event->args_kind;
+  const uint32_t shape_count = prof_i_shape_count(event);
   prof_i_sink_text(r->sink, ",\"args\":{\"args_string\":[");
   if (kind == PROF_ARGS_FORMAT && event->format_bytes > 0) put_formatted(r);
   for (uint32_t i = 0; kind != PROF_ARGS_FORMAT && i < event->arg_count; i++) {
     if (i > 0) prof_i_sink_bytes(r->sink, ",", 1);
-    if (kind == PROF_ARGS_SHAPES) put_shape(r, &event->args[i]);
+    if (i < shape_count) put_shape(r, &event->args[i]);
     else put_pair(r, &event->args[i]);
   }
   prof_i_sink_text(r->sink, "]}}");

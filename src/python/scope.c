@@ -38,6 +38,8 @@ static struct {
   void *free[FREE_MAX];
   unsigned free_count;
   int stack_frames; /* that each scope has; 0: none */
+  uint32_t package_bytes;
+  char package[1024];
   bool is_taken;
 } own;
 
@@ -162,16 +164,51 @@ static size_t put_frame(char *to, size_t used, prof_i_py *frame) {
   return used;
 }
 
+static prof_i_py *go_out(prof_i_py *frame) {
+  prof_i_py *const outer = PY.PyFrame_GetBack(frame);
+  PY.Py_DecRef(frame);
+  return outer;
+}
+
+/* Is it a frame of this package, which stands between a decorated function and its caller? Those are left out. */
+static bool is_own(prof_i_py *frame) {
+  prof_i_py *const code = PY.PyFrame_GetCode(frame);
+  prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
+  const text f = file ? text_of(file) : (text){"", 0, NULL};
+  const bool is_here = own.package_bytes && f.bytes > own.package_bytes && memcmp(f.data, own.package, own.package_bytes) == 0;
+  if (!file) PY.PyErr_Clear();
+  drop(f.holder);
+  drop(file);
+  drop(code);
+  return is_here;
+}
+
+/* The folder of the package, with its slash: where decorate() was written. Unknown: its frames are shown. */
+static void find_package(void) {
+  prof_i_py *const code = PY.PyObject_GetAttrString(PY.given.decorate, "__code__");
+  prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
+  const text f = file ? text_of(file) : (text){"", 0, NULL};
+  const char *const slash = f.bytes ? memrchr(f.data, '/', f.bytes) : NULL;
+  const size_t bytes = slash ? (size_t)(slash - f.data) + 1 : 0;
+  if (bytes && bytes <= sizeof own.package) {
+    memcpy(own.package, f.data, bytes);
+    own.package_bytes = (uint32_t)bytes;
+  }
+  if (!file) PY.PyErr_Clear();
+  drop(f.holder);
+  drop(file);
+  drop(code);
+}
+
 static size_t put_stack(char *to) {
   size_t used = 0;
   prof_i_py *frame = PY.PyEval_GetFrame(); /* borrowed */
   to[0] = '\0';
   if (frame) PY.Py_IncRef(frame);
-  for (int i = 0; frame && i < own.stack_frames; i++) {
+  for (int count = 0; frame && count < own.stack_frames; frame = go_out(frame)) {
+    if (is_own(frame)) continue;
     used = put_frame(to, used, frame);
-    prof_i_py *const outer = PY.PyFrame_GetBack(frame);
-    PY.Py_DecRef(frame);
-    frame = outer;
+    count++;
   }
   drop(frame);
   return used;
@@ -219,12 +256,12 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   uint32_t count = 0;
   tensor_room tensors;
   char stack[STACK_ROOM];
-  if (s->shapes) count = take_shapes(s->shapes, &tensors, items); /* a record has shapes, or the others */
-  if (!s->shapes && own.stack_frames) {
+  if (s->shapes) count = take_shapes(s->shapes, &tensors, items); /* they come first: what has no key */
+  if (own.stack_frames && count < PROF_ARGS_MAX) {
     const size_t bytes = put_stack(stack);
     items[count++] = (prof_arg){.key = PROF_STACK_KEY, .type = PROF_ARG_STRING, .bytes = (uint32_t)bytes, .value.text = stack};
   }
-  while (s->args && !s->shapes && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
+  while (s->args && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
     const text t = text_of(key);
     holders[3 * count] = t.holder;
     items[count].key = t.data;
@@ -455,6 +492,7 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
     PY.PyErr_Clear();
     return "Python could not make its types";
   }
+  find_package();
   own.is_taken = true;
   return NULL;
 }

@@ -52,8 +52,9 @@ static void set_args(const prof_i_long *record, const prof_i_schema *schema, pro
     prof_trace_arg *const arg = &event->args[i];
     if (!prof_i_take_value(&at, &left, schema->types[i], arg)) return;
     const prof_i_text key = text_at(schema, schema->keys[i]);
-    arg->key = schema->kind == PROF_ARGS_PAIRS ? key.data : NULL;
-    arg->key_bytes = schema->kind == PROF_ARGS_PAIRS ? (uint32_t)key.bytes : 0;
+    const bool has_key = schema->kind == PROF_ARGS_PAIRS || (schema->kind == PROF_ARGS_SHAPES && key.bytes > 0);
+    arg->key = has_key ? key.data : NULL;
+    arg->key_bytes = has_key ? (uint32_t)key.bytes : 0;
     event->arg_count = i + 1;
   }
 }

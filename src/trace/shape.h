@@ -8,4 +8,7 @@
    Writes at most room bytes and no NUL; returns what it would need. */
 size_t prof_i_shape_text(const prof_event *event, char *to, size_t room);
 
+/* How many of an event's arguments are shapes: the first ones, up to one that has a key. */
+uint32_t prof_i_shape_count(const prof_event *event);
+
 #endif

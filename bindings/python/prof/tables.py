@@ -217,7 +217,7 @@ class FunctionEvent(_Times):
         self.is_user_annotation = event.category == ANNOTATION
         if self.is_user_annotation:
             self.activity_type = ANNOTATION
-        args = event.args if isinstance(event.args, dict) else {}
+        args = event.args if isinstance(event.args, dict) else event.more
         self.args = self.kwinputs = args
         tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
         self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]

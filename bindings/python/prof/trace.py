@@ -50,7 +50,8 @@ class Rows(List[Row]):
 
 
 class Event(NamedTuple):
-    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is DLPack's code of the pool's."""
+    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
+    DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes."""
 
     kind: str
     name: str
@@ -66,6 +67,7 @@ class Event(NamedTuple):
     value: float
     bytes: int
     device: int
+    more: Dict[str, Any]
 
 
 def _choice(value: str, words: Dict[str, int], what: str) -> int:
@@ -300,11 +302,14 @@ class Traces(_Totals):
 
 def _event(e: s.Event) -> Event:
     args: Any = None
+    more: Dict[str, Any] = {}
     if e.arg_count:
+        given = [(_string(a.key, a.key_bytes), _arg(a)) for a in e.args[: e.arg_count]]
         if e.args_kind == 0:
-            args = {_string(a.key, a.key_bytes): _arg(a) for a in e.args[: e.arg_count]}
+            args = dict(given)
         else:
-            args = [_arg(a) for a in e.args[: e.arg_count]]
+            args = [value for key, value in given if not key]
+            more = {key: value for key, value in given if key}
     return Event(
         KINDS.get(e.kind, str(e.kind)),
         _string(e.name, e.name_bytes),
@@ -320,4 +325,5 @@ def _event(e: s.Event) -> Event:
         e.value,
         _VERB_SIGNS.get(e.memory.verb, 0) * e.memory.bytes if e.kind == MEMORY else 0,
         e.device.type,
+        more,
     )
