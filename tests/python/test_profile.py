@@ -72,6 +72,31 @@ class Schedules(Base):
         for _, found in ready:
             self.assertEqual(found, {"outer": 2, "inner": 4, "ProfilerStep*": 2})
 
+    def test_cycles_that_are_kept(self):
+        cycle = prof.schedule(wait=1, warmup=1, active=2, repeat=2)
+        with prof.profile(schedule=cycle, acc_events=True) as p:
+            for _ in range(10):
+                work()
+                p.step()
+        self.assertEqual(counts(p.key_averages()), {"outer": 4, "inner": 8, "ProfilerStep*": 4})
+        self.assertEqual([e.trace_name for e in p.events() if e.name == "ProfilerStep*"], ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#6", "ProfilerStep#7"])
+
+    def test_a_second_start_goes_on_with_the_steps(self):
+        ready = []
+        p = prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: ready.append(p.step_num))
+        for _ in range(2):
+            with p:
+                for _ in range(2):
+                    work()
+                    p.step()
+            p.step()
+        self.assertEqual((ready, p.step_num), ([2, 4, 5], 6))
+
+    def test_a_profile_that_ends_while_it_warms_up(self):
+        with prof.profile(schedule=prof.schedule(wait=0, warmup=2, active=1)) as p:
+            work()
+        self.assertEqual(len(p.key_averages()), 0)
+
     def test_a_schedule_that_ends_while_it_records(self):
         ready = []
         with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=5), on_trace_ready=lambda p: ready.append(p.step_num)) as p:
@@ -162,6 +187,9 @@ class Life(Base):
     def test_arguments(self):
         with self.assertRaises(TypeError):
             prof.profile(activities=["cpu"])
+        self.assertEqual(prof.profile(activities=[{prof.ProfilerActivity.CPU: []}]).activities, {prof.ProfilerActivity.CPU})
+        with self.assertRaises(TypeError):
+            prof.profile(nothing=1)
         with self.assertRaises(AssertionError):
             prof.profile(activities=[])
         with self.assertRaises(TypeError):
@@ -251,6 +279,83 @@ class Tables(Base):
         self.assertIn("KFLOPs", p.key_averages().table())
         self.assertEqual(p.key_averages()[0].input_shapes, "")
 
+    def test_shapes_stacks_and_arguments_of_one_scope(self):
+        def here():
+            with prof.scope("dense", "operator", 1, _shapes=[(0x220, 4, 8), (0x220, 8, 2)], step=7, **{"Input Dims": "mine"}):
+                pass
+
+        with prof.profile(with_stack=True) as p:
+            here()
+        event = p.events()[0]
+        self.assertEqual((event.input_shapes, event.args["step"]), ([[4, 8], [8, 2]], 7))
+        self.assertRegex(event.stack[0], r"test_profile\.py\(\d+\): here$")
+        row = p.key_averages(group_by_input_shape=True, group_by_stack_n=1)[0]
+        self.assertEqual((row.input_shapes, row.stack), ([[4, 8], [8, 2]], event.stack[:1]))
+        p.export_chrome_trace(self.path("t.json"))
+        with open(self.path("t.json")) as f:
+            args = next(e for e in json.load(f)["traceEvents"] if e["name"] == "dense")["args"]
+        self.assertEqual((args["Input Dims"], args["Input Dims#"], args["step"]), ([[4, 8], [8, 2]], "mine", 7))
+        self.assertTrue(args["Call stack"].startswith(event.stack[0]))
+        p.trace.dump(self.path("raf.json"), "raf")
+        with open(self.path("raf.json")) as f:
+            self.assertIn("step", json.dumps(json.load(f)["traceEvents"]))
+
+    def test_a_decorator_does_not_stand_in_the_stack(self):
+        @prof.record_function("decorated")
+        def f():
+            pass
+
+        with prof.profile(with_stack=True) as p:
+            f()
+        stack = p.events()[0].stack
+        self.assertRegex(stack[0], r"test_a_decorator_does_not_stand_in_the_stack$")
+        self.assertFalse([frame for frame in stack if os.sep + "prof" + os.sep in frame])
+
+    def test_events_have_their_memory(self):
+        with prof.profile(profile_memory=True) as p:
+            with prof.memory_profiler.Pool("host") as pool, prof.memory_profiler.Pool("device", "cuda:0") as far:
+                with prof.record_function("outer"):
+                    with prof.record_function("inner"):
+                        pool.alloc(0x1000, 1 << 20)
+                        far.alloc(0x9000, 512)
+                    pool.alloc(0x900000, 1 << 10)
+                    pool.free(0x1000, 1 << 20)
+                pool.free(0x900000, 1 << 10)
+        found = {e.name: (e.cpu_memory_usage, e.self_cpu_memory_usage, e.device_memory_usage, e.self_device_memory_usage) for e in p.events()}
+        self.assertEqual(found, {"outer": (1024, 1024 - (1 << 20), 512, 0), "inner": (1 << 20, 1 << 20, 512, 512)})
+        self.assertEqual({a.key: (a.cpu_memory_usage, a.self_cpu_memory_usage, a.device_memory_usage, a.self_device_memory_usage) for a in p.key_averages()}, found)
+        self.assertIn("CUDA Mem", p.key_averages().table())
+
+    def test_a_users_name_that_is_an_operators(self):
+        with prof.profile() as p:
+            with prof.record_function("conv"):
+                with prof.scope("conv", "operator"):
+                    pass
+            with prof.scope("conv", "another"):
+                pass
+        self.assertEqual([(a.key, a.count, a.is_user_annotation) for a in p.key_averages()], [("conv", 1, True), ("conv", 2, False)])
+
+    def test_rows_come_by_their_first_calls(self):
+        with prof.profile() as p:
+            for name in ("z", "a", "m", "a"):
+                with prof.record_function(name):
+                    time.sleep(0.0002 * ord(name[0]) / 100)
+        self.assertEqual([a.key for a in p.key_averages()], ["z", "a", "m"])
+        self.assertEqual([e.name for e in p.events()], ["z", "a", "m", "a"])
+
+    def test_averages_of_events_are_the_profiles(self):
+        with prof.profile() as p:
+            work(3)
+            work(1)
+        mine, theirs = p.events().key_averages(), p.key_averages()
+        self.assertEqual([(a.key, a.count) for a in mine], [(a.key, a.count) for a in theirs])
+        for a, b in zip(mine, theirs):
+            self.assertAlmostEqual(a.cpu_time_total, b.cpu_time_total, places=2)
+            self.assertAlmostEqual(a.self_cpu_time_total, b.self_cpu_time_total, places=2)
+            self.assertAlmostEqual(a.max_us, b.max_us, places=2)
+        with self.assertRaises(AssertionError):
+            tables.FunctionEventAvg("x").add(mine[0])
+
     def test_events(self):
         events = self.profile().events()
         outer = next(e for e in events if e.name == "outer")
@@ -315,6 +420,28 @@ class Exports(Base):
         with gzip.open(self.path("t.json.gz"), "rt") as f:
             found = json.load(f)
         self.assertEqual((found["text"], found["list"]), ('with "quotes"', [1, 2]))
+
+    def test_flags_and_a_key_that_the_trace_has_already(self):
+        with prof.profile(record_shapes=True, with_stack=True, profile_memory=True, with_flops=True, custom_trace_id_callback=lambda: "mine") as p:
+            work()
+        p.add_metadata_json("distributedInfo", '{"backend": "gloo", "rank": 3, "world_size": 8}')
+        for name in ("t.json", "t.json.gz"):
+            p.export_chrome_trace(self.path(name))
+            with (gzip.open if name.endswith("gz") else open)(self.path(name), "rb") as f:
+                pairs = json.load(f, object_pairs_hook=lambda pairs: pairs)
+            self.assertEqual(len(dict(pairs)), len(pairs), "a key stands twice")
+            found = dict(pairs)
+            self.assertEqual([found[k] for k in ("record_shapes", "with_stack", "profile_memory", "with_flops", "trace_id")], [1, 1, 1, 1, "mine"])
+            self.assertEqual(dict(found["distributedInfo"])["rank"], 3)
+            self.assertNotIn("with_modules", found)
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["t.json", "t.json.gz"])
+
+    def test_events_as_a_list(self):
+        with prof.profile() as p:
+            work()
+        p.events().export_chrome_trace(self.path("e.json"))
+        with open(self.path("e.json")) as f:
+            self.assertEqual([e["name"] for e in json.load(f)], ["outer", "inner", "inner"])
 
     def test_paths(self):
         with prof.profile() as p:
