@@ -13,7 +13,7 @@ has already is used. Names load what they need when they are first used."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List
+TYPE_CHECKING = False  # typing's own would cost more than all the rest of this import
 
 __version__ = "0.1.0"
 
@@ -42,6 +42,8 @@ _HOMES = {
 _MODULES = ("profiler", "memory_profiler", "op_profiler", "session", "tables", "trace", "device", "flops", "modules")
 
 if TYPE_CHECKING:
+    from typing import Any, List
+
     from . import device, flops, memory_profiler, modules, op_profiler, profiler, session, tables, trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import json
 from typing import Callable, Dict, List, Sequence
 
 Shapes = Sequence[Sequence[int]]
@@ -59,8 +59,8 @@ _FORMULAS: Dict[str, Callable[[Shapes], int]] = {
 def parsed(shapes: str) -> List[List[int]]:
     """As a row of C's has them, "[[2, 3], [3, 4]]". [] for what is no such text."""
     try:
-        return [list(s) for s in ast.literal_eval(shapes)] if shapes else []
-    except (ValueError, SyntaxError, TypeError):
+        return [list(s) for s in json.loads(shapes)] if shapes else []
+    except (ValueError, TypeError):
         return []
 
 

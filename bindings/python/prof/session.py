@@ -6,7 +6,6 @@ from __future__ import annotations
 import enum
 import json
 import os
-import socket
 import threading
 import time
 import warnings
@@ -99,6 +98,8 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
             os.makedirs(dir_name, exist_ok=True)
         except OSError as e:
             raise RuntimeError(f"Can't create directory: {dir_name}") from e
+        import socket
+
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")))
 
@@ -308,8 +309,8 @@ class profile:  # noqa: N801 (torch's name)
         return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what stands under the path is never half a file. use_python_export changes
-        nothing. OSError and its kin."""
+        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate, and copied once more where metadata or one of record_shapes,
+        profile_memory, with_stack, with_modules, with_flops stand in its head; what is under the path is never half a file. use_python_export changes nothing. OSError and its kin."""
         window, extra, path = self._windows()[-1], self._all_metadata(), os.fspath(path)
         if extra:
             _dump_with(window, extra, path)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import math
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -387,6 +385,9 @@ class EventList(List[_Either]):
 
     def to_csv(self) -> str:
         """Comma-separated, with a heading."""
+        import csv
+        import io
+
         names, rows = self._columns()
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
