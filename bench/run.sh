@@ -2,7 +2,7 @@
 # usage: bench/run.sh [--strict] [BUILD]      BUILD: where CMake built prof_bench; build/release by default
 # Runs every benchmark (about 4 minutes on 2 cores; BENCH_QUICK=1: about one), prints each promise on a line, what | measured | bound |
 # held or NOT, and writes all of it to bench/results/<date>-<commit>.md with machine, kernel and compiler. BENCH_DIR is where capture
-# files go while it measures (BUILD by default): a disk with 4 GiB free.
+# files go while it measures (BUILD by default): a disk with 4 GiB free. BENCH_PYTHON: python3 by default.
 #
 # A bound that is not held does not make it fail, unless --strict: shared machines are too noisy to turn a build red. Read the
 # column, and repeat on a quiet machine before believing a NOT. What fails to run at all does make it fail.
@@ -60,6 +60,8 @@ for name in $first $others; do
   fi
 done
 run lttng bench/lttng/run.sh "$programs/rival"
+# BENCH_PYTHON: one that has torch shows torch.profiler beside the package.
+run python env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "${BENCH_PYTHON:-python3}" bench/python/cost.py
 if [ -x "$programs/agreement" ]; then
   run agreement "$programs/agreement"
 else
