@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import unittest
 import warnings
 
@@ -280,6 +281,22 @@ class Faces(unittest.TestCase):
             return before, p.get_trace_id()
 
         self.same(use)
+
+    def test_stacks(self):
+        def use(module):
+            options = {} if module is prof else dict(experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True))
+
+            def here():
+                with module.record_function("placed"):
+                    pass
+
+            with module.profile(with_stack=True, **options) as p:
+                here()
+            stack = next(e.stack for e in p.events() if e.name == "placed")
+            return [re.sub(r"\(\d+\)", "", frame) for frame in stack if not frame.startswith(("torch/", "<built-in", "unittest/"))]
+
+        (theirs, _), (mine, _) = self.run_both(use)
+        self.assertEqual(mine[: len(theirs)], theirs)  # torch.profiler's ends where the profile was begun, and its lines are those on which functions begin
 
     def test_decorated(self):
         def use(module):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
+import sys
 from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import flops as _flops
@@ -197,7 +199,7 @@ class FunctionEvent(_Times):
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
 
-    def __init__(self, number: int, event: Event, origin_ns: int = 0) -> None:
+    def __init__(self, number: int, event: Event, origin_ns: int, frames: "_Frames") -> None:
         self.id = number
         self.trace_name = event.name
         self.name = self.key = STEPS if event.name.startswith(STEP) else event.name
@@ -222,7 +224,7 @@ class FunctionEvent(_Times):
         self.structured_input_strides: List[List[int]] = []
         self.concrete_inputs: List[Any] = []
         self.input_dtypes: List[str] = []
-        self.stack = str(args["Call stack"]).split(";") if "Call stack" in args else []
+        self.stack = frames.of(str(args.get("Call stack", "")))
         self.flops = _flops.of(self.name, self.input_shapes) if tensors else 0
 
     def append_cpu_child(self, child: "FunctionEvent") -> None:
@@ -420,7 +422,6 @@ def write_whole(path: str, text: str) -> None:
 @contextlib.contextmanager
 def beside(path: str) -> Iterator[str]:
     """An empty file of another name in the same directory; at the end it goes."""
-    import os
     import tempfile
 
     handle, name = tempfile.mkstemp(prefix=os.path.basename(path) + ".", suffix=".tmp", dir=os.path.dirname(os.path.abspath(path)))
@@ -435,8 +436,6 @@ def beside(path: str) -> Iterator[str]:
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """A file that takes the path's place once all of it is written."""
-    import os
-
     with beside(path) as name:
         with open(name, "wb") as f:
             yield f
@@ -445,8 +444,6 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def _umask() -> int:
-    import os
-
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -592,7 +589,24 @@ class Window(NamedTuple):
     origin_ns: int
 
 
-def _average(row: Row, by_shape: bool) -> FunctionEventAvg:
+class _Frames:
+    """Of a recorded stack its frames, innermost first, without the folder of sys.path that they stand in, as torch.profiler shows them."""
+
+    def __init__(self) -> None:
+        folders = {os.path.join(os.path.abspath(folder), "") for folder in sys.path}
+        self.folders = sorted(folders, key=len, reverse=True)
+        self.known: Dict[str, str] = {}
+
+    def of(self, stack: str) -> List[str]:
+        return [self.known.get(frame) or self._short(frame) for frame in stack.split(";")] if stack else []
+
+    def _short(self, frame: str) -> str:
+        folder = next((f for f in self.folders if frame.startswith(f)), "")
+        self.known[frame] = frame[len(folder) :]
+        return self.known[frame]
+
+
+def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
     average = FunctionEventAvg(STEPS if row.name.startswith(STEP) else row.name)
     average.count = row.count
     average.cpu_time_total, average.self_cpu_time_total = row.total_ns / 1e3, row.self_ns / 1e3
@@ -604,7 +618,7 @@ def _average(row: Row, by_shape: bool) -> FunctionEventAvg:
     shapes = _flops.parsed(row.shape)
     average.flops = _flops.of(row.name, shapes) * row.count
     average.input_shapes = shapes if by_shape else ""
-    average.stack = row.stack.split(";") if row.stack else []
+    average.stack = frames.of(row.stack)
     return average
 
 
@@ -616,9 +630,10 @@ def averages(windows: Iterable[Window], by_shape: bool, stack_frames: int, profi
     if stack_frames > 0:
         group.append("stack")
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
+    frames = _Frames()
     for window in windows:
         for row in window.trace.aggregate(group, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames):
-            average = _average(row, by_shape)
+            average = _average(row, by_shape, frames)
             key = (average.key, average.is_user_annotation, row.shape if by_shape else "", row.stack)
             if key in merged:
                 merged[key].add(average)
@@ -652,7 +667,7 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []
     ends: List[int] = []
-    thread = -1
+    thread, frames = -1, _Frames()
     for event in window.trace.events():
         if event.kind not in ("scope", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
             continue
@@ -664,7 +679,7 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
         if event.kind == "memory":
             _charge(event, around, ends[-1] if ends else 0)
             continue
-        made = FunctionEvent(number + len(found), event, window.origin_ns)
+        made = FunctionEvent(number + len(found), event, window.origin_ns, frames)
         if around and event.start_ns + event.duration_ns <= ends[-1]:
             made.set_cpu_parent(around[-1])
             around[-1].append_cpu_child(made)
