@@ -196,6 +196,40 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+static void shapes_may_have_pairs_behind_them(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 1);
+  const uint32_t types[] = {PROF_ARG_TENSOR, PROF_ARG_STRING, PROF_ARG_TENSOR};
+  const char *const keys[] = {"", PROF_STACK_KEY, ""};
+  capture_schema(meta, 1, PROF_ARGS_SHAPES, "", 3, types, keys);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, T0 + 10, 10, 1);
+  r.schema = 1;
+  long_word(&r, 2 | (uint64_t)PROF_F32 << 32);
+  long_word(&r, 4);
+  long_word(&r, 5);
+  long_text(&r, "inner.py(3): f;outer.py(9): g");
+  long_word(&r, 1 | (uint64_t)PROF_F32 << 32); /* behind a key: no shape any more */
+  long_word(&r, 7);
+  long_end(&r, chunk);
+  prof_trace *const trace = open_capture(&c);
+  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE | PROF_GROUP_STACK, .stack_frames = 1};
+  prof_rows *const rows = aggregate(trace, &options);
+  assert_int_equal(rows->row_count, 1);
+  assert_string_equal(rows->rows[0].shape, "[[4, 5]]");
+  assert_string_equal(rows->rows[0].stack, "inner.py(3): f");
+  prof_rows_destroy(rows);
+  char *json = NULL;
+  assert_int_equal(prof_trace_json(trace, NULL, &json, NULL), PROF_OK);
+  const char *const written = "\"Input Dims\":[[4, 5]],\"Input type\":[\"float\"],\"Call stack\":\"inner.py(3): f;outer.py(9): g\",\"value\":";
+  if (!strstr(json, written)) fail_msg("%s is not in %s", written, json);
+  prof_free(json);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static void medians_and_p99_are_right_to_one_percent(void **state) {
   (void)state;
   enum { MOST = 20000 };
@@ -404,6 +438,7 @@ int main(void) {
       cmocka_unit_test(groups_add_up),
       cmocka_unit_test(traces_add_up_together),
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
+      cmocka_unit_test(shapes_may_have_pairs_behind_them),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),
       cmocka_unit_test(counts_past_65535_are_exact),
       cmocka_unit_test(buckets_cover_every_value_in_order),

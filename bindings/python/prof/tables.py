@@ -646,12 +646,13 @@ def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> Non
     """Memory is its innermost scope's own, and part of all around it."""
     if not around or event.start_ns > until_ns:
         return
-    is_host = event.device == TYPES["cpu"]
-    setattr(around[-1], "self_cpu_memory_usage" if is_host else "self_device_memory_usage", (around[-1].self_cpu_memory_usage if is_host else around[-1].self_device_memory_usage) + event.bytes)
-    for scope in around:
-        if is_host:
+    if event.device == TYPES["cpu"]:
+        around[-1].self_cpu_memory_usage += event.bytes
+        for scope in around:
             scope.cpu_memory_usage += event.bytes
-        else:
+    else:
+        around[-1].self_device_memory_usage += event.bytes
+        for scope in around:
             scope.device_memory_usage += event.bytes
 
 
@@ -679,7 +680,7 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
         if event.kind == "memory":
             _charge(event, around, ends[-1] if ends else 0)
             continue
-        made = FunctionEvent(number + len(found), event, window.origin_ns, frames)
+        made = FunctionEvent(0, event, window.origin_ns, frames)
         if around and event.start_ns + event.duration_ns <= ends[-1]:
             made.set_cpu_parent(around[-1])
             around[-1].append_cpu_child(made)
@@ -687,4 +688,6 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
         ends.append(event.start_ns + event.duration_ns)
         found.append(made)
     found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+    for place, made in enumerate(found, number):
+        made.id = place
     return found
