@@ -142,7 +142,7 @@ def measure_export(torch, rounds, folder):
                 del rival
                 gc.collect()
             row("rival torch.profiler, 200 000 events", theirs, "ms", 1e3)
-        del p
+        p = None
         gc.collect()
     clear()
 

@@ -3,6 +3,7 @@
 # 1. Libraries. The original has: import torch_dipu; import torch; import torchvision.models as models; from torch.profiler import profile, record_function, ProfilerActivity
 import models
 import operators
+
 import prof
 from prof import ProfilerActivity, profile, record_function
 

@@ -3,6 +3,7 @@
 # 1. Import all necessary libraries. The original has: import torch; import torchvision.models as models; from torch.profiler import profile, ProfilerActivity, record_function
 import models
 import operators
+
 import prof
 from prof import ProfilerActivity, profile, record_function
 

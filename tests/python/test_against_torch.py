@@ -7,7 +7,7 @@ import unittest
 import warnings
 
 import prof
-from prof.tables import EventList, FunctionEvent, FunctionEventAvg
+from prof.tables import EventList, FunctionEventAvg
 
 try:
     import torch

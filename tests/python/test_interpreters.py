@@ -144,7 +144,7 @@ class Signals(unittest.TestCase):
 import os, prof, signal, sys, threading, time
 from prof import profiler
 profiler.start()
-for i in range(300000):
+for i in range(100000):
     with prof.record_function("x"): pass
 def interrupt():
     time.sleep(float(sys.argv[2])); os.kill(os.getpid(), signal.SIGINT)
@@ -152,7 +152,7 @@ def interrupt():
 
     def test_an_interrupt_while_a_trace_is_written(self):
         for what in ("prof.Trace.now().dump(path)", "with_metadata(path)", "prof.Trace.now().json()"):
-            for delay in (0.0, 0.005, 0.03):
+            for delay in (0.0, 0.005):
                 with tempfile.TemporaryDirectory() as folder:
                     path = os.path.join(folder, "t.json")
                     text = self.RECORD + f"""
@@ -161,13 +161,13 @@ def with_metadata(path):
         with prof.record_function("y"): pass
     p.add_metadata("k", "v"); p.export_chrome_trace(path)
 path = sys.argv[1]
-threading.Thread(target=interrupt, daemon=True).start()
 try:
+    threading.Thread(target=interrupt, daemon=True).start()
     {what}
     time.sleep(5)
 except KeyboardInterrupt:
     pass
-assert prof.Trace.now().info().scope_count >= 300000
+assert prof.Trace.now().info().scope_count >= 100000
 """
                     done = run_python_with(text, path, str(delay))
                     self.assertEqual((done.returncode, done.stderr), (0, ""), what)
@@ -180,41 +180,44 @@ assert prof.Trace.now().info().scope_count >= 300000
         text = """
 import os, prof, signal, sys
 from prof import profiler
+record_function, scope, now = prof.record_function, prof.scope, prof.Trace.now  # loaded before the first interrupt
 profiler.start()
-signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
 class Interrupt(Exception): pass
-def handler(*_): raise Interrupt
+is_armed = False
+def handler(*_):
+    global is_armed
+    if is_armed:
+        is_armed = False
+        raise Interrupt
 signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
 caught = 0
 while caught < 300:
     try:
+        is_armed = True
         while True:
-            with prof.record_function("outer"), prof.scope("inner", "c", 1, text="t"):
+            with record_function("outer"), scope("inner", "c", 1, text="t"):
                 pass
     except Interrupt:
         caught += 1
-while True:
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        break
-    except Interrupt: pass
-with prof.record_function("last"): pass
-last = [e for e in prof.Trace.now().events() if e.name == "last"]
-assert len(last) == 1
-assert prof.Trace.now().info().lost_count[0] == 0
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+with record_function("last"): pass
+assert [e.kind for e in now().events() if e.name == "last"] == ["scope"]
+assert sum(now().info().lost_count) == 0, list(now().info().lost_count)
 """
         done = run_python(text)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_fork_in_the_middle_of_everything(self):
         text = """
-import os, prof, sys, threading, time
+import os, prof, sys, threading, time, warnings
 from prof import profiler
+warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of forks beside threads
 with prof.profile() as p:
     stop = []
     def work():
         while not stop:
-            with prof.record_function("thread"), prof.scope("s", x=1): pass
+            with prof.record_function("thread"), prof.scope("s", x=1): time.sleep(0.00001)
     threads = [threading.Thread(target=work) for _ in range(3)]
     for t in threads: t.start()
     with prof.record_function("around the fork"):

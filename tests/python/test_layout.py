@@ -14,6 +14,7 @@ INCLUDE = "#include <prof/trace.h>\n#include <prof/memory.h>\n#include <prof/op.
 STRUCTS = {
     "Device": "prof_device",
     "Options": "prof_options",
+    "Metadata": "prof_metadata",
     "DumpOptions": "prof_dump_options",
     "Health": "prof_health",
     "TraceInfo": "prof_trace_info",

@@ -19,11 +19,11 @@ for name in ("MINILM_LIBRARY", "PROF_LIBRARY"):
     if name in os.environ:
         os.environ[name] = os.path.abspath(os.environ[name])
 
-import minilm
+import minilm  # noqa: E402
 
-import prof
-from prof import memory_profiler, profiler
-from prof.trace import Trace
+import prof  # noqa: E402
+from prof import memory_profiler, profiler  # noqa: E402
+from prof.trace import Trace  # noqa: E402
 
 PACKAGES = os.path.dirname(os.path.dirname(os.path.abspath(prof.__file__)))
 BOUND = 1e-4  # tests/minilm/test_minilm.c has the same

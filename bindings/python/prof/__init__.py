@@ -67,6 +67,7 @@ __all__ = [
     "Trace",
     "Traces",
     "Device",
+    "DeviceType",
     "ProfError",
     "EventList",
     "FunctionEvent",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+from types import FrameType
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, cast
 
 from ._decorate import decorate
@@ -14,6 +16,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 ANNOTATION = "user_annotation"
 """The category of record_function(), as torch.profiler writes it."""
 
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")
 ARGS_MOST = DIMS_MOST = 16
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
 stack_frames = 0
@@ -46,13 +49,12 @@ def _name(value: str) -> bytes:
 
 
 def _stack() -> str:
+    """Frames of this package, which stand between a decorated function and its caller, are left out."""
     frames: List[str] = []
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename in (__file__, decorate.__code__.co_filename):
-        frame = frame.f_back
-    here: Any = frame
+    here: Optional[FrameType] = sys._getframe()
     while here is not None and len(frames) < stack_frames:
-        frames.append(f"{here.f_code.co_filename}({here.f_lineno}): {here.f_code.co_name}")
+        if not here.f_code.co_filename.startswith(_PACKAGE):
+            frames.append(f"{here.f_code.co_filename}({here.f_lineno}): {here.f_code.co_name}")
         here = here.f_back
     return ";".join(frames)
 
@@ -120,14 +122,12 @@ class Scope:
         args = dict(self._args or {})
         shapes = args.pop("_shapes", None)
         filled = _Filled()
-        if shapes is not None:  # a record has shapes, or the others
-            for dtype, *dims in shapes:
-                filled.shape(dtype, tuple(dims))
-        else:
-            if stack_frames:
-                filled.pair(STACK_KEY, _stack())
-            for key, value in args.items():
-                filled.pair(key, value)
+        for dtype, *dims in shapes or ():  # first: what has no key
+            filled.shape(dtype, tuple(dims))
+        if stack_frames:
+            filled.pair(STACK_KEY, _stack())
+        for key, value in args.items():
+            filled.pair(key, value)
         return int(C.prof_scope_begin(self._level, name, category, ctypes.byref(filled.args(PAIRS if shapes is None else SHAPES))))
 
     def __enter__(self) -> "Scope":

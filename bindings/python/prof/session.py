@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import warnings
-from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Optional, Set
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set
 
 from . import _structs as s
 from . import tables
@@ -312,10 +312,7 @@ class profile:  # noqa: N801 (torch's name)
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate, and copied once more where metadata or one of record_shapes,
         profile_memory, with_stack, with_modules, with_flops stand in its head; what is under the path is never half a file. use_python_export changes nothing. OSError and its kin."""
         window, extra, path = self._windows()[-1], self._all_metadata(), os.fspath(path)
-        if extra:
-            _dump_with(window, extra, path)
-        else:
-            window.trace.dump(path, "chrome", window.from_ns, window.to_ns)
+        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, extra)
 
     def _all_metadata(self) -> Dict[str, str]:
         words = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
@@ -371,35 +368,6 @@ def _chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
         if not isinstance(activity, ProfilerActivity):
             raise TypeError(f"activities are of ProfilerActivity, not {activity!r}")
     return found
-
-
-def _dump_with(window: Window, metadata: Dict[str, str], path: str) -> None:
-    """Chrome JSON with more at its top. C writes the rest, into a file beside it; it is then copied in pieces."""
-    with tables.replacing(path) as out, tables.beside(path) as plain:
-        window.trace.dump(plain, "chrome", window.from_ns, window.to_ns)
-        with open(plain, "rb") as source:
-            if path.endswith(".gz"):
-                import gzip
-
-                with gzip.GzipFile("", "wb", 6, out, 0) as packed:
-                    _copy_with(metadata, source, packed)
-            else:
-                _copy_with(metadata, source, out)
-
-
-def _copy_with(metadata: Dict[str, str], source: BinaryIO, out: Any) -> None:
-    """A key of C's head that the metadata have, too, is left out."""
-    import shutil
-
-    keys = {json.dumps(key): value for key, value in metadata.items()}
-    out.write(b"{\n" + "".join(f"{key}: {value},\n" for key, value in keys.items()).encode("utf-8", "replace"))
-    source.readline()
-    for line in iter(source.readline, b""):
-        if line.split(b":", 1)[0].decode("utf-8", "replace") not in keys:
-            out.write(line)
-        if line.startswith(b'"traceEvents"'):
-            break
-    shutil.copyfileobj(source, out, 1 << 20)
 
 
 def health() -> s.Health:

@@ -317,7 +317,7 @@ class EventList(List[_Either]):
             return list(self)
         attribute = _attribute(sort_by)
         try:
-            return sorted(self, key=lambda e: getattr(e, attribute), reverse=True)  # type: ignore[no-any-return]
+            return sorted(self, key=lambda e: getattr(e, attribute), reverse=True)
         except AttributeError:
             known = "cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, self_cpu_memory_usage, count, flops, and those of cuda"
             raise _SortError(f"sort_by={sort_by!r} is no attribute of a row: {known}") from None

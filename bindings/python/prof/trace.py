@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Union
 
 from . import _structs as s
 from ._library import C, encoded, sized
@@ -94,6 +94,12 @@ def _arg(arg: s.TraceArg) -> Any:
     if kind == 5:
         return _string(value.text.data, value.text.bytes)
     return tuple(value.tensor.dims[: value.tensor.rank])
+
+
+def _dump_options(format: str, from_ns: int, to_ns: int, metadata: Optional[Mapping[str, str]]) -> s.DumpOptions:
+    pairs = [s.Metadata(encoded(key, "key"), encoded(value, "value")) for key, value in (metadata or {}).items()]
+    items = (s.Metadata * max(len(pairs), 1))(*pairs)
+    return sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=from_ns, to_ns=to_ns, metadata=items, metadata_count=len(pairs))
 
 
 class _Totals:
@@ -235,16 +241,17 @@ class Trace(_Totals):
         """One line: recorded, dropped by reason, unfinished; "no loss" when all are 0."""
         return C.asked(C.prof_trace_loss_text, self.pointer)
 
-    def dump(self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0) -> None:
-        """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log, "capture" the capture itself. What stands under the path is never half a file. OSError and its kin."""
-        options = sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=from_ns, to_ns=to_ns)
-        C.check(C.prof_trace_dump(self.pointer, encoded(path, "path"), ctypes.byref(options)))
+    def dump(
+        self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None
+    ) -> None:
+        """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log, "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its top. What stands under the path is
+        never half a file. OSError and its kin; ValueError for what is not JSON."""
+        C.check(C.prof_trace_dump(self.pointer, encoded(path, "path"), ctypes.byref(_dump_options(format, from_ns, to_ns, metadata))))
 
-    def json(self, format: str = "", from_ns: int = 0, to_ns: int = 0) -> str:
+    def json(self, format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None) -> str:
         """The text that dump() writes. OverflowError past 1 GiB."""
-        options = sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=from_ns, to_ns=to_ns)
         out = ctypes.c_void_p()
-        C.check(C.prof_trace_json(self.pointer, ctypes.byref(options), ctypes.byref(out), None))
+        C.check(C.prof_trace_json(self.pointer, ctypes.byref(_dump_options(format, from_ns, to_ns, metadata)), ctypes.byref(out), None))
         return C.text(out)
 
     def events(self) -> Iterator[Event]:
