@@ -1,109 +1,128 @@
-"""RAF's profilers as its tutorial uses them, with callables in place of its IR: latency, memory, single operators. Files go into the current folder. Run: python3 raf_tutorial.py"""
+"""RAF's tutorial "Profile Your Model" with prof in its place, and callables in place of its IR: latency, single operators, memory. Files go into the current folder. Run: python3 raf_tutorial.py"""
 
 import ctypes
 import json
 import time
 
-# The original has: import raf; from raf.utils import profiler, memory_profiler; from raf._core.profiler ... op_profiler
-import prof
-from prof import memory_profiler, op_profiler, profiler
+# The original has: import raf; from raf._ffi.op_profiler import Profile, ProfileGroup, ResetCache, GetCacheSize; and raf.testing for a model
+import models
+import operators
+import prof as raf
+from prof.op_profiler import GetCacheSize, Op, Profile, ProfileGroup, ResetCache
 
 MIB = 1 << 20
-device = prof.Device("cpu")
+raf.trace_module(operators, category="Default Stream")  # RAF's operators are seen without this line
 
 
-def conv2d(count):
-    total = 0.0
-    for i in range(count):
-        total += i * 0.5
-    return total
+def setup_model():
+    return models.resnet(), [operators.randn(1, 3, 8, 8)]
 
 
-class Arena:
-    """Memory of a runtime: what is used of it, and what it has taken from the system."""
-
-    def __init__(self):
-        self.used = self.allocated = 0
-
-    def request(self, bytes):
-        self.used += bytes
-        self.allocated = max(self.allocated, self.used)
-
-    def give_back(self, bytes):
-        self.used -= bytes
+def run_vm_executor(executor, args):
+    with raf.scope("run", "VM", 2):
+        executor(*args)
 
 
-# ---- latency: start, run, stop, get ----
+# ---- Profile Latency ----
 
-profiler.start()
-for i in range(3):
-    with prof.scope("raf.op.conv2d", "Default Stream"):
-        conv2d(20000)
-with prof.scope("raf.op.dense", "Default Stream"):
-    conv2d(5000)
-profiler.stop()
+executor, args = setup_model()
+for _ in range(3):
+    run_vm_executor(executor, args)
 
-data = profiler.get()
-print("events:", len(data["traceEvents"]))
-print("dense took %.3f ms" % profiler.get_duration(data, "raf.op.dense"))
-print("conv2d took %.3f ms in %d calls" % profiler.total("raf.op.conv2d"))
-with open("profile.json", "w") as f:
-    json.dump(data, f)  # chrome://tracing opens it
-profiler.dump("dumped.json")  # the same, without the dictionary
-profiler.clear()
+raf.utils.profiler.clear()
+raf.utils.profiler.start()
+run_vm_executor(executor, args)
+raf.utils.profiler.stop()
 
-# ---- memory, asked: the pool says what it has ----
+result = raf.utils.profiler.get()
+with open("profile.json", "w") as filep:
+    json.dump(result, filep, indent=4)  # chrome://tracing opens it
+print("Entries:", len(result["traceEvents"]))
+print("linear: %.3f ms" % raf.utils.profiler.get_duration(result, "operators.linear"))
+raf.utils.profiler.dump("dumped.json")  # the same, without the dictionary
+raf.utils.profiler.clear()
 
-arena = Arena()
-memory_profiler.set_query(device, lambda: (arena.used, arena.allocated))
-memory_profiler.reset()
-memory_profiler.start()
-for tag, bytes in (("conv1", 24 * MIB), ("conv2", 40 * MIB), ("dense", 4 * MIB)):
-    arena.request(bytes)
-    memory_profiler.sample(tag, device)
-    arena.give_back(bytes // 2)
-memory_profiler.stop()
-memory_profiler.set_query(device, None)
+# Level 2 has the VM around them, too
+raf.utils.profiler.start(prof_level=2)
+run_vm_executor(executor, args)
+raf.utils.profiler.stop()
+print("VM: %.3f ms in %d run" % raf.utils.profiler.total("run", "VM"))
+raf.utils.profiler.clear()
 
-info = memory_profiler.get_max_memory_info(device)
-print("max used %.1f MB, max allocated %.1f MB" % (info["max_used"].value, info["max_allocated"].value))
-print(memory_profiler.get_memory_trace(device))
+# ---- Profile Op Latency: of a callable, of numpy's, of a function in C ----
 
-# ---- memory, told: the pool says each piece ----
+expr = Op(operators.conv2d, *args, operators.randn(27, 4))
+device = raf.Device("cpu")
 
-memory_profiler.reset()
-memory_profiler.start()
-with memory_profiler.Pool("workspace", device) as pool:
-    pool.reserve(0x10000000, 64 * MIB)
-    pool.alloc(0x10000000, 30 * MIB, tag="weights")
-    pool.alloc(0x12000000, 10 * MIB, tag="workspace")
-    pool.free(0x12000000, 10 * MIB)
-memory_profiler.stop()
-info = memory_profiler.get_max_memory_info(device, source="pool")
-print("max used %.1f MB, max allocated %.1f MB" % (info["max_used"].value, info["max_allocated"].value))
+# First reset the op profiler cache.
+ResetCache(device)
 
-# ---- one operator: a callable, a numpy function, a function in C ----
+res = Profile(expr, device)
+lat, ws_size = res["latency"], res["workspace_size"]
+print("Latency:", lat[0].value)  # By default it only profiles once.
+print("Workspace size:", ws_size.value)
 
-op_profiler.ResetCache(device)
-res = op_profiler.Profile(op_profiler.Op(conv2d, 1000), device)
-print("a callable: %.1f us, workspace %d bytes" % (res["latency"][0].value, res["workspace_size"].value))
-
-res = op_profiler.Profile(op_profiler.Op(conv2d, 1000), device, 2, 5, 4)  # warm-up, runs a sample, samples
-print("samples:", len(res["latency"]))
+res = Profile(expr, device, 1, 1, 2)  # warm-up, runs a sample, samples
+print("Samples:", len(res["latency"]))
+print("Cached:", GetCacheSize(device))
 
 try:
     import numpy
 
-    a = numpy.ones((64, 64), "float32")
-    res = op_profiler.Profile(op_profiler.Op(numpy.matmul, a, a), device)
-    print("numpy.matmul: %.1f us" % res["latency"][0].value)
+    matrix = numpy.ones((64, 64), "float32")
+    print("numpy.matmul: %.1f us" % Profile(Op(numpy.matmul, matrix, matrix), device)["latency"][0].value)
 except ImportError:
     print("numpy.matmul: numpy is not installed")
 
-sched_yield = ctypes.CDLL(None).sched_yield  # any int f(void *): called without Python in between
-res = op_profiler.Profile(op_profiler.Op(sched_yield, key="sched_yield"), device)
-print("a function in C: %.2f us" % res["latency"][0].value)
+sched_yield = ctypes.CDLL(None).sched_yield  # any int f(void *); Python is not on its way
+print("sched_yield: %.2f us" % Profile(Op(sched_yield, key="sched_yield"), device)["latency"][0].value)
 
-res = op_profiler.ProfileGroup([op_profiler.Op(time.sleep, 0.001), op_profiler.Op(time.sleep, 0.002)], device, [1, 2], 1, 1, 3)
-print("two at once: %.1f ms" % (res["latency"][0].value / 1000))
-print("results kept:", op_profiler.GetCacheSize(device))
+res = ProfileGroup([Op(time.sleep, 0.001), Op(time.sleep, 0.002)], device, [1, 2], 1, 1, 3)
+print("Two at once: %.1f ms" % (res["latency"][0].value / 1000))
+
+# ---- Profile Memory: the runtime's pool is asked, RAF's way ----
+
+
+class MemoryPool:
+    """What is used of it, and what it has taken from the system."""
+
+    def __init__(self):
+        self.used = self.allocated = 0
+
+    def alloc(self, bytes):
+        self.used += bytes
+        self.allocated = max(self.allocated, self.used)
+
+    def free(self, bytes):
+        self.used -= bytes
+
+
+pool = MemoryPool()
+raf.utils.memory_profiler.set_query(raf.Device("cuda"), lambda: (pool.used, pool.allocated))
+
+raf.utils.memory_profiler.reset()
+raf.utils.memory_profiler.start()
+for tag, bytes in (("conv1", 24 * MIB), ("conv2", 40 * MIB), ("dense", 4 * MIB)):
+    pool.alloc(bytes)
+    raf.utils.memory_profiler.sample(tag, raf.Device("cuda"))  # PROFILE_MEMORY() of a runtime in C++
+    pool.free(bytes // 2)
+raf.utils.memory_profiler.stop()
+
+result = raf.utils.memory_profiler.get_max_memory_info(raf.Device("cuda"))
+print("Max used memory (MBs):", result["max_used"].value)
+print("Max allocated memory (MBs):", result["max_allocated"].value)
+print("Memory Trace:")
+print(raf.utils.memory_profiler.get_memory_trace(raf.Device("cuda")))
+
+# ---- or it tells each piece ----
+
+raf.utils.memory_profiler.start()
+with raf.utils.memory_profiler.Pool("workspace", raf.Device("cuda", 1)) as told:
+    told.reserve(0x10000000, 64 * MIB)
+    told.alloc(0x10000000, 30 * MIB, tag="weights")
+    told.alloc(0x12000000, 10 * MIB, tag="workspace")
+    told.free(0x12000000, 10 * MIB)
+raf.utils.memory_profiler.stop()
+result = raf.utils.memory_profiler.get_max_memory_info(raf.Device("cuda", 1))
+print("Max used memory (MBs):", result["max_used"].value)
+print("Max allocated memory (MBs):", result["max_allocated"].value)

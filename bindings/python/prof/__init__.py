@@ -89,6 +89,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name == "utils":  # raf.utils.profiler, where the import says "prof as raf"
+        return import_module(__name__)
     if name in _MODULES:
         return import_module("." + name, __name__)
     home = _HOMES.get(name)

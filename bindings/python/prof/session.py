@@ -29,7 +29,7 @@ class ProfilerAction(enum.Enum):
 
 
 class ProfilerActivity(enum.Enum):
-    """What is recorded. CPU alone is, until the back ends of devices are there; the others are accepted, and say so once."""
+    """What is recorded. CPU alone is, until the back ends of devices are there; the others are accepted."""
 
     CPU = 0
     CUDA = 2
