@@ -152,6 +152,14 @@ class Life(Base):
 
         self.assertEqual(C.prof_level(), 0)
 
+    def test_a_callback_for_ids_that_fails(self):
+        from prof._library import C
+
+        with self.assertRaises(ZeroDivisionError):
+            with prof.profile(custom_trace_id_callback=lambda: 1 / 0):
+                pass
+        self.assertEqual(C.prof_level(), 0)
+
     def test_two_at_once(self):
         with prof.profile() as first:
             work(1)

@@ -262,9 +262,9 @@ class profile:  # noqa: N801 (torch's name)
             self._start_recording()
 
     def _start_recording(self) -> None:
+        trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else os.urandom(16).hex().upper()
         _capture.begin(self.with_stack)
-        self._is_recording = True
-        self._trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else os.urandom(16).hex().upper()
+        self._is_recording, self._trace_id = True, trace_id
         if not self.acc_events:
             self._cycles = []
         self._from_ns = time.monotonic_ns()
