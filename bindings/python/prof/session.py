@@ -210,8 +210,8 @@ class profile:  # noqa: N801 (torch's name)
         """Begins with step 0; a second time, after a stop(), where the steps stand. RuntimeError when it has been started and not stopped."""
         if self._is_open:
             raise RuntimeError("this profile has been started already; stop() it first, or make another one")
-        self._is_open = True
         self._transit(ProfilerAction.NONE, self.current_action)
+        self._is_open = True
         self._begin_step()
 
     def stop(self) -> None:
