@@ -75,6 +75,8 @@ enum {
   X(ptrdiff_t, PySequence_Size, (prof_i_py * sequence))                                            \
   X(prof_i_py *, PySequence_GetItem, (prof_i_py * sequence, ptrdiff_t at))                         \
   X(prof_i_py *, PyUnicode_FromString, (const char *text))                                         \
+  X(void, PyErr_Fetch, (prof_i_py * *type_out, prof_i_py * *value_out, prof_i_py * *traceback_out)) \
+  X(void, PyErr_Restore, (prof_i_py * type, prof_i_py * value, prof_i_py * traceback))             \
   X(int, PyErr_ExceptionMatches, (prof_i_py * type))                                               \
   X(prof_i_py *, PyErr_NoMemory, (void))                                                           \
   X(void, PyErr_Clear, (void))                                                                     \

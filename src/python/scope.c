@@ -113,6 +113,30 @@ static prof_i_py *none(void) {
   return PY.given.none;
 }
 
+/* str(value), a new reference. NULL: its __str__() failed, and that is nobody's concern; or it was interrupted, then the error stays. PyObject_Str() runs handlers of signals, too: what they raise is told from the value's own
+   by asking once more. */
+static prof_i_py *string_of(prof_i_py *value) {
+  prof_i_py *type, *error, *traceback;
+  if (PY.PyObject_IsInstance(value, PY.given.string) == 1) {
+    PY.Py_IncRef(value);
+    return value;
+  }
+  prof_i_py *const string = PY.PyObject_Str(value);
+  if (string || !PY.PyErr_ExceptionMatches(PY.given.exception)) return string;
+  PY.PyErr_Fetch(&type, &error, &traceback);
+  prof_i_py *const again = PY.PyObject_Str(value);
+  if (again) {
+    PY.Py_DecRef(again);
+    PY.PyErr_Restore(type, error, traceback);
+    return NULL;
+  }
+  drop(type);
+  drop(error);
+  drop(traceback);
+  if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
+  return NULL;
+}
+
 static uint32_t arg_of(prof_i_py *value, prof_arg *item, prof_i_py **holder_out) {
   int overflow = 0;
   if (PY.PyObject_IsInstance(value, PY.given.boolean) == 1) {
@@ -130,8 +154,7 @@ static uint32_t arg_of(prof_i_py *value, prof_arg *item, prof_i_py **holder_out)
     item->value.f64 = PY.PyFloat_AsDouble(value);
     return 1;
   }
-  prof_i_py *const string = PY.PyObject_Str(value);
-  if (!string && PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear(); /* a KeyboardInterrupt stays */
+  prof_i_py *const string = string_of(value);
   const text t = string ? text_of(string) : (text){"<no text>", 9, NULL};
   *item = (prof_arg){.key = item->key, .type = PROF_ARG_STRING, .bytes = t.bytes, .value.text = t.data};
   holder_out[0] = string;

@@ -196,7 +196,7 @@ while caught < 300:
     try:
         is_armed = True
         while True:
-            with record_function("outer"), scope("inner", "c", 1, text="t"):
+            with record_function("outer"), scope("inner", "c", 1, text="t", number=3 + 1j):
                 pass
     except Interrupt:
         caught += 1

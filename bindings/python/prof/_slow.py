@@ -48,6 +48,18 @@ def _name(value: str) -> bytes:
     return _text(value).replace(b"\0", b"\xef\xbf\xbd")
 
 
+def _str(value: Any) -> str:
+    """What a handler of signals raises meanwhile is told from what __str__() raises by asking once more."""
+    try:
+        return str(value)
+    except Exception:
+        try:
+            str(value)
+        except Exception:
+            return "<no text>"
+        raise
+
+
 def _stack() -> str:
     """Frames of this package, which stand between a decorated function and its caller, are left out."""
     frames: List[str] = []
@@ -78,10 +90,7 @@ class _Filled:
         elif isinstance(value, float):
             item.type, item.value = F64, ctypes.c_uint64.from_buffer(ctypes.c_double(value)).value
         else:
-            try:
-                text = str(value)
-            except Exception:
-                text = "<no text>"
+            text = _str(value)
             raw = ctypes.create_string_buffer(_text(text))
             self._kept.append(raw)
             item.type, item.bytes, item.value = STRING, len(raw) - 1, ctypes.addressof(raw)
