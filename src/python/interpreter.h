@@ -18,6 +18,15 @@ typedef struct prof_i_py_method {
   const char *doc;
 } prof_i_py_method;
 
+/* PyMemberDef. */
+typedef struct prof_i_py_member {
+  const char *name;
+  int type;
+  ptrdiff_t offset;
+  int flags;
+  const char *doc;
+} prof_i_py_member;
+
 typedef struct prof_i_py_slot {
   int slot; /* PROF_I_PY_SLOT_* */
   void *value;
@@ -35,10 +44,15 @@ enum {
   PROF_I_PY_NO_ARGUMENTS = 0x04,
   PROF_I_PY_FAST = 0x80, /* an array and its length */
   PROF_I_PY_DEFAULT_FLAGS = 1 << 18,
+  PROF_I_PY_HAS_VECTORCALL = 1 << 11,
+  PROF_I_PY_MEMBER_SIZE = 19, /* a ptrdiff_t */
+  PROF_I_PY_MEMBER_READ_ONLY = 1,
   PROF_I_PY_SLOT_CALL = 50, /* typeslots.h; they never change */
   PROF_I_PY_SLOT_DEALLOC = 52,
+  PROF_I_PY_SLOT_GET = 54, /* of a descriptor */
   PROF_I_PY_SLOT_DOC = 56,
-  PROF_I_PY_SLOT_METHODS = 64
+  PROF_I_PY_SLOT_METHODS = 64,
+  PROF_I_PY_SLOT_MEMBERS = 72
 };
 
 /* X(result, name, parameters). References are as Python's documentation says. */
@@ -51,6 +65,8 @@ enum {
   X(prof_i_py *, PyObject_Init, (void *memory, prof_i_py *type))                                   \
   X(prof_i_py *, PyObject_Str, (prof_i_py * object))                                               \
   X(int, PyObject_IsInstance, (prof_i_py * object, prof_i_py *type))                               \
+  X(prof_i_py *, PyVectorcall_Call, (prof_i_py * callable, prof_i_py *arguments, prof_i_py *keywords)) \
+  X(int, PyObject_SetAttrString, (prof_i_py * object, const char *name, prof_i_py *value))         \
   X(prof_i_py *, PyObject_CallObject, (prof_i_py * callable, prof_i_py *arguments))                \
   X(prof_i_py *, PyCFunction_NewEx, (prof_i_py_method * method, prof_i_py *self, prof_i_py *module)) \
   X(ptrdiff_t, PyTuple_Size, (prof_i_py * tuple))                                                  \

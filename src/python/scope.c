@@ -87,12 +87,23 @@ static void drop(prof_i_py *object) {
 
 /* ---- the object ---- */
 
+/* What `with` looks up, and then calls without or with three arguments. A method would be bound to its object twice a statement, an object each time; these give the scope itself, which knows by what it was asked for. */
+typedef enum part { PART_ENTER = 1, PART_LEAVE = 2 } part;
+
+typedef struct part_object {
+  part which;
+} part_object;
+
 typedef struct scope {
+  void *vectorcall; /* first: what Python calls it by */
   uint64_t start; /* of the innermost entry; 0: not recorded */
   uint64_t *outer; /* of the others: one object may be entered again inside itself */
-  uint32_t depth, outer_room, untold, level; /* untold: entries for which there was no memory */
+  uint32_t depth, outer_room, untold; /* untold: entries for which there was no memory */
+  uint8_t level, asked; /* asked: bits of part */
   prof_i_py *name, *category, *args, *shapes; /* own references; category NULL: annotation; args NULL, or a dict; shapes NULL, or a sequence of sequences */
 } scope;
+
+static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t count, prof_i_py *keywords);
 
 static inline scope *scope_of(prof_i_py *object) { return (scope *)(void *)((char *)object + PY.given.head_bytes); }
 
@@ -100,7 +111,7 @@ static prof_i_py *make(prof_i_py *name, prof_i_py *category, uint32_t level, pro
   void *const memory = own.free_count ? own.free[--own.free_count] : PY.PyObject_Malloc(PY.given.head_bytes + sizeof(scope));
   if (!memory) return PY.PyErr_NoMemory();
   prof_i_py *const self = PY.PyObject_Init(memory, own.type);
-  *scope_of(self) = (scope){.level = level, .name = name, .category = category, .args = args, .shapes = shapes};
+  *scope_of(self) = (scope){.vectorcall = (void *)call, .level = (uint8_t)level, .name = name, .category = category, .args = args, .shapes = shapes};
   PY.Py_IncRef(name);
   if (category) PY.Py_IncRef(category);
   if (args) PY.Py_IncRef(args);
@@ -365,9 +376,8 @@ static PROF_I_COLD prof_i_py *give_up(scope *s) {
   return NULL;
 }
 
-static prof_i_py *enter(prof_i_py *self, prof_i_py *unused) {
+static prof_i_py *enter(prof_i_py *self) {
   scope *const s = scope_of(self);
-  (void)unused;
   if (s->depth > 0 && !keep_outer(s)) {
     s->untold++;
   } else {
@@ -380,27 +390,71 @@ static prof_i_py *enter(prof_i_py *self, prof_i_py *unused) {
 }
 
 /* Exceptions pass: the answer is None. */
-static prof_i_py *leave(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
-  (void)arguments, (void)count;
+static prof_i_py *leave(prof_i_py *self) {
   end_innermost(scope_of(self));
   return none();
 }
 
 /* Gives (self, function) to Python's side, which knows what a function, a generator and a coroutine are. */
-static prof_i_py *decorate(prof_i_py *self, prof_i_py *arguments, prof_i_py *keywords) {
-  if (keywords || PY.PyTuple_Size(arguments) != 1) {
+static PROF_I_COLD prof_i_py *decorate(prof_i_py *self, prof_i_py *const *arguments, size_t count, prof_i_py *keywords) {
+  if (keywords || count != 1) {
     PY.PyErr_SetString(PY.given.type_error, "a scope that is called decorates one function, and takes nothing else");
     return NULL;
   }
-  prof_i_py *const call = PY.PyTuple_New(2), *const function = PY.PyTuple_GetItem(arguments, 0);
-  if (!call) return NULL;
+  prof_i_py *const both = PY.PyTuple_New(2);
+  if (!both) return NULL;
   PY.Py_IncRef(self);
-  PY.Py_IncRef(function);
-  PY.PyTuple_SetItem(call, 0, self);
-  PY.PyTuple_SetItem(call, 1, function);
-  prof_i_py *const decorated = PY.PyObject_CallObject(PY.given.decorate, call);
-  PY.Py_DecRef(call);
+  PY.Py_IncRef(arguments[0]);
+  PY.PyTuple_SetItem(both, 0, self);
+  PY.PyTuple_SetItem(both, 1, arguments[0]);
+  prof_i_py *const decorated = PY.PyObject_CallObject(PY.given.decorate, both);
+  PY.Py_DecRef(both);
   return decorated;
+}
+
+static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t flags_and_count, prof_i_py *keywords) {
+  const size_t count = flags_and_count & SIZE_MAX >> 1; /* the highest bit is Python's own */
+  const uint8_t asked = scope_of(self)->asked;
+  if (PROF_I_LIKELY(!keywords)) {
+    if (count == 0 && (asked & PART_ENTER)) return enter(self);
+    if (count == 3 && (asked & PART_LEAVE)) return leave(self);
+  }
+  return decorate(self, arguments, count, keywords);
+}
+
+static inline part_object *part_of(prof_i_py *object) { return (part_object *)(void *)((char *)object + PY.given.head_bytes); }
+
+/* Of an object the object, of the type itself: Scope.__enter__(scope). */
+static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) {
+  prof_i_py *given = self;
+  (void)type;
+  if (object && PY.PyObject_IsInstance(object, own.type) == 1) {
+    scope_of(object)->asked |= (uint8_t)part_of(self)->which;
+    given = object;
+  }
+  PY.Py_IncRef(given);
+  return given;
+}
+
+static PROF_I_COLD prof_i_py *call_part(prof_i_py *self, prof_i_py *arguments, prof_i_py *keywords) {
+  const part which = part_of(self)->which;
+  prof_i_py *const object = PY.PyTuple_Size(arguments) > 0 ? PY.PyTuple_GetItem(arguments, 0) : NULL;
+  if (keywords || !object || PY.PyObject_IsInstance(object, own.type) != 1 || PY.PyTuple_Size(arguments) != (which == PART_ENTER ? 1 : 4))
+    return PY.PyErr_Format(PY.given.type_error, "%s takes a scope%s", which == PART_ENTER ? "__enter__()" : "__exit__()", which == PART_ENTER ? "" : ", and an exception's type, value and traceback");
+  return which == PART_ENTER ? enter(object) : leave(object);
+}
+
+static void destroy_part(prof_i_py *self) { PY.PyObject_Free(self); } /* the type is never freed */
+
+/* False: Python has an error. */
+static bool add_part(prof_i_py *part_type, const char *name, part which) {
+  void *const memory = PY.PyObject_Malloc(PY.given.head_bytes + sizeof(part_object));
+  if (!memory) return false;
+  prof_i_py *const object = PY.PyObject_Init(memory, part_type);
+  part_of(object)->which = which;
+  const bool is_added = PY.PyObject_SetAttrString(own.type, name, object) == 0;
+  PY.Py_DecRef(object);
+  return is_added;
 }
 
 /* One that is not entered, of the same name, category, level and arguments: a decorated function has one for each call. */
@@ -486,26 +540,29 @@ static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptr
 void prof_i_python_stacks_1(int frames) { own.stack_frames = frames < 0 ? 0 : frames < STACK_FRAMES_MAX ? frames : STACK_FRAMES_MAX; }
 
 const char *prof_i_python_1(const prof_i_python_given *given) {
-  static prof_i_py_method methods[] = {{"__enter__", (void *)enter, PROF_I_PY_NO_ARGUMENTS, "Begins the scope, and is the scope."},
-                                       {"__exit__", (void *)leave, PROF_I_PY_FAST, "Ends it. Exceptions pass."},
-                                       {"_copy", (void *)copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
+  static prof_i_py_method methods[] = {{"_copy", (void *)copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
                                        {NULL, NULL, 0, NULL}};
   static prof_i_py_method functions[] = {
       {"record_function", (void *)record_function, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
        "record_function(name, args=None)\n--\n\nA scope of the category user_annotation, for `with` or as a decorator, as torch.profiler.record_function()."},
       {"scope", (void *)make_scope, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
        "scope(name, category='operator', level=1, /, **args)\n--\n\nA scope, for `with` or as a decorator. args are recorded: numbers and bools as they are, all else as text."}};
-  static prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)decorate}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy}, {PROF_I_PY_SLOT_METHODS, methods}, {0, NULL}};
+  static prof_i_py_member members[] = {{"__vectorcalloffset__", PROF_I_PY_MEMBER_SIZE, 0, PROF_I_PY_MEMBER_READ_ONLY, NULL}, {NULL, 0, 0, 0, NULL}};
   if (own.is_taken) return "another interpreter of this process has it";
   if (given->size != sizeof *given) return "the package and the library are of different versions";
   const char *const missing = prof_i_python_find();
   if (missing) return missing;
   PY.given = *given;
   PY.Py_IncRef(given->decorate); /* the rest is as old as the interpreter */
-  prof_i_py_spec spec = {"prof.Scope", (int)(given->head_bytes + sizeof(scope)), 0, PROF_I_PY_DEFAULT_FLAGS, slots};
+  members[0].offset = (ptrdiff_t)(given->head_bytes + offsetof(scope, vectorcall));
+  prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy}, {PROF_I_PY_SLOT_METHODS, methods}, {PROF_I_PY_SLOT_MEMBERS, members}, {0, NULL}};
+  prof_i_py_slot part_slots[] = {{PROF_I_PY_SLOT_CALL, (void *)call_part}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy_part}, {PROF_I_PY_SLOT_GET, (void *)get_part}, {0, NULL}};
+  prof_i_py_spec spec = {"prof.Scope", (int)(given->head_bytes + sizeof(scope)), 0, PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
+  prof_i_py_spec part_spec = {"prof.ScopePart", (int)(given->head_bytes + sizeof(part_object)), 0, PROF_I_PY_DEFAULT_FLAGS, part_slots};
   own.type = PY.PyType_FromSpec(&spec);
+  prof_i_py *const part_type = PY.PyType_FromSpec(&part_spec); /* for good */
   own.operator = PY.PyUnicode_FromString("operator");
-  bool is_made = own.type && own.operator && PY.PyDict_SetItemString(given->names, "Scope", own.type) == 0;
+  bool is_made = own.type && own.operator && part_type && add_part(part_type, "__enter__", PART_ENTER) && add_part(part_type, "__exit__", PART_LEAVE) && PY.PyDict_SetItemString(given->names, "Scope", own.type) == 0;
   for (size_t i = 0; is_made && i < sizeof functions / sizeof *functions; i++) {
     prof_i_py *const function = PY.PyCFunction_NewEx(&functions[i], NULL, NULL);
     is_made = function && PY.PyDict_SetItemString(given->names, functions[i].name, function) == 0;

@@ -1,6 +1,7 @@
 """record_function and scope: nesting, decorators, generators, tasks, threads, forks, hostile names; C's type and the slower one alike."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import subprocess
@@ -56,6 +57,45 @@ class Scopes(unittest.TestCase):
             pass
         with prof.Trace.now() as trace:
             self.assertEqual([r.shape for r in trace.aggregate(["name", "shape"])], ["[[2, 3], [3, 4]]"])
+
+    def test_enter_and_exit_by_hand(self):
+        kind = type(self.record_function("x"))
+        a = self.record_function("by hand")
+        self.assertIs(a.__enter__(), a)
+        self.assertIsNone(a.__exit__(None, None, None))
+        b = self.record_function("by the type")
+        self.assertIs(kind.__enter__(b), b)
+        self.assertIsNone(kind.__exit__(b, None, None, None))
+        with contextlib.ExitStack() as stack:
+            self.assertIsInstance(stack.enter_context(self.record_function("on a stack")), kind)
+            stack.enter_context(self.record_function("inside of it"))
+        with self.assertRaises(KeyError), self.record_function("raises"):
+            raise KeyError
+        self.assertEqual(names(), ["by hand", "by the type", "on a stack", "inside of it", "raises"])
+
+    def test_enter_and_exit_of_what_is_no_scope(self):
+        kind = type(self.record_function("x"))
+        enter, leave = kind.__dict__["__enter__"], kind.__dict__["__exit__"]
+        for part, count in ((enter, 0), (leave, 3)):
+            for wrong in (5, None, kind, enter, object()):
+                with self.assertRaises((TypeError, AttributeError)):
+                    part.__get__(wrong, kind)(*[None] * count)
+                with self.assertRaises((TypeError, AttributeError)):
+                    part(wrong, *[None] * count)
+            with self.assertRaises(TypeError):
+                part()
+        for wrong in ((), (1,), (1, 2), (None, None, None)):
+            with self.assertRaises(TypeError):
+                self.record_function("x")(*wrong)
+        with self.assertRaises(TypeError):
+            self.record_function("x")(function=len)
+        self.assertEqual(names(), [])
+
+    def test_a_handle_outlives_its_name(self):
+        leave = self.record_function("kept").__enter__().__exit__
+        gc.collect()
+        leave(None, None, None)
+        self.assertEqual(names(), ["kept"])
 
     def test_stacks(self):
         self.set_stack_frames(2)

@@ -148,7 +148,7 @@ class Scope:
         if start:
             C.prof_scope_end(start)
 
-    def __call__(self, function: _Function) -> _Function:
+    def __call__(self, function: _Function, /) -> _Function:
         return cast(_Function, decorate(self, function))
 
 
