@@ -42,7 +42,7 @@ test-long: ## The robustness tests at full length, some 70 minutes (ROWS="R1 R7"
 	@tools/test-long.sh $(ROWS)
 
 .PHONY: test-ci
-test-ci: ## The long tests: faults, stress, sanitizers, valgrind, lint, the wheel, fuzzing, viewers
+test-ci: ## The long tests: faults, stress, sanitizers, valgrind, lint, the wheel, torch, fuzzing, viewers
 	@tools/setup.sh build example tests valgrind lint wheel viewers
 	@tools/run-tests.sh long
 
@@ -64,6 +64,11 @@ test-asan test-ubsan test-tsan:
 test-valgrind: ## The C tests that fit under valgrind's memcheck
 	@tools/setup.sh build tests valgrind
 	@tools/run-tests.sh valgrind
+
+.PHONY: test-torch
+test-torch: ## The Python package beside the real torch.profiler; torch takes 5 GB in .venv-torch
+	@tools/setup.sh build tests
+	@tools/run-tests.sh torch
 
 .PHONY: lint
 lint: ## clang-tidy, cppcheck, ruff and mypy; a finding is an error

@@ -8,6 +8,7 @@
 #   valgrind          the C tests that fit under valgrind's memcheck; those that do not are named with the reason
 #   lint              clang-tidy, cppcheck, ruff and mypy
 #   wheel             the Python wheel: built, installed into clean environments, its package's tests there
+#   torch             the Python package beside the real torch.profiler, where the disk has room for it
 #   fuzz              every fuzz target, FUZZ_SECONDS together
 #   viewers           traces shown to the engines of the real viewers
 #   long              all of these but test
@@ -179,6 +180,7 @@ run_group() {
     valgrind) command_group valgrind tools/valgrind.sh ;;
     lint) command_group lint tools/lint.sh ;;
     wheel) command_group wheel tests/python/check-wheel.sh ;;
+    torch) command_group torch tests/python/beside-torch.sh ;;
     fuzz) command_group fuzz fuzz_targets ;;
     viewers) ctest_group viewers dev viewers ;;
     demo) command_group demo make demo ;;
@@ -192,7 +194,7 @@ run_group() {
 case ${1:-} in
   report) print_report ;;
   long)
-    for group in stress faults aarch64 asan ubsan tsan valgrind lint wheel fuzz viewers; do run_group $group; done
+    for group in stress faults aarch64 asan ubsan tsan valgrind lint wheel fuzz viewers torch; do run_group $group; done
     print_report "${ran[@]}"
     ;;
   *)

@@ -7,6 +7,7 @@ import time
 # The original has: import raf; from raf._ffi.op_profiler import Profile, ProfileGroup, ResetCache, GetCacheSize; and raf.testing for a model
 import models
 import operators
+
 import prof as raf
 from prof.op_profiler import GetCacheSize, Op, Profile, ProfileGroup, ResetCache
 

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+packages='torch==2.15.0 numpy'
+stamp=.venv-torch/prof-packages
+needed_gib=16 # what pip unpacks, and its copies meanwhile
+
+skip() {
+  echo "skip: $1"
+  echo "0 passed, 0 failed, 1 skipped"
+  exit 0
+}
+
+if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
+  free=$(df -BG --output=avail . | tail -n 1 | tr -dc 0-9)
+  [ "$free" -ge $needed_gib ] || skip "torch takes $needed_gib GiB while it is installed; $free are free"
+  rm -rf .venv-torch
+  python3 -m venv .venv-torch || skip "python3 -m venv failed"
+  # shellcheck disable=SC2086 # a list
+  TMPDIR=$PWD/.venv-torch .venv-torch/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check $packages ||
+    skip "pip could not install $packages"
+  echo "$packages" >$stamp
+fi
+tools/build.sh dev >/dev/null || exit
+PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python exec tests/python/run.sh "$PWD/tests/python/test_against_torch.py" "$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')" "$PWD/.venv-torch/bin/python"
