@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import flops as _flops
 from .device import TYPES, DeviceType
@@ -415,38 +415,15 @@ class EventList(List[_Either]):
 
 def write_whole(path: str, text: str) -> None:
     """Under another name first: the final one never holds half a file."""
-    with replacing(path) as f:
-        f.write(text.encode("utf-8", "replace"))
-
-
-@contextlib.contextmanager
-def beside(path: str) -> Iterator[str]:
-    """An empty file of another name in the same directory; at the end it goes."""
-    import tempfile
-
-    handle, name = tempfile.mkstemp(prefix=os.path.basename(path) + ".", suffix=".tmp", dir=os.path.dirname(os.path.abspath(path)))
-    os.close(handle)
+    name = f"{os.fspath(path)}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
-        yield name
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-
-
-@contextlib.contextmanager
-def replacing(path: str) -> Iterator[BinaryIO]:
-    """A file that takes the path's place once all of it is written."""
-    with beside(path) as name:
-        with open(name, "wb") as f:
-            yield f
-        os.chmod(name, 0o666 & ~_umask())
+        with open(name, "xb") as f:
+            f.write(text.encode("utf-8", "replace"))
         os.replace(name, path)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
 
 
 class _Table:
