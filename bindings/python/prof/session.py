@@ -139,6 +139,8 @@ class _Capture:
 
 STACK_FRAMES = 32
 _capture = _Capture()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: setattr(_capture, "lock", threading.RLock()))  # another thread may have held it
 
 
 class profile:  # noqa: N801 (torch's name)
@@ -309,10 +311,10 @@ class profile:  # noqa: N801 (torch's name)
         return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate, and copied once more where metadata or one of record_shapes,
-        profile_memory, with_stack, with_modules, with_flops stand in its head; what is under the path is never half a file. use_python_export changes nothing. OSError and its kin."""
-        window, extra, path = self._windows()[-1], self._all_metadata(), os.fspath(path)
-        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, extra)
+        """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
+        nothing. OSError and its kin."""
+        window = self._windows()[-1]
+        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, self._all_metadata())
 
     def _all_metadata(self) -> Dict[str, str]:
         words = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
