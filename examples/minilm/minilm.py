@@ -190,8 +190,7 @@ def run(options: argparse.Namespace) -> None:
     except ModuleNotFoundError:
         raise MinilmError("the package prof is missing: pip install ./bindings/python, or set PYTHONPATH to bindings/python") from None
 
-    with prof.profile(profile_memory=True) as p:
-        prof.profiler.start(options.level)  # a profile records at level 1 unless it is told
+    with prof.profile(profile_memory=True, level=options.level) as p:
         with prof.record_function("python: open the model"):
             model = Minilm(options.model, library)
         with model:

@@ -25,6 +25,7 @@ STRUCTS = {
     "AggregateOptions": "prof_aggregate_options",
     "Row": "prof_row",
     "Rows": "prof_rows",
+    "MemoryTextOptions": "prof_memory_text_options",
     "MemoryMax": "prof_memory_max",
     "PoolOptions": "prof_pool_options",
     "Op": "prof_op",

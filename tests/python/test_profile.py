@@ -1,5 +1,6 @@
 """torch.profiler's face: schedules, windows, averages, the table, exports, metadata."""
 
+import errno
 import gzip
 import json
 import os
@@ -159,6 +160,57 @@ class Life(Base):
             with prof.profile(custom_trace_id_callback=lambda: 1 / 0):
                 pass
         self.assertEqual(C.prof_level(), 0)
+
+    def test_levels(self):
+        def work(name):
+            with prof.scope(name + " operator", "o", 1), prof.scope(name + " runtime", "vm", 2):
+                pass
+
+        with prof.profile() as outer:
+            work("before")
+            with prof.profile(level=2) as inner:
+                work("inside")
+            work("behind")
+        self.assertEqual([e.key for e in outer.key_averages()], ["before operator", "inside operator", "inside runtime", "behind operator"])
+        self.assertEqual([e.key for e in inner.key_averages()], ["inside operator", "inside runtime"])
+        profiler.start(2)
+        with prof.profile():
+            work("of another level")
+        with prof.Trace.now() as trace:
+            self.assertIn("of another level runtime", [e.name for e in trace.events()])
+        profiler.stop()
+        with self.assertRaises(TypeError):
+            prof.profile(level="2")
+        with self.assertRaises(ValueError):
+            prof.profile(level=3)
+
+    def test_names_and_ranks(self):
+        def work():
+            prof.set_thread_name()
+            with prof.record_function("x"):
+                pass
+
+        prof.set_process_name("a process of its own")
+        prof.set_rank(2, 8)
+        self.addCleanup(prof.set_rank, 0, 1)
+        with prof.profile() as p:
+            thread = threading.Thread(target=work, name="a thread of its own")
+            thread.start()
+            thread.join()
+        text = p.trace.json()
+        for part in ("a process of its own", "a thread of its own", '"rank": 2, "world_size": 8'):
+            self.assertIn(part, text)
+        for bad, error in (((3, 3), ValueError), ((-1, 2), ValueError), (("0", 2), TypeError)):
+            with self.assertRaises(error):
+                prof.set_rank(*bad)
+        with self.assertRaises(TypeError):
+            prof.set_process_name(3)
+
+    def test_errors_have_their_number(self):
+        with self.assertRaises(FileNotFoundError) as raised:
+            prof.Trace.open("/no/such/file.prof")
+        self.assertEqual(raised.exception.errno, errno.ENOENT)
+        self.assertIn("/no/such/file.prof", str(raised.exception))
 
     def test_two_at_once(self):
         with prof.profile() as first:

@@ -124,6 +124,19 @@ class Memory(unittest.TestCase):
         self.assertEqual([line.split()[:2] for line in lines[1:]], [["0", "first"], ["1", "second"], ["2", "third"]])
         memory_profiler.set_query(device, None)
 
+    def test_the_report_is_as_wide_as_asked(self):
+        profiler.start()
+        with memory_profiler.Pool("wide", "cpu") as pool:
+            pool.alloc(0x1000, 1000, 1024)
+        profiler.stop()
+        narrow, wide = memory_profiler.report(width=60, ascii=True), memory_profiler.report(width=120)
+        self.assertGreater(max(map(len, wide.splitlines())), max(map(len, narrow.splitlines())))
+        self.assertTrue(narrow.isascii())
+        with self.assertRaises(ValueError):
+            memory_profiler.report(width=3)
+        with self.assertRaises(LookupError):
+            memory_profiler.report(pool=99999)
+
     def test_a_pool(self):
         profiler.start()
         with memory_profiler.Pool("pool", "cuda:1") as pool:

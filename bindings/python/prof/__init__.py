@@ -36,19 +36,23 @@ _HOMES = {
     "EventList": "tables",
     "FunctionEvent": "tables",
     "FunctionEventAvg": "tables",
+    "set_thread_name": "names",
+    "set_process_name": "names",
+    "set_rank": "names",
     "trace_module": "modules",
     "untrace_module": "modules",
 }
-_MODULES = ("profiler", "memory_profiler", "op_profiler", "session", "tables", "trace", "device", "flops", "modules")
+_MODULES = ("profiler", "memory_profiler", "op_profiler", "session", "tables", "trace", "device", "flops", "modules", "names")
 
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, memory_profiler, modules, op_profiler, profiler, session, tables, trace
+    from . import device, flops, memory_profiler, modules, names, op_profiler, profiler, session, tables, trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
     from .device import Device, DeviceType
     from .modules import trace_module, untrace_module
+    from .names import set_process_name, set_rank, set_thread_name
     from .session import ProfilerAction, ProfilerActivity, health, profile, schedule, supported_activities, tensorboard_trace_handler
     from .tables import EventList, FunctionEvent, FunctionEventAvg
     from .trace import Trace, Traces
@@ -72,6 +76,9 @@ __all__ = [
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
+    "set_thread_name",
+    "set_process_name",
+    "set_rank",
     "trace_module",
     "untrace_module",
     "profiler",
@@ -83,6 +90,7 @@ __all__ = [
     "device",
     "flops",
     "modules",
+    "names",
 ]
 
 

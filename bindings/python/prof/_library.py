@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import warnings
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
@@ -83,7 +84,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_memory_oom": [c_int, s.Device, c_uint64],
     "prof_memory_read": [c_int, c_void_p, POINTER(c_void_p)],
     "prof_memory_destroy": [None, c_void_p],
-    "prof_memory_text": [c_int, c_void_p, c_void_p, _text],
+    "prof_memory_text": [c_int, c_void_p, POINTER(s.MemoryTextOptions), _text],
     "prof_memory_svg_dump": [c_int, c_void_p, c_uint32, c_char_p],
     # operators
     "prof_op_profile": [c_int, POINTER(s.Op), POINTER(s.OpOptions), POINTER(c_void_p)],
@@ -131,6 +132,8 @@ _BASES: Dict[int, Type[Exception]] = {
     -17: RuntimeError,
     -18: RuntimeError,
 }
+
+_ERRNOS = {-7: errno.ENOENT, -8: errno.EACCES, -9: errno.ENOSPC}
 
 _T = TypeVar("_T", bound=Structure)
 _classes: Dict[int, Type[ProfError]] = {}
@@ -227,9 +230,11 @@ class Library:
     def fail(self, status: int) -> NoReturn:
         said = self.prof_last_error().decode(errors="replace")
         text = self.prof_status_text(status).decode()
-        if not said or text.lower() in said.lower():  # what the system says of a file is the same words
-            raise error_class(status)(said or text)
-        raise error_class(status)(f"{text}: {said}")
+        is_told = not said or text.lower() in said.lower()  # what the system says of a file is the same words
+        error = error_class(status)(said or text if is_told else f"{text}: {said}")
+        if isinstance(error, OSError):
+            error.errno = _ERRNOS.get(status, errno.EIO)
+        raise error
 
     def text(self, pointer: c_void_p) -> str:
         """Of a text that C has made for its caller; frees it."""

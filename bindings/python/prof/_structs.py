@@ -264,6 +264,10 @@ class Rows(Structure):
     ]
 
 
+class MemoryTextOptions(Structure):
+    _fields_ = [("size", c_size_t), ("width", c_uint32), ("rows_limit", c_uint32), ("pool", c_uint32), ("ascii", c_uint32)]
+
+
 class MemoryMax(Structure):
     _fields_ = [
         ("size", c_size_t),

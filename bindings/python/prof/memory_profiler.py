@@ -167,7 +167,7 @@ class Pool:
         self.close()
 
 
-def report() -> str:
-    """prof memory's report of what has been recorded so far: a plot, both peaks, what was live then, who held it."""
+def report(width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False) -> str:
+    """prof memory's report of what has been recorded so far: a plot, both peaks, what was live then, who held it. Parameters as Trace.memory_text()."""
     with Trace.now() as trace:
-        return trace.memory_text()
+        return trace.memory_text(width, rows, pool, ascii)

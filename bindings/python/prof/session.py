@@ -114,27 +114,31 @@ class _Capture:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.users = 0
-        self.was_on = False
+        self.levels: List[int] = []  # of those who record
+        self.level_before = 0
         self.stacks = 0
 
-    def begin(self, with_stack: bool) -> None:
+    def begin(self, level: int, with_stack: bool) -> None:
         with self.lock:
-            if self.users == 0:
-                self.was_on = C.prof_level() > 0
-                if not self.was_on:
-                    C.check(C.prof_start(1))
-            self.users += 1
+            now = C.prof_level()
+            if not self.levels:
+                self.level_before = now
+            if level > now:
+                C.check(C.prof_start(level))
+            self.levels.append(level)
             self.stacks += with_stack
             set_stack_frames(STACK_FRAMES if self.stacks else 0)
 
-    def end(self, with_stack: bool) -> None:
+    def end(self, level: int, with_stack: bool) -> None:
+        """The level goes back to what the others want; what somebody else has set meanwhile stays."""
         with self.lock:
-            self.users -= 1
+            highest = max(self.levels)
+            self.levels.remove(level)
             self.stacks -= with_stack
             set_stack_frames(STACK_FRAMES if self.stacks else 0)
-            if self.users == 0 and not self.was_on and C.prof_level() > 0:
-                C.prof_stop()
+            wanted = max([self.level_before, *self.levels])
+            if C.prof_level() == highest and wanted < highest:
+                C.check(C.prof_start(wanted)) if wanted else C.prof_stop()
 
 
 STACK_FRAMES = 32
@@ -147,7 +151,7 @@ class profile:  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
     activities, schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. with_modules, experimental_config, execution_trace_observer,
-    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. What differs from torch.profiler is listed in docs/python.md."""
+    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them. What differs from torch.profiler is listed in docs/python.md."""
 
     def __init__(
         self,
@@ -166,7 +170,13 @@ class profile:  # noqa: N801 (torch's name)
         use_cuda: Optional[bool] = None,
         custom_trace_id_callback: Optional[Callable[[], str]] = None,
         post_processing_timeout_s: Optional[float] = None,
+        level: int = 1,
     ) -> None:
+        if not isinstance(level, int):
+            raise TypeError(f"level must be 1 or 2, not {level!r}")
+        if level not in (1, 2):
+            raise ValueError(f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not {level!r}")
+        self.level = level
         self.activities = _chosen(activities) if activities is not None else supported_activities()
         if use_cuda is not None:
             warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
@@ -265,7 +275,7 @@ class profile:  # noqa: N801 (torch's name)
 
     def _start_recording(self) -> None:
         trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else os.urandom(16).hex().upper()
-        _capture.begin(self.with_stack)
+        _capture.begin(self.level, self.with_stack)
         self._is_recording, self._trace_id = True, trace_id
         if not self.acc_events:
             self._cycles = []
@@ -277,7 +287,7 @@ class profile:  # noqa: N801 (torch's name)
         try:
             self._cycles.append(self._window(Trace.now(), to_ns))
         finally:
-            _capture.end(self.with_stack)
+            _capture.end(self.level, self.with_stack)
 
     # ---- what was recorded ----
 

@@ -269,12 +269,17 @@ class Trace(_Totals):
         finally:
             C.prof_cursor_destroy(out)
 
-    def memory_text(self) -> str:
-        """prof memory's report: peaks, what was live then, who held it."""
+    def memory_text(self, width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False) -> str:
+        """prof memory's report: peaks, what was live then, who held it. width in columns (40 to 500), rows of each table (-1: all), pool: the number of one (None: all), ascii: its plot without blocks and lines. ValueError, LookupError (no such pool)."""
+        if rows == 0 or (pool is not None and pool < 0):
+            raise ValueError(f"rows must not be 0, nor pool negative: {rows!r}, {pool!r}")
+        options = sized(s.MemoryTextOptions, width=width, rows_limit=ALL_ROWS if rows < 0 else min(rows, ALL_ROWS - 1), pool=0 if pool is None else pool + 1, ascii=int(ascii))
         out = ctypes.c_void_p()
         C.check(C.prof_memory_read(self.pointer, ctypes.byref(out)))
         try:
-            return C.asked(C.prof_memory_text, out, None)
+            return C.asked(C.prof_memory_text, out, ctypes.byref(options))
+        except FileNotFoundError:
+            raise LookupError(f"the trace has no pool {pool}") from None
         finally:
             C.prof_memory_destroy(out)
 
