@@ -109,7 +109,13 @@ def measure_averages(torch, rounds):
     for _ in range(rounds):
         mine.append(timed(p.key_averages))
     row("key_averages() of 200 000 events", mine, "s", 1, 0.1)
-    del p
+    clear()
+    p, mine = recorded(prof, 10000000), []
+    assert sum(a.count for a in p.key_averages()) == 10000000
+    for _ in range(3):
+        mine.append(timed(lambda: p.key_averages().table()))
+    row("key_averages().table() of 10 000 000 events", mine, "s", 1, 2.0)
+    p = None
     if torch:
         for _ in range(1 if IS_QUICK else 3):  # a profile adds up once, and keeps it
             p = recorded(torch.profiler, 200000)

@@ -439,6 +439,15 @@ class Tables(Base):
                 averages.to_pandas()
         else:
             self.assertEqual(list(averages.to_pandas()["count"]), [a.count for a in averages])
+            self.assertEqual(len(tables.EventList().to_pandas()), 0)
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            with self.assertRaises(ImportError):
+                averages.to_arrow()
+        else:
+            self.assertEqual(averages.to_arrow().column("count").to_pylist(), [a.count for a in averages])
+            self.assertEqual(tables.EventList().to_arrow().num_rows, 0)
 
     def test_formats(self):
         self.assertEqual([tables.format_time(t) for t in (0.5, 999.9994, 1000, 2.5e6)], ["0.500us", "999.999us", "1.000ms", "2.500s"])
@@ -525,6 +534,30 @@ class Exports(Base):
 
 
 class Modules(Base):
+    def test_numpy(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed for this Python")
+        originals = numpy.matmul, numpy.zeros, numpy.add
+        a, b = numpy.ones((4, 3), numpy.float32), numpy.ones((3, 5), numpy.float32)
+        plain = numpy.matmul(a, b), numpy.add.reduce([1, 2, 3])
+        try:
+            self.assertGreater(prof.trace_module(numpy), 300)
+            with prof.profile(record_shapes=True, with_flops=True) as p:
+                traced = numpy.matmul(a, b), numpy.add.reduce([1, 2, 3])
+                numpy.linalg.norm(numpy.einsum("ij,jk", a, b))
+                with self.assertRaises(ValueError):
+                    numpy.matmul(a, a)
+        finally:
+            prof.untrace_module(numpy)
+        self.assertEqual((numpy.matmul, numpy.zeros, numpy.add), originals)
+        self.assertTrue((traced[0] == plain[0]).all() and traced[1] == plain[1])
+        rows = {(e.key, str(e.input_shapes)): e for e in p.key_averages(group_by_input_shape=True)}
+        self.assertEqual(rows["numpy.matmul", "[[4, 3], [3, 5]]"].flops, 2 * 4 * 3 * 5)
+        self.assertIn(("numpy.matmul", "[[4, 3], [4, 3]]"), rows)
+        self.assertIn(("numpy.einsum", "[[4, 3], [3, 5]]"), rows)
+
     def test_a_module_is_seen(self):
         import math
 
