@@ -52,6 +52,7 @@ enum {
   PROF_I_PY_SLOT_GET = 54, /* of a descriptor */
   PROF_I_PY_SLOT_DOC = 56,
   PROF_I_PY_SLOT_METHODS = 64,
+  PROF_I_PY_SLOT_NEW = 65,
   PROF_I_PY_SLOT_MEMBERS = 72
 };
 
@@ -64,7 +65,8 @@ enum {
   X(void, PyObject_Free, (void *memory))                                                           \
   X(prof_i_py *, PyObject_Init, (void *memory, prof_i_py *type))                                   \
   X(prof_i_py *, PyObject_Str, (prof_i_py * object))                                               \
-  X(int, PyObject_IsInstance, (prof_i_py * object, prof_i_py *type))                               \
+  X(prof_i_py *, PyObject_Type, (prof_i_py * object))                                              \
+  X(int, PyType_IsSubtype, (prof_i_py * type, prof_i_py *of))                                      \
   X(prof_i_py *, PyVectorcall_Call, (prof_i_py * callable, prof_i_py *arguments, prof_i_py *keywords)) \
   X(int, PyObject_SetAttrString, (prof_i_py * object, const char *name, prof_i_py *value))         \
   X(prof_i_py *, PyObject_CallObject, (prof_i_py * callable, prof_i_py *arguments))                \
@@ -88,6 +90,7 @@ enum {
   X(prof_i_py *, PyFrame_GetCode, (prof_i_py * frame))                                             \
   X(int, PyFrame_GetLineNumber, (prof_i_py * frame))                                               \
   X(prof_i_py *, PyObject_GetAttrString, (prof_i_py * object, const char *name))                   \
+  X(int, PySequence_Check, (prof_i_py * object))                                                   \
   X(ptrdiff_t, PySequence_Size, (prof_i_py * sequence))                                            \
   X(prof_i_py *, PySequence_GetItem, (prof_i_py * sequence, ptrdiff_t at))                         \
   X(prof_i_py *, PyUnicode_FromString, (const char *text))                                         \

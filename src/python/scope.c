@@ -50,11 +50,19 @@ static known *place_of(const prof_i_py *name, const prof_i_py *category, uint32_
   return &own.names[key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
 }
 
-static void forget(known *k) {
-  if (k->name) PY.Py_DecRef(k->name);
-  if (k->category) PY.Py_DecRef(k->category);
-  free(k->texts);
-  memset(k, 0, sizeof *k);
+static void drop(prof_i_py *object) {
+  if (object) PY.Py_DecRef(object);
+}
+
+/* The place is another name's from here on. What it held goes last: a name may be of a class whose __del__() begins scopes. */
+static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t level) {
+  const known before = *k;
+  *k = (known){.name = name, .category = category, .level = level};
+  PY.Py_IncRef(name); /* held: while it stands here, its address is nobody else's */
+  if (category) PY.Py_IncRef(category);
+  free(before.texts);
+  drop(before.name);
+  drop(before.category);
 }
 
 /* The bytes of a str, as long as `holder` lives or the str does. Lone surrogates stay as they are: readers repair what is not UTF-8. */
@@ -81,10 +89,6 @@ static text text_of(prof_i_py *string) {
   return t;
 }
 
-static void drop(prof_i_py *object) {
-  if (object) PY.Py_DecRef(object);
-}
-
 /* ---- the object ---- */
 
 /* What `with` looks up, and then calls without or with three arguments. A method would be bound to its object twice a statement, an object each time; these give the scope itself, which knows by what it was asked for. */
@@ -104,6 +108,14 @@ typedef struct scope {
 } scope;
 
 static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t count, prof_i_py *keywords);
+
+/* By its real type, whatever its __class__ says; no code of Python's runs. */
+static bool is_of(prof_i_py *object, prof_i_py *type) {
+  prof_i_py *const own_type = PY.PyObject_Type(object);
+  const bool is = own_type == type || (own_type && PY.PyType_IsSubtype(own_type, type));
+  drop(own_type);
+  return is;
+}
 
 static inline scope *scope_of(prof_i_py *object) { return (scope *)(void *)((char *)object + PY.given.head_bytes); }
 
@@ -128,7 +140,7 @@ static prof_i_py *none(void) {
    by asking once more. */
 static prof_i_py *string_of(prof_i_py *value) {
   prof_i_py *type, *error, *traceback;
-  if (PY.PyObject_IsInstance(value, PY.given.string) == 1) {
+  if (is_of(value, PY.given.string)) {
     PY.Py_IncRef(value);
     return value;
   }
@@ -150,17 +162,17 @@ static prof_i_py *string_of(prof_i_py *value) {
 
 static uint32_t arg_of(prof_i_py *value, prof_arg *item, prof_i_py **holder_out) {
   int overflow = 0;
-  if (PY.PyObject_IsInstance(value, PY.given.boolean) == 1) {
+  if (is_of(value, PY.given.boolean)) {
     item->type = PROF_ARG_BOOL;
     item->value.i64 = PY.PyLong_AsLongLongAndOverflow(value, &overflow);
     return 1;
   }
-  if (PY.PyObject_IsInstance(value, PY.given.integer) == 1) {
+  if (is_of(value, PY.given.integer)) {
     item->type = PROF_ARG_I64;
     item->value.i64 = PY.PyLong_AsLongLongAndOverflow(value, &overflow);
     if (!overflow) return 1;
   }
-  if (PY.PyObject_IsInstance(value, PY.given.real) == 1) {
+  if (is_of(value, PY.given.real)) {
     item->type = PROF_ARG_F64;
     item->value.f64 = PY.PyFloat_AsDouble(value);
     return 1;
@@ -282,10 +294,14 @@ static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *item
   return count > 0 ? (uint32_t)count : 0;
 }
 
+/* Of this thread: its arguments become text. A scope that begins meanwhile, in some __str__(), has none: it might be that argument's own, and so on without an end. */
+static __thread bool is_making_text __attribute__((tls_model("initial-exec")));
+
 /* Everything copied: a name made at run time, or arguments. */
 static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   prof_arg items[PROF_ARGS_MAX];
-  prof_i_py *holders[3 * PROF_ARGS_MAX] = {NULL}, *key, *value;
+  enum { HELD = 5 }; /* for each argument */
+  prof_i_py *holders[HELD * PROF_ARGS_MAX] = {NULL}, *key, *value;
   ptrdiff_t at = 0;
   uint32_t count = 0;
   tensor_room tensors;
@@ -295,12 +311,18 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     const size_t bytes = put_stack(stack);
     items[count++] = (prof_arg){.key = PROF_STACK_KEY, .type = PROF_ARG_STRING, .bytes = (uint32_t)bytes, .value.text = stack};
   }
-  while (s->args && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
+  const bool has_args = s->args && !is_making_text;
+  if (has_args) is_making_text = true;
+  while (has_args && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
+    prof_i_py **const held = &holders[HELD * count];
+    PY.Py_IncRef(held[0] = key); /* a __str__() may empty the dict */
+    PY.Py_IncRef(held[1] = value);
     const text t = text_of(key);
-    holders[3 * count] = t.holder;
+    held[2] = t.holder;
     items[count].key = t.data;
-    count += arg_of(value, &items[count], &holders[3 * count + 1]);
+    count += arg_of(value, &items[count], &held[3]);
   }
+  if (has_args) is_making_text = false;
   const text name = text_of(s->name), category = s->category ? text_of(s->category) : (text){annotation, sizeof annotation - 1, NULL};
   static prof_site sites[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof.scope", .level = 1}, {.file = "", .function = "prof.scope", .level = 2}};
   const prof_details details = {.name = name.data, .category = category.data, .name_bytes = name.bytes, .category_bytes = category.bytes, .flags = PROF_I_BY_CALL,
@@ -308,14 +330,14 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   const uint64_t start = prof_i_begin_details_1(&sites[s->level], &details);
   drop(name.holder);
   drop(category.holder);
-  for (uint32_t i = 0; i < 3 * count; i++) drop(holders[i]);
+  for (uint32_t i = 0; i < HELD * count; i++) drop(holders[i]);
   return start;
 }
 
 /* Of a name that has come before. False: it stays one that is copied. */
 static bool give_site(known *k) {
   const text name = text_of(k->name), category = k->category ? text_of(k->category) : (text){annotation, sizeof annotation - 1, NULL};
-  const bool is_plain = !name.holder && !category.holder && name.bytes < 256 && category.bytes < 256 && !memchr(name.data, 0, name.bytes) && !memchr(category.data, 0, category.bytes);
+  const bool is_plain = name.bytes && !name.holder && !category.holder && name.bytes < 256 && category.bytes < 256 && !memchr(name.data, 0, name.bytes) && !memchr(category.data, 0, category.bytes);
   k->texts = is_plain ? malloc(name.bytes + category.bytes + 2) : NULL;
   if (k->texts) {
     memcpy(k->texts, name.data, name.bytes + 1);
@@ -331,10 +353,7 @@ static bool give_site(known *k) {
 static PROF_I_COLD uint64_t begin_unknown(const scope *s, known *k) {
   const bool is_known = k->name == s->name && k->category == s->category && k->level == s->level;
   if (!is_known) {
-    forget(k);
-    PY.Py_IncRef(k->name = s->name); /* held: while it stands here, its address is nobody else's */
-    if ((k->category = s->category) != NULL) PY.Py_IncRef(k->category);
-    k->level = s->level;
+    take_place(k, s->name, s->category, s->level);
   } else if (!s->args && !s->shapes && !own.stack_frames && give_site(k)) {
     return prof_scope_begin_at(&k->site, k->texts, k->category_text);
   }
@@ -428,7 +447,7 @@ static inline part_object *part_of(prof_i_py *object) { return (part_object *)(v
 static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) {
   prof_i_py *given = self;
   (void)type;
-  if (object && PY.PyObject_IsInstance(object, own.type) == 1) {
+  if (object && is_of(object, own.type)) {
     scope_of(object)->asked |= (uint8_t)part_of(self)->which;
     given = object;
   }
@@ -439,9 +458,16 @@ static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) 
 static PROF_I_COLD prof_i_py *call_part(prof_i_py *self, prof_i_py *arguments, prof_i_py *keywords) {
   const part which = part_of(self)->which;
   prof_i_py *const object = PY.PyTuple_Size(arguments) > 0 ? PY.PyTuple_GetItem(arguments, 0) : NULL;
-  if (keywords || !object || PY.PyObject_IsInstance(object, own.type) != 1 || PY.PyTuple_Size(arguments) != (which == PART_ENTER ? 1 : 4))
+  if (keywords || !object || !is_of(object, own.type) || PY.PyTuple_Size(arguments) != (which == PART_ENTER ? 1 : 4))
     return PY.PyErr_Format(PY.given.type_error, "%s takes a scope%s", which == PART_ENTER ? "__enter__()" : "__exit__()", which == PART_ENTER ? "" : ", and an exception's type, value and traceback");
   return which == PART_ENTER ? enter(object) : leave(object);
+}
+
+/* prof.Scope is for isinstance(): scopes are made by record_function() and scope(). */
+static PROF_I_COLD prof_i_py *refuse_new(prof_i_py *type, prof_i_py *arguments, prof_i_py *keywords) {
+  (void)type, (void)arguments, (void)keywords;
+  PY.PyErr_SetString(PY.given.type_error, "a scope is made by prof.record_function() or prof.scope()");
+  return NULL;
 }
 
 static void destroy_part(prof_i_py *self) { PY.PyObject_Free(self); } /* the type is never freed */
@@ -479,7 +505,7 @@ static void destroy(prof_i_py *self) {
 /* ---- record_function() and scope() ---- */
 
 static bool is_string(prof_i_py *object, const char *function, const char *parameter) {
-  if (PY.PyObject_IsInstance(object, PY.given.string) == 1) return true;
+  if (is_of(object, PY.given.string)) return true;
   PY.PyErr_Format(PY.given.type_error, "%s() %s must be a str, not %R", function, parameter, object);
   return false;
 }
@@ -523,7 +549,9 @@ static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptr
   for (ptrdiff_t i = 0; i < keyword_count; i++) {
     if (PY.PyUnicode_CompareWithASCIIString(PY.PyTuple_GetItem(keywords, i), "_shapes") == 0) {
       shapes = arguments[count + i];
-      continue;
+      if (PY.PySequence_Check(shapes)) continue;
+      drop(dict);
+      return PY.PyErr_Format(PY.given.type_error, "scope() _shapes must be a sequence of (dtype, dim, ...), not %R", shapes);
     }
     if (!dict && !(dict = PY.PyDict_New())) return NULL;
     if (PY.PyDict_SetItem(dict, PY.PyTuple_GetItem(keywords, i), arguments[count + i]) == 0) continue;
@@ -555,8 +583,8 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
   PY.given = *given;
   PY.Py_IncRef(given->decorate); /* the rest is as old as the interpreter */
   members[0].offset = (ptrdiff_t)(given->head_bytes + offsetof(scope, vectorcall));
-  prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy}, {PROF_I_PY_SLOT_METHODS, methods}, {PROF_I_PY_SLOT_MEMBERS, members}, {0, NULL}};
-  prof_i_py_slot part_slots[] = {{PROF_I_PY_SLOT_CALL, (void *)call_part}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy_part}, {PROF_I_PY_SLOT_GET, (void *)get_part}, {0, NULL}};
+  prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy}, {PROF_I_PY_SLOT_METHODS, methods}, {PROF_I_PY_SLOT_MEMBERS, members}, {PROF_I_PY_SLOT_NEW, (void *)refuse_new}, {0, NULL}};
+  prof_i_py_slot part_slots[] = {{PROF_I_PY_SLOT_CALL, (void *)call_part}, {PROF_I_PY_SLOT_DEALLOC, (void *)destroy_part}, {PROF_I_PY_SLOT_GET, (void *)get_part}, {PROF_I_PY_SLOT_NEW, (void *)refuse_new}, {0, NULL}};
   prof_i_py_spec spec = {"prof.Scope", (int)(given->head_bytes + sizeof(scope)), 0, PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
   prof_i_py_spec part_spec = {"prof.ScopePart", (int)(given->head_bytes + sizeof(part_object)), 0, PROF_I_PY_DEFAULT_FLAGS, part_slots};
   own.type = PY.PyType_FromSpec(&spec);

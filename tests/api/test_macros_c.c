@@ -657,6 +657,28 @@ static void scopes_by_calls_are_like_the_macros(void **state) {
   assert_true(events_holds(only_event("by call"), only_event("at a site")));
 }
 
+/* At its site's number, with what else an open scope's entry says: how it was begun. */
+static void a_scope_by_call_that_stands_open_has_its_name(void **state) {
+  (void)state;
+  static prof_site site;
+  events_record(1);
+  for (int i = 0; i < 3; i++) {
+    const uint64_t at = prof_scope_begin_at(&site, "at a site", "call"), copied = prof_scope_begin(1, "copied", "call", NULL);
+    events_read();
+    assert_int_equal(events.count, 2 + 2 * i);
+    size_t open_count = 0;
+    for (size_t n = 0; n < events.count; n++) {
+      assert_true(strcmp(events.items[n].name, "at a site") == 0 || strcmp(events.items[n].name, "copied") == 0);
+      assert_string_equal(events.items[n].category, "call");
+      open_count += events.items[n].e.kind == PROF_EVENT_OPEN;
+    }
+    assert_int_equal(open_count, 2);
+    prof_scope_end(copied);
+    prof_scope_end(at);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static void steps_and_flows_come_back(void **state) {
   (void)state;
   events_record(1);
@@ -711,6 +733,7 @@ int main(void) {
       cmocka_unit_test(an_inlined_function_keeps_the_names_of_its_callers_apart),
       cmocka_unit_test(inline_functions_of_two_units_are_one_site),
       cmocka_unit_test(scopes_by_calls_are_like_the_macros),
+      cmocka_unit_test(a_scope_by_call_that_stands_open_has_its_name),
       cmocka_unit_test(steps_and_flows_come_back),
   };
   return cmocka_run_group_tests_name("the macros in C", tests, NULL, NULL);

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from unittest import mock
 
 import prof
 from prof import _scope, _slow, profiler
@@ -90,6 +91,86 @@ class Scopes(unittest.TestCase):
         with self.assertRaises(TypeError):
             self.record_function("x")(function=len)
         self.assertEqual(names(), [])
+
+    def test_what_stands_open_has_its_name(self):
+        name = "open"  # a constant: at its second coming it has a call site
+        for i in range(3):
+            with self.record_function(name), self.scope("inner", "c"):
+                found = recorded(clear=False)
+                with prof.Trace.now() as trace:
+                    self.assertEqual([(e.kind, e.name, e.category) for e in trace.events()][2 * i :], [("open", "open", "user_annotation"), ("open", "inner", "c")])
+            self.assertEqual(len(found), 2 * i)
+
+    def test_an_empty_name_is_one_name(self):
+        for _ in range(4):
+            with self.record_function(""):
+                pass
+        self.assertEqual(names(), [""] * 4)
+
+    def test_scopes_are_made_by_functions_alone(self):
+        kind = type(self.record_function("x"))
+        if kind is _slow.Scope:
+            return
+        for make in (kind, lambda: object.__new__(kind), lambda: type(kind.__dict__["__enter__"])()):
+            with self.assertRaises(TypeError):
+                make()
+
+    def test_what_only_says_that_it_is_one(self):
+        kind = type(self.record_function("x"))
+        if kind is not _slow.Scope:
+            with self.assertRaises(TypeError):
+                kind.__enter__(mock.Mock(spec=kind))
+
+        class Lying:
+            @property
+            def __class__(self):
+                raise KeyError
+
+        with self.scope("lies", integer=mock.Mock(spec=int), real=mock.Mock(spec=float), none=Lying()):
+            pass
+        [(_, _, args, _, _)] = recorded()
+        self.assertEqual([type(v) for v in args.values()], [str] * 3)
+        with self.assertRaises(TypeError):
+            self.scope("x", _shapes=self.scope("y"))
+        with self.assertRaises(TypeError):
+            self.scope("x", _shapes=3)
+
+    def test_names_that_begin_scopes_when_they_go(self):
+        others = [f"n{i}" for i in range(300)]
+        begin = self.record_function
+
+        class Name(str):
+            def __del__(self):
+                for other in others:
+                    with begin(other):
+                        pass
+
+        for i in range(500):
+            with begin(Name(f"x{i}")):
+                pass
+        gc.collect()
+        others.clear()  # some are held until their place is another name's
+
+    def test_an_argument_that_begins_scopes_when_it_becomes_text(self):
+        scope = self.scope
+
+        class Again:
+            def __str__(self):
+                with scope("inside", x=self):
+                    return "text"
+
+        with scope("outside", x=Again()):
+            pass
+        thread = threading.Thread(target=lambda: str(Again()))
+        thread.start()
+        thread.join()
+        self.assertEqual(sorted(set(names())), ["inside", "outside"])
+
+    def test_shapes_in_shapes(self):
+        shapes = ()
+        for _ in range(100000):
+            shapes = (self.scope("x", _shapes=shapes),)
+        del shapes
 
     def test_a_handle_outlives_its_name(self):
         leave = self.record_function("kept").__enter__().__exit__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 from types import FrameType
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, cast
 
@@ -19,6 +20,7 @@ ANNOTATION = "user_annotation"
 _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 ARGS_MOST = DIMS_MOST = 16
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
+_here = threading.local()
 stack_frames = 0
 """What each scope tells of where it was begun; 0: nothing."""
 
@@ -85,9 +87,10 @@ class _Filled:
         item = self.items[self.count]
         self.count += 1
         item.key = _text(key)
-        if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
-            item.type, item.value = (BOOL if isinstance(value, bool) else I64), value & (1 << 64) - 1
-        elif isinstance(value, float):
+        kind = type(value)  # whatever its __class__ says
+        if issubclass(kind, int) and -(1 << 63) <= value < 1 << 63:
+            item.type, item.value = (BOOL if kind is bool else I64), value & (1 << 64) - 1
+        elif issubclass(kind, float):
             item.type, item.value = F64, ctypes.c_uint64.from_buffer(ctypes.c_double(value)).value
         else:
             text = _str(value)
@@ -131,12 +134,18 @@ class Scope:
         args = dict(self._args or {})
         shapes = args.pop("_shapes", None)
         filled = _Filled()
+        is_inside = getattr(_here, "is_making_text", False)  # some argument's __str__() begins this one: it might be that argument's own, and so on without an end
         for dtype, *dims in shapes or ():  # first: what has no key
             filled.shape(dtype, tuple(dims))
         if stack_frames:
             filled.pair(STACK_KEY, _stack())
-        for key, value in args.items():
-            filled.pair(key, value)
+        if not is_inside:
+            _here.is_making_text = True
+            try:
+                for key, value in args.items():
+                    filled.pair(key, value)
+            finally:
+                _here.is_making_text = False
         return int(C.prof_scope_begin(self._level, name, category, ctypes.byref(filled.args(PAIRS if shapes is None else SHAPES))))
 
     def __enter__(self) -> "Scope":
@@ -153,9 +162,9 @@ class Scope:
 
 
 def _string(value: Any, function: str, parameter: str) -> str:
-    if not isinstance(value, str):
+    if not issubclass(type(value), str):  # whatever its __class__ says
         raise TypeError(f"{function}() {parameter} must be a str, not {value!r}")
-    return value
+    return cast(str, value)
 
 
 def record_function(name: str, args: Optional[str] = None) -> Scope:
@@ -170,4 +179,6 @@ def scope(name: str, category: str = "operator", level: int = 1, /, **args: Any)
     _string(category, "scope", "category")
     if not 1 <= level <= 2:
         raise ValueError(f"scope() level must be 1 or 2, not {level!r}")
+    if "_shapes" in args and not isinstance(args["_shapes"], (list, tuple)):
+        raise TypeError(f"scope() _shapes must be a sequence of (dtype, dim, ...), not {args['_shapes']!r}")
     return Scope(name, category, level, args or None)
