@@ -106,7 +106,7 @@ without_randomisation() {
 }
 
 sanitizer() {
-  local wrapper=() labels='unit|api|clock|hostile|fault|stress'
+  local wrapper=() labels='unit|api|clock|hostile|fault|stress|python' # python: AddressSanitizer alone
   [ "$1" = tsan ] && wrapper=(without_randomisation) labels='unit|api|clock|fault|stress' # hostile bytes are read by one thread
   ctest_group "$1" "$1" "$labels" "${wrapper[@]}"
 }
