@@ -242,6 +242,7 @@ static void put_summary(prof_i_chrome *w) {
   put(w, "\"");
   put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "unfinished", w->info.open_count);
+  if (w->window.from_ns || w->window.to_ns) put_member(w, "of these in this file", w->written.scope_count + w->written.open_count + w->written.step_count + w->written.instant_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;
     put(w, ",\"lost: ");
