@@ -7,6 +7,7 @@ import errno
 import os
 import warnings
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from operator import index
 from typing import Any, Dict, List, NoReturn, Optional, Type, TypeVar
 
 from . import _structs as s
@@ -267,3 +268,60 @@ def encoded(text: Any, what: str) -> bytes:
     if b"\0" in raw:
         raise ValueError(f"{what} holds a NUL: {text!r}")
     return raw
+
+
+def whole(value: Any, what: str, least: int = 0, most: int = (1 << 64) - 1) -> int:
+    """A number as C takes it: ctypes would cut it to its width, in silence. TypeError, ValueError."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {value!r}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{what} must be from {least} to {most}, not {number}")
+    return number
+
+
+class Owner:
+    """What owns something of C's. A copy would free it, too."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it owns memory of libprof.so")
+
+
+class Shared:
+    """A pointer of C's that any thread may use while another one closes it: it is freed behind the last use. ``with`` begins a use and gives the pointer.
+
+    No lock, which a signal's handler or a forked child could find taken: a use enters itself before it looks whether all is closed, close() the other way round, so that one of them sees the other; and one alone can take the pointer
+    out of its list."""
+
+    __slots__ = ("_owned", "_uses", "_is_closed", "_free", "_what")
+
+    def __init__(self, pointer: c_void_p, free: str, what: str) -> None:
+        self._owned, self._uses, self._is_closed = [pointer], [0] * 0, False
+        self._free, self._what = free, what
+
+    def __enter__(self) -> c_void_p:
+        self._uses.append(1)
+        if not self._is_closed:
+            return self._owned[0]
+        self.__exit__()
+        raise ValueError(f"the {self._what} is closed")
+
+    def __exit__(self, *error: Any) -> None:
+        self._uses.pop()
+        self._free_unused()
+
+    def close(self) -> None:
+        """Frees it, now or behind the last use. A second time does nothing."""
+        self._is_closed = True
+        self._free_unused()
+
+    def _free_unused(self) -> None:
+        if not self._is_closed or self._uses:
+            return
+        try:
+            pointer = self._owned.pop()
+        except IndexError:
+            return
+        if pointer:
+            getattr(C, self._free)(pointer)

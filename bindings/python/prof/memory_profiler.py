@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from . import _structs as s
 from . import device as _device
-from ._library import C, encoded, sized
+from ._library import C, Owner, encoded, sized
 from .device import Device
 from .trace import Trace
 
@@ -130,7 +130,7 @@ def sample(tag: str = "", device: Union[Device, str] = "cpu") -> None:
         C.prof_memory_sample(_device.of(device), raw, len(raw))
 
 
-class Pool:
+class Pool(Owner):
     """An allocator's pool, told piece by piece: see prof_pool_create() of <prof/memory.h>. Addresses are ints."""
 
     def __init__(self, name: str = "pool", device: Union[Device, str] = "cpu", checked: bool = False) -> None:

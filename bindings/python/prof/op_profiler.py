@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 from . import _keys
 from . import _structs as s
 from . import device as _device
-from ._library import C, encoded, sized
+from ._library import C, Owner, encoded, sized
 from .device import Device
 from .memory_profiler import Count, Number
 
@@ -81,7 +81,7 @@ class Op:
         return op
 
 
-class Result:
+class Result(Owner):
     """What a measurement found. Fields of prof_op_info are attributes: median_us, median_low_us, mean_us, workspace_bytes, ..."""
 
     def __init__(self, pointer: ctypes.c_void_p, key: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Union
 
 from . import _structs as s
-from ._library import C, encoded, sized
+from ._library import C, Owner, Shared, encoded, sized, whole
 
 GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32}
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8}
@@ -99,14 +100,18 @@ def _arg(arg: s.TraceArg) -> Any:
 def _dump_options(format: str, from_ns: int, to_ns: int, metadata: Optional[Mapping[str, str]]) -> s.DumpOptions:
     pairs = [s.Metadata(encoded(key, "key"), encoded(value, "value")) for key, value in (metadata or {}).items()]
     items = (s.Metadata * max(len(pairs), 1))(*pairs)
-    return sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=from_ns, to_ns=to_ns, metadata=items, metadata_count=len(pairs))
+    return sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=whole(from_ns, "from_ns"), to_ns=whole(to_ns, "to_ns"), metadata=items, metadata_count=len(pairs))
 
 
-class _Totals:
+def _row_limit(rows: int) -> int:
+    return ALL_ROWS if rows == -1 else min(whole(rows, "rows", -1), ALL_ROWS - 1)
+
+
+class _Totals(Owner):
     """What can be added up: one trace, or several."""
 
-    def _pointers(self) -> Any:
-        """An array of prof_trace *."""
+    def _pointers(self) -> ContextManager[Any]:
+        """An array of prof_trace *, in use inside ``with``."""
         raise NotImplementedError
 
     def _options(
@@ -119,12 +124,12 @@ class _Totals:
             s.AggregateOptions,
             group=bits,
             sort=_choice(sort, SORTS, "sort"),
-            rows_limit=ALL_ROWS if rows < 0 else min(rows, ALL_ROWS - 1),
-            level=level,
+            rows_limit=_row_limit(rows),
+            level=whole(level, "level", 0, 2),
             category=None if category is None else encoded(category, "category"),
-            stack_frames=stack_frames,
-            from_ns=from_ns,
-            to_ns=to_ns,
+            stack_frames=whole(stack_frames, "stack_frames", 0, ALL_ROWS),
+            from_ns=whole(from_ns, "from_ns"),
+            to_ns=whole(to_ns, "to_ns"),
         )
 
     def aggregate(
@@ -142,8 +147,8 @@ class _Totals:
         group "stack", the innermost so many (0: all)."""
         options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames)
         out = ctypes.POINTER(s.Rows)()
-        pointers = self._pointers()
-        C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))
+        with self._pointers() as pointers:
+            C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))
         try:
             got = out.contents
             result = Rows(
@@ -179,15 +184,15 @@ class _Totals:
     def table(self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None) -> str:
         """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table()."""
         options = self._options(group, sort, rows, level, category)
-        pointers = self._pointers()
-        return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
+        with self._pointers() as pointers:
+            return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
 
 
 class Trace(_Totals):
-    """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread may read it. ``with`` frees it at the end; so does its last reference."""
+    """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread may read it, also while another one closes it. ``with`` frees it at the end; so does its last reference."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
-        self._pointer = pointer
+        self._shared = Shared(pointer, "prof_trace_destroy", "trace")
 
     @classmethod
     def open(cls, path: Union[str, "os.PathLike[str]"]) -> "Trace":
@@ -204,10 +209,8 @@ class Trace(_Totals):
         return cls(out)
 
     def close(self) -> None:
-        """Frees it. A second time does nothing."""
-        pointer, self._pointer = self._pointer, ctypes.c_void_p()
-        if pointer:
-            C.prof_trace_destroy(pointer)
+        """Frees it; where it is being read, behind the last reader, events() that go on among them. Who begins to read it then has a ValueError. A second time does nothing."""
+        self._shared.close()
 
     def __enter__(self) -> "Trace":
         return self
@@ -223,59 +226,73 @@ class Trace(_Totals):
 
     @property
     def pointer(self) -> ctypes.c_void_p:
-        """For C's functions. ValueError once it is closed."""
-        if not self._pointer:
-            raise ValueError("the trace is closed")
-        return self._pointer
+        """For C's functions; nobody may close it before they are done. ValueError once it is closed."""
+        with self._shared as pointer:
+            return pointer
 
-    def _pointers(self) -> Any:
-        return (ctypes.c_void_p * 1)(self.pointer)
+    @contextlib.contextmanager
+    def _pointers(self) -> Iterator[Any]:
+        with self._shared as pointer:
+            yield (ctypes.c_void_p * 1)(pointer)
 
     def info(self) -> s.TraceInfo:
         """prof_trace_info: counts, clock, process, losses."""
         info = sized(s.TraceInfo)
-        C.check(C.prof_trace_info_get(self.pointer, ctypes.byref(info)))
+        with self._shared as pointer:
+            C.check(C.prof_trace_info_get(pointer, ctypes.byref(info)))
         return info
 
     def loss_text(self) -> str:
         """One line: recorded, dropped by reason, unfinished; "no loss" when all are 0."""
-        return C.asked(C.prof_trace_loss_text, self.pointer)
+        with self._shared as pointer:
+            return C.asked(C.prof_trace_loss_text, pointer)
 
     def dump(
         self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None
     ) -> None:
         """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log, "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its top. What stands under the path is
         never half a file. OSError and its kin; ValueError for what is not JSON."""
-        C.check(C.prof_trace_dump(self.pointer, encoded(path, "path"), ctypes.byref(_dump_options(format, from_ns, to_ns, metadata))))
+        options = _dump_options(format, from_ns, to_ns, metadata)
+        with self._shared as pointer:
+            C.check(C.prof_trace_dump(pointer, encoded(path, "path"), ctypes.byref(options)))
 
     def json(self, format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None) -> str:
         """The text that dump() writes. OverflowError past 1 GiB."""
         out = ctypes.c_void_p()
-        C.check(C.prof_trace_json(self.pointer, ctypes.byref(_dump_options(format, from_ns, to_ns, metadata)), ctypes.byref(out), None))
+        options = _dump_options(format, from_ns, to_ns, metadata)
+        with self._shared as pointer:
+            C.check(C.prof_trace_json(pointer, ctypes.byref(options), ctypes.byref(out), None))
         return C.text(out)
 
     def events(self) -> Iterator[Event]:
-        """By thread, and inside a thread by start, outer scopes before the ones they hold."""
+        """By thread, and inside a thread by start, outer scopes before the ones they hold. They go on to their end where the trace is closed meanwhile."""
+        with self._shared:  # closed already: who asks hears it now, not at the first step
+            return self._read()
+
+    def _read(self) -> Iterator[Event]:
         out = ctypes.c_void_p()
-        C.check(C.prof_cursor_create(self.pointer, ctypes.byref(out)))
         event = s.Event()
-        try:
-            while True:
-                status = C.prof_cursor_next(out, ctypes.byref(event))
-                C.check(status)
-                if status == 0:
-                    return
-                yield _event(event)
-        finally:
-            C.prof_cursor_destroy(out)
+        with self._shared as pointer:
+            C.check(C.prof_cursor_create(pointer, ctypes.byref(out)))
+            try:
+                while True:
+                    status = C.prof_cursor_next(out, ctypes.byref(event))
+                    C.check(status)
+                    if status == 0:
+                        return
+                    yield _event(event)
+            finally:
+                C.prof_cursor_destroy(out)
 
     def memory_text(self, width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False) -> str:
         """prof memory's report: peaks, what was live then, who held it. width in columns (40 to 500), rows of each table (-1: all), pool: the number of one (None: all), ascii: its plot without blocks and lines. ValueError, LookupError (no such pool)."""
-        if rows == 0 or (pool is not None and pool < 0):
-            raise ValueError(f"rows must not be 0, nor pool negative: {rows!r}, {pool!r}")
-        options = sized(s.MemoryTextOptions, width=width, rows_limit=ALL_ROWS if rows < 0 else min(rows, ALL_ROWS - 1), pool=0 if pool is None else pool + 1, ascii=int(ascii))
+        if rows == 0:
+            raise ValueError("rows must not be 0")
+        place = 0 if pool is None else whole(pool, "pool", 0, ALL_ROWS - 1) + 1
+        options = sized(s.MemoryTextOptions, width=whole(width, "width", 0, ALL_ROWS), rows_limit=_row_limit(rows), pool=place, ascii=int(ascii))
         out = ctypes.c_void_p()
-        C.check(C.prof_memory_read(self.pointer, ctypes.byref(out)))
+        with self._shared as pointer:
+            C.check(C.prof_memory_read(pointer, ctypes.byref(out)))
         try:
             return C.asked(C.prof_memory_text, out, ctypes.byref(options))
         except FileNotFoundError:
@@ -308,8 +325,11 @@ class Traces(_Totals):
     def __exit__(self, *error: Any) -> None:
         self.close()
 
-    def _pointers(self) -> Any:
-        return (ctypes.c_void_p * len(self.traces))(*[t.pointer for t in self.traces])
+    @contextlib.contextmanager
+    def _pointers(self) -> Iterator[Any]:
+        with contextlib.ExitStack() as uses:
+            pointers = [uses.enter_context(trace._shared) for trace in self.traces]
+            yield (ctypes.c_void_p * len(pointers))(*pointers)
 
 
 def _event(e: s.Event) -> Event:
