@@ -5,10 +5,8 @@ import copy
 import gc
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -94,7 +92,7 @@ class Traces(Base):
     def test_owners_are_not_copied(self):
         result = op_profiler.profile(lambda: None, time_limit_s=0.01)
         with self.trace() as trace, memory_profiler.Pool() as pool:
-            for owner in (trace, prof.Traces([trace]), result, pool):
+            for owner in (trace, prof.Traces([trace]), result, pool, prof.profile()):
                 for way in (copy.copy, copy.deepcopy, pickle.dumps):
                     with self.assertRaisesRegex(TypeError, "cannot be copied"):
                         way(owner)
@@ -115,6 +113,159 @@ class Traces(Base):
                 with self.assertRaisesRegex(ValueError, next(iter(bad))):
                     trace.memory_text(**bad)
             self.assertEqual(len(trace.aggregate(rows=sys.maxsize)), 2)
+
+
+class Profiles(Base):
+    """After each of them a profile records as before, and nothing records behind it."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.check_that_profiles_record)
+
+    def check_that_profiles_record(self):
+        self.assertEqual(C.prof_level(), 0)
+        with prof.profile() as p:
+            work()
+        self.assertEqual(counts(p.key_averages()), {"outer": 1, "inner": 2})
+        self.assertEqual(C.prof_level(), 0)
+
+    def test_a_handler_that_fails_at_a_step(self):
+        def fail(p):
+            called.append(p.step_num)
+            if len(called) == 1:
+                raise KeyError("handler")
+
+        called = []
+        p = prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), on_trace_ready=fail)
+        p.start()
+        p.step()
+        with self.assertRaises(KeyError):
+            p.step()
+        for _ in range(2):
+            work()
+            p.step()
+        p.stop()
+        p.stop()
+        self.assertEqual(called, [2, 4])
+
+    def test_a_handler_that_fails_between_two_recordings(self):
+        def fail(p):
+            raise KeyError("handler")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            p = prof.profile(schedule=prof.schedule(wait=0, warmup=0, active=1), on_trace_ready=fail)
+        p.start()
+        for _ in range(3):
+            with self.assertRaises(KeyError):
+                p.step()
+        work()
+        with self.assertRaises(KeyError):
+            p.stop()
+        self.assertEqual(counts(p.key_averages()), {"ProfilerStep*": 1, "outer": 1, "inner": 2})
+
+    def test_a_callback_for_ids_that_fails_the_second_time(self):
+        def number():
+            calls.append(1)
+            if len(calls) == 2:
+                raise ZeroDivisionError
+            return str(len(calls))
+
+        calls, ready = [], []
+        p = prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), custom_trace_id_callback=number, on_trace_ready=lambda p: ready.append((p.step_num, p.get_trace_id())))
+        with contextlib.suppress(ZeroDivisionError), p:
+            for _ in range(8):
+                work()
+                p.step()
+        self.assertEqual(ready, [(2, "1")])
+        with p:
+            p.step()
+        self.assertEqual(ready, [(2, "1"), (4, "3")])
+
+    def test_a_handler_that_steps_and_stops(self):
+        steps = []
+        with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: (steps.append(p.step_num), p.step())) as p:
+            for _ in range(4):
+                work()
+                p.step()
+        self.assertEqual((steps, p.step_num), ([2, 4, 6, 7], 8))
+        with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: p.stop()) as p:
+            for _ in range(5):
+                work()
+                p.step()
+        self.assertEqual(p.step_num, 5)
+
+    def test_threads_that_step_start_and_stop_one_profile(self):
+        def run(use):
+            for _ in range(100):
+                with contextlib.suppress(RuntimeError):
+                    use()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            p = prof.profile(schedule=prof.schedule(wait=0, warmup=0, active=2), on_trace_ready=lambda p: None)
+        threads = [threading.Thread(target=run, args=(use,)) for use in (p.step, p.start, p.stop) * 2]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        p.stop()
+        self.assertEqual(p.step_num, 200)
+
+    def test_a_profile_that_is_dropped(self):
+        p = prof.profile(level=2, with_stack=True)
+        p.start()
+        self.assertEqual(C.prof_level(), 2)
+        del p
+        gc.collect()
+
+    def test_the_collector_comes_while_a_profile_begins(self):
+        from prof import session
+
+        dropped = prof.profile()
+        dropped.start()
+        session._capture.is_changing = True
+        del dropped
+        gc.collect()
+        session._capture.is_changing = False
+        with prof.profile() as p:
+            work()
+        self.assertEqual(counts(p.key_averages())["inner"], 2)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_forked_child_ends_its_parents_profile_in_silence(self):
+        child = """
+            import os, sys
+            import prof
+            called = []
+            pid = 0
+            with prof.profile(with_stack=True, schedule=prof.schedule(wait=0, warmup=1, active=9), on_trace_ready=lambda p: called.append(1)) as p:
+                p.step()
+                with prof.record_function("parent"):
+                    pass
+                pid = os.fork()
+                if not pid:
+                    WAY
+            if pid:
+                assert called == [1]
+                assert "parent" in [e.key for e in p.key_averages()]
+                sys.exit(os.waitpid(pid, 0)[1] >> 8)
+            assert not called
+        """
+        ways = {
+            "sys.exit(7)": 7,
+            "p.step(); p.step(); p.stop(); p.start(); p.stop(); sys.exit(6)": 6,
+            "q = prof.profile(); q.start(); q.stop(); sys.exit(5 + len(q.key_averages()))": 5,
+            "pass": 0,
+        }
+        for way, expected in ways.items():
+            done = self.run_python(child.replace("WAY", way))
+            self.assertEqual((done.returncode, done.stderr), (expected, ""), way)
+
+    def run_python(self, text):
+        import textwrap
+
+        return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=100)
 
 
 if __name__ == "__main__":

@@ -3,17 +3,18 @@ runtime in C that records into it stands in the same tables."""
 
 from __future__ import annotations
 
+import collections
 import enum
 import json
 import os
 import threading
 import time
 import warnings
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set
+from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Set, Tuple
 
 from . import _structs as s
 from . import tables
-from ._library import C, sized
+from ._library import C, Owner, sized
 from ._scope import record_function, set_stack_frames
 from .tables import EventList, Window
 from .trace import Trace
@@ -54,7 +55,7 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
         if not isinstance(value, int):
             raise TypeError(f"{name} must be an int, not {value!r}")
         if value < (1 if name == "active" else 0):
-            raise _ScheduleError(
+            raise ScheduleError(
                 f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
             )
     if warmup == 0:
@@ -62,7 +63,7 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
 
     def action(step: int) -> ProfilerAction:
         if step < 0:
-            raise _ScheduleError(f"Step must be non-negative. Got {step}.")
+            raise ScheduleError(f"Step must be non-negative. Got {step}.")
         if step < skip_first:
             return ProfilerAction.NONE
         step -= skip_first
@@ -81,11 +82,11 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     return action
 
 
-class _ScheduleError(AssertionError, ValueError):
+class ScheduleError(AssertionError, ValueError):
     """torch.profiler raises an AssertionError."""
 
 
-class _StateError(AssertionError, RuntimeError):
+class StateError(AssertionError, RuntimeError):
     """The same."""
 
 
@@ -110,48 +111,92 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
 
 
 class _Capture:
-    """Counts who records, and remembers whether it was recording before the first: then it goes on behind the last."""
+    """Counts who records, and remembers whether it was recording before the first: then it goes on behind the last. The lock guards all of it but dropped, which any thread may add to."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.levels: List[int] = []  # of those who record
         self.level_before = 0
         self.stacks = 0
+        self.dropped: Deque[Tuple[int, bool]] = collections.deque()
+        self.is_changing = False
 
     def begin(self, level: int, with_stack: bool) -> None:
         with self.lock:
-            now = C.prof_level()
-            if not self.levels:
-                self.level_before = now
-            if level > now:
-                C.check(C.prof_start(level))
-            self.levels.append(level)
-            self.stacks += with_stack
-            set_stack_frames(STACK_FRAMES if self.stacks else 0)
+            self.is_changing = True
+            try:
+                self._begin(level, with_stack)
+            finally:
+                self.is_changing = False
+            self._end_dropped()
+
+    def _begin(self, level: int, with_stack: bool) -> None:
+        now = C.prof_level()
+        if not self.levels:
+            self.level_before = now
+        if level > now or not self.levels:  # a forked child has its parent's level, and no capture yet
+            C.check(C.prof_start(max(level, now)))
+        self.levels.append(level)
+        self.stacks += with_stack
+        set_stack_frames(STACK_FRAMES if self.stacks else 0)
 
     def end(self, level: int, with_stack: bool) -> None:
         """The level goes back to what the others want; what somebody else has set meanwhile stays."""
         with self.lock:
-            highest = max(self.levels)
-            self.levels.remove(level)
-            self.stacks -= with_stack
-            set_stack_frames(STACK_FRAMES if self.stacks else 0)
-            wanted = max([self.level_before, *self.levels])
-            if C.prof_level() == highest and wanted < highest:
-                C.check(C.prof_start(wanted)) if wanted else C.prof_stop()
+            self.is_changing = True
+            try:
+                self._end(level, with_stack)
+            finally:
+                self.is_changing = False
+            self._end_dropped()
+
+    def _end(self, level: int, with_stack: bool) -> None:
+        highest = max(self.levels)
+        self.levels.remove(level)
+        self.stacks -= with_stack
+        set_stack_frames(STACK_FRAMES if self.stacks else 0)
+        wanted = max([self.level_before, *self.levels])
+        if C.prof_level() == highest and wanted < highest:
+            C.check(C.prof_start(wanted)) if wanted else C.prof_stop()
+
+    def drop(self, level: int, with_stack: bool) -> None:
+        """The same for the garbage collector, which may come in the middle of begin() and end(): they do it then."""
+        self.dropped.append((level, with_stack))
+        if self.lock.acquire(blocking=False):
+            try:
+                self._end_dropped()
+            finally:
+                self.lock.release()
+
+    def _end_dropped(self) -> None:
+        while self.dropped and not self.is_changing:
+            self.end(*self.dropped.popleft())
+
+    def begin_anew(self) -> None:
+        """In a forked child nobody records but who has begun there; what the process does stays as it is."""
+        had_stacks = self.stacks
+        self.__init__()  # type: ignore[misc]  # another thread may have held the lock
+        if had_stacks:
+            set_stack_frames(0)
 
 
 STACK_FRAMES = 32
 _capture = _Capture()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: setattr(_capture, "lock", threading.RLock()))  # another thread may have held it
+    os.register_at_fork(after_in_child=_capture.begin_anew)
+
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
-class profile:  # noqa: N801 (torch's name)
+class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
     activities, schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. with_modules, experimental_config, execution_trace_observer,
-    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them. What differs from torch.profiler is listed in docs/python.md."""
+    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them. What differs from torch.profiler is listed in docs/python.md.
+
+    Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
+
+    _is_recording = False
 
     def __init__(
         self,
@@ -182,7 +227,7 @@ class profile:  # noqa: N801 (torch's name)
             warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
         if not self.activities:
-            raise _ScheduleError("No valid profiler activities found")
+            raise ScheduleError("No valid profiler activities found")
         for name, callback in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
             if callback is not None and not callable(callback):
                 raise TypeError(f"{name} must be something to call, not {callback!r}")
@@ -196,6 +241,7 @@ class profile:  # noqa: N801 (torch's name)
         self.schedule: Schedule = schedule if schedule is not None else lambda _: ProfilerAction.RECORD
         self.step_num = 0
         self.current_action = self._action_of(0)
+        self._lock, self._pid = threading.RLock(), os.getpid()
         self._is_open = self._is_recording = False
         self._step_scope: Any = None
         self._from_ns = 0
@@ -218,36 +264,66 @@ class profile:  # noqa: N801 (torch's name)
     def __exit__(self, *error: Any) -> None:
         self.stop()
 
+    def __del__(self) -> None:
+        """Dropped without a stop(): others do not record for it any longer."""
+        try:
+            if self._is_recording and self._pid == os.getpid():
+                _capture.drop(self.level, self.with_stack)
+        except Exception:  # the interpreter ends
+            pass
+
+    def _held(self) -> Any:
+        """The lock around its state. In a forked child a new one, since another thread may have held it, and the profile has ended: that recording is the parent's."""
+        if self._pid != os.getpid():
+            self._lock, self._pid = threading.RLock(), os.getpid()
+            self._is_open = self._is_recording = False
+            self._step_scope = None
+        return self._lock
+
     def start(self) -> None:
         """Begins with step 0; a second time, after a stop(), where the steps stand. RuntimeError when it has been started and not stopped."""
-        if self._is_open:
-            raise RuntimeError("this profile has been started already; stop() it first, or make another one")
-        self._transit(ProfilerAction.NONE, self.current_action)
-        self._is_open = True
-        self._begin_step()
+        with self._held():
+            if self._is_open:
+                raise RuntimeError("this profile has been started already; stop() it first, or make another one")
+            self._is_open = True
+            try:
+                self._settle()
+            except BaseException:
+                self._is_open = False
+                raise
 
     def stop(self) -> None:
         """Ends it; what has been recorded becomes the trace, and on_trace_ready is called, unless the schedule was not at it. Without a start it does nothing."""
-        if not self._is_open:
-            return
-        self._end_step()
-        self._is_open = False
-        self._transit(self.current_action, None)
+        with self._held():
+            if not self._is_open:
+                return
+            self._is_open = False
+            self._end_step()
+            is_ready = self._leave(self.current_action, None)
+        if is_ready and self.on_trace_ready is not None:
+            self.on_trace_ready(self)
 
     def step(self) -> None:
         """The next step begins. Outside of start() and stop() it is counted, and nothing else."""
-        self._end_step()
-        if not self.record_steps and self._is_recording:
-            C.prof_step()
-        before, self.current_action = self.current_action, self._action_of(self.step_num + 1)
-        self.step_num += 1
-        if not self._is_open:
-            return
-        self._transit(before, self.current_action)
-        self._begin_step()
+        with self._held():
+            before, self.current_action = self.current_action, self._action_of(self.step_num + 1)
+            self.step_num += 1
+            self._end_step()
+            if not self.record_steps and self._is_recording:
+                C.prof_step()
+            is_ready = self._is_open and self._leave(before, self.current_action)
+        try:
+            if is_ready and self.on_trace_ready is not None:
+                self.on_trace_ready(self)
+        finally:
+            with self._held():
+                self._settle()
 
-    def _begin_step(self) -> None:
-        if self.record_steps:
+    def _settle(self) -> None:
+        """Records, in a step's scope, where its action says so; what does so already goes on."""
+        if self._is_open and self.current_action in _RECORDING and not self._is_recording:
+            self._start_recording()
+        if self._is_open and self.record_steps and self._step_scope is None:
             self._step_scope = record_function(f"{tables.STEP}{self.step_num}")
             self._step_scope.__enter__()
 
@@ -256,25 +332,27 @@ class profile:  # noqa: N801 (torch's name)
         if scope is not None:
             scope.__exit__(None, None, None)
 
-    def _transit(self, before: ProfilerAction, now: Optional[ProfilerAction]) -> None:
-        recording = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+    def _leave(self, before: ProfilerAction, now: Optional[ProfilerAction]) -> bool:
+        """Stops recording where that action is not to go on. Is there a trace for on_trace_ready?"""
         is_saved = before is ProfilerAction.RECORD_AND_SAVE or (now is None and before is ProfilerAction.RECORD)
-        if before in recording and (is_saved or now not in recording):
+        if before in _RECORDING and (is_saved or now not in _RECORDING):
+            was_recording = self._is_recording
+            if was_recording:
+                self._stop_recording()
             if now is not None and not is_saved:
-                warnings.warn(f"Incorrect schedule: RECORD followed by {now.name}", stacklevel=4)
+                warnings.warn(f"Incorrect schedule: RECORD followed by {now.name}", stacklevel=3)
+            return is_saved and was_recording
+        if before is ProfilerAction.WARMUP and now not in (*_RECORDING, ProfilerAction.WARMUP):
+            self._start_recording()
             self._stop_recording()
-            if is_saved and self.on_trace_ready is not None:
-                self.on_trace_ready(self)
-        elif before is ProfilerAction.WARMUP and now not in (*recording, ProfilerAction.WARMUP):
             if now is not None:
-                warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=4)
-            self._start_recording()
-            self._stop_recording()
-        if now in recording and not self._is_recording:
-            self._start_recording()
+                warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=3)
+        return False
 
     def _start_recording(self) -> None:
         trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else os.urandom(16).hex().upper()
+        if self._is_recording:  # the callback has called start() or step()
+            return
         _capture.begin(self.level, self.with_stack)
         self._is_recording, self._trace_id = True, trace_id
         if not self.acc_events:
@@ -283,6 +361,8 @@ class profile:  # noqa: N801 (torch's name)
 
     def _stop_recording(self) -> None:
         to_ns = time.monotonic_ns()
+        if not self._is_recording:
+            return
         self._is_recording = False
         try:
             self._cycles.append(self._window(Trace.now(), to_ns))
@@ -299,7 +379,7 @@ class profile:  # noqa: N801 (torch's name)
 
     def _windows(self) -> List[Window]:
         """What has been recorded, by cycles; of the one that goes on, so far."""
-        running = [self._window(Trace.now(), 0)] if self._is_recording else []
+        running = [self._window(Trace.now(), 0)] if self._is_recording and self._pid == os.getpid() else []
         if not self._cycles and not running:
             raise AssertionError("there is no trace yet: the profile has not recorded (see its schedule)")
         return self._cycles + running
@@ -336,7 +416,7 @@ class profile:  # noqa: N801 (torch's name)
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Stacks with a metric each, for flame graphs. RuntimeError (an AssertionError, too, as torch.profiler's) without with_stack."""
         if not self.with_stack:
-            raise _StateError("export_stacks() requires with_stack=True")
+            raise StateError("export_stacks() requires with_stack=True")
         self.key_averages(group_by_stack_n=STACK_FRAMES).export_stacks(path, metric)
 
     def get_trace_id(self) -> Optional[str]:
@@ -391,4 +471,4 @@ def health() -> s.Health:
     return found
 
 
-__all__: List[str] = ["ProfilerAction", "ProfilerActivity", "health", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__: List[str] = ["ProfilerAction", "ProfilerActivity", "ScheduleError", "StateError", "health", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
