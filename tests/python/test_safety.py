@@ -5,6 +5,7 @@ import copy
 import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -266,6 +267,75 @@ class Profiles(Base):
         import textwrap
 
         return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=100)
+
+
+class Operators(Base):
+    def test_keys_do_not_run_together(self):
+        of = op_profiler._keys.of
+        alike = [
+            (lambda: print(1, 23456), lambda: print(12, 3456)),
+            (lambda a=1, b=23: None, lambda a=12, b=3: None),
+            (lambda: ("a", "bc"), lambda: ("ab", "c")),
+            (lambda *, a=1, b=2: None, lambda *, a=2, b=1: None),
+            (lambda a, *, b=1: None, lambda a=1, *, b: None),
+        ]
+        for first, second in alike:
+            self.assertNotEqual(of(first, (), {}).split("@")[1], of(second, (), {}).split("@")[1])
+
+    @unittest.skipUnless(hasattr(signal, "SIGINT") and hasattr(os, "kill"), "no signals")
+    def test_a_signal_during_a_measurement_is_never_lost(self):
+        told = []
+        hook, sys.unraisablehook = sys.unraisablehook, told.append
+        self.addCleanup(setattr, sys, "unraisablehook", hook)
+
+        def send(wait):
+            time.sleep(wait)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        for i in range(60):
+            thread = threading.Thread(target=send, args=(0.001 + i * 0.0001,))
+            with self.assertRaises(KeyboardInterrupt):
+                thread.start()
+                for _ in range(100):
+                    op_profiler.profile(lambda: None, time_limit_s=0.2, no_reuse=1, precision=1e-9)
+            thread.join()
+        self.assertEqual(told, [])
+
+    def test_what_is_raised_comes_out_once(self):
+        def fail():
+            raise SystemExit(3)
+
+        for callbacks in ({"prepare": fail}, {"cleanup": fail}, {"workspace": fail}):
+            with self.assertRaises(SystemExit):
+                op_profiler.profile(op_profiler.Op(lambda: None, key=str(callbacks), **callbacks), time_limit_s=0.01)
+        with self.assertRaises(SystemExit):
+            op_profiler.profile_in_turn([lambda: None, fail], time_limit_s=0.01)
+
+    def test_comparisons_say_who_and_why(self):
+        short, long = op_profiler.profile_in_turn([lambda: None, lambda: sum(range(300))], time_limit_s=0.1)
+        self.assertRegex(repr(op_profiler.compare(short, long)), r"^<(slower|unclear): the second takes \d+\.\d+ times as long( \(.* to .*\))?(, but the (first|second) .*)?>$")
+        found = op_profiler.s.OpComparison(order=0, doubts=4, ratio=31.16, ratio_low=31.1, ratio_high=31.234)
+        self.assertEqual(str(op_profiler.Comparison(found, 4 | 2, 0)), "unclear: the second takes 31.16 times as long (31.10 to 31.23), but the first was drifting")
+        found = op_profiler.s.OpComparison(order=2, ratio=0.5, ratio_low=0.4987, ratio_high=0.50123)
+        self.assertEqual(str(op_profiler.Comparison(found)), "faster: the second takes 0.5000 times as long (0.4987 to 0.5012)")
+        found = op_profiler.s.OpComparison(order=0, ratio=12345.6, ratio_low=0, ratio_high=float("inf"))
+        self.assertEqual(str(op_profiler.Comparison(found)), "unclear: the second takes 1.235e+04 times as long, but there are too few samples")
+        for bad in ((short, 1), (None, long), (lambda: None, lambda: None)):
+            with self.assertRaisesRegex(TypeError, r"compare\(\) takes two Results, of profile\(\) or profile_in_turn\(\)"):
+                op_profiler.compare(*bad)
+        for bad in (-1, 2, float("nan")):
+            with self.assertRaisesRegex(ValueError, "threshold"):
+                op_profiler.compare(short, long, bad)
+
+    def test_options_that_are_none(self):
+        values = {"caches": ("hot", 1, ["warm"]), "time_limit_s": (float("inf"), float("nan"), -1), "least_ns": (-1, 1 << 64), "time_limit_ns": (-1, 1 << 70), "precision": (-0.1, 2), "no_reuse": (2, -1), "repeat_all": (7,), "repeat": (-1,)}
+        for name, bad in values.items():
+            for value in bad:
+                with self.assertRaisesRegex(ValueError, f"{name} must be"):
+                    op_profiler.profile(lambda: None, **{name: value})
+        for name, value in (("time_limit_s", "1"), ("precision", "1"), ("least_ns", 1.5), ("no_reuse", "no"), ("no_such", 1)):
+            with self.assertRaisesRegex(TypeError, name):
+                op_profiler.profile(lambda: None, **{name: value})
 
 
 if __name__ == "__main__":

@@ -59,26 +59,40 @@ def describe(value: Any) -> str:
     return f"{type(value).__name__}{_itself(value)}"
 
 
+def _add(digest: Any, *texts: Any) -> None:
+    """Each with its length before it: what is cut elsewhere is something else."""
+    for text in texts:
+        raw = text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(raw))
+        digest.update(raw)
+
+
 def _add_code(digest: Any, code: CodeType, names: Set[str]) -> None:
-    digest.update(code.co_code)
-    digest.update(repr(code.co_names).encode("utf-8", "surrogatepass"))
+    _add(digest, code.co_code, getattr(code, "co_exceptiontable", b""), code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+    for group in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
+        _add(digest, len(group), *group)
     names.update(code.co_names)
+    _add(digest, len(code.co_consts))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
+            _add(digest, "code")
             _add_code(digest, constant, names)
         else:
-            text = repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
-            digest.update(text.encode("utf-8", "surrogatepass"))
+            _add(digest, type(constant).__name__, repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant))
 
 
 def _of_function(function: FunctionType) -> str:
     """Its name, its code, its defaults and the global values that it names: one that has been edited since is another one. What it calls is not looked at."""
     digest = hashlib.sha1(sys.version.encode())
-    names: Set[str] = set()
-    _add_code(digest, function.__code__, names)
-    held = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    values = [f"{n}={describe(v)}" for n in sorted(names) for v in [function.__globals__.get(n, len)] if not callable(v) and not isinstance(v, ModuleType)]
-    digest.update("".join([*map(describe, held), *values]).encode("utf-8", "surrogatepass"))
+    code, names = function.__code__, set()  # type: CodeType, Set[str]
+    _add_code(digest, code, names)
+    values = function.__defaults__ or ()
+    defaults = {**dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values)), **(function.__kwdefaults__ or {})}
+    found = {n: function.__globals__.get(n, len) for n in names}
+    for group in (defaults, {n: v for n, v in found.items() if not callable(v) and not isinstance(v, ModuleType)}):
+        _add(digest, len(group))
+        for name in sorted(group):
+            _add(digest, name, describe(group[name]))
     return f"{function.__module__}.{function.__qualname__}@{digest.hexdigest()[:16]}"
 
 

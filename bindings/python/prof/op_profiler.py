@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+import math
+from typing import Any, Callable, Dict, Generator, List, Optional, Sequence, Union
 
 from . import _keys
 from . import _structs as s
 from . import device as _device
-from ._library import C, Owner, encoded, sized
+from ._library import C, Owner, encoded, sized, whole
 from .device import Device
 from .memory_profiler import Count, Number
 
@@ -41,16 +42,24 @@ class Op:
         self.key = key if key is not None else _keys.of(function, args, kwargs)
         self.error: Optional[BaseException] = None
 
-    def _guard(self, call: Callable[[], Any]) -> Callable[..., int]:
-        def guarded(*_: Any) -> int:
-            try:
-                call()
-                return 0
-            except BaseException as e:  # C code is between here and who asked: it is raised there
-                self.error = e
-                return 1
+    def _guard(self, call: Callable[[], Any]) -> Callable[[Any], int]:
+        """What C may call with one argument: the send() of a generator that waits inside its ``try``. A function would be entered before its ``try`` is, and a signal's handler that raises there raises into C, where it is lost."""
+        loop = self._loop(call)
+        next(loop)
+        return loop.send
 
-        return guarded
+    def _loop(self, call: Callable[[], Any]) -> Generator[int, Any, None]:
+        try:
+            yield 0
+            while True:
+                call()
+                yield 0
+        except GeneratorExit:  # nobody calls it any longer
+            return
+        except BaseException as e:  # C code is between here and who asked: it is raised there
+            self.error = e
+        while True:
+            yield 1
 
     def _for_c(self, device: s.Device) -> s.Op:
         op = sized(s.Op, key=encoded(self.key, "key"), device=device, user=self.user)
@@ -65,19 +74,16 @@ class Op:
             workspace = self.workspace
 
             def tell(_: Any, bytes_out: Any) -> int:
-                def call() -> None:
+                try:
                     bytes_out[0] = workspace()
-
-                return self._guard(call)()
+                    return 0
+                except BaseException as e:
+                    self.error = e
+                    return 1
 
             op.workspace = s.OpWorkspace(tell)
         if self.cleanup is not None:
-            cleanup = self._guard(self.cleanup)
-
-            def clean(_: Any) -> None:
-                cleanup()
-
-            op.cleanup = s.OpCleanup(clean)
+            op.cleanup = s.OpCleanup(self._guard(self.cleanup))
         return op
 
 
@@ -122,17 +128,33 @@ class Result(Owner):
             pass
 
 
+_WHY = {1: "had not converged", 2: "was noisy", 4: "was drifting", 8: "had two modes", 16: "was throttled", 32: "was too short for the timer", 64: "ran out of time", 128: "had few samples"}
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:#.4g}".rstrip(".")
+
+
 class Comparison:
     """The second against the first: order is "faster", "slower", "same" or "unclear"; ratio is second to first, with its interval of 95 %."""
 
-    def __init__(self, found: s.OpComparison) -> None:
+    def __init__(self, found: s.OpComparison, first_doubts: int = 0, second_doubts: int = 0) -> None:
         self.order = ORDERS[found.order]
         self.ratio, self.ratio_low, self.ratio_high = found.ratio, found.ratio_low, found.ratio_high
         self.is_paired = bool(found.is_paired)
         self.doubts = [text for bit, text in DOUBTS.items() if found.doubts & bit]
+        self._why = [f"the {who} {text}" for who, doubts in (("first", first_doubts), ("second", second_doubts)) for bit, text in _WHY.items() if found.doubts & doubts & bit]
+
+    def __str__(self) -> str:
+        """Who takes how long, and why that is not to be believed, if it is not: "unclear: the second takes 31.16 times as long (31.10 to 31.23), but the first was drifting"."""
+        has_interval = math.isfinite(self.ratio_high)
+        text = f"{self.order}: the second takes {_times(self.ratio)} times as long ({_times(self.ratio_low)} to {_times(self.ratio_high)})" if has_interval else f"{self.order}: the second takes {_times(self.ratio)} times as long"
+        if self.order != "unclear":
+            return text
+        return f"{text}, but {' and '.join(self._why) or ('both are possible' if has_interval else 'there are too few samples')}"
 
     def __repr__(self) -> str:
-        return f"<{self.order}: {self.ratio:.3f} ({self.ratio_low:.3f} to {self.ratio_high:.3f})>"
+        return f"<{self}>"
 
 
 def _op(what: Any) -> Op:
@@ -153,14 +175,33 @@ def _options(warmup: Optional[int], exec: Optional[int], repeat: Optional[int], 
             raise TypeError(f"{name} must be an int, not {value!r}")
         if value is not None and not 0 <= value < 1 << 31:
             raise ValueError(f"{name} must be 0 or more, not {value!r}")
-    if "caches" in more:
-        more["caches"] = ("warm", "cold").index(more["caches"])
-    if "time_limit_s" in more:
-        more["time_limit_ns"] = int(more.pop("time_limit_s") * 1e9)
-    unknown = set(more) - {"least_ns", "time_limit_ns", "precision", "repeat_all", "caches", "no_reuse"}
-    if unknown:
-        raise TypeError(f"unexpected argument {sorted(unknown)[0]!r}")
-    return sized(s.OpOptions, warmup=warmup or 0, exec=exec or 0, repeat=repeat or 0, no_warmup=int(warmup == 0), **more)
+    given = dict(more)
+    for name, value in more.items():
+        if name == "caches":
+            if value not in ("warm", "cold"):
+                raise ValueError(f"caches must be 'warm' or 'cold', not {value!r}")
+            given[name] = int(value == "cold")
+        elif name == "time_limit_s":
+            given["time_limit_ns"] = int(_real(given.pop(name), name, 0, 1e9) * 1e9)
+        elif name == "precision":
+            given[name] = _real(value, name, 0, 1)
+        elif name in ("least_ns", "time_limit_ns", "repeat_all", "no_reuse"):
+            given[name] = whole(value, name, 0, (1 << 64) - 1 if name.endswith("_ns") else 1)
+        else:
+            raise TypeError(f"unexpected argument {name!r}")
+    return sized(s.OpOptions, warmup=warmup or 0, exec=exec or 0, repeat=repeat or 0, no_warmup=int(warmup == 0), **given)
+
+
+def _real(value: Any, name: str, least: float, most: float) -> float:
+    if isinstance(value, str):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, OverflowError):
+        raise TypeError(f"{name} must be a number, not {value!r}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be from {least:g} to {most:g}, not {value!r}")
+    return number
 
 
 def profile(op: Any, device: Union[Device, str] = "cpu", *, warmup: Optional[int] = None, exec: Optional[int] = None, repeat: Optional[int] = None, **more: Any) -> Result:
@@ -184,10 +225,12 @@ def profile_in_turn(ops: Sequence[Any], device: Union[Device, str] = "cpu", *, w
 
 
 def compare(first: Result, second: Result, threshold: float = 0.02) -> Comparison:
-    """Is the second faster? threshold is the share that does not matter."""
+    """Is the second faster? threshold is the share that does not matter. TypeError for anything but Results, ValueError for results of different caches."""
+    if not isinstance(first, Result) or not isinstance(second, Result):
+        raise TypeError(f"compare() takes two Results, of profile() or profile_in_turn(), not {first!r} and {second!r}")
     found = sized(s.OpComparison)
-    C.check(C.prof_op_compare(first._pointer, second._pointer, threshold, ctypes.byref(found)))
-    return Comparison(found)
+    C.check(C.prof_op_compare(first._pointer, second._pointer, _real(threshold, "threshold", 0, 1), ctypes.byref(found)))
+    return Comparison(found, first.info.doubts, second.info.doubts)
 
 
 def open_cache(path: Optional[str]) -> None:
