@@ -1,5 +1,6 @@
 """torch.profiler's face: schedules, windows, averages, the table, exports, metadata."""
 
+import contextlib
 import errno
 import gzip
 import json
@@ -448,6 +449,71 @@ class Tables(Base):
         else:
             self.assertEqual(averages.to_arrow().column("count").to_pylist(), [a.count for a in averages])
             self.assertEqual(tables.EventList().to_arrow().num_rows, 0)
+
+    def test_top_level_averages(self):
+        with prof.profile() as p:
+            with prof.record_function("outer"):
+                with prof.record_function("inner"), prof.record_function("leaf"):
+                    pass
+            with prof.record_function("inner"):  # the first of them counts
+                pass
+            with prof.record_function("alone"), prof.record_function("outer"):
+                pass
+        for averages in (p.key_averages(), p.events().key_averages(), p.key_averages(group_by_input_shape=True)):
+            lines = averages.table(top_level_events_only=True).splitlines()
+            self.assertEqual([line.split()[0] for line in lines[5:-2]], ["outer", "alone"])
+            self.assertIn("leaf", averages.table())
+        import pickle
+
+        self.assertEqual(counts(pickle.loads(pickle.dumps(p.key_averages()))), counts(p.key_averages()))
+
+    def test_equal_stacks_are_one_line(self):
+        def event(key, stack, us):
+            average = tables.FunctionEventAvg(key)
+            average.stack, average.self_cpu_time_total = stack, us
+            return average
+
+        frames = ["f.py(1): inner", "f.py(9): outer"]
+        events = tables.EventList([event("a", frames, 0.6), event("b", frames, 0.6), event("c", frames[1:], 2.5), event("d", frames, 1.0), event("e", [], 9.0), event("f", ["x"], 0.5)])
+        events.export_stacks(self.path("stacks.txt"), "self_cpu_time_total")
+        with open(self.path("stacks.txt")) as f:
+            self.assertEqual(f.read(), "f.py(9):_outer;f.py(1):_inner 2\nf.py(9):_outer 2\n")
+
+    def test_events_have_columns_of_their_own(self):
+        with prof.profile(profile_memory=True) as p, prof.scope("outer", "operator", 1, step=7), prof.record_function("inner"):
+            pass
+        found = p.events().to_dict()
+        self.assertEqual((found["id"], found["name"], found["category"], found["depth"]), ([0, 1], ["outer", "inner"], ["operator", "user_annotation"], [0, 1]))
+        self.assertEqual((found["parent_id"], found["is_open"], found["args"], found["cpu_memory_usage"]), ([None, 0], [False, False], [{"step": 7}, {}], [0, 0]))
+        for start, end, total in zip(found["start_us"], found["end_us"], found["cpu_time_total"]):
+            self.assertAlmostEqual(end - start, total, places=2)
+        self.assertTrue(p.events().to_csv().startswith("id,name,category,thread,depth,start_us,end_us,cpu_time_total,self_cpu_time_total,parent_id,is_open,cpu_memory_usage,self_cpu_memory_usage,args\n"))
+        self.assertEqual(list(p.key_averages().to_dict())[:2], ["name", "count"])
+        self.assertRegex(p.events()._repr_html_(), r"<td>\d+\.\d{3}us</td>.*<td>0 B</td>")
+        self.assertRegex(p.key_averages()._repr_html_(), r"<td>1</td><td>\d+\.\d{3}us</td>")
+        with self.subTest("pandas"), contextlib.suppress(ImportError):
+            self.assertEqual(list(p.events().to_pandas()["name"]), ["outer", "inner"])
+        with self.subTest("pyarrow"), contextlib.suppress(ImportError):
+            self.assertEqual(p.events().to_arrow().column("parent_id").to_pylist(), [None, 0])
+
+    def test_open_scopes_are_events(self):
+        p = prof.profile()
+        p.start()
+        with prof.record_function("open"):
+            with prof.record_function("ended"):
+                time.sleep(0.001)
+            p.stop()
+        self.assertEqual([(e.name, e.is_open) for e in p.events()], [("open", True), ("ended", False)])
+        outer, inner = p.events()
+        self.assertIs(inner.cpu_parent.name, outer.name)
+        self.assertEqual(counts(p.key_averages()), counts(p.events().key_averages()))
+        for a, b in zip(p.key_averages(), p.events().key_averages()):
+            self.assertAlmostEqual(a.cpu_time_total, b.cpu_time_total, places=2)
+
+    def test_no_flops_of_dimensions_that_are_not_known(self):
+        from prof import flops
+
+        self.assertEqual([flops.of("matmul", [[-1, 2], [2, 3]]), flops.of("matmul", [[-4, 2], [2, -3]]), flops.of("add", [[-2, 2]])], [0, 0, 0])
 
     def test_formats(self):
         self.assertEqual([tables.format_time(t) for t in (0.5, 999.9994, 1000, 2.5e6)], ["0.500us", "999.999us", "1.000ms", "2.500s"])

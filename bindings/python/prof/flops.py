@@ -70,6 +70,8 @@ def of(name: str, shapes: Shapes) -> int:
     if formula is None or not shapes:
         return 0
     try:
+        if any(n < 0 for shape in shapes for n in shape):  # -1: a dimension that is not known
+            return 0
         return formula(shapes)
     except (TypeError, IndexError):
         return 0

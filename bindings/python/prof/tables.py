@@ -195,6 +195,8 @@ class FunctionEvent(_Times):
     metadata: Optional[Dict[str, Any]] = None
     event_metadata: Any = None
     python_id = python_parent_id = python_module_id = -1
+    is_open = False
+    """Beyond torch: it had not ended when the recording did; its times are those up to then."""
     self_cpu_percent: Any = -1
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
@@ -212,6 +214,8 @@ class FunctionEvent(_Times):
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.device_memory_usage = self.self_device_memory_usage = 0
         self.depth = event.depth
+        if event.kind == "open":
+            self.is_open = True
         self.cpu_children: List[FunctionEvent] = []
         self.kernels: List[Any] = []
         self.is_user_annotation = event.category == ANNOTATION
@@ -265,16 +269,23 @@ def _attribute(name: str) -> str:
     return name
 
 
-class _SortError(ValueError, AttributeError):
+class SortError(ValueError, AttributeError):
     """torch.profiler raises an AttributeError."""
 
 
 class EventList(List[_Either]):
     """A list of events or averages, with its table."""
 
+    _origin: Optional["_Origin"] = None  # of averages that C has made
+    _is_of_events = False
+
     def __init__(self, events: Iterable[_Either] = (), *, use_device: Optional[str] = None, profile_memory: bool = False, with_flops: bool = False) -> None:
         super().__init__(events)
         self._use_device, self._profile_memory, self._with_flops = use_device, profile_memory, with_flops
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """A copy does without the trace, which stays in this process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_origin"}
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -320,7 +331,7 @@ class EventList(List[_Either]):
             return sorted(self, key=lambda e: getattr(e, attribute), reverse=True)
         except AttributeError:
             known = "cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, self_cpu_memory_usage, count, flops, and those of cuda"
-            raise _SortError(f"sort_by={sort_by!r} is no attribute of a row: {known}") from None
+            raise SortError(f"sort_by={sort_by!r} is no attribute of a row: {known}") from None
 
     def table(
         self,
@@ -333,10 +344,13 @@ class EventList(List[_Either]):
         top_level_events_only: bool = False,
         time_unit: Optional[str] = None,
     ) -> str:
-        """torch.profiler's table. row_limit -1: all rows; time_unit: "s", "ms", "us", or None: by magnitude. Shares are of the sum of the self times of all rows. "" without rows."""
+        """torch.profiler's table. row_limit -1: all rows; time_unit: "s", "ms", "us", or None: by magnitude. Shares are of the sum of the self times of all rows. top_level_events_only: of averages those whose first call was in no
+        other, which takes a walk over all events, some us each. "" without rows."""
         format_time(0, time_unit)
         if not self:
             return ""
+        if top_level_events_only and self._origin is not None:
+            self._origin.find_parents(self)
         events = self._sorted(sort_by)
         return _Table(events, self._profile_memory, self._with_flops, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit).text(row_limit, header, top_level_events_only)
 
@@ -349,23 +363,18 @@ class EventList(List[_Either]):
 
         columns, rows = self._columns()
         head = "".join(f"<th>{escape(c)}</th>" for c in columns)
-        body = "".join("<tr>" + "".join(f"<td>{escape(str(v))}</td>" for v in row) + "</tr>" for row in rows[:100])
+        body = "".join("<tr>" + "".join(f"<td>{escape(_shown(c, v))}</td>" for c, v in zip(columns, row)) + "</tr>" for row in rows[:100])
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def _columns(self) -> Tuple[List[str], List[List[Any]]]:
-        names = ["name", "count", "cpu_time_total", "self_cpu_time_total", "cpu_time"]
-        if self._profile_memory:
-            names += ["cpu_memory_usage", "self_cpu_memory_usage"]
-        if any(e.input_shapes for e in self):
-            names.append("input_shapes")
-        if any(e.stack for e in self):
-            names.append("stack")
-        if self._with_flops:
-            names.append("flops")
-        return names, [[getattr(e, n) for n in names] for e in self]
+        names = _EVENT_COLUMNS if self._is_of_events else _COLUMNS
+        names = names + ["cpu_memory_usage", "self_cpu_memory_usage"] * self._profile_memory
+        names += [name for name in ("input_shapes", "stack", "args") if any(getattr(e, name, None) for e in self)]
+        names += ["flops"] * self._with_flops
+        return names, [[_GETTERS[n](e) if n in _GETTERS else getattr(e, n) for n in names] for e in self]
 
     def to_dict(self) -> Dict[str, List[Any]]:
-        """A list for each column; times in us, memory in bytes."""
+        """A list for each column; times in us, memory in bytes. Of events a row each, with its id and its parent's."""
         names, rows = self._columns()
         return {n: [row[i] for row in rows] for i, n in enumerate(names)}
 
@@ -380,7 +389,7 @@ class EventList(List[_Either]):
         import pyarrow
 
         columns = self.to_dict()
-        for name in ("input_shapes", "stack"):
+        for name in ("input_shapes", "stack", "args"):
             if name in columns:
                 columns[name] = [str(v) for v in columns[name]]
         return pyarrow.table(columns)
@@ -401,16 +410,34 @@ class EventList(List[_Either]):
         return list(_METRICS)
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Stacks and a metric (us) each, for flame graphs: a line "outer;inner 1234". Needs with_stack."""
+        """Stacks and a metric (us) each, for flame graphs: a line "outer;inner 1234" for each stack, added up. Needs with_stack."""
         if metric not in _METRICS:
             raise ValueError(f"metric should be one of: {_METRICS}, not {metric!r}")
         replaced = str.maketrans(" ;\t\n", "____")
-        lines = []
+        totals: Dict[str, float] = {}
         for e in self:
-            value = int(getattr(e, _attribute(metric)))
-            if e.stack and value > 0:
-                lines.append(";".join(frame.translate(replaced) for frame in reversed(e.stack)) + f" {value}\n")
-        write_whole(path, "".join(lines))
+            if e.stack:
+                stack = ";".join(frame.translate(replaced) for frame in reversed(e.stack))
+                totals[stack] = totals.get(stack, 0.0) + getattr(e, _attribute(metric))
+        write_whole(path, "".join(f"{stack} {int(total)}\n" for stack, total in totals.items() if int(total) > 0))
+
+
+_COLUMNS = ["name", "count", "cpu_time_total", "self_cpu_time_total", "cpu_time"]
+_EVENT_COLUMNS = ["id", "name", "category", "thread", "depth", "start_us", "end_us", "cpu_time_total", "self_cpu_time_total", "parent_id", "is_open"]
+_GETTERS: Dict[str, Any] = {
+    "start_us": lambda e: e.time_range.start,
+    "end_us": lambda e: e.time_range.end,
+    "parent_id": lambda e: None if e.cpu_parent is None else e.cpu_parent.id,
+}
+
+
+def _shown(column: str, value: Any) -> str:
+    """A cell with its unit."""
+    if column.endswith("_us"):
+        return f"{value:.3f}us"
+    if "time" in column:
+        return format_time(value)
+    return format_memory(value) if "memory" in column else "" if value is None else str(value)
 
 
 def write_whole(path: str, text: str) -> None:
@@ -599,7 +626,7 @@ def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
     return average
 
 
-def averages(windows: Iterable[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList:
+def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList:
     """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. In the order of their first calls."""
     group = ["name", "category"]
     if by_shape or with_flops:
@@ -616,7 +643,25 @@ def averages(windows: Iterable[Window], by_shape: bool, stack_frames: int, profi
                 merged[key].add(average)
             else:
                 merged[key] = average
-    return EventList(merged.values(), profile_memory=profile_memory, with_flops=with_flops)
+    found = EventList(merged.values(), profile_memory=profile_memory, with_flops=with_flops)
+    found._origin = _Origin(windows, by_shape, stack_frames)
+    return found
+
+
+class _Origin(NamedTuple):
+    """What averages are of: asked again where the events themselves are needed."""
+
+    windows: Sequence[Window]
+    by_shape: bool
+    stack_frames: int
+
+    def find_parents(self, averages: Iterable[_Either]) -> None:
+        """Gives each the parent of its first event, as torch.profiler's have it."""
+        first: Dict[Any, Optional[FunctionEvent]] = {}
+        for e in single_events(self.windows, False, False):
+            first.setdefault((e.key, e.is_user_annotation, str(e.input_shapes) if self.by_shape else "", tuple(e.stack[: self.stack_frames])), e.cpu_parent)
+        for average in averages:
+            average.cpu_parent = first.get((average.key, average.is_user_annotation, str(average.input_shapes), tuple(average.stack)))
 
 
 def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> None:
@@ -633,12 +678,14 @@ def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> Non
             scope.device_memory_usage += event.bytes
 
 
-def single_events(windows: Iterable[Window], profile_memory: bool, with_flops: bool) -> EventList:
-    """Each ended scope of the windows, by its start. Made one by one in Python: some us each."""
+def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool) -> EventList:
+    """Each scope of the windows, by its start; those that had not ended are marked. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
     for window in windows:
         events += _scopes(window, len(events))
-    return EventList(events, profile_memory=profile_memory, with_flops=with_flops)
+    found = EventList(events, profile_memory=profile_memory, with_flops=with_flops)
+    found._is_of_events = True
+    return found
 
 
 def _scopes(window: Window, number: int) -> List[FunctionEvent]:
@@ -647,7 +694,7 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
     ends: List[int] = []
     thread, frames = -1, _Frames()
     for event in window.trace.events():
-        if event.kind not in ("scope", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
+        if event.kind not in ("scope", "open", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
             continue
         if event.thread != thread:
             thread, around, ends = event.thread, [], []
