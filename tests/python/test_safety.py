@@ -3,11 +3,13 @@
 import contextlib
 import copy
 import gc
+import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -282,7 +284,7 @@ class Operators(Base):
         for first, second in alike:
             self.assertNotEqual(of(first, (), {}).split("@")[1], of(second, (), {}).split("@")[1])
 
-    @unittest.skipUnless(hasattr(signal, "SIGINT") and hasattr(os, "kill"), "no signals")
+    @unittest.skipUnless(sys.implementation.name == "cpython", "PyPy's ctypes is Python itself, and a signal may come in the middle of it")
     def test_a_signal_during_a_measurement_is_never_lost(self):
         told = []
         hook, sys.unraisablehook = sys.unraisablehook, told.append
@@ -336,6 +338,102 @@ class Operators(Base):
         for name, value in (("time_limit_s", "1"), ("precision", "1"), ("least_ns", 1.5), ("no_reuse", "no"), ("no_such", 1)):
             with self.assertRaisesRegex(TypeError, name):
                 op_profiler.profile(lambda: None, **{name: value})
+
+
+class Memory(Base):
+    def test_what_a_query_raises(self):
+        errors = [KeyboardInterrupt(), SystemExit(3), ZeroDivisionError(), GeneratorExit()]
+
+        def ask():
+            raise error
+
+        self.addCleanup(memory_profiler.set_query, "cpu", None)
+        memory_profiler.set_query("cpu", ask)
+        profiler.start()
+        for error in errors:
+            if isinstance(error, Exception):
+                memory_profiler.sample("x")
+                continue
+            with self.assertRaises(type(error)) as raised:
+                memory_profiler.sample("x")
+            self.assertIs(raised.exception, error)
+            error = ZeroDivisionError()
+            memory_profiler.sample("the error is not raised again")
+        error = KeyboardInterrupt()
+        with self.assertRaises(KeyboardInterrupt):  # C asks
+            C.prof_memory_sample(prof.device.of("cpu"), b"c", 1)
+            for _ in range(1000):
+                time.sleep(0.01)
+
+    def test_pools_take_integers(self):
+        with memory_profiler.Pool() as pool:
+            for use in (pool.alloc, pool.reserve, pool.release):
+                for arguments, what in (((-1, 2), "address"), ((1, -2), "bytes"), ((1 << 64, 2), "address"), ((1, 1 << 70), "bytes")):
+                    with self.assertRaisesRegex(ValueError, f"{what} must be"):
+                        use(*arguments)
+                for arguments, what in ((("1", 2), "address"), ((1, 2.5), "bytes"), ((None, 1), "address")):
+                    with self.assertRaisesRegex(TypeError, f"{what} must be an int"):
+                        use(*arguments)
+            with self.assertRaisesRegex(ValueError, "given_bytes"):
+                pool.alloc(1, 2, -3)
+            with self.assertRaisesRegex(ValueError, "given_bytes"):
+                pool.free(1, -3)
+            with self.assertRaisesRegex(TypeError, "address"):
+                pool.free("1")
+
+    def test_a_report_of_nothing_says_what_to_call(self):
+        done = subprocess.run([sys.executable, "-c", "from prof import memory_profiler\nmemory_profiler.report()"], capture_output=True, text=True, timeout=100)
+        self.assertIn("ProfRuntimeError: no memory was recorded: call memory_profiler.start() or profiler.start() first", done.stderr)
+
+
+class Names(Base):
+    def test_lone_surrogates_are_repaired(self):
+        name = "x\udc80\ud800y"
+        profiler.start()
+        with memory_profiler.Pool(name) as pool:
+            pool.alloc(1, 2, tag=name)
+            pool.free(1, 2)
+        memory_profiler.sample(name)
+        prof.set_thread_name(name)
+        self.addCleanup(prof.set_thread_name)
+        self.assertEqual(op_profiler.profile(op_profiler.Op(lambda: None, key=name), time_limit_s=0.01).key, name)
+        with prof.record_function(name):
+            pass
+        self.assertEqual(profiler.total(name)[1], 1)
+        profiler.stop()
+        with prof.Trace.now() as trace:
+            found = json.loads(trace.json("chrome", metadata={name: '"a\ud800"', "plain": '"\xe9"'}))
+            self.assertEqual(found["plain"], "\xe9")
+            self.assertIn("a\ud800", found.values())
+            self.assertIn("x\ufffd", trace.memory_text())
+        p = prof.profile()
+        p.add_metadata(name, name)
+        with p:
+            pass
+        with tempfile.TemporaryDirectory() as folder:
+            p.export_chrome_trace(os.path.join(folder, "x.json"))
+            with open(os.path.join(folder, "x.json"), encoding="utf-8") as f:
+                self.assertIn(name, json.load(f).values())
+
+    def test_what_dir_shows(self):
+        self.assertEqual(dir(prof), sorted({*prof.__all__, "__version__"}))
+        for name in ("device", "flops", "memory_profiler", "names", "op_profiler", "profiler", "session", "tables", "trace"):
+            module = getattr(prof, name)
+            self.assertEqual(dir(module), sorted(set(module.__all__)), name)
+            for word in module.__all__:
+                self.assertTrue(hasattr(module, word), word)
+
+    def test_errors_have_names_that_can_be_caught(self):
+        from prof import session, tables
+
+        with self.assertRaises(session.ScheduleError):
+            prof.schedule(wait=-1, warmup=0, active=1)
+        with prof.profile() as p:
+            work()
+        with self.assertRaises(session.StateError):
+            p.export_stacks("x")
+        with self.assertRaises(tables.SortError):
+            p.key_averages().table(sort_by="nothing")
 
 
 if __name__ == "__main__":

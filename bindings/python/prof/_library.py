@@ -261,10 +261,10 @@ C = Library()
 
 
 def encoded(text: Any, what: str) -> bytes:
-    """A path or a name as C takes it. NUL bytes cannot stand in one."""
+    """A path or a name as C takes it. NUL bytes cannot stand in one. Lone surrogates of a name pass as those of a scope's: readers repair what is not UTF-8."""
     if not isinstance(text, (str, bytes, os.PathLike)):
         raise TypeError(f"{what} must be a str, not {text!r}")
-    raw = os.fsencode(text) if not isinstance(text, str) else text.encode("utf-8", "surrogateescape")
+    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) and what != "path" else os.fsencode(text)
     if b"\0" in raw:
         raise ValueError(f"{what} holds a NUL: {text!r}")
     return raw

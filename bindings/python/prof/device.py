@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Any, Union
+from typing import Any, List, Union
 
 from . import _structs as s
 
@@ -59,3 +59,10 @@ def of(device: Union[Device, str, Any]) -> s.Device:
     if not isinstance(kind, str) or kind not in TYPES:
         raise TypeError(f"{device!r} is no device: give prof.Device or its name")
     return s.Device(TYPES[kind], int(index or 0))
+
+
+__all__ = ["Device", "DeviceType", "TYPES", "of"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

@@ -75,3 +75,10 @@ def of(name: str, shapes: Shapes) -> int:
         return formula(shapes)
     except (TypeError, IndexError):
         return 0
+
+
+__all__ = ["of", "parsed"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
-from typing import Any, Callable, Dict, Optional, Tuple, Union
+import threading
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _structs as s
 from . import device as _device
-from ._library import C, Owner, encoded, sized
+from ._library import C, Owner, encoded, error_class, sized, whole
 from .device import Device
 from .trace import Trace
 
@@ -106,8 +108,19 @@ def get_memory_trace(device: Union[Device, str]) -> str:
 _queries: Dict[Tuple[int, int], Any] = {}
 
 
+class _Asking(threading.local):
+    """Is this thread in sample(), and what did the query raise?"""
+
+    depth = 0
+    error: Optional[BaseException] = None
+
+
+_asking = _Asking()
+
+
 def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int, int]]]) -> None:
-    """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes. None: nobody. One a device, C's among them."""
+    """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes. None: nobody. One a device, C's among them. An Exception of its own is no answer; KeyboardInterrupt, SystemExit and their like come out
+    of the sample() that asked, or, where C asked, a KeyboardInterrupt out of the main thread."""
     where = _device.of(device)
 
     def ask(_: Any, used_out: Any, allocated_out: Any) -> int:
@@ -116,6 +129,12 @@ def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int
             used_out[0], allocated_out[0] = query()
             return 0
         except Exception:
+            return 1
+        except BaseException as e:
+            if _asking.depth:
+                _asking.error = e
+            elif isinstance(e, KeyboardInterrupt):
+                _thread.start_new_thread(_thread.interrupt_main, ())  # from here it would be raised here, into C
             return 1
 
     callback = s.MemoryQuery(ask) if query is not None else s.MemoryQuery()
@@ -126,8 +145,15 @@ def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int
 def sample(tag: str = "", device: Union[Device, str] = "cpu") -> None:
     """RAF's PROFILE_MEMORY(): asks the device's query, here, and records what it says. Nothing while memory is not recorded."""
     if C.prof_memory_is_on():
-        raw = encoded(tag, "tag")
-        C.prof_memory_sample(_device.of(device), raw, len(raw))
+        raw, where = encoded(tag, "tag"), _device.of(device)
+        _asking.depth += 1
+        try:
+            C.prof_memory_sample(where, raw, len(raw))
+        finally:
+            _asking.depth -= 1
+            error, _asking.error = _asking.error, None
+            if error is not None:
+                raise error
 
 
 class Pool(Owner):
@@ -140,19 +166,20 @@ class Pool(Owner):
 
     def alloc(self, address: int, bytes: int, given_bytes: int = 0, tag: str = "") -> None:
         """A piece was handed out: bytes asked for, given_bytes taken in the pool (0: the same)."""
+        address, bytes, given_bytes = whole(address, "address"), whole(bytes, "bytes"), whole(given_bytes, "given_bytes")
         C.prof_memory_alloc_for(self._pointer, address, bytes, given_bytes, C.prof_memory_tag(encoded(tag, "tag")) if tag else 0, NO_STREAM)
 
     def free(self, address: int, given_bytes: int = BYTES_UNKNOWN) -> None:
         """A piece came back, of so many given bytes; a checked pool knows them."""
-        C.prof_memory_free(self._pointer, address, given_bytes)
+        C.prof_memory_free(self._pointer, whole(address, "address"), whole(given_bytes, "given_bytes"))
 
     def reserve(self, address: int, bytes: int) -> None:
         """A block was taken from the system."""
-        C.prof_memory_reserve(self._pointer, address, bytes)
+        C.prof_memory_reserve(self._pointer, whole(address, "address"), whole(bytes, "bytes"))
 
     def release(self, address: int, bytes: int) -> None:
         """And given back."""
-        C.prof_memory_release(self._pointer, address, bytes)
+        C.prof_memory_release(self._pointer, whole(address, "address"), whole(bytes, "bytes"))
 
     def close(self) -> None:
         """The pool goes; what it recorded stays."""
@@ -168,6 +195,19 @@ class Pool(Owner):
 
 
 def report(width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False) -> str:
-    """prof memory's report of what has been recorded so far: a plot, both peaks, what was live then, who held it. Parameters as Trace.memory_text()."""
-    with Trace.now() as trace:
+    """prof memory's report of what has been recorded so far: a plot, both peaks, what was live then, who held it. Parameters as Trace.memory_text(). RuntimeError when nothing was recorded."""
+    try:
+        trace = Trace.now()
+    except RuntimeError as e:
+        if getattr(e, "status", 0) != NOT_RUNNING:
+            raise
+        raise error_class(NOT_RUNNING)("no memory was recorded: call memory_profiler.start() or profiler.start() first") from None
+    with trace:
         return trace.memory_text(width, rows, pool, ascii)
+
+
+__all__ = ["BYTES_UNKNOWN", "Count", "NO_STREAM", "Number", "Pool", "get_max_memory_info", "get_memory_trace", "is_on", "report", "reset", "sample", "set_query", "start", "stop"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import List, Optional
 
 from ._library import C, encoded
 
@@ -29,3 +29,10 @@ def set_rank(rank: int, world_size: int) -> None:
         if not 0 <= value < 1 << 31:
             raise ValueError(f"{what} must be from 0 to 2147483647, not {value!r}")
     C.check(C.prof_rank_set(rank, world_size))
+
+
+__all__ = ["set_process_name", "set_rank", "set_thread_name"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

@@ -279,3 +279,10 @@ def ResetCache(device: Union[Device, str, None] = None) -> None:  # noqa: N802
 def GetCacheSize(device: Union[Device, str, None] = None) -> int:  # noqa: N802
     """How many results are kept of a device, or of all."""
     return int(C.prof_op_cache_count(None if device is None else ctypes.byref(_device.of(device))))
+
+
+__all__ = ["Comparison", "GetCacheSize", "Op", "Profile", "ProfileGroup", "ResetCache", "Result", "compare", "open_cache", "profile", "profile_in_turn"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from ._library import C, encoded
 from .trace import Trace
@@ -73,3 +73,10 @@ def total(event: str, category: Optional[str] = None) -> Tuple[float, int]:
     ns, count = ctypes.c_uint64(), ctypes.c_uint64()
     C.check(C.prof_get_duration(encoded(event, "event"), None if category is None else encoded(category, "category"), ctypes.byref(ns), ctypes.byref(count)))
     return ns.value / 1e6, count.value
+
+
+__all__ = ["clear", "dump", "get", "get_duration", "start", "stop", "total"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

@@ -472,3 +472,7 @@ def health() -> s.Health:
 
 
 __all__: List[str] = ["ProfilerAction", "ProfilerActivity", "ScheduleError", "StateError", "health", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

@@ -715,3 +715,10 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
     for place, made in enumerate(found, number):
         made.id = place
     return found
+
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "SortError", "averages", "format_memory", "format_time", "single_events", "Window", "write_whole"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

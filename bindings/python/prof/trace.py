@@ -97,8 +97,13 @@ def _arg(arg: s.TraceArg) -> Any:
     return tuple(value.tensor.dims[: value.tensor.rank])
 
 
+def _escaped(value: Any) -> Any:
+    """A JSON text's lone surrogates become JSON's own escapes."""
+    return value.encode("utf-8", "backslashreplace") if isinstance(value, str) else value
+
+
 def _dump_options(format: str, from_ns: int, to_ns: int, metadata: Optional[Mapping[str, str]]) -> s.DumpOptions:
-    pairs = [s.Metadata(encoded(key, "key"), encoded(value, "value")) for key, value in (metadata or {}).items()]
+    pairs = [s.Metadata(encoded(key, "key"), encoded(_escaped(value), "value")) for key, value in (metadata or {}).items()]
     items = (s.Metadata * max(len(pairs), 1))(*pairs)
     return sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=whole(from_ns, "from_ns"), to_ns=whole(to_ns, "to_ns"), metadata=items, metadata_count=len(pairs))
 
@@ -359,3 +364,10 @@ def _event(e: s.Event) -> Event:
         e.device.type,
         more,
     )
+
+
+__all__ = ["Event", "Row", "Rows", "Trace", "Traces"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)
