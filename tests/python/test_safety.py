@@ -197,6 +197,15 @@ class Profiles(Base):
                 work()
                 p.step()
         self.assertEqual(p.step_num, 5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            each = prof.schedule(wait=0, warmup=0, active=1)
+        with prof.profile(schedule=each, on_trace_ready=lambda p: p.stop()) as p:
+            p.step()
+        self.assertEqual(C.prof_level(), 0)
+        with prof.profile(schedule=each, on_trace_ready=lambda p: p.step() if p.step_num < 3 else None) as p:
+            p.step()
+        self.assertEqual(p.step_num, 3)
 
     def test_threads_that_step_start_and_stop_one_profile(self):
         def run(use):
@@ -207,6 +216,8 @@ class Profiles(Base):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             p = prof.profile(schedule=prof.schedule(wait=0, warmup=0, active=2), on_trace_ready=lambda p: None)
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
         threads = [threading.Thread(target=run, args=(use,)) for use in (p.step, p.start, p.stop) * 2]
         for t in threads:
             t.start()
@@ -214,6 +225,33 @@ class Profiles(Base):
             t.join()
         p.stop()
         self.assertEqual(p.step_num, 200)
+
+    @unittest.skipUnless(hasattr(signal, "setitimer") and sys.implementation.name == "cpython", "no timers; or PyPy, which drops a profile later")
+    def test_signals_handlers_raise_anywhere(self):
+        class Alarm(Exception):
+            pass
+
+        def raise_it(*_):
+            raise Alarm
+
+        self.addCleanup(setattr, sys, "unraisablehook", sys.unraisablehook)
+        sys.unraisablehook = lambda _: None  # of __del__
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, raise_it))
+        for i in range(400):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 * (i % 40 + 1))
+                for _ in range(50):
+                    with prof.profile(with_stack=True):
+                        pass
+            except Alarm:
+                pass
+            finally:
+                with contextlib.suppress(Alarm):
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+        gc.collect()
+        with prof.profile():  # one that a handler has cut short in its very end is found by the next
+            pass
+        self.check_that_profiles_record()
 
     def test_a_profile_that_is_dropped(self):
         p = prof.profile(level=2, with_stack=True)

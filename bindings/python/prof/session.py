@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import collections
 import enum
+import itertools
 import json
 import os
 import threading
 import time
 import warnings
+import weakref
 from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Set, Tuple
 
 from . import _structs as s
@@ -115,53 +117,58 @@ class _Capture:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.levels: List[int] = []  # of those who record
+        self.users: Dict[int, Tuple[int, bool, Any]] = {}  # who records: level, whether with stacks, a weak reference
         self.level_before = 0
-        self.stacks = 0
-        self.dropped: Deque[Tuple[int, bool]] = collections.deque()
+        self.level_set = 0  # while somebody records, or has left without a word: the level that stands for them all
+        self.dropped: Deque[int] = collections.deque()
         self.is_changing = False
 
-    def begin(self, level: int, with_stack: bool) -> None:
+    def begin(self, user: int, level: int, with_stack: bool, owner: Any) -> None:
         with self.lock:
             self.is_changing = True
             try:
-                self._begin(level, with_stack)
+                self._lower()
+                now, is_first = C.prof_level(), not self.users
+                if is_first:
+                    self.level_before = now
+                self.users[user] = (level, with_stack, weakref.ref(owner))
+                if level > now or is_first:  # a forked child has its parent's level, and no capture yet
+                    self.level_set = max(level, now)
+                    C.check(C.prof_start(self.level_set))
+                self._set_stacks()
             finally:
                 self.is_changing = False
             self._end_dropped()
 
-    def _begin(self, level: int, with_stack: bool) -> None:
-        now = C.prof_level()
-        if not self.levels:
-            self.level_before = now
-        if level > now or not self.levels:  # a forked child has its parent's level, and no capture yet
-            C.check(C.prof_start(max(level, now)))
-        self.levels.append(level)
-        self.stacks += with_stack
-        set_stack_frames(STACK_FRAMES if self.stacks else 0)
-
-    def end(self, level: int, with_stack: bool) -> None:
-        """The level goes back to what the others want; what somebody else has set meanwhile stays."""
+    def end(self, user: int) -> None:
+        """The level goes back to what the others want; what somebody else has set meanwhile stays. Who does not record has nothing to end."""
         with self.lock:
             self.is_changing = True
             try:
-                self._end(level, with_stack)
+                self.users.pop(user, None)
+                self._lower()
+                self._set_stacks()
             finally:
                 self.is_changing = False
             self._end_dropped()
 
-    def _end(self, level: int, with_stack: bool) -> None:
-        highest = max(self.levels)
-        self.levels.remove(level)
-        self.stacks -= with_stack
-        set_stack_frames(STACK_FRAMES if self.stacks else 0)
-        wanted = max([self.level_before, *self.levels])
-        if C.prof_level() == highest and wanted < highest:
+    def _lower(self) -> None:
+        """Where a signal's handler has raised in the middle of all this, the next one finds what was left: users that are gone, and a level for nobody."""
+        for user in [user for user, (_, _, owner) in self.users.items() if owner() is None]:
+            del self.users[user]
+        if not self.level_set:
+            return
+        wanted = max([self.level_before, *(level for level, _, _ in self.users.values())])
+        if wanted < self.level_set and C.prof_level() == self.level_set:
             C.check(C.prof_start(wanted)) if wanted else C.prof_stop()
+        self.level_set = wanted if self.users else 0
 
-    def drop(self, level: int, with_stack: bool) -> None:
-        """The same for the garbage collector, which may come in the middle of begin() and end(): they do it then."""
-        self.dropped.append((level, with_stack))
+    def _set_stacks(self) -> None:
+        set_stack_frames(STACK_FRAMES if any(with_stack for _, with_stack, _ in self.users.values()) else 0)
+
+    def drop(self, user: int) -> None:
+        """end() for the garbage collector, which may come in the middle of begin() and end(): they do it then."""
+        self.dropped.append(user)
         if self.lock.acquire(blocking=False):
             try:
                 self._end_dropped()
@@ -170,11 +177,11 @@ class _Capture:
 
     def _end_dropped(self) -> None:
         while self.dropped and not self.is_changing:
-            self.end(*self.dropped.popleft())
+            self.end(self.dropped.popleft())
 
     def begin_anew(self) -> None:
         """In a forked child nobody records but who has begun there; what the process does stays as it is."""
-        had_stacks = self.stacks
+        had_stacks = any(with_stack for _, with_stack, _ in self.users.values())
         self.__init__()  # type: ignore[misc]  # another thread may have held the lock
         if had_stacks:
             set_stack_frames(0)
@@ -182,6 +189,7 @@ class _Capture:
 
 STACK_FRAMES = 32
 _capture = _Capture()
+_users = itertools.count(1)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_capture.begin_anew)
 
@@ -196,7 +204,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
 
-    _is_recording = False
+    _user = 0
 
     def __init__(
         self,
@@ -241,7 +249,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.schedule: Schedule = schedule if schedule is not None else lambda _: ProfilerAction.RECORD
         self.step_num = 0
         self.current_action = self._action_of(0)
-        self._lock, self._pid = threading.RLock(), os.getpid()
+        self._user, self._lock, self._pid = next(_users), threading.RLock(), os.getpid()
         self._is_open = self._is_recording = False
         self._step_scope: Any = None
         self._from_ns = 0
@@ -267,8 +275,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def __del__(self) -> None:
         """Dropped without a stop(): others do not record for it any longer."""
         try:
-            if self._is_recording and self._pid == os.getpid():
-                _capture.drop(self.level, self.with_stack)
+            if self._user in _capture.users:
+                _capture.drop(self._user)
         except Exception:  # the interpreter ends
             pass
 
@@ -353,21 +361,27 @@ class profile(Owner):  # noqa: N801 (torch's name)
         trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else os.urandom(16).hex().upper()
         if self._is_recording:  # the callback has called start() or step()
             return
-        _capture.begin(self.level, self.with_stack)
-        self._is_recording, self._trace_id = True, trace_id
-        if not self.acc_events:
-            self._cycles = []
-        self._from_ns = time.monotonic_ns()
+        try:
+            _capture.begin(self._user, self.level, self.with_stack, self)
+            self._trace_id = trace_id
+            if not self.acc_events:
+                self._cycles = []
+            self._from_ns = time.monotonic_ns()
+            self._is_recording = True
+        except BaseException:  # a signal's handler may raise anywhere
+            self._is_recording = False
+            _capture.end(self._user)
+            raise
 
     def _stop_recording(self) -> None:
         to_ns = time.monotonic_ns()
         if not self._is_recording:
             return
-        self._is_recording = False
         try:
+            self._is_recording = False
             self._cycles.append(self._window(Trace.now(), to_ns))
         finally:
-            _capture.end(self.level, self.with_stack)
+            _capture.end(self._user)
 
     # ---- what was recorded ----
 
