@@ -213,6 +213,17 @@ class Life(Base):
         self.assertEqual(raised.exception.errno, errno.ENOENT)
         self.assertIn("/no/such/file.prof", str(raised.exception))
 
+    def test_names_of_torch_stand_in_profiler(self):
+        from prof.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+
+        with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=0, active=1), on_trace_ready=lambda p: None) as p, record_function("x"):
+            pass
+        self.assertIs(profile, prof.profile)
+        self.assertIs(tensorboard_trace_handler, prof.tensorboard_trace_handler)
+        self.assertIn("x", [e.key for e in p.key_averages()])
+        with self.assertRaises(AttributeError):
+            profiler.nothing
+
     def test_two_at_once(self):
         with prof.profile() as first:
             work(1)

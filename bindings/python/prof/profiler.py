@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from ._library import C, encoded
 from .trace import Trace
@@ -75,7 +75,36 @@ def total(event: str, category: Optional[str] = None) -> Tuple[float, int]:
     return ns.value / 1e6, count.value
 
 
-__all__ = ["clear", "dump", "get", "get_duration", "start", "stop", "total"]
+_TORCH = ("profile", "schedule", "record_function", "ProfilerAction", "ProfilerActivity", "supported_activities", "tensorboard_trace_handler")
+
+if TYPE_CHECKING:
+    from ._scope import record_function
+    from .session import ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler
+
+__all__ = [
+    "clear",
+    "dump",
+    "get",
+    "get_duration",
+    "start",
+    "stop",
+    "total",
+    "profile",
+    "schedule",
+    "record_function",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _TORCH:
+        raise AttributeError(f"module 'prof.profiler' has no attribute {name!r}")
+    import prof
+
+    return getattr(prof, name)
 
 
 def __dir__() -> List[str]:
