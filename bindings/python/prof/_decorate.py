@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from typing import Any, Callable
 
 
@@ -27,23 +28,21 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
-            try:
-                sent: Any = None
-                while True:
-                    try:
-                        value = await _Steps(again, generator.asend(sent))
-                    except StopAsyncIteration:
-                        return
-                    try:
-                        sent = yield value
-                    except GeneratorExit:
-                        raise
-                    except BaseException as e:
-                        sent = None
-                        value = await _Steps(again, generator.athrow(e))
-                        sent = yield value
-            finally:
-                await generator.aclose()
+            step = generator.asend(None)
+            while True:
+                try:
+                    value = await _Steps(again, step)
+                except StopAsyncIteration:  # it may also be the answer to athrow(): the function has dealt with what was raised
+                    return
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    await _Steps(again, generator.aclose())
+                    raise
+                except BaseException as e:
+                    step = generator.athrow(e)
+                else:
+                    step = generator.asend(sent)
 
         return call_async_generator
 
@@ -53,7 +52,8 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         def call_generator(*args: Any, **kwargs: Any) -> Any:
             return (yield from _Steps(again, function(*args, **kwargs)))
 
-        return call_generator
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        return types.coroutine(call_generator) if code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE else call_generator
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -87,8 +87,24 @@ class _Steps:
             return self._inner.send(value) if hasattr(self._inner, "send") else next(self._inner)
 
     def throw(self, *error: Any) -> Any:
+        throw = getattr(self._inner, "throw", None)
+        if throw is None:  # an iterator need not have it: what is thrown then comes out here
+            raise _raisable(*error)
         with self._again():
-            return self._inner.throw(*error)
+            return throw(*error)
 
     def close(self) -> None:
-        self._inner.close()
+        close = getattr(self._inner, "close", None)
+        if close is not None:
+            close()
+
+
+def _raisable(kind: Any, value: Any = None, traceback: Any = None) -> BaseException:
+    """The exception of throw()'s one or three arguments."""
+    if isinstance(kind, BaseException):
+        error = kind
+    elif isinstance(value, BaseException):
+        error = value
+    else:
+        error = kind() if value is None else kind(value)
+    return error.with_traceback(traceback) if traceback is not None else error
