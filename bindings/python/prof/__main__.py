@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import glob
+import os
 import sys
 from typing import Any, List, Optional
 
-from . import _run
+from . import __version__, _run
 from ._library import ProfError
+
+GROUPS = ("name", "category", "device", "thread", "shape", "stack")
+
+
+def _groups(text: str) -> List[str]:
+    words = text.split(",")
+    for word in words:
+        if word not in GROUPS:
+            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(GROUPS)}")
+    return words
 
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m prof", description="Profiles a Python program, or shows what was recorded.")
+    parser.add_argument("--version", action="version", version=f"prof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="run a script, then print its table to stderr", description="Runs a script as python would, and prints a table of its scopes, and of those of the processes that it has started, to stderr when it ends. Its exit status is the script's.")
     run.add_argument("-o", "--output", metavar="FILE", help="write the trace, too: .json, .json.gz, or .prof")
@@ -21,13 +34,13 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
     run.add_argument("-t", "--trace", action="append", default=[], metavar="MODULE", help="see this module's functions as operators, with shapes (numpy); may be repeated")
     run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
-    run.add_argument("script", help="the script, or the module with -m")
+    run.add_argument("script", help="the script, a folder or an archive, the module with -m; -: what stands on stdin")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
     table = commands.add_parser("table", help="the table of a capture, or of several together")
     table.add_argument("files", metavar="FILE", nargs="+")
     table.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total")
     table.add_argument("-r", "--rows", type=int, default=100, metavar="N")
-    table.add_argument("-g", "--group", action="append", choices=("name", "category", "device", "thread", "shape", "stack"))
+    table.add_argument("-g", "--group", type=_groups, action="append", default=[], metavar="WORD,...", help=f"what is one row: {', '.join(GROUPS)} (default name,category)")
     dump = commands.add_parser("dump", help="write a capture as a trace")
     dump.add_argument("file")
     dump.add_argument("output", help=".json, .json.gz, or .prof")
@@ -45,13 +58,25 @@ def main(arguments: Optional[List[str]] = None) -> Any:
     try:
         if options.command == "table":
             with Traces.open(options.files) as traces:
-                print(traces.table(group=options.group or ("name", "category"), sort=options.sort, rows=options.rows))
+                print(traces.table(group=[word for words in options.group for word in words] or ("name", "category"), sort=options.sort, rows=options.rows), flush=True)
         else:
+            if not options.format and not options.output.endswith(_run.ENDINGS):
+                _run.fail(f"{options.output}: it must end in .json, .json.gz or .prof, or --format says what it is")
             with Trace.open(options.file) as trace, _run.Progress(f"writing {options.output}", True):
                 trace.dump(options.output, options.format)
+    except BrokenPipeError:  # who reads has enough; python would tell of it once more at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except FileNotFoundError as e:
+        _run.fail(f"{e}{_left(options.files if options.command == 'table' else [options.file])}")
     except (ProfError, OSError) as e:
         _run.fail(str(e))
     return 0
+
+
+def _left(paths: List[str]) -> str:
+    """What a killed process has left of those that are missing: its capture stands under a name of its own until it ends."""
+    found = [name for path in paths if not os.path.exists(path) for ending in (".run-*", ".*.prof") for name in glob.glob(glob.escape(path) + ending)]
+    return f"; a process that was killed has left {', '.join(sorted(set(found)))}" if found else ""
 
 
 if __name__ == "__main__":

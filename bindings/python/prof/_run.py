@@ -10,16 +10,33 @@ import os
 import sys
 import threading
 import time
-from types import ModuleType
 from typing import Any, List, NoReturn, Optional
 
 from ._library import C, ProfError, encoded, sized
 
+ENDINGS = (".json.gz", ".json", ".prof")
+
+
+def say(text: str) -> None:
+    """On stderr; where it is closed, nowhere."""
+    try:
+        if sys.stderr is not None:
+            print(text, file=sys.stderr)
+    except (OSError, ValueError):
+        pass
+
 
 def fail(text: str) -> NoReturn:
     """What is wrong with what was asked for."""
-    print(f"prof: {text}", file=sys.stderr)
+    say(f"prof: {text}")
     sys.exit(2)
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:  # it is closed
+        return False
 
 
 class Progress:
@@ -29,7 +46,7 @@ class Progress:
         self._over = threading.Event()
         self._what = what
         self._thread: Optional[threading.Thread] = None
-        if is_wanted and sys.stderr is not None and sys.stderr.isatty():
+        if is_wanted and _is_terminal():
             try:
                 self._thread = threading.Thread(target=self._show, daemon=True)
                 self._thread.start()
@@ -55,49 +72,6 @@ class Progress:
             self._thread.join()
 
 
-# ---- the script ----
-
-
-def _set_path(first: str) -> None:
-    """What Python puts first for a script, in place of what it has put for ``-m prof``."""
-    if getattr(sys.flags, "safe_path", False):
-        return
-    sys.path[0:1] = [first]
-
-
-def _execute(options: argparse.Namespace) -> None:
-    """SystemExit and the script's other exceptions come through."""
-    import runpy
-
-    sys.argv = [options.script, *options.args]
-    if options.module:
-        _set_path(os.getcwd())
-        runpy.run_module(options.script, run_name="__main__", alter_sys=True)
-        return
-    if os.path.isdir(options.script) or options.script.endswith((".zip", ".pyz")):
-        del sys.path[0:1]  # it puts itself there
-        runpy.run_path(options.script, run_name="__main__")
-        return
-    from importlib.machinery import SourceFileLoader
-
-    _set_path(os.path.dirname(os.path.abspath(options.script)))
-    # It stays: threads, functions for atexit and processes that are spawned look for it.
-    main = sys.modules["__main__"] = ModuleType("__main__")
-    loader = SourceFileLoader("__main__", options.script)
-    main.__dict__.update(__file__=options.script, __loader__=loader, __builtins__=__builtins__, __cached__=None, __package__=None)
-    if sys.version_info < (3, 14):
-        main.__dict__["__annotations__"] = {}
-    exec(loader.source_to_code(loader.get_data(options.script), options.script), main.__dict__)
-
-
-def _show_exception(error: Exception) -> None:
-    """As python would, without the frames that run the script."""
-    frame = error.__traceback__
-    while frame is not None and (frame.tb_frame.f_globals.get("__name__") in (__name__, "prof.__main__", "runpy") or "importlib" in frame.tb_frame.f_code.co_filename):
-        frame = frame.tb_next
-    sys.excepthook(type(error), error.with_traceback(frame), frame)
-
-
 # ---- what was recorded ----
 
 
@@ -115,7 +89,10 @@ class _Recording:
         self.path = os.path.join(self.folders[0], self.name)
 
     def begin(self) -> None:
-        C.check(C.prof_start_with(sized_options(self.options.level, f"{self.path}.prof")))
+        try:
+            C.check(C.prof_start_with(sized_options(self.options.level, f"{self.path}.prof")))
+        except ProfError as e:
+            fail(f"{e}; the script was not run")
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
         os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
 
@@ -131,8 +108,11 @@ class _Recording:
         C.prof_stop()
         try:
             self._report()
-        except (ProfError, OSError) as e:
-            print(f"prof: {e}; what was recorded is in {self.path}.*", file=sys.stderr)
+        except Exception as e:  # the script has ended well or badly: nothing here changes that
+            self._say_kept([f"{type(e).__name__}: {e}"])
+
+    def _say_kept(self, errors: List[str]) -> None:
+        say(f"prof: {'; '.join(errors)}; what was recorded is in {', '.join(self.captures()) or 'no file'}")
 
     def _report(self) -> None:
         from .trace import Trace, Traces
@@ -140,35 +120,47 @@ class _Recording:
         own, children = Trace.now(), []
         ended: List[str] = []
         running: List[str] = []
+        errors: List[str] = []
+        written: List[str] = []
         for path in self.captures():
             try:
                 trace = Trace.open(path)
             except (ProfError, OSError) as e:
-                print(f"prof: {e}", file=sys.stderr)
+                say(f"prof: {e}")
                 continue
             info = trace.info()
             (running if info.is_live and info.pid != self.pid else ended).append(path)
             if info.pid != self.pid and info.event_count + info.open_count > 0:
                 children.append(trace)
         with Traces([own, *children]) as traces:
-            written = [self._write(t, None if t is own else int(t.info().pid)) for t in traces.traces] if self.options.output else []
+            for t in traces.traces if self.options.output else ():
+                try:
+                    written.append(self._write(t, None if t is own else int(t.info().pid)))
+                except (ProfError, OSError) as e:
+                    errors.append(str(e))
             if not self.options.quiet:
-                print(traces.table(sort=self.options.sort, rows=self.options.rows), file=sys.stderr)
+                try:
+                    say(traces.table(sort=self.options.sort, rows=self.options.rows))
+                except (ProfError, OSError) as e:
+                    errors.append(str(e))
+        if errors:
+            self._say_kept(errors)
+            return
         for path in ended:
             os.unlink(path)
         if running:
-            print(f"prof: still running, of its processes: {len(running)}; what they record is in {', '.join(running)}", file=sys.stderr)
+            say(f"prof: still running, of its processes: {len(running)}; what they record is in {', '.join(running)}")
         if written and not self.options.quiet:
-            print(f"prof: the trace is in {written[0]}{f', those of {len(children)} more processes beside it' if children else ''}; open it in https://ui.perfetto.dev", file=sys.stderr)
+            beside = f", {'that' if len(children) == 1 else 'those'} of {len(children)} more process{'' if len(children) == 1 else 'es'} beside it" if children else ""
+            look = f"python -m prof table {written[0]} shows it" if written[0].endswith(".prof") else "open it in https://ui.perfetto.dev"
+            say(f"prof: the trace is in {written[0]}{beside}; {look}")
 
     def _write(self, trace: Any, pid: Optional[int]) -> str:
         path: str = self.options.output
-        if pid is not None:
-            base, dot, end = path, "", ""
-            for known in (".json.gz", ".json", ".prof"):
-                if path.endswith(known):
-                    base, dot, end = path[: -len(known)], "", known
-            path = f"{base}.{pid}{dot}{end}"
+        if pid is not None and "%p" not in path:
+            ending = next(e for e in ENDINGS if path.endswith(e))
+            path = f"{path[: -len(ending)]}.{pid}{ending}"
+        path = path.replace("%p", str(pid or self.pid))
         with Progress(f"writing {path}", not self.options.quiet):
             trace.dump(path)
         return path
@@ -181,34 +173,67 @@ def sized_options(level: int, path: str) -> Any:
     return sized(s.Options, level=level, path=encoded(path, "path"), keep_capture=1)
 
 
-def run(options: argparse.Namespace) -> Any:
-    """What it gives is for sys.exit()."""
-    from importlib import import_module
+class _Again:
+    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks: where it is unpickled, the modules are traced. Its text asks for prof itself, and only if prof can be had: the process must run without it."""
 
-    from ._scope import scope
+    def __init__(self, names: List[str]) -> None:
+        self.names = names
+
+    def __reduce__(self) -> Any:
+        source = f"import sys\nsys.path[:] = {sys.path!r}\ntry:\n    import prof._run\n    prof._run.trace({self.names!r})\nexcept Exception:\n    pass"
+        return exec, (source, {})
+
+
+def trace(names: List[str]) -> None:
+    """trace_module() of each, here and in the processes that multiprocessing begins from here."""
+    from importlib import import_module
+    from multiprocessing import spawn
+
     from .modules import trace_module
 
-    if not options.module and not os.path.exists(options.script):
+    for name in names:
+        trace_module(import_module(name))
+    module: Any = spawn
+    prepared = module.get_preparation_data
+
+    def get_preparation_data(name: str) -> Any:
+        return {**prepared(name), "prof": _Again(names)}  # prepare() takes the keys that it knows
+
+    module.get_preparation_data = get_preparation_data
+
+
+def run(options: argparse.Namespace) -> Any:
+    """What it gives is for sys.exit()."""
+    from . import _script
+    from ._scope import scope
+
+    if not options.module and options.script != _script.STDIN and not os.path.exists(options.script):
         fail(f"there is no script {options.script!r}")
     if options.output:
         options.output = os.path.abspath(options.output)
         if not os.path.isdir(os.path.dirname(options.output)):
             fail(f"there is no directory for {options.output!r}")
-    for name in options.trace:
+        if not options.output.endswith(ENDINGS):
+            fail(f"-o {options.output}: it must end in .json, .json.gz or .prof")
+    _script.place(options.script, options.module)
+    if options.trace:
         try:
-            trace_module(import_module(name))
-        except ImportError as e:
-            fail(f"--trace {name}: {e}")
+            trace(options.trace)
+        except (ImportError, ValueError) as e:
+            fail(f"--trace {', '.join(options.trace)}: {e}")
     recording = _Recording(options)
     recording.begin()
     atexit.register(recording.end)  # the first that is registered is the last that is called: behind the script's own, and its threads
     try:
-        with scope(os.path.basename(options.script), "script"):
-            _execute(options)
-    except KeyboardInterrupt:  # Python ends by the signal, PyPy without what atexit has
+        with scope("stdin" if options.script == _script.STDIN else os.path.basename(options.script), "script"):
+            _script.execute(options.script, options.args, options.module)
+    except KeyboardInterrupt as e:  # Python ends by the signal, PyPy without what atexit has
+        _script.show_once(e)
         recording.end()
         raise
-    except Exception as e:
-        _show_exception(e)
+    except SystemExit:
+        raise
+    except BaseException as e:
+        _script.show(e)
         return 1
     return 0

@@ -1,0 +1,194 @@
+"""python -m prof run beside python: what a script, a module, a folder, an archive and stdin see is the same, and so is how they end."""
+
+import json
+import os
+import py_compile
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+SEES = "import sys\nprint(__name__, __file__, __package__, getattr(__spec__, 'name', None), sys.argv, sys.path[0], sys._getframe().f_code.co_filename, type(__loader__).__name__)\n"
+LATE = SEES + "import atexit, pickle\nclass Thing: pass\ndef late(): print('late', type(pickle.loads(pickle.dumps(Thing()))) is Thing)\natexit.register(late)\n"
+POOL = """
+import multiprocessing, os
+def work(n): return n * n
+if __name__ == "__main__":
+    os.chdir("/")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(work, [1, 2, 3]))
+"""
+TRACED = """
+import json, math, multiprocessing, sys
+def work(n): return math.gamma(n)
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        print(pool.map(work, [2, 4]))
+"""
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(os.path.realpath(self.folder.name), name)
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def python(self, *arguments, **more):
+        return subprocess.run([sys.executable, *arguments], **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 15, "cwd": self.folder.name, **more})
+
+    def prof(self, *arguments, **more):
+        return self.python("-m", "prof", *arguments, **more)
+
+    def assert_same(self, *arguments, **more):
+        plain, ours = self.python(*arguments, **more), self.prof("run", "-q", *arguments, **more)
+        self.assertEqual((ours.returncode, ours.stdout, ours.stderr), (plain.returncode, plain.stdout, plain.stderr))
+        return ours
+
+    def test_it_sees_what_python_shows(self):
+        self.write("script.py", LATE)
+        self.write("pkg/__init__.py", "")
+        self.write("pkg/beside.py", "")
+        self.write("pkg/__main__.py", "from . import beside\n" + LATE)
+        self.write("folder/__main__.py", LATE)
+        os.makedirs(self.path("links"))
+        os.symlink(self.path("script.py"), self.path("links/link.py"))
+        py_compile.compile(self.path("script.py"), self.path("compiled.pyc"), dfile="script.py")
+        with zipfile.ZipFile(self.path("archive.any"), "w") as archive:
+            archive.writestr("__main__.py", LATE)
+        for arguments in (("script.py",), ("./script.py",), ("links/link.py",), ("-m", "pkg"), ("-m", "pkg.__main__"), ("-m", "script"), ("folder",), ("compiled.pyc",), ("archive.any",)):
+            with self.subTest(arguments):
+                self.assertIn("late True", self.assert_same(*arguments, "a").stdout)
+        self.assert_same("-", "a", input=SEES.replace("__file__, ", ""))
+
+    def test_processes_are_spawned_whatever_the_folder_is(self):
+        self.write("script.py", POOL)
+        self.write("pkg/__init__.py", "")
+        self.write("pkg/__main__.py", POOL.replace('    os.chdir("/")\n', ""))
+        for arguments in (("script.py",), ("-m", "script"), ("-m", "pkg")):
+            with self.subTest(arguments):
+                if "-m" not in arguments or sys.implementation.name == "cpython":
+                    self.assertEqual(self.assert_same(*arguments).stdout, "[1, 4, 9]\n")
+
+    def test_it_ends_as_python_does(self):
+        for text in (
+            "class Other(BaseException): pass\nraise Other(1)",
+            "raise KeyboardInterrupt",
+            "import sys\ndef hook(*a): print('hook', a[0].__name__)\nsys.excepthook = hook\n1 / 0",
+            "import sys\nsys.excepthook = None\n1 / 0" if sys.implementation.name == "cpython" else "1 / 0",
+            "import sys\ndef hook(*a): raise KeyError(1)\nsys.excepthook = hook\n1 / 0" if sys.implementation.name == "cpython" else "1 / 0",
+            "def f(:",
+        ):
+            with self.subTest(text):
+                plain, ours = self.python(self.write("script.py", text)), self.prof("run", "-q", self.path("script.py"))
+                self.assertEqual((ours.returncode, ours.stdout), (plain.returncode, plain.stdout), ours.stderr)
+                if sys.implementation.name == "cpython":
+                    self.assertEqual(ours.stderr, plain.stderr)
+                self.assertNotIn("prof/", ours.stderr)
+
+    def test_what_cannot_be_run_is_told_as_python_tells_it(self):
+        os.makedirs(self.path("empty"))
+        for arguments in (("-m", "no_such_module"), ("-m", "xml"), ("empty",)):
+            with self.subTest(arguments):
+                self.assert_same(*arguments)
+
+    def test_without_stderr_the_table_goes_nowhere(self):
+        self.write("plain.py", "print('out')")
+        self.write("closes.py", "import sys\nprint('out')\nsys.stderr.close()")
+        self.write("none.py", "import sys\nprint('out')\nsys.stderr = None")
+        for name, redirect in (("plain.py", "2>&-"), ("plain.py", "2>/dev/full"), ("closes.py", ""), ("none.py", "")):
+            with self.subTest((name, redirect)):
+                done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m prof run -o t.json {name} {redirect}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, cwd=self.folder.name)
+                self.assertEqual((done.stdout, done.stderr), ("out\n", ""))
+                with open(self.path("t.json")) as f:
+                    self.assertIn(name, f.read())
+                os.unlink(self.path("t.json"))
+                self.assertEqual([n for n in os.listdir(self.folder.name) if ".run-" in n], [], "a capture was left")
+
+    def test_what_cannot_be_written_is_told_with_where_it_is(self):
+        self.write("script.py", "import os\nos.mkdir('t.json')")
+        done = self.prof("run", "-o", "t.json", "script.py")
+        self.assertEqual(done.returncode, 0)
+        left = re.search(r"what was recorded is in (\S+)$", done.stderr, re.M)
+        self.assertTrue(left and os.path.exists(left[1]), done.stderr)
+        self.assertEqual(self.prof("table", left[1]).returncode, 0)
+        self.assertIn("script.py", done.stderr.split("what was recorded")[0], "the table is printed all the same")
+
+    def test_a_folder_for_captures_that_is_not_there_is_refused(self):
+        self.write("script.py", "print('ran')")
+        done = self.prof("run", "script.py", env={**os.environ, "PROF_CAPTURE_DIR": self.path("no")})
+        if done.returncode:
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(len([line for line in done.stderr.splitlines() if "the script was not run" in line]), 1, done.stderr)
+        else:
+            self.assertEqual(done.stdout, "ran\n")
+        self.assertNotIn("Traceback", done.stderr)
+
+    def test_names_of_what_is_written(self):
+        self.write("script.py", "import os, prof\nif os.fork() == 0:\n    with prof.record_function('child'): pass\nelse:\n    os.wait()\n")
+        done = self.prof("run", "-o", "t_%p.json", "script.py")
+        names = sorted(n for n in os.listdir(self.folder.name) if n.startswith("t_"))
+        self.assertEqual(len(names), 2)
+        self.assertTrue(all(re.fullmatch(r"t_\d+\.json", n) for n in names), names)
+        self.assertRegex(done.stderr, r"the trace is in \S*/t_\d+\.json, that of 1 more process beside it; open it in https")
+        done = self.prof("run", "-o", "t.prof", "script.py")
+        self.assertIn(f"; python -m prof table {self.path('t.prof')} shows it", done.stderr)
+
+    def test_another_ending_is_refused_before_anything_runs(self):
+        self.write("script.py", "print('ran')")
+        done = self.prof("run", "-o", "t.txt", "script.py")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("must end in .json, .json.gz or .prof", done.stderr)
+        self.prof("run", "-q", "-o", "t.prof", "script.py")
+        self.assertEqual(self.prof("dump", "t.prof", "t.txt").returncode, 2)
+        self.assertEqual(self.prof("dump", "-f", "raf", "t.prof", "t.txt").returncode, 0)
+
+    def test_groups_and_version(self):
+        self.write("script.py", "print('ran')")
+        self.prof("run", "-q", "-o", "t.prof", "script.py")
+        one, two = self.prof("table", "-g", "name,thread", "t.prof"), self.prof("table", "-g", "name", "-g", "thread", "t.prof")
+        self.assertEqual((one.returncode, one.stdout), (0, two.stdout), one.stderr)
+        self.assertEqual(self.prof("table", "-g", "name,nothing", "t.prof").returncode, 2)
+        done = self.prof("--version")
+        self.assertEqual((done.returncode, bool(re.fullmatch(r"prof \d+\.\d+\.\d+\n", done.stdout))), (0, True))
+
+    def test_a_reader_that_goes_is_no_error(self):
+        self.write("script.py", "print('ran')")
+        self.prof("run", "-q", "-o", "t.prof", "script.py")
+        done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m prof table t.prof | true; exit ${{PIPESTATUS[0]}}'], stderr=subprocess.PIPE, text=True, timeout=60, cwd=self.folder.name)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_what_a_killed_process_has_left_is_named(self):
+        self.write("script.py", "import os, prof\nwith prof.record_function('x'): os.kill(os.getpid(), 9)")
+        self.assertEqual(self.prof("run", "-o", "t.prof", "script.py").returncode, -9)
+        left = [n for n in os.listdir(self.folder.name) if ".run-" in n]
+        done = self.prof("table", "t.prof")
+        self.assertEqual((done.returncode, len(left)), (2, 1))
+        self.assertIn(f"a process that was killed has left {left[0]}", done.stderr)
+        self.assertIn("script.py", self.prof("table", left[0]).stdout)
+
+    def test_modules_are_traced_in_processes_however_they_come(self):
+        self.write("script.py", TRACED)
+        for method in ("fork", "spawn", "forkserver"):
+            with self.subTest(method):
+                done = self.prof("run", "-o", f"{method}.json", "-t", "math", "script.py", method)
+                self.assertEqual((done.returncode, done.stdout), (0, "[1.0, 6.0]\n"), done.stderr)
+                count = 0
+                for name in os.listdir(self.folder.name):
+                    if re.fullmatch(rf"{method}(\.\d+)?\.json", name):
+                        with open(self.path(name)) as f:
+                            count += sum(e["name"] == "math.gamma" and e["ph"] == "X" for e in json.load(f)["traceEvents"])
+                self.assertEqual(count, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
