@@ -22,7 +22,7 @@ def _is_container(script: str) -> bool:
 def _absolute(script: str) -> str:
     """As python has it since 3.9: nothing but the current folder before it."""
     try:
-        return os.path.join(os.getcwd(), script[2:] if script.startswith("./") else script)
+        return os.path.join(os.getcwd(), script)
     except OSError:  # the folder is gone
         return script
 
@@ -99,6 +99,8 @@ def show(error: BaseException) -> None:
     except SystemExit:
         raise
     except BaseException as second:
+        if second.__context__ is error:  # it comes of this handler only
+            second.__context__ = None
         if sys.stderr is not None:
             try:
                 print("Error in sys.excepthook:", file=sys.stderr)
