@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from typing import Any, Callable
 
@@ -14,6 +13,8 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     if not callable(function):
         raise TypeError(f"a scope decorates a function, not {function!r}")
     again = scope._copy
+
+    import inspect  # milliseconds, which only those who decorate pay
 
     if inspect.iscoroutinefunction(function):
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import collections
 import enum
 import itertools
-import json
 import os
 import threading
 import time
@@ -424,7 +423,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         words = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
         found = {word: "1" for word in words if getattr(self, word)}
         if self.custom_trace_id_callback is not None:
-            found["trace_id"] = json.dumps(str(self._trace_id))
+            found["trace_id"] = _json().dumps(str(self._trace_id))
         return {**found, **self._metadata}
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
@@ -448,14 +447,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     def add_metadata(self, key: str, value: str) -> None:
         """A text that the Chrome JSON has at its top."""
-        self.add_metadata_json(key, json.dumps(str(value)))
+        self.add_metadata_json(key, _json().dumps(str(value)))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """The same of a value that is JSON. ValueError when it is not."""
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError(f"metadata are texts, not {key!r}: {value!r}")
         try:
-            json.loads(value)
+            _json().loads(value)
         except ValueError as e:
             raise ValueError(f"the metadata of {key!r} is not JSON: {value!r}: {e}") from None
         self._metadata[key] = value
@@ -465,6 +464,13 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def loss_text(self) -> str:
         """One line: what is not in the trace, and why; "no loss" when nothing is missing. Beyond torch.profiler."""
         return self.trace.loss_text()
+
+
+def _json() -> Any:
+    """Loaded when it is needed: the import of this module is part of what a script's first scope costs."""
+    import json
+
+    return json
 
 
 def _chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import sys
@@ -321,6 +320,8 @@ class EventList(List[_Either]):
         rows = [
             {"name": e.trace_name, "ph": "X", "ts": e.time_range.start, "dur": e.time_range.elapsed_us(), "tid": e.thread, "pid": "CPU functions", "args": {}} for e in self if isinstance(e, FunctionEvent)
         ]
+        import json
+
         write_whole(path, json.dumps(rows))
 
     def _sorted(self, sort_by: Optional[str]) -> List[_Either]:
