@@ -26,6 +26,7 @@ from prof import memory_profiler, profiler  # noqa: E402
 from prof.trace import Trace  # noqa: E402
 
 PACKAGES = os.path.dirname(os.path.dirname(os.path.abspath(prof.__file__)))
+LIBRARY = os.environ.get("PROF_LIBRARY") or os.path.join(PACKAGES, "prof", "lib", "libprof.so.0")
 BOUND = 1e-4  # tests/minilm/test_minilm.c has the same
 LAYERS = 6
 OPERATORS = {"embedding": 1, "dense": 6 * LAYERS, "batch_matmul": 2 * LAYERS, "softmax": LAYERS, "gelu": LAYERS, "add": 2 * LAYERS, "layer_norm": 2 * LAYERS + 1, "mean_pool": 1, "l2_normalise": 1}
@@ -396,13 +397,13 @@ class Copies(Base):
 
     def test_a_copy_that_prof_opened_first_serves_the_runtime(self):
         other = self.path("libprof.so.0")
-        shutil.copyfile(os.environ["PROF_LIBRARY"], other)
+        shutil.copyfile(LIBRARY, other)
         done = self.run_steps("prof", "runtime", PROF_LIBRARY=other)
         self.assertEqual((done.stdout, done.stderr), ("1 True\n", ""))
 
     def test_a_second_copy_is_warned_of(self):
         other = self.path("libprof.so.0")
-        shutil.copyfile(os.environ["PROF_LIBRARY"], other)
+        shutil.copyfile(LIBRARY, other)
         done = self.run_steps("runtime", "prof", PROF_LIBRARY=other)
         self.assertEqual(done.stdout, "2 False\n")
         self.assertIn("another copy", done.stderr)
