@@ -12,6 +12,8 @@ import time
 import unittest
 import warnings
 
+from recorded import counts, work
+
 import prof
 from prof import profiler, tables
 from prof.session import ProfilerAction
@@ -19,17 +21,6 @@ from prof.session import ProfilerAction
 
 def nothing():
     pass
-
-
-def work(n=2):
-    with prof.record_function("outer"):
-        for _ in range(n):
-            with prof.record_function("inner"):
-                pass
-
-
-def counts(averages):
-    return {a.key: a.count for a in averages}
 
 
 class Base(unittest.TestCase):

@@ -15,20 +15,11 @@ import time
 import unittest
 import warnings
 
+from recorded import counts, work
+
 import prof
 from prof import memory_profiler, op_profiler, profiler
 from prof._library import C
-
-
-def work(n=2):
-    with prof.record_function("outer"):
-        for _ in range(n):
-            with prof.record_function("inner"):
-                pass
-
-
-def counts(averages):
-    return {a.key: a.count for a in averages}
 
 
 class Base(unittest.TestCase):

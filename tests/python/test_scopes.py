@@ -107,20 +107,7 @@ class Scopes(unittest.TestCase):
                 pass
         self.assertEqual(names(), [""] * 4)
 
-    def test_scopes_are_made_by_functions_alone(self):
-        kind = type(self.record_function("x"))
-        if kind is _slow.Scope:
-            return
-        for make in (kind, lambda: object.__new__(kind), lambda: type(kind.__dict__["__enter__"])()):
-            with self.assertRaises(TypeError):
-                make()
-
     def test_what_only_says_that_it_is_one(self):
-        kind = type(self.record_function("x"))
-        if kind is not _slow.Scope:
-            with self.assertRaises(TypeError):
-                kind.__enter__(mock.Mock(spec=kind))
-
         class Lying:
             @property
             def __class__(self):
@@ -383,6 +370,18 @@ class SlowScopes(Scopes):
     @staticmethod
     def set_stack_frames(count):
         _slow.stack_frames = count
+
+
+@unittest.skipUnless(_scope.is_fast, "this interpreter has not C's type")
+class TypeOfC(unittest.TestCase):
+    def test_scopes_are_made_by_functions_alone(self):
+        for make in (prof.Scope, lambda: object.__new__(prof.Scope), lambda: type(prof.Scope.__dict__["__enter__"])()):
+            with self.assertRaises(TypeError):
+                make()
+
+    def test_what_only_says_that_it_is_one_is_not_entered(self):
+        with self.assertRaises(TypeError):
+            prof.Scope.__enter__(mock.Mock(spec=prof.Scope))
 
 
 class Processes(unittest.TestCase):

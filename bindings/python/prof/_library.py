@@ -297,7 +297,9 @@ class Shared:
     __slots__ = ("_owned", "_uses", "_is_closed", "_free", "_what")
 
     def __init__(self, pointer: c_void_p, free: str, what: str) -> None:
-        self._owned, self._uses, self._is_closed = [pointer], [0] * 0, False
+        self._owned = [pointer]
+        self._uses: List[int] = []
+        self._is_closed = False
         self._free, self._what = free, what
 
     def __enter__(self) -> c_void_p:

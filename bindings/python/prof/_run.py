@@ -12,6 +12,7 @@ import threading
 import time
 from typing import Any, List, NoReturn, Optional
 
+from . import _structs as s
 from ._library import C, ProfError, encoded, sized
 
 ENDINGS = (".json.gz", ".json", ".prof")
@@ -89,8 +90,9 @@ class _Recording:
         self.path = os.path.join(self.folders[0], self.name)
 
     def begin(self) -> None:
+        options = sized(s.Options, level=self.options.level, path=encoded(f"{self.path}.prof", "path"), keep_capture=1)  # it stays until it is removed
         try:
-            C.check(C.prof_start_with(sized_options(self.options.level, f"{self.path}.prof")))
+            C.check(C.prof_start_with(options))
         except ProfError as e:
             fail(f"{e}; the script was not run")
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
@@ -164,13 +166,6 @@ class _Recording:
         with Progress(f"writing {path}", not self.options.quiet):
             trace.dump(path)
         return path
-
-
-def sized_options(level: int, path: str) -> Any:
-    """prof_options of a capture that stays until it is removed."""
-    from . import _structs as s
-
-    return sized(s.Options, level=level, path=encoded(path, "path"), keep_capture=1)
 
 
 class _Again:
