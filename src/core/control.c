@@ -36,7 +36,7 @@
 enum { PATH_ROOM = 4096, MARK_BYTES = 4096 };
 enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
 
-/* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits and forked_at (set before the child has
+/* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits, forked_at and pid (set before the child has
    threads). */
 static struct {
   pthread_mutex_t lock;
@@ -44,6 +44,7 @@ static struct {
   uint32_t recording;
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
+  pid_t pid; /* whose all this is */
   bool prepared;
   uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
   const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
@@ -120,6 +121,7 @@ static void become_child(void) {
   prof_i_arena_forget(fork_level ? fork_level - 1 : prof_i_arena_level());
   prof_i_meta_reset();
   own.recording = 0;
+  own.pid = getpid();
   own.child_waits = recorded;
   fork_has_lock = false;
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
@@ -130,8 +132,8 @@ static void become_child(void) {
 /* A scope of a handler that came before ours may have found out already. */
 static void after_fork_child(void) {
   fork_has_lock = false;
-  if (!own.mark) become_child();
-  else prof_i_control_is_own_process();
+  if (own.mark) prof_i_control_is_own_process();
+  if (!own.mark || own.pid != getpid()) become_child(); /* an emulator (qemu-user 7) takes MADV_WIPEONFORK, and empties nothing */
   fork_level = 0;
 }
 
@@ -165,6 +167,7 @@ static int prepare(void) {
   if (!error) error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
   if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
   make_mark();
+  own.pid = getpid();
   own.prepared = true;
   return PROF_OK;
 }

@@ -101,14 +101,14 @@ check "the command reads a capture" command_reads
 
 # C tests. Not those that start programs (qemu-user starts none of its kind without the kernel's help), that measure memory that mremap() would share (qemu's
 # has no old size of 0), or that fork and kill under load (qemu's own locks are in the child).
-fetch_cmocka() {
+fetch() { # DEBIAN-PACKAGE...: unpacked into $work/root
   local apt="$work/apt" package options
   mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
   options=(-o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o Debug::NoLocking=1)
-  (cd "$apt" && apt-get "${options[@]}" update && apt-get "${options[@]}" download libcmocka0 libcmocka-dev) || return
+  (cd "$apt" && apt-get "${options[@]}" update && apt-get "${options[@]}" download "$@") || return
   for package in "$apt"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
 }
-if ! fetch_cmocka >"$work/log" 2>&1; then
+if ! fetch libcmocka0 libcmocka-dev >"$work/log" 2>&1; then
   echo "skip: cmocka for arm64 cannot be fetched: $(tail -n 1 "$work/log")"
   skipped=$((skipped + 1))
 else
@@ -117,6 +117,27 @@ else
   # Not core_clock: the emulator's counter and the host's clock are not one. Not core_site: it builds a library and opens it.
   for test in api/macros_c api/threads api/interleaved api/life api/arguments api/disable unit/core_chunk unit/core_payload unit/trace_walk unit/trace_aggregate unit/trace_memory unit/trace_timeline fault/commit fault/generation; do
     check "$test" run plain "tests/${test%/*}/test_${test#*/}.c"
+  done
+fi
+
+# The wheel, under Debian's Python for aarch64. Processes that it starts run under qemu, too: sys.executable is a script that asks for it. Not test_command: qemu's /proc does not say when a process began, by which prof knows whether it
+# still runs.
+python_for_aarch64() {
+  .venv/bin/python -c 'import ziglang' && tools/wheel.sh aarch64 && python3 -m zipfile -e build/wheel/libprof-*_aarch64.whl "$work/site" &&
+    fetch python3.11-minimal libpython3.11-minimal libpython3.11-stdlib zlib1g libexpat1 libffi8 libssl3 libsqlite3-0 liblzma5 libbz2-1.0 libuuid1 || return
+  printf '#!/bin/sh\nexec %s -E LD_LIBRARY_PATH=%s -E PYTHONHOME=%s %s "$@"\n' "${QEMU[*]}" "$work/root/usr/lib/aarch64-linux-gnu:$work/root/lib/aarch64-linux-gnu" "$work/root/usr" "$work/root/usr/bin/python3.11" >"$work/python"
+  chmod +x "$work/python"
+  echo "import sys; sys.executable = '$work/python'" >"$work/site/sitecustomize.py"
+}
+runs_there() { [ "$("$work/python" -c 'import platform, prof._scope; print(platform.machine(), prof._scope.is_fast)')" = "aarch64 True" ]; }
+export PYTHONPATH="$work/site"
+if ! python_for_aarch64 >"$work/log" 2>&1; then
+  echo "skip: the wheel and a Python for aarch64 cannot be had: $(tail -n 1 "$work/log")"
+  skipped=$((skipped + 1))
+else
+  check "the wheel, imported, has C's scopes" runs_there
+  for test in layout scopes decorated profile raf modules safety interpreters run; do
+    check "python.$test" tests/python/run.sh "$PWD/tests/python/test_$test.py" aarch64 "$work/python"
   done
 fi
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -102,7 +102,7 @@ class Command(unittest.TestCase):
             rows = {line.split("  ")[0]: int(line.split()[-1]) for line in done.stderr.splitlines() if "user_annotation" in line}
             self.assertEqual(rows, {"work of a child": 4, "parent": 1, "before the end": 2, "at the end": 2}, method)
             self.assertRegex(done.stderr, r"(?m)^[45] processes: 8 recorded; 2 of them not whole:$")  # one of a pool's may have had nothing to do
-            self.assertEqual(len(re.findall(r"(?m)^py.* \(\d+\): 1 recorded; no loss; 1 scope had not ended yet$", done.stderr)), 2, done.stderr)
+            self.assertEqual(len(re.findall(r"(?m)^\S+ \(\d+\): 1 recorded; no loss; 1 scope had not ended yet$", done.stderr)), 2, done.stderr)
             found = []
             for name in os.listdir(self.folder.name):
                 if re.fullmatch(rf"{method}(\.\d+)?\.json", name):
