@@ -398,12 +398,12 @@ static bool list_places(prof_memory *m) {
   return true;
 }
 
-/* What an event adds. */
-static int64_t used_delta(const prof_i_memory_record *record) {
-  return record->verb == PROF_I_VERB_ALLOC ? (int64_t)record->bytes : record->verb == PROF_I_VERB_FREE ? -(int64_t)record->bytes : 0;
+/* What an event adds, modulo 2^64: a damaged capture has any number. */
+static uint64_t used_delta(const prof_i_memory_record *record) {
+  return record->verb == PROF_I_VERB_ALLOC ? record->bytes : record->verb == PROF_I_VERB_FREE ? 0 - record->bytes : 0;
 }
-static int64_t allocated_delta(const prof_i_memory_record *record) {
-  return record->verb == PROF_I_VERB_RESERVE ? (int64_t)record->bytes : record->verb == PROF_I_VERB_RELEASE ? -(int64_t)record->bytes : 0;
+static uint64_t allocated_delta(const prof_i_memory_record *record) {
+  return record->verb == PROF_I_VERB_RESERVE ? record->bytes : record->verb == PROF_I_VERB_RELEASE ? 0 - record->bytes : 0;
 }
 
 /* What a pool had before its first event that stands: that event's own sums say it, so it is right after a clear, and in a ring. Without one: what it has now. */
@@ -416,10 +416,10 @@ static void find_begin(prof_memory *m, uint32_t index) {
   bool has_used = is_query, has_allocated = is_query;
   for (uint32_t i = 0; i < pool->event_count && !(has_used && has_allocated); i++) {
     const prof_i_memory_record record = prof_i_memory_item_read(&m->items[m->order[m->places[pool->first_place + i]]]);
-    if (!has_used) pool->begin_used = prof_i_memory_bounded((uint64_t)(prof_i_used_bytes(record.counter) - used_delta(&record)));
+    if (!has_used) pool->begin_used = prof_i_memory_bounded((uint64_t)prof_i_used_bytes(record.counter) - used_delta(&record));
     has_used = true;
     if (record.verb < PROF_I_VERB_RESERVE) continue;
-    pool->begin_allocated = prof_i_memory_bounded(record.allocated - PROF_I_USED_ZERO - (uint64_t)allocated_delta(&record));
+    pool->begin_allocated = prof_i_memory_bounded(record.allocated - PROF_I_USED_ZERO - allocated_delta(&record));
     has_allocated = true;
   }
 }

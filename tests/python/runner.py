@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import sys
 import unittest
 
@@ -14,6 +15,7 @@ class Counting(unittest.TextTestResult):
         self.passed += 1
 
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background of a shell has it ignored, and so would the children
 path = os.path.abspath(sys.argv[1])
 sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
 spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
