@@ -38,7 +38,7 @@ typedef struct prof_trace_info {
   int32_t world_size;
   uint32_t thread_count;
   uint32_t is_live;           /* 1: the process that writes it still runs */
-  uint32_t was_clean;         /* 1: it was stopped; 0: the process died or still records */
+  uint32_t was_clean;         /* 1: it was stopped; 0: the process died or still records, or it is_copy */
   uint32_t level;             /* in force; where it was off when the capture was read: of the last start */
   uint32_t policy;            /* prof_policy */
   char host[64];
@@ -58,6 +58,8 @@ typedef struct prof_trace_info {
   uint64_t clock_gap_ns;      /* the longest stretch between two pairs in which the clock jumped, at a moment that is not known: inside of it
                                  a time may be off by as much. 0: it did not */
   uint64_t clock_back_count;  /* scopes whose end was before their begin: their thread went to a processor whose counter is behind. They take 0 */
+  uint32_t is_copy;           /* 1: written by prof_dump() or prof_trace_dump() while it was being recorded: what came after is not in it */
+  uint32_t reserved;
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 

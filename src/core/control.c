@@ -267,7 +267,7 @@ static void begin_session(uint32_t level) {
   const uint64_t now = prof_i_clock_ticks();
   __atomic_store_n(&header->session_ticks, now, __ATOMIC_RELAXED);
   __atomic_store_n(&header->session, header->session + 1, __ATOMIC_RELEASE);
-  __atomic_store_n(&header->state, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&header->state, PROF_I_STATE_RECORDING, __ATOMIC_RELAXED);
   const uint64_t words[] = {header->session, level, 1};
   prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
   prof_i_budget_begin(&own.options, header->session == 1);
@@ -468,7 +468,7 @@ int prof_stop(void) {
     prof_i_clock_pair(false);
     const uint64_t words[] = {header->session, 0, 0};
     prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
-    __atomic_store_n(&header->state, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&header->state, PROF_I_STATE_STOPPED, __ATOMIC_SEQ_CST);
     prof_i_arena_set_level(0); /* again: another process may have switched it since, and will look at the state after that */
   }
   unlock();

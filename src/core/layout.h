@@ -274,12 +274,19 @@ typedef enum prof_i_kind {
                              a thread's time or events a second */
 } prof_i_kind;
 
+/* What a capture's header says of its recording. */
+enum {
+  PROF_I_STATE_STOPPED = 0,
+  PROF_I_STATE_RECORDING = 1, /* a process that died leaves it */
+  PROF_I_STATE_COPIED = 2     /* a copy, made while the original was being recorded: it stays as it is */
+};
+
 typedef struct prof_i_header {
   uint64_t magic; /* stored last */
   uint32_t version;
   uint32_t header_bytes;
   uint32_t level;      /* in force; another process may set it */
-  uint32_t state;      /* 1 recording, 0 stopped; a dead process leaves what it was */
+  uint32_t state;      /* PROF_I_STATE_... */
   uint64_t cap_bytes;  /* of the arena, hard */
   uint64_t used_bytes; /* claimed from the arena, this page included; may stand past the cap */
   uint32_t unit_bytes;

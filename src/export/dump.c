@@ -7,6 +7,7 @@
 
 #include "chrome.h"
 #include "../core/control.h"
+#include "../core/layout.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/path.h"
@@ -73,10 +74,19 @@ static int fail_check(const char *path, const prof_i_findings *findings) {
   return prof_i_fail(PROF_E_CHECK, "'%s' is written, but its self-check found: %s", path, text);
 }
 
+/* A copy of what is being recorded says so, or it would be taken for what a process left that died. */
 static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
-  uint64_t count = 0;
-  const void *const bytes = prof_i_trace_bytes(trace, &count);
-  prof_i_sink_bytes(sink, bytes, count);
+  uint64_t count = 0, done = 0;
+  const unsigned char *const bytes = prof_i_trace_bytes(trace, &count);
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(trace, &info);
+  if (info.is_live && !info.was_clean) {
+    prof_i_header header;
+    memcpy(&header, bytes, done = sizeof header);
+    header.state = PROF_I_STATE_COPIED;
+    prof_i_sink_bytes(sink, &header, sizeof header);
+  }
+  prof_i_sink_bytes(sink, bytes + done, count - done);
   return sink->status;
 }
 

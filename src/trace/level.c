@@ -40,7 +40,8 @@ static int check(const char *path, int fd) {
   if (count < 0) return fail_errno(path);
   const int status = prof_i_header_look(bytes, (uint64_t)count, &its);
   if (status) return prof_i_fail_in(path, status);
-  if (header->state == 0) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
+  if (header->state == PROF_I_STATE_COPIED) return prof_i_fail(PROF_E_NOT_RUNNING, "%s is a copy: give the capture that the process writes, or its number to prof level", path);
+  if (header->state == PROF_I_STATE_STOPPED) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
   if (prof_i_life_of(header) == PROF_I_LIFE_OVER)
     return prof_i_fail(PROF_E_NOT_RUNNING, "the process that recorded into %s (pid %u) is gone", path, header->pid);
   return PROF_OK;

@@ -89,7 +89,7 @@ static int fill(prof_trace *trace) {
   if (!status) status = read_catalog(trace);
   if (!status) status = read_clock(trace);
   if (status) return status;
-  trace->is_settled = !trace->source.is_live || trace->header.state == 0;
+  trace->is_settled = !trace->source.is_live || trace->header.state == PROF_I_STATE_STOPPED;
   set_clear_floor(trace);
   status = read_records(trace);
   if (status) return status;
@@ -173,7 +173,8 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->thread_count = trace->thread_count;
   info->is_elsewhere = trace->source.is_elsewhere;
   info->is_live = trace->source.is_live && !trace->source.is_elsewhere;
-  info->was_clean = header->state == 0;
+  info->was_clean = header->state == PROF_I_STATE_STOPPED;
+  info->is_copy = header->state == PROF_I_STATE_COPIED;
   info->level = header->level ? header->level : trace->catalog.last_level;
   info->policy = header->policy;
   info->clock = header->clock;
@@ -183,7 +184,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->cpu_limit = (double)header->cpu_limit_milli / 1e3;
   info->change_count = trace->catalog.change_count;
   info->untold_change_count = header->untold_changes;
-  info->level_now = header->state ? header->level : 0;
+  info->level_now = header->state == PROF_I_STATE_RECORDING ? header->level : 0;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
   prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name, sizeof header->process_name);
 }

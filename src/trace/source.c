@@ -131,7 +131,7 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   if (read_from_begin(fd, (unsigned char *)&header, sizeof header) < 0) return fail_errno("cannot read", path);
   const prof_i_process_life its = bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_LIFE_OVER : prof_i_life_of(&header);
   int status;
-  if (its == PROF_I_LIFE_OVER || (its == PROF_I_LIFE_UNKNOWN && header.state == 0)) {
+  if (its == PROF_I_LIFE_OVER || header.state == PROF_I_STATE_COPIED || (its == PROF_I_LIFE_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
     status = bytes <= PROF_I_LARGE_BYTES ? read_whole(source, fd, bytes, path) : map_whole(source, fd, bytes, path);
   } else {
     prof_i_source live = {.kind = PROF_I_SOURCE_BORROWED};

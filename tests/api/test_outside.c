@@ -96,6 +96,21 @@ static void wait_inside(void) {
   });
 }
 
+static void dump_copies(void) {
+  char path[PATH_MAX + 16];
+  start_in_folder();
+  WITH_BASE_PROFILER(PROF_HOST, "operator", "kernel", PROF_NO_ARGS, {});
+  WITH_BASE_PROFILER(PROF_HOST, "open", "kernel", PROF_NO_ARGS, {
+    snprintf(path, sizeof path, "%s/while.prof", own.folder);
+    if (prof_dump(path) != PROF_OK) _exit(4);
+  });
+  prof_stop();
+  snprintf(path, sizeof path, "%s/after.prof", own.folder);
+  if (prof_dump(path) != PROF_OK) _exit(5);
+  own.page->ready = 1;
+  for (;;) pause();
+}
+
 static pid_t begin_child(void (*body)(void)) {
   memset((void *)(uintptr_t)own.page, 0, sizeof *own.page);
   const pid_t child = fork();
@@ -249,6 +264,47 @@ static void what_a_killed_process_was_inside_of_is_told(void **state) {
   assert_silent_about("\x1b");
 }
 
+static prof_trace_info info_of(const char *path) {
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+  prof_trace_info_get(trace, &info);
+  prof_trace_destroy(trace);
+  return info;
+}
+
+/* A copy of a copy is the same. */
+static prof_trace_info copy_again(const char *name) {
+  char path[PATH_MAX + 16];
+  prof_trace *trace = NULL;
+  snprintf(path, sizeof path, "%s/%s", own.folder, name);
+  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
+  assert_int_equal(prof_trace_dump(trace, path, NULL), PROF_OK);
+  prof_trace_destroy(trace);
+  return info_of(path);
+}
+
+/* Else prof recover would take it for what a process has left that died, and remove it with those. */
+static void a_copy_of_what_is_recorded_says_so(void **state) {
+  (void)state;
+  const pid_t child = begin_child(dump_copies);
+  for (int round = 0; round < 3; round++) { /* the process lives, copied again, and dies */
+    if (round == 2) end_child(child);
+    const prof_trace_info before = copy_again("while.prof"), after = copy_again("after.prof");
+    assert_true(before.is_copy && !before.is_live && !before.was_clean && before.level_now == 0);
+    assert_true(before.scope_count == 1 && before.open_count == 1 && before.bad_count == 0);
+    assert_true(!after.is_copy && after.was_clean && after.scope_count == 2 && after.open_count == 0);
+  }
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof path, "%s/while.prof", own.folder);
+  assert_int_equal(prof_trace_set_level(path, 1, NULL), PROF_E_NOT_RUNNING);
+  assert_int_equal(run("info while.prof"), 0);
+  assert_says("a copy, made while it was being recorded");
+  assert_int_equal(run("recover --keep 0 ."), 0);
+  assert_silent_about("while.prof");
+  assert_int_equal(count_files("while.prof"), 1);
+}
+
 static void what_died_is_converted_beside_a_capture_that_is_not(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) end_child(begin_child(wait_inside));
@@ -289,15 +345,6 @@ static void change_byte(const char *path, long offset) {
   assert_int_equal(fseek(file, offset, SEEK_SET), 0);
   assert_int_not_equal(fputc(byte ^ 1, file), EOF);
   assert_int_equal(fclose(file), 0);
-}
-
-static prof_trace_info info_of(const char *path) {
-  prof_trace *trace = NULL;
-  prof_trace_info info = {.size = sizeof info};
-  assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
-  prof_trace_info_get(trace, &info);
-  prof_trace_destroy(trace);
-  return info;
 }
 
 /* Whether its process runs cannot be told from here, so it is neither called dead nor removed; on the same host an earlier boot's is dead. */
@@ -392,6 +439,7 @@ int main(void) {
       ENTRY(what_cannot_be_switched_is_refused),
       ENTRY(another_user_may_not_switch_it),
       ENTRY(what_a_killed_process_was_inside_of_is_told),
+      ENTRY(a_copy_of_what_is_recorded_says_so),
       ENTRY(what_died_is_converted_beside_a_capture_that_is_not),
       ENTRY(the_newest_are_kept_and_none_that_is_written_to_goes),
       ENTRY(what_was_stopped_goes_only_when_it_was_listed),

@@ -93,6 +93,29 @@ class Command(unittest.TestCase):
         with open(self.path("d.json")) as f:
             json.load(f)
 
+    def test_memory(self):
+        script = self.script(
+            """
+import prof
+pool = prof.memory_profiler.Pool("tensors", "cpu")
+with prof.scope("convolution"):
+    pool.alloc(0x1000, 3 << 20, 4 << 20)
+    prof.Trace.now().dump("copy.prof")
+"""
+        )
+        self.assertEqual(self.prof("run", "-q", "-o", "t.prof", script).returncode, 0)
+        for name, state in (("t.prof", "stopped"), ("copy.prof", "copied while it ran")):
+            done = self.prof("memory", "-w", "100", name)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn(state, done.stdout.splitlines()[0])
+            self.assertRegex(done.stdout, r"(?m)^Pool 1: tensors on cpu:0")
+            self.assertRegex(done.stdout, r"(?m)^ +used +4.00 MiB")
+            self.assertRegex(done.stdout, r"(?m)^ +convolution +4.00 MiB +100.00% +1 ")
+        for words, said in ((("-p", "2"), "t.prof: there is no pool 2"), (("-p", "0"), "pool"), (("-w", "39"), "40 to 500"), (("-r", "0"), "rows must not be 0")):
+            done = self.prof("memory", *words, "t.prof")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(said, done.stderr)
+
     def test_processes_are_added_up_by_name(self):
         script = self.script(PROCESSES)
         for method in ("fork", "spawn", "forkserver"):

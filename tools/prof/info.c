@@ -27,6 +27,7 @@ static const char *clock_name(uint32_t clock) { return clock == PROF_CLOCK_MONOT
 
 static void print_state(const prof_trace_info *info) {
   if (info->is_live) puts("state        its process runs");
+  else if (info->is_copy) puts("state        a copy, made while it was being recorded");
   else if (info->is_elsewhere && !info->was_clean) puts("state        recording, or dead: its process is of another host or container");
   else puts(info->was_clean ? "state        stopped" : "state        its process died, or was killed, while recording");
 }

@@ -43,7 +43,7 @@ static struct {
 
 static state state_of(const prof_trace_info *info) {
   if (info->is_live) return STATE_RUNS;
-  if (info->was_clean) return STATE_STOPPED;
+  if (info->was_clean || info->is_copy) return STATE_STOPPED;
   return info->is_elsewhere ? STATE_UNKNOWN : STATE_DIED;
 }
 

@@ -1,10 +1,11 @@
-"""``python -m prof run script.py``, ``python -m prof table FILE...``, ``python -m prof dump FILE OUT``."""
+"""``python -m prof run script.py``, ``python -m prof table FILE...``, ``python -m prof memory FILE``, ``python -m prof dump FILE OUT``."""
 
 from __future__ import annotations
 
 import argparse
 import glob
 import os
+import shutil
 import sys
 from typing import Any, List, Optional
 
@@ -41,6 +42,11 @@ def _arguments() -> argparse.ArgumentParser:
     table.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total")
     table.add_argument("-r", "--rows", type=int, default=100, metavar="N")
     table.add_argument("-g", "--group", type=_groups, action="append", default=[], metavar="WORD,...", help=f"what is one row: {', '.join(GROUPS)} (default name,category)")
+    memory = commands.add_parser("memory", help="where memory went: a plot, both peaks, who held it")
+    memory.add_argument("file")
+    memory.add_argument("-r", "--rows", type=int, default=10, metavar="N", help="of each table at most so many rows (default 10)")
+    memory.add_argument("-p", "--pool", type=int, metavar="N", help="this pool alone, by its number in the report")
+    memory.add_argument("-w", "--width", type=int, metavar="N", help="columns (default: the terminal's)")
     dump = commands.add_parser("dump", help="write a capture as a trace")
     dump.add_argument("file")
     dump.add_argument("output", help=".json, .json.gz, or .prof")
@@ -59,6 +65,11 @@ def main(arguments: Optional[List[str]] = None) -> Any:
         if options.command == "table":
             with Traces.open(options.files) as traces:
                 print(traces.table(group=[word for words in options.group for word in words] or ("name", "category"), sort=options.sort, rows=options.rows), flush=True)
+        elif options.command == "memory":
+            width = options.width or min(max(shutil.get_terminal_size().columns, 40), 500)
+            is_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower()
+            with Trace.open(options.file) as trace:
+                print(trace.memory_text(width, options.rows, None if options.pool is None else options.pool - 1, is_ascii), flush=True)
         else:
             if not options.format and not options.output.endswith(_run.ENDINGS):
                 _run.fail(f"{options.output}: it must end in .json, .json.gz or .prof, or --format says what it is")
@@ -68,7 +79,9 @@ def main(arguments: Optional[List[str]] = None) -> Any:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except FileNotFoundError as e:
         _run.fail(f"{e}{_left(options.files if options.command == 'table' else [options.file])}")
-    except (ProfError, OSError) as e:
+    except LookupError:
+        _run.fail(f"{options.file}: there is no pool {options.pool}")
+    except (ProfError, OSError, ValueError) as e:
         _run.fail(str(e))
     return 0
 

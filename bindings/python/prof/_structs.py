@@ -135,6 +135,8 @@ class TraceInfo(Structure):
         ("wall_step_ns", c_int64),
         ("clock_gap_ns", c_uint64),
         ("clock_back_count", c_uint64),
+        ("is_copy", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
