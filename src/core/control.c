@@ -32,6 +32,7 @@
 #include "port.h"
 #include "site.h"
 #include "thread.h"
+#include "want.h"
 
 enum { PATH_ROOM = 4096, MARK_BYTES = 4096 };
 enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
@@ -120,6 +121,7 @@ static void become_child(void) {
   prof_i_thread_forget_all();
   prof_i_arena_forget(fork_level ? fork_level - 1 : prof_i_arena_level());
   prof_i_meta_reset();
+  prof_i_want_forget(prof_i_arena_level(), recorded);
   own.recording = 0;
   own.pid = getpid();
   own.child_waits = recorded;
@@ -312,7 +314,7 @@ static int start_new(const prof_options *options, const char *template_, const c
 
 /* Lock held, not recording. options are complete; path is the template. A child has a name of its own, unless the template has its pid: the parent may be
    gone, and its trace must stay. */
-static int start_locked(const prof_options *given, bool is_child) {
+static int start_locked(const prof_options *given, bool is_child, bool is_fresh) {
   prof_options complete = *given, *const options = &complete;
   const char *const template_ = options->path;
   char expanded[PATH_ROOM];
@@ -327,7 +329,7 @@ static int start_locked(const prof_options *given, bool is_child) {
     options->path = expanded;
   }
   if (status != PROF_OK) return status;
-  if (prof_i_the_arena.base && fits(options, &own.options, template_)) {
+  if (!is_fresh && prof_i_the_arena.base && fits(options, &own.options, template_)) {
     options->path = template_ ? own.path : NULL; /* perhaps with a suffix */
     keep_options(options, template_ ? template_ : "", own.path);
     begin_session(options->level);
@@ -365,8 +367,11 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   prof_i_control_ensure();
   lock();
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
-  status = own.recording ? refuse_second_start() : start_locked(&options, false);
-  if (status == PROF_OK) own.started_by = variable;
+  status = own.recording ? refuse_second_start() : start_locked(&options, false, false);
+  if (status == PROF_OK) {
+    own.started_by = variable;
+    prof_i_want_asked(options.level, true);
+  }
   unlock();
   if (status == PROF_OK) prof_i_pool_begin_all();
   errno = saved;
@@ -376,8 +381,24 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
 int prof_start_with(const prof_options *given) { return start_with(given, true, NULL); }
 int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
 
-/* With the options of the last start, or none. Lock held. */
-static int start_as_before(int level) {
+/* Level first: no scope begins any more. Then every thread's chunk is taken out of its hands: what ends from here on is late. Lock held, recording. */
+static void stop_locked(void) {
+  prof_i_header *const header = prof_i_arena_header();
+  prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
+  prof_i_arena_set_level(0);
+  prof_i_pool_end_all();
+  __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
+  prof_i_helper_stop();
+  prof_i_thread_stop_all();
+  prof_i_clock_pair(false);
+  const uint64_t words[] = {header->session, 0, 0};
+  prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
+  __atomic_store_n(&header->state, PROF_I_STATE_STOPPED, __ATOMIC_SEQ_CST);
+  prof_i_arena_set_level(0); /* again: another process may have switched it since, and will look at the state after that */
+}
+
+/* With the options of the last start, or none; into another capture, or as it comes. Lock held. */
+static int start_as_before(int level, bool is_fresh) {
   prof_options options = {.size = sizeof options};
   if (own.options.size) options = own.options;
   options.level = level ? (uint32_t)level : 1;
@@ -385,29 +406,65 @@ static int start_as_before(int level) {
   if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
   int status = prof_i_options_complete(&options);
   options.level = (uint32_t)level;
-  if (status == PROF_OK) status = start_locked(&options, false);
+  if (status == PROF_OK) status = start_locked(&options, false, is_fresh);
   if (status == PROF_OK) own.started_by = NULL;
   return status;
 }
 
+static void change_level(uint32_t level) {
+  if (prof_i_mute_count() || prof_i_arena_level() != level) prof_i_budget_take_back(true);
+  const uint32_t before = prof_i_change_begin_level();
+  prof_i_arena_set_level(level);
+  prof_i_change_end_level(before, &(prof_i_change){.reason = PROF_REASON_ASKED});
+}
+
+static int check_level(int level, int least) {
+  if (level >= least && level <= 2) return PROF_OK;
+  return prof_i_fail(PROF_E_LEVEL, "level is %d; 1 records kernels and operators, 2 also the runtime around them", level);
+}
+
 int prof_start(int level) {
-  if (level < 1 || level > 2) return prof_i_fail(PROF_E_LEVEL, "level is %d; 1 records kernels and operators, 2 also the runtime around them", level);
   const int saved = errno;
-  int status = prof_i_copy_check();
+  int status = check_level(level, 1);
+  if (status == PROF_OK) status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
   lock();
   const bool was_recording = own.recording;
-  if (was_recording) {
-    if (prof_i_mute_count() || prof_i_arena_level() != (uint32_t)level) prof_i_budget_take_back(true);
-    const uint32_t before = prof_i_change_begin_level();
-    prof_i_arena_set_level((uint32_t)level);
-    prof_i_change_end_level(before, &(prof_i_change){.reason = PROF_REASON_ASKED});
-  } else {
-    status = start_as_before(level);
-  }
+  if (was_recording) change_level((uint32_t)level);
+  else status = start_as_before(level, false);
+  if (status == PROF_OK) prof_i_want_asked((uint32_t)level, true);
   unlock();
   if (status == PROF_OK && !was_recording) prof_i_pool_begin_all();
+  errno = saved;
+  return status;
+}
+
+/* Lock held. */
+static int follow_wishes(const void *who, uint32_t level, bool *has_begun_out) {
+  prof_i_want_step step;
+  int status = prof_i_want_put(who, level, own.recording ? prof_i_arena_level() : 0, &step);
+  if (status != PROF_OK || step.kind == PROF_I_WANT_NOTHING) return status;
+  *has_begun_out = !own.recording;
+  if (step.kind == PROF_I_WANT_STOP) stop_locked();
+  else if (own.recording) change_level(step.level);
+  else status = start_as_before((int)step.level, step.is_fresh && !own.options.path);
+  prof_i_want_done(&step, status == PROF_OK);
+  return status;
+}
+
+int prof_level_want(const void *who, int level) {
+  if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
+  const int saved = errno;
+  int status = check_level(level, 0);
+  if (status == PROF_OK) status = prof_i_copy_check();
+  if (status != PROF_OK) return status;
+  bool has_begun = false;
+  prof_i_control_ensure();
+  lock();
+  status = follow_wishes(who, (uint32_t)level, &has_begun);
+  unlock();
+  if (status == PROF_OK && has_begun) prof_i_pool_begin_all();
   errno = saved;
   return status;
 }
@@ -418,7 +475,8 @@ int prof_memory_start(void) {
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
   lock();
-  if (!own.recording) status = start_as_before(0);
+  if (!own.recording) status = start_as_before(0, false);
+  if (status == PROF_OK) prof_i_want_memory();
   unlock();
   if (status == PROF_OK && !prof_i_memory_is_on()) prof_i_pool_begin_all();
   errno = saved;
@@ -434,7 +492,7 @@ static int check_memory(void) {
 int prof_memory_stop(void) {
   lock();
   const int status = check_memory();
-  const bool is_alone = status == PROF_OK && own.options.level == 0 && prof_i_arena_level() == 0;
+  const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 && prof_i_want_level() == 0;
   if (status == PROF_OK) prof_i_pool_end_all();
   unlock();
   return is_alone ? prof_stop() : status;
@@ -448,7 +506,6 @@ int prof_memory_reset(void) {
   return status;
 }
 
-/* Level first: no scope begins any more. Then every thread's chunk is taken out of its hands: what ends from here on is late. */
 int prof_stop(void) {
   const int saved = errno;
   int status = PROF_OK;
@@ -458,19 +515,9 @@ int prof_stop(void) {
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
     prof_i_arena_set_level(0);
   } else {
-    prof_i_header *const header = prof_i_arena_header();
-    prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
-    prof_i_arena_set_level(0);
-    prof_i_pool_end_all();
-    __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
-    prof_i_helper_stop();
-    prof_i_thread_stop_all();
-    prof_i_clock_pair(false);
-    const uint64_t words[] = {header->session, 0, 0};
-    prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
-    __atomic_store_n(&header->state, PROF_I_STATE_STOPPED, __ATOMIC_SEQ_CST);
-    prof_i_arena_set_level(0); /* again: another process may have switched it since, and will look at the state after that */
+    stop_locked();
   }
+  prof_i_want_asked(0, false);
   unlock();
   errno = saved;
   return status;
@@ -495,6 +542,7 @@ int prof_clear(void) {
       prof_i_arena_clear_full();
       prof_i_thread_place_losses();
       prof_i_gate_open();
+      prof_i_want_cleared();
     }
   }
   unlock();
@@ -516,7 +564,7 @@ void prof_i_control_ensure(void) {
     options.level = prof_i_arena_level();
     if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
     const bool wants_memory = prof_i_memory_is_on();
-    if ((options.level || wants_memory) && start_locked(&options, true) == PROF_OK) {
+    if ((options.level || wants_memory) && start_locked(&options, true, false) == PROF_OK) {
       if (wants_memory) prof_i_pool_begin_child();
     } else {
       prof_i_arena_set_level(0);

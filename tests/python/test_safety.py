@@ -251,18 +251,56 @@ class Profiles(Base):
         del p
         gc.collect()
 
-    def test_the_collector_comes_while_a_profile_begins(self):
-        from prof import session
+    def test_many_profiles_fit_into_one_process(self):
+        for _ in range(12):  # each as large as a tenth of what a capture holds
+            with prof.profile() as p:
+                for _ in range(200000):
+                    with prof.scope("a scope whose arguments take room", n=1 << 40, text="0123456789" * 8):
+                        pass
+            self.assertEqual(p.key_averages()[0].count, 200000)
+        del p
 
-        dropped = prof.profile()
-        dropped.start()
-        session._capture.is_changing = True
-        del dropped
-        gc.collect()
-        session._capture.is_changing = False
+    def test_what_does_not_fit_is_told(self):
+        import textwrap
+
+        child = """
+            import os, warnings
+            os.environ.update(PROF_LEVEL="1", PROF_CAP_BYTES=str(1 << 20))
+            import prof
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                with prof.profile() as p:
+                    for _ in range(200000):
+                        with prof.scope("s"): pass
+            have = p.key_averages()[0].count
+            assert 0 < have < 200000, have
+            assert [w.category for w in said] == [RuntimeWarning], said
+            assert str(said[0].message).startswith(f"{200000 - have} scopes of this profile are not in it: "), said[0].message
+            assert said[0].filename == "<string>", said[0].filename
+        """
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=100)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_what_the_program_records_itself_goes_on(self):
+        for begin, level in ((lambda: prof.profiler.start(1), 1), (lambda: prof.profiler.start(2), 2), (prof.memory_profiler.start, 0)):
+            with prof.profile():
+                begin()
+            self.assertEqual(C.prof_level(), level)
+            with prof.profile(level=2):
+                self.assertEqual(C.prof_level(), 2)
+            self.assertEqual(C.prof_level(), level)
+            self.assertTrue(prof.memory_profiler.is_on())
+            prof.profiler.stop()
+            prof.memory_profiler.stop()
+
+    def test_a_stretch_is_left_out(self):
         with prof.profile() as p:
-            work()
-        self.assertEqual(counts(p.key_averages())["inner"], 2)
+            for name, on in (("first", True), ("left out", False), ("last", True)):
+                p.toggle_collection_dynamic(on, [prof.ProfilerActivity.CPU])
+                with prof.record_function(name):
+                    pass
+        self.assertEqual([a.key for a in p.key_averages()], ["first", "last"])
+        self.assertEqual(C.prof_level(), 0)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_a_forked_child_ends_its_parents_profile_in_silence(self):

@@ -13,6 +13,9 @@ has already is used. Names load what they need when they are first used."""
 
 from __future__ import annotations
 
+import os as _os
+from _thread import RLock as _RLock
+
 TYPE_CHECKING = False  # typing's own would cost more than all the rest of this import
 
 __version__ = "0.1.0"
@@ -94,19 +97,45 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+class _Loading:
+    """Modules of the package are loaded when a name is first used, on any thread; one that forks meanwhile waits, or its child would find the import's lock taken by nobody."""
 
+    def __init__(self) -> None:
+        self.lock = _RLock()
+
+    def before(self) -> None:
+        self.lock.acquire()
+
+    def after(self) -> None:
+        self.lock.release()
+
+    def load(self, name: str) -> Any:
+        from importlib import import_module
+
+        with self.lock:
+            return import_module(name)
+
+
+_loading = _Loading()
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(before=_loading.before, after_in_child=_loading.after, after_in_parent=_loading.after)
+
+
+def _named(name: str) -> Any:
     if name == "utils":  # raf.utils.profiler, where the import says "prof as raf"
-        return import_module(__name__)
+        return _loading.load(__name__)
     if name in _MODULES:
-        return import_module("." + name, __name__)
+        return _loading.load(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'prof' has no attribute {name!r}")
-    value = getattr(import_module("." + home, __name__), name)
+    value = getattr(_loading.load(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # a name that is misspelt is to be seen there
+    __getattr__ = _named
 
 
 def __dir__() -> List[str]:

@@ -17,6 +17,9 @@ SONAME = "libprof.so.0"
 
 _text = POINTER(c_void_p)  # char **: given to prof_free()
 
+RowsPointer = POINTER(s.Rows)
+"""Made once: ctypes forgets which pointer types it has made, for the whole process, when another interpreter imports it."""
+
 # name: result, parameters. Pointers to opaque things are c_void_p.
 FUNCTIONS: Dict[str, List[Any]] = {
     "prof_version": [c_char_p],
@@ -28,6 +31,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_free": [None, c_void_p],
     # life
     "prof_start": [c_int, c_int],
+    "prof_level_want": [c_int, c_void_p, c_int],
     "prof_start_with": [c_int, POINTER(s.Options)],
     "prof_mute": [c_int, c_char_p, c_char_p, c_int],
     "prof_stop": [c_int],
@@ -55,9 +59,9 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_trace_destroy": [None, c_void_p],
     "prof_trace_info_get": [c_int, c_void_p, POINTER(s.TraceInfo)],
     "prof_trace_thread_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceThread)],
-    "prof_trace_aggregate": [c_int, c_void_p, POINTER(s.AggregateOptions), POINTER(POINTER(s.Rows))],
-    "prof_rows_destroy": [None, POINTER(s.Rows)],
-    "prof_traces_aggregate": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), POINTER(POINTER(s.Rows))],
+    "prof_trace_aggregate": [c_int, c_void_p, POINTER(s.AggregateOptions), POINTER(RowsPointer)],
+    "prof_rows_destroy": [None, RowsPointer],
+    "prof_traces_aggregate": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), POINTER(RowsPointer)],
     "prof_traces_table": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), _text],
     "prof_trace_table": [c_int, c_void_p, POINTER(s.AggregateOptions), _text],
     "prof_trace_loss_text": [c_int, c_void_p, _text],
@@ -260,13 +264,19 @@ C = Library()
 """The one library of the process."""
 
 
+def short(value: Any) -> str:
+    """What an error shows of a value: its repr, or the begin of it."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
+
+
 def encoded(text: Any, what: str) -> bytes:
     """A path or a name as C takes it. NUL bytes cannot stand in one. Lone surrogates of a name pass as those of a scope's: readers repair what is not UTF-8."""
     if not isinstance(text, (str, bytes, os.PathLike)):
-        raise TypeError(f"{what} must be a str, not {text!r}")
+        raise TypeError(f"{what} must be a str, not {short(text)}")
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) and what != "path" else os.fsencode(text)
     if b"\0" in raw:
-        raise ValueError(f"{what} holds a NUL: {text!r}")
+        raise ValueError(f"{what} holds a NUL: {short(text)}")
     return raw
 
 
@@ -275,9 +285,9 @@ def whole(value: Any, what: str, least: int = 0, most: int = (1 << 64) - 1) -> i
     try:
         number = index(value)
     except TypeError:
-        raise TypeError(f"{what} must be an int, not {value!r}") from None
+        raise TypeError(f"{what} must be an int, not {short(value)}") from None
     if not least <= number <= most:
-        raise ValueError(f"{what} must be from {least} to {most}, not {number}")
+        raise ValueError(f"{what} must be from {least} to {most}, not {short(number)}")
     return number
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import ctypes
 import glob
 import os
 import sys
@@ -81,8 +82,12 @@ class _Recording:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+        from .trace import Trace, Traces
+
+        self.readers = Trace, Traces  # now: the script may take modules away
         self.pid = os.getpid()
         self.has_ended = False
+        self.own_capture = ""
         folder = os.path.dirname(options.output) if options.output else os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
         stem = os.path.basename(options.output or options.script).replace("%", "_")[:100]
         self.folders = list(dict.fromkeys([os.path.abspath(folder), *filter(None, (os.environ.get("PROF_CAPTURE_DIR"), os.environ.get("TMPDIR"))), "/tmp", "/dev/shm"]))
@@ -95,6 +100,9 @@ class _Recording:
             C.check(C.prof_start_with(options))
         except ProfError as e:
             fail(f"{e}; the script was not run")
+        health = sized(s.Health)
+        C.prof_health_get(ctypes.byref(health))
+        self.own_capture = os.fsdecode(health.capture_path)
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
         os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
 
@@ -114,11 +122,10 @@ class _Recording:
             self._say_kept([f"{type(e).__name__}: {e}"])
 
     def _say_kept(self, errors: List[str]) -> None:
-        say(f"prof: {'; '.join(errors)}; what was recorded is in {', '.join(self.captures()) or 'no file'}")
+        say(f"prof: {'; '.join(errors)}; what was recorded is in {', '.join(self.captures()) or self.own_capture or 'no file'}")
 
     def _report(self) -> None:
-        from .trace import Trace, Traces
-
+        Trace, Traces = self.readers  # noqa: N806
         own, children = Trace.now(), []
         ended: List[str] = []
         running: List[str] = []

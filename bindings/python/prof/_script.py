@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import traceback
@@ -74,7 +75,7 @@ def _execute_found(script: str, is_module: bool) -> None:
 
 def _in_main(code: CodeType, **names: Any) -> None:
     main = sys.modules["__main__"] = ModuleType("__main__")
-    main.__dict__.update({"__builtins__": __builtins__, "__package__": None, **names})
+    main.__dict__.update({"__builtins__": builtins, "__package__": None, **names})
     if sys.version_info < (3, 14):
         main.__dict__["__annotations__"] = {}
     exec(code, main.__dict__)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import _thread
 import ctypes
 import threading
+from time import sleep
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _structs as s
 from . import device as _device
-from ._library import C, Owner, encoded, error_class, sized, whole
+from ._library import C, Owner, Shared, encoded, error_class, short, sized, whole
 from .device import Device
 from .trace import Trace
 
-NOT_RUNNING, NOT_FOUND = -4, -7
+NOT_RUNNING, NOT_FOUND, BUSY = -4, -7, -17
 BYTES_UNKNOWN = NO_STREAM = (1 << 64) - 1
 _SOURCES = {"any": 0, "pool": 1, "query": 2}
 
@@ -119,14 +120,17 @@ _asking = _Asking()
 
 
 def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int, int]]]) -> None:
-    """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes. None: nobody. One a device, C's among them. An Exception of its own is no answer; KeyboardInterrupt, SystemExit and their like come out
+    """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes. None: nobody. One a device, C's among them. An Exception of its own is no answer, nor is what is not two numbers of bytes; KeyboardInterrupt, SystemExit and their like come out
     of the sample() that asked, or, where C asked, a KeyboardInterrupt out of the main thread."""
     where = _device.of(device)
+    if query is not None and not callable(query):
+        raise TypeError(f"query must be something to call, or None, not {short(query)}")
 
     def ask(_: Any, used_out: Any, allocated_out: Any) -> int:
         try:
             assert query is not None
-            used_out[0], allocated_out[0] = query()
+            used, allocated = query()
+            used_out[0], allocated_out[0] = whole(used, "used"), whole(allocated, "allocated")
             return 0
         except Exception:
             return 1
@@ -138,7 +142,11 @@ def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int
             return 1
 
     callback = s.MemoryQuery(ask) if query is not None else s.MemoryQuery()
-    C.check(C.prof_memory_set_query(where, callback, None))
+    status = C.prof_memory_set_query(where, callback, None)
+    while status == BUSY and not _asking.depth:  # another thread is in it; in sample() itself there is nothing to wait for
+        sleep(0.001)
+        status = C.prof_memory_set_query(where, callback, None)
+    C.check(status)
     _queries[where.type, where.index] = callback  # C calls it: it must not go
 
 
@@ -157,41 +165,54 @@ def sample(tag: str = "", device: Union[Device, str] = "cpu") -> None:
 
 
 class Pool(Owner):
-    """An allocator's pool, told piece by piece: see prof_pool_create() of <prof/memory.h>. Addresses are ints."""
+    """An allocator's pool, told piece by piece. Addresses are ints, bytes too; recording or not, and from any thread, also while another one closes it. ValueError once it is closed."""
 
     def __init__(self, name: str = "pool", device: Union[Device, str] = "cpu", checked: bool = False) -> None:
         options = sized(s.PoolOptions, name=encoded(name, "name"), device=_device.of(device), checked=int(checked))
-        self._pointer = ctypes.c_void_p()
-        C.check(C.prof_pool_create(ctypes.byref(options), ctypes.byref(self._pointer)))
+        pointer = ctypes.c_void_p()
+        C.check(C.prof_pool_create(ctypes.byref(options), ctypes.byref(pointer)))
+        self._name = name
+        self._shared = Shared(pointer, "prof_pool_destroy", "pool")
+
+    def __repr__(self) -> str:
+        return f"<prof pool {short(self._name)}>"
 
     def alloc(self, address: int, bytes: int, given_bytes: int = 0, tag: str = "") -> None:
         """A piece was handed out: bytes asked for, given_bytes taken in the pool (0: the same)."""
         address, bytes, given_bytes = whole(address, "address"), whole(bytes, "bytes"), whole(given_bytes, "given_bytes")
-        C.prof_memory_alloc_for(self._pointer, address, bytes, given_bytes, C.prof_memory_tag(encoded(tag, "tag")) if tag else 0, NO_STREAM)
+        with self._shared as pointer:
+            C.prof_memory_alloc_for(pointer, address, bytes, given_bytes, C.prof_memory_tag(encoded(tag, "tag")) if tag else 0, NO_STREAM)
 
     def free(self, address: int, given_bytes: int = BYTES_UNKNOWN) -> None:
         """A piece came back, of so many given bytes; a checked pool knows them."""
-        C.prof_memory_free(self._pointer, whole(address, "address"), whole(given_bytes, "given_bytes"))
+        with self._shared as pointer:
+            C.prof_memory_free(pointer, whole(address, "address"), whole(given_bytes, "given_bytes"))
 
     def reserve(self, address: int, bytes: int) -> None:
         """A block was taken from the system."""
-        C.prof_memory_reserve(self._pointer, whole(address, "address"), whole(bytes, "bytes"))
+        with self._shared as pointer:
+            C.prof_memory_reserve(pointer, whole(address, "address"), whole(bytes, "bytes"))
 
     def release(self, address: int, bytes: int) -> None:
         """And given back."""
-        C.prof_memory_release(self._pointer, whole(address, "address"), whole(bytes, "bytes"))
+        with self._shared as pointer:
+            C.prof_memory_release(pointer, whole(address, "address"), whole(bytes, "bytes"))
 
     def close(self) -> None:
-        """The pool goes; what it recorded stays."""
-        pointer, self._pointer = self._pointer, ctypes.c_void_p()
-        if pointer:
-            C.prof_pool_destroy(pointer)
+        """The pool goes; what it recorded stays. A second time does nothing."""
+        self._shared.close()
 
     def __enter__(self) -> "Pool":
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # the interpreter ends, or it was never made
+            pass
 
 
 def report(width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False) -> str:

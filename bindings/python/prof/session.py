@@ -3,19 +3,19 @@ runtime in C that records into it stands in the same tables."""
 
 from __future__ import annotations
 
-import collections
 import enum
-import itertools
 import os
+import sys
 import threading
-import time
 import warnings
 import weakref
-from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Set, Tuple
+from os import getpid, urandom  # by name: a program may have traced the modules
+from time import monotonic_ns, time_ns
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
 
 from . import _structs as s
 from . import tables
-from ._library import C, Owner, sized
+from ._library import C, Owner, encoded, short, sized
 from ._scope import record_function, set_stack_frames
 from .tables import EventList, Window
 from .trace import Trace
@@ -93,7 +93,9 @@ class StateError(AssertionError, RuntimeError):
 
 def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False, use_python_export: bool = False) -> Callable[["profile"], None]:
     """An on_trace_ready that writes "WORKER.NANOSECONDS.pt.trace.json" (and .gz) into a directory, which it makes; worker_name is "HOST_PID" by default. RuntimeError where the directory cannot be made. use_python_export changes
-    nothing."""
+    nothing. ValueError for a worker_name with a slash."""
+    if worker_name is not None and os.path.basename(worker_name) != worker_name:
+        raise ValueError(f"worker_name is part of a file's name, and has no slash: {short(worker_name)}")
 
     def handler(prof: "profile") -> None:
         try:
@@ -102,95 +104,51 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
             raise RuntimeError(f"Can't create directory: {dir_name}") from e
         import socket
 
-        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
-        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")))
+        worker = worker_name or f"{socket.gethostname()}_{getpid()}"
+        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")))
 
     return handler
 
 
 # ---- the capture that all profiles of the process share ----
 
-
-class _Capture:
-    """Counts who records, and remembers whether it was recording before the first: then it goes on behind the last. The lock guards all of it but dropped, which any thread may add to."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.users: Dict[int, Tuple[int, bool, Any]] = {}  # who records: level, whether with stacks, a weak reference
-        self.level_before = 0
-        self.level_set = 0  # while somebody records, or has left without a word: the level that stands for them all
-        self.dropped: Deque[int] = collections.deque()
-        self.is_changing = False
-
-    def begin(self, user: int, level: int, with_stack: bool, owner: Any) -> None:
-        with self.lock:
-            self.is_changing = True
-            try:
-                self._lower()
-                now, is_first = C.prof_level(), not self.users
-                if is_first:
-                    self.level_before = now
-                self.users[user] = (level, with_stack, weakref.ref(owner))
-                if level > now or is_first:  # a forked child has its parent's level, and no capture yet
-                    self.level_set = max(level, now)
-                    C.check(C.prof_start(self.level_set))
-                self._set_stacks()
-            finally:
-                self.is_changing = False
-            self._end_dropped()
-
-    def end(self, user: int) -> None:
-        """The level goes back to what the others want; what somebody else has set meanwhile stays. Who does not record has nothing to end."""
-        with self.lock:
-            self.is_changing = True
-            try:
-                self.users.pop(user, None)
-                self._lower()
-                self._set_stacks()
-            finally:
-                self.is_changing = False
-            self._end_dropped()
-
-    def _lower(self) -> None:
-        """Where a signal's handler has raised in the middle of all this, the next one finds what was left: users that are gone, and a level for nobody."""
-        for user in [user for user, (_, _, owner) in self.users.items() if owner() is None]:
-            del self.users[user]
-        if not self.level_set:
-            return
-        wanted = max([self.level_before, *(level for level, _, _ in self.users.values())])
-        if wanted < self.level_set and C.prof_level() == self.level_set:
-            C.check(C.prof_start(wanted)) if wanted else C.prof_stop()
-        self.level_set = wanted if self.users else 0
-
-    def _set_stacks(self) -> None:
-        set_stack_frames(STACK_FRAMES if any(with_stack for _, with_stack, _ in self.users.values()) else 0)
-
-    def drop(self, user: int) -> None:
-        """end() for the garbage collector, which may come in the middle of begin() and end(): they do it then."""
-        self.dropped.append(user)
-        if self.lock.acquire(blocking=False):
-            try:
-                self._end_dropped()
-            finally:
-                self.lock.release()
-
-    def _end_dropped(self) -> None:
-        while self.dropped and not self.is_changing:
-            self.end(self.dropped.popleft())
-
-    def begin_anew(self) -> None:
-        """In a forked child nobody records but who has begun there; what the process does stays as it is."""
-        had_stacks = any(with_stack for _, with_stack, _ in self.users.values())
-        self.__init__()  # type: ignore[misc]  # another thread may have held the lock
-        if had_stacks:
-            set_stack_frames(0)
-
-
 STACK_FRAMES = 32
-_capture = _Capture()
-_users = itertools.count(1)
+_users: Dict[int, Tuple["weakref.ref[profile]", bool]] = {}
+"""Who records, and whether with stacks."""
+
+
+def _wish(user: "profile", level: int) -> None:
+    """The profile records from here on; level 0: no more. C counts who does, and what the program has asked for itself. There is no lock here, which a signal's handler that raises could leave taken; where one has cut this short
+    in the very end of a profile, the next one finds it."""
+    if level:
+        _users[id(user)] = (weakref.ref(user), user.with_stack)
+    C.check(C.prof_level_want(id(user), level))
+    if not level:
+        _users.pop(id(user), None)
+    for who, (found, _) in list(_users.items()):
+        if found() is None:
+            C.prof_level_want(who, 0)
+            _users.pop(who, None)
+    _set_stacks()
+
+
+def _set_stacks() -> None:
+    while True:
+        wanted = any(with_stack for _, with_stack in list(_users.values()))
+        set_stack_frames(STACK_FRAMES if wanted else 0)
+        if wanted == any(with_stack for _, with_stack in list(_users.values())):  # else another thread came between
+            return
+
+
+def _forget_users() -> None:
+    """In a forked child nobody records but who has begun there; what the process does stays as it is."""
+    if _users:
+        _users.clear()
+        _set_stacks()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_capture.begin_anew)
+    os.register_at_fork(after_in_child=_forget_users)
 
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
@@ -203,7 +161,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
 
-    _user = 0
+    _is_inherited = False
+    """Has it been recording when this process was forked?"""
 
     def __init__(
         self,
@@ -248,10 +207,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.schedule: Schedule = schedule if schedule is not None else lambda _: ProfilerAction.RECORD
         self.step_num = 0
         self.current_action = self._action_of(0)
-        self._user, self._lock, self._pid = next(_users), threading.RLock(), os.getpid()
+        self._lock, self._pid = threading.RLock(), getpid()
         self._is_open = self._is_recording = False
         self._step_scope: Any = None
-        self._from_ns = 0
+        self._from_ns = self._lost_before = 0
         self._cycles: List[Window] = []
         self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
@@ -272,17 +231,18 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.stop()
 
     def __del__(self) -> None:
-        """Dropped without a stop(): others do not record for it any longer."""
+        """Dropped without a stop(): nothing is recorded for it any longer."""
         try:
-            if self._user in _capture.users:
-                _capture.drop(self._user)
+            if id(self) in _users:
+                _wish(self, 0)
         except Exception:  # the interpreter ends
             pass
 
     def _held(self) -> Any:
         """The lock around its state. In a forked child a new one, since another thread may have held it, and the profile has ended: that recording is the parent's."""
-        if self._pid != os.getpid():
-            self._lock, self._pid = threading.RLock(), os.getpid()
+        if self._pid != getpid():
+            self._lock, self._pid = threading.RLock(), getpid()
+            self._is_inherited = self._is_inherited or self._is_recording
             self._is_open = self._is_recording = False
             self._step_scope = None
         return self._lock
@@ -357,30 +317,38 @@ class profile(Owner):  # noqa: N801 (torch's name)
         return False
 
     def _start_recording(self) -> None:
-        trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else os.urandom(16).hex().upper()
+        trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else urandom(16).hex().upper()
         if self._is_recording:  # the callback has called start() or step()
             return
         try:
-            _capture.begin(self._user, self.level, self.with_stack, self)
+            _wish(self, self.level)
             self._trace_id = trace_id
             if not self.acc_events:
                 self._cycles = []
-            self._from_ns = time.monotonic_ns()
+            self._lost_before = _lost(Trace.now())
+            self._from_ns = monotonic_ns()
             self._is_recording = True
         except BaseException:  # a signal's handler may raise anywhere
             self._is_recording = False
-            _capture.end(self._user)
+            _wish(self, 0)
             raise
 
     def _stop_recording(self) -> None:
-        to_ns = time.monotonic_ns()
+        to_ns = monotonic_ns()
         if not self._is_recording:
             return
         try:
             self._is_recording = False
             self._cycles.append(self._window(Trace.now(), to_ns))
         finally:
-            _capture.end(self._user)
+            _wish(self, 0)
+        lost = _lost(self._cycles[-1].trace) - self._lost_before
+        if lost > 0:
+            warnings.warn(
+                f"{lost} scopes of this profile are not in it: {self.loss_text()}. Where the capture is full, record less at once (schedule, a shorter profile), or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring",
+                RuntimeWarning,
+                stacklevel=_outside(),
+            )
 
     # ---- what was recorded ----
 
@@ -392,9 +360,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     def _windows(self) -> List[Window]:
         """What has been recorded, by cycles; of the one that goes on, so far."""
-        running = [self._window(Trace.now(), 0)] if self._is_recording and self._pid == os.getpid() else []
+        with self._held():
+            running = [self._window(Trace.now(), 0)] if self._is_recording else []
         if not self._cycles and not running:
-            raise AssertionError("there is no trace yet: the profile has not recorded (see its schedule)")
+            raise StateError("the profile has ended: this process was forked from the one that it records" if self._is_inherited else "there is no trace yet: the profile has not recorded (see its schedule)")
         return self._cycles + running
 
     @property
@@ -442,8 +411,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Records on, or not, between start() and stop()."""
-        if ProfilerActivity.CPU in set(activities):
-            C.check(C.prof_start(1)) if enable else C.prof_stop()
+        if ProfilerActivity.CPU not in set(activities):
+            return
+        if not enable:
+            C.prof_stop()
+            return
+        again = object()  # the profile's own wish stands since its start, and one more is what begins the recording again
+        C.check(C.prof_level_want(id(again), self.level))
+        C.check(C.prof_level_want(id(again), 0))
 
     def add_metadata(self, key: str, value: str) -> None:
         """A text that the Chrome JSON has at its top."""
@@ -452,18 +427,38 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def add_metadata_json(self, key: str, value: str) -> None:
         """The same of a value that is JSON. ValueError when it is not."""
         if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"metadata are texts, not {key!r}: {value!r}")
+            raise TypeError(f"metadata are texts, not {short(key)}: {short(value)}")
+        if key in ("traceEvents", "prof"):
+            raise ValueError(f"the metadata's key must not be {key!r}: the file is made of it")
         try:
-            _json().loads(value)
-        except ValueError as e:
-            raise ValueError(f"the metadata of {key!r} is not JSON: {value!r}: {e}") from None
+            _json().loads(value, parse_constant=_no_number)
+        except (ValueError, RecursionError) as e:
+            raise ValueError(f"the metadata of {short(key)} is not JSON: {short(value)}: {e}") from None
+        encoded(key, "key")
         self._metadata[key] = value
 
     preset_metadata_json = add_metadata_json
 
     def loss_text(self) -> str:
-        """One line: what is not in the trace, and why; "no loss" when nothing is missing. Beyond torch.profiler."""
+        """One line: what is in the capture that the profile is a stretch of, what is not, and why; "no loss" when nothing is missing. Beyond torch.profiler."""
         return self.trace.loss_text()
+
+
+def _outside() -> int:
+    """The stacklevel of a warning that is to be shown where this module was called from."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _lost(trace: Trace) -> int:
+    """Scopes that are not in it for want of room: of the words of prof_loss the first five."""
+    return sum(trace.info().lost_count[:5])
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON's")
 
 
 def _json() -> Any:
@@ -483,7 +478,7 @@ def _chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
 
 
 def health() -> s.Health:
-    """How the profiler itself is: prof_health of <prof/profiler.h>."""
+    """How the profiler itself is: what was recorded and lost (lost_count, by reason: full, overwritten, disk, ...), room and cap in bytes, the clock and its error in ns, what a scope costs, threads, the capture's path."""
     found = sized(s.Health)
     import ctypes
 

@@ -8,7 +8,7 @@ import os
 from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Union
 
 from . import _structs as s
-from ._library import C, Owner, Shared, encoded, sized, whole
+from ._library import C, Owner, RowsPointer, Shared, encoded, short, sized, whole
 
 GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32}
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8}
@@ -151,7 +151,7 @@ class _Totals(Owner):
         """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
         group "stack", the innermost so many (0: all)."""
         options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames)
-        out = ctypes.POINTER(s.Rows)()
+        out = RowsPointer()
         with self._pointers() as pointers:
             C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))
         try:
@@ -197,6 +197,8 @@ class Trace(_Totals):
     """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread may read it, also while another one closes it. ``with`` frees it at the end; so does its last reference."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
+        if not isinstance(pointer, ctypes.c_void_p):
+            raise TypeError(f"a Trace is had by Trace.open(path) or Trace.now(), not of {short(pointer)}")
         self._shared = Shared(pointer, "prof_trace_destroy", "trace")
 
     @classmethod

@@ -1,0 +1,32 @@
+/* Who wants which level, of those who do not know of each other: see prof_level_want(). What is to be done about it is said here, and done by control.c. All with the control lock held. */
+#ifndef PROF_CORE_WANT_H
+#define PROF_CORE_WANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum prof_i_want_kind { PROF_I_WANT_NOTHING, PROF_I_WANT_LEVEL, PROF_I_WANT_STOP } prof_i_want_kind;
+
+typedef struct prof_i_want_step {
+  prof_i_want_kind kind;
+  uint32_t level;  /* of PROF_I_WANT_LEVEL */
+  bool is_fresh;   /* a recording that begins does so in another capture */
+  const void *who; /* and what he wanted before: it is in force again when the step fails */
+  uint32_t before;
+} prof_i_want_step;
+
+/* He wants this level from now on; 0: none. level_now: in force, 0 when nothing is recording. A step other than NOTHING is to be done, and prof_i_want_done() then called. PROF_E_TOO_LARGE. */
+int prof_i_want_put(const void *who, uint32_t level, uint32_t level_now, prof_i_want_step *step_out);
+void prof_i_want_done(const prof_i_want_step *step, bool has_worked);
+
+/* A start was asked for by name, or its end; or one of memory, beside whatever level. */
+void prof_i_want_asked(uint32_t level, bool is_on);
+void prof_i_want_memory(void);
+/* What anybody wants. */
+uint32_t prof_i_want_level(void);
+/* The capture has been cleared. */
+void prof_i_want_cleared(void);
+/* A forked child: nobody here wants anything yet, and what goes on at this level was asked for. */
+void prof_i_want_forget(uint32_t level, bool is_on);
+
+#endif
