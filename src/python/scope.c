@@ -136,28 +136,58 @@ static prof_i_py *none(void) {
   return PY.given.none;
 }
 
-/* str(value), a new reference. NULL: its __str__() failed, and that is nobody's concern; or it was interrupted, then the error stays. PyObject_Str() runs handlers of signals, too: what they raise is told from the value's own
-   by asking once more. */
-static prof_i_py *string_of(prof_i_py *value) {
+/* What the program's own code is asked: str() of a value, a sequence's length, item and number. False: an error is pending. */
+typedef struct answer {
+  prof_i_py *object; /* own reference, or NULL */
+  int64_t number;
+} answer;
+typedef bool question(prof_i_py *object, ptrdiff_t at, answer *to);
+
+static bool ask_string(prof_i_py *object, ptrdiff_t at, answer *to) {
+  (void)at;
+  return (to->object = PY.PyObject_Str(object)) != NULL;
+}
+
+static bool ask_size(prof_i_py *object, ptrdiff_t at, answer *to) {
+  (void)at;
+  return (to->number = PY.PySequence_Size(object)) >= 0;
+}
+
+static bool ask_item(prof_i_py *object, ptrdiff_t at, answer *to) { return (to->object = PY.PySequence_GetItem(object, at)) != NULL; }
+
+static bool ask_number(prof_i_py *object, ptrdiff_t at, answer *to) {
+  int overflow = 0;
+  prof_i_py *const item = PY.PySequence_GetItem(object, at);
+  if (!item) return false;
+  to->number = PY.PyLong_AsLongLongAndOverflow(item, &overflow);
+  drop(item);
+  return to->number != -1 || !PY.PyErr_Occurred();
+}
+
+/* The answer is empty where the program's code failed, and that is nobody's concern; or was interrupted, then the error stays, and nothing more is asked: code that runs with an error pending loses it. Handlers of signals run
+   inside of it, too: what they raise is told from its own by asking once more. */
+static answer ask(question *of, prof_i_py *object, ptrdiff_t at) {
   prof_i_py *type, *error, *traceback;
-  if (is_of(value, PY.given.string)) {
-    PY.Py_IncRef(value);
-    return value;
-  }
-  prof_i_py *const string = PY.PyObject_Str(value);
-  if (string || !PY.PyErr_ExceptionMatches(PY.given.exception)) return string;
+  answer found = {NULL, 0}, again = {NULL, 0};
+  if (PY.PyErr_Occurred() || of(object, at, &found) || !PY.PyErr_ExceptionMatches(PY.given.exception)) return found;
   PY.PyErr_Fetch(&type, &error, &traceback);
-  prof_i_py *const again = PY.PyObject_Str(value);
-  if (again) {
-    PY.Py_DecRef(again);
+  if (of(object, at, &again)) {
+    drop(again.object);
     PY.PyErr_Restore(type, error, traceback);
-    return NULL;
+    return found;
   }
   drop(type);
   drop(error);
   drop(traceback);
   if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
-  return NULL;
+  return found;
+}
+
+/* str(value), a new reference; or NULL, as ask() says. */
+static prof_i_py *string_of(prof_i_py *value) {
+  if (!is_of(value, PY.given.string)) return ask(ask_string, value, 0).object;
+  PY.Py_IncRef(value);
+  return value;
 }
 
 static uint32_t arg_of(prof_i_py *value, prof_arg *item, prof_i_py **holder_out) {
@@ -267,53 +297,46 @@ typedef struct tensor_room {
   int64_t dims[PROF_ARGS_MAX][16];
 } tensor_room;
 
-static int64_t number_at(prof_i_py *sequence, ptrdiff_t at) {
-  int overflow = 0;
-  prof_i_py *const item = PY.PySequence_GetItem(sequence, at);
-  const int64_t number = item ? PY.PyLong_AsLongLongAndOverflow(item, &overflow) : 0;
-  drop(item);
-  if (PY.PyErr_Occurred()) PY.PyErr_Clear();
-  return number;
-}
-
-/* Of a sequence of (dtype, dim, dim, ...): prof_dtype, and the shape. */
+/* Of a sequence of (dtype, dim, dim, ...): prof_dtype, and the shape. An error may be pending behind it, as ask() says. */
 static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *items) {
-  ptrdiff_t count = PY.PySequence_Size(sequence);
+  int64_t count = ask(ask_size, sequence, 0).number;
   if (count > PROF_ARGS_MAX) count = PROF_ARGS_MAX;
   for (ptrdiff_t i = 0; i < count; i++) {
-    prof_i_py *const one = PY.PySequence_GetItem(sequence, i);
-    ptrdiff_t rank = one ? PY.PySequence_Size(one) - 1 : 0;
+    prof_i_py *const one = ask(ask_item, sequence, i).object;
+    int64_t rank = one ? ask(ask_size, one, 0).number - 1 : 0;
     if (rank < 0) rank = 0;
     if (rank > 16) rank = 16;
-    for (ptrdiff_t d = 0; d < rank; d++) to->dims[i][d] = number_at(one, d + 1);
-    to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, one ? (uint32_t)number_at(one, 0) : 0};
+    for (ptrdiff_t d = 0; d < rank; d++) to->dims[i][d] = ask(ask_number, one, d + 1).number;
+    to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, one ? (uint32_t)ask(ask_number, one, 0).number : 0};
     items[i] = (prof_arg){.type = PROF_ARG_TENSOR, .value.tensor = &to->tensors[i]};
     drop(one);
   }
-  if (PY.PyErr_Occurred()) PY.PyErr_Clear();
   return count > 0 ? (uint32_t)count : 0;
 }
 
 /* Of this thread: its arguments become text. A scope that begins meanwhile, in some __str__(), has none: it might be that argument's own, and so on without an end. */
 static __thread bool is_making_text __attribute__((tls_model("initial-exec")));
 
-/* Everything copied: a name made at run time, or arguments. */
+/* Everything copied: a name made at run time, or arguments. Where an argument was interrupted, its error is pending behind it, and nothing is begun. */
 static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   prof_arg items[PROF_ARGS_MAX];
   enum { HELD = 5 }; /* for each argument */
   prof_i_py *holders[HELD * PROF_ARGS_MAX] = {NULL}, *key, *value;
   ptrdiff_t at = 0;
   uint32_t count = 0;
+  uint64_t start = 0;
+  bool is_interrupted = false;
   tensor_room tensors;
   char stack[STACK_ROOM];
   if (s->shapes) count = take_shapes(s->shapes, &tensors, items); /* they come first: what has no key */
+  if (s->shapes && PY.PyErr_Occurred()) return 0;
   if (own.stack_frames && count < PROF_ARGS_MAX) {
     const size_t bytes = put_stack(stack);
     items[count++] = (prof_arg){.key = PROF_STACK_KEY, .type = PROF_ARG_STRING, .bytes = (uint32_t)bytes, .value.text = stack};
   }
   const bool has_args = s->args && !is_making_text;
   if (has_args) is_making_text = true;
-  while (has_args && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
+  while (has_args && !is_interrupted && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
     prof_i_py **const held = &holders[HELD * count];
     PY.Py_IncRef(held[0] = key); /* a __str__() may empty the dict */
     PY.Py_IncRef(held[1] = value);
@@ -321,15 +344,18 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     held[2] = t.holder;
     items[count].key = t.data;
     count += arg_of(value, &items[count], &held[3]);
+    is_interrupted = PY.PyErr_Occurred() != NULL;
   }
   if (has_args) is_making_text = false;
-  const text name = text_of(s->name), category = s->category ? text_of(s->category) : (text){annotation, sizeof annotation - 1, NULL};
-  static prof_site sites[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof.scope", .level = 1}, {.file = "", .function = "prof.scope", .level = 2}};
-  const prof_details details = {.name = name.data, .category = category.data, .name_bytes = name.bytes, .category_bytes = category.bytes, .flags = PROF_I_BY_CALL,
-                                .device = PROF_HOST, .args = {.items = items, .count = count, .kind = s->shapes ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS}};
-  const uint64_t start = prof_i_begin_details_1(&sites[s->level], &details);
-  drop(name.holder);
-  drop(category.holder);
+  if (!is_interrupted) {
+    const text name = text_of(s->name), category = s->category ? text_of(s->category) : (text){annotation, sizeof annotation - 1, NULL};
+    static prof_site sites[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof.scope", .level = 1}, {.file = "", .function = "prof.scope", .level = 2}};
+    const prof_details details = {.name = name.data, .category = category.data, .name_bytes = name.bytes, .category_bytes = category.bytes, .flags = PROF_I_BY_CALL,
+                                  .device = PROF_HOST, .args = {.items = items, .count = count, .kind = s->shapes ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS}};
+    start = prof_i_begin_details_1(&sites[s->level], &details);
+    drop(name.holder);
+    drop(category.holder);
+  }
   for (uint32_t i = 0; i < HELD * count; i++) drop(holders[i]);
   return start;
 }
@@ -389,7 +415,7 @@ static void end_innermost(scope *s) {
   if (start) prof_scope_end(start);
 }
 
-/* A value's __str__() was interrupted. */
+/* An argument's or a shape's own code was interrupted. */
 static PROF_I_COLD prof_i_py *give_up(scope *s) {
   end_innermost(s);
   return NULL;
@@ -402,7 +428,7 @@ static prof_i_py *enter(prof_i_py *self) {
   } else {
     s->depth++;
     s->start = begin(s);
-    if (PROF_I_UNLIKELY(s->args && PY.PyErr_Occurred())) return give_up(s);
+    if (PROF_I_UNLIKELY(!s->start && (s->args || s->shapes) && PY.PyErr_Occurred())) return give_up(s);
   }
   PY.Py_IncRef(self);
   return self;

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -343,6 +344,97 @@ class Scopes(unittest.TestCase):
                 self.fail("not entered")
         found = recorded()
         self.assertEqual(found[0][2], {"value": "<no text>"})
+
+    def test_an_interrupted_argument_comes_out_whatever_stands_beside_it(self):
+        class Interrupted:
+            def __str__(self):
+                asked.append(self)
+                raise KeyboardInterrupt
+
+        class Told:
+            def __str__(self):
+                asked.append(self)
+                return "\udc80"
+
+        gc.collect()
+        for name, category, args in (
+            ("first", "x", {"a": Interrupted(), "b": Told(), "c": Told()}),
+            ("bad\udc80name", "x", {"a": Interrupted()}),
+            ("category", "bad\udc80", {"a": Interrupted()}),
+            ("later key", "x", {"a": Interrupted(), "\udc80": 1}),
+            ("later value", "x", {"a": Interrupted(), "b": "\udc80"}),
+            ("both", "x", {"a": Interrupted(), "b": Interrupted()}),
+        ):
+            asked = []
+            with self.assertRaises(KeyboardInterrupt, msg=name):
+                with self.scope(name, category, 1, **args):
+                    self.fail("not entered")
+            self.assertEqual(asked, [args["a"]], name)  # what would run with the error pending is not asked
+        with self.scope("after", "x", 1, a=1):
+            pass
+        self.assertEqual([f[:3] for f in recorded()], [("after", "x", {"a": 1})])
+
+    @unittest.skipUnless(sys.implementation.name == "cpython", "PyPy runs handlers a little later")
+    def test_what_a_handler_raises_meanwhile_comes_out(self):
+        class Alarm(Exception):
+            pass
+
+        def fail(*_):
+            raise Alarm
+
+        def send():
+            sent.append(1)
+            if len(sent) == 1:
+                signal.raise_signal(signal.SIGALRM)
+
+        class Value:
+            def __str__(self):
+                send()
+                return "text"
+
+        class Dims:
+            def __len__(self):
+                return 3
+
+            def __getitem__(self, i):
+                send()
+                return (0x0220, 2, 3)[i]
+
+        class Shapes(list):
+            def __getitem__(self, i):
+                send()
+                return super().__getitem__(i)
+
+            def __iter__(self):
+                send()
+                return super().__iter__()
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, fail))
+        for name, args in (("value", {"a": Value(), "\udc80": Value()}), ("bad\udc80name", {"a": Value()}), ("dims", {"_shapes": [Dims(), Dims()]}), ("shapes", {"_shapes": Shapes([(0x0220, 2)]), "\udc80": 1})):
+            sent = []
+            with self.assertRaises(Alarm, msg=name):
+                with self.scope(name, "x", 1, **args):
+                    self.fail("not entered")
+        self.assertEqual(recorded(), [])
+
+    def test_an_interrupted_shape_comes_out(self):
+        class Dims:
+            def __init__(self, at):
+                self.at = at
+
+            def __len__(self):
+                return 3
+
+            def __getitem__(self, i):
+                if i == self.at:
+                    raise KeyboardInterrupt
+                return (0x0220, 2, 3)[i]
+
+        for at in range(3):
+            with self.assertRaises(KeyboardInterrupt):
+                with self.scope("\udc80", "x", 1, _shapes=[Dims(at), (0x0220, 4)], a=1):
+                    self.fail("not entered")
+        self.assertEqual(recorded(), [])
 
     def test_off_nothing_is_recorded(self):
         profiler.stop()
