@@ -16,7 +16,7 @@
 
 enum {
   TABLE_SIZE = 1 << 21, /* twice as many places as numbers */
-  BLOCK_BYTES = 1 << 20,
+  BLOCK_BYTES = 64 << 20,
   TEXT_BYTES_MAX = 8000, /* of a literal; longer ones are cut: a meta record fits its extent */
   KEY_BYTES_MAX = 64,     /* of an argument's key, and 1000 of a format: a schema is put together on the stack, perhaps a handler's */
   FORMAT_BYTES_MAX = 1000,
@@ -35,6 +35,12 @@ typedef struct entry {
   uint64_t words[];
 } entry;
 
+/* What entries are cut from. It stays where it is, full or not: others point into it. */
+typedef struct block {
+  uint64_t used; /* of BLOCK_BYTES, with this head; more where it is full; any thread, relaxed */
+  uint64_t unused; /* entries are aligned to 16 */
+} block;
+
 const prof_i_seen **prof_i_seen_by_site;
 
 /* All any thread; pointers published with release, read with acquire. */
@@ -42,8 +48,7 @@ static struct {
   entry **table;    /* TABLE_SIZE places */
   entry **by_number[2]; /* sites, schemas */
   uint32_t count[2];    /* numbers given; 0 is never one */
-  char *block;      /* entries are cut from it */
-  uint64_t block_used;
+  block *block;     /* the newest */
   uint32_t epoch;
   uint64_t arena; /* the one in force, for who is not past the gate; written with it closed, relaxed */
 } own = {.epoch = 1};
@@ -65,13 +70,18 @@ static void *map_once(void **place, size_t bytes) {
   return at;
 }
 
-/* Memory that is never given back. Too large for the rest of a block: a mapping of its own. */
+/* Memory that is never given back, of far less than a block. Where that is full, each who finds it so makes another, and one wins. */
 static void *allot(size_t bytes) {
   bytes = (bytes + 15) & ~(size_t)15;
-  char *const block = map_once((void **)&own.block, 64u * BLOCK_BYTES);
-  if (!block) return NULL;
-  const uint64_t at = __atomic_fetch_add(&own.block_used, bytes, __ATOMIC_RELAXED);
-  return at + bytes <= 64ull * BLOCK_BYTES ? block + at : map(bytes);
+  for (block *from = __atomic_load_n(&own.block, __ATOMIC_ACQUIRE);;) {
+    const uint64_t at = from ? __atomic_fetch_add(&from->used, bytes, __ATOMIC_RELAXED) : BLOCK_BYTES;
+    if (at + bytes <= BLOCK_BYTES) return (char *)from + at;
+    block *const fresh = map(BLOCK_BYTES);
+    if (!fresh) return NULL;
+    fresh->used = sizeof *fresh;
+    if (__atomic_compare_exchange_n(&own.block, &from, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) from = fresh;
+    else munmap(fresh, BLOCK_BYTES);
+  }
 }
 
 static uint64_t mix(uint64_t hash, uint64_t word) {
@@ -102,10 +112,11 @@ static entry *if_written(entry *e) {
 
 static entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
   const int which = kind == PROF_I_KIND_SCHEMA;
+  if (__atomic_load_n(&own.count[which], __ATOMIC_RELAXED) >= (uint32_t)PROF_I_SITE_COUNT_MAX) return NULL; /* before it takes memory that is never given back */
   entry *const e = allot(sizeof *e + count * sizeof *e->words);
   if (!e) return NULL;
   const uint32_t number = __atomic_add_fetch(&own.count[which], 1, __ATOMIC_RELAXED);
-  if (number > (uint32_t)PROF_I_SITE_COUNT_MAX) {
+  if (number > (uint32_t)PROF_I_SITE_COUNT_MAX) { /* others took the last ones meanwhile */
     __atomic_fetch_sub(&own.count[which], 1, __ATOMIC_RELAXED);
     return NULL;
   }
@@ -208,19 +219,20 @@ uint32_t prof_i_site_number(const prof_site *site, const char *name, const char 
 static void remember(uint32_t site, const entry *schema, const prof_args *args, uint32_t count) {
   const prof_i_seen **const all = map_once((void **)&prof_i_seen_by_site, (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *all);
   if (!all || __atomic_load_n(&all[site], __ATOMIC_RELAXED)) return;
+  const uint64_t *word = schema->words + 1;
+  bool is_whole = *word < FORMAT_BYTES_MAX;
+  for (uint32_t i = 0; i < count; i++) is_whole &= !args->items[i].key || strnlen(args->items[i].key, KEY_BYTES_MAX) < KEY_BYTES_MAX;
+  if (!is_whole) return; /* before it takes memory that is never given back */
   prof_i_seen *const seen = allot(sizeof *seen + count * sizeof *seen->items);
   if (!seen) return;
-  const uint64_t *word = schema->words + 1;
   *seen = (prof_i_seen){schema->number, count, args->kind, (uint32_t)*word, (const char *)(word + 1), args->format};
-  bool is_whole = *word < FORMAT_BYTES_MAX;
   word += prof_i_text_words(*word);
   for (uint32_t i = 0; i < count; i++) {
     seen->items[i] = (prof_i_seen_item){(const char *)(word + 2), (uint32_t)word[1], (uint32_t)word[0]};
     if (PROF_I_FAULT(BORROWED_KEYS)) seen->items[i].key = args->items[i].key;
-    is_whole &= word[1] < KEY_BYTES_MAX;
     word += 1 + prof_i_text_words(word[1]);
   }
-  if (is_whole) __atomic_store_n(&all[site], seen, __ATOMIC_RELEASE);
+  __atomic_store_n(&all[site], seen, __ATOMIC_RELEASE);
 }
 
 static asked ask_for_schema(const prof_args *args, uint32_t count, uint64_t words[SCHEMA_WORDS_MAX]) {

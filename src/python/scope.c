@@ -1,5 +1,5 @@
 /* `with prof.record_function("name"):`, made of C without a compiler on the user's side: a type by PyType_FromSpec() and functions by PyCFunction_NewEx(), so that a scope of Python's is two calls of C and an object, not four of ctypes.
-   A name is known by the str object that holds it: a constant of the code is the same object each time, and at its second coming it gets a call site of its own, 16 bytes a scope; a name made anew each time is copied. Budget:
+   A name is known by the str object that holds it: a constant of the code is the same object each time, and when it has come some times it gets a call site of its own, 16 bytes a scope; a name made anew each time is copied. Budget:
    0.13 us for the whole statement, on, and 0.10 off (bench/python). All under the GIL. */
 #define _GNU_SOURCE
 #include "interpreter.h"
@@ -12,11 +12,14 @@
 #include <string.h>
 
 #include "../core/port.h"
+#include "../core/site.h"
 
 #define PY prof_i_python_now
 
 enum {
   KNOWN_BITS = 11, /* call sites that are found at once */
+  COMINGS = 8,     /* of a name, without arguments, before it gets a site: one made at run time seldom comes as often */
+  SITES_MAX = 4096, /* names that get one. Sites are for good: those made at run time must not become more and more of them */
   FREE_MAX = 64,   /* dead objects kept for the next */
   NAME_MAX_BYTES = 16384
 };
@@ -25,7 +28,7 @@ enum {
 
 typedef struct known {
   prof_i_py *name, *category; /* own references; category NULL: the type's own */
-  uint32_t level;
+  uint32_t level, comings;
   prof_site site;
   char *texts; /* name and category, each with its NUL; NULL: no site yet */
   const char *category_text;
@@ -37,6 +40,7 @@ static struct {
   known names[1 << KNOWN_BITS];
   void *free[FREE_MAX];
   unsigned free_count;
+  uint32_t site_count; /* given to names */
   int stack_frames; /* that each scope has; 0: none */
   uint32_t package_bytes;
   char package[1024];
@@ -57,7 +61,7 @@ static void drop(prof_i_py *object) {
 /* The place is another name's from here on. What it held goes last: a name may be of a class whose __del__() begins scopes. */
 static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t level) {
   const known before = *k;
-  *k = (known){.name = name, .category = category, .level = level};
+  *k = (known){.name = name, .category = category, .level = level, .comings = 1};
   PY.Py_IncRef(name); /* held: while it stands here, its address is nobody else's */
   if (category) PY.Py_IncRef(category);
   free(before.texts);
@@ -360,7 +364,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   return start;
 }
 
-/* Of a name that has come before. False: it stays one that is copied. */
+/* Of a name that has come often. False: it stays one that is copied. */
 static bool give_site(known *k) {
   const text name = text_of(k->name), category = k->category ? text_of(k->category) : (text){annotation, sizeof annotation - 1, NULL};
   const bool is_plain = name.bytes && !name.holder && !category.holder && name.bytes < 256 && category.bytes < 256 && !memchr(name.data, 0, name.bytes) && !memchr(category.data, 0, category.bytes);
@@ -378,10 +382,14 @@ static bool give_site(known *k) {
 
 static PROF_I_COLD uint64_t begin_unknown(const scope *s, known *k) {
   const bool is_known = k->name == s->name && k->category == s->category && k->level == s->level;
+  if (own.site_count >= SITES_MAX) return begin_copied(s); /* places stay whose they are: who lost one would not get another site */
   if (!is_known) {
     take_place(k, s->name, s->category, s->level);
-  } else if (!s->args && !s->shapes && !own.stack_frames && give_site(k)) {
-    return prof_scope_begin_at(&k->site, k->texts, k->category_text);
+  } else if (!s->args && !s->shapes && !own.stack_frames && ++k->comings > COMINGS && give_site(k)) {
+    const uint32_t before = prof_i_site_count();
+    const uint64_t start = prof_scope_begin_at(&k->site, k->texts, k->category_text);
+    own.site_count += prof_i_site_count() != before; /* a name that had lost its place has its old site */
+    return start;
   }
   return begin_copied(s);
 }

@@ -16,6 +16,7 @@
 #include <prof/trace.h>
 
 #include "core/gate.h"
+#include "core/layout.h"
 #include "core/site.h"
 
 static char folder[] = "/tmp/prof-site-XXXXXX";
@@ -168,6 +169,54 @@ static void with_the_gate_closed_arguments_stay_or_are_flagged_and_counted(void 
   prof_trace_destroy(trace);
 }
 
+static long mapped_bytes(void) {
+  long pages = 0;
+  FILE *const file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%ld", &pages), 1);
+  fclose(file);
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void texts_that_are_cut_are_told_again_and_again_without_memory(void **state) {
+  (void)state;
+  char key[101];
+  memset(key, 'k', sizeof key - 1);
+  key[sizeof key - 1] = '\0';
+  const prof_site site = site_at("cut.c", "f", 1, 1);
+  const prof_arg item = prof_i_arg_i64(key, 7);
+  const prof_args args = {&item, 1, PROF_ARGS_PAIRS, NULL};
+  const uint32_t at = prof_i_site_number(&site, "n", "c"), number = prof_i_schema_number(at, &args, 1);
+  assert_int_not_equal(number, 0);
+  const long before = mapped_bytes();
+  for (int i = 0; i < 2000000; i++) assert_int_equal(prof_i_schema_number(at, &args, 1), number);
+  assert_true(mapped_bytes() - before < 1 << 20);
+}
+
+/* The last of all: no site is to be had behind it. */
+static void sites_beyond_the_limit_take_no_memory(void **state) {
+  (void)state;
+  enum { BLOCKS_MAX = 4 }; /* of 64 MiB: what a million sites of this size fill, and what a table takes */
+  const prof_site site = site_at("many.c", "f", 1, 1);
+  char name[32];
+  const long before = mapped_bytes();
+  uint32_t i = 0, number = 1;
+  for (; number; i++) {
+    snprintf(name, sizeof name, "site %u", i);
+    number = prof_i_site_number(&site, name, "many");
+  }
+  assert_int_equal(prof_i_site_count(), PROF_I_SITE_COUNT_MAX);
+  const long full = mapped_bytes();
+  assert_true(full - before < BLOCKS_MAX * (64l << 20));
+  for (const uint32_t last = i + 50000; i < last; i++) {
+    snprintf(name, sizeof name, "site %u", i);
+    assert_int_equal(prof_i_site_number(&site, name, "many"), 0);
+  }
+  assert_true(mapped_bytes() - full < 1 << 20);
+  assert_int_not_equal(prof_i_site_number(&site, "site 0", "many"), 0); /* those that are there are found */
+  assert_int_equal(prof_i_site_count(), PROF_I_SITE_COUNT_MAX);
+}
+
 /* ---- libraries that come and go ---- */
 
 typedef void run_scope(uint64_t (*begin)(prof_site *, const char *, const char *), void (*end)(uint64_t));
@@ -248,6 +297,8 @@ int main(void) {
       cmocka_unit_test(sites_of_an_older_arena_stand_in_the_new_one),
       cmocka_unit_test(with_the_gate_closed_arguments_stay_or_are_flagged_and_counted),
       cmocka_unit_test(a_library_that_comes_back_finds_its_old_numbers),
+      cmocka_unit_test(texts_that_are_cut_are_told_again_and_again_without_memory),
+      cmocka_unit_test(sites_beyond_the_limit_take_no_memory),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
