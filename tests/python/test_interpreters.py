@@ -82,6 +82,28 @@ assert counted(prof) == dict(inner=1000, s=1000, outer=1000), counted(prof)
 """
         )
 
+    def test_each_ones_profiles_are_its_own(self):
+        self.check(
+            """
+import prof
+one = create("legacy")
+def once():
+    with prof.profile() as p:
+        with prof.record_function("in"): pass
+    return p.key_averages()[0].count
+assert once() == 1
+run(one, "import ctypes")  # it forgets which types of pointers there are, before 3.13
+assert once() == 1
+run(one, "import prof\\np = prof.profile(level=2)\\np.start()")
+with prof.profile() as p:
+    with prof.scope("before", "c", 2): pass
+    run(one, "p.stop()")
+    with prof.scope("after", "c", 1): pass
+    with prof.scope("not recorded", "c", 2): pass
+assert [a.key for a in p.key_averages()] == ["before", "after"], p.key_averages()
+"""
+        )
+
     @unittest.skipUnless(sys.version_info >= (3, 13), "before 3.13 two interpreters that run at once share one GIL, or have no ctypes")
     def test_at_once(self):
         self.check(

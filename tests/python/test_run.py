@@ -79,6 +79,20 @@ class Run(unittest.TestCase):
                 if "-m" not in arguments or sys.implementation.name == "cpython":
                     self.assertEqual(self.assert_same(*arguments).stdout, "[1, 4, 9]\n")
 
+    def test_a_scripts_builtins_are_the_module(self):
+        self.write("s.py", "__builtins__.shout = lambda: print('shouted')\nshout()\n")
+        self.assert_same("s.py")
+
+    def test_a_run_inside_of_a_run(self):
+        self.write("inner.py", "import prof\nwith prof.record_function('inner'): print('ran')\n")
+        self.write("outer.py", "import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-m', 'prof', 'run', '-o', 'inner.json', 'inner.py']).returncode)\n")
+        done = self.prof("run", "-o", "outer.json", "outer.py")
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+        with open(self.path("inner.json")) as file:
+            self.assertIn('"inner"', file.read())
+        done = self.prof("run", "inner.py", env={**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": self.path("outer.json")})
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+
     def test_it_ends_as_python_does(self):
         for text in (
             "class Other(BaseException): pass\nraise Other(1)",

@@ -251,6 +251,56 @@ class Profiles(Base):
         del p
         gc.collect()
 
+    def test_metadata_that_no_file_can_have(self):
+        p = prof.profile()
+        for key, value in (("traceEvents", "[]"), ("prof", "1"), ("k", "NaN"), ("k", "[1, Infinity]"), ("k", "[" * 100000), ("k", "{"), ("k\0", "1")):
+            with self.assertRaises(ValueError):
+                p.add_metadata_json(key, value)
+        for key in ("traceEvents", "prof"):
+            with self.assertRaisesRegex(ValueError, "must not be"):
+                p.add_metadata(key, "x")
+        with p:
+            work()
+        with tempfile.TemporaryDirectory() as folder:
+            p.export_chrome_trace(os.path.join(folder, "t.json"))
+
+    def test_without_a_trace(self):
+        for use in ("key_averages", "events"):
+            with self.assertRaisesRegex(RuntimeError, "there is no trace yet"):
+                getattr(prof.profile(), use)()
+        for name in ("a/b", "/", "a/"):
+            with self.assertRaisesRegex(ValueError, "worker_name"):
+                prof.tensorboard_trace_handler("folder", worker_name=name)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_forked_child_is_told_why_there_is_no_trace(self):
+        with prof.profile() as p:
+            pid = os.fork()
+            if not pid:
+                try:
+                    p.key_averages()
+                except RuntimeError as e:
+                    os._exit(0 if "this process was forked" in str(e) else 2)
+                os._exit(1)
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_fork_while_another_thread_loads_the_package(self):
+        child = """
+import os, signal, threading, time, warnings
+warnings.simplefilter("ignore")
+import prof
+threading.Thread(target=lambda: prof.profile).start()
+time.sleep(0.004)
+if os.fork() == 0:
+    signal.alarm(20)
+    prof.profile
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
+        for _ in range(3):
+            self.assertEqual(subprocess.run([sys.executable, "-c", child], timeout=100).returncode, 0)
+
     def test_many_profiles_fit_into_one_process(self):
         for _ in range(12):  # each as large as a tenth of what a capture holds
             with prof.profile() as p:
@@ -448,12 +498,89 @@ class Memory(Base):
             with self.assertRaisesRegex(TypeError, "address"):
                 pool.free("1")
 
+    def test_a_closed_pool_takes_nothing(self):
+        for checked in (False, True):
+            pool = memory_profiler.Pool("it's \U0001f600", checked=checked)
+            self.assertIn("\U0001f600", repr(pool))
+            pool.close()
+            pool.close()
+            for use in (lambda: pool.alloc(1, 2), lambda: pool.free(1, 2), lambda: pool.reserve(1, 2), lambda: pool.release(1, 2)):
+                with self.assertRaisesRegex(ValueError, "the pool is closed"):
+                    use()
+
+    def test_pools_are_closed_while_threads_use_them(self):
+        memory_profiler.start()
+        pools = [memory_profiler.Pool(checked=True)]
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+
+        def use():
+            while pools:
+                with contextlib.suppress(ValueError, IndexError):
+                    pool = pools[0]
+                    pool.alloc(16, 16)
+                    pool.free(16, 16)
+
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(2000):
+            old, pools[0] = pools[0], memory_profiler.Pool(checked=True)
+            old.close()
+        pools.clear()
+        for thread in threads:
+            thread.join()
+
+    def test_what_is_no_query_and_no_answer(self):
+        with self.assertRaisesRegex(TypeError, "query must be something to call, or None, not 3"):
+            memory_profiler.set_query("cpu", 3)
+        self.addCleanup(memory_profiler.set_query, "cpu", None)
+        profiler.clear()
+        memory_profiler.start()
+        for answer in ("x", (-1, 5), (1 << 64, 0), (1, 1 << 70), (1.5, 2), None, (1,), (1, 2, 3)):
+            memory_profiler.set_query("cpu", lambda answer=answer: answer)
+            memory_profiler.sample("bad")
+        self.assertNotIn("bad", memory_profiler.get_memory_trace("cpu"))
+        memory_profiler.set_query("cpu", lambda: (1 << 20, 2 << 20))
+        memory_profiler.sample("good")
+        self.assertRegex(memory_profiler.get_memory_trace("cpu"), r"good\s+1\.0*\s+2\.0*")
+
+    def test_a_query_is_replaced_while_another_thread_is_in_it(self):
+        inside, go_on = threading.Event(), threading.Event()
+
+        def ask():
+            inside.set()
+            go_on.wait(50)
+            return 1, 2
+
+        self.addCleanup(memory_profiler.set_query, "cpu", None)
+        memory_profiler.start()
+        memory_profiler.set_query("cpu", ask)
+        other = threading.Thread(target=memory_profiler.sample)
+        other.start()
+        inside.wait(50)
+        threading.Timer(0.05, go_on.set).start()
+        memory_profiler.set_query("cpu", None)
+        self.assertTrue(go_on.is_set())
+        other.join()
+
     def test_a_report_of_nothing_says_what_to_call(self):
         done = subprocess.run([sys.executable, "-c", "from prof import memory_profiler\nmemory_profiler.report()"], capture_output=True, text=True, timeout=100)
         self.assertIn("ProfRuntimeError: no memory was recorded: call memory_profiler.start() or profiler.start() first", done.stderr)
 
 
 class Names(Base):
+    def test_errors_are_short(self):
+        for use in (lambda: prof.set_thread_name([1] * 1000000), lambda: memory_profiler.Pool("x" * 1000000 + "\0"), lambda: prof.profile().add_metadata_json("k", "[" * 1000000), lambda: prof.Trace("x" * 1000000)):
+            with self.assertRaises((TypeError, ValueError)) as raised:
+                use()
+            self.assertLess(len(str(raised.exception)), 600)
+
+    def test_what_is_no_pointer_makes_no_trace(self):
+        for no in ("now.prof", 0, None):
+            with self.assertRaisesRegex(TypeError, r"Trace.open\(path\) or Trace.now\(\)"):
+                prof.Trace(no)
+
     def test_lone_surrogates_are_repaired(self):
         name = "x\udc80\ud800y"
         profiler.start()

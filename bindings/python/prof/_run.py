@@ -13,6 +13,10 @@ import threading
 import time
 from typing import Any, List, NoReturn, Optional
 
+if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == "prof.__main__":
+    for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
+        os.environ.pop(_word, None)
+
 from . import _structs as s
 from ._library import C, ProfError, encoded, sized
 
