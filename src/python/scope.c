@@ -540,7 +540,7 @@ static void destroy(prof_i_py *self) {
 
 static bool is_string(prof_i_py *object, const char *function, const char *parameter) {
   if (is_of(object, PY.given.string)) return true;
-  PY.PyErr_Format(PY.given.type_error, "%s() %s must be a str, not %R", function, parameter, object);
+  PY.PyErr_Format(PY.given.type_error, "%s() %s must be a str, not %.200R", function, parameter, object);
   return false;
 }
 
@@ -554,7 +554,7 @@ static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments
       prof_i_py *const key = PY.PyTuple_GetItem(keywords, i);
       if (!name && PY.PyUnicode_CompareWithASCIIString(key, "name") == 0) name = arguments[count + i];
       else if (!args && PY.PyUnicode_CompareWithASCIIString(key, "args") == 0) args = arguments[count + i];
-      else return PY.PyErr_Format(PY.given.type_error, "record_function() got an unexpected argument %R", key);
+      else return PY.PyErr_Format(PY.given.type_error, "record_function() got an unexpected argument %.200R", key);
     }
     if (!name || count > 2) return PY.PyErr_Format(PY.given.type_error, "record_function() takes a name and args, which may be None");
   }
@@ -568,32 +568,54 @@ static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments
   return made;
 }
 
-/* scope(name, category="operator", level=1, /, **args) */
-static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count, prof_i_py *keywords) {
+static bool is_word(prof_i_py *keyword, const char *word) { return PY.PyUnicode_CompareWithASCIIString(keyword, word) == 0; }
+
+typedef struct scope_words {
+  prof_i_py *category, *level, *shapes; /* NULL: not said */
+  prof_i_py *args;                      /* a dict, own, or NULL */
+} scope_words;
+
+/* False: an error is pending. */
+static bool take_keyword(scope_words *w, prof_i_py *key, prof_i_py *value) {
+  prof_i_py **const word = is_word(key, "category") ? &w->category : is_word(key, "level") ? &w->level : is_word(key, "_shapes") ? &w->shapes : NULL;
+  if (word && *word) {
+    PY.PyErr_Format(PY.given.type_error, "scope() got %.200R twice: by position and by name", key);
+    return false;
+  }
+  if (word) {
+    *word = value;
+    return true;
+  }
+  if (!w->args && !(w->args = PY.PyDict_New())) return false;
+  return PY.PyDict_SetItem(w->args, key, value) == 0;
+}
+
+/* 0: an error is pending. */
+static uint32_t read_level(prof_i_py *object) {
   int overflow = 0;
+  const long long level = object ? PY.PyLong_AsLongLongAndOverflow(object, &overflow) : 1;
+  if (level == -1 && PY.PyErr_Occurred()) return 0;
+  if (!overflow && level >= 1 && level <= 2) return (uint32_t)level;
+  PY.PyErr_Format(PY.given.value_error, "scope() level must be 1 or 2, not %.200R", object);
+  return 0;
+}
+
+/* scope(name, /, category="operator", level=1, **args) */
+static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count, prof_i_py *keywords) {
   (void)module;
   if (count < 1 || count > 3) return PY.PyErr_Format(PY.given.type_error, "scope() takes a name, a category and a level by position, and arguments by name");
-  prof_i_py *const name = arguments[0], *const category = count > 1 ? arguments[1] : own.operator;
-  if (!is_string(name, "scope", "name") || !is_string(category, "scope", "category")) return NULL;
-  const long long level = count > 2 ? PY.PyLong_AsLongLongAndOverflow(arguments[2], &overflow) : 1;
-  if (level == -1 && PY.PyErr_Occurred()) return NULL;
-  if (overflow || level < 1 || level > 2) return PY.PyErr_Format(PY.given.value_error, "scope() level must be 1 or 2, not %R", arguments[2]);
-  prof_i_py *dict = NULL, *shapes = NULL;
+  scope_words words = {.category = count > 1 ? arguments[1] : NULL, .level = count > 2 ? arguments[2] : NULL};
   const ptrdiff_t keyword_count = keywords ? PY.PyTuple_Size(keywords) : 0;
-  for (ptrdiff_t i = 0; i < keyword_count; i++) {
-    if (PY.PyUnicode_CompareWithASCIIString(PY.PyTuple_GetItem(keywords, i), "_shapes") == 0) {
-      shapes = arguments[count + i];
-      if (PY.PySequence_Check(shapes)) continue;
-      drop(dict);
-      return PY.PyErr_Format(PY.given.type_error, "scope() _shapes must be a sequence of (dtype, dim, ...), not %R", shapes);
-    }
-    if (!dict && !(dict = PY.PyDict_New())) return NULL;
-    if (PY.PyDict_SetItem(dict, PY.PyTuple_GetItem(keywords, i), arguments[count + i]) == 0) continue;
-    drop(dict);
-    return NULL;
+  bool is_good = is_string(arguments[0], "scope", "name");
+  for (ptrdiff_t i = 0; is_good && i < keyword_count; i++) is_good = take_keyword(&words, PY.PyTuple_GetItem(keywords, i), arguments[count + i]);
+  is_good = is_good && (!words.category || is_string(words.category, "scope", "category"));
+  const uint32_t level = is_good ? read_level(words.level) : 0;
+  if (level && words.shapes && !PY.PySequence_Check(words.shapes)) {
+    PY.PyErr_Format(PY.given.type_error, "scope() _shapes must be a sequence of (dtype, dim, ...), not %.200R", words.shapes);
+    is_good = false;
   }
-  prof_i_py *const made = make(name, category, (uint32_t)level, dict, shapes);
-  drop(dict);
+  prof_i_py *const made = is_good && level ? make(arguments[0], words.category ? words.category : own.operator, level, words.args, words.shapes) : NULL;
+  drop(words.args);
   return made;
 }
 
@@ -608,7 +630,7 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
       {"record_function", (void *)record_function, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
        "record_function(name, args=None)\n--\n\nA scope of the category user_annotation, for `with` or as a decorator, as torch.profiler.record_function()."},
       {"scope", (void *)make_scope, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
-       "scope(name, category='operator', level=1, /, **args)\n--\n\nA scope, for `with` or as a decorator. args are recorded: numbers and bools as they are, all else as text."}};
+       "scope(name, /, category='operator', level=1, **args)\n--\n\nA scope, for `with` or as a decorator. level: 1 kernels and operators, 2 the runtime around them. args are recorded: numbers and bools as they are, all else as text."}};
   static prof_i_py_member members[] = {{"__vectorcalloffset__", PROF_I_PY_MEMBER_SIZE, 0, PROF_I_PY_MEMBER_READ_ONLY, NULL}, {NULL, 0, 0, 0, NULL}};
   if (own.is_taken) return "another interpreter of this process has it";
   if (given->size != sizeof *given) return "the package and the library are of different versions";

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, cast
 
 from ._decorate import decorate
-from ._library import C
+from ._library import C, short
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -163,7 +163,7 @@ class Scope:
 
 def _string(value: Any, function: str, parameter: str) -> str:
     if not issubclass(type(value), str):  # whatever its __class__ says
-        raise TypeError(f"{function}() {parameter} must be a str, not {value!r}")
+        raise TypeError(f"{function}() {parameter} must be a str, not {short(value)}")
     return cast(str, value)
 
 
@@ -173,12 +173,14 @@ def record_function(name: str, args: Optional[str] = None) -> Scope:
     return Scope(name, ANNOTATION, 1, None if args is None else {"args": _string(args, "record_function", "args")})
 
 
-def scope(name: str, category: str = "operator", level: int = 1, /, **args: Any) -> Scope:
+def scope(name: str, /, category: str = "operator", level: int = 1, **args: Any) -> Scope:
     """As C's."""
     _string(name, "scope", "name")
     _string(category, "scope", "category")
+    if not isinstance(level, int):
+        raise TypeError(f"scope() level must be an int, not {short(level)}")
     if not 1 <= level <= 2:
-        raise ValueError(f"scope() level must be 1 or 2, not {level!r}")
+        raise ValueError(f"scope() level must be 1 or 2, not {short(level)}")
     if "_shapes" in args and not isinstance(args["_shapes"], (list, tuple)):
-        raise TypeError(f"scope() _shapes must be a sequence of (dtype, dim, ...), not {args['_shapes']!r}")
+        raise TypeError(f"scope() _shapes must be a sequence of (dtype, dim, ...), not {short(args['_shapes'])}")
     return Scope(name, category, level, args or None)
