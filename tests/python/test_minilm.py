@@ -69,8 +69,7 @@ class Base(unittest.TestCase):
 
     def profiled(self, level=2, sentences=SENTENCES):
         """A profile of one call, in a scope of Python's between two others."""
-        with prof.profile(profile_memory=True) as p:
-            profiler.start(level)
+        with prof.profile(profile_memory=True, level=level) as p:
             with prof.record_function("before"):
                 pass
             with prof.scope("embed from Python", "stage", sentences=len(sentences)):
