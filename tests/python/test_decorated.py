@@ -2,10 +2,14 @@
 
 import asyncio
 import contextlib
+import gc
 import inspect
+import sys
+import time
 import types
 import unittest
 
+import prof
 from prof import _scope, _slow
 
 
@@ -167,6 +171,48 @@ class Decorated(unittest.TestCase):
             return [next(generator), generator.send("a"), generator.throw(ValueError("b")), generator.throw(ValueError("c")), generator.close()]
 
         self.assertEqual(self.both(echo, use), [None, "a", "b", "c", None])
+
+    def test_what_runs_when_it_is_closed_is_recorded(self):
+        @self.record_function("generator")
+        def generator():
+            try:
+                yield 1
+            finally:
+                time.sleep(0.01)
+
+        @types.coroutine
+        def wait():
+            yield
+
+        @self.record_function("coroutine")
+        async def coroutine():
+            try:
+                await wait()
+            finally:
+                time.sleep(0.01)
+
+        def close(function):
+            function.close()
+
+        ends = (close, lambda dropped: None) if sys.implementation.name == "cpython" else (close,)  # PyPy's collector drops the inner one without a close()
+        for name, make in (("generator", generator), ("coroutine", coroutine)):
+            for end in ends:
+                with self.subTest(name), prof.profile() as p:
+                    begun = make()
+                    begun.send(None)
+                    end(begun)
+                    del begun
+                    gc.collect()
+                (row,) = p.key_averages()
+                self.assertEqual((row.key, row.count), (name, 2))
+                self.assertGreater(row.cpu_time_total, 9000)
+
+    def test_a_class_is_refused(self):
+        class Thing:
+            pass
+
+        with self.assertRaisesRegex(TypeError, "generators, coroutines and asynchronous generators, not the class .*Thing: decorate its __init__"):
+            self.record_function("x")(Thing)
 
 
 class SlowDecorated(Decorated):

@@ -12,6 +12,8 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     not counted and what other tasks do meanwhile does not stand inside."""
     if not callable(function):
         raise TypeError(f"a scope decorates a function, not {function!r}")
+    if isinstance(function, type):  # it would be a function from then on: no subclasses, no isinstance()
+        raise TypeError(f"a scope decorates functions, generators, coroutines and asynchronous generators, not the class {function.__qualname__}: decorate its __init__")
     again = scope._copy
 
     import inspect  # milliseconds, which only those who decorate pay
@@ -95,9 +97,11 @@ class _Steps:
             return throw(*error)
 
     def close(self) -> None:
+        """The last step: what stands in its ``finally``. One that CPython drops comes here, too."""
         close = getattr(self._inner, "close", None)
         if close is not None:
-            close()
+            with self._again():
+                close()
 
 
 def _raisable(kind: Any, value: Any = None, traceback: Any = None) -> BaseException:
