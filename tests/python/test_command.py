@@ -198,6 +198,7 @@ atexit.register(lambda: prof.record_function("at exit").__enter__())
         for arguments, text in (
             (("run", "nothing.py"), "there is no script 'nothing.py'"),
             (("run", "-o", "no/where.json", self.script("pass")), "no directory"),
+            (("run", "-o", "", self.script("pass")), "argument -o/--output: the path is empty"),
             (("run", "--trace", "nomodule", self.script("pass")), "nomodule"),
             (("table", self.script("pass")), "not a prof capture"),
             (("table", self.path("none.prof")), "No such file"),
