@@ -74,6 +74,17 @@ class Latency(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "2 events"):
             profiler.get_duration(profiler.get(), "twice")
 
+    def test_data_that_is_no_trace(self):
+        trace = {"traceEvents": [{"name": "x" * 1000, "ph": "B", "ts": 1}] * 1000}
+        for arguments in (({}, "x"), (None, "x"), ("s", trace), ({"traceEvents": 3}, "x"), ({"traceEvents": ["x"]}, "x"), ({"traceEvents": [{"name": "x", "ph": "B"}]}, "x")):
+            with self.assertRaisesRegex(TypeError, r"^data is what get\(\) gave, not .") as raised:
+                profiler.get_duration(*arguments)
+            self.assertLess(len(str(raised.exception)), 130)
+        for use in (lambda: profiler.get_duration(trace, trace), lambda: profiler.total(trace, "s"), lambda: profiler.total("s", trace)):
+            with self.assertRaisesRegex(TypeError, "^(event|category) must be a str, not {'traceEvents'") as raised:
+                use()
+            self.assertLess(len(str(raised.exception)), 130)
+
     def test_levels(self):
         for bad in (0, 3, -1, 1 << 40):
             with self.assertRaises(ValueError) as raised:

@@ -52,15 +52,32 @@ def dump(filename: Union[str, "os.PathLike[str]"] = "profile.json") -> None:
         trace.dump(filename, "raf")
 
 
+def _cut(value: Any) -> str:
+    """A value as an error shows it: a trace has millions of entries."""
+    import reprlib
+
+    text = reprlib.repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _name(value: Any, what: str) -> None:
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(f"{what} must be a str, not {_cut(value)}")
+
+
 def get_duration(data: Dict[str, Any], event: str, category: Optional[str] = None) -> float:
-    """The duration of the event of that name (and category, unless None) in ms, as RAF's: of what get() gave. ValueError when there is none, or more than one (RAF asserts): see total()."""
+    """The duration of the event of that name (and category, unless None) in ms, as RAF's: of what get() gave. ValueError when there is none, or more than one (RAF asserts): see total(). TypeError for other data."""
     begins, ends = [], []
-    for e in data["traceEvents"]:
-        if e.get("name") == event and (not category or e.get("cat") == category):
-            if e.get("ph") == "B":
-                begins.append(float(e["ts"]))
-            elif e.get("ph") == "E":
-                ends.append(float(e["ts"]))
+    try:
+        for e in data["traceEvents"]:
+            if e.get("name") == event and (not category or e.get("cat") == category):
+                if e.get("ph") == "B":
+                    begins.append(float(e["ts"]))
+                elif e.get("ph") == "E":
+                    ends.append(float(e["ts"]))
+    except (KeyError, TypeError, AttributeError):
+        raise TypeError(f"data is what get() gave, not {_cut(data)}") from None
+    _name(event, "event")
     if not begins or not ends:
         raise ValueError(f"the start or end time stamp of event {event!r} does not exist")
     if len(begins) > 1:
@@ -69,7 +86,10 @@ def get_duration(data: Dict[str, Any], event: str, category: Optional[str] = Non
 
 
 def total(event: str, category: Optional[str] = None) -> Tuple[float, int]:
-    """Of what has been recorded so far: how long all scopes of that name (and category, unless None) took together, in ms, and how many there were. Added up in C."""
+    """Of what has been recorded so far: how long all scopes of that name (and category, unless None) took together, in ms, and how many there were. Added up in C. TypeError."""
+    _name(event, "event")
+    if category is not None:
+        _name(category, "category")
     ns, count = ctypes.c_uint64(), ctypes.c_uint64()
     C.check(C.prof_get_duration(encoded(event, "event"), None if category is None else encoded(category, "category"), ctypes.byref(ns), ctypes.byref(count)))
     return ns.value / 1e6, count.value
