@@ -1,11 +1,16 @@
 """torch.profiler's face: schedules, windows, averages, the table, exports, metadata."""
 
 import contextlib
+import csv
 import errno
 import gzip
+import io
 import json
 import os
 import re
+import stat
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -195,6 +200,8 @@ class Life(Base):
         for bad, error in (((3, 3), ValueError), ((-1, 2), ValueError), (("0", 2), TypeError)):
             with self.assertRaises(error):
                 prof.set_rank(*bad)
+        with self.assertRaisesRegex(ValueError, "rank must be less than world_size, which is 2, not 5"):
+            prof.set_rank(5, 2)
         with self.assertRaises(TypeError):
             prof.set_process_name(3)
 
@@ -309,6 +316,35 @@ class Tables(Base):
         for key in ("cpu_time", "cpu_time_total", "cuda_time_total", "self_cuda_time_total", "cpu_memory_usage", "self_cuda_memory_usage", "count"):
             averages.table(sort_by=key)
 
+    def test_arguments_that_are_wrong(self):
+        p = self.profile()
+        for averages in (p.key_averages(), tables.EventList()):
+            for name, bad in (("sort_by", 3), ("row_limit", "x"), ("row_limit", None), ("header", 3), ("max_src_column_width", "x"), ("max_name_column_width", 1.5), ("max_shapes_column_width", "x"), ("top_level_events_only", "no")):
+                with self.assertRaisesRegex(TypeError, f"^{name} must be "):
+                    averages.table(**{name: bad})
+            for name in ("row_limit", "max_name_column_width"):
+                with self.assertRaisesRegex(ValueError, f"^{name} must be "):
+                    averages.table(**{name: -2})
+        for use in (p.key_averages, p.events().key_averages):
+            for bad, error in ((-1, ValueError), (1 << 32, ValueError), ("x", TypeError)):
+                with self.assertRaisesRegex(error, "^group_by_stack_n must be "):
+                    use(group_by_stack_n=bad)
+
+    def test_names_come_back_from_csv(self):
+        names = ["a\rb", "a\nb", "a\r\nb", 'a"b', "a,b", " a ", "\r", "\u2028"]
+        with prof.profile() as p:
+            for name in names:
+                with prof.record_function(name):
+                    pass
+        for events in (p.events(), p.key_averages()):
+            text = events.to_csv()
+            found = list(csv.DictReader(io.StringIO(text, newline="")))
+            self.assertEqual([row["name"] for row in found], names)
+        self.assertEqual(self.profile().key_averages().to_csv().count("\r"), 0)
+
+    def test_intervals_are_shown(self):
+        self.assertEqual(repr(tables.Interval(0.5, 2.0)), "Interval(start=0.5, end=2.0)")
+
     def test_stacks(self):
         def here():
             with prof.record_function("placed"):
@@ -352,6 +388,8 @@ class Tables(Base):
         event = p.events()[0]
         self.assertEqual((event.input_shapes, event.args["step"]), ([[4, 8], [8, 2]], 7))
         self.assertRegex(event.stack[0], r"^test_profile\.py\(\d+\): here$")
+        self.assertEqual((event.args, event.kwinputs), ({"step": 7, "Input Dims": "mine"}, event.args))  # nobody gave its stack
+        self.assertEqual(p.events().to_dict()["args"], [event.args])
         row = p.key_averages(group_by_input_shape=True, group_by_stack_n=1)[0]
         self.assertEqual((row.input_shapes, row.stack), ([[4, 8], [8, 2]], event.stack[:1]))
         p.export_chrome_trace(self.path("t.json"))
@@ -494,7 +532,9 @@ class Tables(Base):
         self.assertRegex(p.events()._repr_html_(), r"<td>\d+\.\d{3}us</td>.*<td>0 B</td>")
         self.assertRegex(p.key_averages()._repr_html_(), r"<td>1</td><td>\d+\.\d{3}us</td>")
         with self.subTest("pandas"), contextlib.suppress(ImportError):
-            self.assertEqual(list(p.events().to_pandas()["name"]), ["outer", "inner"])
+            frame = p.events().to_pandas()
+            self.assertEqual(list(frame["name"]), ["outer", "inner"])
+            self.assertEqual((str(frame["parent_id"].dtype), frame["parent_id"].isna()[0], frame["parent_id"][1]), ("Int64", True, 0))
         with self.subTest("pyarrow"), contextlib.suppress(ImportError):
             self.assertEqual(p.events().to_arrow().column("parent_id").to_pylist(), [None, 0])
 
@@ -590,6 +630,54 @@ class Exports(Base):
         with self.assertRaises(FileNotFoundError):
             p.export_chrome_trace(self.path("no/such/t.json"))
         self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_what_is_no_file_stays_what_it_is(self):
+        text = "a\n" * 100
+        fifo, link, file, dangling = (self.path(name) for name in ("fifo", "link", "file", "dangling"))
+        os.mkfifo(fifo)
+        with self.assertRaisesRegex(OSError, "nobody reads from it"):
+            tables.write_whole(fifo, text)
+        got = []
+
+        def read():
+            with open(fifo) as f:
+                got.append(f.read())
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        end = time.monotonic() + 30
+        while reader.is_alive() and time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                tables.write_whole(fifo, text)
+                break
+        reader.join()
+        self.assertEqual(got, [text])
+        self.assertTrue(stat.S_ISFIFO(os.stat(fifo).st_mode))
+        os.symlink("/dev/null", self.path("null"))
+        tables.write_whole(self.path("null"), text)
+        self.assertEqual(os.readlink(self.path("null")), "/dev/null")
+        with open(file, "w") as f:
+            f.write("kept")
+        for name, to in ((link, file), (dangling, self.path("no/such"))):
+            os.symlink(to, name)
+            tables.write_whole(name, text)
+            self.assertFalse(os.path.islink(name))
+        with open(file) as f:
+            self.assertEqual(f.read(), "kept")
+        before = sorted(os.listdir(self.folder.name))
+        os.symlink("/dev/zero", self.path("zero"))
+        for path, error in ((self.folder.name, IsADirectoryError), (self.path("zero"), OSError), ("", OSError)):
+            with self.assertRaises(error):
+                tables.write_whole(path, text)
+        self.assertTrue(os.path.islink(self.path("zero")))
+        self.assertEqual(sorted(os.listdir(self.folder.name)), sorted([*before, "zero"]))
+
+    def test_standard_output_goes_on_where_it_stands(self):
+        code = "import os\nfrom prof import tables\nos.write(1, b'before\\n')\ntables.write_whole('/dev/stdout', 'stacks\\n')\nos.write(1, b'behind\\n')"
+        with open(self.path("out"), "w+") as f:
+            subprocess.run([sys.executable, "-c", code], stdout=f, timeout=60, check=True)
+            f.seek(0)
+            self.assertEqual(f.read(), "before\nstacks\nbehind\n")
 
     def test_tensorboard(self):
         with prof.profile(on_trace_ready=prof.tensorboard_trace_handler(self.path("log"), "worker", use_gzip=True)):

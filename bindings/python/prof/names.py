@@ -28,6 +28,8 @@ def set_rank(rank: int, world_size: int) -> None:
             raise TypeError(f"{what} must be an int, not {value!r}")
         if not 0 <= value < 1 << 31:
             raise ValueError(f"{what} must be from 0 to 2147483647, not {value!r}")
+    if rank >= world_size:
+        raise ValueError(f"rank must be less than world_size, which is {world_size}, not {rank!r}")
     C.check(C.prof_rank_set(rank, world_size))
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
+import stat
 import sys
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import flops as _flops
+from ._library import whole
 from .device import TYPES, DeviceType
 from .trace import Event, Row, Trace
 
 MS, S = 1e3, 1e6
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
 ANNOTATION = "user_annotation"
+STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
+FRAMES_MOST = (1 << 32) - 1
 
 
 def format_time(us: float, unit: Optional[str] = None) -> str:
@@ -50,6 +55,9 @@ class Interval:
 
     def elapsed_us(self) -> float:
         return self.end - self.start
+
+    def __repr__(self) -> str:
+        return f"Interval(start={self.start!r}, end={self.end!r})"
 
 
 class _Times:
@@ -220,14 +228,15 @@ class FunctionEvent(_Times):
         self.is_user_annotation = event.category == ANNOTATION
         if self.is_user_annotation:
             self.activity_type = ANNOTATION
-        args = event.args if isinstance(event.args, dict) else event.more
+        args = dict(event.args if isinstance(event.args, dict) else event.more)
+        stack = args.pop(STACK_KEY, "")  # nobody gave it
         self.args = self.kwinputs = args
         tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
         self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
         self.structured_input_strides: List[List[int]] = []
         self.concrete_inputs: List[Any] = []
         self.input_dtypes: List[str] = []
-        self.stack = frames.of(str(args.get("Call stack", "")))
+        self.stack = frames.of(str(stack))
         self.flops = _flops.of(self.name, self.input_shapes) if tensors else 0
 
     def append_cpu_child(self, child: "FunctionEvent") -> None:
@@ -304,6 +313,7 @@ class EventList(List[_Either]):
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: bool = False
     ) -> "EventList":
         """Added up in Python, in the order of the first call. profile.key_averages() does it in C."""
+        group_by_stack_n = whole(group_by_stack_n, "group_by_stack_n", 0, FRAMES_MOST)
         merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
         for e in self:
             if not include_python_functions and getattr(e, "is_python_function", False):
@@ -346,8 +356,17 @@ class EventList(List[_Either]):
         time_unit: Optional[str] = None,
     ) -> str:
         """torch.profiler's table. row_limit -1: all rows; time_unit: "s", "ms", "us", or None: by magnitude. Shares are of the sum of the self times of all rows. top_level_events_only: of averages those whose first call was in no
-        other, which takes a walk over all events, some us each. "" without rows."""
+        other, which takes a walk over all events, some us each. "" without rows. TypeError, ValueError."""
         format_time(0, time_unit)
+        for name, text in (("sort_by", sort_by), ("header", header)):
+            if text is not None and not isinstance(text, str):
+                raise TypeError(f"{name} must be a str or None, not {text!r}")
+        whole(row_limit, "row_limit", -1)
+        for name, width in (("max_src_column_width", max_src_column_width), ("max_name_column_width", max_name_column_width), ("max_shapes_column_width", max_shapes_column_width)):
+            if width is not None:
+                whole(width, name)
+        if not isinstance(top_level_events_only, int):
+            raise TypeError(f"top_level_events_only must be a bool, not {top_level_events_only!r}")
         if not self:
             return ""
         if top_level_events_only and self._origin is not None:
@@ -383,7 +402,10 @@ class EventList(List[_Either]):
         """A pandas.DataFrame of to_dict(). ImportError without pandas."""
         import pandas
 
-        return pandas.DataFrame(self.to_dict())
+        columns: Dict[str, Any] = dict(self.to_dict())
+        if "parent_id" in columns:  # numpy's integers have no None: they would be floats
+            columns["parent_id"] = pandas.array(columns["parent_id"], dtype="Int64")
+        return pandas.DataFrame(columns)
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table of to_dict(). ImportError without pyarrow."""
@@ -396,16 +418,16 @@ class EventList(List[_Either]):
         return pyarrow.table(columns)
 
     def to_csv(self) -> str:
-        """Comma-separated, with a heading."""
+        """The text, comma-separated, with a heading; lines end in "\\n". csv.reader() gives back each name; of a file it needs open(..., newline=""), as its own documentation says."""
         import csv
-        import io
+        from types import SimpleNamespace
 
         names, rows = self._columns()
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
+        lines: List[str] = []
+        writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")  # before Python 3.13 a carriage return is put into quotes only where it ends lines
         writer.writerow(names)
         writer.writerows(rows)
-        return out.getvalue()
+        return "".join(f"{line[:-2]}\n" for line in lines)
 
     def supported_export_stacks_metrics(self) -> List[str]:
         return list(_METRICS)
@@ -441,17 +463,49 @@ def _shown(column: str, value: Any) -> str:
     return format_memory(value) if "memory" in column else "" if value is None else str(value)
 
 
-def write_whole(path: str, text: str) -> None:
-    """Under another name first: the final one never holds half a file."""
-    name = f"{os.fspath(path)}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
+    """Under another name first: the final one never holds half a file. As C's dumps (docs/viewers.md): a symbolic link to a file is replaced, not followed; /dev/null, /dev/stdout and FIFOs are written to straight, other devices and
+    folders are refused, so that none becomes a plain file. OSError and its kin."""
+    final, raw = os.fsdecode(path), text.encode("utf-8", "replace")
+    straight = _open_straight(final)
+    if straight is not None:
+        with open(straight, "wb") as f:
+            f.write(raw)
+        return
+    name = f"{final}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         with open(name, "xb") as f:
-            f.write(text.encode("utf-8", "replace"))
-        os.replace(name, path)
+            f.write(raw)
+        os.replace(name, final)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _open_straight(path: str) -> Optional[int]:
+    """A descriptor of what is there and is no file; None: a file can be put there."""
+    if path == "/dev/stdout":  # the descriptor itself: of a file, opened anew, the beginning would be written over
+        return os.dup(1)
+    try:
+        about = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(about.st_mode):
+        return None
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    is_null = stat.S_ISCHR(about.st_mode) and about.st_rdev == os.makedev(1, 3)
+    if not is_null and not stat.S_ISFIFO(about.st_mode):
+        raise OSError(errno.EINVAL, "neither a file nor a FIFO, nor /dev/null", path)
+    try:
+        opened = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as e:
+        if e.errno == errno.ENXIO:  # to wait for a reader would stop the program
+            raise OSError(errno.ENXIO, "nobody reads from it", path) from None
+        raise
+    os.set_blocking(opened, True)
+    return opened
 
 
 class _Table:
@@ -629,6 +683,7 @@ def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
 
 def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList:
     """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. In the order of their first calls."""
+    stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
     group = ["name", "category"]
     if by_shape or with_flops:
         group.append("shape")
