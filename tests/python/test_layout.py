@@ -76,6 +76,18 @@ class Layout(unittest.TestCase):
         mirrored = {n for n, v in vars(_structs).items() if isinstance(v, type) and issubclass(v, ctypes.Structure) and not n.startswith("_") and v.__module__ == _structs.__name__}
         self.assertEqual(mirrored, set(STRUCTS))
 
+    def test_structs_say_what_they_hold(self):
+        health = _structs.Health(level=1, capture_path=b"/tmp/\xff.prof")
+        health.lost_count[1] = 3
+        text = repr(health)
+        self.assertRegex(text, r"^Health\(recorded_count=0, lost_count=\[0, 3, 0, .*, level=1, capture_path='/tmp/\ufffd\.prof', reason='', ")
+        self.assertEqual(repr(_structs.Device(2, 1)), "Device(type=2, index=1)")
+        self.assertEqual(repr(_structs.OpComparison(order=1, ratio=0.5)), "OpComparison(order=1, doubts=0, is_paired=0, ratio=0.5, ratio_low=0.0, ratio_high=0.0)")
+        for python in STRUCTS:
+            text = repr(getattr(_structs, python)())
+            self.assertTrue(text.startswith(f"{python}("), text)
+            self.assertNotRegex(text, r"[( ](size|reserved)=")
+
     def test_every_function_is_exported_with_as_many_parameters(self):
         with tempfile.NamedTemporaryFile("w", suffix=".c") as source:
             source.write(INCLUDE)

@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -280,6 +281,38 @@ class Operators(unittest.TestCase):
         compared = op_profiler.compare(first, second)
         self.assertIn(compared.order, ("slower", "unclear"))
         self.assertGreater(compared.ratio, 2)
+
+    def test_results_and_operators_are_shown(self):
+        op = Op(busy, 5, key="busy", workspace=lambda: 4096)
+        self.assertEqual(repr(op), "<Op busy, with workspace>")
+        result = op_profiler.profile(op, time_limit_s=0.01)
+        self.assertRegex(repr(result), r"^<Result busy: .*us")
+        self.assertLessEqual({"median_us", "workspace_bytes", "samples", "doubts"}, set(dir(result)))
+        self.assertFalse({"size", "reserved"} & set(dir(result)))
+        for name in dir(result):
+            getattr(result, name)
+        with self.assertRaisesRegex(AttributeError, r"^a Result has no attribute 'median'; did you mean 'median_us'\?$"):
+            result.median
+        for name in ("zzz", "_private", "reserved"):
+            self.assertFalse(hasattr(result, name))
+
+    def test_a_workspace_that_no_device_has(self):
+        for bad, error in ((2**64 + 5, ValueError), (-1, ValueError), (2**70, ValueError), (1.5, TypeError), (None, TypeError)):
+            op = Op(busy, 1, workspace=lambda bad=bad: bad)
+            for _ in range(2):
+                with self.assertRaisesRegex(error, "^workspace must be .*not " + re.escape(str(bad))):
+                    op_profiler.profile(op, time_limit_s=0.01)
+        self.assertEqual(GetCacheSize(), 0)
+
+    def test_a_workspace_is_part_of_the_key(self):
+        ops = [Op(busy, 1), Op(busy, 1, workspace=lambda: 10), Op(busy, 1, workspace=lambda: 20)]
+        self.assertEqual([op_profiler.profile(op, time_limit_s=0.01).workspace_bytes for op in ops], [0, 10, 20])
+        self.assertEqual(Op(busy, 1, workspace=busy).key, Op(busy, 1, workspace=busy).key)
+
+    def test_how_many_take_turns(self):
+        for count in (0, 1025):
+            with self.assertRaisesRegex(ValueError, rf"^profile_in_turn\(\) takes 1 to 1024 operators, not {count}$"):
+                op_profiler.profile_in_turn([Op(busy, 1)] * count)
 
     def test_a_group(self):
         res = ProfileGroup([Op(time.sleep, 0.001), Op(time.sleep, 0.002)], "cpu", [], 1, 1, 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctypes import (
     CFUNCTYPE,
     POINTER,
+    Array,
     Structure,
     Union,
     c_char,
@@ -18,17 +19,34 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
+from typing import Any, List
 
 LOSSES = 16
 
 
-class Device(Structure):
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return [_plain(v) for v in value] if isinstance(value, Array) else value
+
+
+class _Shown(Structure):
+    """A struct that says what it holds, but for what a user has nothing of."""
+
+    def _names(self) -> List[str]:
+        return [field[0] for field in self._fields_ if field[0] not in ("size", "reserved")]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={_plain(getattr(self, name))!r}' for name in self._names())})"
+
+
+class Device(_Shown):
     """A device by DLPack's codes: type 1 is the CPU, 2 CUDA, 10 ROCm; index 0 is the first of its type."""
 
     _fields_ = [("type", c_int32), ("index", c_int32)]
 
 
-class Options(Structure):
+class Options(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("level", c_uint32),
@@ -46,11 +64,11 @@ class Options(Structure):
     ]
 
 
-class Metadata(Structure):
+class Metadata(_Shown):
     _fields_ = [("key", c_char_p), ("json", c_char_p)]
 
 
-class DumpOptions(Structure):
+class DumpOptions(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("format", c_uint32),
@@ -63,7 +81,7 @@ class DumpOptions(Structure):
     ]
 
 
-class Health(Structure):
+class Health(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("recorded_count", c_uint64),
@@ -98,7 +116,7 @@ class Health(Structure):
     ]
 
 
-class TraceInfo(Structure):
+class TraceInfo(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("event_count", c_uint64),
@@ -140,7 +158,7 @@ class TraceInfo(Structure):
     ]
 
 
-class TraceThread(Structure):
+class TraceThread(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("tid", c_uint64),
@@ -153,7 +171,7 @@ class TraceThread(Structure):
     ]
 
 
-class EventMemory(Structure):
+class EventMemory(_Shown):
     _fields_ = [
         ("verb", c_uint32),
         ("pool", c_uint32),
@@ -168,11 +186,11 @@ class EventMemory(Structure):
     ]
 
 
-class _ArgText(Structure):
+class _ArgText(_Shown):
     _fields_ = [("data", c_void_p), ("bytes", c_uint64)]
 
 
-class _ArgTensor(Structure):
+class _ArgTensor(_Shown):
     _fields_ = [("dims", POINTER(c_int64)), ("rank", c_uint32), ("dtype", c_uint32)]
 
 
@@ -180,14 +198,14 @@ class _ArgValue(Union):
     _fields_ = [("i64", c_int64), ("u64", c_uint64), ("f64", c_double), ("text", _ArgText), ("tensor", _ArgTensor)]
 
 
-class TraceArg(Structure):
+class TraceArg(_Shown):
     _fields_ = [("key", c_void_p), ("key_bytes", c_uint32), ("type", c_uint32), ("value", _ArgValue)]
 
 
 ARGS_MAX = 16
 
 
-class Event(Structure):
+class Event(_Shown):
     _fields_ = [
         ("kind", c_uint32),
         ("thread", c_uint32),
@@ -216,7 +234,7 @@ class Event(Structure):
     ]
 
 
-class AggregateOptions(Structure):
+class AggregateOptions(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("group", c_uint32),
@@ -231,7 +249,7 @@ class AggregateOptions(Structure):
     ]
 
 
-class Row(Structure):
+class Row(_Shown):
     _fields_ = [
         ("name", c_char_p),
         ("category", c_char_p),
@@ -254,7 +272,7 @@ class Row(Structure):
     ]
 
 
-class Rows(Structure):
+class Rows(_Shown):
     _fields_ = [
         ("rows", POINTER(Row)),
         ("row_count", c_uint64),
@@ -266,11 +284,11 @@ class Rows(Structure):
     ]
 
 
-class MemoryTextOptions(Structure):
+class MemoryTextOptions(_Shown):
     _fields_ = [("size", c_size_t), ("width", c_uint32), ("rows_limit", c_uint32), ("pool", c_uint32), ("ascii", c_uint32)]
 
 
-class MemoryMax(Structure):
+class MemoryMax(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("used_bytes", c_uint64),
@@ -293,7 +311,7 @@ OpCleanup = CFUNCTYPE(None, c_void_p)
 MemoryQuery = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64), POINTER(c_uint64))
 
 
-class PoolOptions(Structure):
+class PoolOptions(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("name", c_char_p),
@@ -305,7 +323,7 @@ class PoolOptions(Structure):
     ]
 
 
-class Op(Structure):
+class Op(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("key", c_char_p),
@@ -319,7 +337,7 @@ class Op(Structure):
     ]
 
 
-class OpOptions(Structure):
+class OpOptions(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("warmup", c_int32),
@@ -337,7 +355,7 @@ class OpOptions(Structure):
     ]
 
 
-class OpInfo(Structure):
+class OpInfo(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("workspace_bytes", c_uint64),
@@ -376,7 +394,7 @@ class OpInfo(Structure):
     ]
 
 
-class OpOverlap(Structure):
+class OpOverlap(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("alone_us", c_double),
@@ -387,7 +405,7 @@ class OpOverlap(Structure):
     ]
 
 
-class OpComparison(Structure):
+class OpComparison(_Shown):
     _fields_ = [
         ("size", c_size_t),
         ("order", c_uint32),

@@ -15,13 +15,15 @@ from .device import Device
 from .memory_profiler import Count, Number
 
 DOUBTS = {1: "not converged", 2: "noisy", 4: "drifting", 8: "two modes", 16: "throttled", 32: "too short for the timer", 64: "time over", 128: "few samples"}
+OPS_MOST = 1024  # in turn
+WORKSPACE_MOST = 1 << 56  # bytes: no device has more
 ORDERS = ("unclear", "same", "faster", "slower")
 _CFunction: Any = getattr(ctypes, "_CFuncPtr")  # noqa: B009 (typeshed does not know it)
 
 
 class Op:
     """An operator: a callable and what it is called with; or a C function ``int f(void *user)`` by ctypes, which is then called without Python in between. prepare and cleanup are called once, before and after; workspace gives its
-    bytes. Without a key it is known by the callable (a function by its name and code, an object by itself) and by its arguments: arrays by dtype and shape, plain values by what they are. What a function calls is not looked at: give
+    bytes, and is part of the key. Without a key it is known by the callable (a function by its name and code, an object by itself) and by its arguments: arrays by dtype and shape, plain values by what they are. What a function calls is not looked at: give
     a key, or no_reuse, when that has changed."""
 
     def __init__(
@@ -40,7 +42,13 @@ class Op:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.prepare, self.cleanup, self.workspace, self.user = prepare, cleanup, workspace, user
         self.key = key if key is not None else _keys.of(function, args, kwargs)
+        if key is None and workspace is not None:  # a result that is kept has its bytes
+            self.key += f" with workspace {_keys.of(workspace, (), {})}"
         self.error: Optional[BaseException] = None
+
+    def __repr__(self) -> str:
+        given = [name for name in ("prepare", "cleanup", "workspace") if getattr(self, name) is not None]
+        return f"<Op {self.key}{', with ' if given else ''}{', '.join(given)}>"
 
     def _guard(self, call: Callable[[], Any]) -> Callable[[Any], int]:
         """What C may call with one argument: the send() of a generator that waits inside its ``try``. A function would be entered before its ``try`` is, and a signal's handler that raises there raises into C, where it is lost."""
@@ -75,7 +83,7 @@ class Op:
 
             def tell(_: Any, bytes_out: Any) -> int:
                 try:
-                    bytes_out[0] = workspace()
+                    bytes_out[0] = whole(workspace(), "workspace", 0, WORKSPACE_MOST)
                     return 0
                 except BaseException as e:
                     self.error = e
@@ -97,9 +105,18 @@ class Result(Owner):
         C.check(C.prof_op_info_get(pointer, ctypes.byref(self.info)))
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("info", "_pointer"):
+        if name.startswith("_") or name in ("info", "key"):
             raise AttributeError(name)
-        return getattr(self.info, name)
+        names = self.info._names()
+        if name in names:
+            return getattr(self.info, name)
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, [*names, "samples", "doubts", "key"], 1)
+        raise AttributeError(f"a Result has no attribute {name!r}{f'; did you mean {near[0]!r}?' if near else ''}")
+
+    def __dir__(self) -> List[str]:
+        return [*super().__dir__(), *self.info._names()]
 
     @property
     def samples(self) -> List[float]:
@@ -215,10 +232,12 @@ def profile(op: Any, device: Union[Device, str] = "cpu", *, warmup: Optional[int
 
 
 def profile_in_turn(ops: Sequence[Any], device: Union[Device, str] = "cpu", *, warmup: Optional[int] = None, exec: Optional[int] = None, repeat: Optional[int] = None, **more: Any) -> List[Result]:
-    """Several in alternation, for compare()."""
+    """Several in alternation, for compare(): 1 to 1024. ValueError."""
     all_ops = [_op(o) for o in ops]
-    for_c = (s.Op * max(len(all_ops), 1))(*[o._for_c(_device.of(device)) for o in all_ops])
-    out = (ctypes.c_void_p * max(len(all_ops), 1))()
+    if not 1 <= len(all_ops) <= OPS_MOST:
+        raise ValueError(f"profile_in_turn() takes 1 to {OPS_MOST} operators, not {len(all_ops)}")
+    for_c = (s.Op * len(all_ops))(*[o._for_c(_device.of(device)) for o in all_ops])
+    out = (ctypes.c_void_p * len(all_ops))()
     options = _options(warmup, exec, repeat, more)
     _raise(all_ops, C.prof_op_profile_in_turn(for_c, len(all_ops), ctypes.byref(options), out))
     return [Result(ctypes.c_void_p(p), o.key) for p, o in zip(out, all_ops)]
