@@ -17,9 +17,22 @@ with prof.profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_rea
             pass
         p.step()
 
-averages: EventList = p.key_averages(group_by_input_shape=True)
+averages: EventList[FunctionEventAvg] = p.key_averages(group_by_input_shape=True)
 text: str = averages.table(sort_by="self_cpu_time_total", row_limit=10)
-events: EventList = p.events()
+events: EventList[FunctionEvent] = p.events()
+either: EventList = p.events()
+for e in p.events():
+    print(e.time_range.start, e.is_open)
+for row in p.key_averages():
+    key: str = row.key
+for event in events:
+    start: float = event.time_range.start
+    parent: Optional[FunctionEvent] = event.cpu_parent
+for one in events.key_averages():
+    name: str = one.key
+    average_of_one: FunctionEventAvg = one
+ordered: List[FunctionEventAvg] = sorted(averages, key=lambda a: a.self_cpu_time_total)
+made: EventList[FunctionEvent] = EventList(events[:1])
 trace: Trace = p.trace
 rows: List[str] = [row.name for row in trace.aggregate("name")]
 device: Device = Device("cuda", 1)

@@ -8,7 +8,7 @@ import math
 import os
 import stat
 import sys
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
 from . import flops as _flops
 from ._library import whole
@@ -143,7 +143,7 @@ class FunctionEventAvg(_Times):
     """Beyond torch: of record_function() "user_annotation"."""
 
     def __init__(self, key: Optional[str] = None) -> None:
-        self.key = key
+        self.key = cast(str, key)  # None until the first call is added
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.device_time_total = self.self_device_time_total = 0.0
@@ -156,7 +156,7 @@ class FunctionEventAvg(_Times):
         """Beyond torch: the shortest and the longest call."""
 
     @property
-    def name(self) -> Optional[str]:
+    def name(self) -> str:
         return self.key
 
     def add(self, other: "_Either") -> "FunctionEventAvg":
@@ -266,6 +266,14 @@ class Kernel(NamedTuple):
 
 
 _Either = Union[FunctionEvent, FunctionEventAvg]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # checkers have it; its default lets EventList alone stand as a type
+
+    _Row = TypeVar("_Row", bound=_Either, default=Any)
+else:
+    from typing import TypeVar
+
+    _Row = TypeVar("_Row")
 
 _METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
@@ -281,13 +289,13 @@ class SortError(ValueError, AttributeError):
     """torch.profiler raises an AttributeError."""
 
 
-class EventList(List[_Either]):
-    """A list of events or averages, with its table."""
+class EventList(List[_Row]):
+    """A list of events or averages, with its table: an EventList[FunctionEvent] or an EventList[FunctionEventAvg]."""
 
     _origin: Optional["_Origin"] = None  # of averages that C has made
     _is_of_events = False
 
-    def __init__(self, events: Iterable[_Either] = (), *, use_device: Optional[str] = None, profile_memory: bool = False, with_flops: bool = False) -> None:
+    def __init__(self, events: Iterable[_Row] = (), *, use_device: Optional[str] = None, profile_memory: bool = False, with_flops: bool = False) -> None:
         super().__init__(events)
         self._use_device, self._profile_memory, self._with_flops = use_device, profile_memory, with_flops
 
@@ -305,13 +313,13 @@ class EventList(List[_Either]):
         total = FunctionEventAvg()
         for e in self:
             total += e
-            total.key = None
+            total.key = cast(str, None)
         total.key = "Total"
         return total
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: bool = False
-    ) -> "EventList":
+    ) -> "EventList[FunctionEventAvg]":
         """Added up in Python, in the order of the first call. profile.key_averages() does it in C."""
         group_by_stack_n = whole(group_by_stack_n, "group_by_stack_n", 0, FRAMES_MOST)
         merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
@@ -334,7 +342,7 @@ class EventList(List[_Either]):
 
         write_whole(path, json.dumps(rows))
 
-    def _sorted(self, sort_by: Optional[str]) -> List[_Either]:
+    def _sorted(self, sort_by: Optional[str]) -> List[_Row]:
         if sort_by is None:
             return list(self)
         attribute = _attribute(sort_by)
@@ -515,7 +523,7 @@ class _Table:
 
     def __init__(
         self,
-        events: List[_Either],
+        events: Sequence[_Either],
         profile_memory: bool,
         with_flops: bool,
         max_src: Optional[int],
@@ -681,7 +689,7 @@ def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
     return average
 
 
-def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList:
+def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList[FunctionEventAvg]:
     """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. In the order of their first calls."""
     stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
     group = ["name", "category"]
@@ -734,7 +742,7 @@ def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> Non
             scope.device_memory_usage += event.bytes
 
 
-def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool) -> EventList:
+def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool) -> EventList[FunctionEvent]:
     """Each scope of the windows, by its start; those that had not ended are marked. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
     for window in windows:
