@@ -17,7 +17,7 @@ from . import _structs as s
 from . import tables
 from ._library import C, Owner, encoded, short, sized
 from ._scope import record_function, set_stack_frames
-from .tables import EventList, Window
+from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
 from .trace import Trace
 
 
@@ -373,12 +373,12 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: bool = False
-    ) -> EventList:
+    ) -> EventList[FunctionEventAvg]:
         """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. The last two parameters change nothing: there are no overloads, and scopes alone are recorded.
         AssertionError before anything was recorded."""
         return tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops)
 
-    def events(self) -> EventList:
+    def events(self) -> EventList[FunctionEvent]:
         """Each scope, by its start. AssertionError before anything was recorded."""
         return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops)
 
