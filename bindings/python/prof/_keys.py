@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import os
 import sys
-import time
 import weakref
+from os import getpid
+from time import time_ns
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Dict, Set, Tuple
 
@@ -36,11 +36,11 @@ class _Serials:
 
 
 _serials = _Serials()
-_begun = time.time_ns()  # with the process's number: no other process has both
+_begun = time_ns()  # with the process's number: no other process has both
 
 
 def _itself(thing: Any) -> str:
-    return f"#{os.getpid()}.{_begun:x}.{_serials.of(thing)}"
+    return f"#{getpid()}.{_begun:x}.{_serials.of(thing)}"
 
 
 def _short(text: str) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import threading
+import weakref
 from importlib import import_module
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
+from . import _keys, session  # noqa: F401  (before a module is traced whose functions they call)
 from ._decorate import decorate
 from ._library import C
 from ._scope import scope
@@ -33,8 +37,26 @@ _KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
 _SCALARS = {bool: (0x0608,), int: (0x0040,), float: (0x0240,), complex: (0x0580,)}
 _SEQUENCE_MOST = 16  # PROF_ARGS_MOST: no more of a sequence is looked at
 _NOT_TRACED = ("builtins", "sys", "importlib", "prof", "ctypes", "_ctypes", "functools", "inspect")
+_ASK_FOR_CALLER = ("collections", "typing", "typing_extensions", "dataclasses", "enum", "logging", "warnings", "traceback")  # by frames: whose function called
+# Whose objects are called and nothing more. Other callable objects may be subscripted, entered, added, ..., which no wrapper of a class that stands before them can do.
+_FUNCTION_TYPES = (FunctionType, BuiltinFunctionType, MethodType, functools.partial, type(functools.lru_cache(maxsize=1)(len)))
+_FUNCTION_TYPE_NAMES = ("numpy.ufunc", "numpy._ArrayFunctionDispatcher")
+_COMPILED_TYPE_NAMES = ("cython_function_or_method", "nb_func", "PjitFunction")  # Cython's, nanobind's and jax's functions; their modules' names have versions
 _dtypes: Dict[Any, int] = {}
+_lock = threading.RLock()  # around what follows
 _traced: Dict[int, Tuple[ModuleType, Dict[str, Any]]] = {}
+_wrappers: Dict[int, "_Wrapper"] = {}  # by what they wrap
+_functions_made: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    """In a forked child: another thread may have held the lock."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _dtype_code(dtype: Any) -> int:
@@ -85,26 +107,51 @@ def shapes_of(args: Iterable[Any]) -> List[Tuple[int, ...]]:
 
 
 class _Traced:
-    """A function that cannot be replaced by a function, because it has attributes (numpy's ufuncs): all but the call is the original's, its class, too."""
+    """A function that cannot be replaced by a function, because it has attributes, or is compared (numpy's ufuncs): all but the call is the original's, its class, its attributes and what it is equal to, too. Who asks by "is" is not answered."""
+
+    __slots__ = ("__weakref__", "_prof_category", "_prof_function", "_prof_name")
+    _prof_function: Any
+    _prof_name: str
+    _prof_category: str
 
     def __init__(self, function: Callable[..., Any], name: str, category: str) -> None:
-        self.__dict__.update(_function=function, _name=name, _category=category)
-        functools.update_wrapper(self, function)
+        for key, value in (("_prof_function", function), ("_prof_name", name), ("_prof_category", category)):
+            object.__setattr__(self, key, value)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        return type(self._function)
+        return type(self._prof_function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    @property
+    def __wrapped__(self) -> Any:
+        return self._prof_function
+
+    __doc__ = property(lambda self: self._prof_function.__doc__)
+    __module__ = property(lambda self: self._prof_function.__module__)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if not C.prof_level():
-            return self._function(*args, **kwargs)
-        with scope(self._name, self._category, 1, _shapes=shapes_of(args)):
-            return self._function(*args, **kwargs)
+            return self._prof_function(*args, **kwargs)
+        with scope(self._prof_name, self._prof_category, 1, _shapes=shapes_of(args)):
+            return self._prof_function(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_function":  # not there yet
+        if name == "_prof_function":  # not there yet
             raise AttributeError(name)
-        return getattr(self._function, name)
+        return getattr(self._prof_function, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._prof_function, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._prof_function, name)
+
+    def __eq__(self, other: Any) -> bool:
+        """numpy's protocols hand the original to code that compares it with what the module has, or looks it up in a dictionary."""
+        return bool(self._prof_function == (other._prof_function if type(other) in _TRACED_TYPES else other))
+
+    def __hash__(self) -> int:
+        return hash(self._prof_function)
 
     def __copy__(self) -> "_Traced":
         return self
@@ -114,20 +161,57 @@ class _Traced:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """By name, as functions are: who reads it has the module's own, traced or not."""
-        module, _, name = self._name.rpartition(".")
+        module, _, name = self._prof_name.rpartition(".")
         return _named, (module, name)
 
     def __repr__(self) -> str:
-        return repr(self._function)
+        return repr(self._prof_function)
+
+
+class _TracedMethod(_Traced):
+    """Of an original that is a method where it stands in a class."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+
+_TRACED_TYPES = (_Traced, _TracedMethod)
+
+
+class _Wrapper:
+    """What stands for an original, wherever a traced module has it."""
+
+    def __init__(self, original: Any, name: str, category: str) -> None:
+        self.original, self.users = original, 0
+        self.wrapper = _wrap(original, name, category)
+        if type(self.wrapper) is FunctionType:
+            _functions_made.add(self.wrapper)
+
+    def end(self) -> None:
+        """What the program has kept as attributes of a function meanwhile (a count, say), it finds there."""
+        if type(self.wrapper) is FunctionType and type(self.original) is FunctionType:
+            kept = {key: value for key, value in self.wrapper.__dict__.items() if key != "__wrapped__"}
+            if "__wrapped__" in self.original.__dict__:
+                kept["__wrapped__"] = self.original.__dict__["__wrapped__"]
+            self.original.__dict__.clear()
+            self.original.__dict__.update(kept)
 
 
 def _named(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def _is_numpys_protocol(function: Any) -> bool:
+    """A function in Python that numpy hands to __array_function__ itself: those with like=, and before numpy 1.25 all."""
+    return (function.__module__ or "").partition(".")[0] == "numpy" and ("like" in (function.__kwdefaults__ or ()) or function.__code__.co_filename == "<__array_function__ internals>")
+
+
 def _wrap(function: Callable[..., Any], name: str, category: str) -> Callable[..., Any]:
-    if not isinstance(function, (FunctionType, BuiltinFunctionType)):
-        return _Traced(function, name, category)
+    kind = type(function)
+    if kind not in (FunctionType, BuiltinFunctionType) or kind is FunctionType and _is_numpys_protocol(function):
+        return (_TracedMethod if hasattr(kind, "__get__") and kind is not MethodType else _Traced)(function, name, category)
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         return decorate(scope(name, category, 1), function)  # they stay what they are; each of their steps is a scope
 
@@ -142,35 +226,81 @@ def _wrap(function: Callable[..., Any], name: str, category: str) -> Callable[..
 
 
 def _is_operator(value: Any) -> bool:
-    return callable(value) and not inspect.isclass(value) and not isinstance(value, ModuleType)
+    """By its type alone: nothing of the object runs."""
+    kind = type(value)
+    return kind in _FUNCTION_TYPES or f"{kind.__module__}.{kind.__name__}" in _FUNCTION_TYPE_NAMES or kind.__name__ in _COMPILED_TYPE_NAMES
+
+
+def _is_wrapper(value: Any) -> bool:
+    return type(value) in _TRACED_TYPES or type(value) is FunctionType and value in _functions_made
+
+
+def _get(module: ModuleType, name: str) -> Any:
+    """None where it cannot be had: what is made when it is asked for may need what is not installed."""
+    try:
+        return getattr(module, name)
+    except Exception:
+        return None
+
+
+def _public(module: ModuleType) -> Dict[str, Any]:
+    values = {n: _get(module, n) for n in _get(module, "__all__") or dir(module) if isinstance(n, str) and not n.startswith("_")}
+    return {n: v for n, v in values.items() if _is_operator(v)}
+
+
+def _replace(module: ModuleType, values: Dict[str, Any], category: str) -> int:
+    originals = _traced.setdefault(id(module), (module, {}))[1]
+    replaced: List[str] = []
+    try:
+        for name in values:
+            value = vars(module).get(name, values[name])  # another thread may have been here
+            if name in originals or not _is_operator(value) or _is_wrapper(value):
+                continue
+            wrapper = _wrappers.get(id(value))
+            if wrapper is None:
+                own = getattr(value, "__name__", name)  # of several names (numpy.abs, numpy.absolute) the function's own
+                shown = own if values.get(own) is value else name
+                wrapper = _wrappers[id(value)] = _Wrapper(value, f"{module.__name__}.{shown}", category)
+            wrapper.users += 1
+            originals[name] = value
+            replaced.append(name)
+            setattr(module, name, wrapper.wrapper)
+    except BaseException:
+        _restore(module, originals, replaced)
+        raise
+    return len(replaced)
+
+
+def _restore(module: ModuleType, originals: Dict[str, Any], names: List[str]) -> None:
+    for name in names:
+        setattr(module, name, originals[name])
+        value = originals.pop(name)
+        wrapper = _wrappers[id(value)]
+        wrapper.users -= 1
+        if not wrapper.users:
+            del _wrappers[id(value)]
+            wrapper.end()
 
 
 def trace_module(module: ModuleType, names: Optional[Iterable[str]] = None, category: str = "operator") -> int:
     """From here on calls of the module's public functions (or of those named) are scopes "module.function" with their inputs' shapes. Gives how many. What others have imported by ``from module import f`` before stays as it is, and so
-    do operators (a @ b) and methods. A second time does nothing. untrace_module() takes it back. TypeError when it is no module, AttributeError for a name that it has not, ValueError for what prof itself and the interpreter need."""
+    do operators (a @ b), methods and callable objects that are no functions. A second time does nothing. untrace_module() takes it back. TypeError when it is no module, AttributeError for a name that it has not, ValueError for what
+    prof itself and the interpreter need, and for what asks who calls it."""
     if not isinstance(module, ModuleType):
         raise TypeError(f"trace_module() takes a module, not {module!r}")
-    if module.__name__.partition(".")[0].lstrip("_") in _NOT_TRACED:
+    top = module.__name__.partition(".")[0].lstrip("_")
+    if top in _NOT_TRACED:
         raise ValueError(f"trace_module() cannot trace {module.__name__}: prof itself calls it")
-    chosen = list(names) if names is not None else [n for n in getattr(module, "__all__", None) or dir(module) if not n.startswith("_") and _is_operator(getattr(module, n, None))]
-    originals = dict(_traced.get(id(module), (module, {}))[1])
-    replaced: Dict[str, Any] = {}
-    try:
-        for name in chosen:
-            value = getattr(module, name)
-            if name in originals or name in replaced or not _is_operator(value):
-                continue
-            setattr(module, name, _wrap(value, f"{module.__name__}.{name}", category))
-            replaced[name] = value
-    except BaseException:
-        for name, value in replaced.items():
-            setattr(module, name, value)
-        raise
-    _traced[id(module)] = (module, {**originals, **replaced})
-    return len(replaced)
+    if top in _ASK_FOR_CALLER:
+        raise ValueError(f"trace_module() cannot trace {module.__name__}: its functions ask for the one that calls them, and would find prof")
+    values = _public(module) if names is None else {name: getattr(module, name) for name in names}  # without the lock: it may import
+    with _lock:
+        return _replace(module, values, category)
 
 
 def untrace_module(module: ModuleType) -> None:
     """The module's functions are its own again."""
-    for name, value in _traced.pop(id(module), (module, {}))[1].items():
-        setattr(module, name, value)
+    with _lock:
+        originals = _traced.get(id(module), (module, {}))[1]
+        _restore(module, originals, list(originals))
+        _traced.pop(id(module), None)
