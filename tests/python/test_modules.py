@@ -205,14 +205,14 @@ class Modules(unittest.TestCase):
     def test_numpys_protocols(self):
         class Number:
             def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
-                return "added" if ufunc == numpy.add else HANDLED.get(ufunc, NotImplemented)
+                return "added" if ufunc == numpy.add else handled.get(ufunc, NotImplemented)
 
             def __array_function__(self, function, types, args, keywords):
-                return HANDLED[function]
+                return handled[function]
 
         prof.trace_module(numpy)
         try:
-            HANDLED = {numpy.mean: "mean", numpy.negative: "negative"}
+            handled = {numpy.mean: "mean", numpy.negative: "negative"}
             self.assertEqual((numpy.add(Number(), 1), numpy.mean(Number()), numpy.negative(Number())), ("added", "mean", "negative"))
             self.assertIs(numpy.abs, numpy.absolute)
             self.assertEqual(numpy.add.reduce([1, 2, 3]), 6)
