@@ -327,6 +327,9 @@ assert os.wait()[1] == 0
             assert [w.category for w in said] == [RuntimeWarning], said
             assert str(said[0].message).startswith(f"{200000 - have} scopes of this profile are not in it: "), said[0].message
             assert said[0].filename == "<string>", said[0].filename
+            for rows in (p.key_averages(), p.events()):
+                assert rows.lost == 200000 - have, rows.lost
+                assert rows.table().endswith(f"\\nNot in it, for want of room: {200000 - have} scopes\\n"), rows.table()[-200:]
         """
         done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=100)
         self.assertEqual((done.returncode, done.stderr), (0, ""))

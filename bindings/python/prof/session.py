@@ -342,8 +342,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._cycles.append(self._window(Trace.now(), to_ns))
         finally:
             _wish(self, 0)
-        lost = _lost(self._cycles[-1].trace) - self._lost_before
-        if lost > 0:
+        lost = self._cycles[-1].lost
+        if lost:
             warnings.warn(
                 f"{lost} scopes of this profile are not in it: {self.loss_text()}. Where the capture is full, record less at once (schedule, a shorter profile), or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring",
                 RuntimeWarning,
@@ -356,7 +356,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         info = trace.info()
         error, start_ns = int(info.clock_error_ns) + 1, int(info.start_ns)
         begin = max(self._from_ns - start_ns - error, 0)
-        return Window(trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0))
+        return Window(trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0), max(_lost(trace) - self._lost_before, 0))
 
     def _windows(self) -> List[Window]:
         """What has been recorded, by cycles; of the one that goes on, so far."""

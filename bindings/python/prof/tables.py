@@ -294,6 +294,8 @@ class EventList(List[_Row]):
 
     _origin: Optional["_Origin"] = None  # of averages that C has made
     _is_of_events = False
+    lost = 0
+    """Scopes that are not in it, for want of room. Beyond torch.profiler; where there are some, the table's last line says so."""
 
     def __init__(self, events: Iterable[_Row] = (), *, use_device: Optional[str] = None, profile_memory: bool = False, with_flops: bool = False) -> None:
         super().__init__(events)
@@ -380,7 +382,9 @@ class EventList(List[_Row]):
         if top_level_events_only and self._origin is not None:
             self._origin.find_parents(self)
         events = self._sorted(sort_by)
-        return _Table(events, self._profile_memory, self._with_flops, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit).text(row_limit, header, top_level_events_only)
+        table = _Table(events, self._profile_memory, self._with_flops, max_src_column_width, max_name_column_width, max_shapes_column_width, time_unit)
+        lost = f"Not in it, for want of room: {self.lost} scopes\n" if self.lost else ""
+        return table.text(row_limit, header, top_level_events_only) + lost
 
     def __str__(self) -> str:
         return self.table()
@@ -648,12 +652,13 @@ class _Table:
 
 
 class Window(NamedTuple):
-    """A stretch of a trace: what began from from_ns on, and before to_ns (0: up to its end), ns from the capture's start. origin_ns: where its profile counts from."""
+    """A stretch of a trace: what began from from_ns on, and before to_ns (0: up to its end), ns from the capture's start. origin_ns: where its profile counts from. lost: scopes of it that are not there, for want of room."""
 
     trace: Trace
     from_ns: int
     to_ns: int
     origin_ns: int
+    lost: int
 
 
 class _Frames:
@@ -709,6 +714,7 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
                 merged[key] = average
     found = EventList(merged.values(), profile_memory=profile_memory, with_flops=with_flops)
     found._origin = _Origin(windows, by_shape, stack_frames)
+    found.lost = sum(window.lost for window in windows)
     return found
 
 
@@ -749,6 +755,7 @@ def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: b
         events += _scopes(window, len(events))
     found = EventList(events, profile_memory=profile_memory, with_flops=with_flops)
     found._is_of_events = True
+    found.lost = sum(window.lost for window in windows)
     return found
 
 
