@@ -114,6 +114,9 @@ class Run(unittest.TestCase):
         for arguments in (("-m", "no_such_module"), ("-m", "xml"), ("empty",)):
             with self.subTest(arguments):
                 self.assert_same(*arguments)
+                before = set(os.listdir(self.folder.name))
+                done = self.prof("run", "-o", "nothing.prof", *arguments)
+                self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines()), set(os.listdir(self.folder.name))), (1, "", 1, before), done.stderr)
 
     def test_without_stderr_the_table_goes_nowhere(self):
         self.write("plain.py", "print('out')")

@@ -125,6 +125,13 @@ class _Recording:
         except Exception as e:  # the script has ended well or badly: nothing here changes that
             self._say_kept([f"{type(e).__name__}: {e}"])
 
+    def drop(self) -> None:
+        """There was nothing to run: no table, no trace."""
+        self.has_ended = True
+        C.prof_stop()
+        for path in self.captures():
+            os.unlink(path)
+
     def _say_kept(self, errors: List[str]) -> None:
         say(f"prof: {'; '.join(errors)}; what was recorded is in {', '.join(self.captures()) or self.own_capture or 'no file'}")
 
@@ -236,6 +243,9 @@ def run(options: argparse.Namespace) -> Any:
     except KeyboardInterrupt as e:  # Python ends by the signal, PyPy without what atexit has
         _script.show_once(e)
         recording.end()
+        raise
+    except _script.NotFoundError:
+        recording.drop()
         raise
     except SystemExit:
         raise

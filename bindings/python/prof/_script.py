@@ -13,6 +13,10 @@ STDIN = "-"
 _HIDDEN = (__name__, "prof._run", "prof.__main__", "runpy")
 
 
+class NotFoundError(SystemExit):
+    """There is no such module, or nothing to run in it: said as python says it."""
+
+
 def _is_container(script: str) -> bool:
     """A folder, or an archive of any name."""
     from pkgutil import get_importer
@@ -60,14 +64,14 @@ def _execute_found(script: str, is_module: bool) -> None:
     """runpy finds it, as it does for pdb. It would run it in a module that it takes away again."""
     import runpy
 
-    class NotFoundError(Exception):
+    class MissingError(Exception):
         pass
 
     found: Any = runpy
     try:
-        _, spec, code = found._get_module_details(script, NotFoundError) if is_module else found._get_main_module_details(NotFoundError)
-    except NotFoundError as e:
-        sys.exit(f"{sys.executable}: {e}")
+        _, spec, code = found._get_module_details(script, MissingError) if is_module else found._get_main_module_details(MissingError)
+    except MissingError as e:
+        raise NotFoundError(f"{sys.executable}: {e}") from None
     if is_module:
         sys.argv[0] = spec.origin
     _in_main(code, __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec)
