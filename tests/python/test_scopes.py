@@ -516,6 +516,7 @@ class Processes(unittest.TestCase):
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    @unittest.skipIf("libasan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed")
     @unittest.skipUnless(os.path.exists("/proc/self/status") and _scope.is_fast, "no /proc, or this interpreter has not C's type")
     def test_names_that_are_made_anew_and_come_again_take_no_memory_for_good(self):
         done = self.run_python(
