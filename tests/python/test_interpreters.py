@@ -192,7 +192,9 @@ except KeyboardInterrupt:
 assert prof.Trace.now().info().scope_count >= 100000
 """
                     done = run_python_with(text, path, str(delay))
-                    self.assertEqual((done.returncode, done.stderr), (0, ""), what)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    if not done.stderr.startswith("Exception ignored in: <function Trace.__del__"):  # Python's own, of an interrupt that comes in there
+                        self.assertEqual(done.stderr, "", what)
                     self.assertIn(os.listdir(folder), ([], ["t.json"]), what)
                     if os.path.exists(path):
                         with open(path) as f:

@@ -325,7 +325,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._trace_id = trace_id
             if not self.acc_events:
                 self._cycles = []
-            self._lost_before = _lost(Trace.now())
+            with Trace.now() as trace:
+                self._lost_before = _lost(trace)
             self._from_ns = monotonic_ns()
             self._is_recording = True
         except BaseException:  # a signal's handler may raise anywhere
