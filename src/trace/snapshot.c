@@ -1,8 +1,8 @@
-/* Copies an arena that others write to, without stopping them. The order makes the copy whole: 1. slots, 2. chunks, 3. meta
-   extents. A scope that ends in between is in the chunks' copy, and index.c hides the slot's entry for it; a record's site
-   was registered before the record was written, so it is in the meta extents' copy. Words are read in rising order, the
-   first word of each 16 bytes with acquire: it pairs with the release store of the recorder's commit, so a committed
-   record's other words are in the copy as they were written.
+/* Copies an arena that others write to, without stopping them. The order makes the copy whole: 1. slots, 2. chunks, 3. losses, 4. meta
+   extents. A scope that ends in between is in the chunks' copy, and index.c hides the slot's entry for it; whatever was lost before a
+   record of the copy is counted in it; a record's site was registered before the record was written, so it is in the meta extents' copy.
+   Words are read in rising order, the first word of each 16 bytes with acquire: it pairs with the release store of the recorder's commit,
+   so a committed record's other words are in the copy as they were written.
 
    A thread that takes a chunk while others are being copied would leave a hole: its newest records in the copy, and not those before
    them, or, in a ring, records on both sides of those that it has overwritten. So all chunks are looked at before the first is copied,
@@ -146,6 +146,31 @@ static void copy_header_and_slots(const snapshot *s) {
   uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
   copy_words(s, 0, PROF_I_HEADER_BYTES);
   while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) copy_slot(s, at, &head);
+}
+
+/* What a later thread lost in the slot is none of the one's that is shown. */
+static void copy_losses_of_slot(const snapshot *s, uint64_t offset) {
+  prof_i_slot *const to = (prof_i_slot *)(s->to + offset);
+  const prof_i_slot *const from = (const prof_i_slot *)(s->from + offset);
+  uint64_t more[PROF_I_LOSS_WORDS];
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) more[i] = load(&from->lost[i]) - to->lost[i];
+  fence();
+  const bool is_another = load(&from->serial) != to->serial;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
+    to->lost[i] += more[i];
+    if (is_another) to->lost_before[i] += more[i];
+  }
+}
+
+/* Once more, as of now. A slot that was taken meanwhile is not in the copy, nor is anything of its thread. */
+static void copy_losses(const snapshot *s) {
+  prof_i_header *const header = (prof_i_header *)s->to;
+  prof_i_head head;
+  uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+  fence();
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) header->unplaced[i] = load(s->from + offsetof(prof_i_header, unplaced) + (size_t)i * 8);
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0)
+    if (head.bytes >= PROF_I_SLOT_BYTES && ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC) copy_losses_of_slot(s, at);
 }
 
 /* ---- chunks, meta extents ---- */
@@ -342,6 +367,7 @@ static int fill(snapshot *s) {
     unmap(s);
     return prof_i_fail(PROF_E_NO_MEMORY, "the kernel has no room for another mapping of this process");
   }
+  copy_losses(s);
   copy_meta(s);
   return PROF_OK;
 }
