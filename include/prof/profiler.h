@@ -84,9 +84,10 @@ PROF_API int prof_mute(const char *name, const char *category, int is_muted) PRO
 
 /* For those who record for a while and do not know of each other, as language bindings' profiles do: who (any address that stays its own) wants this level from here on; 0: none any more. The
    level is the highest that anybody wants, prof_start()'s included, and the last one to leave stops the recording that such wishes began; what prof_start() or prof_stop() set meanwhile
-   stays. A recording that begins so, where nothing asked for by prof_start() stands in the capture, has a fresh one: what such recordings left is forgotten then, but for the traces
-   that somebody still holds. A forked child begins with nobody's wish. Errors: PROF_E_LEVEL, PROF_E_INVALID (NULL), PROF_E_TOO_LARGE (1024 want something now), and prof_start()'s; then
-   nothing has changed. */
+   stays. PROF_LEVEL_PAUSED: none for a while; what he wants next goes on in the same capture. A recording that begins so, where nothing asked for by prof_start() stands in the capture, has a
+   fresh one, and so has a prof_start() after the last of them has left: what such recordings left is forgotten then, but for the traces that somebody still holds. A forked child begins with
+   nobody's wish, and records on what was asked for alone. Errors: PROF_E_LEVEL, PROF_E_INVALID (NULL), PROF_E_TOO_LARGE (1024 want something now), and prof_start()'s; then nothing has changed. */
+#define PROF_LEVEL_PAUSED (-1)
 PROF_API int prof_level_want(const void *who, int level) PROF_I_NOEXCEPT;
 
 /* Stops recording. Scopes still open end uncounted among the recorded: they are counted as late. PROF_E_NOT_RUNNING when

@@ -111,7 +111,8 @@ static void after_fork_parent(void) {
 static void become_child(void) {
   PROF_I_HOLD_CANCEL;
   const int saved = errno;
-  const bool recorded = own.recording || own.child_waits; /* a daemon forks twice, and may have no scope in between */
+  uint32_t level = fork_level ? fork_level - 1 : prof_i_arena_level();
+  const bool goes_on = prof_i_want_forget(&level) && (own.recording || own.child_waits); /* a daemon forks twice, and may have no scope in between */
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
   prof_i_helper_forget();
@@ -119,12 +120,12 @@ static void become_child(void) {
   prof_i_pool_forget_all(fork_level != 0);
   prof_i_clock_forget();
   prof_i_thread_forget_all();
-  prof_i_arena_forget(fork_level ? fork_level - 1 : prof_i_arena_level());
+  prof_i_arena_forget(level);
   prof_i_meta_reset();
-  prof_i_want_forget(prof_i_arena_level(), recorded);
   own.recording = 0;
   own.pid = getpid();
-  own.child_waits = recorded;
+  own.child_waits = goes_on;
+  if (!goes_on) prof_i_pool_end_all();
   fork_has_lock = false;
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
@@ -243,6 +244,7 @@ static int create(const prof_options *options) {
     return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
   }
   prof_i_chunk_begin();
+  prof_i_want_cleared();
   prof_i_header *const header = prof_i_arena_header();
   header->version = PROF_I_FORMAT_VERSION;
   header->header_bytes = PROF_I_HEADER_BYTES;
@@ -353,6 +355,9 @@ static int refuse_second_start(void) {
   return prof_i_fail(PROF_E_RUNNING, "a capture is running at level %u; prof_stop() it first, or prof_start(level) to change the level", level);
 }
 
+/* In memory, and of those alone who wanted it for a while: nobody has asked that it be kept. */
+static bool is_left_over(const prof_options *options) { return !options->path && prof_i_want_has_left(); }
+
 static int start_with(const prof_options *given, bool has_scopes, const char *variable) {
   prof_options options = {.size = sizeof options};
   char absolute[PATH_ROOM];
@@ -367,10 +372,11 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   prof_i_control_ensure();
   lock();
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
-  status = own.recording ? refuse_second_start() : start_locked(&options, false, false);
+  status = own.recording ? refuse_second_start() : start_locked(&options, false, is_left_over(&options));
   if (status == PROF_OK) {
     own.started_by = variable;
-    prof_i_want_asked(options.level, true);
+    if (has_scopes) prof_i_want_asked(options.level);
+    else prof_i_want_memory(true);
   }
   unlock();
   if (status == PROF_OK) prof_i_pool_begin_all();
@@ -432,8 +438,8 @@ int prof_start(int level) {
   lock();
   const bool was_recording = own.recording;
   if (was_recording) change_level((uint32_t)level);
-  else status = start_as_before(level, false);
-  if (status == PROF_OK) prof_i_want_asked((uint32_t)level, true);
+  else status = start_as_before(level, is_left_over(&own.options));
+  if (status == PROF_OK) prof_i_want_asked((uint32_t)level);
   unlock();
   if (status == PROF_OK && !was_recording) prof_i_pool_begin_all();
   errno = saved;
@@ -441,11 +447,12 @@ int prof_start(int level) {
 }
 
 /* Lock held. */
-static int follow_wishes(const void *who, uint32_t level, bool *has_begun_out) {
+static int follow_wishes(const void *who, int level, bool *has_begun_out) {
   prof_i_want_step step;
-  int status = prof_i_want_put(who, level, own.recording ? prof_i_arena_level() : 0, &step);
+  const uint32_t level_now = own.recording ? prof_i_arena_level() : 0;
+  int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, level_now, &step);
   if (status != PROF_OK || step.kind == PROF_I_WANT_NOTHING) return status;
-  *has_begun_out = !own.recording;
+  *has_begun_out = level_now == 0 && !prof_i_memory_is_on();
   if (step.kind == PROF_I_WANT_STOP) stop_locked();
   else if (own.recording) change_level(step.level);
   else status = start_as_before((int)step.level, step.is_fresh && !own.options.path);
@@ -456,13 +463,13 @@ static int follow_wishes(const void *who, uint32_t level, bool *has_begun_out) {
 int prof_level_want(const void *who, int level) {
   if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
   const int saved = errno;
-  int status = check_level(level, 0);
+  int status = level == PROF_LEVEL_PAUSED ? PROF_OK : check_level(level, 0);
   if (status == PROF_OK) status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   bool has_begun = false;
   prof_i_control_ensure();
   lock();
-  status = follow_wishes(who, (uint32_t)level, &has_begun);
+  status = follow_wishes(who, level, &has_begun);
   unlock();
   if (status == PROF_OK && has_begun) prof_i_pool_begin_all();
   errno = saved;
@@ -475,8 +482,8 @@ int prof_memory_start(void) {
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
   lock();
-  if (!own.recording) status = start_as_before(0, false);
-  if (status == PROF_OK) prof_i_want_memory();
+  if (!own.recording) status = start_as_before(0, is_left_over(&own.options));
+  if (status == PROF_OK) prof_i_want_memory(true);
   unlock();
   if (status == PROF_OK && !prof_i_memory_is_on()) prof_i_pool_begin_all();
   errno = saved;
@@ -493,7 +500,10 @@ int prof_memory_stop(void) {
   lock();
   const int status = check_memory();
   const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 && prof_i_want_level() == 0;
-  if (status == PROF_OK) prof_i_pool_end_all();
+  if (status == PROF_OK) {
+    prof_i_pool_end_all();
+    prof_i_want_memory(false);
+  }
   unlock();
   return is_alone ? prof_stop() : status;
 }
@@ -517,7 +527,7 @@ int prof_stop(void) {
   } else {
     stop_locked();
   }
-  prof_i_want_asked(0, false);
+  prof_i_want_stopped();
   unlock();
   errno = saved;
   return status;

@@ -12,21 +12,26 @@ typedef struct prof_i_want_step {
   uint32_t level;  /* of PROF_I_WANT_LEVEL */
   bool is_fresh;   /* a recording that begins does so in another capture */
   const void *who; /* and what he wanted before: it is in force again when the step fails */
+  bool was_there;
   uint32_t before;
 } prof_i_want_step;
 
-/* He wants this level from now on; 0: none. level_now: in force, 0 when nothing is recording. A step other than NOTHING is to be done, and prof_i_want_done() then called. PROF_E_TOO_LARGE. */
-int prof_i_want_put(const void *who, uint32_t level, uint32_t level_now, prof_i_want_step *step_out);
+/* He wants this level from now on; is_there false: none any more, and level 0 with it; true and 0: none for a while. level_now: in force, 0 when nothing is recording. A step other
+   than NOTHING is to be done, and prof_i_want_done() then called. PROF_E_TOO_LARGE. */
+int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t level_now, prof_i_want_step *step_out);
 void prof_i_want_done(const prof_i_want_step *step, bool has_worked);
 
-/* A start was asked for by name, or its end; or one of memory, beside whatever level. */
-void prof_i_want_asked(uint32_t level, bool is_on);
-void prof_i_want_memory(void);
+/* A start was asked for by name, or one of memory, beside whatever level, or its end; or the end of all. */
+void prof_i_want_asked(uint32_t level);
+void prof_i_want_memory(bool is_on);
+void prof_i_want_stopped(void);
 /* What anybody wants. */
 uint32_t prof_i_want_level(void);
-/* The capture has been cleared. */
+/* Is all that stands in the capture of wishes that are gone? */
+bool prof_i_want_has_left(void);
+/* The capture has been cleared, or is a fresh one. */
 void prof_i_want_cleared(void);
-/* A forked child: nobody here wants anything yet, and what goes on at this level was asked for. */
-void prof_i_want_forget(uint32_t level, bool is_on);
+/* A forked child: nobody here wants anything yet. *level is what the parent recorded, and becomes what goes on: what was asked for. False: nothing does. */
+bool prof_i_want_forget(uint32_t *level);
 
 #endif

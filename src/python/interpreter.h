@@ -83,6 +83,7 @@ enum {
   X(prof_i_py *, PyUnicode_AsEncodedString, (prof_i_py * text, const char *encoding, const char *errors)) \
   X(int, PyUnicode_CompareWithASCIIString, (prof_i_py * text, const char *ascii))                  \
   X(int, PyBytes_AsStringAndSize, (prof_i_py * bytes, char **data_out, ptrdiff_t *count_out))      \
+  X(prof_i_py *, PyNumber_Index, (prof_i_py * number))                                             \
   X(long long, PyLong_AsLongLongAndOverflow, (prof_i_py * number, int *overflow_out))              \
   X(double, PyFloat_AsDouble, (prof_i_py * number))                                                \
   X(prof_i_py *, PyEval_GetFrame, (void))                                                          \

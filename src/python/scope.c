@@ -593,8 +593,10 @@ static bool take_keyword(scope_words *w, prof_i_py *key, prof_i_py *value) {
 /* 0: an error is pending. */
 static uint32_t read_level(prof_i_py *object) {
   int overflow = 0;
-  const long long level = object ? PY.PyLong_AsLongLongAndOverflow(object, &overflow) : 1;
-  if (level == -1 && PY.PyErr_Occurred()) return 0;
+  prof_i_py *const number = object ? PY.PyNumber_Index(object) : NULL; /* Python 3.9 would take a float */
+  if (object && !number) return 0;
+  const long long level = number ? PY.PyLong_AsLongLongAndOverflow(number, &overflow) : 1;
+  drop(number);
   if (!overflow && level >= 1 && level <= 2) return (uint32_t)level;
   PY.PyErr_Format(PY.given.value_error, "scope() level must be 1 or 2, not %.200R", object);
   return 0;

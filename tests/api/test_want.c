@@ -109,29 +109,114 @@ static void each_recording_has_a_fresh_capture_unless_somebody_asked_for_one(voi
   assert_int_equal(prof_level_want(&a, 1), PROF_OK);
   scope();
   assert_int_equal(prof_level_want(&a, 0), PROF_OK);
-  assert_int_equal(scopes(), 5);
+  assert_int_equal(scopes(), 2);
   assert_int_equal(prof_clear(), PROF_OK);
   assert_int_equal(prof_level_want(&a, 1), PROF_OK);
   scope();
   assert_int_equal(scopes(), 1);
 }
 
+/* memory_asked: prof_memory_start() says so; the level asked for goes on in the child, and a's wish does not. */
+static bool child_is_good(int level_asked, bool memory_asked) {
+  const bool has_memory = level_asked || memory_asked;
+  bool is_good = prof_level() == level_asked;
+  scope();
+  is_good &= (prof_memory_is_on() != 0) == has_memory;
+  is_good &= prof_level_want(&b, 2) == PROF_OK && prof_level() == 2 && prof_memory_is_on();
+  scope();
+  is_good &= scopes() == (level_asked ? 2 : 1);
+  is_good &= prof_level_want(&b, 0) == PROF_OK && prof_level() == level_asked && (prof_memory_is_on() != 0) == has_memory;
+  is_good &= prof_level_want(&a, 0) == PROF_OK && prof_level() == level_asked;
+  return is_good && prof_stop() == (has_memory ? PROF_OK : PROF_E_NOT_RUNNING);
+}
+
 static void a_child_begins_with_nobodys_wish(void **state) {
   (void)state;
-  assert_int_equal(prof_level_want(&a, 1), PROF_OK);
-  const pid_t child = fork();
-  if (child == 0) {
-    bool is_good = prof_level() == 1;
+  for (int i = 0; i < 6; i++) {
+    const int level_asked = i % 2;
+    const bool memory_asked = i / 2 == 1, is_above = i / 2 == 2;
+    if (level_asked) assert_int_equal(prof_start(1), PROF_OK);
+    if (memory_asked) assert_int_equal(prof_memory_start(), PROF_OK);
+    assert_int_equal(prof_level_want(&a, is_above ? 2 : 1), PROF_OK);
     scope();
-    is_good &= prof_level_want(&b, 2) == PROF_OK && prof_level() == 2 && prof_level_want(&b, 0) == PROF_OK && prof_level() == 1;
-    is_good &= prof_level_want(&a, 0) == PROF_OK && prof_level() == 1 && prof_stop() == PROF_OK;
-    _exit(is_good ? 0 : 1);
+    const pid_t child = fork();
+    if (child == 0) _exit(child_is_good(level_asked, memory_asked) ? 0 : 1);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(prof_level_want(&a, 0), PROF_OK);
+    assert_int_equal(prof_level(), level_asked);
+    prof_stop();
   }
-  int status = -1;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+}
+
+static void a_stop_of_memory_takes_back_its_start(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(prof_level_want(&a, 1), PROF_OK);
+    assert_int_equal(prof_memory_start(), PROF_OK);
+    assert_int_equal(prof_memory_stop(), PROF_OK);
+    assert_int_equal(prof_level(), 1);
+    assert_false(prof_memory_is_on());
+    assert_int_equal(prof_level_want(&a, 0), PROF_OK);
+    assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING);
+    assert_int_equal(prof_level_want(&b, 1), PROF_OK);
+    assert_true(prof_memory_is_on());
+    assert_int_equal(prof_level_want(&b, 0), PROF_OK);
+    assert_false(prof_memory_is_on());
+  }
+  assert_int_equal(prof_start(1), PROF_OK); /* not what prof_start() asked for */
+  assert_int_equal(prof_memory_start(), PROF_OK);
+  assert_int_equal(prof_memory_stop(), PROF_OK);
+  assert_int_equal(prof_level_want(&a, 2), PROF_OK);
   assert_int_equal(prof_level_want(&a, 0), PROF_OK);
+  assert_int_equal(prof_level(), 1);
+}
+
+static void who_pauses_goes_on_in_the_same_capture(void **state) {
+  (void)state;
+  assert_int_equal(prof_level_want(&a, 1), PROF_OK);
+  scope();
+  assert_int_equal(prof_level_want(&b, 2), PROF_OK);
+  assert_int_equal(prof_level_want(&b, PROF_LEVEL_PAUSED), PROF_OK);
+  assert_int_equal(prof_level(), 1); /* a's goes on */
+  assert_int_equal(prof_level_want(&a, PROF_LEVEL_PAUSED), PROF_OK);
   assert_int_equal(prof_level(), 0);
+  scope();
+  assert_int_equal(prof_level_want(&a, 1), PROF_OK);
+  scope();
+  assert_int_equal(scopes(), 2);
+  assert_int_equal(prof_level_want(&a, 0), PROF_OK);
+  assert_int_equal(prof_level_want(&b, 2), PROF_OK); /* it stood there all the while */
+  assert_int_equal(scopes(), 2);
+  assert_int_equal(prof_level_want(&b, 0), PROF_OK);
+  assert_int_equal(prof_level_want(&b, PROF_LEVEL_PAUSED), PROF_OK); /* also before anything */
+  assert_int_equal(prof_level(), 0);
+  assert_int_equal(prof_level_want(&b, 1), PROF_OK);
+  assert_int_equal(prof_level_want(&b, 0), PROF_OK);
+}
+
+static void a_start_by_name_forgets_what_wishes_left(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(prof_level_want(&a, 1), PROF_OK);
+    scope();
+    assert_int_equal(prof_level_want(&a, 0), PROF_OK);
+    const prof_options options = {.size = sizeof options, .level = 1};
+    assert_int_equal(i == 0 ? prof_start(1) : i == 1 ? prof_start_with(&options) : prof_memory_start(), PROF_OK);
+    assert_int_equal(scopes(), 0);
+    scope();
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(prof_start(1), PROF_OK); /* its own it does not forget */
+    assert_int_equal(scopes(), i < 2);
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(prof_clear(), PROF_OK);
+  }
+  assert_int_equal(prof_level_want(&a, 1), PROF_OK);
+  scope();
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_start(1), PROF_OK); /* a is there yet */
+  assert_int_equal(scopes(), 1);
 }
 
 static void what_is_wrong_changes_nothing(void **state) {
@@ -140,7 +225,7 @@ static void what_is_wrong_changes_nothing(void **state) {
   (void)state;
   assert_int_equal(prof_level_want(NULL, 1), PROF_E_INVALID);
   assert_int_equal(prof_level_want(&a, 3), PROF_E_LEVEL);
-  assert_int_equal(prof_level_want(&a, -1), PROF_E_LEVEL);
+  assert_int_equal(prof_level_want(&a, -2), PROF_E_LEVEL);
   assert_int_equal(prof_level(), 0);
   for (int i = 0; i < MOST; i++) assert_int_equal(prof_level_want(&many[i], 1), PROF_OK);
   assert_int_equal(prof_level_want(&a, 2), PROF_E_TOO_LARGE);
@@ -160,6 +245,9 @@ int main(void) {
       ENTRY(memory_alone_goes_on),
       ENTRY(each_recording_has_a_fresh_capture_unless_somebody_asked_for_one),
       ENTRY(a_child_begins_with_nobodys_wish),
+      ENTRY(a_stop_of_memory_takes_back_its_start),
+      ENTRY(who_pauses_goes_on_in_the_same_capture),
+      ENTRY(a_start_by_name_forgets_what_wishes_left),
       ENTRY(what_is_wrong_changes_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

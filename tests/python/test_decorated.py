@@ -172,6 +172,30 @@ class Decorated(unittest.TestCase):
 
         self.assertEqual(self.both(echo, use), [None, "a", "b", "c", None])
 
+    def test_what_a_closed_generator_returns(self):
+        """From Python 3.13 on close() gives it; before, None."""
+
+        def plain(value):
+            try:
+                yield 1
+            except GeneratorExit:
+                return value
+
+        def lets_it_pass():
+            yield 1
+
+        decorated, passes = self.record_function("closed")(plain), self.record_function("passes")(lets_it_pass)
+        for value in ("last", 0, None):
+            expected, found = plain(value), decorated(value)
+            self.assertEqual((next(found), found.close()), (next(expected), expected.close()))
+            self.assertEqual(list(found), [])
+        generator = passes()
+        self.assertEqual((next(generator), generator.close()), (1, None))
+        generator = passes()
+        next(generator)
+        with self.assertRaises(GeneratorExit):
+            generator.throw(GeneratorExit())
+
     def test_what_runs_when_it_is_closed_is_recorded(self):
         @self.record_function("generator")
         def generator():

@@ -109,6 +109,16 @@ class Run(unittest.TestCase):
                     self.assertEqual(ours.stderr, plain.stderr)
                 self.assertNotIn("prof/", ours.stderr)
 
+    def test_a_wrong_number_of_rows_is_told_before_the_script_runs(self):
+        script = self.write("script.py", "print(1)")
+        for rows in ("-7", "-2", "x", "\u00b2", "1.5"):
+            for arguments in (("run", "-r", rows, script), ("table", "-r", rows, "t.prof")):
+                done = self.prof(*arguments)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn("is no number of rows; -1 is all", done.stderr)
+        for rows in ("-1", "0", "7"):
+            self.assertEqual(self.prof("run", "-r", rows, script).stdout, "1\n")
+
     def test_what_cannot_be_run_is_told_as_python_tells_it(self):
         os.makedirs(self.path("empty"))
         for arguments in (("-m", "no_such_module"), ("-m", "xml"), ("empty",)):

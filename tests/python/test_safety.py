@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import unittest
@@ -355,6 +356,110 @@ assert os.wait()[1] == 0
                     pass
         self.assertEqual([a.key for a in p.key_averages()], ["first", "last"])
         self.assertEqual(C.prof_level(), 0)
+
+    def test_a_stretch_is_left_out_of_its_own_profile_alone(self):
+        cpu = [prof.ProfilerActivity.CPU]
+        never_started = prof.profile()
+        prof.profiler.start(1)
+        with prof.profile(level=2) as p:
+            never_started.toggle_collection_dynamic(False, cpu)
+            self.assertEqual(C.prof_level(), 2)
+            p.toggle_collection_dynamic(False, cpu)
+            self.assertEqual(C.prof_level(), 1)
+            p.toggle_collection_dynamic(True, [prof.ProfilerActivity.CUDA])
+            self.assertEqual(C.prof_level(), 1)
+        self.assertEqual(C.prof_level(), 1)
+        prof.profiler.stop()
+        never_started.toggle_collection_dynamic(True, cpu)
+        self.assertEqual(C.prof_level(), 0)
+        with prof.profile() as outer:
+            with prof.profile() as inner:
+                inner.toggle_collection_dynamic(False, cpu)
+                with prof.record_function("one wants it"):
+                    pass
+            outer.toggle_collection_dynamic(False, cpu)
+            self.assertEqual(C.prof_level(), 0)
+            prof.profiler.start(1)
+            prof.profiler.stop()  # of all
+            outer.toggle_collection_dynamic(True, cpu)
+            with prof.record_function("on again"):
+                pass
+        self.assertEqual([a.key for a in outer.key_averages()], ["one wants it", "on again"])
+        with self.assertRaises(TypeError):
+            outer.toggle_collection_dynamic(True, ["CPU"])  # type: ignore[list-item]
+
+    def test_memory_is_stopped_inside_of_a_profile(self):
+        for _ in range(3):
+            with prof.profile(profile_memory=True) as p:
+                self.assertTrue(prof.memory_profiler.is_on())
+                prof.memory_profiler.start()
+                prof.memory_profiler.stop()
+                with prof.record_function("once"):
+                    pass
+            self.assertEqual(C.prof_level(), 0)
+            self.assertRaises(RuntimeError, lambda: C.check(C.prof_stop()))
+            self.assertEqual([a.count for a in p.key_averages()], [1])
+
+    def test_what_a_program_starts_after_a_profile_has_none_of_it(self):
+        prof.profiler.clear()
+        with prof.profile() as p, prof.record_function("of the profile"):
+            pass
+        prof.profiler.start()
+        with prof.record_function("of the program"):
+            pass
+        prof.profiler.stop()
+        self.assertEqual([e["name"] for e in prof.profiler.get()["traceEvents"] if e["ph"] in "XB"], ["of the program"])
+        self.assertEqual([a.key for a in p.key_averages()], ["of the profile"])
+
+    def test_in_a_ring_what_stood_there_before_is_no_loss_of_the_profile(self):
+        child = """
+            import warnings, prof
+            warnings.simplefilter("error")
+            scope = prof.record_function("scope")
+            def record(count):
+                for _ in range(count):
+                    with scope: pass
+            record(10 * 65536)
+            for _ in range(20):
+                with prof.profile() as p:
+                    record(6553)
+                assert [a.count for a in p.key_averages()] == [6553]
+                assert p.key_averages().lost == 0
+            with warnings.catch_warnings(record=True) as said, prof.profile() as p:
+                warnings.simplefilter("always")
+                record(10 * 65536)
+            held = p.key_averages()[0].count
+            assert held < 3 * 65536, held
+            assert abs(p.key_averages().lost - (10 * 65536 - held)) <= 4096, (held, p.key_averages().lost)
+        """
+        variables = {**os.environ, "PROF_LEVEL": "1", "PROF_POLICY": "ring", "PROF_CAP_BYTES": "2097152"}
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=100, env=variables)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_forked_child_records_for_itself(self):
+        child = """
+            import os, prof
+            from prof._library import C
+            def record(name):
+                with prof.record_function(name): pass
+            with prof.profile() as p:
+                record("parent")
+                pid = os.fork()
+                if not pid:
+                    assert C.prof_level() == 0, C.prof_level()
+                    record("nobody's")
+                    for name in "one", "two":
+                        with prof.profile() as own: record(name)
+                        assert [a.key for a in own.key_averages()] == [name]
+                        assert [e.name for e in prof.Trace.now().events()] == [name]
+                        assert C.prof_level() == 0
+                    os._exit(7)
+            assert os.waitpid(pid, 0)[1] == 7 << 8
+            assert [a.key for a in p.key_averages()] == ["parent"]
+        """
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=100)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_a_forked_child_ends_its_parents_profile_in_silence(self):

@@ -185,8 +185,12 @@ class Scopes(unittest.TestCase):
         self.assertTrue(any("test_stacks" in frame for frame in stacks[1]), stacks[1])
 
     def test_category_and_level_by_name(self):
+        class Two:  # as numpy's integers are
+            def __index__(self):
+                return 2
+
         profiler.start(2)
-        with self.scope("vm", category="runtime", level=2, n=3), self.scope("half", "c", level=1), self.scope("other", category="d"):
+        with self.scope("vm", category="runtime", level=Two(), n=3), self.scope("half", "c", level=1), self.scope("other", category="d"):
             pass
         self.assertEqual([(e.name, e.category, e.level, e.args) for e in sorted(prof.Trace.now().events(), key=lambda e: e.start_ns) if e.name in ("vm", "half", "other")], [("vm", "runtime", 2, {"n": 3}), ("half", "c", 1, None), ("other", "d", 1, None)])
         for wrong, error, words in (
@@ -194,6 +198,7 @@ class Scopes(unittest.TestCase):
             (lambda: self.scope("x", "c", 1, level=1), TypeError, "'level'"),
             (lambda: self.scope("x", level=3), ValueError, "level must be 1 or 2, not 3"),
             (lambda: self.scope("x", level="1"), TypeError, ""),
+            (lambda: self.scope("x", level=1.0), TypeError, ""),
             (lambda: self.scope("x", category=4), TypeError, "category must be a str, not 4"),
             (lambda: self.scope(name="x"), TypeError, ""),
             (lambda: self.scope([1] * 1000000), TypeError, "name must be a str"),

@@ -30,6 +30,16 @@ def _output(text: str) -> str:
     return text
 
 
+def _rows(text: str) -> int:
+    try:
+        rows = int(text)
+    except ValueError:
+        rows = -2
+    if rows < -1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows; -1 is all")
+    return rows
+
+
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m prof", description="Profiles a Python program, or shows what was recorded.")
     parser.add_argument("--version", action="version", version=f"prof {__version__}")
@@ -38,7 +48,7 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("-o", "--output", type=_output, metavar="FILE", help="write the trace, too: .json, .json.gz, or .prof")
     run.add_argument("-l", "--level", type=int, choices=(1, 2), default=1, help="1 operators, 2 also the runtime around them (default 1)")
     run.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total", help="the table's order (default total)")
-    run.add_argument("-r", "--rows", type=int, default=30, metavar="N", help="at most so many rows (default 30; -1: all)")
+    run.add_argument("-r", "--rows", type=_rows, default=30, metavar="N", help="at most so many rows (default 30; -1: all)")
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
     run.add_argument("-t", "--trace", action="append", default=[], metavar="MODULE", help="see this module's functions as operators, with shapes (numpy); may be repeated")
     run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
@@ -47,7 +57,7 @@ def _arguments() -> argparse.ArgumentParser:
     table = commands.add_parser("table", help="the table of a capture, or of several together")
     table.add_argument("files", metavar="FILE", nargs="+")
     table.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total")
-    table.add_argument("-r", "--rows", type=int, default=100, metavar="N")
+    table.add_argument("-r", "--rows", type=_rows, default=100, metavar="N", help="at most so many rows (default 100; -1: all)")
     table.add_argument("-g", "--group", type=_groups, action="append", default=[], metavar="WORD,...", help=f"what is one row: {', '.join(GROUPS)} (default name,category)")
     memory = commands.add_parser("memory", help="where memory went: a plot, both peaks, who held it")
     memory.add_argument("file")

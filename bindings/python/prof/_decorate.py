@@ -53,7 +53,13 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
         @functools.wraps(function)
         def call_generator(*args: Any, **kwargs: Any) -> Any:
-            return (yield from _Steps(again, function(*args, **kwargs)))
+            steps = _Steps(again, function(*args, **kwargs))
+            try:
+                return (yield from steps)
+            except GeneratorExit:
+                if steps.last is None:
+                    raise
+                return steps.last  # which close() gives to who called it, from Python 3.13 on
 
         code = getattr(inspect.unwrap(function), "__code__", None)
         return types.coroutine(call_generator) if code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE else call_generator
@@ -69,10 +75,12 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 class _Steps:
     """A generator or an awaitable, each step of which is a scope."""
 
-    __slots__ = ("_again", "_inner")
+    __slots__ = ("_again", "_inner", "last")
 
     def __init__(self, again: Callable[[], Any], inner: Any) -> None:
         self._again = again
+        self.last: Any = None
+        """What close() has given."""
         self._inner = inner.__await__() if hasattr(inner, "__await__") else inner
 
     def __await__(self) -> "_Steps":
@@ -101,7 +109,7 @@ class _Steps:
         close = getattr(self._inner, "close", None)
         if close is not None:
             with self._again():
-                close()
+                self.last = close()
 
 
 def _raisable(kind: Any, value: Any = None, traceback: Any = None) -> BaseException:

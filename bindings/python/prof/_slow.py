@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import sys
 import threading
@@ -177,8 +178,10 @@ def scope(name: str, /, category: str = "operator", level: int = 1, **args: Any)
     """As C's."""
     _string(name, "scope", "name")
     _string(category, "scope", "category")
-    if not isinstance(level, int):
-        raise TypeError(f"scope() level must be an int, not {short(level)}")
+    try:
+        level = operator.index(level)  # numpy's, too
+    except TypeError:
+        raise TypeError(f"scope() level must be an int, not {short(level)}") from None
     if not 1 <= level <= 2:
         raise ValueError(f"scope() level must be 1 or 2, not {short(level)}")
     if "_shapes" in args and not isinstance(args["_shapes"], (list, tuple)):

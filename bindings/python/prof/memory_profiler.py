@@ -168,7 +168,7 @@ class Pool(Owner):
     """An allocator's pool, told piece by piece. Addresses are ints, bytes too; recording or not, and from any thread, also while another one closes it. ValueError once it is closed."""
 
     def __init__(self, name: str = "pool", device: Union[Device, str] = "cpu", checked: bool = False) -> None:
-        options = sized(s.PoolOptions, name=encoded(name, "name"), device=_device.of(device), checked=int(checked))
+        options = sized(s.PoolOptions, name=encoded(name, "name"), device=_device.of(device), checked=int(bool(checked)))
         pointer = ctypes.c_void_p()
         C.check(C.prof_pool_create(ctypes.byref(options), ctypes.byref(pointer)))
         self._name = name

@@ -4,6 +4,7 @@ runtime in C that records into it stands in the same tables."""
 from __future__ import annotations
 
 import enum
+import operator
 import os
 import sys
 import threading
@@ -11,7 +12,7 @@ import warnings
 import weakref
 from os import getpid, urandom  # by name: a program may have traced the modules
 from time import monotonic_ns, time_ns
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple
 
 from . import _structs as s
 from . import tables
@@ -113,6 +114,7 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
 # ---- the capture that all profiles of the process share ----
 
 STACK_FRAMES = 32
+LEVEL_PAUSED = -1  # PROF_LEVEL_PAUSED of <prof/profiler.h>
 _users: Dict[int, Tuple["weakref.ref[profile]", bool]] = {}
 """Who records, and whether with stacks."""
 
@@ -183,8 +185,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
         post_processing_timeout_s: Optional[float] = None,
         level: int = 1,
     ) -> None:
-        if not isinstance(level, int):
-            raise TypeError(f"level must be 1 or 2, not {level!r}")
+        try:
+            level = operator.index(level)
+        except TypeError:
+            raise TypeError(f"level must be 1 or 2, not {level!r}") from None
         if level not in (1, 2):
             raise ValueError(f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not {level!r}")
         self.level = level
@@ -210,7 +214,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self._lock, self._pid = threading.RLock(), getpid()
         self._is_open = self._is_recording = False
         self._step_scope: Any = None
-        self._from_ns = self._lost_before = 0
+        self._from_ns = 0
+        self._before = _Counts(0, 0, 0)
         self._cycles: List[Window] = []
         self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
@@ -326,7 +331,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             if not self.acc_events:
                 self._cycles = []
             with Trace.now() as trace:
-                self._lost_before = _lost(trace)
+                self._before = _counts(trace)
             self._from_ns = monotonic_ns()
             self._is_recording = True
         except BaseException:  # a signal's handler may raise anywhere
@@ -357,7 +362,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         info = trace.info()
         error, start_ns = int(info.clock_error_ns) + 1, int(info.start_ns)
         begin = max(self._from_ns - start_ns - error, 0)
-        return Window(trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0), max(_lost(trace) - self._lost_before, 0))
+        return Window(trace, begin, max(to_ns - start_ns + error, begin + 1) if to_ns else 0, max(self._from_ns - start_ns, 0), _lost_between(self._before, _counts(trace)))
 
     def _windows(self) -> List[Window]:
         """What has been recorded, by cycles; of the one that goes on, so far."""
@@ -411,15 +416,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.custom_trace_id_callback = callback
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Records on, or not, between start() and stop()."""
-        if ProfilerActivity.CPU not in set(activities):
+        """Records on for this profile, or not, while its schedule is at it; otherwise nothing happens. What the program or another profile records meanwhile is in this one's stretch of time all the same."""
+        if ProfilerActivity.CPU not in _chosen(activities):
             return
-        if not enable:
-            C.prof_stop()
-            return
-        again = object()  # the profile's own wish stands since its start, and one more is what begins the recording again
-        C.check(C.prof_level_want(id(again), self.level))
-        C.check(C.prof_level_want(id(again), 0))
+        with self._held():
+            if self._is_recording:
+                C.check(C.prof_level_want(id(self), LEVEL_PAUSED))  # first in any case: a program's prof_stop() may have ended what the wish stands for
+                if enable:
+                    C.check(C.prof_level_want(id(self), self.level))
 
     def add_metadata(self, key: str, value: str) -> None:
         """A text that the Chrome JSON has at its top."""
@@ -453,9 +457,23 @@ def _outside() -> int:
     return level
 
 
-def _lost(trace: Trace) -> int:
-    """Scopes that are not in it for want of room: of the words of prof_loss the first five."""
-    return sum(trace.info().lost_count[:5])
+class _Counts(NamedTuple):
+    """Of a capture at one moment: what it holds, and what is not in it for want of room: of the words of prof_loss the first five, of which the second is a ring's, overwritten."""
+
+    held: int
+    overwritten: int
+    other: int
+
+
+def _counts(trace: Trace) -> _Counts:
+    info = trace.info()
+    lost = info.lost_count[:5]
+    return _Counts(int(info.event_count), lost[1], sum(lost) - lost[1])
+
+
+def _lost_between(before: _Counts, now: _Counts) -> int:
+    """A ring overwrites its oldest first: what stood in it before is none of the profile's."""
+    return max(now.overwritten - before.overwritten - before.held, 0) + max(now.other - before.other, 0)
 
 
 def _no_number(word: str) -> NoReturn:
