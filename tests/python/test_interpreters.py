@@ -248,14 +248,19 @@ with prof.profile() as p:
         for _ in range(20):
             pid = os.fork()
             if pid == 0:
+                with prof.record_function("nobody's"): pass
+                own = prof.profile()
+                own.start()
                 with prof.record_function("child"): pass
                 p.step()
                 names = {e.name for e in prof.Trace.now().events()}
                 prof.Trace.now().json()
-                os._exit(0 if "child" in names and "thread" not in names else 1)
-            assert os.waitpid(pid, 0)[1] == 0
+                os._exit(0 if names == {"child"} else 1)
+            status = os.waitpid(pid, 0)[1]
+            if status: break
     stop.append(1)
     for t in threads: t.join()
+assert status == 0, status
 names = {e.name for e in p.events()}
 assert names == {"thread", "s", "around the fork"}, names
 """
