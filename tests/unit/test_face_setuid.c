@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <limits.h>
+#include <prof/device.h>
 #include <prof/profiler.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,8 +27,12 @@ static char folder[PATH_MAX];
 /* What the copy does: says whether it has more rights, and whether it records. It goes without a look for leaks: nobody may look into such a
    process. */
 static void record_one(void) {
+  prof_backend_state state = {.size = sizeof state};
+  uint32_t plugins = 0;
   WITH_BASE_PROFILER(PROF_HOST, "inside", "setuid", PROF_NO_ARGS, {});
-  printf("secure %lu, level %d\n", getauxval(AT_SECURE), prof_level());
+  for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++) plugins += state.is_plugin;
+  const int status = prof_backend_load("/nowhere");
+  printf("secure %lu, level %d, %u plug-ins, %s\n", getauxval(AT_SECURE), prof_level(), plugins, prof_status_name(status));
   _exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
@@ -61,6 +66,7 @@ static void run_as_caller(const char *program, const char *output, char *says, s
     setenv("PROF_LEVEL", "1", 1);
     setenv("PROF_MEMORY", "1", 1);
     setenv("PROF_OUTPUT", output, 1);
+    setenv("PROF_BACKENDS", "/nobody_has_this", 1); /* it would be listed as one that is not there */
     execl(program, program, "inside", (char *)NULL);
     _exit(4);
   }
@@ -96,11 +102,11 @@ static void a_program_with_more_rights_takes_no_orders(void **state) {
     skip();
   }
   run_as_caller(program, output, says, sizeof says);
-  assert_string_equal(says, "secure 1, level 0\n");
+  assert_string_equal(says, "secure 1, level 0, 0 plug-ins, PROF_E_PERMISSION\n");
   assert_int_equal(count_outputs(), 0);
   assert_int_equal(chmod(program, 0755), 0); /* the same without the right: it records */
   run_as_caller(program, output, says, sizeof says);
-  assert_string_equal(says, "secure 0, level 1\n");
+  assert_string_equal(says, "secure 0, level 1, 1 plug-ins, PROF_E_NOT_FOUND\n");
   assert_int_equal(count_outputs(), 1);
 }
 

@@ -14,6 +14,7 @@ int command_memory(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_recover(int argc, char **argv);
 int command_level(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 
 /* Opens the capture, or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *path);

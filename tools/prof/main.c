@@ -24,6 +24,7 @@ static const struct {
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
     {"level", command_level, "PID|FILE [N]", "shows or switches the level of a process that records into a file: 0 no scopes, 1 operators, 2 also the runtime;\n"
      "         memory is recorded at each of them, at 0 too"},
+    {"doctor", command_doctor, "", "which back ends of devices there are, which of them can work here, and what to do for the others"},
     {"recover", command_recover, "[DIR...] [--all] [-o OUTDIR] [--format F] [--keep N]",
      "what processes that died left in DIR, and what each was inside of; converts into OUTDIR;\n"
      "         removes all that it lists but the newest N (--all: stopped ones, too), never one whose process runs, or may"},

@@ -1,0 +1,54 @@
+/* Which back ends of devices there are, what each can do on this machine, and if not, why. What a vendor fills in stands in <prof/backend.h>.
+   SPDX-License-Identifier: MIT */
+#ifndef PROF_DEVICE_H
+#define PROF_DEVICE_H
+
+#include <prof/backend.h>
+#include <prof/status.h>
+
+PROF_I_EXTERN_C_BEGIN
+
+/* prof_backend_state.abilities */
+enum {
+  PROF_CAN_SCOPES = 1u,  /* the device's own times of WITH_GPU_PROFILER's scopes */
+  PROF_CAN_CLOCKS = 2u  /* its clock can be read beside the host's; without that, what an event's time may be is narrowed down by the events themselves */
+};
+
+typedef struct prof_backend_state {
+  size_t size;
+  int32_t result;        /* prof_backend_result */
+  int32_t device_type;   /* PROF_DEVICE_*; 0 of a plug-in that could not be used */
+  uint32_t is_open;      /* 1: its devices are in use */
+  uint32_t is_emulated;  /* 1: no device is behind it */
+  uint32_t is_plugin;    /* 1: path names its file */
+  uint32_t abilities;    /* PROF_CAN_*; of one that does not work, what it could do */
+  uint32_t device_count; /* of an open one; else 0 */
+  uint32_t reserved;
+  char name[32];
+  char version[32];
+  char path[512];
+  char reason[256]; /* with values: what the vendor's library says, or the result's text */
+  char advice[256]; /* what to do; "" when it works, or nobody knows */
+} prof_backend_state;
+
+/* The back end of that number, from 0: built-in ones first, then those that were added, then plug-ins. Looks at those that have not been looked at: their libraries are opened, no device
+   is touched. Some ms for each the first time. PROF_E_NOT_FOUND: there are not so many. PROF_E_INVALID, PROF_E_BUSY (another thread looks since two seconds). Any thread; not in a signal handler. */
+PROF_API int prof_backend_status(uint32_t number, prof_backend_state *state_out) PROF_I_NOEXCEPT;
+
+/* A back end that is linked to the program. The table, of whatever size it says, is copied; what it points to must stay. One of the same name is taken once. PROF_E_INVALID (with what is wrong
+   with it), PROF_E_VERSION (another major), PROF_E_TOO_LARGE (32 are there). Any thread; before the first start that is to use it. */
+PROF_API int prof_backend_add(const prof_backend *table) PROF_I_NOEXCEPT;
+
+/* Plug-ins: files, or folders with *.so in them, by ":". Absolute paths: what stands in the working directory is nobody's to load. They stay loaded. One that cannot be used is kept, too: prof_backend_status() says
+   why. PROF_BACKENDS names some that are loaded when back ends are first needed; PROF_E_PERMISSION in a setuid program, where neither loads. PROF_E_INVALID (NULL, a relative path), PROF_E_NOT_FOUND;
+   PROF_E_UNSUPPORTED: a file is no plug-in, or this build opens no libraries; PROF_E_VERSION, PROF_E_TOO_LARGE; the rest of the paths is loaded all the same. A plug-in that crashes takes the program with it. */
+PROF_API int prof_backend_load(const char *paths) PROF_I_NOEXCEPT;
+
+/* "absent", its text, and what to do about it ("" when nobody knows); "unknown" and the like for a number that is none. Static. */
+PROF_API const char *prof_backend_result_name(int result) PROF_I_NOEXCEPT;
+PROF_API const char *prof_backend_result_text(int result) PROF_I_NOEXCEPT;
+PROF_API const char *prof_backend_result_advice(int result) PROF_I_NOEXCEPT;
+
+PROF_I_EXTERN_C_END
+
+#endif

@@ -1,0 +1,9 @@
+/* Opening libraries at run time: vendors' and plug-ins'. */
+#ifndef PROF_DEVICE_LIBRARY_H
+#define PROF_DEVICE_LIBRARY_H
+
+/* The library, or NULL, and why in *why_out: valid until this thread's next call of dlopen() and its kin. Never closed. is_there: only a copy that the process has already. */
+void *prof_i_library_open(const char *name, int is_there, const char **why_out);
+void *prof_i_library_find(void *library, const char *symbol);
+
+#endif

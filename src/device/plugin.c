@@ -1,0 +1,107 @@
+/* See plugin.h. A plug-in is code: nothing is loaded that its user has not named by a whole path, and nothing at all into a setuid program. What could not be used is listed with the reason, so that the doctor
+   can say it. */
+#define _GNU_SOURCE
+#include "plugin.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <prof/device.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include "../core/log.h"
+#include "library.h"
+#include "registry.h"
+#include "table.h"
+
+static const char entry_name[] = "prof_backend_entry";
+
+static int32_t result_of(int status) { return status == PROF_E_VERSION ? PROF_BACKEND_VERSION : PROF_BACKEND_INVALID; }
+
+/* What the file has, checked. */
+static int read_table(const char *path, prof_backend *table_out) {
+  const char *why;
+  void *const library = prof_i_library_open(path, 0, &why);
+  if (!library) return prof_i_fail(PROF_E_UNSUPPORTED, "%s cannot be opened: %s", path, why);
+  prof_backend_entry_function entry;
+  *(void **)&entry = prof_i_library_find(library, entry_name);
+  if (!entry) return prof_i_fail(PROF_E_UNSUPPORTED, "%s is no back end: it does not export %s()", path, entry_name);
+  const prof_backend *const table = entry(PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR);
+  if (!table) return prof_i_fail(PROF_E_VERSION, "%s does not serve back ends of version %u.%u: its %s() gave NULL", path, PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR, entry_name);
+  return prof_i_table_take(table_out, table, path);
+}
+
+/* The last error is why the path is of no use. */
+static int list_unused(const char *path, int status) {
+  if (!prof_i_registry_has(NULL, path)) prof_i_registry_add(NULL, path, result_of(status), prof_last_error());
+  return status;
+}
+
+static int load_file(const char *path) {
+  prof_backend table;
+  if (prof_i_registry_has(NULL, path)) return prof_i_registry_is_used(path) ? PROF_OK : prof_i_fail(PROF_E_UNSUPPORTED, "%s could not be used when it was loaded first", path);
+  const int status = read_table(path, &table);
+  return status == PROF_OK ? prof_i_registry_add(&table, path, PROF_BACKEND_OK, "") : list_unused(path, status);
+}
+
+static int is_library(const struct dirent *entry) {
+  const size_t bytes = strlen(entry->d_name);
+  return entry->d_name[0] != '.' && bytes > 3 && strcmp(entry->d_name + bytes - 3, ".so") == 0;
+}
+
+static void keep_first(int *status, int next) {
+  if (*status == PROF_OK) *status = next;
+}
+
+/* By name, so that the order is the same each time. */
+static int load_folder(const char *folder) {
+  struct dirent **names = NULL;
+  const int count = scandir(folder, &names, is_library, alphasort);
+  if (count < 0) return list_unused(folder, prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", folder, strerror(errno)));
+  int status = PROF_OK;
+  for (int i = 0; i < count; i++) {
+    char path[PATH_MAX];
+    const int bytes = snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+    keep_first(&status, bytes < (int)sizeof path ? load_file(path) : prof_i_fail(PROF_E_INVALID, "%s/%s is longer than %d bytes", folder, names[i]->d_name, PATH_MAX - 1));
+    free(names[i]);
+  }
+  free(names);
+  return status;
+}
+
+static int load_path(const char *path) {
+  struct stat about;
+  if (path[0] != '/')
+    return list_unused(path, prof_i_fail(PROF_E_INVALID, "'%s' is no whole path: a back end is not looked for in the working directory, nor anywhere else", path));
+  if (stat(path, &about) != 0) return list_unused(path, prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno)));
+  return S_ISDIR(about.st_mode) ? load_folder(path) : load_file(path);
+}
+
+int prof_i_plugins_load(const char *paths) {
+  int status = PROF_OK;
+  if (getauxval(AT_SECURE)) return prof_i_fail(PROF_E_PERMISSION, "this program has rights that its user has not: it loads no back ends");
+  for (const char *at = paths; *at;) {
+    const size_t bytes = strcspn(at, ":");
+    char path[PATH_MAX];
+    if (bytes >= sizeof path) {
+      keep_first(&status, prof_i_fail(PROF_E_INVALID, "a path of %zu bytes; %d are possible", bytes, PATH_MAX - 1));
+    } else if (bytes > 0) {
+      memcpy(path, at, bytes);
+      path[bytes] = '\0';
+      keep_first(&status, load_path(path));
+    }
+    at += bytes + (at[bytes] == ':');
+  }
+  return status;
+}
+
+int prof_backend_load(const char *paths) {
+  if (!paths || !*paths) return prof_i_fail(PROF_E_INVALID, "prof_backend_load: paths is %s", paths ? "empty" : "NULL");
+  prof_i_registry_prepare();
+  return prof_i_plugins_load(paths);
+}

@@ -1,0 +1,53 @@
+/* The back ends that there are, and how far each has come: looked at, opened, or why not. Vendors are called here without a lock held: who moves one on has its phase, and others either wait or go on without it. */
+#ifndef PROF_DEVICE_REGISTRY_H
+#define PROF_DEVICE_REGISTRY_H
+
+#include <prof/device.h>
+#include <stdbool.h>
+
+enum { PROF_I_BACKENDS_MAX = 32 };
+
+typedef enum prof_i_phase {
+  PROF_I_PHASE_NEW,     /* nobody has looked yet */
+  PROF_I_PHASE_LOOKING, /* somebody is at it */
+  PROF_I_PHASE_LOOKED,  /* result says whether it could work */
+  PROF_I_PHASE_OPENING,
+  PROF_I_PHASE_OPEN,
+  PROF_I_PHASE_SHUT /* it could not be loaded or opened, or this is a forked child: never again */
+} prof_i_phase;
+
+typedef struct prof_i_back_end {
+  prof_backend table;      /* not written any more once it is listed */
+  prof_backend_self *self; /* from OPEN on */
+  uint32_t phase;          /* prof_i_phase; whoever swaps it to LOOKING or OPENING moves it on; release */
+  uint32_t is_plugin;
+  int32_t result; /* prof_backend_result. With reason under the registry's lock */
+  char reason[256];
+  char path[512];
+} prof_i_back_end;
+
+/* Lists what comes with prof and what PROF_BACKENDS names, once; who comes while another thread is at it does not wait. */
+void prof_i_registry_prepare(void);
+
+/* By number; NULL: there are not so many. */
+prof_i_back_end *prof_i_registry_at(uint32_t number);
+
+/* Lists it. table NULL: a plug-in that could not be used, with its result and reason. PROF_E_TOO_LARGE. */
+int prof_i_registry_add(const prof_backend *table, const char *path, int32_t result, const char *reason);
+
+/* Is one of that name, or of that file, listed? */
+bool prof_i_registry_has(const char *name, const char *path);
+
+/* Has the file given a table? */
+bool prof_i_registry_is_used(const char *path);
+
+/* Asks it whether it could work, if nobody has. False: another thread is at it, and has been for that long. */
+bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms);
+
+/* The first of that device type that works, opened; NULL: none, or another thread is opening it. */
+prof_i_back_end *prof_i_registry_open(int32_t device_type);
+
+/* A forked child: all are shut. Signal-safe. */
+void prof_i_registry_forget(void);
+
+#endif
