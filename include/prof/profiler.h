@@ -83,15 +83,15 @@ PROF_API int prof_start_with(const prof_options *options) PROF_I_NOEXCEPT;
 PROF_API int prof_mute(const char *name, const char *category, int is_muted) PROF_I_NOEXCEPT;
 
 /* For those who record for a while and do not know of each other, as language bindings' profiles do: who (any address that stays its own) wants this level from here on; 0: none any more. The
-   level is the highest that anybody wants, prof_start()'s included, and the last one to leave stops the recording that such wishes began; what prof_start() or prof_stop() set meanwhile
-   stays. PROF_LEVEL_PAUSED: none for a while; what he wants next goes on in the same capture. A recording that begins so, where nothing asked for by prof_start() stands in the capture, has a
+   level is the highest that anybody wants, prof_start()'s included, and the last one to leave stops the recording that such wishes began; what prof_start() began meanwhile
+   stays until prof_stop(), which ends nobody's wish; nor does prof_memory_stop() the recording of memory that goes with one. PROF_LEVEL_PAUSED: none for a while: scopes that are open end as they should, and what he wants next goes on in the same capture. A recording that begins so, where nothing asked for by prof_start() stands in the capture, has a
    fresh one, and so has a prof_start() after the last of them has left: what such recordings left is forgotten then, but for the traces that somebody still holds. A forked child begins with
    nobody's wish, and records on what was asked for alone. Errors: PROF_E_LEVEL, PROF_E_INVALID (NULL), PROF_E_TOO_LARGE (1024 want something now), and prof_start()'s; then nothing has changed. */
 #define PROF_LEVEL_PAUSED (-1)
 PROF_API int prof_level_want(const void *who, int level) PROF_I_NOEXCEPT;
 
-/* Stops recording. Scopes still open end uncounted among the recorded: they are counted as late. PROF_E_NOT_RUNNING when
-   nothing is recording. */
+/* Stops recording. Scopes still open end uncounted among the recorded: they are counted as late. Where somebody else records for himself (prof_level_want()), his recording goes on, at his level. PROF_E_NOT_RUNNING
+   when nothing that was started is recording. */
 PROF_API int prof_stop(void) PROF_I_NOEXCEPT;
 
 /* Forgets all that has been recorded, and gives its memory back; recording goes on if it was on. What is forgotten is counted. */

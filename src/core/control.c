@@ -437,9 +437,11 @@ int prof_start(int level) {
   prof_i_control_ensure();
   lock();
   const bool was_recording = own.recording;
-  if (was_recording) change_level((uint32_t)level);
-  else status = start_as_before(level, is_left_over(&own.options));
-  if (status == PROF_OK) prof_i_want_asked((uint32_t)level);
+  if (!was_recording) status = start_as_before(level, is_left_over(&own.options));
+  if (status == PROF_OK) {
+    prof_i_want_asked((uint32_t)level);
+    if (was_recording || prof_i_want_count()) change_level(prof_i_want_level());
+  }
   unlock();
   if (status == PROF_OK && !was_recording) prof_i_pool_begin_all();
   errno = saved;
@@ -499,9 +501,9 @@ static int check_memory(void) {
 int prof_memory_stop(void) {
   lock();
   const int status = check_memory();
-  const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 && prof_i_want_level() == 0;
+  const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 && prof_i_want_level() == 0 && prof_i_want_count() == 0;
   if (status == PROF_OK) {
-    prof_i_pool_end_all();
+    if (!prof_i_want_memory_too()) prof_i_pool_end_all();
     prof_i_want_memory(false);
   }
   unlock();
@@ -520,17 +522,31 @@ int prof_stop(void) {
   const int saved = errno;
   int status = PROF_OK;
   lock();
+  const bool was_asked = prof_i_want_unasked();
   if (!own.recording) {
     status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
     prof_i_arena_set_level(0);
+  } else if (prof_i_want_count()) {
+    if (prof_i_arena_level() != prof_i_want_level()) change_level(prof_i_want_level());
+    if (!was_asked) status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing that was started is recording; %u record for themselves (prof_level_want())", prof_i_want_count());
   } else {
     stop_locked();
+    prof_i_want_ended();
   }
-  prof_i_want_stopped();
   unlock();
   errno = saved;
   return status;
+}
+
+void prof_i_control_end(void) {
+  const int saved = errno;
+  lock();
+  prof_i_want_unasked();
+  prof_i_want_ended();
+  if (own.recording) stop_locked();
+  unlock();
+  errno = saved;
 }
 
 int prof_clear(void) {

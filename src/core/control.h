@@ -46,6 +46,9 @@ void prof_i_arena_end_lease(uint64_t lease);
 void prof_i_control_lock(void);
 void prof_i_control_unlock(void);
 
+/* The process ends: recording stops, whoever wants it. */
+void prof_i_control_end(void);
+
 /* The code goes: dlclose() of what this copy is in. The capture stays as it is. */
 void prof_i_control_go(void);
 

@@ -15,7 +15,8 @@ typedef struct wish {
 static struct {
   wish wishes[WISHES_MAX]; /* level 0: paused */
   uint32_t count;
-  uint32_t level_set;   /* that stands for all of them; 0: none */
+  bool has_set;         /* the level in force, level_set, is theirs to lower */
+  uint32_t level_set;
   uint32_t level_asked; /* by prof_start() and its kin; 0 after a stop */
   bool memory_asked;    /* by prof_memory_start(); false after a stop */
   bool holds_asked;     /* what was asked for stands in the capture */
@@ -54,10 +55,11 @@ int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t lev
   if (level > step_out->before) {
     if (step_out->level > level_now) step_out->kind = PROF_I_WANT_LEVEL;
     step_out->is_fresh = is_first && !own.holds_asked;
-  } else if (own.level_set && level_now == own.level_set && step_out->level < level_now) { /* else somebody else has set it */
-    step_out->kind = step_out->level || is_asked() ? PROF_I_WANT_LEVEL : PROF_I_WANT_STOP;
+  } else if (own.has_set && level_now == own.level_set) { /* else somebody else has set it */
+    if (own.count == 0 && !is_asked()) step_out->kind = PROF_I_WANT_STOP;
+    else if (step_out->level < level_now) step_out->kind = PROF_I_WANT_LEVEL; /* 0 where all that is left is paused: scopes that are open end as they should */
   } else if (own.count == 0) {
-    own.level_set = 0;
+    own.has_set = false;
   }
   return PROF_OK;
 }
@@ -67,13 +69,21 @@ void prof_i_want_done(const prof_i_want_step *step, bool has_worked) {
     set(step->who, step->was_there, step->before);
     return;
   }
-  own.level_set = step->kind == PROF_I_WANT_STOP ? 0 : step->level;
-  own.holds_wished |= own.level_set != 0;
+  own.has_set = step->kind != PROF_I_WANT_STOP;
+  own.level_set = step->level;
+  own.holds_wished |= own.has_set;
+}
+
+/* With wishes there: what is in force from here on is the highest of all. */
+static void set_by_all(void) {
+  own.has_set = own.count > 0;
+  own.level_set = prof_i_want_level();
 }
 
 void prof_i_want_asked(uint32_t level) {
   own.level_asked = level;
   own.holds_asked |= level != 0;
+  set_by_all();
 }
 
 void prof_i_want_memory(bool is_on) {
@@ -81,22 +91,36 @@ void prof_i_want_memory(bool is_on) {
   own.holds_asked |= is_on;
 }
 
-void prof_i_want_stopped(void) {
-  own.level_asked = own.level_set = 0; /* the wishes' recording has ended with it */
+bool prof_i_want_unasked(void) {
+  const bool was_asked = is_asked();
+  own.level_asked = 0;
   own.memory_asked = false;
+  set_by_all();
+  return was_asked;
+}
+
+void prof_i_want_ended(void) { own.has_set = false; }
+
+uint32_t prof_i_want_count(void) { return own.count; }
+
+bool prof_i_want_memory_too(void) {
+  for (uint32_t i = 0; i < own.count; i++)
+    if (own.wishes[i].level) return true;
+  return false;
 }
 
 bool prof_i_want_has_left(void) { return own.count == 0 && own.holds_wished && !own.holds_asked; }
 
 void prof_i_want_cleared(void) {
   own.holds_asked = is_asked();
-  own.holds_wished = own.level_set != 0;
+  own.holds_wished = own.has_set;
 }
 
 bool prof_i_want_forget(uint32_t *level) {
-  const bool is_wished = own.level_set && *level == own.level_set; /* else somebody else has set it */
+  const bool is_wished = own.has_set && *level == own.level_set; /* else somebody else has set it */
   if (is_wished) *level = own.level_asked;
-  own.count = own.level_set = 0;
+  own.count = 0;
+  own.has_set = false;
   own.holds_asked = is_asked();
   own.holds_wished = false;
   return !is_wished || is_asked();

@@ -21,10 +21,16 @@ typedef struct prof_i_want_step {
 int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t level_now, prof_i_want_step *step_out);
 void prof_i_want_done(const prof_i_want_step *step, bool has_worked);
 
-/* A start was asked for by name, or one of memory, beside whatever level, or its end; or the end of all. */
+/* A start was asked for by name, or one of memory, beside whatever level, or the end of that. */
 void prof_i_want_asked(uint32_t level);
 void prof_i_want_memory(bool is_on);
-void prof_i_want_stopped(void);
+/* The end of both. Had anybody asked? */
+bool prof_i_want_unasked(void);
+/* Nothing is recording any more, whoever wants it. */
+void prof_i_want_ended(void);
+/* How many want something, be it paused; does one of them record, memory then as well? */
+uint32_t prof_i_want_count(void);
+bool prof_i_want_memory_too(void);
 /* What anybody wants. */
 uint32_t prof_i_want_level(void);
 /* Is all that stands in the capture of wishes that are gone? */

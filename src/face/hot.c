@@ -140,7 +140,7 @@ static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
   prof_i_control_is_own_process(); /* a child without handlers has no capture of its own */
   if (!own.started || !prof_i_the_arena.base || !prof_i_output_path(output, sizeof output)) return; /* the program may have started otherwise since */
-  prof_stop();
+  prof_i_control_end();
   const uint64_t bytes = prof_i_arena_readable_bytes();
   const char *const ending = strrchr(output, '.');
   const uint64_t plain_rate = ending && strcmp(ending, ".gz") == 0 ? GZIP_BYTES_A_SECOND : PLAIN_BYTES_A_SECOND;

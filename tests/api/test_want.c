@@ -59,9 +59,21 @@ static void what_was_started_by_name_goes_on(void **state) {
     assert_int_equal(prof_stop(), PROF_OK);
   }
   assert_int_equal(prof_level_want(&a, 1), PROF_OK);
-  assert_int_equal(prof_stop(), PROF_OK); /* of all */
-  assert_int_equal(prof_level_want(&b, 1), PROF_OK);
+  assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING); /* not of those who record for themselves */
+  assert_int_equal(prof_level(), 1);
+  assert_int_equal(prof_start(1), PROF_OK);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_level(), 1);
+  assert_int_equal(prof_start(2), PROF_OK);
+  assert_int_equal(prof_level(), 2);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_level(), 1);
+  assert_int_equal(prof_level_want(&b, 2), PROF_OK);
+  assert_int_equal(prof_start(1), PROF_OK);
+  assert_int_equal(prof_level(), 2); /* b's */
   assert_int_equal(prof_level_want(&b, 0), PROF_OK);
+  assert_int_equal(prof_level(), 1);
+  assert_int_equal(prof_stop(), PROF_OK);
   assert_int_equal(prof_level(), 1); /* a's still stands */
   assert_int_equal(prof_start(2), PROF_OK);
   assert_int_equal(prof_level_want(&a, 0), PROF_OK);
@@ -157,8 +169,9 @@ static void a_stop_of_memory_takes_back_its_start(void **state) {
     assert_int_equal(prof_memory_start(), PROF_OK);
     assert_int_equal(prof_memory_stop(), PROF_OK);
     assert_int_equal(prof_level(), 1);
-    assert_false(prof_memory_is_on());
+    assert_true(prof_memory_is_on()); /* a's goes on */
     assert_int_equal(prof_level_want(&a, 0), PROF_OK);
+    assert_false(prof_memory_is_on());
     assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING);
     assert_int_equal(prof_level_want(&b, 1), PROF_OK);
     assert_true(prof_memory_is_on());
@@ -185,10 +198,15 @@ static void who_pauses_goes_on_in_the_same_capture(void **state) {
   scope();
   assert_int_equal(prof_level_want(&a, 1), PROF_OK);
   scope();
-  assert_int_equal(scopes(), 2);
+  WITH_BASE_PROFILER(PROF_HOST, "open all the while", "test", PROF_NO_ARGS, {
+    assert_int_equal(prof_level_want(&a, PROF_LEVEL_PAUSED), PROF_OK);
+    scope();
+    assert_int_equal(prof_level_want(&a, 1), PROF_OK);
+  });
+  assert_int_equal(scopes(), 3);
   assert_int_equal(prof_level_want(&a, 0), PROF_OK);
   assert_int_equal(prof_level_want(&b, 2), PROF_OK); /* it stood there all the while */
-  assert_int_equal(scopes(), 2);
+  assert_int_equal(scopes(), 3);
   assert_int_equal(prof_level_want(&b, 0), PROF_OK);
   assert_int_equal(prof_level_want(&b, PROF_LEVEL_PAUSED), PROF_OK); /* also before anything */
   assert_int_equal(prof_level(), 0);
@@ -214,7 +232,7 @@ static void a_start_by_name_forgets_what_wishes_left(void **state) {
   }
   assert_int_equal(prof_level_want(&a, 1), PROF_OK);
   scope();
-  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_level_want(&a, PROF_LEVEL_PAUSED), PROF_OK);
   assert_int_equal(prof_start(1), PROF_OK); /* a is there yet */
   assert_int_equal(scopes(), 1);
 }

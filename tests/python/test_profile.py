@@ -517,7 +517,7 @@ class Tables(Base):
         events = tables.EventList([event("a", frames, 0.6), event("b", frames, 0.6), event("c", frames[1:], 2.5), event("d", frames, 1.0), event("e", [], 9.0), event("f", ["x"], 0.5)])
         events.export_stacks(self.path("stacks.txt"), "self_cpu_time_total")
         with open(self.path("stacks.txt")) as f:
-            self.assertEqual(f.read(), "f.py(9):_outer;f.py(1):_inner 2\nf.py(9):_outer 2\n")
+            self.assertEqual(f.read(), "f.py(9):_outer;f.py(1):_inner 2\nf.py(9):_outer 2\nx 1\n")
 
     def test_events_have_columns_of_their_own(self):
         with prof.profile(profile_memory=True) as p, prof.scope("outer", "operator", 1, step=7), prof.record_function("inner"):

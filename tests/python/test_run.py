@@ -109,6 +109,13 @@ class Run(unittest.TestCase):
                     self.assertEqual(ours.stderr, plain.stderr)
                 self.assertNotIn("prof/", ours.stderr)
 
+    def test_a_script_that_starts_and_stops_does_not_end_the_run(self):
+        script = self.write("script.py", "import prof\nprof.profiler.start(2)\nprof.profiler.stop()\nprof.profiler.stop()\nwith prof.record_function('behind'): pass\n")
+        done = self.prof("run", script)
+        self.assertIn("behind", done.stderr)
+        self.assertIn("script.py", done.stderr)
+        self.assertIn("no loss", done.stderr)
+
     def test_a_wrong_number_of_rows_is_told_before_the_script_runs(self):
         script = self.write("script.py", "print(1)")
         for rows in ("-7", "-2", "x", "\u00b2", "1.5"):

@@ -380,7 +380,9 @@ assert os.wait()[1] == 0
             outer.toggle_collection_dynamic(False, cpu)
             self.assertEqual(C.prof_level(), 0)
             prof.profiler.start(1)
-            prof.profiler.stop()  # of all
+            self.assertEqual(C.prof_level(), 1)
+            prof.profiler.stop()
+            self.assertEqual(C.prof_level(), 0)
             outer.toggle_collection_dynamic(True, cpu)
             with prof.record_function("on again"):
                 pass
@@ -390,15 +392,45 @@ assert os.wait()[1] == 0
 
     def test_memory_is_stopped_inside_of_a_profile(self):
         for _ in range(3):
-            with prof.profile(profile_memory=True) as p:
+            with prof.memory_profiler.Pool("pool") as pool, prof.profile(profile_memory=True) as p:
                 self.assertTrue(prof.memory_profiler.is_on())
                 prof.memory_profiler.start()
                 prof.memory_profiler.stop()
                 with prof.record_function("once"):
-                    pass
+                    pool.alloc(1, 1000)
             self.assertEqual(C.prof_level(), 0)
             self.assertRaises(RuntimeError, lambda: C.check(C.prof_stop()))
-            self.assertEqual([a.count for a in p.key_averages()], [1])
+            self.assertEqual([(a.count, a.cpu_memory_usage) for a in p.key_averages()], [(1, 1000)])
+            self.assertFalse(prof.memory_profiler.is_on())
+
+    def test_a_programs_stop_ends_no_profile(self):
+        for level in (1, 2):
+            with prof.profile() as p, prof.record_function("around"):
+                prof.profiler.start(level)
+                self.assertEqual(C.prof_level(), level)
+                with prof.record_function("inside"):
+                    prof.profiler.stop()
+                self.assertEqual(C.prof_level(), 1)
+                prof.profiler.stop()
+                with prof.record_function("behind"):
+                    pass
+            self.assertEqual(C.prof_level(), 0)
+            self.assertEqual(sorted(a.key for a in p.key_averages()), ["around", "behind", "inside"])
+            prof.profiler.clear()
+
+    def test_what_stands_open_while_a_stretch_is_left_out_is_whole(self):
+        cpu = [prof.ProfilerActivity.CPU]
+        seen = []
+        with prof.profile(schedule=prof.schedule(wait=0, warmup=1, active=4, repeat=1), on_trace_ready=lambda p: seen.append({a.key: a.count for a in p.key_averages()})) as p:
+            for _ in range(5):
+                with prof.record_function("outer"):
+                    p.toggle_collection_dynamic(True, cpu)  # it is on: nothing happens
+                    p.toggle_collection_dynamic(False, cpu)
+                    with prof.record_function("left out"):
+                        pass
+                    p.toggle_collection_dynamic(True, cpu)
+                p.step()
+        self.assertEqual(seen, [{"ProfilerStep*": 4, "outer": 4}])
 
     def test_what_a_program_starts_after_a_profile_has_none_of_it(self):
         prof.profiler.clear()

@@ -104,11 +104,16 @@ class _Recording:
             C.check(C.prof_start_with(options))
         except ProfError as e:
             fail(f"{e}; the script was not run")
+        C.prof_level_want(id(self), self.options.level)  # so that the script's own profiler.stop() ends its own start() alone
         health = sized(s.Health)
         C.prof_health_get(ctypes.byref(health))
         self.own_capture = os.fsdecode(health.capture_path)
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
         os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
+
+    def _stop(self) -> None:
+        C.prof_level_want(id(self), 0)
+        C.prof_stop()
 
     def captures(self) -> List[str]:
         found = [path for folder in self.folders for path in glob.glob(os.path.join(glob.escape(folder), glob.escape(self.name) + ".*"))]
@@ -119,7 +124,7 @@ class _Recording:
         if os.getpid() != self.pid or self.has_ended:  # a child that came out of the script by fork
             return
         self.has_ended = True
-        C.prof_stop()
+        self._stop()
         try:
             self._report()
         except Exception as e:  # the script has ended well or badly: nothing here changes that
@@ -128,7 +133,7 @@ class _Recording:
     def drop(self) -> None:
         """There was nothing to run: no table, no trace."""
         self.has_ended = True
-        C.prof_stop()
+        self._stop()
         for path in self.captures():
             os.unlink(path)
 

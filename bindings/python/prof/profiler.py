@@ -21,7 +21,7 @@ def start(prof_level: int = 1) -> None:
 
 
 def stop() -> None:
-    """Records no more. A second time does nothing, as in RAF."""
+    """Records no more what start() began. A second time does nothing, as in RAF. Profiles go on: each ends by itself."""
     status = C.prof_stop()
     if status != NOT_RUNNING:
         C.check(status)

@@ -351,7 +351,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         lost = self._cycles[-1].lost
         if lost:
             warnings.warn(
-                f"{lost} scopes of this profile are not in it: {self.loss_text()}. Where the capture is full, record less at once (schedule, a shorter profile), or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring",
+                f"{lost} scopes of this profile are not in it: {self.loss_text()}. Where the capture is full, record less at once (schedule, a shorter profile); prof.profiler.clear() forgets what profiler.start() or memory_profiler.start() has left in it; or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring",
                 RuntimeWarning,
                 stacklevel=_outside(),
             )
@@ -421,9 +421,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             return
         with self._held():
             if self._is_recording:
-                C.check(C.prof_level_want(id(self), LEVEL_PAUSED))  # first in any case: a program's prof_stop() may have ended what the wish stands for
-                if enable:
-                    C.check(C.prof_level_want(id(self), self.level))
+                C.check(C.prof_level_want(id(self), self.level if enable else LEVEL_PAUSED))
 
     def add_metadata(self, key: str, value: str) -> None:
         """A text that the Chrome JSON has at its top."""

@@ -445,7 +445,7 @@ class EventList(List[_Row]):
         return list(_METRICS)
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Stacks and a metric (us) each, for flame graphs: a line "outer;inner 1234" for each stack, added up. Needs with_stack."""
+        """Stacks and a metric (us) each, for flame graphs: a line "outer;inner 1234" for each stack, added up, in whole us, at least 1. Needs with_stack."""
         if metric not in _METRICS:
             raise ValueError(f"metric should be one of: {_METRICS}, not {metric!r}")
         replaced = str.maketrans(" ;\t\n", "____")
@@ -454,7 +454,7 @@ class EventList(List[_Row]):
             if e.stack:
                 stack = ";".join(frame.translate(replaced) for frame in reversed(e.stack))
                 totals[stack] = totals.get(stack, 0.0) + getattr(e, _attribute(metric))
-        write_whole(path, "".join(f"{stack} {int(total)}\n" for stack, total in totals.items() if int(total) > 0))
+        write_whole(path, "".join(f"{stack} {max(int(total), 1)}\n" for stack, total in totals.items() if total > 0))
 
 
 _COLUMNS = ["name", "count", "cpu_time_total", "self_cpu_time_total", "cpu_time"]
