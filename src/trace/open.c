@@ -217,12 +217,12 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
 
 int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL", trace ? "text_out" : "trace");
-  enum { ROOM = 128 + PROF_I_LOSS_WORDS * 64 };
+  enum { ROOM = 256 + PROF_I_LOSS_WORDS * 64 };
   char *const text = malloc(ROOM);
   if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
   uint64_t all = 0;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) all += trace->lost[i];
-  int used = snprintf(text, ROOM, all ? "%llu recorded; lost %llu:" : "%llu recorded; no loss",
+  int used = snprintf(text, ROOM, all ? "%llu recorded; lost %llu:" : trace->bad_count ? "%llu recorded; no loss counted" : "%llu recorded; no loss",
                       (unsigned long long)(trace->event_count - trace->open_count), (unsigned long long)all);
   for (int i = 0, n = 0; i < PROF_I_LOSS_WORDS; i++)
     if (trace->lost[i])
@@ -231,7 +231,8 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
   if (trace->open_count)
     used += snprintf(text + used, (size_t)(ROOM - used), "; %llu scope%s had not ended yet", (unsigned long long)trace->open_count, trace->open_count == 1 ? "" : "s");
   if (trace->bad_count)
-    snprintf(text + used, (size_t)(ROOM - used), "; %llu could not be read", (unsigned long long)trace->bad_count);
+    snprintf(text + used, (size_t)(ROOM - used), "; the capture is damaged, or cut off: %llu place%s could not be read", (unsigned long long)trace->bad_count,
+             trace->bad_count == 1 ? "" : "s");
   *text_out = text;
   return PROF_OK;
 }

@@ -413,6 +413,11 @@ static void a_cut_between_extents_is_damage(void **state) {
     assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
     assert_int_equal(info_of(trace).event_count, SCOPES / 2);
     assert_int_equal(info_of(trace).bad_count, 2); /* the thread's chunk is missing; what was made is not there */
+    char *said = NULL;
+    assert_int_equal(prof_trace_loss_text(trace, &said), PROF_OK);
+    assert_non_null(strstr(said, "the capture is damaged, or cut off: 2 places could not be read"));
+    assert_null(strstr(said, "no loss;"));
+    free(said);
     prof_trace_destroy(trace);
   }
   capture_header(&own.c)->state = 0;
