@@ -41,7 +41,7 @@ PROF_API int prof_backend_add(const prof_backend *table) PROF_I_NOEXCEPT;
 
 /* Plug-ins: files, or folders with *.so in them, by ":". Absolute paths: what stands in the working directory is nobody's to load. They stay loaded. One that cannot be used is kept, too: prof_backend_status() says
    why. PROF_BACKENDS names some that are loaded when back ends are first needed; PROF_E_PERMISSION in a setuid program, where neither loads. PROF_E_INVALID (NULL, a relative path), PROF_E_NOT_FOUND;
-   PROF_E_UNSUPPORTED: a file is no plug-in, or this build opens no libraries; PROF_E_VERSION, PROF_E_TOO_LARGE; the rest of the paths is loaded all the same. A plug-in that crashes takes the program with it. */
+   PROF_E_FILE_TYPE (no regular file), PROF_E_UNSUPPORTED (no plug-in, or this build opens no libraries), PROF_E_VERSION, PROF_E_TOO_LARGE; the rest of the paths is loaded all the same. A plug-in that crashes takes the program with it. */
 PROF_API int prof_backend_load(const char *paths) PROF_I_NOEXCEPT;
 
 /* "absent", its text, and what to do about it ("" when nobody knows); "unknown" and the like for a number that is none. Static. */

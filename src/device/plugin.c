@@ -26,6 +26,9 @@ static int32_t result_of(int status) { return status == PROF_E_VERSION ? PROF_BA
 /* What the file has, checked. */
 static int read_table(const char *path, prof_backend *table_out) {
   const char *why;
+  struct stat about;
+  if (stat(path, &about) != 0) return prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno));
+  if (!S_ISREG(about.st_mode)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is no regular file", path); /* to open a pipe would wait for who writes */
   void *const library = prof_i_library_open(path, 0, &why);
   if (!library) return prof_i_fail(PROF_E_UNSUPPORTED, "%s cannot be opened: %s", path, why);
   prof_backend_entry_function entry;
@@ -38,13 +41,14 @@ static int read_table(const char *path, prof_backend *table_out) {
 
 /* The last error is why the path is of no use. */
 static int list_unused(const char *path, int status) {
-  if (!prof_i_registry_has(NULL, path)) prof_i_registry_add(NULL, path, result_of(status), prof_last_error());
+  prof_i_registry_add(NULL, path, result_of(status), prof_last_error());
   return status;
 }
 
 static int load_file(const char *path) {
   prof_backend table;
-  if (prof_i_registry_has(NULL, path)) return prof_i_registry_is_used(path) ? PROF_OK : prof_i_fail(PROF_E_UNSUPPORTED, "%s could not be used when it was loaded first", path);
+  if (prof_i_registry_has(path)) return prof_i_registry_is_used(path) ? PROF_OK : prof_i_fail(PROF_E_UNSUPPORTED, "%s could not be used when it was loaded first", path);
+  if (!prof_i_registry_has_room()) return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path, PROF_I_BACKENDS_MAX);
   const int status = read_table(path, &table);
   return status == PROF_OK ? prof_i_registry_add(&table, path, PROF_BACKEND_OK, "") : list_unused(path, status);
 }
@@ -89,7 +93,8 @@ int prof_i_plugins_load(const char *paths) {
     const size_t bytes = strcspn(at, ":");
     char path[PATH_MAX];
     if (bytes >= sizeof path) {
-      keep_first(&status, prof_i_fail(PROF_E_INVALID, "a path of %zu bytes; %d are possible", bytes, PATH_MAX - 1));
+      snprintf(path, sizeof path, "%s", at);
+      keep_first(&status, list_unused(path, prof_i_fail(PROF_E_INVALID, "a path of %zu bytes; %d are possible", bytes, PATH_MAX - 1)));
     } else if (bytes > 0) {
       memcpy(path, at, bytes);
       path[bytes] = '\0';

@@ -44,17 +44,19 @@ static bool take_phase(prof_i_back_end *end, prof_i_phase from, prof_i_phase to)
 static bool is_listed(const char *name, const char *path) {
   for (uint32_t i = 0; i < own.count; i++) {
     const prof_i_back_end *const end = &own.all[i];
-    if (path && *path ? strcmp(end->path, path) == 0 : end->table.name && strcmp(end->table.name, name) == 0) return true;
+    if (path ? strcmp(end->path, path) == 0 : name && !end->is_plugin && strcmp(end->table.name, name) == 0) return true;
   }
   return false;
 }
 
-bool prof_i_registry_has(const char *name, const char *path) {
+bool prof_i_registry_has(const char *path) {
   pthread_mutex_lock(&own.lock);
-  const bool has = is_listed(name, path);
+  const bool has = is_listed(NULL, path);
   pthread_mutex_unlock(&own.lock);
   return has;
 }
+
+bool prof_i_registry_has_room(void) { return __atomic_load_n(&own.count, __ATOMIC_ACQUIRE) < PROF_I_BACKENDS_MAX; }
 
 bool prof_i_registry_is_used(const char *path) {
   bool is_used = false;
@@ -64,8 +66,8 @@ bool prof_i_registry_is_used(const char *path) {
 
 int prof_i_registry_add(const prof_backend *table, const char *path, int32_t result, const char *reason) {
   pthread_mutex_lock(&own.lock);
-  const bool has_room = own.count < PROF_I_BACKENDS_MAX;
-  if (has_room) {
+  const bool is_there = is_listed(table ? table->name : NULL, path), has_room = own.count < PROF_I_BACKENDS_MAX;
+  if (has_room && !is_there) {
     prof_i_back_end *const end = &own.all[own.count];
     *end = (prof_i_back_end){.phase = table ? PROF_I_PHASE_NEW : PROF_I_PHASE_SHUT, .is_plugin = path != NULL, .result = result};
     if (table) end->table = *table;
@@ -74,7 +76,7 @@ int prof_i_registry_add(const prof_backend *table, const char *path, int32_t res
     __atomic_store_n(&own.count, own.count + 1, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&own.lock);
-  if (has_room) return PROF_OK;
+  if (has_room || is_there) return PROF_OK;
   return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path ? path : table ? table->name : "", PROF_I_BACKENDS_MAX);
 }
 
@@ -87,12 +89,13 @@ static int add(const prof_backend *table, const char *what) {
   prof_backend whole;
   const int status = prof_i_table_take(&whole, table, what);
   if (status != PROF_OK) return status;
-  return prof_i_registry_has(whole.name, NULL) ? PROF_OK : prof_i_registry_add(&whole, NULL, PROF_BACKEND_OK, "");
+  return prof_i_registry_add(&whole, NULL, PROF_BACKEND_OK, "");
 }
 
 void prof_i_registry_prepare(void) {
   uint32_t is_new = ENVIRONMENT_NEW;
   if (!__atomic_compare_exchange_n(&own.environment, &is_new, ENVIRONMENT_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
+  pthread_atfork(NULL, NULL, prof_i_registry_forget);
   for (int i = 0; prof_i_built_in_ends[i]; i++) add(prof_i_built_in_ends[i], "a back end that comes with prof");
   const char *const paths = secure_getenv("PROF_BACKENDS");
   if (paths && *paths) prof_i_plugins_load(paths);
@@ -184,7 +187,7 @@ int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
   if (state.is_open && end->table.device) state.device_count = count_devices(end);
   snprintf(state.name, sizeof state.name, "%s", end->table.name ? end->table.name : "");
   snprintf(state.version, sizeof state.version, "%s", end->table.version ? end->table.version : "");
-  snprintf(state.path, sizeof state.path, "%s", end->path);
+  snprintf(state.path, sizeof state.path, "%.*s", (int)sizeof state.path - 1, end->path);
   pthread_mutex_lock(&own.lock);
   state.result = end->result;
   memcpy(state.reason, end->reason, sizeof state.reason);

@@ -5,7 +5,7 @@
 #include <prof/device.h>
 #include <stdbool.h>
 
-enum { PROF_I_BACKENDS_MAX = 32 };
+enum { PROF_I_BACKENDS_MAX = 32, PROF_I_BACKEND_PATH_BYTES = 4096 };
 
 typedef enum prof_i_phase {
   PROF_I_PHASE_NEW,     /* nobody has looked yet */
@@ -23,7 +23,7 @@ typedef struct prof_i_back_end {
   uint32_t is_plugin;
   int32_t result; /* prof_backend_result. With reason under the registry's lock */
   char reason[256];
-  char path[512];
+  char path[PROF_I_BACKEND_PATH_BYTES];
 } prof_i_back_end;
 
 /* Lists what comes with prof and what PROF_BACKENDS names, once; who comes while another thread is at it does not wait. */
@@ -32,14 +32,13 @@ void prof_i_registry_prepare(void);
 /* By number; NULL: there are not so many. */
 prof_i_back_end *prof_i_registry_at(uint32_t number);
 
-/* Lists it. table NULL: a plug-in that could not be used, with its result and reason. PROF_E_TOO_LARGE. */
+/* Lists it, unless one of its name, or of its file, is listed already. table NULL: a plug-in that could not be used, with its result and reason. PROF_E_TOO_LARGE. */
 int prof_i_registry_add(const prof_backend *table, const char *path, int32_t result, const char *reason);
 
-/* Is one of that name, or of that file, listed? */
-bool prof_i_registry_has(const char *name, const char *path);
-
-/* Has the file given a table? */
+/* Is the file listed, and has it given a table; is there room for one more? */
+bool prof_i_registry_has(const char *path);
 bool prof_i_registry_is_used(const char *path);
+bool prof_i_registry_has_room(void);
 
 /* Asks it whether it could work, if nobody has. False: another thread is at it, and has been for that long. */
 bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms);
