@@ -109,6 +109,14 @@ class Run(unittest.TestCase):
                     self.assertEqual(ours.stderr, plain.stderr)
                 self.assertNotIn("prof/", ours.stderr)
 
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_child_that_leaves_by_sys_exit_is_whole(self):
+        script = self.write("script.py", "import os, sys, prof\nif os.fork() == 0:\n    with prof.record_function('child'): pass\n    sys.exit(0)\nos.wait()\n")
+        done = self.prof("run", script)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("child", done.stderr)
+        self.assertNotIn("not whole", done.stderr)
+
     def test_a_script_that_starts_and_stops_does_not_end_the_run(self):
         script = self.write("script.py", "import prof\nprof.profiler.start(2)\nprof.profiler.stop()\nprof.profiler.stop()\nwith prof.record_function('behind'): pass\n")
         done = self.prof("run", script)
