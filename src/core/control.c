@@ -47,6 +47,7 @@ static struct {
   uint64_t forked_at;
   pid_t pid; /* whose all this is */
   bool prepared;
+  int fork_error; /* an errno: forks cannot be watched */
   uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
   const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
   prof_options options; /* in force; path points at the next */
@@ -57,8 +58,12 @@ static struct {
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
 uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
 
-/* Rank 1. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
+static void watch_forks(void);
+
+/* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody takes it. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
 static void lock(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, watch_forks);
   prof_i_control_is_own_process();
   const int was = prof_i_port_hold_cancel();
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_lock(&own.lock);
@@ -89,13 +94,13 @@ static __thread uint32_t fork_level __attribute__((tls_model("initial-exec")));
 
 /* Waits only a moment: a long dump of another thread must not hold the host's fork. The child needs nothing that a dump changes. */
 static void before_fork(void) {
-  fork_level = prof_i_arena_level() + 1;
   fork_has_lock = pthread_mutex_trylock(&own.lock) == 0;
   if (!fork_has_lock) {
     const uint64_t until_ns = prof_i_port_realtime_ns() + 50000000;
     const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
     fork_has_lock = pthread_mutex_timedlock(&own.lock, &until) == 0;
   }
+  fork_level = prof_i_arena_level() + 1; /* with the lock: a start or a stop of another thread is over, or has not begun */
   prof_i_pool_before_fork();
 }
 
@@ -163,14 +168,19 @@ static void make_mark(void) {
   __atomic_store_n(&own.mark, page, __ATOMIC_RELEASE);
 }
 
+static void watch_forks(void) {
+  own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+  own.pid = getpid();
+  make_mark();
+}
+
 static int prepare(void) {
   if (own.prepared) return PROF_OK;
-  int error = prof_i_arena_level_page();
+  if (own.fork_error) own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+  int error = own.fork_error;
+  if (!error) error = prof_i_arena_level_page();
   if (!error) error = prof_i_thread_prepare();
-  if (!error) error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
   if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
-  make_mark();
-  own.pid = getpid();
   own.prepared = true;
   return PROF_OK;
 }
@@ -452,7 +462,7 @@ int prof_start(int level) {
 static int follow_wishes(const void *who, int level, bool *has_begun_out) {
   prof_i_want_step step;
   const uint32_t level_now = own.recording ? prof_i_arena_level() : 0;
-  int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, level_now, &step);
+  int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, own.recording, level_now, &step);
   if (status != PROF_OK || step.kind == PROF_I_WANT_NOTHING) return status;
   *has_begun_out = level_now == 0 && !prof_i_memory_is_on();
   if (step.kind == PROF_I_WANT_STOP) stop_locked();
@@ -506,8 +516,12 @@ int prof_memory_stop(void) {
     if (!prof_i_want_memory_too()) prof_i_pool_end_all();
     prof_i_want_memory(false);
   }
+  if (is_alone) {
+    stop_locked();
+    prof_i_want_ended();
+  }
   unlock();
-  return is_alone ? prof_stop() : status;
+  return status;
 }
 
 int prof_memory_reset(void) {

@@ -276,7 +276,9 @@ void prof_i_pool_begin_all(void) {
   prof_i_control_unlock();
   for (prof_pool *pool = is_recording ? prof_i_pool_first() : NULL; pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) begin_pool(pool, session);
   prof_i_control_lock();
-  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session) __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_ON, __ATOMIC_RELEASE);
+  uint32_t starts = PROF_I_MEMORY_STARTS; /* unless it was stopped meanwhile */
+  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session)
+    __atomic_compare_exchange_n(&prof_i_memory_on, &starts, PROF_I_MEMORY_ON, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
   prof_i_control_unlock();
 }
 

@@ -45,7 +45,7 @@ uint32_t prof_i_want_level(void) {
   return level;
 }
 
-int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t level_now, prof_i_want_step *step_out) {
+int prof_i_want_put(const void *who, bool is_there, uint32_t level, bool is_recording, uint32_t level_now, prof_i_want_step *step_out) {
   const wish *const at = find(who);
   const bool is_first = own.count == 0;
   *step_out = (prof_i_want_step){.kind = PROF_I_WANT_NOTHING, .who = who, .was_there = at != NULL, .before = at ? at->level : 0};
@@ -55,11 +55,11 @@ int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t lev
   if (level > step_out->before) {
     if (step_out->level > level_now) step_out->kind = PROF_I_WANT_LEVEL;
     step_out->is_fresh = is_first && !own.holds_asked;
-  } else if (own.has_set && level_now == own.level_set) { /* else somebody else has set it */
-    if (own.count == 0 && !is_asked()) step_out->kind = PROF_I_WANT_STOP;
-    else if (step_out->level < level_now) step_out->kind = PROF_I_WANT_LEVEL; /* 0 where all that is left is paused: scopes that are open end as they should */
-  } else if (own.count == 0) {
+  } else if (own.count == 0 && !is_asked()) { /* whatever the level is by now: a budget, or another process, may have set it */
+    if (is_recording) step_out->kind = PROF_I_WANT_STOP;
     own.has_set = false;
+  } else if (own.has_set && level_now == own.level_set) { /* else somebody else has set it */
+    if (step_out->level < level_now) step_out->kind = PROF_I_WANT_LEVEL; /* 0 where all that is left is paused: scopes that are open end as they should */
   }
   return PROF_OK;
 }
@@ -117,11 +117,11 @@ void prof_i_want_cleared(void) {
 }
 
 bool prof_i_want_forget(uint32_t *level) {
-  const bool is_wished = own.has_set && *level == own.level_set; /* else somebody else has set it */
-  if (is_wished) *level = own.level_asked;
+  if (!is_asked()) *level = 0;
+  else if (own.has_set && *level == own.level_set) *level = own.level_asked; /* else somebody else has set it */
   own.count = 0;
   own.has_set = false;
   own.holds_asked = is_asked();
   own.holds_wished = false;
-  return !is_wished || is_asked();
+  return is_asked();
 }

@@ -16,9 +16,9 @@ typedef struct prof_i_want_step {
   uint32_t before;
 } prof_i_want_step;
 
-/* He wants this level from now on; is_there false: none any more, and level 0 with it; true and 0: none for a while. level_now: in force, 0 when nothing is recording. A step other
+/* He wants this level from now on; is_there false: none any more, and level 0 with it; true and 0: none for a while. level_now: in force, 0 when nothing is recording; that may be also while memory alone is. A step other
    than NOTHING is to be done, and prof_i_want_done() then called. PROF_E_TOO_LARGE. */
-int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t level_now, prof_i_want_step *step_out);
+int prof_i_want_put(const void *who, bool is_there, uint32_t level, bool is_recording, uint32_t level_now, prof_i_want_step *step_out);
 void prof_i_want_done(const prof_i_want_step *step, bool has_worked);
 
 /* A start was asked for by name, or one of memory, beside whatever level, or the end of that. */

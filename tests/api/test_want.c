@@ -1,12 +1,17 @@
 /* Those who record for a while and do not know of each other: prof_level_want(). */
+#define _GNU_SOURCE
 #include <prof/memory.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "events.h"
+
+enum { FORKS = 300, TURNS = 3000 };
 
 static const char a, b;
 
@@ -237,6 +242,88 @@ static void a_start_by_name_forgets_what_wishes_left(void **state) {
   assert_int_equal(scopes(), 1);
 }
 
+static void whoever_lowered_the_level_the_last_one_ends_the_recording(void **state) {
+  (void)state;
+  char path[] = "/tmp/prof-want-XXXXXX.prof";
+  const int made = mkstemps(path, 5);
+  assert_true(made >= 0);
+  close(made);
+  unlink(path);
+  const prof_options options = {.size = sizeof options, .level = 1, .path = path};
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  assert_int_equal(prof_health_get(&health), PROF_OK);
+  assert_int_equal(prof_stop(), PROF_OK);
+  for (int level = 0; level < 2; level++) {
+    assert_int_equal(prof_level_want(&a, 2), PROF_OK);
+    assert_int_equal(prof_health_get(&health), PROF_OK);
+    assert_int_equal(prof_trace_set_level(health.capture_path, level, NULL), PROF_OK); /* as prof level does */
+    assert_int_equal(prof_level(), level);
+    const pid_t child = fork();
+    if (child == 0) _exit(prof_level() == 0 && !prof_memory_is_on() && prof_stop() == PROF_E_NOT_RUNNING ? 0 : 1);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(prof_level_want(&a, 0), PROF_OK);
+    assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING);
+    assert_false(prof_memory_is_on());
+  }
+  unlink(health.capture_path);
+  const prof_options in_memory = {.size = sizeof in_memory, .level = 1};
+  assert_int_equal(prof_start_with(&in_memory), PROF_OK); /* for the tests to come */
+}
+
+static struct {
+  uint32_t ends; /* relaxed */
+  uint64_t missed;
+} other;
+
+static void *want_and_leave(void *unused) {
+  (void)unused;
+  while (!__atomic_load_n(&other.ends, __ATOMIC_RELAXED)) {
+    prof_level_want(&b, 1);
+    other.missed += prof_level() != 1 || !prof_memory_is_on();
+    prof_level_want(&b, 0);
+  }
+  return NULL;
+}
+
+static void forks_beside_a_thread_that_wants_and_leaves(void **state) {
+  (void)state;
+  pthread_t thread;
+  other.ends = 0;
+  assert_int_equal(pthread_create(&thread, NULL, want_and_leave, NULL), 0);
+  for (int i = 0; i < FORKS; i++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      scope();
+      _exit(prof_level() == 0 && !prof_memory_is_on() && prof_stop() == PROF_E_NOT_RUNNING ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+  }
+  __atomic_store_n(&other.ends, 1, __ATOMIC_RELAXED);
+  pthread_join(thread, NULL);
+}
+
+static void memory_alone_ends_beside_a_thread_that_wants_and_leaves(void **state) {
+  (void)state;
+  pthread_t thread;
+  other.ends = 0;
+  other.missed = 0;
+  assert_int_equal(pthread_create(&thread, NULL, want_and_leave, NULL), 0);
+  for (int i = 0; i < TURNS; i++) {
+    prof_memory_start();
+    prof_memory_stop();
+  }
+  __atomic_store_n(&other.ends, 1, __ATOMIC_RELAXED);
+  pthread_join(thread, NULL);
+  assert_int_equal(other.missed, 0);
+  assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING);
+}
+
 static void what_is_wrong_changes_nothing(void **state) {
   enum { MOST = 1024 };
   static const char many[MOST];
@@ -266,6 +353,9 @@ int main(void) {
       ENTRY(a_stop_of_memory_takes_back_its_start),
       ENTRY(who_pauses_goes_on_in_the_same_capture),
       ENTRY(a_start_by_name_forgets_what_wishes_left),
+      ENTRY(whoever_lowered_the_level_the_last_one_ends_the_recording),
+      ENTRY(forks_beside_a_thread_that_wants_and_leaves),
+      ENTRY(memory_alone_ends_beside_a_thread_that_wants_and_leaves),
       ENTRY(what_is_wrong_changes_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -403,6 +403,58 @@ assert os.wait()[1] == 0
             self.assertEqual([(a.count, a.cpu_memory_usage) for a in p.key_averages()], [(1, 1000)])
             self.assertFalse(prof.memory_profiler.is_on())
 
+    def test_a_profile_that_is_stopped_while_it_starts_has_ended(self):
+        p = prof.profile(custom_trace_id_callback=lambda: (p.stop(), "x")[1])
+        p.start()
+        self.assertEqual(C.prof_level(), 0)
+        p.stop()
+        self.assertEqual(C.prof_level(), 0)
+
+    def test_interrupts_in_a_profiles_start_and_stop_leave_nothing_behind(self):
+        def fails(*_):
+            raise KeyboardInterrupt
+
+        from prof import session
+
+        before = session.record_function
+        p = prof.profile(schedule=prof.schedule(wait=0, warmup=0, active=2), custom_trace_id_callback=lambda: "x")
+        session.record_function = fails
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                p.start()
+        finally:
+            session.record_function = before
+        self.assertEqual(C.prof_level(), 0)
+        p.stop()
+        p = prof.profile()
+        p.start()
+        p._end_step = fails
+        with self.assertRaises(KeyboardInterrupt):
+            p.stop()
+        del p._end_step
+        p.stop()
+        self.assertEqual(C.prof_level(), 0)
+
+    def test_a_profile_that_is_begun_anew_while_it_stops_records(self):
+        p = prof.profile()
+        window, begun = p._window, []
+
+        def again(*arguments):
+            if not begun:  # as a signal's handler might
+                begun.append(1)
+                p.start()
+            return window(*arguments)
+
+        p.start()
+        p._window = again
+        p.stop()
+        self.assertEqual(C.prof_level(), 1)
+        with prof.record_function("recorded"):
+            pass
+        p.stop()
+        self.assertEqual(C.prof_level(), 0)
+        self.assertEqual([a.key for a in p.key_averages()], ["recorded"])
+
     def test_a_programs_stop_ends_no_profile(self):
         for level in (1, 2):
             with prof.profile() as p, prof.record_function("around"):

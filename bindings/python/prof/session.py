@@ -260,14 +260,16 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._is_open = True
             try:
                 self._settle()
-            except BaseException:
+            except BaseException:  # a signal's handler may raise anywhere
                 self._is_open = False
+                self._step_scope = None
+                self._give_up()
                 raise
 
     def stop(self) -> None:
         """Ends it; what has been recorded becomes the trace, and on_trace_ready is called, unless the schedule was not at it. Without a start it does nothing."""
         with self._held():
-            if not self._is_open:
+            if not self._is_open and not self._is_recording:  # recording alone: an interrupt has cut a stop() short
                 return
             self._is_open = False
             self._end_step()
@@ -277,14 +279,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     def step(self) -> None:
         """The next step begins. Outside of start() and stop() it is counted, and nothing else."""
-        with self._held():
-            before, self.current_action = self.current_action, self._action_of(self.step_num + 1)
-            self.step_num += 1
-            self._end_step()
-            if not self.record_steps and self._is_recording:
-                C.prof_step()
-            is_ready = self._is_open and self._leave(before, self.current_action)
         try:
+            with self._held():
+                before, self.current_action = self.current_action, self._action_of(self.step_num + 1)
+                self.step_num += 1
+                self._end_step()
+                if not self.record_steps and self._is_recording:
+                    C.prof_step()
+                is_ready = self._is_open and self._leave(before, self.current_action)
             if is_ready and self.on_trace_ready is not None:
                 self.on_trace_ready(self)
         finally:
@@ -315,15 +317,20 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 warnings.warn(f"Incorrect schedule: RECORD followed by {now.name}", stacklevel=3)
             return is_saved and was_recording
         if before is ProfilerAction.WARMUP and now not in (*_RECORDING, ProfilerAction.WARMUP):
-            self._start_recording()
+            self._start_recording(is_brief=True)
             self._stop_recording()
             if now is not None:
                 warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=3)
         return False
 
-    def _start_recording(self) -> None:
+    def _give_up(self) -> None:
+        """What has been begun is none."""
+        self._is_recording = False
+        _wish(self, 0)
+
+    def _start_recording(self, is_brief: bool = False) -> None:
         trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else urandom(16).hex().upper()
-        if self._is_recording:  # the callback has called start() or step()
+        if self._is_recording or not (self._is_open or is_brief):  # the callback has called start(), step() or stop()
             return
         try:
             _wish(self, self.level)
@@ -334,10 +341,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 self._before = _counts(trace)
             self._from_ns = monotonic_ns()
             self._is_recording = True
-        except BaseException:  # a signal's handler may raise anywhere
-            self._is_recording = False
-            _wish(self, 0)
+        except BaseException:
+            self._give_up()
             raise
+        if not (self._is_open or is_brief):  # a signal's handler has called stop() meanwhile
+            self._give_up()
 
     def _stop_recording(self) -> None:
         to_ns = monotonic_ns()
@@ -345,10 +353,12 @@ class profile(Owner):  # noqa: N801 (torch's name)
             return
         try:
             self._is_recording = False
-            self._cycles.append(self._window(Trace.now(), to_ns))
+            window = self._window(Trace.now(), to_ns)
+            self._cycles.append(window)
         finally:
-            _wish(self, 0)
-        lost = self._cycles[-1].lost
+            if not self._is_recording:  # else a signal's handler has begun it anew
+                _wish(self, 0)
+        lost = window.lost
         if lost:
             warnings.warn(
                 f"{lost} scopes of this profile are not in it: {self.loss_text()}. Where the capture is full, record less at once (schedule, a shorter profile); prof.profiler.clear() forgets what profiler.start() or memory_profiler.start() has left in it; or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring",
