@@ -67,7 +67,7 @@ typedef struct prof_backend_host {
   size_t size;
   uint32_t major, minor; /* of prof */
   uint64_t (*now_ns)(void);                                 /* the host's clock, which all device times are brought to: CLOCK_MONOTONIC. Any thread, signal-safe */
-  void (*log)(const char *text);                            /* a line that PROF_LOG shows, and the back end's status keeps. Any thread */
+  void (*log)(const char *text);                            /* a line that is shown on stderr where PROF_LOG is set. Any thread */
   const char *(*option)(const char *key);                   /* PROF_BACKEND_<key> of the environment; NULL: not said. Any thread */
 } prof_backend_host;
 

@@ -31,7 +31,7 @@ typedef struct prof_backend_state {
   char advice[256]; /* what to do; "" when it works, or nobody knows */
 } prof_backend_state;
 
-/* The back end of that number, from 0: built-in ones first, then those that were added, then plug-ins. Looks at those that have not been looked at: their libraries are opened, no device
+/* The back end of that number, from 0: built-in ones first, then PROF_BACKENDS's, then those that were added or loaded, as they came. Looks at those that have not been looked at: their libraries are opened, no device
    is touched. Some ms for each the first time. PROF_E_NOT_FOUND: there are not so many. PROF_E_INVALID, PROF_E_BUSY (another thread looks since two seconds). Any thread; not in a signal handler. */
 PROF_API int prof_backend_status(uint32_t number, prof_backend_state *state_out) PROF_I_NOEXCEPT;
 
@@ -40,7 +40,7 @@ PROF_API int prof_backend_status(uint32_t number, prof_backend_state *state_out)
 PROF_API int prof_backend_add(const prof_backend *table) PROF_I_NOEXCEPT;
 
 /* Plug-ins: files, or folders with *.so in them, by ":". Absolute paths: what stands in the working directory is nobody's to load. They stay loaded. One that cannot be used is kept, too: prof_backend_status() says
-   why. PROF_BACKENDS names some that are loaded when back ends are first needed; PROF_E_PERMISSION in a setuid program, where neither loads. PROF_E_INVALID (NULL, a relative path), PROF_E_NOT_FOUND;
+   why (of 16 at most), and it may be tried again. PROF_BACKENDS names some that are loaded when back ends are first needed; PROF_E_PERMISSION in a setuid program, where neither loads. PROF_E_INVALID (NULL, a relative path), PROF_E_NOT_FOUND;
    PROF_E_FILE_TYPE (no regular file), PROF_E_UNSUPPORTED (no plug-in, or this build opens no libraries), PROF_E_VERSION, PROF_E_TOO_LARGE; the rest of the paths is loaded all the same. A plug-in that crashes takes the program with it. */
 PROF_API int prof_backend_load(const char *paths) PROF_I_NOEXCEPT;
 

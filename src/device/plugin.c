@@ -24,7 +24,7 @@ static const char entry_name[] = "prof_backend_entry";
 static int32_t result_of(int status) { return status == PROF_E_VERSION ? PROF_BACKEND_VERSION : PROF_BACKEND_INVALID; }
 
 /* What the file has, checked. */
-static int read_table(const char *path, prof_backend *table_out) {
+static int read_table(const char *path, prof_backend *table_out, const prof_backend **origin_out) {
   const char *why;
   struct stat about;
   if (stat(path, &about) != 0) return prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno));
@@ -36,21 +36,31 @@ static int read_table(const char *path, prof_backend *table_out) {
   if (!entry) return prof_i_fail(PROF_E_UNSUPPORTED, "%s is no back end: it does not export %s()", path, entry_name);
   const prof_backend *const table = entry(PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR);
   if (!table) return prof_i_fail(PROF_E_VERSION, "%s does not serve back ends of version %u.%u: its %s() gave NULL", path, PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR, entry_name);
+  *origin_out = table;
   return prof_i_table_take(table_out, table, path);
 }
 
 /* The last error is why the path is of no use. */
 static int list_unused(const char *path, int status) {
-  prof_i_registry_add(NULL, path, result_of(status), prof_last_error());
+  prof_i_registry_add_unused(path, result_of(status), prof_last_error());
   return status;
 }
 
+/* A plug-in's own code runs while it is loaded: it may ask for others, and for itself, without an end. */
+static __thread bool is_loading __attribute__((tls_model("initial-exec")));
+
+bool prof_i_plugins_is_loading(void) { return is_loading; }
+
 static int load_file(const char *path) {
   prof_backend table;
-  if (prof_i_registry_has(path)) return prof_i_registry_is_used(path) ? PROF_OK : prof_i_fail(PROF_E_UNSUPPORTED, "%s could not be used when it was loaded first", path);
+  const prof_backend *origin = NULL;
+  if (prof_i_registry_has(path)) return PROF_OK;
   if (!prof_i_registry_has_room()) return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path, PROF_I_BACKENDS_MAX);
-  const int status = read_table(path, &table);
-  return status == PROF_OK ? prof_i_registry_add(&table, path, PROF_BACKEND_OK, "") : list_unused(path, status);
+  if (is_loading) return prof_i_fail(PROF_E_BUSY, "%s: asked for by a plug-in that is being loaded", path);
+  is_loading = true;
+  const int status = read_table(path, &table, &origin);
+  is_loading = false;
+  return status == PROF_OK ? prof_i_registry_add(&table, origin, path) : list_unused(path, status);
 }
 
 static int is_library(const struct dirent *entry) {

@@ -10,6 +10,7 @@
 
 #include "../core/log.h"
 #include "../core/options.h"
+#include "../core/port.h"
 #include "built_in.h"
 #include "host.h"
 #include "plugin.h"
@@ -19,8 +20,9 @@ enum { ENVIRONMENT_NEW, ENVIRONMENT_AT_IT, ENVIRONMENT_READ };
 
 static struct {
   pthread_mutex_t lock; /* rank 3: texts, results and the end of the list. Nothing is called under it */
-  prof_i_back_end all[PROF_I_BACKENDS_MAX];
-  uint32_t count;       /* release; what stands below does not move */
+  prof_i_back_end all[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX];
+  uint32_t count;        /* release; what stands below does not move */
+  uint32_t used, unused; /* of them; release */
   uint32_t environment; /* whoever swaps it to AT_IT lists the built-in ones and loads PROF_BACKENDS */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -41,43 +43,50 @@ static bool take_phase(prof_i_back_end *end, prof_i_phase from, prof_i_phase to)
 
 /* ---- the list ---- */
 
-static bool is_listed(const char *name, const char *path) {
-  for (uint32_t i = 0; i < own.count; i++) {
-    const prof_i_back_end *const end = &own.all[i];
-    if (path ? strcmp(end->path, path) == 0 : name && !end->is_plugin && strcmp(end->table.name, name) == 0) return true;
-  }
+/* A plug-in by its table, which stays where it is; one that was added by its name; what is of no use by its path. */
+static bool is_same(const prof_i_back_end *end, const prof_backend *table, const prof_backend *origin, const char *path) {
+  if (!origin) return !end->origin && strcmp(end->path, path) == 0;
+  return path ? end->is_plugin && end->origin == origin : !end->is_plugin && strcmp(end->table.name, table->name) == 0;
+}
+
+static bool is_listed(const prof_backend *table, const prof_backend *origin, const char *path) {
+  for (uint32_t i = 0; i < own.count; i++)
+    if (is_same(&own.all[i], table, origin, path)) return true;
   return false;
 }
 
 bool prof_i_registry_has(const char *path) {
-  pthread_mutex_lock(&own.lock);
-  const bool has = is_listed(NULL, path);
-  pthread_mutex_unlock(&own.lock);
+  bool has = false;
+  for (uint32_t i = 0; i < __atomic_load_n(&own.count, __ATOMIC_ACQUIRE); i++) has |= own.all[i].origin && strcmp(own.all[i].path, path) == 0;
   return has;
 }
 
-bool prof_i_registry_has_room(void) { return __atomic_load_n(&own.count, __ATOMIC_ACQUIRE) < PROF_I_BACKENDS_MAX; }
+bool prof_i_registry_has_room(void) { return __atomic_load_n(&own.used, __ATOMIC_ACQUIRE) < PROF_I_BACKENDS_MAX; }
 
-bool prof_i_registry_is_used(const char *path) {
-  bool is_used = false;
-  for (uint32_t i = 0; i < __atomic_load_n(&own.count, __ATOMIC_ACQUIRE); i++) is_used |= own.all[i].table.name && strcmp(own.all[i].path, path) == 0;
-  return is_used;
+/* Lock held, and there is room. */
+static void put(const prof_backend *table, const prof_backend *origin, const char *path, int32_t result, const char *reason) {
+  prof_i_back_end *const end = &own.all[own.count];
+  *end = (prof_i_back_end){.phase = table ? PROF_I_PHASE_NEW : PROF_I_PHASE_SHUT, .is_plugin = path != NULL, .origin = origin, .result = result};
+  if (table) end->table = *table;
+  snprintf(end->reason, sizeof end->reason, "%s", reason);
+  snprintf(end->path, sizeof end->path, "%s", path ? path : "");
+  __atomic_fetch_add(origin ? &own.used : &own.unused, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&own.count, own.count + 1, __ATOMIC_RELEASE);
 }
 
-int prof_i_registry_add(const prof_backend *table, const char *path, int32_t result, const char *reason) {
+int prof_i_registry_add(const prof_backend *table, const prof_backend *origin, const char *path) {
   pthread_mutex_lock(&own.lock);
-  const bool is_there = is_listed(table ? table->name : NULL, path), has_room = own.count < PROF_I_BACKENDS_MAX;
-  if (has_room && !is_there) {
-    prof_i_back_end *const end = &own.all[own.count];
-    *end = (prof_i_back_end){.phase = table ? PROF_I_PHASE_NEW : PROF_I_PHASE_SHUT, .is_plugin = path != NULL, .result = result};
-    if (table) end->table = *table;
-    snprintf(end->reason, sizeof end->reason, "%s", reason);
-    snprintf(end->path, sizeof end->path, "%s", path ? path : "");
-    __atomic_store_n(&own.count, own.count + 1, __ATOMIC_RELEASE);
-  }
+  const bool is_there = is_listed(table, origin, path), has_room = own.used < PROF_I_BACKENDS_MAX;
+  if (has_room && !is_there) put(table, origin, path, PROF_BACKEND_OK, "");
   pthread_mutex_unlock(&own.lock);
   if (has_room || is_there) return PROF_OK;
-  return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path ? path : table ? table->name : "", PROF_I_BACKENDS_MAX);
+  return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path ? path : table->name, PROF_I_BACKENDS_MAX);
+}
+
+void prof_i_registry_add_unused(const char *path, int32_t result, const char *reason) {
+  pthread_mutex_lock(&own.lock);
+  if (own.unused < PROF_I_UNUSED_MAX && !is_listed(NULL, NULL, path)) put(NULL, NULL, path, result, reason);
+  pthread_mutex_unlock(&own.lock);
 }
 
 static void nap(void) {
@@ -89,10 +98,11 @@ static int add(const prof_backend *table, const char *what) {
   prof_backend whole;
   const int status = prof_i_table_take(&whole, table, what);
   if (status != PROF_OK) return status;
-  return prof_i_registry_add(&whole, NULL, PROF_BACKEND_OK, "");
+  return prof_i_registry_add(&whole, table, NULL);
 }
 
 void prof_i_registry_prepare(void) {
+  PROF_I_HOLD_CANCEL;
   uint32_t is_new = ENVIRONMENT_NEW;
   if (!__atomic_compare_exchange_n(&own.environment, &is_new, ENVIRONMENT_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
   pthread_atfork(NULL, NULL, prof_i_registry_forget);
@@ -114,6 +124,7 @@ static const char *words_of(const prof_i_back_end *end, prof_backend_self *self)
 }
 
 bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms) {
+  PROF_I_HOLD_CANCEL;
   if (take_phase(end, PROF_I_PHASE_NEW, PROF_I_PHASE_LOOKING)) {
     const int result = end->table.probe(&prof_i_device_host);
     set_result(end, result, result ? words_of(end, NULL) : "");
@@ -132,6 +143,7 @@ static void open_one(prof_i_back_end *end) {
 }
 
 prof_i_back_end *prof_i_registry_open(int32_t device_type) {
+  PROF_I_HOLD_CANCEL;
   prof_i_back_end *end;
   prof_i_registry_prepare();
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
@@ -179,6 +191,8 @@ int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
   enum { PATIENCE_MS = 2000 };
   if (!state_out) return prof_i_fail(PROF_E_INVALID, "prof_backend_status: state_out is NULL");
   prof_i_registry_prepare();
+  for (uint32_t ms = 0; __atomic_load_n(&own.environment, __ATOMIC_ACQUIRE) != ENVIRONMENT_READ && !prof_i_plugins_is_loading(); ms++, nap())
+    if (ms >= PATIENCE_MS) return prof_i_fail(PROF_E_BUSY, "another thread has been loading plug-ins for %d ms", PATIENCE_MS);
   prof_i_back_end *const end = prof_i_registry_at(number);
   if (!end) return prof_i_fail(PROF_E_NOT_FOUND, "there is no back end %u", number);
   if (!prof_i_registry_look(end, PATIENCE_MS)) return prof_i_fail(PROF_E_BUSY, "another thread has been looking at back end %s for %d ms", end->table.name, PATIENCE_MS);

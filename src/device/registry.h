@@ -5,7 +5,7 @@
 #include <prof/device.h>
 #include <stdbool.h>
 
-enum { PROF_I_BACKENDS_MAX = 32, PROF_I_BACKEND_PATH_BYTES = 4096 };
+enum { PROF_I_BACKENDS_MAX = 32, PROF_I_UNUSED_MAX = 16, PROF_I_BACKEND_PATH_BYTES = 4096 }; /* unused: beside those */
 
 typedef enum prof_i_phase {
   PROF_I_PHASE_NEW,     /* nobody has looked yet */
@@ -21,6 +21,7 @@ typedef struct prof_i_back_end {
   prof_backend_self *self; /* from OPEN on */
   uint32_t phase;          /* prof_i_phase; whoever swaps it to LOOKING or OPENING moves it on; release */
   uint32_t is_plugin;
+  const prof_backend *origin; /* the vendor's own table: one file may have several names */
   int32_t result; /* prof_backend_result. With reason under the registry's lock */
   char reason[256];
   char path[PROF_I_BACKEND_PATH_BYTES];
@@ -32,12 +33,14 @@ void prof_i_registry_prepare(void);
 /* By number; NULL: there are not so many. */
 prof_i_back_end *prof_i_registry_at(uint32_t number);
 
-/* Lists it, unless one of its name, or of its file, is listed already. table NULL: a plug-in that could not be used, with its result and reason. PROF_E_TOO_LARGE. */
-int prof_i_registry_add(const prof_backend *table, const char *path, int32_t result, const char *reason);
+/* Lists it, unless its table, or one of its name that is no plug-in, is listed already. PROF_E_TOO_LARGE. */
+int prof_i_registry_add(const prof_backend *table, const prof_backend *origin, const char *path);
 
-/* Is the file listed, and has it given a table; is there room for one more? */
+/* Lists a file that is of no use, and why, unless it is listed, or as many such as there is room for. */
+void prof_i_registry_add_unused(const char *path, int32_t result, const char *reason);
+
+/* Has the file given a table; is there room for one more? */
 bool prof_i_registry_has(const char *path);
-bool prof_i_registry_is_used(const char *path);
 bool prof_i_registry_has_room(void);
 
 /* Asks it whether it could work, if nobody has. False: another thread is at it, and has been for that long. */

@@ -36,7 +36,7 @@ int prof_i_table_take(prof_backend *to, const prof_backend *from, const char *wh
     return prof_i_fail(PROF_E_VERSION, "%s was written for back ends of %u.%u; this prof has %u.%u", what, from->major, from->minor, PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR);
   if (size < LEAST_BYTES)
     return prof_i_fail(PROF_E_INVALID, "%s: prof_backend.size is %zu, which leaves out members that are needed: at least %d", what, size, (int)LEAST_BYTES);
-  memcpy(to, from, size < sizeof *to ? size : sizeof *to);
+  memcpy(to, from, size < sizeof *to ? size / sizeof(void *) * sizeof(void *) : sizeof *to); /* no half members */
   to->size = sizeof *to;
   const int status = check(to, what);
   if (status != PROF_OK) *to = (prof_backend){0};

@@ -74,6 +74,12 @@ static int number_of(const char *name) {
   return -1;
 }
 
+static int load(const char *name) {
+  char path[PATH_MAX + 64];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return prof_backend_load(path);
+}
+
 /* ---- tables ---- */
 
 static void good_tables(void) {
@@ -165,6 +171,7 @@ static void too_many_tables(void) {
   CHECK(says("32"));
   CHECK(count_all() == 32);
   CHECK(prof_backend_load(folder) == PROF_E_TOO_LARGE && says("32"));
+  CHECK(load("nowhere.so") == PROF_E_NOT_FOUND && says("nowhere.so"));
 }
 
 /* ---- what probe says ---- */
@@ -261,11 +268,6 @@ static void copy_to(const char *name) {
   assert_int_equal(fclose(out), 0);
 }
 
-static int load(const char *name) {
-  char path[PATH_MAX + 64];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  return prof_backend_load(path);
-}
 
 static void check_unused(const char *name, int status, const char *text, int32_t result) {
   CHECK(load(name) == status && says(text) && says(name));
@@ -273,7 +275,7 @@ static void check_unused(const char *name, int status, const char *text, int32_t
   CHECK(number >= 0);
   const prof_backend_state state = state_of((uint32_t)number);
   CHECK(state.result == result && strstr(state.reason, text) && state.is_plugin && !state.abilities && !state.name[0]);
-  CHECK(load(name) == PROF_E_UNSUPPORTED); /* it is not tried again */
+  CHECK(load(name) == status && says(text)); /* it may have been mended meanwhile */
   CHECK(number_of(name) == number);
 }
 
@@ -317,6 +319,36 @@ static void a_folder_of_plugins(void) {
   const uint32_t count = count_all();
   prof_backend_load(folder);
   CHECK(count_all() == count);
+}
+
+static void what_is_of_no_use_takes_no_place(void) {
+  char name[32];
+  for (int i = 0; i < 40; i++) {
+    snprintf(name, sizeof name, "nowhere%d.so", i);
+    CHECK(load(name) == PROF_E_NOT_FOUND && says(name));
+  }
+  CHECK(count_all() == 16);
+  CHECK(load("good.so") == PROF_OK && number_of("good") >= 0);
+}
+
+static void one_file_of_several_names(void) {
+  char from[PATH_MAX + 16], to[PATH_MAX + 16];
+  snprintf(from, sizeof from, "%s/good.so", folder);
+  snprintf(to, sizeof to, "%s/./link.so", folder);
+  CHECK(symlink(from, to) == 0);
+  CHECK(load("good.so") == PROF_OK && load("link.so") == PROF_OK && load("./good.so") == PROF_OK);
+  CHECK(count_all() == 1);
+  unlink(to);
+}
+
+static void a_table_that_ends_within_a_member(void) {
+  prof_backend table = TEST_TABLE("half");
+  table.size = offsetof(prof_backend, last_error) + 4;
+  table.probe = probe_once;
+  memset(&table.last_error, 0x41, sizeof table.last_error);
+  probe_result = PROF_BACKEND_ABSENT;
+  CHECK(prof_backend_add(&table) == PROF_OK);
+  CHECK(state_of((uint32_t)number_of("half")).result == PROF_BACKEND_ABSENT);
 }
 
 static void *load_and_look(void *unused) {
@@ -393,7 +425,8 @@ static void the_doctor(void) {
   }
 #define TESTS(X)                                                                                                                                    \
   X(good_tables) X(bad_tables) X(too_many_tables) X(results) X(one_that_is_slow) X(wrong_questions) X(bad_plugins) X(a_good_plugin)                   \
-  X(a_folder_of_plugins) X(several_threads_at_once) X(several_paths) X(by_the_environment) X(by_a_relative_path_of_the_environment) X(in_silence) X(the_doctor)
+  X(a_folder_of_plugins) X(several_threads_at_once) X(what_is_of_no_use_takes_no_place) X(one_file_of_several_names)  \
+  X(a_table_that_ends_within_a_member) X(several_paths) X(by_the_environment) X(by_a_relative_path_of_the_environment) X(in_silence) X(the_doctor)
 TESTS(TEST)
 
 static int make_folder(void **state) {

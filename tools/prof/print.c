@@ -27,8 +27,9 @@ static size_t character(const unsigned char *at, size_t left, unsigned *code_out
 
 /* Controls, what has no width, line separators, and the marks that turn the direction of writing. */
 static int is_control(unsigned code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || (code >= 0x200b && code <= 0x200f) ||
-         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || code == 0x61c || (code >= 0x200b && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == 0xfeff ||
+         (code >= 0xfff9 && code <= 0xfffb) || (code >= 0xe0000 && code <= 0xe007f);
 }
 
 void print_text(FILE *to, const char *text, size_t bytes) {
