@@ -59,7 +59,8 @@ bool prof_i_arena_lower_level(uint32_t from, uint32_t to) {
 
 void prof_i_arena_count_loss(int loss) { __atomic_fetch_add(&((prof_i_header *)own.level_page)->unplaced[loss], 1, __ATOMIC_RELAXED); }
 
-uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED); }
+/* Without the lock the page may just be becoming another arena's, which has level 0 as well: see prof_i_arena_install(). */
+PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED); }
 
 /* ---- create, retire, forget ---- */
 

@@ -31,7 +31,7 @@ typedef struct entry {
   uint32_t kind; /* prof_i_kind */
   uint32_t word_count;
   uint32_t site_word; /* the site that goes into word 1 */
-  uint64_t arena;     /* the last one that it was written into; any thread, relaxed */
+  uint64_t arena;     /* the last one that it was written into; any thread, release */
   uint64_t words[];
 } entry;
 
@@ -100,14 +100,14 @@ static uint64_t mix_text(uint64_t hash, const char *text, size_t bytes) {
 
 static void write_entry(entry *e) {
   if (prof_i_meta_write((prof_i_kind)e->kind, 0, e->site_word, e->words, e->word_count))
-    __atomic_store_n(&e->arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
+    __atomic_store_n(&e->arena, prof_i_the_arena.number, __ATOMIC_RELEASE); /* behind the record: whoever reads it may name that */
 }
 
 /* NULL where the capture has no room for it: no record may name what is not there. */
 static entry *if_written(entry *e) {
-  if (!prof_i_the_arena.base || __atomic_load_n(&e->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number) return e;
+  if (!prof_i_the_arena.base || __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == prof_i_the_arena.number) return e;
   write_entry(e); /* there may be room by now */
-  return __atomic_load_n(&e->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number ? e : NULL;
+  return __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == prof_i_the_arena.number ? e : NULL;
 }
 
 static entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
@@ -196,7 +196,7 @@ static const entry *find(const asked *a) {
     const entry *const there = __atomic_load_n(&table[i & (TABLE_SIZE - 1)], __ATOMIC_ACQUIRE);
     if (!there) return NULL;
     if (same(there, a))
-      return __atomic_load_n(&there->arena, __ATOMIC_RELAXED) == __atomic_load_n(&own.arena, __ATOMIC_RELAXED) ? there : NULL;
+      return __atomic_load_n(&there->arena, __ATOMIC_ACQUIRE) == __atomic_load_n(&own.arena, __ATOMIC_RELAXED) ? there : NULL;
   }
   return NULL;
 }

@@ -117,7 +117,7 @@ static void check_trace(const prof_trace *trace) {
     const bool is_inner = e.name_bytes == 5 && memcmp(e.name, "inner", 5) == 0;
     if (!is_outer && !is_inner) fail_msg("an event is named '%.*s'", (int)e.name_bytes, e.name);
     if (is_outer) {
-      assert_int_equal(e.arg_count, 1);
+      if (e.arg_count != 1) fail_msg("%.*s has %u arguments: kind %u, flags %u, depth %u", (int)e.name_bytes, e.name, e.arg_count, e.kind, e.flags, e.depth);
       assert_int_equal(e.args[0].value.u64 % 2, 0);
     }
     prof_trace_thread thread = {.size = sizeof thread};
@@ -165,6 +165,10 @@ static void threads_record_while_the_capture_is_read_and_controlled(void **state
   (void)state;
   const prof_options small = {.size = sizeof small, .cap_bytes = 4 << 20, .policy = PROF_POLICY_RING};
   record_afresh(&small);
+  /* Arguments of a form that the process has not met are left out while a clear is under way (PROF_EVENT_CUT): this one is met before. */
+  const prof_arg item = {"tried", PROF_ARG_U64, 0, {.u64 = 0}};
+  const prof_args args = {&item, 1, PROF_ARGS_PAIRS, NULL};
+  prof_scope_end(prof_scope_begin(1, "inner", "inner", &args));
   start_work(record_until_told);
   const uint64_t end = now_ns() + SECONDS_EACH * 1000000000ull;
   int rounds = 0;
@@ -199,7 +203,7 @@ static void threads_record_while_the_capture_is_read_and_controlled(void **state
   uint64_t sum = health.recorded_count;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += health.lost_count[i];
   print_message("%d rounds beside %" PRIu64 " scopes\n", rounds, work.begun);
-  assert_in_range(sum, work.begun, work.tried); /* what found no way in at its begin was counted too */
+  assert_in_range(sum - 1, work.begun, work.tried); /* what found no way in at its begin was counted too */
 }
 
 /* Scopes whose names are too long for the shortest way; now and then with a key that nobody had before. */
