@@ -160,7 +160,10 @@ PROF_API int prof_dump_with(const char *path, const prof_dump_options *options) 
   X(UNFINISHED, "unfinished", "its record was begun and never finished")               \
   X(FORKED, "forked", "it was open across a fork, and ended in the child")             \
   X(LOST_STATE, "lost_state", "its begin left no trace: ended twice, or skipped by longjmp and ended after") \
-  X(MUTED, "muted", "its call site was muted, by the program or by the budget")
+  X(MUTED, "muted", "its call site was muted, by the program or by the budget")        \
+  X(DEVICE_FULL, "device_full", "too many scopes waited for their device")             \
+  X(DEVICE_LATE, "device_late", "its device was not done with it when recording stopped") \
+  X(DEVICE_TIMES, "device_times", "its device gave no times for it")
 
 typedef enum prof_loss {
 #define PROF_I_LOSS(name, word, text) PROF_LOSS_##name,

@@ -59,7 +59,7 @@ typedef struct prof_trace_info {
                                  a time may be off by as much. 0: it did not */
   uint64_t clock_back_count;  /* scopes whose end was before their begin: their thread went to a processor whose counter is behind. They take 0 */
   uint32_t is_copy;           /* 1: written by prof_dump() or prof_trace_dump() while it was being recorded: what came after is not in it */
-  uint32_t reserved;
+  uint32_t device_count;      /* that scopes were put on: for prof_trace_device_get() */
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -98,6 +98,14 @@ typedef struct prof_event_memory {
   uint32_t tag_bytes;
   const char *tag;          /* NULL: none */
 } prof_event_memory;
+
+/* Of a device's own side of a scope (PROF_EVENT_ON_DEVICE): what launched it, and what the device said. */
+typedef struct prof_event_launch {
+  uint64_t start_ns; /* the begin of the host's scope: by that and the thread it is found */
+  uint32_t thread;   /* of the host's scope; UINT32_MAX: not in the capture */
+  uint32_t reserved;
+  uint64_t device_start_ns, device_end_ns; /* by the back end's clock, as it said them */
+} prof_event_launch;
 
 /* One value of an event's arguments. Texts are valid while the trace is. */
 typedef struct prof_trace_arg {
@@ -144,7 +152,10 @@ typedef struct prof_event {
   const char *format; /* of PROF_ARGS_FORMAT */
   uint32_t format_bytes;
   uint32_t reserved;
-  prof_event_memory memory; /* of PROF_EVENT_MEMORY; else as it was */
+  union {
+    prof_event_memory memory; /* of PROF_EVENT_MEMORY */
+    prof_event_launch launch; /* of PROF_EVENT_ON_DEVICE; of what is neither, as it was */
+  };
   prof_trace_arg args[PROF_ARGS_MAX];
 } prof_event;
 
@@ -152,7 +163,8 @@ enum {
   PROF_EVENT_ON_STREAM = 1u,    /* stream counts */
   PROF_EVENT_OTHER_THREAD = 2u, /* ended on another thread than it began on */
   PROF_EVENT_CUT = 4u,          /* name or arguments were cut at their bound, or arguments left out */
-  PROF_EVENT_NO_DETAILS = 8u    /* name or arguments were lost; the site's name stands instead */
+  PROF_EVENT_NO_DETAILS = 8u,   /* name or arguments were lost; the site's name stands instead */
+  PROF_EVENT_ON_DEVICE = 16u    /* a device's own side: its thread is a stream, its times are the device's */
 };
 
 /* Walks the events: by thread, and inside a thread by start, outer scopes before the ones they hold. One walker at a time a
@@ -173,6 +185,10 @@ typedef struct prof_trace_thread {
   char name[64];
   uint64_t own_ns;      /* that recording took it: its events, and what was lost after all the work, at the cost of a plain scope; what was left out
                            at its begin (muted, full, disk) at that; chunk changes as measured. Of what still stands in the capture */
+  uint32_t is_stream;   /* 1: no thread of the process, but a device's stream: its scopes have the device's times */
+  uint32_t reserved;
+  prof_device device;   /* of a stream */
+  uint64_t stream;      /* as WITH_GPU_PROFILER() was given it */
 } prof_trace_thread;
 PROF_API int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) PROF_I_NOEXCEPT;
 
@@ -209,6 +225,31 @@ PROF_API int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof
    The caller frees. */
 PROF_API int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) PROF_I_NOEXCEPT;
 
+/* A device that WITH_GPU_PROFILER()'s scopes were put on. */
+typedef struct prof_trace_device {
+  size_t size;
+  prof_device device;
+  int32_t result;            /* prof_backend_result: why its own times are not in the trace; PROF_BACKEND_OK: they are */
+  uint32_t is_emulated;      /* 1: no device was behind it */
+  uint64_t scope_count;      /* of its own side, while it was recorded: a ring may hold less */
+  uint64_t captured_count;   /* scopes whose stream was being captured into a graph: host's side alone */
+  uint64_t clock_error_ns;   /* what one of its times may be wrong by, at most, beside the host's; info.clock_error_ns comes on top */
+  uint32_t is_clock_read;    /* 1: its clock is read beside the host's. 0: that is narrowed down by when its work was launched, and found to be past: no time is too late, or before its launch, any may be too early by that much */
+  uint32_t units, clock_khz; /* 0: not known */
+  uint32_t reserved;
+  uint64_t clock_step_count; /* how often the two clocks parted: one was set, the machine slept */
+  uint64_t early_count;      /* by the clocks alone, so many stood before their launch; they were moved there, early_ns at most */
+  uint64_t early_ns;
+  uint64_t memory_bytes;     /* 0: not known */
+  uint8_t uuid[16];          /* all 0: not known */
+  char name[96], arch[32], driver[32], back_end[32];
+  char reason[160];          /* of a result that is not OK, in words */
+} prof_trace_device;
+/* By type, then index. PROF_E_INVALID for an index that is not below info.device_count. */
+PROF_API int prof_trace_device_get(const prof_trace *trace, uint32_t index, prof_trace_device *device_out) PROF_I_NOEXCEPT;
+/* The same as a line without its end: "opencl:0 cpu-haswell (opencl): 1000 scopes, times within 2.1 us of the host's", or why it has none and what to do. For prof_free(). */
+PROF_API int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out) PROF_I_NOEXCEPT;
+
 /* ---- aggregates and the table ---- */
 
 typedef enum prof_group {
@@ -232,7 +273,9 @@ typedef enum prof_sort {
   PROF_SORT_NAME = 5,
   PROF_SORT_MEMORY = 6,     /* memory_bytes and device_memory_bytes together */
   PROF_SORT_SELF_MEMORY = 7,
-  PROF_SORT_FIRST = 8       /* by the begin of the first call, the earliest first */
+  PROF_SORT_FIRST = 8,      /* by the begin of the first call, the earliest first */
+  PROF_SORT_DEVICE = 9,     /* device_total_ns */
+  PROF_SORT_SELF_DEVICE = 10
 } prof_sort;
 
 typedef struct prof_aggregate_options {
@@ -267,6 +310,9 @@ typedef struct prof_row {
   int64_t memory_bytes, self_memory_bytes; /* allocated less freed while it ran, of the host's pools: torch.profiler's CPU Mem and Self CPU Mem. See <prof/memory.h>.
                                               In a table in B, KB, MB, GB of 2^10, 2^20, 2^30 bytes, as torch.profiler's; the report of memory calls the same KiB, MiB, GiB */
   int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices' */
+  uint64_t device_total_ns, self_device_ns; /* that devices spent on what was launched while it ran; in it and in nothing deeper. Each ns of a stream counts once. A scope of a stream that is in no scope of its launching thread any more
+                                               is a row without calls */
+  uint64_t device_count;                    /* scopes of streams in self_device_ns */
 } prof_row;
 
 typedef struct prof_rows {
@@ -277,6 +323,9 @@ typedef struct prof_rows {
   uint64_t calls_count;
   uint32_t has_memory;        /* 1: the trace has pools of the host, also where no row has bytes of them. A table shows the two columns only when a row that it shows has */
   uint32_t has_device_memory; /* 1: of other devices. So are their columns */
+  uint64_t total_self_device_ns; /* over all groups */
+  uint32_t has_device;        /* 1: the trace has devices' own times, or says why not */
+  uint32_t reserved;
 } prof_rows;
 
 /* The scopes of a trace added up. options may be NULL. The result is the caller's: prof_rows_destroy(). */

@@ -259,7 +259,7 @@ static void write_owner(prof_i_thread *thread, prof_i_head *chunk) {
   record[2] = OWNER_BYTES / 16 | (uint64_t)PROF_I_KIND_OWNER << 16;
   record[3] = thread->serial;
   record[4] = thread->tid;
-  record[5] = thread->is_main;
+  record[5] = thread->role;
   prof_i_thread_copy_name(thread->name, thread->slot->name);
   memcpy(record + 6, thread->name, PROF_I_NAME_BYTES);
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);

@@ -37,13 +37,14 @@ static struct {
   pair first, last;      /* of the segment */
   uint64_t last_ns;      /* atomic: last.monotonic_ns */
   double ticks_per_ns;   /* atomic; the segment's, or while that is not known the last one's */
-  double rate_error;     /* of ticks_per_ns, as a share; rate_unknown: a guess */
+  double rate_error;     /* atomic; of ticks_per_ns, as a share; rate_unknown: a guess */
   uint64_t resolution_ns; /* of a CLOCK_MONOTONIC that goes by steps; else 0 */
   uint64_t error_ns;     /* atomic: the worst pair so far */
   uint64_t last_width_ns; /* atomic: last.width_ns */
 } own;
 
 static void set_rate(double ticks_per_ns) { __atomic_store(&own.ticks_per_ns, &ticks_per_ns, __ATOMIC_RELAXED); }
+static void set_rate_error(double share) { __atomic_store(&own.rate_error, &share, __ATOMIC_RELAXED); }
 static double get_rate(void) {
   double rate;
   __atomic_load(&own.ticks_per_ns, &rate, __ATOMIC_RELAXED);
@@ -124,7 +125,7 @@ static void write_pair(const pair *p) {
 static void begin_segment(const pair *p, double off_ns) {
   __atomic_fetch_add(&own.segments, 1, __ATOMIC_RELAXED);
   own.first = *p;
-  own.rate_error = rate_unknown;
+  set_rate_error(rate_unknown);
   if (off_ns <= SMALL_JUMP_NS && (uint64_t)off_ns > own.error_ns) __atomic_store_n(&own.error_ns, (uint64_t)off_ns, __ATOMIC_RELAXED);
 }
 
@@ -136,7 +137,7 @@ static void better_rate(const pair *p) {
   const double error = (double)(p->width_ns + own.first.width_ns) / ns;
   if (error > own.rate_error && error > 1e-4) return;
   set_rate((double)ticks / ns);
-  own.rate_error = error;
+  set_rate_error(error);
 }
 
 /* Does the pair stand on the segment's line? If not by more than it and the rate may be wrong, a new segment begins with it: the clock
@@ -180,12 +181,12 @@ static void measure_rate(pair *start) {
       *start = now;
     } else if (passed >= SPAN_NS_MIN && ticks > 0) {
       set_rate((double)ticks / (double)passed);
-      own.rate_error = (double)(ns_of(start->width_ticks) + ns_of(now.width_ticks)) / (double)passed;
+      set_rate_error((double)(ns_of(start->width_ticks) + ns_of(now.width_ticks)) / (double)passed);
       return;
     }
   }
   set_rate(1.0);
-  own.rate_error = rate_unknown;
+  set_rate_error(rate_unknown);
   own.resolution_ns = (uint64_t)ticks_from(start->ticks, before.ticks);
 }
 
@@ -201,7 +202,7 @@ void prof_i_clock_begin(void) {
   measure_rate(&start);
   if (own.kind == PROF_CLOCK_MONOTONIC) { /* CLOCK_MONOTONIC is CLOCK_MONOTONIC_RAW, but for what is being adjusted: 500 ppm at most */
     set_rate(1.0);
-    own.rate_error = 6e-4;
+    set_rate_error(6e-4);
   }
   start.width_ns = ns_of(start.width_ticks) + own.resolution_ns;
   own.first = start;
@@ -251,6 +252,11 @@ void prof_i_clock_begin_session(void) {
 
 void prof_i_clock_forget(void) { __atomic_store_n(&own.busy, 0, __ATOMIC_RELAXED); }
 
+double prof_i_clock_rate_error(void) {
+  double share;
+  __atomic_load(&own.rate_error, &share, __ATOMIC_RELAXED);
+  return share;
+}
 double prof_i_clock_ticks_per_ns(void) {
   const double rate = get_rate();
   return rate > 0 ? rate : (prof_i_the_arena.base ? (double)prof_i_arena_header()->ticks_hz / 1e9 : 0);

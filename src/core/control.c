@@ -49,6 +49,7 @@ static struct {
   bool prepared;
   int fork_error; /* an errno: forks cannot be watched */
   uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
+  const prof_i_device_hooks *devices; /* set once, from any thread; NULL: nobody uses one */
   const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
   prof_options options; /* in force; path points at the next */
   char path[PATH_ROOM];     /* expanded */
@@ -85,6 +86,9 @@ bool prof_i_output_path(char *to, size_t room) {
   unlock();
   return is_there;
 }
+
+void prof_i_control_set_devices(const prof_i_device_hooks *hooks) { __atomic_store_n(&own.devices, hooks, __ATOMIC_RELEASE); }
+static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&own.devices, __ATOMIC_ACQUIRE); }
 
 /* ---- fork ---- */
 
@@ -126,6 +130,7 @@ static void become_child(void) {
   prof_i_clock_forget();
   prof_i_thread_forget_all();
   prof_i_arena_forget(level);
+  if (devices()) devices()->forget();
   prof_i_meta_reset();
   own.recording = 0;
   own.pid = getpid();
@@ -402,6 +407,7 @@ static void stop_locked(void) {
   prof_i_header *const header = prof_i_arena_header();
   prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
   prof_i_arena_set_level(0);
+  if (devices()) devices()->stop();
   prof_i_pool_end_all();
   __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
   prof_i_helper_stop();
@@ -617,6 +623,7 @@ void prof_i_control_ensure(void) {
 /* ---- for readers ---- */
 
 int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
+  if (devices()) devices()->harvest();
   lock();
   if (!prof_i_the_arena.base) {
     unlock();

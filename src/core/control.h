@@ -49,6 +49,15 @@ void prof_i_control_unlock(void);
 /* The process ends: recording stops, whoever wants it. */
 void prof_i_control_end(void);
 
+/* What devices have to do with it, told by src/device when it is first needed: core knows of none. harvest: what they have done by now is to be recorded; waits for that a moment, without any lock. stop: the
+   same, and for good: under the lock, so nothing of theirs takes it. forget: this is a forked child; signal-safe. */
+typedef struct prof_i_device_hooks {
+  void (*harvest)(void);
+  void (*stop)(void);
+  void (*forget)(void);
+} prof_i_device_hooks;
+void prof_i_control_set_devices(const prof_i_device_hooks *hooks);
+
 /* The code goes: dlclose() of what this copy is in. The capture stays as it is. */
 void prof_i_control_go(void);
 

@@ -106,6 +106,10 @@ enum {
 };
 
 /* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
+/* What a thread of the capture is: in the low 8 bits. Of a stream the device's type stands in the next 24, its index above, and the stream's handle for the tid. */
+typedef enum prof_i_role { PROF_I_ROLE_THREAD = 0, PROF_I_ROLE_MAIN = 1, PROF_I_ROLE_STREAM = 2 } prof_i_role;
+enum { PROF_I_ROLE_TYPE_SHIFT = 8, PROF_I_ROLE_INDEX_SHIFT = 32 };
+
 typedef struct prof_i_slot {
   prof_i_head head;
   uint64_t depth;    /* open scopes that have entries: 1..64 */
@@ -113,7 +117,7 @@ typedef struct prof_i_slot {
   uint64_t text_top; /* next free byte of the text area, from the slot's start */
   uint64_t serial;   /* the thread's, counted from 1 over the process's life; 0: nobody's */
   uint64_t tid;      /* the kernel's */
-  uint64_t is_main;
+  uint64_t role;     /* prof_i_role: a thread, the process's first, or a device's stream */
   uint64_t chunk;    /* arena offset of the chunk it writes to, or 0 */
   uint64_t deep_count;
   uint64_t cut_count;
@@ -246,6 +250,25 @@ typedef struct prof_i_pool_state {
   prof_i_peak allocated_peaks[PROF_I_PEAKS];
 } prof_i_pool_state;
 
+/* What a capture knows of a device beyond its scopes: PROF_I_KIND_DEVICE's words. The upper half is written once, before the record is; the counts change while it is recorded, each atomically. */
+typedef struct prof_i_device_state {
+  int32_t type, index;
+  uint32_t flags;  /* PROF_I_DEVICE_EMULATED, PROF_I_DEVICE_READ */
+  int32_t result;  /* prof_backend_result: why its own times are not there; 0: they are */
+  uint64_t scope_count;       /* of the device's side */
+  uint64_t captured_count;    /* host's sides whose stream was being captured into a graph */
+  uint64_t clock_error_ns;    /* the worst that a time was brought to the host's clock with */
+  uint64_t clock_step_count;  /* how often the two clocks parted */
+  uint64_t early_count;       /* would have stood before their launch, and were moved there */
+  uint64_t early_ns;          /* by how much at most */
+  uint64_t memory_bytes;
+  uint32_t units, clock_khz;
+  uint8_t uuid[16];
+  char name[96], arch[32], driver[32], back_end[32];
+  char reason[160]; /* of a result */
+} prof_i_device_state;
+enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be read */ };
+
 typedef enum prof_i_kind {
   PROF_I_KIND_SCOPE = 1,
   PROF_I_KIND_INSTANT = 2, /* as a scope, duration 0 */
@@ -257,7 +280,7 @@ typedef enum prof_i_kind {
                                prof_memory_wrong (wrong); with STREAM
                                one word more. SAMPLE: 5 used, 6 its number */
   /* in a thread's chunks, about the thread */
-  PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 is_main, 6.. name (64 bytes) */
+  PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_role, 6.. name (64 bytes) */
   PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own ns */
   /* in meta extents */
   PROF_I_KIND_SITE = 32,   /* word 1's site; word 3 line | level << 32; then four strings: name, category, file, function */
@@ -269,6 +292,7 @@ typedef enum prof_i_kind {
                                of which anything stays */
   PROF_I_KIND_POOL = 38,   /* 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial | session << 32, 6 used and 7 allocated
                                before the start, 8 prof_i_baseline | starts of memory until then << 32, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */
+  PROF_I_KIND_DEVICE = 39, /* a device that scopes were put on: words 3 and on are a prof_i_device_state, whose counts go on changing */
   PROF_I_KIND_CHANGE = 37 /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4 prof_change_reason, 5 level
                              before | after << 32, 6 serial of the thread that found it, or 0, 7 measured, 8 allowed, in millionths of
                              a thread's time or events a second */

@@ -244,7 +244,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   empty_open(slot);
   slot->text_top = PROF_I_TEXT_OFFSET;
   __atomic_store_n(&slot->tid, thread->tid, __ATOMIC_RELAXED);
-  slot->is_main = thread->is_main;
+  slot->role = thread->role;
   slot->chunk = 0;
   write_name(thread, slot);
   slot->head.owner = thread->serial;
@@ -289,11 +289,12 @@ static bool is_in_arena(const void *at) {
   return (const char *)at >= base && (const char *)at < base + prof_i_the_arena.cap_bytes;
 }
 
-static prof_i_thread *attach_new(void) {
+/* line: NULL for a thread of the process. */
+static prof_i_thread *attach_new(const prof_i_line *line) {
   prof_i_thread *const thread = take_free();
   if (!thread) return NULL;
-  thread->tid = prof_i_port_tid();
-  thread->is_main = thread->tid == (uint64_t)getpid();
+  thread->tid = line ? line->handle : prof_i_port_tid();
+  thread->role = line ? line->role : thread->tid == (uint64_t)getpid() ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
   thread->serial = __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED);
   thread->process = own.process;
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
@@ -319,7 +320,7 @@ static prof_i_thread *attach_new(void) {
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return prof_i_this_thread;
   }
-  if (own.has_key) pthread_setspecific(own.key, thread);
+  if (own.has_key && !line) pthread_setspecific(own.key, thread);
   return thread;
 }
 
@@ -366,11 +367,20 @@ static prof_i_thread *attach_again(prof_i_thread *thread) {
 prof_i_thread *prof_i_thread_attach(void) {
   prof_i_thread *const thread = prof_i_this_thread;
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
-  if (!prof_i_is_attached(thread)) return attach_new();
+  if (!prof_i_is_attached(thread)) return attach_new(NULL);
   const prof_i_header *const header = prof_i_arena_header();
   if (thread->arena == prof_i_the_arena.number && thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
     return thread;
   return attach_again(thread);
+}
+
+prof_i_thread *prof_i_thread_attach_line(prof_i_line *line) {
+  if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
+  memcpy(kept_name, line->name, sizeof kept_name);
+  prof_i_this_thread = line->thread ? line->thread : &prof_i_no_thread;
+  prof_i_thread *const thread = line->thread ? prof_i_thread_attach() : attach_new(line);
+  if (thread) line->thread = thread;
+  return thread;
 }
 
 /* ---- going ---- */
@@ -389,27 +399,37 @@ static void bury(prof_i_thread *thread) {
   vacate(thread->slot);
 }
 
-/* The key's destructor. A later destructor of this thread may record again: it attaches anew, and we are called once more. With the gate
-   closed the next thread that comes buries this one: a thread's end waits for nobody. */
+/* With the gate closed the next thread that comes buries this one: a thread's end waits for nobody. */
+static void go(prof_i_thread *thread) {
+  __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_thread = &prof_i_no_thread;
+  PROF_I_SIGNAL_FENCE();
+  thread->fast = &no_slot;
+  uint32_t left_as = PROF_I_GONE;
+  if (prof_i_gate_enter()) {
+    if (prof_i_the_arena.base && thread->arena == prof_i_the_arena.number) prof_i_thread_refresh_name(thread);
+    bury(thread);
+    left_as = PROF_I_FAULT(NEVER_FREE) ? PROF_I_ALIVE : PROF_I_FREE;
+    prof_i_gate_leave();
+  }
+  __atomic_store_n(&thread->alive, left_as, __ATOMIC_RELEASE);
+}
+
+/* The key's destructor. A later destructor of this thread may record again: it attaches anew, and we are called once more. */
 static void thread_goes(void *value) {
   const int saved = errno;
   prof_i_thread *const thread = value;
-  if (thread->process == own.process && prof_i_this_thread == thread) {
-    __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
-    PROF_I_SIGNAL_FENCE();
-    prof_i_this_thread = &prof_i_no_thread;
-    PROF_I_SIGNAL_FENCE();
-    thread->fast = &no_slot;
-    uint32_t left_as = PROF_I_GONE;
-    if (prof_i_gate_enter()) {
-      if (prof_i_the_arena.base && thread->arena == prof_i_the_arena.number) prof_i_thread_refresh_name(thread);
-      bury(thread);
-      left_as = PROF_I_FAULT(NEVER_FREE) ? PROF_I_ALIVE : PROF_I_FREE;
-      prof_i_gate_leave();
-    }
-    __atomic_store_n(&thread->alive, left_as, __ATOMIC_RELEASE);
-  }
+  if (thread->process == own.process && prof_i_this_thread == thread) go(thread);
   errno = saved;
+}
+
+void prof_i_thread_end_line(prof_i_line *line) {
+  prof_i_thread *const thread = line->thread;
+  if (!thread) return;
+  line->thread = NULL;
+  memcpy(kept_name, line->name, sizeof kept_name);
+  if (thread->process == own.process) go(thread);
 }
 
 int prof_i_thread_prepare(void) {

@@ -53,7 +53,7 @@ typedef struct prof_i_thread {
   uint64_t next_bytes;  /* of its next chunk */
   uint64_t reserve_since; /* the header's full_ticks when the reserve was last emptied */
   prof_i_open *deep;   /* PROF_I_DEEP_COUNT entries, made when first needed */
-  uint32_t is_main;
+  uint64_t role;     /* prof_i_role */
   bool is_text_busy; /* its slot's text area holds what no entry tells: it must not be put in order now */
   bool is_held;      /* prof_i_thread_hold() */
   bool is_named;     /* by prof_thread_set_name(). Atomic: any thread reads it */
@@ -72,6 +72,18 @@ extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));
 
 /* This thread, ready to record in the arena and session in force; NULL when there is no room for it. Signal-safe. */
 prof_i_thread *prof_i_thread_attach(void);
+
+/* A device's stream, as a thread of the capture: whoever writes its records is that thread for so long. */
+typedef struct prof_i_line {
+  prof_i_thread *thread; /* NULL: not attached */
+  uint64_t role, handle; /* PROF_I_ROLE_STREAM with its device; the stream */
+  char name[PROF_I_NAME_BYTES];
+} prof_i_line;
+
+/* The calling thread is that line from here on, ready to record; NULL: there is no room. It must be nobody else: a thread of prof's own, all signals blocked. Past the gate. */
+prof_i_thread *prof_i_thread_attach_line(prof_i_line *line);
+/* The line's last record has been written: its chunks and losses go to the capture, its slot to the next thread. The same thread; the gate is open. */
+void prof_i_thread_end_line(prof_i_line *line);
 
 /* Takes an entry without a start, so that no handler believes the text area to be empty while something of ours is in it and no
    scope may stand open; where there is none left, nothing may be taken off meanwhile. What it returns is for prof_i_thread_let_go(). Owner

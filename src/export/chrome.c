@@ -34,7 +34,7 @@ static uint64_t track_number(const prof_i_chrome *w, uint32_t lane) { return w->
 /* The track's text, up to ts. */
 static void set_track(prof_i_chrome *w, uint32_t lane) {
   char *to = put_text(w->track_text, "\",\"pid\":");
-  to = prof_i_put_u64(to, w->info.pid);
+  to = prof_i_put_u64(to, w->ids.pid);
   to = put_text(to, ",\"tid\":");
   to = prof_i_put_u64(to, track_number(w, lane));
   to = put_text(to, ",\"ts\":");
@@ -185,13 +185,40 @@ static void put_duration(prof_i_chrome *w, uint64_t duration_ns) {
   prof_i_sink_advance(w->sink, prof_i_put_us(to, duration_ns));
 }
 
+/* Readers tie a launch to what ran by it. */
+static void put_correlation(prof_i_chrome *w, uint64_t id) {
+  prof_i_sink_text(w->sink, ",\"correlation\":");
+  prof_i_sink_u64(w->sink, id);
+}
+
 static void put_scope(prof_i_chrome *w, const prof_i_span *span) {
   put_begin(w, "{\"ph\":\"X\"", span);
   put_duration(w, span->duration_ns);
   prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
   prof_i_sink_advance(w->sink, put_next_id(w, prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM)));
+  if ((w->event.flags & PROF_EVENT_ON_STREAM) && w->launches.count && prof_i_chrome_tie(w, span, w->external_id)) put_correlation(w, w->external_id);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
   prof_i_chrome_args(w, true);
+  prof_i_sink_text(w->sink, "}},\n");
+}
+
+/* A device's own side, as Kineto writes a user's annotation on a device. */
+static void put_on_device(prof_i_chrome *w, const prof_i_span *span) {
+  const uint64_t id = prof_i_chrome_tied(w, span);
+  w->event.category = "gpu_user_annotation";
+  w->event.category_bytes = sizeof "gpu_user_annotation" - 1;
+  put_begin(w, "{\"ph\":\"X\"", span);
+  put_duration(w, span->duration_ns);
+  prof_i_sink_text(w->sink, ",\"args\":{");
+  if (id) {
+    prof_i_sink_text(w->sink, "\"External id\":");
+    prof_i_sink_u64(w->sink, id);
+    put_correlation(w, id);
+  }
+  prof_i_sink_text(w->sink, id ? ",\"device\":" : "\"device\":");
+  prof_i_sink_i64(w->sink, w->event.device.index);
+  prof_i_sink_text(w->sink, ",\"stream\":");
+  prof_i_sink_u64(w->sink, w->ids.first);
   prof_i_sink_text(w->sink, "}},\n");
 }
 
@@ -240,7 +267,8 @@ static bool put_detailed(prof_i_chrome *w, const prof_i_span *span) {
       if (w->event.name_bytes == 0) w->check.findings.counts[PROF_I_FINDING_UNNAMED]++;
       w->written.open_count += span->kind == PROF_EVENT_OPEN;
       w->written.scope_count += span->kind == PROF_EVENT_SCOPE;
-      put_scope(w, span);
+      if (w->event.flags & PROF_EVENT_ON_DEVICE) put_on_device(w, span);
+      else put_scope(w, span);
       break;
     case PROF_EVENT_STEP:
       w->written.step_count++;
@@ -329,7 +357,7 @@ static void put_flows(prof_i_chrome *w) {
     const prof_i_flow *const begin = &w->flows.items[i & ~(size_t)1];
     put_flow(w, &w->flows.items[i], i / 2 + 1, prof_i_chrome_name_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
   }
-  w->written.flow_count = w->flows.count;
+  w->written.flow_count = w->flows.count + 2 * prof_i_chrome_put_arrows(w, w->flows.count / 2 + 1);
 }
 
 int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, prof_i_sink *sink, prof_i_findings *findings_out) {
@@ -352,8 +380,11 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, co
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
 
   if (status == PROF_OK) status = prof_i_tids_make(trace, w->info.thread_count, &w->tids);
+  if (status == PROF_OK) status = prof_i_chrome_find_launches(w);
   if (status == PROF_OK) prof_i_chrome_head(w);
-  for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++) status = put_thread(w, i);
+  for (int streams = 0; streams < 2; streams++) /* what was launched behind what launched it */
+    for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++)
+      if ((w->tids[i].pid != w->info.pid) == streams) status = put_thread(w, i);
   if (status == PROF_OK) {
     prof_i_check_next_thread(&w->check);
     prof_i_chrome_put_counters(w);
@@ -368,6 +399,8 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, co
   prof_i_flows_fini(&w->flows);
   free(w->counters.items);
   free(w->tids);
+  free(w->ties);
+  prof_i_launches_fini(&w->launches);
   free(w);
   return status;
 }

@@ -11,6 +11,7 @@
 #include "metadata.h"
 #include "sink.h"
 #include "tids.h"
+#include "../trace/launch.h"
 #include "../trace/walk.h"
 #include "value.h"
 #include "window.h"
@@ -63,6 +64,13 @@ typedef struct prof_i_kept_counters {
   uint32_t count, room;
 } prof_i_kept_counters;
 
+/* Of a launch: the number of the host's scope, once that is written; 0 before. */
+typedef struct prof_i_tie {
+  uint64_t id;
+  uint32_t lane;   /* of the host's scope */
+  bool is_written; /* the device's side */
+} prof_i_tie;
+
 typedef struct prof_i_chrome {
   const prof_trace *trace;
   prof_i_sink *sink;
@@ -79,6 +87,8 @@ typedef struct prof_i_chrome {
   prof_i_flows flows;
   prof_i_kept_counters counters;
   prof_i_tids *tids; /* of each thread */
+  prof_i_launches launches;
+  prof_i_tie *ties; /* of each of them */
 
   /* The track that is being written: ","pid":1,"tid":2,"ts":123   with the digits of ts that stand for whole 10^8 ns */
   uint32_t thread;
@@ -118,9 +128,19 @@ void prof_i_chrome_args(prof_i_chrome *w, bool has_members);
 /* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a double would not hold it. */
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id);
 
+/* chrome_device.c: streams are written behind all threads. */
+void prof_i_chrome_name_devices(prof_i_chrome *w);
+void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane);
+int prof_i_chrome_find_launches(prof_i_chrome *w); /* PROF_OK or PROF_E_NO_MEMORY */
+bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id); /* the host's scope with that number: did it launch something that is in the trace? */
+uint64_t prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span); /* the number of what launched w->event, which is being written; 0: that is not written */
+uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number); /* how many */
+
 /* chrome_meta.c */
 void prof_i_chrome_head(prof_i_chrome *w);
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane);
+void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label);
+void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name, uint64_t order);
 void prof_i_chrome_tail(prof_i_chrome *w);
 
 #endif

@@ -50,48 +50,42 @@ static void put_sort_index(prof_i_chrome *w, const char *what, uint64_t pid, uin
   end_metadata(w);
 }
 
-static void put_process(prof_i_chrome *w) {
-  const char *const name = w->info.process_name[0] != 0 ? w->info.process_name : "prof";
-  const uint64_t pid = w->info.pid;
-  put_name(w, "process_name", pid, 0, name, strlen(name));
+static void put_metadata_label(prof_i_chrome *w, uint64_t pid, const char *label) {
   begin_metadata(w, "process_labels", pid, 0, "labels");
-  put(w, "\"CPU\"");
+  prof_i_sink_string(w->sink, label, strlen(label));
   end_metadata(w);
+}
+
+void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label) {
+  put_name(w, "process_name", pid, 0, name, strlen(name));
+  put_metadata_label(w, pid, label);
   put_sort_index(w, "process_sort_index", pid, 0, pid);
+}
+
+void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name, uint64_t order) {
+  put_name(w, "thread_name", pid, tid, name.data, name.bytes);
+  put_sort_index(w, "thread_sort_index", pid, tid, order);
 }
 
 /* The thread's own name, or "thread 1234"; lanes say what they are. */
 static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
   enum { LANES = 256 };
+  if (thread->is_stream) {
+    prof_i_chrome_name_stream(w, thread, index, lane);
+    return;
+  }
   const uint64_t tid = w->tids[index].first + lane * w->tids[index].step;
   char made[sizeof thread->name + 64];
   int bytes = thread->name[0] != 0 ? snprintf(made, sizeof made, "%s", thread->name)
                                    : snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
-  put_name(w, "thread_name", w->info.pid, tid, made, (size_t)bytes);
-  put_sort_index(w, "thread_sort_index", w->info.pid, tid, (uint64_t)index * LANES + lane);
+  prof_i_chrome_put_thread(w, w->info.pid, tid, (prof_i_text){made, (uint64_t)bytes}, (uint64_t)index * LANES + lane);
 }
 
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane) {
   prof_trace_thread thread = {.size = sizeof thread};
   if (prof_trace_thread_get(w->trace, w->thread, &thread) != PROF_OK) return;
   for (; w->lanes_named <= lane; w->lanes_named++) put_thread_name(w, &thread, w->thread, w->lanes_named);
-}
-
-/* Streams that have a name. Device rows have process numbers that no process has: the kernel's go up to 2^22. */
-static void put_device_tracks(prof_i_chrome *w) {
-  enum { DEVICE_PID_FIRST = 5000000, TYPE_STEP = 1000 };
-  prof_device device;
-  prof_i_text name;
-  uint64_t stream;
-  for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &stream, &name) != 0; i++) {
-    const uint64_t pid = DEVICE_PID_FIRST + ((uint32_t)device.type * TYPE_STEP + (uint32_t)device.index) % 1000000;
-    char device_name[PROF_I_DEVICE_NAME_BYTES];
-    prof_i_device_name(device, device_name);
-    put_name(w, "process_name", pid, 0, device_name, strlen(device_name));
-    put_sort_index(w, "process_sort_index", pid, 0, pid);
-    put_name(w, "thread_name", pid, stream % UINT32_MAX, name.data, name.bytes);
-  }
 }
 
 /* False: the user's own stands there. */
@@ -125,12 +119,12 @@ void prof_i_chrome_head(prof_i_chrome *w) {
     put(w, ",\n");
   }
   put(w, "\"traceEvents\": [\n");
-  put_process(w);
+  prof_i_chrome_put_process(w, w->info.pid, w->info.process_name[0] != 0 ? w->info.process_name : "prof", "CPU");
+  prof_i_chrome_name_devices(w);
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(w->trace, i, &thread) == PROF_OK && thread.event_count > 0) put_thread_name(w, &thread, i, 0);
   }
-  put_device_tracks(w);
 }
 
 /* ---- prof's own account ---- */

@@ -24,13 +24,21 @@ static int compare(const void *left, const void *right) {
 
 /* A number that comes again, for the kernel gives those of dead threads away, is made up for all but the first that had it; so is
    one that the kernel does not give. */
-static void assign(prof_i_tids *tids, const numbered *sorted, uint32_t count) {
+static void assign(prof_i_tids *tids, const numbered *sorted, uint32_t count, uint64_t pid) {
   for (uint32_t i = 0; i < count; i++) {
     const uint64_t tid = sorted[i].tid;
     const uint32_t index = sorted[i].index;
     const int is_kernels = tid > 0 && tid < KERNEL_STEP && (i == 0 || sorted[i - 1].tid != tid);
-    tids[index] = is_kernels ? (prof_i_tids){tid, KERNEL_STEP} : (prof_i_tids){made_first + index % MADE_STEP, MADE_STEP};
+    tids[index] = is_kernels ? (prof_i_tids){tid, KERNEL_STEP, pid} : (prof_i_tids){made_first + index % MADE_STEP, MADE_STEP, pid};
   }
+}
+
+/* The trace's threads are in the order in which they came. */
+static prof_i_tids stream_tids(const prof_i_tids *before, uint32_t count, prof_device device) {
+  const uint64_t pid = prof_i_tids_device_pid(device);
+  uint64_t number = 0;
+  for (uint32_t i = 0; i < count; i++) number += before[i].pid == pid;
+  return (prof_i_tids){number, KERNEL_STEP, pid};
 }
 
 int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out) {
@@ -41,13 +49,17 @@ int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids
     free(sorted);
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the names of %u threads", thread_count);
   }
+  uint32_t host_count = 0;
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(trace, &info);
   for (uint32_t i = 0; i < thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     prof_trace_thread_get(trace, i, &thread);
-    sorted[i] = (numbered){thread.tid, i};
+    if (thread.is_stream) tids[i] = stream_tids(tids, i, thread.device);
+    else sorted[host_count++] = (numbered){thread.tid, i};
   }
-  qsort(sorted, thread_count, sizeof *sorted, compare);
-  assign(tids, sorted, thread_count);
+  qsort(sorted, host_count, sizeof *sorted, compare);
+  assign(tids, sorted, host_count, info.pid);
   free(sorted);
   *tids_out = tids;
   return PROF_OK;

@@ -4,11 +4,18 @@
 
 #include <prof/trace.h>
 
-/* A thread's own row, and how far from it each row for what overlaps is. All stay below 2^32, past which viewers take them for 0. */
+/* A thread's own row, and how far from it each row for what overlaps is. All stay below 2^32, past which viewers take them for 0. A stream is a row of its device's process, numbered from 0 as the streams of the device first ran. */
 typedef struct prof_i_tids {
   uint64_t first;
   uint64_t step;
+  uint64_t pid;
 } prof_i_tids;
+
+/* A number that no process has: the kernel's go up to 2^22. */
+static inline uint64_t prof_i_tids_device_pid(prof_device device) {
+  enum { FIRST = 5000000, TYPE_STEP = 1000 };
+  return FIRST + ((uint32_t)device.type * TYPE_STEP + (uint32_t)device.index) % 1000000;
+}
 
 /* One for each of the trace's threads; the caller gives it to free(). PROF_E_NO_MEMORY with its text. */
 int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out);

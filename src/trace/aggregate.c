@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "device_sums.h"
 #include "memory_sums.h"
 #include "parse.h"
 #include "plain.h"
@@ -34,6 +35,7 @@ typedef struct group {
   group_key key;
   prof_i_tally tally;
   prof_i_held_bytes memory;
+  prof_i_device_time on_device;
   uint64_t first_ns; /* PROF_SORT_FIRST: its earliest begin */
   uint32_t level;
   UT_hash_handle hh;
@@ -54,6 +56,9 @@ typedef struct aggregation {
   prof_i_held_bytes *memory_by_site; /* NULL: the trace has no pools */
   uint64_t *first_by_site; /* the earliest begin; NULL: nobody asks. Not in the tallies: they fill a line of the cache each */
   prof_i_memory_sums memory;
+  prof_i_device_time *device_by_site; /* NULL: the trace has nothing of devices */
+  prof_i_device_sums on_device;
+  bool has_launched; /* the thread */
   prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
   char shape[SHAPE_ROOM];
@@ -189,11 +194,24 @@ static prof_i_text stack_of(const prof_event *event, uint32_t frames) {
   return none;
 }
 
-static int add_detailed(aggregation *a, const prof_i_span *span, const prof_i_held_bytes *memory) {
+static inline bool has_window(const prof_aggregate_options *options) { return (options->from_ns | options->to_ns) != 0; }
+static bool is_inside(const prof_aggregate_options *options, const prof_i_span *span) {
+  return span->start_ns >= options->from_ns && (options->to_ns == 0 || span->start_ns < options->to_ns);
+}
+
+/* What its scope took beside its time. */
+typedef struct beside {
+  prof_i_held_bytes memory;
+  prof_i_device_time on_device;
+} beside;
+
+/* The group of a scope of that thread of the capture; *group_out NULL: it is not wanted. False: no memory. */
+static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *span, group **group_out) {
   prof_event *const event = &a->event;
-  prof_i_trace_expand(a->trace, a->thread, span, event);
+  prof_i_trace_expand(a->trace, thread, span, event);
   const prof_i_text name = {event->name, event->name_bytes}, category = {event->category, event->category_bytes};
-  if (!is_wanted(&a->options, category, event->level)) return 0;
+  *group_out = NULL;
+  if (!is_wanted(&a->options, category, event->level)) return true;
   prof_i_text shape = {a->shape, 0};
   if (a->options.group & PROF_GROUP_SHAPE) {
     shape.bytes = prof_i_shape_text(event, a->shape, sizeof a->shape);
@@ -201,10 +219,33 @@ static int add_detailed(aggregation *a, const prof_i_span *span, const prof_i_he
   }
   const prof_i_text stack = a->options.group & PROF_GROUP_STACK ? stack_of(event, a->options.stack_frames) : (prof_i_text){"", 0};
   const group_key key = make_key(a, name, category, shape, stack, event->device);
-  group *const g = find_group(a, &key, event->level);
-  if (!g || !prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns)) return PROF_E_NO_MEMORY;
-  prof_i_held_add(&g->memory, memory);
+  *group_out = find_group(a, &key, event->level);
+  return *group_out != NULL;
+}
+
+static int add_detailed(aggregation *a, const prof_i_span *span, const beside *also) {
+  group *g;
+  if (!find_detailed(a, a->thread, span, &g)) return PROF_E_NO_MEMORY;
+  if (!g) return 0;
+  if (!prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns)) return PROF_E_NO_MEMORY;
+  prof_i_held_add(&g->memory, &also->memory);
+  prof_i_device_time_add(&g->on_device, &also->on_device);
   if (span->start_ns < g->first_ns) g->first_ns = span->start_ns;
+  return 0;
+}
+
+/* What no scope of its thread stood around: its own name has a row for it. */
+static int add_left(aggregation *a) {
+  for (const prof_i_launch *left; (left = prof_i_device_sums_left(&a->on_device)) != NULL;) {
+    const prof_i_span span = {.record = left->record, .start_ns = left->start_ns, .duration_ns = left->duration_ns, .self_ns = left->self_ns, .site = left->site, .kind = PROF_EVENT_SCOPE};
+    group *g;
+    if (has_window(&a->options) && !is_inside(&a->options, &span)) continue;
+    if (left->thread == UINT32_MAX) a->thread = left->stream;
+    if (!find_detailed(a, left->stream, &span, &g)) return PROF_E_NO_MEMORY;
+    if (!g) continue;
+    prof_i_device_time_add(&g->on_device, &(prof_i_device_time){left->self_ns, left->self_ns, 1});
+    if (span.start_ns < g->first_ns) g->first_ns = span.start_ns;
+  }
   return 0;
 }
 
@@ -214,13 +255,9 @@ static inline bool add_to_site(aggregation *a, uint32_t site, uint64_t duration_
   return prof_i_tally_add(tally, duration_ns, self_ns);
 }
 
-static inline bool has_window(const prof_aggregate_options *options) { return (options->from_ns | options->to_ns) != 0; }
-static bool is_inside(const prof_aggregate_options *options, const prof_i_span *span) {
-  return span->start_ns >= options->from_ns && (options->to_ns == 0 || span->start_ns < options->to_ns);
-}
-
 /* What is no scope. */
 static int visit_other(aggregation *a, const prof_i_span *span) {
+  if (a->has_launched && span->kind == PROF_EVENT_STEP) prof_i_device_sums_pass(&a->on_device, span);
   if (!a->memory_by_site) return 0;
   if (span->kind == PROF_EVENT_STEP) prof_i_memory_sums_pass(&a->memory, span);
   return span->kind != PROF_EVENT_MEMORY || prof_i_memory_sums_add(&a->memory, a->trace, span) ? 0 : PROF_E_NO_MEMORY;
@@ -235,15 +272,17 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       if (status) return status;
       continue;
     }
-    prof_i_held_bytes memory = {0};
-    if (__builtin_expect(a->memory_by_site != NULL, 0)) memory = prof_i_memory_sums_take(&a->memory, span);
+    beside also = {{0}, {0}};
+    if (__builtin_expect(a->memory_by_site != NULL, 0)) also.memory = prof_i_memory_sums_take(&a->memory, span);
+    if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
     if (__builtin_expect(has_window(&a->options), 0) && !is_inside(&a->options, span)) continue;
     if (__builtin_expect(span->record != NULL, 0) && has_details(a, span->record)) {
-      status = add_detailed(a, span, &memory);
+      status = add_detailed(a, span, &also);
       if (status) return status;
       continue;
     }
-    if (__builtin_expect(a->memory_by_site != NULL, 0)) prof_i_held_add(&a->memory_by_site[span->site], &memory);
+    if (__builtin_expect(a->memory_by_site != NULL, 0)) prof_i_held_add(&a->memory_by_site[span->site], &also.memory);
+    if (__builtin_expect(a->has_launched, 0)) prof_i_device_time_add(&a->device_by_site[span->site], &also.on_device);
     if (a->first_by_site && span->start_ns < a->first_by_site[span->site]) a->first_by_site[span->site] = span->start_ns;
     if (__builtin_expect(!add_to_site(a, span->site, span->duration_ns, span->self_ns), 0)) return PROF_E_NO_MEMORY;
   }
@@ -272,11 +311,12 @@ static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_
 static int add_thread(aggregation *a) {
   prof_i_walker *const walker = prof_i_walker_create(a->trace, a->thread, visit, a);
   if (!walker) return PROF_E_NO_MEMORY;
-  if (!a->memory_by_site && !a->first_by_site && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
+  a->has_launched = prof_i_device_sums_go(&a->on_device, a->thread);
+  if (!a->memory_by_site && !a->first_by_site && !a->has_launched && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
-  return status;
+  return status ? status : add_left(a);
 }
 
 /* Joins the sites' sums to the groups, and empties them. */
@@ -294,6 +334,10 @@ static int join_sites(aggregation *a) {
       if (a->first_by_site[site] < g->first_ns) g->first_ns = a->first_by_site[site];
       a->first_by_site[site] = UINT64_MAX;
     }
+    if (a->device_by_site) {
+      prof_i_device_time_add(&g->on_device, &a->device_by_site[site]);
+      a->device_by_site[site] = (prof_i_device_time){0};
+    }
     if (!a->memory_by_site) continue;
     prof_i_held_add(&g->memory, &a->memory_by_site[site]);
     a->memory_by_site[site] = (prof_i_held_bytes){0};
@@ -310,6 +354,9 @@ static void forget_sites(aggregation *a) {
   free(a->by_site);
   free(a->memory_by_site);
   free(a->first_by_site);
+  free(a->device_by_site);
+  prof_i_device_sums_fini(&a->on_device);
+  a->device_by_site = NULL;
   a->by_site = NULL;
   a->memory_by_site = NULL;
   a->first_by_site = NULL;
@@ -324,9 +371,16 @@ static int add_trace(aggregation *a) {
   if (has_first) a->first_by_site = malloc(a->site_count * sizeof *a->first_by_site);
   int status = a->by_site && (a->memory_by_site || !has_pools) && (a->first_by_site || !has_first) ? 0 : PROF_E_NO_MEMORY;
   if (a->first_by_site) memset(a->first_by_site, 0xff, a->site_count * sizeof *a->first_by_site);
+  if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace);
+  if (!status && a->on_device.launches.count && !(a->device_by_site = calloc(a->site_count, sizeof *a->device_by_site))) status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
+    if (prof_i_is_stream(&a->trace->threads[a->thread])) continue; /* what is there is met where it was launched */
     status = add_thread(a);
     if (!status && (a->options.group & PROF_GROUP_THREAD)) status = join_sites(a);
+  }
+  if (!status) {
+    prof_i_device_sums_go(&a->on_device, UINT32_MAX);
+    status = add_left(a);
   }
   if (!status) status = join_sites(a);
   forget_sites(a);
@@ -369,11 +423,13 @@ static uint64_t weight_of(const group *g, uint32_t sort) {
     case PROF_SORT_TOTAL: return g->tally.total_ns;
     case PROF_SORT_SELF: return g->tally.self_ns;
     case PROF_SORT_CALLS: return g->tally.calls;
-    case PROF_SORT_MEAN: return g->tally.total_ns / g->tally.calls;
+    case PROF_SORT_MEAN: return g->tally.calls ? g->tally.total_ns / g->tally.calls : 0;
     case PROF_SORT_MAX: return g->tally.max_ns;
     case PROF_SORT_NAME: return 0;
     case PROF_SORT_MEMORY: return above_least(prof_i_held_plus(g->memory.host, g->memory.device));
     case PROF_SORT_FIRST: return ~g->first_ns;
+    case PROF_SORT_DEVICE: return g->on_device.total_ns;
+    case PROF_SORT_SELF_DEVICE: return g->on_device.self_ns;
     case PROF_SORT_SELF_MEMORY: return above_least(prof_i_held_plus(g->memory.self_host, g->memory.self_device));
   }
   return 0;
@@ -416,17 +472,21 @@ static prof_row make_row(group *g, char **texts) {
                     .calls_count = g->tally.calls,
                     .total_ns = g->tally.total_ns,
                     .self_ns = g->tally.self_ns,
-                    .min_ns = g->tally.min_ns,
+                    .min_ns = g->tally.calls ? g->tally.min_ns : 0,
                     .max_ns = g->tally.max_ns,
                     .median_ns = prof_i_tally_quantile(&g->tally, 0.5),
                     .p99_ns = prof_i_tally_quantile(&g->tally, 0.99),
                     .memory_bytes = g->memory.host,
                     .self_memory_bytes = g->memory.self_host,
                     .device_memory_bytes = g->memory.device,
-                    .self_device_memory_bytes = g->memory.self_device};
+                    .self_device_memory_bytes = g->memory.self_device,
+                    .device_total_ns = g->on_device.total_ns,
+                    .self_device_ns = g->on_device.self_ns,
+                    .device_count = g->on_device.count};
 }
 
-static void look_for_pools(const prof_i_catalog *catalog, prof_rows *rows) {
+static void look_at_catalog(const prof_i_catalog *catalog, prof_rows *rows) {
+  rows->has_device |= catalog->device_count != 0;
   for (uint32_t i = 0; i < catalog->pool_count; i++) {
     if (catalog->pools[i].kind != PROF_MEMORY_POOL) continue;
     *(catalog->pools[i].device.type == PROF_DEVICE_CPU ? &rows->has_memory : &rows->has_device_memory) = 1;
@@ -447,10 +507,11 @@ static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t 
   char *texts = (char *)(row + count);
   *rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) row[i] = make_row(order[i].of, &texts);
-  for (size_t i = 0; i < a->trace_count; i++) look_for_pools(&a->traces[i]->catalog, rows);
+  for (size_t i = 0; i < a->trace_count; i++) look_at_catalog(&a->traces[i]->catalog, rows);
   for (uint64_t i = 0; i < all; i++) {
     rows->total_self_ns += order[i].of->tally.self_ns;
     rows->calls_count += order[i].of->tally.calls;
+    rows->total_self_device_ns += order[i].of->on_device.self_ns;
   }
   return rows;
 }
@@ -485,8 +546,8 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
   const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
-  if (options->sort > PROF_SORT_FIRST)
-    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_FIRST);
+  if (options->sort > PROF_SORT_SELF_DEVICE)
+    return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_DEVICE);
   if (options->time_unit % 3 || options->time_unit > 9)
     return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
   if (options->to_ns && options->to_ns <= options->from_ns)

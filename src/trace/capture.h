@@ -107,6 +107,8 @@ typedef struct prof_i_catalog {
   uint32_t change_count, change_room;
   prof_i_pool_seen *pools;
   uint32_t pool_count, pool_room;
+  prof_i_device_state *devices; /* by device, each once */
+  uint32_t device_count, device_room;
   uint64_t first_session; /* of which anything stays after a clear; 0: all */
   uint32_t last_level; /* of the last session that began */
   int64_t wall_ns;     /* how far CLOCK_REALTIME has moved against CLOCK_MONOTONIC since the start */
@@ -172,9 +174,12 @@ typedef struct prof_i_trace_thread {
   uint64_t own_ns; /* chunk changes, until prof_i_index_sum() adds the scopes' share */
   uint32_t first_segment, segment_count;
   uint32_t first_open, open_count;
-  bool is_main, is_alive;
+  uint64_t role; /* prof_i_role */
+  bool is_alive;
   char name[PROF_I_NAME_BYTES];
 } prof_i_trace_thread;
+
+static inline bool prof_i_is_stream(const prof_i_trace_thread *thread) { return (thread->role & 0xff) == PROF_I_ROLE_STREAM; }
 
 /* What else speaks of a thread: its slot while it lives, its EXIT record after. One of the two is set. */
 typedef struct prof_i_mention {

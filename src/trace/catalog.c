@@ -46,6 +46,7 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
   free(catalog->sites);
   free(catalog->schemas);
   free(catalog->tracks);
+  free(catalog->devices);
   free(catalog->pairs);
   free(catalog->marks);
   free(catalog->changes);
@@ -295,6 +296,43 @@ const prof_i_pool_seen *prof_i_catalog_pool(const prof_i_catalog *catalog, uint3
   return low < catalog->pool_count && catalog->pools[low].number == number ? &catalog->pools[low] : NULL;
 }
 
+/* ---- devices ---- */
+
+static int add_device(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  prof_i_device_state state;
+  if (word_count < 3 + sizeof state / 8) {
+    trace->bad_count++;
+    return 0;
+  }
+  memcpy(&state, words + 3, sizeof state);
+  if (!prof_i_make_room((void **)&catalog->devices, &catalog->device_room, catalog->device_count, sizeof *catalog->devices)) return PROF_E_NO_MEMORY;
+  catalog->devices[catalog->device_count++] = state;
+  return 0;
+}
+
+static int compare_devices(const prof_i_device_state *x, const prof_i_device_state *y) {
+  return x->type != y->type ? (x->type < y->type ? -1 : 1) : (x->index > y->index) - (x->index < y->index);
+}
+
+/* What is served behind what is not: the last of a device counts. */
+static int by_device(const void *a, const void *b) {
+  const prof_i_device_state *const x = a, *const y = b;
+  const int order = compare_devices(x, y);
+  return order ? order : (x->result == 0) - (y->result == 0);
+}
+
+static void keep_last_devices(prof_i_catalog *catalog) {
+  if (catalog->device_count == 0) return;
+  qsort(catalog->devices, catalog->device_count, sizeof *catalog->devices, by_device);
+  uint32_t kept = 0;
+  for (uint32_t i = 1; i < catalog->device_count; i++) {
+    kept += compare_devices(&catalog->devices[kept], &catalog->devices[i]) != 0;
+    catalog->devices[kept] = catalog->devices[i];
+  }
+  catalog->device_count = kept + 1;
+}
+
 /* ---- an extent ---- */
 
 static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
@@ -306,6 +344,7 @@ static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_co
     case PROF_I_KIND_SESSION: return add_session(trace, words, word_count);
     case PROF_I_KIND_POOL: return add_pool(trace, words, word_count);
     case PROF_I_KIND_CHANGE: return add_change(trace, words, word_count);
+    case PROF_I_KIND_DEVICE: return add_device(trace, words, word_count);
     default: trace->bad_count++; return 0; /* a number from the file, not an enum */
   }
 }
@@ -357,6 +396,7 @@ static void sort_schemas(prof_i_catalog *catalog) {
 void prof_i_catalog_finish(prof_i_catalog *catalog) {
   sort_schemas(catalog);
   keep_last_names(catalog);
+  keep_last_devices(catalog);
   drop_cleared_pools(catalog);
   if (catalog->pool_count) qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, by_pool_number);
 }

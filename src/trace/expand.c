@@ -3,6 +3,7 @@
 #include <prof/memory.h>
 #include <string.h>
 
+#include "capture.h"
 #include "parse.h"
 
 static void set_texts(prof_event *event, prof_i_text name, prof_i_text category) {
@@ -59,6 +60,17 @@ static void set_args(const prof_i_long *record, const prof_i_schema *schema, pro
   }
 }
 
+static void set_launch(const prof_trace *trace, const prof_i_long *record, prof_event *event) {
+  prof_i_launch_words words;
+  if (!prof_i_launch_read(record, &words)) return;
+  const prof_i_trace_thread *const thread = prof_i_index_thread(trace, words.serial);
+  event->flags |= PROF_EVENT_ON_DEVICE;
+  event->launch = (prof_event_launch){.start_ns = prof_i_trace_ns(trace, words.ticks),
+                                      .thread = thread ? (uint32_t)(thread - trace->threads) : UINT32_MAX,
+                                      .device_start_ns = words.device_start_ns,
+                                      .device_end_ns = words.device_end_ns};
+}
+
 static void set_details(const prof_trace *trace, const prof_i_long *record, prof_event *event) {
   const struct {
     uint32_t in, out;
@@ -77,6 +89,7 @@ static void set_details(const prof_trace *trace, const prof_i_long *record, prof
   }
   event->device = (prof_device){(int32_t)(uint32_t)record->device, (int32_t)(record->device >> 32)};
   event->stream = record->stream;
+  if (prof_i_is_stream(&trace->threads[event->thread])) set_launch(trace, record, event);
   const prof_i_schema *const schema = record->schema ? prof_i_catalog_schema(&trace->catalog, record->schema) : NULL;
   if (schema) set_args(record, schema, event);
 }

@@ -36,7 +36,7 @@ static void set_name(prof_i_trace_thread *thread, const char *name) {
 static void hear_owner(prof_i_trace_thread *thread, const prof_i_segment *segment) {
   if (!segment->owner) return;
   thread->tid = segment->owner[4];
-  thread->is_main = segment->owner[5] == 1;
+  thread->role = segment->owner[5];
   set_name(thread, (const char *)(segment->owner + 6));
 }
 
@@ -44,7 +44,7 @@ static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *ment
   const prof_i_slot *const slot = mention->slot;
   if (slot) {
     thread->tid = slot->tid;
-    thread->is_main = slot->is_main == 1;
+    thread->role = slot->role;
     thread->is_alive = true;
     set_name(thread, slot->name);
     for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = slot->lost[i] - slot->lost_before[i];

@@ -183,6 +183,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->scope_cost_ns = (double)header->scope_cost_ps / 1e3;
   info->cpu_limit = (double)header->cpu_limit_milli / 1e3;
   info->change_count = trace->catalog.change_count;
+  info->device_count = trace->catalog.device_count;
   info->untold_change_count = header->untold_changes;
   info->level_now = header->state == PROF_I_STATE_RECORDING ? header->level : 0;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
@@ -207,7 +208,12 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   memset(&thread, 0, sizeof thread);
   thread.tid = from->tid;
   thread.event_count = from->event_count;
-  thread.is_main = from->is_main;
+  thread.is_main = from->role == PROF_I_ROLE_MAIN;
+  if (prof_i_is_stream(from)) {
+    thread.is_stream = 1;
+    thread.device = (prof_device){(int32_t)(from->role >> PROF_I_ROLE_TYPE_SHIFT & 0xffffff), (int32_t)(from->role >> PROF_I_ROLE_INDEX_SHIFT)};
+    thread.stream = from->tid;
+  }
   thread.is_alive = from->is_alive;
   memcpy(thread.lost_count, from->lost, sizeof thread.lost_count);
   memcpy(thread.name, from->name, sizeof thread.name);

@@ -35,6 +35,12 @@ static bool read_details(prof_i_long *out, const uint64_t *at, uint64_t left) {
   return (int64_t)out->duration < INT64_C(1) << 59 && (int64_t)out->duration >= -(INT64_C(1) << 59);
 }
 
+bool prof_i_launch_read(const prof_i_long *record, prof_i_launch_words *out) {
+  if (record->kind != PROF_I_KIND_SCOPE || record->schema != 0 || record->value_words < 4) return false;
+  *out = (prof_i_launch_words){record->values[0], record->values[1], record->values[2], record->values[3]};
+  return true;
+}
+
 static bool has_extra_word(prof_i_verb verb) { return verb == PROF_I_VERB_COLLECT || verb == PROF_I_VERB_WRONG; }
 
 /* Words 3 and on of a record of memory; more than there can be: no such verb. */

@@ -85,6 +85,12 @@ static inline int64_t prof_i_ticks_since(uint64_t word0, uint64_t start_ticks) {
   return (int64_t)(word0 - (start_ticks << 4)) >> 4;
 }
 
+/* What a scope of a stream says beyond a scope: who launched it and when, and its times as the device has them. False: it does not. */
+typedef struct prof_i_launch_words {
+  uint64_t serial, ticks, device_start_ns, device_end_ns;
+} prof_i_launch_words;
+bool prof_i_launch_read(const prof_i_long *record, prof_i_launch_words *out);
+
 /* An event's place in time. */
 typedef struct prof_i_interval {
   uint64_t start, end;

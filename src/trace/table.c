@@ -28,6 +28,10 @@
   X("Median", MEDIAN, 0, 24)                                \
   X("p99", P99, 0, 24)                                      \
   X("Max", MAX, 0, 24)                                      \
+  X("Self Device", SELF_DEVICE_TIME, 0, 24)                 \
+  X("Self Device %", SELF_DEVICE_SHARE, 0, 14)              \
+  X("Device Total", DEVICE_TIME, 0, 24)                     \
+  X("Device Mean", DEVICE_MEAN, 0, 24)                      \
   X("CPU Mem", MEMORY, 0, 24)                               \
   X("Self CPU Mem", SELF_MEMORY, 0, 24)                     \
   X("Device Mem", DEVICE_MEMORY, 0, 24)                     \
@@ -95,6 +99,12 @@ static size_t put_thread(const table *t, char *to, uint32_t index) {
   return prof_i_show_name(to, text);
 }
 
+/* As torch.profiler: by calls of the host's; of what has none, by the device's own. */
+static uint64_t mean_on_device(const prof_row *row) {
+  const uint64_t count = row->calls_count ? row->calls_count : row->device_count;
+  return count ? row->device_total_ns / count : 0;
+}
+
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
   switch (which) {
@@ -108,10 +118,14 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_SELF: count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
     case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->total_ns, t->rows->total_self_ns); break;
     case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
-    case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, row->total_ns / row->calls_count, t->time_unit); break;
+    case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, row->calls_count ? row->total_ns / row->calls_count : 0, t->time_unit); break;
     case COLUMN_MEDIAN: count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
     case COLUMN_P99: count = prof_i_put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
     case COLUMN_MAX: count = prof_i_put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
+    case COLUMN_SELF_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->self_device_ns, t->time_unit); break;
+    case COLUMN_SELF_DEVICE_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_device_ns, t->rows->total_self_device_ns); break;
+    case COLUMN_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->device_total_ns, t->time_unit); break;
+    case COLUMN_DEVICE_MEAN: count = prof_i_put_time(to, CELL_BYTES, mean_on_device(row), t->time_unit); break;
     case COLUMN_MEMORY: count = put_bytes(to, CELL_BYTES, row->memory_bytes); break;
     case COLUMN_SELF_MEMORY: count = put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
     case COLUMN_DEVICE_MEMORY: count = put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
@@ -127,6 +141,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
 /* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of scopes has nothing to read there. */
 static bool is_told(const table *t, column c) {
   const prof_rows *const rows = t->rows;
+  if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN) return rows->total_self_device_ns != 0;
   const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY, is_device = c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY;
   if (!is_host && !is_device) return true;
   for (uint64_t i = 0; i < rows->row_count; i++) {
@@ -236,6 +251,21 @@ static int put_changes(table *t, const prof_trace *trace) {
   return PROF_OK;
 }
 
+/* What their times are worth, or why there are none. */
+static int put_devices(table *t, const prof_trace *trace) {
+  const uint32_t count = info_of(trace).device_count;
+  for (uint32_t i = 0; i < count; i++) {
+    char *text;
+    const int status = prof_trace_device_text(trace, i, &text);
+    if (status) return status;
+    put_process(t, trace);
+    prof_i_page_text(&t->page, text);
+    prof_i_page_text(&t->page, "\n");
+    free(text);
+  }
+  return PROF_OK;
+}
+
 static int put_loss(table *t, const prof_trace *trace) {
   char *loss = NULL;
   const int status = prof_trace_loss_text(trace, &loss);
@@ -308,7 +338,13 @@ static int put_sums(table *t) {
     prof_i_page_text(&t->page, line);
   }
   prof_i_page_text(&t->page, "\n");
-  const int status = put_losses(t);
+  if (rows->total_self_device_ns) {
+    prof_i_put_time(time, sizeof time, rows->total_self_device_ns, t->time_unit);
+    snprintf(line, sizeof line, "Self device time total: %s\n", time);
+    prof_i_page_text(&t->page, line);
+  }
+  int status = put_losses(t);
+  for (size_t i = 0; !status && i < t->trace_count; i++) status = put_devices(t, t->traces[i]);
   return status ? status : put_account(t);
 }
 

@@ -91,8 +91,9 @@ def check_metadata(events, texts):
         if event.get("cat") == "thread":
             compared += same("thread", names[event["tid"]], repaired(texts[event["args"]["i"]], NAME))
     tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name" and event["pid"] >= 5000000}
-    for stream, name in tracks.items():
-        compared += same("track", name, repaired(texts[stream], NAME))
+    named = [text for text in texts if b"\0" not in text]
+    for text, (_, name) in zip(named, sorted(tracks.items())):
+        compared += same("track", name, repaired(text, NAME))
     need(len(tracks) > 150, f"{len(tracks)} tracks")
     return compared
 

@@ -309,7 +309,7 @@ static CAPTURE_UNUSED prof_i_slot *capture_slot(capture *c, uint64_t serial, con
   slot->serial = serial;
   slot->head.owner = serial;
   slot->tid = 100 + serial;
-  slot->is_main = serial == 1;
+  slot->role = serial == 1;
   slot->text_top = PROF_I_TEXT_OFFSET;
   strncpy(slot->name, name, sizeof slot->name - 1);
   return slot;

@@ -1,6 +1,7 @@
 /* prof info FILE: one screen about a capture. */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,24 @@ static void print_clock(const prof_trace_info *info) {
            info->wall_step_count, info->wall_step_ns / 1000000);
 }
 
+static void print_devices(const prof_trace *trace, uint32_t count) {
+  if (count) printf("devices      %" PRIu32 "\n", count);
+  for (uint32_t i = 0; i < count; i++) {
+    char *text = NULL;
+    if (prof_trace_device_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
+    prof_free(text);
+  }
+}
+
+static bool has_streams(const prof_trace *trace, uint32_t count) {
+  prof_trace_thread thread = {.size = sizeof thread};
+  bool has = false;
+  for (uint32_t i = 0; i < count; i++) has |= prof_trace_thread_get(trace, i, &thread) == PROF_OK && thread.is_stream;
+  return has;
+}
+
 static void print_threads(const prof_trace *trace, uint32_t count, uint64_t duration_ns) {
-  printf("threads      %" PRIu32 "\n", count);
+  printf("threads      %" PRIu32 "%s\n", count, has_streams(trace, count) ? ", and devices' streams" : "");
   for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;
@@ -95,7 +112,7 @@ static void print_threads(const prof_trace *trace, uint32_t count, uint64_t dura
     print_share(thread.own_ns, duration_ns);
     fputs("  ", stdout);
     print_text(stdout, thread.name, strnlen(thread.name, sizeof thread.name));
-    puts(thread.is_main ? "  (main)" : "");
+    puts(thread.is_main ? "  (main)" : thread.is_stream ? "  (a device's)" : "");
   }
   if (count > THREADS_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - THREADS_SHOWN_MAX);
 }
@@ -151,6 +168,7 @@ int command_info(int argc, char **argv) {
   prof_free(loss);
   print_own(&info);
   print_changes(trace, info.change_count, info.untold_change_count);
+  print_devices(trace, info.device_count);
   print_threads(trace, info.thread_count, info.duration_ns);
   if (info.open_count) print_open(trace, info.open_count);
   prof_trace_destroy(trace);

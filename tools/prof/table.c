@@ -17,7 +17,8 @@ static const struct {
               {"shape", PROF_GROUP_SHAPE}},
   sorts[] = {{"total", PROF_SORT_TOTAL}, {"self", PROF_SORT_SELF}, {"calls", PROF_SORT_CALLS},
              {"mean", PROF_SORT_MEAN},   {"max", PROF_SORT_MAX},   {"name", PROF_SORT_NAME},
-             {"memory", PROF_SORT_MEMORY}, {"self-memory", PROF_SORT_SELF_MEMORY}, {"first", PROF_SORT_FIRST}};
+             {"memory", PROF_SORT_MEMORY}, {"self-memory", PROF_SORT_SELF_MEMORY}, {"first", PROF_SORT_FIRST},
+             {"device", PROF_SORT_DEVICE}, {"self-device", PROF_SORT_SELF_DEVICE}};
 
 static int add_groups(char *words, uint32_t *to) {
   for (char *rest = words, *word; (word = strsep(&rest, ",")) != NULL;) {

@@ -1,0 +1,131 @@
+/* Chrome JSON: devices. Each is a process of its own, its streams are that process's threads, as Kineto has them; what ran there is tied to the host's scope that launched it by an arrow and by one number. */
+#include "chrome.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../core/log.h"
+
+enum { UNUSED_TID_FIRST = 1000000 }; /* of streams that were named, and nothing of theirs is told */
+
+/* ---- names ---- */
+
+/* The user's name for a stream, or none. */
+static prof_i_text name_of(const prof_i_chrome *w, prof_device device, uint64_t stream) {
+  prof_device named;
+  prof_i_text name;
+  uint64_t handle;
+  for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &named, &handle, &name) != 0; i++)
+    if (named.type == device.type && named.index == device.index && handle == stream) return name;
+  return (prof_i_text){"", 0};
+}
+
+static bool is_told(const prof_i_chrome *w, prof_device device, uint64_t stream) {
+  for (uint32_t i = 0; i < w->info.thread_count; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK || !thread.is_stream) continue;
+    if (thread.device.type == device.type && thread.device.index == device.index && thread.stream == stream) return true;
+  }
+  return false;
+}
+
+static void put_device(prof_i_chrome *w, prof_device device, uint64_t *last_pid) {
+  char name[PROF_I_DEVICE_NAME_BYTES];
+  const uint64_t pid = prof_i_tids_device_pid(device);
+  if (pid == *last_pid) return;
+  *last_pid = pid;
+  prof_i_device_name(device, name);
+  prof_i_chrome_put_process(w, pid, name, "GPU");
+}
+
+void prof_i_chrome_name_devices(prof_i_chrome *w) {
+  prof_device device;
+  prof_i_text name;
+  uint64_t handle, pid = 0;
+  for (uint32_t i = 0; i < w->info.device_count; i++) {
+    prof_trace_device about = {.size = sizeof about};
+    if (prof_trace_device_get(w->trace, i, &about) == PROF_OK) put_device(w, about.device, &pid);
+  }
+  pid = 0;
+  for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &handle, &name) != 0; i++) {
+    if (is_told(w, device, handle)) continue;
+    put_device(w, device, &pid);
+    prof_i_chrome_put_thread(w, pid, UNUSED_TID_FIRST + i, name, UNUSED_TID_FIRST + i);
+  }
+}
+
+void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
+  enum { NAME_SHOWN_BYTES = 256, LANES = 256 };
+  char made[NAME_SHOWN_BYTES + 64];
+  const prof_i_tids *const ids = &w->tids[index];
+  const prof_i_text own = name_of(w, thread->device, thread->stream);
+  const int shown = own.bytes < NAME_SHOWN_BYTES ? (int)own.bytes : NAME_SHOWN_BYTES;
+  int bytes = snprintf(made, sizeof made, "stream %llu%s%.*s", (unsigned long long)ids->first, shown ? ": " : "", shown, own.data);
+  if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
+  prof_i_chrome_put_thread(w, ids->pid, ids->first + lane * ids->step, (prof_i_text){made, (uint64_t)bytes}, ids->first * LANES + lane);
+}
+
+/* ---- what ties a launch to what ran ---- */
+
+int prof_i_chrome_find_launches(prof_i_chrome *w) {
+  const int status = prof_i_launches_find(w->trace, &w->launches);
+  if (status == PROF_OK && w->launches.count) w->ties = calloc(w->launches.count, sizeof *w->ties);
+  if (status == PROF_OK && (w->ties || !w->launches.count)) return PROF_OK;
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for what %u scopes of devices belong to", w->launches.count);
+}
+
+/* The thread's first launch from that moment on; *end_out: behind its last. */
+static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, uint32_t *end_out) {
+  uint32_t low, high = prof_i_launches_of(&w->launches, thread, &low);
+  *end_out = high += low;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (w->launches.items[middle].at_ns < at_ns) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/* Of several at one moment each gets its own. */
+bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id) {
+  uint32_t end, at = find(w, w->thread, span->start_ns, &end);
+  while (at < end && w->launches.items[at].at_ns == span->start_ns && w->ties[at].id) at++;
+  if (at == end || w->launches.items[at].at_ns != span->start_ns) return false;
+  w->ties[at] = (prof_i_tie){.id = id, .lane = span->lane};
+  return true;
+}
+
+uint64_t prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) {
+  uint32_t end, at = find(w, w->event.launch.thread, w->event.launch.start_ns, &end);
+  while (at < end && w->launches.items[at].record != span->record) at++;
+  if (at == end) return 0;
+  w->ties[at].is_written = true;
+  if (span->start_ns < w->launches.items[at].at_ns) w->check.findings.counts[PROF_I_FINDING_EARLY]++;
+  return w->ties[at].id;
+}
+
+static void put_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32_t thread, uint32_t lane, uint64_t ns) {
+  const prof_i_tids *const ids = &w->tids[thread];
+  prof_i_sink_text(w->sink, begin);
+  prof_i_sink_text(w->sink, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
+  prof_i_sink_u64(w->sink, number);
+  prof_i_sink_text(w->sink, ",\"pid\":");
+  prof_i_sink_u64(w->sink, ids->pid);
+  prof_i_sink_text(w->sink, ",\"tid\":");
+  prof_i_sink_u64(w->sink, ids->first + lane * ids->step);
+  prof_i_sink_text(w->sink, ",\"ts\":");
+  prof_i_chrome_time(w, ns);
+  prof_i_sink_text(w->sink, "},\n");
+}
+
+uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number) {
+  uint64_t number = first_number;
+  for (uint32_t i = 0; i < w->launches.count && w->sink->status == PROF_OK; i++) {
+    const prof_i_launch *const launch = &w->launches.items[i];
+    if (!w->ties[i].id || !w->ties[i].is_written) continue;
+    put_end(w, "{\"ph\":\"s\"", number, launch->thread, w->ties[i].lane, launch->at_ns);
+    put_end(w, "{\"ph\":\"f\",\"bp\":\"e\"", number, launch->stream, launch->lane, launch->start_ns);
+    number++;
+  }
+  return number - first_number;
+}

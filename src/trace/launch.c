@@ -1,0 +1,73 @@
+/* See launch.h. */
+#include "launch.h"
+
+#include <stdlib.h>
+
+#include "capture.h"
+#include "parse.h"
+
+typedef struct finder {
+  const prof_trace *trace;
+  prof_i_launches *launches;
+  uint32_t stream;
+} finder;
+
+static uint32_t thread_of(const prof_trace *trace, uint64_t serial) {
+  const prof_i_trace_thread *const thread = prof_i_index_thread(trace, serial);
+  return thread ? (uint32_t)(thread - trace->threads) : UINT32_MAX;
+}
+
+static int visit(void *user, const prof_i_span *spans, size_t count) {
+  finder *const f = user;
+  prof_i_launches *const to = f->launches;
+  for (const prof_i_span *span = spans; span != spans + count; span++) {
+    prof_i_long record;
+    prof_i_launch_words words;
+    if (span->kind != PROF_EVENT_SCOPE || !span->record || !prof_i_event_read(span->record, &record) || !prof_i_launch_read(&record, &words)) continue;
+    if (!prof_i_make_room((void **)&to->items, &to->room, to->count, sizeof *to->items)) return PROF_E_NO_MEMORY;
+    to->items[to->count++] = (prof_i_launch){.at_ns = prof_i_trace_ns(f->trace, words.ticks),
+                                             .start_ns = span->start_ns,
+                                             .duration_ns = span->duration_ns,
+                                             .self_ns = span->self_ns,
+                                             .record = span->record,
+                                             .site = span->site,
+                                             .thread = thread_of(f->trace, words.serial),
+                                             .stream = f->stream,
+                                             .lane = span->lane};
+  }
+  return 0;
+}
+
+static int in_order(const void *x, const void *y) {
+  const prof_i_launch *const a = x, *const b = y;
+  if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
+  if (a->at_ns != b->at_ns) return a->at_ns < b->at_ns ? -1 : 1;
+  return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out) {
+  finder f = {.trace = trace, .launches = launches_out};
+  int status = 0;
+  *launches_out = (prof_i_launches){0};
+  for (f.stream = 0; !status && f.stream < trace->thread_count; f.stream++)
+    if (prof_i_is_stream(&trace->threads[f.stream])) status = prof_i_trace_walk(trace, f.stream, visit, &f);
+  if (launches_out->count) qsort(launches_out->items, launches_out->count, sizeof *launches_out->items, in_order);
+  return status;
+}
+
+void prof_i_launches_fini(prof_i_launches *launches) { free(launches->items); }
+
+uint32_t prof_i_launches_of(const prof_i_launches *launches, uint32_t thread, uint32_t *first_out) {
+  uint32_t ends[2];
+  for (uint32_t i = 0; i < 2; i++) {
+    uint32_t low = 0, high = launches->count;
+    while (low < high) {
+      const uint32_t middle = low + (high - low) / 2;
+      if (launches->items[middle].thread < thread + i) low = middle + 1;
+      else high = middle;
+    }
+    ends[i] = low;
+  }
+  *first_out = ends[0];
+  return ends[1] - ends[0];
+}

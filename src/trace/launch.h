@@ -1,0 +1,30 @@
+/* What devices did, by the thread that launched it and when: so that a walk of that thread meets it where it was launched. Caller's memory; one thread at a time. */
+#ifndef PROF_TRACE_LAUNCH_H
+#define PROF_TRACE_LAUNCH_H
+
+#include "walk.h"
+
+/* A scope of a stream. */
+typedef struct prof_i_launch {
+  uint64_t at_ns;  /* when it was launched: the start of the host's scope */
+  uint64_t start_ns, duration_ns, self_ns;
+  const uint64_t *record;
+  uint32_t site;
+  uint32_t thread; /* that launched it; UINT32_MAX: not in the capture */
+  uint32_t stream; /* the thread of the capture that is its stream */
+  uint32_t lane;   /* of the stream */
+} prof_i_launch;
+
+typedef struct prof_i_launches {
+  prof_i_launch *items; /* by thread, then at_ns, then start_ns */
+  uint32_t count, room;
+} prof_i_launches;
+
+/* All of a trace. 0 or PROF_E_NO_MEMORY. */
+int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out);
+void prof_i_launches_fini(prof_i_launches *launches);
+
+/* A thread's: items from `first` on. Returns how many. */
+uint32_t prof_i_launches_of(const prof_i_launches *launches, uint32_t thread, uint32_t *first_out);
+
+#endif
