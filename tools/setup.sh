@@ -38,6 +38,9 @@ tests   | python3-venv       | python3 -c "import ensurepip"  | private Python p
 tests   | pypy3              | command -v pypy3               | a Python that is not CPython
 tests   | valgrind           | command -v valgrind            | massif, a second count of memory
 tests   | libbenchmark-dev   |                                | what the operator profiler has to agree with
+tests   | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
+tests   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | OpenCL on the processor
+tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | what the declarations in src/opencl are compared with
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
 valgrind | valgrind          | command -v valgrind            | memory checks without a rebuild
 valgrind | libc6-dbg         |                                | names in what valgrind says

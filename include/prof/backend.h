@@ -105,7 +105,7 @@ typedef struct prof_backend {
 
 PROF_I_EXTERN_C_BEGIN
 
-/* A plug-in's only export: what prof asks it for its table, with the version that prof has. NULL: it cannot serve that major. The table is there as long as the process is. */
+/* A plug-in's only export: what prof asks it for its table, with the version that prof has. NULL: it cannot serve that major. The table is there as long as the process is. Several threads may ask at once. */
 typedef const prof_backend *(*prof_backend_entry_function)(uint32_t major, uint32_t minor);
 #define PROF_BACKEND_EXPORT __attribute__((visibility("default")))
 PROF_BACKEND_EXPORT const prof_backend *prof_backend_entry(uint32_t major, uint32_t minor) PROF_I_NOEXCEPT;

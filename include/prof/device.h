@@ -27,7 +27,7 @@ typedef struct prof_backend_state {
   char name[32];
   char version[32];
   char path[512];
-  char reason[256]; /* with values: what the vendor's library says, or the result's text */
+  char reason[256]; /* with values: what the vendor's library says, or the result's text; of one that works, the stream that it refused last, and why */
   char advice[256]; /* what to do; "" when it works, or nobody knows */
 } prof_backend_state;
 

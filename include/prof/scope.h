@@ -57,6 +57,9 @@ enum { PROF_I_VALUES_MAX = 4 };
 #define PROF_I_NOT_SHORT UINT64_MAX
 /* Closes the scope that start opened; start is not 0: call sites look first. Any thread. Signal-safe. */
 PROF_API void prof_i_end_1(uint64_t start) PROF_I_NOEXCEPT;
+/* The same of work that is put on a device's stream: its own times are recorded, too, where a back end serves the device. Not signal-safe: vendors' calls are not. */
+PROF_API uint64_t prof_i_gpu_begin_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
+PROF_API void prof_i_gpu_end_1(uint64_t start) PROF_I_NOEXCEPT;
 /* Instants and counters. */
 PROF_API void prof_i_instant_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
 PROF_API void prof_i_counter_1(prof_site *site, const char *name, double value) PROF_I_NOEXCEPT;
@@ -132,17 +135,23 @@ PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const c
   if (__builtin_expect(start != PROF_I_NOT_SHORT, 1)) return start;
   const prof_details details = {name,   category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, flags, device, 0,
                                 stream, args};
-  return prof_i_begin_details_1(site, &details);
+  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details) : prof_i_begin_details_1(site, &details);
 }
 
 PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
   if (__builtin_expect(*start != 0, 0)) prof_i_end_1(*start);
 }
+PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
+  if (__builtin_expect(*start != 0, 0)) prof_i_gpu_end_1(*start);
+}
 
-#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args)                                               \
+#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args) PROF_I_OPEN_UNTIL(prof_i_leave, id, level_, dev, name, cat, flags, stream, args)
+#define PROF_I_OPEN_ON_STREAM(id, level_, dev, name, cat, flags, stream, args) \
+  PROF_I_OPEN_UNTIL(prof_i_leave_stream, id, level_, dev, name, cat, flags, stream, args)
+#define PROF_I_OPEN_UNTIL(leave, id, level_, dev, name, cat, flags, stream, args)                                  \
   __extension__ static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                            \
   PROF_I_LEVEL_CHECK(level_);                                                                                      \
-  const uint64_t PROF_I_CONCAT(prof_i_scope_, id) __attribute__((cleanup(prof_i_leave), unused)) =                 \
+  const uint64_t PROF_I_CONCAT(prof_i_scope_, id) __attribute__((cleanup(leave), unused)) =                        \
       PROF_I_IS_ON(level_)                                                                                         \
           ? prof_i_enter(&PROF_I_CONCAT(prof_i_site_, id), (dev), (name), (cat),                                   \
                          (PROF_I_IS_LITERAL(name) ? PROF_I_NAME_LITERAL : 0u) |                                    \
@@ -167,12 +176,18 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
     __VA_ARGS__;                                                           \
     (void)0;                                                               \
   })
+#define PROF_I_WITH_STREAM(id, level_, dev, name, cat, stream, args, ...)                       \
+  __extension__({                                                                              \
+    PROF_I_OPEN_ON_STREAM(id, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args);          \
+    __VA_ARGS__;                                                                               \
+    (void)0;                                                                                   \
+  })
 
 /* In the enclosing block: from here to its end is one scope. */
 #define PROF_SCOPE_LEVEL(level_, dev, name, cat, args) \
   PROF_I_OPEN(__COUNTER__, level_, dev, name, cat, 0u, 0, args)
 #define PROF_GPU_SCOPE_LEVEL(level_, dev, stream, name, cat, args) \
-  PROF_I_OPEN(__COUNTER__, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args)
+  PROF_I_OPEN_ON_STREAM(__COUNTER__, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args)
 /* __func__ belongs to the site as a literal does. */
 #define PROF_I_FUNCTION(id) PROF_I_OPEN(id, 1, PROF_HOST, __func__, "function", PROF_I_NAME_LITERAL, 0, PROF_NO_ARGS)
 
@@ -198,6 +213,7 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
     __VA_ARGS__;                                                           \
     (void)0;                                                               \
   })
+#define PROF_I_WITH_STREAM(id, level_, dev, name, cat, stream, args, ...) PROF_I_WITH(id, level_, dev, name, cat, 0u, stream, args, __VA_ARGS__)
 #define PROF_SCOPE_LEVEL(level_, dev, name, cat, args) \
   PROF_I_LEVEL_CHECK(level_);                          \
   PROF_I_TYPE_CHECK(dev, name, cat, 0, args)
@@ -216,12 +232,12 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
 /* The same at level 1 or 2 (an integer constant). */
 #define WITH_BASE_PROFILER_LEVEL(level_, dev, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, level_, dev, name, cat, 0u, 0, args, __VA_ARGS__)
-/* Work put on a device's stream. Today the host side is recorded, with device and stream; the device's own times come with
-   the device back ends. */
+/* Work put on a device's stream. The host's side is a scope as any other; where a back end serves the device (docs/devices.md), an event is put on the stream at either end, nothing waits for them, and the device's own times stand in the
+   trace as a scope of the stream. Not in a signal handler. */
 #define WITH_GPU_PROFILER(dev, stream, name, cat, args, ...) \
-  PROF_I_WITH(__COUNTER__, 1, dev, name, cat, PROF_I_ON_STREAM, stream, args, __VA_ARGS__)
+  PROF_I_WITH_STREAM(__COUNTER__, 1, dev, name, cat, stream, args, __VA_ARGS__)
 #define WITH_GPU_PROFILER_LEVEL(level_, dev, stream, name, cat, args, ...) \
-  PROF_I_WITH(__COUNTER__, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args, __VA_ARGS__)
+  PROF_I_WITH_STREAM(__COUNTER__, level_, dev, name, cat, stream, args, __VA_ARGS__)
 #define WITH_CUDA_PROFILER(dev, stream, name, cat, args, ...) WITH_GPU_PROFILER(dev, stream, name, cat, args, __VA_ARGS__)
 #define WITH_HIP_PROFILER(dev, stream, name, cat, args, ...) WITH_GPU_PROFILER(dev, stream, name, cat, args, __VA_ARGS__)
 

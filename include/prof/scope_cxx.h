@@ -141,7 +141,7 @@ PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const 
                       uint64_t stream, bool, const args &a) noexcept {
   const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
                                 stream,    {a.items, a.count, a.kind, a.format}};
-  return prof_i_begin_details_1(site, &details);
+  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details) : prof_i_begin_details_1(site, &details);
 }
 template <std::size_t N>
 PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
@@ -163,7 +163,7 @@ PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const 
   }
   const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
                                 stream,    {a.items, static_cast<uint32_t>(N), kind, a.format}};
-  return prof_i_begin_details_1(site, &details);
+  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details) : prof_i_begin_details_1(site, &details);
 }
 PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const text &name, const text &category, uint32_t flags,
                       uint64_t stream, bool, const no_args &) noexcept {
@@ -175,7 +175,7 @@ PROF_I_INLINED inline uint64_t enter(prof_site *site, prof_device device, const 
   }
   const prof_details details = {name.data, category.data, name.bytes, category.bytes, flags, device, 0,
                                 stream,    {nullptr, 0, PROF_ARGS_PAIRS, nullptr}};
-  return prof_i_begin_details_1(site, &details);
+  return flags & PROF_I_ON_STREAM ? prof_i_gpu_begin_1(site, &details) : prof_i_begin_details_1(site, &details);
 }
 
 inline void mark(prof_site *site, const text &name, const text &category, uint32_t flags, const args &a) noexcept {
@@ -193,6 +193,16 @@ struct scope {
   }
   scope(const scope &) = delete;
   scope &operator=(const scope &) = delete;
+};
+
+struct stream_scope {
+  uint64_t start = 0;
+  stream_scope() noexcept {}
+  PROF_I_INLINED ~stream_scope() {
+    if (__builtin_expect(start != 0, 0)) prof_i_gpu_end_1(start);
+  }
+  stream_scope(const stream_scope &) = delete;
+  stream_scope &operator=(const stream_scope &) = delete;
 };
 
 }  // namespace prof_i
@@ -221,10 +231,13 @@ struct scope {
 
 /* args stands bare, so that a braced list initialises the parameter. An if and not ?:, whose temporaries would live until the
    scope is made: off, gcc looked at them and kept the start in memory. */
-#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args)                                               \
+#define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args) PROF_I_OPEN_AS(scope, id, level_, dev, name, cat, flags, stream, args)
+#define PROF_I_OPEN_ON_STREAM(id, level_, dev, name, cat, flags, stream, args) \
+  PROF_I_OPEN_AS(stream_scope, id, level_, dev, name, cat, flags, stream, args)
+#define PROF_I_OPEN_AS(kind, id, level_, dev, name, cat, flags, stream, args)                                      \
   PROF_I_LEVEL_CHECK(level_);                                                                                      \
   static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                                          \
-  ::prof_i::scope PROF_I_CONCAT(prof_i_scope_, id);                                                                \
+  ::prof_i::kind PROF_I_CONCAT(prof_i_scope_, id);                                                                 \
   if (PROF_I_IS_ON(level_))                                                                                        \
   PROF_I_CONCAT(prof_i_scope_, id).start =                                                                         \
       ::prof_i::enter(&PROF_I_CONCAT(prof_i_site_, id), ::prof_i::device_of(dev), (name), (cat),                   \

@@ -3,4 +3,6 @@
 
 #include <stddef.h>
 
-const prof_backend *const prof_i_built_in_ends[] = {NULL};
+#include "../opencl/backend.h"
+
+const prof_backend *const prof_i_built_in_ends[] = {&prof_i_opencl_backend, NULL};

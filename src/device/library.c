@@ -8,6 +8,8 @@
 
 #include <dlfcn.h>
 
+bool prof_i_library_can_open(void) { return true; }
+
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {
   void *const library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | (is_there ? RTLD_NOLOAD : 0));
   const char *const why = library ? NULL : dlerror();
@@ -18,6 +20,8 @@ void *prof_i_library_open(const char *name, int is_there, const char **why_out) 
 void *prof_i_library_find(void *library, const char *symbol) { return dlsym(library, symbol); }
 
 #else
+
+bool prof_i_library_can_open(void) { return false; }
 
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {
   (void)name;

@@ -135,10 +135,27 @@ bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms) {
   return true;
 }
 
+static void list_devices(prof_i_back_end *end) {
+  enum { DEVICES_MAX = 1024 };
+  prof_backend_device about = {.size = sizeof about};
+  uint32_t count = 0;
+  if (!end->table.device) return;
+  while (count < DEVICES_MAX && end->table.device(end->self, count, &about) == PROF_BACKEND_OK) count++;
+  if (!count || !(end->devices = calloc(count, sizeof *end->devices))) return;
+  for (uint32_t i = 0; i < count; i++) {
+    prof_backend_device *const device = &end->devices[i];
+    *device = (prof_backend_device){.size = sizeof *device};
+    if (end->table.device(end->self, i, device) != PROF_BACKEND_OK) break;
+    device->name[sizeof device->name - 1] = device->arch[sizeof device->arch - 1] = device->driver[sizeof device->driver - 1] = '\0';
+    end->device_count = i + 1;
+  }
+}
+
 static void open_one(prof_i_back_end *end) {
   const int result = end->table.open(&prof_i_device_host, &end->self);
   set_result(end, result ? result : end->self ? PROF_BACKEND_OK : PROF_BACKEND_VENDOR,
              result ? words_of(end, NULL) : end->self ? "" : "open() said that it went well, and gave nothing");
+  if (!result && end->self) list_devices(end);
   set_phase(end, !result && end->self ? PROF_I_PHASE_OPEN : PROF_I_PHASE_SHUT);
 }
 
@@ -154,6 +171,40 @@ prof_i_back_end *prof_i_registry_open(int32_t device_type) {
     if (phase_of(end) == PROF_I_PHASE_OPENING) return NULL;
   }
   return NULL;
+}
+
+bool prof_i_registry_is_at_it(int32_t device_type) {
+  const prof_i_back_end *end;
+  if (__atomic_load_n(&own.environment, __ATOMIC_ACQUIRE) != ENVIRONMENT_READ) return true;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
+    const uint32_t phase = phase_of(end);
+    const bool is_out = phase == PROF_I_PHASE_SHUT || (phase == PROF_I_PHASE_LOOKED && end->result != PROF_BACKEND_OK);
+    if (end->table.device_type == device_type && !is_out) return true; /* also one that has been opened meanwhile */
+  }
+  return false;
+}
+
+int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room) {
+  int32_t result = PROF_BACKEND_ABSENT;
+  prof_i_back_end *end;
+  snprintf(reason, room, "no back end serves devices of that type");
+  pthread_mutex_lock(&own.lock);
+  for (uint32_t i = 0, phase = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
+    if (end->table.device_type != device_type || phase_of(end) < phase || end->result == PROF_BACKEND_OK) continue;
+    phase = phase_of(end);
+    result = end->result;
+    snprintf(reason, room, "%s: %.*s", end->table.name, (int)room - 34, end->reason);
+  }
+  pthread_mutex_unlock(&own.lock);
+  return result;
+}
+
+void prof_i_registry_tell(prof_i_back_end *end, uint64_t stream, int result) {
+  const char *const words = words_of(end, end->self);
+  pthread_mutex_lock(&own.lock);
+  if (end->result == PROF_BACKEND_OK)
+    snprintf(end->reason, sizeof end->reason, "works, but not on stream 0x%llx: %s", (unsigned long long)stream, *words ? words : prof_backend_result_text(result));
+  pthread_mutex_unlock(&own.lock);
 }
 
 void prof_i_registry_forget(void) {
@@ -179,14 +230,6 @@ int prof_backend_add(const prof_backend *table) {
   return add(table, "prof_backend_add");
 }
 
-static uint32_t count_devices(const prof_i_back_end *end) {
-  enum { DEVICES_MAX = 1024 };
-  prof_backend_device about = {.size = sizeof about};
-  uint32_t count = 0;
-  while (count < DEVICES_MAX && end->table.device(end->self, count, &about) == PROF_BACKEND_OK) count++;
-  return count;
-}
-
 int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
   enum { PATIENCE_MS = 2000 };
   if (!state_out) return prof_i_fail(PROF_E_INVALID, "prof_backend_status: state_out is NULL");
@@ -198,7 +241,7 @@ int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
   if (!prof_i_registry_look(end, PATIENCE_MS)) return prof_i_fail(PROF_E_BUSY, "another thread has been looking at back end %s for %d ms", end->table.name, PATIENCE_MS);
   prof_backend_state state = {.device_type = end->table.device_type, .is_open = phase_of(end) == PROF_I_PHASE_OPEN, .is_emulated = end->table.is_emulated, .is_plugin = end->is_plugin,
                               .abilities = prof_i_table_abilities(&end->table)};
-  if (state.is_open && end->table.device) state.device_count = count_devices(end);
+  if (state.is_open) state.device_count = end->device_count;
   snprintf(state.name, sizeof state.name, "%s", end->table.name ? end->table.name : "");
   snprintf(state.version, sizeof state.version, "%s", end->table.version ? end->table.version : "");
   snprintf(state.path, sizeof state.path, "%.*s", (int)sizeof state.path - 1, end->path);

@@ -22,6 +22,8 @@ typedef struct prof_i_back_end {
   uint32_t phase;          /* prof_i_phase; whoever swaps it to LOOKING or OPENING moves it on; release */
   uint32_t is_plugin;
   const prof_backend *origin; /* the vendor's own table: one file may have several names */
+  prof_backend_device *devices; /* as they were when it was opened; NULL: it tells of none */
+  uint32_t device_count;
   int32_t result; /* prof_backend_result. With reason under the registry's lock */
   char reason[256];
   char path[PROF_I_BACKEND_PATH_BYTES];
@@ -48,6 +50,15 @@ bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms);
 
 /* The first of that device type that works, opened; NULL: none, or another thread is opening it. */
 prof_i_back_end *prof_i_registry_open(int32_t device_type);
+
+/* That returned NULL, but may not at the next try: another thread was at it. */
+bool prof_i_registry_is_at_it(int32_t device_type);
+
+/* Why that returned NULL: of the back end of that type that came furthest, its result, and in words. Never OK. */
+int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room);
+
+/* It refused something of that stream's: its state says so. Right after the call, on the same thread. */
+void prof_i_registry_tell(prof_i_back_end *end, uint64_t stream, int result);
 
 /* A forked child: all are shut. Signal-safe. */
 void prof_i_registry_forget(void);

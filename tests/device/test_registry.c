@@ -323,11 +323,12 @@ static void a_folder_of_plugins(void) {
 
 static void what_is_of_no_use_takes_no_place(void) {
   char name[32];
+  const uint32_t before = count_all();
   for (int i = 0; i < 40; i++) {
     snprintf(name, sizeof name, "nowhere%d.so", i);
     CHECK(load(name) == PROF_E_NOT_FOUND && says(name));
   }
-  CHECK(count_all() == 16);
+  CHECK(count_all() == before + 16);
   CHECK(load("good.so") == PROF_OK && number_of("good") >= 0);
 }
 
@@ -335,9 +336,10 @@ static void one_file_of_several_names(void) {
   char from[PATH_MAX + 16], to[PATH_MAX + 16];
   snprintf(from, sizeof from, "%s/good.so", folder);
   snprintf(to, sizeof to, "%s/./link.so", folder);
+  const uint32_t before = count_all();
   CHECK(symlink(from, to) == 0);
   CHECK(load("good.so") == PROF_OK && load("link.so") == PROF_OK && load("./good.so") == PROF_OK);
-  CHECK(count_all() == 1);
+  CHECK(count_all() == before + 1);
   unlink(to);
 }
 

@@ -1,6 +1,7 @@
 /* One plug-in, and what can be wrong with one: by the name that its file has, of which tests make copies. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "../table.h"
@@ -21,14 +22,13 @@ static const char *last_error(prof_backend_self *self) {
   return "libvendor.so.1 is nowhere";
 }
 
-const prof_backend *prof_backend_entry(uint32_t major, uint32_t minor) {
-  static prof_backend table = TEST_TABLE("odd");
-  static char name[32];
-  (void)minor;
+static prof_backend table = TEST_TABLE("odd");
+static char name[32];
+
+static void make_table(void) {
   strncpy(name, file_name(), sizeof name - 1);
   if (strchr(name, '.')) *strchr(name, '.') = '\0';
   table.name = name;
-  if (major != PROF_BACKEND_MAJOR || strcmp(name, "null") == 0) return NULL;
   if (strcmp(name, "major") == 0) table.major = PROF_BACKEND_MAJOR + 1;
   if (strcmp(name, "short") == 0) table.size = offsetof(prof_backend, event_query);
   if (strcmp(name, "hole") == 0) table.event_query = NULL;
@@ -36,5 +36,12 @@ const prof_backend *prof_backend_entry(uint32_t major, uint32_t minor) {
     table.probe = is_absent;
     table.last_error = last_error;
   }
-  return &table;
+}
+
+/* Several threads may ask at once. */
+const prof_backend *prof_backend_entry(uint32_t major, uint32_t minor) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)minor;
+  pthread_once(&once, make_table);
+  return major != PROF_BACKEND_MAJOR || strcmp(name, "null") == 0 ? NULL : &table;
 }

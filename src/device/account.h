@@ -1,0 +1,21 @@
+/* What a capture says about a device beyond its scopes: what it is, what its times are worth, and if there are none, why. One record a device and capture, whose counts go on changing. */
+#ifndef PROF_DEVICE_ACCOUNT_H
+#define PROF_DEVICE_ACCOUNT_H
+
+#include "../core/layout.h"
+#include "registry.h"
+
+/* That device's record in the arena in force, made if it was not there; NULL: no room. Its counts are for atomic stores, the arena's as long as the gate is open: past the gate alone. Any thread. `end` NULL: nobody serves it. */
+prof_i_device_state *prof_i_device_account(prof_device device, const prof_i_back_end *end);
+
+/* A forked child: what there was is the parent's. */
+void prof_i_device_accounts_forget(void);
+
+static inline void prof_i_account_add(uint64_t *count, uint64_t more) { __atomic_fetch_add(count, more, __ATOMIC_RELAXED); }
+static inline void prof_i_account_raise(uint64_t *most, uint64_t value) {
+  uint64_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+  while (seen < value && !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+#endif

@@ -1,0 +1,206 @@
+/* See collector.h. It blocks all signals. It writes for each stream as that stream's thread of the capture (prof_i_thread_attach_line()), and vendors are called by it alone, but for what scopes themselves do: no lock is held around
+   any of that. Whoever stops recording, or reads it, asks for a round and waits for that, not for a device, and no longer than it can bear. */
+#define _GNU_SOURCE
+#include "collector.h"
+
+#include <prof/profiler.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "../core/clock.h"
+#include "../core/control.h"
+#include "../core/gate.h"
+#include "../core/port.h"
+#include "account.h"
+#include "harvest.h"
+#include "side.h"
+
+enum { POLL_NS = 1000000, SLEEP_NS = 1000000000, STOP_MS = 100, LOOK_MS = 20 };
+enum { OFF, ON, CLOSING };
+
+static struct {
+  pthread_mutex_t lock; /* rank 2, below the control lock: the thread comes and goes. Nobody's code is called under it */
+  pthread_t thread;
+  uint32_t state;  /* release */
+  uint32_t word;   /* raised by who wants something; the thread sleeps on it */
+  uint32_t sleeps; /* 1: until it is woken */
+  uint32_t asked, done; /* rounds */
+  bool is_prepared;
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_on(void) { return __atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == ON; }
+
+void prof_i_collector_lose(int loss) { prof_i_thread_lose(prof_i_this_thread, loss, 1); }
+
+/* ---- one round ---- */
+
+/* What has come since, oldest first, behind what waits. */
+static void take_done(prof_i_stream *stream) {
+  prof_i_pair *pair = __atomic_exchange_n(&stream->done, NULL, __ATOMIC_ACQUIRE), *first = NULL, **end = &stream->pending;
+  while (pair) {
+    prof_i_pair *const next = pair->next;
+    pair->next = first;
+    first = pair;
+    pair = next;
+  }
+  while (*end) end = &(*end)->next;
+  *end = first;
+}
+
+static void finish(prof_i_stream *stream, int loss) {
+  prof_i_pair *const pair = stream->pending;
+  stream->pending = pair->next;
+  if (loss >= 0) prof_i_thread_lose(stream->line.thread ? stream->line.thread : &prof_i_no_thread, loss, 1);
+  prof_i_pair_give_back(pair);
+}
+
+/* The stream's pairs that are past. True: some are not. */
+static bool ask_stream(prof_i_stream *stream) {
+  bool is_ready = false;
+  take_done(stream);
+  for (prof_i_pair *pair; (pair = stream->pending) != NULL;) {
+    const uint64_t before = prof_i_clock_ticks();
+    const int result = stream->end->table.event_query(stream->end->self, pair->events[1]);
+    const uint64_t now = prof_i_clock_ticks();
+    if (result == PROF_BACKEND_NOT_READY) {
+      pair->waited = before;
+      return true;
+    }
+    if (result != PROF_BACKEND_OK || pair->is_late) {
+      finish(stream, pair->is_late ? -1 : PROF_LOSS_DEVICE_TIMES);
+      continue;
+    }
+    if (!is_ready && !(is_ready = prof_i_harvest_begin(stream))) {
+      finish(stream, PROF_LOSS_DEVICE_TIMES);
+      continue;
+    }
+    if (!prof_i_gate_enter()) {
+      finish(stream, PROF_LOSS_CLEARED);
+      continue;
+    }
+    const int loss = prof_i_harvest_scope(stream, pair, now);
+    finish(stream, loss);
+    prof_i_gate_leave();
+  }
+  return false;
+}
+
+static bool ask_all(void) {
+  bool is_waiting = false;
+  for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) is_waiting |= ask_stream(s);
+  return is_waiting;
+}
+
+/* Recording ends: what devices are not done with is lost; its pair stays where it is until they are. */
+static void end_all(void) {
+  for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) {
+    for (prof_i_pair *pair = s->pending; pair; pair = pair->next) {
+      if (!pair->is_late) prof_i_thread_lose(s->line.thread ? s->line.thread : &prof_i_no_thread, PROF_LOSS_DEVICE_LATE, 1);
+      pair->is_late = 1;
+    }
+    prof_i_thread_end_line(&s->line);
+  }
+}
+
+static void *work(void *unused) {
+  (void)unused;
+  pthread_setname_np(pthread_self(), "prof-collector");
+  for (bool is_waiting = false;;) {
+    const uint32_t seen = __atomic_load_n(&own.word, __ATOMIC_ACQUIRE), asked = __atomic_load_n(&own.asked, __ATOMIC_ACQUIRE);
+    const bool is_last = !is_on();
+    is_waiting = ask_all();
+    if (is_last) end_all();
+    __atomic_store_n(&own.done, asked, __ATOMIC_RELEASE);
+    prof_i_port_wake(&own.done);
+    if (is_last) {
+      __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE); /* from here on another may be there: nothing of ours is touched any more */
+      return NULL;
+    }
+    __atomic_store_n(&own.sleeps, !is_waiting, __ATOMIC_SEQ_CST); /* pairs with the load in prof_i_collector_wake() */
+    bool has_more = false;
+    for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) has_more |= __atomic_load_n(&s->done, __ATOMIC_SEQ_CST) != NULL;
+    if (has_more && !is_waiting) continue;
+    prof_i_port_wait(&own.word, seen, is_waiting ? POLL_NS : SLEEP_NS);
+    __atomic_store_n(&own.sleeps, 0, __ATOMIC_RELAXED);
+  }
+}
+
+/* ---- its life ---- */
+
+static void raise_word(void) {
+  __atomic_fetch_add(&own.word, 1, __ATOMIC_SEQ_CST);
+  prof_i_port_wake(&own.word);
+}
+
+void prof_i_collector_wake(void) {
+  if (__atomic_load_n(&own.sleeps, __ATOMIC_SEQ_CST)) raise_word();
+}
+
+/* Waits for a round that begins from here on. */
+static void ask_for_round(uint32_t patience_ms) {
+  const uint32_t number = __atomic_add_fetch(&own.asked, 1, __ATOMIC_SEQ_CST);
+  const uint64_t begun = prof_i_port_monotonic_ns(), patience_ns = patience_ms * UINT64_C(1000000);
+  raise_word();
+  for (uint32_t done; (int32_t)((done = __atomic_load_n(&own.done, __ATOMIC_ACQUIRE)) - number) < 0;) {
+    const uint64_t passed = prof_i_ns_since(begun);
+    if (passed >= patience_ns) return;
+    prof_i_port_wait(&own.done, done, patience_ns - passed);
+  }
+}
+
+static void harvest(void) {
+  if (is_on()) ask_for_round(LOOK_MS);
+}
+
+/* Under the control lock: the collector takes none, and whoever it calls is nobody that waits for us. */
+static void stop(void) {
+  pthread_mutex_lock(&own.lock);
+  if (is_on()) {
+    struct timespec until;
+    __atomic_store_n(&own.state, CLOSING, __ATOMIC_SEQ_CST);
+    raise_word();
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += STOP_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_timedjoin_np(own.thread, NULL, &until) != 0) pthread_detach(own.thread); /* it hangs in a vendor's call, or has no processor: it ends by itself, and until then there is no other */
+  }
+  pthread_mutex_unlock(&own.lock);
+}
+
+static void forget(void) {
+  pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  own.lock = fresh;
+  own.state = OFF;
+  own.sleeps = 0;
+  prof_i_streams_forget();
+  prof_i_harvest_forget();
+  prof_i_device_accounts_forget();
+  prof_i_device_scopes_forget();
+}
+
+static const prof_i_device_hooks hooks = {harvest, stop, forget};
+
+static void make_thread(void) {
+  sigset_t all, before;
+  if (!own.is_prepared) {
+    own.is_prepared = true;
+    prof_i_control_set_devices(&hooks);
+    atexit(stop); /* before the vendors' libraries go: they were there before us */
+  }
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  __atomic_store_n(&own.state, ON, __ATOMIC_RELEASE);
+  if (pthread_create(&own.thread, NULL, work, NULL) != 0) __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+bool prof_i_collector_is_wanted(void) {
+  if (PROF_I_LIKELY(is_on())) return true;
+  if (!prof_i_control_is_recording() || pthread_mutex_trylock(&own.lock) != 0) return false;
+  if (__atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == OFF) make_thread();
+  pthread_mutex_unlock(&own.lock);
+  return is_on();
+}

@@ -1,0 +1,194 @@
+/* See device_clock.h. Where the clock can be read, each reading is a knot, and a moment is interpolated between those on either side of it. Where it cannot, each event narrows down what the distance of the two clocks may be: it is
+   not past before it was recorded, and is past when it is found so. The distance is then taken as small as it may be, so that what is told is never too late, and before its launch by nothing; what it may be more is the error. Clocks
+   drift, so what is known of the distance grows wider as time passes; a knot stands where it was taken anew. */
+#include "device_clock.h"
+
+#include <prof/backend.h>
+
+#include "../core/clock.h"
+#include "../core/port.h"
+
+enum { STEP_NS = 50000, DRIFT_PPM = 500 };
+static const double DRIFT_BETWEEN = 1e-4; /* two oscillators, as a share */
+
+void prof_i_device_clock_begin(prof_i_device_clock *clock, prof_i_back_end *end, uint32_t index) {
+  *clock = (prof_i_device_clock){.end = end, .index = index, .rate = prof_i_clock_ticks_per_ns()};
+}
+
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static double size_of(double value) { return value < 0 ? -value : value; }
+static double ticks_in(const prof_i_device_clock *clock, double ns) { return ns * clock->rate; }
+static uint64_t drift_in(uint64_t ticks) { return ticks / 1000000 * DRIFT_PPM; }
+
+/* ---- knots ---- */
+
+static uint64_t at_rate(const prof_i_clock_knot *knot, uint64_t device_ns) {
+  const int64_t since = (int64_t)(device_ns - knot->device_ns);
+  const uint64_t ticks = knot->ticks + (uint64_t)(int64_t)((double)since * knot->rate);
+  return since < 0 ? ticks : later(ticks, knot->floor_ticks);
+}
+
+/* Of the older half every second one goes: what lies there is long past, but for the begin of something that took all that time. */
+static void thin(prof_i_device_clock *clock) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < clock->count; i++) {
+    if (i < PROF_I_KNOTS_MAX / 2 && i % 2 == 1) continue;
+    clock->knots[kept++] = clock->knots[i];
+  }
+  for (uint32_t i = 0; i < PROF_I_KNOTS_MAX / 4; i++) {
+    prof_i_clock_knot *const knot = &clock->knots[i], *const next = knot + 1;
+    knot->error_ticks = later(knot->error_ticks, next->error_ticks);
+    knot->rate = (double)(next->ticks - knot->ticks) / (double)(next->device_ns - knot->device_ns);
+  }
+  clock->count = kept;
+}
+
+/* Takes the place of knots behind which nothing was brought over yet. Time does not run back at it: it stands, until the new line has come as far. */
+static prof_i_clock_knot *put_knot(prof_i_device_clock *clock, uint64_t device_ns, uint64_t ticks, uint64_t error_ticks, double rate) {
+  while (clock->count > 0 && clock->knots[clock->count - 1].device_ns >= device_ns) clock->count--;
+  if (clock->count == PROF_I_KNOTS_MAX) thin(clock);
+  prof_i_clock_knot *const knot = &clock->knots[clock->count++];
+  *knot = (prof_i_clock_knot){device_ns, ticks, error_ticks, clock->count > 1 ? at_rate(&knot[-1], device_ns) : 0, rate};
+  return knot;
+}
+
+/* The distance is another one from here on: what was known before tells nothing of what comes. */
+static void begin_anew(prof_i_device_clock *clock) {
+  clock->steps++;
+  clock->count = 0;
+  clock->edge_ns = 0;
+}
+
+/* ---- a clock that can be read ---- */
+
+/* The counter at a moment of the host's clock that was just now: both are read side by side. */
+static uint64_t ticks_at(const prof_i_device_clock *clock, uint64_t host_ns, uint64_t *width_out) {
+  enum { TRIES = 3 };
+  uint64_t ticks = 0;
+  *width_out = UINT64_MAX;
+  for (int i = 0; i < TRIES; i++) {
+    const uint64_t before = prof_i_clock_ticks(), now_ns = prof_i_port_monotonic_ns(), after = prof_i_clock_ticks();
+    if (after - before >= *width_out) continue;
+    *width_out = after - before;
+    ticks = before + (after - before) / 2 - (uint64_t)(int64_t)ticks_in(clock, (double)(int64_t)(now_ns - host_ns));
+  }
+  return ticks;
+}
+
+/* The narrowest of some. False: it cannot be read. */
+static bool read_pair(prof_i_device_clock *clock, prof_i_clock_bound *bound) {
+  enum { TRIES = 3 };
+  const prof_backend *const table = &clock->end->table;
+  prof_backend_pair best = {0};
+  uint64_t width;
+  for (int i = 0; i < TRIES; i++) {
+    prof_backend_pair pair = {.size = sizeof pair};
+    if (table->clock(clock->end->self, clock->index, &pair) != PROF_BACKEND_OK || pair.host_after_ns < pair.host_before_ns || !pair.device_ns) break;
+    if (!best.device_ns || pair.host_after_ns - pair.host_before_ns < best.host_after_ns - best.host_before_ns) best = pair;
+  }
+  if (!best.device_ns) return false;
+  const uint64_t low = ticks_at(clock, best.host_before_ns, &width);
+  *bound = (prof_i_clock_bound){best.device_ns, low - width / 2 - 1, low + (uint64_t)ticks_in(clock, (double)(best.host_after_ns - best.host_before_ns)) + width / 2 + 1};
+  return true;
+}
+
+/* Has the clock gone on as the host's since that knot? */
+static bool is_on_line(const prof_i_device_clock *clock, const prof_i_clock_knot *before, uint64_t device_ns, uint64_t ticks, uint64_t error_ticks) {
+  if (device_ns < before->device_ns || ticks < before->ticks) return false;
+  const double off = size_of((double)(ticks - before->ticks) - ticks_in(clock, (double)(device_ns - before->device_ns)));
+  return off <= (double)(before->error_ticks + error_ticks + drift_in(ticks - before->ticks)) + ticks_in(clock, STEP_NS);
+}
+
+static void add_reading(prof_i_device_clock *clock, const prof_i_clock_bound *pair) {
+  const uint64_t ticks = pair->low_ticks + (pair->high_ticks - pair->low_ticks) / 2, error_ticks = (pair->high_ticks - pair->low_ticks) / 2 + 1;
+  prof_i_clock_knot *last = clock->count ? &clock->knots[clock->count - 1] : NULL;
+  if (last && !is_on_line(clock, last, pair->device_ns, ticks, error_ticks)) {
+    begin_anew(clock);
+    last = NULL;
+  }
+  if (last && clock->edge_ns > last->device_ns) /* what was brought over beyond the last reading stays: the line goes on from there */
+    last = put_knot(clock, clock->edge_ns, at_rate(last, clock->edge_ns), last->error_ticks + drift_in(at_rate(last, clock->edge_ns) - last->ticks), last->rate);
+  if (last && (pair->device_ns <= last->device_ns || ticks <= last->ticks)) return; /* nearer to it than readings can tell */
+  if (last) {
+    last->rate = (double)(ticks - last->ticks) / (double)(pair->device_ns - last->device_ns);
+    last->error_ticks = later(last->error_ticks, error_ticks);
+  }
+  put_knot(clock, pair->device_ns, ticks, error_ticks, clock->rate);
+}
+
+void prof_i_device_clock_look(prof_i_device_clock *clock, uint64_t device_ns) {
+  prof_i_clock_bound pair;
+  if (!clock->end->table.clock || !clock->end->table.event_time) return;
+  if (clock->has_pairs && clock->count > 0 && device_ns && device_ns <= clock->knots[clock->count - 1].device_ns) return;
+  if (!read_pair(clock, &pair)) return;
+  if (!clock->has_pairs) clock->count = 0; /* there were bounds alone */
+  clock->has_pairs = true;
+  add_reading(clock, &pair);
+}
+
+/* ---- a clock that cannot ---- */
+
+/* How far the counter is ahead of the line through the last bound's lower end. */
+static int64_t ahead(const prof_i_device_clock *clock, uint64_t ticks, uint64_t device_ns) {
+  return (int64_t)(ticks - clock->zero_ticks) - (int64_t)ticks_in(clock, (double)(int64_t)(device_ns - clock->zero_ns));
+}
+
+/* What was known is told from there, and is so much wider as the two may have drifted, and the counter's rate is wrong, since the last bound. */
+static void go_to(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
+  const int64_t passed = (int64_t)(bound->high_ticks - clock->bound_ticks), moved = ahead(clock, bound->low_ticks, bound->device_ns);
+  const int64_t drift = passed > 0 ? (int64_t)((double)passed * (DRIFT_BETWEEN + prof_i_clock_rate_error())) + 1 : 0;
+  clock->low -= moved + drift;
+  clock->high += drift - moved;
+  clock->zero_ns = bound->device_ns;
+  clock->zero_ticks = bound->low_ticks;
+  clock->rate = prof_i_clock_ticks_per_ns();
+  if (passed > 0) clock->bound_ticks = bound->high_ticks;
+}
+
+static void narrow(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
+  go_to(clock, bound);
+  const int64_t high = (int64_t)(bound->high_ticks - bound->low_ticks), gap = clock->low > high ? clock->low - high : -clock->high;
+  if (clock->count > 0 && gap > 0 && (double)gap > ticks_in(clock, STEP_NS)) begin_anew(clock);
+  const bool is_alone = clock->count == 0 || gap > 0;
+  if (is_alone || clock->low < 0) clock->low = 0;
+  if (is_alone || clock->high > high) clock->high = high;
+}
+
+/* It goes on as it was while that is one of what may be, near the least, and its error holds the rest. */
+static bool goes_on(const prof_i_device_clock *clock, const prof_i_clock_knot *last, uint64_t from_ns) {
+  const int64_t place = ahead(clock, at_rate(last, from_ns), from_ns), above = place - clock->low, below = clock->high - place;
+  return above >= 0 && above <= (clock->high - clock->low) / 4 && below >= 0 && (uint64_t)below <= last->error_ticks && last->error_ticks / 2 <= (uint64_t)below;
+}
+
+void prof_i_device_clock_bound(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
+  if (clock->has_pairs) return;
+  if (!clock->zero_ns) {
+    clock->zero_ns = bound->device_ns;
+    clock->zero_ticks = clock->bound_ticks = bound->low_ticks;
+  }
+  narrow(clock, bound);
+  const uint64_t from_ns = clock->edge_ns ? clock->edge_ns + 1 : clock->zero_ns;
+  const uint64_t ticks = clock->zero_ticks + (uint64_t)((int64_t)ticks_in(clock, (double)(int64_t)(from_ns - clock->zero_ns)) + clock->low);
+  const prof_i_clock_knot *const last = clock->count ? &clock->knots[clock->count - 1] : NULL;
+  if (!last || !goes_on(clock, last, from_ns)) put_knot(clock, from_ns, ticks, (uint64_t)(clock->high - clock->low), clock->rate);
+}
+
+/* ---- the host's time ---- */
+
+static const prof_i_clock_knot *piece_of(const prof_i_device_clock *clock, uint64_t device_ns) {
+  const prof_i_clock_knot *knot = &clock->knots[clock->count - 1];
+  while (knot > clock->knots && knot->device_ns > device_ns) knot--;
+  return knot;
+}
+
+bool prof_i_device_clock_host(prof_i_device_clock *clock, uint64_t device_ns, uint64_t *ticks_out, uint64_t *error_ticks_out) {
+  if (clock->count == 0) return false;
+  const prof_i_clock_knot *const knot = piece_of(clock, device_ns), *const last = &clock->knots[clock->count - 1];
+  uint64_t ticks = at_rate(knot, device_ns);
+  if (knot < last && ticks > knot[1].floor_ticks) ticks = knot[1].floor_ticks;
+  const uint64_t beyond = device_ns < knot->device_ns ? knot->device_ns - device_ns : knot == last ? device_ns - knot->device_ns : 0;
+  *ticks_out = ticks;
+  *error_ticks_out = knot->error_ticks + (clock->has_pairs ? drift_in((uint64_t)ticks_in(clock, (double)beyond)) : 0);
+  if (device_ns > clock->edge_ns) clock->edge_ns = device_ns;
+  return true;
+}

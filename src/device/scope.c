@@ -1,0 +1,296 @@
+/* WITH_GPU_PROFILER: a host scope, and an event on the stream at either end of it. The host's side is the core's and does not know of this; what is told to the device stands on a small stack of the thread's, found by the scope's
+   start. A scope that began above one that ends now was skipped by longjmp(): its pair goes back unused. Not for signal handlers: vendors' calls are not. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <prof/profiler.h>
+#include <pthread.h>
+#include <string.h>
+#include <stdlib.h>
+
+#include "../core/arena.h"
+#include "../core/clock.h"
+#include "../core/control.h"
+#include "../core/gate.h"
+#include "../core/port.h"
+#include "../core/site.h"
+#include "account.h"
+#include "collector.h"
+#include "side.h"
+
+enum { OPEN_MAX = 64, PAIRS_AT_ONCE = 16 };
+
+/* What a thread has to do with devices. When it ends, the next one that comes takes it, and what the collector still has to give back to it. */
+typedef struct here {
+  prof_i_pair *open[OPEN_MAX];
+  uint32_t depth;
+  uint64_t process; /* tells a forked parent's from ours */
+  prof_i_lot *lots; /* the last one used first */
+  struct here *next; /* of those whose thread has ended */
+} here;
+
+static __thread here *of_thread __attribute__((tls_model("initial-exec")));
+
+static struct {
+  pthread_once_t once;
+  pthread_key_t key;
+  bool has_key;
+  here *left; /* of threads that have ended; under the lock */
+  pthread_mutex_t lock; /* rank 3. Nothing is called under it */
+  uint64_t process;
+} own = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- threads ---- */
+
+static void thread_goes(void *value) {
+  here *const h = value;
+  if (of_thread == h) of_thread = NULL;
+  if (h->process != own.process) return;
+  h->depth = 0; /* their pairs are lost with their scopes, which nobody will end */
+  pthread_mutex_lock(&own.lock);
+  h->next = own.left;
+  own.left = h;
+  pthread_mutex_unlock(&own.lock);
+}
+
+static void make_key(void) { own.has_key = pthread_key_create(&own.key, thread_goes) == 0; }
+
+static here *take_left(void) {
+  pthread_mutex_lock(&own.lock);
+  here *const h = own.left;
+  if (h) own.left = h->next;
+  pthread_mutex_unlock(&own.lock);
+  return h;
+}
+
+static here *begin_thread(void) {
+  pthread_once(&own.once, make_key);
+  here *h = take_left();
+  if (!h) {
+    h = calloc(1, sizeof *h);
+    if (!h) return NULL;
+  }
+  h->process = own.process;
+  of_thread = h;
+  if (own.has_key) pthread_setspecific(own.key, h);
+  return h;
+}
+
+static here *get_here(void) {
+  here *const h = of_thread;
+  return h && h->process == own.process ? h : begin_thread();
+}
+
+void prof_i_device_scopes_forget(void) {
+  pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  own.lock = fresh;
+  own.left = NULL;
+  own.process++;
+}
+
+/* ---- lots and pairs ---- */
+
+static bool is_of(const prof_i_lot *lot, prof_device device, uint64_t handle) {
+  return lot->handle == handle && lot->device.type == device.type && lot->device.index == device.index;
+}
+
+static uint64_t session(void) { return prof_i_the_arena.base ? __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_RELAXED) : 0; }
+
+/* Whoever serves nobody now may do so in a later session: its library may be loaded by then. */
+static void look_for_stream(prof_i_lot *lot) {
+  const uint64_t now = session();
+  bool is_early = false;
+  if (lot->stream || lot->since == now) return;
+  lot->stream = prof_i_stream_of(lot->device, lot->handle, &is_early);
+  if (lot->stream) return;
+  if (is_early) { /* the next scope tries again */
+    prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
+    return;
+  }
+  lot->since = now;
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account(lot->device, NULL); /* the capture says why its own times are not there */
+  prof_i_gate_leave();
+}
+
+static prof_i_lot *lot_of(here *h, prof_device device, uint64_t handle) {
+  prof_i_lot **at = &h->lots;
+  while (*at && !is_of(*at, device, handle)) at = &(*at)->next;
+  prof_i_lot *lot = *at;
+  if (lot) {
+    *at = lot->next;
+  } else {
+    lot = calloc(1, sizeof *lot);
+    if (!lot) return NULL;
+    *lot = (prof_i_lot){.handle = handle, .device = device};
+  }
+  lot->next = h->lots;
+  h->lots = lot;
+  look_for_stream(lot);
+  return lot;
+}
+
+static void make_pairs(prof_i_lot *lot) {
+  if (lot->count >= PROF_I_PAIRS_MAX) return;
+  prof_i_pair *const pairs = calloc(PAIRS_AT_ONCE, sizeof *pairs);
+  if (!pairs) return;
+  const prof_i_back_end *const end = lot->stream->end;
+  for (int i = 0; i < PAIRS_AT_ONCE; i++) {
+    prof_i_pair *const pair = &pairs[i];
+    pair->lot = lot;
+    if (end->table.event_create(end->self, lot->handle, &pair->events[0]) != PROF_BACKEND_OK) return;
+    if (end->table.event_create(end->self, lot->handle, &pair->events[1]) != PROF_BACKEND_OK) {
+      end->table.event_destroy(end->self, pair->events[0]);
+      return;
+    }
+    pair->next = lot->free;
+    lot->free = pair;
+    lot->count++;
+  }
+}
+
+static prof_i_pair *take_pair(prof_i_lot *lot) {
+  if (!lot->free) lot->free = __atomic_exchange_n(&lot->back, NULL, __ATOMIC_ACQUIRE); /* pairs with the push in give_back() */
+  if (!lot->free) make_pairs(lot);
+  prof_i_pair *const pair = lot->free;
+  if (pair) lot->free = pair->next;
+  return pair;
+}
+
+static void put_pair(prof_i_pair *pair) {
+  pair->next = pair->lot->free;
+  pair->lot->free = pair;
+}
+
+void prof_i_pair_give_back(prof_i_pair *pair) {
+  const prof_i_back_end *const end = pair->lot->stream->end;
+  if (pair->is_late) end->table.event_query(end->self, pair->events[0]); /* nobody reads it: a vendor whose event keeps the stream alive sees that it is past, and lets go */
+  prof_i_pair **const back = &pair->lot->back;
+  pair->next = __atomic_load_n(back, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(back, &pair->next, pair, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+}
+
+static void push_done(prof_i_pair *pair) {
+  prof_i_pair **const done = &pair->lot->stream->done;
+  pair->next = __atomic_load_n(done, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(done, &pair->next, pair, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+  prof_i_collector_wake();
+}
+
+/* ---- begin and end ---- */
+
+/* A text made at run time, cut at the room that there is. */
+static uint32_t copy_text(prof_i_pair *pair, uint32_t at, const char *text, uint32_t bytes) {
+  const size_t all = bytes == PROF_NUL_TERMINATED ? strnlen(text, PROF_I_SIDE_NAME_BYTES + 1) : bytes, room = PROF_I_SIDE_NAME_BYTES - at;
+  const size_t kept = all < room ? all : room;
+  memcpy(pair->names + at, text, kept);
+  if (kept < all) pair->flags |= PROF_I_FLAG_CUT;
+  return (uint32_t)kept;
+}
+
+static void describe(prof_i_pair *pair, const prof_site *site, const prof_details *details, uint64_t start) {
+  pair->start = start;
+  pair->launch = prof_i_this_thread->serial;
+  pair->site = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  pair->flags = pair->name_bytes = pair->category_bytes = pair->is_late = 0;
+  pair->waited = 0;
+  if (!(details->flags & PROF_I_NAME_LITERAL) && details->name) {
+    pair->flags |= PROF_I_FLAG_NAME;
+    pair->name_bytes = copy_text(pair, 0, details->name, details->name_bytes);
+  }
+  if (!(details->flags & PROF_I_CATEGORY_LITERAL) && details->category) {
+    pair->flags |= PROF_I_FLAG_CATEGORY;
+    pair->category_bytes = copy_text(pair, pair->name_bytes, details->category, details->category_bytes);
+  }
+}
+
+/* Why the stream has no device side can be asked: each reason is told once, not at each scope. */
+static bool is_refused(prof_i_lot *lot, int result) {
+  if (PROF_I_LIKELY(result == PROF_BACKEND_OK)) return false;
+  if (result != lot->told) prof_i_registry_tell(lot->stream->end, lot->handle, result);
+  lot->told = result;
+  return true;
+}
+
+static bool record(prof_i_pair *pair, int which) {
+  const prof_i_back_end *const end = pair->lot->stream->end;
+  pair->ticks[which] = prof_i_clock_ticks();
+  return !is_refused(pair->lot, end->table.event_record(end->self, pair->lot->handle, &pair->events[which]));
+}
+
+/* Work that becomes part of a graph: its events would, too. No loss, but told. */
+static void tell_captured(const prof_i_lot *lot) {
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_state *const state = prof_i_device_account(lot->device, lot->stream->end);
+  if (state) prof_i_account_add(&state->captured_count, 1);
+  prof_i_gate_leave();
+}
+
+/* May events be put on it now? */
+static bool is_usable(prof_i_lot *lot) {
+  const prof_i_back_end *const end = lot->stream->end;
+  uint32_t device = 0, is_capturing = 0;
+  if (!end->table.stream_of) return true;
+  if (is_refused(lot, end->table.stream_of(end->self, lot->handle, &device, &is_capturing))) {
+    prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
+    return false;
+  }
+  if (is_capturing) tell_captured(lot);
+  return !is_capturing;
+}
+
+static void begin_side(prof_site *site, const prof_details *details, uint64_t start) {
+  here *const h = get_here();
+  prof_i_lot *const lot = h ? lot_of(h, details->device, details->stream) : NULL;
+  if (!lot || !lot->stream) return;
+  if (!prof_i_collector_is_wanted()) { /* another thread makes it right now, or one of before hangs in a vendor's call */
+    prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
+    return;
+  }
+  if (!is_usable(lot)) return;
+  prof_i_pair *const pair = h->depth < OPEN_MAX ? take_pair(lot) : NULL;
+  if (!pair) {
+    prof_i_collector_lose(PROF_LOSS_DEVICE_FULL);
+    return;
+  }
+  describe(pair, site, details, start);
+  if (record(pair, 0)) {
+    h->open[h->depth++] = pair;
+  } else {
+    put_pair(pair);
+    prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
+  }
+}
+
+static void end_side(uint64_t start) {
+  here *const h = of_thread;
+  if (!h || h->process != own.process) return;
+  uint32_t at = h->depth;
+  while (at > 0 && h->open[at - 1]->start != start) at--;
+  if (at == 0) return; /* it had no such side, or is another thread's */
+  while (h->depth > at) put_pair(h->open[--h->depth]);
+  prof_i_pair *const pair = h->open[--h->depth];
+  if (record(pair, 1)) {
+    push_done(pair);
+  } else {
+    put_pair(pair);
+    prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
+  }
+}
+
+uint64_t prof_i_gpu_begin_1(prof_site *site, const prof_details *details) {
+  const uint64_t start = prof_i_begin_details_1(site, details);
+  if (!start) return 0;
+  const int saved = errno;
+  begin_side(site, details, start);
+  errno = saved;
+  return start;
+}
+
+void prof_i_gpu_end_1(uint64_t start) {
+  const int saved = errno;
+  end_side(start);
+  errno = saved;
+  prof_i_end_1(start);
+}

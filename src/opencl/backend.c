@@ -1,0 +1,115 @@
+/* See backend.h. A forked child has the parent's handles and none of the threads behind them: there all is refused before the library is called. */
+#include "backend.h"
+
+#include <string.h>
+
+#include "devices.h"
+#include "library.h"
+#include "marker.h"
+#include "words.h"
+
+/* There is one: the process has one library. */
+struct prof_backend_self {
+  uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
+};
+
+static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
+
+static int refuse_child(void) { return prof_i_opencl_refuse(PROF_BACKEND_FORKED, "the queue is the parent's: this process was forked from it"); }
+
+/* A handle is an object's address, and the loader reads there before anybody can say that it is none. What cannot be an address is a mistake that we can tell: a queue's number, say. */
+static prof_i_cl_queue queue_of(uint64_t stream) {
+  enum { FIRST_PAGE = 4096 };
+  if (stream >= FIRST_PAGE && stream % sizeof(void *) == 0) return (prof_i_cl_queue)(uintptr_t)stream;
+  prof_i_opencl_fail(PROF_BACKEND_INVALID, "stream %llu is no cl_command_queue", (unsigned long long)stream);
+  return NULL;
+}
+
+/* ---- opening ---- */
+
+static int probe(const prof_backend_host *host) {
+  (void)host;
+  const int result = prof_i_opencl_library_open();
+  if (result != PROF_BACKEND_OK) return result;
+  return prof_i_opencl_platforms_count() ? PROF_BACKEND_OK : PROF_BACKEND_NO_DEVICE;
+}
+
+static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+  static prof_backend_self self;
+  (void)host;
+  const int result = prof_i_opencl_devices_list();
+  if (result == PROF_BACKEND_OK) *self_out = &self;
+  return result;
+}
+
+static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
+
+/* ---- events ---- */
+
+static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
+  (void)stream;
+  if (is_forked(self)) return refuse_child();
+  *event_out = prof_i_opencl_marker_create();
+  return *event_out ? PROF_BACKEND_OK : prof_i_opencl_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+}
+
+static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
+  if (is_forked(self)) return refuse_child();
+  const prof_i_cl_queue queue = queue_of(stream);
+  return queue ? prof_i_opencl_marker_record(*event, queue) : PROF_BACKEND_INVALID;
+}
+
+static int event_query(prof_backend_self *self, void *event) { return is_forked(self) ? refuse_child() : prof_i_opencl_marker_query(event); }
+
+static int event_time(prof_backend_self *self, void *event, uint64_t *ns_out) { return is_forked(self) ? refuse_child() : prof_i_opencl_marker_time(event, ns_out); }
+
+static void event_destroy(prof_backend_self *self, void *event) {
+  if (!is_forked(self)) prof_i_opencl_marker_destroy(event);
+}
+
+/* ---- devices ---- */
+
+static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
+  if (is_forked(self)) return refuse_child();
+  const prof_i_cl_queue queue = queue_of(stream);
+  const prof_i_opencl_device *const device = queue ? prof_i_opencl_device_of(queue) : NULL;
+  if (!device) return PROF_BACKEND_INVALID;
+  *device_out = prof_i_opencl_device_number(device);
+  *is_capturing_out = 0;
+  return PROF_BACKEND_OK;
+}
+
+static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
+  if (is_forked(self)) return refuse_child();
+  const prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
+  if (!device) return prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  prof_backend_device about = {.size = out->size};
+  prof_i_opencl_device_describe(device, &about);
+  memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
+  return PROF_BACKEND_OK;
+}
+
+static int read_clock(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
+  if (is_forked(self)) return refuse_child();
+  prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
+  return device ? prof_i_opencl_clock_read(&device->clock, device->id, out) : prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+}
+
+const prof_backend prof_i_opencl_backend = {.size = sizeof prof_i_opencl_backend,
+                                            .major = PROF_BACKEND_MAJOR,
+                                            .minor = PROF_BACKEND_MINOR,
+                                            .device_type = PROF_DEVICE_OPENCL,
+                                            .name = "opencl",
+                                            .version = "1.0",
+                                            .probe = probe,
+                                            .open = open_it,
+                                            .event_create = event_create,
+                                            .event_record = event_record,
+                                            .event_query = event_query,
+                                            .event_destroy = event_destroy,
+                                            .event_time = event_time,
+                                            .fork_child = fork_child,
+                                            .last_error = prof_i_opencl_last_error,
+                                            .stream_of = stream_of,
+                                            .device = describe,
+                                            .clock = read_clock};

@@ -1,0 +1,28 @@
+/* An event of prof's: a marker on a command queue. An event of OpenCL's is made by its command and keeps queue and context alive: it is let go as soon as its time has been read, and what is kept here is numbers. */
+#ifndef PROF_OPENCL_MARKER_H
+#define PROF_OPENCL_MARKER_H
+
+#include "clock.h"
+
+typedef struct prof_i_opencl_marker {
+  struct prof_i_opencl_marker *next; /* of those that nobody has */
+  prof_i_cl_event event; /* NULL: none is on its way */
+  int32_t result;        /* without one: what a query says */
+  int32_t time_error;    /* of what is past: why it has no time; 0: it has */
+  uint64_t end_ns;
+  uint32_t use_count;
+  prof_i_opencl_sample sample;
+} prof_i_opencl_marker;
+
+prof_i_opencl_marker *prof_i_opencl_marker_create(void); /* NULL: no memory */
+void prof_i_opencl_marker_destroy(prof_i_opencl_marker *marker);
+
+/* Puts it on the queue. UNSUPPORTED: the queue records no times. */
+int prof_i_opencl_marker_record(prof_i_opencl_marker *marker, prof_i_cl_queue queue);
+
+/* OK: it is past; NOT_READY. */
+int prof_i_opencl_marker_query(prof_i_opencl_marker *marker);
+
+int prof_i_opencl_marker_time(prof_i_opencl_marker *marker, uint64_t *ns_out);
+
+#endif

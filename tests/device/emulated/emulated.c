@@ -1,0 +1,256 @@
+/* See emulated.h. */
+#define _GNU_SOURCE
+#include "emulated.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct prof_backend_self {
+  const prof_backend_host *host;
+};
+
+typedef struct event {
+  uint32_t is_past; /* release */
+  uint64_t device_ns;
+} event;
+
+typedef struct command {
+  struct command *next;
+  event *of;        /* NULL: work */
+  uint64_t busy_ns; /* of work */
+  uint64_t number;
+} command;
+
+typedef struct span {
+  uint64_t begin_ns, end_ns;
+} span;
+
+struct emulated_stream {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  command *first, **end;
+  bool quits, is_busy;
+  uint32_t device;
+  uint64_t launched;
+  span *truth;
+  uint64_t truth_room;
+};
+
+/* prof keeps events, and pages of its own point to them, which LeakSanitizer does not look at. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:event_create\n"; }
+
+emulated_faults emulated_fault;
+static struct {
+  uint64_t events, records, begun_ns;
+  uint64_t last_ns; /* of the device's clock, as it was told last; relaxed */
+} own;
+
+static uint64_t host_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t device_ns(void) {
+  const uint64_t now = host_ns();
+  uint64_t begun = 0;
+  if (__atomic_compare_exchange_n(&own.begun_ns, &begun, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) begun = now;
+  return now + (uint64_t)(emulated_fault.clock_offset_ns + emulated_fault.clock_step_ns + (int64_t)((double)(now - begun) * emulated_fault.clock_drift));
+}
+
+static bool is_time_for(uint32_t every, uint64_t count) { return every && count % every == every - 1; }
+
+/* ---- streams ---- */
+
+static void pass(event *e) {
+  const uint64_t count = __atomic_fetch_add(&own.records, 1, __ATOMIC_RELAXED), now = device_ns();
+  if (is_time_for(emulated_fault.lost_every, count)) return;
+  e->device_ns = is_time_for(emulated_fault.zero_every, count) ? 0 : is_time_for(emulated_fault.reversed_every, count) ? now - 1000000000 : now;
+  __atomic_store_n(&e->is_past, 1, __ATOMIC_RELEASE);
+}
+
+static void note(emulated_stream *s, uint64_t number, span when) {
+  pthread_mutex_lock(&s->lock);
+  if (number >= s->truth_room) {
+    s->truth_room = number * 2 + 64;
+    s->truth = realloc(s->truth, s->truth_room * sizeof *s->truth);
+  }
+  s->truth[number] = when;
+  pthread_mutex_unlock(&s->lock);
+}
+
+static void run(emulated_stream *s, const command *c) {
+  if (c->of) {
+    pass(c->of);
+    return;
+  }
+  const uint64_t begin = host_ns();
+  if (c->busy_ns > 200000) {
+    const struct timespec nap = {(time_t)(c->busy_ns / 1000000000), (long)(c->busy_ns % 1000000000)};
+    nanosleep(&nap, NULL);
+  }
+  while (host_ns() < begin + c->busy_ns) {
+  }
+  note(s, c->number, (span){begin, host_ns()});
+}
+
+static void *work(void *stream) {
+  emulated_stream *const s = stream;
+  pthread_mutex_lock(&s->lock);
+  for (;;) {
+    while (!s->first && !s->quits) pthread_cond_wait(&s->changed, &s->lock);
+    command *const c = s->first;
+    if (!c) break;
+    if ((s->first = c->next) == NULL) s->end = &s->first;
+    s->is_busy = true;
+    pthread_mutex_unlock(&s->lock);
+    run(s, c);
+    free(c);
+    pthread_mutex_lock(&s->lock);
+    s->is_busy = false;
+    pthread_cond_broadcast(&s->changed);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+static uint64_t put(emulated_stream *s, event *of, uint64_t busy_ns) {
+  command *const c = calloc(1, sizeof *c);
+  if (!c) abort();
+  *c = (command){.of = of, .busy_ns = busy_ns};
+  pthread_mutex_lock(&s->lock);
+  if (!of) c->number = s->launched++;
+  const uint64_t number = c->number;
+  *s->end = c;
+  s->end = &c->next;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+  return number;
+}
+
+emulated_stream *emulated_create(uint32_t device) {
+  emulated_stream *const s = calloc(1, sizeof *s);
+  if (!s) abort();
+  s->device = device;
+  s->end = &s->first;
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->changed, NULL);
+  if (pthread_create(&s->thread, NULL, work, s) != 0) abort();
+  return s;
+}
+
+void emulated_destroy(emulated_stream *s) {
+  pthread_mutex_lock(&s->lock);
+  s->quits = true;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+  pthread_join(s->thread, NULL);
+  pthread_mutex_destroy(&s->lock);
+  pthread_cond_destroy(&s->changed);
+  free(s->truth);
+  free(s);
+}
+
+uint64_t emulated_launch(emulated_stream *s, uint64_t busy_ns) { return put(s, NULL, busy_ns); }
+
+void emulated_wait(emulated_stream *s) {
+  pthread_mutex_lock(&s->lock);
+  while (s->first || s->is_busy) pthread_cond_wait(&s->changed, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+}
+
+void emulated_truth(const emulated_stream *s, uint64_t number, uint64_t *begin_ns_out, uint64_t *end_ns_out) {
+  *begin_ns_out = s->truth[number].begin_ns;
+  *end_ns_out = s->truth[number].end_ns;
+}
+
+uint64_t emulated_event_count(void) { return __atomic_load_n(&own.events, __ATOMIC_RELAXED); }
+
+/* ---- the table ---- */
+
+static int probe(const prof_backend_host *host) {
+  (void)host;
+  return PROF_BACKEND_OK;
+}
+static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+  static prof_backend_self self;
+  self.host = host;
+  if (emulated_fault.open_ms) usleep(emulated_fault.open_ms * 1000);
+  *self_out = &self;
+  return PROF_BACKEND_OK;
+}
+static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
+  (void)self, (void)stream;
+  *event_out = calloc(1, sizeof(event));
+  if (!*event_out) return PROF_BACKEND_NO_MEMORY;
+  __atomic_fetch_add(&own.events, 1, __ATOMIC_RELAXED);
+  return PROF_BACKEND_OK;
+}
+static int event_record(prof_backend_self *self, uint64_t stream, void **of) {
+  static uint64_t count;
+  (void)self;
+  if (is_time_for(emulated_fault.refused_every, __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED))) return PROF_BACKEND_VENDOR;
+  event *const e = *of;
+  __atomic_store_n(&e->is_past, 0, __ATOMIC_RELAXED);
+  put((emulated_stream *)(uintptr_t)stream, e, 0);
+  return PROF_BACKEND_OK;
+}
+static int event_query(prof_backend_self *self, void *of) {
+  (void)self;
+  while (__atomic_load_n(&emulated_fault.hangs, __ATOMIC_RELAXED)) usleep(1000);
+  return __atomic_load_n(&((event *)of)->is_past, __ATOMIC_ACQUIRE) ? PROF_BACKEND_OK : PROF_BACKEND_NOT_READY;
+}
+static void event_destroy(prof_backend_self *self, void *of) {
+  (void)self;
+  free(of);
+  __atomic_fetch_sub(&own.events, 1, __ATOMIC_RELAXED);
+}
+static int event_time(prof_backend_self *self, void *of, uint64_t *ns_out) {
+  (void)self;
+  *ns_out = ((event *)of)->device_ns;
+  return PROF_BACKEND_OK;
+}
+static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
+  (void)self;
+  if (!stream) return PROF_BACKEND_INVALID;
+  *device_out = ((emulated_stream *)(uintptr_t)stream)->device;
+  *is_capturing_out = emulated_fault.is_capturing;
+  return PROF_BACKEND_OK;
+}
+static int device(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
+  (void)self;
+  if (index >= 2) return PROF_BACKEND_NO_DEVICE;
+  memset((char *)out + sizeof out->size, 0, out->size - sizeof out->size);
+  strcpy(out->name, "emulated accelerator");
+  out->is_emulated = 1;
+  return PROF_BACKEND_OK;
+}
+static int clock_it(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
+  (void)index;
+  if (!emulated_fault.has_clock) return PROF_BACKEND_UNSUPPORTED;
+  out->host_before_ns = self->host->now_ns();
+  out->device_ns = device_ns();
+  out->host_after_ns = self->host->now_ns();
+  return PROF_BACKEND_OK;
+}
+
+const prof_backend emulated_backend = {.size = sizeof emulated_backend, .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .device_type = EMULATED_TYPE, .is_emulated = 1, .name = "emulated",
+                                       .version = "1", .probe = probe, .open = open_it, .event_create = event_create, .event_record = event_record, .event_query = event_query,
+                                       .event_destroy = event_destroy, .event_time = event_time, .stream_of = stream_of, .device = device, .clock = clock_it};
+
+static int event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
+  (void)self;
+  const float ms = (float)((double)(int64_t)(((event *)b)->device_ns - ((event *)a)->device_ns) / 1e6);
+  *ns_out = (int64_t)((double)ms * 1e6);
+  return ((event *)a)->device_ns && ((event *)b)->device_ns ? PROF_BACKEND_OK : PROF_BACKEND_VENDOR;
+}
+
+const prof_backend emulated_by_distance = {.size = sizeof emulated_by_distance, .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .device_type = EMULATED_BY_DISTANCE_TYPE, .is_emulated = 1,
+                                           .name = "emulated by distance", .version = "1", .probe = probe, .open = open_it, .event_create = event_create, .event_record = event_record,
+                                           .event_query = event_query, .event_destroy = event_destroy, .event_elapsed = event_elapsed, .stream_of = stream_of, .device = device};

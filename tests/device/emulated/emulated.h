@@ -1,0 +1,43 @@
+/* An emulated vendor: streams are real threads that do what they are given one after the other, and the device has a clock of its own. Faults on demand. For tests; a device is not behind it, and its table says so. */
+#ifndef TESTS_DEVICE_EMULATED_H
+#define TESTS_DEVICE_EMULATED_H
+
+#include <prof/backend.h>
+
+enum { EMULATED_TYPE = 12 }; /* DLPack's extension device */
+
+typedef struct emulated_stream emulated_stream;
+
+/* What goes wrong, and how the clock runs. Zero: nothing does, and the clock is the host's CLOCK_MONOTONIC. Set while no stream is at work. */
+typedef struct emulated_faults {
+  int64_t clock_offset_ns;  /* device less host, at the begin */
+  double clock_drift;       /* 1e-4: gains 100 us a second */
+  int64_t clock_step_ns;    /* added from now on */
+  uint32_t has_clock;       /* 1: the table's clock() works */
+  uint32_t lost_every;      /* of so many events one never gets past */
+  uint32_t zero_every;      /* of so many one has the time 0 */
+  uint32_t reversed_every;  /* of so many one has a time before the one before it */
+  uint32_t refused_every;   /* of so many records one fails */
+  uint32_t is_capturing;    /* all streams are being captured */
+  uint32_t open_ms;         /* opening takes so long */
+  uint32_t hangs;           /* event_query does not return, while it is 1 */
+} emulated_faults;
+extern emulated_faults emulated_fault;
+
+extern const prof_backend emulated_backend;
+extern const prof_backend emulated_by_distance; /* the same, of another device type: its events tell how far they are apart, as a float of ms, and its clock cannot be read */
+enum { EMULATED_BY_DISTANCE_TYPE = 13 };
+
+emulated_stream *emulated_create(uint32_t device);
+void emulated_destroy(emulated_stream *stream); /* when it has done what it has */
+/* Work for so many ns. Returns its number on the stream, from 0. */
+uint64_t emulated_launch(emulated_stream *stream, uint64_t busy_ns);
+void emulated_wait(emulated_stream *stream);
+
+/* When that work began and ended, by the host's CLOCK_MONOTONIC: the truth. After emulated_wait(). */
+void emulated_truth(const emulated_stream *stream, uint64_t number, uint64_t *begin_ns_out, uint64_t *end_ns_out);
+
+/* Events that are there now: made and not destroyed. */
+uint64_t emulated_event_count(void);
+
+#endif

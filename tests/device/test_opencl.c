@@ -1,0 +1,598 @@
+/* WITH_GPU_PROFILER on a real OpenCL, whichever the machine has: PoCL where there is no other. The truth is what the kernels' own events say. */
+#define _GNU_SOURCE
+#include <stdio.h>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WITH_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define WITH_TSAN 1
+#endif
+
+#if defined(WITH_TSAN)
+
+int main(void) {
+  puts("skip: ThreadSanitizer does not see how an OpenCL driver's threads wait for each other");
+  return 77;
+}
+
+#elif !__has_include(<CL/cl.h>)
+
+int main(void) {
+  puts("skip: <CL/cl.h> is missing: apt-get install opencl-headers");
+  return 77;
+}
+
+#else
+
+#define CL_TARGET_OPENCL_VERSION 200
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <prof/device.h>
+#include <prof/profiler.h>
+#include <prof/trace.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* What a driver keeps to the end of the process is not ours to find. */
+const char *__lsan_default_suppressions(void); /* NOLINT: the name is the sanitizer's */
+const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libOpenCL\nleak:libLLVM\nleak:libclang\nleak:libhwloc\n"; }
+
+/* ---- OpenCL, as a program has it ---- */
+
+#define FUNCTIONS(X)                                                                                                                                       \
+  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueueWithProperties)                  \
+  X(clReleaseCommandQueue) X(clGetCommandQueueInfo) X(clCreateProgramWithSource) X(clBuildProgram) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) \
+  X(clSetKernelArg) X(clCreateBuffer) X(clReleaseMemObject) X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList) X(clFlush) X(clFinish)               \
+  X(clCreateUserEvent) X(clSetUserEventStatus) X(clReleaseEvent) X(clGetEventProfilingInfo) X(clCreateSubDevices) X(clReleaseDevice)
+
+static struct {
+#define MEMBER(name) __typeof__(&(name)) name;
+  FUNCTIONS(MEMBER)
+} cl;
+
+static cl_device_id device_id;
+static cl_context context;
+static cl_program program;
+static bool is_pocl;
+
+static const prof_device device = {PROF_DEVICE_OPENCL, 0};
+static const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
+static const cl_queue_properties out_of_order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+static const cl_queue_properties plain[] = {0};
+
+/* NULL: all is there; else what is not. */
+static const char *find_opencl(void) {
+  char text[256] = "";
+  cl_platform_id platform = NULL;
+  void *const library = dlopen("libOpenCL.so.1", RTLD_NOW);
+  if (!library) return "libOpenCL.so.1 is missing: apt-get install ocl-icd-libopencl1 pocl-opencl-icd";
+#define FIND(name)                              \
+  *(void **)&cl.name = dlsym(library, #name);   \
+  if (!cl.name) return "libOpenCL.so.1 is older than OpenCL 2.0";
+  FUNCTIONS(FIND)
+  if (cl.clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS || cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device_id, NULL) != CL_SUCCESS)
+    return "there is no OpenCL device: apt-get install pocl-opencl-icd";
+  cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof text, text, NULL);
+  is_pocl = strstr(text, "Portable Computing Language") != NULL;
+  return NULL;
+}
+
+static void open_opencl(void) {
+  static const char source[] = "kernel void spin(global uint *out, uint rounds) { uint x = get_global_id(0); for (uint i = 0; i < rounds; i++) x = x * 1664525u + 1013904223u; out[get_global_id(0)] = x; }";
+  const char *text = source;
+  cl_int error;
+  assert_null(find_opencl());
+  context = cl.clCreateContext(NULL, 1, &device_id, NULL, NULL, &error);
+  assert_int_equal(error, CL_SUCCESS);
+  program = cl.clCreateProgramWithSource(context, 1, &text, NULL, &error);
+  assert_int_equal(error, CL_SUCCESS);
+  assert_int_equal(cl.clBuildProgram(program, 1, &device_id, "", NULL, NULL), CL_SUCCESS);
+}
+
+static cl_command_queue make_queue(const cl_queue_properties *properties) {
+  cl_int error;
+  const cl_command_queue queue = cl.clCreateCommandQueueWithProperties(context, device_id, properties, &error);
+  assert_int_equal(error, CL_SUCCESS);
+  return queue;
+}
+
+/* A kernel belongs to one thread at a time. */
+typedef struct work {
+  cl_kernel kernel;
+  cl_mem out;
+} work;
+
+static work make_work(cl_uint rounds) {
+  cl_int errors[2];
+  work w = {.kernel = cl.clCreateKernel(program, "spin", &errors[0]), .out = cl.clCreateBuffer(context, CL_MEM_READ_WRITE, 64 * sizeof(cl_uint), NULL, &errors[1])};
+  assert_int_equal(errors[0], CL_SUCCESS);
+  assert_int_equal(errors[1], CL_SUCCESS);
+  assert_int_equal(cl.clSetKernelArg(w.kernel, 0, sizeof(cl_mem), (void *)&w.out), CL_SUCCESS);
+  assert_int_equal(cl.clSetKernelArg(w.kernel, 1, sizeof rounds, &rounds), CL_SUCCESS);
+  return w;
+}
+
+static void drop_work(work w) {
+  cl.clReleaseKernel(w.kernel);
+  cl.clReleaseMemObject(w.out);
+}
+
+static void run(cl_command_queue queue, work w, cl_event *event_out) {
+  const size_t items = 4;
+  assert_int_equal(cl.clEnqueueNDRangeKernel(queue, w.kernel, 1, NULL, &items, NULL, 0, NULL, event_out), CL_SUCCESS);
+}
+
+/* What is put on the queue from here on waits until the gate is opened. */
+static cl_event shut_gate(cl_command_queue queue) {
+  cl_int error;
+  const cl_event gate = cl.clCreateUserEvent(context, &error);
+  assert_int_equal(error, CL_SUCCESS);
+  assert_int_equal(cl.clEnqueueMarkerWithWaitList(queue, 1, &gate, NULL), CL_SUCCESS);
+  return gate;
+}
+
+static void open_gate(cl_event gate) {
+  assert_int_equal(cl.clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  cl.clReleaseEvent(gate);
+}
+
+static cl_uint holders_of(cl_command_queue queue) {
+  cl_uint count = 0;
+  assert_int_equal(cl.clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof count, &count, NULL), CL_SUCCESS);
+  return count;
+}
+
+/* The driver's own threads let go a little later. */
+static cl_uint soon_holders_of(cl_command_queue queue, cl_uint expected) {
+  for (int i = 0; i < 1000 && holders_of(queue) != expected; i++) usleep(1000);
+  return holders_of(queue);
+}
+
+static void put_marker(cl_command_queue queue) { assert_int_equal(cl.clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL), CL_SUCCESS); }
+
+/* ---- what was recorded ---- */
+
+enum { SCOPES_MAX = 4096 };
+
+typedef struct sums {
+  uint64_t host, on_device, streams, late, times, lost;
+  prof_trace_device device; /* the first; its name is "" where there is none */
+  struct {
+    uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC */
+    uint64_t raw_from_ns, raw_to_ns; /* as the driver said them */
+  } scopes[SCOPES_MAX]; /* of the device: by stream, then in their order */
+} sums;
+
+static sums *take(void) {
+  static sums s;
+  static prof_event event;
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  memset(&s, 0, sizeof s);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  s.late = info.lost_count[PROF_LOSS_DEVICE_LATE];
+  s.times = info.lost_count[PROF_LOSS_DEVICE_TIMES];
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) s.lost += info.lost_count[i];
+  for (uint32_t i = 0; i < info.thread_count; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    assert_int_equal(prof_trace_thread_get(trace, i, &thread), PROF_OK);
+    s.streams += thread.is_stream;
+  }
+  while (prof_cursor_next(cursor, &event) == 1) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    assert_int_equal(prof_trace_thread_get(trace, event.thread, &thread), PROF_OK);
+    s.host += !thread.is_stream;
+    if (!thread.is_stream) continue;
+    assert_true(s.on_device < SCOPES_MAX);
+    assert_int_equal(thread.device.type, PROF_DEVICE_OPENCL);
+    s.scopes[s.on_device].from_ns = info.start_ns + event.start_ns;
+    s.scopes[s.on_device].to_ns = info.start_ns + event.start_ns + event.duration_ns;
+    s.scopes[s.on_device].raw_from_ns = event.launch.device_start_ns;
+    s.scopes[s.on_device++].raw_to_ns = event.launch.device_end_ns;
+  }
+  s.device.size = sizeof s.device;
+  if (info.device_count > 0) assert_int_equal(prof_trace_device_get(trace, 0, &s.device), PROF_OK);
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+  return &s;
+}
+
+/* Until so many of the device's scopes are read, or lost for want of times. */
+static sums *settle(uint64_t on_device) {
+  for (int i = 0; i < 2000; i++) {
+    sums *const s = take();
+    if (s->on_device + s->times >= on_device) return s;
+    usleep(5000);
+  }
+  const sums *const s = take();
+  fail_msg("of %lu device scopes %lu came within 10 s; host %lu, late %lu, times %lu, others lost %lu", (unsigned long)on_device, (unsigned long)s->on_device, (unsigned long)s->host, (unsigned long)s->late,
+           (unsigned long)s->times, (unsigned long)s->lost);
+  return NULL;
+}
+
+static prof_backend_state state_now(void) {
+  prof_backend_state state = {.size = sizeof state};
+  for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
+    if (strcmp(state.name, "opencl") == 0) return state;
+  fail_msg("there is no back end opencl");
+  return state;
+}
+
+#define SCOPE(queue, ...) WITH_GPU_PROFILER(device, queue, "kernel", "test", PROF_NO_ARGS, __VA_ARGS__)
+
+static uint64_t read_clock(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* PoCL's clock less CLOCK_MONOTONIC: the closest of some looks. */
+static int64_t clock_distance(void) {
+  uint64_t best = UINT64_MAX;
+  int64_t distance = 0;
+  for (int i = 0; i < 100; i++) {
+    const uint64_t before = read_clock(CLOCK_MONOTONIC), raw = read_clock(CLOCK_MONOTONIC_RAW), after = read_clock(CLOCK_MONOTONIC);
+    if (after - before >= best) continue;
+    best = after - before;
+    distance = (int64_t)(raw - (before + best / 2));
+  }
+  return distance;
+}
+
+static uint64_t time_of(cl_event event, cl_profiling_info which) {
+  cl_ulong ns = 0;
+  assert_int_equal(cl.clGetEventProfilingInfo(event, which, sizeof ns, &ns, NULL), CL_SUCCESS);
+  return ns;
+}
+
+/* ---- tests: each a process of its own ---- */
+
+static void a_device_scope_has_its_kernel_in_it(void **state) {
+  enum { COUNT = 20, SLACK_NS = 2000 };
+  (void)state;
+  const cl_command_queue queue = make_queue(profiling);
+  const work w = make_work(1000000);
+  cl_event kernels[COUNT];
+  for (int i = 0; i < COUNT; i++) SCOPE(queue, { run(queue, w, &kernels[i]); });
+  assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
+  settle(COUNT);
+  assert_int_equal(prof_stop(), PROF_OK);
+  const sums *const s = take();
+  assert_int_equal(s->host, COUNT);
+  assert_int_equal(s->on_device, COUNT);
+  assert_int_equal(s->streams, 1);
+  assert_int_equal(s->device.result, PROF_BACKEND_OK);
+  assert_string_equal(s->device.back_end, "opencl");
+  assert_int_not_equal(s->device.name[0], 0);
+  assert_int_not_equal(s->device.units, 0);
+  printf("%s: times within %lu ns of the host's, %lu of %d moved to their launch, %lu ns at most\n", s->device.name, (unsigned long)s->device.clock_error_ns, (unsigned long)s->device.early_count, COUNT,
+         (unsigned long)s->device.early_ns);
+  const int64_t distance = clock_distance(), slack = (int64_t)s->device.clock_error_ns + SLACK_NS;
+  for (int i = 0; i < COUNT; i++) {
+    const uint64_t start = time_of(kernels[i], CL_PROFILING_COMMAND_START), end = time_of(kernels[i], CL_PROFILING_COMMAND_END);
+    assert_in_range(start, s->scopes[i].raw_from_ns, s->scopes[i].raw_to_ns);
+    assert_in_range(end, start, s->scopes[i].raw_to_ns);
+    if (!is_pocl) continue; /* whose clock is known */
+    const int64_t before = (int64_t)start - distance - (int64_t)s->scopes[i].from_ns, after = (int64_t)s->scopes[i].to_ns - ((int64_t)end - distance);
+    if (before < -slack || after < -slack) fail_msg("kernel %d: begins %ld ns after its scope's begin, ends %ld ns before its end; %ld are possible", i, (long)before, (long)after, (long)slack);
+  }
+  for (int i = 0; i < COUNT; i++) cl.clReleaseEvent(kernels[i]);
+  drop_work(w);
+  cl.clReleaseCommandQueue(queue);
+}
+
+static cl_command_queue queues[2];
+enum { THREADS = 4, EACH = 200 };
+
+static void *launch_many(void *number) {
+  const work w = make_work(1000);
+  for (int i = 0; i < EACH; i++) {
+    const cl_command_queue queue = queues[(i + *(int *)number) % 2];
+    SCOPE(queue, {
+      SCOPE(queue, { run(queue, w, NULL); });
+      if (i % 20 == 0) cl.clFinish(queue);
+    });
+  }
+  for (int i = 0; i < 2; i++) cl.clFinish(queues[i]);
+  drop_work(w);
+  return NULL;
+}
+
+static void two_queues_from_four_threads(void **state) {
+  pthread_t threads[THREADS];
+  int numbers[THREADS];
+  (void)state;
+  for (int i = 0; i < 2; i++) queues[i] = make_queue(profiling);
+  SCOPE(queues[0], {}); /* opens the back end: who comes meanwhile has the host side */
+  for (int i = 0; i < THREADS; i++) {
+    numbers[i] = i;
+    assert_int_equal(pthread_create(&threads[i], NULL, launch_many, &numbers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  settle(1 + 2 * THREADS * EACH);
+  assert_int_equal(prof_stop(), PROF_OK);
+  const sums *const s = take();
+  assert_int_equal(s->host, 1 + 2 * THREADS * EACH);
+  assert_int_equal(s->on_device, 1 + 2 * THREADS * EACH);
+  assert_int_equal(s->streams, 2);
+  for (int i = 0; i < 2; i++) cl.clReleaseCommandQueue(queues[i]);
+}
+
+static void a_queue_without_profiling_has_its_host_side_and_says_why(void **state) {
+  (void)state;
+  const cl_command_queue queue = make_queue(plain);
+  const work w = make_work(1000);
+  for (int i = 0; i < 10; i++) SCOPE(queue, { run(queue, w, NULL); });
+  cl.clFinish(queue);
+  assert_int_equal(prof_stop(), PROF_OK);
+  const sums *const s = take();
+  assert_int_equal(s->host, 10);
+  assert_int_equal(s->on_device, 0);
+  assert_int_equal(s->times, 10);
+  assert_int_equal(state_now().result, PROF_BACKEND_OK);
+  assert_non_null(strstr(state_now().reason, "the queue has no CL_QUEUE_PROFILING_ENABLE"));
+  drop_work(w);
+  cl.clReleaseCommandQueue(queue);
+}
+
+/* What comes at an address again is looked at again. */
+static void a_handle_that_comes_again_is_another_queue(void **state) {
+  enum { TRIES = 200 };
+  (void)state;
+  const work w = make_work(10);
+  const void *before[TRIES];
+  uint64_t expected = 0;
+  int again = 0;
+  for (int i = 0; i < TRIES; i++) {
+    const bool has_times = i % 2;
+    const cl_command_queue queue = make_queue(has_times ? profiling : plain);
+    before[i] = queue;
+    for (int j = 0; j < i; j++) {
+      if (before[j] != before[i] || j % 2 == i % 2) continue;
+      again++; /* and with other properties */
+      break;
+    }
+    SCOPE(queue, { run(queue, w, NULL); });
+    cl.clFinish(queue);
+    expected += has_times;
+    settle((uint64_t)i + 1); /* prof is done with it, so it goes */
+    cl.clReleaseCommandQueue(queue);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+  const sums *const s = take();
+  printf("%d of %d queues had the handle of one before that was of the other kind\n", again, TRIES);
+  assert_int_equal(s->on_device, expected);
+  assert_int_equal(s->times, TRIES - expected);
+  drop_work(w);
+}
+
+static void a_queue_out_of_order_is_served(void **state) {
+  enum { COUNT = 100 };
+  (void)state;
+  const cl_command_queue queue = make_queue(out_of_order);
+  const work w = make_work(10000);
+  for (int i = 0; i < COUNT; i++) SCOPE(queue, { run(queue, w, NULL); });
+  cl.clFinish(queue);
+  settle(COUNT);
+  assert_int_equal(prof_stop(), PROF_OK);
+  const sums *const s = take();
+  assert_int_equal(s->on_device, COUNT);
+  for (int i = 1; i < COUNT; i++) assert_true(s->scopes[i].to_ns >= s->scopes[i - 1].to_ns);
+  drop_work(w);
+  cl.clReleaseCommandQueue(queue);
+}
+
+static void a_queue_that_is_released_meanwhile_is_no_harm(void **state) {
+  enum { COUNT = 30 };
+  (void)state;
+  const cl_command_queue queue = make_queue(profiling);
+  const work w = make_work(1000);
+  const cl_event gate = shut_gate(queue);
+  for (int i = 0; i < COUNT; i++) SCOPE(queue, { run(queue, w, NULL); });
+  assert_int_equal(cl.clReleaseCommandQueue(queue), CL_SUCCESS);
+  drop_work(w);
+  usleep(20000);
+  open_gate(gate);
+  settle(COUNT);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(take()->on_device, COUNT);
+}
+
+/* An event keeps its queue alive: prof's are let go when they have been read. */
+static void no_queue_is_held_on_to(void **state) {
+  (void)state;
+  const cl_command_queue queue = make_queue(profiling);
+  const cl_uint before = holders_of(queue);
+  for (int i = 0; i < 50; i++) SCOPE(queue, { put_marker(queue); });
+  cl.clFinish(queue);
+  settle(50);
+  assert_int_equal(soon_holders_of(queue, before), before);
+  const cl_event gate = shut_gate(queue);
+  for (int i = 0; i < 20; i++) SCOPE(queue, { put_marker(queue); });
+  assert_int_equal(prof_stop(), PROF_OK); /* does not wait for them */
+  assert_int_equal(take()->late, 20);
+  open_gate(gate);
+  cl.clFinish(queue);
+  assert_int_equal(prof_start(1), PROF_OK);
+  SCOPE(queue, { put_marker(queue); });
+  cl.clFinish(queue);
+  settle(51);
+  assert_int_equal(soon_holders_of(queue, before), before);
+  assert_int_equal(take()->late, 20);
+  cl.clReleaseCommandQueue(queue);
+}
+
+static void a_part_of_a_device_is_the_devices(void **state) {
+  (void)state;
+  enum { PARTS_MAX = 256 };
+  const cl_device_partition_property one_unit[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+  cl_device_id parts[PARTS_MAX];
+  cl_uint count = 0;
+  cl_int error;
+  if (cl.clCreateSubDevices(device_id, one_unit, PARTS_MAX, parts, &count) != CL_SUCCESS || count == 0) {
+    print_message("skip: the device cannot be parted\n");
+    skip();
+  }
+  const cl_context of_part = cl.clCreateContext(NULL, 1, &parts[count - 1], NULL, NULL, &error);
+  assert_int_equal(error, CL_SUCCESS);
+  const cl_command_queue queue = cl.clCreateCommandQueueWithProperties(of_part, parts[count - 1], profiling, &error);
+  assert_int_equal(error, CL_SUCCESS);
+  SCOPE(queue, { put_marker(queue); });
+  cl.clFinish(queue);
+  settle(1);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(take()->on_device, 1);
+  cl.clReleaseCommandQueue(queue);
+  cl.clReleaseContext(of_part);
+  for (cl_uint i = 0; i < count; i++) cl.clReleaseDevice(parts[i]);
+}
+
+static void the_status_counts_devices(void **state) {
+  (void)state;
+  assert_int_equal(state_now().is_open, 0); /* nobody has needed one */
+  const cl_command_queue queue = make_queue(profiling);
+  SCOPE(queue, {});
+  cl.clFinish(queue);
+  settle(1);
+  const prof_backend_state now = state_now();
+  assert_int_equal(now.is_open, 1);
+  assert_int_equal(now.result, PROF_BACKEND_OK);
+  assert_int_equal(now.abilities, PROF_CAN_SCOPES | PROF_CAN_CLOCKS);
+  assert_true(now.device_count >= 1);
+  cl.clReleaseCommandQueue(queue);
+}
+
+static void a_forked_child_has_the_host_side_alone(void **state) {
+  (void)state;
+  const cl_command_queue queue = make_queue(profiling);
+  const work w = make_work(1000);
+  for (int i = 0; i < 10; i++) SCOPE(queue, { run(queue, w, NULL); });
+  cl.clFinish(queue);
+  settle(10);
+  SCOPE(queue, {
+    run(queue, w, NULL);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      for (int i = 0; i < 5; i++) SCOPE(queue, {}); /* its driver's threads are not there: any call of OpenCL's could wait for ever */
+      const sums *const s = take();
+      _exit(s->host == 5 && s->on_device == 0 && s->late + s->times == 0 && state_now().result == PROF_BACKEND_FORKED && prof_stop() == PROF_OK ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+  });
+  cl.clFinish(queue);
+  settle(11);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(take()->host, 11);
+  drop_work(w);
+  cl.clReleaseCommandQueue(queue);
+}
+
+/* ---- ends ---- */
+
+static void leave(void) {
+  const cl_command_queue queue = make_queue(profiling);
+  const work w = make_work(20000000);
+  for (int i = 0; i < 20; i++) SCOPE(queue, { run(queue, w, NULL); });
+  exit(0);
+}
+
+static void an_exit_with_work_in_flight_neither_hangs_nor_crashes(void **state) {
+  (void)state;
+  for (int i = 0; i < 10; i++) {
+    int status = -1;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      execl("/proc/self/exe", "opencl", "leaves", (char *)NULL);
+      _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+  }
+}
+
+#define TESTS(X)                                                                                                                                              \
+  X(a_device_scope_has_its_kernel_in_it) X(two_queues_from_four_threads) X(a_queue_without_profiling_has_its_host_side_and_says_why)                          \
+  X(a_handle_that_comes_again_is_another_queue) X(a_queue_out_of_order_is_served) X(a_queue_that_is_released_meanwhile_is_no_harm) X(no_queue_is_held_on_to) \
+  X(a_part_of_a_device_is_the_devices) X(the_status_counts_devices) X(a_forked_child_has_the_host_side_alone)                                                 \
+  X(an_exit_with_work_in_flight_neither_hangs_nor_crashes)
+
+static void run_alone(const char *name) {
+  int status = -1;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", "opencl", name, (char *)NULL);
+    _exit(127);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (status != 0) fail_msg("%s: status 0x%x", name, (unsigned)status);
+}
+
+#define ALONE(name)                        \
+  static void alone_##name(void **state) { \
+    (void)state;                           \
+    run_alone(#name);                      \
+  }
+TESTS(ALONE)
+
+static void begin(void) {
+  open_opencl();
+  assert_int_equal(prof_start(1), PROF_OK);
+}
+
+/* The machine's own drivers, and kernels built once. */
+static void prepare(void) {
+  char folder[512];
+  const char *const build = getenv("PROF_TEST_BUILD_DIR");
+  unsetenv("OCL_ICD_VENDORS"); /* tests/CMakeLists.txt: the other tests do without them */
+  snprintf(folder, sizeof folder, "%s/pocl-cache", build ? build : "/tmp");
+  mkdir(folder, 0700);
+  setenv("POCL_CACHE_DIR", folder, 0);
+}
+
+int main(int argc, char **argv) {
+#define ENTRY(name) cmocka_unit_test(alone_##name),
+#define ONE(name)                                               \
+  if (argc == 2 && strcmp(argv[1], #name) == 0) {               \
+    const struct CMUnitTest one[] = {cmocka_unit_test(name)};   \
+    begin();                                                    \
+    return cmocka_run_group_tests_name(#name, one, NULL, NULL); \
+  }
+  if (argc == 1) prepare();
+  TESTS(ONE)
+  if (argc == 2 && strcmp(argv[1], "leaves") == 0) {
+    begin();
+    leave();
+  }
+  const char *const missing = find_opencl();
+  if (missing) {
+    printf("skip: %s\n", missing);
+    return 77;
+  }
+  const struct CMUnitTest tests[] = {TESTS(ENTRY)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

@@ -1,0 +1,286 @@
+/* What an OpenCL library may do to the back end, by one that does it on demand (plugins/opencl_double.c): each end is told, none hurts. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <prof/device.h>
+#include <prof/profiler.h>
+#include <prof/trace.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 50, PROFILING = 2 };
+
+/* Pages of prof's own point to events that it still has, and LeakSanitizer does not look there. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:clEnqueueMarker\n"; }
+
+static char folder[256];
+static const prof_device device = {PROF_DEVICE_OPENCL, 0};
+
+/* ---- in the child ---- */
+
+#define CHECK(condition)                                                                                                                    \
+  do {                                                                                                                                      \
+    if (!(condition)) {                                                                                                                     \
+      fprintf(stderr, "%s:%d: not so: %s; the back end says: %s (%d)\n", __FILE__, __LINE__, #condition, status().reason, status().result); \
+      exit(1);                                                                                                                              \
+    }                                                                                                                                       \
+  } while (0)
+
+static prof_backend_state status(void) {
+  prof_backend_state state = {.size = sizeof state};
+  for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
+    if (strcmp(state.name, "opencl") == 0) return state;
+  fputs("there is no back end opencl\n", stderr);
+  exit(1);
+}
+
+static bool is_loaded(void) {
+  void *const library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library) dlclose(library);
+  return library != NULL;
+}
+
+static void *open_double(const char *symbol) {
+  void *const library = dlopen("libOpenCL.so.1", RTLD_NOW);
+  void *const found = library ? dlsym(library, symbol) : NULL;
+  if (!found) {
+    fprintf(stderr, "no %s: %s\n", symbol, dlerror());
+    exit(1);
+  }
+  return found;
+}
+
+static void *make_queue(uint64_t properties) {
+  void *(*make)(uint64_t);
+  *(void **)&make = open_double("double_queue");
+  return make(properties);
+}
+
+static int event_count(void) {
+  int (*count)(void);
+  *(void **)&count = open_double("double_event_count");
+  return count();
+}
+
+typedef struct sums {
+  uint64_t host, on_device, lost;
+  int64_t earliest_ns, latest_ns; /* of the device's scopes, from their host's start */
+} sums;
+
+static uint64_t starts[COUNT], ends[COUNT]; /* by the host */
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void look_at(sums *s, const prof_trace *trace, const prof_event *event, uint64_t begun_ns) {
+  prof_trace_thread thread = {.size = sizeof thread};
+  CHECK(prof_trace_thread_get(trace, event->thread, &thread) == PROF_OK);
+  if (!thread.is_stream) {
+    s->host++;
+    return;
+  }
+  const int64_t from = (int64_t)(begun_ns + event->start_ns - starts[s->on_device]), to = (int64_t)(begun_ns + event->start_ns + event->duration_ns - ends[s->on_device]);
+  if (from < s->earliest_ns) s->earliest_ns = from;
+  if (to > s->latest_ns) s->latest_ns = to;
+  s->on_device++;
+}
+
+static sums sum(void) {
+  sums s = {.earliest_ns = INT64_MAX, .latest_ns = INT64_MIN};
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  static prof_event event;
+  CHECK(prof_get(&trace) == PROF_OK && prof_trace_info_get(trace, &info) == PROF_OK && prof_cursor_create(trace, &cursor) == PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) look_at(&s, trace, &event, info.start_ns);
+  s.lost = info.lost_count[PROF_LOSS_DEVICE_TIMES];
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+  return s;
+}
+
+/* Scopes on a queue with these properties, until all are read. */
+static sums record(uint64_t properties) {
+  CHECK(prof_start(1) == PROF_OK);
+  void *const queue = make_queue(properties);
+  for (int i = 0; i < COUNT; i++) {
+    starts[i] = now_ns();
+    WITH_GPU_PROFILER(device, queue, "kernel", "test", PROF_NO_ARGS, {});
+    ends[i] = now_ns();
+  }
+  sums s = sum();
+  for (int i = 0; i < 1000 && s.on_device + s.lost < COUNT; i++, s = sum()) usleep(10000);
+  CHECK(s.host == COUNT && s.on_device + s.lost == COUNT);
+  CHECK(prof_stop() == PROF_OK);
+  return s;
+}
+
+static void nothing_is_loaded_before_it_is_needed(void) {
+  CHECK(prof_start(1) == PROF_OK);
+  WITH_BASE_PROFILER(PROF_HOST, "host", "test", PROF_NO_ARGS, {});
+  const prof_device other = {PROF_DEVICE_VULKAN, 0};
+  WITH_GPU_PROFILER(other, 4096, "another device's", "test", PROF_NO_ARGS, {});
+  if (is_loaded()) exit(1);
+  CHECK(prof_stop() == PROF_OK);
+  CHECK(status().result == PROF_BACKEND_OK && !status().is_open && is_loaded());
+}
+
+static void no_platform(void) { CHECK(status().result == PROF_BACKEND_NO_DEVICE && strstr(status().reason, "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001)")); }
+
+static void no_device(void) {
+  CHECK(status().result == PROF_BACKEND_OK); /* to see that there is none, devices would have to be asked for */
+  CHECK(prof_start(1) == PROF_OK);
+  WITH_GPU_PROFILER(device, make_queue(PROFILING), "kernel", "test", PROF_NO_ARGS, {});
+  CHECK(status().result == PROF_BACKEND_NO_DEVICE && strstr(status().reason, "1 platforms, and no device of any"));
+  CHECK(sum().host == 1 && sum().on_device == 0);
+}
+
+static void no_library(void) {
+  CHECK(status().result == PROF_BACKEND_ABSENT && strstr(status().reason, "libOpenCL.so.1"));
+  CHECK(prof_start(1) == PROF_OK);
+  WITH_GPU_PROFILER(device, 4096, "kernel", "test", PROF_NO_ARGS, {});
+  CHECK(sum().host == 1 && sum().on_device == 0);
+}
+
+static void another_library(void) { CHECK(status().result == PROF_BACKEND_VERSION && strstr(status().reason, "libOpenCL.so.1 has no clGetPlatformIDs()")); }
+
+static void old(void) {
+  CHECK(record(PROFILING).on_device == COUNT);
+  CHECK(event_count() == 0); /* none is held on to once it is read */
+}
+
+static void unknown_clock(void) {
+  const sums s = record(PROFILING);
+  CHECK(s.on_device == COUNT && s.earliest_ns >= 0); /* nothing stands before its launch */
+}
+
+/* Inside the host's own scope, but for the width of a reading. */
+static void is_exact(void) {
+  const sums s = record(PROFILING);
+  CHECK(s.on_device == COUNT);
+  CHECK(s.earliest_ns > -2000);
+  CHECK(s.latest_ns < 2000);
+}
+
+static void timer_that_is_no_use(void) {
+  const sums s = record(PROFILING);
+  CHECK(s.on_device == COUNT && s.earliest_ns >= 0 && s.latest_ns < 100000000);
+}
+
+static void fails(void) {
+  const sums s = record(PROFILING);
+  CHECK(s.lost == COUNT);
+  CHECK(event_count() <= COUNT); /* nobody asks for the times of the begins: they are let go when they are used again */
+}
+
+static void no_times(void) {
+  const sums s = record(PROFILING);
+  CHECK(s.lost == COUNT && event_count() == 0);
+}
+
+static void no_profiling(void) {
+  const sums s = record(0);
+  CHECK(s.lost == COUNT);
+  CHECK(status().result == PROF_BACKEND_OK && strstr(status().reason, "CL_QUEUE_PROFILING_ENABLE"));
+}
+
+static void no_queue(void) {
+  static const uint64_t streams[] = {0, 1, 7, 4095, 65537};
+  CHECK(prof_start(1) == PROF_OK);
+  for (int i = 0; i < 5; i++) {
+    char number[32];
+    WITH_GPU_PROFILER(device, streams[i], "kernel", "test", PROF_NO_ARGS, {});
+    snprintf(number, sizeof number, "stream %llu is no", (unsigned long long)streams[i]);
+    CHECK(strstr(status().reason, number));
+  }
+  CHECK(sum().host == 5 && sum().on_device == 0 && sum().lost == 5);
+}
+
+/* ---- each in a process of its own: name, how the double behaves (NULL: no library; "": nothing special) ---- */
+
+#define CASES(X)                                                                                                                            \
+  X(nothing_is_loaded_before_it_is_needed, "") X(no_platform, "no_platform") X(no_device, "no_device") X(no_library, NULL) X(another_library, "odd") \
+  X(old, "old") X(unknown_clock, "") X(timer_that_is_no_use, "timer_lies") X(is_exact, "timer") X(fails, "fails") X(no_times, "no_times")            \
+  X(no_profiling, "") X(no_queue, "")
+
+static const char *program;
+
+/* The only libOpenCL.so.1 that the child finds, if any. */
+static void put_library(const char *mode) {
+  char from[512], to[512];
+  snprintf(to, sizeof to, "%s/libOpenCL.so.1", folder);
+  snprintf(from, sizeof from, "%s/%s.so", getenv("PROF_TEST_PLUGIN_DIR"), mode && strcmp(mode, "odd") == 0 ? "odd" : "opencl_double");
+  unlink(to);
+  if (mode) assert_int_equal(symlink(from, to), 0);
+  else assert_int_equal(symlink("/dev/null", to), 0); /* stands before the system's */
+}
+
+static void run(const char *name, const char *mode) {
+  int status_of_child = -1;
+  put_library(mode);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("LD_LIBRARY_PATH", folder, 1);
+    setenv("PROF_TEST_OPENCL", mode ? mode : "", 1);
+    execl(program, program, name, (char *)NULL);
+    _exit(127);
+  }
+  assert_int_equal(waitpid(child, &status_of_child, 0), child);
+  if (status_of_child != 0) fail_msg("%s, %s: status 0x%x", name, mode ? mode : "no library", (unsigned)status_of_child);
+}
+
+#define RUN(name, mode)                  \
+  static void run_##name(void **state) { \
+    (void)state;                         \
+    run(#name, mode);                    \
+  }
+CASES(RUN)
+
+static void a_stale_timer_is_given_up(void **state) {
+  (void)state;
+  run("timer_that_is_no_use", "timer_stale");
+}
+
+static void times_of_the_hosts_clock_need_no_timer(void **state) {
+  (void)state;
+  run("is_exact", "host_clock");
+}
+
+static int make_folder(void **state) {
+  (void)state;
+  snprintf(folder, sizeof folder, "%s/prof-opencl-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  char path[512];
+  (void)state;
+  snprintf(path, sizeof path, "%s/libOpenCL.so.1", folder);
+  unlink(path);
+  return rmdir(folder);
+}
+
+int main(int argc, char **argv) {
+#define ONE(name, mode)                           \
+  if (argc == 2 && strcmp(argv[1], #name) == 0) { \
+    name();                                       \
+    return 0;                                     \
+  }
+  CASES(ONE)
+#define ENTRY(name, mode) cmocka_unit_test(run_##name),
+  const struct CMUnitTest tests[] = {CASES(ENTRY) cmocka_unit_test(a_stale_timer_is_given_up), cmocka_unit_test(times_of_the_hosts_clock_need_no_timer)};
+  program = argv[0];
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,183 @@
+/* A device's clock beside the host's, with clocks whose truth is known: the error that is told holds what it is wrong by, in 999 of 1000 trials, whatever the device's clock does; and what was brought over stays in order. */
+#define _GNU_SOURCE
+#include <prof/profiler.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "device/device_clock.h"
+
+enum { TRIALS = 1000 };
+
+/* ---- a device's clock ---- */
+
+static struct {
+  double drift;
+  int64_t offset_ns, reading_ns; /* reading: how long a look at it takes */
+  uint64_t begun_ns;
+} truth;
+
+static uint64_t host_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t device_at(uint64_t ns) { return ns + (uint64_t)(truth.offset_ns + (int64_t)((double)(int64_t)(ns - truth.begun_ns) * truth.drift)); }
+
+static void spin(uint64_t ns) {
+  for (const uint64_t begun = host_ns(); host_ns() - begun < ns;) {
+  }
+}
+
+static int read_it(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
+  (void)self, (void)index;
+  out->host_before_ns = host_ns();
+  spin((uint64_t)(rand() % (int)(truth.reading_ns + 1)));
+  out->device_ns = device_at(host_ns());
+  spin((uint64_t)(rand() % (int)(truth.reading_ns + 1)));
+  out->host_after_ns = host_ns();
+  return PROF_BACKEND_OK;
+}
+
+static int time_it(prof_backend_self *self, void *event, uint64_t *ns_out) {
+  (void)self, (void)event, (void)ns_out;
+  return PROF_BACKEND_OK;
+}
+
+static prof_i_back_end readable = {.table = {.name = "readable", .clock = read_it, .event_time = time_it}}, unreadable = {.table = {.name = "unreadable", .event_time = time_it}};
+static prof_i_device_clock it;
+
+/* A moment whose truth is known to within width ticks. */
+typedef struct moment {
+  uint64_t device_ns, ticks, width;
+} moment;
+
+static moment now(void) {
+  moment best = {.width = UINT64_MAX};
+  for (int i = 0; i < 5; i++) {
+    const uint64_t before = prof_i_clock_ticks(), ns = host_ns(), after = prof_i_clock_ticks();
+    if (after - before < best.width) best = (moment){device_at(ns), before + (after - before) / 2, after - before};
+  }
+  return best;
+}
+
+static void begin(prof_i_back_end *end, double drift, int64_t offset_ns) {
+  truth.drift = drift;
+  truth.offset_ns = offset_ns;
+  truth.reading_ns = 500;
+  truth.begun_ns = host_ns();
+  prof_i_device_clock_begin(&it, end, 0);
+}
+
+static uint64_t off_by(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* One moment of the device between its launch and where it is found to be past. Inside the bar? */
+static bool try_one(uint64_t *worst_error) {
+  uint64_t ticks = 0, error = 0;
+  prof_i_device_clock_look(&it, 0);
+  const uint64_t launched = prof_i_clock_ticks();
+  spin((uint64_t)(rand() % 20000));
+  const moment then = now();
+  spin((uint64_t)(rand() % 20000));
+  prof_i_device_clock_look(&it, then.device_ns);
+  prof_i_device_clock_bound(&it, &(prof_i_clock_bound){then.device_ns, launched, prof_i_clock_ticks()});
+  assert_true(prof_i_device_clock_host(&it, then.device_ns, &ticks, &error));
+  if (error > *worst_error) *worst_error = error;
+  return off_by(ticks, then.ticks) <= error + then.width;
+}
+
+static void try_many(prof_i_back_end *end, double drift, int64_t offset_ns) {
+  uint64_t worst = 0;
+  int inside = 0;
+  begin(end, drift, offset_ns);
+  for (int i = 0; i < TRIALS; i++) inside += try_one(&worst);
+  print_message("%s, drift %g, offset %ld ns: %d of %d inside, bar at most %.0f ns\n", end->table.name, drift, (long)offset_ns, inside, TRIALS, (double)worst / prof_i_clock_ticks_per_ns());
+  assert_in_range(inside, TRIALS * 999 / 1000, TRIALS);
+}
+
+static void the_bar_of_a_clock_that_can_be_read_is_honest(void **state) {
+  (void)state;
+  try_many(&readable, 0, 0);
+  try_many(&readable, 1e-5, 1234567890123);
+  try_many(&readable, -1e-4, -987654321);
+}
+
+static void the_bar_of_one_that_cannot_is_honest(void **state) {
+  (void)state;
+  try_many(&unreadable, 0, 0);
+  try_many(&unreadable, 1e-5, 1234567890123);
+  try_many(&unreadable, -2e-5, -987654321);
+}
+
+/* ---- order ---- */
+
+/* What is brought over later does not stand before what was brought over earlier, if it is later on the device; and an earlier moment, asked for again, stays. */
+static void keep_in_order(prof_i_back_end *end, double drift) {
+  enum { COUNT = 3000 };
+  static moment moments[COUNT];
+  static uint64_t ticks[COUNT];
+  uint64_t error;
+  begin(end, drift, 5000000000);
+  for (int i = 0; i < COUNT; i++) {
+    moments[i] = now();
+    spin((uint64_t)(rand() % 30000));
+    if (rand() % 3 == 0) prof_i_device_clock_look(&it, moments[i].device_ns);
+    prof_i_device_clock_bound(&it, &(prof_i_clock_bound){moments[i].device_ns, moments[i].ticks - (uint64_t)(rand() % 40000), prof_i_clock_ticks()});
+    assert_true(prof_i_device_clock_host(&it, moments[i].device_ns, &ticks[i], &error));
+    if (i > 0 && ticks[i] < ticks[i - 1]) fail_msg("moment %d stands %lu ticks before the one before it", i, (unsigned long)(ticks[i - 1] - ticks[i]));
+    const int back = i > 50 ? i - rand() % 50 : i;
+    uint64_t again;
+    assert_true(prof_i_device_clock_host(&it, moments[back].device_ns, &again, &error));
+    if (off_by(again, ticks[back]) > 1) fail_msg("moment %d has moved by %ld ticks after %d more", back, (long)(again - ticks[back]), i - back);
+  }
+}
+
+static void what_was_brought_over_stays(void **state) {
+  (void)state;
+  keep_in_order(&readable, 0);
+  keep_in_order(&readable, 1e-4);
+  keep_in_order(&unreadable, 0);
+  keep_in_order(&unreadable, 2e-5);
+  keep_in_order(&unreadable, -2e-5);
+}
+
+/* ---- steps ---- */
+
+static void step(prof_i_back_end *end, int64_t by_ns) {
+  uint64_t worst = 0;
+  int inside = 0;
+  begin(end, 0, 1000000000000);
+  for (int i = 0; i < 50; i++) inside += try_one(&worst);
+  const uint64_t before = it.steps;
+  truth.offset_ns += by_ns;
+  try_one(&worst); /* the first after it may be on either side */
+  for (int i = 0; i < 50; i++) inside += try_one(&worst);
+  assert_int_equal(inside, 100);
+  assert_int_equal(before, 0);
+  assert_int_equal(it.steps, 1);
+}
+
+static void a_clock_that_is_set_is_seen_and_counted(void **state) {
+  (void)state;
+  step(&readable, 300000000);
+  step(&readable, -300000000);
+  step(&unreadable, 300000000);
+  step(&unreadable, -300000000);
+}
+
+static int start(void **state) {
+  (void)state;
+  return prof_start(1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_bar_of_a_clock_that_can_be_read_is_honest), cmocka_unit_test(the_bar_of_one_that_cannot_is_honest),
+                                     cmocka_unit_test(what_was_brought_over_stays), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
+  return cmocka_run_group_tests(tests, start, NULL);
+}
