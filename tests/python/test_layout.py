@@ -19,7 +19,9 @@ STRUCTS = {
     "Health": "prof_health",
     "TraceInfo": "prof_trace_info",
     "TraceThread": "prof_trace_thread",
+    "TraceDevice": "prof_trace_device",
     "EventMemory": "prof_event_memory",
+    "EventLaunch": "prof_event_launch",
     "TraceArg": "prof_trace_arg",
     "Event": "prof_event",
     "AggregateOptions": "prof_aggregate_options",
@@ -40,13 +42,22 @@ def compiler():
     return os.environ.get("CC", "cc")
 
 
+def members(kind):
+    """Names of fields; of an unnamed union its members'."""
+    for name, of, *_ in kind._fields_:
+        if name in getattr(kind, "_anonymous_", ()):
+            yield from members(of)
+        else:
+            yield name
+
+
 def fields_by_c():
     """name.field: (offset, bytes), and name: bytes, as the compiler has them."""
     lines = []
     for python, c in STRUCTS.items():
         lines.append(f'printf("{python} %zu 0\\n", sizeof({c}));')
-        for field in getattr(_structs, python)._fields_:
-            lines.append(f'printf("{python}.{field[0]} %zu %zu\\n", offsetof({c}, {field[0]}), sizeof((({c} *)0)->{field[0]}));')
+        for field in members(getattr(_structs, python)):
+            lines.append(f'printf("{python}.{field} %zu %zu\\n", offsetof({c}, {field}), sizeof((({c} *)0)->{field}));')
     program = "#include <stdio.h>\n#include <stddef.h>\n" + INCLUDE + "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n"
     with tempfile.TemporaryDirectory() as folder:
         source, binary = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
@@ -68,9 +79,9 @@ class Layout(unittest.TestCase):
             kind = getattr(_structs, python)
             with self.subTest(struct=python):
                 self.assertEqual(ctypes.sizeof(kind), expected[python][0])
-                for field in kind._fields_:
-                    descriptor = getattr(kind, field[0])
-                    self.assertEqual((descriptor.offset, descriptor.size), expected[f"{python}.{field[0]}"], field[0])
+                for field in members(kind):
+                    descriptor = getattr(kind, field)
+                    self.assertEqual((descriptor.offset, descriptor.size), expected[f"{python}.{field}"], field)
 
     def test_no_struct_is_left_out(self):
         mirrored = {n for n, v in vars(_structs).items() if isinstance(v, type) and issubclass(v, ctypes.Structure) and not n.startswith("_") and v.__module__ == _structs.__name__}

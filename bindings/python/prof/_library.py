@@ -59,6 +59,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_trace_destroy": [None, c_void_p],
     "prof_trace_info_get": [c_int, c_void_p, POINTER(s.TraceInfo)],
     "prof_trace_thread_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceThread)],
+    "prof_trace_device_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceDevice)],
     "prof_trace_aggregate": [c_int, c_void_p, POINTER(s.AggregateOptions), POINTER(RowsPointer)],
     "prof_rows_destroy": [None, RowsPointer],
     "prof_traces_aggregate": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), POINTER(RowsPointer)],

@@ -15,6 +15,7 @@ from ctypes import (
     c_int32,
     c_int64,
     c_size_t,
+    c_uint8,
     c_uint32,
     c_uint64,
     c_void_p,
@@ -34,7 +35,7 @@ class _Shown(Structure):
     """A struct that says what it holds, but for what a user has nothing of."""
 
     def _names(self) -> List[str]:
-        return [field[0] for field in self._fields_ if field[0] not in ("size", "reserved")]
+        return [field[0] for field in self._fields_ if field[0] not in ("size", "reserved", "of")]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={_plain(getattr(self, name))!r}' for name in self._names())})"
@@ -154,7 +155,7 @@ class TraceInfo(_Shown):
         ("clock_gap_ns", c_uint64),
         ("clock_back_count", c_uint64),
         ("is_copy", c_uint32),
-        ("reserved", c_uint32),
+        ("device_count", c_uint32),
     ]
 
 
@@ -168,6 +169,10 @@ class TraceThread(_Shown):
         ("is_alive", c_uint32),
         ("name", c_char * 64),
         ("own_ns", c_uint64),
+        ("is_stream", c_uint32),
+        ("reserved", c_uint32),
+        ("device", Device),
+        ("stream", c_uint64),
     ]
 
 
@@ -202,10 +207,47 @@ class TraceArg(_Shown):
     _fields_ = [("key", c_void_p), ("key_bytes", c_uint32), ("type", c_uint32), ("value", _ArgValue)]
 
 
+class TraceDevice(_Shown):
+    _fields_ = [
+        ("size", c_size_t),
+        ("device", Device),
+        ("result", c_int32),
+        ("is_emulated", c_uint32),
+        ("scope_count", c_uint64),
+        ("captured_count", c_uint64),
+        ("clock_error_ns", c_uint64),
+        ("is_clock_read", c_uint32),
+        ("units", c_uint32),
+        ("clock_khz", c_uint32),
+        ("reserved", c_uint32),
+        ("clock_step_count", c_uint64),
+        ("early_count", c_uint64),
+        ("early_ns", c_uint64),
+        ("memory_bytes", c_uint64),
+        ("uuid", c_uint8 * 16),
+        ("name", c_char * 96),
+        ("arch", c_char * 32),
+        ("driver", c_char * 32),
+        ("back_end", c_char * 32),
+        ("reason", c_char * 160),
+    ]
+
+
+class EventLaunch(_Shown):
+    _fields_ = [("start_ns", c_uint64), ("thread", c_uint32), ("reserved", c_uint32), ("device_start_ns", c_uint64), ("device_end_ns", c_uint64)]
+
+
+class _EventOf(Union):
+    """By the event's kind."""
+
+    _fields_ = [("memory", EventMemory), ("launch", EventLaunch)]
+
+
 ARGS_MAX = 16
 
 
 class Event(_Shown):
+    _anonymous_ = ("of",)
     _fields_ = [
         ("kind", c_uint32),
         ("thread", c_uint32),
@@ -229,7 +271,7 @@ class Event(_Shown):
         ("format", c_void_p),
         ("format_bytes", c_uint32),
         ("reserved", c_uint32),
-        ("memory", EventMemory),
+        ("of", _EventOf),
         ("args", TraceArg * ARGS_MAX),
     ]
 
@@ -269,6 +311,9 @@ class Row(_Shown):
         ("self_memory_bytes", c_int64),
         ("device_memory_bytes", c_int64),
         ("self_device_memory_bytes", c_int64),
+        ("device_total_ns", c_uint64),
+        ("self_device_ns", c_uint64),
+        ("device_count", c_uint64),
     ]
 
 
@@ -281,6 +326,9 @@ class Rows(_Shown):
         ("calls_count", c_uint64),
         ("has_memory", c_uint32),
         ("has_device_memory", c_uint32),
+        ("total_self_device_ns", c_uint64),
+        ("has_device", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

@@ -537,7 +537,8 @@ class _Table:
     ) -> None:
         self.events, self.unit, self.max_name, self.memory = events, time_unit, max_name, profile_memory
         self.self_total = sum(e.self_cpu_time_total for e in events)
-        self.device_total = sum(e.self_device_time_total for e in events if e.is_legacy or (e.device_type is not DeviceType.CPU and not e.is_user_annotation))
+        devices = [e for e in events if e.is_legacy or (e.device_type is not DeviceType.CPU and not e.is_user_annotation)]
+        self.device_total = sum(e.self_device_time_total for e in devices or events)  # where devices have no rows of their own, the host's have it all
         self.has_device = any(e.self_device_time_total > 0 for e in events)
         self.has_device_memory = profile_memory and any(e.self_device_memory_usage > 0 for e in events)
         self.has_overloads = any(e.overload_name for e in events)
@@ -684,6 +685,7 @@ def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
     average.cpu_time_total, average.self_cpu_time_total = row.total_ns / 1e3, row.self_ns / 1e3
     average.cpu_memory_usage, average.self_cpu_memory_usage = row.memory_bytes, row.self_memory_bytes
     average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
+    average.device_time_total, average.self_device_time_total = row.device_total_ns / 1e3, row.self_device_ns / 1e3
     average.min_us, average.max_us = row.min_ns / 1e3, row.max_ns / 1e3
     average.category = row.category
     average.is_user_annotation = row.category == ANNOTATION
@@ -692,6 +694,14 @@ def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
     average.input_shapes = shapes if by_shape else ""
     average.stack = frames.of(row.stack)
     return average
+
+
+def _device_of(windows: Sequence[Window]) -> Optional[str]:
+    """The type of the first device that scopes were put on, as torch.profiler names it."""
+    for window in windows:
+        for device in window.trace.devices():
+            return next((name for name, code in TYPES.items() if code == device.device.type), "device")
+    return None
 
 
 def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList[FunctionEventAvg]:
@@ -712,7 +722,10 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
                 merged[key].add(average)
             else:
                 merged[key] = average
-    found = EventList(merged.values(), profile_memory=profile_memory, with_flops=with_flops)
+    device = _device_of(windows)
+    for average in merged.values():
+        average.use_device = device
+    found = EventList(merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops)
     found._origin = _Origin(windows, by_shape, stack_frames)
     found.lost = sum(window.lost for window in windows)
     return found
@@ -748,12 +761,24 @@ def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> Non
             scope.device_memory_usage += event.bytes
 
 
+def _charge_device(host: FunctionEvent, ran: Iterable[Event], device: Optional[str]) -> None:
+    """What ran on a device is its host's scope's own, and part of all around it."""
+    host.use_device = device
+    for event in ran:
+        host.append_kernel(event.name, event.index, event.duration_ns / 1e3)
+        host.self_device_time_total += event.self_ns / 1e3
+        around: Optional[FunctionEvent] = host
+        while around is not None:
+            around.device_time_total += event.self_ns / 1e3
+            around = around.cpu_parent
+
+
 def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool) -> EventList[FunctionEvent]:
     """Each scope of the windows, by its start; those that had not ended are marked. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
     for window in windows:
         events += _scopes(window, len(events))
-    found = EventList(events, profile_memory=profile_memory, with_flops=with_flops)
+    found = EventList(events, use_device=_device_of(windows), profile_memory=profile_memory, with_flops=with_flops)
     found._is_of_events = True
     found.lost = sum(window.lost for window in windows)
     return found
@@ -763,9 +788,14 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []
     ends: List[int] = []
+    launched: Dict[Tuple[int, int], List[Event]] = {}
+    hosts: Dict[Tuple[int, int], FunctionEvent] = {}
     thread, frames = -1, _Frames()
     for event in window.trace.events():
         if event.kind not in ("scope", "open", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
+            continue
+        if event.launch is not None:
+            launched.setdefault(event.launch, []).append(event)
             continue
         if event.thread != thread:
             thread, around, ends = event.thread, [], []
@@ -782,6 +812,10 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
         around.append(made)
         ends.append(event.start_ns + event.duration_ns)
         found.append(made)
+        hosts[event.thread, event.start_ns] = made
+    for launch, ran in launched.items():
+        if launch in hosts:
+            _charge_device(hosts[launch], ran, _device_of([window]))
     found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
     for place, made in enumerate(found, number):
         made.id = place

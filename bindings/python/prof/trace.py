@@ -5,22 +5,24 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _structs as s
 from ._library import C, Owner, RowsPointer, Shared, encoded, short, sized, whole
 
 GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32}
-SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8}
+SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
 MEMORY = 8
+ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 ALL_ROWS = (1 << 32) - 1
 
 
 class Row(NamedTuple):
-    """One group of scopes. Times are in ns, of ended and open ones; median and p99 are exact to 1 %; memory in bytes, allocated less freed while it ran."""
+    """One group of scopes. Times are in ns, of ended and open ones; median and p99 are exact to 1 %; memory in bytes, allocated less freed while it ran.
+    device_total_ns: what devices spent on what was launched while it ran; self_device_ns: in it and in nothing deeper, device_count scopes of streams."""
 
     name: str
     category: str
@@ -39,6 +41,9 @@ class Row(NamedTuple):
     self_memory_bytes: int
     device_memory_bytes: int
     self_device_memory_bytes: int
+    device_total_ns: int
+    self_device_ns: int
+    device_count: int
 
 
 class Rows(List[Row]):
@@ -48,11 +53,13 @@ class Rows(List[Row]):
     all_row_count: int = 0
     has_memory: bool = False
     has_device_memory: bool = False
+    total_self_device_ns: int = 0
+    has_device: bool = False
 
 
 class Event(NamedTuple):
     """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
-    DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes."""
+    DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace)."""
 
     kind: str
     name: str
@@ -69,6 +76,8 @@ class Event(NamedTuple):
     bytes: int
     device: int
     more: Dict[str, Any]
+    index: int = 0
+    launch: Optional[Tuple[int, int]] = None
 
 
 def _choice(value: str, words: Dict[str, int], what: str) -> int:
@@ -175,6 +184,9 @@ class _Totals(Owner):
                     r.self_memory_bytes,
                     r.device_memory_bytes,
                     r.self_device_memory_bytes,
+                    r.device_total_ns,
+                    r.self_device_ns,
+                    r.device_count,
                 )
                 for r in got.rows[: got.row_count]
             )
@@ -182,6 +194,8 @@ class _Totals(Owner):
             result.all_row_count = got.all_row_count
             result.has_memory = bool(got.has_memory)
             result.has_device_memory = bool(got.has_device_memory)
+            result.total_self_device_ns = got.total_self_device_ns
+            result.has_device = bool(got.has_device)
             return result
         finally:
             C.prof_rows_destroy(out)
@@ -248,6 +262,15 @@ class Trace(_Totals):
         with self._shared as pointer:
             C.check(C.prof_trace_info_get(pointer, ctypes.byref(info)))
         return info
+
+    def devices(self) -> List[s.TraceDevice]:
+        """prof_trace_device of each device that scopes were put on: what it is, what its times are worth, and if there are none, why."""
+        found = []
+        for index in range(self.info().device_count):
+            found.append(sized(s.TraceDevice))
+            with self._shared as pointer:
+                C.check(C.prof_trace_device_get(pointer, index, ctypes.byref(found[-1])))
+        return found
 
     def loss_text(self) -> str:
         """One line: recorded, dropped by reason, unfinished; "no loss" when all are 0."""
@@ -365,6 +388,8 @@ def _event(e: s.Event) -> Event:
         _VERB_SIGNS.get(e.memory.verb, 0) * e.memory.bytes if e.kind == MEMORY else 0,
         e.device.type,
         more,
+        e.device.index,
+        (-1 if e.launch.thread == ALL_ROWS else e.launch.thread, e.launch.start_ns) if e.flags & ON_DEVICE else None,
     )
 
 

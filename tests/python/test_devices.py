@@ -1,0 +1,80 @@
+"""What tables and events say of devices: a trace that tests/device/views writes, of an emulated one. Skipped where that was not built."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+from prof import tables
+from prof.trace import Trace
+
+VIEWS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "device", "views")
+KERNELS, KERNEL_US = 12, 400.0
+
+
+@unittest.skipUnless(os.path.exists(VIEWS), "tests/device/views is not here")
+class Devices(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "views.prof")
+            subprocess.run([VIEWS, path], check=True, env={k: v for k, v in os.environ.items() if not k.startswith("PROF_")})
+            cls.trace = Trace.open(path)
+        cls.windows = [tables.Window(cls.trace, 0, 0, 0, 0)]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.trace.close()
+
+    def test_averages_have_what_devices_took(self):
+        rows = {row.key: row for row in tables.averages(self.windows, False, 0, False, False)}
+        self.assertEqual(set(rows), {"layer", "norm", "kernel", "outer", "inner", "nobody's"})
+        self.assertGreater(rows["kernel"].self_device_time_total, KERNELS * KERNEL_US)
+        self.assertEqual(rows["kernel"].device_time_total, rows["kernel"].self_device_time_total)
+        self.assertEqual(rows["layer"].device_time_total, rows["kernel"].device_time_total)
+        self.assertEqual((rows["layer"].self_device_time_total, rows["norm"].device_time_total), (0, 0))
+        self.assertAlmostEqual(rows["kernel"].cuda_time, rows["kernel"].self_cuda_time_total / KERNELS)
+        self.assertAlmostEqual(rows["outer"].device_time_total, rows["outer"].self_device_time_total + rows["inner"].self_device_time_total)
+
+    def test_the_table_has_the_columns_of_torch_profiler(self):
+        averages = tables.averages(self.windows, False, 0, False, False)
+        lines = averages.table(sort_by="self_cuda_time_total").splitlines()
+        self.assertRegex(lines[1], r"CPU time avg +Self DEVICE +Self DEVICE % +DEVICE total +DEVICE time avg +# of Calls")
+        self.assertTrue(lines[3].split()[0] == "kernel", lines[3])
+        shares = [float(line.split("%")[2].split()[-1]) for line in lines[3:9]]
+        self.assertAlmostEqual(sum(shares), 100, delta=0.05)
+        self.assertRegex(lines[-1], r"^Self DEVICE time total: \d+\.\d+ms$")
+
+    def test_events_have_their_kernels(self):
+        events = tables.single_events(self.windows, False, False)
+        self.assertEqual(len(events), 21)  # the host's alone
+        by_name = {}
+        for event in events:
+            by_name.setdefault(event.name, []).append(event)
+        for event in by_name["kernel"]:
+            self.assertEqual([(k.name, k.device) for k in event.kernels], [("kernel", 1)])
+            self.assertGreaterEqual(event.device_time_total, KERNEL_US)
+        layers = by_name["layer"]
+        self.assertAlmostEqual(sum(e.device_time_total for e in layers), sum(e.device_time_total for e in by_name["kernel"]))
+        self.assertEqual(sum(len(e.kernels) for e in layers), 0)
+        averages = {row.key: row for row in events.key_averages()}
+        self.assertAlmostEqual(averages["kernel"].device_time_total, sum(e.device_time_total for e in by_name["kernel"]))
+
+    def test_sorted_by_devices(self):
+        totals = [row.device_total_ns for row in self.trace.aggregate("name", sort="device")]
+        self.assertEqual(totals, sorted(totals, reverse=True))
+        rows = self.trace.aggregate("name", sort="self_device")
+        self.assertEqual(sum(row.self_device_ns for row in rows), rows.total_self_device_ns)
+        self.assertTrue(rows.has_device)
+
+    def test_what_is_known_of_devices(self):
+        emulated, nobodys = self.trace.devices()
+        self.assertEqual((emulated.device.type, emulated.device.index, emulated.is_emulated, emulated.scope_count), (12, 1, 1, KERNELS + 2))
+        self.assertEqual(emulated.name, b"emulated accelerator")
+        self.assertGreater(emulated.clock_error_ns, 0)
+        self.assertEqual((nobodys.device.type, nobodys.result), (77, -1))
+        self.assertIn(b"no back end", nobodys.reason)
+
+
+if __name__ == "__main__":
+    unittest.main()
