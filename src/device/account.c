@@ -36,7 +36,7 @@ static void describe(prof_i_device_state *state, const what *of) {
   const prof_i_back_end *const end = of->end;
   const uint32_t index = (uint32_t)of->device.index;
   const prof_backend_device *const device = index < end->device_count ? &end->devices[index] : NULL;
-  state->flags = (end->table.is_emulated || (device && device->is_emulated) ? PROF_I_DEVICE_EMULATED : 0) | (end->table.clock && end->table.event_time ? PROF_I_DEVICE_READ : 0);
+  state->flags = end->table.is_emulated || (device && device->is_emulated) ? PROF_I_DEVICE_EMULATED : 0;
   snprintf(state->back_end, sizeof state->back_end, "%s", end->table.name);
   if (!device) return;
   state->memory_bytes = device->memory_bytes;

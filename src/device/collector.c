@@ -53,7 +53,7 @@ static void finish(prof_i_stream *stream, int loss) {
   prof_i_pair *const pair = stream->pending;
   stream->pending = pair->next;
   if (loss >= 0) prof_i_thread_lose(stream->line.thread ? stream->line.thread : &prof_i_no_thread, loss, 1);
-  prof_i_pair_give_back(pair);
+  prof_i_pair_give_back(pair, loss < 0 && !pair->is_late);
 }
 
 /* The stream's pairs that are past. True: some are not. */

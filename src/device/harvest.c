@@ -110,6 +110,7 @@ static void tell(const prof_i_stream *stream, uint64_t error, uint64_t early) {
   prof_i_device_state *const state = prof_i_device_account(stream->device, stream->end);
   if (!state) return;
   prof_i_account_add(&state->scope_count, 1);
+  if (stream->clock->has_pairs) __atomic_fetch_or(&state->flags, (uint32_t)PROF_I_DEVICE_READ, __ATOMIC_RELAXED);
   prof_i_account_raise(&state->clock_error_ns, ns_of(error));
   prof_i_account_raise(&state->clock_step_count, stream->clock->steps);
   if (!early) return;

@@ -129,30 +129,45 @@ static prof_i_lot *lot_of(here *h, prof_device device, uint64_t handle) {
   return lot;
 }
 
+static bool make_events(prof_i_pair *pair, prof_i_stream *stream) {
+  const prof_i_back_end *const end = stream->end;
+  if (end->table.event_create(end->self, stream->handle, &pair->events[0]) != PROF_BACKEND_OK) return false;
+  if (end->table.event_create(end->self, stream->handle, &pair->events[1]) != PROF_BACKEND_OK) {
+    end->table.event_destroy(end->self, pair->events[0]);
+    return false;
+  }
+  pair->stream = stream;
+  return true;
+}
+
 static void make_pairs(prof_i_lot *lot) {
   if (lot->count >= PROF_I_PAIRS_MAX) return;
   prof_i_pair *const pairs = calloc(PAIRS_AT_ONCE, sizeof *pairs);
   if (!pairs) return;
-  const prof_i_back_end *const end = lot->stream->end;
   for (int i = 0; i < PAIRS_AT_ONCE; i++) {
     prof_i_pair *const pair = &pairs[i];
     pair->lot = lot;
-    if (end->table.event_create(end->self, lot->handle, &pair->events[0]) != PROF_BACKEND_OK) return;
-    if (end->table.event_create(end->self, lot->handle, &pair->events[1]) != PROF_BACKEND_OK) {
-      end->table.event_destroy(end->self, pair->events[0]);
-      return;
-    }
     pair->next = lot->free;
     lot->free = pair;
     lot->count++;
   }
 }
 
+/* Its events are of the lot's stream: one whose handle has become another stream's makes its own. */
+static bool is_ready(prof_i_pair *pair, prof_i_stream *stream) {
+  if (PROF_I_LIKELY(pair->stream == stream)) return true;
+  if (pair->stream)
+    for (int i = 0; i < 2; i++) pair->stream->end->table.event_destroy(pair->stream->end->self, pair->events[i]);
+  pair->stream = NULL;
+  return make_events(pair, stream);
+}
+
 static prof_i_pair *take_pair(prof_i_lot *lot) {
   if (!lot->free) lot->free = __atomic_exchange_n(&lot->back, NULL, __ATOMIC_ACQUIRE); /* pairs with the push in give_back() */
   if (!lot->free) make_pairs(lot);
   prof_i_pair *const pair = lot->free;
-  if (pair) lot->free = pair->next;
+  if (!pair || !is_ready(pair, lot->stream)) return NULL;
+  lot->free = pair->next;
   return pair;
 }
 
@@ -161,9 +176,9 @@ static void put_pair(prof_i_pair *pair) {
   pair->lot->free = pair;
 }
 
-void prof_i_pair_give_back(prof_i_pair *pair) {
-  const prof_i_back_end *const end = pair->lot->stream->end;
-  if (pair->is_late) end->table.event_query(end->self, pair->events[0]); /* nobody reads it: a vendor whose event keeps the stream alive sees that it is past, and lets go */
+void prof_i_pair_give_back(prof_i_pair *pair, bool is_read) {
+  const prof_i_back_end *const end = pair->stream->end;
+  if (!is_read) end->table.event_query(end->self, pair->events[0]); /* nobody asks it any more: a vendor whose event keeps the stream alive sees that it is past, and lets go */
   prof_i_pair **const back = &pair->lot->back;
   pair->next = __atomic_load_n(back, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(back, &pair->next, pair, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
@@ -171,7 +186,7 @@ void prof_i_pair_give_back(prof_i_pair *pair) {
 }
 
 static void push_done(prof_i_pair *pair) {
-  prof_i_pair **const done = &pair->lot->stream->done;
+  prof_i_pair **const done = &pair->stream->done;
   pair->next = __atomic_load_n(done, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(done, &pair->next, pair, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
@@ -214,7 +229,7 @@ static bool is_refused(prof_i_lot *lot, int result) {
 }
 
 static bool record(prof_i_pair *pair, int which) {
-  const prof_i_back_end *const end = pair->lot->stream->end;
+  const prof_i_back_end *const end = pair->stream->end;
   pair->ticks[which] = prof_i_clock_ticks();
   return !is_refused(pair->lot, end->table.event_record(end->self, pair->lot->handle, &pair->events[which]));
 }
@@ -222,9 +237,21 @@ static bool record(prof_i_pair *pair, int which) {
 /* Work that becomes part of a graph: its events would, too. No loss, but told. */
 static void tell_captured(const prof_i_lot *lot) {
   if (!prof_i_gate_enter()) return;
-  prof_i_device_state *const state = prof_i_device_account(lot->device, lot->stream->end);
+  prof_i_device_state *const state = prof_i_device_account(lot->stream->device, lot->stream->end);
   if (state) prof_i_account_add(&state->captured_count, 1);
   prof_i_gate_leave();
+}
+
+/* The stream is another device's than the program says, or than it was: the back end knows. */
+static bool go_to_device(prof_i_lot *lot, uint32_t index) {
+  bool is_early;
+  prof_i_stream *const stream = prof_i_stream_of((prof_device){lot->device.type, (int32_t)index}, lot->handle, &is_early);
+  if (!stream) {
+    prof_i_collector_lose(PROF_LOSS_DEVICE_FULL);
+    return false;
+  }
+  lot->stream = stream;
+  return true;
 }
 
 /* May events be put on it now? */
@@ -236,6 +263,7 @@ static bool is_usable(prof_i_lot *lot) {
     prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
     return false;
   }
+  if (PROF_I_UNLIKELY(device != (uint32_t)lot->stream->device.index) && !go_to_device(lot, device)) return false;
   if (is_capturing) tell_captured(lot);
   return !is_capturing;
 }

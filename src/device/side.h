@@ -18,6 +18,7 @@ struct prof_i_lot;
 typedef struct prof_i_pair {
   struct prof_i_pair *next;
   struct prof_i_lot *lot;
+  struct prof_i_stream *stream; /* that its events are on */
   void *events[2];
   uint64_t ticks[2]; /* before each was recorded: it cannot be past by then */
   uint64_t waited;   /* the last look that found the second one not past, in ticks; 0: there was none */
@@ -29,7 +30,7 @@ typedef struct prof_i_pair {
   char names[PROF_I_SIDE_NAME_BYTES]; /* the name, then the category, where they are made at run time */
 } prof_i_pair;
 
-/* A stream of a device, and the thread that it is in the capture. Once listed it stays. */
+/* A stream of a device, and the thread that it is in the capture. Once listed it stays. The device is the back end's word, where it has one: what the program says may be another number. */
 typedef struct prof_i_stream {
   prof_i_back_end *end;
   uint64_t handle;
@@ -66,6 +67,6 @@ static inline prof_i_stream *prof_i_stream_next(const prof_i_stream *stream) { r
 void prof_i_streams_forget(void);
 
 /* A pair, both events past or never to be, goes back to its thread. The collector. */
-void prof_i_pair_give_back(prof_i_pair *pair);
+void prof_i_pair_give_back(prof_i_pair *pair, bool is_read); /* is_read: both have been asked */
 
 #endif

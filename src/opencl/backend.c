@@ -55,7 +55,7 @@ static int event_create(prof_backend_self *self, uint64_t stream, void **event_o
 
 static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
   if (is_forked(self)) return refuse_child();
-  const prof_i_cl_queue queue = queue_of(stream);
+  prof_i_cl_queue queue = queue_of(stream);
   return queue ? prof_i_opencl_marker_record(*event, queue) : PROF_BACKEND_INVALID;
 }
 
@@ -71,7 +71,7 @@ static void event_destroy(prof_backend_self *self, void *event) {
 
 static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
   if (is_forked(self)) return refuse_child();
-  const prof_i_cl_queue queue = queue_of(stream);
+  prof_i_cl_queue queue = queue_of(stream);
   const prof_i_opencl_device *const device = queue ? prof_i_opencl_device_of(queue) : NULL;
   if (!device) return PROF_BACKEND_INVALID;
   *device_out = prof_i_opencl_device_number(device);

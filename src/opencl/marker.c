@@ -1,40 +1,18 @@
 /* See marker.h. Nothing here flushes the queue: when its commands go to the device is the program's affair. Nothing about a queue is kept from one call to the next, not even whether it records times: to ask costs
    some ns (2 of PoCL's, whose marker costs 560), and the same handle may be another queue by then. */
-#define _GNU_SOURCE
 #include "marker.h"
 
-#include <sys/mman.h>
+#include <stdlib.h>
 
 #include "devices.h"
 #include "library.h"
 #include "words.h"
 
-enum { SAMPLE_EVERY = 64, CHUNK_BYTES = 16384 }; /* of a marker's uses the first is one */
-
-static struct {
-  pthread_mutex_t lock; /* rank 4. Nothing of others is called under it */
-  prof_i_opencl_marker *free;
-} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* ---- memory: pages of prof's own, so that the program's malloc() sees none of it ---- */
-
-/* Lock held. */
-static void get_chunk(void) {
-  prof_i_opencl_marker *const all = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (all == MAP_FAILED) return;
-  for (size_t i = 0; i < CHUNK_BYTES / sizeof *all; i++) {
-    all[i].next = own.free;
-    own.free = &all[i];
-  }
-}
+enum { SAMPLE_EVERY = 64 }; /* uses of a marker; the first is one */
 
 prof_i_opencl_marker *prof_i_opencl_marker_create(void) {
-  pthread_mutex_lock(&own.lock);
-  if (!own.free) get_chunk();
-  prof_i_opencl_marker *const marker = own.free;
-  if (marker) own.free = marker->next;
-  pthread_mutex_unlock(&own.lock);
-  if (marker) *marker = (prof_i_opencl_marker){.result = PROF_BACKEND_INVALID};
+  prof_i_opencl_marker *const marker = calloc(1, sizeof *marker);
+  if (marker) marker->result = PROF_BACKEND_INVALID;
   return marker;
 }
 
@@ -45,10 +23,7 @@ static void let_go(prof_i_opencl_marker *marker) {
 
 void prof_i_opencl_marker_destroy(prof_i_opencl_marker *marker) {
   let_go(marker);
-  pthread_mutex_lock(&own.lock);
-  marker->next = own.free;
-  own.free = marker;
-  pthread_mutex_unlock(&own.lock);
+  free(marker);
 }
 
 /* ---- to the queue ---- */

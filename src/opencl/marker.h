@@ -5,7 +5,6 @@
 #include "clock.h"
 
 typedef struct prof_i_opencl_marker {
-  struct prof_i_opencl_marker *next; /* of those that nobody has */
   prof_i_cl_event event; /* NULL: none is on its way */
   int32_t result;        /* without one: what a query says */
   int32_t time_error;    /* of what is past: why it has no time; 0: it has */

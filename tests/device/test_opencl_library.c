@@ -10,17 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-enum { COUNT = 50, PROFILING = 2 };
-
-/* Pages of prof's own point to events that it still has, and LeakSanitizer does not look there. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:clEnqueueMarker\n"; }
+enum { COUNT = 50, PROFILING = 2, OWNER = 65534, CALLER = 65533 };
 
 static char folder[256];
 static const prof_device device = {PROF_DEVICE_OPENCL, 0};
@@ -208,6 +206,14 @@ static void no_queue(void) {
   CHECK(sum().host == 5 && sum().on_device == 0 && sum().lost == 5);
 }
 
+/* In a program with more rights than its user: see prof_i_opencl_library_open(). The loader takes no LD_LIBRARY_PATH there, so what would be opened is the system's. */
+static void more_rights(void) {
+  if (!getauxval(AT_SECURE)) _exit(3);
+  CHECK(status().result == PROF_BACKEND_PERMISSION && strstr(status().reason, "libOpenCL.so.1 is not opened for it"));
+  if (is_loaded()) _exit(1);
+  _exit(0); /* and no look for leaks: nobody may look into such a process */
+}
+
 /* ---- each in a process of its own: name, how the double behaves (NULL: no library; "": nothing special) ---- */
 
 #define CASES(X)                                                                                                                            \
@@ -258,6 +264,41 @@ static void times_of_the_hosts_clock_need_no_timer(void **state) {
   run("is_exact", "host_clock");
 }
 
+static bool copy_with_rights(const char *to) {
+  char bytes[65536];
+  FILE *const in = fopen("/proc/self/exe", "rb"), *const out = fopen(to, "wb");
+  assert_true(in && out);
+  for (size_t count; (count = fread(bytes, 1, sizeof bytes, in)) > 0;) assert_int_equal(fwrite(bytes, 1, count, out), count);
+  fclose(in);
+  assert_int_equal(fclose(out), 0);
+  return chown(to, OWNER, OWNER) == 0 && chmod(to, 04755) == 0;
+}
+
+static void a_program_with_more_rights_opens_none(void **state) {
+  char copy[512];
+  int status_of_child = -1;
+  (void)state;
+  snprintf(copy, sizeof copy, "%s/program", folder);
+  if (geteuid() != 0 || !copy_with_rights(copy) || chmod(folder, 0755) != 0) {
+    print_message("skip: not root\n");
+    unlink(copy);
+    skip();
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(CALLER) != 0 || setuid(CALLER) != 0) _exit(3);
+    execl(copy, copy, "more_rights", (char *)NULL);
+    _exit(3);
+  }
+  assert_int_equal(waitpid(child, &status_of_child, 0), child);
+  unlink(copy);
+  if (status_of_child == 3 << 8 || status_of_child == 127 << 8) { /* 127: the library stands where that user may not go */
+    print_message("skip: nobody gets more rights here\n");
+    skip();
+  }
+  assert_int_equal(status_of_child, 0);
+}
+
 static int make_folder(void **state) {
   (void)state;
   snprintf(folder, sizeof folder, "%s/prof-opencl-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
@@ -279,8 +320,10 @@ int main(int argc, char **argv) {
     return 0;                                     \
   }
   CASES(ONE)
+  ONE(more_rights, NULL)
 #define ENTRY(name, mode) cmocka_unit_test(run_##name),
-  const struct CMUnitTest tests[] = {CASES(ENTRY) cmocka_unit_test(a_stale_timer_is_given_up), cmocka_unit_test(times_of_the_hosts_clock_need_no_timer)};
+  const struct CMUnitTest tests[] = {CASES(ENTRY) cmocka_unit_test(a_stale_timer_is_given_up), cmocka_unit_test(times_of_the_hosts_clock_need_no_timer),
+                                     cmocka_unit_test(a_program_with_more_rights_opens_none)};
   program = argv[0];
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -166,8 +166,17 @@ static void in_a_forked_child_all_that_was_open_is_shut(void **state) {
   assert_non_null(prof_i_registry_open(140));
 }
 
+/* This program has libprof.a. */
+static void opencl_is_not_supported_where_no_library_is_opened(void **state) {
+  (void)state;
+  assert_int_equal(state_of("opencl").result, PROF_BACKEND_UNSUPPORTED);
+  assert_non_null(strstr(state_of("opencl").reason, "libprof.a"));
+  assert_null(prof_i_registry_open(PROF_DEVICE_OPENCL));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(opencl_is_not_supported_where_no_library_is_opened),
       cmocka_unit_test(the_first_that_works_is_opened_once),
       cmocka_unit_test(threads_that_come_meanwhile_do_not_wait),
       cmocka_unit_test(one_that_cannot_be_opened_is_not_tried_again),

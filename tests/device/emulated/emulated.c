@@ -41,10 +41,6 @@ struct emulated_stream {
   uint64_t truth_room;
 };
 
-/* prof keeps events, and pages of its own point to them, which LeakSanitizer does not look at. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:event_create\n"; }
-
 emulated_faults emulated_fault;
 static struct {
   uint64_t events, records, begun_ns;
@@ -195,6 +191,7 @@ static int event_create(prof_backend_self *self, uint64_t stream, void **event_o
 static int event_record(prof_backend_self *self, uint64_t stream, void **of) {
   static uint64_t count;
   (void)self;
+  if (!stream) return PROF_BACKEND_INVALID;
   if (is_time_for(emulated_fault.refused_every, __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED))) return PROF_BACKEND_VENDOR;
   event *const e = *of;
   __atomic_store_n(&e->is_past, 0, __ATOMIC_RELAXED);
