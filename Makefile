@@ -32,7 +32,7 @@ demo: ## Set up, build, and profile a real model's inference (examples/minilm)
 	@tools/demo.sh $(DEMO_FLAGS)
 
 .PHONY: test
-test: ## Set up, build, and run the unit, api, hostile, embedding and documentation tests
+test: ## Set up, build, and run the unit, api, device, hostile, embedding and documentation tests
 	@tools/setup.sh build example tests
 	@tools/run-tests.sh test
 

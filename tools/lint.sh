@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
 database=build/dev/compile_commands.json
-folders='src tools/prof examples tests/unit tests/api tests/fault tests/stress tests/failing tests/hostile'
+folders='src tools/prof examples tests/unit tests/api tests/fault tests/stress tests/failing tests/hostile tests/device'
 lists=$(mktemp -d)
 trap 'rm -rf "$lists"' EXIT
 

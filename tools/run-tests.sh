@@ -106,8 +106,8 @@ without_randomisation() {
 }
 
 sanitizer() {
-  local wrapper=() labels='unit|api|clock|hostile|fault|stress|python' # python: AddressSanitizer alone
-  [ "$1" = tsan ] && wrapper=(without_randomisation) labels='unit|api|clock|fault|stress' # hostile bytes are read by one thread
+  local wrapper=() labels='unit|api|clock|device|hostile|fault|stress|python' # python: AddressSanitizer alone
+  [ "$1" = tsan ] && wrapper=(without_randomisation) labels='unit|api|clock|device|fault|stress' # hostile bytes are read by one thread
   ctest_group "$1" "$1" "$labels" "${wrapper[@]}"
 }
 
@@ -171,7 +171,7 @@ run_group() {
     test)
       # Without the model (no network) the tests that need it skip, and say so.
       PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
-      ctest_group test dev 'unit|api|clock|failing|hostile|minilm|embed|docs|python'
+      ctest_group test dev 'unit|api|clock|device|failing|hostile|minilm|embed|docs|python'
       ;;
     stress) ctest_group stress dev 'fault|stress|failing_long' ;;
     faults) command_group faults fault_builds ;;

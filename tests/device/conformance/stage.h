@@ -1,0 +1,25 @@
+/* What the conformance program needs of a vendor beside its back end: queues, and work to put on them. A vendor writes one of these, as a shared library that exports conformance_stage(), and runs: conformance STAGE.so */
+#ifndef TESTS_DEVICE_CONFORMANCE_STAGE_H
+#define TESTS_DEVICE_CONFORMANCE_STAGE_H
+
+#include <prof/backend.h>
+
+typedef struct conformance_stage {
+  const char *name;
+  const prof_backend *table;     /* the back end; NULL: device_type's own, which comes with prof */
+  prof_device device;            /* of all its streams */
+  const char *(*why_not)(void);  /* NULL: it can be tested here; else why not. May be NULL */
+  uint64_t (*stream_create)(void); /* as WITH_GPU_PROFILER() is given it; NULL: the back end has no streams */
+  void (*stream_destroy)(uint64_t stream);
+  void (*work)(uint64_t stream, uint64_t least_us); /* puts work on it that takes so long, or longer; returns at once */
+  void (*wait)(uint64_t stream);                    /* for all that is on it */
+  int is_synchronous;                               /* 1: work() does the work */
+} conformance_stage;
+
+#ifdef __cplusplus
+extern "C"
+#endif
+    __attribute__((visibility("default"))) const conformance_stage *
+    conformance_stage_get(void);
+
+#endif
