@@ -5,6 +5,7 @@
 #include <prof/profiler.h>
 #include <stdlib.h>
 
+#include "../core/arena.h"
 #include "../core/clock.h"
 #include "../core/control.h"
 #include "../core/entry.h"
@@ -118,12 +119,17 @@ static void tell(const prof_i_stream *stream, uint64_t error, uint64_t early) {
   prof_i_account_raise(&state->early_ns, ns_of(early));
 }
 
+/* A scope that was open when its recording ended comes when another one is under way, or none. */
+static bool is_of_now(const prof_i_pair *pair) {
+  return prof_i_control_is_recording() && prof_i_the_arena.base && pair->arena == prof_i_the_arena.number && pair->session == __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
+}
+
 int prof_i_harvest_scope(prof_i_stream *stream, prof_i_pair *pair, uint64_t now) {
   uint64_t device_ns[2], ticks[2], error = 0;
+  if (!is_of_now(pair)) return PROF_LOSS_DEVICE_LATE;
   for (int i = 0; i < 2; i++)
     if (!prof_i_moment_of(stream, &pair->events[i], &device_ns[i])) return PROF_LOSS_DEVICE_TIMES;
   if (device_ns[1] < device_ns[0] || !bring_over(stream, pair, now, device_ns, ticks, &error)) return PROF_LOSS_DEVICE_TIMES;
-  if (!prof_i_control_is_recording()) return PROF_LOSS_DEVICE_LATE;
   const uint64_t early = keep_order(ticks, pair->ticks);
   const int loss = write_scope(stream, pair, ticks, device_ns);
   if (loss < 0) tell(stream, error, early);

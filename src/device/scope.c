@@ -207,6 +207,8 @@ static uint32_t copy_text(prof_i_pair *pair, uint32_t at, const char *text, uint
 static void describe(prof_i_pair *pair, const prof_site *site, const prof_details *details, uint64_t start) {
   pair->start = start;
   pair->launch = prof_i_this_thread->serial;
+  pair->arena = prof_i_this_thread->arena;
+  pair->session = session();
   pair->site = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
   pair->flags = pair->name_bytes = pair->category_bytes = pair->is_late = 0;
   pair->waited = 0;

@@ -24,6 +24,7 @@ typedef struct prof_i_pair {
   uint64_t waited;   /* the last look that found the second one not past, in ticks; 0: there was none */
   uint64_t launch;     /* of the host's scope: its thread's serial, and its start */
   uint64_t start;      /* ticks << 4 */
+  uint64_t arena, session; /* in which it began */
   uint32_t is_late;    /* 1: counted as lost: its recording has ended */
   uint32_t site, flags; /* flags: PROF_I_FLAG_NAME, PROF_I_FLAG_CATEGORY, PROF_I_FLAG_CUT */
   uint32_t name_bytes, category_bytes;

@@ -300,6 +300,28 @@ static void starts_and_stops(void **state) {
   emulated_destroy(stream);
 }
 
+/* A scope that is open when its recording ends comes to its end in nobody's, or in the next one's: its device's side is late. */
+static void a_scope_that_outlives_its_recording_is_late(void **state) {
+  (void)state;
+  const prof_options other = {.size = sizeof other, .level = 1, .cap_bytes = 32 << 20};
+  emulated_stream *const stream = emulated_create(0);
+  launch(stream, 1, 0);
+  WITH_GPU_PROFILER(device, (uintptr_t)stream, "outlives", "test", PROF_NO_ARGS, {
+    emulated_wait(stream);
+    settle(1);
+    assert_int_equal(prof_stop(), PROF_OK);
+  });
+  emulated_wait(stream);
+  assert_int_equal(prof_start_with(&other), PROF_OK);
+  launch(stream, 3, 0);
+  emulated_wait(stream);
+  settle(3);
+  const sums s = stop_and_sum();
+  assert_int_equal(s.on_device, 3);
+  assert_int_equal(s.lost_late, 1);
+  emulated_destroy(stream);
+}
+
 /* ---- what goes wrong ---- */
 
 static void without_a_back_end_the_host_side_stands_alone(void **state) {
@@ -503,7 +525,7 @@ static void a_scope_that_is_skipped_gives_its_events_back(void **state) {
 /* Each test is a process of its own: this program with the test's name. */
 #define TESTS(X)                                                                                                                                                        \
   X(each_scope_has_a_device_side_at_its_time) X(by_distances_alone_too) X(distances_lose_nothing_over_time) X(events_are_used_again) X(a_device_that_is_behind_costs_its_side_alone) X(what_is_not_past_at_the_stop_is_counted)        \
-  X(two_devices_and_four_streams_from_eight_threads) X(starts_and_stops) X(without_a_back_end_the_host_side_stands_alone) X(a_stream_that_is_captured_gets_no_events)    \
+  X(two_devices_and_four_streams_from_eight_threads) X(starts_and_stops) X(a_scope_that_outlives_its_recording_is_late) X(without_a_back_end_the_host_side_stands_alone) X(a_stream_that_is_captured_gets_no_events)    \
   X(times_of_zero_are_lost_and_counted) X(times_that_run_back_are_lost_and_counted) X(records_that_fail_are_lost_and_counted) X(a_call_that_hangs_holds_nobody)        \
   X(a_forked_child_has_no_device) X(an_exit_with_work_in_flight_neither_hangs_nor_crashes) X(threads_that_end_leave_their_pairs_to_others) X(a_scope_that_is_skipped_gives_its_events_back) \
   X(threads_that_come_while_it_is_opened_try_again)
