@@ -119,6 +119,14 @@ class _Asking(threading.local):
 _asking = _Asking()
 
 
+def _interrupt_behind(left: List[bool]) -> None:
+    """Once the query has been left, and C's call of it."""
+    while not left:
+        sleep(0.001)
+    sleep(0.01)
+    _thread.interrupt_main()
+
+
 def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int, int]]]) -> None:
     """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes. None: nobody. One a device, C's among them. An Exception of its own is no answer, nor is what is not two numbers of bytes; KeyboardInterrupt, SystemExit and their like come out
     of the sample() that asked, or, where C asked, a KeyboardInterrupt out of the main thread."""
@@ -127,6 +135,7 @@ def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int
         raise TypeError(f"query must be something to call, or None, not {short(query)}")
 
     def ask(_: Any, used_out: Any, allocated_out: Any) -> int:
+        left: List[bool] = []
         try:
             assert query is not None
             used, allocated = query()
@@ -138,8 +147,10 @@ def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int
             if _asking.depth:
                 _asking.error = e
             elif isinstance(e, KeyboardInterrupt):
-                _thread.start_new_thread(_thread.interrupt_main, ())  # from here it would be raised here, into C
+                _thread.start_new_thread(_interrupt_behind, (left,))  # from here it would be raised here, into C
             return 1
+        finally:
+            left.append(True)
 
     callback = s.MemoryQuery(ask) if query is not None else s.MemoryQuery()
     status = C.prof_memory_set_query(where, callback, None)
