@@ -765,7 +765,7 @@ def _charge_device(host: FunctionEvent, ran: Iterable[Event], device: Optional[s
     """What ran on a device is its host's scope's own, and part of all around it."""
     host.use_device = device
     for event in ran:
-        host.append_kernel(event.name, event.index, event.duration_ns / 1e3)
+        host.append_kernel(event.name, event.device_index, event.duration_ns / 1e3)
         host.self_device_time_total += event.self_ns / 1e3
         around: Optional[FunctionEvent] = host
         while around is not None:

@@ -76,7 +76,7 @@ class Event(NamedTuple):
     bytes: int
     device: int
     more: Dict[str, Any]
-    index: int = 0
+    device_index: int = 0
     launch: Optional[Tuple[int, int]] = None
 
 
