@@ -23,25 +23,27 @@ typedef struct clock_of {
   struct clock_of *next;
 } clock_of;
 
-static clock_of *clocks;
+static struct {
+  clock_of *clocks;
+  const clock_of *parents; /* of a forked child: their memory stays, and is not lost */
+} own;
 
 static prof_i_device_clock *find_clock(const prof_i_stream *stream) {
   const prof_i_stream *const alone = stream->end->table.event_time ? NULL : stream;
-  for (clock_of *c = clocks; c; c = c->next)
+  for (clock_of *c = own.clocks; c; c = c->next)
     if (c->alone == alone && c->clock.end == stream->end && c->clock.index == (uint32_t)stream->device.index) return &c->clock;
   clock_of *const c = calloc(1, sizeof *c);
   if (!c) return NULL;
   prof_i_device_clock_begin(&c->clock, stream->end, (uint32_t)stream->device.index);
   c->alone = alone;
-  c->next = clocks;
-  clocks = c;
+  c->next = own.clocks;
+  own.clocks = c;
   return &c->clock;
 }
 
 void prof_i_harvest_forget(void) {
-  static clock_of *parents __attribute__((used)); /* their memory stays, and is not lost */
-  parents = clocks;
-  clocks = NULL;
+  own.parents = own.clocks;
+  own.clocks = NULL;
 }
 
 bool prof_i_harvest_begin(prof_i_stream *stream) {

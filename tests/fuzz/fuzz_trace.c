@@ -78,10 +78,23 @@ static void read_ordered(const prof_trace *trace, const sums *expected) {
 static void read_aggregates(const prof_trace *trace, size_t which) {
   static const uint32_t groups[] = {0, 31, PROF_GROUP_CATEGORY, PROF_GROUP_SHAPE | PROF_GROUP_DEVICE};
   which %= sizeof groups / sizeof *groups;
-  const prof_aggregate_options options = {.size = sizeof options, .group = groups[which], .sort = (uint32_t)which, .rows_limit = UINT32_MAX};
+  const prof_aggregate_options options = {.size = sizeof options, .group = groups[which], .sort = which == 3 ? PROF_SORT_DEVICE : (uint32_t)which, .rows_limit = UINT32_MAX};
   char *text = NULL;
   require(prof_trace_table(trace, &options, &text) == PROF_OK, "no table");
   free(text);
+}
+
+static void read_devices(const prof_trace *trace, uint32_t count) {
+  static volatile uint64_t sink;
+  for (uint32_t i = 0; i < count; i += 1 + i / 16) {
+    prof_trace_device device = {.size = sizeof device};
+    char *text = NULL;
+    require(prof_trace_device_get(trace, i, &device) == PROF_OK, "no device");
+    require(prof_trace_device_text(trace, i, &text) == PROF_OK, "no text of a device");
+    sink += touch(text, strlen(text)) + touch(device.name, strlen(device.name)) + touch(device.reason, strlen(device.reason));
+    prof_free(text);
+  }
+  (void)sink;
 }
 
 static void read_changes(const prof_trace *trace, const prof_trace_info *info) {
@@ -187,6 +200,7 @@ static void read_trace(const prof_trace *trace, size_t which) {
   }
   (void)sink;
   read_changes(trace, &info);
+  read_devices(trace, info.device_count);
   read_ordered(trace, &all);
   read_aggregates(trace, which);
   read_memory(trace, which);

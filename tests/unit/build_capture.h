@@ -141,18 +141,21 @@ static CAPTURE_UNUSED void capture_change(prof_i_head *meta, uint64_t ticks, uin
   long_end(&r, meta);
 }
 
-static CAPTURE_UNUSED void capture_owner(prof_i_head *chunk, uint64_t serial, uint64_t tid, const char *name) {
+static CAPTURE_UNUSED void capture_owner_as(prof_i_head *chunk, uint64_t serial, uint64_t tid, uint64_t role, const char *name) {
   long_record r;
   char padded[PROF_I_NAME_BYTES] = {0};
   strncpy(padded, name, sizeof padded - 1);
   long_begin(&r, PROF_I_KIND_OWNER, CAPTURE_START, 0, 0);
   long_word(&r, serial);
   long_word(&r, tid);
-  long_word(&r, serial == 1);
+  long_word(&r, role);
   memcpy(r.words + r.count, padded, sizeof padded);
   r.count += sizeof padded / 8;
   long_end(&r, chunk);
   chunk->owner = serial;
+}
+static CAPTURE_UNUSED void capture_owner(prof_i_head *chunk, uint64_t serial, uint64_t tid, const char *name) {
+  capture_owner_as(chunk, serial, tid, serial == 1 ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD, name);
 }
 
 static CAPTURE_UNUSED void capture_exit(prof_i_head *chunk, uint64_t serial, const char *name, prof_loss loss, uint64_t lost) {
