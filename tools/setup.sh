@@ -62,6 +62,9 @@ bench   | python3            | command -v python3             | a program that a
 bench   | libbenchmark-dev   |                                | what the operator profiler has to agree with
 bench   | libcjson-dev       |                                | the operators of the example
 bench   | libopenblas-dev    |                                | matrix products
+bench   | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
+bench   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | scopes on a device's streams
+bench   | opencl-headers     | test -e /usr/include/CL/cl.h   | the same
 picture | chromium-headless-shell | command -v chromium       | takes the picture
 '
 # Python packages by group; all go into .venv. What judges is pinned, what is only used is not. The viewers' engines are not among them: tests/viewers/fetch-engines.sh.

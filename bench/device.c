@@ -1,0 +1,147 @@
+/* What a scope on a device's stream costs the host: against the two event records of the vendor that it stands on, in the same rounds; switched off, against a host scope switched off; what a million of them leave in memory, and what their times may be
+   wrong by. On OpenCL, whichever the machine has: PoCL where there is no other. */
+#define _GNU_SOURCE
+#include "frame.h"
+
+#include <prof/profiler.h>
+#include <prof/trace.h>
+
+#if !__has_include(<CL/cl.h>)
+
+int main(void) {
+  puts("skip: <CL/cl.h> is missing: apt-get install opencl-headers");
+  return 0;
+}
+
+#else
+
+#define CL_TARGET_OPENCL_VERSION 200
+#include <CL/cl.h>
+#include <dlfcn.h>
+
+enum { BATCH = 512, ROUNDS = 200, OFF_BATCH = 1 << 16, BETWEEN_WAITS = 256, MANY = 1000000, RING_BYTES = 4 << 20, FILLS_RING = 100000 };
+
+#define FUNCTIONS(X) \
+  X(clGetPlatformIDs) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clCreateCommandQueueWithProperties) X(clEnqueueMarkerWithWaitList) X(clReleaseEvent) X(clFinish)
+static struct {
+#define MEMBER(name) __typeof__(&(name)) name;
+  FUNCTIONS(MEMBER)
+} cl;
+static cl_command_queue queue;
+static const prof_device device = {PROF_DEVICE_OPENCL, 0};
+
+/* Of the first device. False: there is none. */
+static bool open_queue(char *name, size_t room) {
+  static const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
+  cl_platform_id platform;
+  cl_device_id id;
+  void *const library = dlopen("libOpenCL.so.1", RTLD_NOW);
+  if (!library) return false;
+#define FIND(name)                              \
+  *(void **)&cl.name = dlsym(library, #name);   \
+  if (!cl.name) return false;
+  FUNCTIONS(FIND)
+  if (cl.clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS || cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, NULL) != CL_SUCCESS) return false;
+  cl.clGetDeviceInfo(id, CL_DEVICE_NAME, room, name, NULL);
+  const cl_context context = cl.clCreateContext(NULL, 1, &id, NULL, NULL, NULL);
+  queue = context ? cl.clCreateCommandQueueWithProperties(context, id, profiling, NULL) : NULL;
+  return queue != NULL;
+}
+
+/* ---- recording ---- */
+
+/* All batches wait for the device as often. */
+static inline void wait_at(uint64_t i) {
+  if (i % BETWEEN_WAITS == BETWEEN_WAITS - 1) cl.clFinish(queue);
+}
+
+FRAME_LOOP void two_markers(uint64_t count) {
+  cl_event events[2];
+  for (uint64_t i = 0; i < count; i++) {
+    cl.clEnqueueMarkerWithWaitList(queue, 0, NULL, &events[0]);
+    FRAME_WORK();
+    cl.clEnqueueMarkerWithWaitList(queue, 0, NULL, &events[1]);
+    cl.clReleaseEvent(events[0]);
+    cl.clReleaseEvent(events[1]);
+    wait_at(i);
+  }
+}
+
+FRAME_LOOP void scopes(uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) {
+    WITH_GPU_PROFILER(device, queue, "kernel", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+    wait_at(i);
+  }
+}
+
+static frame_case cases[] = {{.run = two_markers, .count = BATCH}, {.run = scopes, .count = BATCH}};
+
+/* ---- off ---- */
+
+FRAME_LOOP void host_off(uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(device, "off", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+}
+FRAME_LOOP void device_off(uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) WITH_GPU_PROFILER(device, queue, "off", "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+}
+
+static frame_case off_cases[] = {{.run = host_off, .count = OFF_BATCH}, {.run = device_off, .count = OFF_BATCH}};
+
+/* ---- memory, times ---- */
+
+static uint64_t resident_kb(void) {
+  unsigned long pages = 0;
+  FILE *const file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%*s %lu", &pages) != 1) pages = 0;
+  if (file) fclose(file);
+  return pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static prof_trace_device known(uint64_t *lost_out) {
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_device about = {.size = sizeof about};
+  FRAME_REQUIRE(prof_get(&trace) == PROF_OK && prof_trace_info_get(trace, &info) == PROF_OK && prof_trace_device_get(trace, 0, &about) == PROF_OK, "%s", prof_last_error());
+  prof_trace_destroy(trace);
+  *lost_out = info.lost_count[PROF_LOSS_DEVICE_FULL] + info.lost_count[PROF_LOSS_DEVICE_LATE] + info.lost_count[PROF_LOSS_DEVICE_TIMES];
+  return about;
+}
+
+static void measure_many(void) {
+  uint64_t lost;
+  const uint64_t many = frame_is_quick() ? MANY / 10 : MANY;
+  scopes(FILLS_RING);
+  const uint64_t before = resident_kb();
+  scopes(many);
+  const uint64_t after = resident_kb(), grown = after > before ? after - before : 0;
+  const prof_trace_device about = known(&lost);
+  char what[64];
+  snprintf(what, sizeof what, "%llu scopes on a stream: memory", (unsigned long long)many);
+  frame_promise(what, grown <= 1024, "1024 KiB", "%llu KiB more", (unsigned long long)grown);
+  frame_promise("their device's sides that were lost", lost == 0, "0", "%llu of %llu", (unsigned long long)lost, (unsigned long long)(about.scope_count + lost));
+  frame_promise("what a time may be wrong by, the worst of all", about.clock_error_ns < 5000, "5.00 us", "%.2f us, clock %s", (double)about.clock_error_ns / 1e3, about.is_clock_read ? "read" : "narrowed down");
+  frame_promise("scopes that the clocks put before their launch", about.early_count * 1000 <= about.scope_count, "1 in 1000", "%llu, by %.2f us at most", (unsigned long long)about.early_count, (double)about.early_ns / 1e3);
+}
+
+int main(void) {
+  const prof_options ring = {.size = sizeof ring, .level = 1, .cap_bytes = RING_BYTES, .policy = PROF_POLICY_RING};
+  const unsigned rounds = frame_rounds(ROUNDS);
+  char name[128] = "";
+  frame_begin("device");
+  if (!open_queue(name, sizeof name)) {
+    puts("skip: there is no OpenCL device: apt-get install ocl-icd-libopencl1 pocl-opencl-icd");
+    return 0;
+  }
+  frame_note("on %s; %u rounds of %d scopes, a wait for the device at each %dth", name, rounds, BATCH, BETWEEN_WAITS);
+  FRAME_REQUIRE(prof_start_with(&ring) == PROF_OK, "%s", prof_last_error());
+  frame_run(cases, 2, rounds);
+  frame_figure("two markers of the vendor's, and their release", "%.1f ns", frame_ns(&cases[0], rounds).median);
+  frame_promise_ratio("a scope on a stream, against those", &cases[1], &cases[0], rounds, 1.2);
+  measure_many();
+  prof_stop();
+  frame_run(off_cases, 2, rounds);
+  frame_promise_ratio("off: a scope on a stream, against one of the host's", &off_cases[1], &off_cases[0], rounds, 1.1);
+  return 0;
+}
+
+#endif
