@@ -42,9 +42,10 @@ void prof_i_chrome_name_devices(prof_i_chrome *w) {
   prof_device device;
   prof_i_text name;
   uint64_t handle, pid = 0;
-  for (uint32_t i = 0; i < w->info.device_count; i++) {
-    prof_trace_device about = {.size = sizeof about};
-    if (prof_trace_device_get(w->trace, i, &about) == PROF_OK) put_device(w, about.device, &pid);
+  for (uint32_t i = 0; i < w->info.thread_count; i++) { /* those with rows, by the first of each */
+    prof_trace_thread thread = {.size = sizeof thread};
+    if (w->tids[i].pid == w->info.pid || w->tids[i].first != 0 || prof_trace_thread_get(w->trace, i, &thread) != PROF_OK) continue;
+    put_device(w, thread.device, &pid);
   }
   pid = 0;
   for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &handle, &name) != 0; i++) {

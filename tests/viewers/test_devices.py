@@ -65,4 +65,4 @@ def test_rows_are_named(trace):
     assert names["process_labels", DEVICE, 0] == {"labels": "GPU"}
     streams = sorted(a["name"] for (what, pid, _), a in names.items() if what == "thread_name" and pid == DEVICE)
     assert streams in (["stream 0", "stream 1: compute"], ["stream 0: compute", "stream 1"])
-    assert ("process_name", UNSERVED, 0) in names
+    assert ("process_name", UNSERVED, 0) not in names  # nothing stands there
