@@ -63,7 +63,7 @@ bench   | libbenchmark-dev   |                                | what the operato
 bench   | libcjson-dev       |                                | the operators of the example
 bench   | libopenblas-dev    |                                | matrix products
 bench   | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
-bench   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | scopes on a device's streams
+bench   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | scopes on streams of a device
 bench   | opencl-headers     | test -e /usr/include/CL/cl.h   | the same
 picture | chromium-headless-shell | command -v chromium       | takes the picture
 '
