@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# check-example.sh BACKEND-DEMO PLUGIN: the example's program records its device with its plug-in, loaded by the program or named in PROF_BACKENDS, and says why it does not without it.
+set -uo pipefail
+demo=$1 plugin=$2
+has='12:0 copy engine \(emulated: no device\): 8 scopes, times within'
+has_not="12:0: the host's side of its scopes alone: no back end serves devices of that type"
+
+# expect TEXT COMMAND...
+expect() {
+  local wanted=$1 said
+  shift
+  said=$("$@" 2>&1) && grep -qE "$wanted" <<<"$said" && return
+  printf 'not said by %s: %s\n%s\n' "$*" "$wanted" "$said"
+  exit 1
+}
+
+expect "$has" "$demo" "$plugin"
+expect "$has" env PROF_BACKENDS="$plugin" "$demo"
+expect "$has_not" "$demo"
