@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# check-example.sh BACKEND-DEMO PLUGIN: the example's program records its device with its plug-in, loaded by the program or named in PROF_BACKENDS, and says why it does not without it.
+# The example's program (examples/backend) records its device with its plug-in, loaded by the program or named in PROF_BACKENDS, and says why it does not without it.
 set -uo pipefail
-demo=$1 plugin=$2
+folder=${PROF_TEST_BUILD_DIR:-build/dev}/examples
+demo=$folder/backend-demo plugin=$(realpath "$folder")/libengine_prof.so
+[ -x "$demo" ] || { echo "skip: $demo was not built"; exit 77; }
 has='12:0 copy engine \(emulated: no device\): 8 scopes, times within'
 has_not="12:0: the host's side of its scopes alone: no back end serves devices of that type"
 
