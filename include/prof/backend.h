@@ -1,13 +1,13 @@
-/* What a vendor of devices fills in: one table of C functions, an afternoon of work (name, probe, open, five calls for events); the rest says
-   more about its devices and their clock. A back end stands in the library, or in a plug-in: a shared
-   library that exports prof_backend_entry(), and is named by PROF_BACKENDS or prof_backend_load(). Includes
-   nothing of a vendor; compiles alone as C11 and C++17. SPDX-License-Identifier: MIT
+/* What a vendor of devices fills in: one table of C functions. Tier 1 is an afternoon of work: name, probe, open, five calls for events. Tier 2 says
+   more about its devices and their clock, hands over what the vendor's own tracing records (kernels, copies, calls), and reads its meters. A back end
+   stands in the library, or in a plug-in: a shared library that exports prof_backend_entry(), and is named by PROF_BACKENDS or prof_backend_load().
+   Includes nothing of a vendor; compiles alone as C11 and C++17. SPDX-License-Identifier: MIT
 
    The rules:
-   1. probe, open, close, device and clock come from one thread at a time. Calls for events come from any thread at any time between open and
-      close; those for one event from one at a time.
+   1. probe, open, close, device, clock, start, stop, drain, metric and sample come from one thread at a time, metric and sample from another one than the rest. Calls
+      for events come from any thread at any time between open and close; those for one event from one at a time.
    2. prof holds no lock while it calls a back end. A back end holds none while it calls its vendor that a callback of the vendor's takes.
-   3. A callback of the vendor's, on whatever thread, may use host->now_ns, atomics and the back end's own pools: nothing else.
+   3. A callback of the vendor's, on whatever thread, may use host->now_ns, host->ticks, host->thread, host->wake, atomics and the back end's own pools: nothing else.
    4. Nothing is written to stdout or stderr (host->log), nothing exits or aborts, no signal handler is set, no vendor's library is closed,
       no error of the program's is taken from it, the current device and context are what they were.
    5. No call waits for a device. No call creates a context.
@@ -21,7 +21,7 @@
 #include <prof/args.h>
 
 #define PROF_BACKEND_MAJOR 1u
-#define PROF_BACKEND_MINOR 0u
+#define PROF_BACKEND_MINOR 1u
 
 /* What a call of a back end returns: name, value, text, what the user can do. */
 #define PROF_BACKEND_RESULT_LIST(X)                                                                                                             \
@@ -44,6 +44,65 @@ typedef enum prof_backend_result {
   PROF_BACKEND_RESULT_LIST(PROF_I_BACKEND_ENUM)
 #undef PROF_I_BACKEND_ENUM
 } prof_backend_result;
+
+/* Kinds of records, which are bits of what start() is asked for, too: 1u << kind. Only ever added to. */
+typedef enum prof_backend_kind {
+  PROF_BACKEND_KERNEL = 1,
+  PROF_BACKEND_COPY = 2, /* prof_backend_copy */
+  PROF_BACKEND_FILL = 3, /* the same */
+  PROF_BACKEND_SYNC = 4, /* a stream waits: for an event, another stream, the host */
+  PROF_BACKEND_CALL = 5, /* a call of the vendor's library, on the host. Asked for at level 2 alone */
+  PROF_BACKEND_OTHER = 6 /* anything else that takes time on a device, by its name */
+} prof_backend_kind;
+
+enum { /* prof_backend_record.flags */
+  PROF_BACKEND_NO_TIMES = 1u,   /* start and end are not known: the record is counted as lost (device_times) */
+  PROF_BACKEND_HOST_TIMES = 2u, /* start and end are host->now_ns()'s, as those of calls mostly are */
+  PROF_BACKEND_LAUNCH_NS = 4u,  /* launch is host->now_ns()'s */
+  PROF_BACKEND_LAUNCH_LATE = 16u, /* launch is when it was heard of: it may have begun before */
+  PROF_BACKEND_GRID_ITEMS = 8u  /* a kernel's grid counts work-items, not groups: how large those are is not known */
+};
+
+/* What all records begin with. Of a kind that prof does not know this alone is read. */
+typedef struct prof_backend_record {
+  uint16_t size; /* of the whole record; a multiple of 8 */
+  uint16_t kind; /* prof_backend_kind */
+  uint32_t flags;
+  uint64_t start, end;    /* ns of the back end's clock, or of the host's: see flags */
+  uint64_t launch;        /* host->ticks() when it was launched, or, by a flag, host->now_ns(); 0: not known */
+  uint64_t launch_thread; /* host->thread() of the thread that launched it; 0: not known */
+  uint64_t correlation;   /* the vendor's number that a call and what it launched have in common; 0: none */
+  uint64_t stream;        /* as WITH_GPU_PROFILER has it; 0: the device's own */
+  uint32_t device;        /* index */
+  uint32_t name;          /* by host->intern(); 0: none */
+} prof_backend_record;
+
+typedef struct prof_backend_kernel {
+  prof_backend_record record;
+  uint64_t queued, submitted; /* as start; 0: not known */
+  uint32_t grid[3], block[3]; /* work-groups, and work-items in each; 0: not known */
+  uint32_t shared_bytes, registers;
+  uint32_t context, graph; /* the vendor's numbers; 0: none */
+  uint64_t graph_node;
+} prof_backend_kernel;
+
+typedef struct prof_backend_copy {
+  prof_backend_record record;
+  uint64_t queued, submitted;
+  uint64_t bytes;
+  int32_t from, to; /* prof_device_type: PROF_DEVICE_CPU is the host; 0: not known */
+  uint32_t from_index, to_index;
+} prof_backend_copy;
+
+/* What a sampler can read: value * scale is in that unit. */
+typedef struct prof_backend_metric {
+  size_t size;
+  uint32_t device, id;
+  uint32_t is_total; /* 1: it only grows, as energy does; 0: a level */
+  uint32_t least_us; /* asked sooner than that it says the same again */
+  double scale;
+  char name[32], unit[16]; /* "power", "W"; "memory used", "B"; "utilisation", "%"; "clock", "Hz" */
+} prof_backend_metric;
 
 typedef struct prof_backend_device {
   size_t size;
@@ -69,7 +128,19 @@ typedef struct prof_backend_host {
   uint64_t (*now_ns)(void);                                 /* the host's clock, which all device times are brought to: CLOCK_MONOTONIC. Any thread, signal-safe */
   void (*log)(const char *text);                            /* a line that is shown on stderr where PROF_LOG is set. Any thread */
   const char *(*option)(const char *key);                   /* PROF_BACKEND_<key> of the environment; NULL: not said. Any thread */
+  /* From 1.1 on. */
+  void (*wake)(void);                                       /* asks for a drain soon. Any thread, signal-safe */
+  uint64_t (*ticks)(void);                                  /* the counter that scopes are stamped by: of all that tells a moment, the cheapest and most exact. Any thread, signal-safe */
+  uint64_t (*thread)(void);                                 /* prof's number of the calling thread, for prof_backend_record.launch_thread; 0: nothing is recorded on it now. Any thread, signal-safe */
+  uint32_t (*intern)(const char *text, size_t bytes);       /* a number for a text, which is copied: the same for the same text, as long as the process is; 0: no room. Any thread, no callback */
+  void (*emit)(const void *records, size_t bytes);          /* records, one behind the other, which are copied. From inside of drain alone */
 } prof_backend_host;
+
+/* How far drain goes. */
+typedef enum prof_backend_drain {
+  PROF_BACKEND_POLL = 0, /* what is there already */
+  PROF_BACKEND_FLUSH = 1 /* what has ended on the devices, also out of the vendor's buffers */
+} prof_backend_drain;
 
 typedef struct prof_backend_self prof_backend_self; /* the back end's own state */
 
@@ -101,6 +172,20 @@ typedef struct prof_backend {
   int (*stream_of)(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out); /* INVALID: it is none */
   int (*device)(prof_backend_self *self, uint32_t index, prof_backend_device *out);                             /* NO_DEVICE: so many there are */
   int (*clock)(prof_backend_self *self, uint32_t device, prof_backend_pair *out);
+
+  /* May be NULL; from 1.1 on. Records: start and drain, and event_time or clock, which tell the clock that their times are of. */
+  int (*start)(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out); /* records of these kinds, by bits, from now on; which of them it can. Again, with others, without a stop between */
+  int (*stop)(prof_backend_self *self);                                       /* no more of them; what has been recorded is still drained */
+  int (*drain)(prof_backend_self *self, uint32_t how, uint64_t *lost_out);    /* emits what there is: NOT_READY: more is on its way. How many records were lost since the last time */
+  int (*metric)(prof_backend_self *self, uint32_t number, prof_backend_metric *out); /* NO_DEVICE: so many there are */
+  int (*sample)(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out); /* known: a bit for each, 64 at most */
+  uint32_t records_always; /* 1: its records cost the program nothing that it does not pay already, as those of a layer that somebody put there to record: they are wanted unless they are forbidden. probe is then called by
+                              prof_backend_add(), and start as soon as something is recorded */
+  uint32_t opens_late;     /* 1: nothing but the program's own use of a device, a scope on its stream, opens it: a sampler reads its meters if it is open by then */
+  /* The program's own events, of what it put on the stream itself (prof_device_event()); all three, or none. keep: any thread; the others: the collector's. */
+  int (*own_keep)(prof_backend_self *self, uint64_t stream, void *event, void **kept_out);             /* it stays until it is let go. UNSUPPORTED: it will have no times */
+  int (*own_times)(prof_backend_self *self, void *kept, uint64_t *start_ns_out, uint64_t *end_ns_out); /* by the back end's clock; NOT_READY */
+  void (*own_let_go)(prof_backend_self *self, void *kept);
 } prof_backend;
 
 PROF_I_EXTERN_C_BEGIN

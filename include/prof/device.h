@@ -11,7 +11,9 @@ PROF_I_EXTERN_C_BEGIN
 /* prof_backend_state.abilities */
 enum {
   PROF_CAN_SCOPES = 1u,  /* the device's own times of WITH_GPU_PROFILER's scopes */
-  PROF_CAN_CLOCKS = 2u  /* its clock can be read beside the host's; without that, what an event's time may be is narrowed down by the events themselves */
+  PROF_CAN_CLOCKS = 2u,  /* its clock can be read beside the host's; without that, what an event's time may be is narrowed down by the events themselves */
+  PROF_CAN_RECORDS = 4u, /* kernels, copies and the like by themselves, without a scope around them */
+  PROF_CAN_METRICS = 8u  /* power, memory used and the like can be sampled */
 };
 
 typedef struct prof_backend_state {
@@ -43,6 +45,12 @@ PROF_API int prof_backend_add(const prof_backend *table) PROF_I_NOEXCEPT;
    why (of 16 at most), and it may be tried again. PROF_BACKENDS names some that are loaded when back ends are first needed; PROF_E_PERMISSION in a setuid program, where neither loads. PROF_E_INVALID (NULL, a relative path), PROF_E_NOT_FOUND;
    PROF_E_FILE_TYPE (no regular file), PROF_E_UNSUPPORTED (no plug-in, or this build opens no libraries), PROF_E_VERSION, PROF_E_TOO_LARGE; the rest of the paths is loaded all the same. A plug-in that crashes takes the program with it. */
 PROF_API int prof_backend_load(const char *paths) PROF_I_NOEXCEPT;
+
+/* Work that the program has put on a stream and has the vendor's own event of, as the cl_event of a command on a queue with profiling: the device's side, by that event's times, stands in the trace as a record of kind (prof_backend_kind: PROF_BACKEND_KERNEL, ...) and
+   name (copied; NULL: as that kind's are called), and belongs to the innermost scope in which this is called; where it had begun by then, in which it began. Nothing waits; the event is kept (retained) until it is past, or recording stops. Where nothing is recorded it does nothing. At most 4096 wait at once; what
+   is not told is counted as lost, by reason. Errors: PROF_E_INVALID (event NULL, a kind that is none), PROF_E_UNSUPPORTED (no back end, one that takes no events, a queue that records no times), PROF_E_TOO_LARGE, PROF_E_BUSY, PROF_E_NO_MEMORY: with words.
+   Any thread; not in a signal handler. */
+PROF_API int prof_device_event(prof_device device, uint64_t stream, void *event, uint32_t kind, const char *name) PROF_I_NOEXCEPT;
 
 /* "absent", its text, and what to do about it ("" when nobody knows); "unknown" and the like for a number that is none. Static. */
 PROF_API const char *prof_backend_result_name(int result) PROF_I_NOEXCEPT;

@@ -7,21 +7,7 @@
 
 PROF_I_EXTERN_C_BEGIN
 
-/* An operator: what to call, and what it is. Callbacks return 0, or a code of their own that ends the measurement with PROF_E_OPERATOR and stands in
-   prof_last_error(). They are called on the calling thread, and must not leave by longjmp() or a C++ exception. */
-typedef struct prof_op {
-  size_t size;
-  const char *key;                                        /* what is measured, with its shapes and types: "dense f32 128x384x1536". Copied */
-  void *user;                                             /* for the callbacks */
-  int (*prepare)(void *user);                             /* once, before the first run; or NULL */
-  int (*run)(void *user);                                 /* one execution. On a device: enqueued, and timed by options.timer */
-  int (*workspace)(void *user, uint64_t *bytes_out);      /* after prepare; or NULL: see prof_op_workspace_alloc() */
-  void (*cleanup)(void *user);                            /* once, after the last run, also after an error, if prepare went well; or NULL */
-  prof_device device;                                     /* zero: the host */
-  const char *driver;                                     /* the device's model and driver: results are kept for these. NULL: of the host, the processor's model. At most 511 bytes */
-} prof_op;
-
-/* How long something takes, in us. The host's is CLOCK_MONOTONIC; a device's comes with its back end. Both return 0, or a code that ends the
+/* How long something takes, in us. The host's is CLOCK_MONOTONIC; a device's is prof_op_timer_create()'s. begin and end return 0, or a code that ends the
    measurement with PROF_E_OPERATOR. */
 typedef struct prof_op_timer {
   size_t size;
@@ -29,7 +15,23 @@ typedef struct prof_op_timer {
   void *user;
   int (*begin)(void *user);
   int (*end)(void *user, double *us_out);
+  const char *(*why)(void *user); /* of the last code but 0: in words, for prof_last_error(); or NULL */
 } prof_op_timer;
+
+/* An operator: what to call, and what it is. Callbacks return 0, or a code of their own that ends the measurement with PROF_E_OPERATOR and stands in
+   prof_last_error(). They are called on the calling thread, and must not leave by longjmp() or a C++ exception. */
+typedef struct prof_op {
+  size_t size;
+  const char *key;                                        /* what is measured, with its shapes and types: "dense f32 128x384x1536". Copied */
+  void *user;                                             /* for the callbacks */
+  int (*prepare)(void *user);                             /* once, before the first run; or NULL */
+  int (*run)(void *user);                                 /* one execution. On a device: enqueued, and timed by timer */
+  int (*workspace)(void *user, uint64_t *bytes_out);      /* after prepare; or NULL: see prof_op_workspace_alloc() */
+  void (*cleanup)(void *user);                            /* once, after the last run, also after an error, if prepare went well; or NULL */
+  prof_device device;                                     /* zero: the host */
+  const char *driver;                                     /* the device's model and driver: results are kept for these. NULL: of the host, the processor's model; of a device whose back end is open, what that says. At most 511 bytes */
+  const prof_op_timer *timer;                             /* its own, as a stream's is; NULL: options.timer */
+} prof_op;
 
 typedef enum prof_op_caches {
   PROF_OP_WARM = 0, /* as the run before left them */
@@ -118,7 +120,7 @@ PROF_API int prof_op_profile_in_turn(const prof_op *ops, size_t count, const pro
    same where a control group allows less processor time, or others have the processors. */
 typedef enum prof_op_side {
   PROF_OP_THREADS = 0, /* each on a thread of its own; the first on the caller's. Callbacks but run are the caller's thread's */
-  PROF_OP_STREAMS = 1  /* begun one after the other by the caller's thread: on a device, each enqueues on a stream of its own, and options.timer awaits all */
+  PROF_OP_STREAMS = 1  /* begun one after the other by the caller's thread: on a device, each enqueues on a stream of its own, and its own timer, or options.timer, awaits all */
 } prof_op_side;
 
 typedef struct prof_op_overlap {
@@ -132,7 +134,8 @@ typedef struct prof_op_overlap {
                         where each member has a processor */
 } prof_op_overlap;
 
-/* As RAF's ProfileGroup(): each member alone and all at once, in turn. results_out has room for count + 1: the members', and the group's behind them; the caller
+/* As RAF's ProfileGroup(): each member alone and all at once, in turn. Members have timers of their own all or none (PROF_E_INVALID, also for one timer of two members): those are all begun before a round
+   and all ended after it, in the members' order, and the longest is the group's time; so it may lack what it takes to begin them. results_out has room for count + 1: the members', and the group's behind them; the caller
    destroys them. The group's workspace is the peak of what its members, each on its thread, asked for by prof_op_workspace_alloc() and held at once in a round of
    the warm-up, and what those with a callback for it say, added up; known if each member's is, as one's is that asked for nothing: see prof_op_info.has_workspace. 1 to 64 members. Errors as above. */
 PROF_API int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side, const prof_op_options *options, prof_op_result **results_out,
@@ -141,6 +144,25 @@ PROF_API int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_sid
 /* As RAF's Profile(): exactly `repeat` samples of `exec` runs each into us_out, which has room for `repeat`, and the workspace into
    *workspace_bytes_out, which may be NULL: 0 also if it is not known. Errors as above; PROF_E_INVALID too for a negative warm-up and for no exec or repeat. */
 PROF_API int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double *us_out, uint64_t *workspace_bytes_out) PROF_I_NOEXCEPT;
+
+/* A stream of a device's, to be timed by the device itself. */
+typedef struct prof_op_stream {
+  size_t size;
+  prof_device device;
+  uint64_t stream;          /* as WITH_GPU_PROFILER has it */
+  uint64_t patience_ns;     /* how long a sample's end waits for the device at most; 60 s */
+  int (*flush)(void *user); /* sends what is on the stream to the device, for a driver that gathers commands: clFlush() of the queue. 0, or a code; or NULL */
+  void *user;               /* for flush */
+} prof_op_stream;
+
+/* A timer for what is enqueued on that stream, by its back end's events (<prof/device.h>): one before the first run, one behind the last, and the time between them by the device's own clock, with what passes from the first event to the first
+   run's begin. A sample's end waits for the second one, asleep most of the time. To make a timer puts an event on the stream, too. Its name has the back end and the device: results are kept for these. Opens the back end if nobody has; makes no context. The stream must stay
+   until the timer is destroyed. The caller destroys it. PROF_E_INVALID (no stream, or another device's), PROF_E_UNSUPPORTED (no back end serves the device: why, and what to do), PROF_E_OPERATOR (the back end refuses the stream: the vendor's words),
+   PROF_E_BUSY (another thread has been opening the back end for two seconds, or the stream is being captured), PROF_E_NO_MEMORY. Any thread; one measurement at a time. In a forked child a timer of before ends each measurement. */
+PROF_API int prof_op_timer_create(const prof_op_stream *stream, prof_op_timer **timer_out) PROF_I_NOEXCEPT;
+
+/* NULL is ignored. What the device has not passed by then is kept to the end of the process. */
+PROF_API void prof_op_timer_destroy(prof_op_timer *timer) PROF_I_NOEXCEPT;
 
 /* NULL is ignored. */
 PROF_API void prof_op_result_destroy(prof_op_result *result) PROF_I_NOEXCEPT;

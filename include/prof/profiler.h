@@ -39,6 +39,13 @@ typedef enum prof_clock {
   PROF_CLOCK_MONOTONIC = 2
 } prof_clock;
 
+/* What of devices is recorded: docs/devices.md. */
+typedef enum prof_devices {
+  PROF_DEVICES_DEFAULT = 0, /* the device's side of WITH_GPU_PROFILER()'s scopes, and what else can be had for nothing: kernels and copies where OpenCL was told to let prof look */
+  PROF_DEVICES_SCOPES = 1,  /* scopes alone */
+  PROF_DEVICES_RECORDS = 2  /* also what each back end can record by itself: kernels, copies. All back ends are opened by the start, which waits for them a second at most */
+} prof_devices;
+
 /* How to record. Set size to sizeof(prof_options) and the rest to zero: zero means the default for every field. A smaller
    struct is an older caller's; a larger one is accepted while its extra bytes are zero. */
 typedef struct prof_options {
@@ -56,7 +63,7 @@ typedef struct prof_options {
   uint32_t budget_permille; /* of each thread's time that recording may take: 10 is 1 %; 0: no such budget */
   uint64_t budget_events; /* a second, of all threads together, that may be recorded; 0: no such budget */
   uint32_t budget_action; /* prof_budget */
-  uint32_t reserved;
+  uint32_t devices;       /* prof_devices */
 } prof_options;
 
 /* A budget is judged where a thread changes its chunk (1024 scopes at first) or ends, over a second at least: a burst of up to a second's share is no
@@ -89,6 +96,9 @@ PROF_API int prof_mute(const char *name, const char *category, int is_muted) PRO
    nobody's wish, and records on what was asked for alone. Errors: PROF_E_LEVEL, PROF_E_INVALID (NULL), PROF_E_TOO_LARGE (1024 want something now), and prof_start()'s; then nothing has changed. */
 #define PROF_LEVEL_PAUSED (-1)
 PROF_API int prof_level_want(const void *who, int level) PROF_I_NOEXCEPT;
+/* The same, and what he wants of devices (prof_devices) meanwhile: where a start's options leave it at the default, the most that anybody counts, records before the default before scopes alone. The first who wants records waits for the back ends, as
+   prof_start_with() does. PROF_E_INVALID for what is none of them. */
+PROF_API int prof_level_want_with(const void *who, int level, uint32_t devices) PROF_I_NOEXCEPT;
 
 /* Stops recording. Scopes still open end uncounted among the recorded: they are counted as late. Where somebody else records for himself (prof_level_want()), his recording goes on, at his level. PROF_E_NOT_RUNNING
    when nothing that was started is recording. */
@@ -208,6 +218,7 @@ typedef struct prof_health {
   uint64_t own_ns;                      /* that recording has taken all threads together: scopes at scope_cost_ns, chunk changes as measured */
   uint32_t muted_sites_count;
   uint32_t changes_count;               /* steps of the budget and mutes, in this capture */
+  char device_warning[512];             /* scopes were put on a device, and not one of its own times stands in the capture: which, why, and what to do; "": no such device is known, though work may still be on its way */
 } prof_health;
 
 /* PROF_E_INVALID when NULL or size is 0. Measuring scope_cost_ns takes about a millisecond and records nothing. */

@@ -223,9 +223,10 @@ void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t
   head->cursor = PROF_I_HEAD_BYTES;
   head->limit = bytes - 15;
   head->generation = 1;
-  head->kind = (uint16_t)kind;
-  head->bytes = bytes;
-  head->check = offset ^ bytes ^ (uint64_t)kind ^ PROF_I_MAGIC;
+  /* Where a chunk was, somebody may just walk over it. */
+  __atomic_store_n(&head->kind, (uint16_t)kind, __ATOMIC_RELAXED);
+  __atomic_store_n(&head->bytes, bytes, __ATOMIC_RELAXED);
+  __atomic_store_n(&head->check, offset ^ bytes ^ (uint64_t)kind ^ PROF_I_MAGIC, __ATOMIC_RELAXED);
   __atomic_store_n(&head->state, PROF_I_CHUNK_OWNED, __ATOMIC_RELAXED);
   __atomic_store_n(&head->magic, PROF_I_EXTENT_MAGIC, __ATOMIC_RELEASE);
 }
@@ -287,17 +288,20 @@ static PROF_I_RACES_BY_DESIGN bool may_be_head(const prof_i_head *head) {
   return __atomic_load_n(&head->magic, __ATOMIC_RELAXED) == PROF_I_EXTENT_MAGIC;
 }
 
-static bool is_head(const prof_i_head *head) {
-  return may_be_head(head) && __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC &&
-         head->check == (prof_i_arena_offset(head) ^ head->bytes ^ (uint64_t)head->kind ^ PROF_I_MAGIC);
+static bool is_head(const prof_i_head *head, uint64_t *bytes_out) {
+  if (!may_be_head(head) || __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PROF_I_EXTENT_MAGIC) return false;
+  *bytes_out = __atomic_load_n(&head->bytes, __ATOMIC_RELAXED);
+  const uint64_t kind = __atomic_load_n(&head->kind, __ATOMIC_RELAXED);
+  return __atomic_load_n(&head->check, __ATOMIC_RELAXED) == (prof_i_arena_offset(head) ^ *bytes_out ^ kind ^ PROF_I_MAGIC);
 }
 
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
   if (*offset < PROF_I_FIRST_UNIT_OFFSET) *offset = PROF_I_FIRST_UNIT_OFFSET;
   while (*offset + PROF_I_HEAD_BYTES <= end) {
     prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + *offset);
-    if (is_head(head)) {
-      *offset += head->bytes;
+    uint64_t bytes;
+    if (is_head(head, &bytes)) {
+      *offset += bytes;
       return head;
     }
     *offset += PROF_I_UNIT_BYTES;

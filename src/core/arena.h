@@ -64,6 +64,8 @@ uint64_t prof_i_arena_readable_bytes(void);
 
 /* The next extent after this offset, by the heads; NULL at the end. Start with offset 0; end is prof_i_arena_readable_bytes(). */
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end);
+/* What it is by now: it may just be taken again. */
+static inline prof_i_extent_kind prof_i_head_kind(const prof_i_head *head) { return (prof_i_extent_kind)__atomic_load_n(&head->kind, __ATOMIC_RELAXED); }
 
 /* From here on new scopes are dropped (keep, or a stream at its cap or without disk). Idempotent. */
 void prof_i_arena_set_full(int loss);

@@ -660,7 +660,7 @@ void prof_i_chunk_clear(void) {
   uint64_t offset = 0;
   const uint64_t end = prof_i_arena_readable_bytes();
   for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
-    if (head->kind == PROF_I_EXTENT_CHUNK) clear_one(head);
+    if (prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK) clear_one(head);
   __atomic_store_n(&own.stock_loss, 0, __ATOMIC_RELEASE);
 }
 

@@ -262,6 +262,20 @@ double prof_i_clock_ticks_per_ns(void) {
   return rate > 0 ? rate : (prof_i_the_arena.base ? (double)prof_i_arena_header()->ticks_hz / 1e9 : 0);
 }
 
+uint64_t prof_i_clock_ticks_at(uint64_t monotonic_ns, uint64_t *width_out) {
+  enum { TRIES_SIDE_BY_SIDE = 3 };
+  const double rate = prof_i_clock_ticks_per_ns();
+  uint64_t ticks = 0;
+  *width_out = UINT64_MAX;
+  for (int i = 0; i < TRIES_SIDE_BY_SIDE; i++) {
+    const uint64_t before = prof_i_clock_ticks(), now_ns = prof_i_port_monotonic_ns(), after = prof_i_clock_ticks();
+    if (after - before >= *width_out) continue;
+    *width_out = after - before;
+    ticks = before + (after - before) / 2 - (uint64_t)(int64_t)((double)(int64_t)(now_ns - monotonic_ns) * rate);
+  }
+  return ticks;
+}
+
 uint64_t prof_i_clock_error_ns(void) {
   return __atomic_load_n(&own.error_ns, __ATOMIC_RELAXED) + __atomic_load_n(&own.last_width_ns, __ATOMIC_RELAXED);
 }

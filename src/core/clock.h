@@ -32,6 +32,9 @@ void prof_i_clock_begin_session(void); /* in the arena in force; takes a pair */
 void prof_i_clock_forget(void);
 
 double prof_i_clock_ticks_per_ns(void);
+
+/* The counter at a moment of CLOCK_MONOTONIC that was just now: both are read side by side, within so many ticks. */
+uint64_t prof_i_clock_ticks_at(uint64_t monotonic_ns, uint64_t *width_out);
 double prof_i_clock_rate_error(void); /* as a share of that; 1 and more: it is a guess */
 uint64_t prof_i_clock_error_ns(void);
 uint32_t prof_i_clock_segments(void);

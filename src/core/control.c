@@ -50,6 +50,8 @@ static struct {
   int fork_error; /* an errno: forks cannot be watched */
   uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
   const prof_i_device_hooks *devices; /* set once, from any thread; NULL: nobody uses one */
+  uint32_t wanted_of_devices; /* prof_devices, for any thread; relaxed */
+  prof_i_device_warning *warn;        /* the same */
   const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
   prof_options options; /* in force; path points at the next */
   char path[PATH_ROOM];     /* expanded */
@@ -88,6 +90,12 @@ bool prof_i_output_path(char *to, size_t room) {
 }
 
 void prof_i_control_set_devices(const prof_i_device_hooks *hooks) { __atomic_store_n(&own.devices, hooks, __ATOMIC_RELEASE); }
+uint32_t prof_i_control_devices(void) { return __atomic_load_n(&own.wanted_of_devices, __ATOMIC_RELAXED); }
+void prof_i_control_set_device_warning(prof_i_device_warning *warn) { __atomic_store_n(&own.warn, warn, __ATOMIC_RELAXED); }
+void prof_i_control_device_warning(char *to, size_t room) {
+  prof_i_device_warning *const warn = __atomic_load_n(&own.warn, __ATOMIC_RELAXED);
+  if (warn) warn(to, room);
+}
 static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&own.devices, __ATOMIC_ACQUIRE); }
 
 /* ---- fork ---- */
@@ -301,8 +309,14 @@ static bool fits(const prof_options *a, const prof_options *b, const char *templ
   return same_path && a->policy == b->policy && a->cap_bytes == b->cap_bytes && a->ring_ns == b->ring_ns && a->clock == b->clock;
 }
 
+/* What the options say, or else the wishes. */
+static void choose_devices(void) {
+  __atomic_store_n(&own.wanted_of_devices, own.options.devices ? own.options.devices : prof_i_want_devices(), __ATOMIC_RELAXED);
+}
+
 static void keep_options(const prof_options *options, const char *template_, const char *expanded) {
   own.options = *options;
+  choose_devices();
   if (!options->path) {
     own.template_[0] = own.path[0] = '\0';
     return;
@@ -373,6 +387,12 @@ static int refuse_second_start(void) {
 /* In memory, and of those alone who wanted it for a while: nobody has asked that it be kept. */
 static bool is_left_over(const prof_options *options) { return !options->path && prof_i_want_has_left(); }
 
+/* Recording has begun; what asks others is done without the lock. From the environment: while the program is loaded, which others that open a library wait for. */
+static void begin_others(bool waits) {
+  prof_i_pool_begin_all();
+  if (devices()) devices()->start(waits);
+}
+
 static int start_with(const prof_options *given, bool has_scopes, const char *variable) {
   prof_options options = {.size = sizeof options};
   char absolute[PATH_ROOM];
@@ -392,9 +412,10 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
     own.started_by = variable;
     if (has_scopes) prof_i_want_asked(options.level);
     else prof_i_want_memory(true);
+    choose_devices();
   }
   unlock();
-  if (status == PROF_OK) prof_i_pool_begin_all();
+  if (status == PROF_OK) begin_others(!variable);
   errno = saved;
   return status;
 }
@@ -456,21 +477,22 @@ int prof_start(int level) {
   if (!was_recording) status = start_as_before(level, is_left_over(&own.options));
   if (status == PROF_OK) {
     prof_i_want_asked((uint32_t)level);
+    choose_devices();
     if (was_recording || prof_i_want_count()) change_level(prof_i_want_level());
   }
   unlock();
-  if (status == PROF_OK && !was_recording) prof_i_pool_begin_all();
+  if (status == PROF_OK && !was_recording) begin_others(true);
   errno = saved;
   return status;
 }
 
 /* Lock held. */
-static int follow_wishes(const void *who, int level, bool *has_begun_out) {
+static int follow_wishes(const void *who, int level, uint32_t wanted_of_devices, bool *has_begun_out) {
   prof_i_want_step step;
   const uint32_t level_now = own.recording ? prof_i_arena_level() : 0;
-  int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, own.recording, level_now, &step);
+  int status = prof_i_want_put(who, level != 0, level > 0 ? (uint32_t)level : 0, wanted_of_devices, own.recording, level_now, &step);
   if (status != PROF_OK || step.kind == PROF_I_WANT_NOTHING) return status;
-  *has_begun_out = level_now == 0 && !prof_i_memory_is_on();
+  *has_begun_out = level_now == 0;
   if (step.kind == PROF_I_WANT_STOP) stop_locked();
   else if (own.recording) change_level(step.level);
   else status = start_as_before((int)step.level, step.is_fresh && !own.options.path);
@@ -478,8 +500,16 @@ static int follow_wishes(const void *who, int level, bool *has_begun_out) {
   return status;
 }
 
-int prof_level_want(const void *who, int level) {
+/* Another wish of devices holds from here on: who records for them begins now, or has ended with what is past. */
+static void tell_devices(void) {
+  if (!devices()) return;
+  devices()->start(true);
+  devices()->harvest();
+}
+
+int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices) {
   if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
+  if (wanted_of_devices > PROF_DEVICES_RECORDS) return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 2 are known", wanted_of_devices);
   const int saved = errno;
   int status = level == PROF_LEVEL_PAUSED ? PROF_OK : check_level(level, 0);
   if (status == PROF_OK) status = prof_i_copy_check();
@@ -487,12 +517,18 @@ int prof_level_want(const void *who, int level) {
   bool has_begun = false;
   prof_i_control_ensure();
   lock();
-  status = follow_wishes(who, level, &has_begun);
+  const uint32_t before = prof_i_control_devices();
+  status = follow_wishes(who, level, wanted_of_devices, &has_begun);
+  choose_devices();
+  const bool wants_others = own.recording && prof_i_control_devices() != before;
   unlock();
-  if (status == PROF_OK && has_begun) prof_i_pool_begin_all();
+  if (status == PROF_OK && has_begun) begin_others(true);
+  else if (wants_others) tell_devices();
   errno = saved;
   return status;
 }
+
+int prof_level_want(const void *who, int level) { return prof_level_want_with(who, level, PROF_DEVICES_DEFAULT); }
 
 int prof_memory_start(void) {
   const int saved = errno;
@@ -503,7 +539,7 @@ int prof_memory_start(void) {
   if (!own.recording) status = start_as_before(0, is_left_over(&own.options));
   if (status == PROF_OK) prof_i_want_memory(true);
   unlock();
-  if (status == PROF_OK && !prof_i_memory_is_on()) prof_i_pool_begin_all();
+  if (status == PROF_OK) prof_i_pool_begin_all();
   errno = saved;
   return status;
 }
@@ -543,6 +579,7 @@ int prof_stop(void) {
   int status = PROF_OK;
   lock();
   const bool was_asked = prof_i_want_unasked();
+  choose_devices();
   if (!own.recording) {
     status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);

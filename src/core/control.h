@@ -49,14 +49,23 @@ void prof_i_control_unlock(void);
 /* The process ends: recording stops, whoever wants it. */
 void prof_i_control_end(void);
 
-/* What devices have to do with it, told by src/device when it is first needed: core knows of none. harvest: what they have done by now is to be recorded; waits for that a moment, without any lock. stop: the
+/* prof_devices of the last start. Any thread. */
+uint32_t prof_i_control_devices(void);
+
+/* What devices have to do with it, told by src/device: core knows of none. start: recording has begun; without any lock; waits: for back ends, where they are wanted. harvest: what they have done by now is to be recorded; waits for that a moment, without any lock. stop: the
    same, and for good: under the lock, so nothing of theirs takes it. forget: this is a forked child; signal-safe. */
 typedef struct prof_i_device_hooks {
+  void (*start)(bool waits);
   void (*harvest)(void);
   void (*stop)(void);
   void (*forget)(void);
 } prof_i_device_hooks;
 void prof_i_control_set_devices(const prof_i_device_hooks *hooks);
+
+/* Puts a line for prof_health.device_warning, or "". Told by src/device when there may be one. Under the control lock. */
+typedef void prof_i_device_warning(char *to, size_t room);
+void prof_i_control_set_device_warning(prof_i_device_warning *warn);
+void prof_i_control_device_warning(char *to, size_t room);
 
 /* The code goes: dlclose() of what this copy is in. The capture stays as it is. */
 void prof_i_control_go(void);

@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "clock.h"
 #include "control.h"
+#include "event.h"
 #include "entry.h"
 #include "gate.h"
 #include "log.h"
@@ -97,17 +98,25 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
   errno = saved;
 }
 
-void prof_i_counter_1(prof_site *site, const char *name, double value) {
+/* A short record where no device is told. */
+static void counter(prof_site *site, const char *name, double value, uint64_t device) {
   const int saved = errno;
   prof_i_thread *const thread = enter();
   if (thread) {
-    uint64_t words[2] = {2 | (uint64_t)PROF_I_KIND_COUNTER << 16, 0};
+    const uint64_t flags = device ? PROF_I_FLAG_DEVICE : 0, slots = device ? 3 : 2;
+    uint64_t words[4] = {slots | (uint64_t)PROF_I_KIND_COUNTER << 16 | flags << 24, 0, device, 0};
     memcpy(&words[1], &value, sizeof value);
     const uint32_t number = prof_i_site_ask(site, name, "counter");
-    if (!is_muted(thread, site)) write_now(thread, number, words, 2);
+    if (!is_muted(thread, site)) write_now(thread, number, words, 2 * slots - 2);
     prof_i_gate_leave();
   }
   errno = saved;
+}
+
+void prof_i_counter_1(prof_site *site, const char *name, double value) { counter(site, name, value, 0); }
+
+void prof_i_counter_of(prof_site *site, const char *name, double value, prof_device device) {
+  counter(site, name, value, (uint32_t)device.type | (uint64_t)(uint32_t)device.index << 32);
 }
 
 static void flow(uint64_t id, const char *name, uint64_t is_end) {

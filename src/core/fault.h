@@ -47,7 +47,13 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_ASKED_ONCE,     /* M3: events that come while a start asks what was there before are in neither */
   PROF_I_FAULT_UNSCRUBBED,     /* M1: a ring's chunk that comes round keeps the words of its pieces */
   PROF_I_FAULT_NO_ROUND,       /* M3: that a pool's number of events has come round is not counted */
-  PROF_I_FAULT_OLD_ERA         /* M3: an alloc raises the peak from before the resets */
+  PROF_I_FAULT_OLD_ERA,        /* M3: an alloc raises the peak from before the resets */
+  PROF_I_FAULT_SURE,           /* D1: a device's time is said to be as exact as its clock's last reading, however long ago that was */
+  PROF_I_FAULT_BEFORE_LAUNCH,  /* D1: what the clocks put before its launch stays there */
+  PROF_I_FAULT_KEPT_PAIR,      /* D2: a pair of events is not given back to its thread */
+  PROF_I_FAULT_NOT_TOLD,       /* D3: what a device is not done with at the stop is not counted */
+  PROF_I_FAULT_PARENTS_DEVICE, /* D3: a forked child goes on with the parent's back ends */
+  PROF_I_FAULT_NOBODYS_KERNEL  /* D4: a record forgets which thread launched it */
 } prof_i_fault;
 
 #ifndef PROF_FAULT

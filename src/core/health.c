@@ -31,7 +31,7 @@ static void drop_retired(void) {
   uint64_t offset = 0;
   const uint64_t end = prof_i_arena_readable_bytes();
   for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
-    if (head->kind == PROF_I_EXTENT_CHUNK && __atomic_load_n(&head->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_RETIRED)
+    if (prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK && __atomic_load_n(&head->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_RETIRED)
       prof_i_port_drop(head, head->bytes);
 }
 
@@ -42,9 +42,10 @@ static void count_records(prof_health *health) {
   uint64_t offset = 0;
   const uint64_t end = prof_i_arena_readable_bytes();
   for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;) {
-    if (head->kind == PROF_I_EXTENT_META) continue;
+    const prof_i_extent_kind kind = prof_i_head_kind(head);
+    if (kind == PROF_I_EXTENT_META) continue;
     count_extent(health, head); /* a slot may stand where a chunk was */
-    if (head->kind == PROF_I_EXTENT_SLOT) {
+    if (kind == PROF_I_EXTENT_SLOT) {
       const prof_i_slot *const slot = (const prof_i_slot *)head;
       for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
       health->deep_count += __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
@@ -108,6 +109,7 @@ int prof_health_get(prof_health *health_out) {
     health.muted_sites_count = prof_i_mute_count();
     health.changes_count = prof_i_change_count();
     add_scopes_cost(&health);
+    prof_i_control_device_warning(health.device_warning, sizeof health.device_warning);
   }
   prof_i_control_unlock();
   return prof_i_sized_give(health_out, &health, sizeof health, "prof_health");

@@ -266,13 +266,14 @@ typedef struct prof_i_device_state {
   uint8_t uuid[16];
   char name[96], arch[32], driver[32], back_end[32];
   char reason[160]; /* of a result */
+  uint64_t record_count; /* kernels, copies and the like that its vendor's own tracing told */
 } prof_i_device_state;
 enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be read */ };
 
 typedef enum prof_i_kind {
   PROF_I_KIND_SCOPE = 1,
   PROF_I_KIND_INSTANT = 2, /* as a scope, duration 0 */
-  PROF_I_KIND_COUNTER = 3, /* word 3: the double's bits. Its name is the site's */
+  PROF_I_KIND_COUNTER = 3, /* word 3: the double's bits; with DEVICE word 4: device type | index << 32. Its name is the site's */
   PROF_I_KIND_FLOW = 4,    /* word 3: id; word 4: 0 begin, 1 end; then NAME as above */
   PROF_I_KIND_STEP = 5,    /* word 3: step number; ticks: its end */
   PROF_I_KIND_MEMORY = 6,  /* word 1's site: the tag, or 0; 3 prof_i_verb | pool << 32, 4 address, 5 bytes, 6 counter after it, 7 by verb: bytes asked

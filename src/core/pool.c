@@ -4,12 +4,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "arena.h"
 #include "clock.h"
 #include "control.h"
 #include "fault.h"
 #include "meta.h"
+#include "port.h"
 #include "site.h"
 
 enum {
@@ -264,20 +266,34 @@ static void begin_pool(prof_pool *pool, uint64_t session) {
   prof_i_control_unlock();
 }
 
+static bool is_starting(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_ACQUIRE) == PROF_I_MEMORY_STARTS; }
+
+/* Another thread is at it: by the end of it events are as they will be. Not for ever, for what it asks may be a program's that waits for us. */
+static void await_start(void) {
+  enum { PATIENCE_MS = 100 };
+  const struct timespec nap = {0, 50000};
+  for (const uint64_t begun = prof_i_port_monotonic_ns(); is_starting() && prof_i_ns_since(begun) < PATIENCE_MS * UINT64_C(1000000);) nanosleep(&nap, NULL);
+}
+
 void prof_i_pool_begin_all(void) {
   prof_i_control_lock();
-  const bool is_recording = prof_i_control_is_recording();
-  const uint64_t session = is_recording ? prof_i_arena_header()->session : 0;
-  if (is_recording && !prof_i_memory_is_on()) {
+  const bool is_ours = prof_i_control_is_recording() && !prof_i_memory_is_on();
+  const uint64_t session = is_ours ? prof_i_arena_header()->session : 0;
+  if (is_ours) {
     count_start();
     for (prof_pool *pool = prof_i_pool_first(); pool; pool = pool->next) __atomic_store_n(&pool->stir, (own.begun << PROF_I_POOL_START_SHIFT) & PROF_I_POOL_START_MASK, __ATOMIC_SEQ_CST);
     __atomic_store_n(&prof_i_memory_on, PROF_I_MEMORY_STARTS, __ATOMIC_SEQ_CST);
   }
+  const uint64_t start = own.begun;
   prof_i_control_unlock();
-  for (prof_pool *pool = is_recording ? prof_i_pool_first() : NULL; pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) begin_pool(pool, session);
+  if (!is_ours) {
+    await_start();
+    return;
+  }
+  for (prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) begin_pool(pool, session);
   prof_i_control_lock();
-  uint32_t starts = PROF_I_MEMORY_STARTS; /* unless it was stopped meanwhile */
-  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session)
+  uint32_t starts = PROF_I_MEMORY_STARTS; /* unless it was stopped meanwhile, and perhaps begun anew */
+  if (prof_i_control_is_recording() && prof_i_arena_header()->session == session && own.begun == start)
     __atomic_compare_exchange_n(&prof_i_memory_on, &starts, PROF_I_MEMORY_ON, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
   prof_i_control_unlock();
 }

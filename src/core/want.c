@@ -1,7 +1,7 @@
 /* See want.h. */
 #include "want.h"
 
-#include <prof/status.h>
+#include <prof/profiler.h>
 
 #include "log.h"
 
@@ -10,6 +10,7 @@ enum { WISHES_MAX = 1024 };
 typedef struct wish {
   const void *who;
   uint32_t level;
+  uint32_t devices; /* prof_devices */
 } wish;
 
 static struct {
@@ -31,11 +32,11 @@ static wish *find(const void *who) {
   return NULL;
 }
 
-static void set(const void *who, bool is_there, uint32_t level) {
+static void set(const void *who, bool is_there, uint32_t level, uint32_t devices) {
   wish *const at = find(who);
-  if (at && is_there) at->level = level;
+  if (at && is_there) *at = (wish){who, level, devices};
   else if (at) *at = own.wishes[--own.count];
-  else if (is_there) own.wishes[own.count++] = (wish){who, level};
+  else if (is_there) own.wishes[own.count++] = (wish){who, level, devices};
 }
 
 uint32_t prof_i_want_level(void) {
@@ -45,12 +46,26 @@ uint32_t prof_i_want_level(void) {
   return level;
 }
 
-int prof_i_want_put(const void *who, bool is_there, uint32_t level, bool is_recording, uint32_t level_now, prof_i_want_step *step_out) {
+/* As they weigh: scopes alone, the default, records too. */
+static uint32_t weight_of(uint32_t devices) { return devices == PROF_DEVICES_SCOPES ? 0 : devices == PROF_DEVICES_DEFAULT ? 1 : 2; }
+
+uint32_t prof_i_want_devices(void) {
+  bool is_any = is_asked();
+  uint32_t most = is_any ? PROF_DEVICES_DEFAULT : PROF_DEVICES_SCOPES;
+  for (uint32_t i = 0; i < own.count; i++) {
+    if (!own.wishes[i].level) continue;
+    is_any = true;
+    if (weight_of(own.wishes[i].devices) > weight_of(most)) most = own.wishes[i].devices;
+  }
+  return is_any ? most : PROF_DEVICES_DEFAULT;
+}
+
+int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t devices, bool is_recording, uint32_t level_now, prof_i_want_step *step_out) {
   const wish *const at = find(who);
   const bool is_first = own.count == 0;
-  *step_out = (prof_i_want_step){.kind = PROF_I_WANT_NOTHING, .who = who, .was_there = at != NULL, .before = at ? at->level : 0};
+  *step_out = (prof_i_want_step){.kind = PROF_I_WANT_NOTHING, .who = who, .was_there = at != NULL, .before = at ? at->level : 0, .devices_before = at ? at->devices : 0};
   if (!at && is_there && own.count == WISHES_MAX) return prof_i_fail(PROF_E_TOO_LARGE, "%d record already, each for itself", WISHES_MAX);
-  set(who, is_there, level);
+  set(who, is_there, level, devices);
   step_out->level = prof_i_want_level();
   if (level > step_out->before) {
     if (step_out->level > level_now) step_out->kind = PROF_I_WANT_LEVEL;
@@ -66,7 +81,7 @@ int prof_i_want_put(const void *who, bool is_there, uint32_t level, bool is_reco
 
 void prof_i_want_done(const prof_i_want_step *step, bool has_worked) {
   if (!has_worked) {
-    set(step->who, step->was_there, step->before);
+    set(step->who, step->was_there, step->before, step->devices_before);
     return;
   }
   own.has_set = step->kind != PROF_I_WANT_STOP;

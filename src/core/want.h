@@ -13,12 +13,12 @@ typedef struct prof_i_want_step {
   bool is_fresh;   /* a recording that begins does so in another capture */
   const void *who; /* and what he wanted before: it is in force again when the step fails */
   bool was_there;
-  uint32_t before;
+  uint32_t before, devices_before;
 } prof_i_want_step;
 
-/* He wants this level from now on; is_there false: none any more, and level 0 with it; true and 0: none for a while. level_now: in force, 0 when nothing is recording; that may be also while memory alone is. A step other
+/* He wants this level from now on, and of devices that (prof_devices); is_there false: none any more, and level 0 with it; true and 0: none for a while. level_now: in force, 0 when nothing is recording; that may be also while memory alone is. A step other
    than NOTHING is to be done, and prof_i_want_done() then called. PROF_E_TOO_LARGE. */
-int prof_i_want_put(const void *who, bool is_there, uint32_t level, bool is_recording, uint32_t level_now, prof_i_want_step *step_out);
+int prof_i_want_put(const void *who, bool is_there, uint32_t level, uint32_t devices, bool is_recording, uint32_t level_now, prof_i_want_step *step_out);
 void prof_i_want_done(const prof_i_want_step *step, bool has_worked);
 
 /* A start was asked for by name, or one of memory, beside whatever level, or the end of that. */
@@ -33,6 +33,8 @@ uint32_t prof_i_want_count(void);
 bool prof_i_want_memory_too(void);
 /* What anybody wants. */
 uint32_t prof_i_want_level(void);
+/* The most that anybody who records wants of devices; who has asked by name wants the default. */
+uint32_t prof_i_want_devices(void);
 /* Is all that stands in the capture of wishes that are gone? */
 bool prof_i_want_has_left(void);
 /* The capture has been cleared, or is a fresh one. */

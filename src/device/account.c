@@ -9,13 +9,14 @@
 
 #include "../core/arena.h"
 #include "../core/clock.h"
+#include "../core/control.h"
 #include "../core/meta.h"
 
 typedef struct account {
   prof_device device;
   uint64_t arena;             /* the number of the one that it stands in; 0: none */
   prof_i_device_state *state; /* there */
-  bool is_served;             /* and tells of the device itself */
+  bool has_times;             /* it does not say why there are none */
   struct account *next;
 } account;
 
@@ -70,21 +71,66 @@ static account *find(prof_device device) {
   return a;
 }
 
-/* One that says why nobody serves it gives way to one that is served: the reader takes the last. */
-prof_i_device_state *prof_i_device_account(prof_device device, const prof_i_back_end *end) {
-  char reason[sizeof((prof_i_device_state *)NULL)->reason] = "";
-  const int32_t result = end ? PROF_BACKEND_OK : prof_i_registry_why(device.type, reason, sizeof reason);
-  what of = {device, end, result, reason};
+/* ---- what health says ---- */
+
+/* One that is about to have its first scope says no reason, and has none. */
+static bool is_without_times(const account *a) {
+  if (!a->state || a->arena != prof_i_the_arena.number || __atomic_load_n(&a->state->scope_count, __ATOMIC_RELAXED)) return false;
+  return !a->has_times || __atomic_load_n(&a->state->captured_count, __ATOMIC_RELAXED);
+}
+
+static void put_warning(const prof_i_device_state *state, uint32_t others, char *to, size_t room) {
+  const char *const advice = prof_backend_result_advice(state->result);
+  const bool is_captured = state->result == PROF_BACKEND_OK;
+  char more[32] = "";
+  if (others) snprintf(more, sizeof more, " (and %u more devices)", others);
+  snprintf(to, room, "device %d:%d%s: the host's side of its scopes alone: %s%s%s", state->type, state->index, more, is_captured ? prof_backend_result_text(PROF_BACKEND_CAPTURING) : state->reason, *advice ? "; " : "", advice);
+}
+
+static void warn(char *to, size_t room) {
+  const account *first = NULL;
+  uint32_t count = 0;
+  to[0] = '\0';
   pthread_mutex_lock(&own.lock);
-  account *const a = find(device);
-  if (a && (a->arena != prof_i_the_arena.number || a->is_served < (end != NULL))) {
-    a->state = prof_i_meta_place(PROF_I_KIND_DEVICE, prof_i_clock_ticks(), sizeof(prof_i_device_state) / 8, fill, &of);
+  for (const account *a = own.first; a; a = a->next) { /* newest first */
+    if (!is_without_times(a)) continue;
+    first = a;
+    count++;
+  }
+  if (first) put_warning(first->state, count - 1, to, room);
+  pthread_mutex_unlock(&own.lock);
+}
+
+/* ---- the face ---- */
+
+/* One that says why there are no times gives way to one that has some: the reader takes the last. */
+static prof_i_device_state *account_of(what *of) {
+  const bool has_times = of->result == PROF_BACKEND_OK;
+  prof_i_control_set_device_warning(warn);
+  pthread_mutex_lock(&own.lock);
+  account *const a = find(of->device);
+  if (a && (a->arena != prof_i_the_arena.number || a->has_times < has_times)) {
+    a->state = prof_i_meta_place(PROF_I_KIND_DEVICE, prof_i_clock_ticks(), sizeof(prof_i_device_state) / 8, fill, of);
     a->arena = a->state ? prof_i_the_arena.number : 0;
-    a->is_served = end != NULL;
+    a->has_times = has_times;
   }
   prof_i_device_state *const state = a ? a->state : NULL;
   pthread_mutex_unlock(&own.lock);
   return state;
+}
+
+prof_i_device_state *prof_i_device_account(prof_device device, const prof_i_back_end *end) {
+  return account_of(&(what){device, end, PROF_BACKEND_OK, ""});
+}
+
+void prof_i_device_account_why_not(prof_device device, const prof_i_back_end *end, int32_t result, const char *reason) {
+  account_of(&(what){device, end, result, reason});
+}
+
+void prof_i_device_account_nobody(prof_device device) {
+  char reason[sizeof((prof_i_device_state *)NULL)->reason] = "";
+  const int32_t result = prof_i_registry_why(device.type, reason, sizeof reason);
+  prof_i_device_account_why_not(device, NULL, result, reason);
 }
 
 void prof_i_device_accounts_forget(void) {

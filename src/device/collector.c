@@ -9,15 +9,21 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../core/arena.h"
 #include "../core/clock.h"
 #include "../core/control.h"
+#include "../core/fault.h"
 #include "../core/gate.h"
 #include "../core/port.h"
 #include "account.h"
+#include "activity.h"
 #include "harvest.h"
+#include "names.h"
+#include "own_events.h"
+#include "records.h"
 #include "side.h"
 
-enum { POLL_NS = 1000000, SLEEP_NS = 1000000000, STOP_MS = 100, LOOK_MS = 20 };
+enum { POLL_NS = 1000000, SLEEP_NS = 1000000000, STOP_MS = 100, LOOK_MS = 20, START_MS = 1000 };
 enum { OFF, ON, CLOSING };
 
 static struct {
@@ -27,7 +33,9 @@ static struct {
   uint32_t word;   /* raised by who wants something; the thread sleeps on it */
   uint32_t sleeps; /* 1: until it is woken */
   uint32_t asked, done; /* rounds */
-  bool is_prepared;
+  uint32_t has_records; /* a back end has some that nobody came for yet */
+  bool has_exit;
+  uint32_t is_over; /* the process ends: no more of them. Relaxed */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_on(void) { return __atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == ON; }
@@ -53,7 +61,15 @@ static void finish(prof_i_stream *stream, int loss) {
   prof_i_pair *const pair = stream->pending;
   stream->pending = pair->next;
   if (loss >= 0) prof_i_thread_lose(stream->line.thread ? stream->line.thread : &prof_i_no_thread, loss, 1);
-  prof_i_pair_give_back(pair, loss < 0 && !pair->is_late);
+  if (!PROF_I_FAULT(KEPT_PAIR)) prof_i_pair_give_back(pair, loss < 0 && !pair->is_late);
+}
+
+/* Past the gate. */
+static void tell_no_times(const prof_i_stream *stream) { prof_i_device_account_why_not(stream->device, stream->end, PROF_BACKEND_VENDOR, "its events tell no times"); }
+
+/* Its first work has begun: the sooner its clock is read, the nearer are times that lie before that. */
+static void look_early(prof_i_stream *stream, const prof_i_pair *pair) {
+  if (!stream->clock && stream->end->table.event_query(stream->end->self, pair->events[0]) == PROF_BACKEND_OK) prof_i_harvest_begin(stream);
 }
 
 /* The stream's pairs that are past. True: some are not. */
@@ -66,6 +82,7 @@ static bool ask_stream(prof_i_stream *stream) {
     const uint64_t now = prof_i_clock_ticks();
     if (result == PROF_BACKEND_NOT_READY) {
       pair->waited = before;
+      look_early(stream, pair);
       return true;
     }
     if (result != PROF_BACKEND_OK || pair->is_late) {
@@ -81,27 +98,46 @@ static bool ask_stream(prof_i_stream *stream) {
       continue;
     }
     const int loss = prof_i_harvest_scope(stream, pair, now);
+    if (loss == PROF_LOSS_DEVICE_TIMES) tell_no_times(stream);
     finish(stream, loss);
     prof_i_gate_leave();
   }
   return false;
 }
 
-static bool ask_all(void) {
-  bool is_waiting = false;
+/* is_asked: somebody waits for it, who wants all that has ended by now. */
+static bool ask_all(bool is_asked) {
+  bool is_waiting = prof_i_activity_round(is_asked ? PROF_BACKEND_FLUSH : PROF_BACKEND_POLL); /* first: what stands inside of a scope is written before it */
+  is_waiting |= prof_i_own_events_round();
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) is_waiting |= ask_stream(s);
   return is_waiting;
 }
 
+static void tell_unfinished(const prof_i_stream *stream) {
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account_why_not(stream->device, stream->end, PROF_BACKEND_NOT_READY, "it was not done with its work when recording stopped");
+  prof_i_gate_leave();
+}
+
 /* Recording ends: what devices are not done with is lost; its pair stays where it is until they are. */
 static void end_all(void) {
+  prof_i_activity_end();
+  prof_i_own_events_end();
+  prof_i_records_end_lines();
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) {
     for (prof_i_pair *pair = s->pending; pair; pair = pair->next) {
-      if (!pair->is_late) prof_i_thread_lose(s->line.thread ? s->line.thread : &prof_i_no_thread, PROF_LOSS_DEVICE_LATE, 1);
+      if (!pair->is_late) tell_unfinished(s);
+      if (!pair->is_late && !PROF_I_FAULT(NOT_TOLD)) prof_i_thread_lose(s->line.thread ? s->line.thread : &prof_i_no_thread, PROF_LOSS_DEVICE_LATE, 1);
       pair->is_late = 1;
     }
     prof_i_thread_end_line(&s->line);
   }
+}
+
+/* A recording that began while this one could not end has nobody who asks its devices, unless a scope comes. */
+static void make_another(void) {
+  if (__atomic_load_n(&own.is_over, __ATOMIC_RELAXED) || prof_i_arena_level() == 0 || !prof_i_control_is_recording()) return;
+  if (prof_i_activity_is_wanted()) prof_i_collector_is_wanted();
 }
 
 static void *work(void *unused) {
@@ -110,16 +146,18 @@ static void *work(void *unused) {
   for (bool is_waiting = false;;) {
     const uint32_t seen = __atomic_load_n(&own.word, __ATOMIC_ACQUIRE), asked = __atomic_load_n(&own.asked, __ATOMIC_ACQUIRE);
     const bool is_last = !is_on();
-    is_waiting = ask_all();
+    __atomic_store_n(&own.has_records, 0, __ATOMIC_SEQ_CST);
+    is_waiting = ask_all(is_last || asked != __atomic_load_n(&own.done, __ATOMIC_RELAXED));
     if (is_last) end_all();
     __atomic_store_n(&own.done, asked, __ATOMIC_RELEASE);
     prof_i_port_wake(&own.done);
     if (is_last) {
-      __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE); /* from here on another may be there: nothing of ours is touched any more */
+      __atomic_store_n(&own.state, OFF, __ATOMIC_SEQ_CST); /* from here on another may be there: nothing of ours is touched any more */
+      make_another();
       return NULL;
     }
     __atomic_store_n(&own.sleeps, !is_waiting, __ATOMIC_SEQ_CST); /* pairs with the load in prof_i_collector_wake() */
-    bool has_more = false;
+    bool has_more = __atomic_load_n(&own.has_records, __ATOMIC_SEQ_CST);
     for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) has_more |= __atomic_load_n(&s->done, __ATOMIC_SEQ_CST) != NULL;
     if (has_more && !is_waiting) continue;
     prof_i_port_wait(&own.word, seen, is_waiting ? POLL_NS : SLEEP_NS);
@@ -136,6 +174,11 @@ static void raise_word(void) {
 
 void prof_i_collector_wake(void) {
   if (__atomic_load_n(&own.sleeps, __ATOMIC_SEQ_CST)) raise_word();
+}
+
+void prof_i_collector_wake_for_records(void) {
+  __atomic_store_n(&own.has_records, 1, __ATOMIC_SEQ_CST);
+  prof_i_collector_wake();
 }
 
 /* Waits for a round that begins from here on. */
@@ -174,21 +217,27 @@ static void forget(void) {
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   own.state = OFF;
-  own.sleeps = 0;
+  own.sleeps = own.has_records = 0;
   prof_i_streams_forget();
   prof_i_harvest_forget();
+  prof_i_activity_forget();
+  prof_i_own_events_forget();
+  prof_i_records_forget();
+  prof_i_names_forget();
   prof_i_device_accounts_forget();
   prof_i_device_scopes_forget();
 }
 
-static const prof_i_device_hooks hooks = {harvest, stop, forget};
+static void at_exit(void) {
+  __atomic_store_n(&own.is_over, 1, __ATOMIC_RELAXED);
+  stop();
+}
 
 static void make_thread(void) {
   sigset_t all, before;
-  if (!own.is_prepared) {
-    own.is_prepared = true;
-    prof_i_control_set_devices(&hooks);
-    atexit(stop); /* before the vendors' libraries go: they were there before us */
+  if (!own.has_exit) {
+    own.has_exit = true;
+    atexit(at_exit); /* before the vendors' libraries go: they were there before us */
   }
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -203,4 +252,13 @@ bool prof_i_collector_is_wanted(void) {
   if (__atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == OFF) make_thread();
   pthread_mutex_unlock(&own.lock);
   return is_on();
+}
+
+static void start(bool waits) {
+  if (prof_i_activity_is_wanted() && prof_i_collector_is_wanted() && waits) ask_for_round(START_MS);
+}
+
+void prof_i_collector_prepare(void) {
+  static const prof_i_device_hooks hooks = {start, harvest, stop, forget};
+  prof_i_control_set_devices(&hooks);
 }

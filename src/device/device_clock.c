@@ -6,9 +6,10 @@
 #include <prof/backend.h>
 
 #include "../core/clock.h"
-#include "../core/port.h"
+#include "../core/fault.h"
 
 enum { STEP_NS = 50000, DRIFT_PPM = 500 };
+static const uint64_t ahead_ns = 10000000000; /* a clock may be set back while something is on its way; more than that is nonsense, and would spoil the line for what comes */
 static const double DRIFT_BETWEEN = 1e-4; /* two oscillators, as a share */
 
 void prof_i_device_clock_begin(prof_i_device_clock *clock, prof_i_back_end *end, uint32_t index) {
@@ -61,20 +62,6 @@ static void begin_anew(prof_i_device_clock *clock) {
 
 /* ---- a clock that can be read ---- */
 
-/* The counter at a moment of the host's clock that was just now: both are read side by side. */
-static uint64_t ticks_at(const prof_i_device_clock *clock, uint64_t host_ns, uint64_t *width_out) {
-  enum { TRIES = 3 };
-  uint64_t ticks = 0;
-  *width_out = UINT64_MAX;
-  for (int i = 0; i < TRIES; i++) {
-    const uint64_t before = prof_i_clock_ticks(), now_ns = prof_i_port_monotonic_ns(), after = prof_i_clock_ticks();
-    if (after - before >= *width_out) continue;
-    *width_out = after - before;
-    ticks = before + (after - before) / 2 - (uint64_t)(int64_t)ticks_in(clock, (double)(int64_t)(now_ns - host_ns));
-  }
-  return ticks;
-}
-
 /* The narrowest of some. False: it cannot be read. */
 static bool read_pair(prof_i_device_clock *clock, prof_i_clock_bound *bound) {
   enum { TRIES = 3 };
@@ -87,7 +74,7 @@ static bool read_pair(prof_i_device_clock *clock, prof_i_clock_bound *bound) {
     if (!best.device_ns || pair.host_after_ns - pair.host_before_ns < best.host_after_ns - best.host_before_ns) best = pair;
   }
   if (!best.device_ns) return false;
-  const uint64_t low = ticks_at(clock, best.host_before_ns, &width);
+  const uint64_t low = prof_i_clock_ticks_at(best.host_before_ns, &width);
   *bound = (prof_i_clock_bound){best.device_ns, low - width / 2 - 1, low + (uint64_t)ticks_in(clock, (double)(best.host_after_ns - best.host_before_ns)) + width / 2 + 1};
   return true;
 }
@@ -116,14 +103,15 @@ static void add_reading(prof_i_device_clock *clock, const prof_i_clock_bound *pa
   put_knot(clock, pair->device_ns, ticks, error_ticks, clock->rate);
 }
 
-void prof_i_device_clock_look(prof_i_device_clock *clock, uint64_t device_ns) {
+bool prof_i_device_clock_look(prof_i_device_clock *clock, uint64_t device_ns) {
   prof_i_clock_bound pair;
-  if (!clock->end->table.clock || !clock->end->table.event_time) return;
-  if (clock->has_pairs && clock->count > 0 && device_ns && device_ns <= clock->knots[clock->count - 1].device_ns) return;
-  if (!read_pair(clock, &pair)) return;
+  if (!clock->end->table.clock || clock->is_of_distances) return true;
+  if (clock->has_pairs && clock->count > 0 && device_ns && device_ns <= clock->knots[clock->count - 1].device_ns) return true;
+  if (!read_pair(clock, &pair)) return true;
   if (!clock->has_pairs) clock->count = 0; /* there were bounds alone */
   clock->has_pairs = true;
   add_reading(clock, &pair);
+  return device_ns < pair.device_ns || device_ns - pair.device_ns < ahead_ns;
 }
 
 /* ---- a clock that cannot ---- */
@@ -188,7 +176,7 @@ bool prof_i_device_clock_host(prof_i_device_clock *clock, uint64_t device_ns, ui
   if (knot < last && ticks > knot[1].floor_ticks) ticks = knot[1].floor_ticks;
   const uint64_t beyond = device_ns < knot->device_ns ? knot->device_ns - device_ns : knot == last ? device_ns - knot->device_ns : 0;
   *ticks_out = ticks;
-  *error_ticks_out = knot->error_ticks + (clock->has_pairs ? drift_in((uint64_t)ticks_in(clock, (double)beyond)) : 0);
+  *error_ticks_out = PROF_I_FAULT(SURE) ? 0 : knot->error_ticks + (clock->has_pairs ? drift_in((uint64_t)ticks_in(clock, (double)beyond)) : 0);
   if (device_ns > clock->edge_ns) clock->edge_ns = device_ns;
   return true;
 }

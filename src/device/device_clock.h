@@ -21,6 +21,7 @@ typedef struct prof_i_clock_knot {
 typedef struct prof_i_device_clock {
   prof_i_back_end *end;
   uint32_t index;
+  bool is_of_distances; /* its times are made of distances between events, and no reading tells of them */
   bool has_pairs; /* it can be read */
   double rate;    /* the counter's ticks in a ns */
   prof_i_clock_knot knots[PROF_I_KNOTS_MAX]; /* by the device's time */
@@ -34,8 +35,8 @@ typedef struct prof_i_device_clock {
 
 void prof_i_device_clock_begin(prof_i_device_clock *clock, prof_i_back_end *end, uint32_t index);
 
-/* Reads both clocks, where that can be done, unless that moment of the device's lies before the last reading already. */
-void prof_i_device_clock_look(prof_i_device_clock *clock, uint64_t device_ns);
+/* Reads both clocks, where that can be done, unless that moment of the device's lies before the last reading already. False: it lies so far ahead of the device's clock that it is none. */
+bool prof_i_device_clock_look(prof_i_device_clock *clock, uint64_t device_ns);
 
 /* What an event tells: it was not past when it was recorded, and was when it was looked at. */
 void prof_i_device_clock_bound(prof_i_device_clock *clock, const prof_i_clock_bound *bound);

@@ -5,8 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../core/clock.h"
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
+#include "collector.h"
+#include "names.h"
+#include "records.h"
 
 static uint64_t now_ns(void) { return prof_i_port_monotonic_ns(); }
 
@@ -22,4 +27,11 @@ static const char *option(const char *key) {
   return bytes > 0 && bytes < (int)sizeof name ? secure_getenv(name) : NULL;
 }
 
-const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host), .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .now_ns = now_ns, .log = say, .option = option};
+/* A thread of a parent's is none of a forked child's. */
+static uint64_t thread(void) {
+  const prof_i_thread *const t = prof_i_this_thread;
+  return t ? t->serial : 0;
+}
+
+const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host), .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .now_ns = now_ns, .log = say, .option = option,
+                                              .wake = prof_i_collector_wake_for_records, .ticks = prof_i_clock_ticks, .thread = thread, .intern = prof_i_name_number, .emit = prof_i_records_emit};

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../core/fault.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
@@ -32,6 +33,15 @@ static void set_result(prof_i_back_end *end, int32_t result, const char *reason)
   snprintf(end->reason, sizeof end->reason, "%s", reason && *reason ? reason : prof_backend_result_text(result));
   pthread_mutex_unlock(&own.lock);
 }
+
+void prof_i_registry_result(prof_i_back_end *end, int32_t *result_out, char reason_out[256]) {
+  pthread_mutex_lock(&own.lock);
+  *result_out = end->result;
+  memcpy(reason_out, end->reason, sizeof end->reason);
+  pthread_mutex_unlock(&own.lock);
+}
+
+bool prof_i_registry_is_listing(void) { return __atomic_load_n(&own.environment, __ATOMIC_ACQUIRE) != ENVIRONMENT_READ; }
 
 static uint32_t phase_of(const prof_i_back_end *end) { return __atomic_load_n(&end->phase, __ATOMIC_ACQUIRE); }
 static void set_phase(prof_i_back_end *end, prof_i_phase phase) { __atomic_store_n(&end->phase, (uint32_t)phase, __ATOMIC_RELEASE); }
@@ -89,12 +99,7 @@ void prof_i_registry_add_unused(const char *path, int32_t result, const char *re
   pthread_mutex_unlock(&own.lock);
 }
 
-static void nap(void) {
-  const struct timespec ms = {0, 1000000};
-  nanosleep(&ms, NULL);
-}
-
-static int add(const prof_backend *table, const char *what) {
+int prof_i_registry_take(const prof_backend *table, const char *what) {
   prof_backend whole;
   const int status = prof_i_table_take(&whole, table, what);
   if (status != PROF_OK) return status;
@@ -106,7 +111,7 @@ void prof_i_registry_prepare(void) {
   uint32_t is_new = ENVIRONMENT_NEW;
   if (!__atomic_compare_exchange_n(&own.environment, &is_new, ENVIRONMENT_AT_IT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
   pthread_atfork(NULL, NULL, prof_i_registry_forget);
-  for (int i = 0; prof_i_built_in_ends[i]; i++) add(prof_i_built_in_ends[i], "a back end that comes with prof");
+  for (int i = 0; prof_i_built_in_ends[i]; i++) prof_i_registry_take(prof_i_built_in_ends[i], "a back end that comes with prof");
   const char *const paths = secure_getenv("PROF_BACKENDS");
   if (paths && *paths) prof_i_plugins_load(paths);
   __atomic_store_n(&own.environment, ENVIRONMENT_READ, __ATOMIC_RELEASE);
@@ -122,6 +127,13 @@ static const char *words_of(const prof_i_back_end *end, prof_backend_self *self)
   const char *const words = end->table.last_error ? end->table.last_error(self) : NULL;
   return words ? words : "";
 }
+
+static void nap(void) {
+  const struct timespec ms = {0, 1000000};
+  nanosleep(&ms, NULL);
+}
+
+bool prof_i_registry_is_open(const prof_i_back_end *end) { return phase_of(end) == PROF_I_PHASE_OPEN; }
 
 bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms) {
   PROF_I_HOLD_CANCEL;
@@ -151,26 +163,55 @@ static void list_devices(prof_i_back_end *end) {
   }
 }
 
+static bool has_meter(const prof_i_back_end *end) {
+  prof_backend_metric first = {.size = sizeof first};
+  return end->table.metric && end->table.metric(end->self, 0, &first) == PROF_BACKEND_OK;
+}
+
 static void open_one(prof_i_back_end *end) {
   const int result = end->table.open(&prof_i_device_host, &end->self);
   set_result(end, result ? result : end->self ? PROF_BACKEND_OK : PROF_BACKEND_VENDOR,
              result ? words_of(end, NULL) : end->self ? "" : "open() said that it went well, and gave nothing");
-  if (!result && end->self) list_devices(end);
+  if (!result && end->self) {
+    list_devices(end);
+    end->has_meter = has_meter(end);
+  }
   set_phase(end, !result && end->self ? PROF_I_PHASE_OPEN : PROF_I_PHASE_SHUT);
+}
+
+/* To look at one may bring another: a layer that its library loads, and that can do more. */
+static bool look_at_all(int32_t device_type) {
+  prof_i_back_end *end;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
+    if (end->table.device_type == device_type && !prof_i_registry_look(end, 0)) return false;
+  return true;
+}
+
+/* Of those that could be opened the one that can do most; of several such, the first. *is_taken_out: one is open already, which is returned, or is just being opened. */
+static prof_i_back_end *choose(int32_t device_type, bool *is_taken_out) {
+  prof_i_back_end *end, *best = NULL;
+  *is_taken_out = false;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
+    const uint32_t phase = end->table.device_type == device_type ? phase_of(end) : PROF_I_PHASE_SHUT;
+    *is_taken_out = phase == PROF_I_PHASE_OPEN || phase == PROF_I_PHASE_OPENING;
+    if (*is_taken_out) return phase == PROF_I_PHASE_OPEN ? end : NULL;
+    if (phase != PROF_I_PHASE_LOOKED || end->result != PROF_BACKEND_OK) continue;
+    if (!best || __builtin_popcount(prof_i_table_abilities(&end->table)) > __builtin_popcount(prof_i_table_abilities(&best->table))) best = end;
+  }
+  return best;
 }
 
 prof_i_back_end *prof_i_registry_open(int32_t device_type) {
   PROF_I_HOLD_CANCEL;
   prof_i_back_end *end;
+  bool is_taken;
   prof_i_registry_prepare();
-  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
-    if (end->table.device_type != device_type) continue;
-    if (!prof_i_registry_look(end, 0)) return NULL;
-    if (phase_of(end) == PROF_I_PHASE_LOOKED && end->result == PROF_BACKEND_OK && take_phase(end, PROF_I_PHASE_LOOKED, PROF_I_PHASE_OPENING)) open_one(end);
+  if (!look_at_all(device_type)) return NULL;
+  while ((end = choose(device_type, &is_taken)) != NULL && !is_taken) {
+    if (take_phase(end, PROF_I_PHASE_LOOKED, PROF_I_PHASE_OPENING)) open_one(end);
     if (phase_of(end) == PROF_I_PHASE_OPEN) return end;
-    if (phase_of(end) == PROF_I_PHASE_OPENING) return NULL;
   }
-  return NULL;
+  return end;
 }
 
 bool prof_i_registry_is_at_it(int32_t device_type) {
@@ -199,84 +240,62 @@ int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room) {
   return result;
 }
 
+void prof_i_registry_model(prof_device device, char *to, size_t room) {
+  const prof_i_back_end *end;
+  to[0] = '\0';
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
+    if (end->table.device_type != device.type || phase_of(end) != PROF_I_PHASE_OPEN || (uint32_t)device.index >= end->device_count) continue;
+    const prof_backend_device *const about = &end->devices[device.index];
+    snprintf(to, room, "%s, %s", about->name, about->driver);
+    return;
+  }
+}
+
+
+const char *prof_i_registry_words(const prof_i_back_end *end, int result) {
+  const char *const words = words_of(end, end->self);
+  return *words ? words : prof_backend_result_text(result);
+}
+
 void prof_i_registry_tell(prof_i_back_end *end, uint64_t stream, int result) {
+  const char *const words = prof_i_registry_words(end, result);
+  pthread_mutex_lock(&own.lock);
+  if (end->result == PROF_BACKEND_OK) snprintf(end->reason, sizeof end->reason, "works, but not on stream 0x%llx: %s", (unsigned long long)stream, words);
+  pthread_mutex_unlock(&own.lock);
+}
+
+void prof_i_registry_tell_records(prof_i_back_end *end, int result) {
   const char *const words = words_of(end, end->self);
   pthread_mutex_lock(&own.lock);
-  if (end->result == PROF_BACKEND_OK)
-    snprintf(end->reason, sizeof end->reason, "works, but not on stream 0x%llx: %s", (unsigned long long)stream, *words ? words : prof_backend_result_text(result));
+  if (end->result == PROF_BACKEND_OK) snprintf(end->reason, sizeof end->reason, "works, but records no kernels by itself: %s", *words ? words : prof_backend_result_text(result));
   pthread_mutex_unlock(&own.lock);
+}
+
+/* The parent's devices of that type are in use: by this back end or, what is the same to the child, by another one of the same library. */
+static bool is_in_use(int32_t device_type) {
+  for (uint32_t i = 0; i < own.count; i++) {
+    const uint32_t phase = phase_of(&own.all[i]);
+    if (own.all[i].table.device_type == device_type && (phase == PROF_I_PHASE_OPEN || phase == PROF_I_PHASE_OPENING)) return true;
+  }
+  return false;
+}
+
+static void shut_for_child(prof_i_back_end *end) {
+  if (phase_of(end) == PROF_I_PHASE_OPEN && end->table.fork_child) end->table.fork_child(end->self);
+  end->result = PROF_BACKEND_FORKED;
+  snprintf(end->reason, sizeof end->reason, "%s", prof_backend_result_text(PROF_BACKEND_FORKED));
 }
 
 void prof_i_registry_forget(void) {
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  bool is_shut[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX] = {false};
   own.lock = fresh;
-  for (uint32_t i = 0; i < own.count; i++) {
-    prof_i_back_end *const end = &own.all[i];
-    const uint32_t phase = phase_of(end);
-    if (phase != PROF_I_PHASE_OPEN && phase != PROF_I_PHASE_OPENING && phase != PROF_I_PHASE_LOOKING) continue;
-    if (phase == PROF_I_PHASE_OPEN && end->table.fork_child) end->table.fork_child(end->self);
-    end->result = PROF_BACKEND_FORKED;
-    snprintf(end->reason, sizeof end->reason, "%s", prof_backend_result_text(PROF_BACKEND_FORKED));
-    set_phase(end, PROF_I_PHASE_SHUT);
+  for (uint32_t i = 0; i < own.count && !PROF_I_FAULT(PARENTS_DEVICE); i++) {
+    const uint32_t phase = phase_of(&own.all[i]);
+    is_shut[i] = phase == PROF_I_PHASE_LOOKING || (phase != PROF_I_PHASE_SHUT && is_in_use(own.all[i].table.device_type));
+    if (is_shut[i]) shut_for_child(&own.all[i]);
   }
+  for (uint32_t i = 0; i < own.count; i++)
+    if (is_shut[i]) set_phase(&own.all[i], PROF_I_PHASE_SHUT); /* now, for the others had to be asked as they were */
   if (own.environment == ENVIRONMENT_AT_IT) own.environment = ENVIRONMENT_READ; /* whoever was at it is not here: what he had listed is there */
-}
-
-/* ---- the face ---- */
-
-int prof_backend_add(const prof_backend *table) {
-  if (!table) return prof_i_fail(PROF_E_INVALID, "prof_backend_add: table is NULL");
-  prof_i_registry_prepare();
-  return add(table, "prof_backend_add");
-}
-
-int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
-  enum { PATIENCE_MS = 2000 };
-  if (!state_out) return prof_i_fail(PROF_E_INVALID, "prof_backend_status: state_out is NULL");
-  prof_i_registry_prepare();
-  for (uint32_t ms = 0; __atomic_load_n(&own.environment, __ATOMIC_ACQUIRE) != ENVIRONMENT_READ && !prof_i_plugins_is_loading(); ms++, nap())
-    if (ms >= PATIENCE_MS) return prof_i_fail(PROF_E_BUSY, "another thread has been loading plug-ins for %d ms", PATIENCE_MS);
-  prof_i_back_end *const end = prof_i_registry_at(number);
-  if (!end) return prof_i_fail(PROF_E_NOT_FOUND, "there is no back end %u", number);
-  if (!prof_i_registry_look(end, PATIENCE_MS)) return prof_i_fail(PROF_E_BUSY, "another thread has been looking at back end %s for %d ms", end->table.name, PATIENCE_MS);
-  prof_backend_state state = {.device_type = end->table.device_type, .is_open = phase_of(end) == PROF_I_PHASE_OPEN, .is_emulated = end->table.is_emulated, .is_plugin = end->is_plugin,
-                              .abilities = prof_i_table_abilities(&end->table)};
-  if (state.is_open) state.device_count = end->device_count;
-  snprintf(state.name, sizeof state.name, "%s", end->table.name ? end->table.name : "");
-  snprintf(state.version, sizeof state.version, "%s", end->table.version ? end->table.version : "");
-  snprintf(state.path, sizeof state.path, "%.*s", (int)sizeof state.path - 1, end->path);
-  pthread_mutex_lock(&own.lock);
-  state.result = end->result;
-  memcpy(state.reason, end->reason, sizeof state.reason);
-  pthread_mutex_unlock(&own.lock);
-  snprintf(state.advice, sizeof state.advice, "%s", prof_backend_result_advice(state.result));
-  return prof_i_sized_give(state_out, &state, sizeof state, "prof_backend_state");
-}
-
-/* ---- words ---- */
-
-static const struct {
-  int value;
-  const char *name, *text, *advice;
-} words[] = {
-#define WORDS(name, value, text, advice) {value, #name, text, advice},
-    PROF_BACKEND_RESULT_LIST(WORDS)};
-
-static int place_of(int result) {
-  for (int i = 0; i < (int)(sizeof words / sizeof *words); i++)
-    if (words[i].value == result) return i;
-  return -1;
-}
-
-const char *prof_backend_result_name(int result) {
-  const int at = place_of(result);
-  return at < 0 ? "UNKNOWN" : words[at].name;
-}
-const char *prof_backend_result_text(int result) {
-  const int at = place_of(result);
-  return at < 0 ? "a result that this prof does not know" : words[at].text;
-}
-const char *prof_backend_result_advice(int result) {
-  const int at = place_of(result);
-  return at < 0 ? "" : words[at].advice;
 }

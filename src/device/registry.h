@@ -21,6 +21,7 @@ typedef struct prof_i_back_end {
   prof_backend_self *self; /* from OPEN on */
   uint32_t phase;          /* prof_i_phase; whoever swaps it to LOOKING or OPENING moves it on; release */
   uint32_t is_plugin;
+  bool has_meter;              /* one of its devices; from OPEN on */
   const prof_backend *origin; /* the vendor's own table: one file may have several names */
   prof_backend_device *devices; /* as they were when it was opened; NULL: it tells of none */
   uint32_t device_count;
@@ -38,6 +39,9 @@ prof_i_back_end *prof_i_registry_at(uint32_t number);
 /* Lists it, unless its table, or one of its name that is no plug-in, is listed already. PROF_E_TOO_LARGE. */
 int prof_i_registry_add(const prof_backend *table, const prof_backend *origin, const char *path);
 
+/* A vendor's table, checked; what: whose it is, for the reason. PROF_E_INVALID, PROF_E_VERSION, PROF_E_TOO_LARGE. */
+int prof_i_registry_take(const prof_backend *table, const char *what);
+
 /* Lists a file that is of no use, and why, unless it is listed, or as many such as there is room for. */
 void prof_i_registry_add_unused(const char *path, int32_t result, const char *reason);
 
@@ -48,7 +52,7 @@ bool prof_i_registry_has_room(void);
 /* Asks it whether it could work, if nobody has. False: another thread is at it, and has been for that long. */
 bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms);
 
-/* The first of that device type that works, opened; NULL: none, or another thread is opening it. */
+/* Of that device type the one that works and can do most, of several such the first, opened; NULL: none, or another thread is opening it. One that is open stays the one. */
 prof_i_back_end *prof_i_registry_open(int32_t device_type);
 
 /* That returned NULL, but may not at the next try: another thread was at it. */
@@ -57,8 +61,23 @@ bool prof_i_registry_is_at_it(int32_t device_type);
 /* Why that returned NULL: of the back end of that type that came furthest, its result, and in words. Never OK. */
 int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room);
 
+/* Is it in use? Not in a forked child. What came of it last, and in words. Any thread. */
+bool prof_i_registry_is_open(const prof_i_back_end *end);
+void prof_i_registry_result(prof_i_back_end *end, int32_t *result_out, char reason_out[256]);
+/* Is a thread just listing them? */
+bool prof_i_registry_is_listing(void);
+
+/* "model, driver" of a device whose back end is open; "" where that is not known. */
+void prof_i_registry_model(prof_device device, char *to, size_t room);
+
+/* What it says of this thread's last call that failed, or else the result's text. */
+const char *prof_i_registry_words(const prof_i_back_end *end, int result);
+
 /* It refused something of that stream's: its state says so. Right after the call, on the same thread. */
 void prof_i_registry_tell(prof_i_back_end *end, uint64_t stream, int result);
+
+/* It cannot record by itself what it was asked for: the same. */
+void prof_i_registry_tell_records(prof_i_back_end *end, int result);
 
 /* A forked child: all are shut. Signal-safe. */
 void prof_i_registry_forget(void);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <prof/profiler.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
 
@@ -98,17 +99,17 @@ static uint64_t session(void) { return prof_i_the_arena.base ? __atomic_load_n(&
 /* Whoever serves nobody now may do so in a later session: its library may be loaded by then. */
 static void look_for_stream(prof_i_lot *lot) {
   const uint64_t now = session();
-  bool is_early = false;
+  int loss;
   if (lot->stream || lot->since == now) return;
-  lot->stream = prof_i_stream_of(lot->device, lot->handle, &is_early);
+  lot->stream = prof_i_stream_of(lot->device, lot->handle, &loss);
   if (lot->stream) return;
-  if (is_early) { /* the next scope tries again */
-    prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);
+  if (loss >= 0) { /* the next scope tries again */
+    prof_i_collector_lose(loss);
     return;
   }
   lot->since = now;
   if (!prof_i_gate_enter()) return;
-  prof_i_device_account(lot->device, NULL); /* the capture says why its own times are not there */
+  prof_i_device_account_nobody(lot->device); /* the capture says why its own times are not there */
   prof_i_gate_leave();
 }
 
@@ -212,21 +213,39 @@ static void describe(prof_i_pair *pair, const prof_site *site, const prof_detail
   pair->site = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
   pair->flags = pair->name_bytes = pair->category_bytes = pair->is_late = 0;
   pair->waited = 0;
-  if (!(details->flags & PROF_I_NAME_LITERAL) && details->name) {
+  const bool has_name = !(details->flags & PROF_I_NAME_LITERAL) && details->name, has_category = !(details->flags & PROF_I_CATEGORY_LITERAL) && details->category;
+  if (!has_name && !has_category) return;
+  if (!pair->names && !(pair->names = malloc(PROF_I_SIDE_NAME_BYTES))) {
+    pair->flags |= PROF_I_FLAG_NO_DETAILS;
+    return;
+  }
+  if (has_name) {
     pair->flags |= PROF_I_FLAG_NAME;
     pair->name_bytes = copy_text(pair, 0, details->name, details->name_bytes);
   }
-  if (!(details->flags & PROF_I_CATEGORY_LITERAL) && details->category) {
+  if (has_category) {
     pair->flags |= PROF_I_FLAG_CATEGORY;
     pair->category_bytes = copy_text(pair, pair->name_bytes, details->category, details->category_bytes);
   }
 }
 
-/* Why the stream has no device side can be asked: each reason is told once, not at each scope. */
+static void tell_refused(const prof_i_lot *lot, int result) {
+  const prof_i_stream *const stream = lot->stream;
+  char reason[sizeof((prof_i_device_state *)NULL)->reason];
+  snprintf(reason, sizeof reason, "stream 0x%llx: %s", (unsigned long long)lot->handle, prof_i_registry_words(stream->end, result));
+  prof_i_registry_tell(stream->end, lot->handle, result);
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account_why_not(stream->device, stream->end, result, reason);
+  prof_i_gate_leave();
+}
+
+/* Why the stream has no device side can be asked: each reason is told once a session, not at each scope. */
 static bool is_refused(prof_i_lot *lot, int result) {
   if (PROF_I_LIKELY(result == PROF_BACKEND_OK)) return false;
-  if (result != lot->told) prof_i_registry_tell(lot->stream->end, lot->handle, result);
+  const uint64_t now = session();
+  if (result != lot->told || now != lot->told_in) tell_refused(lot, result);
   lot->told = result;
+  lot->told_in = now;
   return true;
 }
 
@@ -246,10 +265,10 @@ static void tell_captured(const prof_i_lot *lot) {
 
 /* The stream is another device's than the program says, or than it was: the back end knows. */
 static bool go_to_device(prof_i_lot *lot, uint32_t index) {
-  bool is_early;
-  prof_i_stream *const stream = prof_i_stream_of((prof_device){lot->device.type, (int32_t)index}, lot->handle, &is_early);
+  int loss;
+  prof_i_stream *const stream = prof_i_stream_of((prof_device){lot->device.type, (int32_t)index}, lot->handle, &loss);
   if (!stream) {
-    prof_i_collector_lose(PROF_LOSS_DEVICE_FULL);
+    prof_i_collector_lose(loss < 0 ? PROF_LOSS_DEVICE_TIMES : loss); /* below 0: its back end has gone since, as in a forked child */
     return false;
   }
   lot->stream = stream;
@@ -273,6 +292,7 @@ static bool is_usable(prof_i_lot *lot) {
 static void begin_side(prof_site *site, const prof_details *details, uint64_t start) {
   here *const h = get_here();
   prof_i_lot *const lot = h ? lot_of(h, details->device, details->stream) : NULL;
+  if (!lot) prof_i_collector_lose(PROF_LOSS_DEVICE_FULL); /* no memory; whose it is has not been asked */
   if (!lot || !lot->stream) return;
   if (!prof_i_collector_is_wanted()) { /* another thread makes it right now, or one of before hangs in a vendor's call */
     prof_i_collector_lose(PROF_LOSS_DEVICE_TIMES);

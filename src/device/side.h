@@ -28,7 +28,7 @@ typedef struct prof_i_pair {
   uint32_t is_late;    /* 1: counted as lost: its recording has ended */
   uint32_t site, flags; /* flags: PROF_I_FLAG_NAME, PROF_I_FLAG_CATEGORY, PROF_I_FLAG_CUT */
   uint32_t name_bytes, category_bytes;
-  char names[PROF_I_SIDE_NAME_BYTES]; /* the name, then the category, where they are made at run time */
+  char *names; /* PROF_I_SIDE_NAME_BYTES, made when first needed: the name, then the category, where they are made at run time */
 } prof_i_pair;
 
 /* A stream of a device, and the thread that it is in the capture. Once listed it stays. The device is the back end's word, where it has one: what the program says may be another number. */
@@ -55,12 +55,14 @@ typedef struct prof_i_lot {
   prof_i_pair *free;     /* the thread's own */
   prof_i_pair *back;     /* the collector pushes, the thread takes all */
   uint32_t count;        /* pairs made */
-  int32_t told;          /* the last result but OK that the registry was told of */
+  int32_t told;          /* the last result but OK that the registry and the capture were told of */
+  uint64_t told_in;      /* the session then */
   struct prof_i_lot *next;
 } prof_i_lot;
 
-/* The stream, listed if it was not; NULL: nobody serves its device type, there are too many, or (is_early_out) another thread opens the back end right now. Any thread. */
-prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, bool *is_early_out);
+/* The stream, listed if it was not; NULL: nobody serves its device type (loss_out: -1), or it may be there for a later scope, and this one's device side is lost: another thread opens the back end right now, there are too many, or there
+   is no memory. Any thread. */
+prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, int *loss_out);
 /* All, as they came. */
 prof_i_stream *prof_i_stream_first(void);
 static inline prof_i_stream *prof_i_stream_next(const prof_i_stream *stream) { return __atomic_load_n(&stream->next, __ATOMIC_ACQUIRE); }

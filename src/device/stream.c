@@ -1,5 +1,6 @@
 /* The list of streams. See side.h. */
 #define _GNU_SOURCE
+#include <prof/profiler.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,13 +33,12 @@ static prof_i_stream *make(prof_i_back_end *end, prof_device device, uint64_t ha
   return s;
 }
 
-prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, bool *is_early_out) {
-  *is_early_out = false;
+prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, int *loss_out) {
   prof_i_stream *s = find(device, handle);
   if (s) return s;
   prof_i_back_end *const end = prof_i_registry_open(device.type);
   if (!end) {
-    *is_early_out = prof_i_registry_is_at_it(device.type);
+    *loss_out = prof_i_registry_is_at_it(device.type) ? PROF_LOSS_DEVICE_TIMES : -1;
     return NULL;
   }
   pthread_mutex_lock(&own.lock);
@@ -50,6 +50,7 @@ prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, bool *is_ea
     __atomic_store_n(place, s, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&own.lock);
+  if (!s) *loss_out = PROF_LOSS_DEVICE_FULL;
   return s;
 }
 

@@ -3,6 +3,7 @@
 #define PROF_EXPORT_ACCOUNT_H
 
 #include <prof/trace.h>
+#include <stdbool.h>
 
 #include "sink.h"
 
@@ -14,5 +15,9 @@ void prof_i_account_change(prof_i_sink *sink, const prof_trace *trace, uint32_t 
 
 /* [{"at_ns":1,"change":"..."}, ..., {"untold":5}] */
 void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace);
+
+/* ["opencl:0 ...: 12 scopes, times within ...", ...], as under the table. Silent ones alone: of those scopes were put on, and not one of their own times is there. */
+void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace, bool are_silent);
+uint32_t prof_i_account_silent_count(const prof_trace *trace);
 
 #endif

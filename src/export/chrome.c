@@ -196,29 +196,37 @@ static void put_scope(prof_i_chrome *w, const prof_i_span *span) {
   put_duration(w, span->duration_ns);
   prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
   prof_i_sink_advance(w->sink, put_next_id(w, prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM)));
-  if ((w->event.flags & PROF_EVENT_ON_STREAM) && w->launches.count && prof_i_chrome_tie(w, span, w->external_id)) put_correlation(w, w->external_id);
+  if (w->has_launches && prof_i_chrome_tie(w, span, w->external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, w->external_id);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
   prof_i_chrome_args(w, true);
   prof_i_sink_text(w->sink, "}},\n");
 }
 
-/* A device's own side, as Kineto writes a user's annotation on a device. */
+/* A scope's own side, as Kineto writes a user's annotation on a device; a kernel or a copy, as Kineto writes those. */
 static void put_on_device(prof_i_chrome *w, const prof_i_span *span) {
-  const uint64_t id = prof_i_chrome_tied(w, span);
-  w->event.category = "gpu_user_annotation";
-  w->event.category_bytes = sizeof "gpu_user_annotation" - 1;
+  const prof_i_tie *const tie = prof_i_chrome_tied(w, span);
+  const bool is_record = w->event.launch.record != 0;
+  if (!is_record) {
+    w->event.category = "gpu_user_annotation";
+    w->event.category_bytes = sizeof "gpu_user_annotation" - 1;
+  }
   put_begin(w, "{\"ph\":\"X\"", span);
   put_duration(w, span->duration_ns);
   prof_i_sink_text(w->sink, ",\"args\":{");
-  if (id) {
+  if (tie) {
     prof_i_sink_text(w->sink, "\"External id\":");
-    prof_i_sink_u64(w->sink, id);
-    put_correlation(w, id);
+    prof_i_sink_u64(w->sink, tie->id);
+    put_correlation(w, tie->id);
   }
-  prof_i_sink_text(w->sink, id ? ",\"device\":" : "\"device\":");
+  prof_i_sink_text(w->sink, tie ? ",\"device\":" : "\"device\":");
   prof_i_sink_i64(w->sink, w->event.device.index);
   prof_i_sink_text(w->sink, ",\"stream\":");
   prof_i_sink_u64(w->sink, w->ids.first);
+  if (is_record) {
+    w->event.flags &= ~(uint32_t)PROF_EVENT_ON_STREAM; /* it is said */
+    w->event.device.type = PROF_DEVICE_CPU;
+    prof_i_chrome_args(w, true);
+  }
   prof_i_sink_text(w->sink, "}},\n");
 }
 
@@ -300,7 +308,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)
         prof_i_flows_bind(&w->flows, span->depth, span->start_ns, span->start_ns + span->duration_ns);
     }
-    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && put_plain(w, span))
+    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && !w->has_records && put_plain(w, span))
       w->written.scope_count++;
     else if (!put_detailed(w, span))
       return PROF_E_NO_MEMORY;
@@ -316,6 +324,7 @@ void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index) {
 
 static int put_thread(prof_i_chrome *w, uint32_t index) {
   prof_i_chrome_go_to_thread(w, index);
+  prof_i_chrome_go_to_launches(w);
   w->lanes_named = 1;
   prof_i_check_next_thread(&w->check);
   prof_i_flows_next_thread(&w->flows);

@@ -51,11 +51,14 @@ typedef struct prof_i_written {
   uint64_t flow_count; /* ends, two an arrow */
 } prof_i_written;
 
-/* A value of the user's. */
+enum { PROF_I_NAMED_DEVICES = 64 };
+
+/* A value of the user's, or of a sampler's. */
 typedef struct prof_i_kept_counter {
   uint64_t ns;
   double value;
   prof_i_text category, name; /* the trace's bytes */
+  prof_device device;
   uint32_t thread, number; /* number: as they came */
 } prof_i_kept_counter;
 
@@ -86,9 +89,12 @@ typedef struct prof_i_chrome {
   prof_i_check check;
   prof_i_flows flows;
   prof_i_kept_counters counters;
+  uint64_t named_pids[PROF_I_NAMED_DEVICES]; /* processes of devices that have a name so far */
+  uint32_t named_count;
   prof_i_tids *tids; /* of each thread */
   prof_i_launches launches;
   prof_i_tie *ties; /* of each of them */
+  bool has_launches, has_records; /* the thread's launches; some of what vendors' own tracing told, which any scope may have launched */
 
   /* The track that is being written: ","pid":1,"tid":2,"ts":123   with the digits of ts that stand for whole 10^8 ns */
   uint32_t thread;
@@ -130,10 +136,15 @@ void prof_i_chrome_id(prof_i_chrome *w, uint64_t id);
 
 /* chrome_device.c: streams are written behind all threads. */
 void prof_i_chrome_name_devices(prof_i_chrome *w);
+/* A value of a graph, which stands on its device's process, or on the thread's that is written: up to where its name begins; and from there to its time. */
+void prof_i_chrome_begin_value(prof_i_chrome *w, prof_device device, prof_i_text category);
+void prof_i_chrome_value_time(prof_i_chrome *w, prof_device device, uint64_t ns);
 void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane);
 int prof_i_chrome_find_launches(prof_i_chrome *w); /* PROF_OK or PROF_E_NO_MEMORY */
-bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id); /* the host's scope with that number: did it launch something that is in the trace? */
-uint64_t prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span); /* the number of what launched w->event, which is being written; 0: that is not written */
+void prof_i_chrome_go_to_launches(prof_i_chrome *w); /* of the thread that is written next */
+/* A host's scope with that number: did it launch anything that is in the trace? Inner scopes come first. */
+bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, bool is_on_stream);
+const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span); /* what launched this thing on a device; NULL: it is not written */
 uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number); /* how many */
 
 /* chrome_meta.c */

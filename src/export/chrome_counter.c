@@ -16,7 +16,7 @@ bool prof_i_chrome_keep_counter(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_kept_counters *const c = &w->counters;
   if (!prof_i_make_room((void **)&c->items, &c->room, c->count, sizeof *c->items)) return false;
   const prof_i_text category = {w->event.category, w->event.category_bytes}, name = {w->event.name, w->event.name_bytes};
-  c->items[c->count] = (prof_i_kept_counter){span->start_ns, w->event.value, category, name, w->thread, c->count};
+  c->items[c->count] = (prof_i_kept_counter){span->start_ns, w->event.value, category, name, w->event.device, w->thread, c->count};
   c->count++;
   return true;
 }
@@ -32,11 +32,9 @@ static int by_time(const void *a, const void *b) {
 static void put_counter(prof_i_chrome *w, const prof_i_kept_counter *counter) {
   prof_i_sink *const sink = w->sink;
   const prof_i_text category = prof_i_chrome_name_or(counter->category, "scope"), name = prof_i_chrome_name_or(counter->name, "(unnamed)");
-  prof_i_sink_text(sink, "{\"ph\":\"C\",\"cat\":\"");
-  prof_i_sink_string_part(sink, category.data, category.bytes);
-  prof_i_sink_text(sink, "\",\"name\":\"");
+  prof_i_chrome_begin_value(w, counter->device, category);
   prof_i_sink_string_part(sink, name.data, name.bytes);
-  prof_i_chrome_track_and_time(w, counter->ns);
+  prof_i_chrome_value_time(w, counter->device, counter->ns);
   prof_i_sink_text(sink, ",\"args\":{\"value\":");
   prof_i_sink_advance(sink, prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), counter->value));
   prof_i_sink_text(sink, "}},\n");

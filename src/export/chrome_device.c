@@ -29,11 +29,13 @@ static bool is_told(const prof_i_chrome *w, prof_device device, uint64_t stream)
   return false;
 }
 
-static void put_device(prof_i_chrome *w, prof_device device, uint64_t *last_pid) {
+/* Its process, before the first that stands on it. Of more devices than are kept some are named again, which changes nothing. */
+static void name_device(prof_i_chrome *w, prof_device device) {
   char name[PROF_I_DEVICE_NAME_BYTES];
   const uint64_t pid = prof_i_tids_device_pid(device);
-  if (pid == *last_pid) return;
-  *last_pid = pid;
+  for (uint32_t i = 0; i < w->named_count; i++)
+    if (w->named_pids[i] == pid) return;
+  if (w->named_count < PROF_I_NAMED_DEVICES) w->named_pids[w->named_count++] = pid;
   prof_i_device_name(device, name);
   prof_i_chrome_put_process(w, pid, name, "GPU");
 }
@@ -41,18 +43,37 @@ static void put_device(prof_i_chrome *w, prof_device device, uint64_t *last_pid)
 void prof_i_chrome_name_devices(prof_i_chrome *w) {
   prof_device device;
   prof_i_text name;
-  uint64_t handle, pid = 0;
+  uint64_t handle;
   for (uint32_t i = 0; i < w->info.thread_count; i++) { /* those with rows, by the first of each */
     prof_trace_thread thread = {.size = sizeof thread};
-    if (w->tids[i].pid == w->info.pid || w->tids[i].first != 0 || prof_trace_thread_get(w->trace, i, &thread) != PROF_OK) continue;
-    put_device(w, thread.device, &pid);
+    if (w->tids[i].pid == w->info.pid || w->tids[i].first != PROF_I_STREAM_FIRST || prof_trace_thread_get(w->trace, i, &thread) != PROF_OK) continue;
+    name_device(w, thread.device);
   }
-  pid = 0;
   for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &handle, &name) != 0; i++) {
     if (is_told(w, device, handle)) continue;
-    put_device(w, device, &pid);
-    prof_i_chrome_put_thread(w, pid, UNUSED_TID_FIRST + i, name, UNUSED_TID_FIRST + i);
+    name_device(w, device);
+    prof_i_chrome_put_thread(w, prof_i_tids_device_pid(device), UNUSED_TID_FIRST + i, name, UNUSED_TID_FIRST + i);
   }
+}
+
+static bool is_host(prof_device device) { return device.type == PROF_DEVICE_CPU || device.type == 0; }
+
+void prof_i_chrome_begin_value(prof_i_chrome *w, prof_device device, prof_i_text category) {
+  if (!is_host(device)) name_device(w, device);
+  prof_i_sink_text(w->sink, "{\"ph\":\"C\",\"cat\":\"");
+  prof_i_sink_string_part(w->sink, category.data, category.bytes);
+  prof_i_sink_text(w->sink, "\",\"name\":\"");
+}
+
+void prof_i_chrome_value_time(prof_i_chrome *w, prof_device device, uint64_t ns) {
+  if (is_host(device)) {
+    prof_i_chrome_track_and_time(w, ns);
+    return;
+  }
+  prof_i_sink_text(w->sink, "\",\"pid\":");
+  prof_i_sink_u64(w->sink, prof_i_tids_device_pid(device));
+  prof_i_sink_text(w->sink, ",\"tid\":0,\"ts\":");
+  prof_i_chrome_time(w, ns);
 }
 
 void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
@@ -75,34 +96,48 @@ int prof_i_chrome_find_launches(prof_i_chrome *w) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for what %u scopes of devices belong to", w->launches.count);
 }
 
-/* The thread's first launch from that moment on; *end_out: behind its last. */
-static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, uint32_t *end_out) {
+/* The thread's first launch from that moment on, of several at that moment the first that began then or later; *end_out: behind its last. */
+static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, uint64_t start_ns, uint32_t *end_out) {
   uint32_t low, high = prof_i_launches_of(&w->launches, thread, &low);
   *end_out = high += low;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (w->launches.items[middle].at_ns < at_ns) low = middle + 1;
+    const prof_i_launch *const launch = &w->launches.items[middle];
+    if (launch->at_ns < at_ns || (launch->at_ns == at_ns && launch->start_ns < start_ns)) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-/* Of several at one moment each gets its own. */
-bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id) {
-  uint32_t end, at = find(w, w->thread, span->start_ns, &end);
-  while (at < end && w->launches.items[at].at_ns == span->start_ns && w->ties[at].id) at++;
-  if (at == end || w->launches.items[at].at_ns != span->start_ns) return false;
-  w->ties[at] = (prof_i_tie){.id = id, .lane = span->lane};
-  return true;
+void prof_i_chrome_go_to_launches(prof_i_chrome *w) {
+  uint32_t first;
+  const uint32_t count = prof_i_launches_of(&w->launches, w->thread, &first);
+  w->has_launches = count > 0;
+  w->has_records = false;
+  for (uint32_t i = first; i < first + count; i++) w->has_records |= w->launches.items[i].kind != 0;
 }
 
-uint64_t prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) {
-  uint32_t end, at = find(w, w->event.launch.thread, w->event.launch.start_ns, &end);
+/* A device's side of a scope is that scope's, by its begin alone; of several at one moment each gets its own. A record is of the innermost scope that stood open. */
+bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, bool is_on_stream) {
+  uint32_t end;
+  bool has_side = !is_on_stream, has_launched = false;
+  for (uint32_t at = find(w, w->thread, span->start_ns, 0, &end); at < end && w->launches.items[at].at_ns <= span->start_ns + span->duration_ns; at++) {
+    const prof_i_launch *const launch = &w->launches.items[at];
+    if (w->ties[at].id || (launch->kind == 0 && (has_side || launch->at_ns != span->start_ns))) continue;
+    has_side |= launch->kind == 0;
+    has_launched = true;
+    w->ties[at] = (prof_i_tie){.id = id, .lane = span->lane};
+  }
+  return has_launched;
+}
+
+const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) {
+  uint32_t end, at = find(w, w->event.launch.thread, w->event.launch.start_ns, span->start_ns, &end);
   while (at < end && w->launches.items[at].record != span->record) at++;
-  if (at == end) return 0;
+  if (at == end) return NULL;
   w->ties[at].is_written = true;
   if (span->start_ns < w->launches.items[at].at_ns) w->check.findings.counts[PROF_I_FINDING_EARLY]++;
-  return w->ties[at].id;
+  return w->ties[at].id ? &w->ties[at] : NULL;
 }
 
 static void put_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32_t thread, uint32_t lane, uint64_t ns) {

@@ -79,7 +79,7 @@ static void put_value(const writer *w, uint32_t index, uint64_t ns, const char *
   const prof_i_pool_seen *const pool = pool_at(w, index);
   const graphs *const g = &w->graphs[index];
   prof_i_sink *const sink = w->chrome->sink;
-  prof_i_sink_text(sink, "{\"ph\":\"C\",\"cat\":\"memory\",\"name\":\"");
+  prof_i_chrome_begin_value(w->chrome, pool->device, (prof_i_text){"memory", 6});
   prof_i_sink_text(sink, what);
   prof_i_sink_text(sink, " bytes (");
   prof_i_sink_string_part(sink, pool->name.data, pool->name.bytes);
@@ -94,7 +94,7 @@ static void put_value(const writer *w, uint32_t index, uint64_t ns, const char *
     prof_i_sink_u64(sink, pool->serial);
   }
   prof_i_sink_text(sink, pool->kind == PROF_MEMORY_QUERY ? ", asked)" : ")");
-  prof_i_chrome_track_and_time(w->chrome, ns);
+  prof_i_chrome_value_time(w->chrome, pool->device, ns);
   prof_i_sink_text(sink, ",\"args\":{\"value\":");
   put_i64(w->chrome, bytes);
   prof_i_sink_text(sink, "}},\n");

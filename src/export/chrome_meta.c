@@ -223,7 +223,8 @@ static void put_change_marks(prof_i_chrome *w) {
    comma after it. */
 static void put_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
-  const bool is_whole = missing(w) == 0 && faults == 0 && w->info.open_count == 0;
+  const bool has_silent = prof_i_account_silent_count(w->trace) != 0;
+  const bool is_whole = missing(w) == 0 && faults == 0 && w->info.open_count == 0 && !has_silent;
   put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":\"");
   put(w, is_whole ? "prof: no loss" : "prof: see the arguments");
   put(w, "\"");
@@ -244,6 +245,10 @@ static void put_summary(prof_i_chrome *w) {
     put(w, "\":");
     prof_i_sink_u64(w->sink, w->info.lost_count[i]);
   }
+  if (has_silent) {
+    put(w, ",\"devices without times\":");
+    prof_i_account_devices(w->sink, w->trace, true);
+  }
   put_member(w, "self_check_faults", faults);
   put_member(w, "recording_took_ns", w->info.own_ns);
   put(w, "}}\n");
@@ -260,6 +265,10 @@ void prof_i_chrome_tail(prof_i_chrome *w) {
   put_self_check(w);
   put(w, ",\n \"changes\":");
   prof_i_account_changes(w->sink, w->trace);
+  if (w->info.device_count) {
+    put(w, ",\n \"devices\":");
+    prof_i_account_devices(w->sink, w->trace, false);
+  }
   put_threads(w);
   put(w, "}\n}\n");
 }

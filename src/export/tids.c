@@ -36,7 +36,7 @@ static void assign(prof_i_tids *tids, const numbered *sorted, uint32_t count, ui
 /* The trace's threads are in the order in which they came. */
 static prof_i_tids stream_tids(const prof_i_tids *before, uint32_t count, prof_device device) {
   const uint64_t pid = prof_i_tids_device_pid(device);
-  uint64_t number = 0;
+  uint64_t number = PROF_I_STREAM_FIRST;
   for (uint32_t i = 0; i < count; i++) number += before[i].pid == pid;
   return (prof_i_tids){number, KERNEL_STEP, pid};
 }

@@ -4,7 +4,8 @@
 
 #include <prof/trace.h>
 
-/* A thread's own row, and how far from it each row for what overlaps is. All stay below 2^32, past which viewers take them for 0. A stream is a row of its device's process, numbered from 0 as the streams of the device first ran. */
+/* A thread's own row, and how far from it each row for what overlaps is. All stay below 2^32, past which viewers take them for 0. A stream is a row of its device's process, numbered as the streams of the device first ran; not from 0, which HolisticTraceAnalysis takes for no device's. */
+enum { PROF_I_STREAM_FIRST = 1 };
 typedef struct prof_i_tids {
   uint64_t first;
   uint64_t step;

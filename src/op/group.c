@@ -51,7 +51,8 @@ struct group {
   int spins;
   bool has_threads;
   prof_i_workspace *counted;       /* of this round; NULL: it is not asked */
-  const prof_i_measurement *whole; /* the group's own */
+  const prof_i_measurement *whole; /* the group's own; the members' stand before it */
+  size_t failed_timer;             /* whose began or ended last with a code */
   size_t count, thread_count;
   member members[MEMBERS_MAX];
 };
@@ -185,6 +186,62 @@ static void end_threads(group *g) {
   for (size_t i = 1; i <= g->thread_count; i++) pthread_join(g->members[i].thread, NULL);
 }
 
+/* ---- timers of the members' own ---- */
+
+static int note_timer(group *g, size_t i, int before, int code) {
+  if (!code || before) return before;
+  g->failed_timer = i;
+  return code;
+}
+
+static const prof_op_timer *timer_of(const group *g, size_t i) { return &(g->whole - g->count + i)->timer; }
+
+static int end_timers_to(group *g, size_t count, double *us_out) {
+  int code = 0;
+  *us_out = 0;
+  for (size_t i = 0; i < count; i++) {
+    double us = 0;
+    const prof_op_timer *const timer = timer_of(g, i);
+    code = note_timer(g, i, code, timer->end(timer->user, &us));
+    if (!(us <= *us_out)) *us_out = us; /* also what is no time: the measurement refuses it */
+  }
+  return code;
+}
+
+static int begin_timers(void *user) {
+  group *const g = user;
+  double unused;
+  for (size_t i = 0; i < g->count; i++) {
+    const prof_op_timer *const timer = timer_of(g, i);
+    const int code = timer->begin(timer->user);
+    if (!code) continue;
+    end_timers_to(g, i, &unused);
+    return note_timer(g, i, 0, code);
+  }
+  return 0;
+}
+
+static int end_timers(void *user, double *us_out) { return end_timers_to(user, ((group *)user)->count, us_out); }
+
+static const char *why_timers(void *user) {
+  const prof_op_timer *const timer = timer_of(user, ((group *)user)->failed_timer);
+  return timer->why ? timer->why(timer->user) : NULL;
+}
+
+/* All members have one of their own, and each another one; or none has. */
+static int check_timers(const prof_i_measurement *all, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!all[i].op.timer != !all[0].op.timer)
+      return prof_i_fail(PROF_E_INVALID, "of members 0 and %zu one has a timer of its own, and the other one none", i);
+    for (size_t j = 0; j < i && all[i].op.timer; j++)
+      if (all[i].timer.begin == all[j].timer.begin && all[i].timer.user == all[j].timer.user)
+        return prof_i_fail(PROF_E_INVALID, "members %zu and %zu have one timer, %s: each needs its own", j, i, all[i].timer.name);
+  }
+  return PROF_OK;
+}
+
+/* ---- the group ---- */
+
 /* What a round takes in which nothing is run: at its best, since it is to be no more than what stands in the group's time, and others may have a processor just now. */
 static double time_empty_rounds(group *g) {
   double us[EMPTY_ROUNDS];
@@ -241,7 +298,13 @@ static int measure_group(group *g, prof_i_measurement *all, const prof_op_option
   for (size_t i = 0; i < g->count; i++) g->members[i] = (member){.of = g, .op = &all[i].op};
   g->whole = &all[g->count];
   join_keys(all, g->count, key);
-  const prof_op whole = {.size = sizeof whole, .key = key, .user = g, .run = run_round, .device = all[0].op.device};
+  const prof_op_timer theirs = {sizeof theirs, "of its members", g, begin_timers, end_timers, why_timers};
+  const prof_op whole = {.size = sizeof whole,
+                         .key = key,
+                         .user = g,
+                         .run = run_round,
+                         .device = all[0].op.device,
+                         .timer = all[0].op.timer ? &theirs : NULL};
   int status = prof_i_measure_init(&all[g->count], &whole, options);
   all[g->count].get_ready = get_ready;
   all[g->count].rest = rest;
@@ -277,6 +340,7 @@ int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side, c
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu operators", count);
   }
   int status = prof_i_measure_init_all(all, ops, count, options);
+  if (!status) status = check_timers(all, count);
   if (!status) {
     g->count = count;
     g->has_threads = side == PROF_OP_THREADS;

@@ -5,6 +5,7 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../device/registry.h"
 #include "measure.h"
 
 enum {
@@ -70,8 +71,9 @@ static int read_operator(prof_op *to, const prof_op *from) {
 static int read_timer(prof_i_measurement *m) {
   m->timer = prof_i_host_timer;
   m->timer.user = &m->host;
-  if (!m->options.timer) return PROF_OK;
-  const int status = prof_i_sized_copy(&m->timer, sizeof m->timer, m->options.timer, "prof_op_timer");
+  const prof_op_timer *const asked = m->op.timer ? m->op.timer : m->options.timer;
+  if (!asked) return PROF_OK;
+  const int status = prof_i_sized_copy(&m->timer, sizeof m->timer, asked, "prof_op_timer");
   if (status) return status;
   if (!m->timer.name || !m->timer.begin || !m->timer.end)
     return prof_i_fail(PROF_E_INVALID, "timer: name, begin or end is NULL");
@@ -100,6 +102,8 @@ static prof_i_op_identity identity_of(const prof_i_measurement *m) {
     strncpy(identity.driver, m->op.driver, sizeof identity.driver - 1);
   else if (m->op.device.type == PROF_DEVICE_CPU)
     prof_i_port_processor_name(identity.driver, sizeof identity.driver);
+  else
+    prof_i_registry_model(m->op.device, identity.driver, sizeof identity.driver);
   return identity;
 }
 
@@ -119,6 +123,12 @@ int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_
 
 static int said(const prof_i_measurement *m, const char *callback, int code) {
   return prof_i_fail(PROF_E_OPERATOR, "%s: %s returned %d", m->op.key, callback, code);
+}
+
+static int said_timer(const prof_i_measurement *m, const char *callback, int code) {
+  const char *const why = m->timer.why ? m->timer.why(m->timer.user) : NULL;
+  if (!why || !*why) return said(m, callback, code);
+  return prof_i_fail(PROF_E_OPERATOR, "%s: the timer %s: %s", m->op.key, m->timer.name, why);
 }
 
 static int said_time(const prof_i_measurement *m, double us) {
@@ -193,12 +203,12 @@ static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   if (m->flush) memset(m->flush, (int)(m->count & 255) | 1, m->flush_bytes);
   get_ready(m);
   int code = m->timer.begin(m->timer.user);
-  if (code) return said(m, "the timer's begin", code);
+  if (code) return said_timer(m, "the timer's begin", code);
   const int status = run_sample(m, times);
   code = m->timer.end(m->timer.user, us_out); /* also after an error: what was begun is ended */
   rest(m);
   if (status) return status;
-  if (code) return said(m, "the timer's end", code);
+  if (code) return said_timer(m, "the timer's end", code);
   return prof_i_is_time(*us_out) ? PROF_OK : said_time(m, *us_out);
 }
 
@@ -258,7 +268,7 @@ static int make_flush(prof_i_measurement *m) {
 
 int prof_i_measure_prepare(prof_i_measurement *m) {
   int code = prof_i_timer_error(&m->timer, &m->error_us);
-  if (code) return said(m, m->timer.name, code);
+  if (code) return said_timer(m, m->timer.name, code);
   if (!prof_i_is_time(m->error_us)) return said_time(m, m->error_us);
   if (m->op.prepare && (code = m->op.prepare(m->op.user)) != 0) return said(m, "prepare", code);
   m->is_prepared = true;

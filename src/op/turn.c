@@ -2,7 +2,7 @@
 #include "turn.h"
 
 #include "../core/port.h"
-#include "energy.h"
+#include "../sample/energy.h"
 
 int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count, const prof_op_options *options) {
   const unsigned char *at = (const unsigned char *)ops; /* an older header's are shorter */

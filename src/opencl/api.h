@@ -19,6 +19,7 @@ typedef struct prof_i_cl_event_object *prof_i_cl_event;
   X(NEEDED, clGetEventInfo, (prof_i_cl_event event, uint32_t what, size_t room, void *value_out, size_t *bytes_out))                              \
   X(NEEDED, clGetEventProfilingInfo, (prof_i_cl_event event, uint32_t what, size_t room, void *value_out, size_t *bytes_out))                     \
   X(NEEDED, clReleaseEvent, (prof_i_cl_event event))                                                                                              \
+  X(OPTIONAL, clRetainEvent, (prof_i_cl_event event))                                                                                             \
   X(OPTIONAL, clEnqueueMarkerWithWaitList, (prof_i_cl_queue queue, uint32_t count, const prof_i_cl_event *events, prof_i_cl_event *event_out))    \
   X(OPTIONAL, clEnqueueMarker, (prof_i_cl_queue queue, prof_i_cl_event * event_out))                                                              \
   X(OPTIONAL, clGetDeviceAndHostTimer, (prof_i_cl_device device, uint64_t *device_ns_out, uint64_t *host_ns_out))
@@ -31,6 +32,7 @@ typedef struct prof_i_cl_event_object *prof_i_cl_event;
   X(QUEUE_PROFILING_ENABLE, 2)               \
   X(EVENT_COMMAND_EXECUTION_STATUS, 0x11D3)  \
   X(PROFILING_COMMAND_QUEUED, 0x1280)        \
+  X(PROFILING_COMMAND_START, 0x1282)         \
   X(PROFILING_COMMAND_END, 0x1283)           \
   X(DEVICE_MAX_COMPUTE_UNITS, 0x1002)        \
   X(DEVICE_MAX_CLOCK_FREQUENCY, 0x100C)      \
@@ -39,7 +41,9 @@ typedef struct prof_i_cl_event_object *prof_i_cl_event;
   X(DEVICE_NAME, 0x102B)                     \
   X(DRIVER_VERSION, 0x102D)                  \
   X(DEVICE_VERSION, 0x102F)                  \
+  X(DEVICE_EXTENSIONS, 0x1030)               \
   X(DEVICE_PARENT_DEVICE, 0x1042)            \
+  X(DEVICE_GLOBAL_FREE_MEMORY_AMD, 0x4039)   \
   X(DEVICE_UUID_KHR, 0x106A)                 \
   X(DEVICE_PCI_BUS_INFO_KHR, 0x410F)         \
   X(UUID_SIZE_KHR, 16)

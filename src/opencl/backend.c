@@ -6,6 +6,8 @@
 #include "devices.h"
 #include "library.h"
 #include "marker.h"
+#include "meters.h"
+#include "own_event.h"
 #include "words.h"
 
 /* There is one: the process has one library. */
@@ -95,6 +97,32 @@ static int read_clock(prof_backend_self *self, uint32_t index, prof_backend_pair
   return device ? prof_i_opencl_clock_read(&device->clock, device->id, out) : prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
 }
 
+/* ---- the program's own events ---- */
+
+static int own_keep(prof_backend_self *self, uint64_t stream, void *event, void **kept_out) {
+  if (is_forked(self)) return refuse_child();
+  prof_i_cl_queue queue = queue_of(stream);
+  if (!queue) return PROF_BACKEND_INVALID;
+  if (!queue_of((uint64_t)(uintptr_t)event)) return prof_i_opencl_refuse(PROF_BACKEND_INVALID, "the event is no cl_event");
+  return prof_i_opencl_own_event_keep(queue, event, (prof_i_opencl_own_event **)kept_out);
+}
+
+static int own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out, uint64_t *end_ns_out) {
+  return is_forked(self) ? refuse_child() : prof_i_opencl_own_event_times(kept, start_ns_out, end_ns_out);
+}
+
+static void own_let_go(prof_backend_self *self, void *kept) {
+  if (!is_forked(self)) prof_i_opencl_own_event_let_go(kept);
+}
+
+/* ---- meters ---- */
+
+static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) { return is_forked(self) ? refuse_child() : prof_i_opencl_meter(number, out); }
+
+static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out) {
+  return is_forked(self) ? refuse_child() : prof_i_opencl_meters_read(metrics, count, values_out, known_out);
+}
+
 const prof_backend prof_i_opencl_backend = {.size = sizeof prof_i_opencl_backend,
                                             .major = PROF_BACKEND_MAJOR,
                                             .minor = PROF_BACKEND_MINOR,
@@ -112,4 +140,10 @@ const prof_backend prof_i_opencl_backend = {.size = sizeof prof_i_opencl_backend
                                             .last_error = prof_i_opencl_last_error,
                                             .stream_of = stream_of,
                                             .device = describe,
-                                            .clock = read_clock};
+                                            .clock = read_clock,
+                                            .metric = metric,
+                                            .sample = sample,
+                                            .own_keep = own_keep,
+                                            .own_times = own_times,
+                                            .own_let_go = own_let_go,
+                                            .opens_late = 1 /* drivers crash that are asked for devices while the program's thread asks */};

@@ -55,6 +55,8 @@ static prof_i_opencl_clock copy_of(prof_i_opencl_clock *clock) {
   return copy;
 }
 
+bool prof_i_opencl_clock_has_sample(prof_i_opencl_clock *clock) { return copy_of(clock).sample_count > 0; }
+
 /* ---- the driver's own reading ---- */
 
 /* The host's time that the driver gave is of a clock we know, and not of this moment: then the device's is as old. Of a clock that we do not know nothing can be said. */

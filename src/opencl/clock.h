@@ -36,6 +36,9 @@ void prof_i_opencl_clock_begin(prof_i_opencl_clock *clock, bool has_timer, uint6
 
 prof_i_opencl_look prof_i_opencl_look_now(void);
 
+/* Has there been a sample? Before that nothing is known of it. Any thread. */
+bool prof_i_opencl_clock_has_sample(prof_i_opencl_clock *clock);
+
 /* What a sample says whose event is past now. Any thread. */
 void prof_i_opencl_clock_learn(const prof_i_opencl_sample *sample, uint64_t queued_ns, uint64_t end_ns);
 

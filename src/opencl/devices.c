@@ -82,6 +82,15 @@ static prof_i_opencl_device *find(prof_i_cl_device id) {
   return NULL;
 }
 
+prof_i_opencl_device *prof_i_opencl_device_of_id(prof_i_cl_device id) {
+  for (int i = 0; id && i < PARENTS_MAX; i++) { /* clCreateSubDevices() makes one out of a part of another */
+    prof_i_opencl_device *const device = find(id);
+    if (device) return device;
+    if (!read_info(id, PROF_I_CL_DEVICE_PARENT_DEVICE, (void *)&id, sizeof(void *))) break;
+  }
+  return NULL;
+}
+
 prof_i_opencl_device *prof_i_opencl_device_of(prof_i_cl_queue queue) {
   prof_i_cl_device id = NULL;
   const int32_t error = prof_i_opencl.clGetCommandQueueInfo(queue, PROF_I_CL_QUEUE_DEVICE, sizeof(void *), (void *)&id, NULL);
@@ -89,13 +98,9 @@ prof_i_opencl_device *prof_i_opencl_device_of(prof_i_cl_queue queue) {
     prof_i_opencl_fail_call("clGetCommandQueueInfo", error);
     return NULL;
   }
-  for (int i = 0; id && i < PARENTS_MAX; i++) { /* clCreateSubDevices() makes one out of a part of another */
-    prof_i_opencl_device *const device = find(id);
-    if (device) return device;
-    if (!read_info(id, PROF_I_CL_DEVICE_PARENT_DEVICE, (void *)&id, sizeof(void *))) break;
-  }
-  prof_i_opencl_refuse(PROF_BACKEND_INVALID, "the queue's device is none of those that were listed");
-  return NULL;
+  prof_i_opencl_device *const device = prof_i_opencl_device_of_id(id);
+  if (!device) prof_i_opencl_refuse(PROF_BACKEND_INVALID, "the queue's device is none of those that were listed");
+  return device;
 }
 
 bool prof_i_opencl_devices_has_wait_lists(prof_i_cl_queue queue) {

@@ -8,17 +8,20 @@
 #include "library.h"
 #include "words.h"
 
-enum { SAMPLE_EVERY = 64 }; /* uses of a marker; the first is one */
+enum { SAMPLE_EVERY = 64 }; /* uses of a marker; of the first marker there is the first one */
 
 prof_i_opencl_marker *prof_i_opencl_marker_create(void) {
+  static uint32_t count;
   prof_i_opencl_marker *const marker = calloc(1, sizeof *marker);
-  if (marker) marker->result = PROF_BACKEND_INVALID;
+  if (marker) *marker = (prof_i_opencl_marker){.result = PROF_BACKEND_INVALID, .use_count = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED)};
   return marker;
 }
 
 static void let_go(prof_i_opencl_marker *marker) {
   if (marker->event) prof_i_opencl.clReleaseEvent(marker->event);
   marker->event = NULL;
+  free(marker->sample);
+  marker->sample = NULL;
 }
 
 void prof_i_opencl_marker_destroy(prof_i_opencl_marker *marker) {
@@ -28,7 +31,7 @@ void prof_i_opencl_marker_destroy(prof_i_opencl_marker *marker) {
 
 /* ---- to the queue ---- */
 
-static int check_queue(prof_i_cl_queue queue) {
+int prof_i_opencl_marker_check(prof_i_cl_queue queue) {
   uint64_t properties = 0;
   const int32_t error = prof_i_opencl.clGetCommandQueueInfo(queue, PROF_I_CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
   if (error != 0) return prof_i_opencl_fail_call("clGetCommandQueueInfo", error);
@@ -46,14 +49,15 @@ static int enqueue(prof_i_cl_queue queue, prof_i_cl_event *event_out) {
 
 int prof_i_opencl_marker_record(prof_i_opencl_marker *marker, prof_i_cl_queue queue) {
   let_go(marker);
-  marker->sample.clock = NULL;
-  marker->result = check_queue(queue);
+  marker->result = prof_i_opencl_marker_check(queue);
   if (marker->result != PROF_BACKEND_OK) return marker->result;
   prof_i_opencl_device *const device = marker->use_count++ % SAMPLE_EVERY == 0 ? prof_i_opencl_device_of(queue) : NULL;
-  if (device) marker->sample.before = prof_i_opencl_look_now();
+  prof_i_opencl_sample *const sample = device ? malloc(sizeof *sample) : NULL;
+  if (sample) sample->before = prof_i_opencl_look_now();
   marker->result = enqueue(queue, &marker->event);
-  if (device) marker->sample.after = prof_i_opencl_look_now();
-  if (device) marker->sample.clock = &device->clock;
+  if (sample) sample->after = prof_i_opencl_look_now();
+  if (sample) sample->clock = &device->clock;
+  marker->sample = sample;
   return marker->result;
 }
 
@@ -65,8 +69,8 @@ static void take_times(prof_i_opencl_marker *marker) {
   uint64_t queued_ns = 0;
   marker->end_ns = 0;
   marker->time_error = read_time(marker->event, PROF_I_CL_PROFILING_COMMAND_END, &marker->end_ns);
-  if (marker->sample.clock && marker->time_error == 0 && read_time(marker->event, PROF_I_CL_PROFILING_COMMAND_QUEUED, &queued_ns) == 0)
-    prof_i_opencl_clock_learn(&marker->sample, queued_ns, marker->end_ns);
+  if (marker->sample && marker->time_error == 0 && read_time(marker->event, PROF_I_CL_PROFILING_COMMAND_QUEUED, &queued_ns) == 0)
+    prof_i_opencl_clock_learn(marker->sample, queued_ns, marker->end_ns);
 }
 
 int prof_i_opencl_marker_query(prof_i_opencl_marker *marker) {

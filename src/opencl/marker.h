@@ -9,12 +9,15 @@ typedef struct prof_i_opencl_marker {
   int32_t result;        /* without one: what a query says */
   int32_t time_error;    /* of what is past: why it has no time; 0: it has */
   uint64_t end_ns;
-  uint32_t use_count;
-  prof_i_opencl_sample sample;
+  uint32_t use_count;    /* from a different one on for each: so that few of them are samples at once */
+  prof_i_opencl_sample *sample; /* NULL: it is none. Of thousands that wait some are */
 } prof_i_opencl_marker;
 
 prof_i_opencl_marker *prof_i_opencl_marker_create(void); /* NULL: no memory */
 void prof_i_opencl_marker_destroy(prof_i_opencl_marker *marker);
+
+/* UNSUPPORTED: the queue records no times. */
+int prof_i_opencl_marker_check(prof_i_cl_queue queue);
 
 /* Puts it on the queue. UNSUPPORTED: the queue records no times. */
 int prof_i_opencl_marker_record(prof_i_opencl_marker *marker, prof_i_cl_queue queue);

@@ -300,12 +300,13 @@ const prof_i_pool_seen *prof_i_catalog_pool(const prof_i_catalog *catalog, uint3
 
 static int add_device(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
-  prof_i_device_state state;
-  if (word_count < 3 + sizeof state / 8) {
+  enum { LEAST_BYTES = offsetof(prof_i_device_state, record_count) }; /* what came later is 0 where it is not there */
+  prof_i_device_state state = {0};
+  if (word_count < 3 + LEAST_BYTES / 8) {
     trace->bad_count++;
     return 0;
   }
-  memcpy(&state, words + 3, sizeof state);
+  memcpy(&state, words + 3, (word_count - 3) * 8 < sizeof state ? (word_count - 3) * 8 : sizeof state);
   if (!prof_i_make_room((void **)&catalog->devices, &catalog->device_room, catalog->device_count, sizeof *catalog->devices)) return PROF_E_NO_MEMORY;
   catalog->devices[catalog->device_count++] = state;
   return 0;

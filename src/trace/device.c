@@ -24,7 +24,8 @@ static prof_trace_device device_of(const prof_i_device_state *state) {
                               .clock_step_count = state->clock_step_count,
                               .early_count = state->early_count,
                               .early_ns = state->early_ns,
-                              .memory_bytes = state->memory_bytes};
+                              .memory_bytes = state->memory_bytes,
+                              .record_count = state->record_count};
   memcpy(device.uuid, state->uuid, sizeof device.uuid);
   prof_i_copy_name(device.name, sizeof device.name, state->name, sizeof state->name);
   prof_i_copy_name(device.arch, sizeof device.arch, state->arch, sizeof state->arch);
@@ -74,8 +75,9 @@ static void put_times(line *l, const prof_trace_device *device) {
   prof_i_put_time(error, sizeof error, device->clock_error_ns, 0);
   prof_i_put_time(early, sizeof early, device->early_ns, 0);
   PUT(l, ": %llu scopes", (unsigned long long)device->scope_count);
-  if (device->scope_count) PUT(l, ", times within %s of the host's", error);
-  if (device->scope_count && !device->is_clock_read) PUT(l, " (too early by that at most: its clock cannot be read)");
+  if (device->record_count) PUT(l, ", %llu kernels and copies", (unsigned long long)device->record_count);
+  if (device->scope_count || device->record_count) PUT(l, ", times within %s of the host's", error);
+  if ((device->scope_count || device->record_count) && !device->is_clock_read) PUT(l, " (too early by that at most: its clock cannot be read)");
   if (device->early_count) PUT(l, "; %llu were moved to their launch, by %s at most", (unsigned long long)device->early_count, early);
   if (device->clock_step_count) PUT(l, "; the clocks parted %llu times", (unsigned long long)device->clock_step_count);
   if (device->captured_count) PUT(l, "; %llu more while the stream was captured into a graph: the host's side alone", (unsigned long long)device->captured_count);

@@ -40,7 +40,8 @@ static prof_i_text text_at(const prof_i_schema *schema, uint32_t word) {
   return (prof_i_text){(const char *)(schema->record + word + 1), schema->record[word]};
 }
 
-static void set_args(const prof_i_long *record, const prof_i_schema *schema, prof_event *event) {
+/* first: those before it are none of the user's. */
+static void set_args(const prof_i_long *record, const prof_i_schema *schema, uint32_t first, prof_event *event) {
   const uint64_t *at = record->values;
   uint64_t left = record->value_words;
   event->args_kind = schema->kind;
@@ -50,13 +51,14 @@ static void set_args(const prof_i_long *record, const prof_i_schema *schema, pro
     event->format_bytes = (uint32_t)format.bytes;
   }
   for (uint32_t i = 0; i < schema->count; i++) {
-    prof_trace_arg *const arg = &event->args[i];
+    prof_trace_arg *const arg = &event->args[i < first ? 0 : i - first];
     if (!prof_i_take_value(&at, &left, schema->types[i], arg)) return;
+    if (i < first) continue;
     const prof_i_text key = text_at(schema, schema->keys[i]);
     const bool has_key = schema->kind == PROF_ARGS_PAIRS || (schema->kind == PROF_ARGS_SHAPES && key.bytes > 0);
     arg->key = has_key ? key.data : NULL;
     arg->key_bytes = has_key ? (uint32_t)key.bytes : 0;
-    event->arg_count = i + 1;
+    event->arg_count = i - first + 1;
   }
 }
 
@@ -67,9 +69,12 @@ static void set_launch(const prof_trace *trace, const prof_i_long *record, prof_
   event->flags |= PROF_EVENT_ON_DEVICE;
   event->launch = (prof_event_launch){.start_ns = prof_i_trace_ns(trace, words.ticks),
                                       .thread = thread ? (uint32_t)(thread - trace->threads) : UINT32_MAX,
+                                      .record = words.kind,
                                       .device_start_ns = words.device_start_ns,
                                       .device_end_ns = words.device_end_ns};
 }
+
+static prof_device device_of(const prof_i_long *record) { return (prof_device){(int32_t)(uint32_t)record->device, (int32_t)(record->device >> 32)}; }
 
 static void set_details(const prof_trace *trace, const prof_i_long *record, prof_event *event) {
   const struct {
@@ -87,11 +92,12 @@ static void set_details(const prof_trace *trace, const prof_i_long *record, prof
     event->category = record->category.data;
     event->category_bytes = (uint32_t)record->category.bytes;
   }
-  event->device = (prof_device){(int32_t)(uint32_t)record->device, (int32_t)(record->device >> 32)};
+  event->device = device_of(record);
   event->stream = record->stream;
-  if (prof_i_is_stream(&trace->threads[event->thread])) set_launch(trace, record, event);
+  const bool is_on_device = prof_i_is_stream(&trace->threads[event->thread]);
+  if (is_on_device) set_launch(trace, record, event);
   const prof_i_schema *const schema = record->schema ? prof_i_catalog_schema(&trace->catalog, record->schema) : NULL;
-  if (schema) set_args(record, schema, event);
+  if (schema) set_args(record, schema, is_on_device ? PROF_I_RECORD_VALUES : 0, event);
 }
 
 /* The face counts from 1, the bytes from 0. */
@@ -147,7 +153,10 @@ static __attribute__((noinline)) void set_long(const prof_trace *trace, const ui
   switch (record.kind) {
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_INSTANT: set_details(trace, &record, event_out); return;
-    case PROF_I_KIND_COUNTER: memcpy(&event_out->value, record.own, sizeof event_out->value); return;
+    case PROF_I_KIND_COUNTER:
+      memcpy(&event_out->value, record.own, sizeof event_out->value);
+      event_out->device = device_of(&record);
+      return;
     case PROF_I_KIND_MEMORY: set_memory(trace, words, &record, event_out); return;
     case PROF_I_KIND_FLOW:
       set_texts(event_out, record.name, flow_category);

@@ -33,7 +33,8 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
                                              .site = span->site,
                                              .thread = thread_of(f->trace, words.serial),
                                              .stream = f->stream,
-                                             .lane = span->lane};
+                                             .lane = span->lane,
+                                             .kind = words.kind};
   }
   return 0;
 }
@@ -63,7 +64,7 @@ uint32_t prof_i_launches_of(const prof_i_launches *launches, uint32_t thread, ui
     uint32_t low = 0, high = launches->count;
     while (low < high) {
       const uint32_t middle = low + (high - low) / 2;
-      if (launches->items[middle].thread < thread + i) low = middle + 1;
+      if (launches->items[middle].thread < (uint64_t)thread + i) low = middle + 1;
       else high = middle;
     }
     ends[i] = low;

@@ -6,13 +6,14 @@
 
 /* A scope of a stream. */
 typedef struct prof_i_launch {
-  uint64_t at_ns;  /* when it was launched: the start of the host's scope */
+  uint64_t at_ns;  /* when it was launched */
   uint64_t start_ns, duration_ns, self_ns;
   const uint64_t *record;
   uint32_t site;
   uint32_t thread; /* that launched it; UINT32_MAX: not in the capture */
   uint32_t stream; /* the thread of the capture that is its stream */
   uint32_t lane;   /* of the stream */
+  uint32_t kind;   /* prof_backend_kind: it may have been launched anywhere in a scope; 0: the device's side of one, which begins at at_ns */
 } prof_i_launch;
 
 typedef struct prof_i_launches {

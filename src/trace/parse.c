@@ -36,8 +36,9 @@ static bool read_details(prof_i_long *out, const uint64_t *at, uint64_t left) {
 }
 
 bool prof_i_launch_read(const prof_i_long *record, prof_i_launch_words *out) {
-  if (record->kind != PROF_I_KIND_SCOPE || record->schema != 0 || record->value_words < 4) return false;
-  *out = (prof_i_launch_words){record->values[0], record->values[1], record->values[2], record->values[3]};
+  const uint64_t needed = record->schema ? PROF_I_RECORD_VALUES : PROF_I_RECORD_VALUES - 1;
+  if (record->kind != PROF_I_KIND_SCOPE || record->value_words < needed) return false;
+  *out = (prof_i_launch_words){record->values[0], record->values[1], record->values[2], record->values[3], record->schema ? (uint32_t)record->values[4] : 0};
   return true;
 }
 
@@ -64,6 +65,8 @@ bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *o
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_INSTANT: return read_details(out, words + 3, left);
     case PROF_I_KIND_COUNTER:
+      if (out->flags & PROF_I_FLAG_DEVICE && left >= 2) out->device = words[4];
+      return left >= (out->flags & PROF_I_FLAG_DEVICE ? 2 : 1);
     case PROF_I_KIND_STEP: return left >= 1;
     case PROF_I_KIND_FLOW: {
       const uint64_t *name = words + 5;

@@ -88,7 +88,9 @@ static inline int64_t prof_i_ticks_since(uint64_t word0, uint64_t start_ticks) {
 /* What a scope of a stream says beyond a scope: who launched it and when, and its times as the device has them. False: it does not. */
 typedef struct prof_i_launch_words {
   uint64_t serial, ticks, device_start_ns, device_end_ns;
+  uint32_t kind; /* prof_backend_kind, of what its vendor's own tracing told; 0: the device's side of a scope */
 } prof_i_launch_words;
+enum { PROF_I_RECORD_VALUES = 5 }; /* of a record with a schema so many values are these */
 bool prof_i_launch_read(const prof_i_long *record, prof_i_launch_words *out);
 
 /* An event's place in time. */

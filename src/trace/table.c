@@ -99,11 +99,10 @@ static size_t put_thread(const table *t, char *to, uint32_t index) {
   return prof_i_show_name(to, text);
 }
 
-/* As torch.profiler: by calls of the host's; of what has none, by the device's own. */
-static uint64_t mean_on_device(const prof_row *row) {
-  const uint64_t count = row->calls_count ? row->calls_count : row->device_count;
-  return count ? row->device_total_ns / count : 0;
-}
+/* Of what ran on a device and belongs to no scope of the host's: how often it ran there, as torch.profiler counts kernels. */
+static uint64_t calls_of(const prof_row *row) { return row->calls_count ? row->calls_count : row->device_count; }
+
+static uint64_t mean_on_device(const prof_row *row) { return calls_of(row) ? row->device_total_ns / calls_of(row) : 0; }
 
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
@@ -130,7 +129,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_SELF_MEMORY: count = put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
     case COLUMN_DEVICE_MEMORY: count = put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
     case COLUMN_SELF_DEVICE_MEMORY: count = put_bytes(to, CELL_BYTES, row->self_device_memory_bytes); break;
-    case COLUMN_CALLS: count = snprintf(to, CELL_BYTES, "%llu", (unsigned long long)row->calls_count); break;
+    case COLUMN_CALLS: count = snprintf(to, CELL_BYTES, "%llu", (unsigned long long)calls_of(row)); break;
     case COLUMN_COUNT: break;
   }
   return count > 0 ? (size_t)count : 0;

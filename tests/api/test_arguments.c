@@ -329,7 +329,7 @@ static void options_out_of_range_are_refused_with_their_value(void **state) {
       {{.keep_capture = 5}, PROF_E_INVALID, {"keep_capture", "5"}},
       {{.budget_permille = 1001}, PROF_E_INVALID, {"budget_permille", "1001"}},
       {{.budget_action = 3}, PROF_E_INVALID, {"budget_action", "3"}},
-      {{.reserved = 9}, PROF_E_INVALID, {"reserved", "9"}},
+      {{.devices = 9}, PROF_E_INVALID, {"devices", "9"}},
       {{.cap_bytes = 1}, PROF_E_INVALID, {"cap_bytes", "1"}},
       {{.cap_bytes = (1 << 20) - 1}, PROF_E_INVALID, {"cap_bytes", "1048575"}},
       {{.cap_bytes = UINT64_MAX}, PROF_E_INVALID, {"cap_bytes", "18446744073709551615"}},

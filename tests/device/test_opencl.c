@@ -27,10 +27,8 @@ int main(void) {
 
 #else
 
-#define CL_TARGET_OPENCL_VERSION 200
-#include <CL/cl.h>
-#include <dlfcn.h>
 #include <prof/device.h>
+#include <prof/op.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
 #include <pthread.h>
@@ -39,56 +37,19 @@ int main(void) {
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-/* What a driver keeps to the end of the process is not ours to find. */
-const char *__lsan_default_suppressions(void); /* NOLINT: the name is the sanitizer's */
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libOpenCL\nleak:libLLVM\nleak:libclang\nleak:libhwloc\n"; }
-
-/* ---- OpenCL, as a program has it ---- */
-
-#define FUNCTIONS(X)                                                                                                                                       \
-  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueueWithProperties)                  \
-  X(clReleaseCommandQueue) X(clGetCommandQueueInfo) X(clCreateProgramWithSource) X(clBuildProgram) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) \
-  X(clSetKernelArg) X(clCreateBuffer) X(clReleaseMemObject) X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList) X(clFlush) X(clFinish)               \
-  X(clCreateUserEvent) X(clSetUserEventStatus) X(clReleaseEvent) X(clGetEventProfilingInfo) X(clCreateSubDevices) X(clReleaseDevice)
-
-static struct {
-#define MEMBER(name) __typeof__(&(name)) name;
-  FUNCTIONS(MEMBER)
-} cl;
-
-static cl_device_id device_id;
-static cl_context context;
-static cl_program program;
-static bool is_pocl;
+#include "alone.h"
+#include "opencl.h"
 
 static const prof_device device = {PROF_DEVICE_OPENCL, 0};
 static const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
 static const cl_queue_properties out_of_order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
 static const cl_queue_properties plain[] = {0};
-
-/* NULL: all is there; else what is not. */
-static const char *find_opencl(void) {
-  char text[256] = "";
-  cl_platform_id platform = NULL;
-  void *const library = dlopen("libOpenCL.so.1", RTLD_NOW);
-  if (!library) return "libOpenCL.so.1 is missing: apt-get install ocl-icd-libopencl1 pocl-opencl-icd";
-#define FIND(name)                              \
-  *(void **)&cl.name = dlsym(library, #name);   \
-  if (!cl.name) return "libOpenCL.so.1 is older than OpenCL 2.0";
-  FUNCTIONS(FIND)
-  if (cl.clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS || cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device_id, NULL) != CL_SUCCESS)
-    return "there is no OpenCL device: apt-get install pocl-opencl-icd";
-  cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof text, text, NULL);
-  is_pocl = strstr(text, "Portable Computing Language") != NULL;
-  return NULL;
-}
 
 static void open_opencl(void) {
   static const char source[] = "kernel void spin(global uint *out, uint rounds) { uint x = get_global_id(0); for (uint i = 0; i < rounds; i++) x = x * 1664525u + 1013904223u; out[get_global_id(0)] = x; }";
@@ -507,6 +468,136 @@ static void a_forked_child_has_the_host_side_alone(void **state) {
   cl.clReleaseCommandQueue(queue);
 }
 
+/* ---- one operator ---- */
+
+enum { OP_RUNS_MAX = 64 };
+
+typedef struct op_work {
+  cl_command_queue queue;
+  work w;
+  cl_event kernels[OP_RUNS_MAX];
+  int runs;
+} op_work;
+
+static int run_op(void *user) {
+  op_work *const o = user;
+  if (o->runs == OP_RUNS_MAX) return 1;
+  run(o->queue, o->w, &o->kernels[o->runs++]);
+  return 0;
+}
+
+static int flush_op(void *user) { return cl.clFlush(((op_work *)user)->queue); }
+
+/* Without the layer: each kernel's times to the tick. */
+static void the_programs_own_events_tell_the_kernels_times(void **state) {
+  enum { COUNT = 10 };
+  (void)state;
+  static prof_event event;
+  const cl_command_queue queue = make_queue(profiling), none = make_queue(plain);
+  const work w = make_work(200000);
+  cl_event events[COUNT], without;
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  prof_trace_device about = {.size = sizeof about};
+  uint64_t count = 0;
+  assert_int_equal(prof_start(1), PROF_OK);
+  for (int i = 0; i < COUNT; i++) {
+    WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, {
+      run(queue, w, &events[i]);
+      assert_int_equal(prof_device_event(device, (uint64_t)(uintptr_t)queue, events[i], PROF_BACKEND_KERNEL, "spin"), PROF_OK);
+    });
+  }
+  run(none, w, &without);
+  assert_int_equal(prof_device_event(device, (uint64_t)(uintptr_t)none, without, PROF_BACKEND_KERNEL, "spin"), PROF_E_UNSUPPORTED);
+  assert_non_null(strstr(prof_last_error(), "the queue has no CL_QUEUE_PROFILING_ENABLE"));
+  assert_int_equal(prof_device_event(device, 3, events[0], PROF_BACKEND_KERNEL, "spin"), PROF_E_INVALID);
+  assert_non_null(strstr(prof_last_error(), "stream 3 is no cl_command_queue"));
+  assert_int_equal(prof_device_event(device, (uint64_t)(uintptr_t)queue, (void *)5, PROF_BACKEND_KERNEL, "spin"), PROF_E_INVALID);
+  assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
+  assert_int_equal(cl.clFinish(none), CL_SUCCESS);
+  for (int i = 0; i < 1000 && about.record_count < COUNT; i++, usleep(10000)) {
+    assert_int_equal(prof_get(&trace), PROF_OK);
+    if (prof_trace_device_get(trace, 0, &about) != PROF_OK) about.record_count = 0;
+    prof_trace_destroy(trace);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) {
+    if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
+    assert_in_range(count, 0, COUNT - 1);
+    assert_int_equal(event.launch.device_start_ns, time_of(events[count], CL_PROFILING_COMMAND_START));
+    assert_int_equal(event.launch.device_end_ns, time_of(events[count], CL_PROFILING_COMMAND_END));
+    assert_memory_equal(event.name, "spin", event.name_bytes);
+    count++;
+  }
+  assert_int_equal(count, COUNT);
+  prof_cursor_destroy(cursor);
+  assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
+  print_message("  own events: times within %llu ns of the host's\n", (unsigned long long)about.clock_error_ns);
+  prof_trace_destroy(trace);
+  for (int i = 0; i < COUNT; i++) cl.clReleaseEvent(events[i]);
+  cl.clReleaseEvent(without);
+  drop_work(w);
+  cl.clReleaseCommandQueue(queue);
+  cl.clReleaseCommandQueue(none);
+}
+
+static int compare_doubles(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+
+/* By how much of the kernel's own time the operator's is more: the median. */
+static double share_beyond_the_kernel(void) {
+  enum { COUNT = 31 };
+  op_work o = {.queue = make_queue(profiling), .w = make_work(2000000)};
+  const prof_op_stream stream = {.size = sizeof stream, .device = device, .stream = (uint64_t)(uintptr_t)o.queue, .flush = flush_op, .user = &o};
+  prof_op_timer *timer = NULL;
+  prof_op_result *result = NULL;
+  double shares[COUNT];
+  size_t count = 0;
+  if (prof_op_timer_create(&stream, &timer) != PROF_OK) fail_msg("%s", prof_last_error());
+  const prof_op op = {.size = sizeof op, .key = "spin", .user = &o, .run = run_op, .device = device, .timer = timer};
+  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = COUNT, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
+  if (prof_op_profile(&op, &options, &result) != PROF_OK) fail_msg("%s", prof_last_error());
+  const double *const us = prof_op_samples(result, &count);
+  assert_int_equal(count, COUNT);
+  for (int i = 0; i < COUNT; i++) {
+    const double own_us = (double)(time_of(o.kernels[i], CL_PROFILING_COMMAND_END) - time_of(o.kernels[i], CL_PROFILING_COMMAND_START)) / 1e3;
+    if (us[i] < own_us) fail_msg("sample %d: %.3f us, of a kernel that took %.3f", i, us[i], own_us);
+    shares[i] = us[i] / own_us - 1;
+    cl.clReleaseEvent(o.kernels[i]);
+  }
+  qsort(shares, COUNT, sizeof *shares, compare_doubles);
+  printf("an operator of %.0f us: more than its kernel's own time by %.3f %% (median; least %.3f %%, most %.3f %%)\n", us[COUNT / 2], shares[COUNT / 2] * 100, shares[0] * 100, shares[COUNT - 1] * 100);
+  prof_op_result_destroy(result);
+  prof_op_timer_destroy(timer);
+  drop_work(o.w);
+  cl.clReleaseCommandQueue(o.queue);
+  return shares[COUNT / 2];
+}
+
+/* Where others have the processors that are the device, the markers around a kernel wait for one: it is tried again. */
+static void an_operators_time_is_its_kernels(void **state) {
+  enum { TRIES = 3 };
+  (void)state;
+  double least = 1;
+  for (int i = 0; i < TRIES && least >= 0.01; i++) {
+    const double share = share_beyond_the_kernel();
+    if (share < least) least = share;
+  }
+  assert_true(least < 0.01);
+}
+
+static void a_queue_without_profiling_cannot_be_timed_and_says_why(void **state) {
+  (void)state;
+  const cl_command_queue queue = make_queue(plain);
+  const prof_op_stream stream = {.size = sizeof stream, .device = device, .stream = (uint64_t)(uintptr_t)queue};
+  prof_op_timer *timer = NULL;
+  assert_int_equal(prof_op_timer_create(&stream, &timer), PROF_E_OPERATOR);
+  assert_null(timer);
+  assert_non_null(strstr(prof_last_error(), "the queue has no CL_QUEUE_PROFILING_ENABLE"));
+  cl.clReleaseCommandQueue(queue);
+}
+
 /* ---- ends ---- */
 
 static void leave(void) {
@@ -536,63 +627,28 @@ static void an_exit_with_work_in_flight_neither_hangs_nor_crashes(void **state) 
   X(a_device_scope_has_its_kernel_in_it) X(two_queues_from_four_threads) X(a_queue_without_profiling_has_its_host_side_and_says_why)                          \
   X(a_handle_that_comes_again_is_another_queue) X(a_queue_out_of_order_is_served) X(a_queue_that_is_released_meanwhile_is_no_harm) X(no_queue_is_held_on_to) \
   X(a_part_of_a_device_is_the_devices) X(the_status_counts_devices) X(a_forked_child_has_the_host_side_alone)                                                 \
+  X(the_programs_own_events_tell_the_kernels_times) X(an_operators_time_is_its_kernels) X(a_queue_without_profiling_cannot_be_timed_and_says_why)                                                               \
   X(an_exit_with_work_in_flight_neither_hangs_nor_crashes)
-
-static void run_alone(const char *name) {
-  int status = -1;
-  fflush(NULL);
-  const pid_t child = fork();
-  if (child == 0) {
-    execl("/proc/self/exe", "opencl", name, (char *)NULL);
-    _exit(127);
-  }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  if (status != 0) fail_msg("%s: status 0x%x", name, (unsigned)status);
-}
-
-#define ALONE(name)                        \
-  static void alone_##name(void **state) { \
-    (void)state;                           \
-    run_alone(#name);                      \
-  }
-TESTS(ALONE)
 
 static void begin(void) {
   open_opencl();
   assert_int_equal(prof_start(1), PROF_OK);
 }
 
-/* The machine's own drivers, and kernels built once. */
-static void prepare(void) {
-  char folder[512];
-  const char *const build = getenv("PROF_TEST_BUILD_DIR");
-  unsetenv("OCL_ICD_VENDORS"); /* tests/CMakeLists.txt: the other tests do without them */
-  snprintf(folder, sizeof folder, "%s/pocl-cache", build ? build : "/tmp");
-  mkdir(folder, 0700);
-  setenv("POCL_CACHE_DIR", folder, 0);
-}
+ALONE_TESTS
 
 int main(int argc, char **argv) {
-#define ENTRY(name) cmocka_unit_test(alone_##name),
-#define ONE(name)                                               \
-  if (argc == 2 && strcmp(argv[1], #name) == 0) {               \
-    const struct CMUnitTest one[] = {cmocka_unit_test(name)};   \
-    begin();                                                    \
-    return cmocka_run_group_tests_name(#name, one, NULL, NULL); \
-  }
-  if (argc == 1) prepare();
-  TESTS(ONE)
+  if (argc == 1) prepare_opencl();
   if (argc == 2 && strcmp(argv[1], "leaves") == 0) {
     begin();
     leave();
   }
-  const char *const missing = find_opencl();
+  const char *const missing = argc == 1 ? find_opencl() : NULL;
   if (missing) {
     printf("skip: %s\n", missing);
     return 77;
   }
-  const struct CMUnitTest tests[] = {TESTS(ENTRY)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return alone_main(argc, argv);
 }
 
 #endif

@@ -2,14 +2,17 @@
 #include <cstdio>
 #include <type_traits>
 
-#if __has_include(<CL/cl.h>) && __has_include(<CL/cl_ext.h>)
+#if __has_include(<CL/cl.h>) && __has_include(<CL/cl_ext.h>) && __has_include(<CL/cl_layer.h>)
 
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
+#include <CL/cl_layer.h>
+#include <cstddef>
 
 #include "../../src/opencl/api.h"
+#include "../../src/preload/opencl/functions.h"
 
 // The same list, read with the vendor's own handles.
 namespace vendor {
@@ -24,6 +27,12 @@ PROF_I_CL_FUNCTIONS(CHECK_FUNCTION)
 #define CHECK_VALUE(name, value) static_assert((value) == CL_##name, #name);
 PROF_I_CL_CONSTANTS(CHECK_VALUE)
 PROF_I_CL_ERRORS(CHECK_VALUE)
+PROF_I_CL_LAYER_CONSTANTS(CHECK_VALUE)
+
+// The table that a loader hands to layers.
+#define CHECK_PLACE(place, name) static_assert(offsetof(cl_icd_dispatch, name) == (place) * sizeof(void *), #name);
+PROF_I_CL_CALLED(CHECK_PLACE)
+PROF_I_CL_HOOKED(CHECK_PLACE)
 static_assert(PROF_I_CL_DEVICE_TYPE_ALL == CL_DEVICE_TYPE_ALL, "CL_DEVICE_TYPE_ALL");
 
 static_assert(sizeof(prof_i_cl_pci) == sizeof(cl_device_pci_bus_info_khr), "the size of CL_DEVICE_PCI_BUS_INFO_KHR");
@@ -36,7 +45,7 @@ static_assert(std::is_same<cl_command_queue_properties, uint64_t>::value && std:
 static_assert(sizeof(cl_ulong) == 8 && sizeof(cl_uint) == 4 && sizeof(cl_int) == 4, "numbers");
 
 int main() {
-  std::puts("all of src/opencl/api.h is as <CL/cl.h> has it");
+  std::puts("all of src/opencl/api.h and src/preload/opencl/functions.h is as <CL/cl.h> has it");
   return 0;
 }
 

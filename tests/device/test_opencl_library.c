@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <prof/device.h>
 #include <prof/profiler.h>
+#include <prof/sampler.h>
 #include <prof/trace.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -207,6 +208,40 @@ static void no_queue(void) {
 }
 
 /* In a program with more rights than its user: see prof_i_opencl_library_open(). The loader takes no LD_LIBRARY_PATH there, so what would be opened is the system's. */
+static const prof_sampler_options memory_used = {.size = sizeof memory_used, .interval_ns = 1000000, .mode = PROF_SAMPLE_VRAM};
+
+static void memory(void) {
+  static prof_event event;
+  prof_sampler_state sampler = {.size = sizeof sampler};
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  uint64_t count = 0;
+  CHECK(prof_sampler_start(&memory_used) == PROF_E_NOT_FOUND && !is_loaded()); /* the program has not used it */
+  record(PROFILING);
+  CHECK(status().abilities & PROF_CAN_METRICS);
+  CHECK(prof_start(1) == PROF_OK && prof_sampler_start(&memory_used) == PROF_OK);
+  while (sampler.sample_count < 3) CHECK(prof_sampler_get(&sampler) == PROF_OK);
+  CHECK(sampler.meter_count == 1 && prof_sampler_stop() == PROF_OK && prof_stop() == PROF_OK);
+  CHECK(prof_get(&trace) == PROF_OK && prof_cursor_create(trace, &cursor) == PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) {
+    if (event.kind != PROF_EVENT_COUNTER) continue;
+    CHECK(event.value == (double)(UINT64_C(5) << 30) && event.device.type == PROF_DEVICE_OPENCL && event.device.index == 0);
+    CHECK(event.name_bytes == 24 && memcmp(event.name, "opencl:0 memory used (B)", 24) == 0);
+    count++;
+  }
+  CHECK(count >= 3);
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+}
+
+static void no_memory(void) {
+  record(PROFILING);
+  CHECK(!(status().abilities & PROF_CAN_METRICS));
+  CHECK(prof_sampler_start(&memory_used) == PROF_E_NOT_FOUND);
+}
+
+static void memory_that_cannot_be(void) { no_memory(); }
+
 static void more_rights(void) {
   if (!getauxval(AT_SECURE)) _exit(3);
   CHECK(status().result == PROF_BACKEND_PERMISSION && strstr(status().reason, "libOpenCL.so.1 is not opened for it"));
@@ -219,7 +254,7 @@ static void more_rights(void) {
 #define CASES(X)                                                                                                                            \
   X(nothing_is_loaded_before_it_is_needed, "") X(no_platform, "no_platform") X(no_device, "no_device") X(no_library, NULL) X(another_library, "odd") \
   X(old, "old") X(unknown_clock, "") X(timer_that_is_no_use, "timer_lies") X(is_exact, "timer") X(fails, "fails") X(no_times, "no_times")            \
-  X(no_profiling, "") X(no_queue, "")
+  X(no_profiling, "") X(no_queue, "") X(memory, "amd") X(no_memory, "") X(memory_that_cannot_be, "amd_lies")
 
 static const char *program;
 

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "alone.h"
 #include "emulated/emulated.h"
 
 static const prof_device device = {EMULATED_TYPE, 0};
@@ -333,6 +334,116 @@ static void without_a_back_end_the_host_side_stands_alone(void **state) {
   assert_int_equal(s.on_device + s.lost_full + s.lost_late + s.lost_times + s.streams, 0);
 }
 
+/* ---- what is said where a device has none of its own times ---- */
+
+static void expect_in(const char *text, const char *part) {
+  if (!strstr(text, part)) fail_msg("'%s' is not in '%s'", part, text);
+}
+
+static prof_health health(void) {
+  prof_health now = {.size = sizeof now};
+  assert_int_equal(prof_health(&now), PROF_OK);
+  return now;
+}
+
+/* By health, under the table, and in both exports: after a stop. */
+static void expect_warning(const char *device_and_why) {
+  char *table = NULL, *json = NULL;
+  prof_trace *const trace = get();
+  expect_in(health().device_warning, device_and_why);
+  assert_int_equal(prof_trace_table(trace, NULL, &table), PROF_OK);
+  expect_in(table, ": the host's side of its scopes alone: ");
+  expect_in(table, strstr(device_and_why, "alone: "));
+  assert_int_equal(prof_trace_json(trace, NULL, &json, NULL), PROF_OK);
+  expect_in(json, "\"name\":\"prof: see the arguments\"");
+  expect_in(json, "\"devices without times\":[\"");
+  expect_in(strstr(json, "\"prof\": {"), "\"devices\":[\"");
+  expect_in(strstr(json, "\"devices\":[\""), strstr(device_and_why, "alone: "));
+  prof_free(json);
+  prof_free(table);
+  prof_trace_destroy(trace);
+}
+
+static void nobody_serves_it_is_said(void **state) {
+  (void)state;
+  const prof_device nobodys = {77, 3};
+  assert_string_equal(health().device_warning, "");
+  WITH_GPU_PROFILER(nobodys, 5, "kernel", "test", PROF_NO_ARGS, {});
+  expect_in(health().device_warning, "device 77:3: the host's side of its scopes alone: no back end serves devices of that type; install"); /* also while it records */
+  assert_int_equal(prof_stop(), PROF_OK);
+  expect_warning("device 77:3: the host's side of its scopes alone: no back end serves devices of that type; install");
+}
+
+static void a_refused_stream_is_said_until_another_is_served(void **state) {
+  (void)state;
+  emulated_stream *const stream = emulated_create(0);
+  emulated_fault.refused_every = 1;
+  launch(stream, 3, 0);
+  char expected[128];
+  snprintf(expected, sizeof expected, "device 12:0: the host's side of its scopes alone: stream 0x%llx: the vendor's library says an error", (unsigned long long)(uintptr_t)stream);
+  expect_in(health().device_warning, expected);
+  assert_int_equal(prof_stop(), PROF_OK);
+  expect_warning(expected);
+  emulated_fault.refused_every = 0;
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, 2, 0);
+  emulated_wait(stream);
+  settle(2);
+  assert_string_equal(health().device_warning, "");
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_string_equal(health().device_warning, "");
+  emulated_destroy(stream);
+}
+
+/* What was said in one capture is said again in the next. */
+static void a_refused_stream_is_said_in_each_capture(void **state) {
+  (void)state;
+  const prof_options another = {.size = sizeof another, .level = 1};
+  emulated_stream *const stream = emulated_create(0);
+  emulated_fault.refused_every = 1;
+  for (int i = 0; i < 3; i++) {
+    launch(stream, 3, 0);
+    assert_int_equal(prof_stop(), PROF_OK);
+    expect_warning("device 12:0: the host's side of its scopes alone: stream 0x");
+    assert_int_equal(prof_clear(), PROF_OK);
+    assert_int_equal(prof_start_with(&another), PROF_OK);
+  }
+  emulated_destroy(stream);
+}
+
+static void a_device_that_is_never_done_is_said(void **state) {
+  (void)state;
+  emulated_stream *const stream = emulated_create(0);
+  launch(stream, 2, 400000000);
+  assert_string_equal(health().device_warning, ""); /* it may be on its way */
+  assert_int_equal(prof_stop(), PROF_OK);
+  expect_warning("device 12:0: the host's side of its scopes alone: it was not done with its work when recording stopped");
+  emulated_destroy(stream);
+}
+
+static void events_without_times_are_said(void **state) {
+  (void)state;
+  emulated_stream *const stream = emulated_create(0);
+  emulated_fault.zero_every = 1;
+  launch(stream, 2, 0);
+  emulated_wait(stream);
+  assert_int_equal(prof_stop(), PROF_OK);
+  expect_warning("device 12:0: the host's side of its scopes alone: its events tell no times");
+  emulated_destroy(stream);
+}
+
+static void a_device_whose_streams_are_all_captured_is_said(void **state) {
+  (void)state;
+  emulated_stream *const stream = emulated_create(0);
+  emulated_fault.is_capturing = 1;
+  launch(stream, 2, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+  expect_in(health().device_warning, "device 12:0: the host's side of its scopes alone: the stream is being captured into a graph");
+  emulated_destroy(stream);
+}
+
+/* ---- graphs, refusals ---- */
+
 static void a_stream_that_is_captured_gets_no_events(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(0);
@@ -407,8 +518,14 @@ static void a_call_that_hangs_holds_nobody(void **state) {
 
 /* ---- forks, ends ---- */
 
+/* Also not by another back end of the same library, as the built-in one beside the layer for OpenCL. */
 static void a_forked_child_has_no_device(void **state) {
   (void)state;
+  prof_backend other = emulated_backend;
+  other.name = "other";
+  other.metric = NULL;
+  other.sample = NULL;
+  assert_int_equal(prof_backend_add(&other), PROF_OK);
   emulated_stream *const stream = emulated_create(0);
   launch(stream, 10, 0);
   emulated_wait(stream);
@@ -421,8 +538,9 @@ static void a_forked_child_has_no_device(void **state) {
       prof_trace *const trace = get();
       const sums s = sums_of(trace);
       prof_backend_state now = {.size = sizeof now};
-      for (uint32_t i = 0; prof_backend_status(i, &now) == PROF_OK && strcmp(now.name, "emulated") != 0;) i++;
-      const bool is_good = s.host == 5 && s.on_device == 0 && s.lost_late + s.lost_full + s.lost_times == 0 && now.result == PROF_BACKEND_FORKED;
+      int forked = 0;
+      for (uint32_t i = 0; prof_backend_status(i, &now) == PROF_OK; i++) forked += now.result == PROF_BACKEND_FORKED && now.device_type == EMULATED_TYPE;
+      const bool is_good = s.host == 5 && s.on_device == 0 && s.lost_late + s.lost_full + s.lost_times == 0 && forked == 2;
       prof_trace_destroy(trace);
       _exit(is_good && prof_stop() == PROF_OK ? 0 : 1);
     }
@@ -522,48 +640,20 @@ static void a_scope_that_is_skipped_gives_its_events_back(void **state) {
   emulated_destroy(stream);
 }
 
-/* Each test is a process of its own: this program with the test's name. */
 #define TESTS(X)                                                                                                                                                        \
   X(each_scope_has_a_device_side_at_its_time) X(by_distances_alone_too) X(distances_lose_nothing_over_time) X(events_are_used_again) X(a_device_that_is_behind_costs_its_side_alone) X(what_is_not_past_at_the_stop_is_counted)        \
   X(two_devices_and_four_streams_from_eight_threads) X(starts_and_stops) X(a_scope_that_outlives_its_recording_is_late) X(without_a_back_end_the_host_side_stands_alone) X(a_stream_that_is_captured_gets_no_events)    \
   X(times_of_zero_are_lost_and_counted) X(times_that_run_back_are_lost_and_counted) X(records_that_fail_are_lost_and_counted) X(a_call_that_hangs_holds_nobody)        \
   X(a_forked_child_has_no_device) X(an_exit_with_work_in_flight_neither_hangs_nor_crashes) X(threads_that_end_leave_their_pairs_to_others) X(a_scope_that_is_skipped_gives_its_events_back) \
-  X(threads_that_come_while_it_is_opened_try_again)
+  X(threads_that_come_while_it_is_opened_try_again) X(nobody_serves_it_is_said) X(a_refused_stream_is_said_until_another_is_served) X(a_refused_stream_is_said_in_each_capture)                  \
+  X(a_device_that_is_never_done_is_said) X(events_without_times_are_said) X(a_device_whose_streams_are_all_captured_is_said)
 
-static const char *program;
-
-static void run_alone(const char *name) {
-  int status = -1;
-  const pid_t child = fork();
-  if (child == 0) {
-    execl(program, program, name, (char *)NULL);
-    _exit(127);
-  }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  if (status != 0) fail_msg("%s: status 0x%x", name, (unsigned)status);
-}
-
-#define ALONE(name) \
-  static void alone_##name(void **state) { \
-    (void)state; \
-    run_alone(#name); \
-  }
-TESTS(ALONE)
+ALONE_TESTS
 
 int main(int argc, char **argv) {
-#define ENTRY(name) cmocka_unit_test(alone_##name),
-#define ONE(name)                                                                \
-  if (argc == 2 && strcmp(argv[1], #name) == 0) {                                \
-    const struct CMUnitTest one[] = {cmocka_unit_test(name)};                    \
-    begin();                                                                     \
-    return cmocka_run_group_tests_name(#name, one, NULL, NULL);                  \
-  }
-  TESTS(ONE)
   if (argc == 2 && strcmp(argv[1], "leaves") == 0) {
     begin();
     leave();
   }
-  const struct CMUnitTest tests[] = {TESTS(ENTRY)};
-  program = argv[0];
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return alone_main(argc, argv);
 }

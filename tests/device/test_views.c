@@ -162,7 +162,8 @@ static void chrome_json_has_a_process_for_the_device_and_arrows_to_it(void **sta
   uint64_t arrows = 0;
   assert_int_equal(prof_trace_json(trace, NULL, &json, NULL), PROF_OK);
   const char *const parts[] = {"\"name\":\"process_name\",\"pid\":5012001,", ": compute\"}}", "\"args\":{\"name\":\"stream ", "\"cat\":\"gpu_user_annotation\",\"name\":\"kernel\",\"pid\":5012001,\"tid\":1,",
-                               "\"cat\":\"operator\",\"name\":\"kernel\",", "\"device\":1,\"stream\":0}", "\"faults\":0"};
+                               "\"cat\":\"operator\",\"name\":\"kernel\",", "\"device\":1,\"stream\":2}", "\"faults\":0",
+                               "\"devices without times\":[\"77:2: the host's side of its scopes alone: ", "\"devices\":[\"12:1 emulated accelerator (emulated: no device): 14 scopes, "};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (!has(json, parts[i])) fail_msg("not in the text: %s\n%s", parts[i], json);
   for (const char *at = json; (at = strstr(at, "\"cat\":\"ac2g\"")) != NULL; at++) arrows++;

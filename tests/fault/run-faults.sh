@@ -55,7 +55,9 @@ build() {
   built=$folder/$(basename "$test" .c)
   [ -e "$built" ] && { echo "$built"; return; }
   mkdir "$built"
-  "$CC" "${flags[@]}" -w "$@" "$test" "$folder/libprof.a" -o "$built/test" "${libraries[@]}" || return 1
+  local vendor=()
+  case "$test" in */device/*) vendor=("$(dirname "$test")"/emulated/*.c) ;; esac
+  "$CC" "${flags[@]}" -w "$@" "$test" "${vendor[@]}" "$folder/libprof.a" -o "$built/test" "${libraries[@]}" || return 1
   for plugin in "$(dirname "$test")"/plugins/*.c; do
     [ -e "$plugin" ] || continue
     [ -e "$built/libprof.so" ] || "$CC" -shared -Wl,-z,nodelete -Wl,-Bsymbolic-functions "$folder"/*.o -o "$built/libprof.so" -lpthread -lm || return 1
@@ -157,5 +159,11 @@ fault M1 UNSCRUBBED tests/unit/test_core_chunk.c 'no_word*' ''
 fault M3 ASKED_ONCE tests/api/test_memory_begin.c 'a_start_while*' ''
 fault M3 NO_ROUND tests/stress/test_memory_reset.c 'peaks_are_right_while_they*' PROF_RESET_SECONDS=2
 fault M3 OLD_ERA tests/fault/test_memory_step.c 'a_reset*' ''
+fault D1 SURE tests/unit/test_device_clock.c '' ''
+fault D1 BEFORE_LAUNCH tests/device/test_records.c what_seems_to_begin_before_its_launch_is_moved_and_counted ''
+fault D2 KEPT_PAIR tests/device/test_scopes.c events_are_used_again ''
+fault D3 NOT_TOLD tests/device/test_scopes.c what_is_not_past_at_the_stop_is_counted ''
+fault D3 PARENTS_DEVICE tests/device/test_scopes.c a_forked_child_has_no_device ''
+fault D4 NOBODYS_KERNEL tests/device/test_records.c a_kernel_belongs_to_the_innermost_scope_that_launched_it ''
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -8,9 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device_capture.h"
 #include "small_capture.h"
 #include "trace_checks.h"
 #include "trace/walk.h"
+
+/* What is damaged. Of each: so many captures are opened, and damage is seen in so many, at least. */
+typedef struct original {
+  void (*make)(capture *c);
+  uint64_t cut_opened, flipped_opened, flipped_noticed;
+} original;
+static original small = {small_capture, 1000, 3000, 1000}, with_device = {device_capture, 700, 2500, 300};
 
 static int count_spans(void *user, const prof_i_span *spans, size_t count) {
   uint64_t *const sums = user;
@@ -19,6 +27,16 @@ static int count_spans(void *user, const prof_i_span *spans, size_t count) {
     sums[1] += spans[i].duration_ns;
   }
   return 0;
+}
+
+static void read_devices(const prof_trace *trace, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    prof_trace_device device = {.size = sizeof device};
+    char *text = NULL;
+    assert_int_equal(prof_trace_device_get(trace, i, &device), PROF_OK);
+    assert_int_equal(prof_trace_device_text(trace, i, &text), PROF_OK);
+    free(text);
+  }
 }
 
 /* Reads everything in every way. */
@@ -30,6 +48,7 @@ static void read_all(const prof_trace *trace) {
     assert_int_equal(prof_i_trace_walk(trace, i, count_spans, sums), 0);
     by_thread += thread_of(trace, i).event_count;
   }
+  read_devices(trace, info.device_count);
   prof_cursor *cursor = NULL;
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   uint64_t last_start = 0;
@@ -94,11 +113,25 @@ static void the_whole_capture_reads_clean(void **state) {
   capture_end(&c);
 }
 
-/* Every front of the capture: those that end inside what is used one by one, those in the zeros between in steps. */
-static void every_truncation_is_read_or_refused(void **state) {
+static void a_capture_with_a_device_reads_clean(void **state) {
   (void)state;
   capture c;
-  small_capture(&c);
+  device_capture(&c);
+  prof_trace *const trace = open_capture(&c);
+  read_all(trace);
+  const prof_trace_info info = info_of(trace);
+  assert_int_equal(info.bad_count, 0);
+  assert_int_equal(info.device_count, 2);
+  assert_int_equal(info.event_count, 10);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* Every front of the capture: those that end inside what is used one by one, those in the zeros between in steps. */
+static void every_truncation_is_read_or_refused(void **state) {
+  const original *const from = *state;
+  capture c;
+  from->make(&c);
   guarded g = make_guarded(c.count);
   uint64_t opened = 0;
   for (size_t count = 0; count <= c.count; count++) {
@@ -114,16 +147,16 @@ static void every_truncation_is_read_or_refused(void **state) {
     prof_trace_destroy(trace);
     opened++;
   }
-  assert_true(opened > 1000);
+  assert_true(opened > from->cut_opened);
   munmap(g.pages, g.room + 4096);
   capture_end(&c);
 }
 
 /* Every byte in use, and the zeros between in steps; three ways to flip it. */
 static void every_flipped_byte_is_read_or_refused(void **state) {
-  (void)state;
+  const original *const from = *state;
   capture c;
-  small_capture(&c);
+  from->make(&c);
   guarded g = make_guarded(c.count);
   unsigned char *const bytes = guard(&g, c.bytes, c.count);
   static const unsigned char masks[] = {0xff, 0x01, 0x80};
@@ -150,8 +183,8 @@ static void every_flipped_byte_is_read_or_refused(void **state) {
   }
   print_message("%llu opened, %llu of them with damage seen, %llu refused\n", (unsigned long long)opened,
                 (unsigned long long)noticed, (unsigned long long)refused);
-  assert_true(opened > 3000);
-  assert_true(noticed > 1000);
+  assert_true(opened > from->flipped_opened);
+  assert_true(noticed > from->flipped_noticed);
   assert_true(refused >= 8 * sizeof masks);
   munmap(g.pages, g.room + 4096);
   capture_end(&c);
@@ -159,12 +192,12 @@ static void every_flipped_byte_is_read_or_refused(void **state) {
 
 /* Counts, lengths and offsets that cannot be, one by one. */
 static void hostile_numbers_are_survived(void **state) {
-  (void)state;
+  const original *const from = *state;
   static const uint64_t values[] = {0,          1,          15,         16,         255,        65535,          65536,
                                     UINT32_MAX, UINT64_MAX, 1ull << 63, 1ull << 59, 1ull << 60, UINT64_MAX - 7, UINT64_MAX - 63,
                                     0x4000,     0xffff0000};
   capture c;
-  small_capture(&c);
+  from->make(&c);
   guarded g = make_guarded(c.count);
   unsigned char *const bytes = guard(&g, c.bytes, c.count);
   for (size_t at = 0; at < c.count; at += 8) {
@@ -189,9 +222,9 @@ static void hostile_numbers_are_survived(void **state) {
 }
 
 static void random_damage_is_survived(void **state) {
-  (void)state;
+  const original *const from = *state;
   capture c;
-  small_capture(&c);
+  from->make(&c);
   size_t used[8192], count = 0;
   for (size_t i = 8; i < c.count && count < 8192; i++)
     if (c.bytes[i] != 0) used[count++] = i;
@@ -398,10 +431,15 @@ static void info_of_every_size_is_filled_as_far_as_it_goes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_whole_capture_reads_clean),
-      cmocka_unit_test(every_truncation_is_read_or_refused),
-      cmocka_unit_test(every_flipped_byte_is_read_or_refused),
-      cmocka_unit_test(hostile_numbers_are_survived),
-      cmocka_unit_test(random_damage_is_survived),
+      cmocka_unit_test(a_capture_with_a_device_reads_clean),
+      cmocka_unit_test_prestate(every_truncation_is_read_or_refused, &small),
+      cmocka_unit_test_prestate(every_truncation_is_read_or_refused, &with_device),
+      cmocka_unit_test_prestate(every_flipped_byte_is_read_or_refused, &small),
+      cmocka_unit_test_prestate(every_flipped_byte_is_read_or_refused, &with_device),
+      cmocka_unit_test_prestate(hostile_numbers_are_survived, &small),
+      cmocka_unit_test_prestate(hostile_numbers_are_survived, &with_device),
+      cmocka_unit_test_prestate(random_damage_is_survived, &small),
+      cmocka_unit_test_prestate(random_damage_is_survived, &with_device),
       cmocka_unit_test(bytes_that_are_not_aligned_are_read_too),
       cmocka_unit_test(only_regular_files_are_opened),
       cmocka_unit_test(files_that_are_no_captures_say_what_is_wrong),

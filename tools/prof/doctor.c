@@ -1,8 +1,13 @@
 /* prof doctor: what can be recorded on this machine, and what to do where something cannot. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
 #include <prof/device.h>
 #include <prof/profiler.h>
+#include <prof/sampler.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -33,6 +38,38 @@ static void put_device(const prof_backend_state *state) {
   else if (state->device_type) printf("  %-*s of type %d\n", WIDTH, "devices", state->device_type);
 }
 
+static void put_abilities(uint32_t abilities) {
+  static const struct {
+    uint32_t ability;
+    const char *words;
+  } all[] = {{PROF_CAN_SCOPES, "scopes on streams by the device's own times"},
+             {PROF_CAN_CLOCKS, "reads its clock"},
+             {PROF_CAN_RECORDS, "kernels and copies by themselves (PROF_DEVICES=records)"},
+             {PROF_CAN_METRICS, "its meters can be sampled"}};
+  const char *between = "";
+  printf("  %-*s ", WIDTH, "can");
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    if (!(abilities & all[i].ability)) continue;
+    printf("%s%s", between, all[i].words);
+    between = "; ";
+  }
+  putchar('\n');
+}
+
+/* The layer stands beside the library that this program has. */
+static void put_layer(void) {
+  static const char name[] = "libprof_opencl.so";
+  char path[PATH_MAX];
+  Dl_info about;
+  if (!dladdr((const void *)(uintptr_t)&prof_version, &about) || !about.dli_fname) return;
+  const char *const slash = strrchr(about.dli_fname, '/');
+  const int folder = slash ? (int)(slash - about.dli_fname) + 1 : 0, bytes = snprintf(path, sizeof path, "%.*s%s", folder, about.dli_fname, name);
+  if (bytes <= 0 || bytes >= (int)sizeof path || access(path, R_OK) != 0) return;
+  printf("  %-*s by themselves, of a program as it is: OPENCL_LAYERS=", WIDTH, "kernels");
+  print_text(stdout, path, strlen(path));
+  puts(" PROF_LEVEL=2 PROF_OUTPUT=trace.json PROGRAM");
+}
+
 static void put_back_end(const prof_backend_state *state) {
   const char *const name = state->name[0] ? state->name : state->path;
   print_text(stdout, name, strlen(name));
@@ -42,11 +79,23 @@ static void put_back_end(const prof_backend_state *state) {
   put_device(state);
   if (state->name[0]) put_line("file", state->path);
   if (state->result == PROF_BACKEND_OK) {
-    put_line("can", state->abilities & PROF_CAN_CLOCKS ? "scopes on streams by the device's own times; reads its clock" : "scopes on streams by the device's own times");
+    put_abilities(state->abilities);
+    if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS)) put_layer();
     return;
   }
   put_line("why", state->reason);
   put_line("what to do", state->advice);
+}
+
+/* The host's own, which a sampler reads. */
+static void put_host(void) {
+  prof_sampler_state state = {.size = sizeof state};
+  if (prof_sampler_get(&state) != PROF_OK) return;
+  printf("the host's meters: %s\n", state.host_meters[0] ? "can be sampled (PROF_SAMPLE=0.1)" : "none that can be read");
+  put_line("has", state.host_meters);
+  put_line("why", state.why_not);
+  if (strstr(state.why_not, "cannot be read")) put_line("what to do", "as root: chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj, which lasts until the machine starts again");
+  else if (state.why_not[0]) put_line("what to do", "nothing: a virtual machine and many boards have none; devices' meters can be sampled all the same");
 }
 
 int command_doctor(int argc, char **argv) {
@@ -64,7 +113,8 @@ int command_doctor(int argc, char **argv) {
     say("prof doctor: %s", prof_last_error());
     return EXIT_FAILED;
   }
-  if (count) putchar('\n');
+  put_host();
+  putchar('\n');
   printf("%u of %u back ends of devices can work here.\n", working, count);
   if (!working) puts("WITH_GPU_PROFILER() records its host side alone. PROF_BACKENDS=/whole/path names plug-ins, files or folders.");
   return EXIT_OK;

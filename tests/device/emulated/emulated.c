@@ -9,6 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "meters.h"
+#include "tracing.h"
+
 struct prof_backend_self {
   const prof_backend_host *host;
 };
@@ -16,6 +19,7 @@ struct prof_backend_self {
 typedef struct event {
   uint32_t is_past; /* release */
   uint64_t device_ns;
+  emulated_own *own_event; /* that it is the end of */
 } event;
 
 typedef struct command {
@@ -23,6 +27,8 @@ typedef struct command {
   event *of;        /* NULL: work */
   uint64_t busy_ns; /* of work */
   uint64_t number;
+  uint64_t bytes; /* of a copy */
+  emulated_launch_mark mark;
 } command;
 
 typedef struct span {
@@ -53,21 +59,27 @@ static uint64_t host_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t device_ns(void) {
-  const uint64_t now = host_ns();
+/* The device's clock at a moment of the host's. */
+static uint64_t device_ns_at(uint64_t now) {
   uint64_t begun = 0;
   if (__atomic_compare_exchange_n(&own.begun_ns, &begun, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) begun = now;
   return now + (uint64_t)(emulated_fault.clock_offset_ns + emulated_fault.clock_step_ns + (int64_t)((double)(now - begun) * emulated_fault.clock_drift));
 }
 
-static bool is_time_for(uint32_t every, uint64_t count) { return every && count % every == every - 1; }
+static uint64_t device_ns(void) { return device_ns_at(host_ns()); }
+
+/* A test may change its mind while a stream is at work. */
+static bool is_time_for(const uint32_t *every, uint64_t count) {
+  const uint32_t value = __atomic_load_n(every, __ATOMIC_RELAXED);
+  return value && count % value == value - 1;
+}
 
 /* ---- streams ---- */
 
 static void pass(event *e) {
   const uint64_t count = __atomic_fetch_add(&own.records, 1, __ATOMIC_RELAXED), now = device_ns();
-  if (is_time_for(emulated_fault.lost_every, count)) return;
-  e->device_ns = is_time_for(emulated_fault.zero_every, count) ? 0 : is_time_for(emulated_fault.reversed_every, count) ? now - 1000000000 : now;
+  if (is_time_for(&emulated_fault.lost_every, count)) return;
+  e->device_ns = is_time_for(&emulated_fault.zero_every, count) ? 0 : is_time_for(&emulated_fault.reversed_every, count) ? now - 1000000000 : now;
   __atomic_store_n(&e->is_past, 1, __ATOMIC_RELEASE);
 }
 
@@ -83,7 +95,9 @@ static void note(emulated_stream *s, uint64_t number, span when) {
 
 static void run(emulated_stream *s, const command *c) {
   if (c->of) {
+    emulated_own *const own_event = c->of->own_event;
     pass(c->of);
+    if (own_event) emulated_own_release(own_event); /* the stream's own hold on it */
     return;
   }
   const uint64_t begin = host_ns();
@@ -93,7 +107,9 @@ static void run(emulated_stream *s, const command *c) {
   }
   while (host_ns() < begin + c->busy_ns) {
   }
-  note(s, c->number, (span){begin, host_ns()});
+  const uint64_t end = host_ns();
+  note(s, c->number, (span){begin, end});
+  emulated_tracing_done(&c->mark, (uintptr_t)s, s->device, c->bytes, device_ns_at(begin), device_ns_at(end));
 }
 
 static void *work(void *stream) {
@@ -116,18 +132,20 @@ static void *work(void *stream) {
   return NULL;
 }
 
-static uint64_t put(emulated_stream *s, event *of, uint64_t busy_ns) {
+/* False: no memory. */
+static bool put(emulated_stream *s, event *of, uint64_t busy_ns, uint64_t bytes, uint64_t *number_out) {
   command *const c = calloc(1, sizeof *c);
-  if (!c) abort();
-  *c = (command){.of = of, .busy_ns = busy_ns};
+  if (!c) return false;
+  *c = (command){.of = of, .busy_ns = busy_ns, .bytes = bytes};
+  if (!of) c->mark = emulated_tracing_mark();
   pthread_mutex_lock(&s->lock);
   if (!of) c->number = s->launched++;
-  const uint64_t number = c->number;
+  *number_out = c->number;
   *s->end = c;
   s->end = &c->next;
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
-  return number;
+  return true;
 }
 
 emulated_stream *emulated_create(uint32_t device) {
@@ -153,7 +171,12 @@ void emulated_destroy(emulated_stream *s) {
   free(s);
 }
 
-uint64_t emulated_launch(emulated_stream *s, uint64_t busy_ns) { return put(s, NULL, busy_ns); }
+uint64_t emulated_copy(emulated_stream *s, uint64_t busy_ns, uint64_t bytes) {
+  uint64_t number;
+  if (!put(s, NULL, busy_ns, bytes, &number)) abort();
+  return number;
+}
+uint64_t emulated_launch(emulated_stream *s, uint64_t busy_ns) { return emulated_copy(s, busy_ns, 0); }
 
 void emulated_wait(emulated_stream *s) {
   pthread_mutex_lock(&s->lock);
@@ -179,6 +202,7 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   self.host = host;
   if (emulated_fault.open_ms) usleep(emulated_fault.open_ms * 1000);
   *self_out = &self;
+  emulated_tracing_open(host);
   return PROF_BACKEND_OK;
 }
 static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
@@ -192,11 +216,11 @@ static int event_record(prof_backend_self *self, uint64_t stream, void **of) {
   static uint64_t count;
   (void)self;
   if (!stream) return PROF_BACKEND_INVALID;
-  if (is_time_for(emulated_fault.refused_every, __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED))) return PROF_BACKEND_VENDOR;
+  if (is_time_for(&emulated_fault.refused_every, __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED))) return PROF_BACKEND_VENDOR;
   event *const e = *of;
+  uint64_t unused;
   __atomic_store_n(&e->is_past, 0, __ATOMIC_RELAXED);
-  put((emulated_stream *)(uintptr_t)stream, e, 0);
-  return PROF_BACKEND_OK;
+  return put((emulated_stream *)(uintptr_t)stream, e, 0, 0, &unused) ? PROF_BACKEND_OK : PROF_BACKEND_NO_MEMORY;
 }
 static int event_query(prof_backend_self *self, void *of) {
   (void)self;
@@ -222,10 +246,11 @@ static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_
 }
 static int device(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
   (void)self;
-  if (index >= 2) return PROF_BACKEND_NO_DEVICE;
+  if (index >= EMULATED_DEVICES) return PROF_BACKEND_NO_DEVICE;
   memset((char *)out + sizeof out->size, 0, out->size - sizeof out->size);
   strcpy(out->name, "emulated accelerator");
   out->is_emulated = 1;
+  out->memory_bytes = EMULATED_MEMORY_BYTES;
   return PROF_BACKEND_OK;
 }
 static int clock_it(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
@@ -237,9 +262,55 @@ static int clock_it(prof_backend_self *self, uint32_t index, prof_backend_pair *
   return PROF_BACKEND_OK;
 }
 
+/* ---- the program's own events ---- */
+
+struct emulated_own {
+  void *begin, *end;
+  uint32_t owners; /* relaxed */
+};
+
+emulated_own *emulated_launch_with_own(emulated_stream *s, uint64_t busy_ns) {
+  const uint64_t stream = (uintptr_t)s;
+  emulated_own *const e = calloc(1, sizeof *e);
+  if (!e || event_create(NULL, stream, &e->begin) != PROF_BACKEND_OK || event_create(NULL, stream, &e->end) != PROF_BACKEND_OK) abort();
+  e->owners = 2; /* the program, and the stream until it is past */
+  ((event *)e->end)->own_event = e;
+  if (event_record(NULL, stream, &e->begin) != PROF_BACKEND_OK) abort();
+  emulated_launch(s, busy_ns);
+  if (event_record(NULL, stream, &e->end) != PROF_BACKEND_OK) abort();
+  return e;
+}
+
+void emulated_own_release(emulated_own *e) {
+  if (__atomic_sub_fetch(&e->owners, 1, __ATOMIC_ACQ_REL) > 0) return;
+  event_destroy(NULL, e->begin);
+  event_destroy(NULL, e->end);
+  free(e);
+}
+
+static int own_keep(prof_backend_self *self, uint64_t stream, void *given, void **kept_out) {
+  (void)self;
+  if (!stream) return PROF_BACKEND_INVALID;
+  __atomic_add_fetch(&((emulated_own *)given)->owners, 1, __ATOMIC_RELAXED);
+  *kept_out = given;
+  return PROF_BACKEND_OK;
+}
+
+static int own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out, uint64_t *end_ns_out) {
+  const emulated_own *const e = kept;
+  if (event_query(self, e->end) != PROF_BACKEND_OK) return PROF_BACKEND_NOT_READY;
+  event_time(self, e->begin, start_ns_out);
+  return event_time(self, e->end, end_ns_out);
+}
+
+static void own_let_go(prof_backend_self *self, void *kept) {
+  (void)self;
+  emulated_own_release(kept);
+}
+
 const prof_backend emulated_backend = {.size = sizeof emulated_backend, .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .device_type = EMULATED_TYPE, .is_emulated = 1, .name = "emulated",
                                        .version = "1", .probe = probe, .open = open_it, .event_create = event_create, .event_record = event_record, .event_query = event_query,
-                                       .event_destroy = event_destroy, .event_time = event_time, .stream_of = stream_of, .device = device, .clock = clock_it};
+                                       .event_destroy = event_destroy, .event_time = event_time, .stream_of = stream_of, .device = device, .clock = clock_it, .start = emulated_tracing_start, .stop = emulated_tracing_stop, .drain = emulated_tracing_drain, .metric = emulated_metric, .sample = emulated_sample, .own_keep = own_keep, .own_times = own_times, .own_let_go = own_let_go};
 
 static int event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
   (void)self;

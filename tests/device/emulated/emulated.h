@@ -21,8 +21,33 @@ typedef struct emulated_faults {
   uint32_t is_capturing;    /* all streams are being captured */
   uint32_t open_ms;         /* opening takes so long */
   uint32_t hangs;           /* event_query does not return, while it is 1 */
+  /* Of its own tracing: of so many records one ... */
+  uint32_t record_unknown_every;  /* is of a kind that nobody knows */
+  uint32_t record_larger_every;   /* is larger than prof knows */
+  uint32_t record_broken_every;   /* has a size that cannot be */
+  uint32_t record_no_times_every; /* has no times */
+  uint32_t record_reversed_every; /* ends before it begins */
+  uint32_t record_early_every;    /* begins before it was launched */
+  uint32_t record_future_every;   /* ran an hour from now */
+  uint32_t record_endless_every;  /* ends at the end of time, and was launched after it */
+  uint32_t is_busy;               /* start() says that another tool has it */
+  uint32_t drain_hangs;           /* drain() does not return, while it is 1 */
+  uint64_t drain_loses;           /* the next drain() says that so many were lost */
 } emulated_faults;
 extern emulated_faults emulated_fault;
+
+/* What its meters say, by device. */
+enum { EMULATED_DEVICES = 2 };
+#define EMULATED_MEMORY_BYTES ((int64_t)1 << 30)
+typedef struct emulated_meters {
+  int64_t power_mw[EMULATED_DEVICES]; /* its energy grows by that */
+  int64_t memory_bytes[EMULATED_DEVICES]; /* used */
+  uint32_t unknown_device; /* number + 1 of one that says nothing */
+  uint32_t hangs;          /* sample() does not return, while it is 1 */
+  uint32_t is_hanging;     /* it has been called, and does not return */
+  uint32_t refuses;        /* sample() fails */
+} emulated_meters;
+extern emulated_meters emulated_meter;
 
 extern const prof_backend emulated_backend;
 extern const prof_backend emulated_by_distance; /* the same, of another device type: its events tell how far they are apart, as a float of ms, and its clock cannot be read */
@@ -30,12 +55,23 @@ enum { EMULATED_BY_DISTANCE_TYPE = 13 };
 
 emulated_stream *emulated_create(uint32_t device);
 void emulated_destroy(emulated_stream *stream); /* when it has done what it has */
+/* The same, a copy of so many bytes. */
+uint64_t emulated_copy(emulated_stream *stream, uint64_t busy_ns, uint64_t bytes);
 /* Work for so many ns. Returns its number on the stream, from 0. */
 uint64_t emulated_launch(emulated_stream *stream, uint64_t busy_ns);
 void emulated_wait(emulated_stream *stream);
 
+/* The same, and an event of the program's own, with both its times; it is the caller's. */
+typedef struct emulated_own emulated_own;
+emulated_own *emulated_launch_with_own(emulated_stream *stream, uint64_t busy_ns);
+void emulated_own_release(emulated_own *event);
+
 /* When that work began and ended, by the host's CLOCK_MONOTONIC: the truth. After emulated_wait(). */
 void emulated_truth(const emulated_stream *stream, uint64_t number, uint64_t *begin_ns_out, uint64_t *end_ns_out);
+
+/* How often its tracing was started and stopped. */
+uint32_t emulated_tracing_starts(void);
+uint32_t emulated_tracing_stops(void);
 
 /* Events that are there now: made and not destroyed. */
 uint64_t emulated_event_count(void);

@@ -20,7 +20,7 @@ struct prof_i_cl_event_object {
 
 static char platform, device;
 
-/* no_platform, no_device, old (OpenCL 1.1), host_clock (its times are CLOCK_REALTIME's), timer (can be read), timer_lies, timer_stale, fails (commands do), no_times */
+/* no_platform, no_device, old (OpenCL 1.1), host_clock (its times are CLOCK_REALTIME's), timer (can be read), timer_lies, timer_stale, fails (commands do), no_times, amd (says what of its memory is free), amd_lies */
 static int is(const char *word) {
   const char *const mode = getenv("PROF_TEST_OPENCL");
   return mode && strcmp(mode, word) == 0;
@@ -76,12 +76,16 @@ int32_t clGetDeviceIDs(prof_i_cl_platform of, uint64_t types, uint32_t room, pro
 }
 
 int32_t clGetDeviceInfo(prof_i_cl_device of, uint32_t what, size_t room, void *value_out, size_t *bytes_out) {
-  const size_t resolution_ns = 1;
+  const size_t resolution_ns = 1, free_kib[] = {is("amd_lies") ? SIZE_MAX : 3 << 20, 1 << 20};
+  const uint64_t memory_bytes = UINT64_C(8) << 30;
   (void)of;
   switch (what) {
     case PROF_I_CL_DEVICE_VERSION: return is("old") ? GIVE_TEXT("OpenCL 1.1 double") : GIVE_TEXT("OpenCL 3.0 double");
     case PROF_I_CL_DEVICE_NAME: return GIVE_TEXT("a double");
     case PROF_I_CL_DEVICE_PROFILING_TIMER_RESOLUTION: return GIVE(resolution_ns);
+    case PROF_I_CL_DEVICE_GLOBAL_MEM_SIZE: return GIVE(memory_bytes);
+    case PROF_I_CL_DEVICE_EXTENSIONS: return is("amd") || is("amd_lies") ? GIVE_TEXT("cl_khr_fp64 cl_amd_device_attribute_query cl_khr_icd") : GIVE_TEXT("cl_amd_device_attribute_query_more");
+    case PROF_I_CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: return GIVE(free_kib);
     default: return PROF_I_CL_INVALID_VALUE;
   }
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/op/energy.h"
+#include "../../src/sample/energy.h"
 
 static char folder[64];
 

@@ -26,14 +26,21 @@ void prof_i_energy_begin(prof_i_energy *energy, const char *folder) {
   }
 }
 
-bool prof_i_energy_end(const prof_i_energy *energy, const char *folder, uint64_t *uj_out) {
+bool prof_i_energy_between(const prof_i_energy *from, const prof_i_energy *to, uint64_t *uj_out) {
   uint64_t sum = 0;
-  for (int i = 0; i < energy->count; i++) {
-    const uint64_t begun = energy->packages[i].begun_uj, range = energy->packages[i].range_uj;
-    uint64_t now = 0;
-    if (!read_number(folder, energy->packages[i].number, "energy_uj", &now) || (now < begun && range < begun)) return false;
+  for (int i = 0, at = 0; i < from->count; i++) {
+    while (at < to->count && to->packages[at].number != from->packages[i].number) at++;
+    if (at == to->count) return false;
+    const uint64_t begun = from->packages[i].begun_uj, range = from->packages[i].range_uj, now = to->packages[at].begun_uj;
+    if (now < begun && range < begun) return false;
     sum += now >= begun ? now - begun : range - begun + now;
   }
   *uj_out = sum;
-  return energy->count > 0;
+  return from->count > 0;
+}
+
+bool prof_i_energy_end(const prof_i_energy *energy, const char *folder, uint64_t *uj_out) {
+  prof_i_energy now;
+  prof_i_energy_begin(&now, folder);
+  return prof_i_energy_between(energy, &now, uj_out);
 }

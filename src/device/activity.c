@@ -1,0 +1,97 @@
+/* See activity.h. */
+#define _GNU_SOURCE
+#include "activity.h"
+
+#include <prof/profiler.h>
+
+#include "../core/arena.h"
+#include "../core/control.h"
+#include "../core/thread.h"
+#include "collector.h"
+#include "records.h"
+
+typedef struct tracing {
+  uint32_t asked; /* kinds, since the last start(); 0: it does not record */
+} tracing;
+
+static struct {
+  tracing of[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX]; /* by the back end's number */
+} own;
+
+static bool is_wanted(const prof_i_back_end *end) {
+  switch (prof_i_control_devices()) {
+    case PROF_DEVICES_RECORDS: return true;
+    case PROF_DEVICES_SCOPES: return false;
+    default: return end->table.records_always != 0;
+  }
+}
+
+bool prof_i_activity_is_wanted(void) {
+  const prof_i_back_end *end;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
+    if (end->table.start && is_wanted(end)) return true;
+  return prof_i_control_devices() == PROF_DEVICES_RECORDS;
+}
+
+/* At level 1 what devices do; at 2 also the calls of their library. */
+static uint32_t kinds_of(uint32_t level) {
+  const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY | 1u << PROF_BACKEND_FILL | 1u << PROF_BACKEND_SYNC | 1u << PROF_BACKEND_OTHER;
+  return level == 0 ? 0 : level == 1 ? on_devices : on_devices | 1u << PROF_BACKEND_CALL;
+}
+
+/* Of two that serve one device type the registry says which one does. */
+static bool is_open(prof_i_back_end *end) { return prof_i_registry_open(end->table.device_type) == end; }
+
+static void start(prof_i_back_end *end, tracing *it, uint32_t kinds) {
+  uint32_t can = 0;
+  const int result = end->table.start(end->self, kinds, &can);
+  it->asked = kinds;
+  if (result != PROF_BACKEND_OK) prof_i_registry_tell_records(end, result);
+}
+
+static bool drain(prof_i_back_end *end, uint32_t how, int loss) {
+  uint64_t lost = 0;
+  prof_i_records_begin(end);
+  const int result = end->table.drain(end->self, how, &lost);
+  prof_i_records_end();
+  if (lost) prof_i_thread_lose(&prof_i_no_thread, loss, lost);
+  return result == PROF_BACKEND_NOT_READY;
+}
+
+static void leave(prof_i_back_end *end, tracing *it) {
+  it->asked = 0;
+  drain(end, PROF_BACKEND_FLUSH, PROF_LOSS_DEVICE_FULL);
+  if (end->table.stop) end->table.stop(end->self);
+  drain(end, PROF_BACKEND_FLUSH, PROF_LOSS_DEVICE_LATE); /* what it gives up then was not done */
+}
+
+static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
+  const uint32_t kinds = kinds_of((uint32_t)prof_i_arena_level());
+  if (!end->table.start || !end->table.drain) return false;
+  if (!it->asked && (!kinds || !is_wanted(end) || !is_open(end))) return false;
+  if (!is_wanted(end)) { /* any more: who wanted records has left, others go on */
+    leave(end, it);
+    return false;
+  }
+  if (kinds && kinds != it->asked) start(end, it, kinds);
+  return drain(end, how, PROF_LOSS_DEVICE_FULL);
+}
+
+bool prof_i_activity_round(uint32_t how) {
+  prof_i_back_end *end;
+  bool is_waiting = false;
+  if (prof_i_control_devices() == PROF_DEVICES_RECORDS) prof_i_registry_prepare();
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) is_waiting |= go_on(end, &own.of[i], how);
+  return is_waiting;
+}
+
+void prof_i_activity_end(void) {
+  prof_i_back_end *end;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
+    if (own.of[i].asked) leave(end, &own.of[i]);
+  }
+}
+
+void prof_i_activity_forget(void) {
+  for (uint32_t i = 0; i < PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX; i++) own.of[i].asked = 0;
+}

@@ -1,0 +1,19 @@
+/* What vendors' own tracing records: which back ends are asked for it, and since when; their records go to the capture (records.h). The collector alone, but for what says otherwise. */
+#ifndef PROF_DEVICE_ACTIVITY_H
+#define PROF_DEVICE_ACTIVITY_H
+
+#include "registry.h"
+
+/* Is there anybody to ask for records? Any thread. */
+bool prof_i_activity_is_wanted(void);
+
+/* Opens and starts what is wanted now, and takes what there is; how: prof_backend_drain. True: more is on its way. */
+bool prof_i_activity_round(uint32_t how);
+
+/* Recording ends. */
+void prof_i_activity_end(void);
+
+/* In a forked child. */
+void prof_i_activity_forget(void);
+
+#endif

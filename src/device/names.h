@@ -1,0 +1,17 @@
+/* Texts that vendors' records name by a number: kernels. Kept as long as the process is. Any thread. */
+#ifndef PROF_DEVICE_NAMES_H
+#define PROF_DEVICE_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Its number, the same for the same text; 0: no room. */
+uint32_t prof_i_name_number(const char *text, size_t bytes);
+
+/* The call site that stands for things of that name and category, a literal, in tables and captures; of no name: of `otherwise`. 0: no room. */
+uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise);
+
+/* In a forked child, whose parent may just have been at it. */
+void prof_i_names_forget(void);
+
+#endif

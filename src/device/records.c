@@ -1,0 +1,293 @@
+/* See records.h. Nothing that a back end hands over is believed without a look: sizes, times, texts' numbers. */
+#define _GNU_SOURCE
+#include "records.h"
+
+#include <prof/profiler.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/arena.h"
+#include "../core/clock.h"
+#include "../core/entry.h"
+#include "../core/fault.h"
+#include "../core/gate.h"
+#include "../core/meta.h"
+#include "../core/record.h"
+#include "../core/site.h"
+#include "account.h"
+#include "harvest.h"
+#include "names.h"
+#include "stream_scope.h"
+
+enum { LAUNCH_WORDS = 4 };
+
+/* The calls of one thread: a line of their own, for that thread's records are its own to write. */
+typedef struct calls {
+  uint64_t serial;
+  prof_i_line line;
+  struct calls *next;
+} calls;
+
+static struct {
+  prof_i_back_end *end;  /* that drains now */
+  prof_i_stream *stream; /* of the last record */
+  calls *calls;
+  const calls *parents; /* of a forked child */
+  uint64_t anchor_ticks, anchor_ns; /* of this drain: times of the host's clock are told by it */
+} own;
+
+/* Any of them: `record` is what all begin with. What a shorter one does not say is 0. */
+typedef union whole {
+  prof_backend_record record;
+  prof_backend_kernel kernel;
+  prof_backend_copy copy;
+} whole;
+
+/* ---- what is known of each kind ---- */
+
+static const char *category_of(uint32_t kind) { /* as Kineto has them */
+  switch (kind) {
+    case PROF_BACKEND_KERNEL: return "kernel";
+    case PROF_BACKEND_COPY: return "gpu_memcpy";
+    case PROF_BACKEND_FILL: return "gpu_memset";
+    case PROF_BACKEND_SYNC: return "gpu_sync";
+    case PROF_BACKEND_CALL: return "runtime";
+    default: return "gpu_other";
+  }
+}
+
+/* H, D, or P where two devices have to do with it. */
+static const char *name_of_copy(const prof_backend_copy *copy) {
+  const bool is_from_host = copy->from == PROF_DEVICE_CPU, is_to_host = copy->to == PROF_DEVICE_CPU;
+  if (!copy->from || !copy->to) return "Memcpy";
+  if (is_from_host || is_to_host) return !is_to_host ? "Memcpy HtoD" : is_from_host ? "Memcpy HtoH" : "Memcpy DtoH";
+  return copy->from_index == copy->to_index ? "Memcpy DtoD" : "Memcpy PtoP";
+}
+
+/* Of what its vendor gives no name: as Kineto has it, by which readers know copies. */
+static const char *name_of(const whole *it) {
+  switch (it->record.kind) {
+    case PROF_BACKEND_KERNEL: return "(kernel without a name)";
+    case PROF_BACKEND_COPY: return name_of_copy(&it->copy);
+    case PROF_BACKEND_FILL: return "Memset";
+    case PROF_BACKEND_SYNC: return "wait";
+    case PROF_BACKEND_CALL: return "(call without a name)";
+    default: return "(other work)";
+  }
+}
+
+/* ---- values ---- */
+
+typedef struct values {
+  prof_arg items[PROF_ARGS_MAX];
+  uint32_t count;
+  uint64_t words[PROF_I_STREAM_VALUES_MAX]; /* of those behind the launch */
+  size_t word_count;
+} values;
+
+static void put_type(values *v, const char *key, uint32_t type) { v->items[v->count++] = (prof_arg){.key = key, .type = type}; }
+
+static void put_u64(values *v, const char *key, uint64_t value) {
+  put_type(v, key, PROF_ARG_U64);
+  v->words[v->word_count++] = value;
+}
+static void put_known(values *v, const char *key, uint64_t value) {
+  if (value) put_u64(v, key, value);
+}
+
+static void put_dims(values *v, const char *key, const uint32_t *dims) {
+  if (!dims[0]) return;
+  put_type(v, key, PROF_ARG_TENSOR);
+  v->words[v->word_count++] = 3;
+  for (int i = 0; i < 3; i++) v->words[v->word_count++] = dims[i];
+}
+
+static void put_text(values *v, const char *key, const char *text) {
+  put_type(v, key, PROF_ARG_STRING);
+  v->word_count += prof_i_put_text(v->words + v->word_count, text, strlen(text));
+}
+
+/* Older readers see the launch as what it is: four numbers. Then the kind, and after that what users see. */
+static void begin_values(values *v, uint32_t kind) {
+  static const char *const launch[LAUNCH_WORDS] = {"launch thread", "launch ticks", "device start ns", "device end ns"};
+  v->count = 0;
+  v->word_count = 0;
+  for (int i = 0; i < LAUNCH_WORDS; i++) put_type(v, launch[i], PROF_ARG_U64);
+  put_u64(v, "record kind", kind);
+}
+
+static void put_kernel(values *v, const prof_backend_kernel *kernel) {
+  put_dims(v, kernel->record.flags & PROF_BACKEND_GRID_ITEMS ? "work items" : "grid", kernel->grid);
+  put_dims(v, "block", kernel->block);
+  put_known(v, "shared memory", kernel->shared_bytes);
+  put_known(v, "registers per thread", kernel->registers);
+  put_known(v, "context", kernel->context);
+  put_known(v, "graph id", kernel->graph);
+  put_known(v, "graph node id", kernel->graph_node);
+  put_known(v, "queued ns", kernel->queued);
+  put_known(v, "submitted ns", kernel->submitted);
+}
+
+static const char *place_of(int32_t device_type) { return device_type == 0 ? "unknown" : device_type == PROF_DEVICE_CPU ? "host" : "device"; }
+
+static void put_copy(values *v, const prof_backend_copy *copy) {
+  put_known(v, "bytes", copy->bytes);
+  if (copy->from || copy->to) {
+    char way[48];
+    snprintf(way, sizeof way, "%s to %s", place_of(copy->from), place_of(copy->to));
+    put_text(v, "direction", way);
+  }
+  if (copy->from > PROF_DEVICE_CPU && copy->to > PROF_DEVICE_CPU && copy->from_index != copy->to_index) {
+    put_u64(v, "from device", copy->from_index);
+    put_u64(v, "to device", copy->to_index);
+  }
+  put_known(v, "queued ns", copy->queued);
+  put_known(v, "submitted ns", copy->submitted);
+}
+
+static void put_values(values *v, const whole *it) {
+  const prof_backend_record *const record = &it->record;
+  begin_values(v, record->kind);
+  if (record->kind == PROF_BACKEND_KERNEL) put_kernel(v, &it->kernel);
+  if (record->kind == PROF_BACKEND_COPY || record->kind == PROF_BACKEND_FILL) put_copy(v, &it->copy);
+  put_known(v, "vendor's correlation", record->correlation);
+}
+
+/* ---- times ---- */
+
+static uint64_t ticks_of(uint64_t host_ns) { return own.anchor_ticks + (uint64_t)(int64_t)((double)(int64_t)(host_ns - own.anchor_ns) * prof_i_clock_ticks_per_ns()); }
+
+/* Nothing was launched later than now: who says so does not know. */
+static uint64_t launch_of(const prof_backend_record *record) {
+  const uint64_t ticks = record->flags & PROF_BACKEND_LAUNCH_NS ? ticks_of(record->launch) : record->launch;
+  return record->launch && !prof_i_clock_is_before(prof_i_clock_ticks(), ticks) ? ticks : 0;
+}
+
+/* ---- scopes of streams ---- */
+
+static prof_i_stream *stream_of(const prof_backend_record *record) {
+  const prof_device device = {own.end->table.device_type, (int32_t)record->device};
+  prof_i_stream *const last = own.stream;
+  int loss;
+  if (last && last->end == own.end && last->handle == record->stream && last->device.index == device.index) return last;
+  return own.stream = prof_i_stream_of(device, record->stream, &loss);
+}
+
+/* Of the host's own clock nothing is told that will have been. */
+static bool has_host_times(const prof_backend_record *record) {
+  const uint64_t ahead_ns = UINT64_C(10000000000);
+  return (record->flags & PROF_BACKEND_HOST_TIMES) && record->start && record->end >= record->start && record->end <= own.anchor_ns + ahead_ns;
+}
+
+static bool place(prof_i_stream_scope *scope, const prof_backend_record *record) {
+  const bool is_known = scope->launch_ticks && !(record->flags & PROF_BACKEND_LAUNCH_LATE);
+  const uint64_t now = prof_i_clock_ticks(), earliest = is_known ? scope->launch_ticks : __atomic_load_n(&prof_i_arena_header()->session_ticks, __ATOMIC_RELAXED);
+  const prof_i_stream_bounds bounds = {{earliest, earliest}, earliest, now};
+  if (record->end < record->start || !record->start) return false;
+  if (!(record->flags & PROF_BACKEND_HOST_TIMES)) return prof_i_stream_scope_place(scope, &bounds);
+  if (!has_host_times(record)) return false;
+  scope->ticks[0] = ticks_of(record->start);
+  scope->ticks[1] = ticks_of(record->end);
+  return true;
+}
+
+/* What was heard of late was launched before it began. */
+static void go_before(prof_i_stream_scope *scope) {
+  if (scope->launch_ticks && prof_i_clock_is_before(scope->ticks[0], scope->launch_ticks)) scope->launch_ticks = scope->ticks[0];
+}
+
+static int write_on_stream(const whole *it) {
+  const prof_backend_record *const record = &it->record;
+  values v;
+  prof_i_stream_scope scope = {.stream = stream_of(record), .device_ns = {record->start, record->end}, .serial = PROF_I_FAULT(NOBODYS_KERNEL) ? 0 : record->launch_thread, .launch_ticks = launch_of(record)};
+  if (!scope.stream) return PROF_LOSS_DEVICE_FULL;
+  scope.clock = prof_i_harvest_device_clock(scope.stream);
+  if (!scope.clock || !place(&scope, record)) return PROF_LOSS_DEVICE_TIMES;
+  if (record->flags & PROF_BACKEND_LAUNCH_LATE) go_before(&scope);
+  put_values(&v, it);
+  scope.site = prof_i_name_site(record->name, category_of(record->kind), name_of(it));
+  scope.schema = prof_i_schema_number_inside(scope.site, &(prof_args){v.items, v.count, PROF_ARGS_PAIRS, NULL}, v.count);
+  scope.values = v.words;
+  scope.value_words = scope.schema ? v.word_count : 0;
+  scope.flags = scope.schema ? 0 : PROF_I_FLAG_CUT;
+  const int loss = prof_i_stream_scope_write(&scope);
+  prof_i_device_state *const state = loss < 0 ? prof_i_device_account(scope.stream->device, scope.stream->end) : NULL;
+  if (state) prof_i_account_add(&state->record_count, 1);
+  return loss;
+}
+
+/* ---- calls ---- */
+
+static prof_i_line *line_of(uint64_t serial) {
+  for (calls *c = own.calls; c; c = c->next)
+    if (c->serial == serial) return &c->line;
+  calls *const c = calloc(1, sizeof *c);
+  if (!c) return NULL;
+  c->serial = serial;
+  c->line.role = PROF_I_ROLE_THREAD;
+  c->next = own.calls;
+  snprintf(c->line.name, sizeof c->line.name, "%s calls, thread %llu", own.end->table.name, (unsigned long long)serial);
+  own.calls = c;
+  return &c->line;
+}
+
+static int write_call(const whole *it) {
+  const prof_backend_record *const record = &it->record;
+  prof_i_line *const line = line_of(record->launch_thread);
+  prof_i_thread *const thread = line ? prof_i_thread_attach_line(line) : NULL;
+  if (!thread) return PROF_LOSS_NO_THREAD;
+  if (!has_host_times(record)) return PROF_LOSS_DEVICE_TIMES;
+  const uint64_t begin = ticks_of(record->start), most = (UINT64_C(1) << PROF_I_DURATION_BITS) - 1, ticks = ticks_of(record->end) - begin, duration = ticks < most ? ticks : most;
+  const uint64_t site = prof_i_name_site(record->name, category_of(record->kind), name_of(it));
+  return prof_i_record_write(thread, begin << 4, begin << 4, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT, NULL, 0);
+}
+
+/* ---- the stream of records ---- */
+
+static void take(const char *record, size_t bytes) {
+  whole it;
+  memset(&it, 0, sizeof it);
+  memcpy(&it, record, bytes < sizeof it ? bytes : sizeof it);
+  const int loss = it.record.flags & PROF_BACKEND_NO_TIMES ? PROF_LOSS_DEVICE_TIMES : it.record.kind == PROF_BACKEND_CALL ? write_call(&it) : write_on_stream(&it);
+  if (loss >= 0) prof_i_thread_lose(&prof_i_no_thread, loss, 1);
+}
+
+void prof_i_records_emit(const void *records, size_t bytes) {
+  const char *at = records;
+  if (!own.end || !prof_i_gate_enter()) {
+    prof_i_thread_lose(&prof_i_no_thread, own.end ? PROF_LOSS_CLEARED : PROF_LOSS_DEVICE_TIMES, 1);
+    return;
+  }
+  while (bytes >= sizeof(prof_backend_record)) {
+    prof_backend_record record;
+    memcpy(&record, at, sizeof record);
+    if (record.size < sizeof record || record.size % 8 != 0 || record.size > bytes) break;
+    take(at, record.size);
+    at += record.size;
+    bytes -= record.size;
+  }
+  if (bytes > 0) prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_DEVICE_TIMES, 1); /* how many there were is not known */
+  prof_i_gate_leave();
+}
+
+void prof_i_records_begin(prof_i_back_end *end) {
+  uint64_t width;
+  own.end = end;
+  own.stream = NULL;
+  own.anchor_ns = prof_i_port_monotonic_ns();
+  own.anchor_ticks = prof_i_clock_ticks_at(own.anchor_ns, &width);
+}
+
+void prof_i_records_end(void) { own.end = NULL; }
+
+void prof_i_records_end_lines(void) {
+  for (calls *c = own.calls; c; c = c->next) prof_i_thread_end_line(&c->line);
+}
+
+void prof_i_records_forget(void) {
+  own.parents = own.calls; /* their memory stays, and is not lost */
+  own.calls = NULL;
+  own.end = NULL;
+  own.stream = NULL;
+}

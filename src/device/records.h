@@ -1,0 +1,20 @@
+/* A vendor's records, to the capture: a kernel, a copy or a fill is a scope of its stream; a call of the vendor's library is one of a line beside its thread. The collector alone. */
+#ifndef PROF_DEVICE_RECORDS_H
+#define PROF_DEVICE_RECORDS_H
+
+#include "registry.h"
+
+/* Between these the back end emits what it has. */
+void prof_i_records_begin(prof_i_back_end *end);
+void prof_i_records_end(void);
+
+/* prof_backend_host.emit. Outside of a drain, and of what is no record, nothing is taken, and that is counted. */
+void prof_i_records_emit(const void *records, size_t bytes);
+
+/* Recording ends: their lines do, too. */
+void prof_i_records_end_lines(void);
+
+/* In a forked child. */
+void prof_i_records_forget(void);
+
+#endif

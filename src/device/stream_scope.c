@@ -1,0 +1,85 @@
+/* See stream_scope.h. A scope that the clocks would put before its launch is moved there, and counted. */
+#define _GNU_SOURCE
+#include "stream_scope.h"
+
+#include <prof/profiler.h>
+
+#include "../core/clock.h"
+#include "../core/entry.h"
+#include "../core/fault.h"
+#include "../core/meta.h"
+#include "../core/record.h"
+#include "account.h"
+
+enum { RECORD_WORDS = 3 + 1 + 2 * (2 + PROF_I_SIDE_NAME_BYTES / 8) + 4 + PROF_I_STREAM_VALUES_MAX };
+
+/* ---- its times ---- */
+
+static uint64_t ns_of(uint64_t ticks) { return (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns()); }
+
+/* By how much it had to be moved. */
+static uint64_t keep_order(uint64_t *ticks, const uint64_t *earliest) {
+  uint64_t moved = 0;
+  for (int i = 0; i < 2; i++) {
+    if (!prof_i_clock_is_before(ticks[i], earliest[i])) continue;
+    if (PROF_I_FAULT(BEFORE_LAUNCH)) continue;
+    if (earliest[i] - ticks[i] > moved) moved = earliest[i] - ticks[i];
+    ticks[i] = earliest[i];
+  }
+  return moved;
+}
+
+static void tell(const prof_i_stream_scope *scope, uint64_t error, uint64_t early) {
+  prof_i_device_state *const state = prof_i_device_account(scope->stream->device, scope->stream->end);
+  if (!state) return;
+  if (scope->clock->has_pairs) __atomic_fetch_or(&state->flags, (uint32_t)PROF_I_DEVICE_READ, __ATOMIC_RELAXED);
+  prof_i_account_raise(&state->clock_error_ns, ns_of(error));
+  prof_i_account_raise(&state->clock_step_count, scope->clock->steps);
+  if (!early) return;
+  prof_i_account_add(&state->early_count, 1);
+  prof_i_account_raise(&state->early_ns, ns_of(early));
+}
+
+bool prof_i_stream_scope_place(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds) {
+  prof_i_device_clock *const clock = scope->clock;
+  const uint64_t longest_ns = UINT64_C(1) << 62; /* 146 years: no clock says that */
+  uint64_t errors[2];
+  if (scope->device_ns[1] >= longest_ns || !prof_i_device_clock_look(clock, scope->device_ns[1])) return false;
+  prof_i_device_clock_bound(clock, &(prof_i_clock_bound){scope->device_ns[0], bounds->earliest[0], bounds->now});
+  prof_i_device_clock_bound(clock, &(prof_i_clock_bound){scope->device_ns[1], bounds->unfinished, bounds->now});
+  for (int i = 0; i < 2; i++)
+    if (!prof_i_device_clock_host(clock, scope->device_ns[i], &scope->ticks[i], &errors[i])) return false;
+  const uint64_t early = keep_order(scope->ticks, bounds->earliest);
+  tell(scope, errors[0] > errors[1] ? errors[0] : errors[1], early);
+  return true;
+}
+
+/* ---- the record ---- */
+
+static size_t put_words(uint64_t *to, const prof_i_stream_scope *scope, uint64_t duration) {
+  const bool is_long = duration >> PROF_I_DURATION_BITS;
+  const prof_device device = scope->stream->device;
+  size_t words = 1;
+  to[words++] = (uint32_t)device.type | (uint64_t)(uint32_t)device.index << 32;
+  to[words++] = scope->stream->handle;
+  if (is_long) to[words++] = duration;
+  if (scope->flags & PROF_I_FLAG_NAME) words += prof_i_put_text(to + words, scope->names, scope->name_bytes);
+  if (scope->flags & PROF_I_FLAG_CATEGORY) words += prof_i_put_text(to + words, scope->names + scope->name_bytes, scope->category_bytes);
+  to[words++] = scope->serial;
+  to[words++] = scope->launch_ticks;
+  to[words++] = scope->device_ns[0];
+  to[words++] = scope->device_ns[1];
+  for (size_t i = 0; i < scope->value_words; i++) to[words++] = scope->values[i];
+  to[0] = (2 + words + 1) / 2 | (uint64_t)PROF_I_KIND_SCOPE << 16 | (uint64_t)(scope->flags | PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM | (is_long ? PROF_I_FLAG_LONG : 0)) << 24 | (uint64_t)scope->schema << 32;
+  return words;
+}
+
+int prof_i_stream_scope_write(const prof_i_stream_scope *scope) {
+  uint64_t words[RECORD_WORDS];
+  prof_i_thread *const line = prof_i_thread_attach_line(&scope->stream->line);
+  if (!line) return PROF_LOSS_NO_THREAD;
+  const uint64_t duration = scope->ticks[1] - scope->ticks[0];
+  const size_t count = put_words(words, scope, duration);
+  const uint64_t word1 = (duration >> PROF_I_DURATION_BITS ? 0 : duration << PROF_I_DURATION_SHIFT) | (uint64_t)scope->site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
+  return prof_i_record_write(line, scope->ticks[0] << 4, scope->ticks[0] << 4, word1, words, count);
+}

@@ -1,0 +1,161 @@
+/* kill -9 at random instants, of a process whose scopes are on devices: two threads put them on an emulated device's streams, and tell in a page that survives with the parent how many device sides the capture had when it was asked. Whatever
+   is left is read by the library: nothing is damaged, no device side that had been harvested is missing, each is there once, and those of a stream are in their order.
+
+   PROF_KILL_RUNS: how many kills (60; 15 under a sanitizer). PROF_KILL_SEED: of the instants. */
+#define _GNU_SOURCE
+#include <prof/device.h>
+#include <prof/profiler.h>
+#include <prof/trace.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "emulated/emulated.h"
+#include "fault/support/captures.h"
+#include "fault/support/skip.h"
+
+enum { STREAMS = 2, AHEAD = 64, LONGEST_US = 60000 };
+
+static const prof_device device = {EMULATED_TYPE, 0};
+
+/* Shared with the child. */
+static struct {
+  volatile uint64_t launched[STREAMS]; /* scopes that have begun */
+  volatile uint64_t harvested;         /* device sides that have been read out of the capture */
+} *told;
+
+/* ---- the child ---- */
+
+static void *launch(void *which) {
+  const int number = (int)(intptr_t)which;
+  emulated_stream *const stream = emulated_create(0);
+  for (uint64_t i = 0;; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "%d:%llu", number, (unsigned long long)i);
+    told->launched[number] = i + 1;
+    WITH_GPU_PROFILER(device, (uintptr_t)stream, name, "kill", PROF_NO_ARGS, { emulated_launch(stream, 0); });
+    if (i % AHEAD == AHEAD - 1) emulated_wait(stream);
+  }
+  return NULL;
+}
+
+static uint64_t harvested_now(void) {
+  prof_trace *trace = NULL;
+  prof_trace_device about = {.size = sizeof about};
+  if (prof_get(&trace) != PROF_OK) return 0;
+  if (prof_trace_device_get(trace, 0, &about) != PROF_OK) about.scope_count = 0;
+  prof_trace_destroy(trace);
+  return about.scope_count;
+}
+
+static void record_until_killed(void) {
+  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_STREAM, .path = captures_path("out.json"), .cap_bytes = 512u << 20};
+  pthread_t threads[STREAMS];
+  emulated_fault.has_clock = 1;
+  if (prof_backend_add(&emulated_backend) != PROF_OK || prof_start_with(&options) != PROF_OK) _exit(1);
+  for (int i = 0; i < STREAMS; i++)
+    if (pthread_create(&threads[i], NULL, launch, (void *)(intptr_t)i) != 0) _exit(2);
+  for (;;) told->harvested = harvested_now();
+}
+
+/* ---- what is left ---- */
+
+static struct {
+  uint64_t random, on_device, harvested, early;
+  int runs;
+} own;
+
+static uint64_t next_random(void) {
+  own.random ^= own.random << 13;
+  own.random ^= own.random >> 7;
+  own.random ^= own.random << 17;
+  return own.random;
+}
+
+/* The number of a device side; those of a stream come one behind the other. */
+static void check_event(const prof_event *event, uint64_t *next) {
+  char name[64];
+  int stream;
+  unsigned long long number;
+  snprintf(name, sizeof name, "%.*s", (int)event->name_bytes, event->name);
+  if (sscanf(name, "%d:%llu", &stream, &number) != 2 || stream < 0 || stream >= STREAMS) {
+    fail_msg("'%s' is no name of a scope", name);
+    return;
+  }
+  if (number < next[stream] || number >= told->launched[stream]) fail_msg("'%s': %llu to %llu are possible", name, (unsigned long long)next[stream], (unsigned long long)told->launched[stream]);
+  next[stream] = number + 1;
+}
+
+static void check_capture(const char *path) {
+  static prof_event event;
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  uint64_t next[STREAMS] = {0}, on_device = 0;
+  if (prof_trace_open(path, &trace) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  assert_int_equal(info.bad_count, 0);
+  assert_int_equal(info.lost_count[PROF_LOSS_FULL] + info.lost_count[PROF_LOSS_OVERWRITTEN], 0);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) {
+    if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
+    check_event(&event, next);
+    on_device++;
+  }
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+  if (on_device < told->harvested) fail_msg("%llu device sides had been harvested, %llu are there", (unsigned long long)told->harvested, (unsigned long long)on_device);
+  own.on_device += on_device;
+  own.harvested += told->harvested;
+}
+
+static void run_once(void) {
+  const uint64_t wait_us = next_random() % LONGEST_US;
+  memset((void *)(uintptr_t)told, 0, sizeof *told);
+  fflush(NULL);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) record_until_killed();
+  nanosleep(&(const struct timespec){0, (long)wait_us * 1000}, NULL);
+  kill(child, SIGKILL);
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (!WIFSIGNALED(status)) fail_msg("the child ended by itself, status %x", (unsigned)status);
+  captures_look();
+  captures_measure();
+  uint64_t launched = 0;
+  for (int i = 0; i < STREAMS; i++) launched += told->launched[i];
+  if (captures.count == 1 && captures.sizes[0] >= 4096 && launched) {
+    check_capture(captures_path(captures.names[0]));
+  } else {
+    own.early++;
+    assert_int_equal(told->harvested, 0);
+  }
+  captures_clear();
+}
+
+static void what_had_been_harvested_is_there_after_kill_9(void **state) {
+  (void)state;
+  for (int run = 0; run < own.runs; run++) run_once();
+  print_message("  %llu device sides recovered, of %llu it was known, %llu of %d killed before the first scope\n", (unsigned long long)own.on_device, (unsigned long long)own.harvested, (unsigned long long)own.early,
+                own.runs);
+  assert_true(own.harvested > 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(what_had_been_harvested_is_there_after_kill_9)};
+  const char *const runs = getenv("PROF_KILL_RUNS"), *const seed = getenv("PROF_KILL_SEED");
+  own.runs = runs ? atoi(runs) : SKIP_SANITIZED ? 15 : 60;
+  own.random = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
+  told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (told == MAP_FAILED || !captures_make_folder(false)) return 1;
+  print_message("%d kills, PROF_KILL_SEED=%#llx\n", own.runs, (unsigned long long)own.random);
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  captures_remove_folder();
+  return failed;
+}

@@ -1,0 +1,364 @@
+/* The operator profiler by a device's own time, on an emulated device: what a stream's timer says against when the work truly ran, and what becomes of streams that cannot be timed. */
+#define _GNU_SOURCE
+#include <prof/device.h>
+#include <prof/op.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "emulated/emulated.h"
+
+enum { SAMPLES = 20 };
+/* The stream may be at work. */
+static void set(uint32_t *fault, uint32_t every) { __atomic_store_n(fault, every, __ATOMIC_RELAXED); }
+
+static const prof_device device = {EMULATED_TYPE, 0};
+
+static uint64_t handle_of(const emulated_stream *stream) { return (uint64_t)(uintptr_t)stream; }
+
+/* ---- an operator on a stream ---- */
+
+typedef struct work {
+  emulated_stream *stream;
+  uint64_t busy_ns;
+} work;
+
+static int launch(void *user) {
+  const work *const w = user;
+  emulated_launch(w->stream, w->busy_ns);
+  return 0;
+}
+
+static prof_op op_of(work *w, const char *key, const prof_op_timer *timer) { return (prof_op){.size = sizeof(prof_op), .key = key, .user = w, .run = launch, .device = device, .timer = timer}; }
+
+static const prof_op_options each_run = {.size = sizeof each_run, .no_warmup = 1, .exec = 1, .repeat = SAMPLES, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
+
+static prof_op_stream place_of(const emulated_stream *stream, prof_device on) { return (prof_op_stream){.size = sizeof(prof_op_stream), .device = on, .stream = handle_of(stream)}; }
+
+static prof_op_timer *timer_of(const emulated_stream *stream, prof_device on) {
+  const prof_op_stream place = place_of(stream, on);
+  prof_op_timer *timer = NULL;
+  if (prof_op_timer_create(&place, &timer) != PROF_OK) fail_msg("%s", prof_last_error());
+  return timer;
+}
+
+static prof_op_info info_of(const prof_op_result *result) {
+  prof_op_info info = {.size = sizeof info};
+  assert_int_equal(prof_op_info_get(result, &info), PROF_OK);
+  return info;
+}
+
+static prof_op_result *profile(const prof_op *op) {
+  prof_op_result *result = NULL;
+  if (prof_op_profile(op, &each_run, &result) != PROF_OK) fail_msg("%s", prof_last_error());
+  return result;
+}
+
+/* What is on the stream is done first, so that its events go. */
+static void drop(prof_op_timer *timer, emulated_stream *stream) {
+  emulated_wait(stream);
+  prof_op_timer_destroy(timer);
+  emulated_destroy(stream);
+}
+
+static void refuse(prof_op_stream place, int status, const char *text) {
+  prof_op_timer *timer = (prof_op_timer *)1;
+  assert_int_equal(prof_op_timer_create(&place, &timer), status);
+  assert_null(timer);
+  if (!strstr(prof_last_error(), text)) fail_msg("'%s' has no '%s'", prof_last_error(), text);
+}
+
+static void fail_to_profile(const prof_op *op, const char *text) {
+  prof_op_result *result = NULL;
+  assert_int_equal(prof_op_profile(op, &each_run, &result), PROF_E_OPERATOR);
+  assert_null(result);
+  if (!strstr(prof_last_error(), text)) fail_msg("'%s' has no '%s'", prof_last_error(), text);
+}
+
+/* ---- what it says ---- */
+
+/* Each sample has its work in it, by the device's clock, and at its best hardly more. */
+static void expect_samples(const prof_op_result *result, const emulated_stream *stream, double clock_speed) {
+  size_t count = 0;
+  const double *const us = prof_op_samples(result, &count);
+  double least = 1e9;
+  assert_int_equal(count, SAMPLES);
+  for (size_t i = 0; i < count; i++) {
+    uint64_t from, to;
+    emulated_truth(stream, i, &from, &to);
+    const double truth_us = (double)(to - from) / 1e3, host_us = us[i] / clock_speed;
+    if (host_us < truth_us * 0.999999) fail_msg("sample %zu: %.3f us, of work that took %.3f", i, host_us, truth_us);
+    if (host_us - truth_us < least) least = host_us - truth_us;
+  }
+  if (least > 1000) fail_msg("each sample is longer than its work, by %.3f us and more", least);
+}
+
+static void a_sample_is_what_the_devices_clock_says(void **state) {
+  (void)state;
+  emulated_fault.clock_offset_ns = 123456789012345;
+  emulated_fault.clock_drift = 1; /* twice as fast as the host's */
+  work w = {emulated_create(0), 1000000};
+  prof_op_timer *const timer = timer_of(w.stream, device);
+  const prof_op op = op_of(&w, "by the device's clock", timer);
+  prof_op_result *const result = profile(&op);
+  expect_samples(result, w.stream, 2);
+  prof_op_result_destroy(result);
+  drop(timer, w.stream);
+  assert_int_equal(emulated_event_count(), 0);
+}
+
+static void events_that_tell_distances_alone_will_do(void **state) {
+  const prof_device by_distance = {EMULATED_BY_DISTANCE_TYPE, 0};
+  (void)state;
+  assert_int_equal(prof_backend_add(&emulated_by_distance), PROF_OK);
+  work w = {emulated_create(0), 1000000};
+  prof_op_timer *const timer = timer_of(w.stream, by_distance);
+  prof_op op = op_of(&w, "by distance", timer);
+  op.device = by_distance;
+  prof_op_result *const result = profile(&op);
+  expect_samples(result, w.stream, 1);
+  prof_op_result_destroy(result);
+  drop(timer, w.stream);
+}
+
+/* Nobody said how many runs make a sample: the timer has to be good enough to find that out. */
+static void what_is_short_is_run_many_times(void **state) {
+  (void)state;
+  work w = {emulated_create(0), 2000};
+  prof_op_timer *const timer = timer_of(w.stream, device);
+  const prof_op op = op_of(&w, "short", timer);
+  prof_op_result *result = NULL;
+  assert_int_equal(prof_op_profile(&op, NULL, &result), PROF_OK);
+  const prof_op_info info = info_of(result);
+  assert_true(info.exec > 1);
+  assert_true(info.min_us >= 2);
+  prof_op_result_destroy(result);
+  drop(timer, w.stream);
+}
+
+/* ---- groups ---- */
+
+static void a_group_has_its_streams_at_once(void **state) {
+  work works[] = {{emulated_create(0), 4000000}, {emulated_create(0), 2000000}};
+  prof_op_timer *const timers[] = {timer_of(works[0].stream, device), timer_of(works[1].stream, device)};
+  const prof_op ops[] = {op_of(&works[0], "4 ms", timers[0]), op_of(&works[1], "2 ms", timers[1])};
+  prof_op_result *results[3];
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  (void)state;
+  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_true(info_of(results[0]).min_us >= 4000);
+  assert_true(info_of(results[1]).min_us >= 2000 && info_of(results[1]).min_us < 4000); /* its own stream's time, and no other's */
+  assert_true(info_of(results[2]).min_us >= 4000);
+  if (overlap.gained < 0.5) fail_msg("two streams gained %.3f: %.1f us at once, %.1f one after the other", overlap.gained, overlap.group_us, overlap.alone_us);
+  for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
+  for (int i = 0; i < 2; i++) drop(timers[i], works[i].stream);
+}
+
+static void refuse_group(const prof_op *ops, const char *text) {
+  prof_op_result *results[3];
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap), PROF_E_INVALID);
+  if (!strstr(prof_last_error(), text)) fail_msg("'%s' has no '%s'", prof_last_error(), text);
+}
+
+static void a_group_with_one_timer_for_two_is_refused(void **state) {
+  (void)state;
+  work w = {emulated_create(0), 1000};
+  prof_op_timer *const timer = timer_of(w.stream, device);
+  prof_op ops[] = {op_of(&w, "one", timer), op_of(&w, "two", timer)};
+  refuse_group(ops, "members 0 and 1 have one timer, emulated events of 12:0");
+  ops[1].timer = NULL;
+  refuse_group(ops, "of members 0 and 1 one has a timer of its own");
+  drop(timer, w.stream);
+}
+
+static void a_groups_error_is_that_of_the_member_that_failed(void **state) {
+  work works[] = {{emulated_create(0), 1000}, {emulated_create(0), 1000}};
+  prof_op_timer *const timers[] = {timer_of(works[0].stream, device), timer_of(works[1].stream, device)};
+  const prof_op ops[] = {op_of(&works[0], "one", timers[0]), op_of(&works[1], "two", timers[1])};
+  prof_op_result *results[3] = {(prof_op_result *)1};
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  (void)state;
+  set(&emulated_fault.refused_every, 600); /* behind the 256 of each member's timer being looked at: one of the group's own */
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap), PROF_E_OPERATOR);
+  if (!strstr(prof_last_error(), "no event can be recorded")) fail_msg("'%s'", prof_last_error());
+  for (int i = 0; i < 3; i++) assert_null(results[i]);
+  set(&emulated_fault.refused_every, 0);
+  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error()); /* what was begun has been ended */
+  for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
+  for (int i = 0; i < 2; i++) drop(timers[i], works[i].stream);
+}
+
+/* ---- kept results ---- */
+
+static uint32_t was_kept(const prof_op *op) {
+  prof_op_result *const result = profile(op);
+  const uint32_t was = info_of(result).was_kept;
+  prof_op_result_destroy(result);
+  return was;
+}
+
+static void results_are_kept_for_the_device_and_its_events(void **state) {
+  (void)state;
+  const prof_device other = {EMULATED_TYPE, 1};
+  work w = {emulated_create(0), 1000}, w_other = {emulated_create(1), 1000};
+  prof_op_timer *const timer = timer_of(w.stream, device), *const timer_other = timer_of(w_other.stream, other);
+  prof_op op = op_of(&w, "kept", NULL), op_other = op_of(&w_other, "kept", timer_other);
+  assert_int_equal(was_kept(&op), 0); /* by the host's timer */
+  op.timer = timer;
+  assert_int_equal(was_kept(&op), 0);
+  assert_int_equal(was_kept(&op), 1);
+  assert_int_equal(was_kept(&op_other), 0); /* says that it is of the first device, but is the other one's stream's */
+  op_other.device = other;
+  assert_int_equal(was_kept(&op_other), 0);
+  assert_int_equal(was_kept(&op_other), 1);
+  op.driver = "emulated accelerator, another driver";
+  assert_int_equal(was_kept(&op), 0);
+  op.driver = "emulated accelerator, "; /* as the back end says it */
+  assert_int_equal(was_kept(&op), 1);
+  drop(timer, w.stream);
+  drop(timer_other, w_other.stream);
+}
+
+/* ---- what cannot be timed ---- */
+
+static void a_stream_that_cannot_be_timed_is_refused_with_the_reason(void **state) {
+  (void)state;
+  emulated_stream *const stream = emulated_create(1);
+  prof_op_timer *timer = NULL;
+  prof_op_stream place = place_of(stream, device);
+  refuse(place, PROF_E_INVALID, "is device 12:1's, not 12:0's");
+  place.device.index = 1;
+  place.stream = 0;
+  refuse(place, PROF_E_INVALID, "emulated: stream 0x0");
+  place.stream = handle_of(stream);
+  emulated_fault.is_capturing = 1;
+  refuse(place, PROF_E_BUSY, "being captured into a graph");
+  emulated_fault.is_capturing = 0;
+  place.device.type = 99;
+  refuse(place, PROF_E_UNSUPPORTED, "device 99:1: no back end serves devices of that type; install the vendor's driver");
+  place.size = 0;
+  refuse(place, PROF_E_INVALID, "prof_op_stream.size");
+  assert_int_equal(prof_op_timer_create(NULL, &timer), PROF_E_INVALID);
+  assert_int_equal(prof_op_timer_create(&place, NULL), PROF_E_INVALID);
+  prof_op_timer_destroy(NULL);
+  assert_int_equal(emulated_event_count(), 0);
+  emulated_destroy(stream);
+}
+
+static void a_device_that_never_passes_an_event_ends_the_measurement(void **state) {
+  (void)state;
+  work w = {emulated_create(0), 1000};
+  prof_op_stream place = place_of(w.stream, device);
+  prof_op_timer *timer = NULL;
+  place.patience_ns = 20000000;
+  assert_int_equal(prof_op_timer_create(&place, &timer), PROF_OK);
+  const prof_op op = op_of(&w, "for ever", timer);
+  set(&emulated_fault.lost_every, 1);
+  fail_to_profile(&op, "for ever: the timer emulated events of 12:0: stream 0x");
+  if (!strstr(prof_last_error(), "not passed after 0.02")) fail_msg("'%s'", prof_last_error());
+  fail_to_profile(&op, "not passed after 0.02"); /* nor is it recorded again */
+  prof_op_timer_destroy(timer); /* its events are not: the device has them */
+  assert_int_equal(emulated_event_count(), 2);
+  emulated_destroy(w.stream);
+}
+
+static void what_the_back_end_refuses_ends_the_measurement(void **state) {
+  (void)state;
+  work w = {emulated_create(0), 1000};
+  prof_op_timer *const timer = timer_of(w.stream, device);
+  const prof_op op = op_of(&w, "refused", timer);
+  set(&emulated_fault.zero_every, 100);
+  fail_to_profile(&op, "its event's time: 0, which stands for none");
+  set(&emulated_fault.zero_every, 0);
+  set(&emulated_fault.reversed_every, 3); /* of three samples one's end is before its begin */
+  fail_to_profile(&op, "the timer emulated events of 12:0 says -");
+  set(&emulated_fault.reversed_every, 0);
+  set(&emulated_fault.refused_every, 1);
+  fail_to_profile(&op, "no event can be recorded: the vendor's library says an error");
+  set(&emulated_fault.refused_every, 0);
+  prof_op_result_destroy(profile(&op)); /* nothing of that is left */
+  drop(timer, w.stream);
+}
+
+typedef struct flushes {
+  int count, code;
+} flushes;
+
+static int flush(void *user) {
+  flushes *const f = user;
+  f->count++;
+  return f->code;
+}
+
+static void each_samples_end_is_sent_to_the_device(void **state) {
+  enum { TIMER_LOOKS = 64 }; /* at what it may be wrong by */
+  (void)state;
+  work w = {emulated_create(0), 1000};
+  flushes f = {0, 0};
+  prof_op_stream place = place_of(w.stream, device);
+  prof_op_timer *timer = NULL;
+  place.flush = flush;
+  place.user = &f;
+  assert_int_equal(prof_op_timer_create(&place, &timer), PROF_OK);
+  const prof_op op = op_of(&w, "flushed", timer);
+  prof_op_result_destroy(profile(&op));
+  assert_int_equal(f.count, 1 + TIMER_LOOKS + SAMPLES); /* 1: what was put there when it was made */
+  f.code = -36;
+  prof_op_cache_reset(NULL);
+  fail_to_profile(&op, "flush: returned -36");
+  drop(timer, w.stream);
+  assert_int_equal(emulated_event_count(), 0);
+}
+
+static void a_forked_child_is_told(void **state) {
+  (void)state;
+  work w = {emulated_create(0), 1000};
+  prof_op_timer *const timer = timer_of(w.stream, device);
+  const prof_op op = op_of(&w, "forked", timer);
+  int status = -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    prof_op_result *result = NULL;
+    alarm(20);
+    const bool is_told = prof_op_profile(&op, &each_run, &result) == PROF_E_OPERATOR && strstr(prof_last_error(), "forked from the one that opened it");
+    prof_op_timer_destroy(timer);
+    _exit(is_told ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  prof_op_result_destroy(profile(&op));
+  drop(timer, w.stream);
+}
+
+static int begin(void **state) {
+  (void)state;
+  memset(&emulated_fault, 0, sizeof emulated_fault);
+  prof_op_cache_reset(NULL);
+  return prof_backend_add(&emulated_backend);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(a_sample_is_what_the_devices_clock_says, begin),
+      cmocka_unit_test_setup(events_that_tell_distances_alone_will_do, begin),
+      cmocka_unit_test_setup(what_is_short_is_run_many_times, begin),
+      cmocka_unit_test_setup(a_group_has_its_streams_at_once, begin),
+      cmocka_unit_test_setup(a_group_with_one_timer_for_two_is_refused, begin),
+      cmocka_unit_test_setup(a_groups_error_is_that_of_the_member_that_failed, begin),
+      cmocka_unit_test_setup(results_are_kept_for_the_device_and_its_events, begin),
+      cmocka_unit_test_setup(a_stream_that_cannot_be_timed_is_refused_with_the_reason, begin),
+      cmocka_unit_test_setup(what_the_back_end_refuses_ends_the_measurement, begin),
+      cmocka_unit_test_setup(each_samples_end_is_sent_to_the_device, begin),
+      cmocka_unit_test_setup(a_forked_child_is_told, begin),
+      cmocka_unit_test_setup(a_device_that_never_passes_an_event_ends_the_measurement, begin), /* the last: two events stay */
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
