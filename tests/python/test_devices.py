@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -74,6 +75,71 @@ class Devices(unittest.TestCase):
         self.assertGreater(emulated.clock_error_ns, 0)
         self.assertEqual((nobodys.device.type, nobodys.result), (77, -1))
         self.assertIn(b"no back end", nobodys.reason)
+
+
+ON_A_QUEUE = r"""
+import ctypes, sys
+from prof import op_profiler
+
+try:
+    cl = ctypes.CDLL("libOpenCL.so.1")
+    platform, device, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
+    is_there = cl.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0 and cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None) == 0
+except OSError:
+    is_there = False
+if not is_there:
+    sys.exit(77)
+for name in ("clCreateContext", "clCreateCommandQueueWithProperties", "clCreateBuffer"):
+    getattr(cl, name).restype = ctypes.c_void_p
+BYTES = 4 << 20
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, ctypes.byref(error)))
+memory = ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(1), ctypes.c_size_t(BYTES), None, ctypes.byref(error)))
+def make_queue(*properties):
+    return cl.clCreateCommandQueueWithProperties(context, device, (ctypes.c_uint64 * 3)(*properties), ctypes.byref(error))
+queues, plain, flushed = [make_queue(0x1093, 2), make_queue(0x1093, 2)], make_queue(0), []
+pattern = ctypes.c_uint(7)
+def fill(queue):
+    assert cl.clEnqueueFillBuffer(ctypes.c_void_p(queue), memory, ctypes.byref(pattern), ctypes.c_size_t(4), ctypes.c_size_t(0), ctypes.c_size_t(BYTES), 0, None, None) == 0
+def flush():
+    flushed.append(cl.clFlush(ctypes.c_void_p(queues[0])))
+def fail():
+    raise LookupError("flush")
+
+once = op_profiler.profile(op_profiler.Op(fill, queues[0], key="fill"), "opencl", exec=1, repeat=5, repeat_all=1, stream=queues[0], flush=flush)
+assert once.sample_count == 5 and once.min_us > BYTES / 1e6, once  # 1 TB/s: no machine fills as fast
+assert len(flushed) > 5 and not any(flushed)
+assert op_profiler.profile(op_profiler.Op(fill, queues[0], key="fill"), "opencl", exec=1, repeat=5, repeat_all=1, stream=queues[0]).was_kept
+two = op_profiler.profile_in_turn([op_profiler.Op(fill, queues[0], key=name) for name in "ab"], "opencl", exec=1, repeat=5, repeat_all=1, stream=queues[0], flush=flush)
+assert [r.sample_count for r in two] == [5, 5] and min(r.min_us for r in two) > BYTES / 1e6, two
+group = op_profiler.ProfileGroup([op_profiler.Op(fill, queue) for queue in queues], "opencl", queues, 1, 1, 5)
+assert len(group["latency"]) == 5 and min(x.value for x in group["latency"]) > BYTES / 1e6, group
+for wanted, call in (
+    ("CL_QUEUE_PROFILING_ENABLE", lambda: op_profiler.profile(op_profiler.Op(fill, plain), "opencl", stream=plain)),
+    ("no back end serves", lambda: op_profiler.profile(fill, "oneapi", stream=1)),
+    ("flush", lambda: op_profiler.profile(op_profiler.Op(fill, queues[0], key="another"), "opencl", stream=queues[0], flush=fail)),
+    ("flush is a stream's", lambda: op_profiler.profile(fill, "opencl", flush=flush)),
+    ("flush is a stream's", lambda: op_profiler.profile_in_turn([fill], "opencl", flush=flush)),
+    ("a stream for each, not 1", lambda: op_profiler.ProfileGroup([fill, fill], "opencl", queues[:1])),
+):
+    try:
+        call()
+    except Exception as e:
+        assert wanted in str(e), (wanted, e)
+    else:
+        raise AssertionError(wanted)
+print("all is well")
+"""
+
+
+class Operators(unittest.TestCase):
+    def test_an_operator_on_a_queue_is_timed_by_its_device(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # ctest hides the machine's drivers from the other tests
+            env = {**{k: v for k, v in os.environ.items() if k != "OCL_ICD_VENDORS"}, "POCL_CACHE_DIR": folder}
+            ran = subprocess.run([sys.executable, "-c", ON_A_QUEUE], env=env, capture_output=True, text=True)
+        if ran.returncode == 77:
+            self.skipTest("there is no OpenCL device: apt-get install pocl-opencl-icd")
+        self.assertEqual((ran.returncode, ran.stdout), (0, "all is well\n"), ran.stderr)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import unittest
 from prof import _library, _structs
 
 SOURCE = os.environ["PROF_TEST_SOURCE_DIR"]
-INCLUDE = "#include <prof/trace.h>\n#include <prof/memory.h>\n#include <prof/op.h>\n"
+INCLUDE = "#include <prof/trace.h>\n#include <prof/memory.h>\n#include <prof/op.h>\n#include <prof/device.h>\n#include <prof/sampler.h>\n"
 STRUCTS = {
     "Device": "prof_device",
     "Options": "prof_options",
@@ -20,6 +20,9 @@ STRUCTS = {
     "TraceInfo": "prof_trace_info",
     "TraceThread": "prof_trace_thread",
     "TraceDevice": "prof_trace_device",
+    "BackendState": "prof_backend_state",
+    "SamplerOptions": "prof_sampler_options",
+    "SamplerState": "prof_sampler_state",
     "EventMemory": "prof_event_memory",
     "EventLaunch": "prof_event_launch",
     "TraceArg": "prof_trace_arg",
@@ -31,6 +34,7 @@ STRUCTS = {
     "MemoryMax": "prof_memory_max",
     "PoolOptions": "prof_pool_options",
     "Op": "prof_op",
+    "OpStream": "prof_op_stream",
     "OpOptions": "prof_op_options",
     "OpInfo": "prof_op_info",
     "OpOverlap": "prof_op_overlap",

@@ -4,6 +4,7 @@ import ctypes
 import gc
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -341,6 +342,23 @@ class Program(Base):
             names = {e["name"] for e in json.load(f)["traceEvents"]}
         self.assertLessEqual({"python: open the model", "python: embed", "python: nearest pairs", "layer 3 key", "dense"}, names)
 
+    def test_on_a_device(self):
+        """The same pairs, and the device's columns and memory in Python's table."""
+        own = {"OCL_ICD_VENDORS": "", "POCL_CACHE_DIR": self.folder}
+        done = self.run_program("--device", "opencl", "--level", "1", **own)
+        if done.returncode and re.search("there is no OpenCL|OpenCL has no device|without OpenCL's headers", done.stderr):
+            self.skipTest(done.stderr.strip())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        pairs = re.compile(r"  \d\.\d{3}  .*\n         .*\n")
+        self.assertEqual(pairs.findall(done.stdout), pairs.findall(self.run_program("--level", "1").stdout))
+        for text in ("Self OPENCL %", "OPENCL total", "Self OPENCL Mem", "Self OPENCL time total"):
+            self.assertIn(text, done.stdout)
+        row = next(line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["dense"])
+        self.assertEqual((row[-1], float(re.sub("[a-z]+$", "", row[6])) > 0), ("108", True), row)
+        peaks = re.search(r"peaks: (\S+) MiB used, (\S+) MiB allocated. By its own account: (\S+) and (\S+) MiB", done.stdout)
+        self.assertEqual(peaks.group(1, 2), peaks.group(3, 4))
+        self.assertGreater(float(peaks[1]), 86)  # the weights
+
     def test_sentences_of_the_user(self):
         done = self.run_program("--level", "1", "--out", "t.json", "--file", "-", stdin="tea\n\ncup of tea\nrain\n")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -358,12 +376,57 @@ class Program(Base):
             (["--out", "no/where.json"], {}, "no/where.json"),
             ([], {"MINILM_LIBRARY": self.path("none.so")}, "tools/build.sh"),
             ([], {"PYTHONPATH": ""}, "pip install ./bindings/python"),
+            (["--device", "opencl"], {"OCL_ICD_VENDORS": os.path.join(ROOT, "tests", "device", "no-drivers")}, "OpenCL"),
         ):
             done = self.run_program(*arguments, **variables)
             self.assertEqual((done.returncode, "Traceback" in done.stderr), (1, False), done.stderr)
             self.assertRegex(done.stderr, "^minilm.py: ")
             self.assertIn(text, done.stderr)
         self.assertEqual(self.run_program("--file", "a.txt", "a sentence").returncode, 2)
+
+
+ACTIVITIES = """
+import json, os, sys, time
+sys.path.insert(0, os.path.dirname({program!r}))
+import minilm, prof
+chosen = {{"none": None, "cpu": [prof.ProfilerActivity.CPU], "device": [prof.ProfilerActivity.CPU, prof.ProfilerActivity.PrivateUse1]}}
+model = minilm.Minilm(device="opencl")
+for name in sys.argv[1:]:
+    with prof.profile(activities=chosen[name]) as p:
+        model.embed(["a"]).close()
+    p.export_chrome_trace(name + ".json")
+    with open(name + ".json", encoding="utf-8") as f:
+        ran = [e["cat"] for e in json.load(f)["traceEvents"] if e["ph"] == "X" and e["pid"] > 5000000]
+    print(name, ran.count("kernel"), ran.count("gpu_user_annotation") > 0)
+with prof.profile(activities=chosen["device"]) as p:
+    for is_on in (True, False, True):
+        p.toggle_collection_dynamic(is_on, [prof.ProfilerActivity.PrivateUse1])
+        time.sleep(0.2)  # where the collector has no processor, it comes later
+        model.embed(["a"]).close()
+p.export_chrome_trace("toggled.json")
+with open("toggled.json", encoding="utf-8") as f:
+    print("toggled", [e["cat"] for e in json.load(f)["traceEvents"] if e["ph"] == "X" and e["pid"] > 5000000].count("kernel"))
+print(sorted(a.name for a in prof.supported_activities()))
+"""
+
+
+class Activities(Base):
+    """Which of a device's sides are recorded, with the layer that records kernels by itself."""
+
+    def test_kernels_are_recorded_unless_they_are_left_out(self):
+        layer = os.path.join(os.path.dirname(os.path.abspath(LIBRARY)), "libprof_opencl.so")
+        if not os.path.exists(layer):
+            self.skipTest("libprof_opencl.so is not beside the library: it is no part of the wheel")
+        own = {**os.environ, "OCL_ICD_VENDORS": "", "OPENCL_LAYERS": layer, "POCL_CACHE_DIR": self.folder, "PYTHONPATH": PACKAGES}
+        done = subprocess.run(
+            [sys.executable, "-c", ACTIVITIES.format(program=PROGRAM), "none", "cpu", "device", "cpu", "none"], capture_output=True, text=True, timeout=120, cwd=self.folder, env=own
+        )
+        if done.returncode and re.search("there is no OpenCL|OpenCL has no device|without OpenCL's headers", done.stderr):
+            self.skipTest(done.stderr.strip().splitlines()[-1])
+        self.assertEqual(done.stderr, "")
+        kernels = sum(OPERATORS.values())
+        lines = [f"{name} {0 if name == 'cpu' else kernels} True" for name in ("none", "cpu", "device", "cpu", "none")]
+        self.assertEqual(done.stdout.splitlines(), [*lines, f"toggled {2 * kernels}", "['CPU', 'PrivateUse1']"])
 
 
 COPIES = """

@@ -35,6 +35,9 @@ _HOMES = {
     "Traces": "trace",
     "Device": "device",
     "DeviceType": "device",
+    "backends": "device",
+    "load_backends": "device",
+    "Sampler": "sampler",
     "ProfError": "_library",
     "EventList": "tables",
     "FunctionEvent": "tables",
@@ -45,17 +48,18 @@ _HOMES = {
     "trace_module": "modules",
     "untrace_module": "modules",
 }
-_MODULES = ("profiler", "memory_profiler", "op_profiler", "session", "tables", "trace", "device", "flops", "modules", "names")
+_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "modules", "names")
 
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, memory_profiler, modules, names, op_profiler, profiler, session, tables, trace
+    from . import device, flops, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
-    from .device import Device, DeviceType
+    from .device import Device, DeviceType, backends, load_backends
     from .modules import trace_module, untrace_module
     from .names import set_process_name, set_rank, set_thread_name
+    from .sampler import Sampler
     from .session import ProfilerAction, ProfilerActivity, health, profile, schedule, supported_activities, tensorboard_trace_handler
     from .tables import EventList, FunctionEvent, FunctionEventAvg
     from .trace import Trace, Traces
@@ -75,6 +79,9 @@ __all__ = [
     "Traces",
     "Device",
     "DeviceType",
+    "backends",
+    "load_backends",
+    "Sampler",
     "ProfError",
     "EventList",
     "FunctionEvent",
@@ -85,6 +92,7 @@ __all__ = [
     "trace_module",
     "untrace_module",
     "profiler",
+    "sampler",
     "memory_profiler",
     "op_profiler",
     "session",

@@ -32,6 +32,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     # life
     "prof_start": [c_int, c_int],
     "prof_level_want": [c_int, c_void_p, c_int],
+    "prof_level_want_with": [c_int, c_void_p, c_int, c_uint32],
     "prof_start_with": [c_int, POINTER(s.Options)],
     "prof_mute": [c_int, c_char_p, c_char_p, c_int],
     "prof_stop": [c_int],
@@ -54,6 +55,12 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_rank_set": [c_int, c_int, c_int],
     "prof_i_python_1": [c_char_p, c_void_p],
     "prof_i_python_stacks_1": [None, c_int],
+    # devices
+    "prof_backend_status": [c_int, c_uint32, POINTER(s.BackendState)],
+    "prof_backend_load": [c_int, c_char_p],
+    "prof_sampler_start": [c_int, POINTER(s.SamplerOptions)],
+    "prof_sampler_stop": [c_int],
+    "prof_sampler_get": [c_int, POINTER(s.SamplerState)],
     # reading
     "prof_trace_open": [c_int, c_char_p, POINTER(c_void_p)],
     "prof_trace_destroy": [None, c_void_p],
@@ -96,6 +103,8 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_op_profile": [c_int, POINTER(s.Op), POINTER(s.OpOptions), POINTER(c_void_p)],
     "prof_op_profile_in_turn": [c_int, POINTER(s.Op), c_size_t, POINTER(s.OpOptions), POINTER(c_void_p)],
     "prof_op_profile_group": [c_int, POINTER(s.Op), c_size_t, c_int, POINTER(s.OpOptions), POINTER(c_void_p), POINTER(s.OpOverlap)],
+    "prof_op_timer_create": [c_int, POINTER(s.OpStream), POINTER(c_void_p)],
+    "prof_op_timer_destroy": [None, c_void_p],
     "prof_op_result_destroy": [None, c_void_p],
     "prof_op_info_get": [c_int, c_void_p, POINTER(s.OpInfo)],
     "prof_op_samples": [POINTER(c_double), c_void_p, POINTER(c_size_t)],
@@ -110,6 +119,9 @@ FUNCTIONS: Dict[str, List[Any]] = {
 
 # Called with the GIL held: they are short, take no lock that Python code may hold, and giving the GIL up costs more than they do.
 HOLD_GIL = {"prof_i_python_1", "prof_i_python_stacks_1", "prof_scope_begin", "prof_scope_end", "prof_level", "prof_last_error", "prof_version", "prof_status_name", "prof_status_text", "prof_memory_is_on", "prof_op_workspace_alloc", "prof_op_workspace_free"}
+
+
+RUNNING, NOT_RUNNING, NOT_FOUND, BUSY = -3, -4, -7, -17  # prof_status, of those that callers look at
 
 
 class ProfError(Exception):

@@ -61,7 +61,7 @@ class Options(_Shown):
         ("budget_permille", c_uint32),
         ("budget_events", c_uint64),
         ("budget_action", c_uint32),
-        ("reserved", c_uint32),
+        ("devices", c_uint32),
     ]
 
 
@@ -114,6 +114,7 @@ class Health(_Shown):
         ("own_ns", c_uint64),
         ("muted_sites_count", c_uint32),
         ("changes_count", c_uint32),
+        ("device_warning", c_char * 512),
     ]
 
 
@@ -230,11 +231,54 @@ class TraceDevice(_Shown):
         ("driver", c_char * 32),
         ("back_end", c_char * 32),
         ("reason", c_char * 160),
+        ("record_count", c_uint64),
+    ]
+
+
+class BackendState(_Shown):
+    """A back end of devices: abilities are bits, 1 scopes, 2 clocks, 4 records, 8 meters; result 0 says that it works, reason and advice why not and what to do."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("result", c_int32),
+        ("device_type", c_int32),
+        ("is_open", c_uint32),
+        ("is_emulated", c_uint32),
+        ("is_plugin", c_uint32),
+        ("abilities", c_uint32),
+        ("device_count", c_uint32),
+        ("reserved", c_uint32),
+        ("name", c_char * 32),
+        ("version", c_char * 32),
+        ("path", c_char * 512),
+        ("reason", c_char * 256),
+        ("advice", c_char * 256),
+    ]
+
+
+class SamplerOptions(_Shown):
+    _fields_ = [("size", c_size_t), ("interval_ns", c_uint64), ("devices", c_char_p), ("csv_path", c_char_p), ("mode", c_uint32), ("reserved", c_uint32)]
+
+
+class SamplerState(_Shown):
+    """The sampler: meters that are read, samples since its start, those that were due and not taken, the host's meters or why it has none, meters left out, and what became of the last file (csv_status 0: it is there)."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("is_running", c_uint32),
+        ("meter_count", c_uint32),
+        ("sample_count", c_uint64),
+        ("missed_count", c_uint64),
+        ("why_not", c_char * 192),
+        ("host_meters", c_char * 128),
+        ("left_out_count", c_uint32),
+        ("csv_status", c_int32),
+        ("csv_error", c_char * 256),
     ]
 
 
 class EventLaunch(_Shown):
-    _fields_ = [("start_ns", c_uint64), ("thread", c_uint32), ("reserved", c_uint32), ("device_start_ns", c_uint64), ("device_end_ns", c_uint64)]
+    _fields_ = [("start_ns", c_uint64), ("thread", c_uint32), ("record", c_uint32), ("device_start_ns", c_uint64), ("device_end_ns", c_uint64)]
 
 
 class _EventOf(Union):
@@ -382,6 +426,18 @@ class Op(_Shown):
         ("cleanup", OpCleanup),
         ("device", Device),
         ("driver", c_char_p),
+        ("timer", c_void_p),
+    ]
+
+
+class OpStream(_Shown):
+    _fields_ = [
+        ("size", c_size_t),
+        ("device", Device),
+        ("stream", c_uint64),
+        ("patience_ns", c_uint64),
+        ("flush", OpCallback),
+        ("user", c_void_p),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import re
 from typing import Any, List, Union
@@ -36,10 +37,11 @@ class Device:
         if not isinstance(name, str):
             raise TypeError(f"a device is named by a str, not {name!r}")
         found = re.fullmatch(r"([a-z]+)(?:\((\d+)\)|:(\d+))?", name)
-        if not found or found[1] not in TYPES or index < 0:
+        number = int(found[2] or found[3] or index) if found else -1
+        if not found or found[1] not in TYPES or not 0 <= number < 1 << 31:
             raise ValueError(f"{name!r} is no device: one of {', '.join(TYPES)}, with :0 or (0) behind it")
         self.type = found[1]
-        self.index = int(found[2] or found[3] or index)
+        self.index = number
 
     def __repr__(self) -> str:
         return f"Device('{self.type}({self.index})')"
@@ -58,10 +60,35 @@ def of(device: Union[Device, str, Any]) -> s.Device:
     kind, index = getattr(device, "type", None), getattr(device, "index", None)
     if not isinstance(kind, str) or kind not in TYPES:
         raise TypeError(f"{device!r} is no device: give prof.Device or its name")
-    return s.Device(TYPES[kind], int(index or 0))
+    number = int(index or 0)
+    if not 0 <= number < 1 << 31:
+        raise ValueError(f"{device!r} is no device: its index is {number}")
+    return s.Device(TYPES[kind], number)
 
 
-__all__ = ["Device", "DeviceType", "TYPES", "of"]
+def backends() -> List[s.BackendState]:
+    """What `prof doctor` says: each back end of devices, whether it works here (result 0), what it can do, and if not, why (reason) and what to do (advice). Looks for the vendors' libraries, some ms each the first time; touches no
+    device. RuntimeError while another thread looks, for two seconds."""
+    from ._library import NOT_FOUND, C, sized  # not before somebody asks: whoever names a device needs no library
+
+    found: List[s.BackendState] = []
+    while True:
+        state = sized(s.BackendState)
+        status = C.prof_backend_status(len(found), ctypes.byref(state))
+        if status == NOT_FOUND:
+            return found
+        C.check(status)
+        found.append(state)
+
+
+def load_backends(paths: str) -> None:
+    """Back ends of one's own, or of a vendor's: files, or folders with *.so in them, by ":", absolute. They stay. OSError and its kin, ValueError."""
+    from ._library import C, encoded
+
+    C.check(C.prof_backend_load(encoded(paths, "path")))
+
+
+__all__ = ["Device", "DeviceType", "TYPES", "backends", "load_backends", "of"]
 
 
 def __dir__() -> List[str]:

@@ -10,11 +10,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _structs as s
 from . import device as _device
-from ._library import C, Owner, Shared, encoded, error_class, short, sized, whole
+from ._library import BUSY, NOT_FOUND, NOT_RUNNING, C, Owner, Shared, encoded, error_class, short, sized, whole
 from .device import Device
 from .trace import Trace
 
-NOT_RUNNING, NOT_FOUND, BUSY = -4, -7, -17
 BYTES_UNKNOWN = NO_STREAM = (1 << 64) - 1
 _SOURCES = {"any": 0, "pool": 1, "query": 2}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import math
-from typing import Any, Callable, Dict, Generator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Sequence, Union
 
 from . import _keys
 from . import _structs as s
@@ -186,6 +187,26 @@ def _raise(ops: Sequence[Op], status: int) -> None:
     C.check(status)
 
 
+@contextlib.contextmanager
+def _timed(op: Op, for_c: s.Op, stream: Optional[int], flush: Optional[Callable[[], Any]] = None) -> Iterator[None]:
+    """Of a stream: by the device's own clock."""
+    if stream is None:
+        if flush is not None:
+            raise TypeError("flush is a stream's: give stream, too")
+        yield
+        return
+    of = sized(s.OpStream, device=for_c.device, stream=whole(stream, "stream", 0, (1 << 64) - 1))
+    if flush is not None:
+        of.flush = s.OpCallback(op._guard(flush))
+    timer = ctypes.c_void_p()
+    C.check(C.prof_op_timer_create(ctypes.byref(of), ctypes.byref(timer)))
+    try:
+        for_c.timer = timer
+        yield
+    finally:
+        C.prof_op_timer_destroy(timer)
+
+
 def _options(warmup: Optional[int], exec: Optional[int], repeat: Optional[int], more: Dict[str, Any]) -> s.OpOptions:
     for name, value in (("warmup", warmup), ("exec", exec), ("repeat", repeat)):
         if value is not None and not isinstance(value, int):
@@ -221,25 +242,49 @@ def _real(value: Any, name: str, least: float, most: float) -> float:
     return number
 
 
-def profile(op: Any, device: Union[Device, str] = "cpu", *, warmup: Optional[int] = None, exec: Optional[int] = None, repeat: Optional[int] = None, **more: Any) -> Result:
+def profile(
+    op: Any,
+    device: Union[Device, str] = "cpu",
+    *,
+    warmup: Optional[int] = None,
+    exec: Optional[int] = None,
+    repeat: Optional[int] = None,
+    stream: Optional[int] = None,
+    flush: Optional[Callable[[], Any]] = None,
+    **more: Any,
+) -> Result:
     """Measures an Op or a callable until its median is known to 1 %, or a limit is reached; a result of the same key and options that is kept is handed out again. More: time_limit_s (1), precision (0.01), caches ("warm" or "cold"),
-    no_reuse, repeat_all, least_ns. What the callable raises is raised. A Python callable's time has the way from C to Python in it, about 1 us."""
+    no_reuse, repeat_all, least_ns. stream: what the callable enqueues on (a number as C has it: a cl_command_queue's address): the device itself then says the time; flush() sends what is on it to the device, where a driver needs that. What the callable raises is raised. A Python callable's time by the host has the way from C to Python in it, about 1 us."""
     what = _op(op)
     for_c, out = what._for_c(_device.of(device)), ctypes.c_void_p()
     options = _options(warmup, exec, repeat, more)
-    _raise([what], C.prof_op_profile(ctypes.byref(for_c), ctypes.byref(options), ctypes.byref(out)))
+    with _timed(what, for_c, stream, flush):
+        _raise([what], C.prof_op_profile(ctypes.byref(for_c), ctypes.byref(options), ctypes.byref(out)))
     return Result(out, what.key)
 
 
-def profile_in_turn(ops: Sequence[Any], device: Union[Device, str] = "cpu", *, warmup: Optional[int] = None, exec: Optional[int] = None, repeat: Optional[int] = None, **more: Any) -> List[Result]:
-    """Several in alternation, for compare(): 1 to 1024. ValueError."""
+def profile_in_turn(
+    ops: Sequence[Any],
+    device: Union[Device, str] = "cpu",
+    *,
+    warmup: Optional[int] = None,
+    exec: Optional[int] = None,
+    repeat: Optional[int] = None,
+    stream: Optional[int] = None,
+    flush: Optional[Callable[[], Any]] = None,
+    **more: Any,
+) -> List[Result]:
+    """Several in alternation, for compare(): 1 to 1024. stream, flush: as profile()'s, one stream for all. ValueError."""
     all_ops = [_op(o) for o in ops]
     if not 1 <= len(all_ops) <= OPS_MOST:
         raise ValueError(f"profile_in_turn() takes 1 to {OPS_MOST} operators, not {len(all_ops)}")
     for_c = (s.Op * len(all_ops))(*[o._for_c(_device.of(device)) for o in all_ops])
     out = (ctypes.c_void_p * len(all_ops))()
     options = _options(warmup, exec, repeat, more)
-    _raise(all_ops, C.prof_op_profile_in_turn(for_c, len(all_ops), ctypes.byref(options), out))
+    with contextlib.ExitStack() as timers:
+        for o, one in zip(all_ops, for_c):
+            timers.enter_context(_timed(o, one, stream, flush))
+        _raise(all_ops, C.prof_op_profile_in_turn(for_c, len(all_ops), ctypes.byref(options), out))
     return [Result(ctypes.c_void_p(p), o.key) for p, o in zip(out, all_ops)]
 
 
@@ -276,16 +321,22 @@ def Profile(expr: Any, device: Union[Device, str] = "cpu", warmup: int = 10, exe
 
 
 def ProfileGroup(exprs: Sequence[Any], device: Union[Device, str] = "cpu", stream_ids: Sequence[int] = (), warmup: int = 10, exec_number: int = 10, repeat: int = 1) -> Dict[str, Any]:  # noqa: N802
-    """As RAF's: all at once, on the host each on a thread of its own (stream_ids count on devices). Python callables take turns at the interpreter, unless they give it up."""
+    """As RAF's: all at once, on the host each on a thread of its own; on a device with stream_ids each enqueues on its stream (a number as C has it), which the device times. Python callables take turns at the interpreter, unless they give it up."""
     _positive(warmup=warmup, exec_number=exec_number, repeat=repeat)
     ops = [_op(e) for e in exprs]
     if not 1 <= len(ops) <= 64:
         raise ValueError(f"a group has 1 to 64 members, not {len(ops)}")
     for_c = (s.Op * len(ops))(*[o._for_c(_device.of(device)) for o in ops])
+    streams = list(stream_ids) if for_c[0].device.type != _device.TYPES["cpu"] else []
+    if streams and len(streams) != len(ops):
+        raise ValueError(f"a group of {len(ops)} has a stream for each, not {len(streams)}")
     out = (ctypes.c_void_p * (len(ops) + 1))()
     overlap = sized(s.OpOverlap)
     options = _options(warmup, exec_number, repeat, {"repeat_all": 1, "time_limit_ns": 1 << 63})
-    _raise(ops, C.prof_op_profile_group(for_c, len(ops), 0, ctypes.byref(options), out, ctypes.byref(overlap)))
+    with contextlib.ExitStack() as timers:
+        for op, one, stream in zip(ops, for_c, streams):
+            timers.enter_context(_timed(op, one, stream))
+        _raise(ops, C.prof_op_profile_group(for_c, len(ops), int(bool(streams)), ctypes.byref(options), out, ctypes.byref(overlap)))
     results = [Result(ctypes.c_void_p(p), "") for p in out]
     return {"latency": [Number(x) for x in results[-1].samples], "workspace_size": Count(results[-1].workspace_bytes), "gained": Number(overlap.gained)}
 

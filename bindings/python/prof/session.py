@@ -32,7 +32,7 @@ class ProfilerAction(enum.Enum):
 
 
 class ProfilerActivity(enum.Enum):
-    """What is recorded. CPU alone is, until the back ends of devices are there; the others are accepted."""
+    """What is recorded: CPU, scopes; any other, what devices record themselves (kernels, copies), of all back ends, whichever device is named."""
 
     CPU = 0
     CUDA = 2
@@ -46,8 +46,17 @@ Schedule = Callable[[int], ProfilerAction]
 
 
 def supported_activities() -> Set[ProfilerActivity]:
-    """What this build can record."""
-    return {ProfilerActivity.CPU}
+    """What can be recorded here: CPU, and by torch's names the devices of back ends that work (CUDA, which HIP's are, too; PrivateUse1 for others as OpenCL). Looks for the vendors' libraries, some ms each the first time."""
+    from .device import TYPES, backends
+
+    working = {state.device_type for state in backends() if state.result == 0}
+    cuda = {TYPES["cuda"], TYPES["hip"]}
+    found = {ProfilerActivity.CPU}
+    if working & cuda:
+        found.add(ProfilerActivity.CUDA)
+    if working - cuda:
+        found.add(ProfilerActivity.PrivateUse1)
+    return found
 
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Schedule:
@@ -115,6 +124,7 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
 
 STACK_FRAMES = 32
 LEVEL_PAUSED = -1  # PROF_LEVEL_PAUSED of <prof/profiler.h>
+DEVICES_DEFAULT, DEVICES_SCOPES, DEVICES_RECORDS = range(3)  # prof_devices
 _users: Dict[int, Tuple["weakref.ref[profile]", bool]] = {}
 """Who records, and whether with stacks."""
 
@@ -124,7 +134,7 @@ def _wish(user: "profile", level: int) -> None:
     in the very end of a profile, the next one finds it."""
     if level:
         _users[id(user)] = (weakref.ref(user), user.with_stack)
-    C.check(C.prof_level_want(id(user), level))
+    C.check(C.prof_level_want_with(id(user), level, user._devices))
     if not level:
         _users.pop(id(user), None)
     for who, (found, _) in list(_users.items()):
@@ -158,7 +168,7 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
-    activities, schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. with_modules, experimental_config, execution_trace_observer,
+    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. with_modules, experimental_config, execution_trace_observer,
     post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them. What differs from torch.profiler is listed in docs/python.md.
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
@@ -192,12 +202,15 @@ class profile(Owner):  # noqa: N801 (torch's name)
         if level not in (1, 2):
             raise ValueError(f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not {level!r}")
         self.level = level
-        self.activities = _chosen(activities) if activities is not None else supported_activities()
+        self.activities = _chosen(activities) if activities is not None else {ProfilerActivity.CPU}
         if use_cuda is not None:
             warnings.warn("use_cuda is deprecated, use activities argument instead", FutureWarning, stacklevel=2)
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
         if not self.activities:
             raise ScheduleError("No valid profiler activities found")
+        is_default = activities is None and use_cuda is None
+        self._devices = DEVICES_DEFAULT if is_default else DEVICES_RECORDS if self.activities - {ProfilerActivity.CPU} else DEVICES_SCOPES
+        self._devices_now, self._is_paused = self._devices, False  # of the cycle that is recorded
         for name, callback in (("schedule", schedule), ("on_trace_ready", on_trace_ready)):
             if callback is not None and not callable(callback):
                 raise TypeError(f"{name} must be something to call, not {callback!r}")
@@ -333,6 +346,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         if self._is_recording or not (self._is_open or is_brief):  # the callback has called start(), step() or stop()
             return
         try:
+            self._devices_now, self._is_paused = self._devices, False
             _wish(self, self.level)
             self._trace_id = trace_id
             if not self.acc_events:
@@ -426,12 +440,17 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self.custom_trace_id_callback = callback
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Records on for this profile, or not, while its schedule is at it; otherwise nothing happens. What the program or another profile records meanwhile is in this one's stretch of time all the same."""
-        if ProfilerActivity.CPU not in _chosen(activities):
-            return
+        """Records on for this profile, or not, while its schedule is at it; otherwise nothing happens. Of a device's activity alone: what devices record themselves. What the program or another profile records meanwhile is in this
+        one's stretch of time all the same."""
+        chosen = _chosen(activities)
         with self._held():
-            if self._is_recording:
-                C.check(C.prof_level_want(id(self), self.level if enable else LEVEL_PAUSED))
+            if not self._is_recording or not chosen:
+                return
+            if ProfilerActivity.CPU in chosen:
+                self._is_paused = not enable
+            if chosen - {ProfilerActivity.CPU}:
+                self._devices_now = DEVICES_RECORDS if enable else DEVICES_SCOPES
+            C.check(C.prof_level_want_with(id(self), LEVEL_PAUSED if self._is_paused else self.level, self._devices_now))
 
     def add_metadata(self, key: str, value: str) -> None:
         """A text that the Chrome JSON has at its top."""

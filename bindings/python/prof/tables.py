@@ -681,7 +681,7 @@ class _Frames:
 
 def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
     average = FunctionEventAvg(STEPS if row.name.startswith(STEP) else row.name)
-    average.count = row.count
+    average.count = row.count or row.device_count  # what ran on a device, and belongs to no scope of the host's: how often it ran there
     average.cpu_time_total, average.self_cpu_time_total = row.total_ns / 1e3, row.self_ns / 1e3
     average.cpu_memory_usage, average.self_cpu_memory_usage = row.memory_bytes, row.self_memory_bytes
     average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
