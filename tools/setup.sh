@@ -22,6 +22,9 @@ example | libopenblas-dev    |                                | matrix products
 example | python3            | command -v python3             | fetches the model
 example | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 example | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
+example | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
+example | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | the model on a device: the processor as one
+example | opencl-headers     | test -e /usr/include/CL/cl.h   | the model on OpenCL
 tests   | g++                | command -v c++                 | C++ consumers of the library
 tests   | libcmocka-dev      |                                | C tests
 tests   | clang              | command -v clang               | second compiler, fuzzing
@@ -41,6 +44,7 @@ tests   | libbenchmark-dev   |                                | what the operato
 tests   | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
 tests   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | OpenCL on the processor
 tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | what the declarations in src/opencl are compared with
+tests   | clpeak             | command -v clpeak              | a program of OpenCL that knows nothing of prof
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
 valgrind | valgrind          | command -v valgrind            | memory checks without a rebuild
 valgrind | libc6-dbg         |                                | names in what valgrind says

@@ -1,9 +1,9 @@
-/* minilm-demo: embeds the paragraphs of some texts with all-MiniLM-L6-v2 on two threads, answers three questions from them,
+/* minilm-demo: embeds the paragraphs of some texts with all-MiniLM-L6-v2 on two threads, by the processor or on two queues of a device, answers three questions from them,
    and shows what prof recorded meanwhile: where the time went, what the VM costs, where the memory went, and what recording
    itself cost.
    This file is the order of events. The runtime that is profiled:
-     model (config, safetensors, tokenizer + unicode) -> program (compiler) -> vm -> ops; pool, batch, workers
-   prof's macros stand in ops.c (level 1), vm.c, pool.c and workers.c (level 2); memory is told in pool.c, and asked for in vm.c.
+     model (config, safetensors, tokenizer + unicode) -> program (compiler) -> vm -> engine -> ops, or opencl/; pool, placement, batch, workers
+   prof's macros stand in ops.c and opencl/ (level 1), vm.c, pool.c and workers.c (level 2); memory is told in pool.c, and asked for in vm.c.
    What is only for the demo: corpus, answers, report, memory_table, overhead, progress. SPDX-License-Identifier: MIT */
 #include <prof/memory.h>
 #include <prof/trace.h>
@@ -16,6 +16,7 @@
 #include "memory_table.h"
 #include "ops.h"
 #include "overhead.h"
+#include "placement.h"
 #include "progress.h"
 #include "report.h"
 
@@ -29,6 +30,7 @@ enum { WORKERS = 2, POOL_BLOCK_BYTES = 8 << 20, QUICK_TEXTS = 100 };
 typedef struct options {
   char model_folder[MODEL_PATH_BYTES];
   const char *out;
+  const char *device;
   int64_t texts_limit; /* 0: none */
   bool is_quick;
   char **files;
@@ -39,7 +41,9 @@ typedef struct demo {
   options options;
   model *model;
   corpus *corpus;
+  engine *engine;
   pool *pool;
+  placement *placement;
   workers *workers;
   batches *batches;
   answer answers[ANSWERS_COUNT];
@@ -47,12 +51,14 @@ typedef struct demo {
 } demo;
 
 static const char usage[] =
-    "usage: minilm-demo [--model DIR] [--out trace.json] [--texts-limit N] [--quick] [FILES...]\n"
+    "usage: minilm-demo [--device host|opencl] [--model DIR] [--out trace.json] [--texts-limit N] [--quick] [FILES...]\n"
+    "  --device NAME    who computes: host (OpenBLAS), or opencl (the first OpenCL device); default: host\n"
     "  --model DIR      config.json, vocab.txt, model.safetensors; default: what fetch-model.sh fetched\n"
     "  --out PATH       the trace; default: minilm-trace.json\n"
     "  --texts-limit N  embed only N paragraphs, evenly spread\n"
     "  --quick          100 paragraphs and a shorter experiment: under 15 seconds\n"
-    "  FILES            texts; default: the licenses in " DEFAULT_TEXTS "\n";
+    "  FILES            texts; default: the licenses in " DEFAULT_TEXTS "\n"
+    "Exit status: 0; 1: it failed; 2: the command line is wrong; 3: there is no such device here.\n";
 
 /* ---- options ---- */
 
@@ -71,6 +77,10 @@ static int read_pair(options *o, const char *name, const char *value, failure *w
     o->out = value;
     return 0;
   }
+  if (strcmp(name, "--device") == 0) {
+    o->device = value;
+    return 0;
+  }
   if (strcmp(name, "--texts-limit") == 0) return read_count(value, &o->texts_limit, why);
   if (strcmp(name, "--model") != 0) return failure_set(why, "there is no option %s", name);
   const int length = snprintf(o->model_folder, sizeof o->model_folder, "%s", value);
@@ -78,7 +88,7 @@ static int read_pair(options *o, const char *name, const char *value, failure *w
 }
 
 static int read_options(int count, char **arguments, options *o, failure *why) {
-  *o = (options){.out = "minilm-trace.json"};
+  *o = (options){.out = "minilm-trace.json", .device = "host"};
   int i = 1;
   for (; i < count && strncmp(arguments[i], "--", 2) == 0; i++) {
     if (strcmp(arguments[i], "--") == 0) {
@@ -118,10 +128,15 @@ static int read_texts(demo *d, failure *why) {
   return 0;
 }
 
+static int open_pool(demo *d, failure *why) {
+  d->pool = pool_create(POOL_BLOCK_BYTES, d->engine->memory);
+  return d->pool != NULL ? 0 : failure_set(why, "no memory for the pool");
+}
+
+/* A device gets the weights first. */
 static int start_workers(demo *d, failure *why) {
-  d->pool = pool_create(POOL_BLOCK_BYTES);
-  if (d->pool == NULL) return failure_set(why, "no memory for the pool");
-  return workers_create(d->model->program, d->pool, WORKERS, &d->workers, why);
+  if (placement_create(d->model->program, d->engine, d->pool, &d->placement, why) != 0) return -1;
+  return workers_create(placement_program(d->placement), d->engine, d->pool, WORKERS, &d->workers, why);
 }
 
 static int embed(demo *d, failure *why) {
@@ -144,15 +159,15 @@ static int refuse(failure *why, const char *what, int status) {
 }
 
 /* Two steps, as a server has requests: first the paragraphs, then the questions. In between the pool gives back what it does
-   not need. */
+   not need: when nothing is on its way on the device. */
 static int work_under_prof(demo *d, failure *why) {
   prof_process_set_name("minilm-demo");
   prof_thread_set_name("main");
-  int status = prof_memory_set_query(PROF_HOST, pool_query, d->pool);
+  int status = prof_memory_set_query(d->engine->memory->device, pool_query, d->pool);
   if (status != PROF_OK) return refuse(why, "prof_memory_set_query", status);
   status = prof_start(2);
   if (status != PROF_OK) return refuse(why, "prof_start", status);
-  if (embed(d, why) != 0) return -1;
+  if (start_workers(d, why) != 0 || embed(d, why) != 0) return -1;
   prof_step();
   pool_trim(d->pool);
   if (answers_find(d->model, d->workers, d->batches, d->answers, why) != 0) return -1;
@@ -166,9 +181,9 @@ static void print_work(const demo *d) {
   pool_statistics s;
   pool_statistics_get(d->pool, &s);
   const batches *b = d->batches;
-  printf("%lld paragraphs of %d files (%lld tokens, %lld texts cut at %d) embedded in %.1f s on %d threads: %.0f a second\n",
+  printf("%lld paragraphs of %d files (%lld tokens, %lld texts cut at %d) embedded in %.1f s on %d threads by %s: %.0f a second\n",
          (long long)b->text_count, d->corpus->file_count, (long long)b->token_count, (long long)b->cut_count,
-         TOKENIZER_LENGTH_MAX, d->embed_s, WORKERS, (double)b->text_count / d->embed_s);
+         TOKENIZER_LENGTH_MAX, d->embed_s, WORKERS, d->engine->description, (double)b->text_count / d->embed_s);
   printf("tensor pool: %llu requests, %llu blocks reserved from the system; peak %.2f MiB used, %.2f MiB reserved\n",
          (unsigned long long)s.request_count, (unsigned long long)s.reserve_count, (double)s.used_peak_bytes / MIB,
          (double)s.reserved_peak_bytes / MIB);
@@ -180,12 +195,13 @@ static int print_report(const demo *d, failure *why) {
   if (status != PROF_OK) return refuse(why, "prof_get", status);
   pool_statistics s;
   pool_statistics_get(d->pool, &s);
-  int result = report_print(trace, why);
+  int result = report_print(trace, d->engine != engine_host(), why);
   if (result == 0) result = memory_table_print(trace, &s, why);
   prof_trace_destroy(trace);
   return result;
 }
 
+/* By the CPU time of the threads that compute, so of the host alone. */
 static int print_overhead(const demo *d, failure *why) {
   overhead o;
   fflush(stdout);
@@ -196,11 +212,12 @@ static int print_overhead(const demo *d, failure *why) {
 }
 
 static int run(demo *d, failure *why) {
-  if (open_model(d, why) != 0 || read_texts(d, why) != 0 || start_workers(d, why) != 0) return -1;
+  if (open_model(d, why) != 0 || read_texts(d, why) != 0 || open_pool(d, why) != 0) return -1;
   if (work_under_prof(d, why) != 0) return -1;
   print_work(d);
   answers_print(d->corpus, d->answers);
-  if (print_report(d, why) != 0 || print_overhead(d, why) != 0) return -1;
+  if (print_report(d, why) != 0) return -1;
+  if (d->engine == engine_host() && print_overhead(d, why) != 0) return -1;
   printf("\nThe trace is in %s: open it in https://ui.perfetto.dev or in chrome://tracing\n", d->options.out);
   return 0;
 }
@@ -208,8 +225,10 @@ static int run(demo *d, failure *why) {
 static void clean_up(demo *d) {
   workers_destroy(d->workers);
   batches_destroy(d->batches);
-  prof_memory_set_query(PROF_HOST, NULL, NULL);
+  placement_destroy(d->placement);
+  prof_memory_set_query(d->engine->memory->device, NULL, NULL);
   pool_destroy(d->pool);
+  d->engine->destroy(d->engine);
   corpus_destroy(d->corpus);
   model_close(d->model);
 }
@@ -224,6 +243,10 @@ int main(int count, char **arguments) {
   if (read_options(count, arguments, &d.options, &why) != 0) {
     fprintf(stderr, "minilm-demo: %s\n%s", why.text, usage);
     return 2;
+  }
+  if (engine_open(d.options.device, &d.engine, &why) != 0) {
+    fprintf(stderr, "minilm-demo: --device %s: %s\n", d.options.device, why.text);
+    return 3;
   }
   ops_init();
   const int status = run(&d, &why);

@@ -52,7 +52,7 @@ def load(path: Optional[str] = None) -> ctypes.CDLL:
         library = ctypes.CDLL(found)
         model, failure = ctypes.c_void_p, ctypes.POINTER(_Failure)
         for name, result, *parameters in (
-            ("minilm_open", ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(model), failure),
+            ("minilm_open", ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(model), failure),
             ("minilm_close", None, model),
             ("minilm_width", ctypes.c_int64, model),
             ("minilm_embed", ctypes.c_int, model, ctypes.POINTER(_TextSpan), ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), failure),
@@ -94,13 +94,14 @@ class Embeddings(Sequence[List[float]]):
 class Minilm:
     """A model. Any number of threads may embed with it at once: ctypes gives up the GIL meanwhile. Closed by with, by close(), or when nobody has it any more."""
 
-    def __init__(self, folder: Optional[str] = None, library: Optional[ctypes.CDLL] = None) -> None:
-        """folder: what fetch-model.sh prints; None: where it puts it. library: what load() gave. MinilmError."""
+    def __init__(self, folder: Optional[str] = None, library: Optional[ctypes.CDLL] = None, device: str = "host") -> None:
+        """folder: what fetch-model.sh prints; None: where it puts it. library: what load() gave. device: who computes, "host" or "opencl". MinilmError."""
         self._pointer = ctypes.c_void_p()
         self._library = library or load()
         why = _Failure()
-        if self._library.minilm_open(None if folder is None else os.fsencode(folder), ctypes.byref(self._pointer), ctypes.byref(why)) != 0:
-            raise MinilmError(f"no model: {why.text.decode(errors='replace')}\n  examples/minilm/fetch-model.sh fetches it and prints its folder")
+        if self._library.minilm_open(None if folder is None else os.fsencode(folder), device.encode(), ctypes.byref(self._pointer), ctypes.byref(why)) != 0:
+            text = why.text.decode(errors="replace")
+            raise MinilmError(text + ("\n  examples/minilm/fetch-model.sh fetches it and prints its folder" if text.startswith("no model") else ""))
         self.width: int = self._library.minilm_width(self._pointer)
 
     @property
@@ -123,7 +124,7 @@ class Minilm:
         return Embeddings(self, rows.value or 0, len(texts))
 
     def memory(self) -> Memory:
-        """What the runtime's tensor pool says of itself. ValueError when the model is closed."""
+        """What the runtime's tensor pool, which lies where the model computes, says of itself. ValueError when the model is closed."""
         if not self.is_open:
             raise ValueError("the model is closed")
         found = Memory()
@@ -192,7 +193,7 @@ def run(options: argparse.Namespace) -> None:
 
     with prof.profile(profile_memory=True, level=options.level) as p:
         with prof.record_function("python: open the model"):
-            model = Minilm(options.model, library)
+            model = Minilm(options.model, library, options.device)
         with model:
             with prof.scope("python: embed", "stage", sentences=len(sentences)):
                 embeddings = model.embed(sentences)
@@ -205,9 +206,10 @@ def run(options: argparse.Namespace) -> None:
     for pair in pairs:
         print(f"  {pair.cosine:.3f}  {sentences[pair.first]}\n         {sentences[pair.second]}")
     print("\nOne table: scopes of Python's (python: ...), the runtime's operators (dense, ...)" + (", and its VM's instructions around them (layer ...)." if options.level == 2 else "."))
-    print("CPU Mem is what was taken from the runtime's pool, less what was given back.\n")
+    memory = "cpu" if options.device == "host" else options.device
+    print(f"{memory.upper()} Mem is what was taken from the runtime's pool, less what was given back.\n")
     print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=ROWS))
-    peak = prof.memory_profiler.get_max_memory_info("cpu")
+    peak = prof.memory_profiler.get_max_memory_info(memory)
     seen = f"{peak['max_used_bytes'] / MIB:.3f} MiB used, {peak['max_allocated_bytes'] / MIB:.3f} MiB allocated"
     print(f"The pool's peaks: {seen}. By its own account: {own.used_peak_bytes / MIB:.3f} and {own.reserved_peak_bytes / MIB:.3f} MiB")
     p.export_chrome_trace(options.out)
@@ -219,6 +221,7 @@ def main() -> int:
     parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="default: a dozen")
     parser.add_argument("--file", help="a sentence a line; - is stdin")
     parser.add_argument("--model", metavar="DIR", help="config.json, vocab.txt, model.safetensors; default: what fetch-model.sh fetched")
+    parser.add_argument("--device", choices=("host", "opencl"), default="host", help="who computes: OpenBLAS, or the first OpenCL device (default %(default)s)")
     parser.add_argument("--level", type=int, choices=(1, 2), default=2, help="1 operators, 2 also the VM's instructions around them (default 2)")
     parser.add_argument("--out", metavar="FILE", default="minilm-python-trace.json", help="the trace; default: %(default)s")
     options = parser.parse_args()

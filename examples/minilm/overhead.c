@@ -226,9 +226,9 @@ int overhead_measure(const model *m, pool *memory, const batches *all, double bu
   double prices[KINDS] = {0}, cost_ns[OVERHEAD_LEVELS] = {0};
   /* Batches are sorted by length. One of the short ones: many scopes for little work is the hard case for a profiler, and
      short units of work let the three levels follow each other before the machine's speed drifts. */
-  const unit u = {.vm = vm_create(m->program, memory), .texts = &all->items[all->count * 9 / 10]};
+  unit u = {.texts = &all->items[all->count * 9 / 10]};
   overhead o = {.text_count = u.texts->count};
-  if (u.vm == NULL) return failure_set(why, "no memory for the experiment's VM");
+  if (vm_create(m->program, engine_host(), memory, &u.vm, why) != 0) return -1;
   prof_pool *pieces = NULL;
   if (prof_pool_create(NULL, &pieces) != PROF_OK) {
     vm_destroy(u.vm);

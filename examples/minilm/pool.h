@@ -1,17 +1,38 @@
 /* The tensor pool: reserves large blocks from the system, hands out pieces of them, joins what comes back. A runtime has
    one because activations live for microseconds, and the system's allocator would give their pages back each time.
-   Every call may come from any thread; one mutex guards all of a pool, and nothing but the system's allocator and prof is
-   called under it. Requests are level-2 scopes named "MemoryRequest"; pieces, blocks and collections are told to prof under the
+   What is handed out may be memory of a device: the pool never looks into it. A block belongs to a stream, and so do its pieces: what
+   came back may be handed out again while a device still works on it, because that stream's next work comes behind.
+   Every call may come from any thread; one mutex guards all of a pool, and nothing but the source, the system's allocator and prof
+   is called under it. Requests are level-2 scopes named "MemoryRequest"; pieces, blocks and collections are told to prof under the
    mutex, so that the order told is the order done. SPDX-License-Identifier: MIT */
 #ifndef MINILM_POOL_H
 #define MINILM_POOL_H
 
+#include <prof/args.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { POOL_ALIGNMENT = 64 }; /* of every piece: a cache line, and the widest vector load */
 
 typedef struct pool pool;
+
+/* Where blocks come from. */
+typedef struct pool_source {
+  prof_device device;
+  void *(*reserve)(void *user, size_t bytes); /* a multiple of POOL_ALIGNMENT, aligned to it; NULL: there is no more */
+  void (*release)(void *user, void *memory);
+  void *user;
+} pool_source;
+
+extern const pool_source pool_host_memory;
+
+#define POOL_ANY_STREAM UINT64_MAX /* memory that whoever has it is done with when it comes back: the host's */
+
+/* For whom a piece is. */
+typedef struct pool_purpose {
+  uint32_t tag;    /* prof_memory_tag()'s number, 0: none */
+  uint64_t stream; /* whose work comes in order, or POOL_ANY_STREAM */
+} pool_purpose;
 
 typedef struct pool_statistics {
   uint64_t used_bytes; /* in pieces handed out, rounded up to the alignment */
@@ -24,8 +45,8 @@ typedef struct pool_statistics {
   uint64_t refused_count;
 } pool_statistics;
 
-/* block_bytes: the least that is reserved at once. NULL: no memory. */
-pool *pool_create(size_t block_bytes);
+/* block_bytes: the least that is reserved at once. source must outlive it. NULL: no memory. */
+pool *pool_create(size_t block_bytes, const pool_source *source);
 
 /* All pieces must have come back; NULL is ignored. */
 void pool_destroy(pool *p);
@@ -33,10 +54,10 @@ void pool_destroy(pool *p);
 /* NULL: bytes is 0 or more than the system has. The content is undefined. */
 void *pool_acquire(pool *p, size_t bytes);
 
-/* The same for a purpose: prof_memory_tag()'s number, 0: none. */
-void *pool_acquire_for(pool *p, size_t bytes, uint32_t tag);
+/* The same for a purpose. */
+void *pool_acquire_for(pool *p, size_t bytes, pool_purpose purpose);
 
-/* NULL is ignored. */
+/* NULL is ignored; what the pool has not handed out, too. */
 void pool_release(pool *p, void *memory);
 
 /* A collection: gives blocks with nothing handed out back to the system; returns how many. */

@@ -4,10 +4,11 @@
 #define MINILM_REPORT_H
 
 #include <prof/trace.h>
+#include <stdbool.h>
 
 #include "failure.h"
 
-/* To stdout. Refused: the trace cannot be aggregated. */
-int report_print(const prof_trace *trace, failure *why);
+/* To stdout, the most expensive operators first: by the device's time if they ran on one. Refused: the trace cannot be aggregated. */
+int report_print(const prof_trace *trace, bool is_on_device, failure *why);
 
 #endif

@@ -3,9 +3,6 @@
 
 #include <prof/memory.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "ops.h"
 
 /* What those that write a new register are called in the account of memory. */
 static const char *const purposes[] = {[OPCODE_EMBEDDING] = "embedding",
@@ -19,6 +16,8 @@ enum { PURPOSES = sizeof purposes / sizeof *purposes };
 struct vm {
   const program *program;
   pool *memory;
+  engine *engine;
+  lane *lane;
   tensor *registers; /* data NULL: empty */
   uint32_t tags[PURPOSES];
 };
@@ -56,56 +55,29 @@ static int allocate_result(vm *v, const instruction *i, const batch *texts, fail
   if (i->out == i->in[0]) return 0;
   tensor result = shape_of_result(v, i, texts);
   const size_t bytes = (size_t)tensor_element_count(&result) * sizeof(float);
-  result.data = pool_acquire_for(v->memory, bytes, (size_t)i->op < PURPOSES ? v->tags[i->op] : 0);
+  result.data = pool_acquire_for(
+      v->memory, bytes, (pool_purpose){(size_t)i->op < PURPOSES ? v->tags[i->op] : 0, v->engine->stream(v->lane)});
   if (result.data == NULL) return failure_set(why, "%s: the pool has no %zu bytes", i->name, bytes);
   v->registers[i->out] = result;
   return 0;
 }
 
-static void invoke(vm *v, const instruction *i, const batch *texts) {
-  const tensor *w = i->weights;
-  const tensor *in0 = i->in[0] == NO_REGISTER ? NULL : &v->registers[i->in[0]];
-  const tensor *in1 = i->in[1] == NO_REGISTER ? NULL : &v->registers[i->in[1]];
-  tensor *out = &v->registers[i->out];
-  switch (i->op) {
-    case OPCODE_EMBEDDING:
-      op_embedding(texts->ids, &w[0], &w[1], &w[2], out);
-      break;
-    case OPCODE_DENSE:
-      op_dense(in0, &w[0], &w[1], out);
-      break;
-    case OPCODE_ATTENTION_SCORES:
-      op_attention_scores(in0, in1, out);
-      break;
-    case OPCODE_SOFTMAX:
-      op_softmax(texts->lengths, out);
-      break;
-    case OPCODE_ATTENTION_MIX:
-      op_attention_mix(in0, in1, out);
-      break;
-    case OPCODE_ADD:
-      op_add(in1, out);
-      break;
-    case OPCODE_LAYER_NORM:
-      op_layer_norm(&w[0], &w[1], v->program->layer_norm_epsilon, out);
-      break;
-    case OPCODE_GELU:
-      op_gelu(out);
-      break;
-    case OPCODE_MEAN_POOL:
-      op_mean_pool(in0, texts->lengths, out);
-      break;
-    case OPCODE_L2_NORMALISE:
-      op_l2_normalise(out);
-      break;
-  }
+static int invoke(vm *v, const instruction *i, const batch *texts, failure *why) {
+  invocation what = {.op = i->op,
+                     .weights = i->weights,
+                     .out = &v->registers[i->out],
+                     .texts = texts,
+                     .epsilon = v->program->layer_norm_epsilon};
+  for (int n = 0; n < INSTRUCTION_INPUTS_MAX; n++)
+    if (i->in[n] != NO_REGISTER) what.in[n] = &v->registers[i->in[n]];
+  return v->engine->invoke(v->lane, &what, why);
 }
 
 static int step(vm *v, const instruction *i, const batch *texts, failure *why) {
   if (allocate_result(v, i, texts, why) != 0) return -1;
   /* Where a layer holds its input, query, key, value and the scores: a guess at its peak, as whoever asks must make one. */
-  if (i->op == OPCODE_SOFTMAX) PROFILE_MEMORY(PROF_HOST, i->name);
-  invoke(v, i, texts);
+  if (i->op == OPCODE_SOFTMAX) PROFILE_MEMORY(v->engine->memory->device, i->name);
+  if (invoke(v, i, texts, why) != 0) return -1;
   for (int n = 0; n < INSTRUCTION_INPUTS_MAX; n++)
     if (i->dead[n] != NO_REGISTER) release(v, i->dead[n]);
   return 0;
@@ -121,25 +93,36 @@ static int run_instructions(vm *v, const batch *texts, failure *why) {
   return 0;
 }
 
-static void copy_result(const vm *v, const batch *texts) {
-  const tensor *result = &v->registers[v->program->result];
-  const int64_t width = tensor_row_width(result);
-  for (int64_t i = 0; i < texts->count; i++)
-    memcpy(texts->embeddings[i], result->data + i * width, (size_t)width * sizeof(float));
+static int run_and_fetch(vm *v, const batch *texts, failure *why) {
+  if (v->engine->begin(v->lane, texts, why) != 0 || run_instructions(v, texts, why) != 0) return -1;
+  return v->engine->fetch(v->lane, &v->registers[v->program->result], texts, why);
 }
 
-vm *vm_create(const program *p, pool *memory) {
-  vm *v = calloc(1, sizeof *v);
-  if (v == NULL) return NULL;
-  *v = (vm){.program = p, .memory = memory, .registers = calloc((size_t)p->register_count, sizeof *v->registers)};
+static int set_up(vm *v, failure *why) {
+  v->registers = calloc((size_t)v->program->register_count, sizeof *v->registers);
+  if (v->registers == NULL) return failure_set(why, "no memory for the VM");
   for (int i = 0; i < PURPOSES; i++) v->tags[i] = prof_memory_tag(purposes[i]);
-  if (v->registers != NULL) return v;
-  free(v);
-  return NULL;
+  return v->engine->open_lane(v->engine, &v->lane, why);
 }
+
+int vm_create(const program *p, engine *e, pool *memory, vm **vm_out, failure *why) {
+  vm *v = calloc(1, sizeof *v);
+  if (v == NULL) return failure_set(why, "no memory for the VM");
+  *v = (vm){.program = p, .memory = memory, .engine = e};
+  if (set_up(v, why) != 0) {
+    free(v->registers);
+    free(v);
+    return -1;
+  }
+  *vm_out = v;
+  return 0;
+}
+
+void vm_set_name(const vm *v, const char *name) { engine_name_lane(v->engine, v->lane, name); }
 
 void vm_destroy(vm *v) {
   if (v == NULL) return;
+  v->engine->close_lane(v->lane);
   free(v->registers);
   free(v);
 }
@@ -147,8 +130,8 @@ void vm_destroy(vm *v) {
 int vm_run(vm *v, const batch *texts, failure *why) {
   int status = 0;
   WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "run", "vm", PROF_ARGS("texts", texts->count, "tokens", texts->length), {
-    status = run_instructions(v, texts, why);
-    if (status == 0) copy_result(v, texts);
+    status = run_and_fetch(v, texts, why);
+    if (status != 0) v->engine->finish(v->lane); /* what is on its way there reads the texts */
     /* The result, and after a refusal whatever was alive. */
     for (int r = 0; r < v->program->register_count; r++)
       if (v->registers[r].data != NULL) release(v, r);

@@ -59,6 +59,7 @@ static void *work(void *argument) {
   char name[32];
   snprintf(name, sizeof name, "worker %d", self->index);
   prof_thread_set_name(name);
+  vm_set_name(self->vm, name);
   pthread_mutex_lock(&w->mutex);
   for (const batch *texts; (texts = take(w)) != NULL;) {
     pthread_mutex_unlock(&w->mutex);
@@ -71,17 +72,17 @@ static void *work(void *argument) {
   return NULL;
 }
 
-static int start(workers *w, int index, const program *p, pool *memory, failure *why) {
+static int start(workers *w, int index, const program *p, engine *e, pool *memory, failure *why) {
   worker *item = &w->items[index];
-  *item = (worker){.all = w, .vm = vm_create(p, memory), .index = index};
-  if (item->vm == NULL) return failure_set(why, "no memory for worker %d", index);
+  *item = (worker){.all = w, .index = index};
+  if (vm_create(p, e, memory, &item->vm, why) != 0) return -1;
   const int error = pthread_create(&item->thread, NULL, work, item);
   if (error == 0) return 0;
   vm_destroy(item->vm);
   return failure_set(why, "worker %d: %s", index, strerror(error));
 }
 
-int workers_create(const program *p, pool *memory, int count, workers **workers_out, failure *why) {
+int workers_create(const program *p, engine *e, pool *memory, int count, workers **workers_out, failure *why) {
   if (count < 1 || count > WORKERS_MAX) return failure_set(why, "%d workers are not 1 to %d", count, WORKERS_MAX);
   workers *w = calloc(1, sizeof *w);
   if (w == NULL) return failure_set(why, "no memory for the workers");
@@ -90,7 +91,7 @@ int workers_create(const program *p, pool *memory, int count, workers **workers_
   pthread_cond_init(&w->has_room, NULL);
   pthread_cond_init(&w->is_idle, NULL);
   for (; w->count < count; w->count++) {
-    if (start(w, w->count, p, memory, why) == 0) continue;
+    if (start(w, w->count, p, e, memory, why) == 0) continue;
     workers_destroy(w);
     return -1;
   }

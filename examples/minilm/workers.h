@@ -10,8 +10,8 @@ enum { WORKERS_MAX = 16, WORKERS_QUEUE_ROOM = 4 };
 
 typedef struct workers workers;
 
-/* Starts count threads (1 to WORKERS_MAX). The program and the pool must outlive them. */
-int workers_create(const program *p, pool *memory, int count, workers **workers_out, failure *why);
+/* Starts count threads (1 to WORKERS_MAX), each with a lane of the engine. The program, the engine and the pool must outlive them. */
+int workers_create(const program *p, engine *e, pool *memory, int count, workers **workers_out, failure *why);
 
 /* Finishes what was submitted, then joins the threads. NULL is ignored. */
 void workers_destroy(workers *w);

@@ -143,7 +143,7 @@ static void churn(const job *j) {
   for (int round = 0; round < ROUNDS; round++) {
     void **slot = &slots[next_random(&seed) % SLOTS];
     pool_release(j->pool, *slot);
-    *slot = *slot != NULL ? NULL : pool_acquire_for(j->pool, 1 + next_random(&seed) % (round % 50 == 0 ? 100000u : 5000u), tags[round % 3]);
+    *slot = *slot != NULL ? NULL : pool_acquire_for(j->pool, 1 + next_random(&seed) % (round % 50 == 0 ? 100000u : 5000u), (pool_purpose){tags[round % 3], POOL_ANY_STREAM});
     if (round % TRIM_EVERY == 0) pool_trim(j->pool);
     if (round % ASK_EVERY == 0) PROFILE_MEMORY(PROF_HOST, j->name);
   }
@@ -170,7 +170,7 @@ static account read_and_compare(pool *p) {
 
 static void one_threads_account_equals_the_pools_own(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   job j = {p, 12345, "alone"};
   assert_int_equal(prof_memory_set_query(PROF_HOST, pool_query, p), PROF_OK);
   assert_int_equal(prof_start(2), PROF_OK);
@@ -185,7 +185,7 @@ static void one_threads_account_equals_the_pools_own(void **state) {
 
 static void threads_account_equals_the_pools_own(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   pthread_t threads[THREADS];
   job jobs[THREADS];
   assert_int_equal(prof_memory_set_query(PROF_HOST, pool_query, p), PROF_OK);
@@ -205,7 +205,7 @@ static void threads_account_equals_the_pools_own(void **state) {
 
 static void what_was_there_before_the_start_is_counted(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   void *before = pool_acquire(p, 1000);
   assert_int_equal(prof_start(1), PROF_OK);
   void *after = pool_acquire(p, 100);
@@ -228,11 +228,11 @@ static void what_was_there_before_the_start_is_counted(void **state) {
 /* The piece belongs to the scope of whoever wanted it, not to the pool's own scope of the request. */
 static void a_piece_is_counted_to_its_callers_scope_and_tag(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   void *memory = NULL;
   assert_int_equal(prof_start(2), PROF_OK);
   WITH_BASE_PROFILER(PROF_HOST, "the caller", "test", PROF_NO_ARGS,
-                     { memory = pool_acquire_for(p, 1000, prof_memory_tag("the purpose")); });
+                     { memory = pool_acquire_for(p, 1000, (pool_purpose){prof_memory_tag("the purpose"), POOL_ANY_STREAM}); });
   pool_release(p, memory);
   prof_stop();
   account a = read_account();
@@ -269,7 +269,7 @@ static void refuse_a_request(pool *p, char *said, size_t room) {
 static void a_refused_request_is_told(void **state) {
   (void)state;
   char said[4096];
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   assert_int_equal(prof_start(1), PROF_OK);
   void *memory = pool_acquire(p, 1000);
   refuse_a_request(p, said, sizeof said);
@@ -295,7 +295,7 @@ static int count_asking(void *user, uint64_t *used_bytes_out, uint64_t *allocate
 
 static void nobody_is_asked_while_prof_is_off(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   job j = {p, 1, "off"};
   asked_count = 0;
   assert_int_equal(prof_memory_set_query(PROF_HOST, count_asking, NULL), PROF_OK);
@@ -325,7 +325,7 @@ static void run_workers(const model *m, pool *p, int count) {
   batches *b = make_batches(m);
   workers *w = NULL;
   failure why;
-  assert_int_equal(workers_create(m->program, p, count, &w, &why), 0);
+  assert_int_equal(workers_create(m->program, engine_host(), p, count, &w, &why), 0);
   assert_int_equal(prof_start(2), PROF_OK);
   for (int64_t i = 0; i < b->count; i++) workers_submit(w, &b->items[i]);
   assert_int_equal(workers_wait(w, &why), 0);
@@ -342,7 +342,7 @@ static void workers_account_equals_the_pools_own(void **state) {
     return;
   }
   for (int count = 1; count <= 3; count++) {
-    pool *p = pool_create(BLOCK_BYTES);
+    pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
     assert_int_equal(prof_memory_set_query(PROF_HOST, pool_query, p), PROF_OK);
     run_workers(m, p, count);
     const pool_statistics own = statistics_of(p);
@@ -367,7 +367,7 @@ static void at_the_peak_all_is_live_for_an_instruction(void **state) {
     skip();
     return;
   }
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   run_workers(m, p, 2);
   account a = read_account();
   prof_memory_rows *rows = NULL;

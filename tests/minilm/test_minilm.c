@@ -11,8 +11,8 @@
 /* cmocka.h wants the headers above it. */
 #include <cmocka.h>
 
-#include "data.h"
 #include "ops.h"
+#include "reference.h"
 #include "workers.h"
 
 #define BOUND 1e-4 /* of the greatest absolute difference; float32 in another order of sums gives about 1e-6 */
@@ -20,8 +20,7 @@
 typedef struct fixture {
   model *model;
   pool *pool;
-  cJSON *reference;
-  const cJSON *cases;
+  reference reference;
 } fixture;
 
 static long allocations_left = -1; /* of the pool's blocks; -1: no bound */
@@ -38,9 +37,8 @@ static int set_up(void **state) {
   static fixture f;
   ops_init();
   f.model = data_open_model();
-  f.pool = pool_create(1 << 20);
-  f.reference = data_read_json("minilm-reference.json");
-  f.cases = cJSON_GetObjectItemCaseSensitive(f.reference, "cases");
+  f.pool = pool_create(1 << 20, &pool_host_memory);
+  f.reference = reference_read();
   *state = &f;
   return f.model == NULL || f.pool == NULL;
 }
@@ -49,54 +47,23 @@ static int tear_down(void **state) {
   fixture *f = *state;
   pool_destroy(f->pool);
   model_close(f->model);
-  cJSON_Delete(f->reference);
+  reference_free(&f->reference);
   return 0;
 }
 
-static text_span text_of(const cJSON *one) {
-  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "text"));
-  return (text_span){text, strlen(text)};
-}
-
-static batches *all_cases(const fixture *f) {
-  text_span texts[64];
-  int64_t count = 0;
-  const cJSON *one;
-  cJSON_ArrayForEach(one, f->cases) texts[count++] = text_of(one);
-  batches *b = NULL;
+static vm *create_vm(const fixture *f, pool *p) {
+  vm *v = NULL;
   failure why;
-  if (batches_create(f->model->tokenizer, f->model->config.hidden, texts, count, &b, &why) != 0) fail_msg("%s", why.text);
-  return b;
-}
-
-static double max_difference(const cJSON *one, const float *embedding, int64_t width) {
-  const cJSON *want = cJSON_GetObjectItemCaseSensitive(one, "embedding"), *value;
-  assert_int_equal(cJSON_GetArraySize(want), width);
-  double largest = 0;
-  cJSON_ArrayForEach(value, want) largest = fmax(largest, fabs(value->valuedouble - (double)*embedding++));
-  return largest;
-}
-
-/* Prints both sides' distance of every case, and fails after the last. */
-static void compare_all(const fixture *f, const batches *b, const char *how) {
-  double largest = 0;
-  int64_t i = 0;
-  const cJSON *one;
-  cJSON_ArrayForEach(one, f->cases) {
-    const double d = max_difference(one, b->embeddings + i++ * b->width, b->width);
-    print_message("  %s, case %lld: max |difference| %.2e  %.40s\n", how, (long long)i - 1, d, text_of(one).data);
-    largest = fmax(largest, d);
-  }
-  print_message("  %s: the largest of %lld cases is %.2e, bound %.0e\n", how, (long long)i, largest, BOUND);
-  if (!(largest <= BOUND)) fail_msg("max |difference| %.3e > %.0e", largest, BOUND);
+  if (vm_create(f->model->program, engine_host(), p, &v, &why) != 0) fail_msg("%s", why.text);
+  return v;
 }
 
 static void token_numbers_equal_the_reference(void **state) {
   const fixture *f = *state;
   const cJSON *one, *number;
-  cJSON_ArrayForEach(one, f->cases) {
+  cJSON_ArrayForEach(one, f->reference.cases) {
     int32_t ids[TOKENIZER_LENGTH_MAX];
-    const text_span text = text_of(one);
+    const text_span text = reference_text(one);
     const int64_t count = tokenizer_encode(f->model->tokenizer, text.data, text.bytes, ids, TOKENIZER_LENGTH_MAX, NULL);
     const cJSON *want = cJSON_GetObjectItemCaseSensitive(one, "token_ids");
     assert_int_equal(count, cJSON_GetArraySize(want));
@@ -107,13 +74,12 @@ static void token_numbers_equal_the_reference(void **state) {
 
 static void embeddings_one_at_a_time_equal_the_reference(void **state) {
   const fixture *f = *state;
-  batches *all = all_cases(f);
-  vm *v = vm_create(f->model->program, f->pool);
-  assert_non_null(v);
+  batches *all = reference_batches(&f->reference, f->model);
+  vm *v = create_vm(f, f->pool);
   int64_t i = 0;
   const cJSON *one;
-  cJSON_ArrayForEach(one, f->cases) {
-    const text_span text = text_of(one);
+  cJSON_ArrayForEach(one, f->reference.cases) {
+    const text_span text = reference_text(one);
     batches *b = NULL;
     failure why;
     assert_int_equal(batches_create(f->model->tokenizer, all->width, &text, 1, &b, &why), 0);
@@ -122,28 +88,28 @@ static void embeddings_one_at_a_time_equal_the_reference(void **state) {
     batches_destroy(b);
   }
   vm_destroy(v);
-  compare_all(f, all, "alone");
+  reference_compare(&f->reference, all, "alone", BOUND);
   batches_destroy(all);
 }
 
 /* Rows of different lengths stand in one batch: what padding holds must not reach a text's embedding. */
 static void embeddings_in_batches_on_two_workers_equal_the_reference(void **state) {
   const fixture *f = *state;
-  batches *b = all_cases(f);
+  batches *b = reference_batches(&f->reference, f->model);
   workers *w = NULL;
   failure why;
-  assert_int_equal(workers_create(f->model->program, f->pool, 2, &w, &why), 0);
+  assert_int_equal(workers_create(f->model->program, engine_host(), f->pool, 2, &w, &why), 0);
   for (int64_t i = 0; i < b->count; i++) workers_submit(w, &b->items[i]);
   assert_int_equal(workers_wait(w, &why), 0);
   workers_destroy(w);
-  compare_all(f, b, "batched");
+  reference_compare(&f->reference, b, "batched", BOUND);
   batches_destroy(b);
 }
 
 static void a_run_gives_all_its_memory_back(void **state) {
   const fixture *f = *state;
-  batches *b = all_cases(f);
-  vm *v = vm_create(f->model->program, f->pool);
+  batches *b = reference_batches(&f->reference, f->model);
+  vm *v = create_vm(f, f->pool);
   failure why;
   for (int64_t i = 0; i < b->count; i++) assert_int_equal(vm_run(v, &b->items[i], &why), 0);
   vm_destroy(v);
@@ -160,13 +126,13 @@ static void a_run_gives_all_its_memory_back(void **state) {
 /* Registers are released at their last use: no layer needs more than its input, query, key, value and the scores. */
 static void a_run_holds_no_more_than_one_layers_registers(void **state) {
   const fixture *f = *state;
-  batches *b = all_cases(f);
+  batches *b = reference_batches(&f->reference, f->model);
   const batch *largest = &b->items[0];
   const int64_t rows = largest->count * largest->length;
   const int64_t floats = 4 * rows * f->model->config.hidden + rows * f->model->config.heads * largest->length;
   const uint64_t bound_bytes = (uint64_t)floats * sizeof(float) * 101 / 100; /* the pool rounds up */
-  pool *p = pool_create(1 << 20);
-  vm *v = vm_create(f->model->program, p);
+  pool *p = pool_create(1 << 20, &pool_host_memory);
+  vm *v = create_vm(f, p);
   failure why;
   pool_statistics s;
   assert_int_equal(vm_run(v, largest, &why), 0);
@@ -181,11 +147,11 @@ static void a_run_holds_no_more_than_one_layers_registers(void **state) {
 /* The n-th block that the pool wants is refused, for every n: a reason, nothing lost, and the next run is whole. */
 static void a_run_without_memory_is_refused_and_the_next_one_works(void **state) {
   const fixture *f = *state;
-  batches *b = all_cases(f);
+  batches *b = reference_batches(&f->reference, f->model);
   int refused_count = 0;
   for (int n = 0;; n++) {
-    pool *p = pool_create(4096);
-    vm *v = vm_create(f->model->program, p);
+    pool *p = pool_create(4096, &pool_host_memory);
+    vm *v = create_vm(f, p);
     failure why = {""};
     pool_statistics s;
     allocations_left = n;
@@ -207,11 +173,11 @@ static void a_run_without_memory_is_refused_and_the_next_one_works(void **state)
 
 static void workers_pass_a_refusal_on(void **state) {
   const fixture *f = *state;
-  batches *b = all_cases(f);
-  pool *p = pool_create(4096);
+  batches *b = reference_batches(&f->reference, f->model);
+  pool *p = pool_create(4096, &pool_host_memory);
   workers *w = NULL;
   failure why = {""};
-  assert_int_equal(workers_create(f->model->program, p, 2, &w, &why), 0);
+  assert_int_equal(workers_create(f->model->program, engine_host(), p, 2, &w, &why), 0);
   allocations_left = 0;
   for (int64_t i = 0; i < b->count; i++) workers_submit(w, &b->items[i]);
   assert_int_equal(workers_wait(w, &why), -1);

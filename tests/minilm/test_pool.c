@@ -58,7 +58,7 @@ static int churn(pool *p, uint32_t seed) {
 
 static void pieces_do_not_overlap_and_all_come_back(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   assert_int_equal(churn(p, 12345), 0);
   const pool_statistics s = statistics_of(p);
   print_message("  peak used %llu of %llu bytes reserved, %llu requests, %llu went to the system\n",
@@ -88,7 +88,7 @@ static void *churn_thread(void *argument) {
 
 static void threads_share_a_pool(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   pthread_t threads[THREADS];
   job jobs[THREADS];
   for (int i = 0; i < THREADS; i++) {
@@ -106,7 +106,7 @@ static void threads_share_a_pool(void **state) {
 
 static void released_memory_is_handed_out_again(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   void *a = pool_acquire(p, 1000), *b = pool_acquire(p, 1000), *c = pool_acquire(p, 1000);
   pool_release(p, b);
   assert_ptr_equal(pool_acquire(p, 1000), b);
@@ -122,7 +122,7 @@ static void released_memory_is_handed_out_again(void **state) {
 
 static void the_smallest_hole_that_fits_is_taken(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   void *wide = pool_acquire(p, 8000), *wall = pool_acquire(p, 64), *narrow = pool_acquire(p, 2000);
   void *end = pool_acquire(p, 64);
   pool_release(p, wide);
@@ -136,7 +136,7 @@ static void the_smallest_hole_that_fits_is_taken(void **state) {
 
 static void a_request_larger_than_a_block_gets_its_own(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   unsigned char *large = pool_acquire(p, 10 * BLOCK_BYTES);
   assert_non_null(large);
   memset(large, 1, 10 * BLOCK_BYTES);
@@ -151,7 +151,7 @@ static void a_request_larger_than_a_block_gets_its_own(void **state) {
 
 static void requests_that_cannot_be_met_are_refused_and_counted(void **state) {
   (void)state;
-  pool *p = pool_create(BLOCK_BYTES);
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
   assert_null(pool_acquire(p, 0));
   assert_null(pool_acquire(p, SIZE_MAX));
   assert_null(pool_acquire(p, SIZE_MAX - POOL_ALIGNMENT));
@@ -162,8 +162,44 @@ static void requests_that_cannot_be_met_are_refused_and_counted(void **state) {
   pool_destroy(NULL);
 }
 
+/* What one stream gave back its device may still be at work on: nobody else gets it. */
+static void streams_do_not_share_what_came_back(void **state) {
+  (void)state;
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
+  void *const first = pool_acquire_for(p, 1000, (pool_purpose){0, 1});
+  assert_non_null(first);
+  pool_release(p, first);
+  void *const others = pool_acquire_for(p, 1000, (pool_purpose){0, 2}), *const nobodys = pool_acquire(p, 1000);
+  assert_ptr_not_equal(others, first);
+  assert_ptr_not_equal(nobodys, first);
+  assert_int_equal(statistics_of(p).reserve_count, 3);
+  assert_ptr_equal(pool_acquire_for(p, 1000, (pool_purpose){0, 1}), first);
+  pool_release(p, others);
+  pool_release(p, first);
+  pool_release(p, nobodys);
+  assert_int_equal(pool_trim(p), 3);
+  pool_destroy(p);
+}
+
+static void what_the_pool_has_not_handed_out_is_ignored(void **state) {
+  (void)state;
+  char foreign[64];
+  pool *p = pool_create(BLOCK_BYTES, &pool_host_memory);
+  char *const memory = pool_acquire(p, 1000);
+  pool_release(p, foreign);
+  pool_release(p, memory + 64);
+  assert_int_equal(statistics_of(p).release_count, 0);
+  pool_release(p, memory);
+  pool_release(p, memory);
+  assert_int_equal(statistics_of(p).release_count, 1);
+  assert_int_equal(statistics_of(p).used_bytes, 0);
+  pool_destroy(p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(streams_do_not_share_what_came_back),
+      cmocka_unit_test(what_the_pool_has_not_handed_out_is_ignored),
       cmocka_unit_test(pieces_do_not_overlap_and_all_come_back),
       cmocka_unit_test(threads_share_a_pool),
       cmocka_unit_test(released_memory_is_handed_out_again),
