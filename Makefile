@@ -90,10 +90,10 @@ wheel: ## Build the Python wheel for $(ARCH) in build/wheel; with a compiler tha
 PICTURE_FLAGS ?=
 .PHONY: picture
 picture: ## Take the README's picture of the demo's trace, in the Perfetto UI
-	@test -e build/minilm-trace.json || $(MAKE) demo
+	@test -e build/minilm-opencl-trace.json || $(MAKE) demo
 	@tools/setup.sh viewers picture
 	@mkdir -p docs/pictures
-	@.venv/bin/python tests/viewers/picture.py build/minilm-trace.json docs/pictures/minilm.png $(PICTURE_FLAGS)
+	@.venv/bin/python tests/viewers/picture.py build/minilm-opencl-trace.json docs/pictures/minilm.png $(PICTURE_FLAGS)
 
 .PHONY: install
 install: ## Install the release build under PREFIX (DESTDIR is honoured)

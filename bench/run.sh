@@ -50,6 +50,7 @@ for name in $first $others; do
     start) arguments=("$build/libprof.so" "$programs/libempty.so") ;;
     threads) arguments=("$(nproc)") ;;
     preload) arguments=("$build/libprof_memory.so") ;;
+    opencl_layer) arguments=("$build/libprof_opencl.so") ;;
   esac
   if [ -x "$programs/$name" ]; then
     run "$name" "$programs/$name" "${arguments[@]}"

@@ -14,8 +14,8 @@
 #   long              all of these but test
 #   demo              make demo
 #   report            only the table of the groups that were run since build/report was removed
-# Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with the sums alone on a
-# line. Fails when anything failed. A group's log stays in build/report.
+# Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with what failed, by name, and
+# the sums alone on a line. Fails when anything failed. A group's log stays in build/report.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -26,18 +26,22 @@ ran=()
 mkdir -p $report
 
 # Reads a log: of ctest (Testing/Temporary/LastTest.log), or of a command whose last counts are "N passed, N failed". Prints
-# "passed failed skipped", then one line for each skip. A ctest entry counts as the cases that it lists itself (cmocka,
+# "passed failed skipped", then one line for each skip and each failure: "skipped WHY", "failed NAME". A ctest entry counts as the cases that it lists itself (cmocka,
 # pytest, "N passed, N failed"), else as one. Which entries were skipped whole, only what ctest printed (terminal) knows.
 count='
 function number_before(word) { return match($0, "[0-9]+ " word) ? substr($0, RSTART, RLENGTH) + 0 : 0 }
+function say(kind, text) { lines[++n] = kind " " entry (entry != "" && text != "" ? ": " : "") text }
+function failing(name) { if (!seen[entry, name]++) case_of[++cases] = name }
 function close_entry(   i) {
   if (entry == "" && s < reasons) s = reasons
   if (entry in is_skipped) { p = 0; if (!s) s = 1 }
   else if (status == "failed" && !f) f = 1
   else if (status == "passed" && !p && !f && !s) { p = 1; s = reasons }
-  for (i = 1; i <= s; i++) lines[++n] = (entry == "" ? "" : entry ": ") (i <= reasons ? why[i] : "no reason given")
+  for (i = 1; i <= s; i++) say("skipped", i <= reasons ? why[i] : "no reason given")
+  for (i = 1; i <= cases; i++) say("failed", case_of[i])
+  if (f && !cases && entry != "") say("failed", "")
   passed += p; failed += f; skipped += s
-  entry = status = ""; p = f = s = reasons = 0
+  entry = status = ""; p = f = s = reasons = cases = 0
 }
 BEGIN {
   while (terminal != "" && (getline line < terminal) > 0)
@@ -49,7 +53,10 @@ BEGIN {
 /^SKIPPED \[[0-9]+\] / { sub(/^SKIPPED \[[0-9]+\] /, ""); why[++reasons] = $0; next }
 /^\[  PASSED  \] [0-9]+ test/ { p += $4 }
 /^\[  SKIPPED \] [0-9]+ test/ { s += $4 }
-/^\[  FAILED  \] .*[0-9]+ test\(s\)/ { f += number_before("test") }
+/^\[  FAILED  \] .*[0-9]+ test\(s\)/ { f += number_before("test"); next }
+/^\[  FAILED  \] [^ :]+$/ { failing($4); next }
+/^FAILED [^ (]+/ { failing($2) }
+/^(FAIL|ERROR|FAILED|failed): / { sub(/^[A-Za-z]+: /, ""); failing($0) }
 /^=* ?[0-9]+ (passed|failed|skipped)(,| in |$)/ {
   p += number_before("passed"); f += number_before("failed"); s += number_before("skipped")
 }
@@ -160,7 +167,11 @@ print_report() {
     total_skipped=$((total_skipped + skipped))
   done <<<"$rows"
   while read -r group _; do
-    sed -n "2,\$ s/^/skipped: $group: /p" "$report/$group.count"
+    sed -n "s/^skipped /skipped: $group: /p" "$report/$group.count"
+  done <<<"$rows"
+  while read -r group _ failed _; do
+    sed -n "s/^failed /failed: $group: /p" "$report/$group.count"
+    if [ "$failed" -ne 0 ] && ! grep -q '^failed ' "$report/$group.count"; then echo "failed: $group: see $report/$group.log"; fi
   done <<<"$rows"
   printf '%d passed, %d failed, %d skipped\n' $total_passed $total_failed $total_skipped
   [ $total_failed -eq 0 ] && [ $total_passed -gt 0 ]
