@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""usage: picture.py TRACE OUT.png [--select NAME] [--from MS --to MS] [--size WxH]
+"""usage: picture.py TRACE OUT.png [--select NAME] [--from MS --to MS] [--no-details] [--size WxH]
 
 Takes a picture of TRACE in the Perfetto UI, the real one, which fetch-engines.sh brings: in a headless Chromium (Debian:
 chromium-headless-shell, or $CHROME), without a network. Made by hand or by `make picture`, for the README; no test needs it.
 
---select opens the details of the longest slice of that name; --from and --to show a part, in ms from the trace's first slice. The
+--from and --to show a part, in ms from the trace's first slice; --select selects the longest slice of that name that lies in it, which shows
+its details and its arrows; --no-details closes the pane again. The
 browser is spoken to by its DevTools protocol over a pair of pipes, so that Python's own library is enough."""
 
 import argparse
@@ -137,7 +138,9 @@ def serve(folder, extra):
 
 EXPAND = """(app.trace.currentWorkspace || app.trace.workspaces.currentWorkspace).flatTracks.forEach(t => t.expand && t.expand())"""
 SELECT = """(async () => {
-  const rows = await app.trace.engine.query("select id from slice where name = '" + %s + "' order by dur desc limit 1");
+  const first = (await app.trace.engine.query('select min(ts) as ts from slice where dur > 0')).firstRow({ts: 0n}).ts;
+  const from = first + BigInt(Math.round(%f * 1e6)), to = first + BigInt(Math.round(%f * 1e6));
+  const rows = await app.trace.engine.query("select id from slice where name = '" + %s + "' and ts >= " + from + " and ts + dur <= " + to + " order by dur desc limit 1");
   if (rows.numRows() === 0) return false;
   app.trace.selection.selectSqlEvent('slice', Number(rows.firstRow({id: 0n}).id), {scrollToSelection: true});
   return true;
@@ -145,9 +148,7 @@ SELECT = """(async () => {
 ZOOM = """(async () => {
   const first = (await app.trace.engine.query('select min(ts) as ts from slice where dur > 0')).firstRow({ts: 0n}).ts;
   const from = BigInt(Math.round(%f * 1e6)), to = BigInt(Math.round(%f * 1e6));
-  app.trace.timeline.panSpanIntoView
-    ? app.trace.timeline.panSpanIntoView(first + from, first + to, {align: 'zoom', margin: 0})
-    : app.trace.scrollTo({time: {start: first + from, end: first + to, behavior: 'focus'}});
+  app.trace.timeline.setViewportTime(first + from, first + to);
 })()"""
 
 
@@ -159,9 +160,12 @@ def take_picture(browser, address, options):
     if dialog:
         sys.exit(f"picture.py: the viewer says: {dialog}")
     browser.evaluate(EXPAND)
-    if options.select and not browser.evaluate(SELECT % json.dumps(options.select.replace("'", "''"))):
-        sys.exit(f"picture.py: no slice is named {options.select!r}")
+    end = options.to if options.to is not None else 1e12
+    if options.select and not browser.evaluate(SELECT % (options.start, end, json.dumps(options.select.replace("'", "''")))):
+        sys.exit(f"picture.py: no slice that is shown is named {options.select!r}")
     browser.evaluate("window.waitForPerfettoIdle(1000)", 120)
+    if options.select and options.no_details:
+        browser.evaluate("app.commands.runCommand('dev.perfetto.ToggleDrawer')")
     if options.to is not None:  # last: a selection moves the view
         browser.evaluate(ZOOM % (options.start, options.to))
         browser.evaluate("window.waitForPerfettoIdle(1000)", 120)
@@ -175,6 +179,7 @@ def main():
     parser.add_argument("--select", metavar="NAME")
     parser.add_argument("--from", dest="start", type=float, default=0.0, metavar="MS")
     parser.add_argument("--to", type=float, metavar="MS")
+    parser.add_argument("--no-details", action="store_true")
     parser.add_argument("--size", default="1600x900", metavar="WxH")
     options = parser.parse_args()
     width, height = map(int, options.size.split("x"))

@@ -12,6 +12,7 @@ BUILD = pathlib.Path(os.environ.get("PROF_TEST_BUILD_DIR", HERE.parent.parent / 
 sys.path.insert(0, str(HERE))
 
 import check_trace  # noqa: E402
+from test_readers import python, read  # noqa: E402, F401
 from test_viewers import needs_node  # noqa: E402
 
 DEVICE, UNSERVED = 5012001, 5077002
@@ -64,5 +65,79 @@ def test_rows_are_named(trace):
     names = {(e["name"], e["pid"], e["tid"]): e["args"] for e in events if e["ph"] == "M"}
     assert names["process_labels", DEVICE, 0] == {"labels": "GPU"}
     streams = sorted(a["name"] for (what, pid, _), a in names.items() if what == "thread_name" and pid == DEVICE)
-    assert streams in (["stream 0", "stream 1: compute"], ["stream 0: compute", "stream 1"])
+    assert streams in (["stream 1", "stream 2: compute"], ["stream 1: compute", "stream 2"])
     assert ("process_name", UNSERVED, 0) not in names  # nothing stands there
+
+
+# ---- what a vendor's own tracing told: tests/device/records FILE ----
+
+STEPS, LAYERS = 4, 3
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    program = BUILD / "tests" / "device" / "records"
+    if not program.exists():
+        pytest.skip("tests/device/records is not built: cmocka is missing")
+    file = tmp_path_factory.mktemp("records") / "records.json"
+    subprocess.run([str(program), str(file)], check=True, timeout=60, env={**os.environ, "RANK": "0", "WORLD_SIZE": "1"})
+    return file
+
+
+@needs_node
+def test_both_engines_take_records_whole(records):
+    document, phases = check_trace.check_chrome(records, check_trace.find_engines())
+    assert phases["s"] == phases["f"] == STEPS * (1 + 3 * LAYERS)
+    assert document["prof"]["self_check"]["faults"] == 0
+    assert phases["C"] > 0
+
+
+def test_meters_are_counters_on_the_same_time_line(records):
+    events = check_trace.parse(check_trace.read_text(records))["traceEvents"]
+    kernels = [e["ts"] for e in events if e.get("cat") == "kernel"]
+    power = [e for e in events if e["ph"] == "C" and e["name"] == "emulated:1 power (W)"]
+    assert {float(e["args"]["value"]) for e in power} == {75.5}  # check_trace reads numbers as they stand
+    assert len([e for e in power if min(kernels) < e["ts"] < max(kernels)]) >= 3
+    assert {e["name"] for e in events if e["ph"] == "C"} == {"emulated:1 power (W)", "emulated:1 average power (W)", "emulated:1 memory used (B)", "emulated:1 utilisation (%)", "emulated:1 clock (Hz)", "used bytes (tensors)"}
+
+
+def test_a_devices_values_stand_on_its_process(records):
+    events = check_trace.parse(check_trace.read_text(records))["traceEvents"]
+    assert {e["pid"] for e in events if e["ph"] == "C"} == {DEVICE}
+    assert len([e for e in events if e["ph"] == "M" and e["name"] == "process_name" and e["pid"] == DEVICE]) == 1
+    used = [int(e["args"]["value"]) for e in events if e["ph"] == "C" and e["name"] == "used bytes (tensors)"]
+    assert used == [0, 1 << 20, 0]
+
+
+def test_kernels_and_copies_are_as_kineto_writes_them(records):
+    events = check_trace.parse(check_trace.read_text(records))["traceEvents"]
+    kernels = [e for e in events if e.get("cat") == "kernel"]
+    copies = [e for e in events if e.get("cat") == "gpu_memcpy"]
+    host = {e["args"]["External id"]: e for e in events if e["ph"] == "X" and e["pid"] != DEVICE and "External id" in e.get("args", {})}
+    assert (len(kernels), len(copies)) == (STEPS * 3 * LAYERS, STEPS)
+    launched = [host[e["args"]["External id"]]["name"] for e in kernels]
+    assert (launched.count("cudaLaunchKernel"), launched.count("fused")) == (STEPS * LAYERS, STEPS * 2 * LAYERS)
+    for event in kernels + copies:
+        launch = host[event["args"]["External id"]]
+        assert event["pid"] == DEVICE and (event["args"]["device"], event["args"]["stream"]) == (1, event["tid"])
+        assert event["ts"] >= launch["ts"]
+        assert event["args"]["correlation"] == launch["args"]["correlation"]
+    for event in kernels:
+        assert (event["args"]["grid"], event["args"]["block"], event["args"]["registers per thread"]) == ([64, 2, 1], [256, 1, 1], 32)
+    for event in copies:
+        assert (event["args"]["bytes"], event["args"]["direction"]) == (1 << 20, "host to device")
+
+
+def test_hta_finds_kernels_launches_and_steps(python, records, tmp_path):  # noqa: F811
+    os.link(records, tmp_path / "rank0.json")
+    found = read(python, "read_hta.py", tmp_path, HTA_DISABLE_NS_ROUNDING="1")
+    assert found["steps"] == list(range(STEPS - 1))  # it leaves out the last one
+    rows = found["ranks"]["0"]
+    assert {category for _, category, *_ in rows} >= {"kernel", "gpu_memcpy", "cuda_runtime", "cpu_op"}
+    for step in found["steps"]:
+        kernels = [row for row in rows if row[1] == "kernel" and row[2] == step]
+        assert len(kernels) == 3 * LAYERS
+    assert found["kernels"] == {"COMPUTATION": ["busy"], "MEMORY": ["Memcpy HtoD"]}
+    assert len(found["launches"]["0"]) == (STEPS - 1) * (LAYERS + 1)
+    assert all(on_device_us > 0 and host_us >= 0 for host_us, on_device_us in found["launches"]["0"])
+    assert 0 < found["busy"]["0"] < 100
