@@ -28,8 +28,9 @@ typedef struct prof_sampler_options {
   uint32_t reserved;
 } prof_sampler_options;
 
-/* Starts it. Opens the back ends that have meters. NULL: all defaults. Errors: PROF_E_RUNNING, PROF_E_INVALID (with the field's name), PROF_E_NOT_FOUND: nothing of that kind can be read here, and why; those of a path that cannot be written;
-   PROF_E_BUSY: a back end still has not answered the one before, or another thread is just starting one. Any thread. */
+/* Starts it, when its thread has opened the back ends that have meters and asked what they can read: waits for that, 10 s at most. NULL: all defaults. Errors: PROF_E_RUNNING, PROF_E_INVALID (with the field's name), PROF_E_NOT_FOUND: nothing of that kind can be read here, and why; those of a path that cannot be written;
+   PROF_E_BUSY: a back end has not answered for 10 s, or still not the one before; or another thread is just starting one. Any thread; not from a constructor of a library that is being loaded, which its thread would wait for (PROF_SAMPLE
+   does not wait). */
 PROF_API int prof_sampler_start(const prof_sampler_options *options) PROF_I_NOEXCEPT;
 
 /* Stops it, and gives the CSV file its name. PROF_E_NOT_RUNNING; PROF_E_BUSY: a back end has not answered for 100 ms: the file comes when it does; errors of the file. The process's end stops it, too; a forked child has none. */

@@ -231,7 +231,7 @@ typedef struct prof_trace_device {
   prof_device device;
   int32_t result;            /* prof_backend_result: why its own times are not in the trace; PROF_BACKEND_OK: they are */
   uint32_t is_emulated;      /* 1: no device was behind it */
-  uint64_t scope_count;      /* of WITH_GPU_PROFILER()'s scopes, its own side, while it was recorded: a ring may hold less */
+  uint64_t scope_count;      /* of WITH_GPU_PROFILER()'s scopes, its own side, since recording began: a ring may hold less, as may a trace after prof_clear() */
   uint64_t captured_count;   /* scopes whose stream was being captured into a graph: host's side alone */
   uint64_t clock_error_ns;   /* what one of its times may be wrong by, at most, beside the host's; info.clock_error_ns comes on top */
   uint32_t is_clock_read;    /* 1: its clock is read beside the host's. 0: that is narrowed down by when its work was launched, and found to be past: no time is too late, or before its launch, any may be too early by that much */
@@ -244,7 +244,7 @@ typedef struct prof_trace_device {
   uint8_t uuid[16];          /* all 0: not known */
   char name[96], arch[32], driver[32], back_end[32];
   char reason[160];          /* of a result that is not OK, in words */
-  uint64_t record_count;     /* kernels, copies and the like that the vendor's own tracing told, while it was recorded */
+  uint64_t record_count;     /* kernels, copies and the like that the vendor's own tracing told, since recording began, as scope_count */
 } prof_trace_device;
 /* By type, then index. PROF_E_INVALID for an index that is not below info.device_count. */
 PROF_API int prof_trace_device_get(const prof_trace *trace, uint32_t index, prof_trace_device *device_out) PROF_I_NOEXCEPT;

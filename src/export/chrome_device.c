@@ -96,14 +96,18 @@ int prof_i_chrome_find_launches(prof_i_chrome *w) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for what %u scopes of devices belong to", w->launches.count);
 }
 
-/* The thread's first launch from that moment on, of several at that moment the first that began then or later; *end_out: behind its last. */
-static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, uint64_t start_ns, uint32_t *end_out) {
+static bool is_before(const prof_i_launch *launch, uint64_t at_ns, uint64_t start_ns, const uint64_t *record) {
+  if (launch->at_ns != at_ns) return launch->at_ns < at_ns;
+  return launch->start_ns < start_ns || (launch->start_ns == start_ns && (uintptr_t)launch->record < (uintptr_t)record);
+}
+
+/* The thread's first launch from that moment on, of several at that moment the first that began then or later, of those the record or the first behind it; *end_out: behind its last. */
+static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, uint64_t start_ns, const uint64_t *record, uint32_t *end_out) {
   uint32_t low, high = prof_i_launches_of(&w->launches, thread, &low);
   *end_out = high += low;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    const prof_i_launch *const launch = &w->launches.items[middle];
-    if (launch->at_ns < at_ns || (launch->at_ns == at_ns && launch->start_ns < start_ns)) low = middle + 1;
+    if (is_before(&w->launches.items[middle], at_ns, start_ns, record)) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -121,7 +125,7 @@ void prof_i_chrome_go_to_launches(prof_i_chrome *w) {
 bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, bool is_on_stream) {
   uint32_t end;
   bool has_side = !is_on_stream, has_launched = false;
-  for (uint32_t at = find(w, w->thread, span->start_ns, 0, &end); at < end && w->launches.items[at].at_ns <= span->start_ns + span->duration_ns; at++) {
+  for (uint32_t at = find(w, w->thread, span->start_ns, 0, NULL, &end); at < end && w->launches.items[at].at_ns <= span->start_ns + span->duration_ns; at++) {
     const prof_i_launch *const launch = &w->launches.items[at];
     if (w->ties[at].id || (launch->kind == 0 && (has_side || launch->at_ns != span->start_ns))) continue;
     has_side |= launch->kind == 0;
@@ -132,9 +136,9 @@ bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, b
 }
 
 const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) {
-  uint32_t end, at = find(w, w->event.launch.thread, w->event.launch.start_ns, span->start_ns, &end);
-  while (at < end && w->launches.items[at].record != span->record) at++;
-  if (at == end) return NULL;
+  uint32_t end;
+  const uint32_t at = find(w, w->event.launch.thread, w->event.launch.start_ns, span->start_ns, span->record, &end);
+  if (at == end || w->launches.items[at].record != span->record) return NULL;
   w->ties[at].is_written = true;
   if (span->start_ns < w->launches.items[at].at_ns) w->check.findings.counts[PROF_I_FINDING_EARLY]++;
   return w->ties[at].id ? &w->ties[at] : NULL;

@@ -3,13 +3,13 @@
 #include "sample.h"
 
 #include <ctype.h>
-#include <prof/sampler.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../core/log.h"
+#include "../sample/sampler.h"
 
 /* "0.1": seconds, with a point whatever the locale has; ns. False: it is none, or more than a day. */
 static bool read_seconds(const char *text, uint64_t *ns_out) {
@@ -54,7 +54,7 @@ void prof_i_sample_as_told(void) {
     prof_i_say("PROF_SAMPLE='%s' is no number of seconds up to a day (0.1); not sampling", seconds);
   } else if (mode && !read_mode(mode, &options.mode)) {
     prof_i_say("PROF_SAMPLE_MODE='%s' is none of its words (all, power, vram, utilisation, clock); not sampling", mode);
-  } else if (prof_sampler_start(&options) != PROF_OK) {
+  } else if (prof_i_sampler_begin(&options) != PROF_OK) {
     prof_i_say("PROF_SAMPLE: %s; not sampling", prof_last_error());
   }
 }

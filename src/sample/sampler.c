@@ -17,28 +17,34 @@
 #include "csv.h"
 #include "host_meters.h"
 #include "meters.h"
+#include "sampler.h"
 
-enum { INTERVAL_DEFAULT_NS = 100000000, INTERVAL_LEAST_NS = 1000000, STOP_MS = 100 };
+enum { INTERVAL_DEFAULT_NS = 100000000, INTERVAL_LEAST_NS = 1000000, STOP_MS = 100, START_S = 10 };
 #define INTERVAL_MOST_NS UINT64_C(1000000000000000000) /* 32 years */
-enum { OFF, STARTING, ON, CLOSING };
 
-/* What a run has; the thread's own while it lives. */
+/* STARTING: its thread asks the back ends. FAILED: they have nothing, and whoever started it has not been told yet. CLOSING: nobody waits for its thread any more. */
+enum { OFF, STARTING, FAILED, ON, CLOSING };
+
+/* What a run has; the thread's own once it lives. */
 typedef struct run {
   prof_i_meters meters;
   prof_i_sink csv;
-  bool has_csv;
+  char *devices, *csv_path; /* copies; NULL: as in the options */
   uint32_t mode;
   uint64_t interval_ns;
   prof_i_host_about host;
+  bool says; /* nobody waits for how it begins: if it does not, stderr is told */
 } run;
 
 static struct {
   pthread_mutex_t lock; /* rank 2: who starts and stops. No back end is called under it */
   pthread_once_t once;
-  pthread_t thread;
-  run *run;
-  uint32_t state;      /* release */
+  pthread_t thread;    /* written under the lock */
+  uint64_t starts;     /* under the lock: which one it is of */
+  uint32_t state;      /* release; waited for */
   uint32_t word;       /* raised to wake it */
+  int start_status;    /* before state is FAILED */
+  char start_error[512];
   int csv_status;      /* of the last run's file; before state is OFF */
   char csv_error[256];
   uint32_t meter_count, left_out_count, sources_at_exit;
@@ -47,8 +53,24 @@ static struct {
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 static uint32_t state(void) { return __atomic_load_n(&own.state, __ATOMIC_ACQUIRE); }
+static void set_state(uint32_t to) {
+  __atomic_store_n(&own.state, to, __ATOMIC_RELEASE);
+  prof_i_port_wake(&own.state);
+}
+
+/* Until its thread has asked the back ends, or so long. */
+static void wait_for_start(uint64_t patience_ns) {
+  const uint64_t until_ns = prof_i_port_monotonic_ns() + patience_ns;
+  for (uint64_t now_ns; state() == STARTING && (now_ns = prof_i_port_monotonic_ns()) < until_ns;) prof_i_port_wait(&own.state, STARTING, until_ns - now_ns);
+}
 
 /* ---- the thread ---- */
+
+/* A short program's, which PROF_SAMPLE began: it shall have its file. */
+static void at_exit(void) {
+  wait_for_start(STOP_MS * UINT64_C(1000000));
+  prof_sampler_stop();
+}
 
 static void record(run *r) {
   for (uint32_t i = 0; i < r->meters.count; i++) {
@@ -60,7 +82,7 @@ static void record(run *r) {
 static void sample(run *r) {
   prof_i_meters_read(&r->meters);
   record(r);
-  if (r->has_csv) prof_i_csv_rows(&r->csv, &r->meters, r->mode, prof_i_port_realtime_ns());
+  if (r->csv_path) prof_i_csv_rows(&r->csv, &r->meters, r->mode, prof_i_port_realtime_ns());
   __atomic_fetch_add(&own.samples, 1, __ATOMIC_RELAXED);
 }
 
@@ -76,19 +98,78 @@ static void wait_for(uint64_t *due_ns, uint64_t interval_ns) {
   while (state() == ON && (now_ns = prof_i_port_monotonic_ns()) < *due_ns) prof_i_port_wait(&own.word, __atomic_load_n(&own.word, __ATOMIC_ACQUIRE), *due_ns - now_ns);
 }
 
+static int fail_to_find(const run *r) {
+  static const char *const wanted[] = {"meter", "meter of power", "meter of memory", "meter of utilisation", "meter of clocks"};
+  return prof_i_fail(PROF_E_NOT_FOUND, "there is no %s of devices %.64s here: no back end has any%s%s", wanted[r->mode], r->devices ? r->devices : "all", *r->host.why_not ? "; " : "", r->host.why_not);
+}
+
+/* The file is opened last: nothing is left of it where there is nothing to read. */
+static int begin(run *r) {
+  prof_i_host_meters_begin();
+  prof_i_meters_find(&r->meters, r->devices, r->mode);
+  prof_i_host_meters_tell(&r->host);
+  if (!r->meters.count) return fail_to_find(r);
+  return r->csv_path ? prof_i_sink_open_file(&r->csv, r->csv_path, false, false) : PROF_OK;
+}
+
+/* Lock held. What is registered last runs first: when its back ends are open, so that a vendor's own handler comes after it. */
+static void put_on(const run *r) {
+  own.meter_count = r->meters.count;
+  own.left_out_count = r->meters.left_out_count;
+  own.host = r->host;
+  own.csv_status = PROF_OK;
+  own.csv_error[0] = '\0';
+  if (r->meters.source_count > own.sources_at_exit) {
+    own.sources_at_exit = r->meters.source_count;
+    atexit(at_exit);
+  }
+}
+
+static void fail(int status) {
+  own.start_status = status;
+  snprintf(own.start_error, sizeof own.start_error, "%s", prof_last_error());
+}
+
+/* Tells whoever waits for it how it went. False: it is not to run. */
+static bool come_in(const run *r, int status) {
+  pthread_mutex_lock(&own.lock);
+  const bool is_wanted = state() == STARTING;
+  if (is_wanted && status == PROF_OK) put_on(r);
+  if (is_wanted && status != PROF_OK) fail(status);
+  if (is_wanted) set_state(status == PROF_OK ? ON : FAILED);
+  pthread_mutex_unlock(&own.lock);
+  return is_wanted && status == PROF_OK;
+}
+
 static void finish(run *r) {
-  own.csv_status = r->has_csv ? prof_i_sink_commit(&r->csv) : PROF_OK;
+  own.csv_status = r->csv_path ? prof_i_sink_commit(&r->csv) : PROF_OK;
   snprintf(own.csv_error, sizeof own.csv_error, "%s", own.csv_status == PROF_OK ? "" : prof_last_error());
+}
+
+static void drop(run *r) {
+  free(r->devices);
+  free(r->csv_path);
   free(r);
+}
+
+static void sample_all_along(run *r) {
+  if (r->csv_path) prof_i_csv_head(&r->csv, &r->meters, r->mode);
+  for (uint64_t due_ns = prof_i_port_monotonic_ns(); state() == ON; wait_for(&due_ns, r->interval_ns)) sample(r);
+  finish(r);
 }
 
 static void *work(void *the_run) {
   run *const r = the_run;
   pthread_setname_np(pthread_self(), "prof-sampler");
   prof_thread_set_name("prof-sampler");
-  for (uint64_t due_ns = prof_i_port_monotonic_ns(); state() == ON; wait_for(&due_ns, r->interval_ns)) sample(r);
-  finish(r);
-  __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE); /* from here on another may be there */
+  const int status = begin(r);
+  if (status != PROF_OK && r->says) prof_i_say("PROF_SAMPLE: %s; not sampling", prof_last_error());
+  if (come_in(r, status)) sample_all_along(r);
+  else if (status == PROF_OK && r->csv_path) prof_i_sink_abandon(&r->csv);
+  const bool is_joined = state() == FAILED && !r->says;
+  if (state() == FAILED && r->says) pthread_detach(pthread_self());
+  drop(r);
+  if (!is_joined) set_state(OFF); /* from here on another may be there */
   return NULL;
 }
 
@@ -100,16 +181,7 @@ static void forget(void) {
   own.state = OFF; /* its file is the parent's, and has no name: nothing is left of it here */
 }
 
-static void at_exit(void) { prof_sampler_stop(); }
-
 static void prepare(void) { pthread_atfork(NULL, NULL, forget); }
-
-/* What is registered last runs first: when its back ends are open, so that a vendor's own handler comes after it. */
-static void see_exit(const run *r) {
-  if (r->meters.source_count <= own.sources_at_exit) return;
-  own.sources_at_exit = r->meters.source_count;
-  atexit(at_exit);
-}
 
 static int check(const prof_sampler_options *options) {
   if (options->interval_ns && options->interval_ns < INTERVAL_LEAST_NS)
@@ -123,51 +195,36 @@ static int check(const prof_sampler_options *options) {
   return PROF_OK;
 }
 
-static int fail_to_find(const prof_sampler_options *options, const char *why) {
-  static const char *const wanted[] = {"meter", "meter of power", "meter of memory", "meter of utilisation", "meter of clocks"};
-  return prof_i_fail(PROF_E_NOT_FOUND, "there is no %s of devices %.64s here: no back end has any%s%s", wanted[options->mode], options->devices ? options->devices : "all", *why ? "; " : "", why);
+static int copy(char **to, const char *from) {
+  *to = from ? strdup(from) : NULL;
+  return from && !*to ? prof_i_fail(PROF_E_NO_MEMORY, "no memory for the text '%.64s'", from) : PROF_OK;
 }
 
-/* The file is opened last: nothing is left of it where there is nothing to read. */
-static int make_run(const prof_sampler_options *options, run **run_out) {
+static int make_run(const prof_sampler_options *options, bool waits, run **run_out) {
   run *const r = calloc(1, sizeof *r);
   if (!r) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for meters (%zu bytes)", sizeof *r);
   r->mode = options->mode;
   r->interval_ns = options->interval_ns ? options->interval_ns : INTERVAL_DEFAULT_NS;
-  r->has_csv = options->csv_path != NULL;
-  prof_i_host_meters_begin();
-  prof_i_meters_find(&r->meters, options->devices, options->mode);
-  prof_i_host_meters_tell(&r->host);
-  int status = r->meters.count ? PROF_OK : fail_to_find(options, r->host.why_not);
-  if (status == PROF_OK && r->has_csv) status = prof_i_sink_open_file(&r->csv, options->csv_path, false, false);
-  if (status != PROF_OK) {
-    free(r);
-    return status;
-  }
-  if (r->has_csv) prof_i_csv_head(&r->csv, &r->meters, r->mode);
-  *run_out = r;
-  return PROF_OK;
+  r->says = !waits;
+  int status = copy(&r->devices, options->devices);
+  if (status == PROF_OK) status = copy(&r->csv_path, options->csv_path);
+  if (status == PROF_OK) *run_out = r;
+  else drop(r);
+  return status;
 }
 
+/* Lock held. */
 static int make_thread(run *r) {
   sigset_t all, before;
   __atomic_store_n(&own.samples, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&own.missed, 0, __ATOMIC_RELAXED);
-  own.meter_count = r->meters.count;
-  own.left_out_count = r->meters.left_out_count;
-  own.host = r->host;
-  see_exit(r);
-  own.csv_status = PROF_OK;
-  own.csv_error[0] = '\0';
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  __atomic_store_n(&own.state, ON, __ATOMIC_RELEASE);
   const int error = pthread_create(&own.thread, NULL, work, r);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  own.starts += error == 0;
   if (error == 0) return PROF_OK;
-  __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE);
-  if (r->has_csv) prof_i_sink_abandon(&r->csv);
-  free(r);
+  drop(r);
   return prof_i_fail(PROF_E_NO_MEMORY, "no thread for the sampler: %s", strerror(error));
 }
 
@@ -175,27 +232,48 @@ static int make_thread(run *r) {
 static int begin_start(void) {
   switch (state()) {
     case ON: return prof_i_fail(PROF_E_RUNNING, "a sampler is running; prof_sampler_stop() it first");
-    case STARTING: return prof_i_fail(PROF_E_BUSY, "another thread is just starting the sampler");
-    case CLOSING: return prof_i_fail(PROF_E_BUSY, "a back end has not answered the sampler that was stopped");
-    default: __atomic_store_n(&own.state, STARTING, __ATOMIC_RELEASE); return PROF_OK;
+    case FAILED:
+    case STARTING: return prof_i_fail(PROF_E_BUSY, "the sampler is just being started: by another thread, or by PROF_SAMPLE");
+    case CLOSING: return prof_i_fail(PROF_E_BUSY, "a back end still has not answered the sampler before");
+    default: set_state(STARTING); return PROF_OK;
   }
 }
 
-static int start(const prof_sampler_options *options) {
+/* How its thread has begun. Lock held. number: of that start; it may have been stopped since, and another one begun. */
+static int end_start(uint64_t number) {
+  if (own.starts != number) return PROF_OK;
+  if (state() == STARTING) {
+    set_state(CLOSING);
+    pthread_detach(own.thread); /* it ends by itself when it is answered */
+    return prof_i_fail(PROF_E_BUSY, "a back end has not answered for %d s; no sampler can start until it has", START_S);
+  }
+  if (state() != FAILED) return PROF_OK;
+  const int status = prof_i_fail(own.start_status, "%s", own.start_error);
+  pthread_join(own.thread, NULL);
+  set_state(OFF);
+  return status;
+}
+
+static int start(const prof_sampler_options *options, bool waits) {
   run *r = NULL;
   pthread_mutex_lock(&own.lock);
   int status = begin_start();
-  pthread_mutex_unlock(&own.lock);
-  if (status != PROF_OK) return status;
-  status = make_run(options, &r);
-  pthread_mutex_lock(&own.lock);
+  const bool is_mine = status == PROF_OK;
+  if (is_mine) status = make_run(options, waits, &r);
   if (r) status = make_thread(r);
-  else __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE);
+  if (is_mine && status != PROF_OK) set_state(OFF);
+  if (is_mine && status == PROF_OK && !waits) atexit(at_exit);
+  const uint64_t number = own.starts;
+  pthread_mutex_unlock(&own.lock);
+  if (status != PROF_OK || !waits) return status;
+  wait_for_start(START_S * UINT64_C(1000000000));
+  pthread_mutex_lock(&own.lock);
+  status = end_start(number);
   pthread_mutex_unlock(&own.lock);
   return status;
 }
 
-int prof_sampler_start(const prof_sampler_options *given) {
+static int start_by(const prof_sampler_options *given, bool waits) {
   const int saved = errno;
   prof_sampler_options options = {.size = sizeof options};
   int status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_sampler_options") : PROF_OK;
@@ -203,16 +281,19 @@ int prof_sampler_start(const prof_sampler_options *given) {
   if (status == PROF_OK) {
     PROF_I_HOLD_CANCEL;
     pthread_once(&own.once, prepare);
-    status = start(&options);
+    status = start(&options, waits);
   }
   errno = saved;
   return status;
 }
 
+int prof_sampler_start(const prof_sampler_options *options) { return start_by(options, true); }
+int prof_i_sampler_begin(const prof_sampler_options *options) { return start_by(options, false); }
+
 static int stop(void) {
   struct timespec until;
-  if (state() == OFF) return prof_i_fail(PROF_E_NOT_RUNNING, "no sampler is running");
-  if (state() == STARTING) return prof_i_fail(PROF_E_BUSY, "another thread is just starting the sampler");
+  if (state() == OFF || state() == FAILED) return prof_i_fail(PROF_E_NOT_RUNNING, "no sampler is running");
+  if (state() == STARTING) return prof_i_fail(PROF_E_BUSY, "the sampler is just being started: by another thread, or by PROF_SAMPLE");
   if (state() == CLOSING) return prof_i_fail(PROF_E_BUSY, "a back end has not answered the sampler yet; its file comes when it does");
   __atomic_store_n(&own.state, CLOSING, __ATOMIC_SEQ_CST);
   __atomic_fetch_add(&own.word, 1, __ATOMIC_SEQ_CST);

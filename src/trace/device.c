@@ -70,12 +70,14 @@ static void put_shown(line *l, const char *text) {
   PUT(l, "%.*s", (int)count, shown);
 }
 
-static void put_times(line *l, const prof_trace_device *device) {
+/* is_less: of those the trace does not hold all any more. */
+static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   char error[64], early[64];
   prof_i_put_time(error, sizeof error, device->clock_error_ns, 0);
   prof_i_put_time(early, sizeof early, device->early_ns, 0);
   PUT(l, ": %llu scopes", (unsigned long long)device->scope_count);
   if (device->record_count) PUT(l, ", %llu kernels and copies", (unsigned long long)device->record_count);
+  if (is_less && (device->scope_count || device->record_count)) PUT(l, " since recording began");
   if (device->scope_count || device->record_count) PUT(l, ", times within %s of the host's", error);
   if ((device->scope_count || device->record_count) && !device->is_clock_read) PUT(l, " (too early by that at most: its clock cannot be read)");
   if (device->early_count) PUT(l, "; %llu were moved to their launch, by %s at most", (unsigned long long)device->early_count, early);
@@ -102,7 +104,7 @@ int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_
   if (device.name[0]) PUT(&l, " ");
   put_shown(&l, device.name);
   if (device.is_emulated) PUT(&l, " (emulated: no device)");
-  if (device.result == PROF_BACKEND_OK) put_times(&l, &device);
+  if (device.result == PROF_BACKEND_OK) put_times(&l, &device, trace->lost[PROF_LOSS_CLEARED] || trace->lost[PROF_LOSS_OVERWRITTEN]);
   else put_reason(&l, &device);
   *text_out = strdup(l.text);
   return *text_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");

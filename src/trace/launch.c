@@ -43,7 +43,8 @@ static int in_order(const void *x, const void *y) {
   const prof_i_launch *const a = x, *const b = y;
   if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
   if (a->at_ns != b->at_ns) return a->at_ns < b->at_ns ? -1 : 1;
-  return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  return ((uintptr_t)a->record > (uintptr_t)b->record) - ((uintptr_t)a->record < (uintptr_t)b->record);
 }
 
 int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out) {

@@ -17,7 +17,7 @@ typedef struct prof_i_launch {
 } prof_i_launch;
 
 typedef struct prof_i_launches {
-  prof_i_launch *items; /* by thread, then at_ns, then start_ns */
+  prof_i_launch *items; /* by thread, then at_ns, then start_ns, then where the record stands */
   uint32_t count, room;
 } prof_i_launches;
 

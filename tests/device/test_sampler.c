@@ -5,6 +5,7 @@
 #include <prof/sampler.h>
 #include <prof/trace.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -232,6 +234,37 @@ static void one_that_hangs_holds_nobody(void **state) {
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
   int status;
   for (int i = 0; (status = prof_sampler_start(&options)) == PROF_E_BUSY && i < 1000; i++) usleep(5000);
+  assert_int_equal(status, PROF_OK);
+  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  drop_folder();
+}
+
+static void *start_of_another_thread(void *status) {
+  *(int *)status = prof_sampler_start(NULL);
+  return NULL;
+}
+
+/* Neither the one that starts it, for good, nor others meanwhile. */
+static void one_that_hangs_while_it_is_asked_holds_nobody_for_good(void **state) {
+  (void)state;
+  int others = PROF_OK;
+  pthread_t other;
+  __atomic_store_n(&emulated_meter.finding_hangs, 1, __ATOMIC_RELAXED);
+  const time_t begin = time(NULL);
+  assert_int_equal(pthread_create(&other, NULL, start_of_another_thread, &others), 0);
+  int status;
+  while ((status = prof_sampler_stop()) == PROF_E_NOT_RUNNING) usleep(1000);
+  assert_int_equal(status, PROF_E_BUSY);
+  assert_int_equal(prof_sampler_start(NULL), PROF_E_BUSY);
+  assert_non_null(strstr(prof_last_error(), "just being started"));
+  assert_int_equal(state_now().is_running, 0);
+  assert_int_equal(pthread_join(other, NULL), 0);
+  assert_int_equal(others, PROF_E_BUSY);
+  assert_in_range(time(NULL) - begin, 9, 40);
+  assert_int_equal(prof_sampler_start(NULL), PROF_E_BUSY);
+  assert_non_null(strstr(prof_last_error(), "still has not answered"));
+  __atomic_store_n(&emulated_meter.finding_hangs, 0, __ATOMIC_RELAXED);
+  for (int i = 0; (status = prof_sampler_start(NULL)) == PROF_E_BUSY && i < 1000; i++) usleep(5000);
   assert_int_equal(status, PROF_OK);
   assert_int_equal(prof_sampler_stop(), PROF_OK);
   drop_folder();
@@ -484,7 +517,7 @@ static void the_environment_asks_for_it(void **state) {
 
 #define TESTS(X)                                                                                                                                              \
   X(each_meter_is_a_counter) X(what_is_not_asked_for_is_not_read) X(csv_is_as_madengine_writes_it) X(csv_of_all_has_a_row_a_value)                            \
-  X(wrong_options_are_refused_with_their_values) X(what_is_no_number_is_not_told) X(what_became_of_a_late_file_is_told) X(of_many_those_that_there_is_no_room_for_are_counted) X(one_that_hangs_holds_nobody) X(what_was_due_meanwhile_is_missed_and_counted) X(one_that_refuses_leaves_a_gap) \
+  X(wrong_options_are_refused_with_their_values) X(what_is_no_number_is_not_told) X(what_became_of_a_late_file_is_told) X(of_many_those_that_there_is_no_room_for_are_counted) X(one_that_hangs_holds_nobody) X(one_that_hangs_while_it_is_asked_holds_nobody_for_good) X(what_was_due_meanwhile_is_missed_and_counted) X(one_that_refuses_leaves_a_gap) \
   X(the_processors_energy_is_power) X(without_any_meter_it_says_why) X(a_forked_child_has_none) X(an_exit_without_a_stop_leaves_a_whole_file) X(starts_and_stops) X(the_environment_asks_for_it)
 
 ALONE_TESTS

@@ -67,6 +67,7 @@ static uint64_t device_ns_at(uint64_t now) {
 }
 
 static uint64_t device_ns(void) { return device_ns_at(host_ns()); }
+uint64_t emulated_time_ns(void) { return device_ns(); }
 
 /* A test may change its mind while a stream is at work. */
 static bool is_time_for(const uint32_t *every, uint64_t count) {

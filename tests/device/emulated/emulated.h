@@ -30,6 +30,7 @@ typedef struct emulated_faults {
   uint32_t record_early_every;    /* begins before it was launched */
   uint32_t record_future_every;   /* ran an hour from now */
   uint32_t record_endless_every;  /* ends at the end of time, and was launched after it */
+  uint32_t record_is_past;        /* is launched, begins and ends at the moment of its drain: all those of one drain at the same */
   uint32_t is_busy;               /* start() says that another tool has it */
   uint32_t drain_hangs;           /* drain() does not return, while it is 1 */
   uint64_t drain_loses;           /* the next drain() says that so many were lost */
@@ -46,6 +47,7 @@ typedef struct emulated_meters {
   uint32_t hangs;          /* sample() does not return, while it is 1 */
   uint32_t is_hanging;     /* it has been called, and does not return */
   uint32_t refuses;        /* sample() fails */
+  uint32_t finding_hangs;  /* metric() does not return, while it is 1 */
 } emulated_meters;
 extern emulated_meters emulated_meter;
 

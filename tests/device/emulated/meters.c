@@ -22,6 +22,7 @@ static const struct {
 int emulated_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
   (void)self;
   const uint32_t kind = number / EMULATED_DEVICES;
+  while (__atomic_load_n(&emulated_meter.finding_hangs, __ATOMIC_RELAXED)) usleep(1000);
   if (kind >= KINDS) return PROF_BACKEND_NO_DEVICE;
   *out = (prof_backend_metric){.size = out->size, .device = number % EMULATED_DEVICES, .id = kind, .is_total = kinds[kind].is_total, .least_us = 100, .scale = kinds[kind].scale};
   snprintf(out->name, sizeof out->name, "%s", kinds[kind].name);

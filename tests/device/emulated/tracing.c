@@ -132,8 +132,13 @@ int emulated_tracing_drain(prof_backend_self *self, uint32_t how, uint64_t *lost
   while (__atomic_load_n(&emulated_fault.drain_hangs, __ATOMIC_RELAXED)) usleep(1000);
   *lost_out = emulated_fault.drain_loses;
   emulated_fault.drain_loses = 0;
+  const uint64_t launch = own.host->ticks(), moment_ns = emulated_time_ns();
   for (pending *p = in_order(__atomic_exchange_n(&own.done, NULL, __ATOMIC_ACQUIRE)), *next; p; p = next) {
     next = p->next;
+    if (emulated_fault.record_is_past) {
+      p->is.record.launch = launch;
+      p->is.record.start = p->is.record.end = moment_ns;
+    }
     own.host->emit(&p->is, p->is.record.size);
     free(p);
   }

@@ -18,4 +18,7 @@ int emulated_tracing_start(prof_backend_self *self, uint32_t kinds, uint32_t *ki
 int emulated_tracing_stop(prof_backend_self *self);
 int emulated_tracing_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out);
 
+/* The device's clock, which emulated.c has. */
+uint64_t emulated_time_ns(void);
+
 #endif
