@@ -41,7 +41,7 @@ tests   | python3-venv       | python3 -c "import ensurepip"  | private Python p
 tests   | pypy3              | command -v pypy3               | a Python that is not CPython
 tests   | valgrind           | command -v valgrind            | massif, a second count of memory
 tests   | libbenchmark-dev   |                                | what the operator profiler has to agree with
-tests   | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
+tests   | ocl-icd-opencl-dev | ls /usr/lib/*/libOpenCL.so     | opens the drivers of OpenCL; the documentation links it
 tests   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | OpenCL on the processor
 tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | what the declarations in src/opencl are compared with
 tests   | clpeak             | command -v clpeak              | a program of OpenCL that knows nothing of prof

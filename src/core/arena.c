@@ -36,13 +36,17 @@ static const uint64_t disk_free_min_bytes = 1ull << 30;
 
 /* ---- the level's page ---- */
 
-static void *anonymous(void *at, size_t bytes, int flags) {
-  return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+/* Nothing's, over what is there. */
+static void cover(void *at, size_t bytes) { mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0); }
+
+/* Scopes that are off read it. at: over the one that is there. */
+static void *fresh_level_page(void *at) {
+  return prof_i_port_map_unseen(at, PAGE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1);
 }
 
 int prof_i_arena_level_page(void) {
   if (own.level_page) return 0;
-  void *const page = anonymous(NULL, PAGE_BYTES, 0);
+  void *const page = fresh_level_page(NULL);
   if (page == MAP_FAILED) return errno;
   own.level_page = page;
   __atomic_store_n(&prof_i_level_1, &((prof_i_header *)page)->level, __ATOMIC_RELEASE);
@@ -126,7 +130,7 @@ static void let_go(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
   /* Over it, not away: see the file comment. Address space without memory behind it. */
-  anonymous(arena->base, arena->cap_bytes, MAP_FIXED);
+  cover(arena->base, arena->cap_bytes);
   prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
@@ -143,7 +147,7 @@ void prof_i_arena_discard(prof_i_arena *fresh) {
 
 int prof_i_arena_install(prof_i_arena *fresh) {
   /* Level 0 in either, so it does not matter which of them the page shows until the old one is gone. */
-  if (mmap(own.level_page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fresh->fd, 0) == MAP_FAILED) return errno;
+  if (prof_i_port_map_unseen(own.level_page, PAGE_BYTES, MAP_SHARED | MAP_FIXED, fresh->fd) == MAP_FAILED) return errno;
   let_go();
   if (!fresh->is_file) { /* sized once: the mapping is all that is needed */
     close(fresh->fd);
@@ -162,8 +166,8 @@ int prof_i_arena_install(prof_i_arena *fresh) {
 void prof_i_arena_forget(uint32_t level) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
-  anonymous(own.level_page, PAGE_BYTES, MAP_FIXED);
-  anonymous(arena->base, arena->cap_bytes, MAP_FIXED);
+  fresh_level_page(own.level_page);
+  cover(arena->base, arena->cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
   arena->is_file = false;

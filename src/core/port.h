@@ -144,6 +144,9 @@ int prof_i_port_processor(void);          /* that it runs on just now; negative:
 /* The calling thread goes to the place-th, from 1, of those that it may run on but the one that is taken, and may run on all that it might before. Does nothing where that cannot be. */
 void prof_i_port_leave_processor(int taken, size_t place);
 
+/* mmap() of memory that may be read and written, past a race detector in the program: it takes a mapping for a write, and what reads the page in the program's own code for a race with it. */
+void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd);
+
 /* A word to sleep on. */
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void prof_i_port_wake(uint32_t *word);

@@ -271,6 +271,11 @@ uint64_t prof_i_port_resident_bytes(void *at, size_t bytes) {
   return pages * PAGE;
 }
 
+void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd) {
+  const long mapped = syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0L);
+  return mapped == -1 ? MAP_FAILED : (void *)mapped; /* errno says why */
+}
+
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns) {
   const struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);

@@ -4,7 +4,7 @@
 A comment line before a fenced block says what to do with it:
 
     <!-- snippet: NAME -->         c, cpp: compiled without warnings and run; a block without main() is the body of one.
-                                   sh: run by bash -eu. python: run.
+                                   sh: run by bash -eu. python: run. What includes CL/cl.h is linked with OpenCL.
     <!-- snippet: NAME FILE -->    also kept as FILE, for the snippets after it; other languages are only kept.
     <!-- snippet: from FILE -->    an excerpt: its lines stand just so in FILE, which is one of the sources and has a test of its own.
     <!-- snippet: none: REASON --> not run; counted as a skip.
@@ -86,7 +86,10 @@ def run_snippet(language, name, file, text, folder, environment):
         source = folder / f"{name}.snippet.{language}"
         source.write_text(with_main(text), encoding="utf-8")
         program = folder / f"{name}.snippet"
-        run([*COMPILERS[language], "-o", str(program), str(source), "-lprof", "-pthread"], folder, environment)
+        libraries = ["-lOpenCL"] if "#include <CL/cl.h>" in text else []
+        run([*COMPILERS[language], "-o", str(program), str(source), "-lprof", "-pthread", *libraries], folder, environment)
+        if libraries:  # its devices are the machine's, where the tests' other programs see none
+            environment = {key: value for key, value in environment.items() if key != "OCL_ICD_VENDORS"}
         run([str(program)], folder, environment)
     elif language == "sh":
         run(["bash", "-euo", "pipefail", "-c", text], folder, environment)

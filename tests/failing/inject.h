@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Functions that prof calls, or makes the C library and zlib call, and that can fail. memfd_create comes as a raw system call. */
+/* Functions that prof calls, or makes the C library and zlib call, and that can fail. memfd_create comes as a raw system call, and mmap, too, where a race detector is not to see it. */
 #define INJECT_LIST(X)                                                                                                      \
   X(malloc) X(calloc) X(realloc) X(aligned_alloc) X(mmap) X(mremap) X(mprotect) X(madvise) X(mincore) X(open) X(openat)     \
   X(opendir) X(access) X(stat) X(lstat) X(fstat) X(fstatat) X(fstatfs) X(statvfs) X(fstatvfs) X(fallocate) X(ftruncate)     \

@@ -218,8 +218,8 @@ signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
 caught = 0
 while caught < 300:
     try:
-        is_armed = True
         while True:
+            is_armed = True  # again: what a handler raises in a __del__, as PyPy's ctypes has them, is reported and dropped
             with record_function("outer"), scope("inner", "c", 1, text="t", number=3 + 1j):
                 pass
     except Interrupt:
@@ -230,7 +230,9 @@ assert [e.kind for e in now().events() if e.name == "last"] == ["scope"]
 assert sum(now().info().lost_count) == 0, list(now().info().lost_count)
 """
         done = run_python(text)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        if sys.implementation.name == "cpython":
+            self.assertEqual(done.stderr, "")
 
     def test_a_fork_in_the_middle_of_everything(self):
         text = """

@@ -243,6 +243,7 @@ long syscall(long number, ...) {
   for (int i = 0; i < 6; i++) a[i] = va_arg(more, long);
   va_end(more);
   if (number == SYS_memfd_create && fails(INJECT_memfd_create)) return -1;
+  if (number == SYS_mmap && fails(INJECT_mmap)) return -1;
   return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
