@@ -28,7 +28,7 @@
   X(OK, 0, "works", "")                                                                                                                         \
   X(NOT_READY, 1, "the work is not finished yet", "")                                                                                           \
   X(ABSENT, -1, "the vendor's library is not there", "install the vendor's driver or run-time library, or name its folder in LD_LIBRARY_PATH")  \
-  X(NO_DEVICE, -2, "the library is there, but no device", "see what the vendor's own tool lists; in a container the device must be passed in")   \
+  X(NO_DEVICE, -2, "the library is there, but no device", "see what the vendor's own tool lists (clinfo -l, nvidia-smi -L, rocminfo); in a container the device must be passed in")   \
   X(VERSION, -3, "the library is too old, or unknown", "install a release that docs/devices.md lists")                                          \
   X(BUSY, -4, "another tool holds what only one can have", "end the other profiler, or record device scopes alone")                             \
   X(PERMISSION, -5, "not permitted", "the user needs the right to use the device: see docs/devices.md")                                         \

@@ -21,7 +21,9 @@ static struct {
 static uint32_t get_platforms(prof_i_cl_platform *platforms) {
   uint32_t count = 0;
   const int32_t error = prof_i_opencl.clGetPlatformIDs(PLATFORMS_MAX, platforms, &count);
-  if (error != 0) prof_i_opencl_fail_call("clGetPlatformIDs", error);
+  if (error == PROF_I_CL_PLATFORM_NOT_FOUND_KHR)
+    prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001): the loader finds no driver (in /etc/OpenCL/vendors, or where OCL_ICD_VENDORS says)");
+  else if (error != 0) prof_i_opencl_fail_call("clGetPlatformIDs", error);
   else if (count == 0) prof_i_opencl_refuse(PROF_BACKEND_NO_DEVICE, "clGetPlatformIDs: 0 platforms");
   if (error != 0) return 0;
   return count < PLATFORMS_MAX ? count : PLATFORMS_MAX;

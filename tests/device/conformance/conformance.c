@@ -1,4 +1,4 @@
-/* conformance STAGE.so [TEST]: a vendor's acceptance test. All that prof expects of a back end, told on the vendor's own queues: see stage.h. Each test is a process of its own. Prints a line a test; fails when one does. */
+/* conformance STAGE.so [TEST]: a vendor's acceptance test (of a plug-in without a stage, what its table alone can tell). All that prof expects of a back end, told on the vendor's own queues: see stage.h. Each test is a process of its own. Prints a line a test; fails when one does. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -103,6 +103,10 @@ static void a_table_has_what_is_needed(void) {
   assert_in_range(strlen(t->name), 1, 31);
   assert_int_equal(t->device_type, stage->device.type);
   assert_true(t->probe && t->open && t->event_create && t->event_record && t->event_query && t->event_destroy && (t->event_time || t->event_elapsed));
+  if (t->size < sizeof *t) return; /* an older one's last members are not there */
+  assert_int_equal(!t->start, !t->drain);
+  assert_int_equal(!t->metric, !t->sample);
+  assert_true(!t->own_keep == !t->own_times && !t->own_times == !t->own_let_go);
 }
 
 static void events_are_past_in_order(void) {
@@ -589,19 +593,46 @@ TESTS(ALONE)
   }
 TESTS(WRAPPED)
 
+/* A plug-in as prof loads it: its table, and no queues. */
+static conformance_stage of_plugin;
+
+static const char *why_not_here(void) {
+  static char why[320];
+  const prof_backend *const table = of_plugin.table;
+  const int result = table->probe ? table->probe(&host) : PROF_BACKEND_OK;
+  if (result == PROF_BACKEND_OK) return NULL;
+  snprintf(why, sizeof why, "%s: %s", prof_backend_result_text(result), table->last_error ? table->last_error(NULL) : "");
+  return why;
+}
+
+static const conformance_stage *make_stage(prof_backend_entry_function entry) {
+  const prof_backend *const table = entry(PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR);
+  if (!table) {
+    fprintf(stderr, "conformance: its prof_backend_entry() gives no table of version %u\n", PROF_BACKEND_MAJOR);
+    return NULL;
+  }
+  of_plugin = (conformance_stage){.name = table->name, .table = table, .device = {table->device_type, 0}, .why_not = why_not_here};
+  printf("%s is a back end without a stage: what needs queues is left out; see stage.h\n", table->name);
+  return &of_plugin;
+}
+
 static const conformance_stage *load(const char *path) {
   void *const library = dlopen(path, RTLD_NOW);
   const conformance_stage *(*get)(void) = NULL;
-  void *const symbol = library ? dlsym(library, "conformance_stage_get") : NULL;
+  prof_backend_entry_function entry = NULL;
+  void *const symbol = library ? dlsym(library, "conformance_stage_get") : NULL, *const plain = library ? dlsym(library, "prof_backend_entry") : NULL;
   if (symbol) memcpy(&get, &symbol, sizeof get);
+  if (plain) memcpy(&entry, &plain, sizeof entry);
   if (get) return get();
-  fprintf(stderr, "conformance: %s\n", dlerror());
+  if (entry) return make_stage(entry);
+  if (library) fprintf(stderr, "conformance: %s has neither conformance_stage_get() nor prof_backend_entry()\n", path);
+  else fprintf(stderr, "conformance: %s\n", dlerror());
   return NULL;
 }
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    fprintf(stderr, "usage: conformance STAGE.so    see tests/device/conformance/stage.h\n");
+    fprintf(stderr, "usage: conformance STAGE.so|PLUG-IN.so [TEST]    see tests/device/conformance/stage.h\n");
     return 2;
   }
   program = argv[0];

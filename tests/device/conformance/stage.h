@@ -1,4 +1,5 @@
-/* What the conformance program needs of a vendor beside its back end: queues, and work to put on them. A vendor writes one of these, as a shared library that exports conformance_stage(), and runs: conformance STAGE.so */
+/* What the conformance program needs of a vendor beside its back end: queues, and work to put on them. A vendor writes one of these, as a shared library that exports conformance_stage_get(), and runs: conformance STAGE.so. (conformance PLUG-IN.so
+   goes without, and looks at the table alone.) */
 #ifndef TESTS_DEVICE_CONFORMANCE_STAGE_H
 #define TESTS_DEVICE_CONFORMANCE_STAGE_H
 
