@@ -155,7 +155,7 @@ typedef struct prof_backend {
 
   /* Needed. */
   int (*probe)(const prof_backend_host *host);                                 /* could it work here? */
-  int (*open)(const prof_backend_host *host, prof_backend_self **self_out);    /* once, when its devices are first needed */
+  int (*open)(const prof_backend_host *host, prof_backend_self **self_out);    /* once, when its devices are first needed. NOT_READY: the program does not use them so far, and it is not for prof to begin: again, when they are next needed */
   int (*event_create)(prof_backend_self *self, uint64_t stream, void **event_out);
   int (*event_record)(prof_backend_self *self, uint64_t stream, void **event); /* a moment of the stream's: when all is done that was put there before. A vendor whose command makes the
                                                                                   event puts another one in its place */

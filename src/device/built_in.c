@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "../cuda/backend.h"
 #include "../opencl/backend.h"
 
-const prof_backend *const prof_i_built_in_ends[] = {&prof_i_opencl_backend, NULL};
+const prof_backend *const prof_i_built_in_ends[] = {&prof_i_opencl_backend, &prof_i_cuda_backend, NULL};

@@ -36,3 +36,13 @@ bool prof_i_moment_of(prof_i_stream *stream, void **event, uint64_t *ns_out) {
   }
   return true;
 }
+
+bool prof_i_moment_begin_anew(prof_i_stream *stream, void **first, void *second, uint64_t *first_ns_out) {
+  const prof_backend *const table = &stream->end->table;
+  void *const gone = stream->zero;
+  int64_t between;
+  if (table->event_time || !gone || table->event_elapsed(stream->end->self, *first, second, &between) != PROF_BACKEND_OK || !begin_here(stream, first)) return false;
+  table->event_destroy(stream->end->self, gone);
+  *first_ns_out = stream->zero_ns;
+  return true;
+}

@@ -7,4 +7,8 @@
 /* The event is past. It may be kept for zero: another one of the same stream then stands in its place. False: no time is told. The collector. */
 bool prof_i_moment_of(prof_i_stream *stream, void **event, uint64_t *ns_out);
 
+/* Both are past, and the first has no time. True: they have a distance, so it is the zero that has gone, with a context of the vendor's, say, and the handle is another stream's. The first becomes the zero: what is told from now on is at no known distance from
+   what was told before. The collector. */
+bool prof_i_moment_begin_anew(prof_i_stream *stream, void **first, void *second, uint64_t *first_ns_out);
+
 #endif

@@ -29,7 +29,7 @@ static struct {
 
 static void set_result(prof_i_back_end *end, int32_t result, const char *reason) {
   pthread_mutex_lock(&own.lock);
-  end->result = result;
+  __atomic_store_n(&end->result, result, __ATOMIC_RELAXED);
   snprintf(end->reason, sizeof end->reason, "%s", reason && *reason ? reason : prof_backend_result_text(result));
   pthread_mutex_unlock(&own.lock);
 }
@@ -168,8 +168,17 @@ static bool has_meter(const prof_i_back_end *end) {
   return end->table.metric && end->table.metric(end->self, 0, &first) == PROF_BACKEND_OK;
 }
 
-static void open_one(prof_i_back_end *end) {
+/* One that is not needed yet is asked again when it is. */
+static bool wait_for_use(prof_i_back_end *end) {
+  set_result(end, PROF_BACKEND_NOT_READY, words_of(end, NULL));
+  set_phase(end, PROF_I_PHASE_LOOKED);
+  return false;
+}
+
+/* False: the program does not use it so far. */
+static bool open_one(prof_i_back_end *end) {
   const int result = end->table.open(&prof_i_device_host, &end->self);
+  if (result == PROF_BACKEND_NOT_READY) return wait_for_use(end);
   set_result(end, result ? result : end->self ? PROF_BACKEND_OK : PROF_BACKEND_VENDOR,
              result ? words_of(end, NULL) : end->self ? "" : "open() said that it went well, and gave nothing");
   if (!result && end->self) {
@@ -177,6 +186,7 @@ static void open_one(prof_i_back_end *end) {
     end->has_meter = has_meter(end);
   }
   set_phase(end, !result && end->self ? PROF_I_PHASE_OPEN : PROF_I_PHASE_SHUT);
+  return true;
 }
 
 /* To look at one may bring another: a layer that its library loads, and that can do more. */
@@ -187,6 +197,9 @@ static bool look_at_all(int32_t device_type) {
   return true;
 }
 
+static int32_t result_of(const prof_i_back_end *end) { return __atomic_load_n(&end->result, __ATOMIC_RELAXED); }
+static bool may_work(const prof_i_back_end *end) { return result_of(end) == PROF_BACKEND_OK || result_of(end) == PROF_BACKEND_NOT_READY; }
+
 /* Of those that could be opened the one that can do most; of several such, the first. *is_taken_out: one is open already, which is returned, or is just being opened. */
 static prof_i_back_end *choose(int32_t device_type, bool *is_taken_out) {
   prof_i_back_end *end, *best = NULL;
@@ -195,7 +208,7 @@ static prof_i_back_end *choose(int32_t device_type, bool *is_taken_out) {
     const uint32_t phase = end->table.device_type == device_type ? phase_of(end) : PROF_I_PHASE_SHUT;
     *is_taken_out = phase == PROF_I_PHASE_OPEN || phase == PROF_I_PHASE_OPENING;
     if (*is_taken_out) return phase == PROF_I_PHASE_OPEN ? end : NULL;
-    if (phase != PROF_I_PHASE_LOOKED || end->result != PROF_BACKEND_OK) continue;
+    if (phase != PROF_I_PHASE_LOOKED || !may_work(end)) continue;
     if (!best || __builtin_popcount(prof_i_table_abilities(&end->table)) > __builtin_popcount(prof_i_table_abilities(&best->table))) best = end;
   }
   return best;
@@ -208,7 +221,7 @@ prof_i_back_end *prof_i_registry_open(int32_t device_type) {
   prof_i_registry_prepare();
   if (!look_at_all(device_type)) return NULL;
   while ((end = choose(device_type, &is_taken)) != NULL && !is_taken) {
-    if (take_phase(end, PROF_I_PHASE_LOOKED, PROF_I_PHASE_OPENING)) open_one(end);
+    if (take_phase(end, PROF_I_PHASE_LOOKED, PROF_I_PHASE_OPENING) && !open_one(end)) return NULL;
     if (phase_of(end) == PROF_I_PHASE_OPEN) return end;
   }
   return end;
@@ -222,6 +235,13 @@ bool prof_i_registry_is_at_it(int32_t device_type) {
     const bool is_out = phase == PROF_I_PHASE_SHUT || (phase == PROF_I_PHASE_LOOKED && end->result != PROF_BACKEND_OK);
     if (end->table.device_type == device_type && !is_out) return true; /* also one that has been opened meanwhile */
   }
+  return false;
+}
+
+bool prof_i_registry_is_waiting(int32_t device_type) {
+  const prof_i_back_end *end;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
+    if (end->table.device_type == device_type && phase_of(end) == PROF_I_PHASE_LOOKED && result_of(end) == PROF_BACKEND_NOT_READY) return true;
   return false;
 }
 

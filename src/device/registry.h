@@ -58,6 +58,9 @@ prof_i_back_end *prof_i_registry_open(int32_t device_type);
 /* That returned NULL, but may not at the next try: another thread was at it. */
 bool prof_i_registry_is_at_it(int32_t device_type);
 
+/* The same, because the program does not use such a device so far: it is to be asked again. */
+bool prof_i_registry_is_waiting(int32_t device_type);
+
 /* Why that returned NULL: of the back end of that type that came furthest, its result, and in words. Never OK. */
 int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room);
 

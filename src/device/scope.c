@@ -107,7 +107,7 @@ static void look_for_stream(prof_i_lot *lot) {
     prof_i_collector_lose(loss);
     return;
   }
-  lot->since = now;
+  if (!prof_i_registry_is_waiting(lot->device.type)) lot->since = now;
   if (!prof_i_gate_enter()) return;
   prof_i_device_account_nobody(lot->device); /* the capture says why its own times are not there */
   prof_i_gate_leave();

@@ -17,13 +17,13 @@ struct prof_backend_self {
 
 static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
 
-static int refuse_child(void) { return prof_i_opencl_refuse(PROF_BACKEND_FORKED, "the queue is the parent's: this process was forked from it"); }
+static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "the queue is the parent's: this process was forked from it"); }
 
 /* A handle is an object's address, and the loader reads there before anybody can say that it is none. What cannot be an address is a mistake that we can tell: a queue's number, say. */
 static prof_i_cl_queue queue_of(uint64_t stream) {
   enum { FIRST_PAGE = 4096 };
   if (stream >= FIRST_PAGE && stream % sizeof(void *) == 0) return (prof_i_cl_queue)(uintptr_t)stream;
-  prof_i_opencl_fail(PROF_BACKEND_INVALID, "stream %llu is no cl_command_queue", (unsigned long long)stream);
+  prof_i_words_fail(PROF_BACKEND_INVALID, "stream %llu is no cl_command_queue", (unsigned long long)stream);
   return NULL;
 }
 
@@ -52,7 +52,7 @@ static int event_create(prof_backend_self *self, uint64_t stream, void **event_o
   (void)stream;
   if (is_forked(self)) return refuse_child();
   *event_out = prof_i_opencl_marker_create();
-  return *event_out ? PROF_BACKEND_OK : prof_i_opencl_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+  return *event_out ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
 static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
@@ -67,6 +67,11 @@ static int event_time(prof_backend_self *self, void *event, uint64_t *ns_out) { 
 
 static void event_destroy(prof_backend_self *self, void *event) {
   if (!is_forked(self)) prof_i_opencl_marker_destroy(event);
+}
+
+static const char *last_error(prof_backend_self *self) {
+  (void)self; /* the same for all: a thread calls one at a time */
+  return prof_i_words_last();
 }
 
 /* ---- devices ---- */
@@ -84,7 +89,7 @@ static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_
 static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
   if (is_forked(self)) return refuse_child();
   const prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
-  if (!device) return prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (!device) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
   prof_backend_device about = {.size = out->size};
   prof_i_opencl_device_describe(device, &about);
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
@@ -94,7 +99,7 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
 static int read_clock(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
   if (is_forked(self)) return refuse_child();
   prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
-  return device ? prof_i_opencl_clock_read(&device->clock, device->id, out) : prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  return device ? prof_i_opencl_clock_read(&device->clock, device->id, out) : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
 }
 
 /* ---- the program's own events ---- */
@@ -103,7 +108,7 @@ static int own_keep(prof_backend_self *self, uint64_t stream, void *event, void 
   if (is_forked(self)) return refuse_child();
   prof_i_cl_queue queue = queue_of(stream);
   if (!queue) return PROF_BACKEND_INVALID;
-  if (!queue_of((uint64_t)(uintptr_t)event)) return prof_i_opencl_refuse(PROF_BACKEND_INVALID, "the event is no cl_event");
+  if (!queue_of((uint64_t)(uintptr_t)event)) return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event is no cl_event");
   return prof_i_opencl_own_event_keep(queue, event, (prof_i_opencl_own_event **)kept_out);
 }
 
@@ -137,7 +142,7 @@ const prof_backend prof_i_opencl_backend = {.size = sizeof prof_i_opencl_backend
                                             .event_destroy = event_destroy,
                                             .event_time = event_time,
                                             .fork_child = fork_child,
-                                            .last_error = prof_i_opencl_last_error,
+                                            .last_error = last_error,
                                             .stream_of = stream_of,
                                             .device = describe,
                                             .clock = read_clock,

@@ -98,12 +98,12 @@ static void give_timer_up(prof_i_opencl_clock *clock) {
 
 int prof_i_opencl_clock_read(prof_i_opencl_clock *clock, prof_i_cl_device device, prof_backend_pair *out) {
   const prof_i_opencl_clock now = copy_of(clock);
-  if (now.sample_count == 0) return prof_i_opencl_refuse(PROF_BACKEND_UNSUPPORTED, "no event of the device is past yet: its clock is not known");
+  if (now.sample_count == 0) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "no event of the device is past yet: its clock is not known");
   if (now.has_timer) {
     if (read_timer(&now, device, out)) return PROF_BACKEND_OK;
     give_timer_up(clock);
   }
-  if (!now.fitting) return prof_i_opencl_refuse(PROF_BACKEND_UNSUPPORTED, "the driver does not read its device's clock, and that is none of the host's");
+  if (!now.fitting) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "the driver does not read its device's clock, and that is none of the host's");
   out->host_before_ns = read_clock(CLOCK_MONOTONIC);
   out->device_ns = read_clock(host_clocks[__builtin_ctz(now.fitting)]);
   out->host_after_ns = read_clock(CLOCK_MONOTONIC);

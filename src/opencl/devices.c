@@ -22,9 +22,9 @@ static uint32_t get_platforms(prof_i_cl_platform *platforms) {
   uint32_t count = 0;
   const int32_t error = prof_i_opencl.clGetPlatformIDs(PLATFORMS_MAX, platforms, &count);
   if (error == PROF_I_CL_PLATFORM_NOT_FOUND_KHR)
-    prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001): the loader finds no driver (in /etc/OpenCL/vendors, or where OCL_ICD_VENDORS says)");
+    prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001): the loader finds no driver (in /etc/OpenCL/vendors, or where OCL_ICD_VENDORS says)");
   else if (error != 0) prof_i_opencl_fail_call("clGetPlatformIDs", error);
-  else if (count == 0) prof_i_opencl_refuse(PROF_BACKEND_NO_DEVICE, "clGetPlatformIDs: 0 platforms");
+  else if (count == 0) prof_i_words_refuse(PROF_BACKEND_NO_DEVICE, "clGetPlatformIDs: 0 platforms");
   if (error != 0) return 0;
   return count < PLATFORMS_MAX ? count : PLATFORMS_MAX;
 }
@@ -70,7 +70,7 @@ int prof_i_opencl_devices_list(void) {
   own.count = 0;
   own.all_have_wait_lists = true;
   for (uint32_t i = 0; i < count; i++) add_platform(platforms[i]);
-  return own.count ? PROF_BACKEND_OK : prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "%u platforms, and no device of any", count);
+  return own.count ? PROF_BACKEND_OK : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%u platforms, and no device of any", count);
 }
 
 /* ---- finding ---- */
@@ -101,7 +101,7 @@ prof_i_opencl_device *prof_i_opencl_device_of(prof_i_cl_queue queue) {
     return NULL;
   }
   prof_i_opencl_device *const device = prof_i_opencl_device_of_id(id);
-  if (!device) prof_i_opencl_refuse(PROF_BACKEND_INVALID, "the queue's device is none of those that were listed");
+  if (!device) prof_i_words_refuse(PROF_BACKEND_INVALID, "the queue's device is none of those that were listed");
   return device;
 }
 

@@ -36,7 +36,7 @@ int prof_i_opencl_marker_check(prof_i_cl_queue queue) {
   const int32_t error = prof_i_opencl.clGetCommandQueueInfo(queue, PROF_I_CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
   if (error != 0) return prof_i_opencl_fail_call("clGetCommandQueueInfo", error);
   if (properties & PROF_I_CL_QUEUE_PROFILING_ENABLE) return PROF_BACKEND_OK;
-  return prof_i_opencl_refuse(PROF_BACKEND_UNSUPPORTED, "the queue has no CL_QUEUE_PROFILING_ENABLE: create it with that property");
+  return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "the queue has no CL_QUEUE_PROFILING_ENABLE: create it with that property");
 }
 
 static int enqueue(prof_i_cl_queue queue, prof_i_cl_event *event_out) {
@@ -79,7 +79,7 @@ int prof_i_opencl_marker_query(prof_i_opencl_marker *marker) {
   const int32_t error = prof_i_opencl.clGetEventInfo(marker->event, PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
   if (error == 0 && status > PROF_I_CL_COMPLETE) return PROF_BACKEND_NOT_READY;
   if (error != 0) marker->result = prof_i_opencl_fail_call("clGetEventInfo", error);
-  else if (status < 0) marker->result = prof_i_opencl_fail(PROF_BACKEND_VENDOR, "a command before the marker failed: status %d", status);
+  else if (status < 0) marker->result = prof_i_words_fail(PROF_BACKEND_VENDOR, "a command before the marker failed: status %d", status);
   else take_times(marker);
   let_go(marker);
   return marker->result;

@@ -49,7 +49,7 @@ int prof_i_opencl_meter(uint32_t number, prof_backend_metric *out) {
     memcpy(out, &metric, size < sizeof metric ? size : sizeof metric);
     return PROF_BACKEND_OK;
   }
-  return prof_i_opencl_fail(PROF_BACKEND_NO_DEVICE, "no device %u says what of its memory is free", number);
+  return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "no device %u says what of its memory is free", number);
 }
 
 int prof_i_opencl_meters_read(const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out) {

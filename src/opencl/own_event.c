@@ -23,11 +23,11 @@ static prof_i_opencl_marker *put_marker(prof_i_cl_queue queue) {
 }
 
 int prof_i_opencl_own_event_keep(prof_i_cl_queue queue, prof_i_cl_event event, prof_i_opencl_own_event **kept_out) {
-  if (!prof_i_opencl.clRetainEvent) return prof_i_opencl_refuse(PROF_BACKEND_UNSUPPORTED, "the library has no clRetainEvent()");
+  if (!prof_i_opencl.clRetainEvent) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "the library has no clRetainEvent()");
   const int result = prof_i_opencl_marker_check(queue);
   if (result != PROF_BACKEND_OK) return result;
   prof_i_opencl_own_event *const kept = calloc(1, sizeof *kept);
-  if (!kept) return prof_i_opencl_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+  if (!kept) return prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
   const int32_t error = prof_i_opencl.clRetainEvent(event);
   if (error != 0) {
     free(kept);
@@ -47,7 +47,7 @@ int prof_i_opencl_own_event_times(prof_i_opencl_own_event *kept, uint64_t *start
   int32_t status = 0;
   const int32_t error = prof_i_opencl.clGetEventInfo(kept->event, PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
   if (error != 0) return prof_i_opencl_fail_call("clGetEventInfo", error);
-  if (status < 0) return prof_i_opencl_fail(PROF_BACKEND_VENDOR, "the command failed: status %d", status);
+  if (status < 0) return prof_i_words_fail(PROF_BACKEND_VENDOR, "the command failed: status %d", status);
   if (status > PROF_I_CL_COMPLETE) return PROF_BACKEND_NOT_READY;
   if (kept->marker && prof_i_opencl_marker_query(kept->marker) == PROF_BACKEND_NOT_READY) return PROF_BACKEND_NOT_READY;
   const int result = read_time(kept->event, PROF_I_CL_PROFILING_COMMAND_START, start_ns_out);

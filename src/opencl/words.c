@@ -1,56 +1,7 @@
-/* See words.h. Texts stand on the heap, found by a key: thread-local words in the library are few, and all libraries that a program opens share the room for them. */
-#define _GNU_SOURCE
+/* See words.h. */
 #include "words.h"
 
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "api.h"
-
-typedef struct words {
-  const char *last;
-  char text[240];
-} words;
-
-static struct {
-  pthread_once_t once;
-  pthread_key_t key;
-  bool has_key;
-} own = {.once = PTHREAD_ONCE_INIT};
-
-static void make_key(void) { own.has_key = pthread_key_create(&own.key, free) == 0; }
-
-/* This thread's; NULL: there is no memory, and what it would say is lost. */
-static words *get_words(void) {
-  pthread_once(&own.once, make_key);
-  words *w = own.has_key ? pthread_getspecific(own.key) : NULL;
-  if (w || !own.has_key) return w;
-  w = calloc(1, sizeof *w);
-  if (w && pthread_setspecific(own.key, w) == 0) return w;
-  free(w);
-  return NULL;
-}
-
-int prof_i_opencl_refuse(int result, const char *text) {
-  words *const w = get_words();
-  if (w) w->last = text;
-  return result;
-}
-
-int prof_i_opencl_fail(int result, const char *format, ...) {
-  words *const w = get_words();
-  if (!w) return result;
-  va_list values;
-  va_start(values, format);
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start() before it */
-  vsnprintf(w->text, sizeof w->text, format, values);
-  va_end(values);
-  w->last = w->text;
-  return result;
-}
 
 static const char *name_of(int32_t error) {
   switch (error) {
@@ -74,10 +25,4 @@ static int result_of(int32_t error) {
   }
 }
 
-int prof_i_opencl_fail_call(const char *function, int32_t error) { return prof_i_opencl_fail(result_of(error), "%s: %s (%d)", function, name_of(error), error); }
-
-const char *prof_i_opencl_last_error(prof_backend_self *self) {
-  (void)self; /* the same for all: a thread calls one at a time */
-  const words *const w = get_words();
-  return w && w->last ? w->last : "";
-}
+int prof_i_opencl_fail_call(const char *function, int32_t error) { return prof_i_words_fail(result_of(error), "%s: %s (%d)", function, name_of(error), error); }

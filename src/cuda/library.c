@@ -1,0 +1,33 @@
+/* See library.h. */
+#include "library.h"
+
+#include <prof/backend.h>
+
+#include "../device/library.h"
+#include "words.h"
+
+static const char file_name[] = "libcuda.so.1";
+
+prof_i_cuda_functions prof_i_cuda;
+
+/* The first function that is needed and not there; NULL: none is. */
+static const char *resolve(void *library) {
+  enum { OPTIONAL, NEEDED };
+  const char *missing = NULL;
+#define RESOLVE(need, name, symbol, arguments)                             \
+  *(void **)&prof_i_cuda.name = prof_i_library_find(library, #symbol);     \
+  if ((need) == NEEDED && !prof_i_cuda.name && !missing) missing = #symbol;
+  PROF_I_CU_FUNCTIONS(RESOLVE)
+#undef RESOLVE
+  return missing;
+}
+
+int prof_i_cuda_library_open(void) {
+  const char *why;
+  if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
+  void *library = prof_i_library_open(file_name, 1, &why);
+  if (!library) library = prof_i_library_open(file_name, 0, &why);
+  if (!library) return prof_i_words_fail(PROF_BACKEND_ABSENT, "%s", why);
+  const char *const missing = resolve(library);
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing) : PROF_BACKEND_OK;
+}

@@ -1,0 +1,92 @@
+/* See marker.h. Nothing about a stream is kept from one call to the next: its handle may be another stream's by then, of another context. */
+#include "marker.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "library.h"
+#include "words.h"
+
+/* While any stream is captured into a graph globally, to ask for an event is not permitted, from whatever thread, and breaks that capture: but for a thread that says that it knows. Drivers before 10.1 have no such modes. */
+static int32_t exchange_mode(int32_t mode) {
+  if (prof_i_cuda.cuThreadExchangeStreamCaptureMode) prof_i_cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+#define UNHARMED(error, ...)                                                            \
+  do {                                                                                  \
+    const int32_t mode_before = exchange_mode(PROF_I_CU_STREAM_CAPTURE_MODE_RELAXED);   \
+    (error) = (__VA_ARGS__);                                                            \
+    exchange_mode(mode_before);                                                         \
+  } while (0)
+
+/* In the stream's context, which is current meanwhile. */
+static int make_event(prof_i_cu_stream stream, prof_i_cu_event *event_out) {
+  prof_i_cu_context context = NULL, popped;
+  int32_t error = prof_i_cuda.cuStreamGetCtx(stream, &context);
+  if (error != 0) return prof_i_cuda_fail_call("cuStreamGetCtx", error);
+  error = prof_i_cuda.cuCtxPushCurrent(context);
+  if (error != 0) return prof_i_cuda_fail_call("cuCtxPushCurrent", error);
+  UNHARMED(error, prof_i_cuda.cuEventCreate(event_out, PROF_I_CU_EVENT_DEFAULT));
+  prof_i_cuda.cuCtxPopCurrent(&popped);
+  return error == 0 ? PROF_BACKEND_OK : prof_i_cuda_fail_call("cuEventCreate", error);
+}
+
+static void end_event(prof_i_cu_event event) {
+  int32_t error; /* whose context may have gone: then there is nothing to destroy, and the driver says so */
+  UNHARMED(error, prof_i_cuda.cuEventDestroy(event));
+  (void)error;
+}
+
+prof_i_cuda_marker *prof_i_cuda_marker_create(void) { return calloc(1, sizeof(prof_i_cuda_marker)); }
+
+void prof_i_cuda_marker_destroy(prof_i_cuda_marker *marker) {
+  if (marker->event) end_event(marker->event);
+  free(marker);
+}
+
+/* It has none yet, or one of another context than the stream's: the handle is another stream's now, or the default stream's of another current context. */
+static int record_anew(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
+  prof_i_cu_event fresh = NULL;
+  const int result = make_event(stream, &fresh);
+  if (result != PROF_BACKEND_OK) return result;
+  const int32_t error = prof_i_cuda.cuEventRecord(fresh, stream);
+  if (error != 0) {
+    end_event(fresh);
+    return prof_i_cuda_fail_call("cuEventRecord", error);
+  }
+  if (marker->event) end_event(marker->event);
+  marker->event = fresh;
+  return PROF_BACKEND_OK;
+}
+
+int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
+  if (!marker->event) return record_anew(marker, stream);
+  const int32_t error = prof_i_cuda.cuEventRecord(marker->event, stream);
+  if (error == 0) return PROF_BACKEND_OK;
+  const bool is_of_another = error == PROF_I_CU_ERROR_INVALID_HANDLE || error == PROF_I_CU_ERROR_CONTEXT_IS_DESTROYED;
+  return is_of_another ? record_anew(marker, stream) : prof_i_cuda_fail_call("cuEventRecord", error);
+}
+
+static int refuse_empty(void) { return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event was never put on a stream"); }
+
+int prof_i_cuda_marker_query(const prof_i_cuda_marker *marker) {
+  int32_t error;
+  if (!marker->event) return refuse_empty();
+  UNHARMED(error, prof_i_cuda.cuEventQuery(marker->event));
+  if (error == 0) return PROF_BACKEND_OK;
+  return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY : prof_i_cuda_fail_call("cuEventQuery", error);
+}
+
+int prof_i_cuda_marker_elapsed(const prof_i_cuda_marker *a, const prof_i_cuda_marker *b, int64_t *ns_out) {
+  float ms = 0;
+  int32_t error;
+  if (!a->event || !b->event) return refuse_empty();
+  UNHARMED(error, prof_i_cuda.cuEventElapsedTime(&ms, a->event, b->event));
+  if (error != 0) return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY : prof_i_cuda_fail_call("cuEventElapsedTime", error);
+  const double ns = (double)ms * 1e6;
+  if (!(fabs(ns) < 1e18)) return prof_i_words_fail(PROF_BACKEND_VENDOR, "cuEventElapsedTime: %g ms", (double)ms);
+  *ns_out = (int64_t)(ns < 0 ? ns - 0.5 : ns + 0.5);
+  return PROF_BACKEND_OK;
+}

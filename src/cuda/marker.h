@@ -1,0 +1,25 @@
+/* An event of prof's: a CUevent, which belongs to a context as its stream does. It is made where it is first put on a stream: a default stream is the context's that is current there, and on no other thread. */
+#ifndef PROF_CUDA_MARKER_H
+#define PROF_CUDA_MARKER_H
+
+#include <stdint.h>
+
+#include "api.h"
+
+typedef struct prof_i_cuda_marker {
+  prof_i_cu_event event; /* NULL: none yet */
+} prof_i_cuda_marker;
+
+prof_i_cuda_marker *prof_i_cuda_marker_create(void); /* NULL: no memory */
+void prof_i_cuda_marker_destroy(prof_i_cuda_marker *marker);
+
+/* Puts it on the stream. */
+int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream stream);
+
+/* OK: it is past; NOT_READY. */
+int prof_i_cuda_marker_query(const prof_i_cuda_marker *marker);
+
+/* From a to b, of one context. The driver tells it as a float of milliseconds. */
+int prof_i_cuda_marker_elapsed(const prof_i_cuda_marker *a, const prof_i_cuda_marker *b, int64_t *ns_out);
+
+#endif

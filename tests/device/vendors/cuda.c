@@ -1,0 +1,440 @@
+/* An emulated CUDA driver, libcuda.so.1: contexts, streams, events and capture as the driver's documentation has them, on streams that are threads. Handles that are gone are refused, where the real one may crash. No device is behind it. */
+#define _GNU_SOURCE
+#include "cuda.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+#define CU __attribute__((visibility("default")))
+
+enum { SUCCESS = 0, INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
+enum { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2 };
+enum { STACK = 16, CONTEXTS = 64, STREAMS = 4096, EVENTS = 65536 };
+
+typedef struct context {
+  int device;
+  void *legacy, *per_thread;
+} context;
+
+typedef struct stream {
+  context *of;
+  engine_stream *engine;
+  int capture; /* 0: none; 1: under way; 2: broken */
+  int capture_mode;
+} stream;
+
+typedef struct event {
+  context *of;
+  engine_event *engine;
+  int is_captured; /* it is part of a graph, and was never put on a stream */
+} event;
+
+/* Objects of one kind: those that are gone are used again, the last one first, as a driver's handles come again. */
+typedef struct table {
+  char *first;
+  size_t bytes, room, used; /* used: that ever were */
+  uint32_t *gone;
+  size_t gone_count;
+  unsigned char *is_there;
+} table;
+
+static struct {
+  pthread_mutex_t lock;
+  int is_on;
+  table contexts, streams, events;
+  emulated_cuda state;
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER,
+         .contexts = {.bytes = sizeof(context), .room = CONTEXTS},
+         .streams = {.bytes = sizeof(stream), .room = STREAMS},
+         .events = {.bytes = sizeof(event), .room = EVENTS},
+         .state = {.device_count = EMULATED_CUDA_DEVICES}};
+
+static __thread struct {
+  context *stack[STACK];
+  int depth, mode;
+} here;
+
+CU emulated_cuda *emulated_cuda_state(void) { return &own.state; }
+
+static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED); }
+
+/* ---- handles; lock held ---- */
+
+static void begin(table *t) {
+  if (t->first) return;
+  t->first = calloc(t->room, t->bytes);
+  t->gone = calloc(t->room, sizeof *t->gone);
+  t->is_there = calloc(t->room, 1);
+  if (!t->first || !t->gone || !t->is_there) abort();
+}
+
+static size_t place_of(const table *t, const void *handle) { return ((uintptr_t)handle - (uintptr_t)t->first) / t->bytes; }
+static void *at(const table *t, size_t place) { return t->first + place * t->bytes; }
+
+static int has(const table *t, const void *handle) {
+  if (!t->first || (uintptr_t)handle < (uintptr_t)t->first) return 0;
+  const size_t place = place_of(t, handle);
+  return place < t->used && at(t, place) == handle && t->is_there[place];
+}
+
+static void *add(table *t) {
+  begin(t);
+  if (!t->gone_count && t->used == t->room) abort();
+  const size_t place = t->gone_count ? t->gone[--t->gone_count] : t->used++;
+  t->is_there[place] = 1;
+  memset(at(t, place), 0, t->bytes);
+  return at(t, place);
+}
+
+static void drop(table *t, const void *handle) {
+  const size_t place = place_of(t, handle);
+  t->is_there[place] = 0;
+  t->gone[t->gone_count++] = (uint32_t)place;
+}
+
+/* The next one behind it, from NULL on. */
+static void *next(const table *t, const void *handle) {
+  for (size_t place = handle ? place_of(t, handle) + 1 : 0; place < t->used; place++)
+    if (t->is_there[place]) return at(t, place);
+  return NULL;
+}
+
+static context *current(void) {
+  context *const c = here.depth ? here.stack[here.depth - 1] : NULL;
+  return has(&own.contexts, c) ? c : NULL;
+}
+
+static stream *make_stream(context *of) {
+  stream *const s = add(&own.streams);
+  *s = (stream){.of = of, .engine = engine_stream_create()};
+  return s;
+}
+
+/* 0, 1 and 2 are the current context's. */
+static int find(void *handle, stream **out) {
+  const uintptr_t number = (uintptr_t)handle;
+  if (!own.is_on) return NOT_INITIALIZED;
+  if (number <= 2) {
+    context *const c = current();
+    if (!c) return INVALID_CONTEXT;
+    void **const own_one = number == 2 ? &c->per_thread : &c->legacy;
+    if (!*own_one) *own_one = make_stream(c);
+    *out = *own_one;
+    return SUCCESS;
+  }
+  if (!has(&own.streams, handle)) return INVALID_HANDLE;
+  *out = handle;
+  return SUCCESS;
+}
+
+static int is_capturing(int mode) {
+  for (const stream *s = NULL; (s = next(&own.streams, s)) != NULL;)
+    if (s->capture == 1 && s->capture_mode <= mode) return 1;
+  return 0;
+}
+
+/* What may not be called from any thread while a stream is captured globally, but from one that says that it knows: breaks the capture. */
+static int break_captures(void) {
+  if (here.mode == CAPTURE_RELAXED || !is_capturing(CAPTURE_GLOBAL)) return 0;
+  for (stream *s = NULL; (s = next(&own.streams, s)) != NULL;)
+    if (s->capture == 1 && s->capture_mode == CAPTURE_GLOBAL) s->capture = 2;
+  count(&own.state.broken_captures, 1);
+  return 1;
+}
+
+#define LOCKED(...)                    \
+  do {                                 \
+    pthread_mutex_lock(&own.lock);     \
+    const int result = (__VA_ARGS__);  \
+    pthread_mutex_unlock(&own.lock);   \
+    return result;                     \
+  } while (0)
+
+/* ---- the driver and its devices ---- */
+
+CU int cuInit(unsigned flags);
+CU int cuInit(unsigned flags) {
+  count(&own.state.init_count, 1);
+  if (flags) return INVALID_VALUE;
+  if (own.state.init_error) return own.state.init_error;
+  LOCKED((own.is_on = 1, SUCCESS));
+}
+
+CU int cuDriverGetVersion(int *version);
+CU int cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return SUCCESS;
+}
+
+CU int cuDeviceGetCount(int *out);
+CU int cuDeviceGetCount(int *out) { LOCKED(own.is_on ? (*out = (int)own.state.device_count, SUCCESS) : NOT_INITIALIZED); }
+
+CU int cuDeviceGet(int *device, int ordinal);
+CU int cuDeviceGet(int *device, int ordinal) {
+  if (ordinal < 0 || ordinal >= (int)own.state.device_count) return INVALID_DEVICE;
+  *device = ordinal;
+  return SUCCESS;
+}
+
+CU int cuDeviceGetName(char *name, int room, int device);
+CU int cuDeviceGetName(char *name, int room, int device) {
+  snprintf(name, (size_t)room, "Emulated CUDA %d", device);
+  return SUCCESS;
+}
+
+CU int cuDeviceGetAttribute(int *value, int what, int device);
+CU int cuDeviceGetAttribute(int *value, int what, int device) {
+  *value = what == 75 ? 9 : what == 76 ? 0 : what == 16 ? 132 : what == 13 ? 1980000 : what == 33 ? 0x1b + device : 0;
+  return SUCCESS;
+}
+
+CU int cuDeviceTotalMem_v2(size_t *bytes, int device);
+CU int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+  *bytes = (size_t)(80 + device) << 30;
+  return SUCCESS;
+}
+
+CU int cuDeviceGetUuid_v2(unsigned char *uuid, int device);
+CU int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
+  memset(uuid, 0x10 + device, 16);
+  return SUCCESS;
+}
+
+/* ---- contexts ---- */
+
+static int make_context(void **out, int device) {
+  if (!own.is_on) return NOT_INITIALIZED;
+  context *const c = add(&own.contexts);
+  *c = (context){.device = device};
+  if (here.depth == STACK) abort();
+  here.stack[here.depth++] = *out = c;
+  count(&own.state.contexts, 1);
+  return SUCCESS;
+}
+CU int cuCtxCreate_v2(void **out, unsigned flags, int device);
+CU int cuCtxCreate_v2(void **out, unsigned flags, int device) {
+  (void)flags;
+  LOCKED(make_context(out, device));
+}
+
+static int end_context(void *handle) {
+  if (!has(&own.contexts, handle)) return INVALID_CONTEXT;
+  for (const stream *s = NULL; (s = next(&own.streams, s)) != NULL;) {
+    if (s->of != handle) continue;
+    engine_stream_destroy(s->engine);
+    drop(&own.streams, s);
+  }
+  for (const event *e = NULL; (e = next(&own.events, e)) != NULL;) {
+    if (e->of != handle) continue;
+    engine_event_destroy(e->engine);
+    drop(&own.events, e);
+    count(&own.state.events, -1);
+  }
+  if (here.depth && here.stack[here.depth - 1] == handle) here.depth--;
+  drop(&own.contexts, handle);
+  count(&own.state.contexts, -1);
+  return SUCCESS;
+}
+CU int cuCtxDestroy_v2(void *handle);
+CU int cuCtxDestroy_v2(void *handle) { LOCKED(end_context(handle)); }
+
+CU int cuCtxGetCurrent(void **out);
+CU int cuCtxGetCurrent(void **out) { LOCKED((*out = here.depth ? here.stack[here.depth - 1] : NULL, SUCCESS)); }
+
+CU int cuCtxGetDevice(int *device);
+CU int cuCtxGetDevice(int *device) { LOCKED(current() ? (*device = current()->device, SUCCESS) : INVALID_CONTEXT); }
+
+CU int cuCtxPushCurrent_v2(void *handle);
+CU int cuCtxPushCurrent_v2(void *handle) { LOCKED(has(&own.contexts, handle) && here.depth < STACK ? (here.stack[here.depth++] = handle, SUCCESS) : INVALID_CONTEXT); }
+
+CU int cuCtxPopCurrent_v2(void **out);
+CU int cuCtxPopCurrent_v2(void **out) { LOCKED(here.depth ? (*out = here.stack[--here.depth], SUCCESS) : INVALID_CONTEXT); }
+
+/* ---- streams ---- */
+
+CU int cuStreamCreate(void **out, unsigned flags);
+CU int cuStreamCreate(void **out, unsigned flags) {
+  (void)flags;
+  LOCKED(current() ? (*out = make_stream(current()), SUCCESS) : INVALID_CONTEXT);
+}
+
+static int end_stream(void *handle) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error) return error;
+  engine_stream_destroy(s->engine);
+  drop(&own.streams, s);
+  return SUCCESS;
+}
+CU int cuStreamDestroy_v2(void *handle);
+CU int cuStreamDestroy_v2(void *handle) { LOCKED(end_stream(handle)); }
+
+static engine_stream *engine_of(void *handle) {
+  stream *s = NULL;
+  pthread_mutex_lock(&own.lock);
+  engine_stream *const engine = find(handle, &s) == SUCCESS ? s->engine : NULL;
+  pthread_mutex_unlock(&own.lock);
+  return engine;
+}
+
+CU int cuStreamSynchronize(void *handle);
+CU int cuStreamSynchronize(void *handle) {
+  engine_stream *const engine = engine_of(handle);
+  if (!engine) return INVALID_HANDLE;
+  engine_stream_wait(engine);
+  return SUCCESS;
+}
+
+CU void emulated_cuda_work(void *handle, uint64_t ns) {
+  engine_stream *const engine = engine_of(handle);
+  if (!engine) abort();
+  engine_work(engine, ns);
+}
+
+static int context_of(void *handle, void **out) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (!error) *out = s->of;
+  return error;
+}
+CU int cuStreamGetCtx(void *handle, void **out);
+CU int cuStreamGetCtx(void *handle, void **out) { LOCKED(context_of(handle, out)); }
+
+static int is_captured(void *handle, int *status) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error) return error;
+  if ((uintptr_t)handle <= 1 && s->capture == 0 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
+  *status = s->capture;
+  return SUCCESS;
+}
+CU int cuStreamIsCapturing(void *handle, int *status);
+CU int cuStreamIsCapturing(void *handle, int *status) { LOCKED(is_captured(handle, status)); }
+
+static int begin_capture(void *handle, int mode) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error) return error;
+  s->capture = 1;
+  s->capture_mode = mode;
+  return SUCCESS;
+}
+CU int cuStreamBeginCapture_v2(void *handle, int mode);
+CU int cuStreamBeginCapture_v2(void *handle, int mode) { LOCKED(begin_capture(handle, mode)); }
+
+static int end_capture(void *handle, void **graph) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error) return error;
+  const int was = s->capture;
+  s->capture = 0;
+  *graph = NULL;
+  return was == 1 ? SUCCESS : CAPTURE_INVALIDATED;
+}
+CU int cuStreamEndCapture(void *handle, void **graph);
+CU int cuStreamEndCapture(void *handle, void **graph) { LOCKED(end_capture(handle, graph)); }
+
+CU int cuThreadExchangeStreamCaptureMode(int *mode);
+CU int cuThreadExchangeStreamCaptureMode(int *mode) {
+  const int before = here.mode;
+  if (*mode < 0 || *mode > CAPTURE_RELAXED) return INVALID_VALUE;
+  here.mode = *mode;
+  *mode = before;
+  return SUCCESS;
+}
+
+/* ---- events ---- */
+
+static int make_event(void **out) {
+  if (!own.is_on) return NOT_INITIALIZED;
+  if (!current()) return INVALID_CONTEXT;
+  event *const e = add(&own.events);
+  *e = (event){.of = current(), .engine = engine_event_create()};
+  *out = e;
+  count(&own.state.events, 1);
+  return SUCCESS;
+}
+CU int cuEventCreate(void **out, unsigned flags);
+CU int cuEventCreate(void **out, unsigned flags) {
+  (void)flags;
+  LOCKED(make_event(out));
+}
+
+static int end_event(void *handle) {
+  if (!has(&own.events, handle)) return INVALID_HANDLE;
+  engine_event_destroy(((event *)handle)->engine);
+  drop(&own.events, handle);
+  count(&own.state.events, -1);
+  return SUCCESS;
+}
+CU int cuEventDestroy_v2(void *handle);
+CU int cuEventDestroy_v2(void *handle) { LOCKED(end_event(handle)); }
+
+static int record(event *e, void *handle) {
+  stream *s;
+  if (own.state.record_error) return own.state.record_error;
+  const int error = find(handle, &s);
+  if (error) return error;
+  if (!has(&own.events, e) || e->of != s->of) return INVALID_HANDLE;
+  if ((uintptr_t)handle <= 1 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
+  e->is_captured = s->capture != 0;
+  if (e->is_captured) count(&own.state.captured_records, 1);
+  else engine_event_record(e->engine, s->engine);
+  return SUCCESS;
+}
+CU int cuEventRecord(void *e, void *handle);
+CU int cuEventRecord(void *e, void *handle) { LOCKED(record(e, handle)); }
+
+static int look(const event *e, uint64_t *ns) {
+  if (!has(&own.events, e)) return INVALID_HANDLE;
+  if (break_captures() || e->is_captured) return CAPTURE_UNSUPPORTED;
+  const engine_event_state state = engine_event_look(e->engine, ns);
+  return state == ENGINE_PENDING ? NOT_READY : state == ENGINE_PAST ? SUCCESS : INVALID_HANDLE;
+}
+
+static int query(const event *e) {
+  uint64_t ns;
+  const int result = look(e, &ns);
+  return result == INVALID_HANDLE && has(&own.events, e) ? SUCCESS : result; /* of one that was never put on a stream the real one says that it is past */
+}
+CU int cuEventQuery(void *e);
+CU int cuEventQuery(void *e) { LOCKED(query(e)); }
+
+/* A float of milliseconds, by steps of half a microsecond. */
+static int elapsed(float *ms, const event *a, const event *b) {
+  enum { STEP_NS = 500 };
+  uint64_t from, to;
+  if (own.state.elapsed_error) return own.state.elapsed_error;
+  int error = look(a, &from);
+  if (!error) error = look(b, &to);
+  if (!error && a->of != b->of) error = INVALID_HANDLE;
+  if (!error) *ms = (float)((double)((int64_t)(to / STEP_NS) - (int64_t)(from / STEP_NS)) * STEP_NS / 1e6);
+  return error;
+}
+CU int cuEventElapsedTime(float *ms, void *a, void *b);
+CU int cuEventElapsedTime(float *ms, void *a, void *b) { LOCKED(elapsed(ms, a, b)); }
+
+/* ---- words ---- */
+
+static const struct {
+  int error;
+  const char *name, *text;
+} words[] = {{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"}, {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+             {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}, {CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
+             {CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "operation would make the legacy stream depend on a capturing blocking stream"}};
+
+static int word_of(int error, const char **out, int is_name) {
+  *out = NULL;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (words[i].error == error) *out = is_name ? words[i].name : words[i].text;
+  return *out ? SUCCESS : INVALID_VALUE;
+}
+CU int cuGetErrorName(int error, const char **out);
+CU int cuGetErrorName(int error, const char **out) { return word_of(error, out, 1); }
+CU int cuGetErrorString(int error, const char **out);
+CU int cuGetErrorString(int error, const char **out) { return word_of(error, out, 0); }

@@ -1,0 +1,22 @@
+/* What stands for hardware in the emulated vendors: streams that are threads, work that takes its time, and events. One engine, a face for each vendor: cuda.c. No device is behind it. */
+#ifndef TESTS_DEVICE_VENDORS_ENGINE_H
+#define TESTS_DEVICE_VENDORS_ENGINE_H
+
+#include <stdint.h>
+
+typedef struct engine_stream engine_stream;
+typedef struct engine_event engine_event;
+
+engine_stream *engine_stream_create(void);
+void engine_stream_destroy(engine_stream *stream); /* returns at once; what is on it is still done */
+void engine_stream_wait(engine_stream *stream);
+void engine_work(engine_stream *stream, uint64_t ns); /* returns at once */
+
+engine_event *engine_event_create(void);
+void engine_event_destroy(engine_event *event); /* also while it is on a stream */
+void engine_event_record(engine_event *event, engine_stream *stream); /* of several, the last counts */
+
+typedef enum engine_event_state { ENGINE_NEVER, ENGINE_PENDING, ENGINE_PAST } engine_event_state;
+engine_event_state engine_event_look(engine_event *event, uint64_t *ns_out); /* when it was past, CLOCK_MONOTONIC_RAW: nobody is told whose clock it is */
+
+#endif
