@@ -153,7 +153,7 @@ typedef struct prof_backend {
   const char *name;       /* "cuda", "opencl", ...: at most 31 bytes */
   const char *version;    /* its own */
 
-  /* Needed. */
+  /* Needed; those for events, unless it has none of them: it then reads meters alone (metric, sample), beside another one that serves the same devices. */
   int (*probe)(const prof_backend_host *host);                                 /* could it work here? */
   int (*open)(const prof_backend_host *host, prof_backend_self **self_out);    /* once, when its devices are first needed. NOT_READY: the program does not use them so far, and it is not for prof to begin: again, when they are next needed */
   int (*event_create)(prof_backend_self *self, uint64_t stream, void **event_out);

@@ -189,11 +189,14 @@ static bool open_one(prof_i_back_end *end) {
   return true;
 }
 
+/* Does it serve devices' scopes, and not their meters alone? */
+static bool serves(const prof_i_back_end *end, int32_t device_type) { return end->table.device_type == device_type && end->table.event_record; }
+
 /* To look at one may bring another: a layer that its library loads, and that can do more. */
 static bool look_at_all(int32_t device_type) {
   prof_i_back_end *end;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
-    if (end->table.device_type == device_type && !prof_i_registry_look(end, 0)) return false;
+    if (serves(end, device_type) && !prof_i_registry_look(end, 0)) return false;
   return true;
 }
 
@@ -205,7 +208,7 @@ static prof_i_back_end *choose(int32_t device_type, bool *is_taken_out) {
   prof_i_back_end *end, *best = NULL;
   *is_taken_out = false;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
-    const uint32_t phase = end->table.device_type == device_type ? phase_of(end) : PROF_I_PHASE_SHUT;
+    const uint32_t phase = serves(end, device_type) ? phase_of(end) : PROF_I_PHASE_SHUT;
     *is_taken_out = phase == PROF_I_PHASE_OPEN || phase == PROF_I_PHASE_OPENING;
     if (*is_taken_out) return phase == PROF_I_PHASE_OPEN ? end : NULL;
     if (phase != PROF_I_PHASE_LOOKED || !may_work(end)) continue;
@@ -227,13 +230,20 @@ prof_i_back_end *prof_i_registry_open(int32_t device_type) {
   return end;
 }
 
+bool prof_i_registry_open_meters(prof_i_back_end *end) {
+  PROF_I_HOLD_CANCEL;
+  if (end->table.event_record) return prof_i_registry_open(end->table.device_type) == end;
+  if (prof_i_registry_look(end, 0) && may_work(end) && take_phase(end, PROF_I_PHASE_LOOKED, PROF_I_PHASE_OPENING)) open_one(end);
+  return phase_of(end) == PROF_I_PHASE_OPEN;
+}
+
 bool prof_i_registry_is_at_it(int32_t device_type) {
   const prof_i_back_end *end;
   if (__atomic_load_n(&own.environment, __ATOMIC_ACQUIRE) != ENVIRONMENT_READ) return true;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
     const uint32_t phase = phase_of(end);
     const bool is_out = phase == PROF_I_PHASE_SHUT || (phase == PROF_I_PHASE_LOOKED && end->result != PROF_BACKEND_OK);
-    if (end->table.device_type == device_type && !is_out) return true; /* also one that has been opened meanwhile */
+    if (serves(end, device_type) && !is_out) return true; /* also one that has been opened meanwhile */
   }
   return false;
 }
@@ -241,7 +251,7 @@ bool prof_i_registry_is_at_it(int32_t device_type) {
 bool prof_i_registry_is_waiting(int32_t device_type) {
   const prof_i_back_end *end;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
-    if (end->table.device_type == device_type && phase_of(end) == PROF_I_PHASE_LOOKED && result_of(end) == PROF_BACKEND_NOT_READY) return true;
+    if (serves(end, device_type) && phase_of(end) == PROF_I_PHASE_LOOKED && result_of(end) == PROF_BACKEND_NOT_READY) return true;
   return false;
 }
 
@@ -251,7 +261,7 @@ int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room) {
   snprintf(reason, room, "no back end serves devices of that type");
   pthread_mutex_lock(&own.lock);
   for (uint32_t i = 0, phase = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
-    if (end->table.device_type != device_type || phase_of(end) < phase || end->result == PROF_BACKEND_OK) continue;
+    if (!serves(end, device_type) || phase_of(end) < phase || end->result == PROF_BACKEND_OK) continue;
     phase = phase_of(end);
     result = end->result;
     snprintf(reason, room, "%s: %.*s", end->table.name, (int)room - 34, end->reason);
@@ -264,7 +274,7 @@ void prof_i_registry_model(prof_device device, char *to, size_t room) {
   const prof_i_back_end *end;
   to[0] = '\0';
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
-    if (end->table.device_type != device.type || phase_of(end) != PROF_I_PHASE_OPEN || (uint32_t)device.index >= end->device_count) continue;
+    if (!serves(end, device.type) || phase_of(end) != PROF_I_PHASE_OPEN || (uint32_t)device.index >= end->device_count) continue;
     const prof_backend_device *const about = &end->devices[device.index];
     snprintf(to, room, "%s, %s", about->name, about->driver);
     return;
@@ -291,11 +301,13 @@ void prof_i_registry_tell_records(prof_i_back_end *end, int result) {
   pthread_mutex_unlock(&own.lock);
 }
 
-/* The parent's devices of that type are in use: by this back end or, what is the same to the child, by another one of the same library. */
-static bool is_in_use(int32_t device_type) {
+/* The parent's devices are in use: by this back end or, what is the same to the child, by another one of the same library. Of meters alone there is no such other. */
+static bool is_in_use(const prof_i_back_end *of) {
   for (uint32_t i = 0; i < own.count; i++) {
-    const uint32_t phase = phase_of(&own.all[i]);
-    if (own.all[i].table.device_type == device_type && (phase == PROF_I_PHASE_OPEN || phase == PROF_I_PHASE_OPENING)) return true;
+    const prof_i_back_end *const end = &own.all[i];
+    const uint32_t phase = phase_of(end);
+    const bool is_same_library = end == of || (of->table.event_record && serves(end, of->table.device_type));
+    if (is_same_library && (phase == PROF_I_PHASE_OPEN || phase == PROF_I_PHASE_OPENING)) return true;
   }
   return false;
 }
@@ -312,7 +324,7 @@ void prof_i_registry_forget(void) {
   own.lock = fresh;
   for (uint32_t i = 0; i < own.count && !PROF_I_FAULT(PARENTS_DEVICE); i++) {
     const uint32_t phase = phase_of(&own.all[i]);
-    is_shut[i] = phase == PROF_I_PHASE_LOOKING || (phase != PROF_I_PHASE_SHUT && is_in_use(own.all[i].table.device_type));
+    is_shut[i] = phase == PROF_I_PHASE_LOOKING || (phase != PROF_I_PHASE_SHUT && is_in_use(&own.all[i]));
     if (is_shut[i]) shut_for_child(&own.all[i]);
   }
   for (uint32_t i = 0; i < own.count; i++)

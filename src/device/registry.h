@@ -55,7 +55,10 @@ bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms);
 /* Of that device type the one that works and can do most, of several such the first, opened; NULL: none, or another thread is opening it. One that is open stays the one. */
 prof_i_back_end *prof_i_registry_open(int32_t device_type);
 
-/* That returned NULL, but may not at the next try: another thread was at it. */
+/* Opens that one for its meters. False: another serves its devices, it does not work, or another thread is opening it. */
+bool prof_i_registry_open_meters(prof_i_back_end *end);
+
+/* prof_i_registry_open() returned NULL, but may not at the next try: another thread was at it. */
 bool prof_i_registry_is_at_it(int32_t device_type);
 
 /* The same, because the program does not use such a device so far: it is to be asked again. */

@@ -8,16 +8,30 @@
 
 enum { NAME_BYTES_MAX = 31, SIZE_MAX_BYTES = 4096, LEAST_BYTES = offsetof(prof_backend, event_time) + sizeof(void *) };
 
-/* Members that a back end cannot do without. */
-#define NEEDED(X) X(name) X(version) X(probe) X(open) X(event_create) X(event_record) X(event_query) X(event_destroy)
+/* Members that a back end cannot do without; those for events, unless it has none of them, and meters. */
+#define NEEDED(X) X(name) X(version) X(probe) X(open)
+#define EVENTS(X) X(event_create) X(event_record) X(event_query) X(event_destroy)
+
+static int check_events(const prof_backend *table, const char *what) {
+#define COUNT(member) +(table->member != NULL)
+  const int count = 0 EVENTS(COUNT) + (table->event_time || table->event_elapsed);
+#undef COUNT
+  if (count == 0 && table->metric && table->sample) return PROF_OK;
+#define CHECK(member) \
+  if (!table->member) return prof_i_fail(PROF_E_INVALID, "%s: prof_backend.%s is NULL", what, #member);
+  EVENTS(CHECK)
+#undef CHECK
+  if (table->event_time || table->event_elapsed) return PROF_OK;
+  return prof_i_fail(PROF_E_INVALID, "%s: prof_backend.event_time and .event_elapsed are both NULL; one of them is needed", what);
+}
 
 static int check(const prof_backend *table, const char *what) {
 #define CHECK(member) \
   if (!table->member) return prof_i_fail(PROF_E_INVALID, "%s: prof_backend.%s is NULL", what, #member);
   NEEDED(CHECK)
 #undef CHECK
-  if (!table->event_time && !table->event_elapsed)
-    return prof_i_fail(PROF_E_INVALID, "%s: prof_backend.event_time and .event_elapsed are both NULL; one of them is needed", what);
+  const int status = check_events(table, what);
+  if (status != PROF_OK) return status;
   if (table->device_type <= PROF_DEVICE_CPU)
     return prof_i_fail(PROF_E_INVALID, "%s: prof_backend.device_type is %d, which is no device's", what, table->device_type);
   const size_t bytes = strnlen(table->name, NAME_BYTES_MAX + 1);

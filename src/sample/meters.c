@@ -113,7 +113,7 @@ void prof_i_meters_find(prof_i_meters *meters, const char *devices, uint32_t mod
   const bool wants_host = is_all(devices) || is_host_alone(devices);
   if (!is_host_alone(devices)) prof_i_registry_prepare();
   for (uint32_t i = 0; !is_host_alone(devices) && (end = prof_i_registry_at(i)) != NULL && meters->source_count < PROF_I_BACKENDS_MAX; i++)
-    if (end->table.metric && end->table.sample && may_open(end) && prof_i_registry_open(end->table.device_type) == end) find_of(meters, end, devices, mode);
+    if (end->table.metric && end->table.sample && may_open(end) && prof_i_registry_open_meters(end)) find_of(meters, end, devices, mode);
   if (wants_host) find_of(meters, NULL, devices, mode);
 }
 

@@ -1,0 +1,53 @@
+/* See nvml.h. */
+#include "nvml.h"
+
+#include <prof/backend.h>
+#include <stdbool.h>
+
+#include "../device/library.h"
+#include "../device/words.h"
+
+static const char file_name[] = "libnvidia-ml.so.1";
+
+prof_i_nvml_functions prof_i_nvml;
+static bool is_open;
+
+/* The first function that is needed and not there; NULL: none is. */
+static const char *resolve(void *library) {
+  enum { OPTIONAL, NEEDED };
+  const char *missing = NULL;
+#define RESOLVE(need, name, arguments)                               \
+  *(void **)&prof_i_nvml.name = prof_i_library_find(library, #name); \
+  if ((need) == NEEDED && !prof_i_nvml.name && !missing) missing = #name;
+  PROF_I_NVML_FUNCTIONS(RESOLVE)
+#undef RESOLVE
+  *(void **)&prof_i_nvml.nvmlErrorString = prof_i_library_find(library, "nvmlErrorString");
+  return missing || prof_i_nvml.nvmlErrorString ? missing : "nvmlErrorString";
+}
+
+static int result_of(int32_t error) {
+  switch (error) {
+    case PROF_I_NVML_ERROR_NOT_SUPPORTED: return PROF_BACKEND_UNSUPPORTED;
+    case PROF_I_NVML_ERROR_NO_PERMISSION: return PROF_BACKEND_PERMISSION;
+    case PROF_I_NVML_ERROR_DRIVER_NOT_LOADED: return PROF_BACKEND_NO_DEVICE;
+    case PROF_I_NVML_ERROR_LIB_RM_VERSION_MISMATCH: return PROF_BACKEND_VERSION;
+    default: return PROF_BACKEND_VENDOR;
+  }
+}
+
+int prof_i_nvml_fail_call(const char *function, int32_t error) { return prof_i_words_fail(result_of(error), "%s: %s (%d)", function, prof_i_nvml.nvmlErrorString(error), error); }
+
+int prof_i_nvml_open(void) {
+  const char *why;
+  if (is_open) return PROF_BACKEND_OK;
+  if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
+  void *library = prof_i_library_open(file_name, 1, &why);
+  if (!library) library = prof_i_library_open(file_name, 0, &why);
+  if (!library) return prof_i_words_fail(PROF_BACKEND_ABSENT, "%s", why);
+  const char *const missing = resolve(library);
+  if (missing) return prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing);
+  const int32_t error = prof_i_nvml.nvmlInit_v2();
+  if (error != 0) return prof_i_nvml_fail_call("nvmlInit_v2", error);
+  is_open = true;
+  return PROF_BACKEND_OK;
+}

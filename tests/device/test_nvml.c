@@ -1,0 +1,235 @@
+/* NVIDIA's meters on an emulated NVML (vendors/nvml.c: no device is behind it): units, CSV, CUDA's numbers for its devices, what is not supported, what is lost, what does not begin; and a program that samples and does not use CUDA. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <prof/device.h>
+#include <prof/profiler.h>
+#include <prof/sampler.h>
+#include <prof/trace.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "alone.h"
+#include "vendors/nvml.h"
+
+enum { INTERVAL_NS = 2000000, METERS_OF_A_DEVICE = 9 };
+
+static char folder[64];
+static emulated_nvml *nvml;
+
+static void *open_vendors(const char *file) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/vendors/%s", getenv("PROF_TEST_PLUGIN_DIR"), file);
+  void *const library = dlopen(path, RTLD_NOW);
+  if (!library) fail_msg("%s", dlerror());
+  return library;
+}
+
+static void begin(void) {
+  emulated_nvml *(*state)(void);
+  strcpy(folder, "/tmp/prof-nvml-XXXXXX");
+  assert_non_null(mkdtemp(folder));
+  setenv("PROF_SYSFS_ROOT", folder, 1); /* the host has no meters */
+  *(void **)&state = dlsym(open_vendors("libnvidia-ml.so.1"), "emulated_nvml_state");
+  nvml = state();
+}
+
+/* The program's own use of CUDA. */
+static void begin_cuda(void) {
+  int (*init)(unsigned flags);
+  int (*make_context)(void **out, unsigned flags, int device);
+  void *context, *const library = open_vendors("libcuda.so.1");
+  *(void **)&init = dlsym(library, "cuInit");
+  *(void **)&make_context = dlsym(library, "cuCtxCreate_v2");
+  assert_int_equal(init(0), 0);
+  assert_int_equal(make_context(&context, 0, 0), 0);
+}
+
+static prof_sampler_state state_now(void) {
+  prof_sampler_state now = {.size = sizeof now};
+  assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  return now;
+}
+
+static void sample_with(const prof_sampler_options *options, uint64_t count) {
+  if (prof_sampler_start(options) != PROF_OK) fail_msg("%s", prof_last_error());
+  for (int i = 0; i < 5000 && state_now().sample_count < count; i++) usleep(2000);
+  assert_int_equal(prof_sampler_stop(), PROF_OK);
+}
+
+/* A counter's last value; its device's index is that of its row. -1: there is none. */
+static double value_of(const char *name, int32_t index) {
+  static prof_event event;
+  prof_trace *trace = NULL;
+  prof_cursor *cursor = NULL;
+  double value = -1;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) {
+    if (event.kind != PROF_EVENT_COUNTER || event.name_bytes != strlen(name) || memcmp(event.name, name, event.name_bytes) != 0) continue;
+    assert_int_equal(event.device.type, PROF_DEVICE_CUDA);
+    assert_int_equal(event.device.index, index);
+    value = event.value;
+  }
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+  return value;
+}
+
+static const char *read_csv(void) {
+  static char text[1 << 16];
+  char path[128];
+  snprintf(path, sizeof path, "%s/out.csv", folder);
+  FILE *const file = fopen(path, "r");
+  assert_non_null(file);
+  text[fread(text, 1, sizeof text - 1, file)] = '\0';
+  fclose(file);
+  return text;
+}
+
+static prof_sampler_options options_of(uint32_t mode, const char *devices) {
+  static char path[128];
+  snprintf(path, sizeof path, "%s/out.csv", folder);
+  return (prof_sampler_options){.size = sizeof(prof_sampler_options), .interval_ns = INTERVAL_NS, .mode = mode, .devices = devices, .csv_path = path};
+}
+
+static void drop_folder(void) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  assert_int_equal(system(command), 0);
+}
+
+static void each_meter_has_its_unit(void **state) {
+  (void)state;
+  const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
+  assert_int_equal(prof_start(1), PROF_OK);
+  sample_with(&options, 20);
+  assert_int_equal(state_now().meter_count, METERS_OF_A_DEVICE * EMULATED_NVML_DEVICES);
+  assert_true(value_of("nvml:0 power (W)", 0) == 100);
+  assert_true(value_of("nvml:2 power (W)", 2) == 75.5);
+  const double average = value_of("nvml:1 average power (W)", 1);
+  assert_true(average > 200 && average < 300);
+  assert_true(value_of("nvml:1 memory used (B)", 1) == 20.0 * (1 << 30)); /* without what the driver keeps for itself */
+  assert_true(value_of("nvml:0 utilisation (%)", 0) == 40);
+  assert_true(value_of("nvml:2 memory utilisation (%)", 2) == 22);
+  assert_true(value_of("nvml:0 clock (Hz)", 0) == 1980e6);
+  assert_true(value_of("nvml:0 memory clock (Hz)", 0) == 2619e6);
+  assert_true(value_of("nvml:1 temperature (degC)", 1) == 51);
+  assert_true(value_of("nvml:1 throttle reasons (bits)", 1) == 4);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)); /* who samples need not use CUDA */
+  drop_folder();
+}
+
+static void the_csv_is_as_madengines(void **state) {
+  (void)state;
+  const prof_sampler_options power = options_of(PROF_SAMPLE_POWER, "0,1");
+  sample_with(&power, 5);
+  assert_non_null(strstr(read_csv(), "time,Power(Watt) GPU0,Power(Watt) GPU1\n"));
+  assert_non_null(strstr(read_csv(), ",100.00,250.00\n"));
+  const prof_sampler_options vram = options_of(PROF_SAMPLE_VRAM, "all");
+  sample_with(&vram, 5);
+  assert_non_null(strstr(read_csv(), "time,vram(%) GPU0,vram(%) GPU1,vram(%) GPU2\n"));
+  assert_non_null(strstr(read_csv(), ",1.25,25.00,0.00\n"));
+  drop_folder();
+}
+
+/* NVML counts by the bus, CUDA by what is fastest, and without what is hidden: by their UUIDs they are the same. */
+static void devices_have_cudas_numbers(void **state) {
+  (void)state;
+  const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
+  begin_cuda();
+  assert_int_equal(prof_start(1), PROF_OK);
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "the program uses CUDA", "test", PROF_NO_ARGS, {});
+  sample_with(&options, 20);
+  assert_true(value_of("nvml:0 power (W)", 0) == 250);
+  assert_true(value_of("nvml:1 power (W)", 1) == 100);
+  assert_true(value_of("nvml:2 power (W)", 2) == 75.5); /* hidden from CUDA: behind those that it sees */
+  assert_int_equal(prof_stop(), PROF_OK);
+  drop_folder();
+}
+
+static void what_is_not_supported_is_left_out(void **state) {
+  (void)state;
+  const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
+  nvml->lacks_energy = 1;
+  sample_with(&options, 3);
+  assert_int_equal(state_now().meter_count, (METERS_OF_A_DEVICE - 1) * EMULATED_NVML_DEVICES);
+  drop_folder();
+}
+
+static void a_device_that_is_lost_leaves_a_gap(void **state) {
+  (void)state;
+  const prof_sampler_options power = options_of(PROF_SAMPLE_POWER, "0,1");
+  assert_int_equal(prof_sampler_start(&power), PROF_OK);
+  for (int i = 0; i < 5000 && state_now().sample_count < 3; i++) usleep(2000);
+  __atomic_store_n(&nvml->lost_device, 2, __ATOMIC_RELAXED);
+  const uint64_t then = state_now().sample_count;
+  for (int i = 0; i < 5000 && state_now().sample_count < then + 5; i++) usleep(2000);
+  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  assert_non_null(strstr(read_csv(), ",100.00,250.00\n"));
+  assert_non_null(strstr(read_csv(), ",100.00,N/A\n"));
+  drop_folder();
+}
+
+static void why_it_does_not_begin_is_told(void **state) {
+  (void)state;
+  static const struct {
+    int32_t error, result;
+    const char *reason;
+  } cases[] = {{9, PROF_BACKEND_NO_DEVICE, "nvmlInit_v2: Driver Not Loaded (9)"}};
+  prof_backend_state told = {.size = sizeof told};
+  nvml->init_error = cases[0].error;
+  assert_int_equal(prof_sampler_start(NULL), PROF_E_NOT_FOUND);
+  bool is_there = false;
+  for (uint32_t i = 0; prof_backend_status(i, &told) == PROF_OK; i++) {
+    if (strcmp(told.name, "nvml") != 0) continue;
+    is_there = true;
+    assert_int_equal(told.result, cases[0].result);
+    assert_string_equal(told.reason, cases[0].reason);
+  }
+  assert_true(is_there);
+  drop_folder();
+}
+
+/* The meters are the parent's; CUDA is free for a child that begins with it itself. */
+static void a_forked_child_may_use_cuda(void **state) {
+  (void)state;
+  const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
+  int status = -1;
+  assert_int_equal(prof_sampler_start(&options), PROF_OK);
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    begin_cuda();
+    if (prof_start(1) != PROF_OK) _exit(1);
+    for (int i = 0; i < 10; i++) WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "a child's", "test", PROF_NO_ARGS, {});
+    for (int i = 0; i < 1000; i++, usleep(5000)) {
+      prof_trace *trace;
+      prof_trace_device about = {.size = sizeof about};
+      if (prof_get(&trace) != PROF_OK) _exit(2);
+      const bool is_there = prof_trace_device_get(trace, 0, &about) == PROF_OK && about.scope_count == 10;
+      prof_trace_destroy(trace);
+      if (is_there) _exit(0);
+    }
+    _exit(3);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  drop_folder();
+}
+
+#define TESTS(X)                                                                                                                                              \
+  X(each_meter_has_its_unit) X(the_csv_is_as_madengines) X(devices_have_cudas_numbers) X(what_is_not_supported_is_left_out) X(a_device_that_is_lost_leaves_a_gap) \
+  X(why_it_does_not_begin_is_told) X(a_forked_child_may_use_cuda)
+ALONE_TESTS
+
+int main(int argc, char **argv) { return alone_main(argc, argv); }
