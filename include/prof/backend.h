@@ -109,7 +109,7 @@ typedef struct prof_backend_device {
   char name[96], arch[32], driver[32];
   uint8_t uuid[16]; /* all 0: not known */
   uint32_t pci_domain, pci_bus, pci_device, pci_function;
-  uint64_t memory_bytes;
+  uint64_t memory_bytes;     /* 0: not known, and then no share of it either */
   uint32_t units, clock_khz; /* compute units; highest clock */
   uint32_t is_emulated;      /* 1: this is no device: every export says so */
   uint32_t reserved;

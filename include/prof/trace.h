@@ -259,7 +259,8 @@ typedef enum prof_group {
   PROF_GROUP_DEVICE = 4u,
   PROF_GROUP_THREAD = 8u,
   PROF_GROUP_SHAPE = 16u,
-  PROF_GROUP_STACK = 32u /* by the argument PROF_STACK_KEY */
+  PROF_GROUP_STACK = 32u, /* by the argument PROF_STACK_KEY */
+  PROF_GROUP_KERNEL = 64u /* kernels and copies that a vendor's tracing told have rows of their own, by their names, and are in no scope's device columns. Without another bit: by name and category, too */
 } prof_group;
 
 /* The key of an argument that says where a scope was begun: a text, its frames by ';', the innermost first, "file.py(12): function", as torch.profiler's "Call stack". */

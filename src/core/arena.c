@@ -37,7 +37,7 @@ static const uint64_t disk_free_min_bytes = 1ull << 30;
 /* ---- the level's page ---- */
 
 /* Nothing's, over what is there. */
-static void cover(void *at, size_t bytes) { mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0); }
+static void cover(void *at, size_t bytes) { (void)mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0); }
 
 /* Scopes that are off read it. at: over the one that is there. */
 static void *fresh_level_page(void *at) {

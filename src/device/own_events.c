@@ -94,7 +94,7 @@ static int hand_over(prof_device device, uint64_t stream, void *event, uint32_t 
     return prof_i_fail(PROF_E_UNSUPPORTED, "prof_device_event: devices of type %d: %s", device.type, why);
   }
   if (!end->table.own_keep || !end->table.own_times || !end->table.own_let_go)
-    return prof_i_fail(PROF_E_UNSUPPORTED, "prof_device_event: back end %s takes none of the program's own events", end->table.name);
+    return prof_i_fail(PROF_E_UNSUPPORTED, "prof_device_event: back end %s takes none of the program's own events%s", end->table.name, end->table.records_always ? ": it records what they are of by itself, so that the call may be left out" : "");
   if (!prof_i_collector_is_wanted()) return refuse(prof_i_fail(PROF_E_BUSY, "prof_device_event: another thread is just making what would wait for it"), PROF_LOSS_DEVICE_TIMES);
   if (!take_place()) return refuse(prof_i_fail(PROF_E_TOO_LARGE, "prof_device_event: %d wait already", WAITING_MAX), PROF_LOSS_DEVICE_FULL);
   waiting w = {.end = end,

@@ -256,9 +256,9 @@ bool prof_i_registry_is_waiting(int32_t device_type) {
 }
 
 int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room) {
-  int32_t result = PROF_BACKEND_ABSENT;
+  int32_t result = PROF_BACKEND_UNSUPPORTED;
   prof_i_back_end *end;
-  snprintf(reason, room, "no back end serves devices of that type");
+  snprintf(reason, room, "no back end serves devices of that type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
   pthread_mutex_lock(&own.lock);
   for (uint32_t i = 0, phase = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
     if (!serves(end, device_type) || phase_of(end) < phase || end->result == PROF_BACKEND_OK) continue;

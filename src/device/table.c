@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "table.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "../core/log.h"
@@ -13,10 +14,8 @@ enum { NAME_BYTES_MAX = 31, SIZE_MAX_BYTES = 4096, LEAST_BYTES = offsetof(prof_b
 #define EVENTS(X) X(event_create) X(event_record) X(event_query) X(event_destroy)
 
 static int check_events(const prof_backend *table, const char *what) {
-#define COUNT(member) +(table->member != NULL)
-  const int count = 0 EVENTS(COUNT) + (table->event_time || table->event_elapsed);
-#undef COUNT
-  if (count == 0 && table->metric && table->sample) return PROF_OK;
+  const bool has_events = table->event_create || table->event_record || table->event_query || table->event_destroy || table->event_time || table->event_elapsed;
+  if (!has_events && table->metric && table->sample) return PROF_OK;
 #define CHECK(member) \
   if (!table->member) return prof_i_fail(PROF_E_INVALID, "%s: prof_backend.%s is NULL", what, #member);
   EVENTS(CHECK)

@@ -56,7 +56,7 @@ void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace) {
 
 static bool is_silent(const prof_trace *trace, uint32_t index) {
   prof_trace_device device = {.size = sizeof device};
-  return prof_trace_device_get(trace, index, &device) == PROF_OK && device.scope_count == 0;
+  return prof_trace_device_get(trace, index, &device) == PROF_OK && device.scope_count == 0 && device.record_count == 0;
 }
 
 uint32_t prof_i_account_silent_count(const prof_trace *trace) {

@@ -90,7 +90,7 @@ void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread
 /* ---- what ties a launch to what ran ---- */
 
 int prof_i_chrome_find_launches(prof_i_chrome *w) {
-  const int status = prof_i_launches_find(w->trace, &w->launches);
+  const int status = prof_i_launches_find(w->trace, &w->launches, false);
   if (status == PROF_OK && w->launches.count) w->ties = calloc(w->launches.count, sizeof *w->ties);
   if (status == PROF_OK && (w->ties || !w->launches.count)) return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for what %u scopes of devices belong to", w->launches.count);

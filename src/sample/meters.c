@@ -13,11 +13,11 @@
 
 /* ---- which ---- */
 
-static bool is_all(const char *devices) { return !devices || strcmp(devices, "all") == 0; }
-static bool is_host_alone(const char *devices) { return devices && strcmp(devices, "host") == 0; }
+bool prof_i_meters_are_all(const char *devices) { return !devices || strcmp(devices, "all") == 0; }
+bool prof_i_meters_are_hosts(const char *devices) { return devices && strcmp(devices, "host") == 0; }
 
 bool prof_i_meters_is_list(const char *devices) {
-  if (is_all(devices) || is_host_alone(devices)) return true;
+  if (prof_i_meters_are_all(devices) || prof_i_meters_are_hosts(devices)) return true;
   for (const char *at = devices;; at++) {
     if (!isdigit((unsigned char)*at)) return false;
     while (isdigit((unsigned char)*at)) at++;
@@ -27,7 +27,7 @@ bool prof_i_meters_is_list(const char *devices) {
 }
 
 static bool is_among(const char *devices, uint32_t device) {
-  if (is_all(devices)) return true;
+  if (prof_i_meters_are_all(devices)) return true;
   for (const char *at = devices; *at; at += *at == ',') {
     char *end;
     if (strtoul(at, &end, 10) == device) return true;
@@ -110,9 +110,9 @@ static bool may_open(const prof_i_back_end *end) { return !end->table.opens_late
 void prof_i_meters_find(prof_i_meters *meters, const char *devices, uint32_t mode) {
   prof_i_back_end *end;
   memset(meters, 0, sizeof *meters);
-  const bool wants_host = is_all(devices) || is_host_alone(devices);
-  if (!is_host_alone(devices)) prof_i_registry_prepare();
-  for (uint32_t i = 0; !is_host_alone(devices) && (end = prof_i_registry_at(i)) != NULL && meters->source_count < PROF_I_BACKENDS_MAX; i++)
+  const bool wants_host = prof_i_meters_are_all(devices) || prof_i_meters_are_hosts(devices);
+  if (!prof_i_meters_are_hosts(devices)) prof_i_registry_prepare();
+  for (uint32_t i = 0; !prof_i_meters_are_hosts(devices) && (end = prof_i_registry_at(i)) != NULL && meters->source_count < PROF_I_BACKENDS_MAX; i++)
     if (end->table.metric && end->table.sample && may_open(end) && prof_i_registry_open_meters(end)) find_of(meters, end, devices, mode);
   if (wants_host) find_of(meters, NULL, devices, mode);
 }

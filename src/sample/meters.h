@@ -42,6 +42,10 @@ void prof_i_meters_find(prof_i_meters *meters, const char *devices, uint32_t mod
 /* "all", NULL, or numbers with commas between? */
 bool prof_i_meters_is_list(const char *devices);
 
+/* "all" or NULL; "host": its own alone. */
+bool prof_i_meters_are_all(const char *devices);
+bool prof_i_meters_are_hosts(const char *devices);
+
 /* Reads all. */
 void prof_i_meters_read(prof_i_meters *meters);
 

@@ -100,7 +100,10 @@ static void wait_for(uint64_t *due_ns, uint64_t interval_ns) {
 
 static int fail_to_find(const run *r) {
   static const char *const wanted[] = {"meter", "meter of power", "meter of memory", "meter of utilisation", "meter of clocks"};
-  return prof_i_fail(PROF_E_NOT_FOUND, "there is no %s of devices %.64s here: no back end has any%s%s", wanted[r->mode], r->devices ? r->devices : "all", *r->host.why_not ? "; " : "", r->host.why_not);
+  const char *const what = wanted[r->mode], *const why = r->host.why_not, *const mark = *why ? ": " : "";
+  if (prof_i_meters_are_all(r->devices)) return prof_i_fail(PROF_E_NOT_FOUND, "there is no %s here: no back end of devices has one%s%s", what, *why ? "; of the host: " : ", nor the host", why);
+  if (prof_i_meters_are_hosts(r->devices)) return prof_i_fail(PROF_E_NOT_FOUND, "there is no %s of the host%s%s", what, mark, why);
+  return prof_i_fail(PROF_E_NOT_FOUND, "there is no %s of a device %.64s here: prof doctor lists the back ends", what, r->devices);
 }
 
 /* The file is opened last: nothing is left of it where there is nothing to read. */

@@ -371,7 +371,7 @@ static int add_trace(aggregation *a) {
   if (has_first) a->first_by_site = malloc(a->site_count * sizeof *a->first_by_site);
   int status = a->by_site && (a->memory_by_site || !has_pools) && (a->first_by_site || !has_first) ? 0 : PROF_E_NO_MEMORY;
   if (a->first_by_site) memset(a->first_by_site, 0xff, a->site_count * sizeof *a->first_by_site);
-  if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace);
+  if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
   if (!status && a->on_device.launches.count && !(a->device_by_site = calloc(a->site_count, sizeof *a->device_by_site))) status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     if (prof_i_is_stream(&a->trace->threads[a->thread])) continue; /* what is there is met where it was launched */
@@ -440,11 +440,12 @@ typedef struct ranked {
   group *of;
 } ranked;
 
-/* By falling weight; what is equal by falling total, then by name, then by what else tells them apart, so that runs compare. */
+/* By falling weight; what has none by what devices did, and what is equal by falling total, then by name, then by what else tells them apart, so that runs compare. */
 static int by_weight(const void *x, const void *y) {
   const ranked *const a = x, *const b = y;
   if (a->weight != b->weight) return a->weight > b->weight ? -1 : 1;
   const int names = order_names(a->of, b->of);
+  if (a->weight == 0 && a->of->on_device.self_ns != b->of->on_device.self_ns) return a->of->on_device.self_ns > b->of->on_device.self_ns ? -1 : 1;
   if (a->weight == 0 && names) return names;
   if (a->of->tally.total_ns != b->of->tally.total_ns) return a->of->tally.total_ns > b->of->tally.total_ns ? -1 : 1;
   if (names) return names;
@@ -543,7 +544,7 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
         return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set",
                            given->size, i);
   }
-  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK;
+  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK | PROF_GROUP_KERNEL;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)
@@ -552,7 +553,7 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
     return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
   if (options->to_ns && options->to_ns <= options->from_ns)
     return prof_i_fail(PROF_E_INVALID, "options.to_ns is %llu, not after from_ns, which is %llu", (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
-  if (options->group == 0) options->group = PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
+  if ((options->group & ~(uint32_t)PROF_GROUP_KERNEL) == 0) options->group |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   return PROF_OK;
 }
 

@@ -75,8 +75,8 @@ static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   char error[64], early[64];
   prof_i_put_time(error, sizeof error, device->clock_error_ns, 0);
   prof_i_put_time(early, sizeof early, device->early_ns, 0);
-  PUT(l, ": %llu scopes", (unsigned long long)device->scope_count);
-  if (device->record_count) PUT(l, ", %llu kernels and copies", (unsigned long long)device->record_count);
+  PUT(l, ": %llu scope%s", (unsigned long long)device->scope_count, device->scope_count == 1 ? "" : "s");
+  if (device->record_count) PUT(l, ", %llu %s", (unsigned long long)device->record_count, device->record_count == 1 ? "kernel or copy" : "kernels and copies");
   if (is_less && (device->scope_count || device->record_count)) PUT(l, " since recording began");
   if (device->scope_count || device->record_count) PUT(l, ", times within %s of the host's", error);
   if ((device->scope_count || device->record_count) && !device->is_clock_read) PUT(l, " (too early by that at most: its clock cannot be read)");

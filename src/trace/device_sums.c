@@ -6,8 +6,8 @@
 
 #include "capture.h"
 
-int prof_i_device_sums_init(prof_i_device_sums *sums, const prof_trace *trace) {
-  const int status = prof_i_launches_find(trace, &sums->launches);
+int prof_i_device_sums_init(prof_i_device_sums *sums, const prof_trace *trace, bool are_alone) {
+  const int status = prof_i_launches_find(trace, &sums->launches, are_alone);
   if (status || !sums->launches.count) return status;
   sums->met = malloc(sums->launches.count * sizeof *sums->met);
   return sums->met ? 0 : PROF_E_NO_MEMORY;

@@ -21,8 +21,8 @@ typedef struct prof_i_device_sums {
   uint32_t room;
 } prof_i_device_sums;
 
-/* Of that trace. 0 or PROF_E_NO_MEMORY. */
-int prof_i_device_sums_init(prof_i_device_sums *sums, const prof_trace *trace);
+/* Of that trace. are_alone: kernels and copies by themselves are no scope's, wherever they were launched. 0 or PROF_E_NO_MEMORY. */
+int prof_i_device_sums_init(prof_i_device_sums *sums, const prof_trace *trace, bool are_alone);
 void prof_i_device_sums_fini(prof_i_device_sums *sums);
 
 /* The next thread. False: it launched nothing. */

@@ -10,6 +10,7 @@ typedef struct finder {
   const prof_trace *trace;
   prof_i_launches *launches;
   uint32_t stream;
+  bool are_alone;
 } finder;
 
 static uint32_t thread_of(const prof_trace *trace, uint64_t serial) {
@@ -31,7 +32,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
                                              .self_ns = span->self_ns,
                                              .record = span->record,
                                              .site = span->site,
-                                             .thread = thread_of(f->trace, words.serial),
+                                             .thread = f->are_alone && words.kind ? UINT32_MAX : thread_of(f->trace, words.serial),
                                              .stream = f->stream,
                                              .lane = span->lane,
                                              .kind = words.kind};
@@ -47,8 +48,8 @@ static int in_order(const void *x, const void *y) {
   return ((uintptr_t)a->record > (uintptr_t)b->record) - ((uintptr_t)a->record < (uintptr_t)b->record);
 }
 
-int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out) {
-  finder f = {.trace = trace, .launches = launches_out};
+int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out, bool are_alone) {
+  finder f = {.trace = trace, .launches = launches_out, .are_alone = are_alone};
   int status = 0;
   *launches_out = (prof_i_launches){0};
   for (f.stream = 0; !status && f.stream < trace->thread_count; f.stream++)

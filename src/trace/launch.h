@@ -2,6 +2,8 @@
 #ifndef PROF_TRACE_LAUNCH_H
 #define PROF_TRACE_LAUNCH_H
 
+#include <stdbool.h>
+
 #include "walk.h"
 
 /* A scope of a stream. */
@@ -21,8 +23,8 @@ typedef struct prof_i_launches {
   uint32_t count, room;
 } prof_i_launches;
 
-/* All of a trace. 0 or PROF_E_NO_MEMORY. */
-int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out);
+/* All of a trace. are_alone: what has a kind is told as if nobody had launched it. 0 or PROF_E_NO_MEMORY. */
+int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out, bool are_alone);
 void prof_i_launches_fini(prof_i_launches *launches);
 
 /* A thread's: items from `first` on. Returns how many. */

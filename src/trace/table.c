@@ -364,7 +364,7 @@ int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_
   table t = {.traces = traces,
              .trace_count = count,
              .rows = rows,
-             .group = group ? group : PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
+             .group = group & ~(uint32_t)PROF_GROUP_KERNEL ? group : group | PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
              .time_unit = has_unit ? options->time_unit : 0};
   measure(&t);
   put_titles(&t);

@@ -191,6 +191,54 @@ static void a_kernel_belongs_to_the_innermost_scope_that_launched_it(void **stat
   emulated_destroy(stream);
 }
 
+/* By kernels: they have rows of their own, whoever launched them; the scopes have what is left, their own sides. */
+static void rows_are_by_kernels_if_asked_for(void **state) {
+  (void)state;
+  emulated_stream *const stream = emulated_create(1);
+  prof_rows *rows = NULL;
+  char *text = NULL;
+  start(2);
+  WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS, { emulated_launch(stream, KERNEL_NS); });
+  launch_all(stream);
+  settle(KERNELS + 1);
+  prof_trace *const trace = stop_and_get();
+  prof_aggregate_options by = {.size = sizeof by, .group = PROF_GROUP_KERNEL, .sort = PROF_SORT_SELF_DEVICE};
+  assert_int_equal(prof_trace_aggregate(trace, &by, &rows), PROF_OK);
+  const prof_row *const kernel = row_of(rows, "busy"), *const layer = row_of(rows, "layer"), *const fused = row_of(rows, "fused");
+  assert_string_equal(kernel->category, "kernel");
+  assert_int_equal(kernel->device_count, KERNELS + 1);
+  assert_true(kernel->self_device_ns >= (KERNELS + 1) * KERNEL_NS);
+  assert_int_equal(layer->self_device_ns + layer->device_total_ns + layer->device_count, 0);
+  assert_int_equal(layer->calls_count, KERNELS);
+  assert_int_equal(fused->device_count, 1); /* its own side; what ran inside of that counts where it ran */
+  const uint64_t all_ns = rows->total_self_device_ns;
+  prof_rows_destroy(rows);
+  assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
+  assert_int_equal(rows->total_self_device_ns, all_ns); /* each ns once, either way */
+  prof_rows_destroy(rows);
+  assert_int_equal(prof_trace_table(trace, &by, &text), PROF_OK);
+  assert_non_null(strstr(text, "busy"));
+  assert_non_null(strstr(text, "Category"));
+  prof_free(text);
+  prof_trace_destroy(trace);
+  emulated_destroy(stream);
+}
+
+static void no_device_is_without_times_that_has_records(void **state) {
+  (void)state;
+  emulated_stream *const stream = emulated_create(1);
+  char *text = NULL;
+  start(1);
+  launch_all(stream);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(prof_trace_json(trace, NULL, &text, NULL), PROF_OK);
+  assert_non_null(strstr(text, "\"prof: no loss\""));
+  assert_null(strstr(text, "devices without times"));
+  prof_free(text);
+  prof_trace_destroy(trace);
+  emulated_destroy(stream);
+}
+
 static void at_level_2_the_librarys_calls_stand_there_too(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(1);
@@ -384,7 +432,7 @@ static void after_a_clear_the_line_says_since_when(void **state) {
     assert_int_equal(info_of(trace).event_count > 0, !cleared);
     assert_int_equal(prof_trace_device_text(trace, 0, &text), PROF_OK);
     assert_int_equal(strstr(text, "12 kernels and copies since recording began, times within") != NULL, cleared);
-    free(text);
+    prof_free(text);
     prof_trace_destroy(trace);
   }
   assert_int_equal(prof_stop(), PROF_OK);
@@ -405,7 +453,7 @@ static double export_s(const prof_trace *trace) {
     char *text;
     assert_int_equal(prof_trace_json(trace, NULL, &text, NULL), PROF_OK);
     const double s = now_s() - begin_s;
-    free(text);
+    prof_free(text);
     if (s < best) best = s;
   }
   return best;
@@ -531,7 +579,7 @@ static void scopes_alone_are_scopes_alone(void **state) {
 
 #define TESTS(X)                                                                                                                                                   \
   X(kernels_stand_on_their_stream_at_their_times) X(a_copy_says_how_much_and_which_way) X(a_kernel_belongs_to_the_innermost_scope_that_launched_it)                \
-  X(at_level_2_the_librarys_calls_stand_there_too) X(who_does_not_ask_gets_scopes_alone) X(what_has_no_times_is_lost_and_counted)                                  \
+  X(rows_are_by_kernels_if_asked_for) X(no_device_is_without_times_that_has_records) X(at_level_2_the_librarys_calls_stand_there_too) X(who_does_not_ask_gets_scopes_alone) X(what_has_no_times_is_lost_and_counted)                                  \
   X(what_ends_before_it_begins_is_lost_and_counted) X(a_size_that_cannot_be_is_lost_and_counted) X(what_will_have_been_is_lost_and_counted) X(what_has_no_end_is_lost_and_counted) X(larger_records_and_unknown_kinds_are_taken_for_what_is_known)   \
   X(what_seems_to_begin_before_its_launch_is_moved_and_counted) X(what_the_vendor_lost_is_counted) X(a_vendor_that_is_busy_says_so_and_scopes_go_on)                \
   X(a_drain_that_hangs_holds_nobody) X(starts_and_stops) X(many_of_one_moment_are_exported_as_fast_as_others) X(after_a_clear_the_line_says_since_when) X(who_records_for_a_while_says_what_of_devices_he_wants) \

@@ -205,7 +205,7 @@ static void wrong_options_are_refused_with_their_values(void **state) {
   } wanted[] = {{{.interval_ns = UINT64_MAX}, PROF_E_INVALID, "at most"}, {{.interval_ns = 999999}, PROF_E_INVALID, "999999"},      {{.mode = 5}, PROF_E_INVALID, "mode is 5"},
                 {{.devices = "0,x"}, PROF_E_INVALID, "'0,x'"},            {{.devices = ""}, PROF_E_INVALID, "devices"},
                 {{.devices = "0,"}, PROF_E_INVALID, "'0,'"},              {{.csv_path = ""}, PROF_E_INVALID, "csv_path"},
-                {{.csv_path = "/nowhere/out.csv"}, PROF_E_NOT_FOUND, "/nowhere"}, {{.devices = "9"}, PROF_E_NOT_FOUND, "devices 9"},
+                {{.csv_path = "/nowhere/out.csv"}, PROF_E_NOT_FOUND, "/nowhere"}, {{.devices = "9"}, PROF_E_NOT_FOUND, "of a device 9 here"},
                 {{.reserved = 1}, PROF_E_INVALID, "reserved"}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     prof_sampler_options options = wanted[i].options;

@@ -369,9 +369,9 @@ static void nobody_serves_it_is_said(void **state) {
   const prof_device nobodys = {77, 3};
   assert_string_equal(health().device_warning, "");
   WITH_GPU_PROFILER(nobodys, 5, "kernel", "test", PROF_NO_ARGS, {});
-  expect_in(health().device_warning, "device 77:3: the host's side of its scopes alone: no back end serves devices of that type; install"); /* also while it records */
+  expect_in(health().device_warning, "device 77:3: the host's side of its scopes alone: no back end serves devices of that type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is"); /* also while it records */
   assert_int_equal(prof_stop(), PROF_OK);
-  expect_warning("device 77:3: the host's side of its scopes alone: no back end serves devices of that type; install");
+  expect_warning("device 77:3: the host's side of its scopes alone: no back end serves devices of that type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
 }
 
 static void a_refused_stream_is_said_until_another_is_served(void **state) {

@@ -243,7 +243,7 @@ static void a_stream_that_cannot_be_timed_is_refused_with_the_reason(void **stat
   refuse(place, PROF_E_BUSY, "being captured into a graph");
   emulated_fault.is_capturing = 0;
   place.device.type = 99;
-  refuse(place, PROF_E_UNSUPPORTED, "device 99:1: no back end serves devices of that type; install the vendor's driver");
+  refuse(place, PROF_E_UNSUPPORTED, "device 99:1: no back end serves devices of that type; PROF_BACKENDS names plug-ins");
   place.size = 0;
   refuse(place, PROF_E_INVALID, "prof_op_stream.size");
   assert_int_equal(prof_op_timer_create(NULL, &timer), PROF_E_INVALID);

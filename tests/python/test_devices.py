@@ -73,7 +73,7 @@ class Devices(unittest.TestCase):
         self.assertEqual((emulated.device.type, emulated.device.index, emulated.is_emulated, emulated.scope_count), (12, 1, 1, KERNELS + 2))
         self.assertEqual(emulated.name, b"emulated accelerator")
         self.assertGreater(emulated.clock_error_ns, 0)
-        self.assertEqual((nobodys.device.type, nobodys.result), (77, -1))
+        self.assertEqual((nobodys.device.type, nobodys.result), (77, -6))
         self.assertIn(b"no back end", nobodys.reason)
 
 

@@ -69,7 +69,7 @@ class Meters(unittest.TestCase):
 
     def test_without_any(self):
         done = self.run_script("vram", self.path("m.csv"), self.path("t.json"))
-        self.assertIn("LookupError: there is no meter of memory of devices all here", done.stderr)
+        self.assertIn("LookupError: there is no meter of memory here", done.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("m.csv")], [])
 
     def test_a_forked_child_leaves_it_in_silence(self):

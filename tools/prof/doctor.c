@@ -67,7 +67,7 @@ static void put_layer(void) {
   if (bytes <= 0 || bytes >= (int)sizeof path || access(path, R_OK) != 0) return;
   printf("  %-*s by themselves, of a program as it is: OPENCL_LAYERS=", WIDTH, "kernels");
   print_text(stdout, path, strlen(path));
-  puts(" PROF_LEVEL=2 PROF_OUTPUT=trace.json PROGRAM");
+  puts(" PROF_LEVEL=1 PROF_OUTPUT=trace.json PROGRAM");
 }
 
 static void put_back_end(const prof_backend_state *state) {
@@ -84,7 +84,7 @@ static void put_back_end(const prof_backend_state *state) {
     return;
   }
   put_line("why", state->reason);
-  put_line("what to do", state->advice);
+  put_line("what to do", state->name[0] || !state->path[0] ? state->advice : "PROF_BACKENDS and prof_backend_load() take whole paths: of a shared library that exports prof_backend_entry(), or of a folder with such *.so");
 }
 
 /* The host's own, which a sampler reads. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import errno
 import math
@@ -773,6 +774,15 @@ def _charge_device(host: FunctionEvent, ran: Iterable[Event], device: Optional[s
             around = around.cpu_parent
 
 
+def _around(moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent, int]], ends: Dict[int, int]) -> Optional[FunctionEvent]:
+    """The innermost scope of a thread that stood open then: what a kernel that a vendor's tracing told was launched in."""
+    place = bisect.bisect_right(starts, moment_ns)
+    host = scopes[place - 1][0] if place else None
+    while host is not None and ends[id(host)] < moment_ns:
+        host = host.cpu_parent
+    return host
+
+
 def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool) -> EventList[FunctionEvent]:
     """Each scope of the windows, by its start; those that had not ended are marked. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
@@ -790,6 +800,8 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
     ends: List[int] = []
     launched: Dict[Tuple[int, int], List[Event]] = {}
     hosts: Dict[Tuple[int, int], FunctionEvent] = {}
+    starts: Dict[int, List[int]] = {}
+    by_start: Dict[int, List[Tuple[FunctionEvent, int]]] = {}
     thread, frames = -1, _Frames()
     for event in window.trace.events():
         if event.kind not in ("scope", "open", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
@@ -813,9 +825,13 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
         ends.append(event.start_ns + event.duration_ns)
         found.append(made)
         hosts[event.thread, event.start_ns] = made
+        starts.setdefault(event.thread, []).append(event.start_ns)
+        by_start.setdefault(event.thread, []).append((made, ends[-1]))
+    ends_of = {id(made): end for rows in by_start.values() for made, end in rows} if launched else {}
     for launch, ran in launched.items():
-        if launch in hosts:
-            _charge_device(hosts[launch], ran, _device_of([window]))
+        host = hosts.get(launch) or _around(launch[1], starts.get(launch[0], []), by_start.get(launch[0], []), ends_of)
+        if host is not None:
+            _charge_device(host, ran, _device_of([window]))
     found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
     for place, made in enumerate(found, number):
         made.id = place
