@@ -23,6 +23,8 @@ typedef struct prof_i_cu_uuid {
   X(NEEDED, cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes_out, prof_i_cu_device device))                            \
   X(OPTIONAL, cuDeviceGetUuid, cuDeviceGetUuid_v2, (prof_i_cu_uuid * uuid_out, prof_i_cu_device device))                     \
   X(NEEDED, cuCtxGetDevice, cuCtxGetDevice, (prof_i_cu_device * device_out))                                                 \
+  X(NEEDED, cuCtxGetApiVersion, cuCtxGetApiVersion, (prof_i_cu_context context, uint32_t *version_out))                      \
+  X(OPTIONAL, cuCtxGetId, cuCtxGetId, (prof_i_cu_context context, unsigned long long *number_out))                           \
   X(NEEDED, cuCtxPushCurrent, cuCtxPushCurrent_v2, (prof_i_cu_context context))                                              \
   X(NEEDED, cuCtxPopCurrent, cuCtxPopCurrent_v2, (prof_i_cu_context * context_out))                                          \
   X(NEEDED, cuStreamGetCtx, cuStreamGetCtx, (prof_i_cu_stream stream, prof_i_cu_context * context_out))                      \

@@ -21,20 +21,35 @@ static int32_t exchange_mode(int32_t mode) {
     exchange_mode(mode_before);                                                         \
   } while (0)
 
+/* A driver before 12.0 says whether the handle is a context's: one that was made at the same place since is taken for it. */
+static int32_t number_of(prof_i_cu_context context, unsigned long long *number_out) {
+  uint32_t version;
+  *number_out = 0;
+  return prof_i_cuda.cuCtxGetId ? prof_i_cuda.cuCtxGetId(context, number_out) : prof_i_cuda.cuCtxGetApiVersion(context, &version);
+}
+
+/* An event goes with its context, and a driver that is asked for one that has gone may crash. It is let go of here, then. */
+static bool is_there(prof_i_cuda_marker *marker) {
+  unsigned long long number;
+  if (marker->event && (number_of(marker->context, &number) != 0 || number != marker->context_number)) marker->event = NULL;
+  return marker->event != NULL;
+}
+
 /* In the stream's context, which is current meanwhile. */
-static int make_event(prof_i_cu_stream stream, prof_i_cu_event *event_out) {
-  prof_i_cu_context context = NULL, popped;
-  int32_t error = prof_i_cuda.cuStreamGetCtx(stream, &context);
+static int make_event(prof_i_cu_stream stream, prof_i_cuda_marker *made) {
+  prof_i_cu_context popped;
+  int32_t error = prof_i_cuda.cuStreamGetCtx(stream, &made->context);
   if (error != 0) return prof_i_cuda_fail_call("cuStreamGetCtx", error);
-  error = prof_i_cuda.cuCtxPushCurrent(context);
+  error = number_of(made->context, &made->context_number);
+  if (error == 0) error = prof_i_cuda.cuCtxPushCurrent(made->context);
   if (error != 0) return prof_i_cuda_fail_call("cuCtxPushCurrent", error);
-  UNHARMED(error, prof_i_cuda.cuEventCreate(event_out, PROF_I_CU_EVENT_DEFAULT));
+  UNHARMED(error, prof_i_cuda.cuEventCreate(&made->event, PROF_I_CU_EVENT_DEFAULT));
   prof_i_cuda.cuCtxPopCurrent(&popped);
   return error == 0 ? PROF_BACKEND_OK : prof_i_cuda_fail_call("cuEventCreate", error);
 }
 
 static void end_event(prof_i_cu_event event) {
-  int32_t error; /* whose context may have gone: then there is nothing to destroy, and the driver says so */
+  int32_t error;
   UNHARMED(error, prof_i_cuda.cuEventDestroy(event));
   (void)error;
 }
@@ -42,47 +57,46 @@ static void end_event(prof_i_cu_event event) {
 prof_i_cuda_marker *prof_i_cuda_marker_create(void) { return calloc(1, sizeof(prof_i_cuda_marker)); }
 
 void prof_i_cuda_marker_destroy(prof_i_cuda_marker *marker) {
-  if (marker->event) end_event(marker->event);
+  if (is_there(marker)) end_event(marker->event);
   free(marker);
 }
 
 /* It has none yet, or one of another context than the stream's: the handle is another stream's now, or the default stream's of another current context. */
 static int record_anew(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
-  prof_i_cu_event fresh = NULL;
+  prof_i_cuda_marker fresh = {0};
   const int result = make_event(stream, &fresh);
   if (result != PROF_BACKEND_OK) return result;
-  const int32_t error = prof_i_cuda.cuEventRecord(fresh, stream);
+  const int32_t error = prof_i_cuda.cuEventRecord(fresh.event, stream);
   if (error != 0) {
-    end_event(fresh);
+    end_event(fresh.event);
     return prof_i_cuda_fail_call("cuEventRecord", error);
   }
   if (marker->event) end_event(marker->event);
-  marker->event = fresh;
+  *marker = fresh;
   return PROF_BACKEND_OK;
 }
 
 int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
-  if (!marker->event) return record_anew(marker, stream);
+  if (!is_there(marker)) return record_anew(marker, stream);
   const int32_t error = prof_i_cuda.cuEventRecord(marker->event, stream);
   if (error == 0) return PROF_BACKEND_OK;
-  const bool is_of_another = error == PROF_I_CU_ERROR_INVALID_HANDLE || error == PROF_I_CU_ERROR_CONTEXT_IS_DESTROYED;
-  return is_of_another ? record_anew(marker, stream) : prof_i_cuda_fail_call("cuEventRecord", error);
+  return error == PROF_I_CU_ERROR_INVALID_HANDLE ? record_anew(marker, stream) : prof_i_cuda_fail_call("cuEventRecord", error);
 }
 
-static int refuse_empty(void) { return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event was never put on a stream"); }
+static int refuse_empty(void) { return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event was never put on a stream, or has gone with its context"); }
 
-int prof_i_cuda_marker_query(const prof_i_cuda_marker *marker) {
+int prof_i_cuda_marker_query(prof_i_cuda_marker *marker) {
   int32_t error;
-  if (!marker->event) return refuse_empty();
+  if (!is_there(marker)) return refuse_empty();
   UNHARMED(error, prof_i_cuda.cuEventQuery(marker->event));
   if (error == 0) return PROF_BACKEND_OK;
   return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY : prof_i_cuda_fail_call("cuEventQuery", error);
 }
 
-int prof_i_cuda_marker_elapsed(const prof_i_cuda_marker *a, const prof_i_cuda_marker *b, int64_t *ns_out) {
+int prof_i_cuda_marker_elapsed(prof_i_cuda_marker *a, prof_i_cuda_marker *b, int64_t *ns_out) {
   float ms = 0;
   int32_t error;
-  if (!a->event || !b->event) return refuse_empty();
+  if (!is_there(a) || !is_there(b)) return refuse_empty();
   UNHARMED(error, prof_i_cuda.cuEventElapsedTime(&ms, a->event, b->event));
   if (error != 0) return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY : prof_i_cuda_fail_call("cuEventElapsedTime", error);
   const double ns = (double)ms * 1e6;

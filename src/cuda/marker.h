@@ -8,6 +8,8 @@
 
 typedef struct prof_i_cuda_marker {
   prof_i_cu_event event; /* NULL: none yet */
+  prof_i_cu_context context;          /* of the event's: when that goes, the event does, and must not be asked for any more */
+  unsigned long long context_number;  /* which no other context ever has; 0: a driver before 12.0, which tells none */
 } prof_i_cuda_marker;
 
 prof_i_cuda_marker *prof_i_cuda_marker_create(void); /* NULL: no memory */
@@ -17,9 +19,9 @@ void prof_i_cuda_marker_destroy(prof_i_cuda_marker *marker);
 int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream stream);
 
 /* OK: it is past; NOT_READY. */
-int prof_i_cuda_marker_query(const prof_i_cuda_marker *marker);
+int prof_i_cuda_marker_query(prof_i_cuda_marker *marker);
 
 /* From a to b, of one context. The driver tells it as a float of milliseconds. */
-int prof_i_cuda_marker_elapsed(const prof_i_cuda_marker *a, const prof_i_cuda_marker *b, int64_t *ns_out);
+int prof_i_cuda_marker_elapsed(prof_i_cuda_marker *a, prof_i_cuda_marker *b, int64_t *ns_out);
 
 #endif

@@ -12,12 +12,13 @@
 
 #define CU __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, CONTEXT_IS_DESTROYED = 709, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
 enum { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2 };
 enum { STACK = 16, CONTEXTS = 64, STREAMS = 4096, EVENTS = 65536 };
 
 typedef struct context {
   int device;
+  unsigned long long number;
   void *legacy, *per_thread;
 } context;
 
@@ -210,7 +211,8 @@ CU int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
 static int make_context(void **out, int device) {
   if (!own.is_on) return NOT_INITIALIZED;
   context *const c = add(&own.contexts);
-  *c = (context){.device = device};
+  static unsigned long long number;
+  *c = (context){.device = device, .number = ++number};
   if (here.depth == STACK) abort();
   here.stack[here.depth++] = *out = c;
   count(&own.state.contexts, 1);
@@ -242,6 +244,12 @@ static int end_context(void *handle) {
 }
 CU int cuCtxDestroy_v2(void *handle);
 CU int cuCtxDestroy_v2(void *handle) { LOCKED(end_context(handle)); }
+
+CU int cuCtxGetId(void *handle, unsigned long long *out);
+CU int cuCtxGetId(void *handle, unsigned long long *out) { LOCKED(has(&own.contexts, handle) ? (*out = ((context *)handle)->number, SUCCESS) : CONTEXT_IS_DESTROYED); }
+
+CU int cuCtxGetApiVersion(void *handle, unsigned *out);
+CU int cuCtxGetApiVersion(void *handle, unsigned *out) { LOCKED(has(&own.contexts, handle) ? (*out = 3020, SUCCESS) : INVALID_CONTEXT); }
 
 CU int cuCtxGetCurrent(void **out);
 CU int cuCtxGetCurrent(void **out) { LOCKED((*out = here.depth ? here.stack[here.depth - 1] : NULL, SUCCESS)); }
@@ -365,8 +373,15 @@ CU int cuEventCreate(void **out, unsigned flags) {
   LOCKED(make_event(out));
 }
 
+/* Is it an event's? The real driver does not say so of one that has gone. */
+static int is_event(const void *handle) {
+  if (has(&own.events, handle)) return 1;
+  count(&own.state.gone_touches, 1);
+  return 0;
+}
+
 static int end_event(void *handle) {
-  if (!has(&own.events, handle)) return INVALID_HANDLE;
+  if (!is_event(handle)) return INVALID_HANDLE;
   engine_event_destroy(((event *)handle)->engine);
   drop(&own.events, handle);
   count(&own.state.events, -1);
@@ -380,7 +395,7 @@ static int record(event *e, void *handle) {
   if (own.state.record_error) return own.state.record_error;
   const int error = find(handle, &s);
   if (error) return error;
-  if (!has(&own.events, e) || e->of != s->of) return INVALID_HANDLE;
+  if (!is_event(e) || e->of != s->of) return INVALID_HANDLE;
   if ((uintptr_t)handle <= 1 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
   e->is_captured = s->capture != 0;
   if (e->is_captured) count(&own.state.captured_records, 1);
@@ -391,7 +406,7 @@ CU int cuEventRecord(void *e, void *handle);
 CU int cuEventRecord(void *e, void *handle) { LOCKED(record(e, handle)); }
 
 static int look(const event *e, uint64_t *ns) {
-  if (!has(&own.events, e)) return INVALID_HANDLE;
+  if (!is_event(e)) return INVALID_HANDLE;
   if (break_captures() || e->is_captured) return CAPTURE_UNSUPPORTED;
   const engine_event_state state = engine_event_look(e->engine, ns);
   return state == ENGINE_PENDING ? NOT_READY : state == ENGINE_PAST ? SUCCESS : INVALID_HANDLE;
