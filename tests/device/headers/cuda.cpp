@@ -8,6 +8,14 @@
 
 #include "../../../src/cuda/api.h"
 
+// What came later than the header has nothing to be compared with there.
+#if CUDA_VERSION < 12080
+extern "C" int32_t cuStreamGetDevice(prof_i_cu_stream stream, prof_i_cu_device *device_out);
+#endif
+#if CUDA_VERSION < 12000
+extern "C" int32_t cuCtxGetId(prof_i_cu_context context, unsigned long long *number_out);
+#endif
+
 // The same list, read with the vendor's own types. What it has as an enum or another word of the same size is a number to us.
 namespace vendor {
 template <typename T> struct plain { using type = T; };
@@ -25,15 +33,7 @@ template <typename F> struct flat;
 template <typename R, typename... A> struct flat<R(A...)> { using type = typename plain<R>::type(typename plain<A>::type...); };
 
 #define CHECK_FUNCTION(need, name, symbol, arguments) static_assert(std::is_same<int32_t arguments, flat<decltype(::name)>::type>::value, #name);
-#if CUDA_VERSION >= 12080 // cuStreamGetDevice() is of that release
 PROF_I_CU_FUNCTIONS(CHECK_FUNCTION)
-#else
-extern "C" int32_t cuStreamGetDevice(prof_i_cu_stream stream, prof_i_cu_device *device_out);
-} // namespace vendor
-using vendor::cuStreamGetDevice;
-namespace vendor {
-PROF_I_CU_FUNCTIONS(CHECK_FUNCTION)
-#endif
 } // namespace vendor
 
 #define CHECK_VALUE(name, value) static_assert((value) == CU_##name, #name);
