@@ -164,6 +164,8 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   uint32_t count = 0;
   prof_i_nvml_device handle;
   (void)host;
+  const int result = prof_i_nvml_begin();
+  if (result != PROF_BACKEND_OK) return result;
   const int32_t error = prof_i_nvml.nvmlDeviceGetCount_v2(&count);
   if (error != 0) return prof_i_nvml_fail_call("nvmlDeviceGetCount_v2", error);
   own.count = 0;

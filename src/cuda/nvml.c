@@ -2,7 +2,6 @@
 #include "nvml.h"
 
 #include <prof/backend.h>
-#include <stdbool.h>
 
 #include "../device/library.h"
 #include "../device/words.h"
@@ -10,7 +9,6 @@
 static const char file_name[] = "libnvidia-ml.so.1";
 
 prof_i_nvml_functions prof_i_nvml;
-static bool is_open;
 
 /* The first function that is needed and not there; NULL: none is. */
 static const char *resolve(void *library) {
@@ -39,15 +37,15 @@ int prof_i_nvml_fail_call(const char *function, int32_t error) { return prof_i_w
 
 int prof_i_nvml_open(void) {
   const char *why;
-  if (is_open) return PROF_BACKEND_OK;
   if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
   void *library = prof_i_library_open(file_name, 1, &why);
   if (!library) library = prof_i_library_open(file_name, 0, &why);
   if (!library) return prof_i_words_fail(PROF_BACKEND_ABSENT, "%s", why);
   const char *const missing = resolve(library);
-  if (missing) return prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing);
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing) : PROF_BACKEND_OK;
+}
+
+int prof_i_nvml_begin(void) {
   const int32_t error = prof_i_nvml.nvmlInit_v2();
-  if (error != 0) return prof_i_nvml_fail_call("nvmlInit_v2", error);
-  is_open = true;
-  return PROF_BACKEND_OK;
+  return error == 0 ? PROF_BACKEND_OK : prof_i_nvml_fail_call("nvmlInit_v2", error);
 }

@@ -54,8 +54,11 @@ typedef struct prof_i_nvml_functions {
 /* Written by prof_i_nvml_open() alone; whoever calls one has seen that return OK. */
 extern prof_i_nvml_functions prof_i_nvml __attribute__((visibility("hidden")));
 
-/* Opens and initialises it, once; it makes no context, and CUDA in a forked child is none the worse for it. A prof_backend_result with words. One thread at a time. */
+/* Opens the library, a copy that the process has already first. UNSUPPORTED: this build opens no libraries; ABSENT; VERSION: it lacks a function. One thread at a time, as below. */
 int prof_i_nvml_open(void);
+
+/* Begins with it, which touches the devices; it makes no context, and CUDA in a forked child is none the worse for it. A prof_backend_result with words. */
+int prof_i_nvml_begin(void);
 
 /* "nvmlInit_v2: Driver Not Loaded (9)", and the result that fits. */
 int prof_i_nvml_fail_call(const char *function, int32_t error);

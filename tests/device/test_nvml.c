@@ -185,6 +185,20 @@ static void a_device_that_is_lost_leaves_a_gap(void **state) {
   drop_folder();
 }
 
+/* To ask for its state opens the library, and touches no device. */
+static void to_ask_for_its_state_does_not_begin_with_it(void **state) {
+  (void)state;
+  prof_backend_state told = {.size = sizeof told};
+  for (uint32_t i = 0; prof_backend_status(i, &told) == PROF_OK; i++)
+    if (strcmp(told.name, "nvml") == 0) assert_int_equal(told.result, PROF_BACKEND_OK);
+  assert_int_equal(nvml->init_count, 0);
+  sample_with(NULL, 1);
+  assert_int_equal(nvml->init_count, 1);
+  sample_with(NULL, 1);
+  assert_int_equal(nvml->init_count, 1);
+  drop_folder();
+}
+
 static void why_it_does_not_begin_is_told(void **state) {
   (void)state;
   static const struct {
@@ -239,7 +253,7 @@ static void a_forked_child_may_use_cuda(void **state) {
 
 #define TESTS(X)                                                                                                                                              \
   X(each_meter_has_its_unit) X(the_csv_is_as_madengines) X(devices_have_cudas_numbers) X(what_is_not_supported_is_left_out) X(a_device_that_is_lost_leaves_a_gap) \
-  X(why_it_does_not_begin_is_told) X(a_forked_child_may_use_cuda)
+  X(to_ask_for_its_state_does_not_begin_with_it) X(why_it_does_not_begin_is_told) X(a_forked_child_may_use_cuda)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -103,6 +103,7 @@ int command_doctor(int argc, char **argv) {
   prof_backend_state state = {.size = sizeof state};
   uint32_t count = 0, working = 0;
   int status;
+  if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop(); /* whoever has meters is opened by it: its state says how that went */
   printf("prof %s\n", prof_version());
   putchar('\n');
   for (; (status = prof_backend_status(count, &state)) == PROF_OK; count++) {
