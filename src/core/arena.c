@@ -48,7 +48,7 @@ int prof_i_arena_level_page(void) {
   if (own.level_page) return 0;
   void *const page = fresh_level_page(NULL);
   if (page == MAP_FAILED) return errno;
-  own.level_page = page;
+  __atomic_store_n(&own.level_page, page, __ATOMIC_RELEASE);
   __atomic_store_n(&prof_i_level_1, &((prof_i_header *)page)->level, __ATOMIC_RELEASE);
   return 0;
 }
@@ -61,7 +61,13 @@ bool prof_i_arena_lower_level(uint32_t from, uint32_t to) {
   return own.level_page && __atomic_compare_exchange_n(&((prof_i_header *)own.level_page)->level, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-void prof_i_arena_count_loss(int loss) { __atomic_fetch_add(&((prof_i_header *)own.level_page)->unplaced[loss], 1, __ATOMIC_RELAXED); }
+void prof_i_arena_count_loss(int loss, uint64_t count) { __atomic_fetch_add(&((prof_i_header *)own.level_page)->unplaced[loss], count, __ATOMIC_RELAXED); }
+
+uint64_t prof_i_arena_session(void) {
+  _Static_assert(offsetof(prof_i_header, session) + sizeof(uint64_t) <= PAGE_BYTES, "it is in the level's page");
+  const prof_i_header *const header = __atomic_load_n(&own.level_page, __ATOMIC_ACQUIRE);
+  return header ? __atomic_load_n(&header->session, __ATOMIC_RELAXED) : 0;
+}
 
 /* Without the lock the page may just be becoming another arena's, which has level 0 as well: see prof_i_arena_install(). */
 PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) { return __atomic_load_n(__atomic_load_n(&prof_i_level_1, __ATOMIC_RELAXED), __ATOMIC_RELAXED); }

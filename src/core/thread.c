@@ -65,9 +65,20 @@ void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count) {
 }
 
 /* The gate is closed. During a clear the header stands, and a kill must not take the count; at a start it does not. */
-void prof_i_thread_lose_unplaced(int loss) {
-  if (prof_i_control_is_recording()) prof_i_arena_count_loss(loss);
-  else __atomic_fetch_add(&own.unplaced[loss], 1, __ATOMIC_RELAXED);
+static void lose_unplaced(int loss, uint64_t count) {
+  if (prof_i_control_is_recording()) prof_i_arena_count_loss(loss, count);
+  else __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
+}
+
+void prof_i_thread_lose_unplaced(int loss) { lose_unplaced(loss, 1); }
+
+void prof_i_thread_lose_outside(prof_i_thread *thread, int loss, uint64_t count) {
+  if (!prof_i_gate_enter()) {
+    lose_unplaced(loss, count);
+    return;
+  }
+  prof_i_thread_lose(thread, loss, count);
+  prof_i_gate_leave();
 }
 
 void prof_i_thread_place_losses(void) {

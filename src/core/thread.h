@@ -153,8 +153,10 @@ int prof_i_thread_prepare(void);
 /* In a forked child. */
 void prof_i_thread_forget_all(void);
 
-/* Counts one loss, in the thread's slot when it has one, else in the header. */
+/* Counts losses, in the thread's slot when it has one, else in the header. Past the gate, or the arena may be another one's memory by then. */
 void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count);
+/* The same from anywhere. */
+void prof_i_thread_lose_outside(prof_i_thread *thread, int loss, uint64_t count);
 
 /* Reads the thread's name again: the last one wins. Owner thread only. */
 void prof_i_thread_refresh_name(prof_i_thread *thread);

@@ -10,6 +10,7 @@
 #include "../core/arena.h"
 #include "../core/clock.h"
 #include "../core/control.h"
+#include "../core/gate.h"
 #include "../core/meta.h"
 
 typedef struct account {
@@ -91,6 +92,7 @@ static void warn(char *to, size_t room) {
   const account *first = NULL;
   uint32_t count = 0;
   to[0] = '\0';
+  if (!prof_i_gate_enter()) return; /* its arena is just being replaced, or cleared */
   pthread_mutex_lock(&own.lock);
   for (const account *a = own.first; a; a = a->next) { /* newest first */
     if (!is_without_times(a)) continue;
@@ -99,6 +101,7 @@ static void warn(char *to, size_t room) {
   }
   if (first) put_warning(first->state, count - 1, to, room);
   pthread_mutex_unlock(&own.lock);
+  prof_i_gate_leave();
 }
 
 /* ---- the face ---- */

@@ -54,7 +54,7 @@ static bool drain(prof_i_back_end *end, uint32_t how, int loss) {
   prof_i_records_begin(end);
   const int result = end->table.drain(end->self, how, &lost);
   prof_i_records_end();
-  if (lost) prof_i_thread_lose(&prof_i_no_thread, loss, lost);
+  if (lost) prof_i_thread_lose_outside(&prof_i_no_thread, loss, lost);
   return result == PROF_BACKEND_NOT_READY;
 }
 

@@ -40,7 +40,7 @@ static struct {
 
 static bool is_on(void) { return __atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == ON; }
 
-void prof_i_collector_lose(int loss) { prof_i_thread_lose(prof_i_this_thread, loss, 1); }
+void prof_i_collector_lose(int loss) { prof_i_thread_lose_outside(prof_i_this_thread, loss, 1); }
 
 /* ---- one round ---- */
 
@@ -60,7 +60,7 @@ static void take_done(prof_i_stream *stream) {
 static void finish(prof_i_stream *stream, int loss) {
   prof_i_pair *const pair = stream->pending;
   stream->pending = pair->next;
-  if (loss >= 0) prof_i_thread_lose(stream->line.thread ? stream->line.thread : &prof_i_no_thread, loss, 1);
+  if (loss >= 0) prof_i_thread_lose_outside(stream->line.thread ? stream->line.thread : &prof_i_no_thread, loss, 1);
   if (!PROF_I_FAULT(KEPT_PAIR)) prof_i_pair_give_back(pair, loss < 0 && !pair->is_late);
 }
 
@@ -127,7 +127,7 @@ static void end_all(void) {
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) {
     for (prof_i_pair *pair = s->pending; pair; pair = pair->next) {
       if (!pair->is_late) tell_unfinished(s);
-      if (!pair->is_late && !PROF_I_FAULT(NOT_TOLD)) prof_i_thread_lose(s->line.thread ? s->line.thread : &prof_i_no_thread, PROF_LOSS_DEVICE_LATE, 1);
+      if (!pair->is_late && !PROF_I_FAULT(NOT_TOLD)) prof_i_thread_lose_outside(s->line.thread ? s->line.thread : &prof_i_no_thread, PROF_LOSS_DEVICE_LATE, 1);
       pair->is_late = 1;
     }
     prof_i_thread_end_line(&s->line);

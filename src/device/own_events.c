@@ -136,7 +136,7 @@ static bool is_of_now(const waiting *w) {
   return recording_now(&arena, &session) && arena == w->arena && session == w->session;
 }
 
-static void lose(int loss) { prof_i_thread_lose(&prof_i_no_thread, loss, 1); }
+static void lose(int loss) { prof_i_thread_lose_outside(&prof_i_no_thread, loss, 1); }
 
 static void emit(const waiting *w, uint64_t start_ns, uint64_t end_ns) {
   const prof_backend_copy whole = {.record = {.size = w->kind == PROF_BACKEND_COPY || w->kind == PROF_BACKEND_FILL ? sizeof whole : sizeof whole.record,

@@ -256,7 +256,7 @@ static void take(const char *record, size_t bytes) {
 void prof_i_records_emit(const void *records, size_t bytes) {
   const char *at = records;
   if (!own.end || !prof_i_gate_enter()) {
-    prof_i_thread_lose(&prof_i_no_thread, own.end ? PROF_LOSS_CLEARED : PROF_LOSS_DEVICE_TIMES, 1);
+    prof_i_thread_lose_outside(&prof_i_no_thread, own.end ? PROF_LOSS_CLEARED : PROF_LOSS_DEVICE_TIMES, 1);
     return;
   }
   while (bytes >= sizeof(prof_backend_record)) {

@@ -94,11 +94,9 @@ static bool is_of(const prof_i_lot *lot, prof_device device, uint64_t handle) {
   return lot->handle == handle && lot->device.type == device.type && lot->device.index == device.index;
 }
 
-static uint64_t session(void) { return prof_i_the_arena.base ? __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_RELAXED) : 0; }
-
 /* Whoever serves nobody now may do so in a later session: its library may be loaded by then. */
 static void look_for_stream(prof_i_lot *lot) {
-  const uint64_t now = session();
+  const uint64_t now = prof_i_arena_session();
   int loss;
   if (lot->stream || lot->since == now) return;
   lot->stream = prof_i_stream_of(lot->device, lot->handle, &loss);
@@ -209,7 +207,7 @@ static void describe(prof_i_pair *pair, const prof_site *site, const prof_detail
   pair->start = start;
   pair->launch = prof_i_this_thread->serial;
   pair->arena = prof_i_this_thread->arena;
-  pair->session = session();
+  pair->session = prof_i_arena_session();
   pair->site = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
   pair->flags = pair->name_bytes = pair->category_bytes = pair->is_late = 0;
   pair->waited = 0;
@@ -242,7 +240,7 @@ static void tell_refused(const prof_i_lot *lot, int result) {
 /* Why the stream has no device side can be asked: each reason is told once a session, not at each scope. */
 static bool is_refused(prof_i_lot *lot, int result) {
   if (PROF_I_LIKELY(result == PROF_BACKEND_OK)) return false;
-  const uint64_t now = session();
+  const uint64_t now = prof_i_arena_session();
   if (result != lot->told || now != lot->told_in) tell_refused(lot, result);
   lot->told = result;
   lot->told_in = now;

@@ -364,6 +364,33 @@ static void expect_warning(const char *device_and_why) {
   prof_trace_destroy(trace);
 }
 
+static uint32_t is_over;
+static void *scopes_that_are_refused(void *stream) {
+  while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) WITH_GPU_PROFILER(device, (uintptr_t)stream, "refused", "test", PROF_NO_ARGS, {});
+  return NULL;
+}
+
+/* What is lost outside of the gate must not be counted in a capture that has just gone: under ThreadSanitizer any look at it is seen. */
+static void captures_come_and_go_beside_scopes_that_are_refused(void **state) {
+  (void)state;
+  enum { THREADS = 3, ROUNDS = 200 };
+  pthread_t threads[THREADS];
+  emulated_stream *const stream = emulated_create(1);
+  __atomic_store_n(&emulated_fault.refused_every, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, scopes_that_are_refused, stream), 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+  for (int i = 0; i < ROUNDS; i++) {
+    const prof_options options = {.size = sizeof options, .level = 1, .cap_bytes = i % 2 ? 1 << 20 : 0};
+    assert_int_equal(prof_start_with(&options), PROF_OK);
+    health();
+    usleep(i % 7 * 100);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  emulated_destroy(stream);
+}
+
 static void nobody_serves_it_is_said(void **state) {
   (void)state;
   const prof_device nobodys = {77, 3};
@@ -645,7 +672,7 @@ static void a_scope_that_is_skipped_gives_its_events_back(void **state) {
   X(two_devices_and_four_streams_from_eight_threads) X(starts_and_stops) X(a_scope_that_outlives_its_recording_is_late) X(without_a_back_end_the_host_side_stands_alone) X(a_stream_that_is_captured_gets_no_events)    \
   X(times_of_zero_are_lost_and_counted) X(times_that_run_back_are_lost_and_counted) X(records_that_fail_are_lost_and_counted) X(a_call_that_hangs_holds_nobody)        \
   X(a_forked_child_has_no_device) X(an_exit_with_work_in_flight_neither_hangs_nor_crashes) X(threads_that_end_leave_their_pairs_to_others) X(a_scope_that_is_skipped_gives_its_events_back) \
-  X(threads_that_come_while_it_is_opened_try_again) X(nobody_serves_it_is_said) X(a_refused_stream_is_said_until_another_is_served) X(a_refused_stream_is_said_in_each_capture)                  \
+  X(threads_that_come_while_it_is_opened_try_again) X(captures_come_and_go_beside_scopes_that_are_refused) X(nobody_serves_it_is_said) X(a_refused_stream_is_said_until_another_is_served) X(a_refused_stream_is_said_in_each_capture)                  \
   X(a_device_that_is_never_done_is_said) X(events_without_times_are_said) X(a_device_whose_streams_are_all_captured_is_said)
 
 ALONE_TESTS

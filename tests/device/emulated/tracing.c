@@ -130,8 +130,7 @@ static pending *in_order(pending *newest) {
 int emulated_tracing_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
   (void)self, (void)how;
   while (__atomic_load_n(&emulated_fault.drain_hangs, __ATOMIC_RELAXED)) usleep(1000);
-  *lost_out = emulated_fault.drain_loses;
-  emulated_fault.drain_loses = 0;
+  *lost_out = __atomic_exchange_n(&emulated_fault.drain_loses, 0, __ATOMIC_RELAXED);
   const uint64_t launch = own.host->ticks(), moment_ns = emulated_time_ns();
   for (pending *p = in_order(__atomic_exchange_n(&own.done, NULL, __ATOMIC_ACQUIRE)), *next; p; p = next) {
     next = p->next;
