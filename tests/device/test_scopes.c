@@ -373,21 +373,21 @@ static void *scopes_that_are_refused(void *stream) {
 /* What is lost outside of the gate must not be counted in a capture that has just gone: under ThreadSanitizer any look at it is seen. */
 static void captures_come_and_go_beside_scopes_that_are_refused(void **state) {
   (void)state;
-  enum { THREADS = 3, ROUNDS = 200 };
-  pthread_t threads[THREADS];
+  enum { AT_ONCE = 3, STARTS = 200 };
+  pthread_t threads[AT_ONCE];
   emulated_stream *const stream = emulated_create(1);
   __atomic_store_n(&emulated_fault.refused_every, 1, __ATOMIC_RELAXED);
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, scopes_that_are_refused, stream), 0);
+  for (int i = 0; i < AT_ONCE; i++) assert_int_equal(pthread_create(&threads[i], NULL, scopes_that_are_refused, stream), 0);
   assert_int_equal(prof_stop(), PROF_OK);
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < STARTS; i++) {
     const prof_options options = {.size = sizeof options, .level = 1, .cap_bytes = i % 2 ? 1 << 20 : 0};
     assert_int_equal(prof_start_with(&options), PROF_OK);
     health();
-    usleep(i % 7 * 100);
+    usleep((unsigned)(i % 7) * 100);
     assert_int_equal(prof_stop(), PROF_OK);
   }
   __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < AT_ONCE; i++) pthread_join(threads[i], NULL);
   emulated_destroy(stream);
 }
 
