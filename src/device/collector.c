@@ -6,6 +6,7 @@
 #include <prof/profiler.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -72,6 +73,17 @@ static void look_early(prof_i_stream *stream, const prof_i_pair *pair) {
   if (!stream->clock && stream->end->table.event_query(stream->end->self, pair->events[0]) == PROF_BACKEND_OK) prof_i_harvest_begin(stream);
 }
 
+/* In the vendor's words, right after its call. */
+static void tell_failed(const prof_i_stream *stream, int result) {
+  const char *const words = prof_i_registry_words(stream->end, result);
+  char reason[sizeof((prof_i_device_state *)NULL)->reason];
+  snprintf(reason, sizeof reason, "stream 0x%llx: %s", (unsigned long long)stream->handle, words);
+  prof_i_registry_tell(stream->end, stream->handle, result);
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account_why_not(stream->device, stream->end, result, reason);
+  prof_i_gate_leave();
+}
+
 /* The stream's pairs that are past. True: some are not. */
 static bool ask_stream(prof_i_stream *stream) {
   bool is_ready = false;
@@ -85,6 +97,7 @@ static bool ask_stream(prof_i_stream *stream) {
       look_early(stream, pair);
       return true;
     }
+    if (result != PROF_BACKEND_OK && !pair->is_late) tell_failed(stream, result);
     if (result != PROF_BACKEND_OK || pair->is_late) {
       finish(stream, pair->is_late ? -1 : PROF_LOSS_DEVICE_TIMES);
       continue;

@@ -2,6 +2,7 @@
 #include "moment.h"
 
 static const uint64_t first_ns = UINT64_C(1) << 50; /* the first zero: so that what was before it has a time, too */
+static const int64_t nonsense_ns = INT64_C(1) << 55; /* a year: no two events are so far apart */
 enum { FAR_NS = 1000000000 }; /* vendors tell a distance by a float of milliseconds: from a zero that is farther off, less than their clock's own steps is lost no more */
 
 static void swap(void **a, void **b) {
@@ -28,7 +29,7 @@ bool prof_i_moment_of(prof_i_stream *stream, void **event, uint64_t *ns_out) {
     *ns_out = first_ns;
     return begin_here(stream, event);
   }
-  if (table->event_elapsed(stream->end->self, stream->zero, *event, &since) != PROF_BACKEND_OK) return false;
+  if (table->event_elapsed(stream->end->self, stream->zero, *event, &since) != PROF_BACKEND_OK || since >= nonsense_ns || since <= -nonsense_ns) return false;
   *ns_out = stream->zero_ns + (uint64_t)since;
   if (since >= FAR_NS) {
     swap(&stream->zero, event);

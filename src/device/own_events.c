@@ -72,11 +72,36 @@ static int keep(waiting *w, void *event) {
   return refuse(prof_i_fail(result == PROF_BACKEND_INVALID ? PROF_E_INVALID : result == PROF_BACKEND_NO_MEMORY ? PROF_E_NO_MEMORY : PROF_E_UNSUPPORTED, "prof_device_event: %s", words), PROF_LOSS_DEVICE_TIMES);
 }
 
+static void lose(int loss) { prof_i_thread_lose_outside(&prof_i_no_thread, loss, 1); }
+
+static void let_go(const waiting *w) {
+  w->end->table.own_let_go(w->end->self, w->kept);
+  leave_place();
+}
+
+static bool take_one_fresh(waiting *out) {
+  pthread_mutex_lock(&own.lock);
+  const bool is_there = own.fresh_count > 0;
+  if (is_there) *out = own.fresh[--own.fresh_count];
+  pthread_mutex_unlock(&own.lock);
+  return is_there;
+}
+
+/* Recording may have ended meanwhile, and the collector with it: nobody would look at them before the next one. */
+static void drop_late(void) {
+  waiting w;
+  while (!prof_i_control_is_recording() && take_one_fresh(&w)) {
+    lose(PROF_LOSS_DEVICE_LATE);
+    let_go(&w);
+  }
+}
+
 static void push(const waiting *w) {
   pthread_mutex_lock(&own.lock);
   own.fresh[own.fresh_count++] = *w;
   pthread_mutex_unlock(&own.lock);
   prof_i_collector_wake_for_records();
+  drop_late();
 }
 
 /* The back end knows whose the stream is. */
@@ -104,7 +129,9 @@ static int hand_over(prof_device device, uint64_t stream, void *event, uint32_t 
                .device = device_of(end, device, stream),
                .kind = kind,
                .name = name ? prof_i_name_number(name, strlen(name)) : 0};
-  const int status = recording_now(&w.arena, &w.session) ? keep(&w, event) : PROF_OK;
+  const bool is_now = recording_now(&w.arena, &w.session);
+  const int status = is_now ? keep(&w, event) : PROF_OK;
+  if (!is_now && prof_i_control_is_recording()) prof_i_collector_lose(PROF_LOSS_CLEARED); /* just then */
   if (w.kept) push(&w);
   else leave_place();
   return status;
@@ -136,8 +163,6 @@ static bool is_of_now(const waiting *w) {
   return recording_now(&arena, &session) && arena == w->arena && session == w->session;
 }
 
-static void lose(int loss) { prof_i_thread_lose_outside(&prof_i_no_thread, loss, 1); }
-
 static void emit(const waiting *w, uint64_t start_ns, uint64_t end_ns) {
   const prof_backend_copy whole = {.record = {.size = w->kind == PROF_BACKEND_COPY || w->kind == PROF_BACKEND_FILL ? sizeof whole : sizeof whole.record,
                                               .kind = (uint16_t)w->kind,
@@ -163,11 +188,6 @@ static bool look_at(const waiting *w) {
   else if (result != PROF_BACKEND_OK) lose(PROF_LOSS_DEVICE_TIMES);
   else emit(w, start_ns, end_ns);
   return true;
-}
-
-static void let_go(const waiting *w) {
-  w->end->table.own_let_go(w->end->self, w->kept);
-  leave_place();
 }
 
 bool prof_i_own_events_round(void) {

@@ -189,7 +189,9 @@ static bool place(prof_i_stream_scope *scope, const prof_backend_record *record)
   if (!has_host_times(record)) return false;
   scope->ticks[0] = ticks_of(record->start);
   scope->ticks[1] = ticks_of(record->end);
-  return true;
+  if (!is_known || !prof_i_clock_is_before(scope->ticks[0], earliest)) return true;
+  scope->ticks[0] = earliest;
+  return !prof_i_clock_is_before(scope->ticks[1], earliest); /* it was over before it was launched */
 }
 
 /* What was heard of late was launched before it began. */
@@ -253,10 +255,21 @@ static void take(const char *record, size_t bytes) {
   if (loss >= 0) prof_i_thread_lose(&prof_i_no_thread, loss, 1);
 }
 
+/* How many there are; what is none, as one. */
+static uint64_t count_of(const char *at, size_t bytes) {
+  uint64_t count = 0;
+  for (uint16_t size = 0; bytes > 0; at += size, bytes -= size, count++) {
+    if (bytes < sizeof(prof_backend_record)) return count + 1;
+    memcpy(&size, at, sizeof size);
+    if (size < sizeof(prof_backend_record) || size % 8 != 0 || size > bytes) return count + 1;
+  }
+  return count;
+}
+
 void prof_i_records_emit(const void *records, size_t bytes) {
   const char *at = records;
   if (!own.end || !prof_i_gate_enter()) {
-    prof_i_thread_lose_outside(&prof_i_no_thread, own.end ? PROF_LOSS_CLEARED : PROF_LOSS_DEVICE_TIMES, 1);
+    prof_i_thread_lose_outside(&prof_i_no_thread, own.end ? PROF_LOSS_CLEARED : PROF_LOSS_DEVICE_TIMES, count_of(records, bytes));
     return;
   }
   while (bytes >= sizeof(prof_backend_record)) {

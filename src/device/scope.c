@@ -42,11 +42,13 @@ static struct {
 
 /* ---- threads ---- */
 
+static void put_pair(prof_i_pair *pair);
+
 static void thread_goes(void *value) {
   here *const h = value;
   if (of_thread == h) of_thread = NULL;
   if (h->process != own.process) return;
-  h->depth = 0; /* their pairs are lost with their scopes, which nobody will end */
+  while (h->depth > 0) put_pair(h->open[--h->depth]); /* of scopes that nobody will end */
   pthread_mutex_lock(&own.lock);
   h->next = own.left;
   own.left = h;
@@ -128,15 +130,14 @@ static prof_i_lot *lot_of(here *h, prof_device device, uint64_t handle) {
   return lot;
 }
 
-static bool make_events(prof_i_pair *pair, prof_i_stream *stream) {
+static int make_events(prof_i_pair *pair, prof_i_stream *stream) {
   const prof_i_back_end *const end = stream->end;
-  if (end->table.event_create(end->self, stream->handle, &pair->events[0]) != PROF_BACKEND_OK) return false;
-  if (end->table.event_create(end->self, stream->handle, &pair->events[1]) != PROF_BACKEND_OK) {
-    end->table.event_destroy(end->self, pair->events[0]);
-    return false;
-  }
-  pair->stream = stream;
-  return true;
+  int result = end->table.event_create(end->self, stream->handle, &pair->events[0]);
+  if (result != PROF_BACKEND_OK) return result;
+  result = end->table.event_create(end->self, stream->handle, &pair->events[1]);
+  if (result == PROF_BACKEND_OK) pair->stream = stream;
+  else end->table.event_destroy(end->self, pair->events[0]);
+  return result;
 }
 
 static void make_pairs(prof_i_lot *lot) {
@@ -153,19 +154,25 @@ static void make_pairs(prof_i_lot *lot) {
 }
 
 /* Its events are of the lot's stream: one whose handle has become another stream's makes its own. */
-static bool is_ready(prof_i_pair *pair, prof_i_stream *stream) {
-  if (PROF_I_LIKELY(pair->stream == stream)) return true;
+static int make_ready(prof_i_pair *pair, prof_i_stream *stream) {
+  if (PROF_I_LIKELY(pair->stream == stream)) return PROF_BACKEND_OK;
   if (pair->stream)
     for (int i = 0; i < 2; i++) pair->stream->end->table.event_destroy(pair->stream->end->self, pair->events[i]);
   pair->stream = NULL;
   return make_events(pair, stream);
 }
 
-static prof_i_pair *take_pair(prof_i_lot *lot) {
+static bool is_refused(prof_i_lot *lot, int result);
+
+/* NULL, and why: there is no room, or the vendor makes no event. */
+static prof_i_pair *take_pair(prof_i_lot *lot, int *loss_out) {
+  *loss_out = PROF_LOSS_DEVICE_FULL;
   if (!lot->free) lot->free = __atomic_exchange_n(&lot->back, NULL, __ATOMIC_ACQUIRE); /* pairs with the push in give_back() */
   if (!lot->free) make_pairs(lot);
   prof_i_pair *const pair = lot->free;
-  if (!pair || !is_ready(pair, lot->stream)) return NULL;
+  if (!pair) return NULL;
+  *loss_out = PROF_LOSS_DEVICE_TIMES;
+  if (is_refused(lot, make_ready(pair, lot->stream))) return NULL;
   lot->free = pair->next;
   return pair;
 }
@@ -297,9 +304,10 @@ static void begin_side(prof_site *site, const prof_details *details, uint64_t st
     return;
   }
   if (!is_usable(lot)) return;
-  prof_i_pair *const pair = h->depth < OPEN_MAX ? take_pair(lot) : NULL;
+  int loss = PROF_LOSS_DEVICE_FULL;
+  prof_i_pair *const pair = h->depth < OPEN_MAX ? take_pair(lot, &loss) : NULL;
   if (!pair) {
-    prof_i_collector_lose(PROF_LOSS_DEVICE_FULL);
+    prof_i_collector_lose(loss);
     return;
   }
   describe(pair, site, details, start);

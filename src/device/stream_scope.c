@@ -40,15 +40,23 @@ static void tell(const prof_i_stream_scope *scope, uint64_t error, uint64_t earl
   prof_i_account_raise(&state->early_ns, ns_of(early));
 }
 
+/* A clock that nobody can read is where its last events have put it; by a year it may have been set since. */
+static bool is_nonsense(const prof_i_device_clock *clock, uint64_t device_ns, uint64_t now) {
+  const uint64_t year_ns = UINT64_C(1) << 55, host_ns = clock->zero_ns ? ns_of(now - clock->zero_ticks) : 0;
+  return !clock->has_pairs && clock->zero_ns && device_ns > clock->zero_ns + host_ns + year_ns;
+}
+
 bool prof_i_stream_scope_place(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds) {
   prof_i_device_clock *const clock = scope->clock;
   const uint64_t longest_ns = UINT64_C(1) << 62; /* 146 years: no clock says that */
   uint64_t errors[2];
-  if (scope->device_ns[1] >= longest_ns || !prof_i_device_clock_look(clock, scope->device_ns[1])) return false;
+  if (scope->device_ns[1] >= longest_ns || is_nonsense(clock, scope->device_ns[1], bounds->now) || !prof_i_device_clock_look(clock, scope->device_ns[1])) return false;
   prof_i_device_clock_bound(clock, &(prof_i_clock_bound){scope->device_ns[0], bounds->earliest[0], bounds->now});
   prof_i_device_clock_bound(clock, &(prof_i_clock_bound){scope->device_ns[1], bounds->unfinished, bounds->now});
   for (int i = 0; i < 2; i++)
     if (!prof_i_device_clock_host(clock, scope->device_ns[i], &scope->ticks[i], &errors[i])) return false;
+  const uint64_t second = (uint64_t)(prof_i_clock_ticks_per_ns() * 1e9);
+  if (prof_i_clock_is_before(bounds->now + errors[1] + second, scope->ticks[1])) return false; /* it was found past before it was */
   const uint64_t early = keep_order(scope->ticks, bounds->earliest);
   tell(scope, errors[0] > errors[1] ? errors[0] : errors[1], early);
   return true;

@@ -34,6 +34,15 @@ static int fail_type(const prof_i_target *target, const char *what) {
   return prof_i_fail(PROF_E_FILE_TYPE, "cannot write '%s': it is %s", target->path, what);
 }
 
+/* A program that has closed its standard descriptors goes on writing to them: no file of ours stands there. */
+static int go_above_standard(int fd) {
+  if (fd > STDERR_FILENO) return fd;
+  const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (above < 0) return fd;
+  close(fd);
+  return above;
+}
+
 /* Takes the descriptor over, also when it fails. */
 static int remember(prof_i_opened *opened, int fd, struct stat *status_out) {
   if (fstat(fd, status_out) != 0) {
@@ -41,7 +50,7 @@ static int remember(prof_i_opened *opened, int fd, struct stat *status_out) {
     close(fd);
     return error;
   }
-  *opened = (prof_i_opened){fd, status_out->st_dev, status_out->st_ino};
+  *opened = (prof_i_opened){go_above_standard(fd), status_out->st_dev, status_out->st_ino};
   return 0;
 }
 
@@ -60,7 +69,7 @@ static void close_opened(prof_i_opened *opened) {
 /* The program's own standard output, at the place where it stands. */
 static int open_standard_output(prof_i_target *target) {
   struct stat status;
-  const int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  const int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (fd < 0) return fail(target, "open", errno, "");
   const int error = remember(&target->file, fd, &status);
   if (error != 0) return fail(target, "open", error, "");
@@ -87,7 +96,7 @@ static int open_straight(prof_i_target *target) {
   if (error != 0) return fail(target, "open", error, "");
   target->is_pipe = S_ISFIFO(status.st_mode);
   if (!target->is_pipe && !is_null_device(&status)) return fail_type(target, "no longer what it was");
-  fcntl(fd, F_SETFL, 0);
+  fcntl(target->file.fd, F_SETFL, 0);
   return PROF_OK;
 }
 

@@ -79,12 +79,12 @@ static bool value_of(const prof_i_meter *meter, uint32_t mode, double *value_out
   *value_out = meter->value;
   if (mode == PROF_SAMPLE_CLOCK) *value_out = meter->value / 1e6;
   if (mode == PROF_SAMPLE_VRAM && meter->memory_bytes) *value_out = meter->value * 100 / (double)meter->memory_bytes;
-  return meter->is_known && (mode != PROF_SAMPLE_VRAM || meter->memory_bytes);
+  return meter->is_known && *value_out > -1e15 && *value_out < 1e15 && (mode != PROF_SAMPLE_VRAM || meter->memory_bytes);
 }
 
 /* Two decimals, with a point whatever the program's locale has. */
 static void put_rounded(char *to, size_t room, double value) {
-  const long long cents = value > -1e15 && value < 1e15 ? (long long)(value * 100 + (value < 0 ? -0.5 : 0.5)) : 0, size = cents < 0 ? -cents : cents;
+  const long long cents = (long long)(value * 100 + (value < 0 ? -0.5 : 0.5)), size = cents < 0 ? -cents : cents;
   snprintf(to, room, ",%s%lld.%02lld", cents < 0 ? "-" : "", size / 100, size % 100);
 }
 

@@ -364,6 +364,58 @@ static void expect_warning(const char *device_and_why) {
   prof_trace_destroy(trace);
 }
 
+static void *ends_in_a_scope(void *stream) {
+  WITH_GPU_PROFILER(device, (uintptr_t)stream, "not ended", "test", PROF_NO_ARGS, { pthread_exit(NULL); });
+  return NULL;
+}
+
+/* What stood open on them is used again by the next. */
+static void threads_that_end_inside_of_scopes_take_no_events_with_them(void **state) {
+  (void)state;
+  enum { MORE_THAN_PAIRS = 4200, AFTER = 100 };
+  emulated_stream *const stream = emulated_create(1);
+  for (int i = 0; i < MORE_THAN_PAIRS; i++) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ends_in_a_scope, stream), 0);
+    pthread_join(thread, NULL);
+  }
+  for (int i = 0; i < AFTER; i++) WITH_GPU_PROFILER(device, (uintptr_t)stream, "after", "test", PROF_NO_ARGS, {});
+  emulated_wait(stream);
+  settle(AFTER);
+  prof_trace *const trace = get();
+  const sums s = sums_of(trace);
+  assert_int_equal(s.on_device, AFTER);
+  assert_int_equal(s.lost_full + s.lost_times, 0);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+  emulated_destroy(stream);
+}
+
+/* A back end that makes no event says why, wherever somebody looks. */
+static int makes_no_event(prof_backend_self *self, uint64_t stream, void **event_out) {
+  (void)self, (void)stream, (void)event_out;
+  return PROF_BACKEND_NO_MEMORY;
+}
+static void one_that_makes_no_event_is_said(void **state) {
+  (void)state;
+  enum { NOBODYS = 31, COUNT = 50 };
+  prof_backend broken = emulated_backend;
+  broken.name = "broken";
+  broken.device_type = NOBODYS;
+  broken.event_create = makes_no_event;
+  assert_int_equal(prof_backend_add(&broken), PROF_OK);
+  emulated_stream *const stream = emulated_create(1);
+  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(((prof_device){NOBODYS, 1}), (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, {});
+  expect_in(health().device_warning, "no memory");
+  prof_trace *const trace = get();
+  const sums s = sums_of(trace);
+  assert_int_equal(s.lost_times, COUNT);
+  assert_int_equal(s.lost_full, 0);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+  emulated_destroy(stream);
+}
+
 static uint32_t is_over;
 static void *scopes_that_are_refused(void *stream) {
   while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) WITH_GPU_PROFILER(device, (uintptr_t)stream, "refused", "test", PROF_NO_ARGS, {});
@@ -672,7 +724,7 @@ static void a_scope_that_is_skipped_gives_its_events_back(void **state) {
   X(two_devices_and_four_streams_from_eight_threads) X(starts_and_stops) X(a_scope_that_outlives_its_recording_is_late) X(without_a_back_end_the_host_side_stands_alone) X(a_stream_that_is_captured_gets_no_events)    \
   X(times_of_zero_are_lost_and_counted) X(times_that_run_back_are_lost_and_counted) X(records_that_fail_are_lost_and_counted) X(a_call_that_hangs_holds_nobody)        \
   X(a_forked_child_has_no_device) X(an_exit_with_work_in_flight_neither_hangs_nor_crashes) X(threads_that_end_leave_their_pairs_to_others) X(a_scope_that_is_skipped_gives_its_events_back) \
-  X(threads_that_come_while_it_is_opened_try_again) X(captures_come_and_go_beside_scopes_that_are_refused) X(nobody_serves_it_is_said) X(a_refused_stream_is_said_until_another_is_served) X(a_refused_stream_is_said_in_each_capture)                  \
+  X(threads_that_come_while_it_is_opened_try_again) X(captures_come_and_go_beside_scopes_that_are_refused) X(threads_that_end_inside_of_scopes_take_no_events_with_them) X(one_that_makes_no_event_is_said) X(nobody_serves_it_is_said) X(a_refused_stream_is_said_until_another_is_served) X(a_refused_stream_is_said_in_each_capture)                  \
   X(a_device_that_is_never_done_is_said) X(events_without_times_are_said) X(a_device_whose_streams_are_all_captured_is_said)
 
 ALONE_TESTS
