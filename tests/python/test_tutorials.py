@@ -127,7 +127,13 @@ class Tutorials(unittest.TestCase):
         for table, column in ((by_self_memory, "Self CPU Mem"), (by_memory, "CPU Mem")):
             self.check(table, TIMES + ["CPU Mem", "Self CPU Mem", "# of Calls"])
             self.falls(table, column)
-            self.assertEqual({r["Name"]: r["Self CPU Mem"] for r in table.rows}["operators.unfold"], "%.2f KB" % (8 * (64 * 27 + 4 * 16 * 36) / 1024))
+            unfolded = 8 * (64 * 27 + 4 * 16 * 36)
+            text = {r["Name"]: r["Self CPU Mem"] for r in table.rows}["operators.unfold"]
+            if sys.implementation.name == "cpython":
+                self.assertEqual(text, "%.2f KB" % (unfolded / 1024))
+            else:  # a collector frees what others made when it likes, so within any operator: less than was made here, never more
+                number, unit = text.split()
+                self.assertLessEqual(float(number) * {"B": 1, "KB": 1024, "MB": 1024**2}[unit], unfolded)
         self.check(stacks, TIMES + ["# of Calls", "Source Location"])
         self.assertEqual(len(stacks.rows), 2)
         for row in stacks.rows:  # which two take longest, the machine says
