@@ -21,7 +21,7 @@
 #include <prof/args.h>
 
 #define PROF_BACKEND_MAJOR 1u
-#define PROF_BACKEND_MINOR 1u
+#define PROF_BACKEND_MINOR 2u
 
 /* What a call of a back end returns: name, value, text, what the user can do. */
 #define PROF_BACKEND_RESULT_LIST(X)                                                                                                             \
@@ -51,7 +51,7 @@ typedef enum prof_backend_kind {
   PROF_BACKEND_COPY = 2, /* prof_backend_copy */
   PROF_BACKEND_FILL = 3, /* the same */
   PROF_BACKEND_SYNC = 4, /* a stream waits: for an event, another stream, the host */
-  PROF_BACKEND_CALL = 5, /* a call of the vendor's library, on the host. Asked for at level 2 alone */
+  PROF_BACKEND_CALL = 5, /* a call of the vendor's library, on the host, by launch_thread. Asked for at level 2 alone */
   PROF_BACKEND_OTHER = 6 /* anything else that takes time on a device, by its name */
 } prof_backend_kind;
 
@@ -60,7 +60,8 @@ enum { /* prof_backend_record.flags */
   PROF_BACKEND_HOST_TIMES = 2u, /* start and end are host->now_ns()'s, as those of calls mostly are */
   PROF_BACKEND_LAUNCH_NS = 4u,  /* launch is host->now_ns()'s */
   PROF_BACKEND_LAUNCH_LATE = 16u, /* launch is when it was heard of: it may have begun before */
-  PROF_BACKEND_GRID_ITEMS = 8u  /* a kernel's grid counts work-items, not groups: how large those are is not known */
+  PROF_BACKEND_GRID_ITEMS = 8u,  /* a kernel's grid counts work-items, not groups: how large those are is not known */
+  PROF_BACKEND_LAUNCH_CLOCK = 32u /* launch is ns of the back end's clock. From 1.2 on */
 };
 
 /* What all records begin with. Of a kind that prof does not know this alone is read. */
@@ -69,10 +70,10 @@ typedef struct prof_backend_record {
   uint16_t kind; /* prof_backend_kind */
   uint32_t flags;
   uint64_t start, end;    /* ns of the back end's clock, or of the host's: see flags */
-  uint64_t launch;        /* host->ticks() when it was launched, or, by a flag, host->now_ns(); 0: not known */
+  uint64_t launch;        /* host->ticks() when it was launched, or, by a flag, host->now_ns() or the back end's clock; 0: not known */
   uint64_t launch_thread; /* host->thread() of the thread that launched it; 0: not known */
   uint64_t correlation;   /* the vendor's number that a call and what it launched have in common; 0: none */
-  uint64_t stream;        /* as WITH_GPU_PROFILER has it; 0: the device's own */
+  uint64_t stream;        /* as WITH_GPU_PROFILER has it, or, where that is not known, a number that is no handle's, always the same; 0: the device's own */
   uint32_t device;        /* index */
   uint32_t name;          /* by host->intern(); 0: none */
 } prof_backend_record;
@@ -115,10 +116,11 @@ typedef struct prof_backend_device {
   uint32_t reserved;
 } prof_backend_device;
 
-/* One look at two clocks: the device's stood at device_ns at some moment between the other two, which are host->now_ns()'s. */
+/* One look at two clocks: the device's stood at device_ns at some moment between the other two, which are host->now_ns()'s. Nearer than these are host->ticks(), around the same moment. */
 typedef struct prof_backend_pair {
   size_t size;
   uint64_t host_before_ns, device_ns, host_after_ns;
+  uint64_t host_before_ticks, host_after_ticks; /* 0: not looked at. From 1.2 on */
 } prof_backend_pair;
 
 /* prof's services. Stays as it is, and is there as long as the process is. */
@@ -134,6 +136,8 @@ typedef struct prof_backend_host {
   uint64_t (*thread)(void);                                 /* prof's number of the calling thread, for prof_backend_record.launch_thread; 0: nothing is recorded on it now. Any thread, signal-safe */
   uint32_t (*intern)(const char *text, size_t bytes);       /* a number for a text, which is copied: the same for the same text, as long as the process is; 0: no room. Any thread, no callback */
   void (*emit)(const void *records, size_t bytes);          /* records, one behind the other, which are copied. From inside of drain alone */
+  /* From 1.2 on. */
+  uint64_t (*thread_of)(uint64_t kernels_number);           /* as thread(), of the thread of this process that has, or was the last to have, that number of the kernel's (gettid()). Any thread, no callback */
 } prof_backend_host;
 
 /* How far drain goes. */
@@ -186,6 +190,8 @@ typedef struct prof_backend {
   int (*own_keep)(prof_backend_self *self, uint64_t stream, void *event, void **kept_out);             /* it stays until it is let go. UNSUPPORTED: it will have no times */
   int (*own_times)(prof_backend_self *self, void *kept, uint64_t *start_ns_out, uint64_t *end_ns_out); /* by the back end's clock; NOT_READY */
   void (*own_let_go)(prof_backend_self *self, void *kept);
+  /* May be NULL; from 1.2 on. */
+  int (*in_use)(void); /* has the program loaded the vendor's library? Before that nobody opens the back end for the sake of records, and probe, which loads it, is not called for them. Asked often: cheap, silent */
 } prof_backend;
 
 PROF_I_EXTERN_C_BEGIN

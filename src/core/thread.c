@@ -43,6 +43,16 @@ static struct {
 } own = {.process = 1};
 
 prof_i_thread *prof_i_thread_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
+uint64_t prof_i_thread_serial_of(uint64_t tid) {
+  uint64_t latest = 0;
+  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    const uint64_t serial = __atomic_load_n(&t->serial, __ATOMIC_ACQUIRE);
+    const bool is_ours = __atomic_load_n(&t->process, __ATOMIC_RELAXED) == own.process, is_line = (__atomic_load_n(&t->role, __ATOMIC_RELAXED) & 0xff) == PROF_I_ROLE_STREAM;
+    if (is_ours && !is_line && serial > latest && __atomic_load_n(&t->tid, __ATOMIC_RELAXED) == tid) latest = serial;
+  }
+  return latest;
+}
+
 uint64_t prof_i_thread_seen_count(void) {
   return prof_i_the_arena.base ? __atomic_load_n(&prof_i_arena_header()->thread_count, __ATOMIC_RELAXED) : 0;
 }
@@ -304,10 +314,12 @@ static bool is_in_arena(const void *at) {
 static prof_i_thread *attach_new(const prof_i_line *line) {
   prof_i_thread *const thread = take_free();
   if (!thread) return NULL;
-  thread->tid = line ? line->handle : prof_i_port_tid();
-  thread->role = line ? line->role : thread->tid == (uint64_t)getpid() ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
-  thread->serial = __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED);
-  thread->process = own.process;
+  const uint64_t tid = line ? line->handle : prof_i_port_tid();
+  __atomic_store_n(&thread->serial, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&thread->tid, tid, __ATOMIC_RELAXED);
+  __atomic_store_n(&thread->role, line ? line->role : tid == (uint64_t)getpid() ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD, __ATOMIC_RELAXED);
+  __atomic_store_n(&thread->process, own.process, __ATOMIC_RELAXED);
+  __atomic_store_n(&thread->serial, __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */

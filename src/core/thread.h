@@ -47,13 +47,13 @@ typedef struct prof_i_thread {
   uint64_t session;    /* the session it last recorded in */
   uint64_t moving_in;  /* the session for which it is just getting a slot in another arena, or 0: a handler that comes meanwhile is refused */
   uint64_t latest;     /* when its last scope began, with PROF_I_COARSE_COUNTER; in this arena */
-  uint64_t serial;
+  uint64_t serial;     /* this and the next two: whoever looks for a thread by its number reads them, too; atomic */
   uint64_t tid;
   uint64_t process;    /* tells a forked parent's thread from ours */
   uint64_t next_bytes;  /* of its next chunk */
   uint64_t reserve_since; /* the header's full_ticks when the reserve was last emptied */
   prof_i_open *deep;   /* PROF_I_DEEP_COUNT entries, made when first needed */
-  uint64_t role;     /* prof_i_role */
+  uint64_t role;     /* prof_i_role; atomic */
   bool is_text_busy; /* its slot's text area holds what no entry tells: it must not be put in order now */
   bool is_held;      /* prof_i_thread_hold() */
   bool is_named;     /* by prof_thread_set_name(). Atomic: any thread reads it */
@@ -167,6 +167,9 @@ void prof_i_thread_copy_name(char *to, const char *from);
 
 /* prof_thread_set_name(). Owner thread only; works before it records. */
 void prof_i_thread_keep_name(const char *name);
+
+/* Of this process's thread that has that number of the kernel's, or was the last to have it; 0: none, or another has its place by now. Any thread. */
+uint64_t prof_i_thread_serial_of(uint64_t tid);
 
 uint64_t prof_i_thread_seen_count(void);
 /* Counts one loss while no arena can be touched; it is added to the arena by prof_i_thread_place_losses(). Signal-safe. */

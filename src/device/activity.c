@@ -6,12 +6,16 @@
 
 #include "../core/arena.h"
 #include "../core/control.h"
+#include "../core/port.h"
 #include "../core/thread.h"
 #include "collector.h"
+#include "harvest.h"
 #include "records.h"
 
 typedef struct tracing {
   uint32_t asked; /* kinds, since the last start(); 0: it does not record */
+  bool has_begun; /* it was asked once */
+  uint64_t looked_ns; /* when its clocks were read last, for their own sake */
 } tracing;
 
 static struct {
@@ -39,14 +43,30 @@ static uint32_t kinds_of(uint32_t level) {
   return level == 0 ? 0 : level == 1 ? on_devices : on_devices | 1u << PROF_BACKEND_CALL;
 }
 
-/* Of two that serve one device type the registry says which one does. */
-static bool is_open(prof_i_back_end *end) { return prof_i_registry_open(end->table.device_type) == end; }
+/* Of two that serve one device type the registry says which one does. A library that the program has not loaded so far stays where it is. */
+static bool is_open(prof_i_back_end *end) { return (!end->table.in_use || end->table.in_use()) && prof_i_registry_open(end->table.device_type) == end; }
+
+/* The program may begin to use it at any time. */
+static bool is_awaited(const prof_i_back_end *end) { return end->table.in_use && !prof_i_registry_is_open(end) && !prof_i_registry_is_shut(end); }
 
 static void start(prof_i_back_end *end, tracing *it, uint32_t kinds) {
   uint32_t can = 0;
   const int result = end->table.start(end->self, kinds, &can);
   it->asked = kinds;
   if (result != PROF_BACKEND_OK) prof_i_registry_tell_records(end, result);
+  if (!it->has_begun) prof_i_collector_end_first(); /* its library may have come after the collector */
+  it->has_begun = true;
+}
+
+/* What is told later lies between two readings. */
+static void look_at_clocks(prof_i_back_end *end, tracing *it) {
+  const uint64_t every_ns = 100000000, now = prof_i_port_monotonic_ns();
+  if (!end->table.clock || now - it->looked_ns < every_ns) return;
+  it->looked_ns = now;
+  for (uint32_t i = 0; i < end->device_count; i++) {
+    prof_i_device_clock *const clock = prof_i_harvest_device_clock(end, i);
+    if (clock) prof_i_device_clock_look(clock, 0);
+  }
 }
 
 static bool drain(prof_i_back_end *end, uint32_t how, int loss) {
@@ -74,6 +94,7 @@ static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
     return false;
   }
   if (kinds && kinds != it->asked) start(end, it, kinds);
+  look_at_clocks(end, it);
   return drain(end, how, PROF_LOSS_DEVICE_FULL);
 }
 
@@ -83,6 +104,13 @@ bool prof_i_activity_round(uint32_t how) {
   if (prof_i_control_devices() == PROF_DEVICES_RECORDS) prof_i_registry_prepare();
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) is_waiting |= go_on(end, &own.of[i], how);
   return is_waiting;
+}
+
+bool prof_i_activity_is_awaiting(void) {
+  const prof_i_back_end *end;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
+    if (end->table.start && is_wanted(end) && is_awaited(end)) return true;
+  return false;
 }
 
 void prof_i_activity_end(void) {

@@ -10,6 +10,9 @@ bool prof_i_activity_is_wanted(void);
 /* Opens and starts what is wanted now, and takes what there is; how: prof_backend_drain. True: more is on its way. */
 bool prof_i_activity_round(uint32_t how);
 
+/* Records are wanted of a library that the program may yet begin to use. */
+bool prof_i_activity_is_awaiting(void);
+
 /* Recording ends. */
 void prof_i_activity_end(void);
 

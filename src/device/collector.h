@@ -17,6 +17,9 @@ void prof_i_collector_wake(void);
 /* The same of what back ends have to hand over. Any thread. Signal-safe. */
 void prof_i_collector_wake_for_records(void);
 
+/* A vendor's library is there now: at exit the collector goes before what that has registered so far. Any thread. */
+void prof_i_collector_end_first(void);
+
 /* Counts a loss of a device's side. Any thread. */
 void prof_i_collector_lose(int loss);
 

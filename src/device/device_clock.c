@@ -62,21 +62,28 @@ static void begin_anew(prof_i_device_clock *clock) {
 
 /* ---- a clock that can be read ---- */
 
-/* The narrowest of some. False: it cannot be read. */
-static bool read_pair(prof_i_device_clock *clock, prof_i_clock_bound *bound) {
-  enum { TRIES = 3 };
+/* What a look says. False: nothing, or nonsense. */
+static bool read_once(prof_i_device_clock *clock, prof_i_clock_bound *bound) {
   const prof_backend *const table = &clock->end->table;
-  prof_backend_pair best = {0};
+  prof_backend_pair pair = {.size = sizeof pair};
   uint64_t width;
-  for (int i = 0; i < TRIES; i++) {
-    prof_backend_pair pair = {.size = sizeof pair};
-    if (table->clock(clock->end->self, clock->index, &pair) != PROF_BACKEND_OK || pair.host_after_ns < pair.host_before_ns || !pair.device_ns) break;
-    if (!best.device_ns || pair.host_after_ns - pair.host_before_ns < best.host_after_ns - best.host_before_ns) best = pair;
-  }
-  if (!best.device_ns) return false;
-  const uint64_t low = prof_i_clock_ticks_at(best.host_before_ns, &width);
-  *bound = (prof_i_clock_bound){best.device_ns, low - width / 2 - 1, low + (uint64_t)ticks_in(clock, (double)(best.host_after_ns - best.host_before_ns)) + width / 2 + 1};
+  if (table->clock(clock->end->self, clock->index, &pair) != PROF_BACKEND_OK || pair.host_after_ns < pair.host_before_ns || !pair.device_ns) return false;
+  *bound = (prof_i_clock_bound){pair.device_ns, pair.host_before_ticks, pair.host_after_ticks};
+  if (pair.host_before_ticks && pair.host_after_ticks >= pair.host_before_ticks) return true;
+  const uint64_t low = prof_i_clock_ticks_at(pair.host_before_ns, &width);
+  bound->low_ticks = low - width / 2 - 1;
+  bound->high_ticks = low + (uint64_t)ticks_in(clock, (double)(pair.host_after_ns - pair.host_before_ns)) + width / 2 + 1;
   return true;
+}
+
+/* The narrowest of some. False: it cannot be read. */
+static bool read_pair(prof_i_device_clock *clock, prof_i_clock_bound *best) {
+  enum { TRIES = 3 };
+  prof_i_clock_bound bound;
+  bool is_read = false;
+  for (int i = 0; i < TRIES && read_once(clock, &bound); i++, is_read = true)
+    if (!is_read || bound.high_ticks - bound.low_ticks < best->high_ticks - best->low_ticks) *best = bound;
+  return is_read;
 }
 
 /* Has the clock gone on as the host's since that knot? */

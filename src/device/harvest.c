@@ -23,12 +23,12 @@ static struct {
   const clock_of *parents; /* of a forked child: their memory stays, and is not lost */
 } own;
 
-static prof_i_device_clock *find_clock(const prof_i_stream *stream, const prof_i_stream *alone) {
+static prof_i_device_clock *find_clock(prof_i_back_end *end, uint32_t index, const prof_i_stream *alone) {
   for (clock_of *c = own.clocks; c; c = c->next)
-    if (c->alone == alone && c->clock.end == stream->end && c->clock.index == (uint32_t)stream->device.index) return &c->clock;
+    if (c->alone == alone && c->clock.end == end && c->clock.index == index) return &c->clock;
   clock_of *const c = calloc(1, sizeof *c);
   if (!c) return NULL;
-  prof_i_device_clock_begin(&c->clock, stream->end, (uint32_t)stream->device.index);
+  prof_i_device_clock_begin(&c->clock, end, index);
   c->clock.is_of_distances = alone != NULL;
   c->alone = alone;
   c->next = own.clocks;
@@ -36,7 +36,7 @@ static prof_i_device_clock *find_clock(const prof_i_stream *stream, const prof_i
   return &c->clock;
 }
 
-prof_i_device_clock *prof_i_harvest_device_clock(const prof_i_stream *stream) { return find_clock(stream, NULL); }
+prof_i_device_clock *prof_i_harvest_device_clock(prof_i_back_end *end, uint32_t index) { return find_clock(end, index, NULL); }
 
 void prof_i_harvest_forget(void) {
   own.parents = own.clocks;
@@ -44,7 +44,7 @@ void prof_i_harvest_forget(void) {
 }
 
 bool prof_i_harvest_begin(prof_i_stream *stream) {
-  if (!stream->clock && !(stream->clock = find_clock(stream, stream->end->table.event_time ? NULL : stream))) return false;
+  if (!stream->clock && !(stream->clock = find_clock(stream->end, (uint32_t)stream->device.index, stream->end->table.event_time ? NULL : stream))) return false;
   prof_i_device_clock_look(stream->clock, 0);
   return true;
 }

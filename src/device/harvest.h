@@ -10,8 +10,8 @@ bool prof_i_harvest_begin(prof_i_stream *stream);
 /* Writes it. now: the counter after it was found past. Past the gate. The loss, or -1. */
 int prof_i_harvest_scope(prof_i_stream *stream, prof_i_pair *pair, uint64_t now);
 
-/* The clock of the device's own times, which its vendor's records have: its events may have another. NULL: no memory. */
-prof_i_device_clock *prof_i_harvest_device_clock(const prof_i_stream *stream);
+/* The clock of a device's own times, which its vendor's records have: its events may have another. NULL: no memory. */
+prof_i_device_clock *prof_i_harvest_device_clock(prof_i_back_end *end, uint32_t index);
 
 /* In a forked child: the clocks are the parent's. */
 void prof_i_harvest_forget(void);

@@ -158,10 +158,18 @@ static void put_values(values *v, const whole *it) {
 
 static uint64_t ticks_of(uint64_t host_ns) { return own.anchor_ticks + (uint64_t)(int64_t)((double)(int64_t)(host_ns - own.anchor_ns) * prof_i_clock_ticks_per_ns()); }
 
+/* By the clock of the back end's own. False: nothing is known of it. */
+static bool ticks_by_clock(const prof_backend_record *record, uint64_t device_ns, uint64_t *ticks_out) {
+  prof_i_device_clock *const clock = prof_i_harvest_device_clock(own.end, record->device);
+  uint64_t error;
+  return clock && prof_i_device_clock_look(clock, device_ns) && prof_i_device_clock_host(clock, device_ns, ticks_out, &error);
+}
+
 /* Nothing was launched later than now: who says so does not know. */
 static uint64_t launch_of(const prof_backend_record *record) {
-  const uint64_t ticks = record->flags & PROF_BACKEND_LAUNCH_NS ? ticks_of(record->launch) : record->launch;
-  return record->launch && !prof_i_clock_is_before(prof_i_clock_ticks(), ticks) ? ticks : 0;
+  uint64_t ticks = record->flags & PROF_BACKEND_LAUNCH_NS ? ticks_of(record->launch) : record->launch;
+  if (!record->launch || ((record->flags & PROF_BACKEND_LAUNCH_CLOCK) && !ticks_by_clock(record, record->launch, &ticks))) return 0;
+  return prof_i_clock_is_before(prof_i_clock_ticks(), ticks) ? 0 : ticks;
 }
 
 /* ---- scopes of streams ---- */
@@ -204,7 +212,7 @@ static int write_on_stream(const whole *it) {
   values v;
   prof_i_stream_scope scope = {.stream = stream_of(record), .device_ns = {record->start, record->end}, .serial = PROF_I_FAULT(NOBODYS_KERNEL) ? 0 : record->launch_thread, .launch_ticks = launch_of(record)};
   if (!scope.stream) return PROF_LOSS_DEVICE_FULL;
-  scope.clock = prof_i_harvest_device_clock(scope.stream);
+  scope.clock = prof_i_harvest_device_clock(scope.stream->end, (uint32_t)scope.stream->device.index);
   if (!scope.clock || !place(&scope, record)) return PROF_LOSS_DEVICE_TIMES;
   if (record->flags & PROF_BACKEND_LAUNCH_LATE) go_before(&scope);
   put_values(&v, it);
@@ -234,13 +242,24 @@ static prof_i_line *line_of(uint64_t serial) {
   return &c->line;
 }
 
+/* A call is of the host's clock mostly. What will have been is none. */
+static bool times_of_call(const prof_backend_record *record, uint64_t ticks_out[2]) {
+  if (record->flags & PROF_BACKEND_HOST_TIMES) {
+    ticks_out[0] = ticks_of(record->start);
+    ticks_out[1] = ticks_of(record->end);
+    return has_host_times(record);
+  }
+  return record->start && record->end >= record->start && ticks_by_clock(record, record->end, &ticks_out[1]) && ticks_by_clock(record, record->start, &ticks_out[0]) && !prof_i_clock_is_before(prof_i_clock_ticks(), ticks_out[1]);
+}
+
 static int write_call(const whole *it) {
   const prof_backend_record *const record = &it->record;
   prof_i_line *const line = line_of(record->launch_thread);
   prof_i_thread *const thread = line ? prof_i_thread_attach_line(line) : NULL;
+  uint64_t times[2];
   if (!thread) return PROF_LOSS_NO_THREAD;
-  if (!has_host_times(record)) return PROF_LOSS_DEVICE_TIMES;
-  const uint64_t begin = ticks_of(record->start), most = (UINT64_C(1) << PROF_I_DURATION_BITS) - 1, ticks = ticks_of(record->end) - begin, duration = ticks < most ? ticks : most;
+  if (!times_of_call(record, times)) return PROF_LOSS_DEVICE_TIMES;
+  const uint64_t begin = times[0], most = (UINT64_C(1) << PROF_I_DURATION_BITS) - 1, ticks = times[1] - begin, duration = ticks < most ? ticks : most;
   const uint64_t site = prof_i_name_site(record->name, category_of(record->kind), name_of(it));
   return prof_i_record_write(thread, begin << 4, begin << 4, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT, NULL, 0);
 }

@@ -135,6 +135,11 @@ static void nap(void) {
 
 bool prof_i_registry_is_open(const prof_i_back_end *end) { return phase_of(end) == PROF_I_PHASE_OPEN; }
 
+static int32_t result_of(const prof_i_back_end *end) { return __atomic_load_n(&end->result, __ATOMIC_RELAXED); }
+static bool may_work(const prof_i_back_end *end) { return result_of(end) == PROF_BACKEND_OK || result_of(end) == PROF_BACKEND_NOT_READY; }
+
+bool prof_i_registry_is_shut(const prof_i_back_end *end) { return phase_of(end) == PROF_I_PHASE_SHUT || (phase_of(end) == PROF_I_PHASE_LOOKED && !may_work(end)); }
+
 bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms) {
   PROF_I_HOLD_CANCEL;
   if (take_phase(end, PROF_I_PHASE_NEW, PROF_I_PHASE_LOOKING)) {
@@ -199,9 +204,6 @@ static bool look_at_all(int32_t device_type) {
     if (serves(end, device_type) && !prof_i_registry_look(end, 0)) return false;
   return true;
 }
-
-static int32_t result_of(const prof_i_back_end *end) { return __atomic_load_n(&end->result, __ATOMIC_RELAXED); }
-static bool may_work(const prof_i_back_end *end) { return result_of(end) == PROF_BACKEND_OK || result_of(end) == PROF_BACKEND_NOT_READY; }
 
 /* Of those that could be opened the one that can do most; of several such, the first. *is_taken_out: one is open already, which is returned, or is just being opened. */
 static prof_i_back_end *choose(int32_t device_type, bool *is_taken_out) {

@@ -69,6 +69,8 @@ int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room);
 
 /* Is it in use? Not in a forked child. What came of it last, and in words. Any thread. */
 bool prof_i_registry_is_open(const prof_i_back_end *end);
+/* It is not, and never will be. Any thread. */
+bool prof_i_registry_is_shut(const prof_i_back_end *end);
 void prof_i_registry_result(prof_i_back_end *end, int32_t *result_out, char reason_out[256]);
 /* Is a thread just listing them? */
 bool prof_i_registry_is_listing(void);
