@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "activity.h"
 #include "devices.h"
 #include "library.h"
 #include "marker.h"
@@ -12,6 +13,7 @@
 /* There is one: the process has one driver. */
 struct prof_backend_self {
   uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
+  const prof_backend_host *host;
 };
 
 static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
@@ -31,11 +33,13 @@ static int probe(const prof_backend_host *host) {
 /* NOT_READY until the program itself has begun to use CUDA: a child that it forks later could use none if prof had. */
 static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
-  (void)host;
   const int result = prof_i_cuda_devices_list();
+  self.host = host;
   if (result == PROF_BACKEND_OK) *self_out = &self;
   return result;
 }
+
+static int in_use(void) { return prof_i_cuda_library_is_loaded(); }
 
 static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
 
@@ -85,6 +89,19 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
   return PROF_BACKEND_OK;
 }
 
+/* ---- records ---- */
+
+static int start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) { return is_forked(self) ? refuse_child() : prof_i_cuda_activity_start(self->host, kinds, kinds_out); }
+
+static int stop(prof_backend_self *self) { return is_forked(self) ? refuse_child() : prof_i_cuda_activity_stop(); }
+
+static int drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) { return is_forked(self) ? refuse_child() : prof_i_cuda_activity_drain(self->host, how, lost_out); }
+
+static int read_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
+  (void)device; /* one for all */
+  return is_forked(self) ? refuse_child() : prof_i_cuda_activity_clock(self->host, out);
+}
+
 const prof_backend prof_i_cuda_backend = {.size = sizeof prof_i_cuda_backend,
                                           .major = PROF_BACKEND_MAJOR,
                                           .minor = PROF_BACKEND_MINOR,
@@ -102,4 +119,9 @@ const prof_backend prof_i_cuda_backend = {.size = sizeof prof_i_cuda_backend,
                                           .last_error = last_error,
                                           .stream_of = stream_of,
                                           .device = describe,
+                                          .clock = read_clock,
+                                          .start = start,
+                                          .stop = stop,
+                                          .drain = drain,
+                                          .in_use = in_use,
                                           .opens_late = 1 /* to open the driver's library in a program that does not use it is not prof's to do */};

@@ -22,6 +22,11 @@ static const char *resolve(void *library) {
   return missing;
 }
 
+int prof_i_cuda_library_is_loaded(void) {
+  const char *why;
+  return prof_i_library_can_open() && prof_i_library_open(file_name, 1, &why) != NULL;
+}
+
 int prof_i_cuda_library_open(void) {
   const char *why;
   if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");

@@ -16,4 +16,7 @@ extern prof_i_cuda_functions prof_i_cuda __attribute__((visibility("hidden")));
 /* A copy that the process has already comes first. UNSUPPORTED: this build opens no libraries; ABSENT; VERSION: it lacks a function. One thread at a time. */
 int prof_i_cuda_library_open(void);
 
+/* Has the program loaded it? Any thread. */
+int prof_i_cuda_library_is_loaded(void);
+
 #endif

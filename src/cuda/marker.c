@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "library.h"
+#include "streams.h"
 #include "words.h"
 
 /* While any stream is captured into a graph globally, to ask for an event is not permitted, from whatever thread, and breaks that capture: but for a thread that says that it knows. Drivers before 10.1 have no such modes. */
@@ -73,13 +74,17 @@ static int record_anew(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
   }
   if (marker->event) end_event(marker->event);
   *marker = fresh;
+  prof_i_cuda_stream_meet(marker->context, stream, &marker->met);
   return PROF_BACKEND_OK;
 }
 
 int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
   if (!is_there(marker)) return record_anew(marker, stream);
   const int32_t error = prof_i_cuda.cuEventRecord(marker->event, stream);
-  if (error == 0) return PROF_BACKEND_OK;
+  if (error == 0) {
+    prof_i_cuda_stream_meet(marker->context, stream, &marker->met);
+    return PROF_BACKEND_OK;
+  }
   return error == PROF_I_CU_ERROR_INVALID_HANDLE ? record_anew(marker, stream) : prof_i_cuda_fail_call("cuEventRecord", error);
 }
 

@@ -9,6 +9,7 @@
 typedef struct prof_i_cuda_marker {
   prof_i_cu_event event; /* NULL: none yet */
   prof_i_cu_context context;          /* of the event's: when that goes, the event does, and must not be asked for any more */
+  uint32_t met;              /* its stream, by CUPTI: see streams.h */
   unsigned long long context_number;  /* which no other context ever has; 0: a driver before 12.0, which tells none */
 } prof_i_cuda_marker;
 

@@ -1,20 +1,29 @@
 #!/usr/bin/env bash
-# What src/cuda declares by itself, against <cuda.h> of CUDA 11.8, 12.0, 12.9 and 13.5, and <nvml.h> of 12.9 and 13.5.
+# What src/cuda declares by itself, against <cuda.h> of CUDA 11.8, 12.0, 12.9 and 13.5, CUPTI's headers of these and 13.0, and <nvml.h> of 12.9 and 13.5.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 folder=$("$here/headers/fetch-cuda.sh") || { echo "failed: the headers could not be fetched"; exit 1; }
 failed=0 count=0
-for header in "$folder"/*/cuda.h "$folder"/*/nvml.h; do
-  name=$(basename "$header" .h) version=$(basename "$(dirname "$header")")
-  if ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror -isystem "$(dirname "$header")" "$here/headers/$name.cpp" -o "$work/compare" && "$work/compare"; then
+
+# usage: compare NAME VERSION FOLDER-OF-HEADERS...
+compare() {
+  local name=$1 version=$2 includes=()
+  shift 2
+  for path; do includes+=(-isystem "$path"); done
+  if ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror "${includes[@]}" "$here/headers/$name.cpp" -o "$work/compare" && "$work/compare"; then
     echo "ok: what src/cuda declares is as $name.h of CUDA $version has it"
   else
     echo "failed: what src/cuda declares differs from $name.h of CUDA $version"
     failed=1
   fi
   count=$((count + 1))
-done
-[ "$count" -eq 6 ] || { echo "failed: $count headers, not 6"; exit 1; }
+}
+
+for version in 11.8 12.0 12.9 13.5; do compare cuda $version "$folder/$version"; done
+for version in 12.9 13.5; do compare nvml $version "$folder/$version"; done
+for version in 11.8 12.0 12.9 13.5; do compare cupti $version "$here/headers/none" "$folder/$version/cupti" "$folder/$version"; done
+compare cupti 13.0 "$here/headers/none" "$folder/13.0/cupti" "$folder/13.5"
+[ "$count" -eq 11 ] || { echo "failed: $count headers, not 11"; exit 1; }
 exit "$failed"

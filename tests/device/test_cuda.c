@@ -15,24 +15,11 @@
 #include <cmocka.h>
 
 #include "alone.h"
-#include "vendors/cuda.h"
+#include "cuda_program.h"
 
 enum { COUNT = 20, WORK_NS = 300000, CAPTURE_GLOBAL = 0 };
 
 static const prof_device device = {PROF_DEVICE_CUDA, 0};
-
-/* The program's own way to the driver. */
-#define FUNCTIONS(X)                                                                                                                                               \
-  X(cuInit, (unsigned flags)) X(cuCtxCreate_v2, (void **out, unsigned flags, int device)) X(cuCtxDestroy_v2, (void *context)) X(cuCtxGetCurrent, (void **out))     \
-  X(cuCtxPushCurrent_v2, (void *context)) X(cuCtxPopCurrent_v2, (void **out)) X(cuStreamCreate, (void **out, unsigned flags)) X(cuStreamDestroy_v2, (void *stream)) \
-  X(cuStreamSynchronize, (void *stream)) X(cuStreamBeginCapture_v2, (void *stream, int mode)) X(cuStreamEndCapture, (void *stream, void **graph))
-static struct {
-#define MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
-  FUNCTIONS(MEMBER)
-  emulated_cuda *(*emulated_cuda_state)(void);
-  void (*emulated_cuda_work)(void *stream, uint64_t ns);
-} cu;
-static emulated_cuda *driver;
 
 static void begin(void) {}
 
@@ -41,35 +28,6 @@ static bool is_loaded(void) {
   if (library) dlclose(library);
   return library != NULL;
 }
-
-static void load(void) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/vendors/libcuda.so.1", getenv("PROF_TEST_PLUGIN_DIR"));
-  void *const library = dlopen(path, RTLD_NOW);
-  if (!library) fail_msg("%s", dlerror());
-#define FIND(name, arguments) *(void **)&cu.name = dlsym(library, #name);
-  FUNCTIONS(FIND)
-  FIND(emulated_cuda_state, ())
-  FIND(emulated_cuda_work, ())
-  driver = cu.emulated_cuda_state();
-}
-
-/* Loaded and begun by the program, with a context of that device, which is current. */
-static void *begin_on(int index) {
-  void *context;
-  if (!driver) load();
-  if (driver->init_count == 0) assert_int_equal(cu.cuInit(0), 0);
-  assert_int_equal(cu.cuCtxCreate_v2(&context, 0, index), 0);
-  return context;
-}
-
-static void *make_stream(void) {
-  void *stream;
-  assert_int_equal(cu.cuStreamCreate(&stream, 0), 0);
-  return stream;
-}
-
-static uint64_t handle_of(void *stream) { return (uint64_t)(uintptr_t)stream; }
 
 static void launch(void *stream, int count) {
   for (int i = 0; i < count; i++) WITH_GPU_PROFILER(device, handle_of(stream), "kernel", "test", PROF_NO_ARGS, { cu.emulated_cuda_work(stream, WORK_NS); });

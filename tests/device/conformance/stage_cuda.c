@@ -22,7 +22,7 @@ static struct {
 
 static const char *why_not(void) {
   void *const library = dlopen(PROF_TEST_LIBCUDA, RTLD_NOW);
-  if (!library) return dlerror();
+  if (!library || !dlopen(PROF_TEST_LIBCUPTI, RTLD_NOW)) return dlerror();
 #define FIND(member, symbol) *(void **)&cuda.member = dlsym(library, symbol)
   FIND(init, "cuInit");
   FIND(make_context, "cuCtxCreate_v2");

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine.h"
 
@@ -25,6 +26,7 @@ typedef struct context {
 typedef struct stream {
   context *of;
   engine_stream *engine;
+  uint32_t number;
   int capture; /* 0: none; 1: under way; 2: broken */
   int capture_mode;
 } stream;
@@ -111,8 +113,9 @@ static context *current(void) {
 }
 
 static stream *make_stream(context *of) {
+  static uint32_t number = 6;
   stream *const s = add(&own.streams);
-  *s = (stream){.of = of, .engine = engine_stream_create()};
+  *s = (stream){.of = of, .engine = engine_stream_create(), .number = ++number};
   return s;
 }
 
@@ -148,12 +151,12 @@ static int break_captures(void) {
   return 1;
 }
 
-#define LOCKED(...)                    \
-  do {                                 \
-    pthread_mutex_lock(&own.lock);     \
-    const int result = (__VA_ARGS__);  \
-    pthread_mutex_unlock(&own.lock);   \
-    return result;                     \
+#define LOCKED(...)                             \
+  do {                                          \
+    pthread_mutex_lock(&own.lock);              \
+    const __typeof__(__VA_ARGS__) result = (__VA_ARGS__); \
+    pthread_mutex_unlock(&own.lock);            \
+    return result;                              \
   } while (0)
 
 /* ---- the driver and its devices ---- */
@@ -298,11 +301,178 @@ CU int cuStreamSynchronize(void *handle) {
   return SUCCESS;
 }
 
-CU void emulated_cuda_work(void *handle, uint64_t ns) {
-  engine_stream *const engine = engine_of(handle);
-  if (!engine) abort();
-  engine_work(engine, ns);
+/* ---- work ---- */
+
+typedef struct kernel {
+  const char *name;
+  uint64_t ns;
+  struct kernel *before; /* all there are */
+} kernel;
+
+typedef struct replayed {
+  kernel *node;
+  uint32_t count, number;
+  struct replayed *before;
+} replayed;
+
+static kernel *kernels;
+static replayed *graphs;
+
+static const emulated_cuda_observer *observer; /* release */
+static uint32_t correlations;
+static __thread uint32_t outer; /* of the runtime's call that this thread is in */
+
+static uint64_t real_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+CU void emulated_cuda_observe(const emulated_cuda_observer *by) { __atomic_store_n(&observer, by, __ATOMIC_RELEASE); }
+
+typedef struct call {
+  uint32_t number, correlation;
+  uint64_t start_ns;
+} call;
+
+static call enter(uint32_t number) { return (call){number, outer ? outer : __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), real_ns()}; }
+
+static int leave(const call *c, int domain, int result) {
+  const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+  if (by) by->call(domain, c->number, c->correlation, c->start_ns, real_ns());
+  return result;
+}
+
+typedef struct begun {
+  const emulated_cuda_observer *by;
+  void *it;
+} begun;
+
+static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
+  begun *const b = user;
+  b->by->ends(b->it, start_ns, end_ns);
+  free(b);
+}
+
+static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns) {
+  const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+  stream *s = NULL;
+  pthread_mutex_lock(&own.lock);
+  const int error = find(handle, &s);
+  engine_stream *const engine = error ? NULL : s->engine;
+  if (!error) {
+    about->device = (uint32_t)s->of->device;
+    about->context = (uint32_t)s->of->number;
+    about->stream = s->number;
+  }
+  pthread_mutex_unlock(&own.lock);
+  if (error) return error;
+  begun *const b = by ? calloc(1, sizeof *b) : NULL;
+  if (b) *b = (begun){by, by->begins(about)};
+  if (b) engine_work_told(engine, ns, ended, b);
+  else engine_work(engine, ns);
+  return SUCCESS;
+}
+
+enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, DRIVER = 1, RUNTIME = 2 };
+
+CU void *emulated_cuda_kernel(const char *name, uint64_t ns) {
+  kernel *const k = calloc(1, sizeof *k);
+  if (!k) abort();
+  pthread_mutex_lock(&own.lock);
+  *k = (kernel){name, ns, kernels};
+  kernels = k;
+  pthread_mutex_unlock(&own.lock);
+  return k;
+}
+
+CU void *emulated_cuda_graph(void *node, uint32_t count) {
+  replayed *const g = calloc(1, sizeof *g);
+  if (!g) abort();
+  pthread_mutex_lock(&own.lock);
+  *g = (replayed){node, count, graphs ? graphs->number + 1 : 1, graphs};
+  graphs = g;
+  pthread_mutex_unlock(&own.lock);
+  return g;
+}
+
+CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *handle, void **parameters, void **extra);
+CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *handle, void **parameters, void **extra) {
+  const call c = enter(CBID_LAUNCH);
+  const kernel *const k = function;
+  emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = k->name, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared};
+  (void)parameters;
+  (void)extra;
+  return leave(&c, DRIVER, put_work(handle, &about, k->ns));
+}
+
+CU void emulated_cuda_work(void *handle, uint64_t ns) {
+  kernel busy = {"busy", ns, NULL};
+  if (cuLaunchKernel(&busy, 1, 1, 1, 32, 1, 1, 0, handle, NULL, NULL) != SUCCESS) abort();
+}
+
+CU int emulated_cuda_runtime_launch(void *function, void *handle) {
+  const call c = enter(CBID_RUNTIME_LAUNCH);
+  outer = c.correlation;
+  const int result = cuLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, handle, NULL, NULL);
+  outer = 0;
+  return leave(&c, RUNTIME, result);
+}
+
+CU int cuGraphLaunch(void *executable, void *handle);
+CU int cuGraphLaunch(void *executable, void *handle) {
+  const call c = enter(CBID_GRAPH_LAUNCH);
+  const replayed *const g = executable;
+  int error = SUCCESS;
+  for (uint32_t i = 0; i < g->count && !error; i++) {
+    emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = g->node->name, .grid = {1, 1, 1}, .block = {32, 1, 1}, .graph = g->number, .graph_node = (uint64_t)g->number << 32 | (i + 1)};
+    error = put_work(handle, &about, g->node->ns);
+  }
+  return leave(&c, DRIVER, error);
+}
+
+/* A GB a second. */
+static int copy(uint32_t number, uint32_t way, size_t bytes, void *handle) {
+  const call c = enter(number);
+  emulated_cuda_done about = {.kind = EMULATED_CUDA_COPY, .correlation = c.correlation, .bytes = bytes, .way = way};
+  return leave(&c, DRIVER, put_work(handle, &about, bytes));
+}
+
+CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle);
+CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle) {
+  (void)to;
+  (void)from;
+  return copy(CBID_HTOD, 1, bytes, handle);
+}
+
+CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle);
+CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle) {
+  (void)to;
+  (void)from;
+  return copy(CBID_DTOH, 2, bytes, handle);
+}
+
+CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle);
+CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle) {
+  const call c = enter(CBID_MEMSET);
+  emulated_cuda_done about = {.kind = EMULATED_CUDA_FILL, .correlation = c.correlation, .bytes = bytes};
+  (void)to;
+  (void)value;
+  return leave(&c, DRIVER, put_work(handle, &about, bytes));
+}
+
+static uint32_t number_of_stream(void *of, void *handle, int is_per_thread) {
+  stream *s = NULL;
+  context *const c = has(&own.contexts, of) ? of : NULL;
+  if (!c) return 0;
+  if ((uintptr_t)handle > 2) return find(handle, &s) == SUCCESS ? s->number : 0;
+  const stream *const its = is_per_thread ? c->per_thread : c->legacy;
+  return its ? its->number : 0;
+}
+CU uint32_t emulated_cuda_stream_number(void *of, void *handle, int is_per_thread) { LOCKED(number_of_stream(of, handle, is_per_thread)); }
+CU uint32_t emulated_cuda_context_number(void *of) { LOCKED(has(&own.contexts, of) ? (uint32_t)((context *)of)->number : 0); }
+
+/* ---- of streams ---- */
 
 static int context_of(void *handle, void **out) {
   stream *s;

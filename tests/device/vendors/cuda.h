@@ -21,6 +21,32 @@ typedef struct emulated_cuda {
 } emulated_cuda;
 
 emulated_cuda *emulated_cuda_state(void);
-void emulated_cuda_work(void *stream, uint64_t ns); /* as a kernel would; 0 is the current context's default stream */
+void emulated_cuda_work(void *stream, uint64_t ns); /* launches a kernel "busy" that takes so long; 0 is the current context's default stream */
+void *emulated_cuda_kernel(const char *name, uint64_t ns);  /* for cuLaunchKernel(). Stays, as its name must: records point to that */
+void *emulated_cuda_graph(void *kernel, uint32_t count);    /* for cuGraphLaunch(): so many nodes. Stays */
+int emulated_cuda_runtime_launch(void *kernel, void *stream); /* as the runtime does: a call of its own, and the driver's inside of it, of one number */
+
+/* ---- for the emulated CUPTI, which the driver tells what it does ---- */
+
+typedef enum emulated_cuda_kind { EMULATED_CUDA_KERNEL, EMULATED_CUDA_COPY, EMULATED_CUDA_FILL } emulated_cuda_kind;
+
+typedef struct emulated_cuda_done {
+  emulated_cuda_kind kind;
+  uint32_t device, context, stream, correlation; /* by numbers */
+  const char *name;
+  uint32_t grid[3], block[3], shared_bytes;
+  uint64_t bytes, graph_node;
+  uint32_t way, graph;
+} emulated_cuda_done;
+
+typedef struct emulated_cuda_observer {
+  void (*call)(int domain, uint32_t number, uint32_t correlation, uint64_t start_ns, uint64_t end_ns); /* by CLOCK_REALTIME, on the calling thread */
+  void *(*begins)(const emulated_cuda_done *it);                      /* it is put on its stream */
+  void (*ends)(void *begun, uint64_t start_ns, uint64_t end_ns);      /* on the stream's thread */
+} emulated_cuda_observer;
+
+void emulated_cuda_observe(const emulated_cuda_observer *observer);
+uint32_t emulated_cuda_stream_number(void *context, void *stream, int is_per_thread); /* 0: none */
+uint32_t emulated_cuda_context_number(void *context);
 
 #endif

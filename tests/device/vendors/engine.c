@@ -11,6 +11,8 @@ typedef struct command {
   struct command *next;
   engine_event *event;
   uint64_t generation, ns;
+  engine_told told; /* or NULL */
+  void *user;
 } command;
 
 struct engine_stream {
@@ -27,11 +29,13 @@ struct engine_event {
   uint32_t holders; /* its owner, and what is on streams */
 };
 
-static uint64_t now_ns(void) {
+static uint64_t read_clock(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  clock_gettime(clock, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+static uint64_t now_ns(void) { return read_clock(CLOCK_MONOTONIC_RAW); }
 
 /* ---- events ---- */
 
@@ -98,8 +102,10 @@ static command *take(engine_stream *s) {
 static void *run(void *stream) {
   engine_stream *const s = stream;
   for (command *c; (c = take(s)) != NULL; free(c)) {
+    const uint64_t start_ns = c->told ? read_clock(CLOCK_REALTIME) : 0;
     if (c->event) pass(c->event, c->generation);
     else work_for(c->ns);
+    if (c->told) c->told(c->user, start_ns, read_clock(CLOCK_REALTIME));
   }
   pthread_mutex_destroy(&s->lock);
   pthread_cond_destroy(&s->changed);
@@ -126,10 +132,10 @@ void engine_stream_destroy(engine_stream *s) {
   pthread_mutex_unlock(&s->lock);
 }
 
-static void put(engine_stream *s, engine_event *event, uint64_t generation, uint64_t ns) {
+static void put(engine_stream *s, const command *what) {
   command *const c = calloc(1, sizeof *c);
   if (!c) abort();
-  *c = (command){.event = event, .generation = generation, .ns = ns};
+  *c = *what;
   pthread_mutex_lock(&s->lock);
   *s->end = c;
   s->end = &c->next;
@@ -137,14 +143,16 @@ static void put(engine_stream *s, engine_event *event, uint64_t generation, uint
   pthread_mutex_unlock(&s->lock);
 }
 
-void engine_work(engine_stream *s, uint64_t ns) { put(s, NULL, 0, ns); }
+void engine_work(engine_stream *s, uint64_t ns) { put(s, &(command){.ns = ns}); }
+
+void engine_work_told(engine_stream *s, uint64_t ns, engine_told told, void *user) { put(s, &(command){.ns = ns, .told = told, .user = user}); }
 
 void engine_event_record(engine_event *event, engine_stream *s) {
   pthread_mutex_lock(&event->lock);
   const uint64_t generation = ++event->recorded;
   event->holders++;
   pthread_mutex_unlock(&event->lock);
-  put(s, event, generation, 0);
+  put(s, &(command){.event = event, .generation = generation});
 }
 
 void engine_stream_wait(engine_stream *s) {

@@ -11,6 +11,9 @@ engine_stream *engine_stream_create(void);
 void engine_stream_destroy(engine_stream *stream); /* returns at once; what is on it is still done */
 void engine_stream_wait(engine_stream *stream);
 void engine_work(engine_stream *stream, uint64_t ns); /* returns at once */
+/* The same, and when it has ended the stream's thread says when it was, by CLOCK_REALTIME. */
+typedef void (*engine_told)(void *user, uint64_t start_ns, uint64_t end_ns);
+void engine_work_told(engine_stream *stream, uint64_t ns, engine_told told, void *user);
 
 engine_event *engine_event_create(void);
 void engine_event_destroy(engine_event *event); /* also while it is on a stream */

@@ -1,0 +1,238 @@
+/* See activity.h. One tool at a time can subscribe to CUPTI, and who has not can still take the records of who has: so prof subscribes while it records, as a sign to others, and asks for no callback. cuptiFinalize() is never called. */
+#include "activity.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../device/words.h"
+#include "buffers.h"
+#include "calls.h"
+#include "cupti_library.h"
+#include "library.h"
+#include "records.h"
+#include "streams.h"
+#include "words.h"
+
+enum { FLUSH_NS = 200000000, HOLDER_BYTES = 64 };
+
+/* Which of CUDA's own calls are recorded. */
+enum { CALLS_NONE, CALLS_OF_WORK, CALLS_ALL };
+
+/* Kinds of CUPTI's, and of prof's by which they are asked for. */
+static const struct {
+  int32_t kind;
+  uint32_t of;
+} all_kinds[] = {{PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, PROF_BACKEND_KERNEL}, {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY, PROF_BACKEND_COPY}, {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2, PROF_BACKEND_COPY},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_MEMSET, PROF_BACKEND_FILL},              {PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, PROF_BACKEND_CALL}, {PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD, PROF_BACKEND_CALL}};
+enum { KINDS = sizeof all_kinds / sizeof *all_kinds };
+
+static struct {
+  bool is_open, is_on, is_ending; /* is_ending: between stop() and the drain behind it */
+  uint32_t version;
+  prof_i_cupti_subscriber subscriber;
+  uint32_t wanted;  /* bits of prof_backend_kind */
+  uint32_t enabled; /* bits by all_kinds */
+  int calls;
+  uint64_t flushed_ns;
+} own;
+
+/* The driver has not ended before us, at the process's exit: CUPTI may hang then. */
+static bool is_alive(void) {
+  int32_t count;
+  return prof_i_cuda.cuDeviceGetCount(&count) == 0;
+}
+
+/* ---- begin ---- */
+
+static int open_library(const prof_backend_host *host) {
+  int32_t driver = 0;
+  if (own.is_open) return PROF_BACKEND_OK;
+  prof_i_cuda.cuDriverGetVersion(&driver);
+  const int result = prof_i_cupti_library_open(host, driver);
+  if (result != PROF_BACKEND_OK) return result;
+  const int32_t error = prof_i_cupti.cuptiGetVersion(&own.version);
+  if (error != 0) return prof_i_cupti_fail_call("cuptiGetVersion", error);
+  own.is_open = true;
+  return PROF_BACKEND_OK;
+}
+
+static void no_callback(void *user, int32_t domain, uint32_t number, const void *data) {
+  (void)user;
+  (void)domain;
+  (void)number;
+  (void)data;
+}
+
+/* Releases from 13.0 on know who is who. */
+static int subscribe(void) {
+  char holder[HOLDER_BYTES] = "";
+  prof_i_cupti_subscriber_params params = {sizeof params, "prof", holder, sizeof holder};
+  const bool is_named = prof_i_cupti.cuptiSubscribe_v2 != NULL;
+  int32_t error = is_named ? prof_i_cupti.cuptiSubscribe_v2(&own.subscriber, no_callback, NULL, &params) : prof_i_cupti.cuptiSubscribe(&own.subscriber, no_callback, NULL);
+  holder[sizeof holder - 1] = '\0';
+  if (error == 0) return PROF_BACKEND_OK;
+  own.subscriber = NULL;
+  if (error != PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) return prof_i_cupti_fail_call(is_named ? "cuptiSubscribe_v2" : "cuptiSubscribe", error);
+  return prof_i_words_fail(PROF_BACKEND_BUSY, "another tool uses CUPTI in this process%s%s; scopes on streams are recorded", *holder ? ": " : "", holder);
+}
+
+static void unsubscribe(void) {
+  if (own.subscriber) prof_i_cupti.cuptiUnsubscribe(own.subscriber);
+  own.subscriber = NULL;
+}
+
+/* ---- what is recorded ---- */
+
+static uint32_t bits_of(uint32_t wanted) {
+  uint32_t bits = 0;
+  for (uint32_t i = 0; i < KINDS; i++)
+    if (wanted & 1u << all_kinds[i].of) bits |= 1u << i;
+  return bits;
+}
+
+/* The error of what cannot be done without. */
+static int32_t choose_kinds(uint32_t wanted) {
+  const uint32_t bits = bits_of(wanted), others = bits ^ own.enabled;
+  int32_t error_of_kernels = 0;
+  for (uint32_t i = 0; i < KINDS; i++) {
+    const uint32_t bit = 1u << i;
+    if (!(others & bit)) continue;
+    const int32_t error = bits & bit ? prof_i_cupti.cuptiActivityEnable(all_kinds[i].kind) : prof_i_cupti.cuptiActivityDisable(all_kinds[i].kind);
+    if (error == 0 || !(bits & bit)) own.enabled ^= bit;
+    else if (all_kinds[i].of == PROF_BACKEND_KERNEL) error_of_kernels = error;
+  }
+  return error_of_kernels;
+}
+
+/* What launched something is known by its call. A CUPTI before 12.5 records all calls or none. */
+static void choose(int calls, bool enable) {
+  int32_t (*const choose_kind)(int32_t kind) = enable ? prof_i_cupti.cuptiActivityEnable : prof_i_cupti.cuptiActivityDisable;
+  if (calls == CALLS_NONE || (calls == CALLS_OF_WORK && prof_i_cuda_calls_of_work(enable))) return;
+  choose_kind(PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME);
+  choose_kind(PROF_I_CUPTI_ACTIVITY_KIND_DRIVER);
+}
+
+static void choose_calls(uint32_t wanted) {
+  const int calls = wanted & 1u << PROF_BACKEND_CALL ? CALLS_ALL : wanted ? CALLS_OF_WORK : CALLS_NONE;
+  if (calls == own.calls) return;
+  choose(own.calls, false);
+  choose(calls, true);
+  own.calls = calls;
+}
+
+static uint32_t enabled_kinds(void) {
+  uint32_t kinds = 0;
+  for (uint32_t i = 0; i < KINDS; i++)
+    if (own.enabled & 1u << i) kinds |= 1u << all_kinds[i].of;
+  return kinds | (own.calls == CALLS_ALL ? 1u << PROF_BACKEND_CALL | 1u << PROF_BACKEND_SYNC : 0);
+}
+
+static int record(uint32_t wanted) {
+  const int32_t error = choose_kinds(wanted);
+  if (error != 0) {
+    choose_kinds(0);
+    return prof_i_cupti_fail_call("cuptiActivityEnable", error);
+  }
+  choose_calls(wanted);
+  own.wanted = wanted;
+  return PROF_BACKEND_OK;
+}
+
+static int begin(const prof_backend_host *host) {
+  int result = open_library(host);
+  if (result != PROF_BACKEND_OK) return result;
+  if (!prof_i_cupti_buffers_prepare(host, own.version >= PROF_I_CUPTI_NULL_BUFFERS_FROM)) return prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for CUPTI's buffers");
+  result = subscribe();
+  if (result != PROF_BACKEND_OK) return result;
+  if (prof_i_cupti.cuptiSetThreadIdType) prof_i_cupti.cuptiSetThreadIdType(PROF_I_CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  const int32_t error = prof_i_cupti.cuptiActivityRegisterCallbacks(prof_i_cupti_buffer_request, prof_i_cupti_buffer_complete);
+  return error == 0 ? PROF_BACKEND_OK : prof_i_cupti_fail_call("cuptiActivityRegisterCallbacks", error);
+}
+
+int prof_i_cuda_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out) {
+  int result = own.is_on ? PROF_BACKEND_OK : begin(host);
+  if (result == PROF_BACKEND_OK) result = record(kinds);
+  if (result != PROF_BACKEND_OK && !own.is_on) unsubscribe();
+  if (result != PROF_BACKEND_OK) return result;
+  own.is_on = true;
+  own.is_ending = false;
+  *kinds_out = enabled_kinds();
+  prof_i_cuda_streams_meet_them(true);
+  return PROF_BACKEND_OK;
+}
+
+int prof_i_cuda_activity_stop(void) {
+  if (!own.is_on) return PROF_BACKEND_OK;
+  own.is_on = false;
+  own.is_ending = true;
+  prof_i_cuda_streams_meet_them(false);
+  if (!is_alive()) return PROF_BACKEND_OK;
+  choose_kinds(0);
+  choose_calls(0);
+  prof_i_cupti.cuptiActivityFlushAll(PROF_I_CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); /* also what is not done */
+  unsubscribe();
+  return PROF_BACKEND_OK;
+}
+
+/* ---- what was recorded ---- */
+
+/* What stands behind something that this CUPTI does not know is lost: how many there were is not known. */
+static uint64_t read(const prof_i_cupti_buffer *buffer) {
+  void *record = NULL;
+  for (;;) {
+    const int32_t error = prof_i_cupti.cuptiActivityGetNextRecord(buffer->records, buffer->valid, &record);
+    if (error != 0 || !record) return error == PROF_I_CUPTI_ERROR_MAX_LIMIT_REACHED ? 0 : 1;
+    prof_i_cuda_record_take(record);
+  }
+}
+
+static uint64_t read_all(void) {
+  uint64_t lost = prof_i_cupti_buffers_lost();
+  for (prof_i_cupti_buffer *buffer = prof_i_cupti_buffers_take(), *next; buffer; buffer = next) {
+    next = buffer->next;
+    if (buffer->valid) lost += read(buffer);
+    prof_i_cupti_buffer_give_back(buffer);
+  }
+  return lost;
+}
+
+/* CUPTI's own count, of all contexts. Of buffers that a driver which has ended keeps, so many are lost as there are, at least. */
+static uint64_t dropped(void) {
+  size_t count = 0;
+  if (!is_alive()) return prof_i_cupti_buffers_lent();
+  return prof_i_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &count) == 0 ? count : 0;
+}
+
+/* Of buffers that are not full, now and then: what takes them is their last record's turn, not the device's. */
+static bool flush(const prof_backend_host *host, uint32_t how) {
+  const uint64_t now = host->now_ns();
+  if (!own.is_on || (how != PROF_BACKEND_FLUSH && now - own.flushed_ns < FLUSH_NS) || !is_alive()) return false;
+  own.flushed_ns = now;
+  prof_i_cupti.cuptiActivityFlushAll(0);
+  return true;
+}
+
+int prof_i_cuda_activity_drain(const prof_backend_host *host, uint32_t how, uint64_t *lost_out) {
+  if (!own.is_open) return PROF_BACKEND_OK;
+  const bool is_flushed = flush(host, how);
+  prof_i_cuda_records_begin(host, own.wanted, own.is_ending);
+  *lost_out = read_all();
+  if (is_flushed || own.is_ending) prof_i_cuda_records_settle(how == PROF_BACKEND_FLUSH);
+  *lost_out += prof_i_cuda_records_unfinished();
+  if (is_flushed || own.is_ending) *lost_out += dropped();
+  own.is_ending = false;
+  return PROF_BACKEND_OK;
+}
+
+int prof_i_cuda_activity_clock(const prof_backend_host *host, prof_backend_pair *out) {
+  prof_backend_pair pair = {.size = out->size};
+  if (!own.is_open) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "CUPTI, whose clock it is, has not been asked to record");
+  pair.host_before_ns = host->now_ns();
+  pair.host_before_ticks = host->ticks();
+  const int32_t error = prof_i_cupti.cuptiGetTimestamp(&pair.device_ns);
+  pair.host_after_ticks = host->ticks();
+  pair.host_after_ns = host->now_ns();
+  if (error != 0) return prof_i_cupti_fail_call("cuptiGetTimestamp", error);
+  *out = pair;
+  return PROF_BACKEND_OK;
+}

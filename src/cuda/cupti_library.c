@@ -1,0 +1,102 @@
+/* See cupti_library.h. */
+#define _GNU_SOURCE
+#include "cupti_library.h"
+
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../device/library.h"
+#include "words.h"
+
+prof_i_cupti_functions prof_i_cupti;
+
+/* What CUDA's majors call it, newest first; 11 has a name for each minor. */
+static const struct {
+  int32_t major;
+  const char *name;
+} names[] = {{13, "libcupti.so.13"}, {12, "libcupti.so.12"}, {11, "libcupti.so.11.8"}, {11, "libcupti.so.11.7"}, {11, "libcupti.so.11.6"}, {11, "libcupti.so.11.5"}, {11, "libcupti.so.11.4"}, {11, "libcupti.so.11.3"}, {11, "libcupti.so.11.2"}};
+enum { PATH_BYTES = 4096, NAMES = sizeof names / sizeof *names };
+static const char *const folders[] = {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64"};
+
+/* One that was loaded by its path, as wheels do, is not found by its name. */
+static int look_at(struct dl_phdr_info *info, size_t bytes, void *path_out) {
+  const char *const slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+  (void)bytes;
+  if (!slash || strncmp(slash + 1, "libcupti.so", sizeof "libcupti.so" - 1) != 0) return 0;
+  snprintf(path_out, PATH_BYTES, "%s", info->dlpi_name);
+  return 1;
+}
+
+static void *find_loaded(void) {
+  char path[PATH_BYTES] = "";
+  const char *why;
+  for (int i = 0; i < NAMES; i++) {
+    void *const library = prof_i_library_open(names[i].name, 1, &why);
+    if (library) return library;
+  }
+  return dl_iterate_phdr(look_at, path) ? prof_i_library_open(path, 1, &why) : NULL;
+}
+
+static void *open_in(const char *folder, const char *name) {
+  char path[PATH_BYTES];
+  const char *why;
+  return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path ? prof_i_library_open(path, 0, &why) : NULL;
+}
+
+/* Of a later major than the driver's it would refuse to work. */
+static void *find_installed(int32_t driver_version) {
+  const char *why;
+  for (int i = 0; i < NAMES; i++) {
+    if (names[i].major > driver_version / 1000) continue;
+    void *library = prof_i_library_open(names[i].name, 0, &why);
+    for (size_t k = 0; k < sizeof folders / sizeof *folders && !library; k++) library = open_in(folders[k], names[i].name);
+    if (library) return library;
+  }
+  return NULL;
+}
+
+/* The first function that is needed and not there; NULL: none is. */
+static const char *resolve(void *library) {
+  enum { OPTIONAL, NEEDED };
+  const char *missing = NULL;
+#define RESOLVE(need, name, arguments)                                   \
+  *(void **)&prof_i_cupti.name = prof_i_library_find(library, #name);    \
+  if ((need) == NEEDED && !prof_i_cupti.name && !missing) missing = #name;
+  PROF_I_CUPTI_FUNCTIONS(RESOLVE)
+#undef RESOLVE
+  return missing;
+}
+
+int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_version) {
+  const char *const wanted = host->option("CUPTI");
+  const char *why = NULL;
+  void *library = find_loaded();
+  if (!library && wanted && *wanted) {
+    library = prof_i_library_open(wanted, 0, &why);
+    if (!library) return prof_i_words_fail(PROF_BACKEND_ABSENT, "PROF_BACKEND_CUPTI: %s", why);
+  }
+  if (!library) library = find_installed(driver_version);
+  if (!library)
+    return prof_i_words_fail(PROF_BACKEND_ABSENT, "CUPTI is not there (libcupti.so.%d); install it (CUDA's toolkit, or the package nvidia-cuda-cupti), and name its folder in LD_LIBRARY_PATH or the file in PROF_BACKEND_CUPTI", driver_version / 1000);
+  const char *const missing = resolve(library);
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "libcupti has no %s(): CUDA 11.2 is the oldest that serves", missing) : PROF_BACKEND_OK;
+}
+
+static int result_of(int32_t error) {
+  switch (error) {
+    case PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+    case PROF_I_CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED: return PROF_BACKEND_BUSY;
+    case PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+    case PROF_I_CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+    case PROF_I_CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED: return PROF_BACKEND_PERMISSION;
+    case PROF_I_CUPTI_ERROR_NOT_COMPATIBLE: return PROF_BACKEND_VERSION;
+    default: return PROF_BACKEND_VENDOR;
+  }
+}
+
+int prof_i_cupti_fail_call(const char *function, int32_t error) {
+  const char *text = NULL;
+  prof_i_cupti.cuptiGetResultString(error, &text);
+  return prof_i_words_fail(result_of(error), "%s: %s (%d)", function, text ? text : "an error", error);
+}

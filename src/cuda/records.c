@@ -1,0 +1,288 @@
+/* See records.h. Calls are remembered by their number in a ring: each new one takes the place of that which was 65536 calls before. */
+#include "records.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "streams.h"
+
+enum { CALLS = 1 << 16, THREADS = 256, WAITING_MAX = 1 << 16, WAITING_AT_FIRST = 256 };
+
+typedef struct call {
+  uint32_t number; /* correlation; 0: none */
+  uint32_t thread; /* the kernel's number */
+  uint64_t start, end;
+} call;
+
+typedef union done {
+  prof_backend_record record;
+  prof_backend_kernel kernel;
+  prof_backend_copy copy;
+} done;
+
+static struct {
+  const prof_backend_host *host;
+  uint32_t kinds;
+  call calls[CALLS];
+  struct {
+    uint32_t number;
+    uint64_t prof;
+  } threads[THREADS]; /* of this drain */
+  done *waiting;
+  uint32_t count, room, waited; /* waited: so many of them did at the last settling */
+  bool is_last;
+  uint64_t unfinished;
+} own;
+
+void prof_i_cuda_records_begin(const prof_backend_host *host, uint32_t kinds, bool is_last) {
+  own.host = host;
+  own.kinds = kinds;
+  own.is_last = is_last;
+  memset(own.threads, 0, sizeof own.threads);
+}
+
+uint64_t prof_i_cuda_records_unfinished(void) {
+  const uint64_t unfinished = own.unfinished;
+  own.unfinished = 0;
+  return unfinished;
+}
+
+static bool is_wanted(uint32_t kind) { return own.kinds >> kind & 1; }
+
+static uint64_t thread_of(uint32_t kernels_number) {
+  if (!own.host->thread_of) return 0;
+  const uint32_t at = kernels_number % THREADS;
+  if (own.threads[at].number != kernels_number) {
+    own.threads[at].number = kernels_number;
+    own.threads[at].prof = own.host->thread_of(kernels_number);
+  }
+  return own.threads[at].prof;
+}
+
+static uint32_t intern(const char *text) { return text && *text ? own.host->intern(text, strlen(text)) : 0; }
+
+/* ---- what launched it ---- */
+
+/* A call of the runtime's and that of the driver's inside of it have one number: the outer one is what the program called. */
+static void remember(const prof_i_cupti_call *it) {
+  call *const c = &own.calls[it->correlation % CALLS];
+  if (!it->correlation || (c->number == it->correlation && c->start <= it->start)) return;
+  *c = (call){it->correlation, it->thread, it->start, it->end};
+}
+
+/* The scope that stands open while the call lasts is found by this moment, and two clocks may be some hundred ns apart: so it lies well inside of the call. Nothing begins before it was launched. */
+static uint64_t moment_of(const call *c, uint64_t begun) {
+  enum { WELL_INSIDE_NS = 1000 };
+  const uint64_t half = c->end > c->start ? (c->end - c->start) / 2 : 0, inside = c->start + (half < WELL_INSIDE_NS ? half : WELL_INSIDE_NS);
+  return begun >= inside || begun <= c->start ? inside : begun;
+}
+
+/* False: the call is not known so far. */
+static bool find_launch(prof_backend_record *record) {
+  const call *const c = &own.calls[record->correlation % CALLS];
+  if (!record->correlation || c->number != record->correlation) return false;
+  record->launch = moment_of(c, record->start);
+  record->flags |= PROF_BACKEND_LAUNCH_CLOCK;
+  record->launch_thread = thread_of(c->thread);
+  return true;
+}
+
+static bool make_room(void) {
+  if (own.count < own.room) return true;
+  const uint32_t room = own.room ? 2 * own.room : WAITING_AT_FIRST;
+  done *const larger = room <= WAITING_MAX ? realloc(own.waiting, room * sizeof *larger) : NULL;
+  if (!larger) return false;
+  own.waiting = larger;
+  own.room = room;
+  return true;
+}
+
+static void emit(const done *it) { own.host->emit(it, it->record.size); }
+
+static void emit_or_wait(done *it) {
+  if (own.is_last && !it->record.end) own.unfinished++;
+  else if (find_launch(&it->record) || !make_room()) emit(it);
+  else own.waiting[own.count++] = *it;
+}
+
+void prof_i_cuda_records_settle(bool are_all) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < own.count; i++) {
+    done *const it = &own.waiting[i];
+    if (find_launch(&it->record) || are_all || i < own.waited) emit(it);
+    else own.waiting[kept++] = *it;
+  }
+  own.count = own.waited = kept;
+}
+
+/* ---- what ran ---- */
+
+static void begin(done *it, uint32_t kind, size_t bytes, uint64_t start, uint64_t end) {
+  memset(it, 0, sizeof *it);
+  it->record.kind = (uint16_t)kind;
+  it->record.size = (uint16_t)bytes;
+  it->record.start = start;
+  it->record.end = end;
+  if (!start || !end) it->record.flags = PROF_BACKEND_NO_TIMES;
+}
+
+static void place(prof_backend_record *record, uint32_t device, uint32_t context, uint32_t stream) {
+  record->device = device;
+  record->stream = prof_i_cuda_stream_handle(context, stream);
+  prof_i_cuda_context_is_of(context, device);
+}
+
+static void take_kernel(const prof_i_cupti_kernel *from) {
+  done it;
+  begin(&it, PROF_BACKEND_KERNEL, sizeof it.kernel, from->start, from->end);
+  prof_backend_kernel *const to = &it.kernel;
+  to->record.correlation = from->correlation;
+  place(&to->record, from->device, from->context, from->stream);
+  to->record.name = intern(from->name);
+  to->queued = from->queued;
+  to->submitted = from->submitted;
+  for (int i = 0; i < 3; i++) {
+    to->grid[i] = (uint32_t)from->grid[i];
+    to->block[i] = (uint32_t)from->block[i];
+  }
+  to->shared_bytes = (uint32_t)from->static_shared + (uint32_t)from->dynamic_shared;
+  to->registers = from->registers;
+  to->context = from->context;
+  to->graph = from->graph;
+  to->graph_node = from->graph_node;
+  emit_or_wait(&it);
+}
+
+static const char *name_of_memory(uint32_t kind) { /* as Kineto has them */
+  static const char *const names[] = {"Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"};
+  return names[kind < sizeof names / sizeof *names ? kind : 0];
+}
+
+static const char *name_of_way(uint32_t way) {
+  static const char *const names[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+  return names[way < sizeof names / sizeof *names ? way : 0];
+}
+
+static uint32_t name_copy(uint32_t way, uint32_t from, uint32_t to) {
+  char name[96];
+  snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", name_of_way(way), name_of_memory(from), name_of_memory(to));
+  return intern(name);
+}
+
+static bool is_from_host(uint32_t way) { return way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOD || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOA || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH; }
+static bool is_to_host(uint32_t way) { return way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_DTOH || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_ATOH || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH; }
+
+static void take_copy(const prof_i_cupti_copy *from) {
+  done it;
+  begin(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
+  prof_backend_copy *const to = &it.copy;
+  to->record.correlation = from->correlation;
+  place(&to->record, from->device, from->context, from->stream);
+  to->record.name = name_copy(from->way, from->from, from->to);
+  to->bytes = from->bytes;
+  to->from = !from->way ? 0 : is_from_host(from->way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
+  to->to = !from->way ? 0 : is_to_host(from->way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
+  to->from_index = to->to_index = from->device;
+  emit_or_wait(&it);
+}
+
+static void take_peer_copy(const prof_i_cupti_peer_copy *from) {
+  done it;
+  begin(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
+  prof_backend_copy *const to = &it.copy;
+  to->record.correlation = from->correlation;
+  place(&to->record, from->device, from->context, from->stream);
+  to->record.name = name_copy(from->way, from->from, from->to);
+  to->bytes = from->bytes;
+  to->from = to->to = PROF_DEVICE_CUDA;
+  to->from_index = from->from_device;
+  to->to_index = from->to_device;
+  emit_or_wait(&it);
+}
+
+static void take_fill(const prof_i_cupti_fill *from) {
+  char name[48];
+  done it;
+  snprintf(name, sizeof name, "Memset (%s)", name_of_memory(from->memory));
+  begin(&it, PROF_BACKEND_FILL, sizeof it.copy, from->start, from->end);
+  it.record.correlation = from->correlation;
+  place(&it.record, from->device, from->context, from->stream);
+  it.record.name = intern(name);
+  it.copy.bytes = from->bytes;
+  it.copy.to = PROF_DEVICE_CUDA;
+  it.copy.to_index = from->device;
+  emit_or_wait(&it);
+}
+
+/* ---- what the host did ---- */
+
+static void take_call(const prof_i_cupti_call *from) {
+  done it;
+  remember(from);
+  if (!is_wanted(PROF_BACKEND_CALL)) return;
+  begin(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
+  it.record.correlation = from->correlation;
+  it.record.launch_thread = thread_of(from->thread);
+  it.record.name = prof_i_cuda_call_name(own.host, from->kind == PROF_I_CUPTI_ACTIVITY_KIND_DRIVER ? PROF_I_CUPTI_CB_DOMAIN_DRIVER_API : PROF_I_CUPTI_CB_DOMAIN_RUNTIME_API, from->number);
+  emit(&it);
+}
+
+/* What CUPTI and the driver take for themselves. */
+static void take_overhead(const prof_i_cupti_overhead *from) {
+  done it;
+  const char *name = "CUPTI: overhead";
+  if (!is_wanted(PROF_BACKEND_CALL) || from->object != PROF_I_CUPTI_ACTIVITY_OBJECT_THREAD) return;
+  switch (from->what) {
+    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER: name = "CUDA: driver compiler"; break;
+    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH: name = "CUPTI: buffer flush"; break;
+    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION: name = "CUPTI: instrumentation"; break;
+    case PROF_I_CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE: name = "CUPTI: resource"; break;
+    case PROF_I_CUPTI_OVERHEAD_MODULE_LOADING: name = "CUDA: module loading"; break;
+    case PROF_I_CUPTI_OVERHEAD_LAZY_FUNCTION_LOADING: name = "CUDA: lazy function loading"; break;
+    case PROF_I_CUPTI_OVERHEAD_COMMAND_BUFFER_FULL: name = "CUDA: command buffer full"; break;
+    case PROF_I_CUPTI_OVERHEAD_BUFFER_REQUEST: name = "CUPTI: buffer request"; break;
+    default: break;
+  }
+  begin(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
+  it.record.launch_thread = thread_of(from->thread);
+  it.record.name = intern(name);
+  emit(&it);
+}
+
+static void take_sync(const prof_i_cupti_sync *from) {
+  done it;
+  const char *name = "Sync";
+  if (!is_wanted(PROF_BACKEND_SYNC) || !is_wanted(PROF_BACKEND_CALL)) return;
+  switch (from->type) { /* as Kineto has them */
+    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE: name = "Event Sync"; break;
+    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT: name = "Stream Wait Event"; break;
+    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE: name = "Stream Sync"; break;
+    case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE: name = "Context Sync"; break;
+    default: break;
+  }
+  begin(&it, PROF_BACKEND_SYNC, sizeof it.record, from->start, from->end);
+  it.record.correlation = from->correlation;
+  it.record.device = prof_i_cuda_context_device(from->context);
+  it.record.stream = from->stream == (uint32_t)PROF_I_CUPTI_SYNCHRONIZATION_INVALID_VALUE ? 0 : prof_i_cuda_stream_handle(from->context, from->stream);
+  it.record.name = intern(name);
+  emit_or_wait(&it);
+}
+
+void prof_i_cuda_record_take(const void *record) {
+  int32_t kind;
+  memcpy(&kind, record, sizeof kind);
+  switch (kind) {
+    case PROF_I_CUPTI_ACTIVITY_KIND_KERNEL:
+    case PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: take_kernel(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY: take_copy(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2: take_peer_copy(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMSET: take_fill(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_DRIVER:
+    case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME: take_call(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: take_sync(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD: take_overhead(record); break;
+    default: break; /* nobody asked for it */
+  }
+}

@@ -1,0 +1,588 @@
+/* What CUPTI records, on an emulated driver and an emulated CUPTI (vendors: no device is behind them): each kernel, copy and fill once, on its stream, with the scope that launched it; other tools, losses, releases, and a program that begins late. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <prof/device.h>
+#include <prof/profiler.h>
+#include <prof/trace.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "alone.h"
+#include "cuda_program.h"
+#include "vendors/cupti.h"
+
+enum { COUNT = 20, KERNEL_NS = 100000, THREADS = 4 };
+
+static const prof_device device = {PROF_DEVICE_CUDA, 0};
+static emulated_cupti *cupti;
+
+static void begin(void) {}
+
+/* ---- the program ---- */
+
+static void name_cupti(const char *file) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/vendors/%s", getenv("PROF_TEST_PLUGIN_DIR"), file);
+  setenv("PROF_BACKEND_CUPTI", path, 1);
+}
+
+/* The program has loaded it, as one does that is linked to it. */
+static void load_cupti(const char *file) {
+  emulated_cupti *(*state)(void);
+  name_cupti(file);
+  void *const library = dlopen(getenv("PROF_BACKEND_CUPTI"), RTLD_NOW);
+  if (!library) fail_msg("%s", dlerror());
+  *(void **)&state = dlsym(library, "emulated_cupti_state");
+  cupti = state();
+}
+
+static void start(uint32_t level) {
+  const prof_options options = {.size = sizeof options, .level = level, .devices = PROF_DEVICES_RECORDS};
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+}
+
+/* CUDA is in use, CUPTI there, and records are wanted. */
+static void *begin_recording(uint32_t level) {
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  start(level);
+  return make_stream();
+}
+
+static void launch(void *kernel, void *stream) { assert_int_equal(cu.cuLaunchKernel(kernel, 6, 4, 2, 64, 1, 1, 1024, stream, NULL, NULL), 0); }
+
+/* ---- what came of it ---- */
+
+typedef struct found {
+  uint64_t count, launched_here, in_scope, nanoseconds;
+} found;
+
+typedef struct sums {
+  uint64_t records, sides, lost[PROF_LOSS_COUNT];
+  uint32_t devices;
+  int32_t result;
+  char reason[160];
+} sums;
+
+static sums sums_of(const prof_trace *trace) {
+  sums s;
+  prof_trace_info info = {.size = sizeof info};
+  memset(&s, 0, sizeof s);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  s.devices = info.device_count;
+  for (uint32_t i = 0; i < info.device_count; i++) {
+    prof_trace_device about = {.size = sizeof about};
+    assert_int_equal(prof_trace_device_get(trace, i, &about), PROF_OK);
+    s.records += about.record_count;
+    s.sides += about.scope_count;
+    s.result = about.result;
+    memcpy(s.reason, about.reason, sizeof s.reason);
+  }
+  memcpy(s.lost, info.lost_count, sizeof s.lost);
+  return s;
+}
+
+static prof_trace *get(void) {
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  return trace;
+}
+
+static uint64_t come(const sums *s) { return s->records + s->lost[PROF_LOSS_DEVICE_TIMES] + s->lost[PROF_LOSS_DEVICE_FULL] + s->lost[PROF_LOSS_DEVICE_LATE]; }
+
+/* Until so many records have come or been lost: whoever brings them may have no processor. */
+static void settle(uint64_t wanted) {
+  sums s;
+  for (int i = 0; i < 1000; i++, usleep(10000)) {
+    prof_trace *const trace = get();
+    s = sums_of(trace);
+    prof_trace_destroy(trace);
+    if (come(&s) >= wanted) return;
+  }
+  fail_msg("of %lu records %lu came within 10 s", (unsigned long)wanted, (unsigned long)come(&s));
+}
+
+static prof_trace *stop_and_get(void) {
+  assert_int_equal(prof_stop(), PROF_OK);
+  return get();
+}
+
+static bool is_text(const char *text, uint32_t bytes, const char *wanted) { return bytes == strlen(wanted) && memcmp(text, wanted, bytes) == 0; }
+
+static const prof_trace_arg *arg_of(const prof_event *event, const char *key) {
+  for (uint32_t i = 0; i < event->arg_count; i++)
+    if (is_text(event->args[i].key, event->args[i].key_bytes, key)) return &event->args[i];
+  fail_msg("there is no argument %s among %u", key, event->arg_count);
+  return NULL;
+}
+
+/* The device's events of that name and category. scope: those that were launched in one of that name. */
+static found find(const prof_trace *trace, const char *name, const char *category) {
+  static prof_event event;
+  prof_cursor *cursor = NULL;
+  found f = {0, 0, 0, 0};
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) {
+    if (!(event.flags & PROF_EVENT_ON_DEVICE) || !is_text(event.name, event.name_bytes, name) || !is_text(event.category, event.category_bytes, category)) continue;
+    f.count++;
+    f.nanoseconds += event.duration_ns;
+    f.launched_here += event.launch.thread != UINT32_MAX && event.launch.start_ns <= event.start_ns && event.launch.start_ns > 0;
+  }
+  prof_cursor_destroy(cursor);
+  return f;
+}
+
+static uint64_t calls_named(const prof_trace *trace, const char *name) {
+  static prof_event event;
+  prof_cursor *cursor = NULL;
+  uint64_t count = 0;
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) count += is_text(event.category, event.category_bytes, "runtime") && is_text(event.name, event.name_bytes, name);
+  prof_cursor_destroy(cursor);
+  return count;
+}
+
+/* How many kernels and copies scopes of that name have launched. */
+static uint64_t launched_in(const prof_trace *trace, const char *scope) {
+  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME, .rows_limit = UINT32_MAX};
+  prof_rows *rows = NULL;
+  uint64_t count = 0;
+  assert_int_equal(prof_trace_aggregate(trace, &options, &rows), PROF_OK);
+  for (uint64_t i = 0; i < rows->row_count; i++)
+    if (strcmp(rows->rows[i].name, scope) == 0) count = rows->rows[i].device_count;
+  prof_rows_destroy(rows);
+  return count;
+}
+
+static void nothing_is_lost(const prof_trace *trace) {
+  const sums s = sums_of(trace);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    if (s.lost[i]) fail_msg("loss %d: %lu", i, (unsigned long)s.lost[i]);
+}
+
+/* ---- the tests ---- */
+
+static void each_kernel_is_there_once_with_what_launched_it(void **state) {
+  (void)state;
+  static prof_event event;
+  prof_cursor *cursor = NULL;
+  void *const stream = begin_recording(1), *const kernel = cu.emulated_cuda_kernel("_Z4busyPfi", KERNEL_NS);
+  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  const found f = find(trace, "_Z4busyPfi", "kernel");
+  assert_int_equal(f.count, COUNT);
+  assert_int_equal(f.launched_here, COUNT);
+  assert_in_range(f.nanoseconds, COUNT * (uint64_t)KERNEL_NS, 100 * COUNT * (uint64_t)KERNEL_NS);
+  assert_int_equal(launched_in(trace, "layer"), COUNT);
+  assert_int_equal(calls_named(trace, "cuLaunchKernel"), 0);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1 && !(event.flags & PROF_EVENT_ON_DEVICE)) {
+  }
+  const prof_trace_arg *const grid = arg_of(&event, "grid"), *const block = arg_of(&event, "block");
+  assert_int_equal(grid->value.tensor.dims[0] * 100 + grid->value.tensor.dims[1] * 10 + grid->value.tensor.dims[2], 642);
+  assert_int_equal(block->value.tensor.dims[0], 64);
+  assert_int_equal(arg_of(&event, "registers per thread")->value.u64, 32);
+  assert_int_equal(arg_of(&event, "shared memory")->value.u64, 1024 + 16);
+  assert_int_equal(arg_of(&event, "context")->value.u64, 1);
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+  assert_int_equal(cupti->subscribers, 0);
+  assert_int_equal(cupti->kinds, 0);
+}
+
+static void copies_and_fills_say_how_much_and_which_way(void **state) {
+  (void)state;
+  static char room[64];
+  void *const stream = begin_recording(1);
+  WITH_BASE_PROFILER(PROF_HOST, "move", "model", PROF_NO_ARGS, {
+    cu.cuMemcpyHtoDAsync_v2(1, room, 5000, stream);
+    cu.cuMemcpyDtoHAsync_v2(room, 1, 3000, stream);
+    cu.cuMemsetD8Async(1, 0, 2000, stream);
+  });
+  cu.cuStreamSynchronize(stream);
+  settle(3);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  assert_int_equal(find(trace, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy").count, 1);
+  assert_int_equal(find(trace, "Memcpy DtoH (Device -> Pinned)", "gpu_memcpy").count, 1);
+  assert_int_equal(find(trace, "Memset (Device)", "gpu_memset").count, 1);
+  assert_int_equal(launched_in(trace, "move"), 3);
+  prof_trace_destroy(trace);
+}
+
+/* The side of a scope and the kernel in it are on one stream, which has one row. */
+static void a_kernel_stands_on_the_row_of_its_streams_scopes(void **state) {
+  (void)state;
+  static prof_event event;
+  prof_cursor *cursor = NULL;
+  uint64_t kernels = 0, sides = 0;
+  void *const stream = begin_recording(1), *const kernel = cu.emulated_cuda_kernel("k", KERNEL_NS);
+  for (int i = 0; i < COUNT; i++) {
+    WITH_GPU_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+    WITH_GPU_PROFILER(device, 0, "default", "model", PROF_NO_ARGS, { launch(kernel, NULL); });
+    WITH_GPU_PROFILER(device, 2, "per thread", "model", PROF_NO_ARGS, { launch(kernel, (void *)(uintptr_t)2); });
+  }
+  cu.cuStreamSynchronize(stream);
+  cu.cuStreamSynchronize(NULL);
+  cu.cuStreamSynchronize((void *)(uintptr_t)2);
+  settle(3 * COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) {
+    if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
+    if (event.stream != handle_of(stream) && event.stream != 0 && event.stream != 2) fail_msg("stream 0x%lx", (unsigned long)event.stream);
+    kernels += event.launch.record == PROF_BACKEND_KERNEL;
+    sides += event.launch.record == 0;
+  }
+  assert_int_equal(kernels, 3 * COUNT);
+  assert_int_equal(sides, 3 * COUNT);
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+}
+
+static void at_level_2_calls_are_there(void **state) {
+  (void)state;
+  void *const stream = begin_recording(2), *const kernel = cu.emulated_cuda_kernel("k", KERNEL_NS);
+  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { cu.emulated_cuda_runtime_launch(kernel, stream); });
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  assert_int_equal(calls_named(trace, "cudaLaunchKernel"), COUNT); /* without the release that brought it */
+  assert_int_equal(calls_named(trace, "cuLaunchKernel"), COUNT);
+  assert_int_equal(launched_in(trace, "layer"), COUNT);
+  prof_trace_destroy(trace);
+}
+
+/* Calls and what they launched come in any order. */
+static void calls_that_are_told_last(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1), *const kernel = cu.emulated_cuda_kernel("k", KERNEL_NS);
+  cupti->calls_last = 1;
+  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  assert_int_equal(find(trace, "k", "kernel").launched_here, COUNT);
+  assert_int_equal(launched_in(trace, "layer"), COUNT);
+  prof_trace_destroy(trace);
+}
+
+static void a_graph_is_its_kernels(void **state) {
+  (void)state;
+  static prof_event event;
+  prof_cursor *cursor = NULL;
+  uint64_t nodes = 0;
+  void *const stream = begin_recording(1), *const graph = cu.emulated_cuda_graph(cu.emulated_cuda_kernel("node", 10000), 5);
+  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "replay", "model", PROF_NO_ARGS, { cu.cuGraphLaunch(graph, stream); });
+  cu.cuStreamSynchronize(stream);
+  settle(5 * COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  assert_int_equal(find(trace, "node", "kernel").count, 5 * COUNT);
+  assert_int_equal(launched_in(trace, "replay"), 5 * COUNT);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1)
+    if (event.flags & PROF_EVENT_ON_DEVICE) nodes |= UINT64_C(1) << (uint32_t)arg_of(&event, "graph node id")->value.u64;
+  assert_int_equal(nodes, 0x3e); /* 1 to 5 */
+  prof_cursor_destroy(cursor);
+  prof_trace_destroy(trace);
+}
+
+typedef struct worker {
+  pthread_t thread;
+  char name[16];
+  void *context;
+} worker;
+
+static void *work(void *own) {
+  const worker *const w = own;
+  cu.cuCtxPushCurrent_v2(w->context);
+  void *const stream = make_stream(), *const kernel = cu.emulated_cuda_kernel(w->name, 20000);
+  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, w->name, "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  cu.cuStreamSynchronize(stream);
+  return NULL;
+}
+
+static void threads_have_what_they_launched(void **state) {
+  (void)state;
+  static worker all[THREADS];
+  begin_recording(1);
+  for (int i = 0; i < THREADS; i++) {
+    snprintf(all[i].name, sizeof all[i].name, "worker %d", i);
+    cu.cuCtxGetCurrent(&all[i].context);
+    assert_int_equal(pthread_create(&all[i].thread, NULL, work, &all[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(all[i].thread, NULL);
+  settle((uint64_t)THREADS * COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(launched_in(trace, all[i].name), COUNT);
+  prof_trace_destroy(trace);
+}
+
+static void another_tool_has_it(void **state) {
+  (void)state;
+  load_cupti("libcupti.so.13");
+  cupti->holder = "Nsight";
+  begin_on(0);
+  start(1);
+  void *const stream = make_stream();
+  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { cu.emulated_cuda_work(stream, 1000); });
+  cu.cuStreamSynchronize(stream);
+  sums s = {0};
+  for (int i = 0; i < 1000 && s.sides < COUNT; i++, usleep(10000)) {
+    prof_trace *const trace = get();
+    s = sums_of(trace);
+    prof_trace_destroy(trace);
+  }
+  prof_backend_state about = {.size = sizeof about};
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(s.sides, COUNT);
+  assert_int_equal(s.records, 0);
+  for (uint32_t i = 0; prof_backend_status(i, &about) == PROF_OK && strcmp(about.name, "cuda") != 0; i++) {
+  }
+  assert_string_equal(about.reason, "works, but records no kernels by itself: another tool uses CUPTI in this process: Nsight; scopes on streams are recorded");
+  assert_int_equal(cupti->kinds, 0);
+  cupti->holder = NULL; /* it has gone: the next recording has kernels */
+  start(1);
+  cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(1);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(find(trace, "busy", "kernel").count, 1);
+  prof_trace_destroy(trace);
+}
+
+static void what_is_refused_is_said(void **state) {
+  (void)state;
+  load_cupti("libcupti.so.13");
+  cupti->enable_error = 35;
+  begin_on(0);
+  start(1);
+  prof_backend_state about = {.size = sizeof about};
+  assert_int_equal(prof_stop(), PROF_OK);
+  for (uint32_t i = 0; prof_backend_status(i, &about) == PROF_OK && strcmp(about.name, "cuda") != 0; i++) {
+  }
+  assert_string_equal(about.reason, "works, but records no kernels by itself: cuptiActivityEnable: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)");
+  assert_int_equal(cupti->subscribers, 0);
+  assert_int_equal(cupti->kinds, 0);
+}
+
+static void no_cupti(void **state) {
+  (void)state;
+  begin_on(0);
+  name_cupti("libnothing.so");
+  start(1);
+  prof_backend_state about = {.size = sizeof about};
+  assert_int_equal(prof_stop(), PROF_OK);
+  for (uint32_t i = 0; prof_backend_status(i, &about) == PROF_OK && strcmp(about.name, "cuda") != 0; i++) {
+  }
+  assert_non_null(strstr(about.reason, "PROF_BACKEND_CUPTI: "));
+  assert_non_null(strstr(about.reason, "libnothing.so"));
+}
+
+static void what_has_no_times_is_counted(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1);
+  cupti->no_times = 3;
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(find(trace, "busy", "kernel").count, COUNT - 3);
+  assert_int_equal(sums_of(trace).lost[PROF_LOSS_DEVICE_TIMES], 3);
+  prof_trace_destroy(trace);
+}
+
+static void what_stands_behind_an_unknown_record_is_counted(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1);
+  cupti->unknown = 1;
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT + 1);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(find(trace, "busy", "kernel").count, COUNT);
+  assert_int_equal(sums_of(trace).lost[PROF_LOSS_DEVICE_FULL], 1);
+  prof_trace_destroy(trace);
+}
+
+static void what_was_not_done_at_the_stop_is_counted(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1);
+  cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  cu.emulated_cuda_work(stream, 1500000000);
+  settle(1);
+  prof_trace *const trace = stop_and_get();
+  const sums s = sums_of(trace);
+  assert_int_equal(s.records, 1);
+  assert_int_equal(s.lost[PROF_LOSS_DEVICE_LATE], 1);
+  assert_int_equal(s.lost[PROF_LOSS_DEVICE_TIMES], 0);
+  prof_trace_destroy(trace);
+}
+
+static void recordings_come_and_go(void **state) {
+  (void)state;
+  enum { TIMES = 100 };
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  void *const stream = make_stream();
+  for (int i = 0; i < TIMES; i++) {
+    start(1 + (uint32_t)i % 2);
+    cu.emulated_cuda_work(stream, 1000);
+    cu.cuStreamSynchronize(stream);
+    if (i % 10 == 0) settle((uint64_t)0);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+  prof_trace *const trace = get();
+  const sums s = sums_of(trace);
+  assert_int_equal(come(&s), TIMES); /* each there or counted */
+  assert_in_range(s.records, TIMES / 2, TIMES);
+  prof_trace_destroy(trace);
+  assert_int_equal(cupti->subscribers, 0);
+  assert_int_equal(cupti->kinds, 0);
+  assert_int_equal(cupti->requests, cupti->returned);
+}
+
+/* The program loads the driver when recording is under way already: prof does not load it, and is there soon after. */
+static void a_program_that_begins_late(void **state) {
+  (void)state;
+  name_cupti("libcupti.so.13");
+  start(1);
+  usleep(100000);
+  assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  void *const stream = make_stream();
+  for (int i = 0; i < 500 && !__atomic_load_n(&cupti->kinds, __ATOMIC_RELAXED); i++) usleep(10000);
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(find(trace, "busy", "kernel").count, COUNT);
+  prof_trace_destroy(trace);
+}
+
+static void without_cuda_nothing_is_loaded_or_said(void **state) {
+  (void)state;
+  name_cupti("libcupti.so.13");
+  start(2);
+  WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { usleep(60000); });
+  prof_trace *const trace = stop_and_get();
+  const sums s = sums_of(trace);
+  assert_int_equal(s.devices, 0);
+  nothing_is_lost(trace);
+  prof_trace_destroy(trace);
+  assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
+  assert_null(dlopen(getenv("PROF_BACKEND_CUPTI"), RTLD_NOW | RTLD_NOLOAD));
+}
+
+/* Who records scopes alone does not touch CUPTI. */
+static void nobody_asks_cupti_for_scopes(void **state) {
+  (void)state;
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  void *const stream = make_stream();
+  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { cu.emulated_cuda_work(stream, 1000); });
+  cu.cuStreamSynchronize(stream);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(cupti->calls, 0);
+}
+
+/* CUDA 11.8's: it records all calls or none, its records are shorter, and nobody has a name. */
+static void an_older_release(void **state) {
+  (void)state;
+  load_cupti("libcupti.so.11.8");
+  begin_on(0);
+  start(1);
+  void *const stream = make_stream(), *const kernel = cu.emulated_cuda_kernel("k", 1000);
+  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { cu.emulated_cuda_runtime_launch(kernel, stream); });
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  assert_int_equal(find(trace, "k", "kernel").launched_here, COUNT);
+  assert_int_equal(launched_in(trace, "layer"), COUNT);
+  assert_int_equal(calls_named(trace, "cudaLaunchKernel"), 0);
+  assert_int_equal(cupti->kinds, 0);
+  prof_trace_destroy(trace);
+}
+
+/* More than its buffers hold, while the collector gives them back as they come. */
+static void many_more_than_fit(void **state) {
+  (void)state;
+  enum { MANY = 30000 };
+  void *const stream = begin_recording(1), *const kernel = cu.emulated_cuda_kernel("k", 0);
+  for (int i = 0; i < MANY; i++) launch(kernel, stream);
+  cu.cuStreamSynchronize(stream);
+  settle(MANY);
+  prof_trace *const trace = stop_and_get();
+  const sums s = sums_of(trace);
+  assert_int_equal(come(&s), MANY);
+  assert_int_equal(s.records, MANY);
+  prof_trace_destroy(trace);
+  assert_true(cupti->requests >= 5); /* of a MiB each: 256 bytes a launch */
+}
+
+static void a_child_leaves_it_alone(void **state) {
+  (void)state;
+  int status = -1;
+  void *const stream = begin_recording(1);
+  cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(1);
+  const pid_t child = fork();
+  if (child == 0) {
+    const uint32_t calls = cupti->calls; /* recording goes on in the child */
+    WITH_BASE_PROFILER(PROF_HOST, "child", "model", PROF_NO_ARGS, { usleep(50000); });
+    prof_stop();
+    _exit(cupti->calls == calls ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(sums_of(trace).records, 1);
+  prof_trace_destroy(trace);
+}
+
+/* A flush that hangs holds up neither the stop nor the process's end. */
+static void a_flush_that_hangs(void **state) {
+  (void)state;
+  struct timespec from, to;
+  void *const stream = begin_recording(1);
+  cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  cupti->hangs_ms = 3000;
+  clock_gettime(CLOCK_MONOTONIC, &from);
+  assert_int_equal(prof_stop(), PROF_OK);
+  clock_gettime(CLOCK_MONOTONIC, &to);
+  assert_in_range((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000, 0, 2000);
+}
+
+#define TESTS(X)                                                                                                                                                           \
+  X(each_kernel_is_there_once_with_what_launched_it) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
+  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said)   \
+  X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(recordings_come_and_go)       \
+  X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(a_child_leaves_it_alone) \
+  X(a_flush_that_hangs)
+ALONE_TESTS
+
+int main(int argc, char **argv) { return alone_main(argc, argv); }

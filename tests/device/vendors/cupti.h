@@ -1,0 +1,26 @@
+/* The emulated CUPTI beyond CUPTI's own functions: what a test asks of it, and what it has seen. Found by dlsym() in the library. */
+#ifndef TESTS_DEVICE_VENDORS_CUPTI_H
+#define TESTS_DEVICE_VENDORS_CUPTI_H
+
+#include <stdint.h>
+
+typedef struct emulated_cupti {
+  /* What a test sets. */
+  uint32_t version;      /* cuptiGetVersion(), and how long records are; 0: its own. It is looked at when something begins */
+  const char *holder;    /* another tool has subscribed; of that name */
+  int32_t enable_error;  /* cuptiActivityEnable() of kernels returns it */
+  uint32_t no_times;     /* so many of the next records of work have none */
+  uint32_t unknown;      /* so many of the next buffers have a record of no known kind at their end, behind which one more is */
+  uint32_t calls_last;   /* 1: records of calls stand behind those of what they launched */
+  uint32_t hangs_ms;     /* so long takes a flush */
+  /* What it has seen; atomic. */
+  uint32_t subscribers;  /* now */
+  uint32_t kinds;        /* that are enabled now */
+  uint32_t flushes, requests, returned; /* of buffers */
+  uint32_t dropped;
+  uint32_t calls;        /* of CUPTI at all */
+} emulated_cupti;
+
+emulated_cupti *emulated_cupti_state(void);
+
+#endif
