@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../device/library.h"
+#include "../core/library.h"
 #include "words.h"
 
 prof_i_cupti_functions prof_i_cupti;

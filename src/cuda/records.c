@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/demangle.h"
 #include "calls.h"
 #include "streams.h"
 
-enum { CALLS = 1 << 16, THREADS = 256, WAITING_MAX = 1 << 16, WAITING_AT_FIRST = 256 };
+enum { NAMES = 1 << 16, CALLS = 1 << 16, THREADS = 256, WAITING_MAX = 1 << 16, WAITING_AT_FIRST = 256 };
 
 typedef struct call {
   uint32_t number; /* correlation; 0: none */
@@ -30,6 +31,7 @@ static struct {
     uint32_t number;
     uint64_t prof;
   } threads[THREADS]; /* of this drain */
+  uint32_t names[NAMES]; /* in words, by the interned name as the linker has it; 0: not met yet */
   done *waiting;
   uint32_t count, room, waited; /* waited: so many of them did at the last settling */
   bool is_last;
@@ -62,6 +64,19 @@ static uint64_t thread_of(uint32_t kernels_number) {
 }
 
 static uint32_t intern(const char *text) { return text && *text ? own.host->intern(text, strlen(text)) : 0; }
+
+/* A kernel's, as its source has it. */
+static uint32_t intern_in_words(const char *linkers) {
+  const uint32_t number = intern(linkers);
+  if (number == 0 || number >= NAMES) return number;
+  if (!own.names[number]) {
+    char *const words = prof_i_demangle(linkers, strlen(linkers));
+    const uint32_t in_words = intern(words);
+    own.names[number] = in_words ? in_words : number;
+    free(words);
+  }
+  return own.names[number];
+}
 
 /* ---- what launched it ---- */
 
@@ -140,7 +155,7 @@ static void take_kernel(const prof_i_cupti_kernel *from) {
   prof_backend_kernel *const to = &it.kernel;
   to->record.correlation = from->correlation;
   place(&to->record, from->device, from->context, from->stream);
-  to->record.name = intern(from->name);
+  to->record.name = intern_in_words(from->name);
   to->queued = from->queued;
   to->submitted = from->submitted;
   for (int i = 0; i < 3; i++) {

@@ -14,8 +14,8 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "../core/library.h"
 #include "../core/log.h"
-#include "library.h"
 #include "registry.h"
 #include "table.h"
 

@@ -182,8 +182,9 @@ static void each_kernel_is_there_once_with_what_launched_it(void **state) {
   settle(COUNT);
   prof_trace *const trace = stop_and_get();
   nothing_is_lost(trace);
-  const found f = find(trace, "_Z4busyPfi", "kernel");
+  const found f = find(trace, "_Z4busyPfi", "kernel"); /* as it is: the process has no C++ library, and prof brings it none */
   assert_int_equal(f.count, COUNT);
+  assert_null(dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD));
   assert_int_equal(f.launched_here, COUNT);
   assert_in_range(f.nanoseconds, COUNT * (uint64_t)KERNEL_NS, 100 * COUNT * (uint64_t)KERNEL_NS);
   assert_int_equal(launched_in(trace, "layer"), COUNT);
@@ -201,6 +202,23 @@ static void each_kernel_is_there_once_with_what_launched_it(void **state) {
   prof_trace_destroy(trace);
   assert_int_equal(cupti->subscribers, 0);
   assert_int_equal(cupti->kinds, 0);
+}
+
+/* In a process that has C++'s library. */
+static void kernels_have_names_that_people_read(void **state) {
+  (void)state;
+  const char *const names[] = {"_ZN2at6native29vectorized_elementwise_kernelILi4EfEEviT0_", "plain", "_Z", "_Znonsense"};
+  assert_non_null(dlopen("libstdc++.so.6", RTLD_NOW));
+  void *const stream = begin_recording(1);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) launch(cu.emulated_cuda_kernel(names[i], 1000), stream);
+  cu.cuStreamSynchronize(stream);
+  settle(sizeof names / sizeof *names);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  assert_int_equal(find(trace, "void at::native::vectorized_elementwise_kernel<4, float>(int, float)", "kernel").count, 1);
+  for (size_t i = 1; i < sizeof names / sizeof *names; i++)
+    if (find(trace, names[i], "kernel").count != 1) fail_msg("%s is not there once", names[i]);
+  prof_trace_destroy(trace);
 }
 
 static void copies_and_fills_say_how_much_and_which_way(void **state) {
@@ -578,7 +596,7 @@ static void a_flush_that_hangs(void **state) {
 }
 
 #define TESTS(X)                                                                                                                                                           \
-  X(each_kernel_is_there_once_with_what_launched_it) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
+  X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
   X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(recordings_come_and_go)       \
   X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(a_child_leaves_it_alone) \

@@ -1,6 +1,6 @@
-/* Opening libraries at run time: vendors' and plug-ins'. */
-#ifndef PROF_DEVICE_LIBRARY_H
-#define PROF_DEVICE_LIBRARY_H
+/* Opening libraries at run time: vendors', plug-ins, and what is used where it is there. */
+#ifndef PROF_CORE_LIBRARY_H
+#define PROF_CORE_LIBRARY_H
 
 #include <stdbool.h>
 
