@@ -56,21 +56,21 @@ static void put_abilities(uint32_t abilities) {
   putchar('\n');
 }
 
-/* The layer stands beside the library that this program has. */
-static void put_layer(void) {
-  static const char name[] = "libprof_opencl.so";
+/* What has the vendor's own library load it stands beside the library that this program has. */
+static void put_loaded(const char *variable, const char *name) {
   char path[PATH_MAX];
   Dl_info about;
   if (!dladdr((const void *)(uintptr_t)&prof_version, &about) || !about.dli_fname) return;
   const char *const slash = strrchr(about.dli_fname, '/');
   const int folder = slash ? (int)(slash - about.dli_fname) + 1 : 0, bytes = snprintf(path, sizeof path, "%.*s%s", folder, about.dli_fname, name);
   if (bytes <= 0 || bytes >= (int)sizeof path || access(path, R_OK) != 0) return;
-  printf("  %-*s by themselves, of a program as it is: OPENCL_LAYERS=", WIDTH, "kernels");
+  printf("  %-*s by themselves, of a program as it is: %s=", WIDTH, "kernels", variable);
   print_text(stdout, path, strlen(path));
   puts(" PROF_LEVEL=1 PROF_OUTPUT=trace.json PROGRAM");
 }
 
 static void put_back_end(const prof_backend_state *state) {
+  static const char limit[] = "works, but ";
   const char *const name = state->name[0] ? state->name : state->path;
   print_text(stdout, name, strlen(name));
   if (state->version[0]) putchar(' ');
@@ -80,7 +80,9 @@ static void put_back_end(const prof_backend_state *state) {
   if (state->name[0]) put_line("file", state->path);
   if (state->result == PROF_BACKEND_OK) {
     put_abilities(state->abilities);
-    if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS)) put_layer();
+    if (strncmp(state->reason, limit, sizeof limit - 1) == 0) put_line("but", state->reason + sizeof limit - 1);
+    if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS)) put_loaded("OPENCL_LAYERS", "libprof_opencl.so");
+    if (state->device_type == PROF_DEVICE_CUDA && state->abilities & PROF_CAN_RECORDS) put_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
     return;
   }
   put_line("why", state->reason);
@@ -98,12 +100,29 @@ static void put_host(void) {
   else if (state.why_not[0]) put_line("what to do", "nothing: a virtual machine and many boards have none; devices' meters can be sampled all the same");
 }
 
+/* prof never begins to use CUDA in a program; this one is a program that does. */
+static void begin_cuda(void) {
+  int (*begin)(unsigned flags);
+  void *const library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!library) return;
+  *(void **)&begin = dlsym(library, "cuInit");
+  if (begin) begin(0);
+}
+
+/* Back ends are opened, and asked to record: their states say how that went. */
+static void try_all(void) {
+  const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
+  begin_cuda();
+  if (prof_start_with(&options) == PROF_OK) prof_stop();
+  if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop();
+}
+
 int command_doctor(int argc, char **argv) {
   if (argc > 1) return bad_words("doctor", "it takes no words:", argv[1]);
   prof_backend_state state = {.size = sizeof state};
   uint32_t count = 0, working = 0;
   int status;
-  if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop(); /* whoever has meters is opened by it: its state says how that went */
+  try_all();
   printf("prof %s\n", prof_version());
   putchar('\n');
   for (; (status = prof_backend_status(count, &state)) == PROF_OK; count++) {

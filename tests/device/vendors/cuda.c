@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cuda.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -161,9 +162,19 @@ static int break_captures(void) {
 
 /* ---- the driver and its devices ---- */
 
+/* As the real one does, once, before anything can be used. */
+static void inject(void) {
+  const char *const path = getenv("CUDA_INJECTION64_PATH");
+  void *const library = path && *path ? dlopen(path, RTLD_NOW) : NULL;
+  int (*initialize)(void);
+  if (!library) return;
+  *(void **)&initialize = dlsym(library, "InitializeInjection");
+  if (initialize) initialize();
+}
+
 CU int cuInit(unsigned flags);
 CU int cuInit(unsigned flags) {
-  count(&own.state.init_count, 1);
+  if (__atomic_fetch_add(&own.state.init_count, 1, __ATOMIC_RELAXED) == 0) inject();
   if (flags) return INVALID_VALUE;
   if (own.state.init_error) return own.state.init_error;
   LOCKED((own.is_on = 1, SUCCESS));

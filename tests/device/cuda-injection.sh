@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# A CUDA program that knows nothing of prof, on the emulated driver and CUPTI (vendors: no device is behind them): named by CUDA_INJECTION64_PATH, or preloaded, prof records each of its kernels and copies; not asked to record, it is not there. And what prof doctor says.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
+prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
+skip() { echo "skip: $1"; exit 77; }
+fail() { echo "$1"; exit 1; }
+[ -x "$prof" ] && [ -e "$build/libprof_cuda.so" ] || skip "$prof or libprof_cuda.so was not built"
+nm "$build/libprof.so" | grep -q __tsan_init && skip "ThreadSanitizer must be in the program, which is not ours"
+nm -D "$build/libprof.so" | grep -q __asan_init && skip "AddressSanitizer must be in the program, which is not ours"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+cat >app.c <<'C'
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+int cuInit(unsigned flags);
+int cuCtxCreate_v2(void **context, unsigned flags, int device);
+int cuStreamCreate(void **stream, unsigned flags);
+int cuStreamSynchronize(void *stream);
+int cuLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra);
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream);
+void *emulated_cuda_kernel(const char *name, uint64_t ns);
+int main(void) {
+  static char room[1000];
+  void *context, *stream;
+  if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || cuStreamCreate(&stream, 0)) return 1;
+  usleep(500000); /* to make a context takes that long on a device */
+  void *const kernel = emulated_cuda_kernel("matmul", 20000);
+  for (int i = 0; i < 100; i++) {
+    if (cuMemcpyHtoDAsync_v2(1, room, sizeof room, stream)) return 1;
+    if (cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, 0, 0)) return 1;
+  }
+  if (cuStreamSynchronize(stream)) return 1;
+  puts("done");
+  return 0;
+}
+C
+ln -s "$vendors/libcuda.so.1" libcuda.so
+${CC:-cc} -std=gnu11 -O1 app.c -L. -lcuda -o app || fail "the program does not compile"
+export LD_LIBRARY_PATH=$vendors
+
+# usage: recorded NAME COMMAND...: what it prints, what it says, and 200 records
+recorded() {
+  local name=$1
+  shift
+  "$@" >"$name.out" 2>"$name.err" || fail "$name: the status is $?: $(cat "$name.err")"
+  [ "$(cat "$name.out")" = done ] && ! [ -s "$name.err" ] || fail "$name: it says $(cat "$name.out" "$name.err")"
+  "$prof" info "$name.prof" >"$name.info" || fail "$name: no capture"
+  grep -q ': 0 scopes, 200 kernels and copies' "$name.info" && grep -q 'no loss' "$name.info" || fail "$name: $(cat "$name.info")"
+  "$prof" table "$name.prof" | grep -qE '^matmul +kernel .* 100 *$' || fail "$name: $("$prof" table "$name.prof")"
+  "$prof" table "$name.prof" | grep -qE '^Memcpy HtoD \(Pageable -> Device\) +gpu_memcpy .* 100 *$' || fail "$name: $("$prof" table "$name.prof")"
+  echo "ok: $name"
+}
+recorded injected env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=injected.prof ./app
+recorded preloaded env LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
+
+CUDA_INJECTION64_PATH=$build/libprof_cuda.so ./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] || fail "not asked to record: $(cat out err)"
+[ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] || fail "something was recorded that nobody asked for"
+echo "ok: not asked to record"
+
+"$prof" doctor >doctor || fail "prof doctor"
+grep -A3 '^cuda .*: works$' doctor | grep -q "CUDA_INJECTION64_PATH=.*libprof_cuda.so" || fail "$(cat doctor)"
+grep -q '^  but ' doctor && fail "$(cat doctor)"
+mkdir alone && ln -s "$vendors/libcuda.so.1" alone/
+LD_LIBRARY_PATH=$PWD/alone PROF_BACKEND_CUPTI=/nowhere/libcupti.so "$prof" doctor >doctor || fail "prof doctor without CUPTI"
+grep -A3 '^cuda .*: works$' doctor | grep -q '^  but  *records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so: cannot open' || fail "$(cat doctor)"
+echo "ok: prof doctor, with CUPTI and without"
