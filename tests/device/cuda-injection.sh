@@ -28,7 +28,7 @@ int main(void) {
   static char room[1000];
   void *context, *stream;
   if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || cuStreamCreate(&stream, 0)) return 1;
-  usleep(500000); /* to make a context takes that long on a device */
+  usleep(1500000); /* to make a context takes its time on a device, too */
   void *const kernel = emulated_cuda_kernel("matmul", 20000);
   for (int i = 0; i < 100; i++) {
     if (cuMemcpyHtoDAsync_v2(1, room, sizeof room, stream)) return 1;

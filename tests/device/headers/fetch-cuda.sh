@@ -23,6 +23,11 @@ releases='
 python=python3
 [ -x "$root/.venv/bin/python" ] && python=$root/.venv/bin/python
 
+# Several tests may ask at once, of a tree that has none of it yet.
+mkdir -p "$folder"
+exec 9>"$folder/lock"
+flock 9
+
 # Is all of that there?
 has() {
   local version=$1 item
