@@ -15,9 +15,11 @@ static struct {
   prof_i_cupti_buffer large[PROF_I_CUPTI_BUFFERS], small[PROF_I_CUPTI_SMALLS];
 } own;
 
-static void *map(size_t bytes) {
-  void *const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? NULL : memory;
+/* NULL: there is none. */
+static uint8_t *map(size_t bytes) {
+  uint8_t *const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return NULL;
+  return memory;
 }
 
 bool prof_i_cupti_buffers_prepare(const prof_backend_host *host, bool may_refuse) {
