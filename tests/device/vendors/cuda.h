@@ -16,7 +16,8 @@ typedef struct emulated_cuda {
   uint32_t init_count;
   uint32_t events, contexts; /* that there are */
   uint32_t captured_records; /* events that became part of a graph */
-  uint32_t gone_touches;     /* uses of an event that has gone, where the real one may crash */
+  uint32_t gone_touches;     /* uses of an event that has gone with its context, where the real one may crash, by a thread that had not just seen that context there */
+  uint32_t raced_touches;    /* by one that had: it went in the instant between that look and the use */
   uint32_t broken_captures;  /* by a call that may not come from any thread meanwhile */
 } emulated_cuda;
 
