@@ -143,7 +143,8 @@ static void begin(done *it, uint32_t kind, size_t bytes, uint64_t start, uint64_
   if (!start || !end) it->record.flags = PROF_BACKEND_NO_TIMES;
 }
 
-static void place(prof_backend_record *record, uint32_t device, uint32_t context, uint32_t stream) {
+static void place(prof_backend_record *record, uint32_t correlation, uint32_t device, uint32_t context, uint32_t stream) {
+  record->correlation = correlation;
   record->device = device;
   record->stream = prof_i_cuda_stream_handle(context, stream);
   prof_i_cuda_context_is_of(context, device);
@@ -153,8 +154,7 @@ static void take_kernel(const prof_i_cupti_kernel *from) {
   done it;
   begin(&it, PROF_BACKEND_KERNEL, sizeof it.kernel, from->start, from->end);
   prof_backend_kernel *const to = &it.kernel;
-  to->record.correlation = from->correlation;
-  place(&to->record, from->device, from->context, from->stream);
+  place(&to->record, from->correlation, from->device, from->context, from->stream);
   to->record.name = intern_in_words(from->name);
   to->queued = from->queued;
   to->submitted = from->submitted;
@@ -180,40 +180,36 @@ static const char *name_of_way(uint32_t way) {
   return names[way < sizeof names / sizeof *names ? way : 0];
 }
 
-static uint32_t name_copy(uint32_t way, uint32_t from, uint32_t to) {
-  char name[96];
-  snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", name_of_way(way), name_of_memory(from), name_of_memory(to));
-  return intern(name);
-}
-
 static bool is_from_host(uint32_t way) { return way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOD || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOA || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH; }
 static bool is_to_host(uint32_t way) { return way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_DTOH || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_ATOH || way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH; }
+
+/* Which way, between which kinds of memory. A way that is 0 is not known. */
+static void describe_copy(prof_backend_copy *copy, uint32_t way, uint32_t from, uint32_t to) {
+  char name[96];
+  snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", name_of_way(way), name_of_memory(from), name_of_memory(to));
+  copy->record.name = intern(name);
+  copy->from = !way ? 0 : is_from_host(way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
+  copy->to = !way ? 0 : is_to_host(way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
+}
 
 static void take_copy(const prof_i_cupti_copy *from) {
   done it;
   begin(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
-  prof_backend_copy *const to = &it.copy;
-  to->record.correlation = from->correlation;
-  place(&to->record, from->device, from->context, from->stream);
-  to->record.name = name_copy(from->way, from->from, from->to);
-  to->bytes = from->bytes;
-  to->from = !from->way ? 0 : is_from_host(from->way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
-  to->to = !from->way ? 0 : is_to_host(from->way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
-  to->from_index = to->to_index = from->device;
+  place(&it.record, from->correlation, from->device, from->context, from->stream);
+  describe_copy(&it.copy, from->way, from->from, from->to);
+  it.copy.bytes = from->bytes;
+  it.copy.from_index = it.copy.to_index = from->device;
   emit_or_wait(&it);
 }
 
 static void take_peer_copy(const prof_i_cupti_peer_copy *from) {
   done it;
   begin(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
-  prof_backend_copy *const to = &it.copy;
-  to->record.correlation = from->correlation;
-  place(&to->record, from->device, from->context, from->stream);
-  to->record.name = name_copy(from->way, from->from, from->to);
-  to->bytes = from->bytes;
-  to->from = to->to = PROF_DEVICE_CUDA;
-  to->from_index = from->from_device;
-  to->to_index = from->to_device;
+  place(&it.record, from->correlation, from->device, from->context, from->stream);
+  describe_copy(&it.copy, from->way, from->from, from->to);
+  it.copy.bytes = from->bytes;
+  it.copy.from_index = from->from_device;
+  it.copy.to_index = from->to_device;
   emit_or_wait(&it);
 }
 
@@ -222,8 +218,7 @@ static void take_fill(const prof_i_cupti_fill *from) {
   done it;
   snprintf(name, sizeof name, "Memset (%s)", name_of_memory(from->memory));
   begin(&it, PROF_BACKEND_FILL, sizeof it.copy, from->start, from->end);
-  it.record.correlation = from->correlation;
-  place(&it.record, from->device, from->context, from->stream);
+  place(&it.record, from->correlation, from->device, from->context, from->stream);
   it.record.name = intern(name);
   it.copy.bytes = from->bytes;
   it.copy.to = PROF_DEVICE_CUDA;
