@@ -43,6 +43,7 @@ tests   | valgrind           | command -v valgrind            | massif, a second
 tests   | libbenchmark-dev   |                                | what the operator profiler has to agree with
 tests   | ocl-icd-opencl-dev | ls /usr/lib/*/libOpenCL.so     | opens the drivers of OpenCL; the documentation links it
 tests   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | OpenCL on the processor
+tests   | libamdhip64-dev    | ls /usr/include/hip/hip_runtime_api.h | HIP 5.2: its header and its library
 tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | what the declarations in src/opencl are compared with
 tests   | clpeak             | command -v clpeak              | a program of OpenCL that knows nothing of prof
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma

@@ -113,7 +113,10 @@ static void begin_cuda(void) {
 static void try_all(void) {
   const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   begin_cuda();
-  if (prof_start_with(&options) == PROF_OK) prof_stop();
+  if (prof_start_with(&options) == PROF_OK) {
+    WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor", PROF_NO_ARGS, {}); /* HIP's is opened by a scope alone */
+    prof_stop();
+  }
   if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop();
 }
 

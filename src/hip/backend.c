@@ -1,0 +1,105 @@
+/* See backend.h. A forked child has the parent's handles and none of the threads behind them: there all is refused before the library is called. */
+#include "backend.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "devices.h"
+#include "library.h"
+#include "marker.h"
+#include "words.h"
+
+/* There is one: the process has one runtime. */
+struct prof_backend_self {
+  uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
+};
+
+static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
+
+static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "the stream is the parent's: this process was forked from it"); }
+
+/* 0, 1 and 2 are the default streams: the current device's by two names, and the thread's own. */
+static prof_i_hip_stream stream_at(uint64_t handle) { return (prof_i_hip_stream)(uintptr_t)handle; }
+
+/* ---- opening ---- */
+
+static int probe(const prof_backend_host *host) {
+  (void)host;
+  return prof_i_hip_library_open();
+}
+
+static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+  static prof_backend_self self;
+  (void)host;
+  const int result = prof_i_hip_devices_list();
+  if (result == PROF_BACKEND_OK) *self_out = &self;
+  return result;
+}
+
+static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
+
+/* ---- events ---- */
+
+static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
+  (void)stream;
+  if (is_forked(self)) return refuse_child();
+  *event_out = prof_i_hip_marker_create();
+  return *event_out ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+}
+
+static int event_record(prof_backend_self *self, uint64_t stream, void **event) { return is_forked(self) ? refuse_child() : prof_i_hip_marker_record(*event, stream_at(stream)); }
+
+static int event_query(prof_backend_self *self, void *event) { return is_forked(self) ? refuse_child() : prof_i_hip_marker_query(event); }
+
+static int event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) { return is_forked(self) ? refuse_child() : prof_i_hip_marker_elapsed(a, b, ns_out); }
+
+static void event_destroy(prof_backend_self *self, void *event) {
+  if (!is_forked(self)) prof_i_hip_marker_destroy(event);
+}
+
+static const char *last_error(prof_backend_self *self) {
+  (void)self; /* the same for all: a thread calls one at a time */
+  return prof_i_words_last();
+}
+
+/* ---- devices ---- */
+
+static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
+  int32_t capture = PROF_I_HIP_StreamCaptureStatusNone;
+  if (is_forked(self)) return refuse_child();
+  const int32_t error = prof_i_hip.hipStreamIsCapturing ? prof_i_hip.hipStreamIsCapturing(stream_at(stream), &capture) : 0;
+  const int result = error == 0 ? PROF_BACKEND_OK : prof_i_hip_fail_call("hipStreamIsCapturing", error);
+  if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
+  *device_out = prof_i_hip_device_of(stream_at(stream));
+  *is_capturing_out = result == PROF_BACKEND_CAPTURING || capture != PROF_I_HIP_StreamCaptureStatusNone; /* the legacy stream, while another one is captured, is an error: nothing may be put on it then */
+  return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;
+}
+
+static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
+  if (is_forked(self)) return refuse_child();
+  if (index >= prof_i_hip_devices_count()) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  prof_backend_device about = {.size = out->size};
+  prof_i_hip_device_describe(index, &about);
+  memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
+  return PROF_BACKEND_OK;
+}
+
+const prof_backend prof_i_hip_backend = {.size = sizeof prof_i_hip_backend,
+                                         .major = PROF_BACKEND_MAJOR,
+                                         .minor = PROF_BACKEND_MINOR,
+                                         .device_type = PROF_DEVICE_ROCM,
+                                         .name = "hip",
+                                         .version = "1.0 (never run on AMD hardware)",
+                                         .probe = probe,
+                                         .open = open_it,
+                                         .event_create = event_create,
+                                         .event_record = event_record,
+                                         .event_query = event_query,
+                                         .event_destroy = event_destroy,
+                                         .event_elapsed = event_elapsed,
+                                         .fork_child = fork_child,
+                                         .last_error = last_error,
+                                         .stream_of = stream_of,
+                                         .device = describe,
+                                         .in_use = prof_i_hip_library_is_loaded,
+                                         .opens_late = 1 /* the runtime begins when it is first asked for anything: that is the program's to do */};

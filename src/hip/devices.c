@@ -1,0 +1,72 @@
+/* See devices.h. */
+#define _GNU_SOURCE
+#include "devices.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "library.h"
+#include "words.h"
+
+static struct {
+  uint32_t count; /* not changed once they are listed */
+} own;
+
+/* The runtime says "no device" of all of these. */
+static int no_device(void) {
+  static const char path[] = "/dev/kfd";
+  if (access(path, F_OK) != 0) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s is not there: no AMD GPU, its kernel module (amdgpu) is not loaded, or the container was not given the device", path);
+  if (access(path, R_OK | W_OK) != 0) return prof_i_words_fail(PROF_BACKEND_PERMISSION, "%s: %s: the user must be in the group that owns it (render, or video)", path, strerror(errno));
+  return prof_i_words_refuse(PROF_BACKEND_NO_DEVICE, "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide some)");
+}
+
+int prof_i_hip_devices_list(void) {
+  int32_t count = 0;
+  const int32_t error = prof_i_hip.hipGetDeviceCount(&count);
+  own.count = 0;
+  if (error == PROF_I_HIP_ErrorNoDevice || (error == 0 && count <= 0)) return no_device();
+  if (error != 0) return prof_i_hip_fail_call("hipGetDeviceCount", error);
+  own.count = (uint32_t)count;
+  return PROF_BACKEND_OK;
+}
+
+uint32_t prof_i_hip_devices_count(void) { return own.count; }
+
+uint32_t prof_i_hip_device_of(prof_i_hip_stream stream) {
+  enum { PER_THREAD = 2 }; /* hipStreamPerThread */
+  const int is_default = (uintptr_t)stream <= PER_THREAD, is_told = !is_default && prof_i_hip.hipStreamGetDevice;
+  int32_t device = -1;
+  const int32_t error = is_told ? prof_i_hip.hipStreamGetDevice(stream, &device) : prof_i_hip.hipGetDevice(&device);
+  if (error != 0) {
+    prof_i_hip_fail_call(is_told ? "hipStreamGetDevice" : "hipGetDevice", error);
+    return UINT32_MAX;
+  }
+  if (device >= 0 && (uint32_t)device < own.count) return (uint32_t)device;
+  prof_i_words_refuse(PROF_BACKEND_INVALID, "the stream's device is none of those that were listed");
+  return UINT32_MAX;
+}
+
+/* ---- describing ---- */
+
+static uint32_t attribute(int32_t device, int32_t what) {
+  int32_t value = 0;
+  return prof_i_hip.hipDeviceGetAttribute(&value, what, device) == 0 && value > 0 ? (uint32_t)value : 0;
+}
+
+void prof_i_hip_device_describe(uint32_t number, prof_backend_device *out) {
+  const int32_t device = (int32_t)number;
+  int32_t version = 0;
+  size_t bytes = 0;
+  *out = (prof_backend_device){.size = out->size};
+  if (prof_i_hip.hipDeviceGetName(out->name, (int32_t)sizeof out->name, device) != 0) out->name[0] = '\0';
+  if (prof_i_hip.hipRuntimeGetVersion(&version) == 0) snprintf(out->driver, sizeof out->driver, "HIP %d.%d", version / 10000000, version / 100000 % 100);
+  if (prof_i_hip.hipDeviceTotalMem(&bytes, device) == 0) out->memory_bytes = bytes;
+  if (prof_i_hip.hipDeviceGetUuid) prof_i_hip.hipDeviceGetUuid((prof_i_hip_uuid *)out->uuid, device);
+  out->units = attribute(device, PROF_I_HIP_DeviceAttributeMultiprocessorCount);
+  out->clock_khz = attribute(device, PROF_I_HIP_DeviceAttributeClockRate);
+  out->pci_domain = attribute(device, PROF_I_HIP_DeviceAttributePciDomainID);
+  out->pci_bus = attribute(device, PROF_I_HIP_DeviceAttributePciBusId);
+  out->pci_device = attribute(device, PROF_I_HIP_DeviceAttributePciDeviceId);
+}

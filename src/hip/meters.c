@@ -1,0 +1,228 @@
+/* See meters.h. Devices have HIP's numbers where the program uses HIP when the sampler starts, by their places on the bus; those that it does not see come behind them. Else in the order of the bus. */
+#define _GNU_SOURCE
+#include "meters.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/port.h"
+#include "../device/words.h"
+#include "devices.h"
+
+enum { DEVICES_MAX = 64, FOLDER_BYTES = 1024, AMD = 0x1002 };
+
+typedef struct amd_device {
+  char folder[FOLDER_BYTES], sensors[FOLDER_BYTES]; /* sensors: its hwmon's; "": it has none */
+  uint32_t domain, bus, device, function;
+  uint32_t number; /* that prof gives it */
+} amd_device;
+
+struct prof_backend_self {
+  uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
+};
+
+static struct {
+  char root[FOLDER_BYTES / 2]; /* PROF_SYSFS_ROOT, as the host's meters have it: before /sys */
+  amd_device all[DEVICES_MAX]; /* not changed once they are listed */
+  uint32_t count;
+} own;
+
+static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
+static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "this process was forked from the one that listed the devices"); }
+
+/* ---- what there is to read ---- */
+
+static bool read_text(const char *folder, const char *name, char *to, size_t room) {
+  char path[FOLDER_BYTES + 64];
+  return *folder && snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && prof_i_port_read_small(path, to, room) > 0;
+}
+
+static bool read_number(const char *folder, const char *name, int64_t *out) {
+  char text[48], *end = text;
+  if (!read_text(folder, name, text, sizeof text)) return false;
+  *out = strtoll(text, &end, 0);
+  return end != text;
+}
+
+/* Of a board with two dies the first tells both's power, the second 0 or nothing. */
+static bool read_power(const amd_device *device, int64_t *out) { return (read_number(device->sensors, "power1_average", out) || read_number(device->sensors, "power1_input", out)) && *out > 0; }
+
+static bool read_memory(const amd_device *device, int64_t *out) { return read_number(device->folder, "mem_info_vram_used", out); }
+static bool read_busy(const amd_device *device, int64_t *out) { return read_number(device->folder, "gpu_busy_percent", out); }
+static bool read_memory_busy(const amd_device *device, int64_t *out) { return read_number(device->folder, "mem_busy_percent", out); }
+static bool read_clock(const amd_device *device, int64_t *out) { return read_number(device->sensors, "freq1_input", out); }
+static bool read_memory_clock(const amd_device *device, int64_t *out) { return read_number(device->sensors, "freq2_input", out); }
+static bool read_temperature(const amd_device *device, int64_t *out) { return read_number(device->sensors, "temp1_input", out); }
+
+/* least_us: the driver asks the board's own controller no more often than about once a millisecond. */
+static const struct {
+  const char *name, *unit;
+  double scale;
+  bool (*read)(const amd_device *device, int64_t *out);
+} kinds[] = {{"power", "W", 1e-6, read_power},
+             {"memory used", "B", 1, read_memory},
+             {"utilisation", "%", 1, read_busy},
+             {"memory utilisation", "%", 1, read_memory_busy},
+             {"clock", "Hz", 1, read_clock},
+             {"memory clock", "Hz", 1, read_memory_clock},
+             {"temperature", "degC", 1e-3, read_temperature}};
+enum { KINDS = sizeof kinds / sizeof *kinds, LEAST_US = 1000 };
+
+/* ---- devices ---- */
+
+/* The first of its hwmon folders. */
+static void find_sensors(amd_device *device) {
+  char folder[FOLDER_BYTES];
+  if (snprintf(folder, sizeof folder, "%s/hwmon", device->folder) >= (int)sizeof folder) return;
+  DIR *const all = opendir(folder);
+  for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
+    if (strncmp(entry->d_name, "hwmon", 5) != 0) continue;
+    if (snprintf(device->sensors, sizeof device->sensors, "%s/%s", folder, entry->d_name) >= (int)sizeof device->sensors) device->sensors[0] = '\0';
+    break;
+  }
+  if (all) closedir(all);
+}
+
+/* PCI_SLOT_NAME of its uevent: "0000:c3:00.0". */
+static void find_place(amd_device *device) {
+  char text[1024];
+  const char *const slot = read_text(device->folder, "uevent", text, sizeof text) ? strstr(text, "PCI_SLOT_NAME=") : NULL;
+  if (slot) sscanf(slot, "PCI_SLOT_NAME=%x:%x:%x.%x", &device->domain, &device->bus, &device->device, &device->function); /* NOLINT(cert-err34-c): what does not fit stays 0 */
+}
+
+/* "card0", and not "card0-DP-1", a connector of it. */
+static void look_at(const char *folder, const char *name) {
+  amd_device *const device = &own.all[own.count];
+  int64_t vendor = 0;
+  char *end = NULL;
+  if (strncmp(name, "card", 4) != 0 || own.count == DEVICES_MAX) return;
+  strtoul(name + 4, &end, 10);
+  if (end == name + 4 || *end) return;
+  *device = (amd_device){.number = 0};
+  if (snprintf(device->folder, sizeof device->folder, "%s/%s/device", folder, name) >= (int)sizeof device->folder) return;
+  if (!read_number(device->folder, "vendor", &vendor) || vendor != AMD) return;
+  find_sensors(device);
+  find_place(device);
+  own.count++;
+}
+
+static int by_place(const void *a, const void *b) {
+  const amd_device *const x = a, *const y = b;
+  const uint32_t of_x[] = {x->domain, x->bus, x->device, x->function}, of_y[] = {y->domain, y->bus, y->device, y->function};
+  for (int i = 0; i < 4; i++)
+    if (of_x[i] != of_y[i]) return of_x[i] < of_y[i] ? -1 : 1;
+  return strcmp(x->folder, y->folder);
+}
+
+/* Of those that HIP has listed; UINT32_MAX: it does not see it, or nobody has asked it. */
+static uint32_t hips_number(const amd_device *device) {
+  for (uint32_t i = 0; i < prof_i_hip_devices_count(); i++) {
+    prof_backend_device about = {.size = sizeof about};
+    prof_i_hip_device_describe(i, &about);
+    if (about.pci_domain == device->domain && about.pci_bus == device->bus && about.pci_device == device->device) return i;
+  }
+  return UINT32_MAX;
+}
+
+static void list(void) {
+  char folder[FOLDER_BYTES];
+  const char *const root = secure_getenv("PROF_SYSFS_ROOT");
+  own.count = 0;
+  snprintf(own.root, sizeof own.root, "%s", root ? root : "");
+  snprintf(folder, sizeof folder, "%s/sys/class/drm", own.root);
+  DIR *const cards = opendir(folder);
+  for (struct dirent *entry; cards && (entry = readdir(cards)) != NULL;) look_at(folder, entry->d_name);
+  if (cards) closedir(cards);
+  qsort(own.all, own.count, sizeof *own.all, by_place);
+  for (uint32_t i = 0, behind = prof_i_hip_devices_count(); i < own.count; i++) {
+    const uint32_t number = hips_number(&own.all[i]);
+    own.all[i].number = number == UINT32_MAX ? behind++ : number;
+  }
+}
+
+/* ---- the table's ---- */
+
+static int probe(const prof_backend_host *host) {
+  (void)host;
+  list();
+  return own.count ? PROF_BACKEND_OK : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s/sys/class/drm lists no device of AMD's (vendor 0x1002)", own.root);
+}
+
+static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+  static prof_backend_self self;
+  const int result = probe(host); /* again: HIP may know them by now */
+  if (result == PROF_BACKEND_OK) *self_out = &self;
+  return result;
+}
+
+static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
+
+static const char *last_error(prof_backend_self *self) {
+  (void)self;
+  return prof_i_words_last();
+}
+
+static const amd_device *with_number(uint32_t number) {
+  for (uint32_t i = 0; i < own.count; i++)
+    if (own.all[i].number == number) return &own.all[i];
+  return NULL;
+}
+
+static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
+  if (is_forked(self)) return refuse_child();
+  const amd_device *const device = with_number(index);
+  if (!device) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  prof_backend_device about = {.size = out->size, .pci_domain = device->domain, .pci_bus = device->bus, .pci_device = device->device, .pci_function = device->function};
+  int64_t bytes = 0;
+  if (!read_text(device->folder, "product_name", about.name, sizeof about.name)) snprintf(about.name, sizeof about.name, "AMD GPU at %04x:%02x:%02x.%x", device->domain, device->bus, device->device, device->function);
+  about.name[strcspn(about.name, "\n")] = '\0';
+  if (read_number(device->folder, "mem_info_vram_total", &bytes) && bytes > 0) about.memory_bytes = (uint64_t)bytes;
+  memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
+  return PROF_BACKEND_OK;
+}
+
+/* Those that a device does not tell are left out. */
+static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
+  uint32_t met = 0;
+  if (is_forked(self)) return refuse_child();
+  for (uint32_t i = 0; i < own.count * KINDS; i++) {
+    const amd_device *const device = &own.all[i / KINDS];
+    const uint32_t kind = i % KINDS;
+    int64_t unused;
+    if (!kinds[kind].read(device, &unused) || met++ != number) continue;
+    prof_backend_metric made = {.size = out->size, .device = device->number, .id = kind, .least_us = LEAST_US, .scale = kinds[kind].scale};
+    snprintf(made.name, sizeof made.name, "%s", kinds[kind].name);
+    snprintf(made.unit, sizeof made.unit, "%s", kinds[kind].unit);
+    memcpy(out, &made, out->size < sizeof made ? out->size : sizeof made);
+    return PROF_BACKEND_OK;
+  }
+  return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there are %u meters", met);
+}
+
+static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out) {
+  if (is_forked(self)) return refuse_child();
+  *known_out = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const amd_device *const device = metrics[i].id < KINDS ? with_number(metrics[i].device) : NULL;
+    if (device && kinds[metrics[i].id].read(device, &values_out[i])) *known_out |= UINT64_C(1) << i;
+  }
+  return PROF_BACKEND_OK;
+}
+
+const prof_backend prof_i_amdgpu_backend = {.size = sizeof prof_i_amdgpu_backend,
+                                            .major = PROF_BACKEND_MAJOR,
+                                            .minor = PROF_BACKEND_MINOR,
+                                            .device_type = PROF_DEVICE_ROCM,
+                                            .name = "amdgpu",
+                                            .version = "1.0",
+                                            .probe = probe,
+                                            .open = open_it,
+                                            .fork_child = fork_child,
+                                            .last_error = last_error,
+                                            .device = describe,
+                                            .metric = metric,
+                                            .sample = sample};

@@ -1,0 +1,351 @@
+/* HIP's back end on an emulated runtime (vendors/hip.c: no device is behind it), as HIP 6 and as HIP 5, which does not say whose a stream is: when the library is touched, devices, default streams, capture into graphs, errors. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <prof/device.h>
+#include <prof/profiler.h>
+#include <prof/trace.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "alone.h"
+#include "vendors/hip.h"
+
+enum { COUNT = 20, WORK_NS = 300000, CAPTURE_GLOBAL = 0 };
+
+static const prof_device device = {PROF_DEVICE_ROCM, 0};
+
+/* The program's own way to the runtime. */
+#define FUNCTIONS(X)                                                                                                                              \
+  X(hipSetDevice, (int device)) X(hipGetDevice, (int *device)) X(hipStreamCreate, (void **out)) X(hipStreamDestroy, (void *stream))               \
+  X(hipStreamSynchronize, (void *stream)) X(hipStreamBeginCapture, (void *stream, int mode)) X(hipStreamEndCapture, (void *stream, void **graph))
+static struct {
+#define MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
+  FUNCTIONS(MEMBER)
+  emulated_hip *(*emulated_hip_state)(void);
+  void (*emulated_hip_work)(void *stream, uint64_t ns);
+} hip;
+static emulated_hip *runtime;
+
+static void begin(void) {}
+
+static bool is_loaded(void) { return dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_NOLOAD) || dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_NOLOAD); }
+
+static void load(const char *file) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/vendors/%s", getenv("PROF_TEST_PLUGIN_DIR"), file);
+  void *const library = dlopen(path, RTLD_NOW);
+  if (!library) fail_msg("%s", dlerror());
+#define FIND(name, arguments) *(void **)&hip.name = dlsym(library, #name);
+  FUNCTIONS(FIND)
+  FIND(emulated_hip_state, ())
+  FIND(emulated_hip_work, ())
+  runtime = hip.emulated_hip_state();
+}
+
+static void load_6(void) { load("libamdhip64.so.6"); }
+
+static void *make_stream(int on) {
+  void *stream;
+  assert_int_equal(hip.hipSetDevice(on), 0);
+  assert_int_equal(hip.hipStreamCreate(&stream), 0);
+  return stream;
+}
+
+static uint64_t handle_of(void *stream) { return (uint64_t)(uintptr_t)stream; }
+
+static void launch(void *stream, int count) {
+  for (int i = 0; i < count; i++) WITH_HIP_PROFILER(device, handle_of(stream), "kernel", "test", PROF_NO_ARGS, { hip.emulated_hip_work(stream, WORK_NS); });
+}
+
+typedef struct sums {
+  uint64_t sides[EMULATED_HIP_DEVICES], captured, times, late;
+  int32_t result;
+  char reason[160];
+} sums;
+
+static sums look(void) {
+  sums s = {{0}, 0, 0, 0, 0, ""};
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  for (uint32_t i = 0; i < info.device_count; i++) {
+    prof_trace_device about = {.size = sizeof about};
+    assert_int_equal(prof_trace_device_get(trace, i, &about), PROF_OK);
+    assert_in_range(about.device.index, 0, EMULATED_HIP_DEVICES - 1);
+    s.sides[about.device.index] = about.scope_count;
+    s.captured += about.captured_count;
+    s.result = about.result;
+    memcpy(s.reason, about.reason, sizeof s.reason);
+  }
+  s.times = info.lost_count[PROF_LOSS_DEVICE_TIMES];
+  s.late = info.lost_count[PROF_LOSS_DEVICE_LATE];
+  prof_trace_destroy(trace);
+  return s;
+}
+
+static sums settle(uint64_t wanted) {
+  sums s = look();
+  for (int i = 0; i < 1000 && s.sides[0] + s.sides[1] + s.times + s.late < wanted; i++, s = look()) usleep(10000);
+  return s;
+}
+
+/* ---- when the library is touched ---- */
+
+static void a_program_without_hip_never_has_its_library(void **state) {
+  (void)state;
+  const prof_options options = {.size = sizeof options, .level = 2, .devices = PROF_DEVICES_RECORDS};
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  WITH_BASE_PROFILER(PROF_HOST, "host", "test", PROF_NO_ARGS, {});
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, 0}), 4096, "another's", "test", PROF_NO_ARGS, {});
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_false(is_loaded());
+}
+
+/* It is there, and the program has not used it: nor does prof, whatever is recorded. */
+static void a_runtime_that_nobody_uses_is_left_alone(void **state) {
+  (void)state;
+  load_6();
+  assert_int_equal(prof_start(1), PROF_OK);
+  WITH_BASE_PROFILER(PROF_HOST, "host", "test", PROF_NO_ARGS, { usleep(50000); });
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(runtime->calls, 0);
+}
+
+static void its_devices_are_described(void **state) {
+  (void)state;
+  load_6();
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(NULL, 1);
+  hip.hipStreamSynchronize(NULL);
+  settle(1);
+  prof_trace *trace = NULL;
+  prof_trace_device about = {.size = sizeof about};
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
+  assert_string_equal(about.name, "Emulated HIP 0");
+  assert_string_equal(about.driver, "HIP 6.3");
+  assert_int_equal(about.units, 304);
+  assert_int_equal(about.clock_khz, 2100000);
+  assert_true(about.memory_bytes == UINT64_C(64) << 30);
+  assert_int_equal(about.uuid[0], 0x20);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* Why there is none is looked up in /dev. */
+static void a_runtime_without_devices_says_so(void **state) {
+  (void)state;
+  load_6();
+  runtime->device_count = 0;
+  assert_int_equal(prof_start(1), PROF_OK);
+  WITH_HIP_PROFILER(device, 0, "nowhere", "test", PROF_NO_ARGS, {});
+  const sums s = look();
+  const uint32_t calls = runtime->calls;
+  if (access("/dev/kfd", F_OK) != 0) {
+    assert_int_equal(s.result, PROF_BACKEND_NO_DEVICE);
+    assert_non_null(strstr(s.reason, "/dev/kfd is not there"));
+  }
+  for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, 0, "nowhere", "test", PROF_NO_ARGS, {});
+  assert_int_equal(runtime->calls, calls); /* each call opens /dev/kfd: it is asked once */
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* ---- devices and streams ---- */
+
+static void a_default_stream_is_the_current_devices(void **state) {
+  (void)state;
+  int current;
+  load_6();
+  assert_int_equal(prof_start(1), PROF_OK);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal(hip.hipSetDevice(i), 0);
+      launch(NULL, COUNT);
+      hip.hipStreamSynchronize(NULL);
+      assert_int_equal(hip.hipGetDevice(&current), 0);
+      assert_int_equal(current, i);
+    }
+  }
+  const sums s = settle(6 * COUNT);
+  assert_int_equal(s.sides[0], 3 * COUNT);
+  assert_int_equal(s.sides[1], 3 * COUNT);
+  assert_int_equal(s.times + s.late, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void a_streams_device_is_its_own(void **state) {
+  (void)state;
+  int current;
+  load_6();
+  void *const stream = make_stream(1);
+  assert_int_equal(hip.hipSetDevice(0), 0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, COUNT); /* as device 0's, which it is not, and device 0 is the current one */
+  hip.hipStreamSynchronize(stream);
+  const sums s = settle(COUNT);
+  assert_int_equal(s.sides[1], COUNT);
+  assert_int_equal(s.sides[0] + s.times + s.late, 0);
+  assert_int_equal(hip.hipGetDevice(&current), 0);
+  assert_int_equal(current, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* HIP 5 does not tell a stream's device: it is the current one, or the scope's device side is lost and told. */
+static void an_older_runtime(void **state) {
+  (void)state;
+  load("libamdhip64.so.5");
+  void *const stream = make_stream(1);
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  sums s = settle(COUNT);
+  assert_int_equal(s.sides[1], COUNT);
+  assert_int_equal(s.times + s.late, 0);
+  assert_int_equal(hip.hipSetDevice(0), 0);
+  void *const other = make_stream(1);
+  assert_int_equal(hip.hipSetDevice(0), 0);
+  launch(other, COUNT);
+  hip.hipStreamSynchronize(other);
+  s = settle(2 * COUNT);
+  assert_int_equal(s.sides[0] + s.sides[1], COUNT);
+  assert_int_equal(s.times, COUNT);
+  assert_non_null(strstr(s.reason, "hipErrorInvalidHandle (400)"));
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void a_stream_that_has_gone(void **state) {
+  (void)state;
+  load_6();
+  void *const stream = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  assert_int_equal(hip.hipStreamDestroy(stream), 0);
+  for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "gone", "test", PROF_NO_ARGS, {});
+  const sums s = settle(2 * COUNT);
+  assert_int_equal(s.sides[0], COUNT);
+  assert_int_equal(s.times, COUNT);
+  assert_non_null(strstr(s.reason, "hipErrorInvalidHandle (400)"));
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* ---- graphs ---- */
+
+static void a_captured_stream_has_nothing_put_on_it(void **state) {
+  (void)state;
+  void *graph;
+  load_6();
+  void *const stream = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  assert_int_equal(hip.hipStreamBeginCapture(stream, CAPTURE_GLOBAL), 0);
+  for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "into the graph", "test", PROF_NO_ARGS, {});
+  WITH_HIP_PROFILER(device, 0, "the default stream, meanwhile", "test", PROF_NO_ARGS, {});
+  assert_int_equal(hip.hipStreamEndCapture(stream, &graph), 0);
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  const sums s = settle(2 * COUNT);
+  assert_int_equal(s.sides[0], 2 * COUNT);
+  assert_int_equal(s.captured, COUNT + 1);
+  assert_int_equal(s.times + s.late, 0);
+  assert_int_equal(runtime->captured_records, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void the_collector_breaks_no_capture(void **state) {
+  (void)state;
+  enum { ROUNDS = 50 };
+  void *graph;
+  load_6();
+  void *const captured = make_stream(0), *const busy = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  for (int i = 0; i < ROUNDS; i++) {
+    assert_int_equal(hip.hipStreamBeginCapture(captured, CAPTURE_GLOBAL), 0);
+    launch(busy, COUNT);
+    usleep(3000);
+    assert_int_equal(hip.hipStreamEndCapture(captured, &graph), 0);
+    hip.hipStreamSynchronize(busy);
+  }
+  const sums s = settle(ROUNDS * COUNT);
+  assert_int_equal(s.sides[0], ROUNDS * COUNT);
+  assert_int_equal(s.times + s.late, 0);
+  assert_int_equal(runtime->broken_captures, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* ---- errors, and what is given back ---- */
+
+static void what_the_runtime_refuses_is_lost_and_told(void **state) {
+  (void)state;
+  load_6();
+  void *const stream = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  runtime->record_error = 999;
+  launch(stream, COUNT);
+  runtime->record_error = 0;
+  runtime->elapsed_error = 999;
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  const sums s = settle(2 * COUNT);
+  assert_in_range(s.times, 2 * COUNT - 1, 2 * COUNT); /* the first one's begin is the zero, which needs no distance */
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void events_are_given_back(void **state) {
+  (void)state;
+  enum { MANY = 5000 };
+  load_6();
+  void *const stream = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  for (int i = 0; i < MANY; i++) {
+    WITH_HIP_PROFILER(device, handle_of(stream), "short", "test", PROF_NO_ARGS, {});
+    if (i % 100 == 99) {
+      hip.hipStreamSynchronize(stream);
+      usleep(1000);
+    }
+  }
+  const sums s = settle(MANY);
+  assert_int_equal(s.sides[0], MANY);
+  assert_in_range(runtime->events, 2, 2000);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void a_child_leaves_it_alone(void **state) {
+  (void)state;
+  int status = -1;
+  load_6();
+  void *const stream = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  settle(COUNT);
+  const pid_t child = fork();
+  if (child == 0) {
+    const uint32_t calls = runtime->calls;
+    for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "the parent's", "test", PROF_NO_ARGS, {});
+    prof_stop();
+    _exit(runtime->calls == calls ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(look().sides[0], COUNT);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+#define TESTS(X)                                                                                                                                                                     \
+  X(a_program_without_hip_never_has_its_library) X(a_runtime_that_nobody_uses_is_left_alone) X(its_devices_are_described) X(a_runtime_without_devices_says_so)                       \
+  X(a_default_stream_is_the_current_devices) X(a_streams_device_is_its_own) X(an_older_runtime) X(a_stream_that_has_gone) X(a_captured_stream_has_nothing_put_on_it)                 \
+  X(the_collector_breaks_no_capture) X(what_the_runtime_refuses_is_lost_and_told) X(events_are_given_back) X(a_child_leaves_it_alone)
+ALONE_TESTS
+
+int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -1,0 +1,299 @@
+/* An emulated HIP runtime, libamdhip64.so.6 or (EMULATED_HIP_5) .5, which lacks what came later: devices, streams, events and capture as AMD's documentation has them, on streams that are threads. Handles that are gone are refused. No device is behind it. */
+#define _GNU_SOURCE
+#include "hip.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+#define HIP __attribute__((visibility("default")))
+
+enum { SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_HANDLE = 400, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
+enum { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2, STREAMS = 256 };
+
+typedef struct stream {
+  engine_stream *engine; /* NULL: it is gone */
+  int device, capture, capture_mode; /* capture: 0 none, 1 under way, 2 broken */
+} stream;
+
+typedef struct event {
+  engine_event *engine;
+  int device, is_captured;
+} event;
+
+static struct {
+  pthread_mutex_t lock;
+  stream streams[STREAMS];
+  uint32_t count;
+  stream *legacy[EMULATED_HIP_DEVICES], *per_thread[EMULATED_HIP_DEVICES];
+  emulated_hip state;
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER, .state = {.device_count = EMULATED_HIP_DEVICES}};
+
+static __thread struct {
+  int device, mode;
+} here;
+
+HIP emulated_hip *emulated_hip_state(void) { return &own.state; }
+
+static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED); }
+
+#define LOCKED(...)                                       \
+  do {                                                    \
+    count(&own.state.calls, 1);                           \
+    pthread_mutex_lock(&own.lock);                        \
+    const __typeof__(__VA_ARGS__) result = (__VA_ARGS__); \
+    pthread_mutex_unlock(&own.lock);                      \
+    return result;                                        \
+  } while (0)
+
+/* ---- devices ---- */
+
+HIP int hipRuntimeGetVersion(int *version);
+HIP int hipRuntimeGetVersion(int *version) {
+#ifdef EMULATED_HIP_5
+  *version = 50221153;
+#else
+  *version = 60342134;
+#endif
+  return SUCCESS;
+}
+
+HIP int hipGetDeviceCount(int *out);
+HIP int hipGetDeviceCount(int *out) { LOCKED((*out = (int)own.state.device_count) > 0 ? SUCCESS : NO_DEVICE); }
+
+HIP int hipGetDevice(int *out);
+HIP int hipGetDevice(int *out) { LOCKED(own.state.device_count ? (*out = here.device, SUCCESS) : NO_DEVICE); }
+
+HIP int hipSetDevice(int device);
+HIP int hipSetDevice(int device) { LOCKED(device >= 0 && device < (int)own.state.device_count ? (here.device = device, SUCCESS) : INVALID_DEVICE); }
+
+HIP int hipDeviceGetName(char *name, int room, int device);
+HIP int hipDeviceGetName(char *name, int room, int device) {
+  snprintf(name, (size_t)room, "Emulated HIP %d", device);
+  return SUCCESS;
+}
+
+HIP int hipDeviceTotalMem(size_t *bytes, int device);
+HIP int hipDeviceTotalMem(size_t *bytes, int device) {
+  *bytes = (size_t)(64 + device) << 30;
+  return SUCCESS;
+}
+
+HIP int hipDeviceGetUuid(char *uuid, int device);
+HIP int hipDeviceGetUuid(char *uuid, int device) {
+  memset(uuid, 0x20 + device, 16);
+  return SUCCESS;
+}
+
+HIP int hipDeviceGetAttribute(int *value, int what, int device);
+HIP int hipDeviceGetAttribute(int *value, int what, int device) {
+  *value = what == 63 ? 304 : what == 5 ? 2100000 : what == 67 ? 0x0c + device : 0;
+  return SUCCESS;
+}
+
+/* ---- streams; lock held ---- */
+
+static int is_stream(const stream *s) { return s >= own.streams && s < own.streams + own.count && ((uintptr_t)s - (uintptr_t)own.streams) % sizeof *s == 0 && s->engine; }
+
+static stream *make_stream(int device) {
+  if (own.count == STREAMS) abort();
+  stream *const s = &own.streams[own.count++];
+  *s = (stream){.engine = engine_stream_create(), .device = device};
+  return s;
+}
+
+/* 0, 1 and 2 are the current device's. */
+static int find(void *handle, stream **out) {
+  const uintptr_t number = (uintptr_t)handle;
+  if (number <= 2) {
+    stream **const its = number == 2 ? &own.per_thread[here.device] : &own.legacy[here.device];
+    if (!*its) *its = make_stream(here.device);
+    *out = *its;
+    return SUCCESS;
+  }
+  *out = handle;
+  return is_stream(handle) ? SUCCESS : INVALID_HANDLE;
+}
+
+static int is_capturing(int mode) {
+  for (uint32_t i = 0; i < own.count; i++)
+    if (own.streams[i].capture == 1 && own.streams[i].capture_mode <= mode) return 1;
+  return 0;
+}
+
+static int break_captures(void) {
+  if (here.mode == CAPTURE_RELAXED || !is_capturing(CAPTURE_GLOBAL)) return 0;
+  for (uint32_t i = 0; i < own.count; i++)
+    if (own.streams[i].capture == 1 && own.streams[i].capture_mode == CAPTURE_GLOBAL) own.streams[i].capture = 2;
+  count(&own.state.broken_captures, 1);
+  return 1;
+}
+
+HIP int hipStreamCreate(void **out);
+HIP int hipStreamCreate(void **out) { LOCKED((*out = make_stream(here.device), SUCCESS)); }
+
+static int end_stream(void *handle) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error) return error;
+  engine_stream_destroy(s->engine);
+  s->engine = NULL;
+  return SUCCESS;
+}
+HIP int hipStreamDestroy(void *handle);
+HIP int hipStreamDestroy(void *handle) { LOCKED(end_stream(handle)); }
+
+static engine_stream *engine_of(void *handle) {
+  stream *s = NULL;
+  pthread_mutex_lock(&own.lock);
+  engine_stream *const engine = find(handle, &s) == SUCCESS ? s->engine : NULL;
+  pthread_mutex_unlock(&own.lock);
+  return engine;
+}
+
+HIP int hipStreamSynchronize(void *handle);
+HIP int hipStreamSynchronize(void *handle) {
+  engine_stream *const engine = engine_of(handle);
+  if (!engine) return INVALID_HANDLE;
+  engine_stream_wait(engine);
+  return SUCCESS;
+}
+
+HIP void emulated_hip_work(void *handle, uint64_t ns) {
+  engine_stream *const engine = engine_of(handle);
+  if (!engine) abort();
+  engine_work(engine, ns);
+}
+
+#ifndef EMULATED_HIP_5
+static int device_of(void *handle, int *device) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (!error) *device = s->device;
+  return error;
+}
+HIP int hipStreamGetDevice(void *handle, int *device);
+HIP int hipStreamGetDevice(void *handle, int *device) { LOCKED(device_of(handle, device)); }
+#endif
+
+static int is_captured(void *handle, int *status) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error) return error;
+  if ((uintptr_t)handle <= 1 && s->capture == 0 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
+  *status = s->capture;
+  return SUCCESS;
+}
+HIP int hipStreamIsCapturing(void *handle, int *status);
+HIP int hipStreamIsCapturing(void *handle, int *status) { LOCKED(is_captured(handle, status)); }
+
+static int begin_capture(void *handle, int mode) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error) return error;
+  s->capture = 1;
+  s->capture_mode = mode;
+  return SUCCESS;
+}
+HIP int hipStreamBeginCapture(void *handle, int mode);
+HIP int hipStreamBeginCapture(void *handle, int mode) { LOCKED(begin_capture(handle, mode)); }
+
+static int end_capture(void *handle, void **graph) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error) return error;
+  const int was = s->capture;
+  s->capture = 0;
+  *graph = NULL;
+  return was == 1 ? SUCCESS : CAPTURE_INVALIDATED;
+}
+HIP int hipStreamEndCapture(void *handle, void **graph);
+HIP int hipStreamEndCapture(void *handle, void **graph) { LOCKED(end_capture(handle, graph)); }
+
+HIP int hipThreadExchangeStreamCaptureMode(int *mode);
+HIP int hipThreadExchangeStreamCaptureMode(int *mode) {
+  const int before = here.mode;
+  if (*mode < 0 || *mode > CAPTURE_RELAXED) return INVALID_VALUE;
+  here.mode = *mode;
+  *mode = before;
+  return SUCCESS;
+}
+
+/* ---- events ---- */
+
+static int make_event(void **out) {
+  event *const e = calloc(1, sizeof *e);
+  if (!e) abort();
+  *e = (event){.device = here.device, .engine = engine_event_create()};
+  *out = e;
+  count(&own.state.events, 1);
+  return SUCCESS;
+}
+HIP int hipEventCreateWithFlags(void **out, unsigned flags);
+HIP int hipEventCreateWithFlags(void **out, unsigned flags) {
+  (void)flags;
+  LOCKED(make_event(out));
+}
+
+static int end_event(event *e) {
+  engine_event_destroy(e->engine);
+  free(e);
+  count(&own.state.events, -1);
+  return SUCCESS;
+}
+HIP int hipEventDestroy(void *e);
+HIP int hipEventDestroy(void *e) { LOCKED(end_event(e)); }
+
+static int record(event *e, void *handle) {
+  stream *s;
+  if (own.state.record_error) return own.state.record_error;
+  const int error = find(handle, &s);
+  if (error) return error;
+  if (e->device != s->device) return INVALID_HANDLE;
+  if ((uintptr_t)handle <= 1 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;
+  e->is_captured = s->capture != 0;
+  if (e->is_captured) count(&own.state.captured_records, 1);
+  else engine_event_record(e->engine, s->engine);
+  return SUCCESS;
+}
+HIP int hipEventRecord(void *e, void *handle);
+HIP int hipEventRecord(void *e, void *handle) { LOCKED(record(e, handle)); }
+
+static int look(const event *e, uint64_t *ns) {
+  if (break_captures() || e->is_captured) return CAPTURE_UNSUPPORTED;
+  const engine_event_state state = engine_event_look(e->engine, ns);
+  return state == ENGINE_PENDING ? NOT_READY : state == ENGINE_PAST ? SUCCESS : INVALID_HANDLE;
+}
+
+static int query(const event *e) {
+  uint64_t ns;
+  const int result = look(e, &ns);
+  return result == INVALID_HANDLE ? SUCCESS : result; /* of one that was never put on a stream the real one says that it is past */
+}
+HIP int hipEventQuery(void *e);
+HIP int hipEventQuery(void *e) { LOCKED(query(e)); }
+
+/* A float of milliseconds, by the 100 MHz of the device's counter. Of an event with itself it is 0. */
+static int elapsed(float *ms, const event *a, const event *b) {
+  enum { STEP_NS = 10 };
+  uint64_t from = 0, to = 0;
+  if (own.state.elapsed_error) return own.state.elapsed_error;
+  int error = look(a, &from);
+  if (!error) error = look(b, &to);
+  if (!error && a->device != b->device) error = INVALID_HANDLE;
+  if (!error) *ms = (float)((double)((int64_t)(to / STEP_NS) - (int64_t)(from / STEP_NS)) * STEP_NS / 1e6);
+  return error;
+}
+HIP int hipEventElapsedTime(float *ms, void *a, void *b);
+HIP int hipEventElapsedTime(float *ms, void *a, void *b) { LOCKED(elapsed(ms, a, b)); }
+
+/* ---- words ---- */
+
+HIP const char *hipGetErrorName(int error);
+HIP const char *hipGetErrorName(int error) { return error == INVALID_HANDLE ? "hipErrorInvalidHandle" : error == CAPTURE_UNSUPPORTED ? "hipErrorStreamCaptureUnsupported" : error == INVALID_VALUE ? "hipErrorInvalidValue" : "hipErrorUnknown"; }
+HIP const char *hipGetErrorString(int error);
+HIP const char *hipGetErrorString(int error) { return error == INVALID_HANDLE ? "invalid resource handle" : error == INVALID_VALUE ? "invalid argument" : "unknown error"; }
