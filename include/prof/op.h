@@ -16,6 +16,7 @@ typedef struct prof_op_timer {
   int (*begin)(void *user);
   int (*end)(void *user, double *us_out);
   const char *(*why)(void *user); /* of the last code but 0: in words, for prof_last_error(); or NULL */
+  int (*cold)(void *user); /* writes over what the caches hold that the operator finds: before each sample with PROF_OP_COLD, in place of the processor's; or NULL */
 } prof_op_timer;
 
 /* An operator: what to call, and what it is. Callbacks return 0, or a code of their own that ends the measurement with PROF_E_OPERATOR and stands in
@@ -35,7 +36,7 @@ typedef struct prof_op {
 
 typedef enum prof_op_caches {
   PROF_OP_WARM = 0, /* as the run before left them */
-  PROF_OP_COLD = 1  /* what the processor's caches hold is written over before each sample; then exec is 1 */
+  PROF_OP_COLD = 1  /* what the processor's caches hold, or those that the timer is of (prof_op_timer.cold), is written over before each sample; then exec is 1 */
 } prof_op_caches;
 
 /* Zero means the default for every field. */
@@ -152,7 +153,8 @@ typedef struct prof_op_stream {
   uint64_t stream;          /* as WITH_GPU_PROFILER has it */
   uint64_t patience_ns;     /* how long a sample's end waits for the device at most; 60 s */
   int (*flush)(void *user); /* sends what is on the stream to the device, for a driver that gathers commands: clFlush() of the queue. 0, or a code; or NULL */
-  void *user;               /* for flush */
+  void *user;               /* for flush and cold */
+  int (*cold)(void *user);  /* enqueues what writes over the device's caches, as a fill of twice its last level's: before each sample of PROF_OP_COLD, ahead of its first event, as nvbench does. 0, or a code; or NULL: they are then as the run before left them */
 } prof_op_stream;
 
 /* A timer for what is enqueued on that stream, by its back end's events (<prof/device.h>): one before the first run, one behind the last, and the time between them by the device's own clock, with what passes from the first event to the first

@@ -62,13 +62,15 @@ static uint64_t nap_after(uint64_t waited_ns) {
   return ns < NAP_MIN_NS ? NAP_MIN_NS : ns > NAP_MAX_NS ? NAP_MAX_NS : ns;
 }
 
-static int flush(stream_timer *t) {
+static int call(stream_timer *t, int (*callback)(void *user), const char *name) {
   char text[32];
-  const int code = t->of.flush ? t->of.flush(t->of.user) : 0;
+  const int code = callback ? callback(t->of.user) : 0;
   if (!code) return 0;
   snprintf(text, sizeof text, "returned %d", code);
-  return say(t, code, "flush", text);
+  return say(t, code, name, text);
 }
+
+static int flush(stream_timer *t) { return call(t, t->of.flush, "flush"); }
 
 /* Until the device has passed all that was recorded. */
 static int await(stream_timer *t) {
@@ -95,6 +97,13 @@ static int begin(void *user) {
   int code = check_open(t);
   if (!code && t->last) code = await(t);
   return code ? code : record(t, 0);
+}
+
+/* On the stream, ahead of the sample's first event. */
+static int cold(void *user) {
+  stream_timer *const t = user;
+  const int code = check_open(t);
+  return code ? code : call(t, t->of.cold, "cold");
 }
 
 static int read_ns(stream_timer *t, int64_t *ns_out) {
@@ -194,7 +203,7 @@ static int try_stream(stream_timer *t) {
 
 static void name_it(stream_timer *t) {
   snprintf(t->name, sizeof t->name, "%s events of %d:%d", t->end->table.name, t->of.device.type, t->of.device.index);
-  t->face = (prof_op_timer){sizeof t->face, t->name, t, begin, end, why};
+  t->face = (prof_op_timer){sizeof t->face, t->name, t, begin, end, why, t->of.cold ? cold : NULL};
 }
 
 int prof_op_timer_create(const prof_op_stream *stream, prof_op_timer **timer_out) {

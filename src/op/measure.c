@@ -189,6 +189,13 @@ static int run_sample(prof_i_measurement *m, int32_t times) {
   return status ? status : run_many(m, times - 1);
 }
 
+/* Of a cold sample. */
+static int write_caches_over(const prof_i_measurement *m) {
+  if (m->options.caches == PROF_OP_COLD && m->timer.cold) return m->timer.cold(m->timer.user);
+  if (m->flush) memset(m->flush, (int)(m->count & 255) | 1, m->flush_bytes);
+  return 0;
+}
+
 static void get_ready(const prof_i_measurement *m) {
   if (m->get_ready) m->get_ready(m->op.user);
 }
@@ -200,9 +207,10 @@ static void rest(const prof_i_measurement *m) {
    over on a busy processor is switched away here, between two samples, and not inside of one at the next tick. */
 static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   prof_i_port_processor_ns();
-  if (m->flush) memset(m->flush, (int)(m->count & 255) | 1, m->flush_bytes);
+  int code = write_caches_over(m);
+  if (code) return said_timer(m, "writing the caches over", code);
   get_ready(m);
-  int code = m->timer.begin(m->timer.user);
+  code = m->timer.begin(m->timer.user);
   if (code) return said_timer(m, "the timer's begin", code);
   const int status = run_sample(m, times);
   code = m->timer.end(m->timer.user, us_out); /* also after an error: what was begun is ended */
@@ -258,7 +266,7 @@ static int choose_exec(prof_i_measurement *m, uint64_t *from_ns) {
 
 /* Twice the last level's size, or what is enough where that is not known. */
 static int make_flush(prof_i_measurement *m) {
-  if (m->options.caches != PROF_OP_COLD) return PROF_OK;
+  if (m->options.caches != PROF_OP_COLD || m->timer.cold) return PROF_OK;
   const uint64_t last_level = prof_i_port_cache_bytes();
   m->flush_bytes = last_level > 0 && last_level < 128ull * MIB ? 2 * (size_t)last_level : (size_t)64 * MIB;
   m->flush = malloc(m->flush_bytes);

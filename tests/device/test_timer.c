@@ -227,6 +227,55 @@ static void results_are_kept_for_the_device_and_its_events(void **state) {
   drop(timer_other, w_other.stream);
 }
 
+/* ---- cold caches ---- */
+
+typedef struct cold_work {
+  work of;
+  uint32_t fills, fails; /* fails: the call that does */
+} cold_work;
+
+/* Longer than what is measured: in no sample. */
+static int fill(void *user) {
+  cold_work *const c = user;
+  if (++c->fills == c->fails) return 7;
+  emulated_launch(c->of.stream, 3000000);
+  return 0;
+}
+
+static void before_each_cold_sample_the_devices_caches_are_written_over(void **state) {
+  (void)state;
+  cold_work c = {{emulated_create(0), 500000}, 0, 0};
+  prof_op_stream place = place_of(c.of.stream, device);
+  prof_op_timer *timer = NULL;
+  prof_op_result *result = NULL;
+  prof_op_options options = each_run;
+  size_t count = 0;
+  place.cold = fill;
+  place.user = &c;
+  options.caches = PROF_OP_COLD;
+  options.no_reuse = 1;
+  assert_int_equal(prof_op_timer_create(&place, &timer), PROF_OK);
+  const prof_op op = op_of(&c.of, "cold on a device", timer);
+  if (prof_op_profile(&op, &options, &result) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_int_equal(info_of(result).caches, PROF_OP_COLD);
+  const double *const us = prof_op_samples(result, &count);
+  assert_int_equal(count, SAMPLES);
+  assert_int_equal(c.fills, SAMPLES);
+  double least = 1e9;
+  for (size_t i = 0; i < count; i++) least = us[i] < least ? us[i] : least;
+  assert_true(least >= 500 && least < 3000);
+  prof_op_result_destroy(result);
+  options.caches = PROF_OP_WARM;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  assert_int_equal(c.fills, SAMPLES); /* not asked for */
+  prof_op_result_destroy(result);
+  options.caches = PROF_OP_COLD;
+  c.fails = c.fills + 2;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_E_OPERATOR);
+  assert_non_null(strstr(prof_last_error(), "cold: returned 7"));
+  drop(timer, c.of.stream);
+}
+
 /* ---- what cannot be timed ---- */
 
 static void a_stream_that_cannot_be_timed_is_refused_with_the_reason(void **state) {
@@ -354,6 +403,7 @@ int main(void) {
       cmocka_unit_test_setup(a_group_with_one_timer_for_two_is_refused, begin),
       cmocka_unit_test_setup(a_groups_error_is_that_of_the_member_that_failed, begin),
       cmocka_unit_test_setup(results_are_kept_for_the_device_and_its_events, begin),
+      cmocka_unit_test_setup(before_each_cold_sample_the_devices_caches_are_written_over, begin),
       cmocka_unit_test_setup(a_stream_that_cannot_be_timed_is_refused_with_the_reason, begin),
       cmocka_unit_test_setup(what_the_back_end_refuses_ends_the_measurement, begin),
       cmocka_unit_test_setup(each_samples_end_is_sent_to_the_device, begin),

@@ -438,6 +438,7 @@ class OpStream(_Shown):
         ("patience_ns", c_uint64),
         ("flush", OpCallback),
         ("user", c_void_p),
+        ("cold", OpCallback),
     ]
 
 

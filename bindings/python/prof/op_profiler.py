@@ -188,16 +188,18 @@ def _raise(ops: Sequence[Op], status: int) -> None:
 
 
 @contextlib.contextmanager
-def _timed(op: Op, for_c: s.Op, stream: Optional[int], flush: Optional[Callable[[], Any]] = None) -> Iterator[None]:
+def _timed(op: Op, for_c: s.Op, stream: Optional[int], flush: Optional[Callable[[], Any]] = None, cold: Optional[Callable[[], Any]] = None) -> Iterator[None]:
     """Of a stream: by the device's own clock."""
     if stream is None:
-        if flush is not None:
-            raise TypeError("flush is a stream's: give stream, too")
+        if flush is not None or cold is not None:
+            raise TypeError(f"{'flush' if flush is not None else 'cold'} is a stream's: give stream, too")
         yield
         return
     of = sized(s.OpStream, device=for_c.device, stream=whole(stream, "stream", 0, (1 << 64) - 1))
     if flush is not None:
         of.flush = s.OpCallback(op._guard(flush))
+    if cold is not None:
+        of.cold = s.OpCallback(op._guard(cold))
     timer = ctypes.c_void_p()
     C.check(C.prof_op_timer_create(ctypes.byref(of), ctypes.byref(timer)))
     try:
@@ -251,14 +253,15 @@ def profile(
     repeat: Optional[int] = None,
     stream: Optional[int] = None,
     flush: Optional[Callable[[], Any]] = None,
+    cold: Optional[Callable[[], Any]] = None,
     **more: Any,
 ) -> Result:
     """Measures an Op or a callable until its median is known to 1 %, or a limit is reached; a result of the same key and options that is kept is handed out again. More: time_limit_s (1), precision (0.01), caches ("warm" or "cold"),
-    no_reuse, repeat_all, least_ns. stream: what the callable enqueues on (a number as C has it: a cl_command_queue's address): the device itself then says the time; flush() sends what is on it to the device, where a driver needs that. What the callable raises is raised. A Python callable's time by the host has the way from C to Python in it, about 1 us."""
+    no_reuse, repeat_all, least_ns. stream: what the callable enqueues on (a number as C has it: a cl_command_queue's address): the device itself then says the time; flush() sends what is on it to the device, where a driver needs that; cold() enqueues what writes over its caches, before each sample of caches="cold". What the callable raises is raised. A Python callable's time by the host has the way from C to Python in it, about 1 us."""
     what = _op(op)
     for_c, out = what._for_c(_device.of(device)), ctypes.c_void_p()
     options = _options(warmup, exec, repeat, more)
-    with _timed(what, for_c, stream, flush):
+    with _timed(what, for_c, stream, flush, cold):
         _raise([what], C.prof_op_profile(ctypes.byref(for_c), ctypes.byref(options), ctypes.byref(out)))
     return Result(out, what.key)
 
@@ -272,9 +275,10 @@ def profile_in_turn(
     repeat: Optional[int] = None,
     stream: Optional[int] = None,
     flush: Optional[Callable[[], Any]] = None,
+    cold: Optional[Callable[[], Any]] = None,
     **more: Any,
 ) -> List[Result]:
-    """Several in alternation, for compare(): 1 to 1024. stream, flush: as profile()'s, one stream for all. ValueError."""
+    """Several in alternation, for compare(): 1 to 1024. stream, flush, cold: as profile()'s, one stream for all. ValueError."""
     all_ops = [_op(o) for o in ops]
     if not 1 <= len(all_ops) <= OPS_MOST:
         raise ValueError(f"profile_in_turn() takes 1 to {OPS_MOST} operators, not {len(all_ops)}")
@@ -283,7 +287,7 @@ def profile_in_turn(
     options = _options(warmup, exec, repeat, more)
     with contextlib.ExitStack() as timers:
         for o, one in zip(all_ops, for_c):
-            timers.enter_context(_timed(o, one, stream, flush))
+            timers.enter_context(_timed(o, one, stream, flush, cold))
         _raise(all_ops, C.prof_op_profile_in_turn(for_c, len(all_ops), ctypes.byref(options), out))
     return [Result(ctypes.c_void_p(p), o.key) for p, o in zip(out, all_ops)]
 
