@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine.h"
 
@@ -30,6 +31,8 @@ typedef struct stream {
   uint32_t number;
   int capture; /* 0: none; 1: under way; 2: broken */
   int capture_mode;
+  struct kernel *node; /* what was put on it while it was captured, last, and how often anything was */
+  uint32_t node_count;
 } stream;
 
 typedef struct event {
@@ -262,6 +265,29 @@ static int end_context(void *handle) {
 CU int cuCtxDestroy_v2(void *handle);
 CU int cuCtxDestroy_v2(void *handle) { LOCKED(end_context(handle)); }
 
+static int retain_primary(void **out, int device) {
+  static void *primary[EMULATED_CUDA_DEVICES];
+  if (device < 0 || device >= EMULATED_CUDA_DEVICES) return INVALID_DEVICE;
+  if (!primary[device] || !has(&own.contexts, primary[device])) {
+    const int error = make_context(&primary[device], device);
+    if (error) return error;
+    here.depth--; /* it is nobody's current one */
+  }
+  *out = primary[device];
+  return SUCCESS;
+}
+CU int cuDevicePrimaryCtxRetain(void **out, int device);
+CU int cuDevicePrimaryCtxRetain(void **out, int device) { LOCKED(retain_primary(out, device)); }
+
+static int set_current(void *handle) {
+  if (handle && !has(&own.contexts, handle)) return INVALID_CONTEXT;
+  if (here.depth) here.depth--;
+  if (handle) here.stack[here.depth++] = handle;
+  return SUCCESS;
+}
+CU int cuCtxSetCurrent(void *handle);
+CU int cuCtxSetCurrent(void *handle) { LOCKED(set_current(handle)); }
+
 static int look_at(void *handle, unsigned long long *out) {
   if (!has(&own.contexts, handle)) return CONTEXT_IS_DESTROYED;
   *out = ((context *)handle)->number;
@@ -328,6 +354,7 @@ typedef struct kernel {
   const char *name;
   uint64_t ns;
   struct kernel *before; /* all there are */
+  int is_told; /* how long it takes is its parameter */
 } kernel;
 
 typedef struct replayed {
@@ -401,34 +428,46 @@ CU void *emulated_cuda_kernel(const char *name, uint64_t ns) {
   kernel *const k = calloc(1, sizeof *k);
   if (!k) abort();
   pthread_mutex_lock(&own.lock);
-  *k = (kernel){name, ns, kernels};
+  *k = (kernel){.name = name, .ns = ns, .before = kernels};
   kernels = k;
   pthread_mutex_unlock(&own.lock);
   return k;
 }
 
-CU void *emulated_cuda_graph(void *node, uint32_t count) {
+/* Lock held. */
+static void *make_graph(kernel *node, uint32_t count) {
   replayed *const g = calloc(1, sizeof *g);
   if (!g) abort();
-  pthread_mutex_lock(&own.lock);
   *g = (replayed){node, count, graphs ? graphs->number + 1 : 1, graphs};
   graphs = g;
-  pthread_mutex_unlock(&own.lock);
   return g;
+}
+CU void *emulated_cuda_graph(void *node, uint32_t count) { LOCKED(make_graph(node, count)); }
+
+static int is_put_into_graph(void *handle, kernel *k) {
+  stream *s = NULL;
+  pthread_mutex_lock(&own.lock);
+  const int is = find(handle, &s) == SUCCESS && s->capture == 1;
+  if (is) {
+    s->node = k;
+    s->node_count++;
+  }
+  pthread_mutex_unlock(&own.lock);
+  return is;
 }
 
 CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *handle, void **parameters, void **extra);
 CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *handle, void **parameters, void **extra) {
   const call c = enter(CBID_LAUNCH);
-  const kernel *const k = function;
+  kernel *const k = function;
   emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = k->name, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared};
-  (void)parameters;
   (void)extra;
-  return leave(&c, DRIVER, put_work(handle, &about, k->ns));
+  if (k->is_told) k->ns = *(const uint64_t *)parameters[0];
+  return leave(&c, DRIVER, is_put_into_graph(handle, k) ? SUCCESS : put_work(handle, &about, k->ns));
 }
 
 CU void emulated_cuda_work(void *handle, uint64_t ns) {
-  kernel busy = {"busy", ns, NULL};
+  kernel busy = {.name = "busy", .ns = ns};
   if (cuLaunchKernel(&busy, 1, 1, 1, 32, 1, 1, 0, handle, NULL, NULL) != SUCCESS) abort();
 }
 
@@ -482,6 +521,34 @@ CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes,
   return leave(&c, DRIVER, put_work(handle, &about, bytes));
 }
 
+/* ---- modules, memory: as much as a program needs that brings its kernel as text ---- */
+
+CU int cuModuleLoadData(void **out, const void *image);
+CU int cuModuleLoadData(void **out, const void *image) { return image ? (*out = &own, SUCCESS) : INVALID_VALUE; }
+
+CU int cuModuleGetFunction(void **out, void *module, const char *name);
+CU int cuModuleGetFunction(void **out, void *module, const char *name) {
+  if (module != &own || strcmp(name, "busy_for") != 0) return INVALID_VALUE;
+  kernel *const k = emulated_cuda_kernel("busy_for", 0);
+  k->is_told = 1;
+  *out = k;
+  return SUCCESS;
+}
+
+CU int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags);
+CU int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags) {
+  (void)flags;
+  return graph ? (*out = graph, SUCCESS) : INVALID_VALUE;
+}
+
+CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes);
+CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes) {
+  *out = bytes;
+  return SUCCESS;
+}
+CU int cuMemFree_v2(unsigned long long at);
+CU int cuMemFree_v2(unsigned long long at) { return at ? SUCCESS : INVALID_VALUE; }
+
 static uint32_t number_of_stream(void *of, void *handle, int is_per_thread) {
   stream *s = NULL;
   context *const c = has(&own.contexts, of) ? of : NULL;
@@ -521,6 +588,8 @@ static int begin_capture(void *handle, int mode) {
   if (error) return error;
   s->capture = 1;
   s->capture_mode = mode;
+  s->node = NULL;
+  s->node_count = 0;
   return SUCCESS;
 }
 CU int cuStreamBeginCapture_v2(void *handle, int mode);
@@ -532,7 +601,7 @@ static int end_capture(void *handle, void **graph) {
   if (error) return error;
   const int was = s->capture;
   s->capture = 0;
-  *graph = NULL;
+  *graph = was == 1 && s->node ? make_graph(s->node, s->node_count) : NULL;
   return was == 1 ? SUCCESS : CAPTURE_INVALIDATED;
 }
 CU int cuStreamEndCapture(void *handle, void **graph);
@@ -611,6 +680,13 @@ static int query(const event *e) {
 }
 CU int cuEventQuery(void *e);
 CU int cuEventQuery(void *e) { LOCKED(query(e)); }
+
+CU int cuEventSynchronize(void *e);
+CU int cuEventSynchronize(void *e) {
+  int result;
+  while ((result = cuEventQuery(e)) == NOT_READY) usleep(20);
+  return result;
+}
 
 /* A float of milliseconds, by steps of half a microsecond. */
 static int elapsed(float *ms, const event *a, const event *b) {

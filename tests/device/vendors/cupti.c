@@ -18,7 +18,7 @@
 enum { SUCCESS = 0, INVALID_PARAMETER = 1, INVALID_KIND = 21, NOT_INITIALIZED = 15, KINDS = 64, CALLS = 1024, UNKNOWN_KIND = 777, UNKNOWN_BYTES = 40 };
 
 typedef struct work {
-  struct work *next;
+  struct work *next, **at; /* where it hangs; NULL: nowhere */
   emulated_cuda_done it;
   int is_told; /* by a forced flush, before it had ended */
 } work;
@@ -166,6 +166,8 @@ static void *on_begin(const emulated_cuda_done *it) {
   pthread_mutex_lock(&own.lock);
   if (own.is_enabled[kind_of(w)]) {
     w->next = own.works;
+    if (w->next) w->next->at = &w->next;
+    w->at = &own.works;
     own.works = w;
   } else {
     w->is_told = 1; /* nobody wanted to know when it was launched */
@@ -177,11 +179,8 @@ static void *on_begin(const emulated_cuda_done *it) {
 static void on_end(void *begun, uint64_t start_ns, uint64_t end_ns) {
   work *const w = begun;
   pthread_mutex_lock(&own.lock);
-  for (work **at = &own.works; *at; at = &(*at)->next) {
-    if (*at != w) continue;
-    *at = w->next;
-    break;
-  }
+  if (w->at) *w->at = w->next;
+  if (w->at && w->next) w->next->at = w->at;
   if (!w->is_told) tell(w, start_ns, end_ns);
   pthread_mutex_unlock(&own.lock);
   free(w);
