@@ -13,7 +13,7 @@
 #include "records.h"
 
 typedef struct tracing {
-  uint32_t asked; /* kinds, since the last start(); 0: it does not record */
+  uint32_t asked; /* kinds, since the last start(); 0: it does not record. Atomic: the collector writes */
   bool has_begun; /* it was asked once */
   uint64_t looked_ns; /* when its clocks were read last, for their own sake */
 } tracing;
@@ -49,10 +49,18 @@ static bool is_open(prof_i_back_end *end) { return (!end->table.in_use || end->t
 /* The program may begin to use it at any time. */
 static bool is_awaited(const prof_i_back_end *end) { return end->table.in_use && !prof_i_registry_is_open(end) && !prof_i_registry_is_shut(end); }
 
+static void set_asked(tracing *it, uint32_t kinds) { __atomic_store_n(&it->asked, kinds, __ATOMIC_RELAXED); }
+
+bool prof_i_activity_is_on(void) {
+  for (uint32_t i = 0; prof_i_registry_at(i); i++)
+    if (__atomic_load_n(&own.of[i].asked, __ATOMIC_RELAXED)) return true;
+  return false;
+}
+
 static void start(prof_i_back_end *end, tracing *it, uint32_t kinds) {
   uint32_t can = 0;
   const int result = end->table.start(end->self, kinds, &can);
-  it->asked = kinds;
+  set_asked(it, kinds);
   if (result != PROF_BACKEND_OK) prof_i_registry_tell_records(end, result);
   if (!it->has_begun) prof_i_collector_end_first(); /* its library may have come after the collector */
   it->has_begun = true;
@@ -79,7 +87,7 @@ static bool drain(prof_i_back_end *end, uint32_t how, int loss) {
 }
 
 static void leave(prof_i_back_end *end, tracing *it) {
-  it->asked = 0;
+  set_asked(it, 0);
   drain(end, PROF_BACKEND_FLUSH, PROF_LOSS_DEVICE_FULL);
   if (end->table.stop) end->table.stop(end->self);
   drain(end, PROF_BACKEND_FLUSH, PROF_LOSS_DEVICE_LATE); /* what it gives up then was not done */

@@ -13,6 +13,9 @@ bool prof_i_activity_round(uint32_t how);
 /* Records are wanted of a library that the program may yet begin to use. */
 bool prof_i_activity_is_awaiting(void);
 
+/* A vendor's tracing is at work, and has buffers to empty. Any thread. */
+bool prof_i_activity_is_on(void);
+
 /* Recording ends. */
 void prof_i_activity_end(void);
 

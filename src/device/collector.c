@@ -24,7 +24,7 @@
 #include "records.h"
 #include "side.h"
 
-enum { POLL_NS = 1000000, AWAIT_NS = 20000000, SLEEP_NS = 1000000000, STOP_MS = 100, LOOK_MS = 20, START_MS = 1000 };
+enum { POLL_NS = 1000000, AWAIT_NS = 20000000, SLEEP_NS = 1000000000, STOP_MS = 100, STOP_RECORDS_MS = 1000, LOOK_MS = 20, START_MS = 1000 };
 enum { OFF, ON, CLOSING };
 
 static struct {
@@ -218,7 +218,7 @@ static void stop(void) {
     __atomic_store_n(&own.state, CLOSING, __ATOMIC_SEQ_CST);
     raise_word();
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += STOP_MS * 1000000;
+    until.tv_nsec += (prof_i_activity_is_on() ? STOP_RECORDS_MS : STOP_MS) * INT64_C(1000000); /* a vendor's tracing empties its buffers: what comes later is lost */
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     if (pthread_timedjoin_np(own.thread, NULL, &until) != 0) pthread_detach(own.thread); /* it hangs in a vendor's call, or has no processor: it ends by itself, and until then there is no other */
