@@ -77,6 +77,7 @@ static int read_timer(prof_i_measurement *m) {
   if (status) return status;
   if (!m->timer.name || !m->timer.begin || !m->timer.end)
     return prof_i_fail(PROF_E_INVALID, "timer: name, begin or end is NULL");
+  m->has_own_caches = m->timer.cold != NULL;
   return PROF_OK;
 }
 
@@ -191,9 +192,8 @@ static int run_sample(prof_i_measurement *m, int32_t times) {
 
 /* Of a cold sample. */
 static int write_caches_over(const prof_i_measurement *m) {
-  if (m->options.caches == PROF_OP_COLD && m->timer.cold) return m->timer.cold(m->timer.user);
   if (m->flush) memset(m->flush, (int)(m->count & 255) | 1, m->flush_bytes);
-  return 0;
+  return m->options.caches == PROF_OP_COLD && m->timer.cold ? m->timer.cold(m->timer.user) : 0;
 }
 
 static void get_ready(const prof_i_measurement *m) {
@@ -266,7 +266,7 @@ static int choose_exec(prof_i_measurement *m, uint64_t *from_ns) {
 
 /* Twice the last level's size, or what is enough where that is not known. */
 static int make_flush(prof_i_measurement *m) {
-  if (m->options.caches != PROF_OP_COLD || m->timer.cold) return PROF_OK;
+  if (m->options.caches != PROF_OP_COLD || m->has_own_caches) return PROF_OK;
   const uint64_t last_level = prof_i_port_cache_bytes();
   m->flush_bytes = last_level > 0 && last_level < 128ull * MIB ? 2 * (size_t)last_level : (size_t)64 * MIB;
   m->flush = malloc(m->flush_bytes);

@@ -28,6 +28,7 @@ typedef struct prof_i_measurement {
   uint64_t chained_ns;  /* the last look at the processor's speed */
   double chains[PROF_I_CHAINS_MAX];
   int chain_count;
+  bool has_own_caches;  /* what a sample finds in caches is the timer's to write over, and not the processor's */
   unsigned char *flush; /* written over before a cold sample */
   size_t flush_bytes;
   prof_i_workspace *counted; /* in a run of which the peak is taken: what it is counted in; else NULL */

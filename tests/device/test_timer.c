@@ -276,6 +276,34 @@ static void before_each_cold_sample_the_devices_caches_are_written_over(void **s
   drop(timer, c.of.stream);
 }
 
+/* A fill takes six times what is measured: members that ran beside one, or one after the other, would show. */
+static void a_group_with_cold_caches_begins_when_all_are_written_over(void **state) {
+  (void)state;
+  cold_work c[2] = {{{emulated_create(0), 500000}, 0, 0}, {{emulated_create(0), 500000}, 0, 0}};
+  prof_op_timer *timers[2] = {NULL, NULL};
+  prof_op ops[2];
+  prof_op_result *results[3] = {NULL, NULL, NULL};
+  prof_op_overlap overlap = {.size = sizeof overlap};
+  prof_op_options options = each_run;
+  options.caches = PROF_OP_COLD;
+  for (int i = 0; i < 2; i++) {
+    prof_op_stream place = place_of(c[i].of.stream, device);
+    if (i == 0) place.cold = fill; /* the other one's device has no such caches: the processor's are written over for it */
+    place.user = &c[i];
+    assert_int_equal(prof_op_timer_create(&place, &timers[i]), PROF_OK);
+    ops[i] = op_of(&c[i].of, i ? "cold group 1" : "cold group 0", timers[i]);
+  }
+  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_int_equal(c[0].fills, 2 * SAMPLES); /* alone, and in the group */
+  assert_int_equal(c[1].fills, 0);
+  if (overlap.group_us < 500 || overlap.group_us > 2500) fail_msg("two streams at once, of 500 us each, took %.1f us", overlap.group_us);
+  for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
+  c[0].fails = c[0].fills + SAMPLES / 2;
+  assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap), PROF_E_OPERATOR);
+  assert_non_null(strstr(prof_last_error(), "cold: returned 7"));
+  for (int i = 0; i < 2; i++) drop(timers[i], c[i].of.stream);
+}
+
 /* ---- what cannot be timed ---- */
 
 static void a_stream_that_cannot_be_timed_is_refused_with_the_reason(void **state) {
@@ -404,6 +432,7 @@ int main(void) {
       cmocka_unit_test_setup(a_groups_error_is_that_of_the_member_that_failed, begin),
       cmocka_unit_test_setup(results_are_kept_for_the_device_and_its_events, begin),
       cmocka_unit_test_setup(before_each_cold_sample_the_devices_caches_are_written_over, begin),
+      cmocka_unit_test_setup(a_group_with_cold_caches_begins_when_all_are_written_over, begin),
       cmocka_unit_test_setup(a_stream_that_cannot_be_timed_is_refused_with_the_reason, begin),
       cmocka_unit_test_setup(what_the_back_end_refuses_ends_the_measurement, begin),
       cmocka_unit_test_setup(each_samples_end_is_sent_to_the_device, begin),
