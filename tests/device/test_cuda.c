@@ -16,6 +16,7 @@
 
 #include "alone.h"
 #include "cuda_program.h"
+#include "told.h"
 
 enum { COUNT = 20, WORK_NS = 300000, CAPTURE_GLOBAL = 0 };
 
@@ -66,14 +67,6 @@ static sums settle(uint64_t wanted) {
   return s;
 }
 
-static prof_backend_state status(void) {
-  prof_backend_state state = {.size = sizeof state};
-  for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
-    if (strcmp(state.name, "cuda") == 0) return state;
-  fail_msg("there is no back end cuda");
-  return state;
-}
-
 /* ---- when the library is touched ---- */
 
 static void a_program_without_cuda_never_has_its_library(void **state) {
@@ -120,7 +113,7 @@ static void its_devices_are_described(void **state) {
   launch(NULL, 1);
   cu.cuStreamSynchronize(NULL);
   settle(1);
-  const prof_backend_state cuda = status();
+  const prof_backend_state cuda = state_of_back_end("cuda");
   assert_int_equal(cuda.is_open, 1);
   assert_int_equal(cuda.device_count, EMULATED_CUDA_DEVICES);
   prof_trace *trace = NULL;

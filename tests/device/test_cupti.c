@@ -19,6 +19,7 @@
 
 #include "alone.h"
 #include "cuda_program.h"
+#include "told.h"
 #include "vendors/cupti.h"
 
 enum { COUNT = 20, KERNEL_NS = 100000, THREADS = 4 };
@@ -115,15 +116,6 @@ static void settle(uint64_t wanted) {
 static prof_trace *stop_and_get(void) {
   assert_int_equal(prof_stop(), PROF_OK);
   return get();
-}
-
-static bool is_text(const char *text, uint32_t bytes, const char *wanted) { return bytes == strlen(wanted) && memcmp(text, wanted, bytes) == 0; }
-
-static const prof_trace_arg *arg_of(const prof_event *event, const char *key) {
-  for (uint32_t i = 0; i < event->arg_count; i++)
-    if (is_text(event->args[i].key, event->args[i].key_bytes, key)) return &event->args[i];
-  fail_msg("there is no argument %s among %u", key, event->arg_count);
-  return NULL;
 }
 
 /* The device's events of that name and category. scope: those that were launched in one of that name. */
@@ -370,12 +362,10 @@ static void another_tool_has_it(void **state) {
     s = sums_of(trace);
     prof_trace_destroy(trace);
   }
-  prof_backend_state about = {.size = sizeof about};
   assert_int_equal(prof_stop(), PROF_OK);
   assert_int_equal(s.sides, COUNT);
   assert_int_equal(s.records, 0);
-  for (uint32_t i = 0; prof_backend_status(i, &about) == PROF_OK && strcmp(about.name, "cuda") != 0; i++) {
-  }
+  const prof_backend_state about = state_of_back_end("cuda");
   assert_string_equal(about.reason, "works, but records no kernels by itself: another tool uses CUPTI in this process: Nsight; scopes on streams are recorded");
   assert_int_equal(cupti->kinds, 0);
   cupti->holder = NULL; /* it has gone: the next recording has kernels */
@@ -394,10 +384,8 @@ static void what_is_refused_is_said(void **state) {
   cupti->enable_error = 35;
   begin_on(0);
   start(1);
-  prof_backend_state about = {.size = sizeof about};
   assert_int_equal(prof_stop(), PROF_OK);
-  for (uint32_t i = 0; prof_backend_status(i, &about) == PROF_OK && strcmp(about.name, "cuda") != 0; i++) {
-  }
+  const prof_backend_state about = state_of_back_end("cuda");
   assert_string_equal(about.reason, "works, but records no kernels by itself: cuptiActivityEnable: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)");
   assert_int_equal(cupti->subscribers, 0);
   assert_int_equal(cupti->kinds, 0);
@@ -408,10 +396,8 @@ static void no_cupti(void **state) {
   begin_on(0);
   name_cupti("libnothing.so");
   start(1);
-  prof_backend_state about = {.size = sizeof about};
   assert_int_equal(prof_stop(), PROF_OK);
-  for (uint32_t i = 0; prof_backend_status(i, &about) == PROF_OK && strcmp(about.name, "cuda") != 0; i++) {
-  }
+  const prof_backend_state about = state_of_back_end("cuda");
   assert_non_null(strstr(about.reason, "PROF_BACKEND_CUPTI: "));
   assert_non_null(strstr(about.reason, "libnothing.so"));
 }

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "told.h"
 #include "vendors/nvml.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -188,9 +189,7 @@ static void a_device_that_is_lost_leaves_a_gap(void **state) {
 /* To ask for its state opens the library, and touches no device. */
 static void to_ask_for_its_state_does_not_begin_with_it(void **state) {
   (void)state;
-  prof_backend_state told = {.size = sizeof told};
-  for (uint32_t i = 0; prof_backend_status(i, &told) == PROF_OK; i++)
-    if (strcmp(told.name, "nvml") == 0) assert_int_equal(told.result, PROF_BACKEND_OK);
+  assert_int_equal(state_of_back_end("nvml").result, PROF_BACKEND_OK);
   assert_int_equal(nvml->init_count, 0);
   sample_with(NULL, 1);
   assert_int_equal(nvml->init_count, 1);
@@ -205,17 +204,11 @@ static void why_it_does_not_begin_is_told(void **state) {
     int32_t error, result;
     const char *reason;
   } cases[] = {{9, PROF_BACKEND_NO_DEVICE, "nvmlInit_v2: Driver Not Loaded (9)"}};
-  prof_backend_state told = {.size = sizeof told};
   nvml->init_error = cases[0].error;
   assert_int_equal(prof_sampler_start(NULL), PROF_E_NOT_FOUND);
-  bool is_there = false;
-  for (uint32_t i = 0; prof_backend_status(i, &told) == PROF_OK; i++) {
-    if (strcmp(told.name, "nvml") != 0) continue;
-    is_there = true;
-    assert_int_equal(told.result, cases[0].result);
-    assert_string_equal(told.reason, cases[0].reason);
-  }
-  assert_true(is_there);
+  const prof_backend_state told = state_of_back_end("nvml");
+  assert_int_equal(told.result, cases[0].result);
+  assert_string_equal(told.reason, cases[0].reason);
   drop_folder();
 }
 

@@ -45,6 +45,7 @@ int main(void) {
 
 #include "alone.h"
 #include "opencl.h"
+#include "told.h"
 
 static const prof_device device = {PROF_DEVICE_OPENCL, 0};
 static const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
@@ -187,14 +188,6 @@ static sums *settle(uint64_t on_device) {
   return NULL;
 }
 
-static prof_backend_state state_now(void) {
-  prof_backend_state state = {.size = sizeof state};
-  for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
-    if (strcmp(state.name, "opencl") == 0) return state;
-  fail_msg("there is no back end opencl");
-  return state;
-}
-
 #define SCOPE(queue, ...) WITH_GPU_PROFILER(device, queue, "kernel", "test", PROF_NO_ARGS, __VA_ARGS__)
 
 static uint64_t read_clock(clockid_t clock) {
@@ -306,8 +299,8 @@ static void a_queue_without_profiling_has_its_host_side_and_says_why(void **stat
   assert_int_equal(s->host, 10);
   assert_int_equal(s->on_device, 0);
   assert_int_equal(s->times, 10);
-  assert_int_equal(state_now().result, PROF_BACKEND_OK);
-  assert_non_null(strstr(state_now().reason, "the queue has no CL_QUEUE_PROFILING_ENABLE"));
+  assert_int_equal(state_of_back_end("opencl").result, PROF_BACKEND_OK);
+  assert_non_null(strstr(state_of_back_end("opencl").reason, "the queue has no CL_QUEUE_PROFILING_ENABLE"));
   drop_work(w);
   cl.clReleaseCommandQueue(queue);
 }
@@ -426,12 +419,12 @@ static void a_part_of_a_device_is_the_devices(void **state) {
 
 static void the_status_counts_devices(void **state) {
   (void)state;
-  assert_int_equal(state_now().is_open, 0); /* nobody has needed one */
+  assert_int_equal(state_of_back_end("opencl").is_open, 0); /* nobody has needed one */
   const cl_command_queue queue = make_queue(profiling);
   SCOPE(queue, {});
   cl.clFinish(queue);
   settle(1);
-  const prof_backend_state now = state_now();
+  const prof_backend_state now = state_of_back_end("opencl");
   assert_int_equal(now.is_open, 1);
   assert_int_equal(now.result, PROF_BACKEND_OK);
   assert_int_equal(now.abilities, PROF_CAN_SCOPES | PROF_CAN_CLOCKS);
@@ -454,7 +447,7 @@ static void a_forked_child_has_the_host_side_alone(void **state) {
       alarm(20);
       for (int i = 0; i < 5; i++) SCOPE(queue, {}); /* its driver's threads are not there: any call of OpenCL's could wait for ever */
       const sums *const s = take();
-      _exit(s->host == 5 && s->on_device == 0 && s->late + s->times == 0 && state_now().result == PROF_BACKEND_FORKED && prof_stop() == PROF_OK ? 0 : 1);
+      _exit(s->host == 5 && s->on_device == 0 && s->late + s->times == 0 && state_of_back_end("opencl").result == PROF_BACKEND_FORKED && prof_stop() == PROF_OK ? 0 : 1);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -39,6 +39,7 @@ int main(void) {
 
 #include "alone.h"
 #include "opencl.h"
+#include "told.h"
 
 static const prof_device device = {PROF_DEVICE_OPENCL, 0};
 static const cl_queue_properties out_of_order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
@@ -158,15 +159,6 @@ static void close_all(reader *r) {
   prof_trace_destroy(r->trace);
 }
 
-static bool is(const char *text, uint64_t bytes, const char *wanted) { return bytes == strlen(wanted) && memcmp(text, wanted, bytes) == 0; }
-
-static const prof_trace_arg *arg_of(const prof_event *event, const char *key) {
-  for (uint32_t i = 0; i < event->arg_count; i++)
-    if (is(event->args[i].key, event->args[i].key_bytes, key)) return &event->args[i];
-  fail_msg("there is no argument %s", key);
-  return NULL;
-}
-
 static prof_row row_of(const prof_trace *trace, const char *name) {
   prof_rows *rows = NULL;
   prof_row row = {0};
@@ -194,7 +186,7 @@ static void kernels_have_the_times_of_their_events(void **state) {
   int count = 0;
   for (; next_command(r); count++) {
     assert_true(count < COUNT);
-    assert_true(is(r->event.name, r->event.name_bytes, "spin") && is(r->event.category, r->event.category_bytes, "kernel"));
+    assert_true(is_text(r->event.name, r->event.name_bytes, "spin") && is_text(r->event.category, r->event.category_bytes, "kernel"));
     assert_int_equal(r->event.launch.device_start_ns, time_of(events[count], CL_PROFILING_COMMAND_START));
     assert_int_equal(r->event.launch.device_end_ns, time_of(events[count], CL_PROFILING_COMMAND_END));
     assert_int_equal(arg_of(&r->event, "queued ns")->value.u64, time_of(events[count], CL_PROFILING_COMMAND_QUEUED));
@@ -239,9 +231,9 @@ static void copies_fills_and_maps_say_how_much(void **state) {
   int at = 0;
   for (; next_command(r); at++) {
     assert_true(at < COUNT);
-    if (!is(r->event.name, r->event.name_bytes, wanted[at].name) || !is(r->event.category, r->event.category_bytes, wanted[at].category)) fail_msg("command %d is %.*s", at, (int)r->event.name_bytes, r->event.name);
+    if (!is_text(r->event.name, r->event.name_bytes, wanted[at].name) || !is_text(r->event.category, r->event.category_bytes, wanted[at].category)) fail_msg("command %d is %.*s", at, (int)r->event.name_bytes, r->event.name);
     const prof_trace_arg *const way = arg_of(&r->event, "direction");
-    assert_true(is(way->value.text.data, way->value.text.bytes, wanted[at].way));
+    assert_true(is_text(way->value.text.data, way->value.text.bytes, wanted[at].way));
     if (wanted[at].bytes) assert_int_equal(arg_of(&r->event, "bytes")->value.u64, wanted[at].bytes);
   }
   assert_int_equal(at, COUNT);

@@ -18,6 +18,7 @@
 
 #include "alone.h"
 #include "emulated/emulated.h"
+#include "told.h"
 
 enum { KERNELS = 12, KERNEL_NS = 300000 };
 
@@ -72,15 +73,6 @@ static bool next_on_device(prof_cursor *cursor, prof_event *event) {
   while (prof_cursor_next(cursor, event) == 1)
     if (event->flags & PROF_EVENT_ON_DEVICE) return true;
   return false;
-}
-
-static bool is_text(const char *text, uint32_t bytes, const char *wanted) { return bytes == strlen(wanted) && memcmp(text, wanted, bytes) == 0; }
-
-static const prof_trace_arg *arg_of(const prof_event *event, const char *key) {
-  for (uint32_t i = 0; i < event->arg_count; i++)
-    if (is_text(event->args[i].key, event->args[i].key_bytes, key)) return &event->args[i];
-  fail_msg("there is no argument %s among %u", key, event->arg_count);
-  return NULL;
 }
 
 static void launch_all(emulated_stream *stream) {
@@ -380,7 +372,6 @@ static void what_the_vendor_lost_is_counted(void **state) {
 static void a_vendor_that_is_busy_says_so_and_scopes_go_on(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(1);
-  prof_backend_state about = {.size = sizeof about};
   emulated_fault.is_busy = 1;
   start(1);
   WITH_GPU_PROFILER(device, (uintptr_t)stream, "fused", "operator", PROF_NO_ARGS, { emulated_launch(stream, KERNEL_NS); });
@@ -389,8 +380,7 @@ static void a_vendor_that_is_busy_says_so_and_scopes_go_on(void **state) {
   prof_trace_device seen = {.size = sizeof seen};
   assert_int_equal(prof_trace_device_get(trace, 0, &seen), PROF_OK);
   assert_int_equal(seen.scope_count, 1);
-  for (uint32_t i = 0; prof_backend_status(i, &about) == PROF_OK && strcmp(about.name, "emulated") != 0; i++) {
-  }
+  const prof_backend_state about = state_of_back_end("emulated");
   assert_int_equal(about.result, PROF_BACKEND_OK);
   assert_non_null(strstr(about.reason, "records no kernels"));
   prof_trace_destroy(trace);

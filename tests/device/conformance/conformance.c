@@ -183,9 +183,9 @@ static void what_is_no_stream_is_refused(void) {
   prof_backend_self *const self = opened();
   void *event = NULL;
   uint32_t device, is_capturing;
-  if (stage->table->stream_of) assert_int_equal(stage->table->stream_of(self, 0, &device, &is_capturing), PROF_BACKEND_INVALID);
+  if (stage->table->stream_of) assert_int_equal(stage->table->stream_of(self, stage->no_stream, &device, &is_capturing), PROF_BACKEND_INVALID);
   if (stage->table->event_create(self, 0, &event) != PROF_BACKEND_OK) return;
-  assert_true(stage->table->event_record(self, 0, &event) < 0);
+  assert_true(stage->table->event_record(self, stage->no_stream, &event) < 0);
   stage->table->event_destroy(self, event);
 }
 

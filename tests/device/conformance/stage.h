@@ -15,6 +15,7 @@ typedef struct conformance_stage {
   void (*work)(uint64_t stream, uint64_t least_us); /* puts work on it that takes so long, or longer; returns at once */
   void (*wait)(uint64_t stream);                    /* for all that is on it */
   int is_synchronous;                               /* 1: work() does the work */
+  uint64_t no_stream;                               /* what no stream of the vendor's is: 0, unless that one is its default stream */
 } conformance_stage;
 
 #ifdef __cplusplus

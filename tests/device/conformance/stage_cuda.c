@@ -48,5 +48,5 @@ static void destroy(uint64_t stream) { cuda.end_stream((void *)(uintptr_t)stream
 static void work(uint64_t stream, uint64_t least_us) { cuda.work((void *)(uintptr_t)stream, least_us * 1000); }
 static void wait_for(uint64_t stream) { cuda.finish((void *)(uintptr_t)stream); }
 
-static const conformance_stage stage = {"cuda (emulated driver)", &prof_i_cuda_backend, {PROF_DEVICE_CUDA, 0}, why_not, create, destroy, work, wait_for, 0};
+static const conformance_stage stage = {"cuda (emulated driver)", &prof_i_cuda_backend, {PROF_DEVICE_CUDA, 0}, why_not, create, destroy, work, wait_for, 0, 0};
 const conformance_stage *conformance_stage_get(void) { return &stage; }

@@ -33,7 +33,7 @@ static void work(uint64_t stream, uint64_t least_us) {
 static void wait_for(uint64_t stream) { engine_finish((engine_queue *)(uintptr_t)stream); }
 
 const prof_backend *prof_backend_entry(uint32_t major, uint32_t minor); /* of examples/backend/backend.c, which is linked to this */
-static conformance_stage stage = {"engine", NULL, {12, 0}, NULL, create, destroy, work, wait_for, 0};
+static conformance_stage stage = {"engine", NULL, {12, 0}, NULL, create, destroy, work, wait_for, 0, 0};
 const conformance_stage *conformance_stage_get(void) {
   stage.table = prof_backend_entry(PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR);
   return &stage;

@@ -6,7 +6,7 @@
 #if !__has_include(<CL/cl.h>)
 
 static const char *why_not(void) { return "<CL/cl.h> is missing: apt-get install opencl-headers"; }
-static const conformance_stage stage = {"opencl", NULL, {PROF_DEVICE_OPENCL, 0}, why_not, NULL, NULL, NULL, NULL, 0};
+static const conformance_stage stage = {"opencl", NULL, {PROF_DEVICE_OPENCL, 0}, why_not, NULL, NULL, NULL, NULL, 0, 0};
 
 #else
 
@@ -118,7 +118,7 @@ static void destroy(uint64_t stream) { cl.clReleaseCommandQueue(queue_of(stream)
 static void work(uint64_t stream, uint64_t least_us) { put(queue_of(stream), (cl_uint)(rounds_a_us * least_us)); }
 static void wait_for(uint64_t stream) { cl.clFinish(queue_of(stream)); }
 
-static const conformance_stage stage = {"opencl", &prof_i_opencl_backend, {PROF_DEVICE_OPENCL, 0}, why_not, create, destroy, work, wait_for, 0};
+static const conformance_stage stage = {"opencl", &prof_i_opencl_backend, {PROF_DEVICE_OPENCL, 0}, why_not, create, destroy, work, wait_for, 0, 0};
 
 #endif
 
