@@ -219,6 +219,7 @@ static void a_forked_child_may_use_cuda(void **state) {
   int status = -1;
   if (WITH_TSAN) {
     drop_folder();
+    puts("skip: ThreadSanitizer lets no forked child make threads");
     skip();
   }
   assert_int_equal(prof_sampler_start(&options), PROF_OK);

@@ -567,9 +567,14 @@ enum { TABLE = 1, STREAMS = 2, BOTH = 3 };
 
 static const char *program, *stage_path;
 
+static void skip_for(const char *name, const char *why) {
+  printf("skip: %s: %s: %s\n", stage->name, name, why);
+  skip();
+}
+
 static void run_alone(const char *name, int needs) {
-  if ((needs & TABLE) && !stage->table) skip();
-  if ((needs & STREAMS) && !stage->stream_create) skip();
+  if ((needs & TABLE) && !stage->table) skip_for(name, "the stage has no table of its own to call");
+  if ((needs & STREAMS) && !stage->stream_create) skip_for(name, "the stage has no streams");
   int status = -1;
   const pid_t child = fork();
   if (child == 0) {
@@ -578,7 +583,7 @@ static void run_alone(const char *name, int needs) {
     _exit(127);
   }
   assert_int_equal(waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT) skip();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT) skip_for(name, "the back end records nothing by itself");
   if (status != 0) fail_msg("%s: status 0x%x", name, (unsigned)status);
 }
 
