@@ -547,6 +547,50 @@ static void many_more_than_fit(void **state) {
   assert_true(cupti->requests >= 5); /* of a MiB each: 256 bytes a launch */
 }
 
+/* So many threads use CUDA that there is no buffer left for the next one: this release drops what it has no buffer for, and says how much that was. */
+static void no_buffer_is_left(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1);
+  cupti->hoards = 600;
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *trace = stop_and_get();
+  const sums s = sums_of(trace);
+  assert_int_equal(s.records, 0);
+  assert_true(s.lost[PROF_LOSS_DEVICE_FULL] >= COUNT); /* and their calls */
+  assert_in_range(cupti->refused, 600 - 512 + 1, 600);
+  assert_int_equal(cupti->requests, cupti->returned + cupti->refused);
+  prof_trace_destroy(trace);
+  start(1); /* all came back: what is recorded now has them again */
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(s.lost[PROF_LOSS_DEVICE_FULL] + COUNT);
+  trace = stop_and_get();
+  assert_int_equal(find(trace, "busy", "kernel").count, COUNT);
+  assert_int_equal(sums_of(trace).lost[PROF_LOSS_DEVICE_FULL], s.lost[PROF_LOSS_DEVICE_FULL]);
+  prof_trace_destroy(trace);
+}
+
+/* This release would crash if it were given none: each beyond the last is one that nobody reads, and counted. */
+static void an_older_release_has_no_buffer_left(void **state) {
+  (void)state;
+  load_cupti("libcupti.so.11.8");
+  begin_on(0);
+  start(1);
+  void *const stream = make_stream();
+  cupti->hoards = 600;
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(600 - 512 + 1);
+  prof_trace *const trace = stop_and_get();
+  const sums s = sums_of(trace);
+  assert_int_equal(cupti->refused, 0);
+  assert_int_equal(s.records, 0);
+  assert_in_range(s.lost[PROF_LOSS_DEVICE_FULL], 600 - 512 + 1, 600);
+  prof_trace_destroy(trace);
+}
+
 static void a_child_leaves_it_alone(void **state) {
   (void)state;
   int status = -1;
@@ -586,7 +630,7 @@ static void a_flush_that_hangs(void **state) {
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
   X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(recordings_come_and_go)       \
-  X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(a_child_leaves_it_alone) \
+  X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs)
 ALONE_TESTS
 

@@ -15,7 +15,7 @@
 
 #define CUPTI __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, INVALID_PARAMETER = 1, INVALID_KIND = 21, NOT_INITIALIZED = 15, KINDS = 64, CALLS = 1024, UNKNOWN_KIND = 777, UNKNOWN_BYTES = 40 };
+enum { SUCCESS = 0, INVALID_PARAMETER = 1, INVALID_KIND = 21, NOT_INITIALIZED = 15, KINDS = 64, CALLS = 1024, HOARD = 1024, UNKNOWN_KIND = 777, UNKNOWN_BYTES = 40 };
 
 typedef struct work {
   struct work *next, **at; /* where it hangs; NULL: nowhere */
@@ -35,8 +35,8 @@ static struct {
   prof_i_cupti_completed completed;
   uint8_t is_enabled[KINDS], is_chosen[2][CALLS];
   int32_t thread_type;
-  uint8_t *buffer;
-  size_t bytes, valid;
+  uint8_t *buffer, *hoarded[HOARD];
+  size_t bytes, valid, hoarded_bytes[HOARD];
   work *works;
   held *held, **held_end;
   int holder_object;
@@ -105,13 +105,32 @@ static void give_back(void) {
   own.completed(NULL, 0, buffer, bytes, valid);
 }
 
+static void ask(uint8_t **buffer, size_t *bytes) {
+  size_t most = 0;
+  count(&own.state.requests);
+  own.requested(buffer, bytes, &most);
+  if (!*buffer) count(&own.state.refused);
+}
+
+static void hoard(void) {
+  for (uint32_t i = 0; i < HOARD && takes(&own.state.hoards); i++) ask(&own.hoarded[i], &own.hoarded_bytes[i]);
+}
+
+static void end_hoard(void) {
+  for (uint32_t i = 0; i < HOARD; i++) {
+    if (!own.hoarded[i]) continue;
+    count(&own.state.returned);
+    own.completed(NULL, 0, own.hoarded[i], own.hoarded_bytes[i], 0);
+    own.hoarded[i] = NULL;
+  }
+}
+
 static void put(int32_t kind, const void *record, size_t known) {
   const size_t bytes = size_of(kind);
-  size_t most = 0;
   if (own.buffer && own.bytes - own.valid < bytes) give_back();
   if (!own.buffer) {
-    count(&own.state.requests);
-    own.requested(&own.buffer, &own.bytes, &most);
+    hoard();
+    ask(&own.buffer, &own.bytes);
   }
   if (!own.buffer) count(&own.state.dropped);
   else append(kind, record, known, bytes);
@@ -284,6 +303,7 @@ static int32_t flush(uint32_t flags) {
     w->is_told = 1;
   }
   give_back();
+  if (flags & PROF_I_CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) end_hoard();
   return SUCCESS;
 }
 int32_t cuptiActivityFlushAll(uint32_t flags) { LOCKED(flush(flags)); }

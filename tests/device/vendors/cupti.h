@@ -13,10 +13,11 @@ typedef struct emulated_cupti {
   uint32_t unknown;      /* so many of the next buffers have a record of no known kind at their end, behind which one more is */
   uint32_t calls_last;   /* 1: records of calls stand behind those of what they launched */
   uint32_t hangs_ms;     /* so long takes a flush */
+  uint32_t hoards;       /* so many buffers it asks for when it next wants one, as many threads together do, and keeps them, empty, until it is flushed by force */
   /* What it has seen; atomic. */
   uint32_t subscribers;  /* now */
   uint32_t kinds;        /* that are enabled now */
-  uint32_t flushes, requests, returned; /* of buffers */
+  uint32_t flushes, requests, returned, refused; /* of buffers */
   uint32_t dropped;
   uint32_t calls;        /* of CUPTI at all */
 } emulated_cupti;
