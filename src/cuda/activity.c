@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "../device/words.h"
 #include "buffers.h"
@@ -23,11 +24,13 @@ static const struct {
   int32_t kind;
   uint32_t of;
 } all_kinds[] = {{PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, PROF_BACKEND_KERNEL}, {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY, PROF_BACKEND_COPY}, {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2, PROF_BACKEND_COPY},
-                 {PROF_I_CUPTI_ACTIVITY_KIND_MEMSET, PROF_BACKEND_FILL},              {PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, PROF_BACKEND_CALL}, {PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD, PROF_BACKEND_CALL}};
+                 {PROF_I_CUPTI_ACTIVITY_KIND_MEMSET, PROF_BACKEND_FILL},              {PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, PROF_BACKEND_CALL}, {PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD, PROF_BACKEND_CALL},
+                 {PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE, PROF_BACKEND_OTHER}};
 enum { KINDS = sizeof all_kinds / sizeof *all_kinds };
 
 static struct {
   bool is_open, is_on, is_ending; /* is_ending: between stop() and the drain behind it */
+  bool are_graphs_whole;          /* one record a launch, and none of its nodes: so much cheaper as they are many */
   uint32_t version;
   prof_i_cupti_subscriber subscriber;
   uint32_t wanted;  /* bits of prof_backend_kind */
@@ -85,8 +88,10 @@ static void unsubscribe(void) {
 
 static uint32_t bits_of(uint32_t wanted) {
   uint32_t bits = 0;
-  for (uint32_t i = 0; i < KINDS; i++)
+  for (uint32_t i = 0; i < KINDS; i++) {
+    if (all_kinds[i].kind == PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !own.are_graphs_whole) continue;
     if (wanted & 1u << all_kinds[i].of) bits |= 1u << i;
+  }
   return bits;
 }
 
@@ -144,6 +149,8 @@ static int begin(const prof_backend_host *host) {
   if (!prof_i_cupti_buffers_prepare(host, own.version >= PROF_I_CUPTI_NULL_BUFFERS_FROM)) return prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for CUPTI's buffers");
   result = subscribe();
   if (result != PROF_BACKEND_OK) return result;
+  const char *const graphs = host->option("CUPTI_GRAPHS");
+  own.are_graphs_whole = graphs && strcmp(graphs, "whole") == 0;
   if (prof_i_cupti.cuptiSetThreadIdType) prof_i_cupti.cuptiSetThreadIdType(PROF_I_CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   const int32_t error = prof_i_cupti.cuptiActivityRegisterCallbacks(prof_i_cupti_buffer_request, prof_i_cupti_buffer_complete);
   return error == 0 ? PROF_BACKEND_OK : prof_i_cupti_fail_call("cuptiActivityRegisterCallbacks", error);

@@ -50,6 +50,7 @@ typedef struct prof_i_cupti_subscriber_params {
   X(ACTIVITY_KIND_OVERHEAD, 17)                              \
   X(ACTIVITY_KIND_MEMCPY2, 22)                               \
   X(ACTIVITY_KIND_SYNCHRONIZATION, 38)                       \
+  X(ACTIVITY_KIND_GRAPH_TRACE, 51)                           \
   X(ACTIVITY_FLAG_FLUSH_FORCED, 1)                           \
   X(ACTIVITY_THREAD_ID_TYPE_SYSTEM, 1)                       \
   X(CB_DOMAIN_DRIVER_API, 1)                                 \
@@ -155,6 +156,13 @@ typedef struct prof_i_cupti_fill { /* CUpti_ActivityMemset3, and all later ones 
   uint32_t graph;
 } prof_i_cupti_fill;
 
+typedef struct prof_i_cupti_graph { /* CUpti_ActivityGraphTrace, and all later ones */
+  int32_t kind;
+  uint32_t correlation;
+  uint64_t start, end;
+  uint32_t device, graph, context, stream;
+} prof_i_cupti_graph;
+
 typedef struct prof_i_cupti_call { /* CUpti_ActivityAPI */
   int32_t kind;
   uint32_t number; /* by its domain's names */
@@ -233,6 +241,14 @@ typedef struct prof_i_cupti_overhead { /* CUpti_ActivityOverhead */
   X(fill, Memset3, memory, memoryKind)                                        \
   X(fill, Memset3, graph_node, graphNodeId)                                   \
   X(fill, Memset3, graph, graphId)                                            \
+  X(graph, GraphTrace, kind, kind)                                            \
+  X(graph, GraphTrace, correlation, correlationId)                            \
+  X(graph, GraphTrace, start, start)                                          \
+  X(graph, GraphTrace, end, end)                                              \
+  X(graph, GraphTrace, device, deviceId)                                      \
+  X(graph, GraphTrace, graph, graphId)                                        \
+  X(graph, GraphTrace, context, contextId)                                    \
+  X(graph, GraphTrace, stream, streamId)                                      \
   X(call, API, kind, kind)                                                    \
   X(call, API, number, cbid)                                                  \
   X(call, API, start, start)                                                  \

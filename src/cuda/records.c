@@ -226,6 +226,17 @@ static void take_fill(const prof_i_cupti_fill *from) {
   emit_or_wait(&it);
 }
 
+/* All of it as one, where its nodes are not asked for. */
+static void take_graph(const prof_i_cupti_graph *from) {
+  char name[32];
+  done it;
+  snprintf(name, sizeof name, "CUDA graph %u", from->graph);
+  begin(&it, PROF_BACKEND_OTHER, sizeof it.record, from->start, from->end);
+  place(&it.record, from->correlation, from->device, from->context, from->stream);
+  it.record.name = intern(name);
+  emit_or_wait(&it);
+}
+
 /* ---- what the host did ---- */
 
 static void take_call(const prof_i_cupti_call *from) {
@@ -289,6 +300,7 @@ void prof_i_cuda_record_take(const void *record) {
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY: take_copy(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2: take_peer_copy(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMSET: take_fill(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE: take_graph(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_DRIVER:
     case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME: take_call(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: take_sync(record); break;

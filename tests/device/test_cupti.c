@@ -315,6 +315,28 @@ static void a_graph_is_its_kernels(void **state) {
   prof_trace_destroy(trace);
 }
 
+/* PROF_BACKEND_CUPTI_GRAPHS=whole */
+static void a_graph_is_one_where_that_is_asked_for(void **state) {
+  (void)state;
+  setenv("PROF_BACKEND_CUPTI_GRAPHS", "whole", 1);
+  void *const stream = begin_recording(1), *const graph = cu.emulated_cuda_graph(cu.emulated_cuda_kernel("node", 10000), 5), *const kernel = cu.emulated_cuda_kernel("beside", 1000);
+  for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "replay", "model", PROF_NO_ARGS, { cu.cuGraphLaunch(graph, stream); });
+  launch(kernel, stream);
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT + 1);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  const found f = find(trace, "CUDA graph 1", "gpu_other");
+  assert_int_equal(f.count, COUNT);
+  assert_int_equal(f.launched_here, COUNT);
+  assert_true(f.nanoseconds >= COUNT * 5 * UINT64_C(10000));
+  assert_int_equal(find(trace, "node", "kernel").count, 0);
+  assert_int_equal(find(trace, "beside", "kernel").count, 1);
+  assert_int_equal(launched_in(trace, "replay"), COUNT);
+  assert_int_equal(cupti->kinds, 0);
+  prof_trace_destroy(trace);
+}
+
 typedef struct worker {
   pthread_t thread;
   char name[16];
@@ -628,7 +650,7 @@ static void a_flush_that_hangs(void **state) {
 
 #define TESTS(X)                                                                                                                                                           \
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
-  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said)   \
+  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(recordings_come_and_go)       \
   X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs)

@@ -89,8 +89,18 @@ PROF_I_CUPTI_MEMBERS(CHECK_MEMBER)
 #endif
 #define NEWEST_MemcpyPtoP3 CUpti_ActivityMemcpyPtoP4
 #define NEWEST_API CUpti_ActivityAPI
-#define NEWEST_Synchronization CUpti_ActivitySynchronization
+#if CUPTI_API_VERSION >= 22 // 12.4
+#define NEWEST_GraphTrace CUpti_ActivityGraphTrace2
+#define NEWEST_Overhead CUpti_ActivityOverhead3
+#else
+#define NEWEST_GraphTrace CUpti_ActivityGraphTrace
 #define NEWEST_Overhead CUpti_ActivityOverhead
+#endif
+#if CUPTI_API_VERSION >= 27
+#define NEWEST_Synchronization CUpti_ActivitySynchronization2
+#else
+#define NEWEST_Synchronization CUpti_ActivitySynchronization
+#endif
 #define CHECK_NEWEST(ours, theirs, member, its) static_assert(IS_ALIKE(ours, NEWEST_##theirs, member, its), #ours "." #member " of the newest");
 PROF_I_CUPTI_MEMBERS(CHECK_NEWEST)
 

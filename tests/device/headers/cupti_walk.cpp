@@ -32,6 +32,11 @@ using copy = CUpti_ActivityMemcpy5;
 using kernel = CUpti_ActivityKernel8;
 using copy = CUpti_ActivityMemcpy5;
 #endif
+#if CUPTI_API_VERSION >= 22 // 12.4
+using graph = CUpti_ActivityGraphTrace2;
+#else
+using graph = CUpti_ActivityGraphTrace;
+#endif
 using fill = CUpti_ActivityMemset4;
 using peer_copy = CUpti_ActivityMemcpyPtoP4;
 
@@ -56,27 +61,30 @@ static const char *option(const char *key) { return std::strcmp(key, "CUPTI") ==
 alignas(8) static uint8_t buffer[65536];
 static size_t valid;
 
-template <typename T> static T &put(CUpti_ActivityKind kind) {
+template <typename T> static T &put(CUpti_ActivityKind kind, uint64_t start, uint64_t end) {
   T &record = *reinterpret_cast<T *>(buffer + valid);
   std::memset(&record, 0, sizeof record);
   record.kind = kind;
+  record.start = start;
+  record.end = end;
+  record.correlationId = 77;
   valid += sizeof record;
   return record;
 }
 
+template <typename T> static T &put_on_stream(CUpti_ActivityKind kind, uint64_t start, uint64_t end) {
+  T &record = put<T>(kind, start, end);
+  record.deviceId = 1;
+  record.contextId = 2;
+  record.streamId = 13;
+  return record;
+}
+
 static void make_buffer() {
-  CUpti_ActivityAPI &call = put<CUpti_ActivityAPI>(CUPTI_ACTIVITY_KIND_RUNTIME);
+  CUpti_ActivityAPI &call = put<CUpti_ActivityAPI>(CUPTI_ACTIVITY_KIND_RUNTIME, 1000, 5000);
   call.cbid = 211; // cudaLaunchKernel_v7000
-  call.start = 1000;
-  call.end = 5000;
   call.threadId = 4711;
-  call.correlationId = 77;
-  kernel &k = put<kernel>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  k.start = 7000;
-  k.end = 9000;
-  k.deviceId = 1;
-  k.contextId = 2;
-  k.streamId = 13;
+  kernel &k = put_on_stream<kernel>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 7000, 9000);
   k.gridX = 6;
   k.gridY = 4;
   k.gridZ = 2;
@@ -85,43 +93,26 @@ static void make_buffer() {
   k.staticSharedMemory = 16;
   k.dynamicSharedMemory = 1024;
   k.registersPerThread = 40;
-  k.correlationId = 77;
   k.name = "_Z4busyPfi";
   k.queued = 5500;
   k.submitted = 6000;
   k.graphNodeId = 99;
   k.graphId = 9;
-  copy &c = put<copy>(CUPTI_ACTIVITY_KIND_MEMCPY);
+  copy &c = put_on_stream<copy>(CUPTI_ACTIVITY_KIND_MEMCPY, 10000, 11000);
   c.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
   c.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
   c.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   c.bytes = 4096;
-  c.start = 10000;
-  c.end = 11000;
-  c.deviceId = 1;
-  c.contextId = 2;
-  c.streamId = 13;
-  c.correlationId = 77;
-  fill &f = put<fill>(CUPTI_ACTIVITY_KIND_MEMSET);
+  fill &f = put_on_stream<fill>(CUPTI_ACTIVITY_KIND_MEMSET, 12000, 13000);
   f.bytes = 512;
-  f.start = 12000;
-  f.end = 13000;
-  f.deviceId = 1;
-  f.contextId = 2;
-  f.streamId = 13;
-  f.correlationId = 77;
   f.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-  peer_copy &p = put<peer_copy>(CUPTI_ACTIVITY_KIND_MEMCPY2);
+  peer_copy &p = put_on_stream<peer_copy>(CUPTI_ACTIVITY_KIND_MEMCPY2, 14000, 15000);
   p.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
   p.srcKind = p.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   p.bytes = 8192;
-  p.start = 14000;
-  p.end = 15000;
-  p.deviceId = p.srcDeviceId = 1;
+  p.srcDeviceId = 1;
   p.dstDeviceId = 3;
-  p.contextId = 2;
-  p.streamId = 13;
-  p.correlationId = 77;
+  put_on_stream<graph>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, 16000, 17000).graphId = 7;
 }
 
 // ---- the checks ----
@@ -159,7 +150,7 @@ static void check_launch(const char *what, const prof_backend_record &record, ui
 }
 
 static void check_all() {
-  same("records", emitted.size(), 5);
+  same("records", emitted.size(), 6);
   const prof_backend_record call = emitted_at<prof_backend_record>(0);
   same("call", call.kind, PROF_BACKEND_CALL);
   same("its start", call.start, 1000);
@@ -187,6 +178,9 @@ static void check_all() {
   same_text("its name", p.record.name, "Memcpy PtoP (Device -> Device)");
   same("from", p.from_index, 1);
   same("to", p.to_index, 3);
+  const prof_backend_record g = emitted_at<prof_backend_record>(5);
+  check_launch("graph", g, PROF_BACKEND_OTHER, 16000, 17000);
+  same_text("its name", g.name, "CUDA graph 7");
 }
 
 static int walk() {

@@ -485,7 +485,7 @@ CU int cuGraphLaunch(void *executable, void *handle) {
   const replayed *const g = executable;
   int error = SUCCESS;
   for (uint32_t i = 0; i < g->count && !error; i++) {
-    emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = g->node->name, .grid = {1, 1, 1}, .block = {32, 1, 1}, .graph = g->number, .graph_node = (uint64_t)g->number << 32 | (i + 1)};
+    emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = g->node->name, .grid = {1, 1, 1}, .block = {32, 1, 1}, .graph = g->number, .graph_nodes = g->count, .graph_node = (uint64_t)g->number << 32 | (i + 1)};
     error = put_work(handle, &about, g->node->ns);
   }
   return leave(&c, DRIVER, error);

@@ -37,7 +37,7 @@ typedef struct emulated_cuda_done {
   const char *name;
   uint32_t grid[3], block[3], shared_bytes;
   uint64_t bytes, graph_node;
-  uint32_t way, graph;
+  uint32_t way, graph, graph_nodes; /* graph_nodes: how many that has */
 } emulated_cuda_done;
 
 typedef struct emulated_cuda_observer {

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -77,6 +78,7 @@ static size_t size_of(int32_t kind) {
     case PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return version() >= 130000 ? 216 : version() >= 19 ? 208 : 200;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY: return version() >= 26 ? 96 : 88;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMSET: return 88;
+    case PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return version() >= 22 ? 56 : 48;
     case PROF_I_CUPTI_ACTIVITY_KIND_DRIVER:
     case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME: return 40;
     default: return 0;
@@ -160,8 +162,25 @@ static void on_call(int domain, uint32_t number, uint32_t correlation, uint64_t 
   pthread_mutex_unlock(&own.lock);
 }
 
+static bool is_of_whole(const work *w) { return w->it.graph && own.is_enabled[PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE]; }
+
+/* From its first node's start to its last one's end. */
+static void tell_graph(const emulated_cuda_done *it, uint64_t start_ns, uint64_t end_ns) {
+  static uint64_t starts[64]; /* by correlation: so many at once at most */
+  uint64_t *const start = &starts[it->correlation % 64];
+  const uint32_t node = (uint32_t)it->graph_node;
+  if (node == 1) *start = start_ns;
+  if (node != it->graph_nodes) return;
+  const prof_i_cupti_graph graph = {.correlation = it->correlation, .start = *start, .end = end_ns, .device = it->device, .graph = it->graph, .context = it->context, .stream = it->stream};
+  put(PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE, &graph, sizeof graph);
+}
+
 static void tell(const work *w, uint64_t start_ns, uint64_t end_ns) {
   const emulated_cuda_done *const it = &w->it;
+  if (is_of_whole(w)) {
+    tell_graph(it, start_ns, end_ns);
+    return;
+  }
   const int has_none = takes(&own.state.no_times);
   const uint64_t start = has_none ? 0 : start_ns, end = has_none ? 0 : end_ns;
   const prof_i_cupti_kernel kernel = {.registers = 32, .start = start, .end = end, .device = it->device, .context = it->context, .stream = it->stream, .grid = {(int)it->grid[0], (int)it->grid[1], (int)it->grid[2]},
