@@ -23,9 +23,12 @@ static prof_i_hip_stream stream_at(uint64_t handle) { return (prof_i_hip_stream)
 
 /* ---- opening ---- */
 
+/* Distributions bring the runtime to machines that have no such device. */
 static int probe(const prof_backend_host *host) {
   (void)host;
-  return prof_i_hip_library_open();
+  const bool is_the_programs = prof_i_hip_library_is_loaded();
+  const int result = prof_i_hip_library_open();
+  return result != PROF_BACKEND_OK || is_the_programs ? result : prof_i_hip_devices_look();
 }
 
 static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {

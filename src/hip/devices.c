@@ -22,6 +22,8 @@ static int no_device(void) {
   return prof_i_words_refuse(PROF_BACKEND_NO_DEVICE, "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide some)");
 }
 
+int prof_i_hip_devices_look(void) { return access("/dev/kfd", F_OK) == 0 || access("/dev/dxg", F_OK) == 0 /* Windows' Linux */ ? PROF_BACKEND_OK : no_device(); }
+
 int prof_i_hip_devices_list(void) {
   int32_t count = 0;
   const int32_t error = prof_i_hip.hipGetDeviceCount(&count);

@@ -7,6 +7,9 @@
 
 #include "api.h"
 
+/* Could there be any? What the kernel says; the runtime is left alone. */
+int prof_i_hip_devices_look(void);
+
 /* NO_DEVICE, with what can be seen of why: no /dev/kfd, no right to open it. The runtime begins where it has not yet: whoever asks has a stream of it, or wants to know. */
 int prof_i_hip_devices_list(void);
 
