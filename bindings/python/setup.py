@@ -20,7 +20,7 @@ except ImportError:  # before setuptools 70.1
 SONAME = "libprof.so.0"
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
-FOLDERS = ("face", "core", "trace", "export", "op", "memory", "device", "cuda", "opencl", "sample", "python")
+FOLDERS = ("face", "core", "trace", "export", "op", "memory", "device", "cuda", "hip", "opencl", "sample", "python")
 # What stands behind another is taken where the first is not known: zig's linker has no -Bsymbolic-functions. That binds the level, too, which only a program that is itself linked against this copy could see.
 OPTIONS = (
     ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-shared", "-s", f"-Wl,-soname,{SONAME}", "-DPROF_OPEN_LIBRARIES=1"),
