@@ -21,7 +21,7 @@
 #include <prof/args.h>
 
 #define PROF_BACKEND_MAJOR 1u
-#define PROF_BACKEND_MINOR 2u
+#define PROF_BACKEND_MINOR 3u
 
 /* What a call of a back end returns: name, value, text, what the user can do. */
 #define PROF_BACKEND_RESULT_LIST(X)                                                                                                             \
@@ -52,7 +52,8 @@ typedef enum prof_backend_kind {
   PROF_BACKEND_FILL = 3, /* the same */
   PROF_BACKEND_SYNC = 4, /* a stream waits: for an event, another stream, the host */
   PROF_BACKEND_CALL = 5, /* a call of the vendor's library, on the host, by launch_thread. Asked for at level 2 alone */
-  PROF_BACKEND_OTHER = 6 /* anything else that takes time on a device, by its name */
+  PROF_BACKEND_OTHER = 6, /* anything else that takes time on a device, by its name */
+  PROF_BACKEND_MEMORY = 7 /* prof_backend_memory: the vendor's library hands memory out, or takes it back. Asked for where PROF_DEVICES_MEMORY is. From 1.3 on */
 } prof_backend_kind;
 
 enum { /* prof_backend_record.flags */
@@ -94,6 +95,16 @@ typedef struct prof_backend_copy {
   int32_t from, to; /* prof_device_type: PROF_DEVICE_CPU is the host; 0: not known */
   uint32_t from_index, to_index;
 } prof_backend_copy;
+
+typedef enum prof_backend_memory_place { PROF_BACKEND_MEMORY_DEVICE = 0, PROF_BACKEND_MEMORY_PINNED = 1 /* the host's, for devices to reach */, PROF_BACKEND_MEMORY_MANAGED = 2 /* both sides' */ } prof_backend_memory_place;
+
+/* One piece, at record.start, which is of the back end's clock; record.device: whose, or, of the host's, who asked. Best in the order of their times: prof adds up what is live, and one that is told late has its place where it was told. What was handed out before start() is not known, and its release is left out. */
+typedef struct prof_backend_memory {
+  prof_backend_record record;
+  uint64_t address, bytes;
+  uint32_t place;      /* prof_backend_memory_place */
+  uint32_t is_release; /* 1: it was given back, of whatever bytes */
+} prof_backend_memory;
 
 /* What a sampler can read: value * scale is in that unit. */
 typedef struct prof_backend_metric {

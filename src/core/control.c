@@ -64,20 +64,26 @@ uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
 static void watch_forks(void);
 
 /* Rank 1. Who forks while another thread has it needs the handlers: they are there before anybody takes it. A child that came without handlers has another lock than its parent's, which nobody here may ever give back. */
-static void lock(void) {
+static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch_forks);
   prof_i_control_is_own_process();
   const int was = prof_i_port_hold_cancel();
-  if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_lock(&own.lock);
+  if (!PROF_I_FAULT(NO_LOCK) && take(&own.lock) != 0) {
+    prof_i_port_let_cancel(&was);
+    return false;
+  }
   own.was_cancel = was;
+  return true;
 }
+static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
   prof_i_port_let_cancel(&was);
 }
 void prof_i_control_lock(void) { lock(); }
+bool prof_i_control_try_lock(void) { return lock_with(pthread_mutex_trylock); }
 void prof_i_control_unlock(void) { unlock(); }
 
 bool prof_i_output_path(char *to, size_t room) {
@@ -509,7 +515,7 @@ static void tell_devices(void) {
 
 int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices) {
   if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
-  if (wanted_of_devices > PROF_DEVICES_RECORDS) return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 2 are known", wanted_of_devices);
+  if (wanted_of_devices > PROF_DEVICES_MEMORY) return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 3 are known", wanted_of_devices);
   const int saved = errno;
   int status = level == PROF_LEVEL_PAUSED ? PROF_OK : check_level(level, 0);
   if (status == PROF_OK) status = prof_i_copy_check();

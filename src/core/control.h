@@ -44,6 +44,7 @@ void prof_i_arena_end_lease(uint64_t lease);
 
 /* Takes and gives the control lock, for health. */
 void prof_i_control_lock(void);
+bool prof_i_control_try_lock(void); /* for who may be waited for under it */
 void prof_i_control_unlock(void);
 
 /* The process ends: recording stops, whoever wants it. */

@@ -54,7 +54,7 @@ int prof_i_options_complete(prof_options *options) {
   if (options->keep_capture > 1) return prof_i_fail(PROF_E_INVALID, "options.keep_capture is %u, not 0 or 1", options->keep_capture);
   if (options->budget_permille > 1000) return prof_i_fail(PROF_E_INVALID, "options.budget_permille is %u; 1 to 1000, or 0 for none", options->budget_permille);
   if (options->budget_action > PROF_BUDGET_MUTE) return prof_i_fail(PROF_E_INVALID, "options.budget_action is %u; 0 to 2 are known", options->budget_action);
-  if (options->devices > PROF_DEVICES_RECORDS) return prof_i_fail(PROF_E_INVALID, "options.devices is %u; 0 to 2 are known", options->devices);
+  if (options->devices > PROF_DEVICES_MEMORY) return prof_i_fail(PROF_E_INVALID, "options.devices is %u; 0 to 3 are known", options->devices);
   const bool in_file = options->path != NULL && options->path[0];
   if (options->path && !in_file) return prof_i_fail(PROF_E_INVALID, "options.path is empty; NULL records in memory");
   if (options->policy == PROF_POLICY_STREAM && !in_file)

@@ -405,9 +405,24 @@ static void unmake(prof_pool *pool) {
   __atomic_store_n(&pool->serial, 0, __ATOMIC_SEQ_CST);
 }
 
-prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query, void *user) {
-  prof_pool wanted = {.kind = PROF_MEMORY_POOL, .device = device, .query = query, .user = user};
+static prof_pool wanted_pool(const char *name, prof_device device) {
+  prof_pool wanted = {.kind = PROF_MEMORY_POOL, .device = device};
   memcpy(wanted.name, name, strnlen(name, sizeof wanted.name - 1));
+  return wanted;
+}
+
+bool prof_i_pool_try_make(const char *name, prof_device device, prof_pool **pool_out) {
+  const prof_pool wanted = wanted_pool(name, device);
+  if (!prof_i_control_try_lock()) return false;
+  *pool_out = make(&wanted, &(answer){0});
+  prof_i_control_unlock();
+  return true;
+}
+
+prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query, void *user) {
+  prof_pool wanted = wanted_pool(name, device);
+  wanted.query = query;
+  wanted.user = user;
   const answer a = prof_i_memory_is_on() ? ask(&wanted) : (answer){0};
   prof_i_control_lock();
   prof_pool *const pool = make(&wanted, &a);

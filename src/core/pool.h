@@ -53,6 +53,8 @@ static inline bool prof_i_pool_takes_part(prof_pool *pool) {
 
 /* A new one; recording, it has its state when this returns. NULL: no memory. */
 prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query, void *user);
+/* The same, with no query, for who may be waited for under the control lock. False: somebody has that now. NULL: no memory. */
+bool prof_i_pool_try_make(const char *name, prof_device device, prof_pool **pool_out);
 /* Returns when no query of it runs any more, but for one that this thread is in. No lock held. */
 void prof_i_pool_unmake(prof_pool *pool);
 

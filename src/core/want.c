@@ -46,8 +46,8 @@ uint32_t prof_i_want_level(void) {
   return level;
 }
 
-/* As they weigh: scopes alone, the default, records too. */
-static uint32_t weight_of(uint32_t devices) { return devices == PROF_DEVICES_SCOPES ? 0 : devices == PROF_DEVICES_DEFAULT ? 1 : 2; }
+/* As they weigh: scopes alone, the default, records too, memory too. */
+static uint32_t weight_of(uint32_t devices) { return devices == PROF_DEVICES_SCOPES ? 0 : devices == PROF_DEVICES_DEFAULT ? 1 : devices; }
 
 uint32_t prof_i_want_devices(void) {
   bool is_any = is_asked();

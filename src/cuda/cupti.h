@@ -50,7 +50,10 @@ typedef struct prof_i_cupti_subscriber_params {
   X(ACTIVITY_KIND_OVERHEAD, 17)                              \
   X(ACTIVITY_KIND_MEMCPY2, 22)                               \
   X(ACTIVITY_KIND_SYNCHRONIZATION, 38)                       \
+  X(ACTIVITY_KIND_MEMORY2, 49)                               \
   X(ACTIVITY_KIND_GRAPH_TRACE, 51)                           \
+  X(ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, 1)            \
+  X(ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, 2)               \
   X(ACTIVITY_FLAG_FLUSH_FORCED, 1)                           \
   X(ACTIVITY_THREAD_ID_TYPE_SYSTEM, 1)                       \
   X(CB_DOMAIN_DRIVER_API, 1)                                 \
@@ -163,6 +166,13 @@ typedef struct prof_i_cupti_graph { /* CUpti_ActivityGraphTrace, and all later o
   uint32_t device, graph, context, stream;
 } prof_i_cupti_graph;
 
+typedef struct prof_i_cupti_memory { /* CUpti_ActivityMemory2, and all later ones */
+  int32_t kind, operation, place; /* place: as a copy's */
+  uint32_t correlation;
+  uint64_t address, bytes, timestamp, from;
+  uint32_t process, device, context, stream;
+} prof_i_cupti_memory;
+
 typedef struct prof_i_cupti_call { /* CUpti_ActivityAPI */
   int32_t kind;
   uint32_t number; /* by its domain's names */
@@ -249,6 +259,17 @@ typedef struct prof_i_cupti_overhead { /* CUpti_ActivityOverhead */
   X(graph, GraphTrace, graph, graphId)                                        \
   X(graph, GraphTrace, context, contextId)                                    \
   X(graph, GraphTrace, stream, streamId)                                      \
+  X(memory, Memory2, kind, kind)                                              \
+  X(memory, Memory2, operation, memoryOperationType)                          \
+  X(memory, Memory2, place, memoryKind)                                       \
+  X(memory, Memory2, correlation, correlationId)                              \
+  X(memory, Memory2, address, address)                                        \
+  X(memory, Memory2, bytes, bytes)                                            \
+  X(memory, Memory2, timestamp, timestamp)                                    \
+  X(memory, Memory2, process, processId)                                      \
+  X(memory, Memory2, device, deviceId)                                        \
+  X(memory, Memory2, context, contextId)                                      \
+  X(memory, Memory2, stream, streamId)                                        \
   X(call, API, kind, kind)                                                    \
   X(call, API, number, cbid)                                                  \
   X(call, API, start, start)                                                  \

@@ -34,6 +34,8 @@ static struct {
   uint32_t names[NAMES]; /* in words, by the interned name as the linker has it; 0: not met yet */
   done *waiting;
   uint32_t count, room, waited; /* waited: so many of them did at the last settling */
+  prof_backend_memory *pieces; /* of this drain */
+  uint32_t piece_count, piece_room;
   bool is_last;
   uint64_t unfinished;
 } own;
@@ -120,16 +122,6 @@ static void emit_or_wait(done *it) {
   if (own.is_last && !it->record.end) own.unfinished++;
   else if (find_launch(&it->record) || !make_room()) emit(it);
   else own.waiting[own.count++] = *it;
-}
-
-void prof_i_cuda_records_settle(bool are_all) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < own.count; i++) {
-    done *const it = &own.waiting[i];
-    if (find_launch(&it->record) || are_all || i < own.waited) emit(it);
-    else own.waiting[kept++] = *it;
-  }
-  own.count = own.waited = kept;
 }
 
 /* ---- what ran ---- */
@@ -237,6 +229,51 @@ static void take_graph(const prof_i_cupti_graph *from) {
   emit_or_wait(&it);
 }
 
+/* ---- memory ---- */
+
+static bool make_piece_room(void) {
+  if (own.piece_count < own.piece_room) return true;
+  const uint32_t room = own.piece_room ? 2 * own.piece_room : WAITING_AT_FIRST;
+  prof_backend_memory *const larger = room > own.piece_room ? realloc(own.pieces, room * sizeof *larger) : NULL;
+  if (!larger) return false;
+  own.pieces = larger;
+  own.piece_room = room;
+  return true;
+}
+
+static uint32_t place_of(int32_t kind) {
+  switch (kind) {
+    case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_PINNED: return PROF_BACKEND_MEMORY_PINNED;
+    case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_MANAGED:
+    case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC: return PROF_BACKEND_MEMORY_MANAGED;
+    default: return PROF_BACKEND_MEMORY_DEVICE;
+  }
+}
+
+/* Other kinds of operations are of no piece. */
+static void take_piece(const prof_i_cupti_memory *from) {
+  prof_backend_memory it = {.address = from->address, .bytes = from->bytes, .place = place_of(from->place), .is_release = from->operation == PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE};
+  if (!it.is_release && from->operation != PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION) return;
+  if (from->place == PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE) return; /* the host's own */
+  it.record = (prof_backend_record){.size = sizeof it, .kind = PROF_BACKEND_MEMORY, .start = from->timestamp, .end = from->timestamp, .correlation = from->correlation, .device = from->device};
+  if (!from->timestamp) it.record.flags = PROF_BACKEND_NO_TIMES;
+  if (make_piece_room()) own.pieces[own.piece_count++] = it;
+  else own.host->emit(&it, sizeof it);
+}
+
+static int by_time(const void *a, const void *b) {
+  const prof_backend_record *const first = a, *const second = b;
+  if (first->start != second->start) return first->start < second->start ? -1 : 1;
+  return first->correlation < second->correlation ? -1 : first->correlation > second->correlation;
+}
+
+/* Each thread may have a buffer of its own: together they are in no order. */
+static void emit_pieces(void) {
+  if (own.piece_count) qsort(own.pieces, own.piece_count, sizeof *own.pieces, by_time);
+  if (own.piece_count) own.host->emit(own.pieces, own.piece_count * sizeof *own.pieces);
+  own.piece_count = 0;
+}
+
 /* ---- what the host did ---- */
 
 static void take_call(const prof_i_cupti_call *from) {
@@ -301,10 +338,22 @@ void prof_i_cuda_record_take(const void *record) {
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2: take_peer_copy(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMSET: take_fill(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE: take_graph(record); break;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2: take_piece(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_DRIVER:
     case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME: take_call(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: take_sync(record); break;
     case PROF_I_CUPTI_ACTIVITY_KIND_OVERHEAD: take_overhead(record); break;
     default: break; /* nobody asked for it */
   }
+}
+
+void prof_i_cuda_records_settle(bool are_all) {
+  uint32_t kept = 0;
+  emit_pieces();
+  for (uint32_t i = 0; i < own.count; i++) {
+    done *const it = &own.waiting[i];
+    if (find_launch(&it->record) || are_all || i < own.waited) emit(it);
+    else own.waiting[kept++] = *it;
+  }
+  own.count = own.waited = kept;
 }

@@ -10,6 +10,7 @@
 #include "../core/thread.h"
 #include "collector.h"
 #include "harvest.h"
+#include "memory.h"
 #include "records.h"
 
 typedef struct tracing {
@@ -22,9 +23,12 @@ static struct {
   tracing of[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX]; /* by the back end's number */
 } own;
 
+static bool are_all_asked(void) { return prof_i_control_devices() >= PROF_DEVICES_RECORDS; }
+
 static bool is_wanted(const prof_i_back_end *end) {
   switch (prof_i_control_devices()) {
-    case PROF_DEVICES_RECORDS: return true;
+    case PROF_DEVICES_RECORDS:
+    case PROF_DEVICES_MEMORY: return true;
     case PROF_DEVICES_SCOPES: return false;
     default: return end->table.records_always != 0;
   }
@@ -34,13 +38,14 @@ bool prof_i_activity_is_wanted(void) {
   const prof_i_back_end *end;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
     if (end->table.start && is_wanted(end)) return true;
-  return prof_i_control_devices() == PROF_DEVICES_RECORDS;
+  return are_all_asked();
 }
 
 /* At level 1 what devices do; at 2 also the calls of their library. */
 static uint32_t kinds_of(uint32_t level) {
   const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY | 1u << PROF_BACKEND_FILL | 1u << PROF_BACKEND_SYNC | 1u << PROF_BACKEND_OTHER;
-  return level == 0 ? 0 : level == 1 ? on_devices : on_devices | 1u << PROF_BACKEND_CALL;
+  const uint32_t memory = prof_i_control_devices() == PROF_DEVICES_MEMORY ? 1u << PROF_BACKEND_MEMORY : 0;
+  return level == 0 ? 0 : on_devices | memory | (level == 1 ? 0 : 1u << PROF_BACKEND_CALL);
 }
 
 /* Of two that serve one device type the registry says which one does. A library that the program has not loaded so far stays where it is. */
@@ -101,7 +106,7 @@ static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
     leave(end, it);
     return false;
   }
-  if (kinds && kinds != it->asked) start(end, it, kinds);
+  if (kinds && kinds != it->asked && (!(kinds & 1u << PROF_BACKEND_MEMORY) || prof_i_device_memory_prepare(end))) start(end, it, kinds);
   look_at_clocks(end, it);
   return drain(end, how, PROF_LOSS_DEVICE_FULL);
 }
@@ -109,7 +114,7 @@ static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
 bool prof_i_activity_round(uint32_t how) {
   prof_i_back_end *end;
   bool is_waiting = false;
-  if (prof_i_control_devices() == PROF_DEVICES_RECORDS) prof_i_registry_prepare();
+  if (are_all_asked()) prof_i_registry_prepare();
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) is_waiting |= go_on(end, &own.of[i], how);
   return is_waiting;
 }

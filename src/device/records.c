@@ -17,6 +17,7 @@
 #include "../core/site.h"
 #include "account.h"
 #include "harvest.h"
+#include "memory.h"
 #include "names.h"
 #include "stream_scope.h"
 
@@ -42,6 +43,7 @@ typedef union whole {
   prof_backend_record record;
   prof_backend_kernel kernel;
   prof_backend_copy copy;
+  prof_backend_memory memory;
 } whole;
 
 /* ---- what is known of each kind ---- */
@@ -264,13 +266,28 @@ static int write_call(const whole *it) {
   return prof_i_record_write(thread, begin << 4, begin << 4, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT, NULL, 0);
 }
 
+static int write_memory(const whole *it) {
+  uint64_t ticks = ticks_of(it->record.start);
+  if (!(it->record.flags & PROF_BACKEND_HOST_TIMES) && !ticks_by_clock(&it->record, it->record.start, &ticks)) return PROF_LOSS_DEVICE_TIMES;
+  const uint64_t now = prof_i_clock_ticks();
+  return prof_i_device_memory_take(own.end, &it->memory, prof_i_clock_is_before(now, ticks) ? now : ticks);
+}
+
 /* ---- the stream of records ---- */
+
+static int write(const whole *it) {
+  switch (it->record.kind) {
+    case PROF_BACKEND_CALL: return write_call(it);
+    case PROF_BACKEND_MEMORY: return write_memory(it);
+    default: return write_on_stream(it);
+  }
+}
 
 static void take(const char *record, size_t bytes) {
   whole it;
   memset(&it, 0, sizeof it);
   memcpy(&it, record, bytes < sizeof it ? bytes : sizeof it);
-  const int loss = it.record.flags & PROF_BACKEND_NO_TIMES ? PROF_LOSS_DEVICE_TIMES : it.record.kind == PROF_BACKEND_CALL ? write_call(&it) : write_on_stream(&it);
+  const int loss = it.record.flags & PROF_BACKEND_NO_TIMES ? PROF_LOSS_DEVICE_TIMES : write(&it);
   if (loss >= 0) prof_i_thread_lose(&prof_i_no_thread, loss, 1);
 }
 
@@ -315,6 +332,7 @@ void prof_i_records_end(void) { own.end = NULL; }
 
 void prof_i_records_end_lines(void) {
   for (calls *c = own.calls; c; c = c->next) prof_i_thread_end_line(&c->line);
+  prof_i_device_memory_end_line();
 }
 
 void prof_i_records_forget(void) {
@@ -322,4 +340,5 @@ void prof_i_records_forget(void) {
   own.calls = NULL;
   own.end = NULL;
   own.stream = NULL;
+  prof_i_device_memory_forget();
 }

@@ -18,6 +18,8 @@
 #include "../core/thread.h"
 #include "checked.h"
 
+enum { NOTE_WORDS = 9 };
+
 /* ---- the sums ---- */
 
 /* So far from the middle the sum is nobody's memory, and a further piece could run over. */
@@ -176,16 +178,21 @@ static void write_or_lose(prof_pool *pool, uint64_t ticks, const uint64_t *words
   prof_i_gate_leave();
 }
 
+/* From word 1 on; how many. */
+static uint64_t put_note(uint64_t *words, const sums *s, const prof_i_note *note) {
+  const uint64_t number = s->state->number;
+  const bool is_piece = note->verb <= PROF_I_VERB_FREE && number <= PROF_I_PIECE_POOL_MAX;
+  return is_piece ? put_piece(words, note, number, s->counter) : put_long(words, s, note);
+}
+
 /* A pool whose state found no room in the arena has no number. */
 static void write_note(prof_pool *pool, const sums *s, const prof_i_note *note) {
-  uint64_t words[9];
-  const uint64_t number = s->state->number;
-  if (!number) {
+  uint64_t words[NOTE_WORDS];
+  if (!s->state->number) {
     prof_i_thread_lose(prof_i_this_thread, PROF_LOSS_FULL, 1);
     return;
   }
-  const bool is_piece = note->verb <= PROF_I_VERB_FREE && number <= PROF_I_PIECE_POOL_MAX;
-  write_or_lose(pool, s->ticks, words, is_piece ? put_piece(words, note, number, s->counter) : put_long(words, s, note));
+  write_or_lose(pool, s->ticks, words, put_note(words, s, note));
 }
 
 void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note) {
@@ -208,6 +215,16 @@ void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note) {
     s.state = now; /* another session has begun: it counts there */
   }
   errno = saved;
+}
+
+int prof_i_note_told(prof_pool *pool, const prof_i_note *note, uint64_t ticks, prof_i_thread *thread) {
+  uint64_t words[NOTE_WORDS];
+  sums s = {.state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE), .ticks = ticks};
+  if (!s.state || !s.state->number) return PROF_LOSS_FULL;
+  if (prof_i_arena_offset(s.state) >= prof_i_the_arena.cap_bytes) return PROF_LOSS_CLEARED; /* of another capture */
+  if (!add_up(&s, note)) return -1; /* counted as refused */
+  const uint64_t count = put_note(words, &s, note);
+  return prof_i_record_write(thread, ticks << 4, ticks << 4, words[0], words + 1, count - 1);
 }
 
 /* What takes no room in the sums is left out, and counted. */

@@ -3,6 +3,7 @@
 #define PROF_MEMORY_NOTE_H
 
 #include "../core/pool.h"
+#include "../core/thread.h"
 
 typedef struct prof_i_note {
   prof_i_verb verb;
@@ -16,6 +17,9 @@ typedef struct prof_i_note {
 
 /* Whatever it takes: counts it, and writes a long record if there is room. Keeps errno. Any thread. Signal-safe. */
 PROF_I_COLD void prof_i_note_slowly(prof_pool *pool, const prof_i_note *note);
+
+/* What happened at that moment, as somebody tells it later: also when recording has just stopped, while the capture that the pool is in is the one in force. Returns the loss, or -1. Past the gate, attached. */
+int prof_i_note_told(prof_pool *pool, const prof_i_note *note, uint64_t ticks, prof_i_thread *thread);
 
 /* How a verb changes what is used, and what is allocated: -1, 0, 1. */
 static inline int prof_i_verb_used(prof_i_verb verb) { return verb == PROF_I_VERB_ALLOC ? 1 : verb == PROF_I_VERB_FREE ? -1 : 0; }

@@ -98,7 +98,9 @@ PROF_I_CUPTI_MEMBERS(CHECK_MEMBER)
 #endif
 #if CUPTI_API_VERSION >= 27
 #define NEWEST_Synchronization CUpti_ActivitySynchronization2
+#define NEWEST_Memory2 CUpti_ActivityMemory4
 #else
+#define NEWEST_Memory2 CUpti_ActivityMemory3
 #define NEWEST_Synchronization CUpti_ActivitySynchronization
 #endif
 #define CHECK_NEWEST(ours, theirs, member, its) static_assert(IS_ALIKE(ours, NEWEST_##theirs, member, its), #ours "." #member " of the newest");

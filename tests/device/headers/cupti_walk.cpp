@@ -32,6 +32,11 @@ using copy = CUpti_ActivityMemcpy5;
 using kernel = CUpti_ActivityKernel8;
 using copy = CUpti_ActivityMemcpy5;
 #endif
+#if CUPTI_API_VERSION >= 27
+using memory = CUpti_ActivityMemory4;
+#else
+using memory = CUpti_ActivityMemory3;
+#endif
 #if CUPTI_API_VERSION >= 22 // 12.4
 using graph = CUpti_ActivityGraphTrace2;
 #else
@@ -80,6 +85,19 @@ template <typename T> static T &put_on_stream(CUpti_ActivityKind kind, uint64_t 
   return record;
 }
 
+static void put_memory(CUpti_ActivityMemoryOperationType what, uint64_t when) {
+  memory &record = *reinterpret_cast<memory *>(buffer + valid);
+  std::memset(&record, 0, sizeof record);
+  record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+  record.memoryOperationType = what;
+  record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
+  record.address = 0x1000;
+  record.bytes = 256;
+  record.timestamp = when;
+  record.deviceId = 1;
+  valid += sizeof record;
+}
+
 static void make_buffer() {
   CUpti_ActivityAPI &call = put<CUpti_ActivityAPI>(CUPTI_ACTIVITY_KIND_RUNTIME, 1000, 5000);
   call.cbid = 211; // cudaLaunchKernel_v7000
@@ -112,6 +130,8 @@ static void make_buffer() {
   p.bytes = 8192;
   p.srcDeviceId = 1;
   p.dstDeviceId = 3;
+  put_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, 19000);
+  put_memory(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, 18000);
   put_on_stream<graph>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, 16000, 17000).graphId = 7;
 }
 
@@ -150,7 +170,7 @@ static void check_launch(const char *what, const prof_backend_record &record, ui
 }
 
 static void check_all() {
-  same("records", emitted.size(), 6);
+  same("records", emitted.size(), 7);
   const prof_backend_record call = emitted_at<prof_backend_record>(0);
   same("call", call.kind, PROF_BACKEND_CALL);
   same("its start", call.start, 1000);
@@ -181,6 +201,18 @@ static void check_all() {
   const prof_backend_record g = emitted_at<prof_backend_record>(5);
   check_launch("graph", g, PROF_BACKEND_OTHER, 16000, 17000);
   same_text("its name", g.name, "CUDA graph 7");
+  for (size_t i = 0; i < 2; i++) { // in the order of their times, as one
+    prof_backend_memory m = {};
+    if (emitted[6].size() == 2 * sizeof m) std::memcpy(&m, emitted[6].data() + i * sizeof m, sizeof m);
+    same("memory", m.record.kind, PROF_BACKEND_MEMORY);
+    same("its size", m.record.size, sizeof m);
+    same("when", m.record.start, 18000 + 1000 * i);
+    same("device", m.record.device, 1);
+    same("address", m.address, 0x1000);
+    same("bytes", m.bytes, 256);
+    same("place", m.place, PROF_BACKEND_MEMORY_MANAGED);
+    same("is a release", m.is_release, i);
+  }
 }
 
 static int walk() {

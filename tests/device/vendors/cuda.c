@@ -541,13 +541,87 @@ CU int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long f
   return graph ? (*out = graph, SUCCESS) : INVALID_VALUE;
 }
 
-CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes);
-CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes) {
-  *out = bytes;
+/* ---- memory: addresses that nothing stands at ---- */
+
+enum { PIECES = 4096, PINNED = 2, DEVICE = 3, MANAGED = 5 };
+static emulated_cuda_piece pieces[PIECES]; /* live; lock held */
+
+/* Of a new one its address; a MiB apart. */
+static int find_piece(uint64_t address) {
+  for (int i = 0; i < PIECES; i++)
+    if (pieces[i].address == address) return i;
+  return -1;
+}
+
+static int take_memory(emulated_cuda_piece *it) {
+  const context *const current = here.depth ? here.stack[here.depth - 1] : NULL;
+  const int at = find_piece(0);
+  if (!current || !it->bytes || at < 0) return current ? INVALID_VALUE : INVALID_CONTEXT;
+  it->device = (uint32_t)current->device;
+  it->context = (uint32_t)current->number;
+  it->address = UINT64_C(0x7f0000000000) + ((uint64_t)at << 20);
+  it->time_ns = real_ns();
+  pieces[at] = *it;
   return SUCCESS;
 }
+
+static int let_memory_go(emulated_cuda_piece *it) {
+  const uint32_t correlation = it->correlation;
+  const int at = it->address ? find_piece(it->address) : -1;
+  if (at < 0) return INVALID_VALUE;
+  *it = pieces[at];
+  it->time_ns = real_ns();
+  it->correlation = correlation;
+  it->is_release = 1;
+  pieces[at].address = 0;
+  return SUCCESS;
+}
+
+static int change_memory(uint32_t number, emulated_cuda_piece *it, int (*change)(emulated_cuda_piece *it)) {
+  const call c = enter(number);
+  const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+  it->correlation = c.correlation;
+  pthread_mutex_lock(&own.lock);
+  const int error = change(it);
+  pthread_mutex_unlock(&own.lock);
+  if (error == SUCCESS && by) by->piece(it);
+  return leave(&c, DRIVER, error);
+}
+
+enum { CBID_ALLOC = 243, CBID_FREE = 245, CBID_ALLOC_HOST = 239, CBID_FREE_HOST = 77, CBID_ALLOC_MANAGED = 434 };
+
+CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes);
+CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes) {
+  emulated_cuda_piece it = {.bytes = bytes, .place = DEVICE};
+  const int error = change_memory(CBID_ALLOC, &it, take_memory);
+  *out = it.address;
+  return error;
+}
+CU int cuMemAllocManaged(unsigned long long *out, size_t bytes, unsigned flags);
+CU int cuMemAllocManaged(unsigned long long *out, size_t bytes, unsigned flags) {
+  emulated_cuda_piece it = {.bytes = bytes, .place = MANAGED};
+  const int error = change_memory(CBID_ALLOC_MANAGED, &it, take_memory);
+  (void)flags;
+  *out = it.address;
+  return error;
+}
 CU int cuMemFree_v2(unsigned long long at);
-CU int cuMemFree_v2(unsigned long long at) { return at ? SUCCESS : INVALID_VALUE; }
+CU int cuMemFree_v2(unsigned long long at) {
+  emulated_cuda_piece it = {.address = at};
+  return change_memory(CBID_FREE, &it, let_memory_go);
+}
+CU int cuMemAllocHost_v2(void **out, size_t bytes);
+CU int cuMemAllocHost_v2(void **out, size_t bytes) {
+  emulated_cuda_piece it = {.bytes = bytes, .place = PINNED};
+  const int error = change_memory(CBID_ALLOC_HOST, &it, take_memory);
+  *out = (void *)(uintptr_t)it.address;
+  return error;
+}
+CU int cuMemFreeHost(void *at);
+CU int cuMemFreeHost(void *at) {
+  emulated_cuda_piece it = {.address = (uint64_t)(uintptr_t)at};
+  return change_memory(CBID_FREE_HOST, &it, let_memory_go);
+}
 
 static uint32_t number_of_stream(void *of, void *handle, int is_per_thread) {
   stream *s = NULL;

@@ -40,10 +40,17 @@ typedef struct emulated_cuda_done {
   uint32_t way, graph, graph_nodes; /* graph_nodes: how many that has */
 } emulated_cuda_done;
 
+typedef struct emulated_cuda_piece {
+  uint64_t address, bytes, time_ns; /* by CLOCK_REALTIME */
+  uint32_t device, context, correlation;
+  int place, is_release; /* place: CUPTI's kinds of memory */
+} emulated_cuda_piece;
+
 typedef struct emulated_cuda_observer {
   void (*call)(int domain, uint32_t number, uint32_t correlation, uint64_t start_ns, uint64_t end_ns); /* by CLOCK_REALTIME, on the calling thread */
   void *(*begins)(const emulated_cuda_done *it);                      /* it is put on its stream */
   void (*ends)(void *begun, uint64_t start_ns, uint64_t end_ns);      /* on the stream's thread */
+  void (*piece)(const emulated_cuda_piece *it);                       /* memory is handed out, or given back */
 } emulated_cuda_observer;
 
 void emulated_cuda_observe(const emulated_cuda_observer *observer);

@@ -16,7 +16,7 @@
 
 #define CUPTI __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, INVALID_PARAMETER = 1, INVALID_KIND = 21, NOT_INITIALIZED = 15, KINDS = 64, CALLS = 1024, HOARD = 1024, UNKNOWN_KIND = 777, UNKNOWN_BYTES = 40 };
+enum { SUCCESS = 0, INVALID_PARAMETER = 1, INVALID_KIND = 21, NOT_INITIALIZED = 15, KINDS = 64, CALLS = 1024, HOARD = 1024, LATE = 64, UNKNOWN_KIND = 777, UNKNOWN_BYTES = 40 };
 
 typedef struct work {
   struct work *next, **at; /* where it hangs; NULL: nowhere */
@@ -78,6 +78,7 @@ static size_t size_of(int32_t kind) {
     case PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return version() >= 130000 ? 216 : version() >= 19 ? 208 : 200;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY: return version() >= 26 ? 96 : 88;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMSET: return 88;
+    case PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2: return version() >= 27 ? 128 : 120;
     case PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return version() >= 22 ? 56 : 48;
     case PROF_I_CUPTI_ACTIVITY_KIND_DRIVER:
     case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME: return 40;
@@ -224,7 +225,30 @@ static void on_end(void *begun, uint64_t start_ns, uint64_t end_ns) {
   free(w);
 }
 
-static const emulated_cuda_observer observer = {on_call, on_begin, on_end};
+static prof_i_cupti_memory late[LATE];
+static uint32_t late_count, late_flushes;
+
+static void on_piece(const emulated_cuda_piece *it) {
+  const prof_i_cupti_memory piece = {.operation = it->is_release ? PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE : PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, .place = it->place, .correlation = it->correlation,
+                                     .address = it->address, .bytes = it->bytes, .timestamp = it->time_ns, .process = (uint32_t)getpid(), .device = it->device, .context = it->context};
+  pthread_mutex_lock(&own.lock);
+  if (!own.is_enabled[PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2]) {
+  } else if (late_count < LATE && takes(&own.state.late_pieces)) {
+    late[late_count++] = piece;
+    late_flushes = 0;
+  } else {
+    put(PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2, &piece, sizeof piece);
+  }
+  pthread_mutex_unlock(&own.lock);
+}
+
+static void tell_late(void) {
+  if (late_flushes++ == 0) return;
+  for (uint32_t i = 0; i < late_count; i++) put(PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2, &late[i], sizeof late[i]);
+  late_count = 0;
+}
+
+static const emulated_cuda_observer observer = {on_call, on_begin, on_end, on_piece};
 
 /* ---- CUPTI's functions ---- */
 
@@ -321,6 +345,7 @@ static int32_t flush(uint32_t flags) {
     if (!w->is_told) tell(w, real_ns(), 0);
     w->is_told = 1;
   }
+  tell_late();
   give_back();
   if (flags & PROF_I_CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) end_hoard();
   return SUCCESS;
