@@ -525,8 +525,8 @@ static void who_records_for_a_while_says_what_of_devices_he_wants(void **state) 
   static const char all, scopes, whatever;
   (void)state;
   emulated_stream *const stream = emulated_create(1);
-  assert_int_equal(prof_level_want_with(&all, 1, 3), PROF_E_INVALID);
-  assert_non_null(strstr(prof_last_error(), "devices is 3; 0 to 2 are known"));
+  assert_int_equal(prof_level_want_with(&all, 1, 4), PROF_E_INVALID);
+  assert_non_null(strstr(prof_last_error(), "devices is 4; 0 to 3 are known"));
   assert_int_equal(prof_level_want_with(NULL, 1, 0), PROF_E_INVALID);
   assert_int_equal(prof_level(), 0);
   assert_int_equal(prof_level_want_with(&scopes, 1, PROF_DEVICES_SCOPES), PROF_OK);
