@@ -203,6 +203,7 @@ typedef struct prof_backend {
   void (*own_let_go)(prof_backend_self *self, void *kept);
   /* May be NULL; from 1.2 on. */
   int (*in_use)(void); /* has the program loaded the vendor's library? Before that nobody opens the back end for the sake of records, and probe, which loads it, is not called for them. Asked often: cheap, silent */
+  uint32_t records_memory; /* 1: start() can be asked for PROF_BACKEND_MEMORY. From 1.3 on */
 } prof_backend;
 
 PROF_I_EXTERN_C_BEGIN

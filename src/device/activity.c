@@ -99,14 +99,14 @@ static void leave(prof_i_back_end *end, tracing *it) {
 }
 
 static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
-  const uint32_t kinds = kinds_of((uint32_t)prof_i_arena_level());
+  const uint32_t memory = 1u << PROF_BACKEND_MEMORY, all = kinds_of((uint32_t)prof_i_arena_level()), kinds = end->table.records_memory ? all : all & ~memory;
   if (!end->table.start || !end->table.drain) return false;
   if (!it->asked && (!kinds || !is_wanted(end) || !is_open(end))) return false;
   if (!is_wanted(end)) { /* any more: who wanted records has left, others go on */
     leave(end, it);
     return false;
   }
-  if (kinds && kinds != it->asked && (!(kinds & 1u << PROF_BACKEND_MEMORY) || prof_i_device_memory_prepare(end))) start(end, it, kinds);
+  if (kinds && kinds != it->asked && (!(kinds & memory) || prof_i_device_memory_prepare(end))) start(end, it, kinds);
   look_at_clocks(end, it);
   return drain(end, how, PROF_LOSS_DEVICE_FULL);
 }

@@ -520,6 +520,22 @@ static uint64_t records_of(uint64_t launches, emulated_stream *stream) {
   return after - before;
 }
 
+/* Who asks for memory has the kernels of a vendor that tells none, and no empty pools of it. */
+static void a_vendor_that_tells_no_memory_has_no_pools(void **state) {
+  (void)state;
+  const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_MEMORY};
+  prof_memory *memory = NULL;
+  emulated_stream *const stream = emulated_create(1);
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  launch_all(stream);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(prof_memory_read(trace, &memory), PROF_OK);
+  assert_int_equal(prof_memory_pool_count(memory), 0);
+  prof_memory_destroy(memory);
+  prof_trace_destroy(trace);
+  emulated_destroy(stream);
+}
+
 /* Of several who record at once: the one who wants most counts while he records. */
 static void who_records_for_a_while_says_what_of_devices_he_wants(void **state) {
   static const char all, scopes, whatever;
@@ -588,7 +604,7 @@ static void scopes_alone_are_scopes_alone(void **state) {
   X(rows_are_by_kernels_if_asked_for) X(no_device_is_without_times_that_has_records) X(at_level_2_the_librarys_calls_stand_there_too) X(who_does_not_ask_gets_scopes_alone) X(what_has_no_times_is_lost_and_counted)                                  \
   X(what_ends_before_it_begins_is_lost_and_counted) X(a_size_that_cannot_be_is_lost_and_counted) X(what_will_have_been_is_lost_and_counted) X(what_has_no_end_is_lost_and_counted) X(larger_records_and_unknown_kinds_are_taken_for_what_is_known)   \
   X(what_seems_to_begin_before_its_launch_is_moved_and_counted) X(what_the_vendor_lost_is_counted) X(a_vendor_that_is_busy_says_so_and_scopes_go_on)                \
-  X(a_drain_that_hangs_holds_nobody) X(starts_and_stops) X(many_of_one_moment_are_exported_as_fast_as_others) X(captures_come_and_go_beside_losses) X(after_a_clear_the_line_says_since_when) X(who_records_for_a_while_says_what_of_devices_he_wants) \
+  X(a_drain_that_hangs_holds_nobody) X(starts_and_stops) X(many_of_one_moment_are_exported_as_fast_as_others) X(captures_come_and_go_beside_losses) X(after_a_clear_the_line_says_since_when) X(who_records_for_a_while_says_what_of_devices_he_wants) X(a_vendor_that_tells_no_memory_has_no_pools) \
   X(options_forbid_what_a_wish_wants) X(scopes_alone_are_scopes_alone)
 
 ALONE_TESTS
