@@ -462,7 +462,7 @@ CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned
   kernel *const k = function;
   emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = k->name, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared};
   (void)extra;
-  if (k->is_told) k->ns = *(const uint64_t *)parameters[0];
+  if (k->is_told && parameters != NULL) k->ns = *(const uint64_t *)parameters[0];
   return leave(&c, DRIVER, is_put_into_graph(handle, k) ? SUCCESS : put_work(handle, &about, k->ns));
 }
 
