@@ -149,6 +149,8 @@ typedef struct prof_backend_host {
   void (*emit)(const void *records, size_t bytes);          /* records, one behind the other, which are copied. From inside of drain alone */
   /* From 1.2 on. */
   uint64_t (*thread_of)(uint64_t kernels_number);           /* as thread(), of the thread of this process that has, or was the last to have, that number of the kernel's (gettid()). Any thread, no callback */
+  /* From 1.3 on. */
+  uint32_t (*wanted)(void);                                 /* which kinds of records are asked for now, by bits, as start() is: for a vendor that must be told before it begins. Any thread */
 } prof_backend_host;
 
 /* How far drain goes. */

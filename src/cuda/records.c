@@ -1,4 +1,4 @@
-/* See records.h. Calls are remembered by their number in a ring: each new one takes the place of that which was 65536 calls before. */
+/* See records.h. */
 #include "records.h"
 
 #include <stdio.h>
@@ -6,64 +6,32 @@
 #include <string.h>
 
 #include "../core/demangle.h"
+#include "../device/launches.h"
 #include "calls.h"
 #include "streams.h"
 
-enum { NAMES = 1 << 16, CALLS = 1 << 16, THREADS = 256, WAITING_MAX = 1 << 16, WAITING_AT_FIRST = 256 };
-
-typedef struct call {
-  uint32_t number; /* correlation; 0: none */
-  uint32_t thread; /* the kernel's number */
-  uint64_t start, end;
-} call;
-
-typedef union done {
-  prof_backend_record record;
-  prof_backend_kernel kernel;
-  prof_backend_copy copy;
-} done;
+enum { NAMES = 1 << 16, PIECES_AT_FIRST = 256 };
 
 static struct {
   const prof_backend_host *host;
   uint32_t kinds;
-  call calls[CALLS];
-  struct {
-    uint32_t number;
-    uint64_t prof;
-  } threads[THREADS]; /* of this drain */
+  prof_i_launches launches;
   uint32_t names[NAMES]; /* in words, by the interned name as the linker has it; 0: not met yet */
-  done *waiting;
-  uint32_t count, room, waited; /* waited: so many of them did at the last settling */
   prof_backend_memory *pieces; /* of this drain */
   uint32_t piece_count, piece_room;
-  bool is_last;
-  uint64_t unfinished;
 } own;
 
 void prof_i_cuda_records_begin(const prof_backend_host *host, uint32_t kinds, bool is_last) {
   own.host = host;
   own.kinds = kinds;
-  own.is_last = is_last;
-  memset(own.threads, 0, sizeof own.threads);
+  prof_i_launches_begin(&own.launches, host, is_last);
 }
 
-uint64_t prof_i_cuda_records_unfinished(void) {
-  const uint64_t unfinished = own.unfinished;
-  own.unfinished = 0;
-  return unfinished;
-}
+uint64_t prof_i_cuda_records_unfinished(void) { return prof_i_launches_unfinished(&own.launches); }
 
 static bool is_wanted(uint32_t kind) { return own.kinds >> kind & 1; }
 
-static uint64_t thread_of(uint32_t kernels_number) {
-  if (!own.host->thread_of) return 0;
-  const uint32_t at = kernels_number % THREADS;
-  if (own.threads[at].number != kernels_number) {
-    own.threads[at].number = kernels_number;
-    own.threads[at].prof = own.host->thread_of(kernels_number);
-  }
-  return own.threads[at].prof;
-}
+static uint64_t thread_of(uint32_t kernels_number) { return prof_i_launches_thread(&own.launches, kernels_number); }
 
 static uint32_t intern(const char *text) { return text && *text ? own.host->intern(text, strlen(text)) : 0; }
 
@@ -80,53 +48,9 @@ static uint32_t intern_in_words(const char *linkers) {
   return own.names[number];
 }
 
-/* ---- what launched it ---- */
-
-/* A call of the runtime's and that of the driver's inside of it have one number: the outer one is what the program called. */
-static void remember(const prof_i_cupti_call *it) {
-  call *const c = &own.calls[it->correlation % CALLS];
-  if (!it->correlation || (c->number == it->correlation && c->start <= it->start)) return;
-  *c = (call){it->correlation, it->thread, it->start, it->end};
-}
-
-/* The scope that stands open while the call lasts is found by this moment, and two clocks may be some hundred ns apart: so it lies well inside of the call. Nothing begins before it was launched. */
-static uint64_t moment_of(const call *c, uint64_t begun) {
-  enum { WELL_INSIDE_NS = 1000 };
-  const uint64_t half = c->end > c->start ? (c->end - c->start) / 2 : 0, inside = c->start + (half < WELL_INSIDE_NS ? half : WELL_INSIDE_NS);
-  return begun >= inside || begun <= c->start ? inside : begun;
-}
-
-/* False: the call is not known so far. */
-static bool find_launch(prof_backend_record *record) {
-  const call *const c = &own.calls[record->correlation % CALLS];
-  if (!record->correlation || c->number != record->correlation) return false;
-  record->launch = moment_of(c, record->start);
-  record->flags |= PROF_BACKEND_LAUNCH_CLOCK;
-  record->launch_thread = thread_of(c->thread);
-  return true;
-}
-
-static bool make_room(void) {
-  if (own.count < own.room) return true;
-  const uint32_t room = own.room ? 2 * own.room : WAITING_AT_FIRST;
-  done *const larger = room <= WAITING_MAX ? realloc(own.waiting, room * sizeof *larger) : NULL;
-  if (!larger) return false;
-  own.waiting = larger;
-  own.room = room;
-  return true;
-}
-
-static void emit(const done *it) { own.host->emit(it, it->record.size); }
-
-static void emit_or_wait(done *it) {
-  if (own.is_last && !it->record.end) own.unfinished++;
-  else if (find_launch(&it->record) || !make_room()) emit(it);
-  else own.waiting[own.count++] = *it;
-}
-
 /* ---- what ran ---- */
 
-static void begin(done *it, uint32_t kind, size_t bytes, uint64_t start, uint64_t end) {
+static void begin(prof_i_launched *it, uint32_t kind, size_t bytes, uint64_t start, uint64_t end) {
   memset(it, 0, sizeof *it);
   it->record.kind = (uint16_t)kind;
   it->record.size = (uint16_t)bytes;
@@ -143,7 +67,7 @@ static void place(prof_backend_record *record, uint32_t correlation, uint32_t de
 }
 
 static void take_kernel(const prof_i_cupti_kernel *from) {
-  done it;
+  prof_i_launched it;
   begin(&it, PROF_BACKEND_KERNEL, sizeof it.kernel, from->start, from->end);
   prof_backend_kernel *const to = &it.kernel;
   place(&to->record, from->correlation, from->device, from->context, from->stream);
@@ -159,7 +83,7 @@ static void take_kernel(const prof_i_cupti_kernel *from) {
   to->context = from->context;
   to->graph = from->graph;
   to->graph_node = from->graph_node;
-  emit_or_wait(&it);
+  prof_i_launches_emit(&own.launches, &it);
 }
 
 static const char *name_of_memory(uint32_t kind) { /* as Kineto has them */
@@ -185,29 +109,29 @@ static void describe_copy(prof_backend_copy *copy, uint32_t way, uint32_t from, 
 }
 
 static void take_copy(const prof_i_cupti_copy *from) {
-  done it;
+  prof_i_launched it;
   begin(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
   place(&it.record, from->correlation, from->device, from->context, from->stream);
   describe_copy(&it.copy, from->way, from->from, from->to);
   it.copy.bytes = from->bytes;
   it.copy.from_index = it.copy.to_index = from->device;
-  emit_or_wait(&it);
+  prof_i_launches_emit(&own.launches, &it);
 }
 
 static void take_peer_copy(const prof_i_cupti_peer_copy *from) {
-  done it;
+  prof_i_launched it;
   begin(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
   place(&it.record, from->correlation, from->device, from->context, from->stream);
   describe_copy(&it.copy, from->way, from->from, from->to);
   it.copy.bytes = from->bytes;
   it.copy.from_index = from->from_device;
   it.copy.to_index = from->to_device;
-  emit_or_wait(&it);
+  prof_i_launches_emit(&own.launches, &it);
 }
 
 static void take_fill(const prof_i_cupti_fill *from) {
   char name[48];
-  done it;
+  prof_i_launched it;
   snprintf(name, sizeof name, "Memset (%s)", name_of_memory(from->memory));
   begin(&it, PROF_BACKEND_FILL, sizeof it.copy, from->start, from->end);
   place(&it.record, from->correlation, from->device, from->context, from->stream);
@@ -215,25 +139,25 @@ static void take_fill(const prof_i_cupti_fill *from) {
   it.copy.bytes = from->bytes;
   it.copy.to = PROF_DEVICE_CUDA;
   it.copy.to_index = from->device;
-  emit_or_wait(&it);
+  prof_i_launches_emit(&own.launches, &it);
 }
 
 /* All of it as one, where its nodes are not asked for. */
 static void take_graph(const prof_i_cupti_graph *from) {
   char name[32];
-  done it;
+  prof_i_launched it;
   snprintf(name, sizeof name, "CUDA graph %u", from->graph);
   begin(&it, PROF_BACKEND_OTHER, sizeof it.record, from->start, from->end);
   place(&it.record, from->correlation, from->device, from->context, from->stream);
   it.record.name = intern(name);
-  emit_or_wait(&it);
+  prof_i_launches_emit(&own.launches, &it);
 }
 
 /* ---- memory ---- */
 
 static bool make_piece_room(void) {
   if (own.piece_count < own.piece_room) return true;
-  const uint32_t room = own.piece_room ? 2 * own.piece_room : WAITING_AT_FIRST;
+  const uint32_t room = own.piece_room ? 2 * own.piece_room : PIECES_AT_FIRST;
   prof_backend_memory *const larger = room > own.piece_room ? realloc(own.pieces, room * sizeof *larger) : NULL;
   if (!larger) return false;
   own.pieces = larger;
@@ -277,19 +201,19 @@ static void emit_pieces(void) {
 /* ---- what the host did ---- */
 
 static void take_call(const prof_i_cupti_call *from) {
-  done it;
-  remember(from);
+  prof_i_launched it;
+  prof_i_launches_remember(&own.launches, &(prof_i_launch_call){from->correlation, from->thread, from->start, from->end}); /* a call of the runtime's and that of the driver's inside of it have one number */
   if (!is_wanted(PROF_BACKEND_CALL)) return;
   begin(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
   it.record.correlation = from->correlation;
   it.record.launch_thread = thread_of(from->thread);
   it.record.name = prof_i_cuda_call_name(own.host, from->kind == PROF_I_CUPTI_ACTIVITY_KIND_DRIVER ? PROF_I_CUPTI_CB_DOMAIN_DRIVER_API : PROF_I_CUPTI_CB_DOMAIN_RUNTIME_API, from->number);
-  emit(&it);
+  own.host->emit(&it, it.record.size);
 }
 
 /* What CUPTI and the driver take for themselves. */
 static void take_overhead(const prof_i_cupti_overhead *from) {
-  done it;
+  prof_i_launched it;
   const char *name = "CUPTI: overhead";
   if (!is_wanted(PROF_BACKEND_CALL) || from->object != PROF_I_CUPTI_ACTIVITY_OBJECT_THREAD) return;
   switch (from->what) {
@@ -306,11 +230,11 @@ static void take_overhead(const prof_i_cupti_overhead *from) {
   begin(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
   it.record.launch_thread = thread_of(from->thread);
   it.record.name = intern(name);
-  emit(&it);
+  own.host->emit(&it, it.record.size);
 }
 
 static void take_sync(const prof_i_cupti_sync *from) {
-  done it;
+  prof_i_launched it;
   const char *name = "Sync";
   if (!is_wanted(PROF_BACKEND_SYNC) || !is_wanted(PROF_BACKEND_CALL)) return;
   switch (from->type) { /* as Kineto has them */
@@ -325,7 +249,7 @@ static void take_sync(const prof_i_cupti_sync *from) {
   it.record.device = prof_i_cuda_context_device(from->context);
   it.record.stream = from->stream == (uint32_t)PROF_I_CUPTI_SYNCHRONIZATION_INVALID_VALUE ? 0 : prof_i_cuda_stream_handle(from->context, from->stream);
   it.record.name = intern(name);
-  emit_or_wait(&it);
+  prof_i_launches_emit(&own.launches, &it);
 }
 
 void prof_i_cuda_record_take(const void *record) {
@@ -348,12 +272,6 @@ void prof_i_cuda_record_take(const void *record) {
 }
 
 void prof_i_cuda_records_settle(bool are_all) {
-  uint32_t kept = 0;
   emit_pieces();
-  for (uint32_t i = 0; i < own.count; i++) {
-    done *const it = &own.waiting[i];
-    if (find_launch(&it->record) || are_all || i < own.waited) emit(it);
-    else own.waiting[kept++] = *it;
-  }
-  own.count = own.waited = kept;
+  prof_i_launches_settle(&own.launches, are_all);
 }

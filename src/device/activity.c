@@ -48,6 +48,8 @@ static uint32_t kinds_of(uint32_t level) {
   return level == 0 ? 0 : on_devices | memory | (level == 1 ? 0 : 1u << PROF_BACKEND_CALL);
 }
 
+uint32_t prof_i_activity_kinds(void) { return are_all_asked() ? kinds_of((uint32_t)prof_i_arena_level()) : 0; }
+
 /* Of two that serve one device type the registry says which one does. A library that the program has not loaded so far stays where it is. */
 static bool is_open(prof_i_back_end *end) { return (!end->table.in_use || end->table.in_use()) && prof_i_registry_open(end->table.device_type) == end; }
 

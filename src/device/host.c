@@ -9,6 +9,7 @@
 #include "../core/log.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "activity.h"
 #include "collector.h"
 #include "names.h"
 #include "records.h"
@@ -34,4 +35,4 @@ static uint64_t thread(void) {
 }
 
 const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host), .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .now_ns = now_ns, .log = say, .option = option,
-                                              .wake = prof_i_collector_wake_for_records, .ticks = prof_i_clock_ticks, .thread = thread, .intern = prof_i_name_number, .emit = prof_i_records_emit, .thread_of = prof_i_thread_serial_of};
+                                              .wake = prof_i_collector_wake_for_records, .ticks = prof_i_clock_ticks, .thread = thread, .intern = prof_i_name_number, .emit = prof_i_records_emit, .thread_of = prof_i_thread_serial_of, .wanted = prof_i_activity_kinds};

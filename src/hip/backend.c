@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "activity.h"
 #include "devices.h"
 #include "library.h"
 #include "marker.h"
@@ -11,6 +12,7 @@
 
 /* There is one: the process has one runtime. */
 struct prof_backend_self {
+  const prof_backend_host *host;
   uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
 };
 
@@ -31,9 +33,11 @@ static int probe(const prof_backend_host *host) {
   return result != PROF_BACKEND_OK || is_the_programs ? result : prof_i_hip_devices_look();
 }
 
+/* rocprofiler must know what is wanted before HIP begins, which it may do here. */
 static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
-  (void)host;
+  self.host = host;
+  if (host->wanted && host->wanted()) prof_i_hip_activity_prepare(host);
   const int result = prof_i_hip_devices_list();
   if (result == PROF_BACKEND_OK) *self_out = &self;
   return result;
@@ -87,6 +91,17 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
   return PROF_BACKEND_OK;
 }
 
+/* ---- records ---- */
+
+static int look_at_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
+  (void)device; /* one clock serves all */
+  return is_forked(self) ? refuse_child() : prof_i_hip_activity_clock(self->host, out);
+}
+
+static int start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) { return is_forked(self) ? refuse_child() : prof_i_hip_activity_start(self->host, kinds, kinds_out); }
+static int stop(prof_backend_self *self) { return is_forked(self) ? refuse_child() : prof_i_hip_activity_stop(); }
+static int drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) { return is_forked(self) ? refuse_child() : prof_i_hip_activity_drain(self->host, how, lost_out); }
+
 const prof_backend prof_i_hip_backend = {.size = sizeof prof_i_hip_backend,
                                          .major = PROF_BACKEND_MAJOR,
                                          .minor = PROF_BACKEND_MINOR,
@@ -104,5 +119,9 @@ const prof_backend prof_i_hip_backend = {.size = sizeof prof_i_hip_backend,
                                          .last_error = last_error,
                                          .stream_of = stream_of,
                                          .device = describe,
+                                         .clock = look_at_clock,
+                                         .start = start,
+                                         .stop = stop,
+                                         .drain = drain,
                                          .in_use = prof_i_hip_library_is_loaded,
                                          .opens_late = 1 /* the runtime begins when it is first asked for anything: that is the program's to do */};

@@ -20,7 +20,7 @@
 
 #include "alone.h"
 #include "cuda_program.h"
-#include "told.h"
+#include "recorded.h"
 #include "vendors/cupti.h"
 
 enum { COUNT = 20, KERNEL_NS = 100000, THREADS = 4 };
@@ -62,106 +62,6 @@ static void *begin_recording(uint32_t level) {
 }
 
 static void launch(void *kernel, void *stream) { assert_int_equal(cu.cuLaunchKernel(kernel, 6, 4, 2, 64, 1, 1, 1024, stream, NULL, NULL), 0); }
-
-/* ---- what came of it ---- */
-
-typedef struct found {
-  uint64_t count, launched_here, in_scope, nanoseconds;
-} found;
-
-typedef struct sums {
-  uint64_t records, sides, lost[PROF_LOSS_COUNT];
-  uint32_t devices;
-  int32_t result;
-  char reason[160];
-} sums;
-
-static sums sums_of(const prof_trace *trace) {
-  sums s;
-  prof_trace_info info = {.size = sizeof info};
-  memset(&s, 0, sizeof s);
-  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
-  s.devices = info.device_count;
-  for (uint32_t i = 0; i < info.device_count; i++) {
-    prof_trace_device about = {.size = sizeof about};
-    assert_int_equal(prof_trace_device_get(trace, i, &about), PROF_OK);
-    s.records += about.record_count;
-    s.sides += about.scope_count;
-    s.result = about.result;
-    memcpy(s.reason, about.reason, sizeof s.reason);
-  }
-  memcpy(s.lost, info.lost_count, sizeof s.lost);
-  return s;
-}
-
-static prof_trace *get(void) {
-  prof_trace *trace = NULL;
-  assert_int_equal(prof_get(&trace), PROF_OK);
-  return trace;
-}
-
-static uint64_t come(const sums *s) { return s->records + s->lost[PROF_LOSS_DEVICE_TIMES] + s->lost[PROF_LOSS_DEVICE_FULL] + s->lost[PROF_LOSS_DEVICE_LATE]; }
-
-/* Until so many records have come or been lost: whoever brings them may have no processor. */
-static void settle(uint64_t wanted) {
-  sums s;
-  for (int i = 0; i < 1000; i++, usleep(10000)) {
-    prof_trace *const trace = get();
-    s = sums_of(trace);
-    prof_trace_destroy(trace);
-    if (come(&s) >= wanted) return;
-  }
-  fail_msg("of %lu records %lu came within 10 s", (unsigned long)wanted, (unsigned long)come(&s));
-}
-
-static prof_trace *stop_and_get(void) {
-  assert_int_equal(prof_stop(), PROF_OK);
-  return get();
-}
-
-/* The device's events of that name and category. scope: those that were launched in one of that name. */
-static found find(const prof_trace *trace, const char *name, const char *category) {
-  static prof_event event;
-  prof_cursor *cursor = NULL;
-  found f = {0, 0, 0, 0};
-  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
-  while (prof_cursor_next(cursor, &event) == 1) {
-    if (!(event.flags & PROF_EVENT_ON_DEVICE) || !is_text(event.name, event.name_bytes, name) || !is_text(event.category, event.category_bytes, category)) continue;
-    f.count++;
-    f.nanoseconds += event.duration_ns;
-    f.launched_here += event.launch.thread != UINT32_MAX && event.launch.start_ns <= event.start_ns && event.launch.start_ns > 0;
-  }
-  prof_cursor_destroy(cursor);
-  return f;
-}
-
-static uint64_t calls_named(const prof_trace *trace, const char *name) {
-  static prof_event event;
-  prof_cursor *cursor = NULL;
-  uint64_t count = 0;
-  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
-  while (prof_cursor_next(cursor, &event) == 1) count += is_text(event.category, event.category_bytes, "runtime") && is_text(event.name, event.name_bytes, name);
-  prof_cursor_destroy(cursor);
-  return count;
-}
-
-/* How many kernels and copies scopes of that name have launched. */
-static uint64_t launched_in(const prof_trace *trace, const char *scope) {
-  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME, .rows_limit = UINT32_MAX};
-  prof_rows *rows = NULL;
-  uint64_t count = 0;
-  assert_int_equal(prof_trace_aggregate(trace, &options, &rows), PROF_OK);
-  for (uint64_t i = 0; i < rows->row_count; i++)
-    if (strcmp(rows->rows[i].name, scope) == 0) count = rows->rows[i].device_count;
-  prof_rows_destroy(rows);
-  return count;
-}
-
-static void nothing_is_lost(const prof_trace *trace) {
-  const sums s = sums_of(trace);
-  for (int i = 0; i < PROF_LOSS_COUNT; i++)
-    if (s.lost[i]) fail_msg("loss %d: %lu", i, (unsigned long)s.lost[i]);
-}
 
 /* ---- the tests ---- */
 

@@ -16,51 +16,18 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "hip_program.h"
 #include "told.h"
-#include "vendors/hip.h"
 
 enum { COUNT = 20, WORK_NS = 300000, CAPTURE_GLOBAL = 0 };
 
 static const prof_device device = {PROF_DEVICE_ROCM, 0};
 
-/* The program's own way to the runtime. */
-#define FUNCTIONS(X)                                                                                                                              \
-  X(hipSetDevice, (int device)) X(hipGetDevice, (int *device)) X(hipStreamCreate, (void **out)) X(hipStreamDestroy, (void *stream))               \
-  X(hipStreamSynchronize, (void *stream)) X(hipStreamBeginCapture, (void *stream, int mode)) X(hipStreamEndCapture, (void *stream, void **graph))
-static struct {
-#define MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
-  FUNCTIONS(MEMBER)
-  emulated_hip *(*emulated_hip_state)(void);
-  void (*emulated_hip_work)(void *stream, uint64_t ns);
-} hip;
-static emulated_hip *runtime;
-
 static void begin(void) {}
 
 static bool is_loaded(void) { return dlopen("libamdhip64.so.6", RTLD_NOW | RTLD_NOLOAD) || dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_NOLOAD); }
 
-static void load(const char *file) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/vendors/%s", getenv("PROF_TEST_PLUGIN_DIR"), file);
-  void *const library = dlopen(path, RTLD_NOW);
-  if (!library) fail_msg("%s", dlerror());
-#define FIND(name, arguments) *(void **)&hip.name = dlsym(library, #name);
-  FUNCTIONS(FIND)
-  FIND(emulated_hip_state, ())
-  FIND(emulated_hip_work, ())
-  runtime = hip.emulated_hip_state();
-}
-
 static void load_6(void) { load("libamdhip64.so.6"); }
-
-static void *make_stream(int on) {
-  void *stream;
-  assert_int_equal(hip.hipSetDevice(on), 0);
-  assert_int_equal(hip.hipStreamCreate(&stream), 0);
-  return stream;
-}
-
-static uint64_t handle_of(void *stream) { return (uint64_t)(uintptr_t)stream; }
 
 static void launch(void *stream, int count) {
   for (int i = 0; i < count; i++) WITH_HIP_PROFILER(device, handle_of(stream), "kernel", "test", PROF_NO_ARGS, { hip.emulated_hip_work(stream, WORK_NS); });

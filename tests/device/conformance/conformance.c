@@ -288,10 +288,9 @@ static bool can_record(void) {
 static uint64_t begin_records(void) {
   const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   if (stage->table) assert_int_equal(prof_backend_add(stage->table), PROF_OK);
-  const uint64_t stream = stage->stream_create();
   if (!can_record()) exit(CANNOT);
-  assert_int_equal(prof_start_with(&options), PROF_OK);
-  return stream;
+  assert_int_equal(prof_start_with(&options), PROF_OK); /* before the program begins: some vendors must know by then */
+  return stage->stream_create();
 }
 
 static void settle_records(uint64_t count) {

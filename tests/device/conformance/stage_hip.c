@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "../../../src/hip/backend.h"
 #include "../vendors/hip.h"
@@ -18,6 +19,7 @@ static struct {
 static const char *why_not(void) {
   void *const library = dlopen(PROF_TEST_LIBAMDHIP64, RTLD_NOW);
   if (!library) return dlerror();
+  setenv("PROF_BACKEND_ROCPROFILER", PROF_TEST_LIBROCPROFILER, 1);
 #define FIND(member, symbol) *(void **)&hip.member = dlsym(library, symbol)
   FIND(make_stream, "hipStreamCreate");
   FIND(end_stream, "hipStreamDestroy");

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "engine.h"
 
@@ -155,18 +157,125 @@ static engine_stream *engine_of(void *handle) {
   return engine;
 }
 
-HIP int hipStreamSynchronize(void *handle);
-HIP int hipStreamSynchronize(void *handle) {
-  engine_stream *const engine = engine_of(handle);
-  if (!engine) return INVALID_HANDLE;
-  engine_stream_wait(engine);
+/* ---- work ---- */
+
+typedef struct kernel {
+  char symbol[256]; /* as a code object has it */
+  uint64_t ns, number;
+  struct kernel *next;
+} kernel;
+static kernel *kernels; /* lock held */
+static const emulated_hip_observer *observer;
+static uint64_t correlations;
+
+HIP void emulated_hip_observe(const emulated_hip_observer *by) {
+  pthread_mutex_lock(&own.lock);
+  __atomic_store_n(&observer, by, __ATOMIC_RELEASE);
+  for (const kernel *k = kernels; k; k = k->next) by->loads(k->number, k->symbol);
+  pthread_mutex_unlock(&own.lock);
+}
+
+HIP void *emulated_hip_kernel(const char *name, uint64_t ns) {
+  kernel *const k = calloc(1, sizeof *k);
+  if (!k) abort();
+  snprintf(k->symbol, sizeof k->symbol, "%s.kd", name);
+  k->ns = ns;
+  pthread_mutex_lock(&own.lock);
+  k->number = kernels ? kernels->number + 1 : 1;
+  k->next = kernels;
+  kernels = k;
+  if (observer) observer->loads(k->number, k->symbol);
+  pthread_mutex_unlock(&own.lock);
+  return k;
+}
+
+static uint64_t real_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+typedef struct begun {
+  const emulated_hip_observer *by;
+  void *it;
+} begun;
+
+static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
+  begun *const b = user;
+  b->by->ends(b->it, start_ns, end_ns);
+  free(b);
+}
+
+/* As one call. */
+static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *about, uint64_t ns) {
+  const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+  const uint64_t start_ns = real_ns();
+  stream *s = NULL;
+  pthread_mutex_lock(&own.lock);
+  const int error = find(handle, &s);
+  engine_stream *const engine = error ? NULL : s->engine;
+  about->correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED);
+  about->thread = (uint64_t)gettid();
+  if (!error) {
+    about->device = s->device;
+    about->queue = 1 + (uint64_t)(s - own.streams) % 4; /* several streams share one */
+  }
+  pthread_mutex_unlock(&own.lock);
+  count(&own.state.calls, 1);
+  if (error) return error;
+  begun *const b = by ? calloc(1, sizeof *b) : NULL;
+  if (b) *b = (begun){by, by->begins(about)};
+  if (b) engine_work_told(engine, ns, ended, b);
+  else engine_work(engine, ns);
+  if (by) by->call(which, about->correlation, start_ns, real_ns());
   return SUCCESS;
 }
 
+HIP int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, void *handle, void **parameters, void **extra);
+HIP int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, void *handle, void **parameters, void **extra) {
+  const kernel *const k = function;
+  (void)parameters;
+  (void)extra;
+  emulated_hip_done about = {.kind = EMULATED_HIP_KERNEL, .kernel = k->number, .groups = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
+  return put_work(EMULATED_HIP_LAUNCH, handle, &about, k->ns);
+}
+
 HIP void emulated_hip_work(void *handle, uint64_t ns) {
+  static kernel *busy;
+  kernel *known = __atomic_load_n(&busy, __ATOMIC_ACQUIRE);
+  if (!known) {
+    known = emulated_hip_kernel("busy", 0);
+    __atomic_store_n(&busy, known, __ATOMIC_RELEASE);
+  }
+  emulated_hip_done about = {.kind = EMULATED_HIP_KERNEL, .kernel = known->number, .groups = {1, 1, 1}, .block = {64, 1, 1}};
+  if (put_work(EMULATED_HIP_LAUNCH, handle, &about, ns) != SUCCESS) abort();
+}
+
+/* A GB a second. */
+HIP int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *handle);
+HIP int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *handle) {
+  emulated_hip_done about = {.kind = EMULATED_HIP_COPY, .bytes = bytes};
+  (void)to;
+  (void)from;
+  return put_work(EMULATED_HIP_TO_DEVICE, handle, &about, bytes);
+}
+HIP int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *handle);
+HIP int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *handle) {
+  emulated_hip_done about = {.kind = EMULATED_HIP_COPY, .bytes = bytes, .to_host = 1};
+  (void)to;
+  (void)from;
+  return put_work(EMULATED_HIP_TO_HOST, handle, &about, bytes);
+}
+
+HIP int hipStreamSynchronize(void *handle);
+HIP int hipStreamSynchronize(void *handle) {
   engine_stream *const engine = engine_of(handle);
-  if (!engine) abort();
-  engine_work(engine, ns);
+  const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+  const uint64_t start_ns = real_ns();
+  if (!engine) return INVALID_HANDLE;
+  engine_stream_wait(engine);
+  if (by) by->call(EMULATED_HIP_SYNCHRONIZE, __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), start_ns, real_ns());
+  return SUCCESS;
 }
 
 #ifndef EMULATED_HIP_5

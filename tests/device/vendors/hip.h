@@ -19,6 +19,28 @@ typedef struct emulated_hip {
 } emulated_hip;
 
 emulated_hip *emulated_hip_state(void);
-void emulated_hip_work(void *stream, uint64_t ns); /* as a kernel would; 0 is the current device's default stream */
+void emulated_hip_work(void *stream, uint64_t ns); /* launches a kernel "busy" that takes so long; 0 is the current device's default stream */
+void *emulated_hip_kernel(const char *name, uint64_t ns); /* for hipModuleLaunchKernel(); its code is loaded. Stays, as its name must */
+
+/* ---- for the emulated rocprofiler, which the runtime tells what it does ---- */
+
+typedef enum emulated_hip_kind { EMULATED_HIP_KERNEL, EMULATED_HIP_COPY } emulated_hip_kind;
+typedef enum emulated_hip_call { EMULATED_HIP_LAUNCH, EMULATED_HIP_TO_DEVICE, EMULATED_HIP_TO_HOST, EMULATED_HIP_SYNCHRONIZE, EMULATED_HIP_CALLS } emulated_hip_call;
+
+typedef struct emulated_hip_done {
+  emulated_hip_kind kind;
+  uint64_t correlation, thread, kernel, bytes, queue;
+  uint32_t groups[3], block[3], shared_bytes;
+  int device, to_host;
+} emulated_hip_done;
+
+typedef struct emulated_hip_observer {
+  void (*call)(emulated_hip_call which, uint64_t correlation, uint64_t start_ns, uint64_t end_ns); /* by CLOCK_REALTIME, on the calling thread */
+  void *(*begins)(const emulated_hip_done *it);                      /* it is put on its stream */
+  void (*ends)(void *begun, uint64_t start_ns, uint64_t end_ns);     /* on the stream's thread */
+  void (*loads)(uint64_t kernel, const char *name);                  /* also those that were there before it observed */
+} emulated_hip_observer;
+
+void emulated_hip_observe(const emulated_hip_observer *observer);
 
 #endif

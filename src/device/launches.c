@@ -1,0 +1,79 @@
+/* See launches.h. */
+#include "launches.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAITING_MAX = 1 << 16, WAITING_AT_FIRST = 256 };
+
+void prof_i_launches_begin(prof_i_launches *all, const prof_backend_host *host, bool is_last) {
+  all->host = host;
+  all->is_last = is_last;
+  memset(all->threads, 0, sizeof all->threads);
+}
+
+uint64_t prof_i_launches_unfinished(prof_i_launches *all) {
+  const uint64_t unfinished = all->unfinished;
+  all->unfinished = 0;
+  return unfinished;
+}
+
+uint64_t prof_i_launches_thread(prof_i_launches *all, uint64_t kernels_number) {
+  if (!all->host->thread_of) return 0;
+  const uint64_t at = kernels_number % PROF_I_LAUNCH_THREADS;
+  if (all->threads[at].number != kernels_number) {
+    all->threads[at].number = kernels_number;
+    all->threads[at].prof = all->host->thread_of(kernels_number);
+  }
+  return all->threads[at].prof;
+}
+
+void prof_i_launches_remember(prof_i_launches *all, const prof_i_launch_call *call) {
+  prof_i_launch_call *const at = &all->calls[call->number % PROF_I_LAUNCH_CALLS];
+  if (call->number && (at->number != call->number || at->start > call->start)) *at = *call;
+}
+
+/* The scope that stands open while the call lasts is found by this moment, and two clocks may be some hundred ns apart: so it lies well inside of the call. Nothing begins before it was launched. */
+static uint64_t moment_of(const prof_i_launch_call *call, uint64_t begun) {
+  enum { WELL_INSIDE_NS = 1000 };
+  const uint64_t half = call->end > call->start ? (call->end - call->start) / 2 : 0, inside = call->start + (half < WELL_INSIDE_NS ? half : WELL_INSIDE_NS);
+  return begun >= inside || begun <= call->start ? inside : begun;
+}
+
+/* False: the call is not known so far. */
+static bool find(prof_i_launches *all, prof_backend_record *record) {
+  const prof_i_launch_call *const call = &all->calls[record->correlation % PROF_I_LAUNCH_CALLS];
+  if (!record->correlation || call->number != record->correlation) return false;
+  record->launch = moment_of(call, record->start);
+  record->flags |= PROF_BACKEND_LAUNCH_CLOCK;
+  record->launch_thread = prof_i_launches_thread(all, call->thread);
+  return true;
+}
+
+static bool make_room(prof_i_launches *all) {
+  if (all->count < all->room) return true;
+  const uint32_t room = all->room ? 2 * all->room : WAITING_AT_FIRST;
+  prof_i_launched *const larger = room <= WAITING_MAX ? realloc(all->waiting, room * sizeof *larger) : NULL;
+  if (!larger) return false;
+  all->waiting = larger;
+  all->room = room;
+  return true;
+}
+
+static void emit(const prof_i_launches *all, const prof_i_launched *it) { all->host->emit(it, it->record.size); }
+
+void prof_i_launches_emit(prof_i_launches *all, prof_i_launched *it) {
+  if (all->is_last && !it->record.end) all->unfinished++;
+  else if (find(all, &it->record) || !make_room(all)) emit(all, it);
+  else all->waiting[all->count++] = *it;
+}
+
+void prof_i_launches_settle(prof_i_launches *all, bool are_all) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < all->count; i++) {
+    prof_i_launched *const it = &all->waiting[i];
+    if (find(all, &it->record) || are_all || i < all->waited) emit(all, it);
+    else all->waiting[kept++] = *it;
+  }
+  all->count = all->waited = kept;
+}

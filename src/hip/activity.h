@@ -1,0 +1,16 @@
+/* Kernels, copies and calls by rocprofiler-sdk: when it is configured, started and stopped, and its records handed over. */
+#ifndef PROF_HIP_ACTIVITY_H
+#define PROF_HIP_ACTIVITY_H
+
+#include <prof/backend.h>
+
+/* Must come before HIP begins: from then on nothing can be configured. What comes of it, start() says. One thread at a time. */
+void prof_i_hip_activity_prepare(const prof_backend_host *host);
+
+/* As in prof_backend. The collector. */
+int prof_i_hip_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out);
+int prof_i_hip_activity_stop(void);
+int prof_i_hip_activity_drain(const prof_backend_host *host, uint32_t how, uint64_t *lost_out);
+int prof_i_hip_activity_clock(const prof_backend_host *host, prof_backend_pair *out);
+
+#endif

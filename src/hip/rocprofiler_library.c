@@ -1,0 +1,54 @@
+/* See rocprofiler_library.h. */
+#include "rocprofiler_library.h"
+
+#include <stddef.h>
+
+#include "../core/library.h"
+#include "words.h"
+
+prof_i_rocp_functions prof_i_rocp;
+
+static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0", "/opt/rocm/lib/librocprofiler-sdk.so.1", "/opt/rocm/lib/librocprofiler-sdk.so.0"};
+enum { NAMES = sizeof names / sizeof *names };
+
+static void *find(int is_there) {
+  const char *why;
+  void *library = NULL;
+  for (int i = 0; i < NAMES && !library; i++) library = prof_i_library_open(names[i], is_there, &why);
+  return library;
+}
+
+/* The first function that is needed and not there; NULL: none is. */
+static const char *resolve(void *library) {
+  enum { OPTIONAL, NEEDED };
+  const char *missing = NULL;
+#define RESOLVE(need, name, arguments)                                 \
+  *(void **)&prof_i_rocp.name = prof_i_library_find(library, #name);   \
+  if ((need) == NEEDED && !prof_i_rocp.name && !missing) missing = #name;
+#define RESOLVE_TEXT(name, arguments) RESOLVE(NEEDED, name, arguments)
+  PROF_I_ROCP_FUNCTIONS(RESOLVE)
+  PROF_I_ROCP_TEXTS(RESOLVE_TEXT)
+#undef RESOLVE_TEXT
+#undef RESOLVE
+  return missing;
+}
+
+int prof_i_rocp_library_open(const prof_backend_host *host) {
+  const char *const wanted = host->option("ROCPROFILER");
+  const char *why = NULL;
+  void *library = find(1);
+  if (!library && wanted && *wanted) {
+    library = prof_i_library_open(wanted, 0, &why);
+    if (!library) return prof_i_words_fail(PROF_BACKEND_ABSENT, "PROF_BACKEND_ROCPROFILER: %s", why);
+  }
+  if (!library) library = find(0);
+  if (!library)
+    return prof_i_words_refuse(PROF_BACKEND_ABSENT, "rocprofiler-sdk is not there (librocprofiler-sdk.so.1 or .0, from ROCm 6.2 on); install the package rocprofiler-sdk, and name its folder in LD_LIBRARY_PATH or the file in PROF_BACKEND_ROCPROFILER");
+  const char *const missing = resolve(library);
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "librocprofiler-sdk has no %s(): ROCm 6.2 is the oldest that serves", missing) : PROF_BACKEND_OK;
+}
+
+int prof_i_rocp_fail_call(const char *function, int32_t status) {
+  const char *const text = prof_i_rocp.rocprofiler_get_status_string(status);
+  return prof_i_words_fail(PROF_BACKEND_VENDOR, "%s: %s (%d)", function, text ? text : "an error", status);
+}
