@@ -75,7 +75,7 @@ picture | chromium-headless-shell | command -v chromium       | takes the pictur
 # Python packages by group; all go into .venv. What judges is pinned, what is only used is not. The viewers' engines are not among them: tests/viewers/fetch-engines.sh.
 python_packages='
 viewers | pytest==8.3.4
-tests   | numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71
+tests   | numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
 lint    | mypy==1.18.2 ruff==0.14.5
 wheel   | ziglang==0.17.1 auditwheel==6.8.2
 '

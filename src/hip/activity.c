@@ -113,7 +113,7 @@ static bool configure_all(void) {
          DONE(rocprofiler_start_context, own.contexts[NAMES]);
 }
 
-static int32_t initialize(void (*finalize)(prof_i_rocp_client client), void *user) {
+static int32_t initialize(void (*finalize)(void), void *user) {
   (void)finalize;
   (void)user;
   own.is_configured = configure_all();
@@ -123,12 +123,12 @@ static int32_t initialize(void (*finalize)(prof_i_rocp_client client), void *use
 /* Nothing is given back: what it hands over after that is not read. */
 static void finalized(void *user) { (void)user; }
 
-static prof_i_rocp_tool *configure(uint32_t version, const char *runtime, uint32_t priority, prof_i_rocp_client *client) {
+static prof_i_rocp_tool *configure(uint32_t version, const char *runtime, uint32_t priority, void *client) {
   static prof_i_rocp_tool tool = {.size = sizeof tool, .initialize = initialize, .finalize = finalized};
   (void)version;
   (void)runtime;
   (void)priority;
-  client->name = "prof";
+  (void)client;
   return &tool;
 }
 

@@ -10,19 +10,15 @@ typedef struct prof_i_rocp_id { /* of a context, a buffer, an agent, a queue: pa
   uint64_t handle;
 } prof_i_rocp_id;
 
-typedef struct prof_i_rocp_client {
-  const char *name;
-  uint32_t handle;
-} prof_i_rocp_client;
-
-typedef int32_t (*prof_i_rocp_initialize)(void (*finalize)(prof_i_rocp_client client), void *user); /* 0: it goes on */
+/* What stands first in a client's struct, its name or its size, is another thing in each release: it is left alone. */
+typedef int32_t (*prof_i_rocp_initialize)(void (*finalize)(void), void *user); /* 0: it goes on. finalize takes a client */
 typedef struct prof_i_rocp_tool {
   size_t size;
   prof_i_rocp_initialize initialize;
   void (*finalize)(void *user);
   void *user;
 } prof_i_rocp_tool;
-typedef prof_i_rocp_tool *(*prof_i_rocp_configure)(uint32_t version, const char *runtime, uint32_t priority, prof_i_rocp_client *client);
+typedef prof_i_rocp_tool *(*prof_i_rocp_configure)(uint32_t version, const char *runtime, uint32_t priority, void *client);
 
 typedef struct prof_i_rocp_header {
   uint32_t category, kind;

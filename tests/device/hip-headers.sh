@@ -1,21 +1,34 @@
 #!/usr/bin/env bash
-# What src/hip declares by itself, against Debian's <hip/hip_runtime_api.h> (HIP 5.2), and others that HIP_INCLUDE names, by ':'.
+# What src/hip declares by itself, against AMD's headers: Debian's of HIP 5.2; those of HIP 7.1 and rocprofiler-sdk 1.2 that triton's wheel carries, where that can be had; others that HIP_INCLUDE names, by ':'.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+python=python3
+[ -x "$root/.venv/bin/python" ] && python=$root/.venv/bin/python
+fetched=$("$python" "$here/headers/fetch_amd.py" 2>"$work/why") || echo "skip: no headers of HIP 7 and rocprofiler-sdk: $(tail -1 "$work/why")"
 failed=0 count=0
-IFS=: read -ra folders <<<"${HIP_INCLUDE:-}"
-for folder in /usr/include "${folders[@]}"; do
-  [ -e "$folder/hip/hip_runtime_api.h" ] || continue
-  version=$(sed -n 's/^#define HIP_VERSION_\(MAJOR\|MINOR\) //p' "$folder/hip/hip_version.h" | paste -sd.)
-  if ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror -isystem "$folder" "$here/headers/hip.cpp" -o "$work/compare" && "$work/compare"; then
-    echo "ok: what src/hip declares is as the header of HIP $version has it"
+
+# usage: compare FOLDER SOURCE WHAT
+compare() {
+  if ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror -isystem "$1" "$here/headers/$2" -o "$work/compare" && "$work/compare"; then
+    echo "ok: what src/hip declares is as the header of $3 has it"
   else
-    echo "failed: what src/hip declares differs from the header of HIP $version"
+    echo "failed: what src/hip declares differs from the header of $3"
     failed=1
   fi
   count=$((count + 1))
+}
+
+IFS=: read -ra folders <<<"${HIP_INCLUDE:-}"
+for folder in /usr/include "${fetched:-/nowhere}" "${folders[@]}"; do
+  [ -e "$folder/hip/hip_runtime_api.h" ] || continue
+  compare "$folder" hip.cpp "HIP $(sed -n 's/^#define HIP_VERSION_\(MAJOR\|MINOR\) //p' "$folder/hip/hip_version.h" | paste -sd.)"
+done
+for folder in "${fetched:-/nowhere}" "${folders[@]}"; do
+  [ -e "$folder/rocprofiler-sdk/fwd.h" ] || continue
+  compare "$folder" rocprofiler.cpp "rocprofiler-sdk $(sed -n 's/^#define ROCPROFILER_SDK_VERSION_\(MAJOR\|MINOR\) *\([0-9]*\).*/\2/p' "$folder/rocprofiler-sdk/version.h" | paste -sd.)"
 done
 [ "$count" -gt 0 ] || { echo "skip: hip/hip_runtime_api.h is missing: apt-get install libamdhip64-dev"; exit 77; }
 exit "$failed"

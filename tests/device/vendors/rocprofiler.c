@@ -213,13 +213,13 @@ static void *find_runtime(const char *symbol) {
 int32_t rocprofiler_force_configure(prof_i_rocp_configure configure) {
   emulated_hip *(*state)(void) = NULL;
   void (*observe)(const emulated_hip_observer *by) = NULL;
-  prof_i_rocp_client client = {NULL, 1};
+  char client[32]; /* whatever stands there is not the tool's */
   count(&own.state.calls, 1);
   *(void **)&state = find_runtime("emulated_hip_state");
   *(void **)&observe = find_runtime("emulated_hip_observe");
   if (!state || !observe || own.is_initialized || own.state.has_tool || __atomic_load_n(&state()->calls, __ATOMIC_RELAXED)) return LOCKED;
   own.is_initialized = -1;
-  prof_i_rocp_tool *const tool = configure(MAJOR * 10000 + MINOR * 100, "emulated", 0, &client);
+  prof_i_rocp_tool *const tool = configure(MAJOR * 10000 + MINOR * 100, "emulated", 0, client);
   const bool has_begun = tool && tool->size >= sizeof *tool && tool->initialize(NULL, tool->user) == 0;
   own.is_initialized = 1;
   count(&own.state.configured, 1);
