@@ -26,6 +26,7 @@ static struct {
   uint32_t agent_count;
   int32_t operations[OPERATIONS_MAX]; /* of calls that put work on devices */
   size_t operation_count;
+  uint32_t has_begun;     /* HIP; relaxed */
   const char *failed; /* the first function that said an error while it was configured */
   int32_t status;
   int result; /* why it is not configured */
@@ -86,6 +87,16 @@ static int32_t on_agents(int32_t version, const void **agents, size_t count, voi
   return PROF_I_ROCP_STATUS_SUCCESS;
 }
 
+static void on_begin(int32_t type, uint64_t version, uint64_t instance, void **tables, uint64_t count, void *user) {
+  (void)type;
+  (void)version;
+  (void)instance;
+  (void)tables;
+  (void)count;
+  (void)user;
+  __atomic_store_n(&own.has_begun, 1, __ATOMIC_RELAXED);
+}
+
 #define DONE(function, ...) is_done(#function, prof_i_rocp.function(__VA_ARGS__))
 
 static bool record_kind(int context, int32_t kind, const int32_t *operations, size_t count) { return DONE(rocprofiler_configure_buffer_tracing_service, own.contexts[context], kind, operations, count, own.buffer); }
@@ -103,6 +114,7 @@ static bool follow_code(void) {
 }
 
 static bool configure_all(void) {
+  if (!DONE(rocprofiler_at_intercept_table_registration, on_begin, PROF_I_ROCP_HIP_RUNTIME_TABLE, NULL)) return false;
   for (int i = 0; i < CONTEXTS; i++)
     if (!DONE(rocprofiler_create_context, &own.contexts[i])) return false;
   if (!DONE(rocprofiler_create_buffer, own.contexts[WORK], BUFFER_BYTES, BUFFER_BYTES / 2, PROF_I_ROCP_BUFFER_POLICY_DISCARD, prof_i_rocp_buffers_fill, NULL, &own.buffer)) return false;
@@ -158,6 +170,8 @@ void prof_i_hip_activity_prepare(const prof_backend_host *host) {
   own.result = try_it(host);
   if (own.result != PROF_BACKEND_OK) snprintf(own.reason, sizeof own.reason, "%s", prof_i_words_last());
 }
+
+bool prof_i_hip_activity_has_begun(void) { return !own.is_configured || __atomic_load_n(&own.has_begun, __ATOMIC_RELAXED); }
 
 /* ---- what is recorded ---- */
 

@@ -3,9 +3,13 @@
 #define PROF_HIP_ACTIVITY_H
 
 #include <prof/backend.h>
+#include <stdbool.h>
 
 /* Must come before HIP begins: from then on nothing can be configured. What comes of it, start() says. One thread at a time. */
 void prof_i_hip_activity_prepare(const prof_backend_host *host);
+
+/* Has HIP begun, as far as is known? True where nobody tells. Any thread. */
+bool prof_i_hip_activity_has_begun(void);
 
 /* As in prof_backend. The collector. */
 int prof_i_hip_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out);

@@ -33,11 +33,12 @@ static int probe(const prof_backend_host *host) {
   return result != PROF_BACKEND_OK || is_the_programs ? result : prof_i_hip_devices_look();
 }
 
-/* rocprofiler must know what is wanted before HIP begins, which it may do here. */
+/* rocprofiler must know what is wanted before HIP begins, and tells when that is: to begin with it is the program's affair. */
 static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   self.host = host;
   if (host->wanted && host->wanted()) prof_i_hip_activity_prepare(host);
+  if (!prof_i_hip_activity_has_begun()) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, "the program has not begun to use HIP");
   const int result = prof_i_hip_devices_list();
   if (result == PROF_BACKEND_OK) *self_out = &self;
   return result;

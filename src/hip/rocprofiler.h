@@ -26,6 +26,7 @@ typedef struct prof_i_rocp_header {
 } prof_i_rocp_header;
 typedef void (*prof_i_rocp_records)(prof_i_rocp_id context, prof_i_rocp_id buffer, prof_i_rocp_header **headers, size_t count, void *user, uint64_t dropped); /* dropped: since it was made */
 typedef int32_t (*prof_i_rocp_operation)(int32_t kind, int32_t operation, void *user); /* not 0: no more of them */
+typedef void (*prof_i_rocp_table)(int32_t type, uint64_t version, uint64_t instance, void **tables, uint64_t count, void *user); /* a runtime begins */
 typedef int32_t (*prof_i_rocp_agents)(int32_t version, const void **agents, size_t count, void *user);
 
 /* What a callback is told of. Passed by value; its correlation has grown, so that what stands behind it moved: two of them. */
@@ -46,6 +47,7 @@ typedef struct prof_i_rocp_callback_1 { /* from 1.0 on */
   X(NEEDED, rocprofiler_get_timestamp, (uint64_t * ns_out))                                                                                                               \
   X(NEEDED, rocprofiler_is_initialized, (int *status_out))                                                                                                                \
   X(NEEDED, rocprofiler_force_configure, (prof_i_rocp_configure configure))                                                                                               \
+  X(NEEDED, rocprofiler_at_intercept_table_registration, (prof_i_rocp_table begins, int32_t which, void *user))                                                           \
   X(NEEDED, rocprofiler_create_context, (prof_i_rocp_id * context_out))                                                                                                   \
   X(NEEDED, rocprofiler_start_context, (prof_i_rocp_id context))                                                                                                          \
   X(NEEDED, rocprofiler_stop_context, (prof_i_rocp_id context))                                                                                                           \
@@ -75,6 +77,7 @@ typedef struct prof_i_rocp_callback_1 { /* from 1.0 on */
   X(MEMORY_COPY_HOST_TO_DEVICE, 2)                   \
   X(MEMORY_COPY_DEVICE_TO_HOST, 3)                   \
   X(MEMORY_COPY_DEVICE_TO_DEVICE, 4)                 \
+  X(HIP_RUNTIME_TABLE, 1 << 1)                       \
   X(AGENT_INFO_VERSION_0, 1)                         \
   X(AGENT_TYPE_GPU, 2)
 

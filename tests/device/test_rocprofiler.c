@@ -47,12 +47,19 @@ static void start(uint32_t level) {
   assert_int_equal(prof_start_with(&options), PROF_OK);
 }
 
+/* What is launched in the first 20 ms is not recorded. */
+static void *begin_with_hip(void) {
+  void *const stream = make_stream(0);
+  for (int i = 0; i < 500 && __atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3; i++) usleep(10000);
+  return stream;
+}
+
 /* The program is linked to HIP, and begins with it when records are asked for already. */
 static void *begin_recording(uint32_t level) {
   load("libamdhip64.so.6");
   load_rocprofiler("librocprofiler-sdk.so.1");
   start(level);
-  return make_stream(0);
+  return begin_with_hip();
 }
 
 static void launch(void *kernel, void *stream) { assert_int_equal(hip.hipModuleLaunchKernel(kernel, 6, 4, 2, 64, 1, 1, 1024, stream, NULL, NULL), 0); }
@@ -146,7 +153,7 @@ static void calls_and_names_that_are_told_last(void **state) {
   load_rocprofiler("librocprofiler-sdk.so.1");
   rocp->calls_last = rocp->names_late = 1;
   start(1);
-  void *const stream = make_stream(0), *const kernel = hip.emulated_hip_kernel("k", KERNEL_NS);
+  void *const stream = begin_with_hip(), *const kernel = hip.emulated_hip_kernel("k", KERNEL_NS);
   for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
   hip.hipStreamSynchronize(stream);
   settle(COUNT);
@@ -255,6 +262,24 @@ static void nobody_asks_it_for_scopes(void **state) {
   assert_int_equal(rocp->calls, 0);
 }
 
+/* To begin with HIP is the program's affair, which may fork before. */
+static void a_runtime_that_nobody_uses_is_left_alone(void **state) {
+  (void)state;
+  load("libamdhip64.so.6");
+  load_rocprofiler("librocprofiler-sdk.so.1");
+  start(1);
+  WITH_BASE_PROFILER(PROF_HOST, "host", "model", PROF_NO_ARGS, { usleep(100000); });
+  assert_int_equal(runtime->calls, 0);
+  void *const stream = make_stream(0); /* now it does: kernels are recorded from 20 ms on */
+  for (int i = 0; i < 500 && __atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3; i++) usleep(10000);
+  for (int i = 0; i < COUNT; i++) hip.emulated_hip_work(stream, 1000);
+  hip.hipStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(find(trace, "busy", "kernel").count, COUNT);
+  prof_trace_destroy(trace);
+}
+
 static void what_has_no_times_is_counted(void **state) {
   (void)state;
   void *const stream = begin_recording(1);
@@ -316,7 +341,7 @@ static void an_older_release(void **state) {
   load("libamdhip64.so.6");
   load_rocprofiler("librocprofiler-sdk.so.0");
   start(2);
-  void *const stream = make_stream(0), *const kernel = hip.emulated_hip_kernel("k", 1000);
+  void *const stream = begin_with_hip(), *const kernel = hip.emulated_hip_kernel("k", 1000);
   for (int i = 0; i < COUNT; i++) WITH_BASE_PROFILER(PROF_HOST, "layer", "model", PROF_NO_ARGS, { launch(kernel, stream); });
   hip.hipStreamSynchronize(stream);
   settle(COUNT);
@@ -366,7 +391,7 @@ static void a_flush_that_hangs(void **state) {
 #define TESTS(X)                                                                                                                                                              \
   X(each_kernel_is_there_once_with_what_launched_it) X(copies_say_how_much_and_which_way) X(a_kernel_is_its_devices) X(at_level_2_calls_are_there)                            \
   X(calls_and_names_that_are_told_last) X(threads_have_what_they_launched) X(hip_began_before_records_were_asked_for) X(another_tool_has_it) X(what_is_refused_is_said)       \
-  X(no_rocprofiler) X(nobody_asks_it_for_scopes) X(what_has_no_times_is_counted) X(what_is_dropped_is_counted) X(recordings_come_and_go) X(an_older_release)                  \
+  X(no_rocprofiler) X(nobody_asks_it_for_scopes) X(a_runtime_that_nobody_uses_is_left_alone) X(what_has_no_times_is_counted) X(what_is_dropped_is_counted) X(recordings_come_and_go) X(an_older_release)                  \
   X(a_child_leaves_it_alone) X(a_flush_that_hangs)
 ALONE_TESTS
 

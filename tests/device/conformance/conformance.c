@@ -278,19 +278,25 @@ static void each_scope_has_its_times(void) {
 
 /* ---- what its own tracing records ---- */
 
-static bool can_record(void) {
+/* Of the back end that serves the stage's devices; result VENDOR: none does. */
+static prof_backend_state serving(void) {
   prof_backend_state state = {.size = sizeof state};
   for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
-    if (state.device_type == stage->device.type && state.result == PROF_BACKEND_OK && (state.abilities & PROF_CAN_RECORDS)) return true;
-  return false;
+    if (state.device_type == stage->device.type && (state.abilities & PROF_CAN_RECORDS)) return state;
+  return (prof_backend_state){.result = PROF_BACKEND_VENDOR};
 }
+static bool can_record(void) { return serving().result == PROF_BACKEND_OK; }
+static bool is_open(void) { return serving().is_open != 0; }
 
 static uint64_t begin_records(void) {
   const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   if (stage->table) assert_int_equal(prof_backend_add(stage->table), PROF_OK);
   if (!can_record()) exit(CANNOT);
   assert_int_equal(prof_start_with(&options), PROF_OK); /* before the program begins: some vendors must know by then */
-  return stage->stream_create();
+  const uint64_t stream = stage->stream_create();
+  for (int i = 0; i < 200 && !is_open(); i++) usleep(5000); /* its library was not in use until now */
+  look();                                                  /* a round of the collector's: it has been asked to record */
+  return stream;
 }
 
 static void settle_records(uint64_t count) {

@@ -105,9 +105,12 @@ static_assert(sizeof(prof_i_rocp_callback_0) == sizeof(rocprofiler_callback_trac
 
 #ifdef ROCPROFILER_WHOLE
 #include <rocprofiler-sdk/context.h>
+#include <rocprofiler-sdk/intercept_table.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 SAME(rocprofiler_get_version, (uint32_t * major_out, uint32_t *minor_out, uint32_t *patch_out));
 SAME(rocprofiler_get_timestamp, (uint64_t * ns_out));
+SAME(rocprofiler_at_intercept_table_registration, (prof_i_rocp_table begins, int32_t which, void *user));
+static_assert(is_same_shape<bare<rocprofiler_intercept_library_cb_t>, bare<prof_i_rocp_table>>(), "table");
 SAME(rocprofiler_create_context, (prof_i_rocp_id * context_out));
 SAME(rocprofiler_start_context, (prof_i_rocp_id context));
 SAME(rocprofiler_stop_context, (prof_i_rocp_id context));

@@ -43,9 +43,16 @@ HIP emulated_hip *emulated_hip_state(void) { return &own.state; }
 
 static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED); }
 
+static const emulated_hip_observer *observer;
+
+static void enter(void) {
+  const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+  if (__atomic_fetch_add(&own.state.calls, 1, __ATOMIC_RELAXED) == 0 && by) by->starts();
+}
+
 #define LOCKED(...)                                       \
   do {                                                    \
-    count(&own.state.calls, 1);                           \
+    enter();                                              \
     pthread_mutex_lock(&own.lock);                        \
     const __typeof__(__VA_ARGS__) result = (__VA_ARGS__); \
     pthread_mutex_unlock(&own.lock);                      \
@@ -165,7 +172,6 @@ typedef struct kernel {
   struct kernel *next;
 } kernel;
 static kernel *kernels; /* lock held */
-static const emulated_hip_observer *observer;
 static uint64_t correlations;
 
 HIP void emulated_hip_observe(const emulated_hip_observer *by) {
@@ -221,7 +227,7 @@ static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *ab
     about->queue = 1 + (uint64_t)(s - own.streams) % 4; /* several streams share one */
   }
   pthread_mutex_unlock(&own.lock);
-  count(&own.state.calls, 1);
+  enter();
   if (error) return error;
   begun *const b = by ? calloc(1, sizeof *b) : NULL;
   if (b) *b = (begun){by, by->begins(about)};

@@ -38,6 +38,7 @@ typedef struct emulated_hip_observer {
   void (*call)(emulated_hip_call which, uint64_t correlation, uint64_t start_ns, uint64_t end_ns); /* by CLOCK_REALTIME, on the calling thread */
   void *(*begins)(const emulated_hip_done *it);                      /* it is put on its stream */
   void (*ends)(void *begun, uint64_t start_ns, uint64_t end_ns);     /* on the stream's thread */
+  void (*starts)(void);                                              /* the runtime begins: its first call */
   void (*loads)(uint64_t kernel, const char *name);                  /* also those that were there before it observed */
 } emulated_hip_observer;
 

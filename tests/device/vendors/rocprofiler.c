@@ -174,7 +174,13 @@ static void on_load(uint64_t kernel, const char *name) {
   pthread_mutex_unlock(&own.lock);
 }
 
-static const emulated_hip_observer observer = {on_call, on_begin, on_end, on_load};
+static prof_i_rocp_table begins;
+static void *begins_user;
+static void on_start(void) {
+  if (begins) begins(PROF_I_ROCP_HIP_RUNTIME_TABLE, 60000, 0, NULL, 1, begins_user);
+}
+
+static const emulated_hip_observer observer = {on_call, on_begin, on_end, on_start, on_load};
 
 /* ---- rocprofiler's functions ---- */
 
@@ -224,6 +230,13 @@ int32_t rocprofiler_force_configure(prof_i_rocp_configure configure) {
   own.is_initialized = 1;
   count(&own.state.configured, 1);
   if (has_begun) observe(&observer);
+  return SUCCESS;
+}
+
+int32_t rocprofiler_at_intercept_table_registration(prof_i_rocp_table call, int32_t which, void *user) {
+  if (own.is_initialized > 0 || which != PROF_I_ROCP_HIP_RUNTIME_TABLE) return LOCKED;
+  begins = call;
+  begins_user = user;
   return SUCCESS;
 }
 
