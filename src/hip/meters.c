@@ -12,6 +12,7 @@
 #include "../core/port.h"
 #include "../device/words.h"
 #include "devices.h"
+#include "smi.h"
 
 enum { DEVICES_MAX = 64, FOLDER_BYTES = 1024, AMD = 0x1002 };
 
@@ -19,6 +20,7 @@ typedef struct amd_device {
   char folder[FOLDER_BYTES], sensors[FOLDER_BYTES]; /* sensors: its hwmon's; "": it has none */
   uint32_t domain, bus, device, function;
   uint32_t number; /* that prof gives it */
+  uint32_t smi;    /* and ROCm SMI; UINT32_MAX: it does not know it */
 } amd_device;
 
 struct prof_backend_self {
@@ -51,6 +53,9 @@ static bool read_number(const char *folder, const char *name, int64_t *out) {
 /* Of a board with two dies the first tells both's power, the second 0 or nothing. */
 static bool read_power(const amd_device *device, int64_t *out) { return (read_number(device->sensors, "power1_average", out) || read_number(device->sensors, "power1_input", out)) && *out > 0; }
 
+/* Of a second die it is 0, as power is. */
+static bool read_energy(const amd_device *device, int64_t *out) { return prof_i_hip_smi_energy(device->smi, out); }
+
 static bool read_memory(const amd_device *device, int64_t *out) { return read_number(device->folder, "mem_info_vram_used", out); }
 static bool read_busy(const amd_device *device, int64_t *out) { return read_number(device->folder, "gpu_busy_percent", out); }
 static bool read_memory_busy(const amd_device *device, int64_t *out) { return read_number(device->folder, "mem_busy_percent", out); }
@@ -62,14 +67,16 @@ static bool read_temperature(const amd_device *device, int64_t *out) { return re
 static const struct {
   const char *name, *unit;
   double scale;
+  uint32_t is_total;
   bool (*read)(const amd_device *device, int64_t *out);
-} kinds[] = {{"power", "W", 1e-6, read_power},
-             {"memory used", "B", 1, read_memory},
-             {"utilisation", "%", 1, read_busy},
-             {"memory utilisation", "%", 1, read_memory_busy},
-             {"clock", "Hz", 1, read_clock},
-             {"memory clock", "Hz", 1, read_memory_clock},
-             {"temperature", "degC", 1e-3, read_temperature}};
+} kinds[] = {{"power", "W", 1e-6, 0, read_power},
+             {"energy", "J", 1e-6, 1, read_energy},
+             {"memory used", "B", 1, 0, read_memory},
+             {"utilisation", "%", 1, 0, read_busy},
+             {"memory utilisation", "%", 1, 0, read_memory_busy},
+             {"clock", "Hz", 1, 0, read_clock},
+             {"memory clock", "Hz", 1, 0, read_memory_clock},
+             {"temperature", "degC", 1e-3, 0, read_temperature}};
 enum { KINDS = sizeof kinds / sizeof *kinds, LEAST_US = 1000 };
 
 /* ---- devices ---- */
@@ -102,7 +109,7 @@ static void look_at(const char *folder, const char *name) {
   if (strncmp(name, "card", 4) != 0 || own.count == DEVICES_MAX) return;
   strtoul(name + 4, &end, 10);
   if (end == name + 4 || *end) return;
-  *device = (amd_device){.number = 0};
+  *device = (amd_device){.smi = UINT32_MAX};
   if (snprintf(device->folder, sizeof device->folder, "%s/%s/device", folder, name) >= (int)sizeof device->folder) return;
   if (!read_number(device->folder, "vendor", &vendor) || vendor != AMD) return;
   find_sensors(device);
@@ -152,10 +159,19 @@ static int probe(const prof_backend_host *host) {
   return own.count ? PROF_BACKEND_OK : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s/sys/class/drm lists no device of AMD's (vendor 0x1002)", own.root);
 }
 
+/* Of a folder that stands for the kernel's it knows nothing. */
+static void ask_smi(const prof_backend_host *host) {
+  if (!prof_i_hip_smi_begin(host, !*own.root)) return;
+  for (uint32_t i = 0; i < own.count; i++) own.all[i].smi = prof_i_hip_smi_find(own.all[i].domain, own.all[i].bus, own.all[i].device, own.all[i].function);
+}
+
 static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   const int result = probe(host); /* again: HIP may know them by now */
-  if (result == PROF_BACKEND_OK) *self_out = &self;
+  if (result == PROF_BACKEND_OK) {
+    *self_out = &self;
+    ask_smi(host);
+  }
   return result;
 }
 
@@ -194,7 +210,7 @@ static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric 
     const uint32_t kind = i % KINDS;
     int64_t unused;
     if (!kinds[kind].read(device, &unused) || met++ != number) continue;
-    prof_backend_metric made = {.size = out->size, .device = device->number, .id = kind, .least_us = LEAST_US, .scale = kinds[kind].scale};
+    prof_backend_metric made = {.size = out->size, .device = device->number, .id = kind, .is_total = kinds[kind].is_total, .least_us = LEAST_US, .scale = kinds[kind].scale};
     snprintf(made.name, sizeof made.name, "%s", kinds[kind].name);
     snprintf(made.unit, sizeof made.unit, "%s", kinds[kind].unit);
     memcpy(out, &made, out->size < sizeof made ? out->size : sizeof made);

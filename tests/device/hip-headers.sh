@@ -12,7 +12,7 @@ failed=0 count=0
 
 # usage: compare FOLDER SOURCE WHAT
 compare() {
-  if ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror -isystem "$1" "$here/headers/$2" -o "$work/compare" && "$work/compare"; then
+  if ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror -I"$root/include" -isystem "$1" "$here/headers/$2" -o "$work/compare" && "$work/compare"; then
     echo "ok: what src/hip declares is as the header of $3 has it"
   else
     echo "failed: what src/hip declares differs from the header of $3"
@@ -26,6 +26,7 @@ for folder in /usr/include "${fetched:-/nowhere}" "${folders[@]}"; do
   [ -e "$folder/hip/hip_runtime_api.h" ] || continue
   compare "$folder" hip.cpp "HIP $(sed -n 's/^#define HIP_VERSION_\(MAJOR\|MINOR\) //p' "$folder/hip/hip_version.h" | paste -sd.)"
 done
+[ -e /usr/include/rocm_smi/rocm_smi.h ] && compare /usr/include/hip rocm_smi.cpp "Debian's ROCm SMI"
 for folder in "${fetched:-/nowhere}" "${folders[@]}"; do
   [ -e "$folder/rocprofiler-sdk/fwd.h" ] || continue
   compare "$folder" rocprofiler.cpp "rocprofiler-sdk $(sed -n 's/^#define ROCPROFILER_SDK_VERSION_\(MAJOR\|MINOR\) *\([0-9]*\).*/\2/p' "$folder/rocprofiler-sdk/version.h" | paste -sd.)"

@@ -126,6 +126,41 @@ static void each_meter_has_its_unit(void **state) {
   drop_folder();
 }
 
+/* What the kernel's files do not tell, ROCm SMI does. The devices are the same by their places on the bus. */
+static void energy_is_rocm_smis(void **state) {
+  (void)state;
+  char path[512];
+  snprintf(path, sizeof path, "%s/vendors/librocm_smi64.so.7", getenv("PROF_TEST_PLUGIN_DIR"));
+  setenv("PROF_BACKEND_ROCM_SMI", path, 1);
+  void *const library = dlopen(path, RTLD_NOW);
+  if (!library) fail_msg("%s", dlerror());
+  assert_int_equal(prof_start(1), PROF_OK);
+  sample();
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_true(value_of("amdgpu:0 average power (W)", 0) > 0);
+  assert_true(value_of("amdgpu:1 average power (W)", 1) == -1); /* a second die */
+  assert_true(value_of("amdgpu:2 average power (W)", 2) > 0);
+  assert_int_equal(*(uint32_t *)dlsym(library, "emulated_rsmi_inits"), 1);
+  drop_folder();
+}
+
+/* One that does not begin leaves the files' meters; and where a folder stands for the kernel's, none is looked for. */
+static void without_rocm_smi_there_is_no_energy(void **state) {
+  (void)state;
+  char path[512];
+  snprintf(path, sizeof path, "%s/vendors/librocm_smi64.so.7", getenv("PROF_TEST_PLUGIN_DIR"));
+  void *const library = dlopen(path, RTLD_NOW);
+  if (!library) fail_msg("%s", dlerror());
+  setenv("PROF_BACKEND_ROCM_SMI", path, 1);
+  *(uint32_t *)dlsym(library, "emulated_rsmi_init_error") = 8;
+  assert_int_equal(prof_start(1), PROF_OK);
+  sample();
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_true(value_of("amdgpu:0 average power (W)", 0) == -1);
+  assert_true(value_of("amdgpu:0 power (W)", 0) == 95.5);
+  drop_folder();
+}
+
 static void a_machine_without_them_says_so(void **state) {
   (void)state;
   drop_folder();
@@ -151,7 +186,7 @@ static void a_device_may_go(void **state) {
   drop_folder();
 }
 
-#define TESTS(X) X(each_meter_has_its_unit) X(a_machine_without_them_says_so) X(a_device_may_go)
+#define TESTS(X) X(each_meter_has_its_unit) X(energy_is_rocm_smis) X(without_rocm_smi_there_is_no_energy) X(a_machine_without_them_says_so) X(a_device_may_go)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }
