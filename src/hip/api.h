@@ -15,6 +15,8 @@ typedef struct prof_i_hip_uuid {
 /* X(need, name, arguments): all return a hipError_t, but for those that return text (below). Of an OPTIONAL one the pointer may be NULL. */
 #define PROF_I_HIP_FUNCTIONS(X)                                                                                     \
   X(NEEDED, hipRuntimeGetVersion, (int32_t * version_out))                                                          \
+  X(OPTIONAL, hipPeekAtLastError, (void))                                                                           \
+  X(OPTIONAL, hipGetLastError, (void))                                                                              \
   X(NEEDED, hipGetDeviceCount, (int32_t * count_out))                                                               \
   X(NEEDED, hipGetDevice, (int32_t * device_out))                                                                   \
   X(NEEDED, hipSetDevice, (int32_t device))                                                                         \

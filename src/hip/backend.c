@@ -18,6 +18,8 @@ struct prof_backend_self {
 
 static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
 
+static const char unfetched[] = "the thread has an error of HIP's that the program has not fetched by hipGetLastError(), and any call would take it away";
+
 static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "the stream is the parent's: this process was forked from it"); }
 
 /* 0, 1 and 2 are the default streams: the current device's by two names, and the thread's own. */
@@ -39,6 +41,7 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   self.host = host;
   if (host->wanted && host->wanted()) prof_i_hip_activity_prepare(host);
   if (!prof_i_hip_activity_has_begun()) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, "the program has not begun to use HIP");
+  if (prof_i_hip_has_error()) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, unfetched);
   const int result = prof_i_hip_devices_list();
   if (result == PROF_BACKEND_OK) *self_out = &self;
   return result;
@@ -55,7 +58,10 @@ static int event_create(prof_backend_self *self, uint64_t stream, void **event_o
   return *event_out ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
-static int event_record(prof_backend_self *self, uint64_t stream, void **event) { return is_forked(self) ? refuse_child() : prof_i_hip_marker_record(*event, stream_at(stream)); }
+static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
+  if (is_forked(self)) return refuse_child();
+  return prof_i_hip_has_error() ? prof_i_words_refuse(PROF_BACKEND_VENDOR, unfetched) : prof_i_hip_marker_record(*event, stream_at(stream));
+}
 
 static int event_query(prof_backend_self *self, void *event) { return is_forked(self) ? refuse_child() : prof_i_hip_marker_query(event); }
 
@@ -75,6 +81,7 @@ static const char *last_error(prof_backend_self *self) {
 static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
   int32_t capture = PROF_I_HIP_StreamCaptureStatusNone;
   if (is_forked(self)) return refuse_child();
+  if (prof_i_hip_has_error()) return prof_i_words_refuse(PROF_BACKEND_VENDOR, unfetched);
   const int32_t error = prof_i_hip.hipStreamIsCapturing ? prof_i_hip.hipStreamIsCapturing(stream_at(stream), &capture) : 0;
   const int result = error == 0 ? PROF_BACKEND_OK : prof_i_hip_fail_call("hipStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;

@@ -12,7 +12,14 @@
 
 static struct {
   uint32_t count; /* not changed once they are listed */
+  bool keeps_errors; /* the same: HIP 7 */
 } own;
+
+void prof_i_hip_forget_error(void) {
+  if (!own.keeps_errors && prof_i_hip.hipGetLastError) prof_i_hip.hipGetLastError();
+}
+
+bool prof_i_hip_has_error(void) { return !own.keeps_errors && prof_i_hip.hipPeekAtLastError && prof_i_hip.hipPeekAtLastError() != 0; }
 
 /* The runtime says "no device" of all of these. */
 static int no_device(void) {
@@ -25,12 +32,13 @@ static int no_device(void) {
 int prof_i_hip_devices_look(void) { return access("/dev/kfd", F_OK) == 0 || access("/dev/dxg", F_OK) == 0 /* Windows' Linux */ ? PROF_BACKEND_OK : no_device(); }
 
 int prof_i_hip_devices_list(void) {
-  int32_t count = 0;
+  int32_t count = 0, version = 0;
   const int32_t error = prof_i_hip.hipGetDeviceCount(&count);
   own.count = 0;
   if (error == PROF_I_HIP_ErrorNoDevice || (error == 0 && count <= 0)) return no_device();
   if (error != 0) return prof_i_hip_fail_call("hipGetDeviceCount", error);
   own.count = (uint32_t)count;
+  own.keeps_errors = prof_i_hip.hipRuntimeGetVersion(&version) == 0 && version >= 70000000;
   return PROF_BACKEND_OK;
 }
 

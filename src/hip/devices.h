@@ -3,9 +3,15 @@
 #define PROF_HIP_DEVICES_H
 
 #include <prof/backend.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "api.h"
+
+/* Has the calling thread an error of the program's that it has not fetched (hipGetLastError())? Before HIP 7 any call that goes well takes it away: then nothing may be called. Any thread. */
+bool prof_i_hip_has_error(void);
+/* A call of ours has failed: where there was none before, there is none again. */
+void prof_i_hip_forget_error(void);
 
 /* Could there be any? What the kernel says; the runtime is left alone. */
 int prof_i_hip_devices_look(void);

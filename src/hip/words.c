@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "api.h"
+#include "devices.h"
 #include "library.h"
 
 static int result_of(int32_t error) {
@@ -20,6 +21,7 @@ static int result_of(int32_t error) {
 }
 
 int prof_i_hip_fail_call(const char *function, int32_t error) {
+  prof_i_hip_forget_error();
   const char *const name = prof_i_hip.hipGetErrorName(error), *const text = prof_i_hip.hipGetErrorString(error);
   return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s", function, name ? name : "an error", error, text ? ", " : "", text ? text : "");
 }

@@ -9,7 +9,7 @@
 #include "vendors/hip.h"
 
 #define FUNCTIONS(X)                                                                                                                              \
-  X(hipSetDevice, (int device)) X(hipGetDevice, (int *device)) X(hipStreamCreate, (void **out)) X(hipStreamDestroy, (void *stream))               \
+  X(hipGetLastError, (void)) X(hipSetDevice, (int device)) X(hipGetDevice, (int *device)) X(hipStreamCreate, (void **out)) X(hipStreamDestroy, (void *stream))               \
   X(hipStreamSynchronize, (void *stream)) X(hipStreamBeginCapture, (void *stream, int mode)) X(hipStreamEndCapture, (void *stream, void **graph))                 \
   X(hipModuleLaunchKernel, (void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra))                 \
   X(hipMemcpyHtoDAsync, (void *to, const void *from, size_t bytes, void *stream)) X(hipMemcpyDtoHAsync, (void *to, const void *from, size_t bytes, void *stream))

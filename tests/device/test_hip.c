@@ -191,6 +191,31 @@ static void an_older_runtime(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+/* A launch that failed is found by hipGetLastError() behind its scope, as without one: before HIP 7 any call that goes well would take that away. */
+static void the_programs_error_is_left_to_it(void **state) {
+  (void)state;
+  load_6();
+  void *const stream = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  assert_int_equal(hip.hipSetDevice(99), 101);
+  launch(stream, 0);
+  WITH_HIP_PROFILER(device, handle_of(stream), "first of all", "test", PROF_NO_ARGS, {});
+  assert_int_equal(hip.hipGetLastError(), 101);
+  launch(stream, COUNT);
+  WITH_HIP_PROFILER(device, handle_of(stream), "fails", "test", PROF_NO_ARGS, { hip.hipSetDevice(99); });
+  assert_int_equal(hip.hipGetLastError(), 101);
+  hip.hipSetDevice(99);
+  WITH_HIP_PROFILER(device, handle_of(stream), "behind one", "test", PROF_NO_ARGS, {});
+  assert_int_equal(hip.hipGetLastError(), 101);
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  const sums s = settle(2 * COUNT + 2);
+  assert_int_equal(s.sides[0], 2 * COUNT);
+  assert_int_equal(s.times, 2);
+  assert_non_null(strstr(state_of_back_end("hip").reason, "hipGetLastError()"));
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static void a_stream_that_has_gone(void **state) {
   (void)state;
   load_6();
@@ -203,6 +228,7 @@ static void a_stream_that_has_gone(void **state) {
   const sums s = settle(2 * COUNT);
   assert_int_equal(s.sides[0], COUNT);
   assert_int_equal(s.times, COUNT);
+  assert_int_equal(hip.hipGetLastError(), 0); /* prof's own is none of the program's */
   assert_non_null(strstr(state_of_back_end("hip").reason, "works, but not on stream"));
   assert_non_null(strstr(state_of_back_end("hip").reason, "hipErrorInvalidHandle (400)"));
   assert_int_equal(prof_stop(), PROF_OK);
@@ -314,7 +340,7 @@ static void a_child_leaves_it_alone(void **state) {
 
 #define TESTS(X)                                                                                                                                                                     \
   X(a_program_without_hip_never_has_its_library) X(a_runtime_that_nobody_uses_is_left_alone) X(its_devices_are_described) X(a_runtime_without_devices_says_so)                       \
-  X(a_default_stream_is_the_current_devices) X(a_streams_device_is_its_own) X(an_older_runtime) X(a_stream_that_has_gone) X(a_captured_stream_has_nothing_put_on_it)                 \
+  X(a_default_stream_is_the_current_devices) X(a_streams_device_is_its_own) X(an_older_runtime) X(the_programs_error_is_left_to_it) X(a_stream_that_has_gone) X(a_captured_stream_has_nothing_put_on_it)                 \
   X(the_collector_breaks_no_capture) X(what_the_runtime_refuses_is_lost_and_told) X(events_are_given_back) X(a_child_leaves_it_alone)
 ALONE_TESTS
 

@@ -36,7 +36,7 @@ static struct {
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .state = {.device_count = EMULATED_HIP_DEVICES}};
 
 static __thread struct {
-  int device, mode;
+  int device, mode, last;
 } here;
 
 HIP emulated_hip *emulated_hip_state(void) { return &own.state; }
@@ -50,13 +50,27 @@ static void enter(void) {
   if (__atomic_fetch_add(&own.state.calls, 1, __ATOMIC_RELAXED) == 0 && by) by->starts();
 }
 
+/* Before HIP 7 the last error is that of the last call, which may have gone well. */
+static int said(int result) {
+  if (result != NOT_READY) here.last = result;
+  return result;
+}
+HIP int hipPeekAtLastError(void);
+HIP int hipPeekAtLastError(void) { return here.last; }
+HIP int hipGetLastError(void);
+HIP int hipGetLastError(void) {
+  const int last = here.last;
+  here.last = SUCCESS;
+  return last;
+}
+
 #define LOCKED(...)                                       \
   do {                                                    \
     enter();                                              \
     pthread_mutex_lock(&own.lock);                        \
-    const __typeof__(__VA_ARGS__) result = (__VA_ARGS__); \
+    const int result = (__VA_ARGS__);                     \
     pthread_mutex_unlock(&own.lock);                      \
-    return result;                                        \
+    return said(result);                                  \
   } while (0)
 
 /* ---- devices ---- */
@@ -68,7 +82,7 @@ HIP int hipRuntimeGetVersion(int *version) {
 #else
   *version = 60342134;
 #endif
-  return SUCCESS;
+  return said(SUCCESS);
 }
 
 HIP int hipGetDeviceCount(int *out);
@@ -228,6 +242,7 @@ static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *ab
   }
   pthread_mutex_unlock(&own.lock);
   enter();
+  said(error);
   if (error) return error;
   begun *const b = by ? calloc(1, sizeof *b) : NULL;
   if (b) *b = (begun){by, by->begins(about)};
