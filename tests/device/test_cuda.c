@@ -146,6 +146,31 @@ static void a_driver_without_devices_says_so(void **state) {
 
 /* ---- contexts and streams ---- */
 
+/* What the system finds under the driver's name is something else, or too old: said, and the program goes on. In a process that finds it there. */
+static void a_library_that_is_none_of_ours_is_said(void **state) {
+  (void)state;
+  char folder[] = "/tmp/prof-cuda-XXXXXX", from[512], to[64];
+  if (!getenv("PROF_TEST_AGAIN")) {
+    assert_non_null(mkdtemp(folder));
+    snprintf(to, sizeof to, "%s/libcuda.so.1", folder);
+    snprintf(from, sizeof from, "%s/odd.so", getenv("PROF_TEST_PLUGIN_DIR"));
+    assert_int_equal(symlink(from, to), 0);
+    setenv("PROF_TEST_AGAIN", folder, 1);
+    setenv("LD_LIBRARY_PATH", folder, 1);
+    execl("/proc/self/exe", "again", __func__, (char *)NULL);
+    fail_msg("%s", "exec");
+  }
+  assert_int_equal(prof_start(1), PROF_OK);
+  WITH_GPU_PROFILER(device, 4096, "nowhere", "test", PROF_NO_ARGS, {});
+  const prof_backend_state about = state_of_back_end("cuda");
+  assert_int_equal(about.result, PROF_BACKEND_VERSION);
+  assert_string_equal(about.reason, "libcuda.so.1 has no cuDriverGetVersion()");
+  assert_int_equal(prof_stop(), PROF_OK);
+  snprintf(to, sizeof to, "%s/libcuda.so.1", getenv("PROF_TEST_AGAIN"));
+  unlink(to);
+  rmdir(getenv("PROF_TEST_AGAIN"));
+}
+
 static void a_default_stream_is_the_current_contexts(void **state) {
   (void)state;
   void *const first = begin_on(0), *const second = begin_on(0), *current, *popped;
@@ -301,7 +326,7 @@ static void events_are_given_back(void **state) {
 
 #define TESTS(X)                                                                                                                                                                      \
   X(a_program_without_cuda_never_has_its_library) X(it_never_begins_for_the_program) X(its_devices_are_described) X(a_driver_without_devices_says_so)                                 \
-  X(a_default_stream_is_the_current_contexts) X(a_streams_device_is_its_own) X(without_a_context_a_default_stream_is_refused) X(a_context_may_go_with_scopes_in_flight)               \
+  X(a_library_that_is_none_of_ours_is_said) X(a_default_stream_is_the_current_contexts) X(a_streams_device_is_its_own) X(without_a_context_a_default_stream_is_refused) X(a_context_may_go_with_scopes_in_flight)               \
   X(a_captured_stream_has_nothing_put_on_it) X(the_collector_breaks_no_capture) X(what_the_driver_refuses_is_lost_and_told) X(events_are_given_back)
 ALONE_TESTS
 

@@ -314,6 +314,30 @@ static void what_is_refused_is_said(void **state) {
   assert_int_equal(cupti->kinds, 0);
 }
 
+/* A CUPTI of another major than the driver's; a virtual machine, or MIG, that does not permit it. Scopes go on. */
+static void what_does_not_fit_is_said(void **state) {
+  (void)state;
+  static const struct {
+    int32_t error;
+    const char *reason;
+  } cases[] = {{14, "cuptiSubscribe_v2: CUPTI_ERROR_NOT_COMPATIBLE (14)"}, {40, "cuptiSubscribe_v2: CUPTI_ERROR_UNKNOWN (40)"}};
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  void *const stream = make_stream();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cupti->subscribe_error = cases[i].error;
+    start(1);
+    for (int k = 0; k < COUNT; k++) WITH_GPU_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { cu.emulated_cuda_work(stream, 1000); });
+    cu.cuStreamSynchronize(stream);
+    const prof_backend_state about = state_of_back_end("cuda");
+    if (!strstr(about.reason, cases[i].reason)) fail_msg("%s", about.reason);
+    prof_trace *const trace = stop_and_get();
+    assert_int_equal(sums_of(trace).sides, COUNT * (i + 1));
+    prof_trace_destroy(trace);
+  }
+  assert_int_equal(cupti->kinds, 0);
+}
+
 static void no_cupti(void **state) {
   (void)state;
   begin_on(0);
@@ -716,7 +740,7 @@ static void a_flush_that_hangs(void **state) {
 
 #define TESTS(X)                                                                                                                                                           \
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
-  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said)   \
+  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(recordings_come_and_go)       \
   X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs) X(memory_is_added_up_where_that_is_asked_for) X(memory_stands_at_its_time) X(memory_that_is_told_late_is_not_held_for_good) X(memory_of_threads_comes_out_even) \

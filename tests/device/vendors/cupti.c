@@ -281,7 +281,7 @@ int32_t cuptiGetVersion(uint32_t *version_out) {
 }
 
 int32_t cuptiGetResultString(int32_t error, const char **text_out) {
-  *text_out = error == PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : error == PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" : "CUPTI_ERROR_UNKNOWN";
+  *text_out = error == PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : error == PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" : error == PROF_I_CUPTI_ERROR_NOT_COMPATIBLE ? "CUPTI_ERROR_NOT_COMPATIBLE" : "CUPTI_ERROR_UNKNOWN";
   return SUCCESS;
 }
 
@@ -292,6 +292,7 @@ int32_t cuptiGetTimestamp(uint64_t *ns_out) {
 
 static int32_t subscribe(prof_i_cupti_subscriber *out, prof_i_cupti_subscriber_params *params) {
   if (!find_driver()) return NOT_INITIALIZED;
+  if (own.state.subscribe_error) return own.state.subscribe_error;
   if (own.state.holder || own.state.subscribers) {
     if (params && params->holder && own.state.holder) strncpy(params->holder, own.state.holder, params->holder_room - 1);
     return PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;

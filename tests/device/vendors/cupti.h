@@ -8,6 +8,7 @@ typedef struct emulated_cupti {
   /* What a test sets. */
   uint32_t version;      /* cuptiGetVersion(), and how long records are; 0: its own. It is looked at when something begins */
   const char *holder;    /* another tool has subscribed; of that name */
+  int32_t subscribe_error; /* cuptiSubscribe() returns it, as of another major than the driver's */
   int32_t enable_error;  /* cuptiActivityEnable() of kernels returns it */
   uint32_t no_times;     /* so many of the next records of work have none */
   uint32_t unknown;      /* so many of the next buffers have a record of no known kind at their end, behind which one more is */
