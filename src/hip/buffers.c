@@ -15,17 +15,17 @@ static struct {
   prof_i_rocp_block blocks[PROF_I_ROCP_BLOCKS];
 } own;
 
-/* NULL: there is none. */
-static uint8_t *map(size_t bytes) {
-  void *const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? NULL : memory;
+/* False: there is no memory. What is mapped stays. */
+static bool map(uint8_t **memory, size_t bytes) {
+  if (*memory) return true;
+  void *const mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped != MAP_FAILED) *memory = mapped;
+  return *memory != NULL;
 }
 
 bool prof_i_rocp_buffers_prepare(const prof_backend_host *host) {
   own.host = host;
-  if (!own.memory) own.memory = map((size_t)PROF_I_ROCP_BLOCKS * PROF_I_ROCP_BLOCK_BYTES);
-  if (!own.names) own.names = map(PROF_I_ROCP_NAMES_BYTES);
-  if (!own.memory || !own.names) return false;
+  if (!map(&own.memory, (size_t)PROF_I_ROCP_BLOCKS * PROF_I_ROCP_BLOCK_BYTES) || !map(&own.names, PROF_I_ROCP_NAMES_BYTES)) return false;
   for (uint32_t i = 0; i < PROF_I_ROCP_BLOCKS; i++) own.blocks[i].words = (uint64_t *)(void *)(own.memory + (size_t)i * PROF_I_ROCP_BLOCK_BYTES);
   return true;
 }

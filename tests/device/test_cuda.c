@@ -144,13 +144,12 @@ static void a_driver_without_devices_says_so(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* ---- contexts and streams ---- */
-
 /* What the system finds under the driver's name is something else, or too old: said, and the program goes on. In a process that finds it there. */
 static void a_library_that_is_none_of_ours_is_said(void **state) {
   (void)state;
   char folder[] = "/tmp/prof-cuda-XXXXXX", from[512], to[64];
-  if (!getenv("PROF_TEST_AGAIN")) {
+  const char *const place = getenv("PROF_TEST_AGAIN");
+  if (!place) {
     assert_non_null(mkdtemp(folder));
     snprintf(to, sizeof to, "%s/libcuda.so.1", folder);
     snprintf(from, sizeof from, "%s/odd.so", getenv("PROF_TEST_PLUGIN_DIR"));
@@ -159,6 +158,7 @@ static void a_library_that_is_none_of_ours_is_said(void **state) {
     setenv("LD_LIBRARY_PATH", folder, 1);
     execl("/proc/self/exe", "again", __func__, (char *)NULL);
     fail_msg("%s", "exec");
+    return;
   }
   assert_int_equal(prof_start(1), PROF_OK);
   WITH_GPU_PROFILER(device, 4096, "nowhere", "test", PROF_NO_ARGS, {});
@@ -166,10 +166,12 @@ static void a_library_that_is_none_of_ours_is_said(void **state) {
   assert_int_equal(about.result, PROF_BACKEND_VERSION);
   assert_string_equal(about.reason, "libcuda.so.1 has no cuDriverGetVersion()");
   assert_int_equal(prof_stop(), PROF_OK);
-  snprintf(to, sizeof to, "%s/libcuda.so.1", getenv("PROF_TEST_AGAIN"));
+  snprintf(to, sizeof to, "%s/libcuda.so.1", place);
   unlink(to);
-  rmdir(getenv("PROF_TEST_AGAIN"));
+  rmdir(place);
 }
+
+/* ---- contexts and streams ---- */
 
 static void a_default_stream_is_the_current_contexts(void **state) {
   (void)state;
