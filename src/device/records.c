@@ -167,11 +167,21 @@ static bool ticks_by_clock(const prof_backend_record *record, uint64_t device_ns
   return clock && prof_i_device_clock_look(clock, device_ns) && prof_i_device_clock_host(clock, device_ns, ticks_out, &error);
 }
 
+/* Two clocks may stand a little apart: what will have been by so little was just now. False: it is no time. */
+static bool is_past(uint64_t *ticks) {
+  enum { APART_NS = 1000000 };
+  const uint64_t now = prof_i_clock_ticks();
+  if (!prof_i_clock_is_before(now, *ticks)) return true;
+  if ((double)(*ticks - now) > APART_NS * prof_i_clock_ticks_per_ns()) return false;
+  *ticks = now;
+  return true;
+}
+
 /* Nothing was launched later than now: who says so does not know. */
 static uint64_t launch_of(const prof_backend_record *record) {
   uint64_t ticks = record->flags & PROF_BACKEND_LAUNCH_NS ? ticks_of(record->launch) : record->launch;
   if (!record->launch || ((record->flags & PROF_BACKEND_LAUNCH_CLOCK) && !ticks_by_clock(record, record->launch, &ticks))) return 0;
-  return prof_i_clock_is_before(prof_i_clock_ticks(), ticks) ? 0 : ticks;
+  return is_past(&ticks) ? ticks : 0;
 }
 
 /* ---- scopes of streams ---- */
@@ -251,7 +261,9 @@ static bool times_of_call(const prof_backend_record *record, uint64_t ticks_out[
     ticks_out[1] = ticks_of(record->end);
     return has_host_times(record);
   }
-  return record->start && record->end >= record->start && ticks_by_clock(record, record->end, &ticks_out[1]) && ticks_by_clock(record, record->start, &ticks_out[0]) && !prof_i_clock_is_before(prof_i_clock_ticks(), ticks_out[1]);
+  if (!record->start || record->end < record->start || !ticks_by_clock(record, record->end, &ticks_out[1]) || !ticks_by_clock(record, record->start, &ticks_out[0]) || !is_past(&ticks_out[1])) return false;
+  if (prof_i_clock_is_before(ticks_out[1], ticks_out[0])) ticks_out[0] = ticks_out[1];
+  return true;
 }
 
 static int write_call(const whole *it) {
