@@ -215,7 +215,13 @@ static void count_start(void) {
   prof_i_pool_clear_accounts();
 }
 
-enum { ASKED_MOST = 1000 }; /* of a pool that is never quiet for as long as its query takes to return */
+/* A pool may never be quiet for as long as its query takes to return. So often it is asked at least, and for so long; at most for so long. */
+enum { ASKED_LEAST = 1000, ASKED_LEAST_NS = 50000000, ASKED_MOST_NS = 1000000000 };
+
+static bool is_asked_enough(unsigned times, uint64_t since_ns) {
+  const uint64_t passed = prof_i_ns_since(since_ns);
+  return passed >= (times >= ASKED_LEAST ? (uint64_t)ASKED_LEAST_NS : (uint64_t)ASKED_MOST_NS);
+}
 
 static uint64_t stir_of(const prof_pool *pool) { return __atomic_load_n(&pool->stir, __ATOMIC_SEQ_CST); }
 
@@ -227,11 +233,12 @@ static bool open_if(prof_pool *pool, uint64_t *stir) {
 /* Asks what was there, as often as an event comes between the answer and the instruction that opens the pool: so the two fit. What is written before that instruction nobody counts in. No lock held; the state is
    there, and stays. Ends also when another start has begun. */
 static void ask_until_quiet(prof_pool *pool, birth *b, uint64_t start) {
+  const uint64_t begun = prof_i_port_monotonic_ns();
   for (unsigned times = 1;; times++) {
     uint64_t stir = stir_of(pool);
     if ((stir ^ start) & PROF_I_POOL_START_MASK) return;
     answer a = ask(pool);
-    const bool is_last = a.baseline != PROF_I_BASELINE_ASKED || times == ASKED_MOST;
+    const bool is_last = a.baseline != PROF_I_BASELINE_ASKED || is_asked_enough(times, begun);
     if (a.baseline == PROF_I_BASELINE_ASKED && is_last) a.baseline = PROF_I_BASELINE_NEAR;
     put_before(pool, b, &a);
     if (open_if(pool, &stir)) return;
