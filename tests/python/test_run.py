@@ -44,7 +44,7 @@ class Run(unittest.TestCase):
         return self.path(name)
 
     def python(self, *arguments, **more):
-        return subprocess.run([sys.executable, *arguments], **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 15, "cwd": self.folder.name, **more})
+        return subprocess.run([sys.executable, *arguments], **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 120, "cwd": self.folder.name, **more})
 
     def prof(self, *arguments, **more):
         return self.python("-m", "prof", *arguments, **more)
