@@ -57,6 +57,10 @@ PROF_API const char *prof_backend_result_name(int result) PROF_I_NOEXCEPT;
 PROF_API const char *prof_backend_result_text(int result) PROF_I_NOEXCEPT;
 PROF_API const char *prof_backend_result_advice(int result) PROF_I_NOEXCEPT;
 
+/* For libprof_hip.so alone, which rocprofiler asks what it wants (ROCP_TOOL_LIBRARIES): what rocprofiler_configure() returns, so that prof is that tool. NULL: nothing is recorded, or prof has been asked before. is_ready: called once all is
+   configured, on the thread that begins with HIP; it must not call HIP. Any thread. */
+PROF_API void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) PROF_I_NOEXCEPT;
+
 PROF_I_EXTERN_C_END
 
 #endif

@@ -17,8 +17,14 @@ enum { FLUSH_NS = 200000000, BUFFER_BYTES = 1 << 18, OPERATIONS_MAX = 512, REASO
 /* Which contexts there are: symbols of code that is loaded, always; what devices do; the calls that ask for it; all calls. */
 enum { NAMES, WORK, LAUNCHES, CALLS, CONTEXTS };
 
+/* UNTRIED to CONFIGURING, once: by whoever may try. */
+enum { UNTRIED, CONFIGURING, CONFIGURED, REFUSED };
+
+enum { ON_DEVICES = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY, OF_CALLS = 1u << PROF_BACKEND_CALL };
+
 static struct {
-  bool has_tried, is_configured, is_on, is_ending; /* is_ending: between stop() and the drain behind it */
+  uint32_t phase;       /* release, acquire: what is configured stands before it */
+  bool is_on, is_ending; /* is_ending: between stop() and the drain behind it */
   bool is_on_of[CONTEXTS];
   uint32_t major, minor;
   prof_i_rocp_id contexts[CONTEXTS], buffer;
@@ -31,9 +37,18 @@ static struct {
   int32_t status;
   int result; /* why it is not configured */
   char reason[REASON_BYTES];
-  uint32_t wanted; /* bits of prof_backend_kind */
+  uint32_t wanted; /* bits of prof_backend_kind; before start() of what is recorded from the beginning */
+  void (*is_ready)(void);
   uint64_t flushed_ns;
 } own;
+
+static uint32_t phase(void) { return __atomic_load_n(&own.phase, __ATOMIC_ACQUIRE); }
+static void set_phase(uint32_t to) { __atomic_store_n(&own.phase, to, __ATOMIC_RELEASE); }
+
+static bool may_try(void) {
+  uint32_t untried = UNTRIED;
+  return __atomic_compare_exchange_n(&own.phase, &untried, CONFIGURING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
 
 /* ---- what is configured ---- */
 
@@ -125,23 +140,53 @@ static bool configure_all(void) {
          DONE(rocprofiler_start_context, own.contexts[NAMES]);
 }
 
+static int choose(int context, bool is_wanted) {
+  if (own.is_on_of[context] == is_wanted) return PROF_BACKEND_OK;
+  const int32_t status = is_wanted ? prof_i_rocp.rocprofiler_start_context(own.contexts[context]) : prof_i_rocp.rocprofiler_stop_context(own.contexts[context]);
+  if (status != PROF_I_ROCP_STATUS_SUCCESS) return prof_i_rocp_fail_call(is_wanted ? "rocprofiler_start_context" : "rocprofiler_stop_context", status);
+  own.is_on_of[context] = is_wanted;
+  return PROF_BACKEND_OK;
+}
+
+static int record(uint32_t kinds) {
+  const bool is_work_wanted = (kinds & ON_DEVICES) != 0, are_calls_wanted = (kinds & OF_CALLS) != 0;
+  int result = choose(WORK, is_work_wanted);
+  if (result == PROF_BACKEND_OK) result = choose(CALLS, are_calls_wanted);
+  if (result == PROF_BACKEND_OK) result = choose(LAUNCHES, is_work_wanted && !are_calls_wanted); /* they are among all */
+  return result;
+}
+
+/* Once it has been tried. */
+static void conclude(int result) {
+  own.result = result;
+  if (result != PROF_BACKEND_OK) snprintf(own.reason, sizeof own.reason, "%s", prof_i_words_last());
+  set_phase(result == PROF_BACKEND_OK ? CONFIGURED : REFUSED);
+}
+
 static int32_t initialize(void (*finalize)(void), void *user) {
   (void)finalize;
   (void)user;
-  own.is_configured = configure_all();
-  return own.is_configured ? 0 : -1;
+  int result = configure_all() ? PROF_BACKEND_OK : prof_i_rocp_fail_call(own.failed, own.status);
+  if (result == PROF_BACKEND_OK) result = record(own.wanted);
+  conclude(result);
+  if (result == PROF_BACKEND_OK && own.is_ready) own.is_ready();
+  return result == PROF_BACKEND_OK ? 0 : -1;
 }
 
 /* Nothing is given back: what it hands over after that is not read. */
 static void finalized(void *user) { (void)user; }
 
+static prof_i_rocp_tool *tool(void) {
+  static prof_i_rocp_tool one = {.size = sizeof one, .initialize = initialize, .finalize = finalized};
+  return &one;
+}
+
 static prof_i_rocp_tool *configure(uint32_t version, const char *runtime, uint32_t priority, void *client) {
-  static prof_i_rocp_tool tool = {.size = sizeof tool, .initialize = initialize, .finalize = finalized};
   (void)version;
   (void)runtime;
   (void)priority;
   (void)client;
-  return &tool;
+  return tool();
 }
 
 /* ---- when ---- */
@@ -151,50 +196,51 @@ static int refuse_late(int32_t status) {
   return prof_i_words_fail(PROF_BACKEND_BUSY, "HIP had begun, or another tool was there, before kernels were asked for, and rocprofiler takes no one after that (%s, %d): ask before the program's first call of HIP; scopes on streams are recorded", text ? text : "an error", status);
 }
 
-static int try_it(const prof_backend_host *host) {
+static int open_library(const prof_backend_host *host) {
   uint32_t patch;
   const int result = prof_i_rocp_library_open(host);
   if (result != PROF_BACKEND_OK) return result;
   if (!prof_i_rocp_buffers_prepare(host)) return prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for rocprofiler's records");
-  int32_t status = prof_i_rocp.rocprofiler_get_version(&own.major, &own.minor, &patch);
-  if (status != PROF_I_ROCP_STATUS_SUCCESS) return prof_i_rocp_fail_call("rocprofiler_get_version", status);
-  status = prof_i_rocp.rocprofiler_force_configure(configure);
-  if (status != PROF_I_ROCP_STATUS_SUCCESS) return refuse_late(status);
-  if (own.failed) return prof_i_rocp_fail_call(own.failed, own.status);
-  return own.is_configured ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_VENDOR, "rocprofiler_force_configure: the tool was not asked what it wants");
+  const int32_t status = prof_i_rocp.rocprofiler_get_version(&own.major, &own.minor, &patch);
+  return status == PROF_I_ROCP_STATUS_SUCCESS ? PROF_BACKEND_OK : prof_i_rocp_fail_call("rocprofiler_get_version", status);
 }
 
 void prof_i_hip_activity_prepare(const prof_backend_host *host) {
-  if (own.has_tried) return;
-  own.has_tried = true;
-  own.result = try_it(host);
-  if (own.result != PROF_BACKEND_OK) snprintf(own.reason, sizeof own.reason, "%s", prof_i_words_last());
+  if (!may_try()) return;
+  const int result = open_library(host);
+  const int32_t status = result == PROF_BACKEND_OK ? prof_i_rocp.rocprofiler_force_configure(configure) : PROF_I_ROCP_STATUS_SUCCESS;
+  if (phase() != CONFIGURING) return; /* initialize() has concluded */
+  conclude(result != PROF_BACKEND_OK                    ? result
+           : status != PROF_I_ROCP_STATUS_SUCCESS ? refuse_late(status)
+                                                  : prof_i_words_refuse(PROF_BACKEND_VENDOR, "rocprofiler_force_configure: the tool was not asked what it wants"));
 }
 
-bool prof_i_hip_activity_has_begun(void) { return !own.is_configured || __atomic_load_n(&own.has_begun, __ATOMIC_RELAXED); }
+void *prof_i_hip_activity_adopt(const prof_backend_host *host, uint32_t kinds, void (*is_ready)(void)) {
+  if (!may_try()) return NULL;
+  const int result = open_library(host);
+  own.wanted = kinds;
+  own.is_ready = is_ready;
+  if (result == PROF_BACKEND_OK) return tool();
+  conclude(result);
+  return NULL;
+}
+
+bool prof_i_hip_activity_has_begun(void) {
+  const uint32_t now = phase();
+  return now == CONFIGURED ? __atomic_load_n(&own.has_begun, __ATOMIC_RELAXED) : now != CONFIGURING;
+}
 
 /* ---- what is recorded ---- */
 
-static int choose(int context, bool is_wanted) {
-  if (own.is_on_of[context] == is_wanted) return PROF_BACKEND_OK;
-  const int32_t status = is_wanted ? prof_i_rocp.rocprofiler_start_context(own.contexts[context]) : prof_i_rocp.rocprofiler_stop_context(own.contexts[context]);
-  if (status != PROF_I_ROCP_STATUS_SUCCESS) return prof_i_rocp_fail_call(is_wanted ? "rocprofiler_start_context" : "rocprofiler_stop_context", status);
-  own.is_on_of[context] = is_wanted;
-  return PROF_BACKEND_OK;
-}
-
 int prof_i_hip_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out) {
-  const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY, call = 1u << PROF_BACKEND_CALL;
   prof_i_hip_activity_prepare(host);
   if (own.result != PROF_BACKEND_OK) return prof_i_words_refuse(own.result, own.reason);
-  int result = choose(WORK, (kinds & on_devices) != 0);
-  if (result == PROF_BACKEND_OK) result = choose(CALLS, (kinds & call) != 0);
-  if (result == PROF_BACKEND_OK) result = choose(LAUNCHES, (kinds & on_devices) != 0 && !(kinds & call)); /* they are among all */
+  const int result = record(kinds);
   if (result != PROF_BACKEND_OK) return result;
   own.is_on = true;
   own.is_ending = false;
   own.wanted = kinds;
-  *kinds_out = kinds & (on_devices | call);
+  *kinds_out = kinds & (ON_DEVICES | OF_CALLS);
   return PROF_BACKEND_OK;
 }
 
@@ -235,7 +281,7 @@ static bool flush(const prof_backend_host *host, uint32_t how) {
 }
 
 int prof_i_hip_activity_drain(const prof_backend_host *host, uint32_t how, uint64_t *lost_out) {
-  if (!own.is_configured) return PROF_BACKEND_OK;
+  if (phase() != CONFIGURED) return PROF_BACKEND_OK;
   const bool is_flushed = flush(host, how);
   prof_i_hip_records_begin(host, own.agents, own.agent_count, own.wanted, own.is_ending);
   *lost_out = read_all();
@@ -247,7 +293,7 @@ int prof_i_hip_activity_drain(const prof_backend_host *host, uint32_t how, uint6
 
 int prof_i_hip_activity_clock(const prof_backend_host *host, prof_backend_pair *out) {
   prof_backend_pair pair = {.size = out->size};
-  if (!own.is_configured) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "rocprofiler, whose clock it is, has not been asked to record");
+  if (phase() != CONFIGURED) return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED, "rocprofiler, whose clock it is, has not been asked to record");
   pair.host_before_ns = host->now_ns();
   pair.host_before_ticks = host->ticks();
   const int32_t status = prof_i_rocp.rocprofiler_get_timestamp(&pair.device_ns);

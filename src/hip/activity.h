@@ -8,7 +8,11 @@
 /* Must come before HIP begins: from then on nothing can be configured. What comes of it, start() says. One thread at a time. */
 void prof_i_hip_activity_prepare(const prof_backend_host *host);
 
-/* Has HIP begun, as far as is known? True where nobody tells. Any thread. */
+/* The same where rocprofiler itself asks what is wanted, of a tool that it was told of (ROCP_TOOL_LIBRARIES), while HIP begins: what rocprofiler_configure() returns. The kinds are recorded from HIP's first call on.
+   is_ready: called when all is configured; it must not call HIP. NULL: this release is none that serves, or prof has asked before. Any thread. */
+void *prof_i_hip_activity_adopt(const prof_backend_host *host, uint32_t kinds, void (*is_ready)(void));
+
+/* Has HIP begun, as far as is known? True where nobody tells; false while it is being configured. Any thread. */
 bool prof_i_hip_activity_has_begun(void);
 
 /* As in prof_backend. The collector. */

@@ -83,6 +83,7 @@ static void put_back_end(const prof_backend_state *state) {
     if (strncmp(state->reason, limit, sizeof limit - 1) == 0) put_line("but", state->reason + sizeof limit - 1);
     if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS)) put_loaded("OPENCL_LAYERS", "libprof_opencl.so");
     if (state->device_type == PROF_DEVICE_CUDA && state->abilities & PROF_CAN_RECORDS) put_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
+    if (state->device_type == PROF_DEVICE_ROCM && state->abilities & PROF_CAN_RECORDS) put_loaded("ROCP_TOOL_LIBRARIES", "libprof_hip.so");
     return;
   }
   put_line("why", state->reason);
@@ -109,11 +110,23 @@ static void begin_cuda(void) {
   if (begin) begin(0);
 }
 
+/* Nor HIP, which must not have begun when records are asked for. The library is in the process by then, where there is one. */
+static void begin_hip(void) {
+  static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+  int (*count)(int *out) = NULL;
+  void *library = NULL;
+  int devices;
+  for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+  if (library) *(void **)&count = dlsym(library, "hipGetDeviceCount");
+  if (count) count(&devices);
+}
+
 /* Back ends are opened, and asked to record: their states say how that went. */
 static void try_all(void) {
   const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   begin_cuda();
   if (prof_start_with(&options) == PROF_OK) {
+    begin_hip();
     WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor", PROF_NO_ARGS, {}); /* HIP's is opened by a scope alone */
     prof_stop();
   }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "hip.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -45,7 +46,17 @@ static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32
 
 static const emulated_hip_observer *observer;
 
+/* As rocprofiler-register, which is a part of the real one: where tools are named, rocprofiler is loaded, and asks them. */
+static void ask_tools(void) {
+  void *const library = getenv("ROCP_TOOL_LIBRARIES") ? dlopen("librocprofiler-sdk.so.1", RTLD_NOW | RTLD_GLOBAL) : NULL;
+  void (*ask)(void) = NULL;
+  if (library) *(void **)&ask = dlsym(library, "emulated_rocp_ask_tools");
+  if (ask) ask();
+}
+
 static void enter(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, ask_tools);
   const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   if (__atomic_fetch_add(&own.state.calls, 1, __ATOMIC_RELAXED) == 0 && by) by->starts();
 }

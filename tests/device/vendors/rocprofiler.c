@@ -238,14 +238,27 @@ int32_t rocprofiler_force_configure(prof_i_rocp_configure configure) {
   count(&own.state.calls, 1);
   *(void **)&state = find_runtime("emulated_hip_state");
   *(void **)&observe = find_runtime("emulated_hip_observe");
-  if (!state || !observe || own.is_initialized || own.state.has_tool || __atomic_load_n(&state()->calls, __ATOMIC_RELAXED)) return LOCKED;
-  own.is_initialized = -1;
+  if (!state || !observe || own.state.has_tool || __atomic_load_n(&state()->calls, __ATOMIC_RELAXED)) return LOCKED;
+  pthread_mutex_lock(&own.lock);
+  const bool is_late = own.is_initialized != 0;
+  if (!is_late) own.is_initialized = -1;
+  pthread_mutex_unlock(&own.lock);
+  if (is_late) return LOCKED;
   prof_i_rocp_tool *const tool = configure(MAJOR * 10000 + MINOR * 100, "emulated", 0, client);
   const bool has_begun = tool && tool->size >= sizeof *tool && tool->initialize(NULL, tool->user) == 0;
   own.is_initialized = 1;
   count(&own.state.configured, 1);
   if (has_begun) observe(&observer);
   return SUCCESS;
+}
+
+/* HIP begins, and ROCP_TOOL_LIBRARIES names one that says what it wants. */
+ROCP void emulated_rocp_ask_tools(void);
+ROCP void emulated_rocp_ask_tools(void) {
+  void *const library = dlopen(getenv("ROCP_TOOL_LIBRARIES"), RTLD_LAZY | RTLD_GLOBAL);
+  prof_i_rocp_configure configure = NULL;
+  if (library) *(void **)&configure = dlsym(library, "rocprofiler_configure");
+  if (configure) rocprofiler_force_configure(configure);
 }
 
 int32_t rocprofiler_at_intercept_table_registration(prof_i_rocp_table call, int32_t which, void *user) {

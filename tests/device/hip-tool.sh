@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# A HIP program that knows nothing of prof, on the emulated runtime and rocprofiler (vendors: no device is behind them): with libprof_hip.so named by ROCP_TOOL_LIBRARIES prof records each of its kernels and copies, from its first call on; not asked to record, it is not there. And what prof doctor says.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
+prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
+skip() { echo "skip: $1"; exit 77; }
+fail() { echo "$1"; exit 1; }
+[ -x "$prof" ] && [ -e "$build/libprof_hip.so" ] || skip "$prof or libprof_hip.so was not built"
+nm "$build/libprof.so" | grep -q __tsan_init && skip "ThreadSanitizer must be in the program, which is not ours"
+nm -D "$build/libprof.so" | grep -q __asan_init && skip "AddressSanitizer must be in the program, which is not ours"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+# It ends when there has been time for another thread to come, where one is to come; what that one is for goes on until the end.
+cat >app.c <<'C'
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int hipSetDevice(int device);
+int hipStreamCreate(void **stream);
+int hipStreamSynchronize(void *stream);
+int hipModuleLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra);
+int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *stream);
+void *emulated_hip_kernel(const char *name, uint64_t ns);
+static int has_thread(const char *wanted) {
+  char path[300], name[32] = "";
+  int has = 0;
+  DIR *const all = opendir("/proc/self/task");
+  for (struct dirent *one; (one = readdir(all)) != NULL;) {
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", one->d_name);
+    FILE *const file = fopen(path, "r");
+    if (file && fgets(name, sizeof name, file)) has |= strncmp(name, wanted, strlen(wanted)) == 0;
+    if (file) fclose(file);
+  }
+  closedir(all);
+  return has;
+}
+int main(void) {
+  static char room[1000];
+  void *stream;
+  if (hipSetDevice(1) || hipStreamCreate(&stream)) return 1;
+  void *const kernel = emulated_hip_kernel("matmul", 20000);
+  for (int i = 0; i < 100; i++) {
+    if (hipMemcpyHtoDAsync(room, room, sizeof room, stream)) return 1;
+    if (hipModuleLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL)) return 1;
+  }
+  if (hipStreamSynchronize(stream)) return 1;
+  for (int i = 0; getenv("PROF_LEVEL") && i < 2000 && !has_thread("prof-collector"); i++) usleep(10000);
+  puts("done");
+  return 0;
+}
+C
+ln -s "$vendors/libamdhip64.so.6" libamdhip64.so
+${CC:-cc} -std=gnu11 -O1 app.c -L. -lamdhip64 -o app || fail "the program does not compile"
+export LD_LIBRARY_PATH=$vendors ROCP_TOOL_LIBRARIES=$build/libprof_hip.so
+
+# usage: recorded NAME LEVEL: what it prints, what it says, and 200 records
+recorded() {
+  local name=$1
+  PROF_LEVEL=$2 PROF_OUTPUT=$name.prof ./app >"$name.out" 2>"$name.err" || fail "$name: the status is $?: $(cat "$name.err")"
+  [ "$(cat "$name.out")" = done ] && ! [ -s "$name.err" ] || fail "$name: it says $(cat "$name.out" "$name.err")"
+  "$prof" info "$name.prof" >"$name.info" || fail "$name: no capture"
+  grep -q ': 0 scopes, 200 kernels and copies' "$name.info" && grep -q 'no loss' "$name.info" || fail "$name: $(cat "$name.info")"
+  "$prof" table "$name.prof" >"$name.table"
+  grep -qE '^matmul +kernel .* 100 *$' "$name.table" && grep -qE '^Memcpy HtoD +gpu_memcpy .* 100 *$' "$name.table" || fail "$name: $(cat "$name.table")"
+  echo "ok: $name"
+}
+recorded one 1
+grep -q hipModuleLaunchKernel one.table && fail "calls at level 1: $(cat one.table)"
+recorded two 2
+grep -qE '^hipModuleLaunchKernel +runtime .* 100 *$' two.table || fail "no calls at level 2: $(cat two.table)"
+
+./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] || fail "not asked to record: $(cat out err)"
+[ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] || fail "something was recorded that nobody asked for"
+echo "ok: not asked to record"
+
+LD_PRELOAD=$vendors/libamdhip64.so.6 env -u ROCP_TOOL_LIBRARIES "$prof" doctor >doctor || fail "prof doctor" # in the process as the program has it: /dev/kfd is asked for elsewhere
+grep -A6 '^hip .*: works' doctor | grep -q "ROCP_TOOL_LIBRARIES=.*libprof_hip.so" || fail "$(cat doctor)"
+echo "ok: prof doctor"
