@@ -422,7 +422,7 @@ static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns) {
   return SUCCESS;
 }
 
-enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, DRIVER = 1, RUNTIME = 2 };
+enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_DTOD = 281, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, DRIVER = 1, RUNTIME = 2 };
 
 CU void *emulated_cuda_kernel(const char *name, uint64_t ns) {
   kernel *const k = calloc(1, sizeof *k);
@@ -512,6 +512,13 @@ CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, voi
   return copy(CBID_DTOH, 2, bytes, handle);
 }
 
+CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *handle);
+CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *handle) {
+  (void)to;
+  (void)from;
+  return copy(CBID_DTOD, 8, bytes, handle);
+}
+
 CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle);
 CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle) {
   const call c = enter(CBID_MEMSET);
@@ -597,6 +604,9 @@ CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes) {
   *out = it.address;
   return error;
 }
+CU int cuMemGetInfo_v2(size_t *free_bytes, size_t *all_bytes);
+CU int cuMemGetInfo_v2(size_t *free_bytes, size_t *all_bytes) { LOCKED(current() ? (*all_bytes = (size_t)(80 + current()->device) << 30, *free_bytes = *all_bytes / 2, SUCCESS) : INVALID_CONTEXT); }
+
 CU int cuMemAllocManaged(unsigned long long *out, size_t bytes, unsigned flags);
 CU int cuMemAllocManaged(unsigned long long *out, size_t bytes, unsigned flags) {
   emulated_cuda_piece it = {.bytes = bytes, .place = MANAGED};
@@ -775,23 +785,3 @@ static int elapsed(float *ms, const event *a, const event *b) {
 }
 CU int cuEventElapsedTime(float *ms, void *a, void *b);
 CU int cuEventElapsedTime(float *ms, void *a, void *b) { LOCKED(elapsed(ms, a, b)); }
-
-/* ---- words ---- */
-
-static const struct {
-  int error;
-  const char *name, *text;
-} words[] = {{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"}, {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-             {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}, {CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
-             {CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "operation would make the legacy stream depend on a capturing blocking stream"}};
-
-static int word_of(int error, const char **out, int is_name) {
-  *out = NULL;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (words[i].error == error) *out = is_name ? words[i].name : words[i].text;
-  return *out ? SUCCESS : INVALID_VALUE;
-}
-CU int cuGetErrorName(int error, const char **out);
-CU int cuGetErrorName(int error, const char **out) { return word_of(error, out, 1); }
-CU int cuGetErrorString(int error, const char **out);
-CU int cuGetErrorString(int error, const char **out) { return word_of(error, out, 0); }

@@ -187,7 +187,7 @@ static void tell(const work *w, uint64_t start_ns, uint64_t end_ns) {
   const prof_i_cupti_kernel kernel = {.registers = 32, .start = start, .end = end, .device = it->device, .context = it->context, .stream = it->stream, .grid = {(int)it->grid[0], (int)it->grid[1], (int)it->grid[2]},
                                       .block = {(int)it->block[0], (int)it->block[1], (int)it->block[2]}, .static_shared = 16, .dynamic_shared = (int)it->shared_bytes, .correlation = it->correlation, .name = it->name,
                                       .graph = it->graph, .graph_node = it->graph_node};
-  const prof_i_cupti_copy copy = {.way = (uint8_t)it->way, .from = it->way == 1 ? 1 : 3, .to = it->way == 1 ? 3 : 2, .bytes = it->bytes, .start = start, .end = end, .device = it->device, .context = it->context, .stream = it->stream, .correlation = it->correlation};
+  const prof_i_cupti_copy copy = {.way = (uint8_t)it->way, .from = it->way == 1 ? 1 : 3, .to = it->way == 2 ? 2 : 3, .bytes = it->bytes, .start = start, .end = end, .device = it->device, .context = it->context, .stream = it->stream, .correlation = it->correlation};
   const prof_i_cupti_fill fill = {.bytes = it->bytes, .start = start, .end = end, .device = it->device, .context = it->context, .stream = it->stream, .correlation = it->correlation, .memory = 3};
   if (it->kind == EMULATED_CUDA_KERNEL) put(PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, &kernel, sizeof kernel);
   else if (it->kind == EMULATED_CUDA_COPY) put(PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY, &copy, sizeof copy);
@@ -378,7 +378,7 @@ int32_t cuptiActivityGetNumDroppedRecords(prof_i_cu_context context, uint32_t st
 }
 
 int32_t cuptiGetCallbackName(int32_t domain, uint32_t number, const char **name) {
-  static const char *const driver[] = {[17] = "cuCtxSynchronize", [120] = "cuEventQuery", [126] = "cuStreamSynchronize", [216] = "cuMemsetD8Async", [277] = "cuMemcpyHtoDAsync_v2", [279] = "cuMemcpyDtoHAsync_v2", [307] = "cuLaunchKernel", [514] = "cuGraphLaunch"};
+  static const char *const driver[] = {[17] = "cuCtxSynchronize", [120] = "cuEventQuery", [126] = "cuStreamSynchronize", [216] = "cuMemsetD8Async", [277] = "cuMemcpyHtoDAsync_v2", [279] = "cuMemcpyDtoHAsync_v2", [281] = "cuMemcpyDtoDAsync_v2", [307] = "cuLaunchKernel", [514] = "cuGraphLaunch"};
   static const char *const runtime[] = {[41] = "cudaMemcpyAsync_v3020", [211] = "cudaLaunchKernel_v7000"};
   const char *const text = domain == 1 && number < sizeof driver / sizeof *driver ? driver[number] : domain == 2 && number < sizeof runtime / sizeof *runtime ? runtime[number] : NULL;
   if (number == 0 || number >= sizeof driver / sizeof *driver) return INVALID_PARAMETER;
