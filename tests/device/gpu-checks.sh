@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# What tools/gpu-check runs on a device (tests/gpu, bench/gpu), on the emulated driver and CUPTI: that the programs themselves do what they say, counts and all but the times, which are the emulator's. No device is behind it.
+# tools/gpu-check, and all that it runs on a device (tests/gpu, bench/gpu), on the emulated driver, CUPTI and NVML: that the programs do what they say, counts and all but the times, which are the emulator's and are not judged; HIP by the shim over the same driver; what is skipped where something
+# is missing, and why; that it fails where something is wrong. No device is behind it.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
 skip() { echo "skip: $1"; exit 77; }
@@ -10,18 +12,59 @@ nm "$build/libprof.so" | grep -q __tsan_init && skip "ThreadSanitizer must be in
 nm -D "$build/libprof.so" | grep -q __asan_init && skip "AddressSanitizer must be in the program, which is not built so here"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for program in tests/gpu/checks bench/gpu/launch; do
-  ${CC:-cc} -std=c11 -O2 -Wall -Wextra -Werror -I"$root/include" "$root/$program.c" -L"$build" -lprof -lpthread -ldl -lm -Wl,-rpath,"$build" -o "$work/$(basename "$program")" || fail "$program does not compile"
+cd "$root" || exit 1
+
+# What "tools/gpu-check build" makes, but for the library, which is this build's.
+export GPU_CHECK_BUILD=$work/gpu GPU_CHECK_RESULTS=$work/results.md BENCH_QUICK=1
+mkdir -p "$work/gpu/shim"
+ln -s "$build/libprof.so" "$work/gpu/libprof.so"
+flags=(-std=c11 -O2 -Wall -Wextra -Werror "-I$root/include")
+for program in tests/gpu/checks tests/gpu/hip_checks bench/gpu/launch; do
+  ${CC:-cc} "${flags[@]}" "$root/$program.c" -L"$build" -lprof -lpthread -ldl -lm -Wl,-rpath,"$build" -o "$work/gpu/$(basename "$program")" || fail "$program does not compile"
 done
-env -u LD_LIBRARY_PATH PROF_BACKEND_CUPTI=none "$work/checks" >"$work/out" 2>"$work/err"
-status=$?
+${CC:-cc} "${flags[@]}" -fPIC -shared -fvisibility=hidden -Wl,-soname,libamdhip64.so.6 "$root/tests/gpu/hip_on_cuda.c" -o "$work/gpu/shim/libamdhip64.so.6" -lpthread -ldl || fail "the shim does not compile"
+
+# usage: status_of NAME COMMAND...    what it prints is in NAME.out and NAME.err
+status_of() {
+  local name=$1
+  shift
+  "$@" >"$work/$name.out" 2>"$work/$name.err"
+}
+shown() { cat "$work/$1.out" "$work/$1.err"; }
+
 if ! ldconfig -p | grep -q 'libcuda.so.1 '; then
-  [ $status -eq 77 ] && grep -q '^skipped .*libcuda.so.1' "$work/out" && ! [ -s "$work/err" ] || fail "without a driver: status $status, $(cat "$work/out" "$work/err")"
+  for program in checks hip_checks; do
+    status_of none env -u LD_LIBRARY_PATH PROF_BACKEND_CUPTI=none LD_LIBRARY_PATH="$work/gpu/shim" "$work/gpu/$program"
+    [ $? -eq 77 ] && grep -q '^skipped  all of them: ' "$work/none.out" && ! [ -s "$work/none.err" ] || fail "$program without a driver: $(shown none)"
+  done
+  status_of none tools/gpu-check checks hip torch meters || fail "without a driver: $(shown none)"
+  [ "$(grep -c '^skipped ' "$work/results.md")" -ge 3 ] && ! grep -q '^failed' "$work/results.md" || fail "without a driver: $(cat "$work/results.md")"
   echo "ok: without a driver it says so"
 fi
-export LD_LIBRARY_PATH=$vendors
-"$work/checks" counts graphs again threads many exits >"$work/out" 2>"$work/err" || fail "$(cat "$work/out" "$work/err")"
-[ "$(grep -c '^ok ' "$work/out")" -eq 8 ] && ! [ -s "$work/err" ] || fail "$(cat "$work/out" "$work/err")"
-cat "$work/out"
-"$work/launch" 2 >"$work/out" 2>"$work/err" && [ "$(grep -c ' ns' "$work/out")" -eq 8 ] && ! [ -s "$work/err" ] || fail "$(cat "$work/out" "$work/err")"
-echo "ok: bench/gpu"
+
+export LD_LIBRARY_PATH=$vendors PATH=$here/gpu-check:$PATH
+status_of all env PYTHONPATH="$here/gpu-check" PYTHONDONTWRITEBYTECODE=1 tools/gpu-check checks hip launches torch meters || fail "$(shown all)"
+file=$work/results.md
+cat "$file"
+! grep -q '^failed' "$file" && ! [ -s "$work/all.err" ] || fail "$(shown all)"
+[ "$(grep -c '^ok ' "$file")" -eq 36 ] || fail "$(grep -c '^ok ' "$file") checks are well, not 36"
+[ "$(grep -c '^emulated ' "$file")" -eq 9 ] || fail "$(grep -c '^emulated ' "$file") are a device's to judge, not 9"
+grep -q '^skipped  utilisation (%) .*\[N/A\]$' "$file" && grep -q '^power.limit  *not told$' "$file" || fail "what nvidia-smi does not tell: $(cat "$file")"
+[ $(($(grep -c '^```' "$file") % 2)) -eq 0 ] && diff <(grep -v '^results: ' "$work/all.out") "$file" || fail "the file is not what was shown"
+grep -q '^torch.profiler .* ns a launch' "$file" || fail "no torch: $(cat "$file")"
+echo "ok: all parts"
+
+PROF_BACKEND_CUPTI=/nowhere/libcupti.so status_of less "$work/gpu/checks" counts latency many || fail "$(shown less)"
+[ "$(grep -c '^skipped .*/nowhere/libcupti.so' "$work/less.out")" -eq 2 ] && grep -q '^ok .*latency' "$work/less.out" || fail "without CUPTI: $(shown less)"
+EMULATED_POWER=300 status_of wrong tools/gpu-check meters && fail "other meters than nvidia-smi's: $(shown wrong)"
+grep -q '^failed   power (W)  *the sampler 100.0, nvidia-smi 300.0' "$work/wrong.out" || fail "$(shown wrong)"
+GPU_CHECK_SECONDS=1 status_of late tools/gpu-check checks launches || fail "$(shown late)"
+[ "$(grep -c '^skipped .* seconds for all parts are over$' "$work/late.out")" -eq 2 ] || fail "$(shown late)"
+echo "ok: without CUPTI, with wrong meters, without time"
+
+status_of usage tools/gpu-check everything
+[ $? -eq 2 ] && grep -q '^usage: ' "$work/usage.out" || fail "$(shown usage)"
+CC=/nowhere/cc status_of built tools/gpu-check build && grep -q "^no compiler: $work/gpu is taken as it is$" "$work/built.out" || fail "$(shown built)"
+GPU_CHECK_BUILD=$work/empty CC=/nowhere/cc status_of empty tools/gpu-check build && fail "built without a compiler: $(shown empty)"
+grep -q 'UTHASH_INCLUDE' "$work/empty.out" || fail "$(shown empty)"
+echo "ok: without a compiler"

@@ -1,29 +1,30 @@
-/* A CUDA program's own way to its device, for what is checked and measured on one: the driver opened at run time, one kernel that is busy for so many ns by the device's clock, and lines that tools/gpu-check gathers. On the emulated driver (tests/device/vendors) the
-   same runs without a device. */
+/* A CUDA program's own way to its device, for what is checked and measured on one: the driver opened at run time, declared here, and a kernel of PTX text. On the emulated driver (tests/device/vendors) the same runs without a device. */
 #ifndef TESTS_GPU_GPU_H
 #define TESTS_GPU_GPU_H
 
 #include <dlfcn.h>
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#define GPU_FUNCTIONS(X)                                                                                                                                                             \
-  X(cuInit, (unsigned flags)) X(cuDriverGetVersion, (int *out)) X(cuDeviceGet, (int *out, int ordinal)) X(cuDeviceGetName, (char *out, int room, int device))                         \
-  X(cuDevicePrimaryCtxRetain, (void **out, int device)) X(cuCtxSetCurrent, (void *context)) X(cuCtxCreate_v2, (void **out, unsigned flags, int device)) X(cuCtxDestroy_v2, (void *context)) \
-  X(cuModuleLoadData, (void **out, const void *image)) X(cuModuleGetFunction, (void **out, void *module, const char *name))                                                           \
-  X(cuStreamCreate, (void **out, unsigned flags)) X(cuStreamSynchronize, (void *stream)) X(cuStreamDestroy_v2, (void *stream))                                                        \
-  X(cuLaunchKernel, (void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra))                            \
-  X(cuMemAlloc_v2, (unsigned long long *out, size_t bytes)) X(cuMemFree_v2, (unsigned long long at))                                                                                  \
+#include "busy.h"
+
+#define GPU_FUNCTIONS(X)                                                                                                                                                              \
+  X(cuInit, (unsigned flags)) X(cuDriverGetVersion, (int *out)) X(cuDeviceGet, (int *out, int ordinal)) X(cuDeviceGetName, (char *out, int room, int device))                          \
+  X(cuDevicePrimaryCtxRetain, (void **out, int device)) X(cuCtxSetCurrent, (void *context))                                                                                            \
+  X(cuCtxCreate_v2, (void **out, unsigned flags, int device)) X(cuCtxDestroy_v2, (void *context))                                                                                      \
+  X(cuModuleLoadData, (void **out, const void *image)) X(cuModuleGetFunction, (void **out, void *module, const char *name))                                                            \
+  X(cuStreamCreate, (void **out, unsigned flags)) X(cuStreamSynchronize, (void *stream)) X(cuStreamDestroy_v2, (void *stream))                                                         \
+  X(cuLaunchKernel, (void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra))                             \
+  X(cuMemAlloc_v2, (unsigned long long *out, size_t bytes)) X(cuMemFree_v2, (unsigned long long at))                                                                                   \
   X(cuMemcpyHtoDAsync_v2, (unsigned long long to, const void *from, size_t bytes, void *stream)) X(cuMemcpyDtoHAsync_v2, (void *to, unsigned long long from, size_t bytes, void *stream)) \
-  X(cuMemsetD8Async, (unsigned long long to, unsigned char value, size_t bytes, void *stream))                                                                                        \
-  X(cuEventCreate, (void **out, unsigned flags)) X(cuEventRecord, (void *event, void *stream)) X(cuEventElapsedTime, (float *ms, void *a, void *b)) X(cuEventSynchronize, (void *event))  \
-  X(cuEventDestroy_v2, (void *event))                                                                                                                                                 \
-  X(cuStreamBeginCapture_v2, (void *stream, int mode)) X(cuStreamEndCapture, (void *stream, void **graph)) X(cuGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags)) \
-  X(cuGraphLaunch, (void *graph, void *stream))
+  X(cuMemcpyDtoDAsync_v2, (unsigned long long to, unsigned long long from, size_t bytes, void *stream))                                                                                \
+  X(cuMemsetD8Async, (unsigned long long to, unsigned char value, size_t bytes, void *stream))                                                                                         \
+  X(cuEventCreate, (void **out, unsigned flags)) X(cuEventRecord, (void *event, void *stream)) X(cuEventElapsedTime, (float *ms, void *a, void *b))                                    \
+  X(cuEventSynchronize, (void *event)) X(cuEventDestroy_v2, (void *event))                                                                                                             \
+  X(cuStreamBeginCapture_v2, (void *stream, int mode)) X(cuStreamEndCapture, (void *stream, void **graph))                                                                             \
+  X(cuGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags)) X(cuGraphLaunch, (void *graph, void *stream))
 
 static struct {
 #define GPU_MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
@@ -32,16 +33,19 @@ static struct {
   void *context, *busy; /* of device 0; the kernel */
   char name[96];
   int version;
+  bool is_emulated;
 } gpu;
+
+/* Into the current context. */
+static inline int gpu_load(void **kernel_out) {
+  void *module;
+  const int error = gpu.cuModuleLoadData(&module, gpu_busy_image);
+  return error ? error : gpu.cuModuleGetFunction(kernel_out, module, "busy_for");
+}
 
 /* Why there is none; NULL: it can be used. */
 static inline const char *gpu_begin(void) {
-  /* busy_for(ns): one thread looks at the device's clock until so much has passed. */
-  static const char image[] =
-      ".version 6.4\n.target sm_52\n.address_size 64\n.visible .entry busy_for(.param .u64 busy_for_0) {\n .reg .pred %p<2>;\n .reg .b64 %rd<6>;\n ld.param.u64 %rd1, [busy_for_0];\n mov.u64 %rd2, %globaltimer;\n"
-      "again:\n mov.u64 %rd3, %globaltimer;\n sub.s64 %rd4, %rd3, %rd2;\n setp.lt.u64 %p1, %rd4, %rd1;\n @%p1 bra again;\n ret;\n}\n";
   static char why[160];
-  void *module;
   int device, error;
   void *const library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!library) return dlerror();
@@ -51,26 +55,31 @@ static inline const char *gpu_begin(void) {
   GPU_FUNCTIONS(GPU_FIND)
 #undef GPU_FIND
 #define GPU_TRY(call)                                                   \
-  if ((error = gpu.call) != 0) {                                        \
+  if ((error = (call)) != 0) {                                          \
     snprintf(why, sizeof why, "%s: error %d", #call, error);            \
     return why;                                                         \
   }
-  GPU_TRY(cuInit(0))
-  GPU_TRY(cuDriverGetVersion(&gpu.version))
-  GPU_TRY(cuDeviceGet(&device, 0))
-  GPU_TRY(cuDeviceGetName(gpu.name, sizeof gpu.name, device))
-  GPU_TRY(cuDevicePrimaryCtxRetain(&gpu.context, device))
-  GPU_TRY(cuCtxSetCurrent(gpu.context))
-  GPU_TRY(cuModuleLoadData(&module, image))
-  GPU_TRY(cuModuleGetFunction(&gpu.busy, module, "busy_for"))
+  GPU_TRY(gpu.cuInit(0))
+  GPU_TRY(gpu.cuDriverGetVersion(&gpu.version))
+  GPU_TRY(gpu.cuDeviceGet(&device, 0))
+  GPU_TRY(gpu.cuDeviceGetName(gpu.name, sizeof gpu.name, device))
+  GPU_TRY(gpu.cuDevicePrimaryCtxRetain(&gpu.context, device))
+  GPU_TRY(gpu.cuCtxSetCurrent(gpu.context))
+  GPU_TRY(gpu_load(&gpu.busy))
 #undef GPU_TRY
+  gpu.is_emulated = dlsym(library, "emulated_cuda_state") != NULL;
   return NULL;
 }
 
-static inline int gpu_launch(void *stream, uint64_t ns) {
+/* What every program here prints first. */
+static inline void gpu_describe(void) { printf("device: %s%s, CUDA %d.%d\n", gpu.name, gpu.is_emulated ? " (no device is behind it)" : "", gpu.version / 1000, gpu.version % 1000 / 10); }
+
+static inline int gpu_launch_of(void *kernel, void *stream, uint64_t ns) {
   void *parameters[] = {&ns};
-  return gpu.cuLaunchKernel(gpu.busy, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+  return gpu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
+
+static inline int gpu_launch(void *stream, uint64_t ns) { return gpu_launch_of(gpu.busy, stream, ns); }
 
 static inline void *gpu_stream(void) {
   void *stream = NULL;
@@ -78,21 +87,6 @@ static inline void *gpu_stream(void) {
   return stream;
 }
 
-static inline double gpu_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static inline int gpu_by_size(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* Of values that are put in order. share: 0.5 is the median. */
-static inline double gpu_quantile(double *values, size_t count, double share) {
-  qsort(values, count, sizeof *values, gpu_by_size);
-  return count ? values[(size_t)((double)(count - 1) * share + 0.5)] : 0;
-}
+static inline uint64_t gpu_handle(const void *stream) { return (uint64_t)(uintptr_t)stream; }
 
 #endif
