@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What src/cuda declares by itself, against <cuda.h> of CUDA 11.8, 12.0, 12.9 and 13.5, CUPTI's headers of these and 13.0, and <nvml.h> of 12.9 and 13.5.
+# What src/cuda and tests/gpu declare by themselves, against <cuda.h> of CUDA 11.8, 12.0, 12.9 and 13.5, CUPTI's headers of these and 13.0, and <nvml.h> of 12.9 and 13.5.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -13,17 +13,18 @@ compare() {
   shift 2
   for path; do includes+=(-isystem "$path"); done
   if ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror "${includes[@]}" "$here/headers/$name.cpp" -o "$work/compare" && "$work/compare"; then
-    echo "ok: what src/cuda declares is as $name.h of CUDA $version has it"
+    echo "ok: what is declared here is as CUDA $version has it: $name"
   else
-    echo "failed: what src/cuda declares differs from $name.h of CUDA $version"
+    echo "failed: what is declared here differs from CUDA $version's: $name"
     failed=1
   fi
   count=$((count + 1))
 }
 
 for version in 11.8 12.0 12.9 13.5; do compare cuda $version "$folder/$version"; done
+for version in 11.8 12.0 12.9 13.5; do compare gpu $version "$folder/$version"; done
 for version in 12.9 13.5; do compare nvml $version "$folder/$version"; done
 for version in 11.8 12.0 12.9 13.5; do compare cupti $version "$here/headers/none" "$folder/$version/cupti" "$folder/$version"; done
 compare cupti 13.0 "$here/headers/none" "$folder/13.0/cupti" "$folder/13.5"
-[ "$count" -eq 11 ] || { echo "failed: $count headers, not 11"; exit 1; }
+[ "$count" -eq 15 ] || { echo "failed: $count headers, not 15"; exit 1; }
 exit "$failed"

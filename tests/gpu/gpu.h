@@ -1,4 +1,4 @@
-/* A CUDA program's own way to its device, for what is checked and measured on one: the driver opened at run time, declared here, and a kernel of PTX text. On the emulated driver (tests/device/vendors) the same runs without a device. */
+/* A CUDA program's own way to its device, for what is checked and measured on one: the driver opened at run time, and a kernel of PTX text. On the emulated driver (tests/device/vendors) the same runs without a device. */
 #ifndef TESTS_GPU_GPU_H
 #define TESTS_GPU_GPU_H
 
@@ -9,22 +9,7 @@
 #include <stdlib.h>
 
 #include "busy.h"
-
-#define GPU_FUNCTIONS(X)                                                                                                                                                              \
-  X(cuInit, (unsigned flags)) X(cuDriverGetVersion, (int *out)) X(cuDeviceGet, (int *out, int ordinal)) X(cuDeviceGetName, (char *out, int room, int device))                          \
-  X(cuDevicePrimaryCtxRetain, (void **out, int device)) X(cuCtxSetCurrent, (void *context))                                                                                            \
-  X(cuCtxCreate_v2, (void **out, unsigned flags, int device)) X(cuCtxDestroy_v2, (void *context))                                                                                      \
-  X(cuModuleLoadData, (void **out, const void *image)) X(cuModuleGetFunction, (void **out, void *module, const char *name))                                                            \
-  X(cuStreamCreate, (void **out, unsigned flags)) X(cuStreamSynchronize, (void *stream)) X(cuStreamDestroy_v2, (void *stream))                                                         \
-  X(cuLaunchKernel, (void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra))                             \
-  X(cuMemAlloc_v2, (unsigned long long *out, size_t bytes)) X(cuMemFree_v2, (unsigned long long at))                                                                                   \
-  X(cuMemcpyHtoDAsync_v2, (unsigned long long to, const void *from, size_t bytes, void *stream)) X(cuMemcpyDtoHAsync_v2, (void *to, unsigned long long from, size_t bytes, void *stream)) \
-  X(cuMemcpyDtoDAsync_v2, (unsigned long long to, unsigned long long from, size_t bytes, void *stream))                                                                                \
-  X(cuMemsetD8Async, (unsigned long long to, unsigned char value, size_t bytes, void *stream))                                                                                         \
-  X(cuEventCreate, (void **out, unsigned flags)) X(cuEventRecord, (void *event, void *stream)) X(cuEventElapsedTime, (float *ms, void *a, void *b))                                    \
-  X(cuEventSynchronize, (void *event)) X(cuEventDestroy_v2, (void *event))                                                                                                             \
-  X(cuStreamBeginCapture_v2, (void *stream, int mode)) X(cuStreamEndCapture, (void *stream, void **graph))                                                                             \
-  X(cuGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags)) X(cuGraphLaunch, (void *graph, void *stream))
+#include "driver.h"
 
 static struct {
 #define GPU_MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */

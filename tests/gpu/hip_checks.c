@@ -121,8 +121,7 @@ static void times(void) {
     if (i % 50 == 49) hip.hipStreamSynchronize(stream);
   }
   hip.hipStreamSynchronize(stream);
-  prof_trace *const trace = settle(0, COUNT, &s);
-  prof_stop();
+  prof_trace *const trace = finish(0, COUNT, &s);
   const size_t count = list_of(trace, OF_SIDE, "scope", all, COUNT), used = count < COUNT ? count : COUNT;
   for (size_t i = 0; i < used; i++) {
     const double device_us = (double)all[i].device_ns / 1e3;
@@ -157,8 +156,7 @@ static void clocks(void) {
     hip.hipStreamSynchronize(stream);
     to[i] = gpu_now_ns();
   }
-  prof_trace *const trace = settle(0, COUNT, &s);
-  prof_stop();
+  prof_trace *const trace = finish(0, COUNT, &s);
   prof_trace_info_get(trace, &info);
   const size_t count = list_of(trace, OF_SIDE, "scope", all, COUNT);
   for (size_t i = 0; i < count && i < COUNT; i++) {
@@ -237,8 +235,7 @@ static void threads(void) {
   start();
   for (int i = 0; i < WORKERS; i++) pthread_create(&all[i].thread, NULL, launch_some, &all[i]);
   for (int i = 0; i < WORKERS; i++) pthread_join(all[i].thread, NULL);
-  prof_trace *const trace = settle(0, COUNT, &s);
-  prof_stop();
+  prof_trace *const trace = finish(0, COUNT, &s);
   const size_t count = list_of(trace, OF_SIDE, "scope", scopes, COUNT);
   for (int i = 0; i < WORKERS; i++) {
     size_t own = 0;
@@ -258,8 +255,7 @@ static void default_streams(void) {
     scopes_on(stream, "scope", COUNT, 1000);
     hip.hipStreamSynchronize(stream);
   }
-  prof_trace_destroy(settle(0, 3 * COUNT, &s));
-  prof_stop();
+  prof_trace_destroy(finish(0, 3 * COUNT, &s));
   say("default streams", s.sides == 3 * COUNT && s.lost == 0, "%lu of %d sides, %lu lost", (unsigned long)s.sides, 3 * COUNT, (unsigned long)s.lost);
 }
 
@@ -278,8 +274,7 @@ static void graphs(void) {
   const int ended = hip.hipStreamEndCapture(stream, &graph), made = ended ? ended : hip.hipGraphInstantiateWithFlags(&executable, graph, 0);
   for (int i = 0; i < LAUNCHES && !made; i++) WITH_HIP_PROFILER(device, handle_of(stream), "launch", "check", PROF_NO_ARGS, { taken += hip.hipGraphLaunch(executable, stream) == 0; });
   hip.hipStreamSynchronize(stream);
-  prof_trace_destroy(settle(0, COUNT + LAUNCHES, &s));
-  prof_stop();
+  prof_trace_destroy(finish(0, COUNT + LAUNCHES, &s));
   say("a graph's capture", !begun && !made && s.captured == NODES, "begin %d, end %d, instantiate %d; %lu of %d scopes in it", begun, ended, made, (unsigned long)s.captured, NODES);
   say("a graph's launches", taken == LAUNCHES && s.sides == COUNT + LAUNCHES && s.lost == 0, "%d of %d launches; %lu of %d sides, %lu lost", taken, LAUNCHES, (unsigned long)s.sides, COUNT + LAUNCHES, (unsigned long)s.lost);
 }
@@ -296,8 +291,7 @@ static void gone(void) {
   const int last = hip.hipGetLastError();
   scopes_on(other, "scope", COUNT, 1000);
   hip.hipStreamSynchronize(other);
-  prof_trace_destroy(settle(0, 3 * COUNT, &s));
-  prof_stop();
+  prof_trace_destroy(finish(0, 3 * COUNT, &s));
   say("a stream that has gone", destroyed == 0 && s.sides == 2 * COUNT && s.lost == COUNT && last == 0, "%lu of %d sides, %lu of %d lost; the last error is %d", (unsigned long)s.sides, 2 * COUNT, (unsigned long)s.lost, COUNT, last);
 }
 
@@ -320,8 +314,7 @@ static void errors(void) {
   const int before_scope = hip.hipGetLastError();
   scopes_on(stream, "scope", COUNT, 1000);
   hip.hipStreamSynchronize(stream);
-  prof_trace_destroy(settle(0, 2 * COUNT + 2, &s));
-  prof_stop();
+  prof_trace_destroy(finish(0, 2 * COUNT + 2, &s));
   say("the program's last error", after_scopes == 0 && in_scope == INVALID_DEVICE && before_scope == INVALID_DEVICE && s.sides == 2 * COUNT && s.lost == 2, "%d after scopes, %d and %d of %d kept; %lu of %d sides, %lu of 2 lost", after_scopes, in_scope, before_scope, INVALID_DEVICE,
       (unsigned long)s.sides, 2 * COUNT, (unsigned long)s.lost);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "driver.h"
 #include "hip.h"
 
 #define HIP __attribute__((visibility("default")))
@@ -20,29 +21,12 @@ enum { EVENT_FLAGS = 7 /* blocking, no timing, between processes; AMD has others
 
 /* ---- the driver ---- */
 
-#define CUDA_FUNCTIONS(X)                                                                                                                                   \
-  X(cuInit, (unsigned flags)) X(cuDeviceGetCount, (int *out)) X(cuDeviceGet, (int *out, int ordinal)) X(cuDeviceGetName, (char *out, int room, int device)) \
-  X(cuDeviceTotalMem_v2, (size_t *out, int device)) X(cuDeviceGetUuid_v2, (void *out, int device)) X(cuDeviceGetAttribute, (int *out, int what, int device)) \
-  X(cuDevicePrimaryCtxRetain, (void **out, int device)) X(cuCtxSetCurrent, (void *context)) X(cuCtxGetCurrent, (void **out))                                 \
-  X(cuStreamGetCtx, (void *stream, void **out)) X(cuStreamIsCapturing, (void *stream, int *out)) X(cuThreadExchangeStreamCaptureMode, (int *mode))           \
-  X(cuStreamCreate, (void **out, unsigned flags)) X(cuStreamDestroy_v2, (void *stream)) X(cuStreamSynchronize, (void *stream))                               \
-  X(cuStreamBeginCapture_v2, (void *stream, int mode)) X(cuStreamEndCapture, (void *stream, void **out))                                                    \
-  X(cuGraphInstantiateWithFlags, (void **out, void *graph, unsigned long long flags)) X(cuGraphLaunch, (void *graph, void *stream))                         \
-  X(cuEventCreate, (void **out, unsigned flags)) X(cuEventRecord, (void *event, void *stream)) X(cuEventQuery, (void *event))                               \
-  X(cuEventSynchronize, (void *event)) X(cuEventDestroy_v2, (void *event)) X(cuEventElapsedTime, (float *out, void *a, void *b))                            \
-  X(cuModuleLoadData, (void **out, const void *image)) X(cuModuleGetFunction, (void **out, void *module, const char *name))                                 \
-  X(cuLaunchKernel, (void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra))  \
-  X(cuMemGetInfo_v2, (size_t *free_out, size_t *all_out)) X(cuMemAlloc_v2, (uint64_t *out, size_t bytes)) X(cuMemFree_v2, (uint64_t at))                     \
-  X(cuMemcpyHtoDAsync_v2, (uint64_t to, const void *from, size_t bytes, void *stream)) X(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t bytes, void *stream)) \
-  X(cuMemsetD8Async, (uint64_t to, unsigned char value, size_t bytes, void *stream))                                                                        \
-  X(cuGetErrorName, (int error, const char **out)) X(cuGetErrorString, (int error, const char **out))
-
 static struct {
   pthread_once_t once;
   int error, count; /* of its beginning; how many devices */
   void *contexts[DEVICES];
 #define MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
-  CUDA_FUNCTIONS(MEMBER)
+  GPU_FUNCTIONS(MEMBER)
 #undef MEMBER
 } cu = {.once = PTHREAD_ONCE_INIT, .error = NO_DEVICE};
 
@@ -57,7 +41,7 @@ static void begin_once(void) {
   if (!library) return;
 #define FIND(name, arguments) \
   if (!(*(void **)&cu.name = dlsym(library, #name))) return;
-  CUDA_FUNCTIONS(FIND)
+  GPU_FUNCTIONS(FIND)
 #undef FIND
   int error = cu.cuInit(0);
   if (!error) error = cu.cuDeviceGetCount(&cu.count);
@@ -240,9 +224,9 @@ int32_t hipGraphInstantiateWithFlags(void **executable_out, void *graph, unsigne
 int32_t hipGraphLaunch(void *executable, prof_i_hip_stream stream) { FORWARD_ON(stream, cu.cuGraphLaunch(executable, stream)); }
 int32_t hipEventSynchronize(prof_i_hip_event event) { FORWARD(cu.cuEventSynchronize(event)); }
 
-static uint64_t address_of(const void *at) { return (uint64_t)(uintptr_t)at; }
+static unsigned long long address_of(const void *at) { return (uintptr_t)at; }
 static int allocate(void **at_out, size_t bytes) {
-  uint64_t at = 0;
+  unsigned long long at = 0;
   const int error = cu.cuMemAlloc_v2(&at, bytes);
   *at_out = (void *)(uintptr_t)at;
   return error;

@@ -125,6 +125,15 @@ static inline prof_trace *settle(uint64_t records, uint64_t sides, sums *sums_ou
   }
 }
 
+/* The same, and recording stops: counts of a capture that is being recorded may be ahead of what else stands in it. */
+static inline prof_trace *finish(uint64_t records, uint64_t sides, sums *sums_out) {
+  prof_trace_destroy(settle(records, sides, sums_out));
+  prof_stop();
+  prof_trace *const trace = take_trace();
+  *sums_out = since_before(trace);
+  return trace;
+}
+
 /* ---- event by event ---- */
 
 typedef enum kind_of_event { OF_HOST, OF_SIDE, OF_RECORD } kind_of_event; /* a host's scope; the device's side of a scope; what the vendor's tracing recorded */

@@ -1,5 +1,6 @@
-// What src/hip declares of AMD's runtime is what its header does: types of functions, values, sizes. Compiled against Debian's by hip-headers.sh.
+// What src/hip declares of AMD's runtime is what its header does: types of functions, values, sizes. So is what tests/gpu's HIP program and shim declare besides. Compiled against Debian's by hip-headers.sh.
 #define __HIP_PLATFORM_AMD__ 1
+#define __HIP_DISABLE_CPP_FUNCTIONS__ 1 // no second hipMalloc()
 #include <hip/hip_runtime_api.h>
 #include <hip/hip_version.h>
 #include <cstddef>
@@ -7,6 +8,8 @@
 #include <type_traits>
 
 #include "../../../src/hip/api.h"
+#include "../../gpu/hip.h"
+#include "alike.h"
 
 // What came later than the header has nothing to be compared with there.
 #if HIP_VERSION_MAJOR < 6
@@ -30,6 +33,9 @@ PROF_I_HIP_FUNCTIONS(CHECK_FUNCTION)
 #define CHECK_TEXT(name, arguments) static_assert(std::is_same<const char *arguments, flat<decltype(::name)>::type>::value, #name);
 PROF_I_HIP_TEXTS(CHECK_TEXT)
 } // namespace vendor
+
+#define CHECK_PROGRAM(name, arguments) static_assert(compared<int32_t arguments, decltype(::name)>::value, #name);
+HIP_PROGRAM_FUNCTIONS(CHECK_PROGRAM)
 
 #define CHECK_VALUE(name, value) static_assert((value) == hip##name, #name);
 PROF_I_HIP_CONSTANTS(CHECK_VALUE)

@@ -444,13 +444,14 @@ static void *make_graph(kernel *node, uint32_t count) {
 }
 CU void *emulated_cuda_graph(void *node, uint32_t count) { LOCKED(make_graph(node, count)); }
 
-static int is_put_into_graph(void *handle, kernel *k) {
+static int is_put_into_graph(void *handle, kernel *k, uint64_t ns) {
   stream *s = NULL;
   pthread_mutex_lock(&own.lock);
   const int is = find(handle, &s) == SUCCESS && s->capture == 1;
   if (is) {
     s->node = k;
     s->node_count++;
+    __atomic_store_n(&k->ns, ns, __ATOMIC_RELAXED);
   }
   pthread_mutex_unlock(&own.lock);
   return is;
@@ -462,8 +463,8 @@ CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned
   kernel *const k = function;
   emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = k->name, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared};
   (void)extra;
-  if (k->is_told && parameters != NULL) k->ns = *(const uint64_t *)parameters[0];
-  return leave(&c, DRIVER, is_put_into_graph(handle, k) ? SUCCESS : put_work(handle, &about, k->ns));
+  const uint64_t ns = k->is_told && parameters ? *(const uint64_t *)parameters[0] : __atomic_load_n(&k->ns, __ATOMIC_RELAXED);
+  return leave(&c, DRIVER, is_put_into_graph(handle, k, ns) ? SUCCESS : put_work(handle, &about, ns));
 }
 
 CU void emulated_cuda_work(void *handle, uint64_t ns) {
@@ -486,7 +487,7 @@ CU int cuGraphLaunch(void *executable, void *handle) {
   int error = SUCCESS;
   for (uint32_t i = 0; i < g->count && !error; i++) {
     emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = g->node->name, .grid = {1, 1, 1}, .block = {32, 1, 1}, .graph = g->number, .graph_nodes = g->count, .graph_node = (uint64_t)g->number << 32 | (i + 1)};
-    error = put_work(handle, &about, g->node->ns);
+    error = put_work(handle, &about, __atomic_load_n(&g->node->ns, __ATOMIC_RELAXED));
   }
   return leave(&c, DRIVER, error);
 }

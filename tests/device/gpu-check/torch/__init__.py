@@ -1,14 +1,10 @@
 """As much of torch as bench/gpu/beside_torch.py uses, over the emulated CUDA driver: an operator launches a kernel. What it shows is that the script counts and compares; its figures are the emulator's."""
 
 import ctypes
+import types
 
 __version__ = "0 (emulated)"
-
-
-class version:
-    cuda = "emulated"
-
-
+version = types.SimpleNamespace(cuda="emulated")
 _driver = ctypes.CDLL("libcuda.so.1")
 _driver.emulated_cuda_kernel.restype = ctypes.c_void_p
 _driver.emulated_cuda_kernel.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
@@ -42,11 +38,4 @@ def zeros(*_, device):
     return _Tensor()
 
 
-class cuda:
-    @staticmethod
-    def is_available():
-        return True
-
-    @staticmethod
-    def synchronize():
-        _driver.cuStreamSynchronize(_begin()["stream"])
+cuda = types.SimpleNamespace(is_available=lambda: True, synchronize=lambda: _driver.cuStreamSynchronize(_begin()["stream"]))

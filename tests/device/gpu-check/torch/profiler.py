@@ -11,7 +11,7 @@ class _Event:
     name = "vectorized_elementwise_kernel"
 
 
-class profile:
+class _Profile:
     def __init__(self, activities):
         self._before = 0
 
@@ -24,3 +24,6 @@ class profile:
 
     def events(self):
         return [_Event] * self._count
+
+
+profile = _Profile
