@@ -47,7 +47,7 @@ status_of all env PYTHONPATH="$here/gpu-check" PYTHONDONTWRITEBYTECODE=1 tools/g
 file=$work/results.md
 cat "$file"
 ! grep -q '^failed' "$file" && ! [ -s "$work/all.err" ] || fail "$(shown all)"
-[ "$(grep -c '^ok ' "$file")" -eq 36 ] || fail "$(grep -c '^ok ' "$file") checks are well, not 36"
+[ "$(grep -c '^ok ' "$file")" -eq 38 ] || fail "$(grep -c '^ok ' "$file") checks are well, not 38"
 [ "$(grep -c '^emulated ' "$file")" -eq 9 ] || fail "$(grep -c '^emulated ' "$file") are a device's to judge, not 9"
 grep -q '^skipped  utilisation (%) .*\[N/A\]$' "$file" && grep -q '^power.limit  *not told$' "$file" || fail "what nvidia-smi does not tell: $(cat "$file")"
 [ $(($(grep -c '^```' "$file") % 2)) -eq 0 ] && diff <(grep -v '^results: ' "$work/all.out") "$file" || fail "the file is not what was shown"

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <prof/op.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "gpu.h"
@@ -473,14 +474,48 @@ static void tool(void) {
   say("another tool, gone", first.records == COUNT && third.records == COUNT && third.sides == COUNT, "%lu kernels before it, %lu after it", (unsigned long)first.records, (unsigned long)third.records);
 }
 
-/* ---- exits ---- */
+/* ---- forks, exits ---- */
+
+/* A child has no use of CUDA: its scopes on the parent's stream have the host's side, and the parent goes on. */
+static void forks(void) {
+  enum { COUNT = 100 };
+  void *const stream = gpu_stream();
+  int status = -1;
+  sums s;
+  start(1);
+  for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS, { gpu_launch(stream, 1000); });
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "the parent's stream", "check", PROF_NO_ARGS, {});
+    _exit(prof_stop() == PROF_OK ? 0 : 1);
+  }
+  for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, gpu_handle(stream), "scope", "check", PROF_NO_ARGS, { gpu_launch(stream, 1000); });
+  waitpid(child, &status, 0);
+  gpu.cuStreamSynchronize(stream);
+  prof_trace_destroy(finish(2 * COUNT, 2 * COUNT, &s));
+  say("a fork", status == 0 && s.records == 2 * COUNT && s.sides == 2 * COUNT && s.lost == 0, "the child's status %d; %lu kernels, %lu sides of %d, %lu lost", status, (unsigned long)s.records, (unsigned long)s.sides, 2 * COUNT, (unsigned long)s.lost);
+}
+
+/* The one file in it, which goes: a process that was killed leaves its capture under a name of its own. */
+static prof_trace *open_only(const char *folder) {
+  char path[512];
+  prof_trace *trace = NULL;
+  DIR *const open = opendir(folder);
+  for (const struct dirent *entry; open && (entry = readdir(open)) != NULL;) {
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    if (!trace) prof_trace_open(path, &trace);
+    unlink(path);
+  }
+  if (open) closedir(open);
+  return trace;
+}
 
 /* This program again, which ends without a stop: what its capture has. */
-static void exit_of(const char *name, const char *how) {
+static void exit_of(const char *name, const char *how, int wanted_status) {
   enum { COUNT = 200 };
   char path[] = "/tmp/prof-gpu-exit-XXXXXX", output[64], count[16];
   int status = -1;
-  prof_trace *trace = NULL;
   if (!mkdtemp(path)) return say(name, false, "no folder");
   snprintf(output, sizeof output, "%s/t.prof", path);
   snprintf(count, sizeof count, "%d", COUNT);
@@ -493,18 +528,18 @@ static void exit_of(const char *name, const char *how) {
     _exit(127);
   }
   waitpid(child, &status, 0);
-  const int opened = prof_trace_open(output, &trace);
-  const size_t there = opened == PROF_OK ? list_of(trace, OF_RECORD, kernel_name, NULL, 0) : 0;
-  const uint64_t lost = opened == PROF_OK ? sums_of(trace).lost : 0;
-  say(name, status == 0 && is_accounted(there, lost, COUNT), "status %d; %zu of %d kernels there, %lu lost and counted", status, there, COUNT, (unsigned long)lost);
+  prof_trace *const trace = open_only(path);
+  const size_t there = trace ? list_of(trace, OF_RECORD, kernel_name, NULL, 0) : 0;
+  const uint64_t lost = trace ? sums_of(trace).lost : 0;
+  say(name, status == wanted_status && is_accounted(there, lost, COUNT), "status %d; %zu of %d kernels there, %lu lost and counted", status, there, COUNT, (unsigned long)lost);
   prof_trace_destroy(trace);
-  unlink(output);
   rmdir(path);
 }
 
 static void exits(void) {
-  exit_of("an exit without a stop", "launch-and-exit");
-  exit_of("an exit with a kernel running", "exit-while-busy");
+  exit_of("an exit without a stop", "exit-when-done", 0);
+  exit_of("an exit with a kernel running", "exit-while-busy", 0);
+  exit_of("killed when all was recorded", "be-killed", SIGTERM);
 }
 
 static uint64_t records_now(void) {
@@ -514,10 +549,18 @@ static uint64_t records_now(void) {
   return records;
 }
 
+static size_t kernels_now(void) {
+  prof_trace *const trace = take_trace();
+  const size_t count = list_of(trace, OF_RECORD, kernel_name, NULL, 0);
+  prof_trace_destroy(trace);
+  return count;
+}
+
 /* Recording began before CUDA did: a fill that is recorded says that CUPTI has joined in. */
-static int launch_and_exit(int count, bool is_busy) {
+static int end_so(const char *how, int count) {
   void *const stream = gpu_stream();
   unsigned long long at = 0;
+  const bool is_busy = strcmp(how, "exit-while-busy") == 0;
   if (gpu.cuMemAlloc_v2(&at, 1) != 0) return 1;
   for (int i = 0; i < 500 && records_now() == 0; i++) {
     gpu.cuMemsetD8Async(at, 0, 1, stream);
@@ -526,30 +569,39 @@ static int launch_and_exit(int count, bool is_busy) {
   }
   for (int i = is_busy; i < count; i++) gpu_launch(stream, 1000);
   gpu.cuStreamSynchronize(stream);
-  return is_busy ? gpu_launch(stream, 300000000) : 0;
+  if (is_busy) return gpu_launch(stream, 300000000);
+  if (strcmp(how, "be-killed") != 0) return 0;
+  for (int i = 0; i < 1000 && kernels_now() < (size_t)count; i++) usleep(10000);
+  return raise(SIGTERM);
 }
 
 /* ---- */
 
-/* Why no kernels are recorded here, as prof says it; NULL: nothing hinders that. No scope is put on a stream: its clock's error would stand beside CUPTI's. */
+/* Why no kernels are recorded here, as prof says it; NULL: they are, or nobody knows why not. No scope is put on a stream: its clock's error would stand beside CUPTI's. */
 static const char *why_no_records(void *stream) {
   static prof_backend_state state;
+  static char reason[sizeof state.reason];
+  const char *why = NULL;
   start(1);
-  gpu_launch(stream, 0);
-  gpu.cuStreamSynchronize(stream);
+  for (int i = 0; i < 500 && records_now() == 0 && !why; i++) { /* CUPTI takes its time to begin */
+    gpu_launch(stream, 0);
+    gpu.cuStreamSynchronize(stream);
+    usleep(10000);
+    state.size = sizeof state;
+    for (uint32_t k = 0; prof_backend_status(k, &state) == PROF_OK; k++)
+      if (strcmp(state.name, "cuda") == 0 && strstr(state.reason, "records no kernels")) why = strcpy(reason, state.reason);
+  }
   prof_stop();
-  state.size = sizeof state;
-  for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
-    if (strcmp(state.name, "cuda") == 0) return strstr(state.reason, "records no kernels") ? state.reason : NULL;
-  return NULL;
+  return why;
 }
 
 static const struct {
   const char *name;
   void (*check)(void);
   bool needs_records;
-} all_checks[] = {{"counts", counts, true}, {"calls", calls, true}, {"clocks", clocks, true}, {"times", times, true}, {"sides", sides, false}, {"latency", latency, false}, {"graphs", graphs, true},
-                  {"threads", threads, true}, {"again", again, true}, {"tool", tool, true}, {"drops", drops, true}, {"many", many, true}, {"exits", exits, true}};
+} all_checks[] = {/* drops and many make captures of their own: behind those that share one */
+                  {"counts", counts, true}, {"calls", calls, true}, {"clocks", clocks, true}, {"times", times, true}, {"sides", sides, false}, {"latency", latency, false}, {"graphs", graphs, true},
+                  {"threads", threads, true}, {"again", again, true}, {"tool", tool, true}, {"forks", forks, true}, {"drops", drops, true}, {"many", many, true}, {"exits", exits, true}};
 
 static bool is_wanted(const char *name, int argc, char **argv) {
   for (int i = 1; i < argc; i++)
@@ -563,8 +615,7 @@ int main(int argc, char **argv) {
     printf("skipped  all of them: %s\n", why);
     return 77;
   }
-  if (argc == 3 && strcmp(argv[1], "launch-and-exit") == 0) return launch_and_exit(atoi(argv[2]), false);
-  if (argc == 3 && strcmp(argv[1], "exit-while-busy") == 0) return launch_and_exit(atoi(argv[2]), true);
+  if (argc == 3 && atoi(argv[2]) > 0) return end_so(argv[1], atoi(argv[2]));
   is_emulated = gpu.is_emulated;
   gpu_describe();
   const char *const no_records = why_no_records(gpu_stream());
