@@ -1,4 +1,4 @@
-/* What prof needs of CUDA's driver, declared by itself, so that no vendor's header is needed to build: tests/device/test_cuda_api.cpp compares each line with <cuda.h>. Includes nothing of the rest of prof. */
+/* What prof needs of CUDA's driver, declared by itself, so that no vendor's header is needed to build: tests/device/headers/cuda.cpp compares each line with <cuda.h>. Includes nothing of the rest of prof. */
 #ifndef PROF_CUDA_API_H
 #define PROF_CUDA_API_H
 
