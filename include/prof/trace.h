@@ -234,7 +234,7 @@ typedef struct prof_trace_device {
   uint64_t scope_count;      /* of WITH_GPU_PROFILER()'s scopes, its own side, since recording began: a ring may hold less, as may a trace after prof_clear() */
   uint64_t captured_count;   /* scopes whose stream was being captured into a graph: host's side alone */
   uint64_t clock_error_ns;   /* what one of its times may be wrong by, at most, beside the host's; info.clock_error_ns comes on top */
-  uint32_t is_clock_read;    /* 1: its clock is read beside the host's. 0: that is narrowed down by when its work was launched, and found to be past: no time is too late, or before its launch, any may be too early by that much */
+  uint32_t is_clock_read;    /* 1: its clock is read beside the host's. 0: that is narrowed down by when its work was launched, and found to be past: no time is before its launch, any may be wrong by that much, too early mostly */
   uint32_t units, clock_khz; /* 0: not known */
   uint32_t reserved;
   uint64_t clock_step_count; /* how often the two clocks parted: one was set, the machine slept */

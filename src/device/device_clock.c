@@ -1,5 +1,5 @@
 /* See device_clock.h. Where the clock can be read, each reading is a knot, and a moment is interpolated between those on either side of it. Where it cannot, each event narrows down what the distance of the two clocks may be: it is
-   not past before it was recorded, and is past when it is found so. The distance is then taken as small as it may be, so that what is told is never too late, and before its launch by nothing; what it may be more is the error. Clocks
+   not past before it was recorded, and is past when it is found so. The distance is then taken as small as it may be, so that what is told is before its launch by nothing, and goes on from there as long as it may be so; what it may be more, or less, is the error. Clocks
    drift, so what is known of the distance grows wider as time passes; a knot stands where it was taken anew. */
 #include "device_clock.h"
 
@@ -11,6 +11,7 @@
 enum { STEP_NS = 50000, DRIFT_PPM = 500 };
 static const uint64_t ahead_ns = 10000000000; /* a clock may be set back while something is on its way; more than that is nonsense, and would spoil the line for what comes */
 static const double DRIFT_BETWEEN = 1e-4; /* two oscillators, as a share */
+static const double SLOWER = 5e-4;        /* as a share: of a scope of 1 ms, half a microsecond */
 
 void prof_i_device_clock_begin(prof_i_device_clock *clock, prof_i_back_end *end, uint32_t index) {
   *clock = (prof_i_device_clock){.end = end, .index = index, .rate = prof_i_clock_ticks_per_ns()};
@@ -149,10 +150,15 @@ static void narrow(prof_i_device_clock *clock, const prof_i_clock_bound *bound) 
   if (is_alone || clock->high > high) clock->high = high;
 }
 
-/* It goes on as it was while that is one of what may be, near the least, and its error holds the rest. */
-static bool goes_on(const prof_i_device_clock *clock, const prof_i_clock_knot *last, uint64_t from_ns) {
-  const int64_t place = ahead(clock, at_rate(last, from_ns), from_ns), above = place - clock->low, below = clock->high - place;
-  return above >= 0 && above <= (clock->high - clock->low) / 4 && below >= 0 && (uint64_t)below <= last->error_ticks && last->error_ticks / 2 <= (uint64_t)below;
+/* Is the line's own error what is known now: not less, and not much more? */
+static bool has_error(const prof_i_clock_knot *last, int64_t below) { return below >= 0 && (uint64_t)below <= last->error_ticks && last->error_ticks / 2 <= (uint64_t)below; }
+
+/* What the line says from there on is one of what may be: it goes on from where it is, whatever it says is nearest, because a step would make what spans it longer or shorter. Where the least lies far below, it goes down to it so slowly that no length
+   is wrong by more than SLOWER. */
+static void go_on(prof_i_device_clock *clock, const prof_i_clock_knot *last, uint64_t from_ns, int64_t place) {
+  const bool is_near = place - clock->low <= (clock->high - clock->low) / 4, is_slower = last->rate < clock->rate * (1 - SLOWER / 2);
+  if ((is_near || is_slower) && has_error(last, is_slower ? clock->high - clock->low : clock->high - place)) return;
+  put_knot(clock, from_ns, at_rate(last, from_ns), (uint64_t)(clock->high - clock->low), is_near ? clock->rate : clock->rate * (1 - SLOWER));
 }
 
 void prof_i_device_clock_bound(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
@@ -163,9 +169,11 @@ void prof_i_device_clock_bound(prof_i_device_clock *clock, const prof_i_clock_bo
   }
   narrow(clock, bound);
   const uint64_t from_ns = clock->edge_ns ? clock->edge_ns + 1 : clock->zero_ns;
-  const uint64_t ticks = clock->zero_ticks + (uint64_t)((int64_t)ticks_in(clock, (double)(int64_t)(from_ns - clock->zero_ns)) + clock->low);
+  const uint64_t least = clock->zero_ticks + (uint64_t)((int64_t)ticks_in(clock, (double)(int64_t)(from_ns - clock->zero_ns)) + clock->low);
   const prof_i_clock_knot *const last = clock->count ? &clock->knots[clock->count - 1] : NULL;
-  if (!last || !goes_on(clock, last, from_ns)) put_knot(clock, from_ns, ticks, (uint64_t)(clock->high - clock->low), clock->rate);
+  const int64_t place = last ? ahead(clock, at_rate(last, from_ns), from_ns) : 0;
+  if (last && place >= clock->low && place <= clock->high) go_on(clock, last, from_ns, place);
+  else put_knot(clock, from_ns, least, (uint64_t)(clock->high - clock->low), clock->rate);
 }
 
 /* ---- the host's time ---- */
@@ -176,6 +184,8 @@ static const prof_i_clock_knot *piece_of(const prof_i_device_clock *clock, uint6
   return knot;
 }
 
+static uint64_t told_error(uint64_t error_ticks) { return PROF_I_FAULT(SURE) ? 0 : error_ticks; }
+
 bool prof_i_device_clock_host(prof_i_device_clock *clock, uint64_t device_ns, uint64_t *ticks_out, uint64_t *error_ticks_out) {
   if (clock->count == 0) return false;
   const prof_i_clock_knot *const knot = piece_of(clock, device_ns), *const last = &clock->knots[clock->count - 1];
@@ -183,7 +193,15 @@ bool prof_i_device_clock_host(prof_i_device_clock *clock, uint64_t device_ns, ui
   if (knot < last && ticks > knot[1].floor_ticks) ticks = knot[1].floor_ticks;
   const uint64_t beyond = device_ns < knot->device_ns ? knot->device_ns - device_ns : knot == last ? device_ns - knot->device_ns : 0;
   *ticks_out = ticks;
-  *error_ticks_out = PROF_I_FAULT(SURE) ? 0 : knot->error_ticks + (clock->has_pairs ? drift_in((uint64_t)ticks_in(clock, (double)beyond)) : 0);
+  *error_ticks_out = told_error(knot->error_ticks + (clock->has_pairs ? drift_in((uint64_t)ticks_in(clock, (double)beyond)) : 0));
   if (device_ns > clock->edge_ns) clock->edge_ns = device_ns;
+  return true;
+}
+
+bool prof_i_device_clock_begin_of(prof_i_device_clock *clock, uint64_t device_ns, uint64_t *ticks_out, uint64_t *error_ticks_out) {
+  const prof_i_clock_knot *const behind = clock->count > 0 ? piece_of(clock, device_ns + 1) : NULL;
+  if (!behind || behind->device_ns != device_ns + 1) return prof_i_device_clock_host(clock, device_ns, ticks_out, error_ticks_out);
+  *ticks_out = at_rate(behind, behind->device_ns);
+  *error_ticks_out = told_error(behind->error_ticks);
   return true;
 }

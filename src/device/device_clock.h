@@ -44,4 +44,7 @@ void prof_i_device_clock_bound(prof_i_device_clock *clock, const prof_i_clock_bo
 /* The host's counter at a moment of the device, and by how much that may be wrong. False: nothing is known yet. */
 bool prof_i_device_clock_host(prof_i_device_clock *clock, uint64_t device_ns, uint64_t *ticks_out, uint64_t *error_ticks_out);
 
+/* The same of a moment in which something begins. Where the line changes right behind it, it is on the new one, as its end will be: else what begins in the instant in which another thing ended would be longer or shorter by the step. */
+bool prof_i_device_clock_begin_of(prof_i_device_clock *clock, uint64_t device_ns, uint64_t *ticks_out, uint64_t *error_ticks_out);
+
 #endif

@@ -53,8 +53,8 @@ bool prof_i_stream_scope_place(prof_i_stream_scope *scope, const prof_i_stream_b
   if (scope->device_ns[1] >= longest_ns || is_nonsense(clock, scope->device_ns[1], bounds->now) || !prof_i_device_clock_look(clock, scope->device_ns[1])) return false;
   prof_i_device_clock_bound(clock, &(prof_i_clock_bound){scope->device_ns[0], bounds->earliest[0], bounds->now});
   prof_i_device_clock_bound(clock, &(prof_i_clock_bound){scope->device_ns[1], bounds->unfinished, bounds->now});
-  for (int i = 0; i < 2; i++)
-    if (!prof_i_device_clock_host(clock, scope->device_ns[i], &scope->ticks[i], &errors[i])) return false;
+  if (!prof_i_device_clock_begin_of(clock, scope->device_ns[0], &scope->ticks[0], &errors[0]) || !prof_i_device_clock_host(clock, scope->device_ns[1], &scope->ticks[1], &errors[1])) return false;
+  if (prof_i_clock_is_before(scope->ticks[1], scope->ticks[0])) scope->ticks[1] = scope->ticks[0]; /* it took no time, where the line changes */
   const uint64_t second = (uint64_t)(prof_i_clock_ticks_per_ns() * 1e9);
   if (prof_i_clock_is_before(bounds->now + errors[1] + second, scope->ticks[1])) return false; /* it was found past before it was */
   const uint64_t early = keep_order(scope->ticks, bounds->earliest);

@@ -149,6 +149,38 @@ static void what_was_brought_over_stays(void **state) {
 
 /* ---- steps ---- */
 
+/* ---- lengths ---- */
+
+/* Scopes behind each other, each of which begins in the instant in which the one before it ended, of a device whose clock cannot be read: what is known of the distance narrows, is lost again while nothing comes, and narrows anew. The lengths in the trace are the device's, whatever that does. */
+static void lengths_are_the_devices(void **state) {
+  enum { COUNT = 4000, LENGTH_NS = 200000, IDLE_NS = 300000000 };
+  (void)state;
+  const double rate = prof_i_clock_ticks_per_ns();
+  const uint64_t first_ticks = prof_i_clock_ticks();
+  uint64_t device_ns = 5000000000, worst_ns = 0, error;
+  int bent = 0;
+  begin(&unreadable, 0, 0);
+  srand(7);
+  for (int i = 0; i < COUNT; i++) {
+    uint64_t at[2], ticks[2];
+    if (i % 100 == 50) device_ns += IDLE_NS;
+    for (int k = 0; k < 2; k++) at[k] = device_ns + (uint64_t)k * LENGTH_NS;
+    for (int k = 0; k < 2; k++) ticks[k] = first_ticks + (uint64_t)((double)(at[k] - 4000000000) * rate * (1 + 2e-5)); /* the truth */
+    /* Launched up to 300 us before, found past up to 1 ms behind. */
+    const uint64_t launched = ticks[0] - (uint64_t)(rate * (rand() % 300000)), found = ticks[1] + (uint64_t)(rate * (1000 + rand() % 1000000));
+    prof_i_device_clock_bound(&it, &(prof_i_clock_bound){at[0], launched, found});
+    prof_i_device_clock_bound(&it, &(prof_i_clock_bound){at[1], launched + 1, found});
+    assert_true(prof_i_device_clock_begin_of(&it, at[0], &ticks[0], &error));
+    assert_true(prof_i_device_clock_host(&it, at[1], &ticks[1], &error));
+    const uint64_t off_ns = (uint64_t)((double)off_by(ticks[1] - ticks[0], (uint64_t)(LENGTH_NS * rate)) / rate);
+    bent += off_ns > 500;
+    if (off_ns > worst_ns) worst_ns = off_ns;
+    device_ns = at[1];
+  }
+  print_message("of %d lengths of %d us %d are wrong by more than 0.5 us; the worst by %lu ns\n", COUNT, LENGTH_NS / 1000, bent, (unsigned long)worst_ns);
+  assert_int_equal(bent, 0);
+}
+
 static void step(prof_i_back_end *end, int64_t by_ns) {
   uint64_t worst = 0;
   int inside = 0;
@@ -178,6 +210,6 @@ static int start(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_bar_of_a_clock_that_can_be_read_is_honest), cmocka_unit_test(the_bar_of_one_that_cannot_is_honest),
-                                     cmocka_unit_test(what_was_brought_over_stays), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
+                                     cmocka_unit_test(what_was_brought_over_stays), cmocka_unit_test(lengths_are_the_devices), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
   return cmocka_run_group_tests(tests, start, NULL);
 }
