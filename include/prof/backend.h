@@ -106,6 +106,15 @@ typedef struct prof_backend_memory {
   uint32_t is_release; /* 1: it was given back, of whatever bytes */
 } prof_backend_memory;
 
+/* What holds a device's clock down, as bits of the meter "throttle reasons" ("bits"): NVML's, which other vendors' reasons are brought to. */
+typedef enum prof_backend_throttle {
+  PROF_BACKEND_THROTTLE_POWER = 4,
+  PROF_BACKEND_THROTTLE_HARDWARE = 8, /* heat, or the power supply: it does not say */
+  PROF_BACKEND_THROTTLE_HEAT = 32,
+  PROF_BACKEND_THROTTLE_HARDWARE_HEAT = 64,
+  PROF_BACKEND_THROTTLE_POWER_SUPPLY = 128
+} prof_backend_throttle;
+
 /* What a sampler can read: value * scale is in that unit. */
 typedef struct prof_backend_metric {
   size_t size;
@@ -204,7 +213,7 @@ typedef struct prof_backend {
   int (*own_times)(prof_backend_self *self, void *kept, uint64_t *start_ns_out, uint64_t *end_ns_out); /* by the back end's clock; NOT_READY */
   void (*own_let_go)(prof_backend_self *self, void *kept);
   /* May be NULL; from 1.2 on. */
-  int (*in_use)(void); /* has the program loaded the vendor's library? Before that nobody opens the back end for the sake of records, and probe, which loads it, is not called for them. Asked often: cheap, silent */
+  int (*in_use)(void); /* has the program loaded the vendor's library? Before that nobody opens the back end for the sake of records, nor one of meters alone for an operator's measurement that does not ask for that, and probe, which loads it, is not called for them. Asked often: cheap, silent */
   uint32_t records_memory; /* 1: start() can be asked for PROF_BACKEND_MEMORY. From 1.3 on */
 } prof_backend;
 

@@ -51,14 +51,27 @@ typedef struct prof_op_options {
                              shorter one it always ends the measurement, PROF_OP_TIME_OVER says so, and precision is only judged by, never waited for */
   uint64_t time_limit_ns; /* from the first run on, with all that is between the samples and the statistics: ends the measurement between two samples; 1 s, and then on
                              until there are 6 samples, but no longer than 10 s in all: a limit that is given is kept to, 1 s as well. Not in it: the sample under
-                             way, which is not stopped, prepare, workspace and cleanup, the cache's file, and a fifth of the limit */
+                             way, which is not stopped, prepare, workspace and cleanup, what the vendor's library and the device's meters take to tell (vendor_memory; looks: five seconds at most), the cache's file, and a fifth of the limit */
   double precision;       /* no more samples once the median is known to so large a share of it, 0.01; but see repeat_all */
   uint32_t repeat_all;    /* 1: all `repeat` samples are taken, unless the time is over */
   uint32_t caches;        /* prof_op_caches */
   uint32_t no_reuse;      /* 1: measured even if a result of the same key, device and options is kept, and kept then */
   uint32_t reserved;
   const prof_op_timer *timer; /* NULL: the host's */
+  uint32_t vendor_memory; /* 1: what the operator's device's vendor's library hands out during the first run of the warm-up is its workspace, if neither it nor its allocator says that: see prof_op_workspace_source */
+  uint32_t open_meters;   /* 1: the device's meters are opened for the measurement, as a sampler opens them (of NVIDIA's libnvidia-ml.so.1); 0: read if they are open, or the program has that library loaded. See prof_op_info.looks */
 } prof_op_options;
+
+/* How the workspace is known: the first of these that is. */
+typedef enum prof_op_workspace_source {
+  PROF_OP_WORKSPACE_UNKNOWN = 0,
+  PROF_OP_WORKSPACE_SAID = 1, /* by prof_op.workspace */
+  PROF_OP_WORKSPACE_TOLD = 2, /* by its allocator: prof_op_workspace_alloc() */
+  PROF_OP_WORKSPACE_VENDOR = 3 /* prof_op_options.vendor_memory: by what its vendor's library recorded (CUDA's, by CUPTI: cuMemAlloc(), cudaMalloc(), stream-ordered and managed memory). The most that was held at once of what that device's memory was handed out in the first
+                                 run, whichever thread asked for it and on whatever stream: other threads had better not allocate meanwhile. With it comes what is taken once, unless prepare has had it; memory of before the run that is released in it does not count, nor does the
+                                 host's that is pinned. Needs a warm-up, and no recording: what the vendor records is asked for during that run alone, and stays unknown where a recording of prof's asks for records (PROF_DEVICES_RECORDS) or another tool has CUPTI: prof_op_info.workspace_status
+                                 says so. CUPTI is loaded for it, and what it leaves in the driver afterwards may make launches slower: compare results that were measured the same way */
+} prof_op_workspace_source;
 
 /* Why a result is not to be believed as it stands: bits of prof_op_info.doubts. */
 typedef enum prof_op_doubt {
@@ -70,14 +83,15 @@ typedef enum prof_op_doubt {
   PROF_OP_THROTTLED = 16,    /* the processor added more slowly at some time of the measurement than at its best */
   PROF_OP_TOO_SHORT = 32,    /* a sample is not 100 times what the timer is wrong by, or the median is 0 */
   PROF_OP_TIME_OVER = 64,    /* the time limit ended it */
-  PROF_OP_FEW_SAMPLES = 128  /* fewer than 6: no interval of 95 % exists */
+  PROF_OP_FEW_SAMPLES = 128, /* fewer than 6: no interval of 95 % exists */
+  PROF_OP_DEVICE_THROTTLED = 256 /* the device's meters said that its power, its heat or its hardware held it down (prof_op_info.throttle), or its clock was lower by more than 5 % at some time of the measurement than at its best */
 } prof_op_doubt;
 
 typedef struct prof_op_result prof_op_result;
 
 typedef struct prof_op_info {
   size_t size;
-  uint64_t workspace_bytes; /* as the operator says, or else the peak of what it asked for in one run: of the warm-up, or without one in the first of all */
+  uint64_t workspace_bytes; /* as the operator says, or else the peak of what it asked for in one run: of the warm-up, or without one in the first of all; or else the vendor's: see workspace_source */
   uint32_t has_workspace;   /* 1: it is known. Of an operator without a callback for it that asked for nothing: 0 bytes are known if this process had called
                                prof_op_workspace_alloc() at all when the measurement ended, in one or not; else nobody may have told what it asked for */
   uint32_t sample_count;
@@ -101,7 +115,12 @@ typedef struct prof_op_info {
   double timer_us;        /* what one sample's time may be wrong by */
   double energy_uj;       /* of has_energy: what the processors' packages used a run, with all else that ran on the machine */
   uint32_t has_energy;    /* 1: it is known: measured alone, where the kernel's RAPL counters may be read */
+  uint32_t workspace_source; /* prof_op_workspace_source */
+  int32_t workspace_status; /* of prof_op_options.vendor_memory: PROF_OK, or why the vendor's library did not tell: a prof_status */
+  uint32_t looks;         /* at the device's clock and what holds it down, before samples, 20 ms apart at least; 0: it has no such meters, they are not open (prof_op_options.open_meters), or did not answer in a second: then it goes on without */
+  uint32_t throttle;      /* of DEVICE_THROTTLED: prof_backend_throttle (<prof/backend.h>), of all looks */
   uint32_t reserved;
+  double clock_low_hz, clock_high_hz; /* the device's at these looks; 0: it does not tell */
 } prof_op_info;
 
 /* Measures one operator. Prepares it, warms it up, takes samples until the median is known well enough or a limit is reached, cleans up. The call of run() itself is in the
@@ -154,11 +173,11 @@ typedef struct prof_op_stream {
   uint64_t patience_ns;     /* how long a sample's end waits for the device at most; 60 s */
   int (*flush)(void *user); /* sends what is on the stream to the device, for a driver that gathers commands: clFlush() of the queue. 0, or a code; or NULL */
   void *user;               /* for flush and cold */
-  int (*cold)(void *user);  /* enqueues what writes over the device's caches, as a fill of twice its last level's: before each sample of PROF_OP_COLD, ahead of its first event, as nvbench does. 0, or a code; or NULL: they are then as the run before left them */
+  int (*cold)(void *user);  /* enqueues what writes over the device's caches, as a fill of twice its last level's: before each sample of PROF_OP_COLD, ahead of its first event: while the device is at it, event and run are enqueued behind. 0, or a code; or NULL: they are then as the run before left them */
 } prof_op_stream;
 
 /* A timer for what is enqueued on that stream, by its back end's events (<prof/device.h>): one before the first run, one behind the last, and the time between them by the device's own clock, with what passes from the first event to the first
-   run's begin. A sample's end waits for the second one, asleep most of the time. To make a timer puts an event on the stream, too. Its name has the back end and the device: results are kept for these. Opens the back end if nobody has; makes no context. The stream must stay
+   run's begin. A sample's end waits for the second one, asleep most of the time. Samples of one run with PROF_OP_COLD are what nvbench calls cold, those of many runs its batch, or hot: docs/devices.md says what is like that and what is not. To make a timer puts an event on the stream, too. Its name has the back end and the device: results are kept for these. Opens the back end if nobody has; makes no context. The stream must stay
    until the timer is destroyed. The caller destroys it. PROF_E_INVALID (no stream, or another device's), PROF_E_UNSUPPORTED (no back end serves the device: why, and what to do), PROF_E_OPERATOR (the back end refuses the stream: the vendor's words),
    PROF_E_BUSY (another thread has been opening the back end for two seconds, or the stream is being captured), PROF_E_NO_MEMORY. Any thread; one measurement at a time. In a forked child a timer of before ends each measurement. */
 PROF_API int prof_op_timer_create(const prof_op_stream *stream, prof_op_timer **timer_out) PROF_I_NOEXCEPT;

@@ -118,7 +118,8 @@ static void choose(int calls, bool enable) {
 }
 
 static void choose_calls(uint32_t wanted) {
-  const int calls = wanted & 1u << PROF_BACKEND_CALL ? CALLS_ALL : wanted ? CALLS_OF_WORK : CALLS_NONE;
+  const uint32_t work = wanted & ~(1u << PROF_BACKEND_MEMORY);
+  const int calls = wanted & 1u << PROF_BACKEND_CALL ? CALLS_ALL : work ? CALLS_OF_WORK : CALLS_NONE;
   if (calls == own.calls) return;
   choose(own.calls, false);
   choose(calls, true);

@@ -176,6 +176,8 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   return own.count ? PROF_BACKEND_OK : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "nvmlDeviceGetCount_v2: %u devices, none of which can be used", count);
 }
 
+static int in_use(void) { return prof_i_nvml_is_loaded(); }
+
 static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
 
 static const char *last_error(prof_backend_self *self) {
@@ -243,4 +245,5 @@ const prof_backend prof_i_nvml_backend = {.size = sizeof prof_i_nvml_backend,
                                           .last_error = last_error,
                                           .device = describe,
                                           .metric = metric,
-                                          .sample = sample};
+                                          .sample = sample,
+                                          .in_use = in_use};

@@ -35,6 +35,11 @@ static int result_of(int32_t error) {
 
 int prof_i_nvml_fail_call(const char *function, int32_t error) { return prof_i_words_fail(result_of(error), "%s: %s (%d)", function, prof_i_nvml.nvmlErrorString(error), error); }
 
+int prof_i_nvml_is_loaded(void) {
+  const char *why;
+  return prof_i_library_can_open() && prof_i_library_open(file_name, 1, &why) != NULL;
+}
+
 int prof_i_nvml_open(void) {
   const char *why;
   if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");

@@ -57,6 +57,9 @@ extern prof_i_nvml_functions prof_i_nvml __attribute__((visibility("hidden")));
 /* Opens the library, a copy that the process has already first. UNSUPPORTED: this build opens no libraries; ABSENT; VERSION: it lacks a function. One thread at a time, as below. */
 int prof_i_nvml_open(void);
 
+/* Has the process a copy of it? */
+int prof_i_nvml_is_loaded(void);
+
 /* Begins with it, which touches the devices; it makes no context, and CUDA in a forked child is none the worse for it. A prof_backend_result with words. */
 int prof_i_nvml_begin(void);
 

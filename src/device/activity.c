@@ -3,6 +3,7 @@
 #include "activity.h"
 
 #include <prof/profiler.h>
+#include <sched.h>
 
 #include "../core/arena.h"
 #include "../core/control.h"
@@ -14,7 +15,8 @@
 #include "records.h"
 
 typedef struct tracing {
-  uint32_t asked; /* kinds, since the last start(); 0: it does not record. Atomic: the collector writes */
+  uint32_t asked; /* kinds, since the last start(); 0: it does not record. Atomic: the collector writes, while it has it */
+  uint32_t is_had; /* 1: by the collector, for a round, or by an operator's measurement: start, drain and stop are its own. Acquire, release: they pair with each other */
   bool has_begun; /* it was asked once */
   uint64_t looked_ns; /* when its clocks were read last, for their own sake */
 } tracing;
@@ -57,6 +59,12 @@ static bool is_open(prof_i_back_end *end) { return (!end->table.in_use || end->t
 static bool is_awaited(const prof_i_back_end *end) { return end->table.in_use && !prof_i_registry_is_open(end) && !prof_i_registry_is_shut(end); }
 
 static void set_asked(tracing *it, uint32_t kinds) { __atomic_store_n(&it->asked, kinds, __ATOMIC_RELAXED); }
+
+static bool have(tracing *it) {
+  uint32_t is_had = 0;
+  return __atomic_compare_exchange_n(&it->is_had, &is_had, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+static void let_go(tracing *it) { __atomic_store_n(&it->is_had, 0, __ATOMIC_RELEASE); }
 
 bool prof_i_activity_is_on(void) {
   for (uint32_t i = 0; prof_i_registry_at(i); i++)
@@ -104,13 +112,15 @@ static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
   const uint32_t memory = 1u << PROF_BACKEND_MEMORY, all = kinds_of((uint32_t)prof_i_arena_level()), kinds = end->table.records_memory ? all : all & ~memory;
   if (!end->table.start || !end->table.drain) return false;
   if (!it->asked && (!kinds || !is_wanted(end) || !is_open(end))) return false;
-  if (!is_wanted(end)) { /* any more: who wanted records has left, others go on */
-    leave(end, it);
-    return false;
-  }
-  if (kinds && kinds != it->asked && (!(kinds & memory) || prof_i_device_memory_prepare(end))) start(end, it, kinds);
-  look_at_clocks(end, it);
-  return drain(end, how, PROF_LOSS_DEVICE_FULL);
+  if (!have(it)) return true; /* soon */
+  const bool is_left = !is_wanted(end); /* who wanted records has left, others go on */
+  bool is_waiting = false;
+  if (is_left) leave(end, it);
+  if (!is_left && kinds && kinds != it->asked && (!(kinds & memory) || prof_i_device_memory_prepare(end))) start(end, it, kinds);
+  if (!is_left) look_at_clocks(end, it);
+  if (!is_left) is_waiting = drain(end, how, PROF_LOSS_DEVICE_FULL);
+  let_go(it);
+  return is_waiting;
 }
 
 bool prof_i_activity_round(uint32_t how) {
@@ -131,10 +141,30 @@ bool prof_i_activity_is_awaiting(void) {
 void prof_i_activity_end(void) {
   prof_i_back_end *end;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
-    if (own.of[i].asked) leave(end, &own.of[i]);
+    tracing *const it = &own.of[i];
+    if (!it->asked) continue;
+    while (!have(it)) sched_yield(); /* of one that records nobody else has it for more than a look */
+    leave(end, it);
+    let_go(it);
   }
 }
 
+static tracing *tracing_of(const prof_i_back_end *end) {
+  uint32_t number = 0;
+  while (prof_i_registry_at(number) != end) number++;
+  return &own.of[number];
+}
+
+bool prof_i_activity_borrow(const prof_i_back_end *end) {
+  tracing *const it = tracing_of(end);
+  if (!have(it)) return false;
+  if (__atomic_load_n(&it->asked, __ATOMIC_RELAXED) == 0) return true;
+  let_go(it);
+  return false;
+}
+
+void prof_i_activity_give_back(const prof_i_back_end *end) { let_go(tracing_of(end)); }
+
 void prof_i_activity_forget(void) {
-  for (uint32_t i = 0; i < PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX; i++) own.of[i].asked = 0;
+  for (uint32_t i = 0; i < PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX; i++) own.of[i].asked = own.of[i].is_had = 0;
 }

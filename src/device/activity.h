@@ -22,6 +22,10 @@ bool prof_i_activity_is_on(void);
 /* Recording ends. */
 void prof_i_activity_end(void);
 
+/* An operator's measurement starts, drains and stops it by itself until it gives it back; a recording that begins meanwhile asks it then. False: it records already, or another measurement has it. Any thread. */
+bool prof_i_activity_borrow(const prof_i_back_end *end);
+void prof_i_activity_give_back(const prof_i_back_end *end);
+
 /* In a forked child. */
 void prof_i_activity_forget(void);
 

@@ -12,6 +12,7 @@
 #include "activity.h"
 #include "collector.h"
 #include "names.h"
+#include "op_memory.h"
 #include "records.h"
 
 static uint64_t now_ns(void) { return prof_i_port_monotonic_ns(); }
@@ -34,5 +35,10 @@ static uint64_t thread(void) {
   return t ? t->serial : 0;
 }
 
+/* What an operator's measurement drains is its own. */
+static void emit(const void *records, size_t bytes) {
+  if (!prof_i_op_memory_take(records, bytes)) prof_i_records_emit(records, bytes);
+}
+
 const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host), .major = PROF_BACKEND_MAJOR, .minor = PROF_BACKEND_MINOR, .now_ns = now_ns, .log = say, .option = option,
-                                              .wake = prof_i_collector_wake_for_records, .ticks = prof_i_clock_ticks, .thread = thread, .intern = prof_i_name_number, .emit = prof_i_records_emit, .thread_of = prof_i_thread_serial_of, .wanted = prof_i_activity_kinds};
+                                              .wake = prof_i_collector_wake_for_records, .ticks = prof_i_clock_ticks, .thread = thread, .intern = prof_i_name_number, .emit = emit, .thread_of = prof_i_thread_serial_of, .wanted = prof_i_activity_kinds};

@@ -239,6 +239,12 @@ bool prof_i_registry_open_meters(prof_i_back_end *end) {
   return phase_of(end) == PROF_I_PHASE_OPEN;
 }
 
+void prof_i_registry_have_meters(prof_i_back_end *end) {
+  for (uint32_t has_reader = 0; !__atomic_compare_exchange_n(&end->has_reader, &has_reader, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); has_reader = 0) nap();
+}
+
+void prof_i_registry_let_meters_go(prof_i_back_end *end) { __atomic_store_n(&end->has_reader, 0, __ATOMIC_RELEASE); }
+
 bool prof_i_registry_is_at_it(int32_t device_type) {
   const prof_i_back_end *end;
   if (__atomic_load_n(&own.environment, __ATOMIC_ACQUIRE) != ENVIRONMENT_READ) return true;

@@ -22,6 +22,7 @@ typedef struct prof_i_back_end {
   uint32_t phase;          /* prof_i_phase; whoever swaps it to LOOKING or OPENING moves it on; release */
   uint32_t is_plugin;
   bool has_meter;              /* one of its devices; from OPEN on */
+  uint32_t has_reader;         /* 1: a thread is at its meters. Acquire, release */
   const prof_backend *origin; /* the vendor's own table: one file may have several names */
   prof_backend_device *devices; /* as they were when it was opened; NULL: it tells of none */
   uint32_t device_count;
@@ -57,6 +58,10 @@ prof_i_back_end *prof_i_registry_open(int32_t device_type);
 
 /* Opens that one for its meters. False: another serves its devices, it does not work, or another thread is opening it. */
 bool prof_i_registry_open_meters(prof_i_back_end *end);
+
+/* Its meters are read by one thread at a time: the sampler's, or one of an operator's measurement; the other waits, also where a vendor hangs. Neither may be waited for without a bound. */
+void prof_i_registry_have_meters(prof_i_back_end *end);
+void prof_i_registry_let_meters_go(prof_i_back_end *end);
 
 /* prof_i_registry_open() returned NULL, but may not at the next try: another thread was at it. */
 bool prof_i_registry_is_at_it(int32_t device_type);

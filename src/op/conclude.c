@@ -6,7 +6,7 @@
 #include "result.h"
 
 enum { SURE_TIMES_MIN = 100 /* a sample's length, in what the timer may be wrong by */ };
-static const double slow = 1.10;
+static const double slow = 1.10, clock_fell = 0.95;
 
 static void point_inside(prof_op_result *result) {
   result->sorted = result->samples + result->count;
@@ -65,6 +65,12 @@ static void fill_facts(prof_op_info *info, const prof_i_op_identity *identity, c
   info->device = identity->device;
   info->timer_us = facts->timer_us;
   info->slowdown = facts->slowdown;
+  info->workspace_source = facts->workspace_source;
+  info->workspace_status = facts->workspace_status;
+  info->looks = facts->looks.count;
+  info->throttle = facts->looks.throttle;
+  info->clock_low_hz = facts->looks.clock_low_hz;
+  info->clock_high_hz = facts->looks.clock_high_hz;
   info->has_energy = facts->has_energy;
   info->energy_uj = facts->energy_uj;
 }
@@ -72,6 +78,7 @@ static void fill_facts(prof_op_info *info, const prof_i_op_identity *identity, c
 static void doubt(prof_op_info *info, const prof_i_op_identity *identity, const prof_i_facts *facts) {
   const double half_width = (info->median_high_us - info->median_low_us) / 2;
   if (facts->slowdown > slow) info->doubts |= PROF_OP_THROTTLED;
+  if (facts->looks.throttle || facts->looks.clock_low_hz < clock_fell * facts->looks.clock_high_hz) info->doubts |= PROF_OP_DEVICE_THROTTLED;
   if (facts->is_time_over) info->doubts |= PROF_OP_TIME_OVER;
   if (!(info->median_us > 0) || info->median_us * facts->exec < SURE_TIMES_MIN * facts->timer_us)
     info->doubts |= PROF_OP_TOO_SHORT;

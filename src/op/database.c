@@ -22,11 +22,11 @@
 
 enum {
   APPLICATION_ID = 0x70726f66, /* "prof" */
-  LAYOUT = 2,
+  LAYOUT = 3,
   BUSY_MS = 2000,
   VISIT_MS = 4000,
   STEPS = 10000, /* of SQLite's between two looks at the time: some 0.1 ms */
-  ASKED_BYTES = 256,
+  ASKED_BYTES = 320,
   COUNT_MAX = 1 << 24 /* as measure.c's */
 };
 
@@ -36,8 +36,14 @@ static const char make_table[] =
     "NULL,"
     "prof_version TEXT NOT NULL, measured_unix_ns INTEGER NOT NULL, exec INTEGER NOT NULL, workspace_bytes INTEGER,"
     "timer_us REAL NOT NULL, slowdown REAL NOT NULL, is_time_over INTEGER NOT NULL, energy_uj REAL, samples_us BLOB NOT NULL,"
-    "warmup INTEGER, PRIMARY KEY (operator, device_type, device_index, driver, asked))";
-static const char add_to_layout_1[] = "ALTER TABLE prof_op_results ADD COLUMN warmup INTEGER"; /* NULL: as was asked for */
+    "warmup INTEGER, workspace_source INTEGER, looks INTEGER, throttle INTEGER, clock_low_hz REAL, clock_high_hz REAL, "
+    "PRIMARY KEY (operator, device_type, device_index, driver, asked))";
+/* What each layout has more than the one before. NULL: as was asked for; none was known. */
+static const char *const added[LAYOUT] = {
+    NULL, "ALTER TABLE prof_op_results ADD COLUMN warmup INTEGER",
+    "ALTER TABLE prof_op_results ADD COLUMN workspace_source INTEGER; ALTER TABLE prof_op_results ADD COLUMN looks INTEGER;"
+    "ALTER TABLE prof_op_results ADD COLUMN throttle INTEGER; ALTER TABLE prof_op_results ADD COLUMN clock_low_hz REAL;"
+    "ALTER TABLE prof_op_results ADD COLUMN clock_high_hz REAL"};
 
 /* ---- libsqlite3 ---- */
 
@@ -166,7 +172,13 @@ static int order(database *d, const char *text) {
   return code == SQLITE_OK ? PROF_OK : status_of(d, code);
 }
 
-/* Ours, or empty, or of the layout before: then it becomes ours, in one step, since another process may be doing the same. */
+static int add_columns(database *d, int64_t from_layout) {
+  int status = PROF_OK;
+  for (int64_t layout = from_layout < 1 ? 1 : from_layout; layout < LAYOUT && !status; layout++) status = order(d, added[layout]);
+  return status;
+}
+
+/* Ours, or empty, or of a layout before: then it becomes ours, in one step, since another process may be doing the same. */
 static int claim(database *d) {
   char make_ours[96];
   claims found = {0, 0, 0};
@@ -180,7 +192,7 @@ static int claim(database *d) {
   if (!is_older && (found.application || found.tables))
     return prof_i_fail(PROF_E_IO, "%s: another program's database; choose another file", d->path);
   snprintf(make_ours, sizeof make_ours, "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID, LAYOUT);
-  status = order(d, is_older ? add_to_layout_1 : make_table);
+  status = is_older ? add_columns(d, found.layout) : order(d, make_table);
   if (!status) status = order(d, make_ours);
   return status ? status : order(d, "COMMIT");
 }
@@ -225,9 +237,10 @@ static int visit(database *d, const char *path) {
 static void say_asked(const prof_i_op_identity *identity, char *to) {
   snprintf(to, ASKED_BYTES,
            "warmup %" PRId32 ", exec %" PRId32 ", repeat %" PRId32 ", all %" PRIu32 ", caches %" PRIu32 ", least_ns %" PRIu64
-           ", limit_ns %" PRIu64 ", precision %.17g, timer %s",
+           ", limit_ns %" PRIu64 ", precision %.17g, timer %s%s%s",
            identity->warmup, identity->exec, identity->repeat, identity->repeat_all, identity->caches, identity->least_ns,
-           identity->time_limit_ns, identity->precision, identity->timer);
+           identity->time_limit_ns, identity->precision, identity->timer, identity->vendor_memory ? ", vendor's memory" : "",
+           identity->open_meters ? ", meters" : "");
 }
 
 /* Binds what a row is found by, as parameters 1 to 5. */
@@ -250,6 +263,17 @@ static bool fits(const prof_i_op_identity *asked, const prof_i_facts *found) {
   return is_all || !asked->repeat_all;
 }
 
+static bool is_clock(double hz) { return hz >= 0 && hz < 1e15; }
+
+/* What came with the third layout. False: it cannot be. */
+static bool read_more(database *d, prof_i_facts *facts) {
+  const int64_t source = d->column_int64(d->statement, 8), looks = d->column_int64(d->statement, 9), throttle = d->column_int64(d->statement, 10);
+  facts->workspace_source = (uint32_t)source;
+  facts->looks = (prof_i_looks){(uint32_t)looks, (uint32_t)throttle, d->column_double(d->statement, 11), d->column_double(d->statement, 12)};
+  return source >= 0 && source <= PROF_OP_WORKSPACE_VENDOR && looks >= 0 && looks <= UINT32_MAX && throttle >= 0 && throttle <= UINT32_MAX &&
+         is_clock(facts->looks.clock_low_hz) && is_clock(facts->looks.clock_high_hz);
+}
+
 /* A row is bytes from a file: nothing in it is trusted. */
 static int read_row(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
   const void *const samples = d->column_blob(d->statement, 6);
@@ -268,7 +292,7 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
                         .energy_uj = d->column_double(d->statement, 5)};
   bool is_sound = samples && facts.count > 0 && (size_t)bytes % sizeof(double) == 0 && exec > 0 && exec <= INT32_MAX &&
                   warmup >= 0 && warmup <= INT32_MAX && prof_i_is_time(facts.timer_us) && prof_i_is_time(facts.energy_uj) &&
-                  facts.slowdown >= 1 && facts.slowdown < 1e6;
+                  facts.slowdown >= 1 && facts.slowdown < 1e6 && read_more(d, &facts);
   if (is_sound && !fits(identity, &facts))
     return prof_i_fail(PROF_E_IO, "%s: the row of '%s' is damaged: %zu samples of %" PRId64 " runs are not what was asked for",
                        d->path, key, facts.count, exec);
@@ -285,7 +309,8 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
 
 static int find(database *d, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
   static const char question[] =
-      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, energy_uj, samples_us, warmup FROM prof_op_results "
+      "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, energy_uj, samples_us, warmup, "
+      "workspace_source, looks, throttle, clock_low_hz, clock_high_hz FROM prof_op_results "
       "WHERE operator = ? AND device_type = ? AND device_index = ? AND driver = ? AND asked = ?";
   char asked[ASKED_BYTES];
   say_asked(identity, asked);
@@ -296,11 +321,21 @@ static int find(database *d, const prof_i_op_identity *identity, const char *key
   return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
 }
 
+static int bind_more(database *d, const prof_op_info *info) {
+  int code = d->bind_int64(d->statement, 16, info->workspace_source);
+  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 17, info->looks);
+  if (code == SQLITE_OK) code = d->bind_int64(d->statement, 18, info->throttle);
+  if (code == SQLITE_OK) code = d->bind_double(d->statement, 19, info->clock_low_hz);
+  if (code == SQLITE_OK) code = d->bind_double(d->statement, 20, info->clock_high_hz);
+  return code;
+}
+
 static int keep(database *d, const prof_op_result *result) {
   static const char insert[] =
       "INSERT OR REPLACE INTO prof_op_results (operator, device_type, device_index, driver, asked, prof_version, "
       "measured_unix_ns, exec, workspace_bytes, timer_us, "
-      "slowdown, is_time_over, energy_uj, samples_us, warmup) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+      "slowdown, is_time_over, energy_uj, samples_us, warmup, workspace_source, looks, throttle, clock_low_hz, clock_high_hz) "
+      "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   const prof_op_info *const info = &result->info;
   char asked[ASKED_BYTES];
   say_asked(&result->identity, asked);
@@ -319,6 +354,7 @@ static int keep(database *d, const prof_op_result *result) {
   if (code == SQLITE_OK)
     code = d->bind_blob(d->statement, 14, result->samples, (int)(result->count * sizeof(double)), SQLITE_STATIC);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 15, info->warmup);
+  if (code == SQLITE_OK) code = bind_more(d, info);
   if (code == SQLITE_OK) code = d->step(d->statement);
   return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
 }

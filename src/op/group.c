@@ -281,18 +281,23 @@ static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *result
   overlap->gained = alone > longest ? (alone - overlap->group_us) / (alone - longest) : 0;
 }
 
-/* What the members asked for at once, and what they say themselves. It is known if each one's is. */
+/* What the members asked for at once, and what they say themselves. It is known if each one's is. A vendor does not say whose its pieces are: what it tells is all, where it is asked for all. */
 static void fill_workspace(const prof_i_measurement *all, prof_op_result *const *results, size_t count) {
   prof_op_info *const whole = &results[count]->info;
   uint64_t said_bytes = 0; /* 64 members of 2^56 at most: no overflow */
-  bool is_known = true;
+  size_t known = 0, said = 0, by_vendor = 0;
   for (size_t i = 0; i < count; i++) {
     if (all[i].op.workspace) said_bytes += results[i]->info.workspace_bytes;
-    is_known &= results[i]->info.has_workspace != 0;
+    known += results[i]->info.has_workspace != 0;
+    said += results[i]->info.workspace_source == PROF_OP_WORKSPACE_SAID;
+    by_vendor += results[i]->info.workspace_source == PROF_OP_WORKSPACE_VENDOR;
   }
-  const uint64_t both_bytes = whole->workspace_bytes + said_bytes;
+  const bool is_by_vendor = whole->workspace_source == PROF_OP_WORKSPACE_VENDOR;
+  const bool is_known = by_vendor ? is_by_vendor && by_vendor == count : known == count;
+  const uint64_t own_bytes = is_by_vendor && !by_vendor ? 0 : whole->workspace_bytes, both_bytes = own_bytes + said_bytes;
   whole->has_workspace = is_known;
   whole->workspace_bytes = !is_known ? 0 : both_bytes < said_bytes ? UINT64_MAX : both_bytes;
+  whole->workspace_source = !is_known ? PROF_OP_WORKSPACE_UNKNOWN : by_vendor ? PROF_OP_WORKSPACE_VENDOR : said == count ? PROF_OP_WORKSPACE_SAID : PROF_OP_WORKSPACE_TOLD;
 }
 
 static void join_keys(const prof_i_measurement *all, size_t count, char *to) {

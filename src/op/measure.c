@@ -5,6 +5,7 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
+#include "../device/op_memory.h"
 #include "../device/registry.h"
 #include "measure.h"
 
@@ -38,6 +39,9 @@ static int complete(prof_op_options *options) {
   if (status) return status;
   if (options->no_warmup > 1 || options->repeat_all > 1 || options->no_reuse > 1)
     return prof_i_fail(PROF_E_INVALID, "options.no_warmup, repeat_all and no_reuse are 0 or 1");
+  if (options->vendor_memory > 1 || options->open_meters > 1) return prof_i_fail(PROF_E_INVALID, "options.vendor_memory and open_meters are 0 or 1");
+  if (options->vendor_memory && options->no_warmup)
+    return prof_i_fail(PROF_E_INVALID, "options.vendor_memory is of the warm-up's first run, and options.no_warmup is set");
   if (options->no_warmup && options->warmup)
     return prof_i_fail(PROF_E_INVALID, "options.warmup is %d, and options.no_warmup is set", options->warmup);
   if (options->caches > PROF_OP_COLD)
@@ -97,7 +101,9 @@ static prof_i_op_identity identity_of(const prof_i_measurement *m) {
                                  .caches = m->options.caches,
                                  .least_ns = m->options.least_ns,
                                  .time_limit_ns = m->options.time_limit_ns,
-                                 .precision = m->options.precision};
+                                 .precision = m->options.precision,
+                                 .vendor_memory = m->options.vendor_memory,
+                                 .open_meters = m->options.open_meters};
   strncpy(identity.timer, m->timer.name, sizeof identity.timer - 1);
   if (m->op.driver)
     strncpy(identity.driver, m->op.driver, sizeof identity.driver - 1);
@@ -178,7 +184,8 @@ static int run_counted(prof_i_measurement *m) {
   prof_i_workspace_end(&workspace);
   m->was_counted = true;
   if (m->op.workspace || !workspace.was_told) return status;
-  m->has_workspace = true;
+  if (m->workspace_source != PROF_OP_WORKSPACE_TOLD) m->workspace_bytes = 0;
+  m->workspace_source = PROF_OP_WORKSPACE_TOLD;
   if (workspace.peak_bytes > m->workspace_bytes) m->workspace_bytes = workspace.peak_bytes;
   return status;
 }
@@ -227,8 +234,28 @@ static bool is_warm_enough(const prof_i_measurement *m) {
   return m->warmed >= m->options.warmup || m->spent_ns + next_ns > limit_of(m) / WARMUP_SHARE;
 }
 
+/* The first run of all, of which its vendor's library tells what it hands out. To begin and to end that takes ms, which are nobody's. */
+static int run_told(prof_i_measurement *m, uint64_t *from_ns) {
+  prof_i_op_memory *memory = NULL;
+  uint64_t peak_bytes = 0;
+  m->workspace_status = prof_i_op_memory_begin(m->op.device, &memory);
+  get_ready(m);
+  *from_ns = prof_i_port_monotonic_ns();
+  const int status = run_counted(m);
+  m->warmed++;
+  prof_i_measure_charge(m, from_ns);
+  rest(m);
+  if (memory) m->workspace_status = prof_i_op_memory_end(memory, &peak_bytes);
+  if (memory && m->workspace_status == PROF_OK && m->workspace_source == PROF_OP_WORKSPACE_UNKNOWN) {
+    m->workspace_source = PROF_OP_WORKSPACE_VENDOR;
+    m->workspace_bytes = peak_bytes;
+    }
+  *from_ns = prof_i_port_monotonic_ns();
+  return status;
+}
+
 static int warm_up(prof_i_measurement *m, uint64_t *from_ns) {
-  int status = PROF_OK;
+  int status = m->options.vendor_memory && !m->op.workspace ? run_told(m, from_ns) : PROF_OK;
   get_ready(m);
   while (!status && !is_warm_enough(m)) {
     status = run_counted(m);
@@ -246,7 +273,7 @@ static int ask_workspace(prof_i_measurement *m) {
   if (m->workspace_bytes > workspace_max_bytes)
     return prof_i_fail(PROF_E_OPERATOR, "%s: workspace says %llu bytes, more than any device has", m->op.key,
                        (unsigned long long)m->workspace_bytes);
-  m->has_workspace = true;
+  m->workspace_source = PROF_OP_WORKSPACE_SAID;
   return PROF_OK;
 }
 
@@ -361,13 +388,22 @@ static double slowdown_of(prof_i_measurement *m) {
   return best > 0 ? usual / best : 1;
 }
 
+/* Of an allocator that tells nothing is known to be asked for, too. */
+static uint32_t source_of(const prof_i_measurement *m) {
+  if (m->workspace_source != PROF_OP_WORKSPACE_UNKNOWN) return m->workspace_source;
+  return prof_i_workspace_is_hooked() ? PROF_OP_WORKSPACE_TOLD : PROF_OP_WORKSPACE_UNKNOWN;
+}
+
 int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
   const prof_i_facts facts = {.samples = m->samples,
                               .count = m->count,
                               .exec = m->exec,
                               .warmup = m->warmed,
                               .workspace_bytes = m->workspace_bytes,
-                              .has_workspace = m->has_workspace || prof_i_workspace_is_hooked(),
+                              .has_workspace = source_of(m) != PROF_OP_WORKSPACE_UNKNOWN,
+                              .workspace_source = source_of(m),
+                              .workspace_status = m->workspace_status,
+                              .looks = m->looks,
                               .is_time_over = m->is_time_over && !m->is_converged,
                               .has_energy = m->has_energy,
                               .energy_uj = m->energy_uj,

@@ -33,7 +33,11 @@ typedef struct prof_i_measurement {
   size_t flush_bytes;
   prof_i_workspace *counted; /* in a run of which the peak is taken: what it is counted in; else NULL */
   uint64_t workspace_bytes;
-  bool has_workspace, was_counted, is_prepared, is_time_over, is_converged, has_energy;
+  uint32_t workspace_source; /* prof_op_workspace_source */
+  int32_t workspace_status;
+  prof_i_watch *watch; /* of its device's meters, while samples are taken; others may have the same. NULL: there are none */
+  prof_i_looks looks;
+  bool was_counted, is_prepared, is_time_over, is_converged, has_energy;
   double energy_uj; /* a run */
 } prof_i_measurement;
 

@@ -2,6 +2,7 @@
 #include "result.h"
 
 #include <math.h> /* INFINITY alone: no libm */
+#include <prof/backend.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,19 @@ static void add_interval(line *l, const prof_op_info *info) {
   add(l, ", %.0f %%)", info->confidence * 100);
 }
 
+static void add_throttle(line *l, const prof_op_info *info, const char *between) {
+  static const struct {
+    uint32_t bits;
+    const char *text;
+  } causes[] = {{PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_POWER_SUPPLY, "power"},
+                {PROF_BACKEND_THROTTLE_HEAT | PROF_BACKEND_THROTTLE_HARDWARE_HEAT, "heat"},
+                {PROF_BACKEND_THROTTLE_HARDWARE, "hardware"}};
+  add(l, "%sthe device was held down", between);
+  for (size_t i = 0, said = 0; i < sizeof causes / sizeof *causes; i++)
+    if (info->throttle & causes[i].bits) add(l, "%s%s", said++ ? " and " : " by its ", causes[i].text);
+  if (info->clock_low_hz < info->clock_high_hz) add(l, " (%.0f to %.0f MHz)", info->clock_low_hz / 1e6, info->clock_high_hz / 1e6);
+}
+
 static void add_doubts(line *l, const prof_op_info *info) {
   static const struct {
     uint32_t doubt;
@@ -113,8 +127,11 @@ static void add_doubts(line *l, const prof_op_info *info) {
     add(l, " for %.0f %%", info->high_mode_share * 100);
     between = ", ";
   }
-  if (info->doubts & PROF_OP_THROTTLED)
+  if (info->doubts & PROF_OP_THROTTLED) {
     add(l, "%sthe processor was slower by %.0f %% at times", between, (info->slowdown - 1) * 100);
+    between = ", ";
+  }
+  if (info->doubts & PROF_OP_DEVICE_THROTTLED) add_throttle(l, info, between);
 }
 
 size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
@@ -127,7 +144,7 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
   add(&l, ", %u sample%s of %u run%s", info->sample_count, info->sample_count == 1 ? "" : "s", info->exec,
       info->exec == 1 ? "" : "s");
   if (info->caches == PROF_OP_COLD) add(&l, ", cold caches");
-  if (info->has_workspace) add(&l, ", workspace %llu bytes", (unsigned long long)info->workspace_bytes);
+  if (info->has_workspace) add(&l, ", workspace %llu bytes%s", (unsigned long long)info->workspace_bytes, info->workspace_source == PROF_OP_WORKSPACE_VENDOR ? " by the vendor's library" : "");
   if (info->has_energy) {
     add(&l, ", ");
     add_number(&l, info->energy_uj);
@@ -143,7 +160,7 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
 /* A wide interval is no reason by itself: the ratio's own says more. And what disturbed both in turn is in both samples of a round. */
 enum {
   FORBID_PAIRS = PROF_OP_TOO_SHORT | PROF_OP_FEW_SAMPLES,
-  FORBID = FORBID_PAIRS | PROF_OP_NOISY | PROF_OP_DRIFTING | PROF_OP_TWO_MODES | PROF_OP_THROTTLED
+  FORBID = FORBID_PAIRS | PROF_OP_NOISY | PROF_OP_DRIFTING | PROF_OP_TWO_MODES | PROF_OP_THROTTLED | PROF_OP_DEVICE_THROTTLED
 };
 
 static bool are_pairs(const prof_op_result *first, const prof_op_result *second) {

@@ -5,6 +5,8 @@
 #include <prof/op.h>
 #include <stdbool.h>
 
+#include "../sample/watch.h"
+
 /* What has to be equal for a result to be handed out again. */
 typedef struct prof_i_op_identity {
   prof_device device;
@@ -12,6 +14,7 @@ typedef struct prof_i_op_identity {
   uint32_t repeat_all, caches;
   uint64_t least_ns, time_limit_ns;
   double precision;
+  uint32_t vendor_memory, open_meters;
   char timer[64];
   char driver[512]; /* and the device's model; of the host, the processor's */
 } prof_i_op_identity;
@@ -33,10 +36,13 @@ typedef struct prof_i_facts {
   size_t count;
   int32_t exec, warmup; /* runs a sample, and of the warm-up */
   uint64_t workspace_bytes;
+  uint32_t workspace_source; /* prof_op_workspace_source */
+  int32_t workspace_status;
   bool has_workspace, is_time_over, has_energy;
   double energy_uj; /* a run */
   double timer_us;  /* what a sample may be wrong by */
   double slowdown;  /* see prof_op_info */
+  prof_i_looks looks;
 } prof_i_facts;
 
 /* Copies the samples and the key, and says what they say. NULL: no memory. */

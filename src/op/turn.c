@@ -21,6 +21,10 @@ static int sample_all(prof_i_measurement *all, size_t count) {
     for (size_t i = 0; i < count; i++) {
       prof_i_measurement *const m = &all[round % 2 ? count - 1 - i : i];
       bool is_done = false;
+      if (m->watch) {
+        prof_i_watch_look(m->watch);
+        from_ns = prof_i_port_monotonic_ns(); /* what the meters take is nobody's time */
+      }
       int status = m->count && prof_i_measure_is_at_limit(m) ? PROF_OK : prof_i_measure_sample(m);
       prof_i_measure_charge(m, &from_ns);
       if (!status) status = prof_i_measure_is_done(m, &is_done);
@@ -44,6 +48,39 @@ static int sample_with_energy(prof_i_measurement *all, size_t count) {
   return PROF_OK;
 }
 
+/* ---- meters ---- */
+
+static bool is_same_device(const prof_i_measurement *a, const prof_i_measurement *b) { return a->op.device.type == b->op.device.type && a->op.device.index == b->op.device.index; }
+
+/* One for each device: what holds it down comes to all who are measured on it. */
+static void begin_watches(prof_i_measurement *all, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    size_t first = 0;
+    while (first < i && !is_same_device(&all[first], &all[i])) first++;
+    all[i].watch = first < i ? all[first].watch : prof_i_watch_begin(all[i].op.device, all[i].options.open_meters);
+  }
+}
+
+static void end_watches(prof_i_measurement *all, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    prof_i_watch *const watch = all[i].watch;
+    if (!watch) continue;
+    const prof_i_looks looks = prof_i_watch_end(watch);
+    for (size_t j = i; j < count; j++) {
+      if (all[j].watch != watch) continue;
+      all[j].looks = looks;
+      all[j].watch = NULL;
+    }
+  }
+}
+
+static int sample_and_watch(prof_i_measurement *all, size_t count) {
+  begin_watches(all, count);
+  const int status = sample_with_energy(all, count);
+  end_watches(all, count);
+  return status;
+}
+
 static uint64_t turns; /* any thread */
 
 int prof_i_measure_in_turn(prof_i_measurement *all, size_t count, prof_op_result **results_out) {
@@ -51,7 +88,7 @@ int prof_i_measure_in_turn(prof_i_measurement *all, size_t count, prof_op_result
   int status = PROF_OK;
   prof_i_workspace_begin(&aside);
   for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_prepare(&all[i]);
-  if (!status) status = sample_with_energy(all, count);
+  if (!status) status = sample_and_watch(all, count);
   prof_i_workspace_end(&aside);
   for (size_t i = 0; i < count && !status; i++) status = prof_i_measure_result(&all[i], &results_out[i]);
   const uint64_t turn = count > 1 ? __atomic_add_fetch(&turns, 1, __ATOMIC_RELAXED) : 0;

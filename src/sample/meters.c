@@ -64,7 +64,9 @@ static void name_it(prof_i_meter *meter, const char *of) {
 
 static int ask(prof_i_back_end *end, uint32_t number, prof_backend_metric *out) {
   *out = (prof_backend_metric){.size = sizeof *out};
+  if (end) prof_i_registry_have_meters(end);
   const int result = end ? end->table.metric(end->self, number, out) : prof_i_host_meters_metric(number, out);
+  if (end) prof_i_registry_let_meters_go(end);
   out->name[sizeof out->name - 1] = out->unit[sizeof out->unit - 1] = '\0';
   return result;
 }
@@ -150,7 +152,9 @@ void prof_i_meters_read(prof_i_meters *meters) {
     int64_t values[PROF_I_METERS_AT_ONCE] = {0};
     uint64_t known = 0;
     for (uint32_t i = 0; i < count; i++) metrics[i] = first[i].metric;
+    if (end) prof_i_registry_have_meters(end);
     const int result = end ? end->table.sample(end->self, metrics, count, values, &known) : prof_i_host_meters_sample(metrics, count, values, &known);
+    if (end) prof_i_registry_let_meters_go(end);
     const uint64_t now_ns = prof_i_port_monotonic_ns();
     for (uint32_t i = 0; i < count; i++) take(&first[i], result == PROF_BACKEND_OK && (known >> i & 1), values[i], now_ns);
   }

@@ -249,6 +249,7 @@ static void the_allocators_peak_is_the_workspace(void **state) {
   assert_int_equal(prof_op_profile(&op, NULL, &result), PROF_OK);
   assert_int_equal(info_of(result).has_workspace, 1);
   assert_int_equal(info_of(result).workspace_bytes, 1000);
+  assert_int_equal(info_of(result).workspace_source, PROF_OP_WORKSPACE_TOLD);
   prof_op_result_destroy(result);
 }
 

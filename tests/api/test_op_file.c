@@ -220,23 +220,37 @@ static void shell(const char *format) {
 
 static int finds_napping(void) { return measure_napping().was_kept == 1 && prof_op_cache_count(NULL) == 2 ? 0 : 1; }
 
-/* As the first layout had it, which knew nothing of the warm-up: what it keeps is found, said as it was asked for, and goes on to be added to. */
-static void a_file_of_the_layout_before_is_gone_on_with(void **state) {
-  (void)state;
+/* What it keeps is found, said as it was asked for, and goes on to be added to. */
+static void go_on_with(const char *made_older, int knows_warmup) {
   open_cache();
-  measure_napping();
+  const prof_op_info then = measure_napping();
   prof_op_cache_open(NULL);
   prof_op_cache_reset(NULL);
-  shell(
-      "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); c.execute('alter table prof_op_results drop column warmup'); "
-      "c.execute('pragma user_version = 1'); c.commit()\"");
+  shell(made_older);
   open_cache();
   const prof_op_info old = measure_napping();
   assert_int_equal(old.was_kept, 1);
   assert_int_equal(old.file_status, PROF_OK);
-  assert_int_equal(old.warmup, 10);
+  assert_int_equal(old.warmup, knows_warmup ? then.warmup : 10);
+  assert_int_equal(old.looks, 0);
   assert_int_equal(measure("another", NULL).file_status, PROF_OK);
   assert_int_equal(elsewhere(finds_napping), 0);
+}
+
+#define DROP(columns)                                                                                            \
+  "python3 -c \"import sqlite3; c = sqlite3.connect('%s'); [c.execute('alter table prof_op_results drop column ' + " \
+  "x) for x in '" columns "'.split()]; "
+#define OF_LAYOUT_3 "workspace_source looks throttle clock_low_hz clock_high_hz"
+
+/* The first one knew nothing of the warm-up, the second nothing of a device's meters. */
+static void a_file_of_the_first_layout_is_gone_on_with(void **state) {
+  (void)state;
+  go_on_with(DROP(OF_LAYOUT_3 " warmup") "c.execute('pragma user_version = 1'); c.commit()\"", 0);
+}
+
+static void a_file_of_the_layout_before_is_gone_on_with(void **state) {
+  (void)state;
+  go_on_with(DROP(OF_LAYOUT_3) "c.execute('pragma user_version = 2'); c.commit()\"", 1);
 }
 
 static void what_is_no_cache_is_refused_and_left_alone(void **state) {
@@ -327,7 +341,10 @@ static void a_row_that_does_not_fit_what_was_asked_is_measured_again(void **stat
       "c.execute('update prof_op_results set exec = 5')",
       "c.execute('update prof_op_results set warmup = 9')",
       "c.execute('update prof_op_results set warmup = 0')",
-      "c.execute('update prof_op_results set warmup = 4294967299')"};
+      "c.execute('update prof_op_results set warmup = 4294967299')",
+      "c.execute('update prof_op_results set workspace_source = 4')",
+      "c.execute('update prof_op_results set looks = 4294967296')",
+      "c.execute('update prof_op_results set clock_high_hz = 1e300')"};
   const prof_op op = {.size = sizeof op, .key = "list", .run = run};
   const prof_op_options same = {
       .size = sizeof same, .warmup = 3, .exec = 2, .repeat = 10, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
@@ -480,6 +497,7 @@ int main(void) {
       ENTRY(another_process_finds_it),
       ENTRY(what_is_found_is_what_was_kept),
       ENTRY(the_warm_up_that_ran_is_kept),
+      ENTRY(a_file_of_the_first_layout_is_gone_on_with),
       ENTRY(a_file_of_the_layout_before_is_gone_on_with),
       ENTRY(a_driver_is_another_result),
       ENTRY(processes_share_it),

@@ -17,7 +17,8 @@
   X(cuMemcpyDtoHAsync_v2, (void *to, unsigned long long from, size_t bytes, void *stream))                                                                         \
   X(cuMemsetD8Async, (unsigned long long to, unsigned char value, size_t bytes, void *stream)) X(cuGraphLaunch, (void *graph, void *stream))                       \
   X(cuMemAlloc_v2, (unsigned long long *out, size_t bytes)) X(cuMemFree_v2, (unsigned long long at)) X(cuMemAllocManaged, (unsigned long long *out, size_t bytes, unsigned flags))   \
-  X(cuMemAllocHost_v2, (void **out, size_t bytes)) X(cuMemFreeHost, (void *at)) X(emulated_cuda_runtime_launch, (void *kernel, void *stream))
+  X(cuMemAllocHost_v2, (void **out, size_t bytes)) X(cuMemFreeHost, (void *at)) \
+  X(cuMemAllocAsync, (unsigned long long *out, size_t bytes, void *stream)) X(cuMemFreeAsync, (unsigned long long at, void *stream)) X(emulated_cuda_runtime_launch, (void *kernel, void *stream))
 static struct {
 #define MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
   FUNCTIONS(MEMBER)

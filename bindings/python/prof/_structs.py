@@ -457,6 +457,8 @@ class OpOptions(_Shown):
         ("no_reuse", c_uint32),
         ("reserved", c_uint32),
         ("timer", c_void_p),
+        ("vendor_memory", c_uint32),
+        ("open_meters", c_uint32),
     ]
 
 
@@ -495,7 +497,13 @@ class OpInfo(_Shown):
         ("timer_us", c_double),
         ("energy_uj", c_double),
         ("has_energy", c_uint32),
+        ("workspace_source", c_uint32),
+        ("workspace_status", c_int32),
+        ("looks", c_uint32),
+        ("throttle", c_uint32),
         ("reserved", c_uint32),
+        ("clock_low_hz", c_double),
+        ("clock_high_hz", c_double),
     ]
 
 

@@ -15,7 +15,8 @@ from ._library import C, Owner, encoded, sized, whole
 from .device import Device
 from .memory_profiler import Count, Number
 
-DOUBTS = {1: "not converged", 2: "noisy", 4: "drifting", 8: "two modes", 16: "throttled", 32: "too short for the timer", 64: "time over", 128: "few samples"}
+DOUBTS = {1: "not converged", 2: "noisy", 4: "drifting", 8: "two modes", 16: "throttled", 32: "too short for the timer", 64: "time over", 128: "few samples", 256: "device throttled"}
+WORKSPACE_SOURCES = ("unknown", "said", "told", "vendor")
 OPS_MOST = 1024  # in turn
 WORKSPACE_MOST = 1 << 56  # bytes: no device has more
 ORDERS = ("unclear", "same", "faster", "slower")
@@ -131,6 +132,11 @@ class Result(Owner):
         """Why it is not to be believed as it stands; empty: it is."""
         return [text for bit, text in DOUBTS.items() if self.info.doubts & bit]
 
+    @property
+    def workspace_source(self) -> str:
+        """How workspace_bytes is known: "said" by the Op, "told" by its allocator, by the "vendor"'s library (vendor_memory=1); "unknown"."""
+        return WORKSPACE_SOURCES[self.info.workspace_source]
+
     def __str__(self) -> str:
         room = ctypes.create_string_buffer(512)
         C.prof_op_text(self._pointer, room, len(room))
@@ -146,7 +152,7 @@ class Result(Owner):
             pass
 
 
-_WHY = {1: "had not converged", 2: "was noisy", 4: "was drifting", 8: "had two modes", 16: "was throttled", 32: "was too short for the timer", 64: "ran out of time", 128: "had few samples"}
+_WHY = {1: "had not converged", 2: "was noisy", 4: "was drifting", 8: "had two modes", 16: "was throttled", 32: "was too short for the timer", 64: "ran out of time", 128: "had few samples", 256: "had its device held down"}
 
 
 def _times(ratio: float) -> str:
@@ -225,7 +231,7 @@ def _options(warmup: Optional[int], exec: Optional[int], repeat: Optional[int], 
             given["time_limit_ns"] = int(_real(given.pop(name), name, 0, 1e9) * 1e9)
         elif name == "precision":
             given[name] = _real(value, name, 0, 1)
-        elif name in ("least_ns", "time_limit_ns", "repeat_all", "no_reuse"):
+        elif name in ("least_ns", "time_limit_ns", "repeat_all", "no_reuse", "vendor_memory", "open_meters"):
             given[name] = whole(value, name, 0, (1 << 64) - 1 if name.endswith("_ns") else 1)
         else:
             raise TypeError(f"unexpected argument {name!r}")
@@ -257,7 +263,7 @@ def profile(
     **more: Any,
 ) -> Result:
     """Measures an Op or a callable until its median is known to 1 %, or a limit is reached; a result of the same key and options that is kept is handed out again. More: time_limit_s (1), precision (0.01), caches ("warm" or "cold"),
-    no_reuse, repeat_all, least_ns. stream: what the callable enqueues on (a number as C has it: a cl_command_queue's address): the device itself then says the time; flush() sends what is on it to the device, where a driver needs that; cold() enqueues what writes over its caches, before each sample of caches="cold". What the callable raises is raised. A Python callable's time by the host has the way from C to Python in it, about 1 us."""
+    no_reuse, repeat_all, least_ns, vendor_memory (1: the workspace is what CUDA hands out in the first run, by CUPTI), open_meters (1: NVML is opened, to see what holds the device down). stream: what the callable enqueues on (a number as C has it: a cl_command_queue's address): the device itself then says the time; flush() sends what is on it to the device, where a driver needs that; cold() enqueues what writes over its caches, before each sample of caches="cold". What the callable raises is raised. A Python callable's time by the host has the way from C to Python in it, about 1 us."""
     what = _op(op)
     for_c, out = what._for_c(_device.of(device)), ctypes.c_void_p()
     options = _options(warmup, exec, repeat, more)

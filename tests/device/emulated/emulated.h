@@ -48,6 +48,10 @@ typedef struct emulated_meters {
   uint32_t is_hanging;     /* it has been called, and does not return */
   uint32_t refuses;        /* sample() fails */
   uint32_t finding_hangs;  /* metric() does not return, while it is 1 */
+  int64_t clock_mhz[EMULATED_DEVICES]; /* 0: 1500 and its number */
+  uint32_t has_reasons;    /* 1: it has a meter of throttle reasons, too */
+  int64_t reasons[EMULATED_DEVICES];
+  uint32_t samples;        /* seen */
 } emulated_meters;
 extern emulated_meters emulated_meter;
 

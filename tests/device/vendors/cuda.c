@@ -596,7 +596,7 @@ static int change_memory(uint32_t number, emulated_cuda_piece *it, int (*change)
   return leave(&c, DRIVER, error);
 }
 
-enum { CBID_ALLOC = 243, CBID_FREE = 245, CBID_ALLOC_HOST = 239, CBID_FREE_HOST = 77, CBID_ALLOC_MANAGED = 434 };
+enum { CBID_ALLOC = 243, CBID_FREE = 245, CBID_ALLOC_HOST = 239, CBID_FREE_HOST = 77, CBID_ALLOC_MANAGED = 434, CBID_ALLOC_ASYNC = 598, CBID_FREE_ASYNC = 600 };
 
 CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes);
 CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes) {
@@ -632,6 +632,30 @@ CU int cuMemFreeHost(void *at);
 CU int cuMemFreeHost(void *at) {
   emulated_cuda_piece it = {.address = (uint64_t)(uintptr_t)at};
   return change_memory(CBID_FREE_HOST, &it, let_memory_go);
+}
+
+/* Stream-ordered: from its pool, without waiting for the stream. */
+static int take_on_stream(emulated_cuda_piece *it, void *handle) {
+  stream *s;
+  pthread_mutex_lock(&own.lock);
+  const int error = find(handle, &s);
+  if (error == SUCCESS) it->stream = (uint32_t)s->number;
+  pthread_mutex_unlock(&own.lock);
+  return error;
+}
+CU int cuMemAllocAsync(unsigned long long *out, size_t bytes, void *handle);
+CU int cuMemAllocAsync(unsigned long long *out, size_t bytes, void *handle) {
+  emulated_cuda_piece it = {.bytes = bytes, .place = DEVICE};
+  int error = take_on_stream(&it, handle);
+  if (error == SUCCESS) error = change_memory(CBID_ALLOC_ASYNC, &it, take_memory);
+  *out = it.address;
+  return error;
+}
+CU int cuMemFreeAsync(unsigned long long at, void *handle);
+CU int cuMemFreeAsync(unsigned long long at, void *handle) {
+  emulated_cuda_piece it = {.address = at};
+  const int error = take_on_stream(&it, handle);
+  return error == SUCCESS ? change_memory(CBID_FREE_ASYNC, &it, let_memory_go) : error;
 }
 
 static uint32_t number_of_stream(void *of, void *handle, int is_per_thread) {

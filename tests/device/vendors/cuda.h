@@ -42,7 +42,7 @@ typedef struct emulated_cuda_done {
 
 typedef struct emulated_cuda_piece {
   uint64_t address, bytes, time_ns; /* by CLOCK_REALTIME */
-  uint32_t device, context, correlation;
+  uint32_t device, context, correlation, stream; /* stream: of a stream-ordered one; 0 */
   int place, is_release; /* place: CUPTI's kinds of memory */
 } emulated_cuda_piece;
 

@@ -230,7 +230,7 @@ static uint32_t late_count, late_flushes;
 
 static void on_piece(const emulated_cuda_piece *it) {
   const prof_i_cupti_memory piece = {.operation = it->is_release ? PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE : PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, .place = it->place, .correlation = it->correlation,
-                                     .address = it->address, .bytes = it->bytes, .timestamp = it->time_ns, .process = (uint32_t)getpid(), .device = it->device, .context = it->context};
+                                     .address = it->address, .bytes = it->bytes, .timestamp = it->time_ns, .process = (uint32_t)getpid(), .device = it->device, .context = it->context, .stream = it->stream ? it->stream : UINT32_MAX};
   pthread_mutex_lock(&own.lock);
   if (!own.is_enabled[PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2]) {
   } else if (late_count < LATE && takes(&own.state.late_pieces)) {

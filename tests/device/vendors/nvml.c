@@ -14,7 +14,7 @@ typedef struct device {
   uint32_t index;
 } device;
 static device devices[EMULATED_NVML_DEVICES] = {{0}, {1}, {2}};
-static emulated_nvml state = {.device_count = EMULATED_NVML_DEVICES, .power_mw = {100000, 250000, 75500}, .memory_used = {UINT64_C(1) << 30, UINT64_C(20) << 30, 0}};
+static emulated_nvml state = {.device_count = EMULATED_NVML_DEVICES, .power_mw = {100000, 250000, 75500}, .memory_used = {UINT64_C(1) << 30, UINT64_C(20) << 30, 0}, .clock_mhz = {1980, 1980, 1980}, .reasons = {1, 4, 1} /* power cap; idle */};
 
 NVML emulated_nvml *emulated_nvml_state(void) { return &state; }
 
@@ -151,7 +151,8 @@ NVML int nvmlDeviceGetClockInfo(device *d, unsigned which, unsigned *mhz);
 NVML int nvmlDeviceGetClockInfo(device *d, unsigned which, unsigned *mhz) {
   const int error = check(d);
   if (error || which > 3) return error ? error : INVALID_ARGUMENT;
-  *mhz = which == 2 ? 2619 : 1980;
+  __atomic_fetch_add(&state.reads, 1, __ATOMIC_RELAXED);
+  *mhz = which == 2 ? 2619 : __atomic_load_n(&state.clock_mhz[d->index], __ATOMIC_RELAXED);
   return SUCCESS;
 }
 
@@ -166,6 +167,7 @@ NVML int nvmlDeviceGetTemperature(device *d, unsigned sensor, unsigned *celsius)
 NVML int nvmlDeviceGetCurrentClocksThrottleReasons(device *d, unsigned long long *bits);
 NVML int nvmlDeviceGetCurrentClocksThrottleReasons(device *d, unsigned long long *bits) {
   const int error = check(d);
-  if (!error) *bits = d->index == 1 ? 4 : 1; /* power cap; idle */
+  __atomic_fetch_add(&state.reads, 1, __ATOMIC_RELAXED);
+  if (!error) *bits = __atomic_load_n(&state.reasons[d->index], __ATOMIC_RELAXED);
   return error;
 }

@@ -12,6 +12,9 @@ typedef struct emulated_nvml {
   uint32_t lacks_energy; /* of all devices: not supported */
   uint32_t lost_device;  /* number + 1 of one that has fallen off the bus; 0: none */
   uint32_t init_count;   /* seen */
+  uint32_t clock_mhz[EMULATED_NVML_DEVICES]; /* of the SMs */
+  uint64_t reasons[EMULATED_NVML_DEVICES];
+  uint32_t reads;        /* of clocks and reasons; seen */
   uint32_t power_mw[EMULATED_NVML_DEVICES];
   uint64_t memory_used[EMULATED_NVML_DEVICES];
 } emulated_nvml;
