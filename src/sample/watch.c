@@ -52,7 +52,7 @@ static bool has_meters(const prof_i_back_end *end, int32_t device_type) { return
 
 /* No vendor's library is opened that the program has not, unless it is asked for. */
 static bool may_read(const prof_i_back_end *end, bool may_open) {
-  if (prof_i_registry_is_open(end)) return true;
+  if (prof_i_registry_is_open(end)) return end->has_meter;
   if (prof_i_registry_is_shut(end) || end->table.opens_late) return false;
   return may_open || (!end->table.event_record && end->table.in_use && end->table.in_use());
 }

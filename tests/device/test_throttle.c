@@ -379,6 +379,20 @@ static void nvmls_device_is_cudas_also_where_a_sampler_was_first(void **state) {
   assert_int_equal(other.throttle, 32);
 }
 
+/* As a part of a device (MIG), which has a UUID of its own: nothing is said of it by another one's meters. */
+static void a_device_that_nvml_does_not_know_is_not_anothers(void **state) {
+  (void)state;
+  open_nvml();
+  nvml->device_count = 1; /* CUDA's device 1, which is NVML's 0 */
+  nvml->reasons[0] = 4;
+  assert_int_equal(prof_sampler_start(NULL), PROF_OK);
+  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  open_cuda();
+  const prof_op_info info = measure(cuda_device, NULL);
+  assert_int_equal(info.looks, 0);
+  assert_false(is_doubted(&info));
+}
+
 /* It is asked once what it can read, however often is measured; and nothing is read of it but by that. */
 static void nvml_is_read_between_samples_alone(void **state) {
   (void)state;
@@ -416,7 +430,7 @@ static void nvml_is_not_opened_unasked(void **state) {
   X(a_device_at_its_clock_is_not_doubted) X(power_or_heat_at_some_time_is_doubted) X(a_clock_that_falls_by_more_than_5_percent_is_doubted) X(who_was_held_down_is_not_compared) \
   X(in_turn_each_device_has_its_own) X(a_kept_result_has_its_doubt) X(a_meter_that_fails_harms_nothing) X(a_meter_that_hangs_is_given_up)                                       \
   X(the_wait_for_a_meter_is_not_the_operators_time) X(who_has_none_costs_nothing) X(a_sampler_goes_on_beside_it) X(nvmls_device_is_cudas)                                        \
-  X(nvmls_device_is_cudas_also_where_a_sampler_was_first) X(nvml_is_read_between_samples_alone) X(nvml_is_not_opened_unasked)
+  X(nvmls_device_is_cudas_also_where_a_sampler_was_first) X(a_device_that_nvml_does_not_know_is_not_anothers) X(nvml_is_read_between_samples_alone) X(nvml_is_not_opened_unasked)
 ALONE_TESTS
 
 /* The linker reads its path once, when a program begins. */

@@ -131,7 +131,51 @@ print("all is well")
 """
 
 
+VENDORS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "device", "vendors")  # emulated: no device is behind them
+
+ON_CUDA = r"""
+import ctypes, os, sys
+from prof import op_profiler
+
+cuda = ctypes.CDLL(os.path.join(sys.argv[1], "libcuda.so.1"))
+ctypes.CDLL(os.path.join(sys.argv[1], "libnvidia-ml.so.1"))  # as PyTorch has it; by it a power cap stands on CUDA's device 0
+context, stream = ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0 and cuda.cuStreamCreate(ctypes.byref(stream), 0) == 0
+def allocate():
+    places = [ctypes.c_uint64() for _ in range(2)]
+    for at in places:
+        assert cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(1500)) == 0
+    for at in places:
+        assert cuda.cuMemFree_v2(at) == 0
+each = dict(exec=1, repeat=6, repeat_all=1, stream=stream.value)
+plain = op_profiler.profile(op_profiler.Op(allocate, key="plain"), "cuda", **each)
+assert (plain.workspace_source, plain.has_workspace) == ("unknown", 0), plain.info
+asked = op_profiler.profile(op_profiler.Op(allocate, key="asked"), "cuda", vendor_memory=1, **each)
+assert (asked.workspace_bytes, asked.workspace_source, asked.workspace_status) == (3000, "vendor", 0), asked.info
+assert "workspace 3000 bytes by the vendor's library" in str(asked), asked
+assert "device throttled" in asked.doubts and asked.looks > 0 and asked.throttle == 4, asked.info
+assert "held down by its power" in str(asked), asked
+said = op_profiler.profile(op_profiler.Op(allocate, key="said", workspace=lambda: 5), "cuda", vendor_memory=1, **each)
+assert (said.workspace_bytes, said.workspace_source) == (5, "said"), said.info
+compared = op_profiler.compare(plain, asked)
+assert compared.order == "unclear" and "device throttled" in compared.doubts and "had its device held down" in str(compared), compared
+try:
+    op_profiler.profile(allocate, "cuda", vendor_memory=2)
+except ValueError as e:
+    assert "vendor_memory" in str(e), e
+else:
+    raise AssertionError("vendor_memory=2")
+print("all is well")
+"""
+
+
 class Operators(unittest.TestCase):
+    @unittest.skipUnless(os.path.exists(VENDORS), "tests/device/vendors is not here")
+    def test_an_operator_on_a_stream_says_what_cuda_handed_out_and_what_held_it_down(self):
+        env = {**os.environ, "PROF_BACKEND_CUPTI": os.path.join(VENDORS, "libcupti.so.13")}
+        ran = subprocess.run([sys.executable, "-c", ON_CUDA, VENDORS], env=env, capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "all is well\n"), ran.stderr)
+
     def test_an_operator_on_a_queue_is_timed_by_its_device(self):
         with tempfile.TemporaryDirectory() as folder:
             # ctest hides the machine's drivers from the other tests
