@@ -62,9 +62,9 @@ typedef struct prof_op_options {
   uint32_t open_meters;   /* 1: the device's meters are opened for the measurement, as a sampler opens them (of NVIDIA's libnvidia-ml.so.1); 0: read if they are open, or the program has that library loaded. See prof_op_info.looks */
 } prof_op_options;
 
-/* How the workspace is known: the first of these that is. */
+/* How the workspace is known: the first of these that is. Where this process's allocator tells, but told nothing of this operator, the vendor's word goes before those 0 bytes. */
 typedef enum prof_op_workspace_source {
-  PROF_OP_WORKSPACE_UNKNOWN = 0,
+  PROF_OP_WORKSPACE_UNKNOWN = 0, /* it is not; or an earlier prof kept the result in the cache's file, and did not say */
   PROF_OP_WORKSPACE_SAID = 1, /* by prof_op.workspace */
   PROF_OP_WORKSPACE_TOLD = 2, /* by its allocator: prof_op_workspace_alloc() */
   PROF_OP_WORKSPACE_VENDOR = 3 /* prof_op_options.vendor_memory: by what its vendor's library recorded (CUDA's, by CUPTI: cuMemAlloc(), cudaMalloc(), stream-ordered and managed memory). The most that was held at once of what that device's memory was handed out in the first

@@ -27,10 +27,10 @@ static void begin(void) {}
 
 /* ---- the program ---- */
 
-static void load_cupti(void) {
+static void load_cupti(const char *file) {
   emulated_cupti *(*state)(void);
   char path[512];
-  snprintf(path, sizeof path, "%s/vendors/libcupti.so.13", getenv("PROF_TEST_PLUGIN_DIR"));
+  snprintf(path, sizeof path, "%s/vendors/%s", getenv("PROF_TEST_PLUGIN_DIR"), file);
   setenv("PROF_BACKEND_CUPTI", path, 1);
   void *const library = dlopen(path, RTLD_NOW);
   if (!library) fail_msg("%s", dlerror());
@@ -98,11 +98,12 @@ static prof_op_info measure(subject *s, int (*what)(subject *s)) {
   return info;
 }
 
-static subject on_device_0(void) {
-  load_cupti();
+static subject on_device_0_with(const char *file) {
+  load_cupti(file);
   begin_on(0);
   return (subject){.stream = make_stream()};
 }
+static subject on_device_0(void) { return on_device_0_with("libcupti.so.13"); }
 
 /* Nothing is left of it. */
 static void is_over(void) {
@@ -267,6 +268,18 @@ static void other_threads_and_streams_count(void **state) {
   is_known(&info, 1600);
 }
 
+static int asks_for_memory_alone(subject *s) {
+  assert_int_equal(cupti->kinds, s->runs == 1); /* and for no calls, all of which an older one would record */
+  return in_each_other(s);
+}
+
+static void a_cupti_of_cuda_11_does_too(void **state) {
+  (void)state;
+  subject s = on_device_0_with("libcupti.so.11.8");
+  const prof_op_info info = measure(&s, asks_for_memory_alone);
+  is_known(&info, 3030);
+}
+
 /* ---- who says it otherwise ---- */
 
 static int says(void *user, uint64_t *bytes_out) {
@@ -299,6 +312,8 @@ static void who_says_it_is_believed_and_cupti_left_alone(void **state) {
   assert_int_equal(info.workspace_bytes, 1234);
   assert_int_equal(info.workspace_source, PROF_OP_WORKSPACE_TOLD);
   is_over();
+  info = measure(&s, in_each_other); /* of which that allocator tells nothing */
+  is_known(&info, 3030);
 }
 
 static void who_does_not_ask_has_no_cupti(void **state) {
@@ -664,7 +679,7 @@ static void why_a_back_end_does_not_tell_is_said(void **state) {
 
 #define TESTS(X)                                                                                                                                              \
   X(the_peak_of_the_first_run_is_known_to_the_byte) X(memory_of_before_the_run_does_not_count) X(what_the_first_run_keeps_counts) X(who_asks_for_nothing_has_none_for_sure) \
-  X(stream_ordered_memory_counts_by_its_calls) X(the_devices_own_and_managed_memory_count) X(other_threads_and_streams_count) X(who_says_it_is_believed_and_cupti_left_alone) \
+  X(stream_ordered_memory_counts_by_its_calls) X(the_devices_own_and_managed_memory_count) X(other_threads_and_streams_count) X(a_cupti_of_cuda_11_does_too) X(who_says_it_is_believed_and_cupti_left_alone) \
   X(who_does_not_ask_has_no_cupti) X(without_a_warm_up_it_is_refused) X(results_are_kept_for_it) X(a_groups_is_what_all_held_at_once) X(without_cupti_it_is_unknown)          \
   X(beside_another_tool_it_is_unknown) X(of_a_device_that_nobody_serves_it_is_unknown) X(what_cupti_drops_makes_it_unknown) X(a_recording_goes_before)                        \
   X(a_recording_that_begins_in_the_run_waits) X(pieces_are_added_up_by_their_times) X(what_is_no_piece_makes_it_unknown_or_is_left_out) X(more_pieces_than_there_is_room_for_are_not_added_up)              \
