@@ -51,7 +51,7 @@ typedef struct prof_op_options {
                              shorter one it always ends the measurement, PROF_OP_TIME_OVER says so, and precision is only judged by, never waited for */
   uint64_t time_limit_ns; /* from the first run on, with all that is between the samples and the statistics: ends the measurement between two samples; 1 s, and then on
                              until there are 6 samples, but no longer than 10 s in all: a limit that is given is kept to, 1 s as well. Not in it: the sample under
-                             way, which is not stopped, prepare, workspace and cleanup, what the vendor's library and the device's meters take to tell (vendor_memory; looks: five seconds at most), the cache's file, and a fifth of the limit */
+                             way, which is not stopped, prepare, workspace and cleanup, what the vendor's library and the device's meters take to tell (vendor_memory; looks: ten seconds at most), the cache's file, and a fifth of the limit */
   double precision;       /* no more samples once the median is known to so large a share of it, 0.01; but see repeat_all */
   uint32_t repeat_all;    /* 1: all `repeat` samples are taken, unless the time is over */
   uint32_t caches;        /* prof_op_caches */
@@ -117,7 +117,7 @@ typedef struct prof_op_info {
   uint32_t has_energy;    /* 1: it is known: measured alone, where the kernel's RAPL counters may be read */
   uint32_t workspace_source; /* prof_op_workspace_source */
   int32_t workspace_status; /* of prof_op_options.vendor_memory: PROF_OK, or why the vendor's library did not tell: a prof_status */
-  uint32_t looks;         /* at the device's clock and what holds it down, before samples, 20 ms apart at least; 0: it has no such meters, they are not open (prof_op_options.open_meters), or did not answer in a second: then it goes on without */
+  uint32_t looks;         /* at the device's clock and what holds it down, before samples, 20 ms apart at least; 0: it has no such meters, they are not open (prof_op_options.open_meters), or did not answer: a vendor's call that takes a second is given up, and so are all when they have taken ten together */
   uint32_t throttle;      /* of DEVICE_THROTTLED: prof_backend_throttle (<prof/backend.h>), of all looks */
   uint32_t reserved;
   double clock_low_hz, clock_high_hz; /* the device's at these looks; 0: it does not tell */

@@ -11,7 +11,7 @@
 #include "../device/registry.h"
 
 enum { CLOCK, THROTTLE, KINDS, METERS_ASKED = 4096 };
-static const uint64_t look_every_ns = 20000000, patience_ns = 1000000000 /* for one look */, longest_ns = 5000000000 /* for all */, sleep_ns = 1000000000;
+static const uint64_t look_every_ns = 20000000, patience_ns = 1000000000 /* with a vendor's call */, longest_ns = 10000000000 /* with all looks */, sleep_ns = 1000000000, nap_ns = 50000000;
 static const uint32_t held_down = PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_HARDWARE | PROF_BACKEND_THROTTLE_HEAT | PROF_BACKEND_THROTTLE_HARDWARE_HEAT | PROF_BACKEND_THROTTLE_POWER_SUPPLY;
 
 /* A device's meters of these two kinds, as its back end has told them: to find them may take it many calls, so that it is asked once. */
@@ -32,6 +32,7 @@ struct prof_i_watch {
   bool may_open;
   uint32_t asked, answered; /* looks; release, acquire: who raises one has written what goes with it */
   uint32_t is_over;         /* release */
+  uint64_t called_ns;       /* since when the thread is at a vendor's meters, or waits for another one that is; 0: it is not, and may just have no processor. Relaxed */
   uint32_t holders;         /* the one that measures, and the thread: the last one frees it. Acquire, release */
   /* The answer. */
   bool has_meters, is_known[KINDS];
@@ -162,10 +163,14 @@ static void answer(prof_i_watch *watch, const found *it) {
   }
 }
 
+static void set_called(prof_i_watch *watch, bool is_at_it) { __atomic_store_n(&watch->called_ns, is_at_it ? prof_i_port_monotonic_ns() : 0, __ATOMIC_RELAXED); }
+
 static void *work(void *the_watch) {
   prof_i_watch *const watch = the_watch;
   pthread_setname_np(pthread_self(), "prof-op-meters");
+  set_called(watch, true);
   const found *const it = find(watch);
+  set_called(watch, false);
   for (uint32_t seen = 0;;) {
     const uint32_t asked = __atomic_load_n(&watch->asked, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&watch->is_over, __ATOMIC_ACQUIRE)) break;
@@ -173,7 +178,9 @@ static void *work(void *the_watch) {
       prof_i_port_wait(&watch->asked, seen, sleep_ns);
       continue;
     }
+    set_called(watch, true);
     answer(watch, it);
+    set_called(watch, false);
     seen = asked;
     __atomic_store_n(&watch->answered, seen, __ATOMIC_RELEASE);
     prof_i_port_wake(&watch->answered);
@@ -208,13 +215,17 @@ prof_i_watch *prof_i_watch_begin(prof_device device, bool may_open) {
   return NULL;
 }
 
+/* A vendor hangs, or it has been too long in all. */
+static bool is_too_long(const prof_i_watch *watch, uint64_t begun_ns) {
+  const uint64_t called_ns = __atomic_load_n(&watch->called_ns, __ATOMIC_RELAXED);
+  return (called_ns && prof_i_ns_since(called_ns) >= patience_ns) || watch->waited_ns + prof_i_ns_since(begun_ns) >= longest_ns;
+}
+
 /* Of what does not answer any more nothing is known from here on: what was seen before stands. */
 static bool await(prof_i_watch *watch, uint32_t number) {
   const uint64_t begun_ns = prof_i_port_monotonic_ns();
-  uint64_t waited_ns;
   uint32_t answered;
-  while ((answered = __atomic_load_n(&watch->answered, __ATOMIC_ACQUIRE)) != number && (waited_ns = prof_i_ns_since(begun_ns)) < patience_ns)
-    prof_i_port_wait(&watch->answered, answered, patience_ns - waited_ns);
+  while ((answered = __atomic_load_n(&watch->answered, __ATOMIC_ACQUIRE)) != number && !is_too_long(watch, begun_ns)) prof_i_port_wait(&watch->answered, answered, nap_ns);
   watch->waited_ns += prof_i_ns_since(begun_ns);
   return answered == number;
 }

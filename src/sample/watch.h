@@ -1,5 +1,5 @@
-/* What a device's meters say while an operator is measured on it: its clock, and what holds that down. They are read by a thread of the measurement's own, "prof-op-meters", only while the one that measures waits for it between two samples; that waits a second at
-   most, five in all, and then goes on without. */
+/* What a device's meters say while an operator is measured on it: its clock, and what holds that down. They are read by a thread of the measurement's own, "prof-op-meters", only while the one that measures waits for it between two samples; that waits a second
+   for a vendor's call, ten in all, and then goes on without. */
 #ifndef PROF_SAMPLE_WATCH_H
 #define PROF_SAMPLE_WATCH_H
 
