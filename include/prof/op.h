@@ -69,7 +69,7 @@ typedef enum prof_op_workspace_source {
   PROF_OP_WORKSPACE_TOLD = 2, /* by its allocator: prof_op_workspace_alloc() */
   PROF_OP_WORKSPACE_VENDOR = 3 /* prof_op_options.vendor_memory: by what its vendor's library recorded (CUDA's, by CUPTI: cuMemAlloc(), cudaMalloc(), stream-ordered and managed memory). The most that was held at once of what that device's memory was handed out in the first
                                  run, whichever thread asked for it and on whatever stream: other threads had better not allocate meanwhile. With it comes what is taken once, unless prepare has had it; memory of before the run that is released in it does not count, nor does the
-                                 host's that is pinned. Needs a warm-up, and no recording: what the vendor records is asked for during that run alone, and stays unknown where a recording of prof's asks for records (PROF_DEVICES_RECORDS) or another tool has CUPTI: prof_op_info.workspace_status
+                                 host's that is pinned. Needs a warm-up, and no recording: what the vendor records is asked for during that run alone, and stays unknown where a recording of prof's asks for records (PROF_DEVICES_RECORDS), another measurement is told just then, or another tool has CUPTI: prof_op_info.workspace_status
                                  says so. CUPTI is loaded for it, and what it leaves in the driver afterwards may make launches slower: compare results that were measured the same way */
 } prof_op_workspace_source;
 

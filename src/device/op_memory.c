@@ -1,6 +1,7 @@
 /* See op_memory.h. */
 #include "op_memory.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,20 @@ struct prof_i_op_memory {
   told all[TOLD_MAX];
 };
 
-static __thread prof_i_op_memory *drained __attribute__((tls_model("initial-exec"))); /* by this thread, just now */
+/* One at a time in the process: what a drain hands over says whose it is by its thread alone, and a pointer for each thread would take of the little static thread-local storage that there is. */
+static struct {
+  uint32_t is_had;           /* acquire, release: by one measurement, from its begin to its end */
+  uintptr_t by;              /* the thread that drains, which writes it; who finds himself there has written it. Relaxed */
+  prof_i_op_memory *drained; /* that thread's */
+} own;
+
+static uintptr_t this_thread(void) { return (uintptr_t)pthread_self(); }
+
+static bool have(void) {
+  uint32_t is_had = 0;
+  return __atomic_compare_exchange_n(&own.is_had, &is_had, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+static void let_go(void) { __atomic_store_n(&own.is_had, 0, __ATOMIC_RELEASE); }
 
 /* ---- what comes ---- */
 
@@ -44,7 +58,8 @@ static void take(prof_i_op_memory *memory, const prof_backend_memory *it) {
 
 bool prof_i_op_memory_take(const void *records, size_t bytes) {
   const char *at = records;
-  if (!drained) return false;
+  if (__atomic_load_n(&own.by, __ATOMIC_RELAXED) != this_thread()) return false;
+  prof_i_op_memory *const drained = own.drained;
   while (bytes >= sizeof(prof_backend_record)) {
     prof_backend_memory it = {.bytes = 0};
     memcpy(&it, at, bytes < sizeof it ? bytes : sizeof it);
@@ -61,9 +76,10 @@ bool prof_i_op_memory_take(const void *records, size_t bytes) {
 
 static void drain(prof_i_op_memory *memory) {
   uint64_t lost = 0;
-  drained = memory;
+  own.drained = memory;
+  __atomic_store_n(&own.by, this_thread(), __ATOMIC_RELAXED);
   memory->end->table.drain(memory->end->self, PROF_BACKEND_FLUSH, &lost);
-  drained = NULL;
+  __atomic_store_n(&own.by, 0, __ATOMIC_RELAXED);
   memory->lost += lost;
 }
 
@@ -128,6 +144,19 @@ static int status_of(int result) {
   }
 }
 
+/* It and its tracing are the caller's. */
+static int borrow(const prof_i_back_end *end) {
+  if (!have()) return prof_i_fail(PROF_E_BUSY, "%s: what its library hands out is being told to another measurement", end->table.name);
+  if (prof_i_activity_borrow(end)) return PROF_OK;
+  let_go();
+  return prof_i_fail(PROF_E_BUSY, "%s: its devices are being recorded: what its library hands out is told to that", end->table.name);
+}
+
+static void give_back(const prof_i_back_end *end) {
+  prof_i_activity_give_back(end);
+  let_go();
+}
+
 /* Whose tracing is the caller's by now. */
 static int start(prof_i_back_end *end) {
   const uint32_t kinds = 1u << PROF_BACKEND_MEMORY;
@@ -142,11 +171,12 @@ static int start(prof_i_back_end *end) {
 int prof_i_op_memory_begin(prof_device device, prof_i_op_memory **memory_out) {
   prof_i_back_end *const end = find(device.type);
   if (!end) return prof_i_fail(PROF_E_UNSUPPORTED, "device %d:%d: no back end that is in use records what its library hands out", device.type, device.index);
-  if (!prof_i_activity_borrow(end)) return prof_i_fail(PROF_E_BUSY, "%s: its devices are being recorded: what its library hands out is told to that", end->table.name);
+  int status = borrow(end);
+  if (status != PROF_OK) return status;
   prof_i_op_memory *const memory = malloc(sizeof *memory);
-  const int status = memory ? start(end) : prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu bytes of records", sizeof *memory);
+  status = memory ? start(end) : prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu bytes of records", sizeof *memory);
   if (!memory || status != PROF_OK) {
-    prof_i_activity_give_back(end);
+    give_back(end);
     free(memory);
     return status;
   }
@@ -163,7 +193,7 @@ int prof_i_op_memory_end(prof_i_op_memory *memory, uint64_t *peak_bytes_out) {
   drain(memory);
   end->table.stop(end->self);
   drain(memory);
-  prof_i_activity_give_back(end);
+  give_back(end);
   const int status = add_up(memory, peak_bytes_out);
   free(memory);
   return status;

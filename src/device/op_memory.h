@@ -7,7 +7,7 @@
 
 typedef struct prof_i_op_memory prof_i_op_memory;
 
-/* From here on. PROF_E_UNSUPPORTED (no back end tells), PROF_E_BUSY (it is recording, or another tool has what it takes), PROF_E_PERMISSION, PROF_E_NO_MEMORY: with words. */
+/* From here on. PROF_E_UNSUPPORTED (no back end tells), PROF_E_BUSY (it is recording, another measurement is at it, or another tool has what it takes), PROF_E_PERMISSION, PROF_E_NO_MEMORY: with words. */
 int prof_i_op_memory_begin(prof_device device, prof_i_op_memory **memory_out);
 
 /* Until here: the most that was held at once of what was handed out since. The memory is gone, whatever is returned. PROF_E_UNSUPPORTED: not all was told; PROF_E_NO_MEMORY. */

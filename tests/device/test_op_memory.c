@@ -450,6 +450,28 @@ static void of_a_device_that_nobody_serves_it_is_unknown(void **state) {
   prof_op_result_destroy(result);
 }
 
+static prof_op_info inner;
+
+static int measures_another(subject *s) {
+  subject other = {.stream = s->stream, .run = nothing};
+  prof_op_result *result = NULL;
+  const prof_op op = {.size = sizeof op, .key = "inside", .user = &other, .run = run, .device = device};
+  if (s->runs > 1) return 0;
+  if (prof_op_profile(&op, &wanted, &result) != PROF_OK) return 1;
+  inner = info_of(result);
+  is_unknown(&inner, PROF_E_BUSY, "told to another measurement");
+  prof_op_result_destroy(result);
+  return in_each_other(s);
+}
+
+static void of_two_measurements_at_once_one_is_told(void **state) {
+  (void)state;
+  subject s = on_device_0();
+  const prof_op_info info = measure(&s, measures_another);
+  is_known(&info, 3030);
+  assert_int_equal(inner.sample_count, wanted.repeat);
+}
+
 static int drops_some(subject *s) {
   if (s->runs == 1) __atomic_store_n(&cupti->dropped, 3, __ATOMIC_RELAXED);
   give_back(allocate(10));
@@ -681,7 +703,7 @@ static void why_a_back_end_does_not_tell_is_said(void **state) {
   X(the_peak_of_the_first_run_is_known_to_the_byte) X(memory_of_before_the_run_does_not_count) X(what_the_first_run_keeps_counts) X(who_asks_for_nothing_has_none_for_sure) \
   X(stream_ordered_memory_counts_by_its_calls) X(the_devices_own_and_managed_memory_count) X(other_threads_and_streams_count) X(a_cupti_of_cuda_11_does_too) X(who_says_it_is_believed_and_cupti_left_alone) \
   X(who_does_not_ask_has_no_cupti) X(without_a_warm_up_it_is_refused) X(results_are_kept_for_it) X(a_groups_is_what_all_held_at_once) X(without_cupti_it_is_unknown)          \
-  X(beside_another_tool_it_is_unknown) X(of_a_device_that_nobody_serves_it_is_unknown) X(what_cupti_drops_makes_it_unknown) X(a_recording_goes_before)                        \
+  X(beside_another_tool_it_is_unknown) X(of_a_device_that_nobody_serves_it_is_unknown) X(of_two_measurements_at_once_one_is_told) X(what_cupti_drops_makes_it_unknown) X(a_recording_goes_before)                        \
   X(a_recording_that_begins_in_the_run_waits) X(pieces_are_added_up_by_their_times) X(what_is_no_piece_makes_it_unknown_or_is_left_out) X(more_pieces_than_there_is_room_for_are_not_added_up)              \
   X(why_a_back_end_does_not_tell_is_said)
 ALONE_TESTS
