@@ -4,6 +4,8 @@
 #include <prof/profiler.h>
 #include <string.h>
 
+#include "cuda/engine.h"
+#include "hip/engine.h"
 #include "ops.h"
 #if MINILM_OPENCL
 #include "opencl/engine.h"
@@ -107,7 +109,9 @@ void engine_name_lane(const engine *e, const lane *l, const char *name) {
 
 int engine_open(const char *name, engine **engine_out, failure *why) {
   if (strcmp(name, "opencl") == 0) return opencl_engine_open(engine_out, why);
-  if (strcmp(name, "host") != 0) return failure_set(why, "there is no device %s: host or opencl", name);
+  if (strcmp(name, "cuda") == 0) return cuda_engine_open(engine_out, why);
+  if (strcmp(name, "hip") == 0) return hip_engine_open(engine_out, why);
+  if (strcmp(name, "host") != 0) return failure_set(why, "there is no device %s: host, opencl, cuda or hip", name);
   *engine_out = &host;
   return 0;
 }

@@ -45,7 +45,7 @@ struct engine {
 /* Always there; whoever destroys it does nothing. */
 engine *engine_host(void);
 
-/* name: "host" or "opencl". Refused: there is no such engine, or not on this machine, and why. */
+/* name: "host", "opencl", "cuda" or "hip". Refused: there is no such engine, or not on this machine, and why. */
 int engine_open(const char *name, engine **engine_out, failure *why);
 
 /* What a device's lane is called in the trace; the host's is nobody's. */

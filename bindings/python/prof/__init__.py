@@ -118,9 +118,9 @@ class _Loading:
         self.lock.release()
 
     def load(self, name: str) -> Any:
-        from importlib import import_module
-
         with self.lock:
+            from importlib import import_module  # nobody may have loaded it so far
+
             return import_module(name)
 
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels_text.h" /* kernels.cl, by CMakeLists.txt */
+#include "opencl/kernels_text.h" /* kernels.cl, by CMakeLists.txt */
 #include "parts.h"
 
 enum { PLATFORMS_MAX = 16, LOG_BYTES = 1 << 16, LOG_SHOWN = 300 };

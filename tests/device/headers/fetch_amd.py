@@ -19,7 +19,7 @@ SHA256 = "f73b0c3a2356df601880808a5bc2a1d1a959cfe76bc607c1f818dcefc38b218e"
 def url_of(package: str) -> str:
     """Where the index that pip is set to has the wheel."""
     asked = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--ignore-installed", "--quiet", "--disable-pip-version-check", "--report", "-", "--only-binary=:all:"]
-    platform = ["--python-version", "3.11", "--platform", "manylinux_2_28_x86_64", "--target", "unused"]
+    platform = ["--python-version", "3.11", "--target", "unused", *(word for name in ("2_28", "2_27", "2014", "1") for word in ("--platform", f"manylinux{'_' * ('_' in name)}{name}_x86_64"))]
     done = subprocess.run([*asked, *platform, package], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)["install"][0]["download_info"]["url"]
 

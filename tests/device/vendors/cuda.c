@@ -12,10 +12,13 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "handles.h"
+#include "memory.h"
+#include "modules.h"
 
 #define CU __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, CONTEXT_IS_DESTROYED = 709, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, CONTEXT_IS_DESTROYED = 709, NO_BINARY = 209, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
 enum { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2 };
 enum { STACK = 16, CONTEXTS = 64, STREAMS = 4096, EVENTS = 65536 };
 
@@ -42,19 +45,10 @@ typedef struct event {
   unsigned long long number; /* its context's, also when both have gone */
 } event;
 
-/* Objects of one kind: those that are gone are used again, the last one first, as a driver's handles come again. */
-typedef struct table {
-  char *first;
-  size_t bytes, room, used; /* used: that ever were */
-  uint32_t *gone;
-  size_t gone_count;
-  unsigned char *is_there;
-} table;
-
 static struct {
   pthread_mutex_t lock;
   int is_on;
-  table contexts, streams, events;
+  handles contexts, streams, events;
   emulated_cuda state;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER,
          .contexts = {.bytes = sizeof(context), .room = CONTEXTS},
@@ -73,55 +67,16 @@ CU emulated_cuda *emulated_cuda_state(void) { return &own.state; }
 
 static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED); }
 
-/* ---- handles; lock held ---- */
-
-static void begin(table *t) {
-  if (t->first) return;
-  t->first = calloc(t->room, t->bytes);
-  t->gone = calloc(t->room, sizeof *t->gone);
-  t->is_there = calloc(t->room, 1);
-  if (!t->first || !t->gone || !t->is_there) abort();
-}
-
-static size_t place_of(const table *t, const void *handle) { return ((uintptr_t)handle - (uintptr_t)t->first) / t->bytes; }
-static void *at(const table *t, size_t place) { return t->first + place * t->bytes; }
-
-static int has(const table *t, const void *handle) {
-  if (!t->first || (uintptr_t)handle < (uintptr_t)t->first) return 0;
-  const size_t place = place_of(t, handle);
-  return place < t->used && at(t, place) == handle && t->is_there[place];
-}
-
-static void *add(table *t) {
-  begin(t);
-  if (!t->gone_count && t->used == t->room) abort();
-  const size_t place = t->gone_count ? t->gone[--t->gone_count] : t->used++;
-  t->is_there[place] = 1;
-  memset(at(t, place), 0, t->bytes);
-  return at(t, place);
-}
-
-static void drop(table *t, const void *handle) {
-  const size_t place = place_of(t, handle);
-  t->is_there[place] = 0;
-  t->gone[t->gone_count++] = (uint32_t)place;
-}
-
-/* The next one behind it, from NULL on. */
-static void *next(const table *t, const void *handle) {
-  for (size_t place = handle ? place_of(t, handle) + 1 : 0; place < t->used; place++)
-    if (t->is_there[place]) return at(t, place);
-  return NULL;
-}
+/* ---- what is current, streams; lock held ---- */
 
 static context *current(void) {
   context *const c = here.depth ? here.stack[here.depth - 1] : NULL;
-  return has(&own.contexts, c) ? c : NULL;
+  return handles_has(&own.contexts, c) ? c : NULL;
 }
 
 static stream *make_stream(context *of) {
   static uint32_t number = 6;
-  stream *const s = add(&own.streams);
+  stream *const s = handles_add(&own.streams);
   *s = (stream){.of = of, .engine = engine_stream_create(), .number = ++number};
   return s;
 }
@@ -138,13 +93,13 @@ static int find(void *handle, stream **out) {
     *out = *own_one;
     return SUCCESS;
   }
-  if (!has(&own.streams, handle)) return INVALID_HANDLE;
+  if (!handles_has(&own.streams, handle)) return INVALID_HANDLE;
   *out = handle;
   return SUCCESS;
 }
 
 static int is_capturing(int mode) {
-  for (const stream *s = NULL; (s = next(&own.streams, s)) != NULL;)
+  for (const stream *s = NULL; (s = handles_next(&own.streams, s)) != NULL;)
     if (s->capture == 1 && s->capture_mode <= mode) return 1;
   return 0;
 }
@@ -152,7 +107,7 @@ static int is_capturing(int mode) {
 /* What may not be called from any thread while a stream is captured globally, but from one that says that it knows: breaks the capture. */
 static int break_captures(void) {
   if (here.mode == CAPTURE_RELAXED || !is_capturing(CAPTURE_GLOBAL)) return 0;
-  for (stream *s = NULL; (s = next(&own.streams, s)) != NULL;)
+  for (stream *s = NULL; (s = handles_next(&own.streams, s)) != NULL;)
     if (s->capture == 1 && s->capture_mode == CAPTURE_GLOBAL) s->capture = 2;
   count(&own.state.broken_captures, 1);
   return 1;
@@ -230,7 +185,7 @@ CU int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
 
 static int make_context(void **out, int device) {
   if (!own.is_on) return NOT_INITIALIZED;
-  context *const c = add(&own.contexts);
+  context *const c = handles_add(&own.contexts);
   static unsigned long long number;
   *c = (context){.device = device, .number = ++number};
   if (here.depth == STACK) abort();
@@ -245,42 +200,48 @@ CU int cuCtxCreate_v2(void **out, unsigned flags, int device) {
 }
 
 static int end_context(void *handle) {
-  if (!has(&own.contexts, handle)) return INVALID_CONTEXT;
-  for (const stream *s = NULL; (s = next(&own.streams, s)) != NULL;) {
+  if (!handles_has(&own.contexts, handle)) return INVALID_CONTEXT;
+  for (const stream *s = NULL; (s = handles_next(&own.streams, s)) != NULL;) {
     if (s->of != handle) continue;
     engine_stream_destroy(s->engine);
-    drop(&own.streams, s);
+    handles_drop(&own.streams, s);
   }
-  for (const event *e = NULL; (e = next(&own.events, e)) != NULL;) {
+  for (const event *e = NULL; (e = handles_next(&own.events, e)) != NULL;) {
     if (e->of != handle) continue;
     engine_event_destroy(e->engine);
-    drop(&own.events, e);
+    handles_drop(&own.events, e);
     count(&own.state.events, -1);
   }
   if (here.depth && here.stack[here.depth - 1] == handle) here.depth--;
-  drop(&own.contexts, handle);
+  handles_drop(&own.contexts, handle);
   count(&own.state.contexts, -1);
   return SUCCESS;
 }
 CU int cuCtxDestroy_v2(void *handle);
 CU int cuCtxDestroy_v2(void *handle) { LOCKED(end_context(handle)); }
 
+static void *primary[EMULATED_CUDA_DEVICES];
+static int primary_holders[EMULATED_CUDA_DEVICES];
+
 static int retain_primary(void **out, int device) {
-  static void *primary[EMULATED_CUDA_DEVICES];
   if (device < 0 || device >= EMULATED_CUDA_DEVICES) return INVALID_DEVICE;
-  if (!primary[device] || !has(&own.contexts, primary[device])) {
+  if (!primary[device] || !handles_has(&own.contexts, primary[device])) {
     const int error = make_context(&primary[device], device);
     if (error) return error;
     here.depth--; /* it is nobody's current one */
+    primary_holders[device] = 0;
   }
+  primary_holders[device]++;
   *out = primary[device];
   return SUCCESS;
 }
 CU int cuDevicePrimaryCtxRetain(void **out, int device);
 CU int cuDevicePrimaryCtxRetain(void **out, int device) { LOCKED(retain_primary(out, device)); }
+CU int cuDevicePrimaryCtxRelease_v2(int device);
+CU int cuDevicePrimaryCtxRelease_v2(int device) { LOCKED(primary_holders[device] > 0 ? --primary_holders[device] == 0 ? end_context(primary[device]) : SUCCESS : INVALID_CONTEXT); }
 
 static int set_current(void *handle) {
-  if (handle && !has(&own.contexts, handle)) return INVALID_CONTEXT;
+  if (handle && !handles_has(&own.contexts, handle)) return INVALID_CONTEXT;
   if (here.depth) here.depth--;
   if (handle) here.stack[here.depth++] = handle;
   return SUCCESS;
@@ -289,7 +250,7 @@ CU int cuCtxSetCurrent(void *handle);
 CU int cuCtxSetCurrent(void *handle) { LOCKED(set_current(handle)); }
 
 static int look_at(void *handle, unsigned long long *out) {
-  if (!has(&own.contexts, handle)) return CONTEXT_IS_DESTROYED;
+  if (!handles_has(&own.contexts, handle)) return CONTEXT_IS_DESTROYED;
   *out = ((context *)handle)->number;
   here.looks = here.looked_at == *out ? here.looks + 1 : 1;
   here.looked_at = *out;
@@ -299,7 +260,7 @@ CU int cuCtxGetId(void *handle, unsigned long long *out);
 CU int cuCtxGetId(void *handle, unsigned long long *out) { LOCKED(look_at(handle, out)); }
 
 CU int cuCtxGetApiVersion(void *handle, unsigned *out);
-CU int cuCtxGetApiVersion(void *handle, unsigned *out) { LOCKED(has(&own.contexts, handle) ? (*out = 3020, SUCCESS) : INVALID_CONTEXT); }
+CU int cuCtxGetApiVersion(void *handle, unsigned *out) { LOCKED(handles_has(&own.contexts, handle) ? (*out = 3020, SUCCESS) : INVALID_CONTEXT); }
 
 CU int cuCtxGetCurrent(void **out);
 CU int cuCtxGetCurrent(void **out) { LOCKED((*out = here.depth ? here.stack[here.depth - 1] : NULL, SUCCESS)); }
@@ -308,7 +269,7 @@ CU int cuCtxGetDevice(int *device);
 CU int cuCtxGetDevice(int *device) { LOCKED(current() ? (*device = current()->device, SUCCESS) : INVALID_CONTEXT); }
 
 CU int cuCtxPushCurrent_v2(void *handle);
-CU int cuCtxPushCurrent_v2(void *handle) { LOCKED(has(&own.contexts, handle) && here.depth < STACK ? (here.stack[here.depth++] = handle, SUCCESS) : INVALID_CONTEXT); }
+CU int cuCtxPushCurrent_v2(void *handle) { LOCKED(handles_has(&own.contexts, handle) && here.depth < STACK ? (here.stack[here.depth++] = handle, SUCCESS) : INVALID_CONTEXT); }
 
 CU int cuCtxPopCurrent_v2(void **out);
 CU int cuCtxPopCurrent_v2(void **out) { LOCKED(here.depth ? (*out = here.stack[--here.depth], SUCCESS) : INVALID_CONTEXT); }
@@ -326,7 +287,7 @@ static int end_stream(void *handle) {
   const int error = find(handle, &s);
   if (error) return error;
   engine_stream_destroy(s->engine);
-  drop(&own.streams, s);
+  handles_drop(&own.streams, s);
   return SUCCESS;
 }
 CU int cuStreamDestroy_v2(void *handle);
@@ -355,6 +316,7 @@ typedef struct kernel {
   uint64_t ns;
   struct kernel *before; /* all there are */
   int is_told; /* how long it takes is its parameter */
+  const module_kernel *code; /* what it does; NULL: nothing but to take its time */
 } kernel;
 
 typedef struct replayed {
@@ -391,18 +353,29 @@ static int leave(const call *c, int domain, int result) {
   return result;
 }
 
+/* What work does beside taking its time: run once, on the stream's thread, which frees it. */
+typedef struct deed {
+  void (*run)(void *own);
+  void *own;
+} deed;
+
 typedef struct begun {
-  const emulated_cuda_observer *by;
+  const emulated_cuda_observer *by; /* or NULL */
   void *it;
+  deed deed;
 } begun;
 
 static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
   begun *const b = user;
-  b->by->ends(b->it, start_ns, end_ns);
+  if (b->deed.own) {
+    b->deed.run(b->deed.own);
+    end_ns = real_ns();
+  }
+  if (b->by) b->by->ends(b->it, start_ns, end_ns);
   free(b);
 }
 
-static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns) {
+static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns, deed what) {
   const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   stream *s = NULL;
   pthread_mutex_lock(&own.lock);
@@ -414,13 +387,20 @@ static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns) {
     about->stream = s->number;
   }
   pthread_mutex_unlock(&own.lock);
+  if (error) free(what.own);
   if (error) return error;
-  begun *const b = by ? calloc(1, sizeof *b) : NULL;
-  if (b) *b = (begun){by, by->begins(about)};
+  begun *const b = by || what.own ? calloc(1, sizeof *b) : NULL;
+  if (b) *b = (begun){by, by ? by->begins(about) : NULL, what};
   if (b) engine_work_told(engine, ns, ended, b);
   else engine_work(engine, ns);
   return SUCCESS;
 }
+
+CU int emulated_cuda_run(void *handle, const char *name, void (*run)(void *its), void *its) {
+  emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), .name = name, .grid = {1, 1, 1}, .block = {1, 1, 1}};
+  return put_work(handle, &about, 0, (deed){run, its});
+}
+CU void *emulated_cuda_argument(const void *address) { return memory_of_argument(address); }
 
 enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_DTOD = 281, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, DRIVER = 1, RUNTIME = 2 };
 
@@ -464,7 +444,9 @@ CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned
   emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = k->name, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared};
   (void)extra;
   const uint64_t ns = k->is_told && parameters ? *(const uint64_t *)parameters[0] : __atomic_load_n(&k->ns, __ATOMIC_RELAXED);
-  return leave(&c, DRIVER, is_put_into_graph(handle, k, ns) ? SUCCESS : put_work(handle, &about, ns));
+  if (is_put_into_graph(handle, k, ns)) return leave(&c, DRIVER, SUCCESS);
+  const deed what = {module_launch, k->code ? module_launch_to_come(k->code, about.grid, about.block, parameters) : NULL};
+  return leave(&c, DRIVER, put_work(handle, &about, ns, what));
 }
 
 CU void emulated_cuda_work(void *handle, uint64_t ns) {
@@ -487,38 +469,26 @@ CU int cuGraphLaunch(void *executable, void *handle) {
   int error = SUCCESS;
   for (uint32_t i = 0; i < g->count && !error; i++) {
     emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = g->node->name, .grid = {1, 1, 1}, .block = {32, 1, 1}, .graph = g->number, .graph_nodes = g->count, .graph_node = (uint64_t)g->number << 32 | (i + 1)};
-    error = put_work(handle, &about, __atomic_load_n(&g->node->ns, __ATOMIC_RELAXED));
+    error = put_work(handle, &about, __atomic_load_n(&g->node->ns, __ATOMIC_RELAXED), (deed){NULL, NULL});
   }
   return leave(&c, DRIVER, error);
 }
 
-/* A GB a second. */
-static int copy(uint32_t number, uint32_t way, size_t bytes, void *handle) {
+/* A GB a second. Nothing is copied where neither side is memory that was handed out. */
+static int copy(uint32_t number, uint32_t way, uint64_t to, uint64_t from, size_t bytes, void *handle) {
   const call c = enter(number);
   emulated_cuda_done about = {.kind = EMULATED_CUDA_COPY, .correlation = c.correlation, .bytes = bytes, .way = way};
-  return leave(&c, DRIVER, put_work(handle, &about, bytes));
+  return leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){memory_copy, memory_copy_to_come(to, from, bytes)}));
 }
 
 CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle);
-CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle) {
-  (void)to;
-  (void)from;
-  return copy(CBID_HTOD, 1, bytes, handle);
-}
+CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle) { return copy(CBID_HTOD, 1, to, (uint64_t)(uintptr_t)from, bytes, handle); }
 
 CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle);
-CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle) {
-  (void)to;
-  (void)from;
-  return copy(CBID_DTOH, 2, bytes, handle);
-}
+CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle) { return copy(CBID_DTOH, 2, (uint64_t)(uintptr_t)to, from, bytes, handle); }
 
 CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *handle);
-CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *handle) {
-  (void)to;
-  (void)from;
-  return copy(CBID_DTOD, 8, bytes, handle);
-}
+CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void *handle) { return copy(CBID_DTOD, 8, to, from, bytes, handle); }
 
 CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle);
 CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle) {
@@ -526,19 +496,39 @@ CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes,
   emulated_cuda_done about = {.kind = EMULATED_CUDA_FILL, .correlation = c.correlation, .bytes = bytes};
   (void)to;
   (void)value;
-  return leave(&c, DRIVER, put_work(handle, &about, bytes));
+  return leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){NULL, NULL}));
 }
 
-/* ---- modules, memory: as much as a program needs that brings its kernel as text ---- */
+/* ---- modules: those of the emulated compiler, and as much as a program needs that brings its kernel "busy_for" as PTX ---- */
+
+/* Of another device there is no code in it; virtual code is of all that are as new. */
+static int fits(const module_head *head) {
+  const char *const number = strchr(head->architecture, '_');
+  const long architecture = number ? strtol(number + 1, NULL, 10) : 0;
+  return strncmp(head->architecture, "sm_", 3) == 0 ? architecture == 90 : architecture <= 90;
+}
 
 CU int cuModuleLoadData(void **out, const void *image);
-CU int cuModuleLoadData(void **out, const void *image) { return image ? (*out = &own, SUCCESS) : INVALID_VALUE; }
+CU int cuModuleLoadData(void **out, const void *image) {
+  if (!image) return INVALID_VALUE;
+  *out = module_load(image);
+  if (!*out) *out = &own;
+  else if (!fits(image)) return NO_BINARY;
+  else memcpy(own.state.architecture, ((const module_head *)image)->architecture, sizeof own.state.architecture);
+  return SUCCESS;
+}
+
+CU int cuModuleUnload(void *module);
+CU int cuModuleUnload(void *module) { return module == &own ? SUCCESS : (module_unload(module), SUCCESS); }
 
 CU int cuModuleGetFunction(void **out, void *module, const char *name);
 CU int cuModuleGetFunction(void **out, void *module, const char *name) {
-  if (module != &own || strcmp(name, "busy_for") != 0) return INVALID_VALUE;
-  kernel *const k = emulated_cuda_kernel("busy_for", 0);
-  k->is_told = 1;
+  const int is_ours = module == &own;
+  const module_kernel *const code = is_ours ? NULL : module_find(module, name);
+  if (is_ours ? strcmp(name, "busy_for") != 0 : !code) return NOT_FOUND;
+  kernel *const k = emulated_cuda_kernel(is_ours ? "busy_for" : strdup(name), 0);
+  k->is_told = is_ours;
+  k->code = code;
   *out = k;
   return SUCCESS;
 }
@@ -549,12 +539,11 @@ CU int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long f
   return graph ? (*out = graph, SUCCESS) : INVALID_VALUE;
 }
 
-/* ---- memory: addresses that nothing stands at ---- */
+/* ---- memory ---- */
 
 enum { PIECES = 4096, PINNED = 2, DEVICE = 3, MANAGED = 5 };
 static emulated_cuda_piece pieces[PIECES]; /* live; lock held */
 
-/* Of a new one its address; a MiB apart. */
 static int find_piece(uint64_t address) {
   for (int i = 0; i < PIECES; i++)
     if (pieces[i].address == address) return i;
@@ -567,7 +556,8 @@ static int take_memory(emulated_cuda_piece *it) {
   if (!current || !it->bytes || at < 0) return current ? INVALID_VALUE : INVALID_CONTEXT;
   it->device = (uint32_t)current->device;
   it->context = (uint32_t)current->number;
-  it->address = UINT64_C(0x7f0000000000) + ((uint64_t)at << 20);
+  it->address = memory_take(it->bytes, it->place != DEVICE);
+  if (!it->address) return OUT_OF_MEMORY;
   it->time_ns = real_ns();
   pieces[at] = *it;
   return SUCCESS;
@@ -582,6 +572,7 @@ static int let_memory_go(emulated_cuda_piece *it) {
   it->correlation = correlation;
   it->is_release = 1;
   pieces[at].address = 0;
+  memory_give_back(it->address);
   return SUCCESS;
 }
 
@@ -628,6 +619,11 @@ CU int cuMemAllocHost_v2(void **out, size_t bytes) {
   *out = (void *)(uintptr_t)it.address;
   return error;
 }
+CU int cuMemHostAlloc(void **out, size_t bytes, unsigned flags);
+CU int cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
+  (void)flags;
+  return cuMemAllocHost_v2(out, bytes);
+}
 CU int cuMemFreeHost(void *at);
 CU int cuMemFreeHost(void *at) {
   emulated_cuda_piece it = {.address = (uint64_t)(uintptr_t)at};
@@ -660,14 +656,14 @@ CU int cuMemFreeAsync(unsigned long long at, void *handle) {
 
 static uint32_t number_of_stream(void *of, void *handle, int is_per_thread) {
   stream *s = NULL;
-  context *const c = has(&own.contexts, of) ? of : NULL;
+  context *const c = handles_has(&own.contexts, of) ? of : NULL;
   if (!c) return 0;
   if ((uintptr_t)handle > 2) return find(handle, &s) == SUCCESS ? s->number : 0;
   const stream *const its = is_per_thread ? c->per_thread : c->legacy;
   return its ? its->number : 0;
 }
 CU uint32_t emulated_cuda_stream_number(void *of, void *handle, int is_per_thread) { LOCKED(number_of_stream(of, handle, is_per_thread)); }
-CU uint32_t emulated_cuda_context_number(void *of) { LOCKED(has(&own.contexts, of) ? (uint32_t)((context *)of)->number : 0); }
+CU uint32_t emulated_cuda_context_number(void *of) { LOCKED(handles_has(&own.contexts, of) ? (uint32_t)((context *)of)->number : 0); }
 
 /* ---- of streams ---- */
 
@@ -730,7 +726,7 @@ CU int cuThreadExchangeStreamCaptureMode(int *mode) {
 static int make_event(void **out) {
   if (!own.is_on) return NOT_INITIALIZED;
   if (!current()) return INVALID_CONTEXT;
-  event *const e = add(&own.events);
+  event *const e = handles_add(&own.events);
   *e = (event){.of = current(), .engine = engine_event_create(), .number = current()->number};
   *out = e;
   count(&own.state.events, 1);
@@ -744,7 +740,7 @@ CU int cuEventCreate(void **out, unsigned flags) {
 
 /* Is it an event's? The real driver does not say so of one that has gone. */
 static int is_event(const void *handle) {
-  const int is_there = has(&own.events, handle), has_looked = here.looks > 0 && here.looked_at == ((const event *)handle)->number;
+  const int is_there = handles_has(&own.events, handle), has_looked = here.looks > 0 && here.looked_at == ((const event *)handle)->number;
   if (here.looks > 0) here.looks--;
   if (!is_there) count(has_looked ? &own.state.raced_touches : &own.state.gone_touches, 1);
   return is_there;
@@ -753,7 +749,7 @@ static int is_event(const void *handle) {
 static int end_event(void *handle) {
   if (!is_event(handle)) return INVALID_HANDLE;
   engine_event_destroy(((event *)handle)->engine);
-  drop(&own.events, handle);
+  handles_drop(&own.events, handle);
   count(&own.state.events, -1);
   return SUCCESS;
 }
@@ -785,7 +781,7 @@ static int look(const event *e, uint64_t *ns) {
 static int query(const event *e) {
   uint64_t ns;
   const int result = look(e, &ns);
-  return result == INVALID_HANDLE && has(&own.events, e) ? SUCCESS : result; /* of one that was never put on a stream the real one says that it is past */
+  return result == INVALID_HANDLE && handles_has(&own.events, e) ? SUCCESS : result; /* of one that was never put on a stream the real one says that it is past */
 }
 CU int cuEventQuery(void *e);
 CU int cuEventQuery(void *e) { LOCKED(query(e)); }

@@ -19,6 +19,7 @@ typedef struct emulated_cuda {
   uint32_t gone_touches;     /* uses of an event that has gone with its context, where the real one may crash, by a thread that had not just seen that context there */
   uint32_t raced_touches;    /* by one that had: it went in the instant between that look and the use */
   uint32_t broken_captures;  /* by a call that may not come from any thread meanwhile */
+  char architecture[16];     /* for what the last module that was loaded was compiled: "sm_90", "compute_80" */
 } emulated_cuda;
 
 emulated_cuda *emulated_cuda_state(void);
@@ -26,6 +27,11 @@ void emulated_cuda_work(void *stream, uint64_t ns); /* launches a kernel "busy" 
 void *emulated_cuda_kernel(const char *name, uint64_t ns);  /* for cuLaunchKernel(). Stays, as its name must: records point to that */
 void *emulated_cuda_graph(void *kernel, uint32_t count);    /* for cuGraphLaunch(): so many nodes. Stays */
 int emulated_cuda_runtime_launch(void *kernel, void *stream); /* as the runtime does: a call of its own, and the driver's inside of it, of one number */
+
+/* ---- for the emulated cuBLAS ---- */
+
+int emulated_cuda_run(void *stream, const char *name, void (*run)(void *own), void *own); /* as a kernel, on the stream's thread; an error: own is freed */
+void *emulated_cuda_argument(const void *address); /* for run(): where the device's memory really is */
 
 /* ---- for the emulated CUPTI, which the driver tells what it does ---- */
 

@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "memory.h"
+#include "modules.h"
 
 #define HIP __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_HANDLE = 400, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
 enum { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2, STREAMS = 256 };
 
 typedef struct stream {
@@ -96,6 +98,9 @@ HIP int hipRuntimeGetVersion(int *version) {
   return said(SUCCESS);
 }
 
+HIP int hipInit(unsigned flags);
+HIP int hipInit(unsigned flags) { LOCKED(flags ? INVALID_VALUE : own.state.device_count ? SUCCESS : NO_DEVICE); }
+
 HIP int hipGetDeviceCount(int *out);
 HIP int hipGetDeviceCount(int *out) { LOCKED((*out = (int)own.state.device_count) > 0 ? SUCCESS : NO_DEVICE); }
 
@@ -169,6 +174,11 @@ static int break_captures(void) {
 
 HIP int hipStreamCreate(void **out);
 HIP int hipStreamCreate(void **out) { LOCKED((*out = make_stream(here.device), SUCCESS)); }
+HIP int hipStreamCreateWithFlags(void **out, unsigned flags);
+HIP int hipStreamCreateWithFlags(void **out, unsigned flags) {
+  (void)flags;
+  return hipStreamCreate(out);
+}
 
 static int end_stream(void *handle) {
   stream *s;
@@ -195,6 +205,7 @@ typedef struct kernel {
   char symbol[256]; /* as a code object has it */
   uint64_t ns, number;
   struct kernel *next;
+  const module_kernel *code; /* what it does; NULL: nothing but to take its time */
 } kernel;
 static kernel *kernels; /* lock held */
 static uint64_t correlations;
@@ -226,19 +237,30 @@ static uint64_t real_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* What work does beside taking its time: run once, on the stream's thread, which frees it. */
+typedef struct deed {
+  void (*run)(void *own);
+  void *own;
+} deed;
+
 typedef struct begun {
-  const emulated_hip_observer *by;
+  const emulated_hip_observer *by; /* or NULL */
   void *it;
+  deed deed;
 } begun;
 
 static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
   begun *const b = user;
-  b->by->ends(b->it, start_ns, end_ns);
+  if (b->deed.own) {
+    b->deed.run(b->deed.own);
+    end_ns = real_ns();
+  }
+  if (b->by) b->by->ends(b->it, start_ns, end_ns);
   free(b);
 }
 
 /* As one call. */
-static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *about, uint64_t ns) {
+static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *about, uint64_t ns, deed what) {
   const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   const uint64_t start_ns = real_ns();
   stream *s = NULL;
@@ -254,9 +276,10 @@ static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *ab
   pthread_mutex_unlock(&own.lock);
   enter();
   said(error);
+  if (error) free(what.own);
   if (error) return error;
-  begun *const b = by ? calloc(1, sizeof *b) : NULL;
-  if (b) *b = (begun){by, by->begins(about)};
+  begun *const b = by || what.own ? calloc(1, sizeof *b) : NULL;
+  if (b) *b = (begun){by, by ? by->begins(about) : NULL, what};
   if (b) engine_work_told(engine, ns, ended, b);
   else engine_work(engine, ns);
   if (by) by->call(which, about->correlation, start_ns, real_ns());
@@ -266,10 +289,10 @@ static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *ab
 HIP int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, void *handle, void **parameters, void **extra);
 HIP int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, void *handle, void **parameters, void **extra) {
   const kernel *const k = function;
-  (void)parameters;
   (void)extra;
   emulated_hip_done about = {.kind = EMULATED_HIP_KERNEL, .kernel = k->number, .groups = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
-  return put_work(EMULATED_HIP_LAUNCH, handle, &about, k->ns);
+  const deed what = {module_launch, k->code ? module_launch_to_come(k->code, about.groups, about.block, parameters) : NULL};
+  return put_work(EMULATED_HIP_LAUNCH, handle, &about, k->ns, what);
 }
 
 HIP void emulated_hip_work(void *handle, uint64_t ns) {
@@ -280,24 +303,58 @@ HIP void emulated_hip_work(void *handle, uint64_t ns) {
     __atomic_store_n(&busy, known, __ATOMIC_RELEASE);
   }
   emulated_hip_done about = {.kind = EMULATED_HIP_KERNEL, .kernel = known->number, .groups = {1, 1, 1}, .block = {64, 1, 1}};
-  if (put_work(EMULATED_HIP_LAUNCH, handle, &about, ns) != SUCCESS) abort();
+  if (put_work(EMULATED_HIP_LAUNCH, handle, &about, ns, (deed){NULL, NULL}) != SUCCESS) abort();
 }
 
-/* A GB a second. */
+/* A GB a second. Nothing is copied where neither side is memory that was handed out. */
+static int copy(emulated_hip_call which, void *to, const void *from, size_t bytes, void *handle) {
+  emulated_hip_done about = {.kind = EMULATED_HIP_COPY, .bytes = bytes, .to_host = which == EMULATED_HIP_TO_HOST};
+  return put_work(which, handle, &about, bytes, (deed){memory_copy, memory_copy_to_come((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from, bytes)});
+}
 HIP int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *handle);
-HIP int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *handle) {
-  emulated_hip_done about = {.kind = EMULATED_HIP_COPY, .bytes = bytes};
-  (void)to;
-  (void)from;
-  return put_work(EMULATED_HIP_TO_DEVICE, handle, &about, bytes);
-}
+HIP int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *handle) { return copy(EMULATED_HIP_TO_DEVICE, to, from, bytes, handle); }
 HIP int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *handle);
-HIP int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *handle) {
-  emulated_hip_done about = {.kind = EMULATED_HIP_COPY, .bytes = bytes, .to_host = 1};
-  (void)to;
-  (void)from;
-  return put_work(EMULATED_HIP_TO_HOST, handle, &about, bytes);
+HIP int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *handle) { return copy(EMULATED_HIP_TO_HOST, to, from, bytes, handle); }
+
+/* ---- modules: those of the emulated compiler ---- */
+
+HIP int hipModuleLoadData(void **out, const void *image);
+HIP int hipModuleLoadData(void **out, const void *image) { return said((*out = module_load(image)) ? SUCCESS : INVALID_VALUE); }
+HIP int hipModuleUnload(void *module);
+HIP int hipModuleUnload(void *module) {
+  module_unload(module);
+  return said(SUCCESS);
 }
+HIP int hipModuleGetFunction(void **out, void *module, const char *name);
+HIP int hipModuleGetFunction(void **out, void *module, const char *name) {
+  const module_kernel *const code = module_find(module, name);
+  if (!code) return said(NOT_FOUND);
+  kernel *const k = emulated_hip_kernel(name, 0);
+  k->code = code;
+  *out = k;
+  return said(SUCCESS);
+}
+
+/* ---- memory ---- */
+
+static int take_memory(void **out, size_t bytes, int for_host) {
+  *out = (void *)(uintptr_t)memory_take(bytes, for_host);
+  return said(*out ? SUCCESS : OUT_OF_MEMORY);
+}
+HIP int hipMalloc(void **out, size_t bytes);
+HIP int hipMalloc(void **out, size_t bytes) { return take_memory(out, bytes, 0); }
+HIP int hipHostMalloc(void **out, size_t bytes, unsigned flags);
+HIP int hipHostMalloc(void **out, size_t bytes, unsigned flags) {
+  (void)flags;
+  return take_memory(out, bytes, 1);
+}
+HIP int hipFree(void *memory);
+HIP int hipFree(void *memory) {
+  memory_give_back((uint64_t)(uintptr_t)memory);
+  return said(SUCCESS);
+}
+HIP int hipHostFree(void *memory);
+HIP int hipHostFree(void *memory) { return hipFree(memory); }
 
 HIP int hipStreamSynchronize(void *handle);
 HIP int hipStreamSynchronize(void *handle) {
