@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What src/hip declares by itself, against AMD's headers: Debian's of HIP 5.2; those of HIP 7.1 and rocprofiler-sdk 1.2 that triton's wheel carries, where that can be had; others that HIP_INCLUDE names, by ':'.
+# What src/hip and examples/minilm declare by themselves, against AMD's headers: Debian's of HIP 5.2; those of HIP 7.1 and rocprofiler-sdk 1.2 that triton's wheel carries, where that can be had; others that HIP_INCLUDE names, by ':'.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -10,12 +10,12 @@ python=python3
 fetched=$("$python" "$here/headers/fetch_amd.py" 2>"$work/why") || echo "skip: no headers of HIP 7 and rocprofiler-sdk: $(tail -1 "$work/why")"
 failed=0 count=0
 
-# usage: compare FOLDER SOURCE WHAT
+# usage: compare FOLDER SOURCE WHAT [WHO]
 compare() {
   if ${CXX:-c++} -std=c++17 -Wall -Wextra -Werror -I"$root/include" -isystem "$1" "$here/headers/$2" -o "$work/compare" && "$work/compare"; then
-    echo "ok: what src/hip declares is as the header of $3 has it"
+    echo "ok: what ${4:-src/hip} declares is as the header of $3 has it"
   else
-    echo "failed: what src/hip declares differs from the header of $3"
+    echo "failed: what ${4:-src/hip} declares differs from the header of $3"
     failed=1
   fi
   count=$((count + 1))
@@ -24,7 +24,9 @@ compare() {
 IFS=: read -ra folders <<<"${HIP_INCLUDE:-}"
 for folder in /usr/include "${fetched:-/nowhere}" "${folders[@]}"; do
   [ -e "$folder/hip/hip_runtime_api.h" ] || continue
-  compare "$folder" hip.cpp "HIP $(sed -n 's/^#define HIP_VERSION_\(MAJOR\|MINOR\) //p' "$folder/hip/hip_version.h" | paste -sd.)"
+  version=$(sed -n 's/^#define HIP_VERSION_\(MAJOR\|MINOR\) //p' "$folder/hip/hip_version.h" | paste -sd.)
+  compare "$folder" hip.cpp "HIP $version"
+  [ -e "$folder/hip/hiprtc.h" ] && compare "$folder" model_hip.cpp "HIP $version" examples/minilm
 done
 [ -e /usr/include/rocm_smi/rocm_smi.h ] && compare /usr/include/hip rocm_smi.cpp "Debian's ROCm SMI"
 for folder in "${fetched:-/nowhere}" "${folders[@]}"; do

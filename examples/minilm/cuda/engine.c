@@ -80,7 +80,7 @@ static int find_device(cuda_engine *e, failure *why) {
   int count = 0;
   int error = e->gpu.run.init(0);
   if (error == 0) error = e->gpu.run.device_count(&count);
-  if (error == CUDA_ERROR_NO_DEVICE || (error == 0 && count == 0))
+  if (error == CUDA_NO_DEVICE || (error == 0 && count == 0))
     return failure_set(why, "CUDA has no device on this machine (does nvidia-smi list one? CUDA_VISIBLE_DEVICES hides some)");
   if (error == 0) error = e->driver.cuDevicePrimaryCtxRetain(&e->context, 0);
   return error == 0 ? 0 : gpu_refuse(&e->gpu, "the first device", error, why);
@@ -89,8 +89,8 @@ static int find_device(cuda_engine *e, failure *why) {
 /* Code of the device itself where the compiler knows it; else the newest that is older than the device, as PTX, which the driver compiles further. */
 static int choose_code(cuda_engine *e, failure *why) {
   int major = 0, minor = 0, count = 0, best = 0, architectures[ARCHITECTURES_MAX];
-  e->driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
-  e->driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+  e->driver.cuDeviceGetAttribute(&major, CUDA_CAPABILITY_MAJOR, 0);
+  e->driver.cuDeviceGetAttribute(&minor, CUDA_CAPABILITY_MINOR, 0);
   if (e->compiler.nvrtcGetNumSupportedArchs(&count) != 0 || count > ARCHITECTURES_MAX || e->compiler.nvrtcGetSupportedArchs(architectures) != 0) count = 0;
   const int device = 10 * major + minor;
   for (int i = 0; i < count; i++)

@@ -4,7 +4,7 @@
 
 #include "../gpu/parts.h"
 
-/* X(name, arguments): of the driver. Those that return no error return none. */
+/* X(name, arguments): of the driver. */
 #define CUDA_DRIVER(X)                                                     \
   X(cuDriverGetVersion, (int *version_out))                                \
   X(cuDeviceGetAttribute, (int *value_out, int what, int device))          \
@@ -31,12 +31,12 @@
                                 long long step_b, const float *beta, float *c, int ldc, long long step_c, int count))
 
 enum {
-  CUDA_ERROR_NO_DEVICE = 100,
-  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
-  CUBLAS_OP_N = 0,
-  CUBLAS_OP_T = 1,
-  CUBLAS_PEDANTIC_MATH = 2 /* floats stay floats: no TF32 */
+  CUDA_NO_DEVICE = 100,       /* CUDA_ERROR_NO_DEVICE */
+  CUDA_CAPABILITY_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_... */
+  CUDA_CAPABILITY_MINOR = 76,
+  CUDA_PLAIN = 0, /* CUBLAS_OP_N */
+  CUDA_TURNED = 1, /* CUBLAS_OP_T */
+  CUDA_PEDANTIC = 2 /* CUBLAS_PEDANTIC_MATH: floats stay floats, no TF32 */
 };
 
 #define CUDA_MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */

@@ -11,7 +11,7 @@ int cuda_open_products(lane *l, failure *why) {
   const cuda_products *blas = blas_of(l);
   int status = blas->cublasCreate_v2(&l->products);
   if (status == 0) status = blas->cublasSetStream_v2(l->products, l->stream);
-  if (status == 0) status = blas->cublasSetMathMode(l->products, CUBLAS_PEDANTIC_MATH);
+  if (status == 0) status = blas->cublasSetMathMode(l->products, CUDA_PEDANTIC);
   return status == 0 ? 0 : refuse("a handle", status, why);
 }
 
@@ -24,7 +24,7 @@ int cuda_dense(const lane *l, const invocation *i, failure *why) {
   const tensor *x = i->in[0], *weight = &i->weights[0], *out = i->out;
   const int depth = (int)tensor_row_width(x), width = (int)tensor_row_width(out);
   if (gpu_launch(l, KERNEL_repeat, tensor_element_count(out), GPU_GIVE({.memory = i->weights[1].data}, {.memory = out->data}, {.number = width}), why) != 0) return -1;
-  const int status = blas_of(l)->cublasSgemm_v2(l->products, CUBLAS_OP_T, CUBLAS_OP_N, width, (int)tensor_row_count(x), depth, &one, weight->data, depth, x->data, depth,
+  const int status = blas_of(l)->cublasSgemm_v2(l->products, CUDA_TURNED, CUDA_PLAIN, width, (int)tensor_row_count(x), depth, &one, weight->data, depth, x->data, depth,
                                                 &one, out->data, width);
   return status == 0 ? 0 : refuse("dense", status, why);
 }
@@ -36,7 +36,7 @@ int cuda_attention_scores(const lane *l, const invocation *i, failure *why) {
   const float none = 0, factor = 1.0f / sqrtf((float)band);
   int status = 0;
   for (int64_t t = 0; t < out->dims[0] && status == 0; t++)
-    status = blas_of(l)->cublasSgemmStridedBatched(l->products, CUBLAS_OP_T, CUBLAS_OP_N, length, length, band, &factor, key->data + t * length * hidden, hidden, band,
+    status = blas_of(l)->cublasSgemmStridedBatched(l->products, CUDA_TURNED, CUDA_PLAIN, length, length, band, &factor, key->data + t * length * hidden, hidden, band,
                                                    query->data + t * length * hidden, hidden, band, &none, out->data + t * heads * length * length, length,
                                                    (long long)length * length, heads);
   return status == 0 ? 0 : refuse("attention_scores", status, why);
@@ -48,7 +48,7 @@ int cuda_attention_mix(const lane *l, const invocation *i, failure *why) {
   const float none = 0, one = 1;
   int status = 0;
   for (int64_t t = 0; t < scores->dims[0] && status == 0; t++)
-    status = blas_of(l)->cublasSgemmStridedBatched(l->products, CUBLAS_OP_N, CUBLAS_OP_N, band, length, length, &one, value->data + t * length * hidden, hidden, band,
+    status = blas_of(l)->cublasSgemmStridedBatched(l->products, CUDA_PLAIN, CUDA_PLAIN, band, length, length, &one, value->data + t * length * hidden, hidden, band,
                                                    scores->data + t * heads * length * length, length, (long long)length * length, &none,
                                                    out->data + t * length * hidden, hidden, band, heads);
   return status == 0 ? 0 : refuse("attention_mix", status, why);
