@@ -2,8 +2,8 @@
    and shows what prof recorded meanwhile: where the time went, what the VM costs, where the memory went, and what recording
    itself cost.
    This file is the order of events. The runtime that is profiled:
-     model (config, safetensors, tokenizer + unicode) -> program (compiler) -> vm -> engine -> ops, or opencl/; pool, placement, batch, workers
-   prof's macros stand in ops.c and opencl/ (level 1), vm.c, pool.c and workers.c (level 2); memory is told in pool.c, and asked for in vm.c.
+     model (config, safetensors, tokenizer + unicode) -> program (compiler) -> vm -> engine -> ops, or opencl/, or gpu/ with cuda/ or hip/; pool, placement, batch, workers
+   prof's macros stand in ops.c, opencl/ and gpu/ (level 1), vm.c, pool.c and workers.c (level 2); memory is told in pool.c, and asked for in vm.c.
    What is only for the demo: corpus, answers, report, memory_table, overhead, progress. SPDX-License-Identifier: MIT */
 #include <prof/memory.h>
 #include <prof/trace.h>
@@ -51,8 +51,8 @@ typedef struct demo {
 } demo;
 
 static const char usage[] =
-    "usage: minilm-demo [--device host|opencl] [--model DIR] [--out trace.json] [--texts-limit N] [--quick] [FILES...]\n"
-    "  --device NAME    who computes: host (OpenBLAS), or opencl (the first OpenCL device); default: host\n"
+    "usage: minilm-demo [--device host|opencl|cuda|hip] [--model DIR] [--out trace.json] [--texts-limit N] [--quick] [FILES...]\n"
+    "  --device NAME    who computes: host (OpenBLAS), or the first device of opencl, cuda (NVIDIA's) or hip (AMD's); default: host\n"
     "  --model DIR      config.json, vocab.txt, model.safetensors; default: what fetch-model.sh fetched\n"
     "  --out PATH       the trace; default: minilm-trace.json\n"
     "  --texts-limit N  embed only N paragraphs, evenly spread\n"

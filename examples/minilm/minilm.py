@@ -95,7 +95,7 @@ class Minilm:
     """A model. Any number of threads may embed with it at once: ctypes gives up the GIL meanwhile. Closed by with, by close(), or when nobody has it any more."""
 
     def __init__(self, folder: Optional[str] = None, library: Optional[ctypes.CDLL] = None, device: str = "host") -> None:
-        """folder: what fetch-model.sh prints; None: where it puts it. library: what load() gave. device: who computes, "host" or "opencl". MinilmError."""
+        """folder: what fetch-model.sh prints; None: where it puts it. library: what load() gave. device: who computes, "host", "opencl", "cuda" or "hip". MinilmError."""
         self._pointer = ctypes.c_void_p()
         self._library = library or load()
         why = _Failure()
@@ -206,7 +206,7 @@ def run(options: argparse.Namespace) -> None:
     for pair in pairs:
         print(f"  {pair.cosine:.3f}  {sentences[pair.first]}\n         {sentences[pair.second]}")
     print("\nOne table: scopes of Python's (python: ...), the runtime's operators (dense, ...)" + (", and its VM's instructions around them (layer ...)." if options.level == 2 else "."))
-    memory = "cpu" if options.device == "host" else options.device
+    memory = {"host": "cpu", "hip": "rocm"}.get(options.device, options.device)
     print(f"{memory.upper()} Mem is what was taken from the runtime's pool, less what was given back.\n")
     print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=ROWS))
     peak = prof.memory_profiler.get_max_memory_info(memory)
@@ -221,7 +221,7 @@ def main() -> int:
     parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="default: a dozen")
     parser.add_argument("--file", help="a sentence a line; - is stdin")
     parser.add_argument("--model", metavar="DIR", help="config.json, vocab.txt, model.safetensors; default: what fetch-model.sh fetched")
-    parser.add_argument("--device", choices=("host", "opencl"), default="host", help="who computes: OpenBLAS, or the first OpenCL device (default %(default)s)")
+    parser.add_argument("--device", choices=("host", "opencl", "cuda", "hip"), default="host", help="who computes: OpenBLAS, or the first device of OpenCL, CUDA or HIP (default %(default)s)")
     parser.add_argument("--level", type=int, choices=(1, 2), default=2, help="1 operators, 2 also the VM's instructions around them (default 2)")
     parser.add_argument("--out", metavar="FILE", default="minilm-python-trace.json", help="the trace; default: %(default)s")
     options = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/gpu-check, and all that it runs on a device (tests/gpu, bench/gpu), on the emulated driver, CUPTI and NVML: that the programs do what they say, counts and all but the times, which are the emulator's and are not judged; HIP by the shim over the same driver; what is skipped where something
+# tools/gpu-check, and all that it runs on a device (tests/gpu, bench/gpu, the model of made-up weights), on the emulated driver, CUPTI and NVML: that the programs do what they say, counts and all but the times, which are the emulator's and are not judged; HIP by the shim over the same driver; what is skipped where something
 # is missing, and why; that it fails where something is wrong. No device is behind it.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,6 +24,12 @@ for program in tests/gpu/checks tests/gpu/hip_checks bench/gpu/launch; do
 done
 ${CC:-cc} "${flags[@]}" -fPIC -shared -fvisibility=hidden -Wl,-soname,libamdhip64.so.6 "$root/tests/gpu/hip_on_cuda.c" -o "$work/gpu/shim/libamdhip64.so.6" -lpthread -ldl || fail "the shim does not compile"
 
+has_model=0
+if [ -e "$build/examples/libminilm.so" ]; then
+  has_model=1
+  ${CC:-cc} "${flags[@]}" "-I$root/examples/minilm" "$root/tests/gpu/model.c" -L"$build" -L"$build/examples" -lminilm -lprof -lpthread -ldl -lm -Wl,-rpath,"$build:$build/examples" -o "$work/gpu/model" || fail "tests/gpu/model does not compile"
+fi
+
 # usage: status_of NAME COMMAND...    what it prints is in NAME.out and NAME.err
 status_of() {
   local name=$1
@@ -42,17 +48,23 @@ if ! ldconfig -p | grep -q 'libcuda.so.1 '; then
   echo "ok: without a driver it says so"
 fi
 
-export LD_LIBRARY_PATH=$vendors PATH=$here/gpu-check:$PATH
-status_of all env PYTHONPATH="$here/gpu-check" PYTHONDONTWRITEBYTECODE=1 tools/gpu-check checks hip launches torch meters || fail "$(shown all)"
+export LD_LIBRARY_PATH=$vendors PATH=$here/gpu-check:$PATH MINILM_MODEL=$work/none
+status_of all env PYTHONPATH="$here/gpu-check" PYTHONDONTWRITEBYTECODE=1 tools/gpu-check checks hip launches torch meters model || fail "$(shown all)"
 file=$work/results.md
 cat "$file"
 ! grep -q '^failed' "$file" && ! [ -s "$work/all.err" ] || fail "$(shown all)"
-[ "$(grep -c '^ok ' "$file")" -eq 38 ] || fail "$(grep -c '^ok ' "$file") checks are well, not 38"
+wanted=$((38 + 2 * has_model))
+[ "$(grep -c '^ok ' "$file")" -eq $wanted ] || fail "$(grep -c '^ok ' "$file") checks are well, not $wanted"
 [ "$(grep -c '^emulated ' "$file")" -eq 9 ] || fail "$(grep -c '^emulated ' "$file") are a device's to judge, not 9"
 grep -q '^skipped  utilisation (%) .*\[N/A\]$' "$file" && grep -q '^power.limit  *not told$' "$file" || fail "what nvidia-smi does not tell: $(cat "$file")"
 [ $(($(grep -c '^```' "$file") % 2)) -eq 0 ] && diff <(grep -v '^results: ' "$work/all.out") "$file" || fail "the file is not what was shown"
 grep -q '^torch.profiler .* ns a launch' "$file" || fail "no torch: $(cat "$file")"
 echo "ok: all parts"
+
+if [ $has_model -eq 1 ]; then
+  status_of hip "$work/gpu/model" hip && [ "$(grep -c '^ok ' "$work/hip.out")" -eq 2 ] && ! [ -s "$work/hip.err" ] || fail "$(shown hip)"
+  cat "$work/hip.out"
+fi
 
 PROF_BACKEND_CUPTI=/nowhere/libcupti.so status_of less "$work/gpu/checks" counts latency many || fail "$(shown less)"
 [ "$(grep -c '^skipped .*/nowhere/libcupti.so' "$work/less.out")" -eq 2 ] && grep -q '^ok .*latency' "$work/less.out" || fail "without CUPTI: $(shown less)"

@@ -26,7 +26,7 @@ for folder in /usr/include "${fetched:-/nowhere}" "${folders[@]}"; do
   [ -e "$folder/hip/hip_runtime_api.h" ] || continue
   version=$(sed -n 's/^#define HIP_VERSION_\(MAJOR\|MINOR\) //p' "$folder/hip/hip_version.h" | paste -sd.)
   compare "$folder" hip.cpp "HIP $version"
-  [ -e "$folder/hip/hiprtc.h" ] && compare "$folder" model_hip.cpp "HIP $version" examples/minilm
+  [ -e /usr/include/hip/hiprtc.h ] && compare "$folder" model_hip.cpp "HIP $version" examples/minilm
 done
 [ -e /usr/include/rocm_smi/rocm_smi.h ] && compare /usr/include/hip rocm_smi.cpp "Debian's ROCm SMI"
 for folder in "${fetched:-/nowhere}" "${folders[@]}"; do

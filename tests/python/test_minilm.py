@@ -369,6 +369,7 @@ class Program(Base):
         self.assertNotIn("nearest to each other", done.stdout)
 
     def test_what_is_wrong_is_said(self):
+        open(self.path("libcuda.so.1"), "w").close()  # before the machine's own
         for arguments, variables, text in (
             (["--file", os.devnull], {}, "there are no sentences"),
             (["--file", "nothing.txt"], {}, "nothing.txt"),
@@ -377,6 +378,7 @@ class Program(Base):
             ([], {"MINILM_LIBRARY": self.path("none.so")}, "tools/build.sh"),
             ([], {"PYTHONPATH": ""}, "pip install ./bindings/python"),
             (["--device", "opencl"], {"OCL_ICD_VENDORS": os.path.join(ROOT, "tests", "device", "no-drivers")}, "OpenCL"),
+            (["--device", "cuda"], {"LD_LIBRARY_PATH": self.folder}, "there is no CUDA"),
         ):
             done = self.run_program(*arguments, **variables)
             self.assertEqual((done.returncode, "Traceback" in done.stderr), (1, False), done.stderr)
