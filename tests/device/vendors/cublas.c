@@ -9,6 +9,9 @@
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13 };
 
+/* The stream's thread is the device: OpenBLAS has none of its own beside it. */
+__attribute__((constructor)) static void begin(void) { openblas_set_num_threads(1); }
+
 typedef struct handle {
   void *stream;
   int mode;
