@@ -2,9 +2,12 @@
 #include "engine.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "parts.h"
+
+enum { NAME_BYTES = 32 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 #define SHARED_SYMBOL(name, arguments, cuda, hip) {#hip, offsetof(SHARED_STRUCT, name)},
@@ -14,14 +17,15 @@ static const char *error_name(const gpu_engine *e, int error) { return ((const h
 static int use(const gpu_engine *e) { return ((const hip_engine *)e)->hipSetDevice(0); }
 
 /* Of the runtime's major; up to HIP 6 the runtime has the compiler in itself, too. */
-static int open_compiler(hip_engine *e, void *runtime, const char *compiler_name, failure *why) {
+static int open_compiler(hip_engine *e, void *runtime, const char *name, failure *why) {
 #define SHARED_STRUCT gpu_compiler
   static const gpu_symbol shared[] = {GPU_COMPILER(SHARED_SYMBOL)};
 #undef SHARED_STRUCT
-  void *library = dlopen(compiler_name, RTLD_NOW | RTLD_LOCAL);
+  const char *const names[] = {name, NULL};
+  void *library = gpu_open_first(names, &name);
   if (library == NULL && dlsym(runtime, "hiprtcCreateProgram") == NULL)
-    return failure_set(why, "there is no hipRTC, which compiles the kernels: no %s (it comes with ROCm: apt-get install hip-runtime-amd)", compiler_name);
-  return gpu_find(library != NULL ? library : runtime, compiler_name, shared, COUNT_OF(shared), &e->gpu.compiler, why);
+    return failure_set(why, "there is no hipRTC, which compiles the kernels: no %s (it comes with ROCm: apt-get install hip-runtime-amd)", name);
+  return gpu_find(library != NULL ? library : runtime, name, shared, COUNT_OF(shared), &e->gpu.compiler, why);
 }
 
 static int open_libraries(hip_engine *e, failure *why) {
@@ -30,14 +34,13 @@ static int open_libraries(hip_engine *e, failure *why) {
 #undef SHARED_STRUCT
   static const gpu_symbol own[] = {{"hipSetDevice", offsetof(hip_engine, hipSetDevice)}, {"hipGetErrorName", offsetof(hip_engine, hipGetErrorName)}};
   static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", NULL};
-  static const char *const compilers[] = {"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5"};
   const char *name = NULL;
   void *runtime = gpu_open_first(names, &name);
   if (runtime == NULL) return failure_set(why, "there is no HIP: no %s, nor an older one (it comes with ROCm: apt-get install hip-runtime-amd, or Debian's libamdhip64-5)", names[0]);
   if (gpu_find(runtime, name, shared, COUNT_OF(shared), &e->gpu.run, why) != 0 || gpu_find(runtime, name, own, COUNT_OF(own), e, why) != 0) return -1;
-  size_t i = 0;
-  while (names[i] != name) i++;
-  return open_compiler(e, runtime, compilers[i], why);
+  char compiler[NAME_BYTES];
+  snprintf(compiler, sizeof compiler, "libhiprtc%s", name + sizeof "libamdhip64" - 1);
+  return open_compiler(e, runtime, compiler, why);
 }
 
 static int find_device(hip_engine *e, failure *why) {

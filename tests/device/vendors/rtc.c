@@ -33,11 +33,12 @@ extern char **environ;
 
 RTC int NAME(CreateProgram)(program **out, const char *text, const char *name, int header_count, const char *const *headers, const char *const *header_names);
 RTC int NAME(CreateProgram)(program **out, const char *text, const char *name, int header_count, const char *const *headers, const char *const *header_names) {
-  program *const p = calloc(1, sizeof *p);
   (void)name;
   (void)headers;
   (void)header_names;
-  if (!p || !text || header_count) return INVALID_INPUT;
+  if (!text || header_count) return INVALID_INPUT;
+  program *const p = calloc(1, sizeof *p);
+  if (!p) abort();
   p->text = strdup(text);
   *out = p;
   return SUCCESS;
