@@ -159,10 +159,17 @@ RTC int CODE(Size)(const program *p, size_t *bytes) {
   return p->code ? SUCCESS : INVALID_PROGRAM;
 }
 
+/* PTX is virtual, also that of an architecture that is not. */
+static void become_virtual(module_head *head) {
+  const char *const number = strchr(head->architecture, '_');
+  if (number) snprintf(head->architecture, sizeof head->architecture, "compute_%ld", strtol(number + 1, NULL, 10));
+}
+
 RTC int CODE()(const program *p, char *code);
 RTC int CODE()(const program *p, char *code) {
   if (!p->code) return INVALID_PROGRAM;
   memcpy(code, p->code, p->code_bytes);
+  become_virtual((module_head *)(void *)code);
   return SUCCESS;
 }
 
@@ -226,7 +233,9 @@ RTC int nvrtcGetCUBINSize(const program *p, size_t *bytes) {
 RTC int nvrtcGetCUBIN(const program *p, char *code);
 RTC int nvrtcGetCUBIN(const program *p, char *code) {
   const module_head *const head = (const module_head *)(const void *)p->code;
-  return head && strncmp(head->architecture, "sm_", 3) == 0 ? nvrtcGetPTX(p, code) : INVALID_PROGRAM;
+  if (!head || strncmp(head->architecture, "sm_", 3) != 0) return INVALID_PROGRAM;
+  memcpy(code, p->code, p->code_bytes);
+  return SUCCESS;
 }
 
 #endif
