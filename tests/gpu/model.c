@@ -11,7 +11,7 @@
 #include "embed.h"
 #include "gpu.h"
 
-enum { HIDDEN = 384, WIDE = 1536, LAYERS = 2, POSITIONS = 512, VOCABULARY = 64, TEXTS = 48, TEXT_BYTES = 1024, PATH_BYTES = 4200 };
+enum { HIDDEN = 384, WIDE = 1536, LAYERS = 2, POSITIONS = 512, VOCABULARY = 64, TEXTS = 24, TEXT_BYTES = 1024, PATH_BYTES = 4200 };
 
 #define BOUND 1e-3
 
@@ -116,7 +116,7 @@ static char room[TEXTS][TEXT_BYTES];
 
 static void make_texts(text_span out[TEXTS]) {
   for (int i = 0; i < TEXTS; i++) {
-    const int letters = 3 + 4 * i;
+    const int letters = 3 + 8 * i;
     for (int k = 0; k < letters; k++) room[i][k] = (char)(k % 6 == 5 ? ' ' : 'a' + (i * 7 + k * k) % 26);
     out[i] = (text_span){room[i], (size_t)letters};
   }
