@@ -70,12 +70,26 @@ enum {
   X(ERROR_CONTEXT_IS_DESTROYED, 709)         \
   X(ERROR_NOT_PERMITTED, 800)                \
   X(ERROR_SYSTEM_DRIVER_MISMATCH, 803)       \
+  X(ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804) \
   X(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900)   \
   X(ERROR_STREAM_CAPTURE_WRONG_THREAD, 908)
+
+/* "To continue using CUDA, the process must be terminated and relaunched", says the header of these: all calls say the same from then on. Of a failed assertion (710) another context can be made. */
+#define PROF_I_CU_LAST_ERRORS(X)           \
+  X(ERROR_ILLEGAL_ADDRESS, 700)            \
+  X(ERROR_LAUNCH_TIMEOUT, 702)             \
+  X(ERROR_HARDWARE_STACK_ERROR, 714)       \
+  X(ERROR_ILLEGAL_INSTRUCTION, 715)        \
+  X(ERROR_MISALIGNED_ADDRESS, 716)         \
+  X(ERROR_INVALID_ADDRESS_SPACE, 717)      \
+  X(ERROR_INVALID_PC, 718)                 \
+  X(ERROR_LAUNCH_FAILED, 719)              \
+  X(ERROR_MPS_CLIENT_TERMINATED, 810)
 
 enum {
 #define PROF_I_CU_ERROR(name, value) PROF_I_CU_##name = (value),
   PROF_I_CU_ERRORS(PROF_I_CU_ERROR)
+  PROF_I_CU_LAST_ERRORS(PROF_I_CU_ERROR)
 #undef PROF_I_CU_ERROR
 };
 

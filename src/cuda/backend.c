@@ -1,4 +1,4 @@
-/* See backend.h. A forked child has the parent's handles and none of the threads behind them: there all is refused before the library is called. */
+/* See backend.h. A forked child has the parent's handles and none of the threads behind them, and after some errors CUDA does nothing more: then all is refused before the library is called. */
 #include "backend.h"
 
 #include <stdbool.h>
@@ -19,6 +19,9 @@ struct prof_backend_self {
 static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
 
 static int refuse_child(void) { return prof_i_words_refuse(PROF_BACKEND_FORKED, "the stream is the parent's: this process was forked from it"); }
+
+/* May the driver be asked for an event or a stream? */
+static int check(const prof_backend_self *self) { return is_forked(self) ? refuse_child() : prof_i_cuda_check(); }
 
 /* 0, 1 and 2 are the default streams: the legacy one by two names, and the thread's own. */
 static prof_i_cu_stream stream_at(uint64_t handle) { return (prof_i_cu_stream)(uintptr_t)handle; }
@@ -47,16 +50,26 @@ static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_for
 
 static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)stream;
-  if (is_forked(self)) return refuse_child();
+  const int result = check(self);
+  if (result != PROF_BACKEND_OK) return result;
   *event_out = prof_i_cuda_marker_create();
   return *event_out ? PROF_BACKEND_OK : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
-static int event_record(prof_backend_self *self, uint64_t stream, void **event) { return is_forked(self) ? refuse_child() : prof_i_cuda_marker_record(*event, stream_at(stream)); }
+static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
+  const int result = check(self);
+  return result == PROF_BACKEND_OK ? prof_i_cuda_marker_record(*event, stream_at(stream)) : result;
+}
 
-static int event_query(prof_backend_self *self, void *event) { return is_forked(self) ? refuse_child() : prof_i_cuda_marker_query(event); }
+static int event_query(prof_backend_self *self, void *event) {
+  const int result = check(self);
+  return result == PROF_BACKEND_OK ? prof_i_cuda_marker_query(event) : result;
+}
 
-static int event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) { return is_forked(self) ? refuse_child() : prof_i_cuda_marker_elapsed(a, b, ns_out); }
+static int event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
+  const int result = check(self);
+  return result == PROF_BACKEND_OK ? prof_i_cuda_marker_elapsed(a, b, ns_out) : result;
+}
 
 static void event_destroy(prof_backend_self *self, void *event) {
   if (!is_forked(self)) prof_i_cuda_marker_destroy(event);
@@ -71,9 +84,10 @@ static const char *last_error(prof_backend_self *self) {
 
 static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out, uint32_t *is_capturing_out) {
   int32_t capture = PROF_I_CU_STREAM_CAPTURE_STATUS_NONE;
-  if (is_forked(self)) return refuse_child();
+  int result = check(self);
+  if (result != PROF_BACKEND_OK) return result;
   const int32_t error = prof_i_cuda.cuStreamIsCapturing(stream_at(stream), &capture);
-  const int result = error == 0 ? PROF_BACKEND_OK : prof_i_cuda_fail_call("cuStreamIsCapturing", error);
+  if (error != 0) result = prof_i_cuda_fail_call("cuStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
   *device_out = prof_i_cuda_device_of(stream_at(stream));
   *is_capturing_out = result == PROF_BACKEND_CAPTURING || capture != PROF_I_CU_STREAM_CAPTURE_STATUS_NONE; /* the legacy stream, while another one is captured, is an error: nothing may be put on it then */

@@ -18,7 +18,7 @@ static struct {
 int prof_i_cuda_devices_list(void) {
   int32_t count = 0;
   const int32_t error = prof_i_cuda.cuDeviceGetCount(&count);
-  if (error == PROF_I_CU_ERROR_NOT_INITIALIZED) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, "the program has not begun to use CUDA (cuInit)");
+  if (error == PROF_I_CU_ERROR_NOT_INITIALIZED) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, "the program has not begun to use CUDA (cuInit), or that failed: prof doctor says why");
   if (error != 0) return prof_i_cuda_fail_call("cuDeviceGetCount", error);
   own.count = 0;
   for (int32_t i = 0; i < count && own.count < DEVICES_MAX; i++)

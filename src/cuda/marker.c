@@ -58,7 +58,7 @@ static void end_event(prof_i_cu_event event) {
 prof_i_cuda_marker *prof_i_cuda_marker_create(void) { return calloc(1, sizeof(prof_i_cuda_marker)); }
 
 void prof_i_cuda_marker_destroy(prof_i_cuda_marker *marker) {
-  if (is_there(marker)) end_event(marker->event);
+  if (prof_i_cuda_check() == PROF_BACKEND_OK && is_there(marker)) end_event(marker->event);
   free(marker);
 }
 

@@ -1,10 +1,25 @@
 /* See words.h. */
 #include "words.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "api.h"
 #include "library.h"
+
+static struct {
+  int32_t last; /* the error after which there is none other; 0: none so far. Relaxed */
+} own;
+
+static bool is_last(int32_t error) {
+  switch (error) {
+#define CASE(name, value) case value:
+    PROF_I_CU_LAST_ERRORS(CASE)
+#undef CASE
+      return true;
+    default: return false;
+  }
+}
 
 static int result_of(int32_t error) {
   if (error >= PROF_I_CU_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= PROF_I_CU_ERROR_STREAM_CAPTURE_WRONG_THREAD) return PROF_BACKEND_CAPTURING;
@@ -15,7 +30,8 @@ static int result_of(int32_t error) {
     case PROF_I_CU_ERROR_CONTEXT_IS_DESTROYED:
     case PROF_I_CU_ERROR_INVALID_HANDLE: return PROF_BACKEND_INVALID;
     case PROF_I_CU_ERROR_NOT_PERMITTED: return PROF_BACKEND_PERMISSION;
-    case PROF_I_CU_ERROR_SYSTEM_DRIVER_MISMATCH: return PROF_BACKEND_VERSION;
+    case PROF_I_CU_ERROR_SYSTEM_DRIVER_MISMATCH:
+    case PROF_I_CU_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: return PROF_BACKEND_VERSION;
     default: return PROF_BACKEND_VENDOR;
   }
 }
@@ -24,5 +40,11 @@ int prof_i_cuda_fail_call(const char *function, int32_t error) {
   const char *name = NULL, *text = NULL;
   prof_i_cuda.cuGetErrorName(error, &name);
   prof_i_cuda.cuGetErrorString(error, &text);
-  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s", function, name ? name : "an error", error, text ? ", " : "", text ? text : "");
+  if (is_last(error)) __atomic_store_n(&own.last, error, __ATOMIC_RELAXED);
+  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s%s", function, name ? name : "an error", error, text ? ", " : "", text ? text : "", is_last(error) ? ": no more CUDA in this process" : "");
+}
+
+int prof_i_cuda_check(void) {
+  const int32_t error = __atomic_load_n(&own.last, __ATOMIC_RELAXED);
+  return error == 0 ? PROF_BACKEND_OK : prof_i_cuda_fail_call("an earlier call", error);
 }

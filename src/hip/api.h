@@ -60,9 +60,17 @@ typedef struct prof_i_hip_uuid {
   X(DeviceAttributePciDeviceId, 68)              \
   X(DeviceAttributePciDomainID, 69)
 
+/* All calls say the same from then on: a kernel of the program's has gone wrong. */
+#define PROF_I_HIP_LAST_ERRORS(X)                \
+  X(ErrorECCNotCorrectable, 214)                 \
+  X(ErrorIllegalAddress, 700)                    \
+  X(ErrorLaunchTimeOut, 702)                     \
+  X(ErrorLaunchFailure, 719)
+
 enum {
 #define PROF_I_HIP_CONSTANT(name, value) PROF_I_HIP_##name = (value),
   PROF_I_HIP_CONSTANTS(PROF_I_HIP_CONSTANT)
+  PROF_I_HIP_LAST_ERRORS(PROF_I_HIP_CONSTANT)
 #undef PROF_I_HIP_CONSTANT
 };
 

@@ -40,7 +40,7 @@ static void end_event(prof_i_hip_event event) {
 prof_i_hip_marker *prof_i_hip_marker_create(void) { return calloc(1, sizeof(prof_i_hip_marker)); }
 
 void prof_i_hip_marker_destroy(prof_i_hip_marker *marker) {
-  if (marker->event) end_event(marker->event);
+  if (prof_i_hip_check() == PROF_BACKEND_OK && marker->event) end_event(marker->event);
   free(marker);
 }
 

@@ -1,11 +1,26 @@
 /* See words.h. */
 #include "words.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "api.h"
 #include "devices.h"
 #include "library.h"
+
+static struct {
+  int32_t last; /* the error after which there is none other; 0: none so far. Relaxed */
+} own;
+
+static bool is_last(int32_t error) {
+  switch (error) {
+#define CASE(name, value) case value:
+    PROF_I_HIP_LAST_ERRORS(CASE)
+#undef CASE
+      return true;
+    default: return false;
+  }
+}
 
 static int result_of(int32_t error) {
   if (error >= PROF_I_HIP_ErrorStreamCaptureUnsupported && error <= PROF_I_HIP_ErrorStreamCaptureWrongThread) return PROF_BACKEND_CAPTURING;
@@ -21,7 +36,13 @@ static int result_of(int32_t error) {
 }
 
 int prof_i_hip_fail_call(const char *function, int32_t error) {
-  prof_i_hip_forget_error();
+  if (is_last(error)) __atomic_store_n(&own.last, error, __ATOMIC_RELAXED);
+  else prof_i_hip_forget_error();
   const char *const name = prof_i_hip.hipGetErrorName(error), *const text = prof_i_hip.hipGetErrorString(error);
-  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s", function, name ? name : "an error", error, text ? ", " : "", text ? text : "");
+  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s%s", function, name ? name : "an error", error, text ? ", " : "", text ? text : "", is_last(error) ? ": no more HIP in this process" : "");
+}
+
+int prof_i_hip_check(void) {
+  const int32_t error = __atomic_load_n(&own.last, __ATOMIC_RELAXED);
+  return error == 0 ? PROF_BACKEND_OK : prof_i_hip_fail_call("an earlier call", error);
 }

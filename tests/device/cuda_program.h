@@ -18,7 +18,8 @@
   X(cuMemsetD8Async, (unsigned long long to, unsigned char value, size_t bytes, void *stream)) X(cuGraphLaunch, (void *graph, void *stream))                       \
   X(cuMemAlloc_v2, (unsigned long long *out, size_t bytes)) X(cuMemFree_v2, (unsigned long long at)) X(cuMemAllocManaged, (unsigned long long *out, size_t bytes, unsigned flags))   \
   X(cuMemAllocHost_v2, (void **out, size_t bytes)) X(cuMemFreeHost, (void *at)) \
-  X(cuMemAllocAsync, (unsigned long long *out, size_t bytes, void *stream)) X(cuMemFreeAsync, (unsigned long long at, void *stream)) X(emulated_cuda_runtime_launch, (void *kernel, void *stream))
+  X(cuMemAllocAsync, (unsigned long long *out, size_t bytes, void *stream)) X(cuMemFreeAsync, (unsigned long long at, void *stream)) X(emulated_cuda_runtime_launch, (void *kernel, void *stream))     \
+  X(cuDevicePrimaryCtxRetain, (void **out, int device)) X(cuDevicePrimaryCtxReset_v2, (int device)) X(cuCtxSetCurrent, (void *context))
 static struct {
 #define MEMBER(name, arguments) int(*name) arguments; /* NOLINT(bugprone-macro-parentheses): a declaration's */
   FUNCTIONS(MEMBER)

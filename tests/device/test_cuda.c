@@ -4,6 +4,7 @@
 #include <prof/device.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -243,6 +244,59 @@ static void a_context_may_go_with_scopes_in_flight(void **state) {
   assert_int_equal(driver->gone_touches, 0); /* a real driver may crash at one */
 }
 
+/* The handle comes again, as another context's stream. */
+static void a_stream_that_has_gone(void **state) {
+  (void)state;
+  begin_on(0);
+  void *const stream = make_stream();
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, COUNT);
+  cu.cuStreamSynchronize(stream);
+  assert_int_equal(settle(COUNT).sides[0], COUNT);
+  assert_int_equal(cu.cuStreamDestroy_v2(stream), 0);
+  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "gone", "test", PROF_NO_ARGS, {});
+  sums s = settle(2 * COUNT);
+  assert_int_equal(s.sides[0], COUNT);
+  assert_int_equal(s.times, COUNT);
+  assert_non_null(strstr(state_of_back_end("cuda").reason, "CUDA_ERROR_INVALID_HANDLE (400)"));
+  begin_on(1);
+  assert_ptr_equal(make_stream(), stream);
+  launch(stream, COUNT);
+  cu.cuStreamSynchronize(stream);
+  s = settle(3 * COUNT);
+  assert_int_equal(s.sides[1], COUNT);
+  assert_int_equal(s.times, COUNT);
+  assert_int_equal(driver->gone_touches, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* cudaDeviceReset(): all of the primary context goes, and what comes next is another one at the same handle. */
+static void a_device_may_be_reset_with_scopes_in_flight(void **state) {
+  (void)state;
+  enum { ROUNDS = 20 };
+  void *context, *current;
+  load();
+  assert_int_equal(cu.cuInit(0), 0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  for (int i = 0; i < ROUNDS; i++) {
+    assert_int_equal(cu.cuDevicePrimaryCtxRetain(&context, 0), 0);
+    assert_int_equal(cu.cuCtxSetCurrent(context), 0);
+    void *const stream = i % 4 < 2 ? make_stream() : NULL;
+    launch(stream, COUNT);
+    if (i % 2) cu.cuStreamSynchronize(stream);
+    assert_int_equal(cu.cuDevicePrimaryCtxReset_v2(0), 0);
+    assert_int_equal(cu.cuCtxGetCurrent(&current), 0);
+    assert_ptr_equal(current, context);
+  }
+  launch(NULL, COUNT); /* goes on without a word of the program's */
+  cu.cuStreamSynchronize(NULL);
+  const sums s = settle((ROUNDS + 1) * COUNT);
+  assert_int_equal(s.sides[0] + s.times, (ROUNDS + 1) * COUNT);
+  assert_in_range(s.sides[0], COUNT, (ROUNDS + 1) * COUNT);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(driver->gone_touches, 0);
+}
+
 /* ---- graphs ---- */
 
 static void a_captured_stream_has_nothing_put_on_it(void **state) {
@@ -307,6 +361,99 @@ static void what_the_driver_refuses_is_lost_and_told(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+/* Said, and tried again by each scope: the program may give some back. */
+static void no_memory_for_an_event_is_said(void **state) {
+  (void)state;
+  begin_on(0);
+  void *const stream = make_stream();
+  assert_int_equal(prof_start(1), PROF_OK);
+  driver->create_error = 2;
+  launch(stream, COUNT);
+  sums s = settle(COUNT);
+  assert_int_equal(s.times, COUNT);
+  assert_int_equal(s.result, PROF_BACKEND_NO_MEMORY);
+  assert_non_null(strstr(s.reason, "cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY (2), out of memory"));
+  driver->create_error = 0;
+  launch(stream, COUNT);
+  cu.cuStreamSynchronize(stream);
+  s = settle(2 * COUNT);
+  assert_int_equal(s.sides[0], COUNT);
+  assert_int_equal(s.times, COUNT);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* All calls say the error from then on, and it is the program's: its own calls have it, too. Once it is known nothing is asked any more. */
+static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
+  (void)state;
+  begin_on(0);
+  void *const stream = make_stream();
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, COUNT);
+  cu.cuStreamSynchronize(stream);
+  assert_int_equal(settle(COUNT).sides[0], COUNT);
+  launch(stream, COUNT);
+  __atomic_store_n(&driver->last_error, 700, __ATOMIC_RELAXED);
+  sums s = settle(2 * COUNT);
+  assert_int_equal(s.sides[0] + s.times, 2 * COUNT);
+  for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
+  const uint32_t asked = __atomic_load_n(&driver->after_last, __ATOMIC_RELAXED);
+  for (int session = 0; session < 2; session++) {
+    for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
+    WITH_GPU_PROFILER(device, 0, "on another stream", "test", PROF_NO_ARGS, {});
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(prof_start(1), PROF_OK);
+  }
+  s = look();
+  assert_int_equal(s.sides[0] + s.times, 5 * COUNT + 2);
+  assert_in_range(s.times, 3 * COUNT + 2, 4 * COUNT + 2);
+  assert_int_equal(__atomic_load_n(&driver->after_last, __ATOMIC_RELAXED), asked);
+  assert_int_equal(cu.cuStreamSynchronize(stream), 700);
+  assert_non_null(strstr(state_of_back_end("cuda").reason, "CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was encountered: no more CUDA in this process"));
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* ---- what is current ---- */
+
+/* Whatever the driver says, each scope leaves the thread's contexts as they were. */
+static void *looks_at_contexts(void *stream) {
+  void *first, *second, *popped;
+  if (cu.cuCtxCreate_v2(&first, 0, 0) || cu.cuCtxCreate_v2(&second, 0, 1)) return "a context";
+  for (int i = 0; i < 5; i++) {
+    void *before, *within, *after;
+    if (i == 3) cu.cuCtxPopCurrent_v2(&popped);
+    if (i == 4) cu.cuCtxPopCurrent_v2(&popped);
+    cu.cuCtxGetCurrent(&before);
+    WITH_GPU_PROFILER(device, i == 1 ? 0 : handle_of(stream), "looks", "test", PROF_NO_ARGS, { cu.cuCtxGetCurrent(&within); });
+    cu.cuCtxGetCurrent(&after);
+    if (before != within || before != after) return "not as it was";
+    if (before != (i < 3 ? second : i < 4 ? first : NULL)) return "not the thread's own";
+  }
+  return NULL;
+}
+
+static void the_current_context_is_the_programs(void **state) {
+  (void)state;
+  enum { FAULTS = 6 };
+  void *stream, *popped;
+  begin_on(0);
+  stream = make_stream();
+  assert_int_equal(cu.cuCtxPopCurrent_v2(&popped), 0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  for (int fault = 0; fault < FAULTS; fault++) {
+    void *why;
+    pthread_t other;
+    driver->create_error = fault == 1 ? 2 : 0;
+    driver->record_error = fault == 2 ? 400 : 0;
+    if (fault == 3) assert_int_equal(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL), 0);
+    if (fault == 4) cu.cuStreamDestroy_v2(stream);
+    if (fault == 5) __atomic_store_n(&driver->last_error, 719, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_create(&other, NULL, looks_at_contexts, stream), 0);
+    assert_int_equal(pthread_join(other, &why), 0);
+    if (why) fail_msg("fault %d: %s", fault, (const char *)why);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static void events_are_given_back(void **state) {
   (void)state;
   enum { MANY = 5000 };
@@ -329,7 +476,8 @@ static void events_are_given_back(void **state) {
 #define TESTS(X)                                                                                                                                                                      \
   X(a_program_without_cuda_never_has_its_library) X(it_never_begins_for_the_program) X(its_devices_are_described) X(a_driver_without_devices_says_so)                                 \
   X(a_library_that_is_none_of_ours_is_said) X(a_default_stream_is_the_current_contexts) X(a_streams_device_is_its_own) X(without_a_context_a_default_stream_is_refused) X(a_context_may_go_with_scopes_in_flight)               \
-  X(a_captured_stream_has_nothing_put_on_it) X(the_collector_breaks_no_capture) X(what_the_driver_refuses_is_lost_and_told) X(events_are_given_back)
+  X(a_stream_that_has_gone) X(a_device_may_be_reset_with_scopes_in_flight) X(a_captured_stream_has_nothing_put_on_it) X(the_collector_breaks_no_capture) X(what_the_driver_refuses_is_lost_and_told)    \
+  X(no_memory_for_an_event_is_said) X(after_a_kernel_that_went_wrong_nothing_is_asked) X(the_current_context_is_the_programs) X(events_are_given_back)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

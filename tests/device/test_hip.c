@@ -4,6 +4,7 @@
 #include <prof/device.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -297,6 +298,94 @@ static void what_the_runtime_refuses_is_lost_and_told(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+/* Said, and tried again by each scope: the program may give some back. Nothing is left that the program would take for its own error. */
+static void no_memory_for_an_event_is_said(void **state) {
+  (void)state;
+  load_6();
+  void *const stream = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  runtime->create_error = 2;
+  launch(stream, COUNT);
+  sums s = settle(COUNT);
+  assert_int_equal(s.times, COUNT);
+  assert_int_equal(s.result, PROF_BACKEND_NO_MEMORY);
+  assert_non_null(strstr(s.reason, "hipEventCreateWithFlags: hipErrorOutOfMemory (2), out of memory"));
+  assert_int_equal(hip.hipGetLastError(), 0);
+  runtime->create_error = 0;
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  s = settle(2 * COUNT);
+  assert_int_equal(s.sides[0], COUNT);
+  assert_int_equal(s.times, COUNT);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* All calls say the error from then on, and it is the program's: its own calls have it, too, and prof takes it from no thread. Once it is known nothing is asked any more. */
+static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
+  (void)state;
+  load_6();
+  void *const stream = make_stream(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(stream, COUNT);
+  hip.hipStreamSynchronize(stream);
+  assert_int_equal(settle(COUNT).sides[0], COUNT);
+  __atomic_store_n(&runtime->last_error, 700, __ATOMIC_RELAXED);
+  WITH_HIP_PROFILER(device, handle_of(stream), "meets it", "test", PROF_NO_ARGS, {});
+  assert_int_equal(hip.hipGetLastError(), 700);
+  const uint32_t asked = __atomic_load_n(&runtime->after_last, __ATOMIC_RELAXED);
+  for (int session = 0; session < 2; session++) {
+    for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "behind it", "test", PROF_NO_ARGS, {});
+    WITH_HIP_PROFILER(device, 0, "on another stream", "test", PROF_NO_ARGS, {});
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(prof_start(1), PROF_OK);
+  }
+  const sums s = look();
+  assert_int_equal(s.sides[0], COUNT);
+  assert_int_equal(s.times, 2 * COUNT + 3);
+  assert_int_equal(__atomic_load_n(&runtime->after_last, __ATOMIC_RELAXED), asked);
+  assert_int_equal(hip.hipStreamSynchronize(stream), 700);
+  assert_non_null(strstr(state_of_back_end("hip").reason, "hipErrorIllegalAddress (700), an illegal memory access was encountered: no more HIP in this process"));
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* ---- what is current ---- */
+
+/* Whatever the runtime says, each scope leaves the thread's device and its last error as they were. */
+static void *looks_at_devices(void *stream) {
+  for (int i = 0; i < 4; i++) {
+    int before = -1, within = -1, after = -1;
+    hip.hipSetDevice(i % 2);
+    hip.hipGetDevice(&before);
+    const int error = hip.hipGetLastError();
+    WITH_HIP_PROFILER(device, i == 1 ? 0 : handle_of(stream), "looks", "test", PROF_NO_ARGS, { hip.hipGetDevice(&within); });
+    if (hip.hipGetLastError() != error) return "the last error is not as it was";
+    hip.hipGetDevice(&after);
+    if (before != within || before != after) return "the device is not as it was";
+  }
+  return NULL;
+}
+
+static void the_current_device_is_the_programs(void **state) {
+  (void)state;
+  enum { FAULTS = 6 };
+  load_6();
+  void *const stream = make_stream(1);
+  assert_int_equal(prof_start(1), PROF_OK);
+  for (int fault = 0; fault < FAULTS; fault++) {
+    void *why;
+    pthread_t other;
+    runtime->create_error = fault == 1 ? 2 : 0;
+    runtime->record_error = fault == 2 ? 400 : 0;
+    if (fault == 3) assert_int_equal(hip.hipStreamBeginCapture(stream, CAPTURE_GLOBAL), 0);
+    if (fault == 4) hip.hipStreamDestroy(stream);
+    if (fault == 5) __atomic_store_n(&runtime->last_error, 719, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_create(&other, NULL, looks_at_devices, stream), 0);
+    assert_int_equal(pthread_join(other, &why), 0);
+    if (why) fail_msg("fault %d: %s", fault, (const char *)why);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static void events_are_given_back(void **state) {
   (void)state;
   enum { MANY = 5000 };
@@ -341,7 +430,7 @@ static void a_child_leaves_it_alone(void **state) {
 #define TESTS(X)                                                                                                                                                                     \
   X(a_program_without_hip_never_has_its_library) X(a_runtime_that_nobody_uses_is_left_alone) X(its_devices_are_described) X(a_runtime_without_devices_says_so)                       \
   X(a_default_stream_is_the_current_devices) X(a_streams_device_is_its_own) X(an_older_runtime) X(the_programs_error_is_left_to_it) X(a_stream_that_has_gone) X(a_captured_stream_has_nothing_put_on_it)                 \
-  X(the_collector_breaks_no_capture) X(what_the_runtime_refuses_is_lost_and_told) X(events_are_given_back) X(a_child_leaves_it_alone)
+  X(the_collector_breaks_no_capture) X(what_the_runtime_refuses_is_lost_and_told) X(no_memory_for_an_event_is_said) X(after_a_kernel_that_went_wrong_nothing_is_asked) X(the_current_device_is_the_programs) X(events_are_given_back) X(a_child_leaves_it_alone)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

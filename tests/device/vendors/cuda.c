@@ -113,6 +113,19 @@ static int break_captures(void) {
   return 1;
 }
 
+/* After an error that ends all nothing is looked at any more. */
+static int last_error(void) {
+  const int error = __atomic_load_n(&own.state.last_error, __ATOMIC_RELAXED);
+  if (error) count(&own.state.after_last, 1);
+  return error;
+}
+
+#define LOCKED_UNLESS_OVER(...)               \
+  do {                                        \
+    const int over = last_error();            \
+    if (over) return over;                    \
+    LOCKED(__VA_ARGS__);                      \
+  } while (0)
 #define LOCKED(...)                             \
   do {                                          \
     pthread_mutex_lock(&own.lock);              \
@@ -136,8 +149,9 @@ static void inject(void) {
 CU int cuInit(unsigned flags);
 CU int cuInit(unsigned flags) {
   if (__atomic_fetch_add(&own.state.init_count, 1, __ATOMIC_RELAXED) == 0) inject();
+  const char *const told = getenv("EMULATED_CUDA_INIT_ERROR");
   if (flags) return INVALID_VALUE;
-  if (own.state.init_error) return own.state.init_error;
+  if (told || own.state.init_error) return told ? atoi(told) : own.state.init_error;
   LOCKED((own.is_on = 1, SUCCESS));
 }
 
@@ -199,8 +213,7 @@ CU int cuCtxCreate_v2(void **out, unsigned flags, int device) {
   LOCKED(make_context(out, device));
 }
 
-static int end_context(void *handle) {
-  if (!handles_has(&own.contexts, handle)) return INVALID_CONTEXT;
+static void empty_context(const void *handle) {
   for (const stream *s = NULL; (s = handles_next(&own.streams, s)) != NULL;) {
     if (s->of != handle) continue;
     engine_stream_destroy(s->engine);
@@ -212,6 +225,11 @@ static int end_context(void *handle) {
     handles_drop(&own.events, e);
     count(&own.state.events, -1);
   }
+}
+
+static int end_context(void *handle) {
+  if (!handles_has(&own.contexts, handle)) return INVALID_CONTEXT;
+  empty_context(handle);
   if (here.depth && here.stack[here.depth - 1] == handle) here.depth--;
   handles_drop(&own.contexts, handle);
   count(&own.state.contexts, -1);
@@ -239,6 +257,20 @@ CU int cuDevicePrimaryCtxRetain(void **out, int device);
 CU int cuDevicePrimaryCtxRetain(void **out, int device) { LOCKED(retain_primary(out, device)); }
 CU int cuDevicePrimaryCtxRelease_v2(int device);
 CU int cuDevicePrimaryCtxRelease_v2(int device) { LOCKED(primary_holders[device] > 0 ? --primary_holders[device] == 0 ? end_context(primary[device]) : SUCCESS : INVALID_CONTEXT); }
+
+/* All that is in it goes, and it is another context at the same handle from then on. */
+static int reset_primary(int device) {
+  static const unsigned long long step = 1u << 20;
+  if (device < 0 || device >= EMULATED_CUDA_DEVICES) return INVALID_DEVICE;
+  context *const c = primary[device];
+  if (!c || !handles_has(&own.contexts, c)) return SUCCESS;
+  empty_context(c);
+  c->legacy = c->per_thread = NULL;
+  c->number += step;
+  return SUCCESS;
+}
+CU int cuDevicePrimaryCtxReset_v2(int device);
+CU int cuDevicePrimaryCtxReset_v2(int device) { LOCKED(reset_primary(device)); }
 
 static int set_current(void *handle) {
   if (handle && !handles_has(&own.contexts, handle)) return INVALID_CONTEXT;
@@ -279,7 +311,7 @@ CU int cuCtxPopCurrent_v2(void **out) { LOCKED(here.depth ? (*out = here.stack[-
 CU int cuStreamCreate(void **out, unsigned flags);
 CU int cuStreamCreate(void **out, unsigned flags) {
   (void)flags;
-  LOCKED(current() ? (*out = make_stream(current()), SUCCESS) : INVALID_CONTEXT);
+  LOCKED_UNLESS_OVER(current() ? (*out = make_stream(current()), SUCCESS) : INVALID_CONTEXT);
 }
 
 static int end_stream(void *handle) {
@@ -304,6 +336,8 @@ static engine_stream *engine_of(void *handle) {
 CU int cuStreamSynchronize(void *handle);
 CU int cuStreamSynchronize(void *handle) {
   engine_stream *const engine = engine_of(handle);
+  const int over = last_error();
+  if (over) return over;
   if (!engine) return INVALID_HANDLE;
   engine_stream_wait(engine);
   return SUCCESS;
@@ -674,7 +708,7 @@ static int context_of(void *handle, void **out) {
   return error;
 }
 CU int cuStreamGetCtx(void *handle, void **out);
-CU int cuStreamGetCtx(void *handle, void **out) { LOCKED(context_of(handle, out)); }
+CU int cuStreamGetCtx(void *handle, void **out) { LOCKED_UNLESS_OVER(context_of(handle, out)); }
 
 static int is_captured(void *handle, int *status) {
   stream *s;
@@ -685,7 +719,7 @@ static int is_captured(void *handle, int *status) {
   return SUCCESS;
 }
 CU int cuStreamIsCapturing(void *handle, int *status);
-CU int cuStreamIsCapturing(void *handle, int *status) { LOCKED(is_captured(handle, status)); }
+CU int cuStreamIsCapturing(void *handle, int *status) { LOCKED_UNLESS_OVER(is_captured(handle, status)); }
 
 static int begin_capture(void *handle, int mode) {
   stream *s;
@@ -725,6 +759,7 @@ CU int cuThreadExchangeStreamCaptureMode(int *mode) {
 
 static int make_event(void **out) {
   if (!own.is_on) return NOT_INITIALIZED;
+  if (own.state.create_error) return own.state.create_error;
   if (!current()) return INVALID_CONTEXT;
   event *const e = handles_add(&own.events);
   *e = (event){.of = current(), .engine = engine_event_create(), .number = current()->number};
@@ -735,7 +770,7 @@ static int make_event(void **out) {
 CU int cuEventCreate(void **out, unsigned flags);
 CU int cuEventCreate(void **out, unsigned flags) {
   (void)flags;
-  LOCKED(make_event(out));
+  LOCKED_UNLESS_OVER(make_event(out));
 }
 
 /* Is it an event's? The real driver does not say so of one that has gone. */
@@ -754,7 +789,7 @@ static int end_event(void *handle) {
   return SUCCESS;
 }
 CU int cuEventDestroy_v2(void *handle);
-CU int cuEventDestroy_v2(void *handle) { LOCKED(end_event(handle)); }
+CU int cuEventDestroy_v2(void *handle) { LOCKED_UNLESS_OVER(end_event(handle)); }
 
 static int record(event *e, void *handle) {
   stream *s;
@@ -769,7 +804,7 @@ static int record(event *e, void *handle) {
   return SUCCESS;
 }
 CU int cuEventRecord(void *e, void *handle);
-CU int cuEventRecord(void *e, void *handle) { LOCKED(record(e, handle)); }
+CU int cuEventRecord(void *e, void *handle) { LOCKED_UNLESS_OVER(record(e, handle)); }
 
 static int look(const event *e, uint64_t *ns) {
   if (!is_event(e)) return INVALID_HANDLE;
@@ -784,7 +819,7 @@ static int query(const event *e) {
   return result == INVALID_HANDLE && handles_has(&own.events, e) ? SUCCESS : result; /* of one that was never put on a stream the real one says that it is past */
 }
 CU int cuEventQuery(void *e);
-CU int cuEventQuery(void *e) { LOCKED(query(e)); }
+CU int cuEventQuery(void *e) { LOCKED_UNLESS_OVER(query(e)); }
 
 CU int cuEventSynchronize(void *e);
 CU int cuEventSynchronize(void *e) {
@@ -805,4 +840,4 @@ static int elapsed(float *ms, const event *a, const event *b) {
   return error;
 }
 CU int cuEventElapsedTime(float *ms, void *a, void *b);
-CU int cuEventElapsedTime(float *ms, void *a, void *b) { LOCKED(elapsed(ms, a, b)); }
+CU int cuEventElapsedTime(float *ms, void *a, void *b) { LOCKED_UNLESS_OVER(elapsed(ms, a, b)); }

@@ -9,9 +9,11 @@ enum { EMULATED_CUDA_DEVICES = 2 };
 typedef struct emulated_cuda {
   /* What a test sets. */
   uint32_t device_count;   /* 0: cuDeviceGetCount says 0 */
-  int32_t init_error;      /* cuInit returns it */
+  int32_t init_error;      /* cuInit returns it; or the environment's EMULATED_CUDA_INIT_ERROR, for a program that is not the test's */
+  int32_t create_error;    /* cuEventCreate returns it */
   int32_t record_error;    /* cuEventRecord returns it */
   int32_t elapsed_error;   /* cuEventElapsedTime returns it */
+  int32_t last_error;      /* a kernel has gone wrong: all that asks for events and streams returns it from then on. Atomic */
   /* What it has seen; atomic. */
   uint32_t init_count;
   uint32_t events, contexts; /* that there are */
@@ -20,6 +22,7 @@ typedef struct emulated_cuda {
   uint32_t raced_touches;    /* by one that had: it went in the instant between that look and the use */
   uint32_t broken_captures;  /* by a call that may not come from any thread meanwhile */
   char architecture[16];     /* for what the last module that was loaded was compiled: "sm_90", "compute_80" */
+  uint32_t after_last;       /* calls that returned last_error */
 } emulated_cuda;
 
 emulated_cuda *emulated_cuda_state(void);

@@ -77,8 +77,17 @@ HIP int hipGetLastError(void) {
   return last;
 }
 
+/* After an error that ends all nothing is looked at any more. */
+static int last_error(void) {
+  const int error = __atomic_load_n(&own.state.last_error, __ATOMIC_RELAXED);
+  if (error) count(&own.state.after_last, 1);
+  return error;
+}
+
 #define LOCKED(...)                                       \
   do {                                                    \
+    const int over = last_error();                        \
+    if (over) return said(over);                          \
     enter();                                              \
     pthread_mutex_lock(&own.lock);                        \
     const int result = (__VA_ARGS__);                     \
@@ -361,6 +370,8 @@ HIP int hipStreamSynchronize(void *handle) {
   engine_stream *const engine = engine_of(handle);
   const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   const uint64_t start_ns = real_ns();
+  const int over = last_error();
+  if (over) return said(over);
   if (!engine) return INVALID_HANDLE;
   engine_stream_wait(engine);
   if (by) by->call(EMULATED_HIP_SYNCHRONIZE, __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), start_ns, real_ns());
@@ -424,6 +435,7 @@ HIP int hipThreadExchangeStreamCaptureMode(int *mode) {
 /* ---- events ---- */
 
 static int make_event(void **out) {
+  if (own.state.create_error) return own.state.create_error;
   event *const e = calloc(1, sizeof *e);
   if (!e) abort();
   *e = (event){.device = here.device, .engine = engine_event_create()};
@@ -492,6 +504,6 @@ HIP int hipEventElapsedTime(float *ms, void *a, void *b) { LOCKED(elapsed(ms, a,
 /* ---- words ---- */
 
 HIP const char *hipGetErrorName(int error);
-HIP const char *hipGetErrorName(int error) { return error == INVALID_HANDLE ? "hipErrorInvalidHandle" : error == CAPTURE_UNSUPPORTED ? "hipErrorStreamCaptureUnsupported" : error == INVALID_VALUE ? "hipErrorInvalidValue" : "hipErrorUnknown"; }
+HIP const char *hipGetErrorName(int error) { return error == 2 ? "hipErrorOutOfMemory" : error == 700 ? "hipErrorIllegalAddress" : error == INVALID_HANDLE ? "hipErrorInvalidHandle" : error == CAPTURE_UNSUPPORTED ? "hipErrorStreamCaptureUnsupported" : error == INVALID_VALUE ? "hipErrorInvalidValue" : "hipErrorUnknown"; }
 HIP const char *hipGetErrorString(int error);
-HIP const char *hipGetErrorString(int error) { return error == INVALID_HANDLE ? "invalid resource handle" : error == INVALID_VALUE ? "invalid argument" : "unknown error"; }
+HIP const char *hipGetErrorString(int error) { return error == 2 ? "out of memory" : error == 700 ? "an illegal memory access was encountered" : error == INVALID_HANDLE ? "invalid resource handle" : error == INVALID_VALUE ? "invalid argument" : "unknown error"; }

@@ -9,13 +9,16 @@ enum { EMULATED_HIP_DEVICES = 2 };
 typedef struct emulated_hip {
   /* What a test sets. */
   uint32_t device_count;  /* 0: hipGetDeviceCount says that there is no device */
+  int32_t create_error;   /* hipEventCreateWithFlags returns it */
   int32_t record_error;   /* hipEventRecord returns it */
   int32_t elapsed_error;  /* hipEventElapsedTime returns it */
+  int32_t last_error;     /* a kernel has gone wrong: all that asks for devices, events and streams returns it from then on. Atomic */
   /* What it has seen; atomic. */
   uint32_t calls;         /* of HIP at all */
   uint32_t events;        /* that there are */
   uint32_t captured_records; /* events that became part of a graph */
   uint32_t broken_captures;  /* by a call that may not come from any thread meanwhile */
+  uint32_t after_last;       /* calls that returned last_error */
 } emulated_hip;
 
 emulated_hip *emulated_hip_state(void);
