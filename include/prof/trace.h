@@ -243,7 +243,7 @@ typedef struct prof_trace_device {
   uint64_t memory_bytes;     /* 0: not known */
   uint8_t uuid[16];          /* all 0: not known */
   char name[96], arch[32], driver[32], back_end[32];
-  char reason[160];          /* of a result that is not OK, in words */
+  char reason[160];          /* of a result that is not OK, in words; else why some scopes have their host's side alone, "" mostly */
   uint64_t record_count;     /* kernels, copies and the like that the vendor's own tracing told, since recording began, as scope_count */
 } prof_trace_device;
 /* By type, then index. PROF_E_INVALID for an index that is not below info.device_count. */

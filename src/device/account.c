@@ -106,6 +106,14 @@ static void warn(char *to, size_t room) {
 
 /* ---- the face ---- */
 
+/* Whoever reads it meanwhile finds nothing, or all of it: the first byte comes last. One text stays. */
+static void add_reason(prof_i_device_state *state, const char *reason) {
+  const size_t bytes = strnlen(reason, sizeof state->reason - 1);
+  if (bytes == 0 || state->reason[0]) return;
+  for (size_t i = 1; i < bytes; i++) __atomic_store_n(&state->reason[i], reason[i], __ATOMIC_RELAXED);
+  __atomic_store_n(&state->reason[0], reason[0], __ATOMIC_RELEASE);
+}
+
 /* One that says why there are no times gives way to one that has some: the reader takes the last. */
 static prof_i_device_state *account_of(what *of) {
   const bool has_times = of->result == PROF_BACKEND_OK;
@@ -116,6 +124,8 @@ static prof_i_device_state *account_of(what *of) {
     a->state = prof_i_meta_place(PROF_I_KIND_DEVICE, prof_i_clock_ticks(), sizeof(prof_i_device_state) / 8, fill, of);
     a->arena = a->state ? prof_i_the_arena.number : 0;
     a->has_times = has_times;
+  } else if (a && a->state && !has_times && a->has_times) {
+    add_reason(a->state, of->reason);
   }
   prof_i_device_state *const state = a ? a->state : NULL;
   pthread_mutex_unlock(&own.lock);

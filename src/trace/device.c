@@ -83,6 +83,9 @@ static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   if (device->early_count) PUT(l, "; %llu were moved to their launch, by %s at most", (unsigned long long)device->early_count, early);
   if (device->clock_step_count) PUT(l, "; the clocks parted %llu times", (unsigned long long)device->clock_step_count);
   if (device->captured_count) PUT(l, "; %llu more while the stream was captured into a graph: the host's side alone", (unsigned long long)device->captured_count);
+  if (!device->reason[0]) return;
+  PUT(l, "; the host's side alone of some: ");
+  put_shown(l, device->reason);
 }
 
 static void put_reason(line *l, const prof_trace_device *device) {

@@ -52,7 +52,7 @@ static sums look(void) {
     assert_in_range(about.device.index, 0, EMULATED_HIP_DEVICES - 1);
     s.sides[about.device.index] = about.scope_count;
     s.captured += about.captured_count;
-    if (!about.result) continue;
+    if (!about.reason[0]) continue;
     s.result = about.result;
     memcpy(s.reason, about.reason, sizeof s.reason);
   }
@@ -342,6 +342,8 @@ static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   const sums s = look();
   assert_int_equal(s.sides[0], COUNT);
   assert_int_equal(s.times, 2 * COUNT + 3);
+  assert_int_equal(s.result, PROF_BACKEND_OK);
+  assert_non_null(strstr(s.reason, "hipErrorIllegalAddress (700)")); /* the capture has it, too */
   assert_int_equal(__atomic_load_n(&runtime->after_last, __ATOMIC_RELAXED), asked);
   assert_int_equal(hip.hipStreamSynchronize(stream), 700);
   assert_non_null(strstr(state_of_back_end("hip").reason, "hipErrorIllegalAddress (700), an illegal memory access was encountered: no more HIP in this process"));
