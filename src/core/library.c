@@ -3,6 +3,26 @@
 #include "library.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of what is nowhere the loader says the name that it was given; of what it has found, its place, or that of what that needs. */
+static bool is_nowhere(const char *name, const char *text) {
+  const size_t bytes = strlen(name);
+  return strchr(name, '/') ? access(name, F_OK) != 0 : strncmp(text, name, bytes) == 0 && text[bytes] == ':';
+}
+
+void *prof_i_library_try(const char *name, prof_i_library_why *why) {
+  const char *text;
+  void *const library = prof_i_library_open(name, 0, &text);
+  if (library) return library;
+  const bool is_broken = !is_nowhere(name, text);
+  if (why->text[0] && (why->is_broken || !is_broken)) return NULL;
+  why->is_broken = is_broken;
+  snprintf(why->text, sizeof why->text, is_broken ? "%s cannot be loaded: %s" : "%.0s%s", name, text);
+  return NULL;
+}
 
 #ifdef PROF_OPEN_LIBRARIES
 

@@ -11,6 +11,10 @@
 
 prof_i_cupti_functions prof_i_cupti;
 
+static struct {
+  int32_t driver_version; /* CUDA's, by the driver's own word: 12040 */
+} own;
+
 /* What CUDA's majors call it, newest first; 11 has a name for each minor. */
 static const struct {
   int32_t major;
@@ -38,19 +42,17 @@ static void *find_loaded(void) {
   return dl_iterate_phdr(look_at, path) ? prof_i_library_open(path, 1, &why) : NULL;
 }
 
-static void *open_in(const char *folder, const char *name) {
+static void *try_in(const char *folder, const char *name, prof_i_library_why *why) {
   char path[PATH_BYTES];
-  const char *why;
-  return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path ? prof_i_library_open(path, 0, &why) : NULL;
+  return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path ? prof_i_library_try(path, why) : NULL;
 }
 
 /* Of a later major than the driver's it would refuse to work. */
-static void *find_installed(int32_t driver_version) {
-  const char *why;
+static void *find_installed(int32_t driver_version, prof_i_library_why *why) {
   for (int i = 0; i < NAMES; i++) {
     if (names[i].major > driver_version / 1000) continue;
-    void *library = prof_i_library_open(names[i].name, 0, &why);
-    for (size_t k = 0; k < sizeof folders / sizeof *folders && !library; k++) library = open_in(folders[k], names[i].name);
+    void *library = prof_i_library_try(names[i].name, why);
+    for (size_t k = 0; k < sizeof folders / sizeof *folders && !library; k++) library = try_in(folders[k], names[i].name, why);
     if (library) return library;
   }
   return NULL;
@@ -70,13 +72,15 @@ static const char *resolve(void *library) {
 
 int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_version) {
   const char *const wanted = host->option("CUPTI");
-  const char *why = NULL;
+  prof_i_library_why why = {0};
   void *library = find_loaded();
+  own.driver_version = driver_version;
   if (!library && wanted && *wanted) {
-    library = prof_i_library_open(wanted, 0, &why);
-    if (!library) return prof_i_words_fail(PROF_BACKEND_ABSENT, "PROF_BACKEND_CUPTI: %s", why);
+    library = prof_i_library_try(wanted, &why);
+    if (!library) return prof_i_words_fail(why.is_broken ? PROF_BACKEND_VERSION : PROF_BACKEND_ABSENT, "PROF_BACKEND_CUPTI: %s", why.text);
   }
-  if (!library) library = find_installed(driver_version);
+  if (!library) library = find_installed(driver_version, &why);
+  if (!library && why.is_broken) return prof_i_words_fail(PROF_BACKEND_VERSION, "%s", why.text);
   if (!library)
     return prof_i_words_fail(PROF_BACKEND_ABSENT, "CUPTI is not there (libcupti.so.%d); install it (CUDA's toolkit, or the package nvidia-cuda-cupti), and name its folder in LD_LIBRARY_PATH or the file in PROF_BACKEND_CUPTI", driver_version / 1000);
   const char *const missing = resolve(library);
@@ -90,13 +94,40 @@ static int result_of(int32_t error) {
     case PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
     case PROF_I_CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
     case PROF_I_CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED: return PROF_BACKEND_PERMISSION;
+    case PROF_I_CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED:
+    case PROF_I_CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED:
+    case PROF_I_CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED:
+    case PROF_I_CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED: return PROF_BACKEND_UNSUPPORTED;
     case PROF_I_CUPTI_ERROR_NOT_COMPATIBLE: return PROF_BACKEND_VERSION;
     default: return PROF_BACKEND_VENDOR;
   }
 }
 
+/* What its user can do. */
+static const char *advice_of(int32_t error) {
+  switch (error) {
+    case PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: return ": for root or CAP_SYS_ADMIN alone, until the nvidia module has NVreg_RestrictProfilingToAdminUsers=0";
+    case PROF_I_CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES: return ": the virtual GPU's host must permit it (vGPU plugin: enable_profiling)";
+    case PROF_I_CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED: return ": confidential computing permits it in devtools mode alone";
+    case PROF_I_CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED: return ": a MIG instance must have its GPU instance alone";
+    default: return "";
+  }
+}
+
+/* Numbers before CUDA 13 are of the interface, not of the release. */
+static int32_t major_of(uint32_t version) { return version >= 100000 ? (int32_t)(version / 10000) : version >= 19 ? 12 : 11; }
+
+/* Where it is newer than the driver: that is why, mostly. */
+static void put_versions(char *to, size_t room) {
+  uint32_t version = 0;
+  if (prof_i_cupti.cuptiGetVersion(&version) != 0 || major_of(version) <= own.driver_version / 1000) return;
+  snprintf(to, room, ": CUPTI is CUDA %d's, the driver serves up to %d.%d: PROF_BACKEND_CUPTI names another", major_of(version), own.driver_version / 1000, own.driver_version % 1000 / 10);
+}
+
 int prof_i_cupti_fail_call(const char *function, int32_t error) {
   const char *text = NULL;
+  char versions[128] = "";
   prof_i_cupti.cuptiGetResultString(error, &text);
-  return prof_i_words_fail(result_of(error), "%s: %s (%d)", function, text ? text : "an error", error);
+  put_versions(versions, sizeof versions);
+  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s%s; scopes on streams are recorded", function, text ? text : "an error", error, advice_of(error), versions);
 }

@@ -18,10 +18,9 @@ static void *find_loaded(const char **name_out) {
   return library;
 }
 
-/* why: of the newest, where none is there. */
-static void *find_installed(const char **name_out, const char **why_out) {
+static void *find_installed(const char **name_out, prof_i_library_why *why) {
   void *library = NULL;
-  for (int i = NAMES - 1; i >= 0 && !library; i--) library = prof_i_library_open(*name_out = names[NAMES - 1 - i], 0, why_out);
+  for (int i = 0; i < NAMES && !library; i++) library = prof_i_library_try(*name_out = names[i], why);
   return library;
 }
 
@@ -46,11 +45,12 @@ int prof_i_hip_library_is_loaded(void) {
 }
 
 int prof_i_hip_library_open(void) {
-  const char *why = NULL, *name = NULL;
+  prof_i_library_why why = {0};
+  const char *name = NULL;
   if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
   void *library = find_loaded(&name);
   if (!library) library = find_installed(&name, &why);
-  if (!library) return prof_i_words_fail(PROF_BACKEND_ABSENT, "libamdhip64.so.7, .6 and .5 are not there; the last: %s", why ? why : "");
+  if (!library) return why.is_broken ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s", why.text) : prof_i_words_refuse(PROF_BACKEND_ABSENT, "libamdhip64.so.7, .6 and .5 are not there");
   const char *const missing = resolve(library);
-  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", name, missing) : PROF_BACKEND_OK;
+  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s(): HIP 5 is the oldest that serves", name, missing) : PROF_BACKEND_OK;
 }

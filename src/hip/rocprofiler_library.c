@@ -11,10 +11,16 @@ prof_i_rocp_functions prof_i_rocp;
 static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0", "/opt/rocm/lib/librocprofiler-sdk.so.1", "/opt/rocm/lib/librocprofiler-sdk.so.0"};
 enum { NAMES = sizeof names / sizeof *names };
 
-static void *find(int is_there) {
-  const char *why;
+static void *find_loaded(void) {
+  const char *unused;
   void *library = NULL;
-  for (int i = 0; i < NAMES && !library; i++) library = prof_i_library_open(names[i], is_there, &why);
+  for (int i = 0; i < NAMES && !library; i++) library = prof_i_library_open(names[i], 1, &unused);
+  return library;
+}
+
+static void *find_installed(prof_i_library_why *why) {
+  void *library = NULL;
+  for (int i = 0; i < NAMES && !library; i++) library = prof_i_library_try(names[i], why);
   return library;
 }
 
@@ -35,15 +41,16 @@ static const char *resolve(void *library) {
 
 int prof_i_rocp_library_open(const prof_backend_host *host) {
   const char *const wanted = host->option("ROCPROFILER");
-  const char *why = NULL;
-  void *library = find(1);
+  prof_i_library_why why = {0};
+  void *library = find_loaded();
   if (!library && wanted && *wanted) {
-    library = prof_i_library_open(wanted, 0, &why);
-    if (!library) return prof_i_words_fail(PROF_BACKEND_ABSENT, "PROF_BACKEND_ROCPROFILER: %s", why);
+    library = prof_i_library_try(wanted, &why);
+    if (!library) return prof_i_words_fail(why.is_broken ? PROF_BACKEND_VERSION : PROF_BACKEND_ABSENT, "PROF_BACKEND_ROCPROFILER: %s", why.text);
   }
-  if (!library) library = find(0);
+  if (!library) library = find_installed(&why);
+  if (!library && why.is_broken) return prof_i_words_fail(PROF_BACKEND_VERSION, "%s", why.text);
   if (!library)
-    return prof_i_words_refuse(PROF_BACKEND_ABSENT, "rocprofiler-sdk is not there (librocprofiler-sdk.so.1 or .0, from ROCm 6.2 on); install the package rocprofiler-sdk, and name its folder in LD_LIBRARY_PATH or the file in PROF_BACKEND_ROCPROFILER");
+    return prof_i_words_refuse(PROF_BACKEND_ABSENT, "rocprofiler-sdk is not there (librocprofiler-sdk.so.1 or .0, from ROCm 6.2 on; roctracer, which is older, is not used): install that package; its folder goes into LD_LIBRARY_PATH, or the file into PROF_BACKEND_ROCPROFILER");
   const char *const missing = resolve(library);
   return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "librocprofiler-sdk has no %s(): ROCm 6.2 is the oldest that serves", missing) : PROF_BACKEND_OK;
 }

@@ -165,7 +165,7 @@ static void a_library_that_is_none_of_ours_is_said(void **state) {
   WITH_GPU_PROFILER(device, 4096, "nowhere", "test", PROF_NO_ARGS, {});
   const prof_backend_state about = state_of_back_end("cuda");
   assert_int_equal(about.result, PROF_BACKEND_VERSION);
-  assert_string_equal(about.reason, "libcuda.so.1 has no cuDriverGetVersion()");
+  assert_string_equal(about.reason, "libcuda.so.1 has no cuDriverGetVersion(): CUDA 10.0's driver is the oldest that serves");
   assert_int_equal(prof_stop(), PROF_OK);
   snprintf(to, sizeof to, "%s/libcuda.so.1", place);
   unlink(to);

@@ -309,7 +309,7 @@ static void what_is_refused_is_said(void **state) {
   start(1);
   assert_int_equal(prof_stop(), PROF_OK);
   const prof_backend_state about = state_of_back_end("cuda");
-  assert_string_equal(about.reason, "works, but records no kernels by itself: cuptiActivityEnable: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)");
+  assert_string_equal(about.reason, "works, but records no kernels by itself: cuptiActivityEnable: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35): for root or CAP_SYS_ADMIN alone, until the nvidia module has NVreg_RestrictProfilingToAdminUsers=0; scopes on streams are recorded");
   assert_int_equal(cupti->subscribers, 0);
   assert_int_equal(cupti->kinds, 0);
 }
@@ -320,7 +320,10 @@ static void what_does_not_fit_is_said(void **state) {
   static const struct {
     int32_t error;
     const char *reason;
-  } cases[] = {{14, "cuptiSubscribe_v2: CUPTI_ERROR_NOT_COMPATIBLE (14)"}, {40, "cuptiSubscribe_v2: CUPTI_ERROR_UNKNOWN (40)"}};
+  } cases[] = {{14, "cuptiSubscribe_v2: CUPTI_ERROR_NOT_COMPATIBLE (14); scopes on streams are recorded"},
+               {40, "(40): the virtual GPU's host must permit it (vGPU plugin: enable_profiling); scopes on streams are recorded"},
+               {41, "(41): confidential computing permits it in devtools mode alone; scopes on streams are recorded"},
+               {43, "(43): a MIG instance must have its GPU instance alone; scopes on streams are recorded"}};
   load_cupti("libcupti.so.13");
   begin_on(0);
   void *const stream = make_stream();
@@ -336,6 +339,18 @@ static void what_does_not_fit_is_said(void **state) {
     prof_trace_destroy(trace);
   }
   assert_int_equal(cupti->kinds, 0);
+}
+
+/* The process has it: prof brings none. */
+static void one_that_is_newer_than_the_driver_is_said(void **state) {
+  (void)state;
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  cupti->subscribe_error = 14;
+  driver->driver_version = 12040;
+  start(1);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_string_equal(state_of_back_end("cuda").reason, "works, but records no kernels by itself: cuptiSubscribe_v2: CUPTI_ERROR_NOT_COMPATIBLE (14): CUPTI is CUDA 13's, the driver serves up to 12.4: PROF_BACKEND_CUPTI names another; scopes on streams are recorded");
 }
 
 static void no_cupti(void **state) {
@@ -411,6 +426,7 @@ static void recordings_come_and_go(void **state) {
   assert_int_equal(cupti->subscribers, 0);
   assert_int_equal(cupti->kinds, 0);
   assert_int_equal(cupti->requests, cupti->returned);
+  assert_int_equal(cupti->never, 0);
 }
 
 /* The program loads the driver when recording is under way already: prof does not load it, and is there soon after. */
@@ -740,7 +756,7 @@ static void a_flush_that_hangs(void **state) {
 
 #define TESTS(X)                                                                                                                                                           \
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
-  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said)   \
+  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(recordings_come_and_go)       \
   X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs) X(memory_is_added_up_where_that_is_asked_for) X(memory_stands_at_its_time) X(memory_that_is_told_late_is_not_held_for_good) X(memory_of_threads_comes_out_even) \

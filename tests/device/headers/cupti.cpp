@@ -61,6 +61,12 @@ static_assert(is_same_shape<CUpti_BuffersCallbackCompleteFunc, prof_i_cupti_comp
 
 #define CHECK_VALUE(name, value) static_assert((uint32_t)(value) == (uint32_t)CUPTI_##name, #name);
 PROF_I_CUPTI_CONSTANTS(CHECK_VALUE)
+#if CUPTI_API_VERSION >= 27
+CHECK_VALUE(ERROR_CMP_DEVICE_NOT_SUPPORTED, PROF_I_CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED)
+CHECK_VALUE(ERROR_MIG_DEVICE_NOT_SUPPORTED, PROF_I_CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED)
+CHECK_VALUE(ERROR_SLI_DEVICE_NOT_SUPPORTED, PROF_I_CUPTI_ERROR_SLI_DEVICE_NOT_SUPPORTED)
+CHECK_VALUE(ERROR_WSL_DEVICE_NOT_SUPPORTED, PROF_I_CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED)
+#endif
 
 #define OFFSET(type, member) __builtin_offsetof(type, member)
 #define SIZE(type, member) sizeof(((type *)nullptr)->member)

@@ -157,7 +157,7 @@ CU int cuInit(unsigned flags) {
 
 CU int cuDriverGetVersion(int *version);
 CU int cuDriverGetVersion(int *version) {
-  *version = 13000;
+  *version = own.state.driver_version ? own.state.driver_version : 13000;
   return SUCCESS;
 }
 

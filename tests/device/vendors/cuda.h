@@ -9,6 +9,7 @@ enum { EMULATED_CUDA_DEVICES = 2 };
 typedef struct emulated_cuda {
   /* What a test sets. */
   uint32_t device_count;   /* 0: cuDeviceGetCount says 0 */
+  int32_t driver_version;  /* cuDriverGetVersion(); 0: 13000 */
   int32_t init_error;      /* cuInit returns it; or the environment's EMULATED_CUDA_INIT_ERROR, for a program that is not the test's */
   int32_t create_error;    /* cuEventCreate returns it */
   int32_t record_error;    /* cuEventRecord returns it */

@@ -285,6 +285,18 @@ int32_t cuptiGetResultString(int32_t error, const char **text_out) {
   return SUCCESS;
 }
 
+CUPTI int32_t cuptiFinalize(void);
+CUPTI int32_t cuptiFinalize(void) {
+  count(&own.state.never);
+  return SUCCESS;
+}
+CUPTI int32_t cuptiActivityRegisterTimestampCallback(uint64_t (*clock)(void));
+CUPTI int32_t cuptiActivityRegisterTimestampCallback(uint64_t (*clock)(void)) {
+  (void)clock;
+  count(&own.state.never);
+  return SUCCESS;
+}
+
 int32_t cuptiGetTimestamp(uint64_t *ns_out) {
   *ns_out = real_ns();
   return SUCCESS;

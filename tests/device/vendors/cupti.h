@@ -22,6 +22,7 @@ typedef struct emulated_cupti {
   uint32_t flushes, requests, returned, refused; /* of buffers */
   uint32_t dropped;
   uint32_t calls;        /* of CUPTI at all */
+  uint32_t never;        /* of what nobody should call in another's process: cuptiFinalize(), cuptiActivityRegisterTimestampCallback() */
 } emulated_cupti;
 
 emulated_cupti *emulated_cupti_state(void);
