@@ -21,7 +21,7 @@
 #include <prof/args.h>
 
 #define PROF_BACKEND_MAJOR 1u
-#define PROF_BACKEND_MINOR 3u
+#define PROF_BACKEND_MINOR 4u
 
 /* What a call of a back end returns: name, value, text, what the user can do. */
 #define PROF_BACKEND_RESULT_LIST(X)                                                                                                             \
@@ -215,6 +215,7 @@ typedef struct prof_backend {
   /* May be NULL; from 1.2 on. */
   int (*in_use)(void); /* has the program loaded the vendor's library? Before that nobody opens the back end for the sake of records, nor one of meters alone for an operator's measurement that does not ask for that, and probe, which loads it, is not called for them. Asked often: cheap, silent */
   uint32_t records_memory; /* 1: start() can be asked for PROF_BACKEND_MEMORY. From 1.3 on */
+  const char *(*remark)(prof_backend_self *self); /* what it does without on this machine, and why: prof doctor says it behind "works, but". NULL: nothing. Asked when it has been opened; stays valid. From 1.4 on */
 } prof_backend;
 
 PROF_I_EXTERN_C_BEGIN

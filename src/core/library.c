@@ -19,8 +19,9 @@ void *prof_i_library_try(const char *name, prof_i_library_why *why) {
   if (library) return library;
   const bool is_broken = !is_nowhere(name, text);
   if (why->text[0] && (why->is_broken || !is_broken)) return NULL;
+  const bool is_named = strncmp(text, name, strlen(name)) == 0;
   why->is_broken = is_broken;
-  snprintf(why->text, sizeof why->text, is_broken ? "%s cannot be loaded: %s" : "%.0s%s", name, text);
+  snprintf(why->text, sizeof why->text, "%s%s%s", is_named ? "" : name, !is_broken ? "" : is_named ? "cannot be loaded: " : " cannot be loaded: ", text);
   return NULL;
 }
 

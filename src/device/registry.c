@@ -180,16 +180,24 @@ static bool wait_for_use(prof_i_back_end *end) {
   return false;
 }
 
+/* Of one that works: "", or what it does without. */
+static void set_open(prof_i_back_end *end) {
+  char reason[sizeof end->reason];
+  const char *const remark = end->table.remark ? end->table.remark(end->self) : NULL;
+  const bool has_one = remark && *remark;
+  snprintf(reason, sizeof reason, "%s%s", has_one ? "works, but " : "", has_one ? remark : "");
+  set_result(end, PROF_BACKEND_OK, reason);
+  list_devices(end);
+  end->has_meter = has_meter(end);
+}
+
 /* False: the program does not use it so far. */
 static bool open_one(prof_i_back_end *end) {
   const int result = end->table.open(&prof_i_device_host, &end->self);
   if (result == PROF_BACKEND_NOT_READY) return wait_for_use(end);
-  set_result(end, result ? result : end->self ? PROF_BACKEND_OK : PROF_BACKEND_VENDOR,
-             result ? words_of(end, NULL) : end->self ? "" : "open() said that it went well, and gave nothing");
-  if (!result && end->self) {
-    list_devices(end);
-    end->has_meter = has_meter(end);
-  }
+  if (result) set_result(end, result, words_of(end, NULL));
+  else if (end->self) set_open(end);
+  else set_result(end, PROF_BACKEND_VENDOR, "open() said that it went well, and gave nothing");
   set_phase(end, !result && end->self ? PROF_I_PHASE_OPEN : PROF_I_PHASE_SHUT);
   return true;
 }

@@ -2,13 +2,18 @@
 #define _GNU_SOURCE
 #include "devices.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "library.h"
 #include "words.h"
+
+enum { PATH_BYTES = 512 };
 
 static struct {
   uint32_t count; /* not changed once they are listed */
@@ -21,15 +26,52 @@ void prof_i_hip_forget_error(void) {
 
 bool prof_i_hip_has_error(void) { return !own.keeps_errors && prof_i_hip.hipPeekAtLastError && prof_i_hip.hipPeekAtLastError() != 0; }
 
-/* The runtime says "no device" of all of these. */
-static int no_device(void) {
-  static const char path[] = "/dev/kfd";
-  if (access(path, F_OK) != 0) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s is not there: no AMD GPU, its kernel module (amdgpu) is not loaded, or the container was not given the device", path);
-  if (access(path, R_OK | W_OK) != 0) return prof_i_words_fail(PROF_BACKEND_PERMISSION, "%s: %s: the user must be in the group that owns it (render, or video)", path, strerror(errno));
-  return prof_i_words_refuse(PROF_BACKEND_NO_DEVICE, "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide some)");
+/* PROF_SYSFS_ROOT, which stands before the system's folders: see meters.c. */
+static void path_of(char to[PATH_BYTES], const char *name) {
+  const char *const root = secure_getenv("PROF_SYSFS_ROOT");
+  if (snprintf(to, PATH_BYTES, "%s%s", root ? root : "", name) >= PATH_BYTES) to[0] = '\0';
 }
 
-int prof_i_hip_devices_look(void) { return access("/dev/kfd", F_OK) == 0 || access("/dev/dxg", F_OK) == 0 /* Windows' Linux */ ? PROF_BACKEND_OK : no_device(); }
+static bool is_there(const char *name) {
+  char path[PATH_BYTES];
+  path_of(path, name);
+  return access(path, F_OK) == 0;
+}
+
+static int refuse_group(const char *path, const char *why) {
+  struct stat about;
+  const uint32_t group = stat(path, &about) == 0 ? about.st_gid : 0;
+  return prof_i_words_fail(PROF_BACKEND_PERMISSION, "%s: %s: this user is not in its group, %u (render, or video): usermod -aG, and log in again; for a container, --group-add", path, why, group);
+}
+
+/* OK: one of them can be opened. Each device has one beside /dev/kfd. */
+static int look_at_render_nodes(void) {
+  char folder[PATH_BYTES], path[2 * PATH_BYTES], refused[2 * PATH_BYTES] = "";
+  int result = PROF_BACKEND_NO_DEVICE, error = 0;
+  path_of(folder, "/dev/dri");
+  DIR *const all = opendir(folder);
+  for (const struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
+    if (strncmp(entry->d_name, "renderD", sizeof "renderD" - 1) != 0) continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    if (access(path, R_OK | W_OK) == 0) result = PROF_BACKEND_OK;
+    else memcpy(refused, path, sizeof refused), error = errno;
+  }
+  if (all) closedir(all);
+  if (result == PROF_BACKEND_OK) return result;
+  return error ? refuse_group(refused, strerror(error)) : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s has no renderD*, which HIP needs beside /dev/kfd: the container was not given it", folder);
+}
+
+/* The runtime says "no device" of all of these. */
+static int no_device(void) {
+  char path[PATH_BYTES];
+  path_of(path, "/dev/kfd");
+  if (access(path, F_OK) != 0) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "%s is not there: no AMD GPU, its kernel module (amdgpu) is not loaded, or the container was not given the device", path);
+  if (access(path, R_OK | W_OK) != 0) return refuse_group(path, strerror(errno));
+  const int result = look_at_render_nodes();
+  return result != PROF_BACKEND_OK ? result : prof_i_words_refuse(PROF_BACKEND_NO_DEVICE, "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide some)");
+}
+
+int prof_i_hip_devices_look(void) { return is_there("/dev/kfd") || is_there("/dev/dxg") /* Windows' Linux */ ? PROF_BACKEND_OK : no_device(); }
 
 int prof_i_hip_devices_list(void) {
   int32_t count = 0, version = 0;

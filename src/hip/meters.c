@@ -31,6 +31,7 @@ static struct {
   char root[FOLDER_BYTES / 2]; /* PROF_SYSFS_ROOT, as the host's meters have it: before /sys */
   amd_device all[DEVICES_MAX]; /* not changed once they are listed */
   uint32_t count;
+  char remark[240];
 } own;
 
 static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
@@ -165,6 +166,25 @@ static void ask_smi(const prof_backend_host *host) {
   for (uint32_t i = 0; i < own.count; i++) own.all[i].smi = prof_i_hip_smi_find(own.all[i].domain, own.all[i].bus, own.all[i].device, own.all[i].function);
 }
 
+static bool is_second_die(const amd_device *device) {
+  int64_t power;
+  return (read_number(device->sensors, "power1_average", &power) || read_number(device->sensors, "power1_input", &power)) && power <= 0;
+}
+
+/* What somebody may miss. */
+static const char *remark(prof_backend_self *self) {
+  const amd_device *second = NULL;
+  const char *const why_not = prof_i_hip_smi_why_not();
+  char dies[96] = "", energy[240] = "";
+  (void)self;
+  for (uint32_t i = own.count; i-- > 0;)
+    if (is_second_die(&own.all[i])) second = &own.all[i];
+  if (second) snprintf(dies, sizeof dies, "device %u tells no power: a second die, whose board's first tells both's", second->number);
+  if (*why_not) snprintf(energy, sizeof energy, "%stells no energy: %s", second ? "; it " : "", why_not);
+  snprintf(own.remark, sizeof own.remark, "%s%s", dies, energy);
+  return own.remark;
+}
+
 static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   const int result = probe(host); /* again: HIP may know them by now */
@@ -241,4 +261,5 @@ const prof_backend prof_i_amdgpu_backend = {.size = sizeof prof_i_amdgpu_backend
                                             .last_error = last_error,
                                             .device = describe,
                                             .metric = metric,
-                                            .sample = sample};
+                                            .sample = sample,
+                                            .remark = remark};

@@ -123,6 +123,7 @@ static void each_meter_has_its_unit(void **state) {
   assert_true(value_of("amdgpu:2 memory clock (Hz)", 2) == 1.3e9);
   assert_true(value_of("amdgpu:2 temperature (degC)", 2) == 51);
   assert_true(value_of("amdgpu:3 memory used (B)", 3) == -1);
+  assert_string_equal(state_of_back_end("amdgpu").reason, "works, but device 1 tells no power: a second die, whose board's first tells both's");
   drop_folder();
 }
 
@@ -157,6 +158,7 @@ static void without_rocm_smi_there_is_no_energy(void **state) {
   sample();
   assert_int_equal(prof_stop(), PROF_OK);
   assert_true(value_of("amdgpu:0 average power (W)", 0) == -1);
+  assert_string_equal(state_of_back_end("amdgpu").reason, "works, but device 1 tells no power: a second die, whose board's first tells both's; it tells no energy: rsmi_init: error 8");
   assert_true(value_of("amdgpu:0 power (W)", 0) == 95.5);
   drop_folder();
 }

@@ -1,6 +1,7 @@
 /* HIP's back end on an emulated runtime (vendors/hip.c: no device is behind it), as HIP 6 and as HIP 5, which does not say whose a stream is: when the library is touched, devices, default streams, capture into graphs, errors. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <prof/device.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +129,97 @@ static void a_runtime_without_devices_says_so(void **state) {
   for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, 0, "nowhere", "test", PROF_NO_ARGS, {});
   assert_int_equal(runtime->calls, calls); /* each call opens /dev/kfd: it is asked once */
   assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* What the kernel's folder says, of which this is one: the reason by it. */
+static void expect_of_devices(const char *folder, int32_t result, const char *why) {
+  setenv("PROF_SYSFS_ROOT", folder, 1);
+  load_6();
+  runtime->device_count = 0;
+  assert_int_equal(prof_start(1), PROF_OK);
+  WITH_HIP_PROFILER(device, 0, "nowhere", "test", PROF_NO_ARGS, {});
+  const sums s = look();
+  if (s.result != result || !strstr(s.reason, why)) fail_msg("%d: %s", s.result, s.reason);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void put_device(const char *path, mode_t mode) {
+  const int file = open(path, O_WRONLY | O_CREAT, mode);
+  assert_true(file >= 0);
+  assert_int_equal(fchmod(file, mode & 0777), 0);
+  close(file);
+}
+
+static const char *make_folder(void) {
+  static char folder[] = "/tmp/prof-hip-XXXXXX";
+  char path[64];
+  assert_non_null(mkdtemp(folder));
+  assert_int_equal(chmod(folder, 0755), 0);
+  snprintf(path, sizeof path, "%s/dev", folder);
+  assert_int_equal(mkdir(path, 0755), 0);
+  snprintf(path, sizeof path, "%s/dev/dri", folder);
+  assert_int_equal(mkdir(path, 0755), 0);
+  return folder;
+}
+
+static void remove_folder(const char *folder) {
+  char command[64];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  assert_int_equal(system(command), 0);
+}
+
+static void put_devices(const char *folder, mode_t kfd, mode_t node) {
+  char path[64];
+  snprintf(path, sizeof path, "%s/dev/kfd", folder);
+  put_device(path, kfd);
+  snprintf(path, sizeof path, "%s/dev/dri/renderD128", folder);
+  if (node) put_device(path, node);
+}
+
+/* Whom no file is refused has no groups to be in. In a child, for the folder is to be removed. */
+static void expect_without_rights(const char *folder, int32_t result, const char *why) {
+  int status = -1;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) _exit(1);
+    expect_of_devices(folder, result, why);
+    fflush(NULL);
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  remove_folder(folder);
+  assert_int_equal(status, 0);
+}
+
+static void a_user_who_is_not_in_the_group_is_told_so(void **state) {
+  (void)state;
+  const char *const folder = make_folder();
+  put_devices(folder, 0, 0666);
+  expect_without_rights(folder, PROF_BACKEND_PERMISSION, "dev/kfd: Permission denied: this user is not in its group, ");
+}
+
+static void a_render_node_that_is_not_the_users_is_said(void **state) {
+  (void)state;
+  const char *const folder = make_folder();
+  put_devices(folder, 0666, 01000);
+  expect_without_rights(folder, PROF_BACKEND_PERMISSION, "dev/dri/renderD128: Permission denied: this user is not in its group, ");
+}
+
+static void a_container_without_render_nodes_is_told_so(void **state) {
+  (void)state;
+  const char *const folder = make_folder();
+  put_devices(folder, 0666, 0);
+  expect_of_devices(folder, PROF_BACKEND_NO_DEVICE, "has no renderD*");
+  remove_folder(folder);
+}
+
+static void devices_that_are_hidden_are_not_missed(void **state) {
+  (void)state;
+  const char *const folder = make_folder();
+  put_devices(folder, 0666, 0666);
+  expect_of_devices(folder, PROF_BACKEND_NO_DEVICE, "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide some)");
+  remove_folder(folder);
 }
 
 /* ---- devices and streams ---- */
@@ -431,6 +524,7 @@ static void a_child_leaves_it_alone(void **state) {
 
 #define TESTS(X)                                                                                                                                                                     \
   X(a_program_without_hip_never_has_its_library) X(a_runtime_that_nobody_uses_is_left_alone) X(its_devices_are_described) X(a_runtime_without_devices_says_so)                       \
+  X(a_user_who_is_not_in_the_group_is_told_so) X(a_render_node_that_is_not_the_users_is_said) X(a_container_without_render_nodes_is_told_so) X(devices_that_are_hidden_are_not_missed)                                \
   X(a_default_stream_is_the_current_devices) X(a_streams_device_is_its_own) X(an_older_runtime) X(the_programs_error_is_left_to_it) X(a_stream_that_has_gone) X(a_captured_stream_has_nothing_put_on_it)                 \
   X(the_collector_breaks_no_capture) X(what_the_runtime_refuses_is_lost_and_told) X(no_memory_for_an_event_is_said) X(after_a_kernel_that_went_wrong_nothing_is_asked) X(the_current_device_is_the_programs) X(events_are_given_back) X(a_child_leaves_it_alone)
 ALONE_TESTS

@@ -1,5 +1,7 @@
 /* An emulated librocm_smi64.so.7: the boards of test_amdgpu.c by their places on the bus, in another order. No device is behind it. */
+#include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define SMI __attribute__((visibility("default")))
 
@@ -39,6 +41,6 @@ SMI int32_t rsmi_dev_energy_count_get(uint32_t index, uint64_t *count, float *mi
   if (index >= BOARDS) return INVALID;
   *count = boards[index].has_energy ? 1000 * __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) : 0;
   *microjoules = 15.3f;
-  *timestamp = 0;
+  *timestamp = (uint64_t)time(NULL) * 1000000000u;
   return SUCCESS;
 }
