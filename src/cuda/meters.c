@@ -25,6 +25,8 @@ struct prof_backend_self {
 static struct {
   nvml_device all[DEVICES_MAX]; /* not changed once they are listed */
   uint32_t count;
+  const nvml_device *divided; /* the first that is, by MIG */
+  char remark[160];
 } own;
 
 static bool is_forked(const prof_backend_self *self) { return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED); }
@@ -144,6 +146,19 @@ static void add(prof_i_nvml_device handle) {
   if (prof_i_nvml.nvmlDeviceGetUUID(handle, uuid, sizeof uuid) != 0 || !read_uuid(uuid, device->uuid)) memset(device->uuid, 0, sizeof device->uuid);
 }
 
+/* The instances of one that is divided (MIG), which are CUDA's devices then: most of them tell their memory alone. */
+static void add_instances(prof_i_nvml_device handle) {
+  const nvml_device *const whole = &own.all[own.count - 1];
+  prof_i_nvml_device instance;
+  uint32_t count = 0;
+  if (!prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount || !prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex || prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount(handle, &count) != 0) return;
+  for (uint32_t i = 0; i < count && own.count < DEVICES_MAX; i++) {
+    if (prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i, &instance) != 0) continue; /* so many there may be */
+    if (!own.divided) own.divided = whole;
+    add(instance);
+  }
+}
+
 static void number_them(void) {
   uint32_t behind = prof_i_cuda_devices_count();
   for (uint32_t i = 0; i < own.count; i++) {
@@ -169,14 +184,24 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   const int32_t error = prof_i_nvml.nvmlDeviceGetCount_v2(&count);
   if (error != 0) return prof_i_nvml_fail_call("nvmlDeviceGetCount_v2", error);
   own.count = 0;
-  for (uint32_t i = 0; i < count && own.count < DEVICES_MAX; i++)
-    if (prof_i_nvml.nvmlDeviceGetHandleByIndex_v2(i, &handle) == 0) add(handle); /* one that the user may not use is none of his */
+  own.divided = NULL;
+  for (uint32_t i = 0; i < count && own.count < DEVICES_MAX; i++) {
+    if (prof_i_nvml.nvmlDeviceGetHandleByIndex_v2(i, &handle) != 0) continue; /* one that the user may not use is none of his */
+    add(handle);
+    add_instances(handle);
+  }
   number_them();
   *self_out = &self;
   return own.count ? PROF_BACKEND_OK : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "nvmlDeviceGetCount_v2: %u devices, none of which can be used", count);
 }
 
 static int in_use(void) { return prof_i_nvml_is_loaded(); }
+
+static const char *remark(prof_backend_self *self) {
+  (void)self;
+  if (own.divided) snprintf(own.remark, sizeof own.remark, "device %u is divided (MIG): its utilisation is not told, and of its instances, which have numbers of their own, memory alone", own.divided->number);
+  return own.remark;
+}
 
 static void fork_child(prof_backend_self *self) { __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED); }
 
@@ -246,4 +271,5 @@ const prof_backend prof_i_nvml_backend = {.size = sizeof prof_i_nvml_backend,
                                           .device = describe,
                                           .metric = metric,
                                           .sample = sample,
-                                          .in_use = in_use};
+                                          .in_use = in_use,
+                                          .remark = remark};

@@ -33,7 +33,16 @@ static int result_of(int32_t error) {
   }
 }
 
-int prof_i_nvml_fail_call(const char *function, int32_t error) { return prof_i_words_fail(result_of(error), "%s: %s (%d)", function, prof_i_nvml.nvmlErrorString(error), error); }
+/* What its user can do. */
+static const char *advice_of(int32_t error) {
+  switch (error) {
+    case PROF_I_NVML_ERROR_NO_PERMISSION: return ": /dev/nvidiactl and /dev/nvidia0 are not this user's to open";
+    case PROF_I_NVML_ERROR_LIB_RM_VERSION_MISMATCH: return ": the kernel's module is of another release than the library: restart the machine, or load the module anew";
+    default: return "";
+  }
+}
+
+int prof_i_nvml_fail_call(const char *function, int32_t error) { return prof_i_words_fail(result_of(error), "%s: %s (%d)%s", function, prof_i_nvml.nvmlErrorString(error), error, advice_of(error)); }
 
 int prof_i_nvml_is_loaded(void) {
   const char *why;

@@ -31,7 +31,9 @@ typedef struct prof_i_nvml_utilization {
   X(NEEDED, nvmlDeviceGetUtilizationRates, (prof_i_nvml_device device, prof_i_nvml_utilization *utilization_out))                      \
   X(NEEDED, nvmlDeviceGetClockInfo, (prof_i_nvml_device device, uint32_t which, uint32_t *mhz_out))                                    \
   X(OPTIONAL, nvmlDeviceGetTemperature, (prof_i_nvml_device device, uint32_t sensor, uint32_t *celsius_out))                           \
-  X(OPTIONAL, nvmlDeviceGetCurrentClocksThrottleReasons, (prof_i_nvml_device device, unsigned long long *reasons_out))
+  X(OPTIONAL, nvmlDeviceGetCurrentClocksThrottleReasons, (prof_i_nvml_device device, unsigned long long *reasons_out))                  \
+  X(OPTIONAL, nvmlDeviceGetMaxMigDeviceCount, (prof_i_nvml_device device, uint32_t *count_out))                                        \
+  X(OPTIONAL, nvmlDeviceGetMigDeviceHandleByIndex, (prof_i_nvml_device device, uint32_t index, prof_i_nvml_device *instance_out))
 
 enum {
   PROF_I_NVML_CLOCK_SM = 1,

@@ -271,7 +271,19 @@ bool prof_i_registry_is_waiting(int32_t device_type) {
   return false;
 }
 
+/* Frameworks have names of one vendor's for another's devices: the program has not loaded what serves that type, and has what serves another one. NULL: not so. */
+static const prof_i_back_end *find_meant(int32_t device_type) {
+  const prof_i_back_end *end, *meant = NULL;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
+    if (!end->table.event_record || !end->table.in_use || !end->table.in_use()) continue;
+    if (end->table.device_type == device_type) return NULL;
+    meant = end;
+  }
+  return meant;
+}
+
 int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room) {
+  const prof_i_back_end *const meant = find_meant(device_type);
   int32_t result = PROF_BACKEND_UNSUPPORTED;
   prof_i_back_end *end;
   snprintf(reason, room, "no back end serves devices of that type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
@@ -283,6 +295,10 @@ int32_t prof_i_registry_why(int32_t device_type, char *reason, size_t room) {
     snprintf(reason, room, "%s: %.*s", end->table.name, (int)room - 34, end->reason);
   }
   pthread_mutex_unlock(&own.lock);
+  if (meant) {
+    result = PROF_BACKEND_INVALID;
+    snprintf(reason, room, "this program has loaded the library of %s: its devices are of type %d, not %d", meant->table.name, meant->table.device_type, device_type);
+  }
   return result;
 }
 

@@ -198,17 +198,42 @@ static void to_ask_for_its_state_does_not_begin_with_it(void **state) {
   drop_folder();
 }
 
-static void why_it_does_not_begin_is_told(void **state) {
-  (void)state;
-  static const struct {
-    int32_t error, result;
-    const char *reason;
-  } cases[] = {{9, PROF_BACKEND_NO_DEVICE, "nvmlInit_v2: Driver Not Loaded (9)"}};
-  nvml->init_error = cases[0].error;
+static void does_not_begin(int32_t error, int32_t result, const char *reason) {
+  nvml->init_error = error;
   assert_int_equal(prof_sampler_start(NULL), PROF_E_NOT_FOUND);
   const prof_backend_state told = state_of_back_end("nvml");
-  assert_int_equal(told.result, cases[0].result);
-  assert_string_equal(told.reason, cases[0].reason);
+  assert_int_equal(told.result, result);
+  assert_string_equal(told.reason, reason);
+  drop_folder();
+}
+static void a_driver_that_is_not_loaded_is_said(void **state) {
+  (void)state;
+  does_not_begin(9, PROF_BACKEND_NO_DEVICE, "nvmlInit_v2: Driver Not Loaded (9)");
+}
+static void a_driver_of_another_release_is_said(void **state) {
+  (void)state;
+  does_not_begin(18, PROF_BACKEND_VERSION, "nvmlInit_v2: Driver/library version mismatch (18): the kernel's module is of another release than the library: restart the machine, or load the module anew");
+}
+static void a_user_without_rights_is_told_so(void **state) {
+  (void)state;
+  does_not_begin(4, PROF_BACKEND_PERMISSION, "nvmlInit_v2: Insufficient Permissions (4): /dev/nvidiactl and /dev/nvidia0 are not this user's to open");
+}
+
+/* MIG: the instances are devices of their own, and CUDA's where it has them by their UUIDs; what is not told of them, or of the whole, is left out. */
+static void one_that_is_divided_has_its_instances(void **state) {
+  (void)state;
+  const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
+  nvml->is_divided = 1;
+  assert_int_equal(prof_start(1), PROF_OK);
+  sample_with(&options, 20);
+  assert_int_equal(state_now().meter_count, METERS_OF_A_DEVICE * EMULATED_NVML_DEVICES - 2 + EMULATED_NVML_INSTANCES);
+  assert_true(value_of("nvml:2 power (W)", 2) == 75.5);
+  assert_true(value_of("nvml:2 utilisation (%)", 2) == -1);
+  assert_true(value_of("nvml:3 memory used (B)", 3) == 3.0 * (1 << 30));
+  assert_true(value_of("nvml:4 memory used (B)", 4) == 4.0 * (1 << 30));
+  assert_true(value_of("nvml:3 power (W)", 3) == -1);
+  assert_string_equal(state_of_back_end("nvml").reason, "works, but device 2 is divided (MIG): its utilisation is not told, and of its instances, which have numbers of their own, memory alone");
+  assert_int_equal(prof_stop(), PROF_OK);
   drop_folder();
 }
 
@@ -247,7 +272,8 @@ static void a_forked_child_may_use_cuda(void **state) {
 
 #define TESTS(X)                                                                                                                                              \
   X(each_meter_has_its_unit) X(the_csv_is_as_madengines) X(devices_have_cudas_numbers) X(what_is_not_supported_is_left_out) X(a_device_that_is_lost_leaves_a_gap) \
-  X(to_ask_for_its_state_does_not_begin_with_it) X(why_it_does_not_begin_is_told) X(a_forked_child_may_use_cuda)
+  X(to_ask_for_its_state_does_not_begin_with_it) X(a_driver_that_is_not_loaded_is_said) X(a_driver_of_another_release_is_said) X(a_user_without_rights_is_told_so) X(one_that_is_divided_has_its_instances)                \
+  X(a_forked_child_may_use_cuda)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }
