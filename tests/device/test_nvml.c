@@ -18,6 +18,7 @@
 
 #include "alone.h"
 #include "told.h"
+#include "vendors/cuda.h"
 #include "vendors/nvml.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -172,6 +173,26 @@ static void what_is_not_supported_is_left_out(void **state) {
   drop_folder();
 }
 
+/* CUDA sees an instance as its device 0, and no whole device. */
+static void instances_have_cudas_numbers(void **state) {
+  (void)state;
+  const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
+  emulated_cuda *(*cuda)(void);
+  *(void **)&cuda = dlsym(open_vendors("libcuda.so.1"), "emulated_cuda_state");
+  cuda()->device_count = 1;
+  cuda()->uuid = 0x44;
+  nvml->is_divided = 1;
+  begin_cuda();
+  assert_int_equal(prof_start(1), PROF_OK);
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "the program uses CUDA", "test", PROF_NO_ARGS, {});
+  sample_with(&options, 20);
+  assert_true(value_of("nvml:0 memory used (B)", 0) == 4.0 * (1 << 30));
+  assert_true(value_of("nvml:1 power (W)", 1) == 100);
+  assert_true(value_of("nvml:4 memory used (B)", 4) == 3.0 * (1 << 30));
+  assert_int_equal(prof_stop(), PROF_OK);
+  drop_folder();
+}
+
 static void a_device_that_is_lost_leaves_a_gap(void **state) {
   (void)state;
   const prof_sampler_options power = options_of(PROF_SAMPLE_POWER, "0,1");
@@ -272,7 +293,7 @@ static void a_forked_child_may_use_cuda(void **state) {
 
 #define TESTS(X)                                                                                                                                              \
   X(each_meter_has_its_unit) X(the_csv_is_as_madengines) X(devices_have_cudas_numbers) X(what_is_not_supported_is_left_out) X(a_device_that_is_lost_leaves_a_gap) \
-  X(to_ask_for_its_state_does_not_begin_with_it) X(a_driver_that_is_not_loaded_is_said) X(a_driver_of_another_release_is_said) X(a_user_without_rights_is_told_so) X(one_that_is_divided_has_its_instances)                \
+  X(to_ask_for_its_state_does_not_begin_with_it) X(a_driver_that_is_not_loaded_is_said) X(a_driver_of_another_release_is_said) X(a_user_without_rights_is_told_so) X(one_that_is_divided_has_its_instances) X(instances_have_cudas_numbers)                \
   X(a_forked_child_may_use_cuda)
 ALONE_TESTS
 

@@ -69,6 +69,24 @@ static void put_loaded(const char *variable, const char *name) {
   puts(" PROF_LEVEL=1 PROF_OUTPUT=trace.json PROGRAM");
 }
 
+/* This program's own beginning with CUDA, which the back end does not know of. */
+static struct {
+  int error; /* CUresult */
+  char why[256];
+} cuda;
+
+static const char *advice_for_cuda(void) {
+  switch (cuda.error) {
+    case 34: return "LD_LIBRARY_PATH has the toolkit's folder of stubs (lib64/stubs): take it out";
+    case 100: return "see what nvidia-smi -L lists; CUDA_VISIBLE_DEVICES may hide devices; in a container they must be passed in (--gpus)";
+    case 802: return "start nvidia-fabricmanager, of the driver's own release";
+    case 803: return "the kernel's module is of another release than libcuda.so.1: restart the machine after the driver was installed, or take another libcuda.so.1 out of LD_LIBRARY_PATH (in a container: the image's own)";
+    case 804: return "cuda-compat serves data centres' devices alone: take its folder out of LD_LIBRARY_PATH, or install a newer driver";
+    case 999: return "nvidia-modprobe -u -c 0 as root, or restart the machine: /dev/nvidia-uvm is missing mostly";
+    default: return "see what nvidia-smi says";
+  }
+}
+
 static void put_back_end(const prof_backend_state *state) {
   static const char limit[] = "works, but ";
   const char *const name = state->name[0] ? state->name : state->path;
@@ -84,6 +102,11 @@ static void put_back_end(const prof_backend_state *state) {
     if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS)) put_loaded("OPENCL_LAYERS", "libprof_opencl.so");
     if (state->device_type == PROF_DEVICE_CUDA && state->abilities & PROF_CAN_RECORDS) put_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
     if (state->device_type == PROF_DEVICE_ROCM && state->abilities & PROF_CAN_RECORDS) put_loaded("ROCP_TOOL_LIBRARIES", "libprof_hip.so");
+    return;
+  }
+  if (cuda.error && state->result == PROF_BACKEND_NOT_READY && state->device_type == PROF_DEVICE_CUDA) {
+    put_line("why", cuda.why);
+    put_line("what to do", advice_for_cuda());
     return;
   }
   put_line("why", state->reason);
@@ -104,10 +127,17 @@ static void put_host(void) {
 /* prof never begins to use CUDA in a program; this one is a program that does. */
 static void begin_cuda(void) {
   int (*begin)(unsigned flags);
+  int (*words[2])(int error, const char **words_out);
+  const char *name = NULL, *text = NULL;
   void *const library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!library) return;
   *(void **)&begin = dlsym(library, "cuInit");
-  if (begin) begin(0);
+  *(void **)&words[0] = dlsym(library, "cuGetErrorName");
+  *(void **)&words[1] = dlsym(library, "cuGetErrorString");
+  if (!begin || !words[0] || !words[1] || (cuda.error = begin(0)) == 0) return;
+  words[0](cuda.error, &name);
+  words[1](cuda.error, &text);
+  snprintf(cuda.why, sizeof cuda.why, "cuInit: %s (%d)%s%s", name ? name : "an error", cuda.error, text ? ", " : "", text ? text : "");
 }
 
 /* Nor HIP, which must not have begun when records are asked for. The library is in the process by then, where there is one. */

@@ -191,7 +191,7 @@ CU int cuDeviceTotalMem_v2(size_t *bytes, int device) {
 
 CU int cuDeviceGetUuid_v2(unsigned char *uuid, int device);
 CU int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
-  memset(uuid, 0x10 + device, 16);
+  memset(uuid, (own.state.uuid ? own.state.uuid : 0x10) + device, 16);
   return SUCCESS;
 }
 

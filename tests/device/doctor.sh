@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# What prof doctor says where CUDA does not begin, and of devices that do not tell all, on emulated libraries (vendors: no device is behind them): why, with values, and what to do; nothing is written to stderr.
+set -uo pipefail
+build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
+prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
+skip() { echo "skip: $1"; exit 77; }
+fail() { echo "$1"; exit 1; }
+[ -x "$prof" ] || skip "$prof was not built"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# usage: doctor [NAME=VALUE...]      its words in $work/said
+doctor() {
+  env LD_LIBRARY_PATH="$vendors" "$@" "$prof" doctor >"$work/said" 2>"$work/err" || fail "prof doctor: $(cat "$work/err")"
+  [ -s "$work/err" ] && fail "prof doctor writes to stderr: $(cat "$work/err")"
+  return 0
+}
+# usage: says BACK-END TEXT
+says() { sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -qF "$2" || fail "of $1 it does not say '$2': $(cat "$work/said")"; }
+
+doctor
+says cuda "works"
+echo "ok: CUDA begins"
+
+doctor EMULATED_CUDA_INIT_ERROR=803
+says cuda "does not work"
+says cuda "cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803), system has unsupported display driver / cuda driver combination"
+says cuda "the kernel's module is of another release than libcuda.so.1: restart the machine"
+doctor EMULATED_CUDA_INIT_ERROR=804
+says cuda "cuInit: CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE (804)"
+says cuda "cuda-compat serves data centres' devices alone"
+for error in 34 100 802 999 7; do
+  doctor EMULATED_CUDA_INIT_ERROR=$error
+  says cuda "cuInit: an error ($error)"
+  says cuda "what to do"
+done
+echo "ok: why CUDA does not begin, and what to do"
+
+card=$work/root/sys/class/drm/card0/device
+mkdir -p "$card/hwmon/hwmon1"
+echo 0x1002 >"$card/vendor"
+echo PCI_SLOT_NAME=0000:0c:00.1 >"$card/uevent"
+echo 1024 >"$card/mem_info_vram_used"
+echo 0 >"$card/hwmon/hwmon1/power1_average"
+doctor PROF_SYSFS_ROOT="$work/root" PROF_BACKEND_ROCM_SMI="$work/nothing.so"
+says amdgpu "but          device 0 tells no power: a second die, whose board's first tells both's; it tells no energy: $work/nothing.so: cannot open"
+echo "ok: a second die, and no energy"
