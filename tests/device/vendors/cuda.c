@@ -171,30 +171,6 @@ CU int cuDeviceGet(int *device, int ordinal) {
   return SUCCESS;
 }
 
-CU int cuDeviceGetName(char *name, int room, int device);
-CU int cuDeviceGetName(char *name, int room, int device) {
-  snprintf(name, (size_t)room, "Emulated CUDA %d", device);
-  return SUCCESS;
-}
-
-CU int cuDeviceGetAttribute(int *value, int what, int device);
-CU int cuDeviceGetAttribute(int *value, int what, int device) {
-  *value = what == 75 ? 9 : what == 76 ? 0 : what == 16 ? 132 : what == 13 ? 1980000 : what == 33 ? 0x1b + device : 0;
-  return SUCCESS;
-}
-
-CU int cuDeviceTotalMem_v2(size_t *bytes, int device);
-CU int cuDeviceTotalMem_v2(size_t *bytes, int device) {
-  *bytes = (size_t)(80 + device) << 30;
-  return SUCCESS;
-}
-
-CU int cuDeviceGetUuid_v2(unsigned char *uuid, int device);
-CU int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
-  memset(uuid, (own.state.uuid ? own.state.uuid : 0x10) + device, 16);
-  return SUCCESS;
-}
-
 /* ---- contexts ---- */
 
 static int make_context(void **out, int device) {

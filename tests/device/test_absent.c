@@ -1,0 +1,159 @@
+/* A program that uses no device: nothing of any vendor's is opened, whatever is recorded, nothing is said, and to ask for records of devices costs a start next to nothing. */
+#define _GNU_SOURCE
+#include <link.h>
+#include <prof/profiler.h>
+#include <prof/sampler.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "alone.h"
+
+static void begin(void) {}
+
+/* ---- what is there ---- */
+
+static int is_vendors(struct dl_phdr_info *info, size_t bytes, void *found) {
+  static const char *const names[] = {"libcuda.so", "libcudart", "libcupti", "libnvidia-ml", "libamdhip64", "librocprofiler", "libroctracer", "librocm_smi64", "libamd_smi", "libhsa-runtime64", "libOpenCL", "libze_loader", "libprof_opencl", "libprof_cuda"};
+  const char *const slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL, *const name = slash ? slash + 1 : info->dlpi_name;
+  (void)bytes;
+  for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+    if (strncmp(name, names[i], strlen(names[i])) == 0) return *(const char **)found = info->dlpi_name, 1;
+  return 0;
+}
+
+static void nothing_is_open(const char *when) {
+  const char *found = NULL;
+  if (dl_iterate_phdr(is_vendors, &found)) fail_msg("%s: %s is there", when, found);
+}
+
+static void record(uint32_t devices) {
+  const prof_options options = {.size = sizeof options, .level = 2, .devices = devices};
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  WITH_BASE_PROFILER(PROF_HOST, "host", "test", PROF_NO_ARGS, {});
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, 0}), 4096, "nobody's", "test", PROF_NO_ARGS, {});
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* All there are, and as the environment has it. */
+static void no_vendors_library_is_opened(void **state) {
+  (void)state;
+  const prof_sampler_options hosts = {.size = sizeof hosts, .devices = "host"};
+  nothing_is_open("before");
+  record(PROF_DEVICES_DEFAULT);
+  nothing_is_open("scopes and layers");
+  record(PROF_DEVICES_SCOPES);
+  record(PROF_DEVICES_RECORDS);
+  nothing_is_open("records");
+  record(PROF_DEVICES_MEMORY);
+  nothing_is_open("memory");
+  if (prof_sampler_start(&hosts) == PROF_OK) prof_sampler_stop();
+  nothing_is_open("the host's meters");
+  assert_int_equal(prof_dump("/dev/null"), PROF_OK);
+  nothing_is_open("a file");
+}
+
+/* In a program that the environment has record. */
+static void nor_where_the_environment_asks(void **state) {
+  (void)state;
+  if (!getenv("PROF_LEVEL")) {
+    setenv("PROF_LEVEL", "2", 1);
+    setenv("PROF_DEVICES", "records", 1);
+    execl("/proc/self/exe", "absent", __func__, (char *)NULL);
+    fail_msg("%s", "exec");
+  }
+  WITH_BASE_PROFILER(PROF_HOST, "host", "test", PROF_NO_ARGS, {});
+  assert_int_equal(prof_level(), 2);
+  nothing_is_open("the environment");
+  assert_int_equal(prof_stop(), PROF_OK);
+  nothing_is_open("the environment's end");
+}
+
+static void nothing_is_said(void **state) {
+  (void)state;
+  char path[] = "/tmp/prof-absent-XXXXXX";
+  struct stat about;
+  const int file = mkstemp(path), kept = dup(2);
+  assert_true(file >= 0 && kept >= 0 && dup2(file, 2) == 2);
+  record(PROF_DEVICES_RECORDS);
+  for (int i = 0; i < 3; i++) WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 4096, "nowhere", "test", PROF_NO_ARGS, {});
+  record(PROF_DEVICES_MEMORY);
+  assert_int_equal(dup2(kept, 2), 2);
+  assert_int_equal(fstat(file, &about), 0);
+  unlink(path);
+  assert_int_equal(about.st_size, 0);
+}
+
+/* ---- what it costs ---- */
+
+enum { ROUNDS = 200, BOUND_NS = 100000, KINDS = 3 };
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t start_ns(uint32_t devices) {
+  const prof_options options = {.size = sizeof options, .level = 1, .devices = devices};
+  const uint64_t begun = now_ns();
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  const uint64_t took = now_ns() - begun;
+  assert_int_equal(prof_stop(), PROF_OK);
+  return took;
+}
+
+static int by_size(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+static uint64_t median_of(uint64_t *all) {
+  qsort(all, ROUNDS, sizeof *all, by_size);
+  return all[ROUNDS / 2];
+}
+
+static void *answer(void *begun) { return *(uint64_t *)begun = now_ns() - *(uint64_t *)begun, NULL; }
+
+/* What a thread takes until it runs, which the records' collector is, on this machine as it is now. */
+static uint64_t thread_ns(void) {
+  uint64_t took = now_ns();
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, answer, &took), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  return took;
+}
+
+/* By turns, so that all have the same neighbours. */
+static void a_start_that_asks_for_records_costs_little(void **state) {
+  (void)state;
+  static uint64_t took[KINDS][ROUNDS];
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  puts("skip: a sanitizer's times are none");
+  skip();
+#endif
+  for (int i = 0; i < ROUNDS; i++) {
+    took[0][i] = start_ns(PROF_DEVICES_DEFAULT);
+    took[1][i] = start_ns(PROF_DEVICES_RECORDS);
+    took[2][i] = thread_ns();
+  }
+  const uint64_t plain = median_of(took[0]), records = median_of(took[1]), thread = median_of(took[2]);
+  print_message("  medians of %d: a start %.1f us, with records of devices %.1f us, a thread %.1f us\n", ROUNDS, (double)plain / 1e3, (double)records / 1e3, (double)thread / 1e3);
+  if (plain > BOUND_NS + thread) fail_msg("a start takes %lu ns; %d are the bound, and %lu for a thread", (unsigned long)plain, BOUND_NS, (unsigned long)thread);
+  if (records > plain + BOUND_NS + thread) fail_msg("to ask for records takes %lu ns of a start; %d are the bound, and %lu for a thread", (unsigned long)(records - plain), BOUND_NS, (unsigned long)thread);
+}
+
+#define TESTS(X) X(no_vendors_library_is_opened) X(nor_where_the_environment_asks) X(nothing_is_said) X(a_start_that_asks_for_records_costs_little)
+ALONE_TESTS
+
+int main(int argc, char **argv) { return alone_main(argc, argv); }
