@@ -172,6 +172,7 @@ static told run_with(const char *folder, const char *back_end) {
   if (child == 0) {
     setenv("LD_LIBRARY_PATH", folder, 1);
     setenv("PROF_SYSFS_ROOT", folder, 1);
+    setenv("TSAN_OPTIONS", "atexit_sleep_ms=0", 1);                /* a second each, else */
     name_file("PROF_BACKEND_CUPTI", folder, "libcupti.so.13");     /* the machine may have another one */
     name_file("PROF_BACKEND_ROCM_SMI", folder, "librocm_smi64.so.7"); /* of a folder that stands for the kernel's it is not looked for */
     put_into(folder, "out", 1);
