@@ -28,12 +28,13 @@ enum { COUNT = 10, BYTES_MAX = 4 << 20 };
 /* A library under all names that prof looks for it by, as the emulated one is, and which function of it is left out. */
 static const struct library {
   const char *back_end, *names[4], *file, *needed;
-} libraries[] = {{"cuda", {"libcuda.so.1"}, "libcuda.so.1", "cuEventElapsedTime"},
-                 {"cupti", {"libcupti.so.13", "libcupti.so.12"}, "libcupti.so.13", "cuptiActivityFlushAll"},
-                 {"nvml", {"libnvidia-ml.so.1"}, "libnvidia-ml.so.1", "nvmlDeviceGetUUID"},
-                 {"hip", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}, "libamdhip64.so.6", "hipEventQuery"},
-                 {"rocprofiler", {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"}, "librocprofiler-sdk.so.1", "rocprofiler_flush_buffer"},
-                 {"rocm_smi", {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5", "librocm_smi64.so.1"}, "librocm_smi64.so.7", "rsmi_dev_pci_id_get"}};
+  int32_t result; /* what depends on it: all, or records or one meter alone */
+} libraries[] = {{"cuda", {"libcuda.so.1"}, "libcuda.so.1", "cuEventElapsedTime", PROF_BACKEND_VERSION},
+                 {"cupti", {"libcupti.so.13", "libcupti.so.12"}, "libcupti.so.13", "cuptiActivityFlushAll", PROF_BACKEND_OK},
+                 {"nvml", {"libnvidia-ml.so.1"}, "libnvidia-ml.so.1", "nvmlDeviceGetUUID", PROF_BACKEND_VERSION},
+                 {"hip", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}, "libamdhip64.so.6", "hipEventQuery", PROF_BACKEND_VERSION},
+                 {"rocprofiler", {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"}, "librocprofiler-sdk.so.1", "rocprofiler_flush_buffer", PROF_BACKEND_OK},
+                 {"rocm_smi", {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5", "librocm_smi64.so.1"}, "librocm_smi64.so.7", "rsmi_dev_pci_id_get", PROF_BACKEND_OK}};
 enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
 typedef enum fault { TEXT, EMPTY, ANOTHERS, LACKS_ONE, NEEDS_ANOTHER, NEEDS_NEWER, OF_32_BITS, OF_ANOTHER_MACHINE, FAULTS } fault;
@@ -207,6 +208,7 @@ static void try_it(const struct library *library, fault what, const char *wanted
   if (t.status != 0) fail_msg("%s, fault %d: status 0x%x: %s", library->back_end, what, (unsigned)t.status, t.said);
   if (t.said[0]) fail_msg("%s, fault %d: it says %s", library->back_end, what, t.said);
   if (!strstr(t.reason, wanted)) fail_msg("%s, fault %d: the reason is %s, and not %s", library->back_end, what, t.reason, wanted);
+  if (*wanted && t.result != library->result) fail_msg("%s, fault %d: the result is %d, and not %d", library->back_end, what, t.result, library->result);
   snprintf(command, sizeof command, "rm -rf '%s'", folder);
   assert_int_equal(system(command), 0);
 }
