@@ -142,8 +142,10 @@ void prof_i_device_account_why_not(prof_device device, const prof_i_back_end *en
 
 void prof_i_device_account_nobody(prof_device device) {
   char reason[sizeof((prof_i_device_state *)NULL)->reason] = "";
-  const int32_t result = prof_i_registry_why(device.type, reason, sizeof reason);
+  const int32_t result = prof_i_registry_why(device.type, reason, sizeof reason); /* asks the loader, which must not wait for who waits at the gate */
+  if (!prof_i_gate_enter()) return;
   prof_i_device_account_why_not(device, NULL, result, reason);
+  prof_i_gate_leave();
 }
 
 void prof_i_device_accounts_forget(void) {

@@ -8,7 +8,7 @@
 /* That device's record in the arena in force, made if it was not there; NULL: no room. Its counts are for atomic stores, the arena's as long as the gate is open: past the gate alone. Any thread. */
 prof_i_device_state *prof_i_device_account(prof_device device, const prof_i_back_end *end);
 
-/* The same where its own times are not there so far, and why; where they are, why others are not. Nothing changes if another reason stands there. Past the gate. Any thread. nobody: no back end serves it, and the registry says why. */
+/* The same where its own times are not there so far, and why; where they are, why others are not. Nothing changes if another reason stands there. Past the gate. Any thread. nobody: no back end serves it, and the registry says why; not past the gate, which it goes through itself. */
 void prof_i_device_account_why_not(prof_device device, const prof_i_back_end *end, int32_t result, const char *reason);
 void prof_i_device_account_nobody(prof_device device);
 

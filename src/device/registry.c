@@ -271,14 +271,15 @@ bool prof_i_registry_is_waiting(int32_t device_type) {
   return false;
 }
 
+static bool is_used_by_program(const prof_i_back_end *end) { return end->table.event_record && end->table.in_use && end->table.in_use(); }
+
 /* Frameworks have names of one vendor's for another's devices: the program has not loaded what serves that type, and has what serves another one. NULL: not so. */
 static const prof_i_back_end *find_meant(int32_t device_type) {
   const prof_i_back_end *end, *meant = NULL;
-  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
-    if (!end->table.event_record || !end->table.in_use || !end->table.in_use()) continue;
-    if (end->table.device_type == device_type) return NULL;
-    meant = end;
-  }
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
+    if (end->table.device_type == device_type && is_used_by_program(end)) return NULL;
+  for (uint32_t i = 0; !meant && (end = prof_i_registry_at(i)) != NULL; i++)
+    if (end->table.device_type != device_type && is_used_by_program(end)) meant = end;
   return meant;
 }
 
