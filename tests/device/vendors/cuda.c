@@ -173,11 +173,12 @@ CU int cuDeviceGet(int *device, int ordinal) {
 
 /* ---- contexts ---- */
 
+static unsigned long long context_numbers; /* lock held */
+
 static int make_context(void **out, int device) {
   if (!own.is_on) return NOT_INITIALIZED;
   context *const c = handles_add(&own.contexts);
-  static unsigned long long number;
-  *c = (context){.device = device, .number = ++number};
+  *c = (context){.device = device, .number = ++context_numbers};
   if (here.depth == STACK) abort();
   here.stack[here.depth++] = *out = c;
   count(&own.state.contexts, 1);
@@ -236,13 +237,12 @@ CU int cuDevicePrimaryCtxRelease_v2(int device) { LOCKED(primary_holders[device]
 
 /* All that is in it goes, and it is another context at the same handle from then on. */
 static int reset_primary(int device) {
-  static const unsigned long long step = 1u << 20;
   if (device < 0 || device >= EMULATED_CUDA_DEVICES) return INVALID_DEVICE;
   context *const c = primary[device];
   if (!c || !handles_has(&own.contexts, c)) return SUCCESS;
   empty_context(c);
   c->legacy = c->per_thread = NULL;
-  c->number += step;
+  c->number = ++context_numbers;
   return SUCCESS;
 }
 CU int cuDevicePrimaryCtxReset_v2(int device);
@@ -749,9 +749,9 @@ CU int cuEventCreate(void **out, unsigned flags) {
   LOCKED_UNLESS_OVER(make_event(out));
 }
 
-/* Is it an event's? The real driver does not say so of one that has gone. */
+/* Is it an event's? The real driver does not say so of one that has gone. Of a later context than the one that was looked at: its place was another's meanwhile. */
 static int is_event(const void *handle) {
-  const int is_there = handles_has(&own.events, handle), has_looked = here.looks > 0 && here.looked_at == ((const event *)handle)->number;
+  const int is_there = handles_has(&own.events, handle), has_looked = here.looks > 0 && here.looked_at <= ((const event *)handle)->number;
   if (here.looks > 0) here.looks--;
   if (!is_there) count(has_looked ? &own.state.raced_touches : &own.state.gone_touches, 1);
   return is_there;
