@@ -20,7 +20,7 @@
 #include "port.h"
 #include "site.h"
 
-enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096, STATE_PIN_COUNT = 64 };
+enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096, STATE_PIN_COUNT = 64, GONE_COUNT = 4096, TID_BITS = 22 /* the kernel's own bound: PID_MAX_LIMIT */ };
 
 /* Where every thread begins: no room, nothing open, no epoch. Read only: full, so that no begin takes an entry in it, also not one that
    was interrupted between a look at the slot and one at the epoch. */
@@ -40,6 +40,8 @@ static struct {
   prof_i_pin states[STATE_PIN_COUNT]; /* pages of pools' states of arenas that are gone. With state_next under the control lock */
   uint64_t state_next;
   uint32_t looking; /* threads that look at the slots of others; any thread */
+  uint32_t gone_at; /* any thread, relaxed */
+  uint64_t gone[GONE_COUNT]; /* serial and tid of threads whose place another has taken: what they launched may be told later. Any thread, relaxed */
 } own = {.process = 1};
 
 prof_i_thread *prof_i_thread_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
@@ -50,7 +52,20 @@ uint64_t prof_i_thread_serial_of(uint64_t tid) {
     const bool is_ours = __atomic_load_n(&t->process, __ATOMIC_RELAXED) == own.process, is_line = (__atomic_load_n(&t->role, __ATOMIC_RELAXED) & 0xff) == PROF_I_ROLE_STREAM;
     if (is_ours && !is_line && serial > latest && __atomic_load_n(&t->tid, __ATOMIC_RELAXED) == tid) latest = serial;
   }
+  for (uint32_t i = 0; !latest && i < GONE_COUNT; i++) {
+    const uint64_t gone = __atomic_load_n(&own.gone[i], __ATOMIC_RELAXED);
+    if ((gone & ((1u << TID_BITS) - 1)) == tid && gone >> TID_BITS > latest) latest = gone >> TID_BITS;
+  }
   return latest;
+}
+
+/* Another takes its place. */
+static void remember_gone(const prof_i_thread *thread) {
+  const uint64_t serial = __atomic_load_n(&thread->serial, __ATOMIC_RELAXED), tid = __atomic_load_n(&thread->tid, __ATOMIC_RELAXED);
+  const bool is_line = (__atomic_load_n(&thread->role, __ATOMIC_RELAXED) & 0xff) == PROF_I_ROLE_STREAM;
+  if (!serial || is_line || tid >> TID_BITS) return;
+  const uint32_t place = __atomic_fetch_add(&own.gone_at, 1, __ATOMIC_RELAXED) % GONE_COUNT;
+  __atomic_store_n(&own.gone[place], serial << TID_BITS | tid, __ATOMIC_RELAXED);
 }
 
 uint64_t prof_i_thread_seen_count(void) {
@@ -315,6 +330,7 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   prof_i_thread *const thread = take_free();
   if (!thread) return NULL;
   const uint64_t tid = line ? line->handle : prof_i_port_tid();
+  remember_gone(thread);
   __atomic_store_n(&thread->serial, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->tid, tid, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->role, line ? line->role : tid == (uint64_t)getpid() ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD, __ATOMIC_RELAXED);
@@ -491,6 +507,8 @@ void prof_i_thread_follow_epoch(uint32_t was) {
 void prof_i_thread_forget_all(void) {
   own.process++;
   own.looking = 0;
+  if (own.gone_at) memset(own.gone, 0, sizeof own.gone); /* the parent's */
+  own.gone_at = 0;
   own.first = NULL; /* the parent's; its memory stays, one page a thread */
   prof_i_this_thread = &prof_i_no_thread;
 }

@@ -168,7 +168,7 @@ void prof_i_thread_copy_name(char *to, const char *from);
 /* prof_thread_set_name(). Owner thread only; works before it records. */
 void prof_i_thread_keep_name(const char *name);
 
-/* Of this process's thread that has that number of the kernel's, or was the last to have it; 0: none, or another has its place by now. Any thread. */
+/* Of this process's thread that has that number of the kernel's, or was the last to have it, of some thousands that have ended; 0: none. Any thread. */
 uint64_t prof_i_thread_serial_of(uint64_t tid);
 
 uint64_t prof_i_thread_seen_count(void);
