@@ -7,18 +7,28 @@
 
 #include "launch.h"
 
-/* total: what was launched while the scope was open; self: by it and nothing deeper. Each ns of a stream counts once: of scopes in each other, the inner one's is not the outer one's. */
+/* total: what was launched while the scope was open; self: by it and nothing deeper. Each ns of a stream counts once: of scopes in each other, the inner one's is not the outer one's, and what records tell of it is not
+   the side's of the scope in which they were launched. */
 typedef struct prof_i_device_time {
   uint64_t total_ns, self_ns, count;
 } prof_i_device_time;
 
+/* Of a stream's time so much was told by records that were launched in scopes of that depth, or deeper, and that no side has had taken off. */
+typedef struct prof_i_uncovered {
+  uint64_t ns;
+  uint32_t stream, depth;
+} prof_i_uncovered;
+
 typedef struct prof_i_device_sums {
+  const prof_trace *trace;
   prof_i_launches launches; /* of the trace */
   uint32_t first, next;     /* of the thread's: from first on; those from next on have been met */
   uint32_t *met;            /* those met and not taken, the earliest last */
   uint32_t met_count;
   uint64_t *waiting;        /* by depth */
   uint32_t room;
+  prof_i_uncovered *uncovered; /* the deepest last */
+  uint32_t uncovered_count, uncovered_room;
 } prof_i_device_sums;
 
 /* Of that trace. are_alone: kernels and copies by themselves are no scope's, wherever they were launched. 0 or PROF_E_NO_MEMORY. */

@@ -99,6 +99,35 @@ static inline uint64_t launched_in(const prof_trace *trace, const char *scope) {
   return count;
 }
 
+/* A row's own time on devices, and what was deeper with it. */
+static inline uint64_t device_ns_of(const prof_trace *trace, uint32_t group, const char *name, uint64_t *total_ns_out) {
+  const prof_aggregate_options options = {.size = sizeof options, .group = group, .rows_limit = UINT32_MAX};
+  prof_rows *rows = NULL;
+  uint64_t self_ns = 0;
+  *total_ns_out = 0;
+  assert_int_equal(prof_trace_aggregate(trace, &options, &rows), PROF_OK);
+  for (uint64_t i = 0; i < rows->row_count; i++) {
+    if (strcmp(rows->rows[i].name, name) != 0) continue;
+    self_ns += rows->rows[i].self_device_ns;
+    *total_ns_out += rows->rows[i].device_total_ns;
+  }
+  prof_rows_destroy(rows);
+  return self_ns;
+}
+
+/* Scopes "dense", in "model", were put on a stream, each with a kernel "matmul" and nothing else in it: each ns counts once, wherever the kernels stand. */
+static inline void sides_have_their_kernels_in_them(const prof_trace *trace) {
+  const uint64_t sides = find(trace, "dense", "operator").nanoseconds, kernels = find(trace, "matmul", "kernel").nanoseconds, slack = sides / 50;
+  uint64_t total, model, left;
+  assert_true(kernels > 0 && sides + slack >= kernels);
+  assert_in_range(device_ns_of(trace, PROF_GROUP_NAME, "dense", &total), sides - slack, sides + slack);
+  assert_in_range(total, sides - slack, sides + slack);
+  assert_int_equal(device_ns_of(trace, PROF_GROUP_NAME, "model", &model), 0);
+  assert_int_equal(model, total);
+  assert_in_range(device_ns_of(trace, PROF_GROUP_NAME | PROF_GROUP_KERNEL, "matmul", &left), kernels - 1, kernels + 1);
+  assert_in_range(device_ns_of(trace, PROF_GROUP_NAME | PROF_GROUP_KERNEL, "dense", &left), 0, sides > kernels ? sides - kernels + slack : slack);
+}
+
 static inline void nothing_is_lost(const prof_trace *trace) {
   const sums s = sums_of(trace);
   for (int i = 0; i < PROF_LOSS_COUNT; i++)

@@ -238,6 +238,21 @@ static void a_graph_is_one_where_that_is_asked_for(void **state) {
   prof_trace_destroy(trace);
 }
 
+static void a_scopes_device_time_has_its_kernel_once(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1), *const kernel = cu.emulated_cuda_kernel("matmul", 1000000);
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "model", "model", PROF_NO_ARGS, {
+      WITH_CUDA_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), stream, "dense", "operator", PROF_NO_ARGS, { launch(kernel, stream); });
+      if (i % 2) cu.cuStreamSynchronize(stream);
+    });
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  sides_have_their_kernels_in_them(trace);
+  prof_trace_destroy(trace);
+}
+
 typedef struct worker {
   pthread_t thread;
   char name[16];
@@ -813,7 +828,7 @@ static void a_flush_that_hangs(void **state) {
 
 #define TESTS(X)                                                                                                                                                           \
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
-  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
+  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(a_context_may_go_while_it_records) X(what_was_recorded_before_an_error_is_there) X(recordings_come_and_go)       \
   X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs) X(memory_is_added_up_where_that_is_asked_for) X(memory_stands_at_its_time) X(memory_that_is_told_late_is_not_held_for_good) X(memory_of_threads_comes_out_even) \

@@ -96,6 +96,22 @@ static void each_kernel_is_there_once_with_what_launched_it(void **state) {
   assert_int_equal(rocp->active, 1); /* names alone */
 }
 
+/* Kernels stand on the hardware's queues, not on their streams. */
+static void a_scopes_device_time_has_its_kernel_once(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1), *const kernel = hip.emulated_hip_kernel("matmul", 1000000);
+  for (int i = 0; i < COUNT; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "model", "model", PROF_NO_ARGS, {
+      WITH_HIP_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), stream, "dense", "operator", PROF_NO_ARGS, { launch(kernel, stream); });
+      hip.hipStreamSynchronize(stream);
+    });
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  sides_have_their_kernels_in_them(trace);
+  prof_trace_destroy(trace);
+}
+
 static void copies_say_how_much_and_which_way(void **state) {
   (void)state;
   static char room[64];
@@ -395,7 +411,7 @@ static void a_flush_that_hangs(void **state) {
 }
 
 #define TESTS(X)                                                                                                                                                              \
-  X(each_kernel_is_there_once_with_what_launched_it) X(copies_say_how_much_and_which_way) X(a_kernel_is_its_devices) X(at_level_2_calls_are_there)                            \
+  X(each_kernel_is_there_once_with_what_launched_it) X(copies_say_how_much_and_which_way) X(a_scopes_device_time_has_its_kernel_once) X(a_kernel_is_its_devices) X(at_level_2_calls_are_there)                            \
   X(calls_and_names_that_are_told_last) X(threads_have_what_they_launched) X(hip_began_before_records_were_asked_for) X(another_tool_has_it) X(what_is_refused_is_said)       \
   X(no_rocprofiler) X(nobody_asks_it_for_scopes) X(a_runtime_that_nobody_uses_is_left_alone) X(what_has_no_times_is_counted) X(what_is_dropped_is_counted) X(recordings_come_and_go) X(an_older_release)                  \
   X(a_child_leaves_it_alone) X(a_flush_that_hangs)
