@@ -51,6 +51,7 @@ static struct {
   uint32_t *mark; /* MARK_OWN; MARK_NONE in a child that does not know yet; NULL: this kernel empties no pages */
   const prof_i_device_hooks *devices; /* set once, from any thread; NULL: nobody uses one */
   uint32_t wanted_of_devices; /* prof_devices, for any thread; relaxed */
+  uint32_t preferred_of_devices; /* where nobody says what of devices he wants. Under the lock */
   prof_i_device_warning *warn;        /* the same */
   const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
   prof_options options; /* in force; path points at the next */
@@ -315,9 +316,10 @@ static bool fits(const prof_options *a, const prof_options *b, const char *templ
   return same_path && a->policy == b->policy && a->cap_bytes == b->cap_bytes && a->ring_ns == b->ring_ns && a->clock == b->clock;
 }
 
-/* What the options say, or else the wishes. */
+/* What the options say, or else the wishes, or else what a vendor's library that loads prof is there for. */
 static void choose_devices(void) {
-  __atomic_store_n(&own.wanted_of_devices, own.options.devices ? own.options.devices : prof_i_want_devices(), __ATOMIC_RELAXED);
+  const uint32_t said = own.options.devices ? own.options.devices : prof_i_want_devices();
+  __atomic_store_n(&own.wanted_of_devices, said ? said : own.preferred_of_devices, __ATOMIC_RELAXED);
 }
 
 static void keep_options(const prof_options *options, const char *template_, const char *expanded) {
@@ -511,6 +513,20 @@ static void tell_devices(void) {
   if (!devices()) return;
   devices()->start(true);
   devices()->harvest();
+}
+
+void prof_i_control_prefer_devices(uint32_t wanted) {
+  const int saved = errno;
+  if (prof_i_copy_check() != PROF_OK) return;
+  prof_i_control_ensure();
+  lock();
+  const uint32_t before = prof_i_control_devices();
+  own.preferred_of_devices = wanted;
+  choose_devices();
+  const bool wants_others = own.recording && prof_i_control_devices() != before;
+  unlock();
+  if (wants_others) tell_devices();
+  errno = saved;
 }
 
 int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices) {

@@ -269,6 +269,8 @@ typedef struct prof_i_device_state {
   uint64_t record_count; /* kernels, copies and the like that its vendor's own tracing told */
 } prof_i_device_state;
 enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be read */ };
+/* How a reason begins that is none of scopes: records were asked for, and its vendor's tracing has none. */
+#define PROF_I_NO_RECORDS "records no kernels by itself: "
 
 typedef enum prof_i_kind {
   PROF_I_KIND_SCOPE = 1,

@@ -3,12 +3,16 @@
 #include "activity.h"
 
 #include <prof/profiler.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <sched.h>
 
 #include "../core/arena.h"
 #include "../core/control.h"
+#include "../core/gate.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "account.h"
 #include "collector.h"
 #include "harvest.h"
 #include "memory.h"
@@ -72,11 +76,22 @@ bool prof_i_activity_is_on(void) {
   return false;
 }
 
+/* In its words, right after the call; and in the capture, which somebody reads who has not asked for the status. */
+static void tell_refused(prof_i_back_end *end, int result) {
+  const prof_device first = {end->table.device_type, 0};
+  char reason[sizeof((prof_i_device_state *)NULL)->reason];
+  snprintf(reason, sizeof reason, PROF_I_NO_RECORDS "%s", prof_i_registry_words(end, result));
+  prof_i_registry_tell_records(end, result);
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account_why_not(first, end, result, reason);
+  prof_i_gate_leave();
+}
+
 static void start(prof_i_back_end *end, tracing *it, uint32_t kinds) {
   uint32_t can = 0;
   const int result = end->table.start(end->self, kinds, &can);
   set_asked(it, kinds);
-  if (result != PROF_BACKEND_OK) prof_i_registry_tell_records(end, result);
+  if (result != PROF_BACKEND_OK) tell_refused(end, result);
   if (!it->has_begun) prof_i_collector_end_first(); /* its library may have come after the collector */
   it->has_begun = true;
 }

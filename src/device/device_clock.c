@@ -24,10 +24,12 @@ static uint64_t drift_in(uint64_t ticks) { return ticks / 1000000 * DRIFT_PPM; }
 
 /* ---- knots ---- */
 
+/* The line's own, which may lie below the floor. */
+static uint64_t line_at(const prof_i_clock_knot *knot, uint64_t device_ns, double rate) { return knot->ticks + (uint64_t)(int64_t)((double)(int64_t)(device_ns - knot->device_ns) * rate); }
+
 static uint64_t at_rate(const prof_i_clock_knot *knot, uint64_t device_ns) {
-  const int64_t since = (int64_t)(device_ns - knot->device_ns);
-  const uint64_t ticks = knot->ticks + (uint64_t)(int64_t)((double)since * knot->rate);
-  return since < 0 ? ticks : later(ticks, knot->floor_ticks);
+  const uint64_t ticks = line_at(knot, device_ns, knot->rate);
+  return device_ns < knot->device_ns ? ticks : later(ticks, knot->floor_ticks);
 }
 
 /* Of the older half every second one goes: what lies there is long past, but for the begin of something that took all that time. */
@@ -129,10 +131,11 @@ static int64_t ahead(const prof_i_device_clock *clock, uint64_t ticks, uint64_t 
   return (int64_t)(ticks - clock->zero_ticks) - (int64_t)ticks_in(clock, (double)(int64_t)(device_ns - clock->zero_ns));
 }
 
-/* What was known is told from there, and is so much wider as the two may have drifted, and the counter's rate is wrong, since the last bound. */
+/* What was known is told from there, and is so much wider as the two may have drifted, and the counter's rate is wrong, since the last bound: by the host's clock, and where many are looked at at once, by the device's. */
 static void go_to(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
   const int64_t passed = (int64_t)(bound->high_ticks - clock->bound_ticks), moved = ahead(clock, bound->low_ticks, bound->device_ns);
-  const int64_t drift = passed > 0 ? (int64_t)((double)passed * (DRIFT_BETWEEN + prof_i_clock_rate_error())) + 1 : 0;
+  const double gone = size_of(ticks_in(clock, (double)(int64_t)(bound->device_ns - clock->zero_ns))), most = gone > (double)passed ? gone : (double)passed;
+  const int64_t drift = most > 0 ? (int64_t)(most * (DRIFT_BETWEEN + prof_i_clock_rate_error())) + 1 : 0;
   clock->low -= moved + drift;
   clock->high += drift - moved;
   clock->zero_ns = bound->device_ns;
@@ -161,6 +164,19 @@ static void go_on(prof_i_device_clock *clock, const prof_i_clock_knot *last, uin
   put_knot(clock, from_ns, at_rate(last, from_ns), (uint64_t)(clock->high - clock->low), is_near ? clock->rate : clock->rate * (1 - SLOWER));
 }
 
+/* Where a line that goes down has come to the least that may be, it ends: up to the bound's moment that may be within, also in a pause. */
+static void end_going_down(prof_i_device_clock *clock, uint64_t from_ns, uint64_t device_ns) {
+  const prof_i_clock_knot *const last = &clock->knots[clock->count - 1];
+  const int64_t below = clock->low - ahead(clock, at_rate(last, device_ns), device_ns);
+  if (last->rate >= clock->rate * (1 - SLOWER / 2) || device_ns <= from_ns || below <= 0) return;
+  const double back_ns = (double)below / (clock->rate - last->rate);
+  const uint64_t there_ns = back_ns >= (double)(device_ns - from_ns) ? from_ns : device_ns - (uint64_t)back_ns;
+  put_knot(clock, there_ns, at_rate(last, there_ns), (uint64_t)(clock->high - clock->low), clock->rate);
+}
+
+/* What was not brought over yet; before anything was, all. */
+static uint64_t fresh_from(const prof_i_device_clock *clock) { return clock->edge_ns ? clock->edge_ns + 1 : clock->count ? clock->knots[0].device_ns : clock->zero_ns; }
+
 void prof_i_device_clock_bound(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
   if (clock->has_pairs) return;
   if (!clock->zero_ns) {
@@ -168,12 +184,13 @@ void prof_i_device_clock_bound(prof_i_device_clock *clock, const prof_i_clock_bo
     clock->zero_ticks = clock->bound_ticks = bound->low_ticks;
   }
   narrow(clock, bound);
-  const uint64_t from_ns = clock->edge_ns ? clock->edge_ns + 1 : clock->zero_ns;
+  const uint64_t from_ns = fresh_from(clock);
   const uint64_t least = clock->zero_ticks + (uint64_t)((int64_t)ticks_in(clock, (double)(int64_t)(from_ns - clock->zero_ns)) + clock->low);
   const prof_i_clock_knot *const last = clock->count ? &clock->knots[clock->count - 1] : NULL;
   const int64_t place = last ? ahead(clock, at_rate(last, from_ns), from_ns) : 0;
   if (last && place >= clock->low && place <= clock->high) go_on(clock, last, from_ns, place);
   else put_knot(clock, from_ns, least, (uint64_t)(clock->high - clock->low), clock->rate);
+  end_going_down(clock, from_ns, bound->device_ns);
 }
 
 /* ---- the host's time ---- */
@@ -189,11 +206,13 @@ static uint64_t told_error(uint64_t error_ticks) { return PROF_I_FAULT(SURE) ? 0
 bool prof_i_device_clock_host(prof_i_device_clock *clock, uint64_t device_ns, uint64_t *ticks_out, uint64_t *error_ticks_out) {
   if (clock->count == 0) return false;
   const prof_i_clock_knot *const knot = piece_of(clock, device_ns), *const last = &clock->knots[clock->count - 1];
-  uint64_t ticks = at_rate(knot, device_ns);
+  const bool is_before_all = device_ns < knot->device_ns; /* of two readings that stand close to each other the rate says nothing of what lies far off */
+  const uint64_t line = line_at(knot, device_ns, is_before_all ? clock->rate : knot->rate);
+  uint64_t ticks = is_before_all ? line : later(line, knot->floor_ticks);
   if (knot < last && ticks > knot[1].floor_ticks) ticks = knot[1].floor_ticks;
-  const uint64_t beyond = device_ns < knot->device_ns ? knot->device_ns - device_ns : knot == last ? device_ns - knot->device_ns : 0;
+  const uint64_t beyond = is_before_all ? knot->device_ns - device_ns : knot == last ? device_ns - knot->device_ns : 0;
   *ticks_out = ticks;
-  *error_ticks_out = told_error(knot->error_ticks + (clock->has_pairs ? drift_in((uint64_t)ticks_in(clock, (double)beyond)) : 0));
+  *error_ticks_out = told_error(knot->error_ticks + (ticks > line ? ticks - line : 0) + (clock->has_pairs ? drift_in((uint64_t)ticks_in(clock, (double)beyond)) : 0));
   if (device_ns > clock->edge_ns) clock->edge_ns = device_ns;
   return true;
 }

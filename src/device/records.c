@@ -214,6 +214,12 @@ static bool place(prof_i_stream_scope *scope, const prof_backend_record *record)
   return !prof_i_clock_is_before(scope->ticks[1], earliest); /* it was over before it was launched */
 }
 
+/* It was over before this recording began: a vendor has kept it since. */
+static bool is_of_before(const prof_i_stream_scope *scope) {
+  const uint64_t begun = __atomic_load_n(&prof_i_arena_header()->session_ticks, __ATOMIC_RELAXED);
+  return scope->launch_ticks && prof_i_clock_is_before(scope->launch_ticks, begun) && prof_i_clock_is_before(scope->ticks[1], begun);
+}
+
 /* What was heard of late was launched before it began. */
 static void go_before(prof_i_stream_scope *scope) {
   if (scope->launch_ticks && prof_i_clock_is_before(scope->ticks[0], scope->launch_ticks)) scope->launch_ticks = scope->ticks[0];
@@ -226,6 +232,7 @@ static int write_on_stream(const whole *it) {
   if (!scope.stream) return PROF_LOSS_DEVICE_FULL;
   scope.clock = prof_i_harvest_device_clock(scope.stream->end, (uint32_t)scope.stream->device.index);
   if (!scope.clock || !place(&scope, record)) return PROF_LOSS_DEVICE_TIMES;
+  if (is_of_before(&scope)) return -1;
   if (record->flags & PROF_BACKEND_LAUNCH_LATE) go_before(&scope);
   put_values(&v, it);
   scope.site = prof_i_name_site(record->name, category_of(record->kind), name_of(it));

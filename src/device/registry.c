@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "../core/fault.h"
+#include "../core/layout.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
@@ -147,8 +148,8 @@ bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms) {
     set_result(end, result, result ? words_of(end, NULL) : "");
     set_phase(end, PROF_I_PHASE_LOOKED);
   }
-  for (uint32_t ms = 0; phase_of(end) == PROF_I_PHASE_LOOKING; ms++, nap())
-    if (ms >= patience_ms) return false;
+  for (const uint64_t begun_ns = prof_i_port_monotonic_ns(); phase_of(end) == PROF_I_PHASE_LOOKING; nap())
+    if (prof_i_port_monotonic_ns() - begun_ns >= patience_ms * UINT64_C(1000000)) return false; /* on a busy machine a nap is longer than it says */
   return true;
 }
 
@@ -330,7 +331,7 @@ void prof_i_registry_tell(prof_i_back_end *end, uint64_t stream, int result) {
 void prof_i_registry_tell_records(prof_i_back_end *end, int result) {
   const char *const words = words_of(end, end->self);
   pthread_mutex_lock(&own.lock);
-  if (end->result == PROF_BACKEND_OK) snprintf(end->reason, sizeof end->reason, "works, but records no kernels by itself: %s", *words ? words : prof_backend_result_text(result));
+  if (end->result == PROF_BACKEND_OK) snprintf(end->reason, sizeof end->reason, "works, but " PROF_I_NO_RECORDS "%s", *words ? words : prof_backend_result_text(result));
   pthread_mutex_unlock(&own.lock);
 }
 

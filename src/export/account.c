@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../trace/capture.h"
+
 static uint64_t sum_of(const uint64_t counts[16]) {
   uint64_t sum = 0;
   for (int i = 0; i < 16; i++) sum += counts[i];
@@ -56,7 +58,7 @@ void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace) {
 
 static bool is_silent(const prof_trace *trace, uint32_t index) {
   prof_trace_device device = {.size = sizeof device};
-  return prof_trace_device_get(trace, index, &device) == PROF_OK && device.scope_count == 0 && device.record_count == 0;
+  return prof_trace_device_get(trace, index, &device) == PROF_OK && ((device.scope_count == 0 && device.record_count == 0) || prof_i_is_without_records(&device));
 }
 
 uint32_t prof_i_account_silent_count(const prof_trace *trace) {

@@ -24,6 +24,7 @@ enum { ON_DEVICES = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY, OF_CALL
 
 static struct {
   uint32_t phase;       /* release, acquire: what is configured stands before it */
+  uint32_t is_taken_over; /* start() has been called; relaxed */
   bool is_on, is_ending; /* is_ending: between stop() and the drain behind it */
   bool is_on_of[CONTEXTS];
   uint32_t major, minor;
@@ -225,6 +226,18 @@ void *prof_i_hip_activity_adopt(const prof_backend_host *host, uint32_t kinds, v
   return NULL;
 }
 
+bool prof_i_hip_activity_settle(bool is_recording) {
+  if (phase() == REFUSED || __atomic_load_n(&own.is_taken_over, __ATOMIC_RELAXED)) return true;
+  if (is_recording || phase() != CONFIGURED) return false;
+  record(0);
+  prof_i_rocp.rocprofiler_flush_buffer(own.buffer);
+  for (prof_i_rocp_block *block = prof_i_rocp_blocks_take(), *next; block; block = next) {
+    next = block->next;
+    prof_i_rocp_block_give_back(block);
+  }
+  return true;
+}
+
 bool prof_i_hip_activity_has_begun(void) {
   const uint32_t now = phase();
   return now == CONFIGURED ? __atomic_load_n(&own.has_begun, __ATOMIC_RELAXED) : now != CONFIGURING;
@@ -235,6 +248,7 @@ bool prof_i_hip_activity_has_begun(void) {
 int prof_i_hip_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out) {
   prof_i_hip_activity_prepare(host);
   if (own.result != PROF_BACKEND_OK) return prof_i_words_refuse(own.result, own.reason);
+  __atomic_store_n(&own.is_taken_over, 1, __ATOMIC_RELAXED);
   const int result = record(kinds);
   if (result != PROF_BACKEND_OK) return result;
   own.is_on = true;

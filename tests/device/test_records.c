@@ -378,7 +378,14 @@ static void a_vendor_that_is_busy_says_so_and_scopes_go_on(void **state) {
   emulated_wait(stream);
   prof_trace *const trace = stop_and_get();
   prof_trace_device seen = {.size = sizeof seen};
-  assert_int_equal(prof_trace_device_get(trace, 0, &seen), PROF_OK);
+  char *line = NULL;
+  assert_int_equal(prof_trace_device_get(trace, 0, &seen), PROF_OK); /* the first one says it for all */
+  assert_int_equal(seen.result, PROF_BACKEND_BUSY);
+  assert_memory_equal(seen.reason, "records no kernels by itself: ", 30);
+  assert_int_equal(prof_trace_device_text(trace, 0, &line), PROF_OK);
+  assert_non_null(strstr(line, ": it records no kernels by itself: "));
+  prof_free(line);
+  assert_int_equal(prof_trace_device_get(trace, 1, &seen), PROF_OK);
   assert_int_equal(seen.scope_count, 1);
   const prof_backend_state about = state_of_back_end("emulated");
   assert_int_equal(about.result, PROF_BACKEND_OK);

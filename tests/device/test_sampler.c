@@ -385,7 +385,7 @@ static void what_was_due_meanwhile_is_missed_and_counted(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   wait_for_samples(1);
   __atomic_store_n(&emulated_meter.hangs, 1, __ATOMIC_RELAXED);
-  usleep(50 * INTERVAL_NS / 1000);
+  usleep(200 * INTERVAL_NS / 1000); /* it may take a while to be at it */
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
   wait_for_samples(5);
   assert_true(state_now().missed_count >= 40);

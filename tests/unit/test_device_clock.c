@@ -181,6 +181,67 @@ static void lengths_are_the_devices(void **state) {
   assert_int_equal(bent, 0);
 }
 
+/* A scope of a device whose clock is the host's less first_ns, launched and found past then: both of its moments, and the worse error. */
+static uint64_t first_ticks;
+static void bring_over(uint64_t begin_ns, uint64_t end_ns, uint64_t launched_ns, uint64_t unfinished_ns, uint64_t found_ns, int64_t told_ns[2], uint64_t *error_ns) {
+  const double rate = prof_i_clock_ticks_per_ns();
+  const uint64_t ns[] = {begin_ns, end_ns, launched_ns, unfinished_ns, found_ns};
+  uint64_t at[5], ticks[2], errors[2];
+  for (int i = 0; i < 5; i++) at[i] = first_ticks + (uint64_t)((double)ns[i] * rate);
+  prof_i_device_clock_bound(&it, &(prof_i_clock_bound){begin_ns, at[2], at[4]});
+  prof_i_device_clock_bound(&it, &(prof_i_clock_bound){end_ns, at[3], at[4]});
+  assert_true(prof_i_device_clock_begin_of(&it, begin_ns, &ticks[0], &errors[0]));
+  assert_true(prof_i_device_clock_host(&it, end_ns, &ticks[1], &errors[1]));
+  for (int i = 0; i < 2; i++) told_ns[i] = (int64_t)((double)(int64_t)(ticks[i] - first_ticks) / rate);
+  *error_ns = (uint64_t)((double)(errors[0] > errors[1] ? errors[0] : errors[1]) / rate);
+}
+
+/* It was launched long before the device came to it, and was last seen at work shortly before its end. */
+static void the_first_length_is_the_devices(void **state) {
+  (void)state;
+  int64_t told[2];
+  uint64_t error;
+  begin(&unreadable, 0, 0);
+  first_ticks = prof_i_clock_ticks();
+  bring_over(50000000, 50100000, 30000000, 50090000, 50150000, told, &error);
+  assert_in_range(told[1] - told[0], 100000 - 50, 100000 + 50);
+  assert_in_range(off_by((uint64_t)told[0], 50000000), 0, error);
+}
+
+/* One scope a second: the first tells the distance to 1 us, the others to no better than 400. Whatever the line does in the pauses, the truth stays in the bar, and lengths are the device's. */
+static void pauses_leave_the_bar_honest(void **state) {
+  enum { COUNT = 20 };
+  (void)state;
+  const uint64_t second = 1000000000, length = 2000000;
+  begin(&unreadable, 0, 0);
+  first_ticks = prof_i_clock_ticks();
+  for (uint64_t i = 1; i <= COUNT; i++) {
+    int64_t told[2];
+    uint64_t error;
+    const uint64_t at = i * second;
+    const uint64_t ahead = i == 1 ? 1000 : 400000;
+    bring_over(at, at + length, at - ahead, at + length - ahead, at + length + 100000, told, &error);
+    if (off_by((uint64_t)told[0], at) > error + 100) fail_msg("scope %lu: %ld ns off, said to be within %lu", (unsigned long)i, (long)(told[0] - (int64_t)at), (unsigned long)error);
+    assert_in_range(told[1] - told[0], length - 2000, length + 2000);
+  }
+}
+
+/* Two readings right behind each other, and then something that was before both: how they differ says nothing of that. */
+static void what_lies_before_the_first_reading_is_honest(void **state) {
+  (void)state;
+  for (int i = 0; i < 100; i++) {
+    uint64_t ticks, error;
+    begin(&readable, 0, 0);
+    truth.reading_ns = 2000;
+    const moment then = now();
+    spin(1000000);
+    prof_i_device_clock_look(&it, 0);
+    prof_i_device_clock_look(&it, 0);
+    assert_true(prof_i_device_clock_host(&it, then.device_ns, &ticks, &error));
+    if (off_by(ticks, then.ticks) > error + then.width) fail_msg("%lu ticks off, said to be within %lu", (unsigned long)off_by(ticks, then.ticks), (unsigned long)error);
+  }
+}
+
 static void step(prof_i_back_end *end, int64_t by_ns) {
   uint64_t worst = 0;
   int inside = 0;
@@ -210,6 +271,7 @@ static int start(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_bar_of_a_clock_that_can_be_read_is_honest), cmocka_unit_test(the_bar_of_one_that_cannot_is_honest),
-                                     cmocka_unit_test(what_was_brought_over_stays), cmocka_unit_test(lengths_are_the_devices), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
+                                     cmocka_unit_test(what_was_brought_over_stays), cmocka_unit_test(lengths_are_the_devices), cmocka_unit_test(the_first_length_is_the_devices),
+                                     cmocka_unit_test(pauses_leave_the_bar_honest), cmocka_unit_test(what_lies_before_the_first_reading_is_honest), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
   return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -6,21 +6,23 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Whoever wants records waits for the devices to be open, and they are not before HIP has begun: so another thread does that. */
-static void *want(void *who) {
-  const int level = prof_level();
-  if (level > 0) prof_level_want_with(who, level, PROF_DEVICES_RECORDS);
+static void *want(void *unused) {
+  const struct timespec some_ms = {0, 20000000};
+  (void)unused;
+  prof_i_prefer_devices_1(PROF_DEVICES_RECORDS);
+  while (!prof_i_rocprofiler_tool_settle_1()) nanosleep(&some_ms, NULL);
   return NULL;
 }
 
 static void is_ready(void) {
-  static char who;
   sigset_t all, before;
   pthread_t thread;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (pthread_create(&thread, NULL, want, &who) == 0) pthread_detach(thread);
+  if (pthread_create(&thread, NULL, want, NULL) == 0) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

@@ -1,11 +1,14 @@
-/* What libprof_hip.so (src/preload/hip) asks: see prof_i_rocprofiler_tool_1() of <prof/device.h>. */
+/* What the libraries ask that vendors load into a program, libprof_cuda.so and libprof_hip.so (src/preload): see the end of <prof/device.h>. */
 #include <prof/backend.h>
 #include <prof/device.h>
 #include <prof/profiler.h>
 #include <stddef.h>
 
+#include "../core/control.h"
 #include "../device/host.h"
 #include "../hip/activity.h"
+
+void prof_i_prefer_devices_1(uint32_t wanted) { prof_i_control_prefer_devices(wanted); }
 
 void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) {
   const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY, calls = 1u << PROF_BACKEND_CALL;
@@ -13,3 +16,5 @@ void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) {
   if (level <= 0) return NULL;
   return prof_i_hip_activity_adopt(&prof_i_device_host, level > 1 ? on_devices | calls : on_devices, is_ready);
 }
+
+int prof_i_rocprofiler_tool_settle_1(void) { return prof_i_hip_activity_settle(prof_level() > 0); }
