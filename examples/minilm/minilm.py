@@ -208,7 +208,7 @@ def run(options: argparse.Namespace) -> None:
     print("\nOne table: scopes of Python's (python: ...), the runtime's operators (dense, ...)" + (", and its VM's instructions around them (layer ...)." if options.level == 2 else "."))
     memory = {"host": "cpu", "hip": "rocm"}.get(options.device, options.device)
     print(f"{memory.upper()} Mem is what was taken from the runtime's pool, less what was given back.\n")
-    print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=ROWS))
+    print(p.key_averages().table(sort_by="self_cpu_time_total" if options.device == "host" else "self_device_time_total", row_limit=ROWS))
     peak = prof.memory_profiler.get_max_memory_info(memory)
     seen = f"{peak['max_used_bytes'] / MIB:.3f} MiB used, {peak['max_allocated_bytes'] / MIB:.3f} MiB allocated"
     print(f"The pool's peaks: {seen}. By its own account: {own.used_peak_bytes / MIB:.3f} and {own.reserved_peak_bytes / MIB:.3f} MiB")

@@ -254,7 +254,7 @@ const prof_backend prof_i_amdgpu_backend = {.size = sizeof prof_i_amdgpu_backend
                                             .minor = PROF_BACKEND_MINOR,
                                             .device_type = PROF_DEVICE_ROCM,
                                             .name = "amdgpu",
-                                            .version = "1.0",
+                                            .version = "1.0 (never run on AMD hardware)",
                                             .probe = probe,
                                             .open = open_it,
                                             .fork_child = fork_child,
