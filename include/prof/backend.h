@@ -207,7 +207,7 @@ typedef struct prof_backend {
   int (*sample)(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count, int64_t *values_out, uint64_t *known_out); /* known: a bit for each, 64 at most */
   uint32_t records_always; /* 1: its records cost the program nothing that it does not pay already, as those of a layer that somebody put there to record: they are wanted unless they are forbidden. probe is then called by
                               prof_backend_add(), and start as soon as something is recorded */
-  uint32_t opens_late;     /* 1: nothing but the program's own use of a device, a scope on its stream, opens it: a sampler reads its meters if it is open by then */
+  uint32_t opens_late;     /* 1: nothing but the program's own use of a device, a scope on its stream, opens it: a sampler reads its meters if it is open by then. 2: the same, but a sampler opens it where in_use() says that the program has its library: to open it begins nothing */
   /* The program's own events, of what it put on the stream itself (prof_device_event()); all three, or none. keep: any thread; the others: the collector's, or, when recording has just ended, let_go that thread's that called keep. */
   int (*own_keep)(prof_backend_self *self, uint64_t stream, void *event, void **kept_out);             /* it stays until it is let go. UNSUPPORTED: it will have no times */
   int (*own_times)(prof_backend_self *self, void *kept, uint64_t *start_ns_out, uint64_t *end_ns_out); /* by the back end's clock; NOT_READY */

@@ -139,4 +139,4 @@ const prof_backend prof_i_cuda_backend = {.size = sizeof prof_i_cuda_backend,
                                           .drain = drain,
                                           .in_use = in_use,
                                           .records_memory = 1,
-                                          .opens_late = 1 /* to open the driver's library in a program that does not use it is not prof's to do */};
+                                          .opens_late = 2 /* to open the driver's library in a program that does not use it is not prof's to do */};

@@ -109,11 +109,21 @@ static void find_of(prof_i_meters *meters, prof_i_back_end *end, const char *dev
 /* Of two that serve one device type the other one may be the one that is open. */
 static bool may_open(const prof_i_back_end *end) { return !end->table.opens_late || prof_i_registry_is_open(end); }
 
+/* Meters that are another back end's have its devices' numbers, which it knows once it is open: where the program has its library, that begins nothing. */
+static void open_what_numbers(void) {
+  const prof_i_back_end *end;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
+    if (end->table.opens_late == 2 && end->table.in_use && end->table.in_use()) prof_i_registry_open(end->table.device_type);
+}
+
 void prof_i_meters_find(prof_i_meters *meters, const char *devices, uint32_t mode) {
   prof_i_back_end *end;
   memset(meters, 0, sizeof *meters);
   const bool wants_host = prof_i_meters_are_all(devices) || prof_i_meters_are_hosts(devices);
-  if (!prof_i_meters_are_hosts(devices)) prof_i_registry_prepare();
+  if (!prof_i_meters_are_hosts(devices)) {
+    prof_i_registry_prepare();
+    open_what_numbers();
+  }
   for (uint32_t i = 0; !prof_i_meters_are_hosts(devices) && (end = prof_i_registry_at(i)) != NULL && meters->source_count < PROF_I_BACKENDS_MAX; i++)
     if (end->table.metric && end->table.sample && may_open(end) && prof_i_registry_open_meters(end)) find_of(meters, end, devices, mode);
   if (wants_host) find_of(meters, NULL, devices, mode);

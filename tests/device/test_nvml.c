@@ -164,6 +164,19 @@ static void devices_have_cudas_numbers(void **state) {
   drop_folder();
 }
 
+/* No scope so far: the program has begun with CUDA, that will do. */
+static void a_sampler_that_comes_first_has_them_too(void **state) {
+  (void)state;
+  const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
+  begin_cuda();
+  assert_int_equal(prof_start(1), PROF_OK);
+  sample_with(&options, 5);
+  assert_true(value_of("nvml:0 power (W)", 0) == 250);
+  assert_true(value_of("nvml:1 power (W)", 1) == 100);
+  assert_int_equal(prof_stop(), PROF_OK);
+  drop_folder();
+}
+
 static void what_is_not_supported_is_left_out(void **state) {
   (void)state;
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
@@ -292,7 +305,7 @@ static void a_forked_child_may_use_cuda(void **state) {
 }
 
 #define TESTS(X)                                                                                                                                              \
-  X(each_meter_has_its_unit) X(the_csv_is_as_madengines) X(devices_have_cudas_numbers) X(what_is_not_supported_is_left_out) X(a_device_that_is_lost_leaves_a_gap) \
+  X(each_meter_has_its_unit) X(the_csv_is_as_madengines) X(devices_have_cudas_numbers) X(a_sampler_that_comes_first_has_them_too) X(what_is_not_supported_is_left_out) X(a_device_that_is_lost_leaves_a_gap) \
   X(to_ask_for_its_state_does_not_begin_with_it) X(a_driver_that_is_not_loaded_is_said) X(a_driver_of_another_release_is_said) X(a_user_without_rights_is_told_so) X(one_that_is_divided_has_its_instances) X(instances_have_cudas_numbers)                \
   X(a_forked_child_may_use_cuda)
 ALONE_TESTS
