@@ -57,15 +57,15 @@ PROF_API const char *prof_backend_result_name(int result) PROF_I_NOEXCEPT;
 PROF_API const char *prof_backend_result_text(int result) PROF_I_NOEXCEPT;
 PROF_API const char *prof_backend_result_advice(int result) PROF_I_NOEXCEPT;
 
-/* For libprof_cuda.so and libprof_hip.so alone: recordings want that of devices (prof_devices) where nobody says what he wants, also the one that is under way. Waits for the devices to be open, a second at most; with another thread. */
+/* For libprof_cuda.so and libprof_hip.so alone: recordings want that of devices (prof_devices) where nobody says what he wants, also the one that is under way. Waits for no device. Any thread. */
 PROF_API void prof_i_prefer_devices_1(uint32_t wanted) PROF_I_NOEXCEPT;
 
 /* For libprof_hip.so alone, which rocprofiler asks what it wants (ROCP_TOOL_LIBRARIES): what rocprofiler_configure() returns, so that prof is that tool. NULL: nothing is recorded, or prof has been asked before. is_ready: called once all is
    configured, on the thread that begins with HIP; it must not call HIP. Any thread. */
 PROF_API void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) PROF_I_NOEXCEPT;
 
-/* After is_ready, by one thread, now and then: has the recording that it began with taken over what rocprofiler records? Where it has ended before that, rocprofiler is put to rest, and what it has is forgotten. 0: not yet. */
-PROF_API int prof_i_rocprofiler_tool_settle_1(void) PROF_I_NOEXCEPT;
+/* After is_ready, by one thread, now and then: has the recording that it began with taken over what rocprofiler records? Where it has ended before that, or nobody waits for it any more, rocprofiler is put to rest. 0: not yet. */
+PROF_API int prof_i_rocprofiler_tool_settle_1(int is_waiting) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END
 

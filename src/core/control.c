@@ -525,7 +525,7 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
   choose_devices();
   const bool wants_others = own.recording && prof_i_control_devices() != before;
   unlock();
-  if (wants_others) tell_devices();
+  if (wants_others && devices()) devices()->start(false);
   errno = saved;
 }
 

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define PROF_I_MAGIC 0x0a1a0a0d666f7270ull /* "prof\r\n\x1a\n": a text-mode copy breaks it */
 enum {
@@ -271,6 +272,7 @@ typedef struct prof_i_device_state {
 enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be read */ };
 /* How a reason begins that is none of scopes: records were asked for, and its vendor's tracing has none. */
 #define PROF_I_NO_RECORDS "records no kernels by itself: "
+static inline bool prof_i_is_no_records(const char *reason) { return strncmp(reason, PROF_I_NO_RECORDS, sizeof PROF_I_NO_RECORDS - 1) == 0; }
 
 typedef enum prof_i_kind {
   PROF_I_KIND_SCOPE = 1,

@@ -74,20 +74,20 @@ static account *find(prof_device device) {
 
 /* ---- what health says ---- */
 
-/* One that is about to have its first scope says no reason, and has none. */
+/* Or without the records that were asked for. One that is about to have its first scope says no reason, and has none. */
 static bool is_without_times(const account *a) {
-  if (!a->state || a->arena != prof_i_the_arena.number || __atomic_load_n(&a->state->scope_count, __ATOMIC_RELAXED)) return false;
+  if (!a->state || a->arena != prof_i_the_arena.number) return false;
+  if (prof_i_is_no_records(a->state->reason)) return true;
+  if (__atomic_load_n(&a->state->scope_count, __ATOMIC_RELAXED)) return false;
   return !a->has_times || __atomic_load_n(&a->state->captured_count, __ATOMIC_RELAXED);
 }
 
-static bool is_of_records(const prof_i_device_state *state) { return strncmp(state->reason, PROF_I_NO_RECORDS, sizeof PROF_I_NO_RECORDS - 1) == 0; }
-
 static void put_warning(const prof_i_device_state *state, uint32_t others, char *to, size_t room) {
   const char *const advice = prof_backend_result_advice(state->result);
-  const bool is_captured = state->result == PROF_BACKEND_OK;
+  const bool is_of_records = prof_i_is_no_records(state->reason), is_captured = state->result == PROF_BACKEND_OK && !is_of_records;
   char more[32] = "";
   if (others) snprintf(more, sizeof more, " (and %u more devices)", others);
-  snprintf(to, room, "device %d:%d%s: %s%s%s%s", state->type, state->index, more, is_of_records(state) ? "" : "the host's side of its scopes alone: ", is_captured ? prof_backend_result_text(PROF_BACKEND_CAPTURING) : state->reason, *advice ? "; " : "", advice);
+  snprintf(to, room, "device %d:%d%s: %s%s%s%s", state->type, state->index, more, is_of_records ? "" : "the host's side of its scopes alone: ", is_captured ? prof_backend_result_text(PROF_BACKEND_CAPTURING) : state->reason, *advice ? "; " : "", advice);
 }
 
 static void warn(char *to, size_t room) {
@@ -127,7 +127,7 @@ static prof_i_device_state *account_of(what *of) {
     a->state = prof_i_meta_place(PROF_I_KIND_DEVICE, prof_i_clock_ticks(), sizeof(prof_i_device_state) / 8, fill, of);
     a->arena = a->state ? prof_i_the_arena.number : 0;
     a->has_times = has_times;
-    if (a->state && before && is_of_records(before)) add_reason(a->state, before->reason); /* it has none for all that */
+    if (a->state && before && prof_i_is_no_records(before->reason)) add_reason(a->state, before->reason); /* it has none for all that */
   } else if (a && a->state && !has_times && a->has_times) {
     add_reason(a->state, of->reason);
   }

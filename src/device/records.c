@@ -214,10 +214,10 @@ static bool place(prof_i_stream_scope *scope, const prof_backend_record *record)
   return !prof_i_clock_is_before(scope->ticks[1], earliest); /* it was over before it was launched */
 }
 
-/* It was over before this recording began: a vendor has kept it since. */
-static bool is_of_before(const prof_i_stream_scope *scope) {
+/* It was over before this recording began, and its vendor has kept it since: it is none of this one's. */
+static bool is_of_before(uint64_t from_ticks, uint64_t to_ticks) {
   const uint64_t begun = __atomic_load_n(&prof_i_arena_header()->session_ticks, __ATOMIC_RELAXED);
-  return scope->launch_ticks && prof_i_clock_is_before(scope->launch_ticks, begun) && prof_i_clock_is_before(scope->ticks[1], begun);
+  return from_ticks && prof_i_clock_is_before(from_ticks, begun) && prof_i_clock_is_before(to_ticks, begun);
 }
 
 /* What was heard of late was launched before it began. */
@@ -232,7 +232,7 @@ static int write_on_stream(const whole *it) {
   if (!scope.stream) return PROF_LOSS_DEVICE_FULL;
   scope.clock = prof_i_harvest_device_clock(scope.stream->end, (uint32_t)scope.stream->device.index);
   if (!scope.clock || !place(&scope, record)) return PROF_LOSS_DEVICE_TIMES;
-  if (is_of_before(&scope)) return -1;
+  if (is_of_before(scope.launch_ticks, scope.ticks[1])) return -1;
   if (record->flags & PROF_BACKEND_LAUNCH_LATE) go_before(&scope);
   put_values(&v, it);
   scope.site = prof_i_name_site(record->name, category_of(record->kind), name_of(it));
@@ -280,6 +280,7 @@ static int write_call(const whole *it) {
   uint64_t times[2];
   if (!thread) return PROF_LOSS_NO_THREAD;
   if (!times_of_call(record, times)) return PROF_LOSS_DEVICE_TIMES;
+  if (is_of_before(times[0], times[1])) return -1;
   const uint64_t begin = times[0], most = (UINT64_C(1) << PROF_I_DURATION_BITS) - 1, ticks = times[1] - begin, duration = ticks < most ? ticks : most;
   const uint64_t site = prof_i_name_site(record->name, category_of(record->kind), name_of(it));
   return prof_i_record_write(thread, begin << 4, begin << 4, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT, NULL, 0);

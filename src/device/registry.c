@@ -149,7 +149,7 @@ bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms) {
     set_phase(end, PROF_I_PHASE_LOOKED);
   }
   for (const uint64_t begun_ns = prof_i_port_monotonic_ns(); phase_of(end) == PROF_I_PHASE_LOOKING; nap())
-    if (prof_i_port_monotonic_ns() - begun_ns >= patience_ms * UINT64_C(1000000)) return false; /* on a busy machine a nap is longer than it says */
+    if (prof_i_ns_since(begun_ns) >= patience_ms * UINT64_C(1000000)) return false; /* on a busy machine a nap is longer than it says */
   return true;
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../trace/capture.h"
+#include "../core/layout.h"
 
 static uint64_t sum_of(const uint64_t counts[16]) {
   uint64_t sum = 0;
@@ -58,7 +58,7 @@ void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace) {
 
 static bool is_silent(const prof_trace *trace, uint32_t index) {
   prof_trace_device device = {.size = sizeof device};
-  return prof_trace_device_get(trace, index, &device) == PROF_OK && ((device.scope_count == 0 && device.record_count == 0) || prof_i_is_without_records(&device));
+  return prof_trace_device_get(trace, index, &device) == PROF_OK && ((device.scope_count == 0 && device.record_count == 0) || prof_i_is_no_records(device.reason));
 }
 
 uint32_t prof_i_account_silent_count(const prof_trace *trace) {

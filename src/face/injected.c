@@ -17,4 +17,4 @@ void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) {
   return prof_i_hip_activity_adopt(&prof_i_device_host, level > 1 ? on_devices | calls : on_devices, is_ready);
 }
 
-int prof_i_rocprofiler_tool_settle_1(void) { return prof_i_hip_activity_settle(prof_level() > 0); }
+int prof_i_rocprofiler_tool_settle_1(int is_waiting) { return prof_i_hip_activity_settle(is_waiting && prof_level() > 0); }

@@ -208,12 +208,13 @@ static int open_library(const prof_backend_host *host) {
 
 void prof_i_hip_activity_prepare(const prof_backend_host *host) {
   if (!may_try()) return;
-  const int result = open_library(host);
-  const int32_t status = result == PROF_BACKEND_OK ? prof_i_rocp.rocprofiler_force_configure(configure) : PROF_I_ROCP_STATUS_SUCCESS;
-  if (phase() != CONFIGURING) return; /* initialize() has concluded */
-  conclude(result != PROF_BACKEND_OK                    ? result
-           : status != PROF_I_ROCP_STATUS_SUCCESS ? refuse_late(status)
-                                                  : prof_i_words_refuse(PROF_BACKEND_VENDOR, "rocprofiler_force_configure: the tool was not asked what it wants"));
+  int result = open_library(host);
+  if (result == PROF_BACKEND_OK) {
+    const int32_t status = prof_i_rocp.rocprofiler_force_configure(configure);
+    if (phase() != CONFIGURING) return; /* initialize() has concluded */
+    result = status != PROF_I_ROCP_STATUS_SUCCESS ? refuse_late(status) : prof_i_words_refuse(PROF_BACKEND_VENDOR, "rocprofiler_force_configure: the tool was not asked what it wants");
+  }
+  conclude(result);
 }
 
 void *prof_i_hip_activity_adopt(const prof_backend_host *host, uint32_t kinds, void (*is_ready)(void)) {
@@ -226,15 +227,10 @@ void *prof_i_hip_activity_adopt(const prof_backend_host *host, uint32_t kinds, v
   return NULL;
 }
 
-bool prof_i_hip_activity_settle(bool is_recording) {
+bool prof_i_hip_activity_settle(bool is_waiting) {
   if (phase() == REFUSED || __atomic_load_n(&own.is_taken_over, __ATOMIC_RELAXED)) return true;
-  if (is_recording || phase() != CONFIGURED) return false;
+  if (is_waiting || phase() != CONFIGURED) return false;
   record(0);
-  prof_i_rocp.rocprofiler_flush_buffer(own.buffer);
-  for (prof_i_rocp_block *block = prof_i_rocp_blocks_take(), *next; block; block = next) {
-    next = block->next;
-    prof_i_rocp_block_give_back(block);
-  }
   return true;
 }
 

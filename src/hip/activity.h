@@ -12,8 +12,8 @@ void prof_i_hip_activity_prepare(const prof_backend_host *host);
    is_ready: called when all is configured; it must not call HIP. NULL: this release is none that serves, or prof has asked before. Any thread. */
 void *prof_i_hip_activity_adopt(const prof_backend_host *host, uint32_t kinds, void (*is_ready)(void));
 
-/* Of what was recorded from HIP's first call on: true when start() has taken it over, or, where nothing is recorded any more, when it has been stopped and forgotten. One thread. */
-bool prof_i_hip_activity_settle(bool is_recording);
+/* Of what is recorded from HIP's first call on: true when start() has taken it over, or, where nobody waits for that any more, when it has been stopped. One thread. */
+bool prof_i_hip_activity_settle(bool is_waiting);
 
 /* Has HIP begun, as far as is known? True where nobody tells; false while it is being configured. Any thread. */
 bool prof_i_hip_activity_has_begun(void);

@@ -249,7 +249,7 @@ static int run_told(prof_i_measurement *m, uint64_t *from_ns) {
   if (memory && m->workspace_status == PROF_OK && m->workspace_source == PROF_OP_WORKSPACE_UNKNOWN) {
     m->workspace_source = PROF_OP_WORKSPACE_VENDOR;
     m->workspace_bytes = peak_bytes;
-    }
+  }
   *from_ns = prof_i_port_monotonic_ns();
   return status;
 }

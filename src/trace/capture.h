@@ -53,11 +53,6 @@ int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uin
 void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes);
 void prof_i_source_fini(prof_i_source *source);
 
-/* ---- device.c ---- */
-
-/* Records were asked for, and its vendor's tracing has none: reason says why. */
-bool prof_i_is_without_records(const prof_trace_device *device);
-
 /* ---- catalog.c: sites, schemas, tracks, clock pairs ---- */
 
 typedef struct prof_i_schema {

@@ -43,8 +43,6 @@ int prof_trace_device_get(const prof_trace *trace, uint32_t index, prof_trace_de
   return prof_i_sized_give(device_out, &device, sizeof device, "prof_trace_device");
 }
 
-bool prof_i_is_without_records(const prof_trace_device *device) { return strncmp(device->reason, PROF_I_NO_RECORDS, sizeof PROF_I_NO_RECORDS - 1) == 0; }
-
 /* ---- as text ---- */
 
 static const char *advice_of(int result) {
@@ -86,13 +84,13 @@ static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   if (device->clock_step_count) PUT(l, "; the clocks parted %llu times", (unsigned long long)device->clock_step_count);
   if (device->captured_count) PUT(l, "; %llu more while the stream was captured into a graph: the host's side alone", (unsigned long long)device->captured_count);
   if (!device->reason[0]) return;
-  PUT(l, prof_i_is_without_records(device) ? "; it " : "; the host's side alone of some: ");
+  PUT(l, prof_i_is_no_records(device->reason) ? "; it " : "; the host's side alone of some: ");
   put_shown(l, device->reason);
 }
 
 static void put_reason(line *l, const prof_trace_device *device) {
   const char *const advice = advice_of(device->result);
-  PUT(l, prof_i_is_without_records(device) ? ": it " : ": the host's side of its scopes alone: ");
+  PUT(l, prof_i_is_no_records(device->reason) ? ": it " : ": the host's side of its scopes alone: ");
   put_shown(l, device->reason);
   if (*advice) PUT(l, "; %s", advice);
 }

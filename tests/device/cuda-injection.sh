@@ -14,8 +14,11 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
 cat >app.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
@@ -24,11 +27,18 @@ int cuStreamSynchronize(void *stream);
 int cuLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra);
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream);
 void *emulated_cuda_kernel(const char *name, uint64_t ns);
+/* A program that links prof, or knows it another way: it ends what it has not begun. */
+static int stops(void) {
+  void *const prof = dlopen("libprof.so.0", RTLD_NOW | RTLD_NOLOAD);
+  int (*const stop)(void) = prof ? (int (*)(void))dlsym(prof, "prof_stop") : 0, (*const level)(void) = prof ? (int (*)(void))dlsym(prof, "prof_level") : 0;
+  return !stop || !level || stop() != 0 || level() != 0;
+}
 int main(void) {
   static char room[1000];
   void *context, *stream;
   if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || cuStreamCreate(&stream, 0)) return 1;
   usleep(1500000); /* to make a context takes its time on a device, too */
+  if (getenv("STOPS") && stops()) return 2;
   void *const kernel = emulated_cuda_kernel("matmul", 20000);
   for (int i = 0; i < 100; i++) {
     if (cuMemcpyHtoDAsync_v2(1, room, sizeof room, stream)) return 1;
@@ -40,8 +50,9 @@ int main(void) {
 }
 C
 ln -s "$vendors/libcuda.so.1" libcuda.so
-${CC:-cc} -std=gnu11 -O1 app.c -L. -lcuda -o app || fail "the program does not compile"
+${CC:-cc} -std=gnu11 -O1 app.c -L. -lcuda -ldl -o app || fail "the program does not compile"
 export LD_LIBRARY_PATH=$vendors
+mkdir alone && ln -s "$vendors/libcuda.so.1" alone/
 
 # usage: recorded NAME COMMAND...: what it prints, what it says, and 200 records
 recorded() {
@@ -58,6 +69,16 @@ recorded() {
 recorded injected env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=injected.prof ./app
 recorded preloaded env LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
 
+STOPS=1 CUDA_INJECTION64_PATH=$build/libprof_cuda.so PROF_LEVEL=1 PROF_OUTPUT=stopped.prof ./app >out 2>err && ! [ -s err ] || fail "a program that stops: $? $(cat out err)"
+"$prof" info stopped.prof >info || fail "no capture of a program that stops"
+grep -q 'kernels and copies' info && fail "recorded after prof_stop(): $(cat info)"
+echo "ok: prof_stop() ends it"
+
+CUDA_INJECTION64_PATH=$build/libprof_cuda.so PROF_BACKEND_CUPTI=/nowhere/libcupti.so LD_LIBRARY_PATH=$work/alone PROF_LEVEL=1 PROF_OUTPUT=bare.prof ./app >out 2>err && ! [ -s err ] || fail "without CUPTI: $(cat out err)"
+"$prof" table bare.prof >table && grep -q '^cuda:0 .*: it records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so' table || fail "without CUPTI: $(cat table)"
+"$prof" dump bare.prof -o bare.json && grep -q '"devices without times":\["cuda:0 .*records no kernels by itself' bare.json || fail "without CUPTI: $(tail -3 bare.json)"
+echo "ok: without CUPTI the capture says so"
+
 CUDA_INJECTION64_PATH=$build/libprof_cuda.so ./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] || fail "not asked to record: $(cat out err)"
 [ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] || fail "something was recorded that nobody asked for"
 echo "ok: not asked to record"
@@ -65,7 +86,6 @@ echo "ok: not asked to record"
 "$prof" doctor >doctor || fail "prof doctor"
 grep -A3 '^cuda .*: works$' doctor | grep -q "CUDA_INJECTION64_PATH=.*libprof_cuda.so" || fail "$(cat doctor)"
 grep -q '^  but ' doctor && fail "$(cat doctor)"
-mkdir alone && ln -s "$vendors/libcuda.so.1" alone/
 LD_LIBRARY_PATH=$PWD/alone PROF_BACKEND_CUPTI=/nowhere/libcupti.so "$prof" doctor >doctor || fail "prof doctor without CUPTI"
 grep -A3 '^cuda .*: works$' doctor | grep -q '^  but  *records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so: cannot open' || fail "$(cat doctor)"
 echo "ok: prof doctor, with CUPTI and without"

@@ -17,6 +17,7 @@ cd "$work" || exit 1
 cat >app.c <<'C'
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,11 +42,23 @@ static int has_thread(const char *wanted) {
   closedir(all);
   return has;
 }
+static int (*find(const char *name))(int) { return (int (*)(int))dlsym(RTLD_DEFAULT, name); }
+/* Where HIP has just begun what is recorded ends, and later, when much has run, another recording begins. */
+static int stops_and_starts(void *kernel, void *stream) {
+  int (*const stop)(int) = find("prof_stop"), (*const level)(int) = find("prof_level"), (*const start)(int) = find("prof_start");
+  if (!stop || !level || !start || stop(0) != 0 || level(0) != 0) return 1;
+  for (int i = 0; i < 300; i++) hipModuleLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+  hipStreamSynchronize(stream);
+  if (level(0) != 0) return 1;
+  usleep(200000);
+  return start(1) != 0;
+}
 int main(void) {
   static char room[1000];
   void *stream;
   if (hipSetDevice(1) || hipStreamCreate(&stream)) return 1;
   void *const kernel = emulated_hip_kernel("matmul", 20000);
+  if (getenv("STOPS") && stops_and_starts(kernel, stream)) return 2;
   for (int i = 0; i < 100; i++) {
     if (hipMemcpyHtoDAsync(room, room, sizeof room, stream)) return 1;
     if (hipModuleLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL)) return 1;
@@ -57,7 +70,7 @@ int main(void) {
 }
 C
 ln -s "$vendors/libamdhip64.so.6" libamdhip64.so
-${CC:-cc} -std=gnu11 -O1 app.c -L. -lamdhip64 -o app || fail "the program does not compile"
+${CC:-cc} -std=gnu11 -O1 app.c -L. -lamdhip64 -ldl -o app || fail "the program does not compile"
 export LD_LIBRARY_PATH=$vendors ROCP_TOOL_LIBRARIES=$build/libprof_hip.so
 
 # usage: recorded NAME LEVEL: what it prints, what it says, and 200 records
@@ -76,6 +89,7 @@ grep -q hipModuleLaunchKernel one.table && fail "calls at level 1: $(cat one.tab
 recorded two 2
 grep -qE '^hipModuleLaunchKernel +runtime .* 100 *$' two.table || fail "no calls at level 2: $(cat two.table)"
 
+STOPS=1 recorded again 1 # none of what ran in between, and all of what came then
 ./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] || fail "not asked to record: $(cat out err)"
 [ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] || fail "something was recorded that nobody asked for"
 echo "ok: not asked to record"

@@ -8,21 +8,23 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Whoever wants records waits for the devices to be open, and they are not before HIP has begun: so another thread does that. */
-static void *want(void *unused) {
-  const struct timespec some_ms = {0, 20000000};
+/* rocprofiler records from HIP's first call on. That somebody takes it over, when HIP has begun, or that it rests, is seen to here; HIP begins within seconds or not at all. */
+static void *settle(void *unused) {
+  enum { LOOKS = 500 };
+  const struct timespec between = {0, 20000000};
   (void)unused;
-  prof_i_prefer_devices_1(PROF_DEVICES_RECORDS);
-  while (!prof_i_rocprofiler_tool_settle_1()) nanosleep(&some_ms, NULL);
+  for (int i = 0; !prof_i_rocprofiler_tool_settle_1(i < LOOKS); i++) nanosleep(&between, NULL);
   return NULL;
 }
 
+/* The host's signals are for the host's threads. */
 static void is_ready(void) {
   sigset_t all, before;
   pthread_t thread;
+  prof_i_prefer_devices_1(PROF_DEVICES_RECORDS);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (pthread_create(&thread, NULL, want, NULL) == 0) pthread_detach(thread);
+  if (pthread_create(&thread, NULL, settle, NULL) == 0) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
