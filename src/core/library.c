@@ -28,10 +28,34 @@ void *prof_i_library_try(const char *name, prof_i_library_why *why) {
 #ifdef PROF_OPEN_LIBRARIES
 
 #include <dlfcn.h>
+#include <link.h>
 
 bool prof_i_library_can_open(void) { return true; }
 
+static const char *file_of(const char *path) {
+  const char *const slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* Of whatever release: up to its ".so". */
+static int is_of_that_name(struct dl_phdr_info *info, size_t bytes, void *name) {
+  static const char end[] = ".so";
+  const char *const wanted = file_of(name), *const stop = strstr(wanted, end);
+  (void)bytes;
+  return stop && info->dlpi_name && strncmp(file_of(info->dlpi_name), wanted, (size_t)(stop - wanted) + sizeof end - 1) == 0;
+}
+
+/* The loader, asked for what is loaded alone, opens and reads each file of that name in all its folders first: so nobody asks it, as often as we do, where nothing is loaded that is called so. */
+static bool may_be_loaded(const char *name) {
+  char copy[256];
+  return snprintf(copy, sizeof copy, "%s", name) >= (int)sizeof copy || dl_iterate_phdr(is_of_that_name, copy) != 0;
+}
+
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {
+  if (is_there && !may_be_loaded(name)) {
+    *why_out = "it is not loaded";
+    return NULL;
+  }
   void *const library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | (is_there ? RTLD_NOLOAD : 0));
   const char *const why = library ? NULL : dlerror();
   *why_out = why ? why : "it is not loaded";
