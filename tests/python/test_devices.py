@@ -170,7 +170,7 @@ print("all is well")
 
 
 class Operators(unittest.TestCase):
-    @unittest.skipUnless(os.path.exists(VENDORS), "tests/device/vendors is not here")
+    @unittest.skipUnless(os.path.exists(os.path.join(VENDORS, "libcuda.so.1")), "the emulated libcuda.so.1 is not here")
     def test_an_operator_on_a_stream_says_what_cuda_handed_out_and_what_held_it_down(self):
         env = {**os.environ, "PROF_BACKEND_CUPTI": os.path.join(VENDORS, "libcupti.so.13")}
         ran = subprocess.run([sys.executable, "-c", ON_CUDA, VENDORS], env=env, capture_output=True, text=True)
