@@ -29,27 +29,90 @@ void *prof_i_library_try(const char *name, prof_i_library_why *why) {
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
+#include <time.h>
 
 bool prof_i_library_can_open(void) { return true; }
+
+/* ---- what is loaded ---- */
+
+/* A fork in the middle of dl_iterate_phdr() leaves glibc's child a list that is locked for good, and its next dlopen() hangs. So a fork waits until nobody of ours is in there: for some time, because whoever makes us wait may wait for the fork. */
+static struct {
+  pthread_once_t once;
+  pthread_mutex_t lock;
+  pthread_t holder; /* that forks */
+  uint32_t has_handlers, is_held;
+} own = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void before_fork(void) {
+  enum { PATIENCE_NS = 200000000 };
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += PATIENCE_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  if (pthread_mutex_timedlock(&own.lock, &until) != 0) return;
+  own.holder = pthread_self();
+  __atomic_store_n(&own.is_held, 1, __ATOMIC_RELEASE);
+}
+
+static void after_fork(void) {
+  if (!__atomic_load_n(&own.is_held, __ATOMIC_ACQUIRE) || !pthread_equal(own.holder, pthread_self())) return;
+  __atomic_store_n(&own.is_held, 0, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&own.lock);
+}
+
+static void prepare_forks(void) { own.has_handlers = pthread_atfork(before_fork, after_fork, after_fork) == 0; }
+
+bool prof_i_library_walk(prof_i_library_visit visit, void *user, int *result_out) {
+  pthread_once(&own.once, prepare_forks);
+  if (!own.has_handlers || pthread_mutex_trylock(&own.lock) != 0) return false;
+  *result_out = dl_iterate_phdr(visit, user);
+  pthread_mutex_unlock(&own.lock);
+  return true;
+}
 
 static const char *file_of(const char *path) {
   const char *const slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
 
-/* Of whatever release: up to its ".so". */
-static int is_of_that_name(struct dl_phdr_info *info, size_t bytes, void *name) {
-  static const char end[] = ".so";
-  const char *const wanted = file_of(name), *const stop = strstr(wanted, end);
-  (void)bytes;
-  return stop && info->dlpi_name && strncmp(file_of(info->dlpi_name), wanted, (size_t)(stop - wanted) + sizeof end - 1) == 0;
+/* The name that it was linked with, or NULL. */
+static const char *own_name_of(const struct dl_phdr_info *info) {
+  const ElfW(Dyn) *entry = NULL;
+  ElfW(Addr) texts = 0, offset = 0;
+  for (uint32_t i = 0; i < info->dlpi_phnum && !entry; i++)
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+  for (; entry && entry->d_tag != DT_NULL; entry++) {
+    if (entry->d_tag == DT_STRTAB) texts = entry->d_un.d_ptr;
+    if (entry->d_tag == DT_SONAME) offset = entry->d_un.d_val;
+  }
+  if (!texts || !offset) return NULL;
+  return (const char *)((texts < info->dlpi_addr ? info->dlpi_addr : 0) + texts + offset); /* some loaders put addresses there, others leave what the file has */
 }
 
-/* The loader, asked for what is loaded alone, opens and reads each file of that name in all its folders first: so nobody asks it, as often as we do, where nothing is loaded that is called so. */
-static bool may_be_loaded(const char *name) {
-  char copy[256];
-  return snprintf(copy, sizeof copy, "%s", name) >= (int)sizeof copy || dl_iterate_phdr(is_of_that_name, copy) != 0;
+typedef struct wanted {
+  const char *text;
+  size_t bytes;
+} wanted;
+
+static bool is_so_called(const char *name, const wanted *it) { return name && strncmp(name, it->text, it->bytes) == 0; }
+
+static int is_of_that_name(struct dl_phdr_info *info, size_t bytes, void *name) {
+  (void)bytes;
+  return is_so_called(info->dlpi_name ? file_of(info->dlpi_name) : NULL, name) || is_so_called(own_name_of(info), name);
 }
+
+/* The loader, asked for what is loaded alone, opens and reads each file of that name in all its folders first: so nobody asks it, as often as we do, where nothing is loaded that is called so, of whatever release: up to its ".so". */
+static bool may_be_loaded(const char *name) {
+  static const char end[] = ".so";
+  const char *const stop = strstr(name, end);
+  wanted it = {name, stop ? (size_t)(stop - name) + sizeof end - 1 : 0};
+  int is_there = 1;
+  return !stop || strchr(name, '/') || !prof_i_library_walk(is_of_that_name, &it, &is_there) || is_there;
+}
+
+/* ---- opening ---- */
 
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {
   if (is_there && !may_be_loaded(name)) {
@@ -67,6 +130,13 @@ void *prof_i_library_find(void *library, const char *symbol) { return dlsym(libr
 #else
 
 bool prof_i_library_can_open(void) { return false; }
+
+bool prof_i_library_walk(prof_i_library_visit visit, void *user, int *result_out) {
+  (void)visit;
+  (void)user;
+  (void)result_out;
+  return false;
+}
 
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {
   (void)name;

@@ -3,6 +3,9 @@
 #define PROF_CORE_LIBRARY_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+struct dl_phdr_info;
 
 /* Why none of several names could be opened. */
 typedef struct prof_i_library_why {
@@ -18,5 +21,9 @@ void *prof_i_library_open(const char *name, int is_there, const char **why_out);
 /* Opens one of several names; NULL: *why, which begins as {0}, has the first that is there and cannot be loaded, else the first. */
 void *prof_i_library_try(const char *name, prof_i_library_why *why);
 void *prof_i_library_find(void *library, const char *symbol);
+
+/* dl_iterate_phdr() over what is loaded, its result in *result_out. False: not now, for somebody is at it, or forks; or never, in the static library. The visit waits for nobody. */
+typedef int (*prof_i_library_visit)(struct dl_phdr_info *info, size_t bytes, void *user);
+bool prof_i_library_walk(prof_i_library_visit visit, void *user, int *result_out);
 
 #endif

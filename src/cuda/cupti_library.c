@@ -5,6 +5,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "../core/library.h"
 #include "words.h"
@@ -20,7 +21,7 @@ static const struct {
   int32_t major;
   const char *name;
 } names[] = {{13, "libcupti.so.13"}, {12, "libcupti.so.12"}, {11, "libcupti.so.11.8"}, {11, "libcupti.so.11.7"}, {11, "libcupti.so.11.6"}, {11, "libcupti.so.11.5"}, {11, "libcupti.so.11.4"}, {11, "libcupti.so.11.3"}, {11, "libcupti.so.11.2"}};
-enum { PATH_BYTES = 4096, NAMES = sizeof names / sizeof *names };
+enum { PATH_BYTES = 4096, NAMES = sizeof names / sizeof *names, PATIENCE_MS = 300 };
 static const char *const folders[] = {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64"};
 
 /* One that was loaded by its path, as wheels do, is not found by its name. */
@@ -32,6 +33,13 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *path_out) {
   return 1;
 }
 
+static bool find_by_path(char *path_out) {
+  const struct timespec ms = {0, 1000000};
+  int is_there = 0;
+  for (int i = 0; i < PATIENCE_MS && !prof_i_library_walk(look_at, path_out, &is_there); i++) nanosleep(&ms, NULL);
+  return is_there != 0;
+}
+
 static void *find_loaded(void) {
   char path[PATH_BYTES] = "";
   const char *why;
@@ -39,7 +47,7 @@ static void *find_loaded(void) {
     void *const library = prof_i_library_open(names[i].name, 1, &why);
     if (library) return library;
   }
-  return dl_iterate_phdr(look_at, path) ? prof_i_library_open(path, 1, &why) : NULL;
+  return find_by_path(path) ? prof_i_library_open(path, 1, &why) : NULL;
 }
 
 static void *try_in(const char *folder, const char *name, prof_i_library_why *why) {

@@ -23,6 +23,7 @@ typedef struct tracing {
   uint32_t is_had; /* 1: by the collector, for a round, or by an operator's measurement: start, drain and stop are its own. Acquire, release: they pair with each other */
   bool has_begun; /* it was asked once */
   uint64_t looked_ns; /* when its clocks were read last, for their own sake */
+  uint64_t sought_ns; /* when it was last asked whether the program has begun to use it */
 } tracing;
 
 static struct {
@@ -61,6 +62,14 @@ static bool is_open(prof_i_back_end *end) { return (!end->table.in_use || end->t
 
 /* The program may begin to use it at any time. */
 static bool is_awaited(const prof_i_back_end *end) { return end->table.in_use && !prof_i_registry_is_open(end) && !prof_i_registry_is_shut(end); }
+
+/* To ask is work of the loader's: not each round, unless somebody waits for this one. */
+static bool has_begun_to_be_used(prof_i_back_end *end, tracing *it, uint32_t how) {
+  const uint64_t every_ns = 20000000, now = prof_i_port_monotonic_ns();
+  if (how == PROF_BACKEND_POLL && is_awaited(end) && now - it->sought_ns < every_ns) return false;
+  it->sought_ns = now;
+  return is_open(end);
+}
 
 static void set_asked(tracing *it, uint32_t kinds) { __atomic_store_n(&it->asked, kinds, __ATOMIC_RELAXED); }
 
@@ -126,7 +135,7 @@ static void leave(prof_i_back_end *end, tracing *it) {
 static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
   const uint32_t memory = 1u << PROF_BACKEND_MEMORY, all = kinds_of((uint32_t)prof_i_arena_level()), kinds = end->table.records_memory ? all : all & ~memory;
   if (!end->table.start || !end->table.drain) return false;
-  if (!it->asked && (!kinds || !is_wanted(end) || !is_open(end))) return false;
+  if (!it->asked && (!kinds || !is_wanted(end) || !has_begun_to_be_used(end, it, how))) return false;
   if (!have(it)) return true; /* soon */
   const bool is_left = !is_wanted(end); /* who wanted records has left, others go on */
   bool is_waiting = false;

@@ -30,9 +30,7 @@ static struct {
 } cu;
 static emulated_cuda *driver;
 
-static inline void load(void) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/vendors/libcuda.so.1", getenv("PROF_TEST_PLUGIN_DIR"));
+static inline void load_from(const char *path) {
   void *const library = dlopen(path, RTLD_NOW);
   if (!library) fail_msg("%s", dlerror());
 #define FIND(name, arguments) *(void **)&cu.name = dlsym(library, #name);
@@ -42,6 +40,12 @@ static inline void load(void) {
   FIND(emulated_cuda_kernel, ())
   FIND(emulated_cuda_graph, ())
   driver = cu.emulated_cuda_state();
+}
+
+static inline void load(void) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/vendors/libcuda.so.1", getenv("PROF_TEST_PLUGIN_DIR"));
+  load_from(path);
 }
 
 /* Loaded and begun by the program, with a context of that device, which is current. */
