@@ -10,7 +10,7 @@ enum { PER_THREAD = 2 }; /* CU_STREAM_PER_THREAD */
 
 typedef struct met {
   uint32_t context, stream; /* CUPTI's */
-  uint64_t handle;
+  uint64_t handle; /* the newest: one stream may have several, as the default one has. Atomic */
   uint32_t is_there; /* release */
 } met;
 
@@ -44,8 +44,9 @@ void prof_i_cuda_stream_meet(prof_i_cu_context context, prof_i_cu_stream stream,
   if (!turn || *seen == turn) return;
   *seen = turn;
   if (prof_i_cupti.cuptiGetContextId(context, &context_number) != 0 || prof_i_cupti.cuptiGetStreamIdEx(context, is_per_thread ? NULL : stream, is_per_thread, &stream_number) != 0) return;
-  const met *const known = find(context_number, stream_number);
-  if (known && known->handle == (uintptr_t)stream) return;
+  met *const known = find(context_number, stream_number);
+  if (known) __atomic_store_n(&known->handle, (uintptr_t)stream, __ATOMIC_RELAXED);
+  if (known) return;
   const uint32_t place = __atomic_fetch_add(&own.count, 1, __ATOMIC_RELAXED);
   if (place >= STREAMS_MAX) return;
   met *const m = &own.all[place];
@@ -57,7 +58,7 @@ void prof_i_cuda_stream_meet(prof_i_cu_context context, prof_i_cu_stream stream,
 
 uint64_t prof_i_cuda_stream_handle(uint32_t context, uint32_t stream) {
   const met *const m = find(context, stream);
-  return m ? m->handle : (uint64_t)context << 32 | stream;
+  return m ? __atomic_load_n(&m->handle, __ATOMIC_RELAXED) : (uint64_t)context << 32 | stream;
 }
 
 void prof_i_cuda_context_is_of(uint32_t context, uint32_t device) { own.devices[context % CONTEXTS] = device; }

@@ -2,7 +2,6 @@
 #include "launch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "capture.h"
 #include "parse.h"
@@ -12,23 +11,11 @@ typedef struct finder {
   prof_i_launches *launches;
   uint32_t stream;
   bool are_alone;
-  uint64_t *held_ns; /* by depth, in lane 0: of records that stand right inside of what comes next */
-  uint32_t held_room;
 } finder;
 
 static uint32_t thread_of(const prof_trace *trace, uint64_t serial) {
   const prof_i_trace_thread *const thread = prof_i_index_thread(trace, serial);
   return thread ? (uint32_t)(thread - trace->threads) : UINT32_MAX;
-}
-
-/* The walk has taken off a side the records that stand in it. What is to be taken off is what was launched in its scope, which may stand on another row, or beside it by what the clocks are wrong: so those are given back. False: no memory. */
-static bool give_back(finder *f, const prof_i_span *span, uint32_t kind, uint64_t *self_ns) {
-  if (span->lane != 0) return true;
-  if (!prof_i_reach_place((void **)&f->held_ns, &f->held_room, span->depth + 1u, sizeof *f->held_ns)) return false;
-  if (kind == 0) *self_ns += f->held_ns[span->depth + 1u];
-  f->held_ns[span->depth + 1u] = 0;
-  if (kind != 0) f->held_ns[span->depth] += span->duration_ns;
-  return true;
 }
 
 static bool put(prof_i_launches *to, const prof_i_launch *launch) {
@@ -46,23 +33,67 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
     prof_i_launch launch = {.at_ns = prof_i_trace_ns(f->trace, words.ticks),
                             .start_ns = span->start_ns,
                             .duration_ns = span->duration_ns,
-                            .self_ns = span->self_ns,
+                            .self_ns = span->duration_ns,
                             .record = span->record,
                             .site = span->site,
                             .thread = thread_of(f->trace, words.serial),
                             .stream = f->stream,
                             .lane = span->lane,
-                            .kind = words.kind,
-                            .is_shadow = f->are_alone && words.kind};
+                            .kind = words.kind};
     f->launches->has_sides[f->stream] |= words.kind == 0;
-    if (!give_back(f, span, words.kind, &launch.self_ns)) return PROF_E_NO_MEMORY;
-    if ((!launch.is_shadow || launch.thread != UINT32_MAX) && !put(f->launches, &launch)) return PROF_E_NO_MEMORY;
-    if (!launch.is_shadow) continue;
-    launch.thread = UINT32_MAX;
-    launch.is_shadow = false;
     if (!put(f->launches, &launch)) return PROF_E_NO_MEMORY;
   }
   return 0;
+}
+
+/* ---- what is whose own ---- */
+
+/* The outer one of two that begin at once first; the one recorded later is the outer one of two that are equal. */
+static int outer_first(const void *x, const void *y) {
+  const prof_i_launch *const a = x, *const b = y;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  if (a->duration_ns != b->duration_ns) return a->duration_ns > b->duration_ns ? -1 : 1;
+  return ((uintptr_t)a->record < (uintptr_t)b->record) - ((uintptr_t)a->record > (uintptr_t)b->record);
+}
+
+static uint64_t end_of(const prof_i_launch *it) { return it->start_ns + it->duration_ns; }
+
+/* A stream's sides nest in each other, and its records in each other. Not one in the other: what is taken off a side is what was launched in its scope, which may stand on another row, or cross its edge by what the clocks are wrong. open: room for all. */
+static void settle_own(prof_i_launch *all, uint32_t count, bool are_records, prof_i_launch **open) {
+  uint32_t depth = 0;
+  for (prof_i_launch *it = all; it != all + count; it++) {
+    if ((it->kind != 0) != are_records) continue;
+    while (depth > 0 && end_of(open[depth - 1]) <= it->start_ns) depth--;
+    prof_i_launch *const around = depth > 0 && end_of(open[depth - 1]) >= end_of(it) ? open[depth - 1] : NULL;
+    if (around) around->self_ns -= it->duration_ns < around->self_ns ? it->duration_ns : around->self_ns;
+    open[depth++] = it;
+  }
+}
+
+/* What has a kind is nobody's, and its shadow is whose it was. */
+static bool set_apart(prof_i_launches *launches, uint32_t first) {
+  for (uint32_t i = first, count = launches->count; i < count; i++) {
+    if (launches->items[i].kind == 0) continue;
+    prof_i_launch shadow = launches->items[i];
+    shadow.is_shadow = true;
+    launches->items[i].thread = UINT32_MAX;
+    if (shadow.thread != UINT32_MAX && !put(launches, &shadow)) return false;
+  }
+  return true;
+}
+
+/* Of the stream whose first it is. */
+static int settle(finder *f, uint32_t first) {
+  prof_i_launch *const all = f->launches->items + first;
+  const uint32_t count = f->launches->count - first;
+  if (count == 0) return 0;
+  prof_i_launch **const open = malloc(count * sizeof(prof_i_launch *));
+  if (!open) return PROF_E_NO_MEMORY;
+  qsort(all, count, sizeof *all, outer_first);
+  settle_own(all, count, false, open);
+  settle_own(all, count, true, open);
+  free(open);
+  return !f->are_alone || set_apart(f->launches, first) ? 0 : PROF_E_NO_MEMORY;
 }
 
 static int in_order(const void *x, const void *y) {
@@ -79,10 +110,11 @@ int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out,
   *launches_out = (prof_i_launches){.has_sides = calloc(trace->thread_count + 1u, sizeof(bool))};
   if (!launches_out->has_sides) return PROF_E_NO_MEMORY;
   for (f.stream = 0; !status && f.stream < trace->thread_count; f.stream++) {
-    if (f.held_room) memset(f.held_ns, 0, f.held_room * sizeof *f.held_ns);
-    if (prof_i_is_stream(&trace->threads[f.stream])) status = prof_i_trace_walk(trace, f.stream, visit, &f);
+    const uint32_t first = launches_out->count;
+    if (!prof_i_is_stream(&trace->threads[f.stream])) continue;
+    status = prof_i_trace_walk(trace, f.stream, visit, &f);
+    if (!status) status = settle(&f, first);
   }
-  free(f.held_ns);
   if (launches_out->count) qsort(launches_out->items, launches_out->count, sizeof *launches_out->items, in_order);
   return status;
 }

@@ -214,6 +214,61 @@ static void a_scopes_device_time_has_its_kernel_once(void **state) {
   prof_trace_destroy(trace);
 }
 
+/* Kernels cross the edges of sides by what the clocks are wrong, and the sides stand in each other all the same. */
+static void scopes_in_each_other_have_their_kernels_once(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1), *const kernel = cu.emulated_cuda_kernel("matmul", 1000000);
+  uint64_t outer_total, middle_total, total;
+  for (int i = 0; i < COUNT; i++)
+    WITH_CUDA_PROFILER(device, stream, "outer", "model", PROF_NO_ARGS, {
+      WITH_CUDA_PROFILER(device, stream, "middle", "model", PROF_NO_ARGS, {
+        WITH_CUDA_PROFILER(device, stream, "inner", "model", PROF_NO_ARGS, {
+          launch(kernel, stream);
+          launch(kernel, stream);
+        });
+      });
+      if (i % 4 == 3) cu.cuStreamSynchronize(stream);
+    });
+  settle(2 * COUNT);
+  prof_trace *const trace = stop_and_get();
+  const uint64_t sides = find(trace, "outer", "model").nanoseconds, slack = sides / 50;
+  nothing_is_lost(trace);
+  const uint64_t outer = device_ns_of(trace, PROF_GROUP_NAME, "outer", &outer_total), middle = device_ns_of(trace, PROF_GROUP_NAME, "middle", &middle_total);
+  const uint64_t inner = device_ns_of(trace, PROF_GROUP_NAME, "inner", &total);
+  assert_in_range(outer + middle + inner, sides - slack, sides + slack);
+  assert_in_range(inner, find(trace, "matmul", "kernel").nanoseconds - slack, sides + slack);
+  assert_in_range(outer_total, sides - slack, sides + slack);
+  assert_true(total <= middle_total && middle_total <= outer_total);
+  prof_trace_destroy(trace);
+}
+
+/* The default stream has two names. However often a program changes between them, other streams' kernels stand with their scopes. */
+static void streams_of_two_names(void **state) {
+  (void)state;
+  enum { RECORDINGS = 110, EACH = 40 };
+  begin_recording(1);
+  void *const kernel = cu.emulated_cuda_kernel("k", 1000);
+  for (int i = 0; i < RECORDINGS; i++) {
+    for (uintptr_t k = 0; k < EACH; k++) WITH_CUDA_PROFILER(device, (void *)(k % 2), "default", "c", PROF_NO_ARGS, { launch(kernel, (void *)(k % 2)); }); /* NOLINT(performance-no-int-to-ptr): CU_STREAM_LEGACY */
+    cu.cuStreamSynchronize(NULL);
+    assert_int_equal(prof_stop(), PROF_OK);
+    start(1);
+  }
+  prof_clear();
+  void *const later = make_stream();
+  for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, later, "later", "c", PROF_NO_ARGS, { launch(kernel, later); });
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  static prof_event event;
+  prof_cursor *cursor = NULL;
+  int count = 0;
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) count += event.launch.record && event.stream == handle_of(later);
+  prof_cursor_destroy(cursor);
+  assert_int_equal(count, COUNT);
+  prof_trace_destroy(trace);
+}
+
 static void *work(void *own) {
   const worker *const w = own;
   cu.cuCtxPushCurrent_v2(w->context);
@@ -618,7 +673,7 @@ static void a_flush_that_hangs(void **state) {
 
 #define TESTS(X)                                                                                                                                                           \
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
-  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
+  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(scopes_in_each_other_have_their_kernels_once) X(streams_of_two_names) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(a_context_may_go_while_it_records) X(what_was_recorded_before_an_error_is_there) X(recordings_come_and_go)       \
   X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs)
