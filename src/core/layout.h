@@ -272,6 +272,8 @@ typedef struct prof_i_device_state {
 enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be read */ };
 /* How a reason begins that is none of scopes: records were asked for, and its vendor's tracing has none. */
 #define PROF_I_NO_RECORDS "records no kernels by itself: "
+/* The reason of scopes that came while another thread was opening the back end. */
+#define PROF_I_TOO_EARLY "another thread was just opening its back end"
 static inline bool prof_i_is_no_records(const char *reason) { return strncmp(reason, PROF_I_NO_RECORDS, sizeof PROF_I_NO_RECORDS - 1) == 0; }
 
 typedef enum prof_i_kind {

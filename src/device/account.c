@@ -116,18 +116,30 @@ static void add_reason(prof_i_device_state *state, const char *reason) {
   __atomic_store_n(&state->reason[0], reason[0], __ATOMIC_RELEASE);
 }
 
+static bool is_too_early(const char *reason) { return strcmp(reason, PROF_I_TOO_EARLY) == 0; }
+
+/* What holds although there are times: it has no records for all that, or its first scopes have none. */
+static bool is_kept(const char *reason) { return prof_i_is_no_records(reason) || is_too_early(reason); }
+
+/* There is no state in this arena, or one that tells less than this: of the reasons that scopes have no times the least is that one was too early. */
+static bool is_news(const account *a, const what *of) {
+  const bool has_times = of->result == PROF_BACKEND_OK;
+  if (a->arena != prof_i_the_arena.number || a->has_times < has_times) return true;
+  return a->state && !has_times && !a->has_times && is_too_early(a->state->reason) && !is_too_early(of->reason);
+}
+
 /* One that says why there are no times gives way to one that has some: the reader takes the last. */
 static prof_i_device_state *account_of(what *of) {
   const bool has_times = of->result == PROF_BACKEND_OK;
   prof_i_control_set_device_warning(warn);
   pthread_mutex_lock(&own.lock);
   account *const a = find(of->device);
-  if (a && (a->arena != prof_i_the_arena.number || a->has_times < has_times)) {
+  if (a && is_news(a, of)) {
     const prof_i_device_state *const before = a->arena == prof_i_the_arena.number ? a->state : NULL;
     a->state = prof_i_meta_place(PROF_I_KIND_DEVICE, prof_i_clock_ticks(), sizeof(prof_i_device_state) / 8, fill, of);
     a->arena = a->state ? prof_i_the_arena.number : 0;
     a->has_times = has_times;
-    if (a->state && before && prof_i_is_no_records(before->reason)) add_reason(a->state, before->reason); /* it has none for all that */
+    if (a->state && has_times && before && is_kept(before->reason)) add_reason(a->state, before->reason);
   } else if (a && a->state && !has_times && a->has_times) {
     add_reason(a->state, of->reason);
   }
@@ -149,6 +161,12 @@ void prof_i_device_account_nobody(prof_device device) {
   const int32_t result = prof_i_registry_why(device.type, reason, sizeof reason); /* asks the loader, which must not wait for who waits at the gate */
   if (!prof_i_gate_enter()) return;
   prof_i_device_account_why_not(device, NULL, result, reason);
+  prof_i_gate_leave();
+}
+
+void prof_i_device_account_too_early(prof_device device) {
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account_why_not(device, NULL, PROF_BACKEND_NOT_READY, PROF_I_TOO_EARLY);
   prof_i_gate_leave();
 }
 

@@ -11,6 +11,8 @@ prof_i_device_state *prof_i_device_account(prof_device device, const prof_i_back
 /* The same where its own times are not there so far, and why; where they are, why others are not. Nothing changes if another reason stands there. Past the gate. Any thread. nobody: no back end serves it, and the registry says why; not past the gate, which it goes through itself. */
 void prof_i_device_account_why_not(prof_device device, const prof_i_back_end *end, int32_t result, const char *reason);
 void prof_i_device_account_nobody(prof_device device);
+/* Another thread is just opening its back end. Goes through the gate itself. */
+void prof_i_device_account_too_early(prof_device device);
 
 /* A forked child: what there was is the parent's. */
 void prof_i_device_accounts_forget(void);

@@ -241,6 +241,20 @@ prof_i_back_end *prof_i_registry_open(int32_t device_type) {
   return end;
 }
 
+static bool is_anybody_at_it(void) {
+  const prof_i_back_end *end;
+  if (__atomic_load_n(&own.environment, __ATOMIC_ACQUIRE) == ENVIRONMENT_AT_IT) return true;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
+    const uint32_t phase = phase_of(end);
+    if (phase == PROF_I_PHASE_LOOKING || phase == PROF_I_PHASE_OPENING) return true;
+  }
+  return false;
+}
+
+void prof_i_registry_wait(uint32_t patience_ms) {
+  for (const uint64_t begun_ns = prof_i_port_monotonic_ns(); is_anybody_at_it() && prof_i_ns_since(begun_ns) < patience_ms * UINT64_C(1000000);) nap();
+}
+
 bool prof_i_registry_open_meters(prof_i_back_end *end) {
   PROF_I_HOLD_CANCEL;
   if (end->table.event_record) return prof_i_registry_open(end->table.device_type) == end;

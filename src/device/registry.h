@@ -56,6 +56,9 @@ bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms);
 /* Of that device type the one that works and can do most, of several such the first, opened; NULL: none, or another thread is opening it. One that is open stays the one. */
 prof_i_back_end *prof_i_registry_open(int32_t device_type);
 
+/* Waits, for so long at most, until nobody is listing, looking at or opening back ends. */
+void prof_i_registry_wait(uint32_t patience_ms);
+
 /* Opens that one for its meters. False: another serves its devices, it does not work, or another thread is opening it. */
 bool prof_i_registry_open_meters(prof_i_back_end *end);
 

@@ -105,6 +105,7 @@ static void look_for_stream(prof_i_lot *lot) {
   if (lot->stream) return;
   if (loss >= 0) { /* the next scope tries again */
     prof_i_collector_lose(loss);
+    if (loss == PROF_LOSS_DEVICE_TIMES) prof_i_device_account_too_early(lot->device);
     return;
   }
   if (!prof_i_registry_is_waiting(lot->device.type)) lot->since = now;

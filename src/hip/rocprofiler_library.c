@@ -50,7 +50,7 @@ int prof_i_rocp_library_open(const prof_backend_host *host) {
   if (!library) library = find_installed(&why);
   if (!library && why.is_broken) return prof_i_words_fail(PROF_BACKEND_VERSION, "%s", why.text);
   if (!library)
-    return prof_i_words_refuse(PROF_BACKEND_ABSENT, "rocprofiler-sdk is not there (librocprofiler-sdk.so.1 or .0, from ROCm 6.2 on; the older roctracer is not used): install that package; LD_LIBRARY_PATH may have its folder, or PROF_BACKEND_ROCPROFILER the file");
+    return prof_i_words_refuse(PROF_BACKEND_ABSENT, "install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there; the older roctracer is not used. LD_LIBRARY_PATH may have its folder, or PROF_BACKEND_ROCPROFILER the file");
   const char *const missing = resolve(library);
   return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "librocprofiler-sdk has no %s(): ROCm 6.2 is the oldest that serves", missing) : PROF_BACKEND_OK;
 }

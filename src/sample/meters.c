@@ -116,12 +116,15 @@ static void open_what_numbers(void) {
     if (end->table.opens_late == 2 && end->table.in_use && end->table.in_use()) prof_i_registry_open(end->table.device_type);
 }
 
+enum { PATIENCE_MS = 500 };
+
 void prof_i_meters_find(prof_i_meters *meters, const char *devices, uint32_t mode) {
   prof_i_back_end *end;
   memset(meters, 0, sizeof *meters);
   const bool wants_host = prof_i_meters_are_all(devices) || prof_i_meters_are_hosts(devices);
   if (!prof_i_meters_are_hosts(devices)) {
     prof_i_registry_prepare();
+    prof_i_registry_wait(PATIENCE_MS); /* a start that asks for records may be at it, on prof's thread */
     open_what_numbers();
   }
   for (uint32_t i = 0; !prof_i_meters_are_hosts(devices) && (end = prof_i_registry_at(i)) != NULL && meters->source_count < PROF_I_BACKENDS_MAX; i++)

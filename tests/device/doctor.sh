@@ -36,6 +36,20 @@ for error in 34 100 802 999 7; do
 done
 echo "ok: why CUDA does not begin, and what to do"
 
+mkdir -p "$work/kfd/dev/dri" "$work/hip"
+touch "$work/kfd/dev/kfd" "$work/kfd/dev/dri/renderD128"
+cp "$vendors/libamdhip64.so.6" "$work/hip"
+for round in 1 2 3; do # it does not depend on which thread is first
+  doctor PROF_SYSFS_ROOT="$work/kfd"
+  says hip "works"
+  says hip "ROCP_TOOL_LIBRARIES="
+  doctor PROF_SYSFS_ROOT="$work/kfd" LD_LIBRARY_PATH="$work/hip"
+  says hip "works"
+  says hip "records no kernels by itself: install rocprofiler-sdk (ROCm 6.2 or later)"
+  grep -q ROCP_TOOL_LIBRARIES= "$work/said" && fail "round $round: a way to kernels that it has none of: $(cat "$work/said")"
+done
+echo "ok: HIP, with and without rocprofiler"
+
 card=$work/root/sys/class/drm/card0/device
 mkdir -p "$card/hwmon/hwmon1"
 echo 0x1002 >"$card/vendor"

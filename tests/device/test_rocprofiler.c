@@ -234,7 +234,7 @@ static void hip_began_before_records_were_asked_for(void **state) {
   load_rocprofiler("librocprofiler-sdk.so.1");
   void *const stream = make_stream(0);
   start(1);
-  records_scopes_alone(stream, "HIP had begun, or another tool was there");
+  records_scopes_alone(stream, "ask before the program's first call of HIP: it had begun, or another tool was there");
   assert_int_equal(rocp->configured, 0);
 }
 

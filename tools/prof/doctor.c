@@ -98,10 +98,11 @@ static void put_back_end(const prof_backend_state *state) {
   if (state->name[0]) put_line("file", state->path);
   if (state->result == PROF_BACKEND_OK) {
     put_abilities(state->abilities);
-    if (strncmp(state->reason, limit, sizeof limit - 1) == 0) put_line("but", state->reason + sizeof limit - 1);
+    const bool is_limited = strncmp(state->reason, limit, sizeof limit - 1) == 0, has_records = state->abilities & PROF_CAN_RECORDS && !(is_limited && strstr(state->reason, "records no kernels by itself"));
+    if (is_limited) put_line("but", state->reason + sizeof limit - 1);
     if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS)) put_loaded("OPENCL_LAYERS", "libprof_opencl.so");
-    if (state->device_type == PROF_DEVICE_CUDA && state->abilities & PROF_CAN_RECORDS) put_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
-    if (state->device_type == PROF_DEVICE_ROCM && state->abilities & PROF_CAN_RECORDS) put_loaded("ROCP_TOOL_LIBRARIES", "libprof_hip.so");
+    if (state->device_type == PROF_DEVICE_CUDA && has_records) put_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
+    if (state->device_type == PROF_DEVICE_ROCM && has_records) put_loaded("ROCP_TOOL_LIBRARIES", "libprof_hip.so");
     return;
   }
   if (cuda.error && state->result == PROF_BACKEND_NOT_READY && state->device_type == PROF_DEVICE_CUDA) {
@@ -140,7 +141,15 @@ static void begin_cuda(void) {
   snprintf(cuda.why, sizeof cuda.why, "cuInit: %s (%d)%s%s", name ? name : "an error", cuda.error, text ? ", " : "", text ? text : "");
 }
 
-/* Nor HIP, which must not have begun when records are asked for. The library is in the process by then, where there is one. */
+/* Its library is in the process then, where there is one. */
+static bool may_hip_work(void) {
+  prof_backend_state state = {.size = sizeof state};
+  for (uint32_t i = 0; prof_backend_status(i, &state) == PROF_OK; i++)
+    if (state.device_type == PROF_DEVICE_ROCM && (state.result == PROF_BACKEND_OK || state.result == PROF_BACKEND_NOT_READY)) return true;
+  return false;
+}
+
+/* Nor HIP, which must not have begun when records are asked for. */
 static void begin_hip(void) {
   static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
   int (*count)(int *out) = NULL;
@@ -154,10 +163,13 @@ static void begin_hip(void) {
 /* Back ends are opened, and asked to record: their states say how that went. */
 static void try_all(void) {
   const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
+  prof_trace *trace;
   begin_cuda();
+  const bool has_hip = may_hip_work();
   if (prof_start_with(&options) == PROF_OK) {
-    begin_hip();
+    if (has_hip) begin_hip();
     WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor", PROF_NO_ARGS, {}); /* HIP's is opened by a scope alone */
+    if (prof_get(&trace) == PROF_OK) prof_trace_destroy(trace); /* prof's thread has asked for records by then, and heard what it is told */
     prof_stop();
   }
   if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop();
