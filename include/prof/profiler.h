@@ -43,7 +43,7 @@ typedef enum prof_clock {
 typedef enum prof_devices {
   PROF_DEVICES_DEFAULT = 0, /* the device's side of WITH_GPU_PROFILER()'s scopes, and what else can be had for nothing: kernels and copies where OpenCL was told to let prof look */
   PROF_DEVICES_SCOPES = 1,  /* scopes alone */
-  PROF_DEVICES_RECORDS = 2, /* also what each back end can record by itself: kernels, copies. All back ends are opened by the start, which waits for them a second at most */
+  PROF_DEVICES_RECORDS = 2, /* also what each back end can record by itself: kernels, copies. Those whose library the program has loaded are opened by the start, which waits for them a second at most */
   PROF_DEVICES_MEMORY = 3   /* and what their vendors' libraries hand out, as pools of its own ("cuda memory"). A program whose allocator tells prof its blocks would have them twice: one or the other */
 } prof_devices;
 
