@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "port.h"
+
 /* Of what is nowhere the loader says the name that it was given; of what it has found, its place, or that of what that needs. */
 static bool is_nowhere(const char *name, const char *text) {
   const size_t bytes = strlen(name);
@@ -64,21 +66,17 @@ static void after_fork(void) {
 
 static void prepare_forks(void) { own.has_handlers = pthread_atfork(before_fork, after_fork, after_fork) == 0; }
 
-bool prof_i_library_walk(prof_i_library_visit visit, void *user, int *result_out) {
-  pthread_once(&own.once, prepare_forks);
-  if (!own.has_handlers || pthread_mutex_trylock(&own.lock) != 0) return false;
-  *result_out = dl_iterate_phdr(visit, user);
-  pthread_mutex_unlock(&own.lock);
-  return true;
-}
+/* What follows reads by itself what the loader's lock keeps, of which ThreadSanitizer knows nothing: neither its instructions nor its strncmp() may see that, in whose program ever. */
 
-static const char *file_of(const char *path) {
-  const char *const slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
+static PROF_I_RACES_BY_DESIGN const char *file_of(const char *path) {
+  const char *file = path;
+  for (; *path; path++)
+    if (*path == '/') file = path + 1;
+  return file;
 }
 
 /* The name that it was linked with, or NULL. */
-static const char *own_name_of(const struct dl_phdr_info *info) {
+static PROF_I_RACES_BY_DESIGN const char *own_name_of(const struct dl_phdr_info *info) {
   const ElfW(Dyn) *entry = NULL;
   ElfW(Addr) texts = 0, offset = 0;
   for (uint32_t i = 0; i < info->dlpi_phnum && !entry; i++)
@@ -93,24 +91,41 @@ static const char *own_name_of(const struct dl_phdr_info *info) {
 
 typedef struct wanted {
   const char *text;
-  size_t bytes;
+  size_t bytes; /* of it that count: up to its ".so" */
+  char *path_out;
+  size_t room;
 } wanted;
 
-static bool is_so_called(const char *name, const wanted *it) { return name && strncmp(name, it->text, it->bytes) == 0; }
-
-static int is_of_that_name(struct dl_phdr_info *info, size_t bytes, void *name) {
-  (void)bytes;
-  return is_so_called(info->dlpi_name ? file_of(info->dlpi_name) : NULL, name) || is_so_called(own_name_of(info), name);
+static PROF_I_RACES_BY_DESIGN bool is_so_called(const char *name, const wanted *it) {
+  size_t same = 0;
+  while (name && same < it->bytes && name[same] == it->text[same]) same++;
+  return same == it->bytes;
 }
 
-/* The loader, asked for what is loaded alone, opens and reads each file of that name in all its folders first: so nobody asks it, as often as we do, where nothing is loaded that is called so, of whatever release: up to its ".so". */
-static bool may_be_loaded(const char *name) {
+static PROF_I_RACES_BY_DESIGN int is_it(struct dl_phdr_info *info, size_t bytes, void *user) {
+  const wanted *const it = user;
+  const char *const path = info->dlpi_name;
+  size_t at = 0;
+  (void)bytes;
+  if (!(path && is_so_called(file_of(path), it)) && !is_so_called(own_name_of(info), it)) return 0;
+  for (; path && it->room && path[at] && at + 1 < it->room; at++) it->path_out[at] = path[at];
+  if (it->room) it->path_out[at] = '\0';
+  return 1;
+}
+
+int prof_i_library_seek(const char *name, char *path_out, size_t room) {
   static const char end[] = ".so";
   const char *const stop = strstr(name, end);
-  wanted it = {name, stop ? (size_t)(stop - name) + sizeof end - 1 : 0};
-  int is_there = 1;
-  return !stop || strchr(name, '/') || !prof_i_library_walk(is_of_that_name, &it, &is_there) || is_there;
+  wanted it = {name, stop ? (size_t)(stop - name) + sizeof end - 1 : strlen(name), path_out, room};
+  pthread_once(&own.once, prepare_forks);
+  if (!own.has_handlers || pthread_mutex_trylock(&own.lock) != 0) return -1;
+  const int is_there = dl_iterate_phdr(is_it, &it);
+  pthread_mutex_unlock(&own.lock);
+  return is_there;
 }
+
+/* The loader, asked for what is loaded alone, opens and reads each file of that name in all its folders first: so nobody asks it, as often as we do, where nothing is loaded that is called so. */
+static bool may_be_loaded(const char *name) { return strchr(name, '/') || prof_i_library_seek(name, NULL, 0) != 0; }
 
 /* ---- opening ---- */
 
@@ -131,11 +146,11 @@ void *prof_i_library_find(void *library, const char *symbol) { return dlsym(libr
 
 bool prof_i_library_can_open(void) { return false; }
 
-bool prof_i_library_walk(prof_i_library_visit visit, void *user, int *result_out) {
-  (void)visit;
-  (void)user;
-  (void)result_out;
-  return false;
+int prof_i_library_seek(const char *name, char *path_out, size_t room) {
+  (void)name;
+  (void)path_out;
+  (void)room;
+  return -1;
 }
 
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {

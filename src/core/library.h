@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct dl_phdr_info;
-
 /* Why none of several names could be opened. */
 typedef struct prof_i_library_why {
   bool is_broken; /* it is there, and cannot be loaded: no library, of another machine, or what it needs is not there */
@@ -22,8 +20,7 @@ void *prof_i_library_open(const char *name, int is_there, const char **why_out);
 void *prof_i_library_try(const char *name, prof_i_library_why *why);
 void *prof_i_library_find(void *library, const char *symbol);
 
-/* dl_iterate_phdr() over what is loaded, its result in *result_out. False: not now, for somebody is at it, or forks; or never, in the static library. The visit waits for nobody. */
-typedef int (*prof_i_library_visit)(struct dl_phdr_info *info, size_t bytes, void *user);
-bool prof_i_library_walk(prof_i_library_visit visit, void *user, int *result_out);
+/* Is a library loaded that is called so, of whatever release: its file, or by the name that it was linked with? 1, and as much of its path in path_out as there is room; 0; -1: not to be told now, for somebody asks or forks, or never, in the static library. */
+int prof_i_library_seek(const char *name, char *path_out, size_t room);
 
 #endif

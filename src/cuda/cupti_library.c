@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "cupti_library.h"
 
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -25,19 +24,11 @@ enum { PATH_BYTES = 4096, NAMES = sizeof names / sizeof *names, PATIENCE_MS = 30
 static const char *const folders[] = {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64"};
 
 /* One that was loaded by its path, as wheels do, is not found by its name. */
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *path_out) {
-  const char *const slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
-  (void)bytes;
-  if (!slash || strncmp(slash + 1, "libcupti.so", sizeof "libcupti.so" - 1) != 0) return 0;
-  snprintf(path_out, PATH_BYTES, "%s", info->dlpi_name);
-  return 1;
-}
-
-static bool find_by_path(char *path_out) {
+static bool find_path(char *path_out) {
   const struct timespec ms = {0, 1000000};
-  int is_there = 0;
-  for (int i = 0; i < PATIENCE_MS && !prof_i_library_walk(look_at, path_out, &is_there); i++) nanosleep(&ms, NULL);
-  return is_there != 0;
+  int is_there = -1;
+  for (int i = 0; i < PATIENCE_MS && (is_there = prof_i_library_seek("libcupti.so", path_out, PATH_BYTES)) < 0; i++) nanosleep(&ms, NULL);
+  return is_there > 0;
 }
 
 static void *find_loaded(void) {
@@ -47,7 +38,7 @@ static void *find_loaded(void) {
     void *const library = prof_i_library_open(names[i].name, 1, &why);
     if (library) return library;
   }
-  return find_by_path(path) ? prof_i_library_open(path, 1, &why) : NULL;
+  return find_path(path) ? prof_i_library_open(path, 1, &why) : NULL;
 }
 
 static void *try_in(const char *folder, const char *name, prof_i_library_why *why) {
