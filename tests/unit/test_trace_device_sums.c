@@ -57,8 +57,8 @@ static void are(const prof_trace *trace, uint32_t group, const expected *all, si
     const prof_row *row = NULL;
     for (uint64_t k = 0; k < rows->row_count; k++)
       if (strcmp(rows->rows[k].name, all[i].name) == 0) row = &rows->rows[k];
-    assert_non_null(row);
-    if (row->self_device_ns != all[i].self_ns || row->device_total_ns != all[i].total_ns || row->device_count != all[i].count)
+    if (!row) fail_msg("no row is called %s", all[i].name);
+    else if (row->self_device_ns != all[i].self_ns || row->device_total_ns != all[i].total_ns || row->device_count != all[i].count)
       fail_msg("%s: self %lu, total %lu, count %lu", all[i].name, (unsigned long)row->self_device_ns, (unsigned long)row->device_total_ns, (unsigned long)row->device_count);
   }
   prof_rows_destroy(rows);
