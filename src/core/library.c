@@ -44,27 +44,38 @@ static struct {
   pthread_mutex_t lock;
   pthread_t holder; /* that forks */
   uint32_t has_handlers, is_held;
+  uint32_t forks; /* under way: they go before who looks. Atomic */
 } own = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void before_fork(void) {
-  enum { PATIENCE_NS = 200000000 };
+  enum { PATIENCE_S = 1 };
   struct timespec until;
+  __atomic_fetch_add(&own.forks, 1, __ATOMIC_SEQ_CST);
   clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += PATIENCE_NS;
-  until.tv_sec += until.tv_nsec / 1000000000;
-  until.tv_nsec %= 1000000000;
+  until.tv_sec += PATIENCE_S;
   if (pthread_mutex_timedlock(&own.lock, &until) != 0) return;
   own.holder = pthread_self();
   __atomic_store_n(&own.is_held, 1, __ATOMIC_RELEASE);
 }
 
-static void after_fork(void) {
+static void let_go(void) {
   if (!__atomic_load_n(&own.is_held, __ATOMIC_ACQUIRE) || !pthread_equal(own.holder, pthread_self())) return;
   __atomic_store_n(&own.is_held, 0, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&own.lock);
 }
 
-static void prepare_forks(void) { own.has_handlers = pthread_atfork(before_fork, after_fork, after_fork) == 0; }
+static void after_fork(void) {
+  let_go();
+  __atomic_fetch_sub(&own.forks, 1, __ATOMIC_SEQ_CST);
+}
+
+/* No other thread's fork is under way here. */
+static void after_fork_child(void) {
+  let_go();
+  __atomic_store_n(&own.forks, 0, __ATOMIC_SEQ_CST);
+}
+
+static void prepare_forks(void) { own.has_handlers = pthread_atfork(before_fork, after_fork, after_fork_child) == 0; }
 
 /* What follows reads by itself what the loader's lock keeps, of which ThreadSanitizer knows nothing: neither its instructions nor its strncmp() may see that, in whose program ever. */
 
@@ -118,7 +129,7 @@ int prof_i_library_seek(const char *name, char *path_out, size_t room) {
   const char *const stop = strstr(name, end);
   wanted it = {name, stop ? (size_t)(stop - name) + sizeof end - 1 : strlen(name), path_out, room};
   pthread_once(&own.once, prepare_forks);
-  if (!own.has_handlers || pthread_mutex_trylock(&own.lock) != 0) return -1;
+  if (!own.has_handlers || __atomic_load_n(&own.forks, __ATOMIC_SEQ_CST) || pthread_mutex_trylock(&own.lock) != 0) return -1;
   const int is_there = dl_iterate_phdr(is_it, &it);
   pthread_mutex_unlock(&own.lock);
   return is_there;

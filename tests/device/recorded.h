@@ -56,6 +56,16 @@ static inline void settle(uint64_t wanted) {
   fail_msg("of %lu records %lu came within 10 s", (unsigned long)wanted, (unsigned long)come(&s));
 }
 
+static inline void wait_for_sides(uint64_t wanted) {
+  uint64_t sides = 0;
+  for (int i = 0; i < 1000 && sides < wanted; i++, usleep(10000)) {
+    prof_trace *const trace = get();
+    sides = sums_of(trace).sides;
+    prof_trace_destroy(trace);
+  }
+  assert_int_equal(sides, wanted);
+}
+
 static inline prof_trace *stop_and_get(void) {
   assert_int_equal(prof_stop(), PROF_OK);
   return get();
