@@ -161,8 +161,10 @@ int prof_i_cuda_activity_start(const prof_backend_host *host, uint32_t kinds, ui
   int result = own.is_on ? PROF_BACKEND_OK : begin(host);
   if (result == PROF_BACKEND_OK) prof_i_cuda_streams_meet_them(true); /* before the first record of a stream can come */
   if (result == PROF_BACKEND_OK) result = record(kinds);
-  if (result != PROF_BACKEND_OK && !own.is_on) prof_i_cuda_streams_meet_them(false);
-  if (result != PROF_BACKEND_OK && !own.is_on) unsubscribe();
+  if (result != PROF_BACKEND_OK && !own.is_on) {
+    prof_i_cuda_streams_meet_them(false);
+    unsubscribe();
+  }
   if (result != PROF_BACKEND_OK) return result;
   own.is_on = true;
   own.is_ending = false;

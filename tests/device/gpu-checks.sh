@@ -78,6 +78,8 @@ GPU_CHECK_RESULTS=/dev/full status_of full tools/gpu-check checks && fail "a ful
 [ "$(grep -c '^skipped .* seconds for all parts are over$' "$work/late.out")" -eq 2 ] || fail "$(shown late)"
 echo "ok: without CUPTI, with wrong meters, without time"
 
+status_of help tools/gpu-check --help
+[ $? -eq 0 ] && grep -q '^  meters ' "$work/help.out" && grep -q '^GPU_CHECK_RESULTS ' "$work/help.out" || fail "$(shown help)"
 status_of usage tools/gpu-check everything
 [ $? -eq 2 ] && grep -q '^usage: ' "$work/usage.out" || fail "$(shown usage)"
 CC=/nowhere/cc status_of built tools/gpu-check build && grep -q "^no compiler: $work/gpu is taken as it is$" "$work/built.out" || fail "$(shown built)"
