@@ -118,10 +118,19 @@ sanitizer() {
   ctest_group "$1" "$1" "$labels" "${wrapper[@]}"
 }
 
+# What one target said of the input that failed: its report's summary, and the input itself, to be read where nothing but the output is left.
+say_found() {
+  local name=$1 output=$2 input
+  echo "failed: $name: $(grep -m 1 '^SUMMARY:' "$output" || echo 'no summary: see its output')"
+  for input in build/fuzz/found/"$name"-*; do
+    [ -s "$input" ] && printf 'to have %s again: base64 -d | gunzip of\n%s\n' "$input" "$(gzip -9nc "$input" | base64)"
+  done
+}
+
 # Each target gets an equal share of the time. tests/fuzz/corpus/TARGET is the corpus that is kept; what is found goes to
 # build/fuzz/corpus, an input that fails to build/fuzz/found.
 fuzz_targets() {
-  local targets source name kept passed=0 failed=0 share
+  local targets source name kept passed=0 failed=0 share output
   tools/build.sh fuzz || return 1
   shopt -s nullglob
   targets=()
@@ -134,13 +143,14 @@ fuzz_targets() {
   share=$((fuzz_seconds / ${#targets[@]}))
   for name in "${targets[@]}"; do
     mkdir -p "build/fuzz/corpus/$name" build/fuzz/found
-    kept=()
+    kept=() output=$report/$name.output
     [ -d "tests/fuzz/corpus/$name" ] && kept=("tests/fuzz/corpus/$name")
     if "build/fuzz/tests/fuzz/$name" -max_total_time=$share -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
-         -verbosity=0 -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/corpus/$name" "${kept[@]}"; then
+         -verbosity=0 -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/corpus/$name" "${kept[@]}" 2>&1 | tee "$output"; then
       passed=$((passed + 1))
     else
       failed=$((failed + 1))
+      say_found "$name" "$output"
     fi
   done
   echo "$passed passed, $failed failed"

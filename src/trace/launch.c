@@ -84,9 +84,9 @@ static bool set_apart(prof_i_launches *launches, uint32_t first) {
 
 /* Of the stream whose first it is. */
 static int settle(finder *f, uint32_t first) {
-  prof_i_launch *const all = f->launches->items + first;
   const uint32_t count = f->launches->count - first;
-  if (count == 0) return 0;
+  if (count == 0) return 0; /* there may be no items at all */
+  prof_i_launch *const all = f->launches->items + first;
   prof_i_launch **const open = malloc(count * sizeof(prof_i_launch *));
   if (!open) return PROF_E_NO_MEMORY;
   qsort(all, count, sizeof *all, outer_first);
