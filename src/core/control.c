@@ -681,7 +681,7 @@ void prof_i_control_ensure(void) {
 
 /* ---- for readers ---- */
 
-int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
+int prof_i_arena_hold(const void **bytes_out, size_t *room_out) {
   if (devices()) devices()->harvest();
   lock();
   if (!prof_i_the_arena.base) {
@@ -695,7 +695,7 @@ int prof_i_arena_hold(const void **bytes_out, size_t *count_out) {
   prof_i_thread_place_losses();
   prof_i_thread_refresh_names();
   *bytes_out = prof_i_the_arena.base;
-  *count_out = prof_i_arena_readable_bytes();
+  *room_out = prof_i_the_arena.cap_bytes;
   return PROF_OK;
 }
 

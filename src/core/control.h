@@ -33,8 +33,9 @@ void prof_i_capture_dumped(void);
    stays as it is. */
 int prof_i_capture_rename(const char *output);
 
-/* The bytes of the own arena, held (nobody replaces, clears or stops it) until released. 0, or PROF_E_NOT_RUNNING when there is none. */
-int prof_i_arena_hold(const void **bytes_out, size_t *count_out);
+/* The own arena, held (nobody replaces, clears or stops it) until released: its room, of which prof_i_arena_readable_bytes() are there. 0, or
+   PROF_E_NOT_RUNNING when there is none. */
+int prof_i_arena_hold(const void **bytes_out, size_t *room_out);
 void prof_i_arena_release(void);
 
 /* While somebody reads chunks where they stand, a clear gives none of their room back. A lease is of the arena in force; 0: none. Begun

@@ -31,7 +31,10 @@ typedef struct prof_i_run {
   uint64_t offset, bytes;
 } prof_i_run;
 
-enum { PROF_I_LARGE_BYTES = 64 << 20 }; /* a capture up to there may be held in memory whole */
+enum {
+  PROF_I_LARGE_BYTES = 64 << 20, /* a capture up to there may be held in memory whole */
+  PROF_I_GROWTH_BYTES = 64 << 20 /* of an arena while it is copied once */
+};
 
 typedef struct prof_i_source {
   const unsigned char *bytes; /* 8-byte aligned */
@@ -44,11 +47,19 @@ typedef struct prof_i_source {
   uint64_t lease; /* prof_i_arena_begin_lease() */
 } prof_i_source;
 
+/* What others write to. */
+typedef struct prof_i_live {
+  const unsigned char *bytes;
+  uint64_t room; /* bytes of address space: what may be there later */
+  uint64_t (*bytes_now)(int fd); /* what is there now; only grows. NULL: all */
+  int fd; /* of bytes_now */
+} prof_i_live;
+
 int prof_i_source_file(prof_i_source *source, const char *path);
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
 /* What is used of an arena that others write to: every record that was committed before the call, whole. With a lease, which is
    taken over on success, chunks that nobody writes to any more are seen where they stand; all else is copied. */
-int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count, uint64_t lease);
+int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, uint64_t lease);
 /* These bytes have been read: of a large capture, their pages may go until they are read again. Any thread. */
 void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes);
 void prof_i_source_fini(prof_i_source *source);

@@ -2,19 +2,25 @@
 #include <prof/profiler.h>
 #include <string.h>
 
+#include "../core/arena.h"
 #include "../core/control.h"
 #include "../core/log.h"
 #include "capture.h"
 
+static uint64_t bytes_now(int fd) {
+  (void)fd;
+  return prof_i_arena_readable_bytes();
+}
+
 int prof_get(prof_trace **trace_out) {
   if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
   const void *bytes = NULL;
-  size_t count = 0;
+  size_t room = 0;
   prof_i_source source = {.bytes = NULL};
-  int status = prof_i_arena_hold(&bytes, &count);
+  int status = prof_i_arena_hold(&bytes, &room);
   if (status) return prof_i_fail(status, "there is no capture: nothing has been started");
   const uint64_t lease = prof_i_arena_begin_lease();
-  status = prof_i_source_snapshot(&source, bytes, count, lease);
+  status = prof_i_source_snapshot(&source, &(prof_i_live){.bytes = bytes, .room = room, .bytes_now = bytes_now}, lease);
   prof_i_arena_release();
   if (status) prof_i_arena_end_lease(lease);
   return status ? status : prof_i_trace_make(&source, trace_out);

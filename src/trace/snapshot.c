@@ -7,7 +7,10 @@
    A thread that takes a chunk while others are being copied would leave a hole: its newest records in the copy, and not those before
    them, or, in a ring, records on both sides of those that it has overwritten. So all chunks are looked at before the first is copied,
    and the copy shows what stood then: what was taken later is left out, and what is older than anything overwritten meanwhile counts
-   as overwritten, too. A ring's are copied in the order in which they go: we are faster than who overwrites them, unless the processor is
+   as overwritten, too. Looking takes time as well, and a thread may take two chunks in it, the first where we have been and the second where
+   we have not: so they are looked at twice, and what got a number above all of the first time's is left out. A thread draws its next number
+   when the last one's chunk has it, so the second time finds whatever comes before a chunk that is kept.
+   A ring's are copied in the order in which they go: we are faster than who overwrites them, unless the processor is
    taken from us for as long as the ring takes to go round; then it is copied anew.
 
    Chunks of the own arena that are full and finished do not change any more, unless they are overwritten or cleared. A lease
@@ -22,7 +25,6 @@
 #include "parse.h"
 
 enum { TRIES = 4, PAGE_BYTES = 4096 };
-static const uint64_t growth_bytes = 64ull << 20; /* of the arena while it is copied; what is taken beyond is not seen */
 
 /* A chunk as it was before the first one was copied. */
 typedef struct seen_chunk {
@@ -34,6 +36,8 @@ typedef struct snapshot {
   const unsigned char *from;
   unsigned char *to;
   uint64_t count; /* bytes of `to`, and at most of `from` */
+  uint64_t there; /* of them; more may be meanwhile */
+  const prof_i_live *live;
   prof_i_source *source; /* that is made: its runs grow */
   bool may_share, is_ring;
   seen_chunk *seen;
@@ -94,28 +98,41 @@ static void copy_records(const snapshot *s, uint64_t offset, const prof_i_head *
   settle_claims(s, offset, head);
 }
 
-static uint64_t used_bytes(const snapshot *s) {
-  const uint64_t used = load(s->from + offsetof(prof_i_header, used_bytes));
-  return used < s->count ? used : s->count;
+/* As many, or as there are: whoever looks behind a file's end is killed. */
+static uint64_t bytes_there(const snapshot *s, uint64_t wanted) {
+  if (wanted > s->count) wanted = s->count;
+  if (wanted <= s->there || !s->live->bytes_now) return wanted;
+  const uint64_t now = s->live->bytes_now(s->live->fd) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  return wanted < now ? wanted : now > s->there ? now : s->there;
 }
+
+static uint64_t used_of_all(const snapshot *s) { return load(s->from + offsetof(prof_i_header, used_bytes)); }
+static uint64_t used_bytes(const snapshot *s) { return bytes_there(s, used_of_all(s)); }
 
 static bool load_head(const snapshot *s, uint64_t offset, prof_i_head *head_out) {
   uint64_t words[PROF_I_HEAD_BYTES / 8];
   for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = load(s->from + offset + i * 8);
   memcpy(head_out, words, sizeof *head_out);
-  return prof_i_head_check(head_out, offset) && head_out->bytes <= s->count - offset;
+  return prof_i_head_check(head_out, offset) && head_out->bytes <= s->count - offset && bytes_there(s, offset + head_out->bytes) == offset + head_out->bytes;
 }
 
-/* The extent at or after *offset of that kind; 0 at the end. */
-static uint64_t next_extent(const snapshot *s, uint64_t *offset, prof_i_extent_kind kind, prof_i_head *head_out) {
+/* The extent at or after *offset; 0 at the end. */
+static uint64_t next_of_any_kind(const snapshot *s, uint64_t *offset, prof_i_head *head_out) {
   const uint64_t used = used_bytes(s);
   while (*offset < used && used - *offset >= PROF_I_UNIT_BYTES) {
     const uint64_t at = *offset;
     const bool is_head = load_head(s, at, head_out);
     *offset += is_head ? head_out->bytes : PROF_I_UNIT_BYTES;
-    if (is_head && head_out->kind == kind) return at;
+    if (is_head) return at;
   }
   return 0;
+}
+
+static uint64_t next_extent(const snapshot *s, uint64_t *offset, prof_i_extent_kind kind, prof_i_head *head_out) {
+  uint64_t at;
+  do at = next_of_any_kind(s, offset, head_out);
+  while (at && head_out->kind != kind);
+  return at;
 }
 
 /* ---- slots ---- */
@@ -258,29 +275,52 @@ static void copy_chunk(snapshot *s, uint64_t offset) {
 
 static uint64_t overwritten_in(const prof_i_head *head) { return head->gone[head->sequence & 1][PROF_I_GONE_OVERWRITTEN]; }
 
-static bool see_chunk(snapshot *s, uint64_t offset) {
+/* The place of a chunk in what was seen the first time, by rising offsets from *place on; NULL: it was not there. */
+static seen_chunk *seen_before(const snapshot *s, uint64_t offset, uint32_t count, uint32_t *place) {
+  while (*place < count && s->seen[*place].offset < offset) ++*place;
+  return *place < count && s->seen[*place].offset == offset ? &s->seen[*place] : NULL;
+}
+
+/* newest: the number above all others of the first time; UINT64_MAX: this is it. One with a later number is as it was the first time. */
+static bool see_chunk(snapshot *s, uint64_t offset, uint64_t newest, seen_chunk *before) {
   prof_i_head head;
   if (!load_steady_head(s, offset, &head)) return true;
+  const seen_chunk now = {.offset = offset,
+                          .number = prof_i_sequence_number(head.sequence),
+                          .generation = head.generation,
+                          .cursor = head.cursor,
+                          .overwritten = overwritten_in(&head)};
+  const bool is_later = now.number > newest;
+  if (before) {
+    if (!is_later) *before = now;
+    return true;
+  }
   if (!prof_i_make_room((void **)&s->seen, &s->seen_room, s->seen_count, sizeof *s->seen)) return false;
-  s->seen[s->seen_count++] = (seen_chunk){.offset = offset,
-                                          .number = prof_i_sequence_number(head.sequence),
-                                          .generation = head.generation,
-                                          .cursor = head.cursor,
-                                          .overwritten = overwritten_in(&head)};
+  s->seen[s->seen_count++] = is_later ? (seen_chunk){.offset = offset} : now;
+  return true;
+}
+
+/* False: no memory. */
+static bool see_chunks_up_to(snapshot *s, uint64_t newest) {
+  const uint32_t count = s->seen_count;
+  prof_i_head head;
+  uint32_t place = 0;
+  for (uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_of_any_kind(s, &offset, &head)) != 0;) {
+    if (head.kind == PROF_I_EXTENT_SLOT && head.bytes >= PROF_I_SLOT_BYTES) at += PROF_I_RESERVE_OFFSET;
+    else if (head.kind != PROF_I_EXTENT_CHUNK) continue;
+    if (!see_chunk(s, at, newest, seen_before(s, at, count, &place))) return false;
+  }
   return true;
 }
 
 /* False: no memory. */
 static bool see_chunks(snapshot *s) {
-  prof_i_head head;
+  uint64_t newest = 0;
   s->seen_count = 0;
-  uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
-  while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0)
-    if (head.bytes >= PROF_I_SLOT_BYTES && !see_chunk(s, at + PROF_I_RESERVE_OFFSET)) return false;
-  offset = PROF_I_FIRST_UNIT_OFFSET;
-  while ((at = next_extent(s, &offset, PROF_I_EXTENT_CHUNK, &head)) != 0)
-    if (!see_chunk(s, at)) return false;
-  return true;
+  if (!see_chunks_up_to(s, UINT64_MAX)) return false;
+  for (uint32_t i = 0; i < s->seen_count; i++)
+    if (s->seen[i].number > newest) newest = s->seen[i].number;
+  return see_chunks_up_to(s, newest);
 }
 
 /* Takes out of the copy what came into the chunk after a thread had taken it meanwhile. One that is being taken right now will be left out by the
@@ -343,39 +383,75 @@ static void unmap(const snapshot *s) {
   munmap(s->to + behind, (size_t)(s->count - behind));
 }
 
-static int fill(snapshot *s) {
-  s->count = used_bytes(s) + growth_bytes < s->count ? used_bytes(s) + growth_bytes : s->count;
-  s->count &= ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
-  if (s->count < PROF_I_FIRST_UNIT_OFFSET)
-    return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d", (unsigned long long)s->count,
-                       PROF_I_FIRST_UNIT_OFFSET);
-  /* Address space only: pages that nothing is copied to cost nothing. */
+/* Address space only: pages that nothing is copied to cost nothing. */
+static bool map_room(snapshot *s, uint64_t bytes) {
+  s->count = (bytes < s->live->room ? bytes : s->live->room) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
   void *const to = mmap(NULL, (size_t)s->count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (to == MAP_FAILED) return prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes", (unsigned long long)s->count);
+  if (to == MAP_FAILED) return false;
   s->to = to;
-  s->source->bytes = to;
+  return true;
+}
+
+/* For what is used, and some of what will be, where the process may have that much. */
+static int make_room(snapshot *s) {
+  const uint64_t used = used_of_all(s) < s->live->room ? used_of_all(s) : s->live->room;
+  s->there = 0;
+  s->count = s->live->room;
+  const uint64_t there = bytes_there(s, used);
+  if (there < PROF_I_FIRST_UNIT_OFFSET)
+    return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d", (unsigned long long)there,
+                       PROF_I_FIRST_UNIT_OFFSET);
+  if (!map_room(s, used + PROF_I_GROWTH_BYTES) && !map_room(s, used))
+    return prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes", (unsigned long long)used);
+  s->there = there;
+  s->source->bytes = s->to;
   s->source->count = s->count;
+  return PROF_OK;
+}
+
+/* What is taken beyond our room is not seen, and may stand between what is. */
+static bool is_outgrown(const snapshot *s) { return s->count + PROF_I_UNIT_BYTES <= s->live->room && used_of_all(s) > s->count; }
+
+/* All but losses and meta extents. *again_out: it has outgrown its room, which has been given back. */
+static int fill_once(snapshot *s, bool *again_out) {
+  const bool may_repeat = *again_out;
+  *again_out = false;
+  const int status = make_room(s);
+  if (status) return status;
   for (int i = 0; i == 0 || (i < TRIES && s->is_ring && is_most_gone(s)); i++) {
     copy_header_and_slots(s);
     if (!see_chunks(s)) {
       unmap(s);
       return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a list of %u chunks", s->seen_count);
     }
+    if (may_repeat && is_outgrown(s)) {
+      unmap(s);
+      *again_out = true;
+      return PROF_OK;
+    }
     copy_chunks(s);
   }
-  if (s->hole.bytes) {
-    unmap(s);
-    return prof_i_fail(PROF_E_NO_MEMORY, "the kernel has no room for another mapping of this process");
+  if (!s->hole.bytes) return PROF_OK;
+  unmap(s);
+  return prof_i_fail(PROF_E_NO_MEMORY, "the kernel has no room for another mapping of this process");
+}
+
+static int fill(snapshot *s) {
+  bool again = true;
+  for (int i = 1; again; i++) {
+    again = i < TRIES;
+    const int status = fill_once(s, &again);
+    if (status) return status;
   }
   copy_losses(s);
   copy_meta(s);
   return PROF_OK;
 }
 
-int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uint64_t count, uint64_t lease) {
+int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, uint64_t lease) {
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED, .is_live = true};
-  snapshot s = {.from = live, .count = count, .source = source};
-  const uint32_t *const policy = (const uint32_t *)(const void *)(live + offsetof(prof_i_header, policy));
+  snapshot s = {.from = live->bytes, .live = live, .source = source};
+  const uint32_t *const policy = (const uint32_t *)(const void *)(live->bytes + offsetof(prof_i_header, policy));
   s.is_ring = *policy == PROF_POLICY_RING;
   s.may_share = lease != 0 && !s.is_ring;
   const int status = fill(&s);
@@ -388,7 +464,7 @@ int prof_i_source_snapshot(prof_i_source *source, const unsigned char *live, uin
   if (used < s.count) munmap(s.to + used, (size_t)(s.count - used));
   source->count = used < s.count ? used : s.count;
   for (uint32_t i = 0; i < source->run_count && s.count > PROF_I_LARGE_BYTES; i++) /* the heads' pages, which we have looked at */
-    madvise((void *)(uintptr_t)(live + source->runs[i].offset), (size_t)source->runs[i].bytes, MADV_DONTNEED);
+    madvise((void *)(uintptr_t)(live->bytes + source->runs[i].offset), (size_t)source->runs[i].bytes, MADV_DONTNEED);
   source->kind = PROF_I_SOURCE_MAPPING;
   source->lease = lease;
   return PROF_OK;

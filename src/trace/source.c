@@ -125,6 +125,22 @@ static int map_whole(prof_i_source *source, int fd, uint64_t bytes, const char *
   return PROF_OK;
 }
 
+static uint64_t bytes_now(int fd) {
+  struct stat about;
+  return fstat(fd, &about) == 0 ? (uint64_t)about.st_size : 0;
+}
+
+/* Room behind its end, too, where this process may have that much: it may grow while it is copied. */
+static int copy_live(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
+  uint64_t room = bytes + PROF_I_GROWTH_BYTES;
+  void *at = mmap(NULL, (size_t)room, PROT_READ, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) at = mmap(NULL, (size_t)(room = bytes), PROT_READ, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return fail_errno("cannot map", path);
+  const int status = prof_i_source_snapshot(source, &(prof_i_live){.bytes = at, .room = room, .bytes_now = bytes_now, .fd = fd}, 0);
+  munmap(at, (size_t)room);
+  return status;
+}
+
 static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   prof_i_header header;
   memset(&header, 0, sizeof header);
@@ -134,11 +150,7 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   if (its == PROF_I_LIFE_OVER || header.state == PROF_I_STATE_COPIED || (its == PROF_I_LIFE_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
     status = bytes <= PROF_I_LARGE_BYTES ? read_whole(source, fd, bytes, path) : map_whole(source, fd, bytes, path);
   } else {
-    prof_i_source live = {.kind = PROF_I_SOURCE_BORROWED};
-    status = map_whole(&live, fd, bytes, path);
-    if (status) return status;
-    status = prof_i_source_snapshot(source, live.bytes, live.count, 0);
-    prof_i_source_fini(&live);
+    status = copy_live(source, fd, bytes, path);
   }
   if (status == PROF_OK) source->is_elsewhere = its == PROF_I_LIFE_UNKNOWN;
   return status;

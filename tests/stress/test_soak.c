@@ -1,8 +1,9 @@
 /* A long run through a small ring: what a scope costs at the end is what it cost at the beginning, against a floor of two counter reads that is
    measured in turn; counts stay exact, past 32 bits too; memory, disk and descriptors stay as they are; and whoever reads the capture
-   meanwhile finds the newest scopes without a gap, each chunk having had every generation many times.
+   meanwhile finds the newest scopes without a gap, each chunk having had every generation many times. A second one has a ring of few chunks,
+   which is read without a pause from its first moment on.
 
-   PROF_SOAK_SCOPES: how many (1e9; two million under a sanitizer). */
+   PROF_SOAK_SCOPES: how many (1e9; two million under a sanitizer); a tenth of it in the second. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <prof/profiler.h>
@@ -24,6 +25,8 @@
 enum {
   THREADS = 2,
   CAP_BYTES = 8 << 20,
+  FEW_CAP_BYTES = 2 << 20,
+  FEW_PART = 10, /* of the scopes */
   BATCH = 20000,       /* some chunk changes in each, so that what is compared has them */
   NUMBERED_EVERY = 16, /* the others are plain */
   FLOOR_EVERY = 4,     /* batches */
@@ -300,21 +303,32 @@ static void wait_for(int looks) {
   while (ended() < own.wanted * THREADS / LOOKS * (uint64_t)looks) nanosleep(&(const struct timespec){0, 1000000}, NULL);
 }
 
+static void begin(pthread_t threads[THREADS], uint64_t scope_count, uint64_t cap_bytes) {
+  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = cap_bytes, .path = captures_path("soak.json")};
+  memset(&own, 0, sizeof own);
+  own.wanted = (scope_count / THREADS + BATCH - 1) / BATCH * BATCH;
+  pthread_barrier_init(&own.begun, NULL, THREADS + 1);
+  pthread_barrier_init(&own.done, NULL, THREADS + 1);
+  pthread_barrier_init(&own.read, NULL, THREADS + 1);
+  if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
+  for (intptr_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, soak, (void *)i), 0);
+  pthread_barrier_wait(&own.begun);
+}
+
+static void end(pthread_t threads[THREADS]) {
+  pthread_barrier_wait(&own.read);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  prof_stop();
+}
+
 static void a_long_run_through_a_ring_stays_as_it_began(void **state) {
-  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = CAP_BYTES, .path = captures_path("soak.json")};
   pthread_t threads[THREADS];
   prof_health health = {.size = sizeof health};
   taken first = {0};
   int whole = 0;
   (void)state;
-  own.wanted = (scopes() / THREADS + BATCH - 1) / BATCH * BATCH;
-  pthread_barrier_init(&own.begun, NULL, THREADS + 1);
-  pthread_barrier_init(&own.done, NULL, THREADS + 1);
-  pthread_barrier_init(&own.read, NULL, THREADS + 1);
   const uint64_t begun = now_ns();
-  if (prof_start_with(&options) != PROF_OK) fail_msg("prof_start_with: %s", prof_last_error());
-  for (intptr_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, soak, (void *)i), 0);
-  pthread_barrier_wait(&own.begun);
+  begin(threads, scopes(), CAP_BYTES);
   for (int looks = 1; looks < LOOKS; looks++) {
     wait_for(looks);
     whole += look(looks % 2);
@@ -325,9 +339,7 @@ static void a_long_run_through_a_ring_stays_as_it_began(void **state) {
   const taken last = measure();
   assert_int_equal(prof_health(&health), PROF_OK);
   const uint64_t gone = health.lost_count[PROF_LOSS_OVERWRITTEN] - THREADS * counted_before, wraps = gone / (CAP_BYTES / 16) / PROF_I_GENERATION_MASK;
-  pthread_barrier_wait(&own.read);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  prof_stop();
+  end(threads);
   print_message("  %llu scopes in %.1f s: %llu recorded, %llu overwritten; generations came round more than %llu times; read %d times meanwhile, %d up to the newest\n",
                 (unsigned long long)(own.wanted * THREADS), (double)(now_ns() - begun) / 1e9, (unsigned long long)health.recorded_count, (unsigned long long)gone,
                 (unsigned long long)wraps, LOOKS - 1, whole);
@@ -337,8 +349,23 @@ static void a_long_run_through_a_ring_stays_as_it_began(void **state) {
   if (!SKIP_SANITIZED) assert_true(whole * 100 >= (LOOKS - 1) * WHOLE_LOOKS_PERCENT);
 }
 
+static void a_ring_of_few_chunks_is_read_without_a_pause(void **state) {
+  pthread_t threads[THREADS];
+  prof_health health = {.size = sizeof health};
+  uint64_t looks = 0, whole = 0;
+  (void)state;
+  begin(threads, scopes() / FEW_PART, FEW_CAP_BYTES);
+  assert_int_equal(prof_health(&health), PROF_OK);
+  assert_int_equal(health.cap_bytes, FEW_CAP_BYTES);
+  while (ended() < own.wanted * THREADS) whole += look(looks++ % 2);
+  pthread_barrier_wait(&own.done);
+  assert_true(look(false) && look(true));
+  end(threads);
+  print_message("  read %llu times, %llu up to the newest\n", (unsigned long long)looks, (unsigned long long)whole);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_long_run_through_a_ring_stays_as_it_began)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_long_run_through_a_ring_stays_as_it_began), cmocka_unit_test(a_ring_of_few_chunks_is_read_without_a_pause)};
   if (!captures_make_folder(false)) return 1;
   alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

