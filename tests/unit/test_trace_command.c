@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../src/trace/show.h"
+#include "device_capture.h"
 #include "memory_capture.h"
 #include "small_capture.h"
 #include "trace_checks.h"
@@ -66,7 +67,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  static const char *const names[] = {"small.prof", "out.json", "out.json.gz", "copy.prof", "text", "stderr", "memory.prof", "memory.prof.2", "out.svg"};
+  static const char *const names[] = {"small.prof", "out.json", "out.json.gz", "copy.prof", "text", "stderr", "memory.prof", "memory.prof.2", "out.svg", "device.prof"};
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char path[PATH_MAX];
@@ -92,6 +93,19 @@ static void info_tells_what_the_capture_holds(void **state) {
   assert_says("still open");
   assert_says("taker");
   assert_says("evil \\x1b[31m\\xc2\\x9b\\xe2\\x80\\xae\\xff name");
+}
+
+static void info_tells_threads_from_streams(void **state) {
+  capture c;
+  (void)state;
+  need_the_command();
+  assert_int_equal(run("info small.prof"), 0);
+  assert_null(strstr(own.output, "of devices"));
+  device_capture(&c);
+  assert_int_equal(write_capture(&c, "device.prof"), 0);
+  capture_end(&c);
+  assert_int_equal(run("info device.prof"), 0);
+  assert_says("threads      1, and 1 stream of devices\n");
 }
 
 static void table_groups_sorts_and_limits(void **state) {
@@ -276,7 +290,7 @@ static void what_cannot_be_done_exits_1_and_says_why(void **state) {
   fputs("{\"traceEvents\": []}\n", file);
   fclose(file);
   assert_int_equal(run("info missing.prof"), 1);
-  assert_says("missing.prof");
+  assert_says("missing.prof: No such file or directory\n"); /* once */
   assert_int_equal(run("table text"), 1);
   assert_says("not a prof capture");
   assert_says("give the .prof file");
@@ -298,7 +312,7 @@ static void what_cannot_be_done_exits_1_and_says_why(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(info_tells_what_the_capture_holds), cmocka_unit_test(table_groups_sorts_and_limits),
+      cmocka_unit_test(info_tells_what_the_capture_holds), cmocka_unit_test(info_tells_threads_from_streams), cmocka_unit_test(table_groups_sorts_and_limits),
       cmocka_unit_test(dump_writes_each_format),           cmocka_unit_test(help_and_version_go_to_stdout),
       cmocka_unit_test(memory_reports_with_a_plot),        cmocka_unit_test(memory_draws_as_the_terminal_can),
       cmocka_unit_test(memory_writes_a_picture_or_nothing), cmocka_unit_test(memory_leaves_no_half_picture),

@@ -19,6 +19,9 @@ int command_doctor(int argc, char **argv);
 /* Opens the capture, or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *path);
 
+/* Where a page of a mapped file is gone (SIGBUS) the command ends with this line, which stays the caller's; before, with one about captures. */
+void if_a_page_is_gone_say(const char *text);
+
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
 int bad_words(const char *name, const char *text, const char *word);
 

@@ -164,6 +164,8 @@ static void begin_hip(void) {
 static void try_all(void) {
   const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   prof_trace *trace;
+  if_a_page_is_gone_say("prof doctor: a library of a device's vendor, or one that it needs, is cut off: its file is shorter than its headers say, which ends whoever opens it (SIGBUS); "
+                        "install the vendor's driver again; LD_DEBUG=files prof doctor names the file last\n");
   begin_cuda();
   const bool has_hip = may_hip_work();
   if (prof_start_with(&options) == PROF_OK) {

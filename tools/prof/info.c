@@ -94,15 +94,18 @@ static void print_devices(const prof_trace *trace, uint32_t count) {
   }
 }
 
-static bool has_streams(const prof_trace *trace, uint32_t count) {
+static uint32_t count_streams(const prof_trace *trace, uint32_t count) {
   prof_trace_thread thread = {.size = sizeof thread};
-  bool has = false;
-  for (uint32_t i = 0; i < count; i++) has |= prof_trace_thread_get(trace, i, &thread) == PROF_OK && thread.is_stream;
-  return has;
+  uint32_t streams = 0;
+  for (uint32_t i = 0; i < count; i++) streams += prof_trace_thread_get(trace, i, &thread) == PROF_OK && thread.is_stream;
+  return streams;
 }
 
 static void print_threads(const prof_trace *trace, uint32_t count, uint64_t duration_ns) {
-  printf("threads      %" PRIu32 "%s\n", count, has_streams(trace, count) ? ", and devices' streams" : "");
+  const uint32_t streams = count_streams(trace, count);
+  printf("threads      %" PRIu32, count - streams);
+  if (streams) printf(", and %" PRIu32 " stream%s of devices", streams, streams == 1 ? "" : "s");
+  putchar('\n');
   for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,10 @@ static const struct {
      "         removes all that it lists but the newest N (--all: stopped ones, too), never one whose process runs, or may"},
 };
 
+static const char *of_gone_pages = "prof: a page of the capture is gone: the file became shorter while it was read, or its disk failed\n";
+
+void if_a_page_is_gone_say(const char *text) { of_gone_pages = text; }
+
 static void print_help(FILE *to) {
   fputs("usage: prof COMMAND FILE ...\n\n", to);
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
@@ -53,7 +58,9 @@ prof_trace *open_capture(const char *path) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open(path, &trace);
   if (status == PROF_OK) return trace;
-  say("prof: %s (%s)%s", prof_last_error(), prof_status_text(status),
+  const char *const error = prof_last_error(), *const text = prof_status_text(status);
+  const bool is_said = strcasestr(error, text) != NULL;
+  say("prof: %s%s%s%s%s", error, is_said ? "" : " (", is_said ? "" : text, is_said ? "" : ")",
       status == PROF_E_PERMISSION ? "; captures belong to the user whose process wrote them" : "");
   return NULL;
 }
@@ -89,11 +96,10 @@ static int run(int argc, char **argv) {
 }
 
 /* A large capture, and one that is being written, is mapped: when somebody makes the file shorter meanwhile, its pages go, and the kernel
-   sends this. The library takes no handlers; the command may. */
+   sends this; as it does where the loader meets a library that is cut off. The library takes no handlers; the command may. */
 static void tell_that_a_page_is_gone(int number) {
-  static const char text[] = "prof: a page of the capture is gone: the file became shorter while it was read, or its disk failed\n";
   (void)number;
-  (void)!write(STDERR_FILENO, text, sizeof text - 1);
+  (void)!write(STDERR_FILENO, of_gone_pages, strlen(of_gone_pages));
   _exit(EXIT_FAILED);
 }
 
