@@ -289,14 +289,15 @@ static bool see_chunk(snapshot *s, uint64_t offset, uint64_t newest, seen_chunk 
                           .number = prof_i_sequence_number(head.sequence),
                           .generation = head.generation,
                           .cursor = head.cursor,
-                          .overwritten = overwritten_in(&head)};
+                          .overwritten = overwritten_in(&head)},
+                   nothing = {.offset = offset};
   const bool is_later = now.number > newest;
   if (before) {
     if (!is_later) *before = now;
     return true;
   }
   if (!prof_i_make_room((void **)&s->seen, &s->seen_room, s->seen_count, sizeof *s->seen)) return false;
-  s->seen[s->seen_count++] = is_later ? (seen_chunk){.offset = offset} : now;
+  s->seen[s->seen_count++] = is_later ? nothing : now;
   return true;
 }
 
@@ -398,11 +399,14 @@ static int make_room(snapshot *s) {
   s->there = 0;
   s->count = s->live->room;
   const uint64_t there = bytes_there(s, used);
-  if (there < PROF_I_FIRST_UNIT_OFFSET)
-    return prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d", (unsigned long long)there,
-                       PROF_I_FIRST_UNIT_OFFSET);
-  if (!map_room(s, used + PROF_I_GROWTH_BYTES) && !map_room(s, used))
-    return prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes", (unsigned long long)used);
+  if (there < PROF_I_FIRST_UNIT_OFFSET) {
+    prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d", (unsigned long long)there, PROF_I_FIRST_UNIT_OFFSET);
+    return PROF_E_TRUNCATED;
+  }
+  if (!map_room(s, used + PROF_I_GROWTH_BYTES) && !map_room(s, used)) {
+    prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes", (unsigned long long)used);
+    return PROF_E_NO_MEMORY;
+  }
   s->there = there;
   s->source->bytes = s->to;
   s->source->count = s->count;
