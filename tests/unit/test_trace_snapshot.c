@@ -61,7 +61,23 @@ static void go_on(void) {
   own.halves++;
 }
 
+/* It has done that many halves when the reader comes. */
+static void begin(uint64_t halves) {
+  memset(&own, 0, sizeof own);
+  capture_begin(&own.c, ROOM);
+  capture_header(&own.c)->policy = PROF_POLICY_RING;
+  prof_i_head *const meta = capture_meta(&own.c);
+  capture_session(meta, CAPTURE_START, 1, 1);
+  capture_site(meta, 1, "scope", "test", 1);
+  while (own.halves < halves) go_on();
+}
+
 static uint64_t scopes_ended(void) { return own.halves / 2 * SCOPES; }
+
+static uint64_t scopes_given_up(void) {
+  const uint64_t chunks_taken = (own.halves + 1) / 2;
+  return chunks_taken > CHUNKS ? (chunks_taken - CHUNKS) * SCOPES : 0;
+}
 
 /* ---- the reader ---- */
 
@@ -90,6 +106,10 @@ static void check(const prof_trace *trace, uint64_t ended_before) {
     if (all.items[i].start_ns != all.items[i - 1].start_ns + STEP)
       fail_msg("from question %llu to %llu: scope %llu comes after scope %llu", (unsigned long long)own.from, (unsigned long long)own.to,
                (unsigned long long)all.items[i].start_ns / STEP, (unsigned long long)all.items[i - 1].start_ns / STEP);
+  if (own.from >= own.to) { /* undisturbed */
+    assert_int_equal(info.lost_count[PROF_LOSS_OVERWRITTEN], scopes_given_up());
+    assert_int_equal(all.count, scopes_ended() - scopes_given_up());
+  }
   const uint64_t seen = info.scope_count + info.lost_count[PROF_LOSS_OVERWRITTEN];
   if (seen < ended_before || seen > scopes_ended())
     fail_msg("from question %llu to %llu: %llu recorded or overwritten; %llu had ended before, %llu after", (unsigned long long)own.from,
@@ -97,15 +117,9 @@ static void check(const prof_trace *trace, uint64_t ended_before) {
   free(all.items);
 }
 
-/* The thread has done that many halves when the reader comes. How many questions there were. */
+/* How many questions there were. */
 static uint64_t read_while_it_goes_on(uint64_t halves, uint64_t from, uint64_t to) {
-  memset(&own, 0, sizeof own);
-  capture_begin(&own.c, ROOM);
-  capture_header(&own.c)->policy = PROF_POLICY_RING;
-  prof_i_head *const meta = capture_meta(&own.c);
-  capture_session(meta, CAPTURE_START, 1, 1);
-  capture_site(meta, 1, "scope", "test", 1);
-  while (own.halves < halves) go_on();
+  begin(halves);
   own.from = from;
   own.to = to;
   const uint64_t ended_before = scopes_ended();
@@ -138,13 +152,7 @@ static void a_ring_that_grows_and_goes_round_meanwhile_has_no_hole(void **state)
 /* A chunk that is being taken when it is copied is left out, and so is what is older: no hole is left before what comes behind it. */
 static void what_is_older_goes_with_a_chunk_that_is_being_taken(void **state) {
   (void)state;
-  memset(&own, 0, sizeof own);
-  capture_begin(&own.c, ROOM);
-  capture_header(&own.c)->policy = PROF_POLICY_RING;
-  prof_i_head *const meta = capture_meta(&own.c);
-  capture_session(meta, CAPTURE_START, 1, 1);
-  capture_site(meta, 1, "scope", "test", 1);
-  while (own.halves < 2 * 4) go_on();
+  begin(2 * 4);
   own.chunks[1]->state = PROF_I_CHUNK_TAKEN; /* the first is about to be written again: it was copied before */
   prof_trace *const trace = read_snapshot();
   const prof_trace_info info = info_of(trace);
