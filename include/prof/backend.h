@@ -157,7 +157,7 @@ typedef struct prof_backend_host {
   uint32_t (*intern)(const char *text, size_t bytes);       /* a number for a text, which is copied: the same for the same text, as long as the process is; 0: no room. Any thread, no callback */
   void (*emit)(const void *records, size_t bytes);          /* records, one behind the other, which are copied. From inside of drain alone */
   /* From 1.2 on. */
-  uint64_t (*thread_of)(uint64_t kernels_number);           /* as thread(), of the thread of this process that has, or was the last to have, that number of the kernel's (gettid()). Any thread, no callback */
+  uint64_t (*thread_of)(uint64_t kernels_number);           /* as thread(), of the thread of this process that has, or was the last to have, that number of the kernel's (gettid()); of one that prof has not met, a number that stands for it alone. Any thread, no callback */
   /* From 1.3 on. */
   uint32_t (*wanted)(void);                                 /* which kinds of records are asked for now, by bits, as start() is: for a vendor that must be told before it begins. Any thread */
 } prof_backend_host;

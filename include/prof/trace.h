@@ -164,7 +164,8 @@ enum {
   PROF_EVENT_OTHER_THREAD = 2u, /* ended on another thread than it began on */
   PROF_EVENT_CUT = 4u,          /* name or arguments were cut at their bound, or arguments left out */
   PROF_EVENT_NO_DETAILS = 8u,   /* name or arguments were lost; the site's name stands instead */
-  PROF_EVENT_ON_DEVICE = 16u    /* a device's own side: its thread is a stream, its times are the device's */
+  PROF_EVENT_ON_DEVICE = 16u,   /* a device's own side: its thread is a stream, its times are the device's */
+  PROF_EVENT_CALL = 32u         /* a call of a vendor's interface, as its own tracing told it: what it launched counts as the scope's around it */
 };
 
 /* Walks the events: by thread, and inside a thread by start, outer scopes before the ones they hold. One walker at a time a

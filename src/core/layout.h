@@ -107,9 +107,14 @@ enum {
 };
 
 /* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
-/* What a thread of the capture is: in the low 8 bits. Of a stream the device's type stands in the next 24, its index above, and the stream's handle for the tid. */
-typedef enum prof_i_role { PROF_I_ROLE_THREAD = 0, PROF_I_ROLE_MAIN = 1, PROF_I_ROLE_STREAM = 2 } prof_i_role;
+/* What a thread of the capture is: in the low 8 bits. Of a stream the device's type stands in the next 24, its index above, and the stream's handle for the tid.
+   CALLS is no thread: these records, of KIND_CALL alone, are those of the thread whose serial stands for the tid. */
+typedef enum prof_i_role { PROF_I_ROLE_THREAD = 0, PROF_I_ROLE_MAIN = 1, PROF_I_ROLE_STREAM = 2, PROF_I_ROLE_CALLS = 3 } prof_i_role;
 enum { PROF_I_ROLE_TYPE_SHIFT = 8, PROF_I_ROLE_INDEX_SHIFT = 32 };
+static inline int prof_i_role_is_line(uint64_t role) { return (role & 0xff) >= PROF_I_ROLE_STREAM; }
+
+/* A serial with this bit is that of a thread that never recorded anything itself: the rest is the kernel's number of it. */
+#define PROF_I_SERIAL_OF_KERNELS (UINT64_C(1) << 63)
 
 typedef struct prof_i_slot {
   prof_i_head head;
@@ -286,6 +291,7 @@ typedef enum prof_i_kind {
                                for (alloc), allocated after it (reserve, release, collect, oom, sample), 8 duration in ticks (collect), or
                                prof_memory_wrong (wrong); with STREAM
                                one word more. SAMPLE: 5 used, 6 its number */
+  PROF_I_KIND_CALL = 7,    /* as a scope: a call of a vendor's interface, as its own tracing told it, mostly by another clock than the thread's scopes */
   /* in a thread's chunks, about the thread */
   PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_role, 6.. name (64 bytes) */
   PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own ns */

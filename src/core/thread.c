@@ -49,7 +49,7 @@ uint64_t prof_i_thread_serial_of(uint64_t tid) {
   uint64_t latest = 0;
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     const uint64_t serial = __atomic_load_n(&t->serial, __ATOMIC_ACQUIRE);
-    const bool is_ours = __atomic_load_n(&t->process, __ATOMIC_RELAXED) == own.process, is_line = (__atomic_load_n(&t->role, __ATOMIC_RELAXED) & 0xff) == PROF_I_ROLE_STREAM;
+    const bool is_ours = __atomic_load_n(&t->process, __ATOMIC_RELAXED) == own.process, is_line = prof_i_role_is_line(__atomic_load_n(&t->role, __ATOMIC_RELAXED));
     if (is_ours && !is_line && serial > latest && __atomic_load_n(&t->tid, __ATOMIC_RELAXED) == tid) latest = serial;
   }
   for (uint32_t i = 0; !latest && i < GONE_COUNT; i++) {
@@ -62,7 +62,7 @@ uint64_t prof_i_thread_serial_of(uint64_t tid) {
 /* Another takes its place. */
 static void remember_gone(const prof_i_thread *thread) {
   const uint64_t serial = __atomic_load_n(&thread->serial, __ATOMIC_RELAXED), tid = __atomic_load_n(&thread->tid, __ATOMIC_RELAXED);
-  const bool is_line = (__atomic_load_n(&thread->role, __ATOMIC_RELAXED) & 0xff) == PROF_I_ROLE_STREAM;
+  const bool is_line = prof_i_role_is_line(__atomic_load_n(&thread->role, __ATOMIC_RELAXED));
   if (!serial || is_line || tid >> TID_BITS) return;
   const uint32_t place = __atomic_fetch_add(&own.gone_at, 1, __ATOMIC_RELAXED) % GONE_COUNT;
   __atomic_store_n(&own.gone[place], serial << TID_BITS | tid, __ATOMIC_RELAXED);

@@ -67,12 +67,22 @@ uint32_t prof_i_name_number(const char *text, size_t bytes) {
   return n ? n->number : 0;
 }
 
-uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise) {
-  static const prof_site site = {.file = "", .function = "", .level = 1};
+static const char *text_of(uint32_t number) {
   pthread_mutex_lock(&own.lock);
   const name *const n = number && number <= own.count ? own.by_number[number - 1] : NULL; /* stays where it is */
   pthread_mutex_unlock(&own.lock);
-  return prof_i_site_number(&site, n ? n->text : otherwise, category);
+  return n ? n->text : NULL;
+}
+
+const char *prof_i_name_text(uint32_t number) {
+  const char *const text = text_of(number);
+  return text ? text : "";
+}
+
+uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise) {
+  static const prof_site site = {.file = "", .function = "", .level = 1};
+  const char *const text = text_of(number);
+  return prof_i_site_number(&site, text ? text : otherwise, category);
 }
 
 void prof_i_names_forget(void) {

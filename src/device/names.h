@@ -11,6 +11,9 @@ uint32_t prof_i_name_number(const char *text, size_t bytes);
 /* The call site that stands for things of that name and category, a literal, in tables and captures; of no name: of `otherwise`. 0: no room. */
 uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise);
 
+/* NUL-terminated, and stays; of 0 and of no number that was given: empty. */
+const char *prof_i_name_text(uint32_t number);
+
 /* In a forked child, whose parent may just have been at it. */
 void prof_i_names_forget(void);
 

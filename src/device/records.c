@@ -23,7 +23,7 @@
 
 enum { LAUNCH_WORDS = 4 };
 
-/* The calls of one thread: a line of their own, for that thread's records are its own to write. */
+/* The calls of one thread: a line of their own, for that thread's records are its own to write. Readers put them back among its scopes. */
 typedef struct calls {
   uint64_t serial;
   prof_i_line line;
@@ -54,7 +54,7 @@ static const char *category_of(uint32_t kind) { /* as Kineto has them */
     case PROF_BACKEND_COPY: return "gpu_memcpy";
     case PROF_BACKEND_FILL: return "gpu_memset";
     case PROF_BACKEND_SYNC: return "gpu_sync";
-    case PROF_BACKEND_CALL: return "runtime";
+    case PROF_BACKEND_CALL: return "runtime"; /* see category_of_call() */
     default: return "gpu_other";
   }
 }
@@ -248,15 +248,32 @@ static int write_on_stream(const whole *it) {
 
 /* ---- calls ---- */
 
+/* As Kineto has them, for HIP, too; how else would a reader know a launch. */
+static const char *category_of_call(uint32_t name) {
+  const char *const text = prof_i_name_text(name);
+  if (strncmp(text, "cuda", 4) == 0 || strncmp(text, "__cuda", 6) == 0 || strncmp(text, "hip", 3) == 0) return "cuda_runtime";
+  if (strncmp(text, "cu", 2) == 0) return "cuda_driver";
+  if (strncmp(text, "CU", 2) == 0) return "overhead"; /* of CUPTI's and of CUDA's itself */
+  return "runtime";
+}
+
+/* A thread that prof does not know is called as the system calls it. */
+static void name_line(prof_i_line *line, uint64_t serial) {
+  const uint64_t tid = serial & ~PROF_I_SERIAL_OF_KERNELS;
+  if (serial & PROF_I_SERIAL_OF_KERNELS && prof_i_port_name_of_thread(tid, line->name, sizeof line->name)) return;
+  snprintf(line->name, sizeof line->name, serial & PROF_I_SERIAL_OF_KERNELS ? "thread %llu" : "calls of thread %llu", (unsigned long long)tid);
+}
+
 static prof_i_line *line_of(uint64_t serial) {
   for (calls *c = own.calls; c; c = c->next)
     if (c->serial == serial) return &c->line;
   calls *const c = calloc(1, sizeof *c);
   if (!c) return NULL;
   c->serial = serial;
-  c->line.role = PROF_I_ROLE_THREAD;
+  c->line.role = PROF_I_ROLE_CALLS;
+  c->line.handle = serial;
   c->next = own.calls;
-  snprintf(c->line.name, sizeof c->line.name, "%s calls, thread %llu", own.end->table.name, (unsigned long long)serial);
+  name_line(&c->line, serial);
   own.calls = c;
   return &c->line;
 }
@@ -282,8 +299,13 @@ static int write_call(const whole *it) {
   if (!times_of_call(record, times)) return PROF_LOSS_DEVICE_TIMES;
   if (is_of_before(times[0], times[1])) return -1;
   const uint64_t begin = times[0], most = (UINT64_C(1) << PROF_I_DURATION_BITS) - 1, ticks = times[1] - begin, duration = ticks < most ? ticks : most;
-  const uint64_t site = prof_i_name_site(record->name, category_of(record->kind), name_of(it));
-  return prof_i_record_write(thread, begin << 4, begin << 4, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT, NULL, 0);
+  const uint32_t site = prof_i_name_site(record->name, category_of_call(record->name), name_of(it));
+  const prof_arg number = {.key = "vendor's correlation", .type = PROF_ARG_U64};
+  const uint64_t schema = record->correlation ? prof_i_schema_number_inside(site, &(prof_args){&number, 1, PROF_ARGS_PAIRS, NULL}, 1) : 0;
+  uint64_t words[3] = {0, record->correlation};
+  const size_t count = schema ? 2 : 1;
+  words[0] = (2 + count + 1) / 2 | (uint64_t)PROF_I_KIND_CALL << 16 | schema << 32;
+  return prof_i_record_write(thread, begin << 4, begin << 4, duration << PROF_I_DURATION_SHIFT | (uint64_t)site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG, words, count);
 }
 
 static int write_memory(const whole *it) {

@@ -165,6 +165,8 @@ typedef struct prof_i_segment {
   uint8_t generation;
   bool is_plain;   /* nothing but plain scopes, without a gap */
   bool is_ordered; /* by end */
+  bool has_calls;  /* of a vendor's tracing: they may have to be moved a little */
+  bool is_beside;  /* written by another than the thread whose it is: see calls.c */
   bool ends_group; /* no event of a later segment ended before one of this segment or an earlier one */
 } prof_i_segment;
 
@@ -181,6 +183,7 @@ typedef struct prof_i_trace_thread {
   uint64_t serial;
   uint64_t tid;
   uint64_t event_count;
+  uint64_t beside_count; /* of them, what others wrote for it */
   uint64_t lost[PROF_I_LOSS_WORDS];
   uint64_t own_ns; /* chunk changes, until prof_i_index_sum() adds the scopes' share */
   uint32_t first_segment, segment_count;
@@ -197,6 +200,7 @@ typedef struct prof_i_mention {
   uint64_t serial;
   const prof_i_slot *slot;
   const uint64_t *exit;
+  bool is_beside; /* of a line of calls: what was lost of them counts, the rest is the thread's own to say */
 } prof_i_mention;
 
 struct prof_trace {

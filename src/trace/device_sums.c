@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "parse.h"
 
 int prof_i_device_sums_init(prof_i_device_sums *sums, const prof_trace *trace, bool are_alone) {
   sums->trace = trace;
@@ -104,6 +105,10 @@ bool prof_i_device_sums_take(prof_i_device_sums *sums, const prof_i_span *span, 
   const uint32_t were_uncovered = sums->uncovered_count;
   uint32_t first;
   *time_out = (prof_i_device_time){0};
+  if (span->record && prof_i_is_call(span->record)) {
+    prof_i_device_sums_pass(sums, span);
+    return true;
+  }
   meet(sums, span, &first);
   if (!add_up(sums, first, span->lane == 0 ? span->depth : UINT16_MAX, time_out)) return false;
   sums->met_count = first;

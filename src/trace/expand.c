@@ -151,6 +151,10 @@ static __attribute__((noinline)) void set_long(const prof_trace *trace, const ui
   prof_i_long record;
   if (event_out->kind == PROF_EVENT_MEMORY ? !prof_i_event_read(words, &record) : !prof_i_long_read(words, (words[2] & 0xffff) * 2, &record)) return;
   switch (record.kind) {
+    case PROF_I_KIND_CALL:
+      event_out->flags |= PROF_EVENT_CALL;
+      set_details(trace, &record, event_out);
+      return;
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_INSTANT: set_details(trace, &record, event_out); return;
     case PROF_I_KIND_COUNTER:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "parse.h"
 
 void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes) {
@@ -26,6 +27,7 @@ static int by_thread_and_time(const void *a, const void *b) {
 static int by_serial(const void *a, const void *b) {
   const prof_i_mention *const x = a, *const y = b;
   if (x->serial != y->serial) return x->serial < y->serial ? -1 : 1;
+  if (x->is_beside != y->is_beside) return x->is_beside - y->is_beside;
   return (x->exit != NULL) - (y->exit != NULL); /* what EXIT says comes last, and wins */
 }
 
@@ -33,11 +35,22 @@ static void set_name(prof_i_trace_thread *thread, const char *name) {
   if (name[0]) prof_i_copy_name(thread->name, sizeof thread->name, name, PROF_I_NAME_BYTES);
 }
 
-static void hear_owner(prof_i_trace_thread *thread, const prof_i_segment *segment) {
+static void hear_owner(const prof_trace *trace, prof_i_trace_thread *thread, const prof_i_segment *segment) {
   if (!segment->owner) return;
+  if (segment->is_beside) {
+    prof_i_calls_name_thread(trace, thread, (const char *)(segment->owner + 6));
+    return;
+  }
   thread->tid = segment->owner[4];
   thread->role = segment->owner[5];
   set_name(thread, (const char *)(segment->owner + 6));
+}
+
+/* What its line of calls has lost. */
+static void hear_beside(const prof_trace *trace, prof_i_trace_thread *thread, const prof_i_mention *mention) {
+  const prof_i_slot *const slot = mention->slot;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] += slot ? slot->lost[i] - slot->lost_before[i] : mention->exit[6 + i];
+  prof_i_calls_name_thread(trace, thread, slot ? slot->name : (const char *)(mention->exit + 6 + PROF_I_LOSS_WORDS));
 }
 
 static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *mention) {
@@ -62,6 +75,7 @@ static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *ment
 static void add_segment_to(prof_i_trace_thread *thread, const prof_i_segment *segment) {
   thread->segment_count++;
   thread->event_count += segment->event_count;
+  thread->beside_count += segment->is_beside ? segment->event_count : 0;
   thread->lost[PROF_LOSS_UNFINISHED] += segment->unfinished_count;
   thread->lost[PROF_LOSS_CLEARED] += segment->cleared_count;
   thread->lost[PROF_LOSS_OVERWRITTEN] += segment->passed_count;
@@ -85,9 +99,10 @@ static void fill_thread(prof_trace *trace, prof_i_trace_thread *thread, uint64_t
   const uint32_t first = *segment;
   *thread = (prof_i_trace_thread){.serial = serial, .first_segment = first};
   for (; *segment < trace->segment_count && trace->segments[*segment].serial == serial; ++*segment)
-    hear_owner(thread, &trace->segments[*segment]);
+    hear_owner(trace, thread, &trace->segments[*segment]);
   for (; *mention < trace->mention_count && trace->mentions[*mention].serial == serial; ++*mention)
-    hear_mention(thread, &trace->mentions[*mention]);
+    if (trace->mentions[*mention].is_beside) hear_beside(trace, thread, &trace->mentions[*mention]);
+    else hear_mention(thread, &trace->mentions[*mention]);
   for (uint32_t i = first; i < *segment; i++) add_segment_to(thread, &trace->segments[i]);
   if (thread->segment_count) find_groups(&trace->segments[first], thread->segment_count);
 }
@@ -128,6 +143,8 @@ static uint32_t count_threads(const prof_trace *trace) {
 }
 
 int prof_i_index_threads(prof_trace *trace) {
+  const int status = prof_i_calls_join(trace);
+  if (status) return status;
   sort_segments(trace);
   if (trace->mention_count) qsort(trace->mentions, trace->mention_count, sizeof *trace->mentions, by_serial);
   const uint32_t count = count_threads(trace);
@@ -214,7 +231,7 @@ int prof_i_index_open(prof_trace *trace) {
   for (uint32_t i = 0; i < trace->mention_count; i++) {
     const prof_i_mention *const mention = &trace->mentions[i];
     prof_i_trace_thread *const thread = prof_i_index_thread(trace, mention->serial);
-    if (!thread || !mention->slot || thread->open_count || !thread->is_alive) continue;
+    if (!thread || !mention->slot || mention->is_beside || thread->open_count || !thread->is_alive) continue;
     thread->first_open = trace->open_count;
     const int status = add_open(trace, thread, mention->slot, &room);
     if (status) return status;
@@ -256,7 +273,7 @@ void prof_i_index_sum(prof_trace *trace) {
   }
   trace->event_count += trace->open_count;
   for (uint32_t i = 0; i < trace->thread_count; i++)
-    trace->threads[i].own_ns += cost_of(trace, trace->threads[i].event_count, trace->threads[i].lost);
+    trace->threads[i].own_ns += cost_of(trace, trace->threads[i].event_count - trace->threads[i].beside_count, trace->threads[i].lost);
   trace->own_ns += cost_of(trace, trace->event_count, trace->lost);
   prof_i_catalog *const catalog = &trace->catalog;
   if (catalog->mark_count) qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, by_value);

@@ -19,6 +19,11 @@ typedef enum prof_i_sight {
 static inline uint32_t prof_i_word_kind(uint64_t word2) { return word2 >> 16 & 0xff; }
 static inline uint32_t prof_i_word_flags(uint64_t word2) { return word2 >> 24 & 0xff; }
 
+static inline bool prof_i_is_scope(uint32_t kind) { return kind == PROF_I_KIND_SCOPE || kind == PROF_I_KIND_CALL; }
+
+/* Of a long record's words. */
+static inline bool prof_i_is_call(const uint64_t *words) { return prof_i_word_kind(words[2]) == PROF_I_KIND_CALL; }
+
 /* A long record's parts. Texts without data are not there. */
 typedef struct prof_i_long {
   uint32_t kind, flags, schema;
@@ -110,7 +115,7 @@ static inline prof_i_interval prof_i_plain_interval(const uint64_t *words, uint6
 }
 /* Signed: negative where the counter went back. 0 of what is no scope. */
 static inline int64_t prof_i_event_ticks(const uint64_t *words, const prof_i_long *record) {
-  if (record->kind != PROF_I_KIND_SCOPE) return 0;
+  if (!prof_i_is_scope(record->kind)) return 0;
   return (int64_t)(record->flags & PROF_I_FLAG_LONG ? record->duration : words[1] >> PROF_I_DURATION_SHIFT);
 }
 
@@ -123,7 +128,7 @@ static inline prof_i_interval prof_i_plain_interval_in(const uint64_t *words, ui
 }
 static inline prof_i_interval prof_i_event_interval(const uint64_t *words, const prof_i_long *record, uint64_t start_ticks,
                                                     int64_t stretch) {
-  return prof_i_interval_of(words[0], prof_i_stretched(prof_i_event_ticks(words, record), record->kind == PROF_I_KIND_SCOPE ? stretch : 0),
+  return prof_i_interval_of(words[0], prof_i_stretched(prof_i_event_ticks(words, record), prof_i_is_scope(record->kind) ? stretch : 0),
                             start_ticks);
 }
 

@@ -79,6 +79,13 @@ static inline void count_event(scan *s, uint64_t end, bool is_scope) {
   segment->scope_count += is_scope;
 }
 
+/* It may be moved to its begin: what ended behind that belongs to the same group. */
+static void count_call(scan *s, const uint64_t *words, const prof_i_long *record) {
+  const uint64_t start = prof_i_event_interval(words, record, s->start_ticks, s->stretch).start;
+  if (start < s->segment->min_end) s->segment->min_end = start;
+  s->segment->has_calls = true;
+}
+
 static void count_unfinished(scan *s) {
   s->segment->unfinished_count += (uint32_t)s->waiting;
   s->waiting = 0;
@@ -128,12 +135,13 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
   const uint64_t end = prof_i_event_interval(words, record, s->start_ticks, s->stretch).end;
   /* Two processors' counters, read without a fence, may differ by more than a scope takes that another thread ends at once: not counted. */
   trace->clock_back_count += duration + s->stretch < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
-  if (record->schema && record->kind <= PROF_I_KIND_INSTANT) {
+  if (record->schema && (record->kind <= PROF_I_KIND_INSTANT || record->kind == PROF_I_KIND_CALL)) {
     const prof_i_schema *const schema = prof_i_catalog_schema(&trace->catalog, record->schema);
     if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++; /* its place in time still counts */
   }
   check_site(s, prof_i_record_site(words[1]));
-  count_event(s, end, record->kind == PROF_I_KIND_SCOPE);
+  count_event(s, end, prof_i_is_scope(record->kind));
+  if (record->kind == PROF_I_KIND_CALL) count_call(s, words, record);
   return record->kind != PROF_I_KIND_STEP || add_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
 }
 
@@ -141,7 +149,7 @@ static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *
   const uint64_t serial = record->own[0];
   if (s->trace->era_count > 1 && !follow_eras(s, words, 0)) return PROF_E_NO_MEMORY;
   if (record->kind == PROF_I_KIND_EXIT)
-    return add_mention(s->trace, (prof_i_mention){serial, NULL, words}) ? 0 : PROF_E_NO_MEMORY;
+    return add_mention(s->trace, (prof_i_mention){.serial = serial, .exit = words}) ? 0 : PROF_E_NO_MEMORY;
   end_segment(s, words);
   return add_segment(s, words + slots * 2, words, serial) ? 0 : PROF_E_NO_MEMORY;
 }
@@ -254,7 +262,7 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += slot->lost[i];
   trace->own_ns += slot->own_ns;
   add_gone(trace, &slot->head); /* it may stand where a chunk was */
-  if (slot->serial && !add_mention(trace, (prof_i_mention){slot->serial, slot, NULL})) return PROF_E_NO_MEMORY;
+  if (slot->serial && !add_mention(trace, (prof_i_mention){.serial = slot->serial, .slot = slot})) return PROF_E_NO_MEMORY;
   const prof_i_extent reserve = {(const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
                                  extent->offset + PROF_I_RESERVE_OFFSET, PROF_I_UNIT_BYTES};
   if (reserve.head->magic == 0) return 0; /* never used */
@@ -273,14 +281,16 @@ static void recount(prof_trace *trace, prof_i_segment *segment) {
   fresh.max_end = 0;
   fresh.event_count = fresh.scope_count = fresh.cleared_count = 0;
   fresh.is_ordered = true;
+  fresh.has_calls = false;
   scan s = {.trace = trace, .segment = &fresh, .start_ticks = segment->start_ticks, .stretch = segment->stretch};
   const uint64_t *at = segment->words;
   for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
     prof_i_long record;
     const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
     if (sight == PROF_I_SIGHT_PLAIN) count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.stretch).end, true);
-    if (sight == PROF_I_SIGHT_EVENT)
-      count_event(&s, prof_i_event_interval(at, &record, s.start_ticks, s.stretch).end, record.kind == PROF_I_KIND_SCOPE);
+    if (sight != PROF_I_SIGHT_EVENT) continue;
+    count_event(&s, prof_i_event_interval(at, &record, s.start_ticks, s.stretch).end, prof_i_is_scope(record.kind));
+    if (record.kind == PROF_I_KIND_CALL) count_call(&s, at, &record);
   }
   fresh.passed_count = fresh.cleared_count - segment->cleared_count;
   fresh.cleared_count = segment->cleared_count;

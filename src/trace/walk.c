@@ -8,16 +8,16 @@
    So spans are handed out by falling start, inner ones before the outer ones, each with its final self time. What overlaps
    without nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance.
    Segments in which the order is broken (a handler that recorded between another scope's clock and its record) are sorted
-   first. */
+   first (sorted.c). */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "parse.h"
 #include "plain.h"
-#include "walker.h"
+#include "sorted.h"
 
-enum { FIRST_STACK = 64, BITMAP_WORDS = (PROF_I_PIECE_SLOTS + 65536) / 64, RUN = 24 };
+enum { FIRST_STACK = 64, BITMAP_WORDS = (PROF_I_PIECE_SLOTS + 65536) / 64 };
 
 /* ---- handing out ---- */
 
@@ -153,8 +153,7 @@ static void put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint
 
 /* ---- records ---- */
 
-/* A step begins where the one before it ended, or the session began. */
-static uint64_t step_start(const prof_i_catalog *catalog, uint64_t end) {
+uint64_t prof_i_step_start(const prof_i_catalog *catalog, uint64_t end) {
   uint32_t low = 0, high = catalog->mark_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
@@ -180,6 +179,7 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
   if (when.end < w->trace->floor) return;
   thing t = {when.start, when.end, words, prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1])), PROF_EVENT_SCOPE};
   switch (record.kind) {
+    case PROF_I_KIND_CALL:
     case PROF_I_KIND_SCOPE:
       if (record.flags & PROF_I_FLAG_OTHER_THREAD) put_beside(w, &t);
       else put(w, &t);
@@ -189,7 +189,7 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
     case PROF_I_KIND_FLOW: put_mark(w, t.end, words, t.site, words[4] ? PROF_EVENT_FLOW_END : PROF_EVENT_FLOW_BEGIN); return;
     case PROF_I_KIND_MEMORY: put_mark(w, t.end, words, t.site, PROF_EVENT_MEMORY); return;
     case PROF_I_KIND_STEP:
-      t.start = step_start(&w->trace->catalog, t.end);
+      t.start = prof_i_step_start(&w->trace->catalog, t.end);
       t.kind = PROF_EVENT_STEP;
       put(w, &t);
       return;
@@ -199,6 +199,13 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
 static inline void put_record(prof_i_walker *w, const uint64_t *words) {
   if ((words[1] & 15) == 0) put_plain(w, words);
   else put_event(w, words);
+}
+
+void prof_i_walker_put(prof_i_walker *walker, const uint64_t *words) { put_record(walker, words); }
+
+void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start, uint64_t end) {
+  const thing t = {start, end, words, prof_i_known_site(&walker->trace->catalog, prof_i_record_site(words[1])), PROF_EVENT_SCOPE};
+  put(walker, &t);
 }
 
 /* ---- a segment that stands in order ---- */
@@ -253,90 +260,6 @@ static void walk_mixed(prof_i_walker *w, const prof_i_segment *segment) {
   }
 }
 
-/* ---- segments that must be sorted ---- */
-
-typedef struct item {
-  uint64_t end;
-  const uint64_t *words;
-} item;
-
-static void insertion_sort(item *items, size_t count) {
-  for (size_t i = 1; i < count; i++) {
-    const item moved = items[i];
-    size_t at = i;
-    for (; at > 0 && items[at - 1].end > moved.end; at--) items[at] = items[at - 1];
-    items[at] = moved;
-  }
-}
-
-/* Merges two runs that stand side by side; spare holds the first. */
-static void merge(item *items, size_t first, size_t both, item *spare) {
-  memcpy(spare, items, first * sizeof *items);
-  size_t left = 0, right = first, to = 0;
-  while (left < first && right < both) items[to++] = items[right].end < spare[left].end ? items[right++] : spare[left++];
-  while (left < first) items[to++] = spare[left++];
-}
-
-/* Stable: of two that end at once, the one recorded later is the outer one. Nearly sorted, as it mostly is, takes one pass
-   and looks at each seam. */
-static void sort_items(item *items, size_t count, item *spare) {
-  for (size_t at = 0; at < count; at += RUN) insertion_sort(items + at, count - at < RUN ? count - at : RUN);
-  for (size_t width = RUN; width < count; width *= 2) {
-    for (size_t at = 0; at + width < count; at += 2 * width) {
-      if (items[at + width - 1].end <= items[at + width].end) continue;
-      merge(items + at, width, count - at < 2 * width ? count - at : 2 * width, spare);
-    }
-  }
-}
-
-static void enter_segment(prof_i_walker *w, const prof_i_segment *segment) {
-  w->start_ticks = segment->start_ticks;
-  w->stretch = segment->stretch;
-}
-
-/* The one that these words stand in: mostly the last one, for what was sorted is mostly in order. */
-static const prof_i_segment *segment_of(const prof_i_segment *segments, uint32_t count, const prof_i_segment *last, const uint64_t *words) {
-  const prof_i_segment *segment = last;
-  for (uint32_t i = 0; i < count && !(words >= segment->words && words < segment->words + segment->slot_count * 2ull); i++)
-    segment = &segments[i];
-  return segment;
-}
-
-static size_t collect(const prof_i_walker *w, const prof_i_segment *segment, item *items) {
-  size_t count = 0;
-  const uint64_t *at = segment->words;
-  for (uint64_t left = segment->slot_count, slots; left > 0 && count < segment->event_count; at += slots * 2, left -= slots) {
-    prof_i_long record;
-    const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
-    if (sight != PROF_I_SIGHT_PLAIN && sight != PROF_I_SIGHT_EVENT) continue;
-    const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval_in(at, segment->start_ticks, segment->stretch)
-                                                             : prof_i_event_interval(at, &record, segment->start_ticks, segment->stretch);
-    if (when.end >= w->trace->floor) items[count++] = (item){when.end, at};
-  }
-  return count;
-}
-
-static void walk_sorted(prof_i_walker *w, const prof_i_segment *segments, uint32_t segment_count) {
-  uint64_t room = 0;
-  for (uint32_t i = 0; i < segment_count; i++) room += segments[i].event_count;
-  item *const items = malloc((room + 1) * sizeof *items);
-  item *const spare = malloc((room + 1) * sizeof *spare);
-  if (!items || !spare) {
-    w->status = PROF_E_NO_MEMORY;
-  } else {
-    size_t count = 0;
-    for (uint32_t i = 0; i < segment_count; i++) count += collect(w, &segments[i], items + count);
-    sort_items(items, count, spare);
-    const prof_i_segment *segment = segments;
-    while (count > 0 && !w->status) {
-      if (w->trace->era_count > 1) enter_segment(w, segment = segment_of(segments, segment_count, segment, items[count - 1].words));
-      put_record(w, items[--count].words);
-    }
-  }
-  free(items);
-  free(spare);
-}
-
 /* ---- groups ---- */
 
 uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
@@ -345,8 +268,8 @@ uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
   while (first > walker->thread->first_segment && !segments[first - 1].ends_group) first--;
   const prof_i_segment *const segment = &segments[first];
   if (walker->status) return first;
-  enter_segment(walker, segment);
-  if (first != last_segment || !segment->is_ordered) walk_sorted(walker, segment, last_segment - first + 1);
+  prof_i_walker_enter(walker, segment);
+  if (first != last_segment || !segment->is_ordered || segment->has_calls) prof_i_walk_sorted(walker, segment, last_segment - first + 1);
   else if (segment->event_count == 0) return first;
   else if (is_simple(walker->trace, segment)) walker->walk_plain(walker, segment);
   else walk_mixed(walker, segment);

@@ -61,6 +61,20 @@ uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment);
    the visitor for what is left of a batch. */
 void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks);
 
+/* ---- for sorted.c ---- */
+
+/* Records of this segment come next. */
+static inline void prof_i_walker_enter(prof_i_walker *walker, const prof_i_segment *segment) {
+  walker->start_ticks = segment->start_ticks;
+  walker->stretch = segment->stretch;
+}
+/* Takes one record, whatever stands in its way; a call with the times that it was given. */
+void prof_i_walker_put(prof_i_walker *walker, const uint64_t *words);
+void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start, uint64_t end);
+
+/* A step begins where the one before it ended, or the session began. */
+uint64_t prof_i_step_start(const prof_i_catalog *catalog, uint64_t end);
+
 /* ---- for plain.h ---- */
 
 /* Takes one plain record, whatever stands in its way. */

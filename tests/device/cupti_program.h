@@ -18,6 +18,7 @@ typedef struct worker {
   pthread_t thread;
   char name[16];
   void *context, *stream, *kernel;
+  uint64_t tid;
 } worker;
 
 static emulated_cupti *cupti;

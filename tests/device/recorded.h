@@ -92,8 +92,44 @@ static inline uint64_t calls_named(const prof_trace *trace, const char *name) {
   prof_cursor *cursor = NULL;
   uint64_t count = 0;
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
-  while (prof_cursor_next(cursor, &event) == 1) count += is_text(event.category, event.category_bytes, "runtime") && is_text(event.name, event.name_bytes, name);
+  while (prof_cursor_next(cursor, &event) == 1) count += (event.flags & PROF_EVENT_CALL) && is_text(event.name, event.name_bytes, name);
   prof_cursor_destroy(cursor);
+  return count;
+}
+
+/* How many calls of that name stand in scopes, or calls, of that other name, on the same thread and in nothing between. */
+static inline uint64_t calls_in(const prof_trace *trace, const char *name, const char *around) {
+  enum { DEEP = 64 };
+  static prof_event event;
+  prof_cursor *cursor = NULL;
+  uint64_t count = 0, ends[DEEP] = {0};
+  bool are_around[DEEP] = {false};
+  uint32_t thread = UINT32_MAX;
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1) {
+    if (event.kind != PROF_EVENT_SCOPE || event.depth >= DEEP) continue;
+    if (event.thread != thread) memset(are_around, 0, sizeof are_around);
+    thread = event.thread;
+    ends[event.depth] = event.start_ns + event.duration_ns;
+    are_around[event.depth] = is_text(event.name, event.name_bytes, around);
+    if (event.depth > 0 && (event.flags & PROF_EVENT_CALL) && is_text(event.name, event.name_bytes, name)) count += are_around[event.depth - 1] && ends[event.depth - 1] >= ends[event.depth];
+  }
+  prof_cursor_destroy(cursor);
+  return count;
+}
+
+/* The row of a thread of the program's, by the kernel's number; tid 0: any, and how many there are. */
+static inline uint32_t host_rows(const prof_trace *trace, uint64_t tid, prof_trace_thread *thread_out) {
+  prof_trace_info info = {.size = sizeof info};
+  uint32_t count = 0;
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  for (uint32_t i = 0; i < info.thread_count; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    assert_int_equal(prof_trace_thread_get(trace, i, &thread), PROF_OK);
+    if (thread.is_stream || (tid && thread.tid != tid)) continue;
+    if (thread_out) *thread_out = thread;
+    count++;
+  }
   return count;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,7 +138,43 @@ static void at_level_2_calls_are_there(void **state) {
   nothing_is_lost(trace);
   assert_int_equal(calls_named(trace, "cudaLaunchKernel"), COUNT); /* without the release that brought it */
   assert_int_equal(calls_named(trace, "cuLaunchKernel"), COUNT);
-  assert_int_equal(launched_in(trace, "layer"), COUNT);
+  assert_int_equal(calls_in(trace, "cudaLaunchKernel", "layer"), COUNT); /* among the scopes of their thread */
+  assert_int_equal(calls_in(trace, "cuLaunchKernel", "cudaLaunchKernel"), COUNT);
+  assert_int_equal(launched_in(trace, "layer"), COUNT); /* and not in its calls */
+  assert_int_equal(host_rows(trace, 0, NULL), 1);
+  prof_trace_destroy(trace);
+}
+
+static void *launch_without_scopes(void *argument) {
+  worker *const w = argument;
+  pthread_setname_np(pthread_self(), "no scopes");
+  w->tid = (uint64_t)syscall(SYS_gettid);
+  for (int i = 0; i < COUNT; i++) launch(w->kernel, w->stream);
+  return NULL;
+}
+
+/* Threads that prof has never met: each has a row, by the kernel's number. */
+static void calls_of_threads_without_scopes(void **state) {
+  (void)state;
+  worker all[THREADS];
+  pthread_t threads[THREADS];
+  void *const stream = begin_recording(2), *const kernel = cu.emulated_cuda_kernel("k", KERNEL_NS);
+  for (int i = 0; i < THREADS; i++) {
+    all[i] = (worker){.stream = stream, .kernel = kernel};
+    assert_int_equal(pthread_create(&threads[i], NULL, launch_without_scopes, &all[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  cu.cuStreamSynchronize(stream);
+  settle(THREADS * COUNT);
+  prof_trace *const trace = stop_and_get();
+  nothing_is_lost(trace);
+  assert_int_equal(calls_named(trace, "cuLaunchKernel"), THREADS * COUNT);
+  for (int i = 0; i < THREADS; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    assert_int_equal(host_rows(trace, all[i].tid, &thread), 1);
+    assert_int_equal(thread.event_count, COUNT);
+  }
+  assert_int_equal(find(trace, "k", "kernel").launched_here, THREADS * COUNT); /* their launches are known, too */
   prof_trace_destroy(trace);
 }
 
@@ -679,7 +716,7 @@ static void a_flush_that_hangs(void **state) {
 
 #define TESTS(X)                                                                                                                                                           \
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
-  X(at_level_2_calls_are_there) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(scopes_in_each_other_have_their_kernels_once) X(streams_of_two_names) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
+  X(at_level_2_calls_are_there) X(calls_of_threads_without_scopes) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(scopes_in_each_other_have_their_kernels_once) X(streams_of_two_names) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(a_context_may_go_while_it_records) X(what_was_recorded_before_an_error_is_there) X(recordings_come_and_go)       \
   X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs)

@@ -159,6 +159,8 @@ static void at_level_2_calls_are_there(void **state) {
   nothing_is_lost(trace);
   assert_int_equal(calls_named(trace, "hipModuleLaunchKernel"), COUNT);
   assert_int_equal(calls_named(trace, "hipStreamSynchronize"), 1);
+  assert_int_equal(calls_in(trace, "hipModuleLaunchKernel", "layer"), COUNT);
+  assert_int_equal(host_rows(trace, 0, NULL), 1);
   assert_int_equal(launched_in(trace, "layer"), COUNT);
   prof_trace_destroy(trace);
 }

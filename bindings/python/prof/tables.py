@@ -824,6 +824,8 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
         around.append(made)
         ends.append(event.start_ns + event.duration_ns)
         found.append(made)
+        if event.is_call:
+            continue
         hosts[event.thread, event.start_ns] = made
         starts.setdefault(event.thread, []).append(event.start_ns)
         by_start.setdefault(event.thread, []).append((made, ends[-1]))

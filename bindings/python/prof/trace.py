@@ -16,6 +16,7 @@ FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
 MEMORY = 8
 ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
+CALL = 32  # PROF_EVENT_CALL
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 ALL_ROWS = (1 << 32) - 1
 
@@ -59,7 +60,8 @@ class Rows(List[Row]):
 
 class Event(NamedTuple):
     """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
-    DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace)."""
+    DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
+    tracing told it; what it launched is the scope's around it."""
 
     kind: str
     name: str
@@ -78,6 +80,7 @@ class Event(NamedTuple):
     more: Dict[str, Any]
     device_index: int = 0
     launch: Optional[Tuple[int, int]] = None
+    is_call: bool = False
 
 
 def _choice(value: str, words: Dict[str, int], what: str) -> int:
@@ -390,6 +393,7 @@ def _event(e: s.Event) -> Event:
         more,
         e.device.index,
         (-1 if e.launch.thread == ALL_ROWS else e.launch.thread, e.launch.start_ns) if e.flags & ON_DEVICE else None,
+        bool(e.flags & CALL),
     )
 
 
