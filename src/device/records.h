@@ -1,4 +1,4 @@
-/* A vendor's records, to the capture: a kernel, a copy or a fill is a scope of its stream; a call of the vendor's library is one of a line beside its thread. The collector alone. */
+/* A vendor's records, to the capture: a kernel, a copy or a fill is a scope of its stream; a call of the vendor's library is one of a line beside its thread, which readers put among that thread's scopes. The collector alone. */
 #ifndef PROF_DEVICE_RECORDS_H
 #define PROF_DEVICE_RECORDS_H
 

@@ -28,6 +28,21 @@ static CAPTURE_UNUSED void put_device_scope(prof_i_head *chunk, uint64_t start, 
   long_end(&r, chunk);
 }
 
+/* Those of the thread, two in each other, across the edges of its scopes; and one of a thread that has nothing else. */
+static CAPTURE_UNUSED void put_calls(capture *c) {
+  static const uint64_t of[] = {1, PROF_I_SERIAL_OF_KERNELS | 4711};
+  for (uint64_t i = 0; i < sizeof of / sizeof *of; i++) {
+    long_record r;
+    prof_i_head *const line = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+    line->sequence = ++c->sequence << 1;
+    capture_owner_as(line, 3 + i, of[i], PROF_I_ROLE_CALLS, "calls");
+    long_begin(&r, PROF_I_KIND_CALL, CAPTURE_START + 9, 3, 1);
+    long_end(&r, line);
+    long_begin(&r, PROF_I_KIND_CALL, CAPTURE_START + 8, 9, 1);
+    long_end(&r, line);
+  }
+}
+
 /* A thread, a stream of a device, one of a device that nobody serves; scopes in each other, launches that are in no scope, of no thread, and at one moment. */
 static CAPTURE_UNUSED void device_capture(capture *c) {
   enum { SIDE = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM };
@@ -50,6 +65,7 @@ static CAPTURE_UNUSED void device_capture(capture *c) {
   put_device_scope(stream, 40, 4, SIDE, 1, 400);
   put_device_scope(stream, 50, 4, SIDE, 77, 16);
   put_device_scope(stream, 60, 4, SIDE, 0, 0);
+  put_calls(c);
 }
 
 #endif

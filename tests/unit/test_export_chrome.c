@@ -198,6 +198,44 @@ static void what_overlaps_goes_to_a_row_beside(void **state) {
   has("\"self_check\":{\"faults\":0,");
 }
 
+/* Where a vendor's tracing told the call, too, the arrow to the kernel begins there, on the row of the thread that called. */
+static void a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
+  (void)state;
+  capture c;
+  long_record r;
+  capture_begin(&c, 1 << 20);
+  capture_header(&c)->pid = 77;
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "matmul", "operator", 1);
+  capture_site(meta, 2, "cudaLaunchKernel", "cuda_runtime", 1);
+  capture_site(meta, 3, "gemm", "kernel", 1);
+  const uint32_t types[] = {PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64};
+  capture_schema(meta, 1, PROF_ARGS_LIST, "", 5, types, NULL);
+  capture_plain(capture_chunk(&c, PROF_I_UNIT_BYTES, 1), CAPTURE_START + 100, 400, 1);
+  prof_i_head *const calls = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES), *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  calls->sequence = ++c.sequence << 1;
+  stream->sequence = ++c.sequence << 1;
+  capture_owner_as(calls, 2, 1, PROF_I_ROLE_CALLS, "calls");
+  capture_owner_as(stream, 3, 0x7000, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT, "stream 0x7000");
+  long_begin(&r, PROF_I_KIND_CALL, CAPTURE_START + 90, 100, 2);
+  long_end(&r, calls);
+  long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + 300, 50, 3);
+  r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM;
+  r.schema = 1;
+  const uint64_t words[] = {2, 0x7000, 1, CAPTURE_START + 150, 1300, 1350, 1};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) long_word(&r, words[i]);
+  long_end(&r, stream);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":77,\"tid\":101,");
+  has("\"dur\":0.090,\"args\":{\"External id\":1,\"correlation\":1}");
+  has("\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,");
+  has("\"dur\":0.400,\"args\":{\"External id\":2}");
+  has("\"args\":{\"External id\":1,\"correlation\":1,\"device\":0,");
+  assert_int_equal(count_of("\"cat\":\"ac2g\""), 2);
+  has("\"self_check\":{\"faults\":0,");
+}
+
 /* The kernel gives a dead thread's number away. */
 static void threads_of_one_number_have_rows_of_their_own(void **state) {
   (void)state;
@@ -569,6 +607,7 @@ int main(void) {
       IN_FOLDER(many_sites_keep_their_own_names),
       IN_FOLDER(empty_names_get_one),
       IN_FOLDER(what_overlaps_goes_to_a_row_beside),
+      IN_FOLDER(a_kernel_is_tied_to_the_call_that_launched_it),
       IN_FOLDER(threads_of_one_number_have_rows_of_their_own),
       IN_FOLDER(a_window_keeps_what_touches_it),
       IN_FOLDER(loss_stands_in_the_text),
