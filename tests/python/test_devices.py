@@ -169,6 +169,27 @@ print("all is well")
 """
 
 
+CALLS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "unit", "trace_calls")
+
+
+@unittest.skipUnless(os.path.exists(CALLS), "tests/unit/trace_calls is not here")
+class Calls(unittest.TestCase):
+    """A layer in a model makes two calls of CUDA's, one with the driver's in it, and each launches a kernel."""
+
+    def test_what_a_call_launched_is_its_scopes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "calls.prof")
+            subprocess.run([CALLS, path], check=True)
+            trace = Trace.open(path)
+        with trace:
+            made = [(e.name, e.depth) for e in trace.events() if e.is_call and e.thread == 0]
+            self.assertEqual(made, [("cudaLaunchKernel", 2), ("cuLaunchKernel", 3), ("cudaLaunchKernel", 2)])
+            events = tables.single_events([tables.Window(trace, 0, 0, 0, 0)], False, False)
+            self.assertEqual([(e.name, len(e.kernels), round(e.self_cpu_time_total, 3)) for e in events if e.thread == 0],
+                             [("model", 0, 7.0), ("layer", 2, 0.4), ("cudaLaunchKernel", 0, 0.2), ("cuLaunchKernel", 0, 0.1), ("cudaLaunchKernel", 0, 0.3)])
+            self.assertEqual({e.cpu_parent.name for e in events if e.name == "cudaLaunchKernel" and e.thread == 0}, {"layer"})
+
+
 class Operators(unittest.TestCase):
     @unittest.skipUnless(os.path.exists(os.path.join(VENDORS, "libcuda.so.1")), "the emulated libcuda.so.1 is not here")
     def test_an_operator_on_a_stream_says_what_cuda_handed_out_and_what_held_it_down(self):

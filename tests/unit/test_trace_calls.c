@@ -1,7 +1,7 @@
 /* Calls of a vendor's interface among the scopes of their thread: written on a line of their own, by another clock, they stand where they were in truth, and each ns counts once. */
 #include "trace_checks.h"
 
-enum { MODEL = 1, LAYER, CALL, INNER, SITES = INNER };
+enum { MODEL = 1, LAYER, CALL, INNER };
 enum { THREAD = 1, LINE = 2, KERNELS_TID = 4711 };
 
 static prof_i_head *begin(capture *c, uint64_t room_bytes) {
@@ -249,8 +249,83 @@ static void calls_without_sense_end_soon(void **state) {
   capture_end(&r.c);
 }
 
-int main(void) {
+/* ---- what other readers see ---- */
+
+/* A layer launches two kernels by calls that begin a little before it and end a little behind it; a thread without scopes launches one. */
+static void make_small(capture *c) {
+  static const char *const names[] = {"launch thread", "launch ticks", "device start ns", "device end ns", "record kind"};
+  static const uint32_t types[] = {PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64};
+  prof_i_head *const meta = begin(c, 256 << 10);
+  capture_header(c)->pid = 100;
+  capture_site(meta, INNER + 1, "gemm", "kernel", 1);
+  capture_schema(meta, 1, PROF_ARGS_PAIRS, "", 5, types, names);
+  prof_i_head *const chunk = capture_chunk(c, PROF_I_UNIT_BYTES, THREAD), *const calls = line(c, THREAD);
+  put(chunk, LAYER, 2000, 3000);
+  put(chunk, MODEL, 1000, 9000);
+  put_call(calls, CALL, 1950, 2300);
+  put_call(calls, INNER, 2100, 2200);
+  put_call(calls, CALL, 2700, 3040);
+  prof_i_head *const other = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES), *const stream = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  other->sequence = ++c->sequence << 1;
+  stream->sequence = ++c->sequence << 1;
+  capture_owner_as(other, LINE + 1, PROF_I_SERIAL_OF_KERNELS | KERNELS_TID, PROF_I_ROLE_CALLS, "library's own");
+  capture_owner_as(stream, LINE + 2, 0x7000, PROF_I_ROLE_STREAM | PROF_DEVICE_CUDA << PROF_I_ROLE_TYPE_SHIFT, "stream 0x7000");
+  put_call(other, CALL, 4000, 4500);
+  const uint64_t launches[][2] = {{THREAD, 2150}, {THREAD, 2900}, {PROF_I_SERIAL_OF_KERNELS | KERNELS_TID, 4200}};
+  for (uint64_t i = 0; i < sizeof launches / sizeof *launches; i++) {
+    long_record r;
+    const uint64_t start = 5000 + 1000 * i, words[] = {PROF_DEVICE_CUDA, 0x7000, launches[i][0], CAPTURE_START + launches[i][1], start, start + 500, 1};
+    long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + start, 500, INNER + 1);
+    r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM;
+    r.schema = 1;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) long_word(&r, words[k]);
+    long_end(&r, stream);
+  }
+}
+
+typedef struct expected {
+  const char *name;
+  uint64_t count, total_ns, self_ns, device_total_ns, self_device_ns;
+} expected;
+
+static void what_a_call_launched_is_its_scopes(void **state) {
+  static const expected all[] = {{"model", 1, 8000, 7000, 1000, 0}, {"layer", 1, 1000, 400, 1000, 1000}, {"cudaLaunchKernel", 3, 1100, 1000, 0, 0}, {"cuLaunchKernel", 1, 100, 100, 0, 0}, {"gemm", 0, 0, 0, 500, 500}};
+  (void)state;
+  capture c;
+  make_small(&c);
+  prof_trace *const trace = open_capture(&c);
+  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME, .rows_limit = UINT32_MAX};
+  prof_rows *rows = NULL;
+  assert_int_equal(info_of(trace).bad_count, 0);
+  assert_int_equal(prof_trace_aggregate(trace, &options, &rows), PROF_OK);
+  assert_int_equal(rows->row_count, sizeof all / sizeof *all);
+  for (uint64_t i = 0; i < rows->row_count; i++) {
+    const prof_row *const row = &rows->rows[i];
+    const expected *is = all;
+    while (strcmp(is->name, row->name) != 0) is++;
+    if (row->calls_count != is->count || row->total_ns != is->total_ns || row->self_ns != is->self_ns || row->device_total_ns != is->device_total_ns || row->self_device_ns != is->self_device_ns)
+      fail_msg("%s: %lu times, total %lu, self %lu, device total %lu, self %lu", row->name, (unsigned long)row->calls_count, (unsigned long)row->total_ns, (unsigned long)row->self_ns, (unsigned long)row->device_total_ns,
+               (unsigned long)row->self_device_ns);
+  }
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static int write_small(const char *path) {
+  capture c;
+  make_small(&c);
+  FILE *const file = fopen(path, "wb");
+  const bool is_written = file && fwrite(c.bytes, 1, c.count, file) == c.count;
+  const bool is_closed = file && fclose(file) == 0;
+  capture_end(&c);
+  return is_written && is_closed ? 0 : 1;
+}
+
+/* calls FILE: writes the small capture there, for tests of other readers. */
+int main(int argc, char **argv) {
+  if (argc > 1) return write_small(argv[1]);
   const struct CMUnitTest tests[] = {cmocka_unit_test(goes_to_the_nearer_side), cmocka_unit_test(each_stands_in_its_scope), cmocka_unit_test(a_thread_without_scopes_has_its_kernels_number),
-                                     cmocka_unit_test(a_lines_losses_are_its_threads), cmocka_unit_test(calls_without_sense_end_soon)};
+                                     cmocka_unit_test(a_lines_losses_are_its_threads), cmocka_unit_test(calls_without_sense_end_soon), cmocka_unit_test(what_a_call_launched_is_its_scopes)};
   return cmocka_run_group_tests_name("a vendor's calls among scopes", tests, NULL, NULL);
 }

@@ -128,6 +128,32 @@ def test_kernels_and_copies_are_as_kineto_writes_them(records):
         assert (event["args"]["bytes"], event["args"]["direction"]) == (1 << 20, "host to device")
 
 
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    writer, prof = BUILD / "tests" / "unit" / "trace_calls", BUILD / "prof"
+    if not writer.exists():
+        pytest.skip("tests/unit/trace_calls is not built: cmocka is missing")
+    folder = tmp_path_factory.mktemp("calls")
+    subprocess.run([str(writer), str(folder / "calls.prof")], check=True, timeout=60)
+    subprocess.run([str(prof), "dump", str(folder / "calls.prof"), "-o", str(folder / "calls.json")], check=True, timeout=60)
+    return folder / "calls.json"
+
+
+@needs_node
+def test_both_engines_take_a_vendors_calls(calls):
+    document, phases = check_trace.check_chrome(calls, check_trace.find_engines())
+    assert (phases["X"], phases["s"], phases["f"]) == (6 + 3, 3, 3)
+    assert document["prof"]["self_check"]["faults"] == 0
+
+
+def test_kernels_are_tied_to_the_runtimes_calls(calls):
+    events = check_trace.parse(check_trace.read_text(calls))["traceEvents"]
+    launches = {e["args"]["correlation"]: e for e in events if e.get("cat") == "cuda_runtime"}
+    kernels = [e for e in events if e.get("cat") == "kernel"]
+    assert len(kernels) == 3
+    assert sorted(launches[e["args"]["correlation"]]["tid"] for e in kernels) == [101, 101, 4711]
+
+
 def test_hta_finds_kernels_launches_and_steps(python, records, tmp_path):  # noqa: F811
     os.link(records, tmp_path / "rank0.json")
     found = read(python, "read_hta.py", tmp_path, HTA_DISABLE_NS_ROUNDING="1")
