@@ -56,6 +56,9 @@ typedef enum prof_backend_kind {
   PROF_BACKEND_MEMORY = 7 /* prof_backend_memory: the vendor's library hands memory out, or takes it back. Asked for where PROF_DEVICES_MEMORY is. From 1.3 on */
 } prof_backend_kind;
 
+/* Of what start() gives back. From 1.4 on. */
+#define PROF_BACKEND_FROM_FIRST (1u << 31)
+
 enum { /* prof_backend_record.flags */
   PROF_BACKEND_NO_TIMES = 1u,   /* start and end are not known: the record is counted as lost (device_times) */
   PROF_BACKEND_HOST_TIMES = 2u, /* start and end are host->now_ns()'s, as those of calls mostly are */
@@ -200,7 +203,7 @@ typedef struct prof_backend {
   int (*clock)(prof_backend_self *self, uint32_t device, prof_backend_pair *out);
 
   /* May be NULL; from 1.1 on. Records: start and drain, and event_time or clock, which tell the clock that their times are of. */
-  int (*start)(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out); /* records of these kinds, by bits, from now on; which of them it can. Again, with others, without a stop between */
+  int (*start)(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out); /* records of these kinds, by bits, from now on; which of them it can, and PROF_BACKEND_FROM_FIRST where it has them since before the program began with the devices. Again, with others, without a stop between */
   int (*stop)(prof_backend_self *self);                                       /* no more of them; what has been recorded is still drained */
   int (*drain)(prof_backend_self *self, uint32_t how, uint64_t *lost_out);    /* emits what there is: NOT_READY: more is on its way. How many records were lost since the last time */
   int (*metric)(prof_backend_self *self, uint32_t number, prof_backend_metric *out); /* NO_DEVICE: so many there are */

@@ -246,6 +246,7 @@ typedef struct prof_trace_device {
   char name[96], arch[32], driver[32], back_end[32];
   char reason[160];          /* of a result that is not OK, in words; else why some scopes have their host's side alone, "" mostly */
   uint64_t record_count;     /* kernels, copies and the like that the vendor's own tracing told, since recording began, as scope_count */
+  uint64_t records_late_ns;  /* records were asked for, and began up to so long after the program had begun with the device's library: what ran in that time is not there, nor counted as lost. 0: none was missed so */
 } prof_trace_device;
 /* By type, then index. PROF_E_INVALID for an index that is not below info.device_count. */
 PROF_API int prof_trace_device_get(const prof_trace *trace, uint32_t index, prof_trace_device *device_out) PROF_I_NOEXCEPT;

@@ -273,6 +273,7 @@ typedef struct prof_i_device_state {
   char name[96], arch[32], driver[32], back_end[32];
   char reason[160]; /* of a result */
   uint64_t record_count; /* kernels, copies and the like that its vendor's own tracing told */
+  uint64_t late_ns;      /* that tracing began up to so long after the program had begun with the device's library; 0: with it, or before */
 } prof_i_device_state;
 enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be read */ };
 /* How a reason begins that is none of scopes: records were asked for, and its vendor's tracing has none. */

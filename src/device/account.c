@@ -40,6 +40,7 @@ static void describe(prof_i_device_state *state, const what *of) {
   const prof_backend_device *const device = index < end->device_count ? &end->devices[index] : NULL;
   state->flags = end->table.is_emulated || (device && device->is_emulated) ? PROF_I_DEVICE_EMULATED : 0;
   snprintf(state->back_end, sizeof state->back_end, "%s", end->table.name);
+  state->late_ns = __atomic_load_n(&end->late_ns, __ATOMIC_RELAXED);
   if (!device) return;
   state->memory_bytes = device->memory_bytes;
   state->units = device->units;
@@ -167,6 +168,17 @@ void prof_i_device_account_nobody(prof_device device) {
 void prof_i_device_account_too_early(prof_device device) {
   if (!prof_i_gate_enter()) return;
   prof_i_device_account_why_not(device, NULL, PROF_BACKEND_NOT_READY, PROF_I_TOO_EARLY);
+  prof_i_gate_leave();
+}
+
+void prof_i_device_account_late(const prof_i_back_end *end) {
+  const uint64_t late_ns = __atomic_load_n(&end->late_ns, __ATOMIC_RELAXED);
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account((prof_device){end->table.device_type, 0}, end);
+  pthread_mutex_lock(&own.lock);
+  for (const account *a = own.first; a; a = a->next)
+    if (a->state && a->arena == prof_i_the_arena.number && a->device.type == end->table.device_type) prof_i_account_raise(&a->state->late_ns, late_ns);
+  pthread_mutex_unlock(&own.lock);
   prof_i_gate_leave();
 }
 

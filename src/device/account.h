@@ -14,6 +14,9 @@ void prof_i_device_account_nobody(prof_device device);
 /* Another thread is just opening its back end. Goes through the gate itself. */
 void prof_i_device_account_too_early(prof_device device);
 
+/* Its records have begun (end->late_ns): of its first device, and of those that are there already. Goes through the gate itself. */
+void prof_i_device_account_late(const prof_i_back_end *end);
+
 /* A forked child: what there was is the parent's. */
 void prof_i_device_accounts_forget(void);
 

@@ -24,10 +24,13 @@ typedef struct tracing {
   bool has_begun; /* it was asked once */
   uint64_t looked_ns; /* when its clocks were read last, for their own sake */
   uint64_t sought_ns; /* when it was last asked whether the program has begun to use it */
+  uint64_t absent_ns; /* when it was last found that it had not; 0: not in this recording */
+  uint64_t loaded_ns; /* when its library was first seen in the process */
 } tracing;
 
 static struct {
   tracing of[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX]; /* by the back end's number */
+  uint64_t begun_ns; /* a recording that waited for nobody: what is asked for it comes later. 0: it waited. Atomic, relaxed: of any thread */
 } own;
 
 static bool are_all_asked(void) { return prof_i_control_devices() >= PROF_DEVICES_RECORDS; }
@@ -58,17 +61,29 @@ static uint32_t kinds_of(uint32_t level) {
 uint32_t prof_i_activity_kinds(void) { return are_all_asked() ? kinds_of((uint32_t)prof_i_arena_level()) : 0; }
 
 /* Of two that serve one device type the registry says which one does. A library that the program has not loaded so far stays where it is. */
-static bool is_open(prof_i_back_end *end) { return (!end->table.in_use || end->table.in_use()) && prof_i_registry_open(end->table.device_type) == end; }
+static bool is_open(prof_i_back_end *end, tracing *it) {
+  if (end->table.in_use && !end->table.in_use()) return false;
+  if (!it->loaded_ns) it->loaded_ns = it->sought_ns;
+  return prof_i_registry_open(end->table.device_type) == end;
+}
 
 /* The program may begin to use it at any time. */
 static bool is_awaited(const prof_i_back_end *end) { return end->table.in_use && !prof_i_registry_is_open(end) && !prof_i_registry_is_shut(end); }
 
+/* A program that loads a vendor's library mostly begins with it at once; that takes the vendor a tenth of a second and more. */
+static uint64_t patience_of(const tracing *it) {
+  const uint64_t soon_ns = 2000000, later_ns = 20000000, at_once_ns = 3000000000;
+  return it->loaded_ns && prof_i_ns_since(it->loaded_ns) < at_once_ns ? soon_ns : later_ns;
+}
+
 /* To ask is work of the loader's: not each round, unless somebody waits for this one. */
 static bool has_begun_to_be_used(prof_i_back_end *end, tracing *it, uint32_t how) {
-  const uint64_t every_ns = 20000000, now = prof_i_port_monotonic_ns();
-  if (how == PROF_BACKEND_POLL && is_awaited(end) && now - it->sought_ns < every_ns) return false;
+  const uint64_t now = prof_i_port_monotonic_ns();
+  if (how == PROF_BACKEND_POLL && is_awaited(end) && now - it->sought_ns < patience_of(it)) return false;
   it->sought_ns = now;
-  return is_open(end);
+  if (is_open(end, it)) return true;
+  if (is_awaited(end)) it->absent_ns = now;
+  return false;
 }
 
 static void set_asked(tracing *it, uint32_t kinds) { __atomic_store_n(&it->asked, kinds, __ATOMIC_RELAXED); }
@@ -96,10 +111,31 @@ static void tell_refused(prof_i_back_end *end, int result) {
   prof_i_gate_leave();
 }
 
+/* The program may have begun with it at any time since it was found that it had not, or since this recording began. */
+static void tell_late(prof_i_back_end *end, tracing *it, bool is_from_first) {
+  const uint64_t since_ns = it->absent_ns ? it->absent_ns : __atomic_load_n(&own.begun_ns, __ATOMIC_RELAXED);
+  const bool is_late = since_ns && !is_from_first;
+  __atomic_store_n(&end->late_ns, is_late ? prof_i_ns_since(since_ns) : 0, __ATOMIC_RELAXED);
+  it->absent_ns = 0;
+  if (is_late) prof_i_device_account_late(end);
+}
+
+/* Recording ends before its records could begin, and the program had begun with it. */
+static void tell_never(prof_i_back_end *end, tracing *it) {
+  if (it->absent_ns && end->table.start && is_wanted(end) && is_open(end, it)) tell_late(end, it, false);
+  it->absent_ns = 0;
+}
+
+void prof_i_activity_begin(bool is_waited_for) {
+  __atomic_store_n(&own.begun_ns, is_waited_for || prof_i_arena_level() == 0 ? 0 : prof_i_port_monotonic_ns(), __ATOMIC_RELAXED);
+}
+
 static void start(prof_i_back_end *end, tracing *it, uint32_t kinds) {
   uint32_t can = 0;
+  const bool is_first = !it->asked;
   const int result = end->table.start(end->self, kinds, &can);
   set_asked(it, kinds);
+  if (is_first && result == PROF_BACKEND_OK) tell_late(end, it, can & PROF_BACKEND_FROM_FIRST);
   if (result != PROF_BACKEND_OK) tell_refused(end, result);
   if (!it->has_begun) prof_i_collector_end_first(); /* its library may have come after the collector */
   it->has_begun = true;
@@ -162,10 +198,22 @@ bool prof_i_activity_is_awaiting(void) {
   return false;
 }
 
+uint64_t prof_i_activity_patience_ns(void) {
+  const prof_i_back_end *end;
+  uint64_t least = UINT64_MAX;
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
+    if (!end->table.start || !is_wanted(end) || !is_awaited(end)) continue;
+    const uint64_t patience = patience_of(&own.of[i]);
+    if (patience < least) least = patience;
+  }
+  return least;
+}
+
 void prof_i_activity_end(void) {
   prof_i_back_end *end;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
     tracing *const it = &own.of[i];
+    if (!it->asked) tell_never(end, it);
     if (!it->asked) continue;
     while (!have(it)) sched_yield(); /* of one that records nobody else has it for more than a look */
     leave(end, it);

@@ -7,6 +7,9 @@
 /* Is there anybody to ask for records? Any thread. */
 bool prof_i_activity_is_wanted(void);
 
+/* A recording begins; is_waited_for: whoever began it does not go on before the first round. Any thread. */
+void prof_i_activity_begin(bool is_waited_for);
+
 /* Which kinds, by bits, are asked of every back end that can; 0: none. Any thread. */
 uint32_t prof_i_activity_kinds(void);
 
@@ -15,6 +18,8 @@ bool prof_i_activity_round(uint32_t how);
 
 /* Records are wanted of a library that the program may yet begin to use. */
 bool prof_i_activity_is_awaiting(void);
+/* How long it may be before the next round then: what runs until that is not recorded. */
+uint64_t prof_i_activity_patience_ns(void);
 
 /* A vendor's tracing is at work, and has buffers to empty. Any thread. */
 bool prof_i_activity_is_on(void);

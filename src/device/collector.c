@@ -24,7 +24,7 @@
 #include "records.h"
 #include "side.h"
 
-enum { POLL_NS = 1000000, AWAIT_NS = 20000000, SLEEP_NS = 1000000000, STOP_MS = 100, STOP_RECORDS_MS = 1000, LOOK_MS = 20, START_MS = 1000 };
+enum { POLL_NS = 1000000, SLEEP_NS = 1000000000, STOP_MS = 100, STOP_RECORDS_MS = 1000, LOOK_MS = 20, START_MS = 1000 };
 enum { OFF, ON, CLOSING };
 
 static struct {
@@ -173,7 +173,7 @@ static void *work(void *unused) {
     bool has_more = __atomic_load_n(&own.has_records, __ATOMIC_SEQ_CST);
     for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) has_more |= __atomic_load_n(&s->done, __ATOMIC_SEQ_CST) != NULL;
     if (has_more && !is_waiting) continue;
-    prof_i_port_wait(&own.word, seen, is_waiting ? POLL_NS : prof_i_activity_is_awaiting() ? AWAIT_NS : SLEEP_NS);
+    prof_i_port_wait(&own.word, seen, is_waiting ? POLL_NS : prof_i_activity_is_awaiting() ? prof_i_activity_patience_ns() : SLEEP_NS);
     __atomic_store_n(&own.sleeps, 0, __ATOMIC_RELAXED);
   }
 }
@@ -270,6 +270,7 @@ bool prof_i_collector_is_wanted(void) {
 }
 
 static void start(bool waits) {
+  prof_i_activity_begin(waits);
   if (prof_i_activity_is_wanted() && prof_i_collector_is_wanted() && waits) ask_for_round(START_MS);
 }
 

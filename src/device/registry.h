@@ -26,6 +26,7 @@ typedef struct prof_i_back_end {
   const prof_backend *origin; /* the vendor's own table: one file may have several names */
   prof_backend_device *devices; /* as they were when it was opened; NULL: it tells of none */
   uint32_t device_count;
+  uint64_t late_ns; /* records began up to so long after the program had begun to use it. Atomic, relaxed */
   int32_t result; /* prof_backend_result. With reason under the registry's lock */
   char reason[256];
   char path[PROF_I_BACKEND_PATH_BYTES];

@@ -38,6 +38,7 @@ static struct {
   int32_t status;
   int result; /* why it is not configured */
   char reason[REASON_BYTES];
+  uint32_t is_from_first; /* it records since before the program's first call of HIP, and start() has not been called; relaxed */
   uint32_t wanted; /* bits of prof_backend_kind; before start() of what is recorded from the beginning */
   void (*is_ready)(void);
   uint64_t flushed_ns;
@@ -169,6 +170,7 @@ static int32_t initialize(void (*finalize)(void), void *user) {
   (void)user;
   int result = configure_all() ? PROF_BACKEND_OK : prof_i_rocp_fail_call(own.failed, own.status);
   if (result == PROF_BACKEND_OK) result = record(own.wanted);
+  __atomic_store_n(&own.is_from_first, result == PROF_BACKEND_OK && own.wanted, __ATOMIC_RELAXED);
   conclude(result);
   if (result == PROF_BACKEND_OK && own.is_ready) own.is_ready();
   return result == PROF_BACKEND_OK ? 0 : -1;
@@ -231,6 +233,7 @@ bool prof_i_hip_activity_settle(bool is_waiting) {
   if (phase() == REFUSED || __atomic_load_n(&own.is_taken_over, __ATOMIC_RELAXED)) return true;
   if (is_waiting || phase() != CONFIGURED) return false;
   record(0);
+  __atomic_store_n(&own.is_from_first, 0, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -250,7 +253,7 @@ int prof_i_hip_activity_start(const prof_backend_host *host, uint32_t kinds, uin
   own.is_on = true;
   own.is_ending = false;
   own.wanted = kinds;
-  *kinds_out = kinds & (ON_DEVICES | OF_CALLS);
+  *kinds_out = (kinds & (ON_DEVICES | OF_CALLS)) | (__atomic_exchange_n(&own.is_from_first, 0, __ATOMIC_RELAXED) ? PROF_BACKEND_FROM_FIRST : 0);
   return PROF_BACKEND_OK;
 }
 

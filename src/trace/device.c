@@ -25,7 +25,8 @@ static prof_trace_device device_of(const prof_i_device_state *state) {
                               .early_count = state->early_count,
                               .early_ns = state->early_ns,
                               .memory_bytes = state->memory_bytes,
-                              .record_count = state->record_count};
+                              .record_count = state->record_count,
+                              .records_late_ns = state->late_ns};
   memcpy(device.uuid, state->uuid, sizeof device.uuid);
   prof_i_copy_name(device.name, sizeof device.name, state->name, sizeof state->name);
   prof_i_copy_name(device.arch, sizeof device.arch, state->arch, sizeof state->arch);
@@ -70,6 +71,12 @@ static void put_shown(line *l, const char *text) {
   PUT(l, "%.*s", (int)count, shown);
 }
 
+static void put_late(line *l, const prof_trace_device *device) {
+  char late[64];
+  prof_i_put_time(late, sizeof late, device->records_late_ns, 0);
+  PUT(l, "; its records began up to %s after the program began with it: what ran before is not there, nor counted", late);
+}
+
 /* is_less: of those the trace does not hold all any more. */
 static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   char error[64], early[64];
@@ -82,6 +89,7 @@ static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   if ((device->scope_count || device->record_count) && !device->is_clock_read) PUT(l, " (too early by that at most: its clock cannot be read)");
   if (device->early_count) PUT(l, "; %llu were moved to their launch, by %s at most", (unsigned long long)device->early_count, early);
   if (device->clock_step_count) PUT(l, "; the clocks parted %llu times", (unsigned long long)device->clock_step_count);
+  if (device->records_late_ns) put_late(l, device);
   if (device->captured_count) PUT(l, "; %llu more while the stream was captured into a graph: the host's side alone", (unsigned long long)device->captured_count);
   if (!device->reason[0]) return;
   PUT(l, prof_i_is_no_records(device->reason) ? "; it " : "; the host's side alone of some: ");

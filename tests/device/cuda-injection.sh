@@ -67,6 +67,7 @@ recorded() {
   echo "ok: $name"
 }
 recorded injected env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=injected.prof ./app
+"$prof" info injected.prof | grep -qE 'its records began up to [0-9.]+[mun]?s after the program began with it' || fail "it does not say since when: $(cat injected.info)"
 recorded preloaded env LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
 
 STOPS=1 CUDA_INJECTION64_PATH=$build/libprof_cuda.so PROF_LEVEL=1 PROF_OUTPUT=stopped.prof ./app >out 2>err && ! [ -s err ] || fail "a program that stops: $? $(cat out err)"

@@ -81,13 +81,14 @@ recorded() {
   "$prof" info "$name.prof" >"$name.info" || fail "$name: no capture"
   grep -q ': 0 scopes, 200 kernels and copies' "$name.info" && grep -q 'no loss' "$name.info" || fail "$name: $(cat "$name.info")"
   "$prof" table "$name.prof" >"$name.table"
+  [ -n "${STOPS-}" ] || ! grep -q 'its records began' "$name.info" "$name.table" || fail "$name is recorded from its first call on: $(cat "$name.info")"
   grep -qE '^matmul +kernel .* 100 *$' "$name.table" && grep -qE '^Memcpy HtoD +gpu_memcpy .* 100 *$' "$name.table" || fail "$name: $(cat "$name.table")"
   echo "ok: $name"
 }
 recorded one 1
 grep -q hipModuleLaunchKernel one.table && fail "calls at level 1: $(cat one.table)"
 recorded two 2
-grep -qE '^hipModuleLaunchKernel +runtime .* 100 *$' two.table || fail "no calls at level 2: $(cat two.table)"
+grep -qE '^hipModuleLaunchKernel +cuda_runtime .* 100 *$' two.table || fail "no calls at level 2: $(cat two.table)"
 
 STOPS=1 recorded again 1 # none of what ran in between, and all of what came then
 ./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] || fail "not asked to record: $(cat out err)"

@@ -118,6 +118,13 @@ static inline uint64_t calls_in(const prof_trace *trace, const char *name, const
   return count;
 }
 
+/* By how much records began after the program did. */
+static inline uint64_t late_ns(const prof_trace *trace) {
+  prof_trace_device about = {.size = sizeof about};
+  assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
+  return about.records_late_ns;
+}
+
 /* The row of a thread of the program's, by the kernel's number; tid 0: any, and how many there are. */
 static inline uint32_t host_rows(const prof_trace *trace, uint64_t tid, prof_trace_thread *thread_out) {
   prof_trace_info info = {.size = sizeof info};

@@ -570,7 +570,45 @@ static void a_program_that_begins_late(void **state) {
   settle(COUNT);
   prof_trace *const trace = stop_and_get();
   assert_int_equal(find(trace, "busy", "kernel").count, COUNT);
+  assert_true(late_ns(trace) > 0);
   prof_trace_destroy(trace);
+}
+
+/* It is over before prof has looked again: nothing is there, and the trace says why that may be. */
+static void a_program_that_is_over_soon(void **state) {
+  (void)state;
+  char *text = NULL;
+  name_cupti("libcupti.so.13");
+  start(1);
+  usleep(100000);
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  void *const stream = make_stream();
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  prof_trace *const trace = stop_and_get();
+  assert_true(find(trace, "busy", "kernel").count <= COUNT);
+  assert_true(late_ns(trace) > 0);
+  assert_int_equal(prof_trace_device_text(trace, 0, &text), PROF_OK);
+  if (!strstr(text, "its records began up to ") || !strstr(text, " after the program began with it: what ran before is not there, nor counted")) fail_msg("%s", text);
+  prof_free(text);
+  prof_trace_destroy(trace);
+}
+
+/* The program uses CUDA already, and goes on with it when recording begins anew: nothing was missed. */
+static void records_from_the_begin_are_not_late(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1);
+  for (int i = 0; i < 2; i++) {
+    for (int k = 0; k < COUNT; k++) cu.emulated_cuda_work(stream, 1000);
+    cu.cuStreamSynchronize(stream);
+    settle(COUNT);
+    prof_trace *const trace = stop_and_get();
+    assert_int_equal(find(trace, "busy", "kernel").count, (i + 1) * COUNT);
+    assert_int_equal(late_ns(trace), 0);
+    prof_trace_destroy(trace);
+    if (i == 0) start(1);
+  }
 }
 
 static void without_cuda_nothing_is_loaded_or_said(void **state) {
@@ -718,7 +756,7 @@ static void a_flush_that_hangs(void **state) {
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
   X(at_level_2_calls_are_there) X(calls_of_threads_without_scopes) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(scopes_in_each_other_have_their_kernels_once) X(streams_of_two_names) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(a_context_may_go_while_it_records) X(what_was_recorded_before_an_error_is_there) X(recordings_come_and_go)       \
-  X(a_program_that_begins_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
+  X(a_program_that_begins_late) X(a_program_that_is_over_soon) X(records_from_the_begin_are_not_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs)
 ALONE_TESTS
 

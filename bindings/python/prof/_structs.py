@@ -232,6 +232,7 @@ class TraceDevice(_Shown):
         ("back_end", c_char * 32),
         ("reason", c_char * 160),
         ("record_count", c_uint64),
+        ("records_late_ns", c_uint64),
     ]
 
 

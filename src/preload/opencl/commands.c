@@ -319,6 +319,7 @@ static void forget_late(void) {
 int prof_i_commands_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
   (void)self;
   *kinds_out = kinds & (1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY | 1u << PROF_BACKEND_FILL); /* calls are scopes of their threads already */
+  if (state() == UNTOLD) *kinds_out |= PROF_BACKEND_FROM_FIRST; /* what came before was kept */
   if (state() == OFF) forget_late();
   if (state() != DEAD) __atomic_store_n(&own.state, ON, __ATOMIC_RELAXED);
   return PROF_BACKEND_OK;
