@@ -43,8 +43,8 @@ typedef struct function {
 } function;
 
 typedef struct call {
-  const prof_i_py *code; /* its frame holds it */
-  uint64_t start;        /* 0: not recorded */
+  const prof_i_py *of; /* the code, which its frame holds, or the frame itself, by which way the call was seen */
+  uint64_t start;      /* 0: not recorded */
 } call;
 
 typedef struct stack {
@@ -201,35 +201,37 @@ static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
 }
 
 /* Off, calls stand here all the same: recording may go on before they return. */
-static inline void begin(const prof_i_py *code, function *f, prof_i_py *frame) {
+static inline void begin(const prof_i_py *of, function *f, prof_i_py *frame) {
   stack *s = here;
   if (PROF_I_UNLIKELY(!s || s->count == s->room || s->epoch != own.epoch)) s = make_room(); /* before the scope begins: it may end others */
   if (PROF_I_UNLIKELY(!s)) return;
   uint64_t start = 0;
   if (PROF_I_IS_ON(1)) start = PROF_I_LIKELY(f->verdict == VERDICT_FUNCTION) ? prof_i_begin_1(&f->site, f->name, category) : begin_import(frame ? frame : PY.PyEval_GetFrame());
-  s->calls[s->count++] = (call){code, start};
+  s->calls[s->count++] = (call){of, start};
 }
 
-/* True: of a function that was left out. */
-static PROF_I_COLD bool end_unusual(prof_i_py *code) {
-  const function *const f = known(code);
+static PROF_I_COLD void end_unusual(const prof_i_py *of) {
   stack *const s = here;
-  if (f && f->verdict == VERDICT_LEFT_OUT) return true;
-  if (!s || s->epoch != own.epoch) return false;
+  if (!s || s->epoch != own.epoch) return;
   for (size_t i = s->count; i-- > 0;) {
-    if (s->calls[i].code != code) continue;
+    if (s->calls[i].of != of) continue;
     end_down_to(s, i); /* those above were left without a word: stacks were switched */
-    break;
+    return;
   }
-  return false;
 }
 
-static inline bool end(prof_i_py *code) {
+/* False: it is not what was called last. */
+static inline bool end_last(const prof_i_py *of) {
   stack *const s = here;
-  if (PROF_I_UNLIKELY(!s || s->count == 0 || s->calls[s->count - 1].code != code || s->epoch != own.epoch)) return end_unusual(code);
+  if (PROF_I_UNLIKELY(!s || s->count == 0 || s->calls[s->count - 1].of != of || s->epoch != own.epoch)) return false;
   const uint64_t start = s->calls[--s->count].start;
   if (PROF_I_LIKELY(start)) prof_i_end_1(start);
-  return false;
+  return true;
+}
+
+static inline bool is_left_out(prof_i_py *code) {
+  const function *const f = known(code);
+  return f && f->verdict == VERDICT_LEFT_OUT;
 }
 
 /* ---- sys.monitoring: (code, offset, ...). None, which 3.12 has made immortal ---- */
@@ -252,7 +254,10 @@ static prof_i_py *on_begin(prof_i_py *self, prof_i_py *const *arguments, ptrdiff
 /* It returns, or yields. */
 static prof_i_py *on_end(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
-  return end(arguments[0]) ? disable() : PY.given.none;
+  if (PROF_I_LIKELY(end_last(arguments[0]))) return PY.given.none;
+  if (is_left_out(arguments[0])) return disable();
+  end_unusual(arguments[0]);
+  return PY.given.none;
 }
 
 /* It goes on with an exception. This event and the next cannot be disabled. */
@@ -266,33 +271,39 @@ static prof_i_py *on_throw(prof_i_py *self, prof_i_py *const *arguments, ptrdiff
 /* An exception leaves it. */
 static prof_i_py *on_unwind(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
-  end(arguments[0]);
+  if (!end_last(arguments[0]) && !is_left_out(arguments[0])) end_unusual(arguments[0]);
   return PY.given.none;
 }
 
 /* ---- before 3.12: a profile function ---- */
 
 /* -1: an error is pending. */
-static int profile(prof_i_py *frame, bool is_call) {
+static int call_of(prof_i_py *frame) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
-  int result = 0;
-  if (is_call) {
-    function *f = known(code);
-    if (PROF_I_UNLIKELY(!f)) f = judge(code, frame);
-    if (f && f->verdict != VERDICT_LEFT_OUT) begin(code, f, frame);
-    if (!f || (PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && PY.PyErr_Occurred())) result = -1;
-  } else {
-    end(code);
-  }
+  function *f = known(code);
+  if (PROF_I_UNLIKELY(!f)) f = judge(code, frame);
+  PY.Py_DecRef(code); /* the frame has it */
+  if (!f) return -1;
+  if (f->verdict != VERDICT_LEFT_OUT) begin(frame, f, frame);
+  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && PY.PyErr_Occurred() ? -1 : 0;
+}
+
+static void return_of(prof_i_py *frame) {
+  if (PROF_I_LIKELY(end_last(frame))) return;
+  prof_i_py *const code = PY.PyFrame_GetCode(frame);
+  if (!is_left_out(code)) end_unusual(frame);
   PY.Py_DecRef(code);
-  return result;
 }
 
 static int on_profile(prof_i_py *object, prof_i_py *frame, int what, prof_i_py *argument) {
   (void)object, (void)argument;
   if (what != PROFILE_CALL && what != PROFILE_RETURN) return 0;
-  if (PROF_I_LIKELY(own.is_on)) return profile(frame, what == PROFILE_CALL);
-  own.python.set_profile(NULL, NULL); /* the tracing was stopped by another thread */
+  if (PROF_I_UNLIKELY(!own.is_on)) {
+    own.python.set_profile(NULL, NULL); /* the tracing was stopped by another thread */
+    return 0;
+  }
+  if (what == PROFILE_CALL) return call_of(frame);
+  return_of(frame);
   return 0;
 }
 
@@ -305,7 +316,7 @@ static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
     return PY.given.none;
   }
   own.python.set_profile(on_profile, own.hook);
-  if (PY.PyUnicode_CompareWithASCIIString(arguments[1], "call") != 0 || profile(arguments[0], true) == 0) return PY.given.none;
+  if (PY.PyUnicode_CompareWithASCIIString(arguments[1], "call") != 0 || call_of(arguments[0]) == 0) return PY.given.none;
   PY.Py_DecRef(PY.given.none);
   return NULL;
 }
