@@ -115,10 +115,18 @@ static prof_i_py *ask(prof_i_py *callable, prof_i_py *frame) {
   return answer;
 }
 
-/* NULL: an error is pending. What was learnt for another filter stays the code's own; the verdict is new. */
+/* NULL: an error is pending. What was learnt for another filter stays the code's own; the verdict is new. An exception that is thrown into the function may be pending before, and is behind it. */
 static PROF_I_COLD function *judge(prof_i_py *code, prof_i_py *frame) {
+  prof_i_py *type, *error, *traceback;
+  PY.PyErr_Fetch(&type, &error, &traceback);
   prof_i_py *const answer = ask(own.given.judge, frame);
-  if (!answer) return NULL;
+  if (!answer) {
+    drop(type);
+    drop(error);
+    drop(traceback);
+    return NULL;
+  }
+  PY.PyErr_Restore(type, error, traceback);
   function *f = NULL;
   own.python.get_extra(code, own.index, (void **)&f); /* now: another thread may have asked meanwhile */
   if (!f) {

@@ -420,7 +420,7 @@ class Off(unittest.TestCase):
         for tool in (2, 3, 4):
             monitoring.use_tool_id(tool, f"tool{tool}")
         try:
-            with self.assertRaisesRegex(RuntimeError, r"2 \(tool2\), 3 \(tool3\), 4 \(tool4\)"):
+            with self.assertRaisesRegex(RuntimeError, r"3 \(tool3\), 4 \(tool4\), 2 \(tool2\)"):
                 prof.trace_functions().start()
         finally:
             monitoring.free_tool_id(3)
@@ -430,6 +430,26 @@ class Off(unittest.TestCase):
         finally:
             monitoring.free_tool_id(2)
             monitoring.free_tool_id(4)
+
+
+    @unittest.skipUnless(has_monitoring, "before 3.12 there is one place for all")
+    def test_beside_the_programs_own_profilers(self):
+        seen = []
+
+        def run():
+            profiler = cProfile.Profile()
+            profiler.enable()
+            fib(5)
+            profiler.disable()
+            sys.setprofile(lambda frame, event, _: seen.append(event))
+            fib(1)
+            sys.setprofile(None)
+            sys.settrace(lambda *_: None)
+            fib(1)
+            sys.settrace(None)
+
+        self.assertEqual(counts_of(run).get(f"{MODULE}.fib"), 15 + 2)
+        self.assertIn("call", seen)
 
 
 FORKS = """
@@ -551,5 +571,7 @@ class Command(unittest.TestCase):
 
     def test_spawned_and_forked(self):
         for kind in ("fork", "spawn"):
-            done, calls = self.run_command("--python", "-r", "-1", "SCRIPT", script=f"import multiprocessing\ndef square(n): return n * n\nif __name__ == '__main__':\n    with multiprocessing.get_context('{kind}').Pool(1) as pool: print(pool.map(square, [1, 2, 3]))\n")
+            done, calls = self.run_command(
+                "--python", "-r", "-1", "SCRIPT", script=f"import multiprocessing\ndef square(n): return n * n\nif __name__ == '__main__':\n    with multiprocessing.get_context('{kind}').Pool(1) as pool: print(pool.map(square, [1, 2, 3]))\n"
+            )
             self.assertEqual((done.stdout, calls.get("square", 0) + calls.get("__mp_main__.square", 0)), ("[1, 4, 9]\n", 3), done.stderr)

@@ -44,7 +44,9 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m prof", description="Profiles a Python program, or shows what was recorded.")
     parser.add_argument("--version", action="version", version=f"prof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="run a script, then print its table to stderr", description="Runs a script as python would, and prints a table of its scopes, and of those of the processes that it has started, to stderr when it ends. Its exit status is the script's.")
+    run = commands.add_parser(
+        "run", help="run a script, then print its table to stderr", description="Runs a script as python would, and prints a table of its scopes, and of those of the processes that it has started, to stderr when it ends. Its exit status is the script's."
+    )
     run.add_argument("-o", "--output", type=_output, metavar="FILE", help="write the trace, too: .json, .json.gz, or .prof")
     run.add_argument("-l", "--level", type=int, choices=(1, 2), default=1, help="1 operators, 2 also the runtime around them (default 1)")
     run.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total", help="the table's order (default total)")

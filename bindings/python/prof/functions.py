@@ -15,8 +15,8 @@ from . import _scope
 from ._library import BUSY, RUNNING, C, error_class
 
 _monitoring: Any = getattr(sys, "monitoring", None)
-_TOOLS = (2, 3, 4)
-"""sys.monitoring's number for profilers, and those that nobody is meant to have."""
+_TOOLS = (3, 4, 2)
+"""Those of sys.monitoring's numbers that are nobody's, and the one for profilers last: a program's own cProfile takes it."""
 _OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _STANDARD = tuple({os.path.join(folder(os.path.dirname(os.__file__)), "") for folder in (os.path.abspath, os.path.realpath)})
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
@@ -182,7 +182,7 @@ class _Profile:
         import threading
 
         self._threading: Any = threading
-        for what, there in (("sys.setprofile()", sys.getprofile()), ("threading.setprofile()", threading._profile_hook)):  # type: ignore[attr-defined]
+        for what, there in (("sys.setprofile()", sys.getprofile()), ("threading.setprofile()", threading._profile_hook)):
             if there is not None:
                 raise error_class(BUSY)(f"functions cannot be traced: {what} has been called with {there!r}, and there is one for all")
 
