@@ -285,6 +285,44 @@ class Counts(Balance):
         self.assertEqual({n: [short(e.name) for e in events].count(n) for n in ("begins", "fib", "ends")}, {"begins": 0, "fib": 5, "ends": 4})
         self.assert_nested(events)
 
+    def test_functions_of_c_as_a_profile_function_counts_them(self):
+        def run():
+            names = []
+            for i in range(10):
+                names.append(str(i))
+            ",".join(sorted(names, key=lambda name: -int(name)))
+            max(names, key=len), dict.fromkeys(names), isinstance(names, list), list(map(len, names))
+            for call in (lambda: names.index("no"), lambda: [].pop()):
+                try:
+                    call()
+                except (ValueError, IndexError):
+                    pass
+            textwrap.dedent("x")  # what that calls is not wanted
+
+        expected = {}
+
+        def count(frame, event, called):
+            if event == "c_call" and frame.f_code.co_filename == HERE and isinstance(called, (type(len), type(list.append))):
+                expected[called.__name__] = expected.get(called.__name__, 0) + 1
+
+        sys.setprofile(count)
+        run()
+        sys.setprofile(None)
+        expected.pop("setprofile", None)
+        prof.profiler.clear()
+        with prof.profile(), prof.trace_functions(c_functions=True):
+            run()
+        events = list(prof.Trace.now().events())
+        counts = {}
+        for e in events:
+            if e.category == "c_function":
+                counts[short(e.name)] = counts.get(short(e.name), 0) + 1
+        self.assertEqual(counts, expected)
+        self.assertEqual((counts["append"], counts["index"], counts["pop"]), (10, 1, 1))
+        self.assertIn("list.append", {e.name for e in events})
+        self.assert_nested([e for e in events if e.kind == "scope"])
+        self.assertNotIn("append", counts_of(run))
+
     def test_code_that_comes_and_goes(self):
         """Its address is another's then."""
 
@@ -431,7 +469,6 @@ class Off(unittest.TestCase):
             monitoring.free_tool_id(2)
             monitoring.free_tool_id(4)
 
-
     @unittest.skipUnless(has_monitoring, "before 3.12 there is one place for all")
     def test_beside_the_programs_own_profilers(self):
         seen = []
@@ -568,6 +605,7 @@ class Command(unittest.TestCase):
         self.assertEqual((calls.get("textwrap.dedent"), calls.get("fib")), (1, None))
         calls = self.run_command("--python-exclude=__main__", "SCRIPT")[1]
         self.assertEqual((calls.get("fib"), calls.get("<module>")), (None, None))
+        self.assertRegex(self.run_command("--python-c", "SCRIPT")[0].stderr, r"print +c_function")
 
     def test_spawned_and_forked(self):
         for kind in ("fork", "spawn"):
