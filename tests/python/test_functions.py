@@ -285,6 +285,36 @@ class Counts(Balance):
         self.assertEqual({n: [short(e.name) for e in events].count(n) for n in ("begins", "fib", "ends")}, {"begins": 0, "fib": 5, "ends": 4})
         self.assert_nested(events)
 
+    def test_what_runs_on_another_thread_when_it_ends(self):
+        """It stays open until its thread comes by in the next tracing, and disturbs nothing there."""
+        inside, go, between, again = (threading.Event() for _ in range(4))
+
+        def outer():
+            inside.set()
+            go.wait(60)
+
+        def on_thread():
+            outer()
+            between.set()
+            again.wait(60)
+            fib(3)
+
+        thread = threading.Thread(target=on_thread)
+        prof.profiler.clear()
+        with prof.profile():
+            with prof.trace_functions():
+                thread.start()
+                inside.wait(60)
+            go.set()
+            between.wait(60)
+            with prof.trace_functions():
+                again.set()
+                thread.join()
+        trace = prof.Trace.now()
+        events = [(short(e.name), e.kind) for e in trace.events() if e.category == "python_function" and short(e.name) in ("outer", "on_thread", "fib")]
+        self.assertEqual(sorted(events), [("fib", "scope")] * 5 + [("on_thread", "scope"), ("outer", "scope")])
+        self.assertIn("no loss", trace.loss_text())
+
     def test_functions_of_c_as_a_profile_function_counts_them(self):
         def run():
             names = []
