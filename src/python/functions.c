@@ -33,7 +33,7 @@ typedef struct interface {
 
 enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, PROFILE_C_CALL = 4, PROFILE_C_EXCEPTION = 5, PROFILE_C_RETURN = 6, STACK_ROOM_FIRST = 64, BUILTIN_BITS = 13 };
 
-typedef enum verdict { VERDICT_LEFT_OUT, VERDICT_FUNCTION, VERDICT_IMPORT } verdict;
+typedef enum verdict { VERDICT_LEFT_OUT, VERDICT_UNKNOWN, VERDICT_FUNCTION, VERDICT_IMPORT } verdict; /* unknown: it could not be asked for, this time */
 
 /* A code object's own, which goes when it does: its address may then be another's. */
 typedef struct function {
@@ -115,29 +115,38 @@ static bool describe(function *f, prof_i_py *answer, const char *category) {
   return f->name && f->source && f->file;
 }
 
-/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function. NULL: Python's side was interrupted, and the error is pending. */
-static prof_i_py *ask(prof_i_py *callable, prof_i_py *frame) {
+static prof_i_py *ask_once(prof_i_py *callable, prof_i_py *object) {
   prof_i_py *const arguments = PY.PyTuple_New(1);
   if (!arguments) return NULL;
-  PY.Py_IncRef(frame);
-  PY.PyTuple_SetItem(arguments, 0, frame);
+  PY.Py_IncRef(object);
+  PY.PyTuple_SetItem(arguments, 0, object);
   prof_i_py *const answer = PY.PyObject_CallObject(callable, arguments);
   PY.Py_DecRef(arguments);
   return answer;
 }
 
-/* NULL: an error is pending. What was learnt for another filter stays the code's own; the verdict is new. An exception that is thrown into the function may be pending before, and is behind it. */
-static PROF_I_COLD function *judge(prof_i_py *code, prof_i_py *frame) {
-  prof_i_py *type, *error, *traceback;
+static bool is_interrupted(void) { return PY.PyErr_Occurred() != NULL; }
+
+/* What Python's side says. NULL: an error is pending where it was interrupted; none where it failed, at the end of a recursion, say, which is nobody's concern. Handlers of signals run inside of it, too: what they raise is told from
+   its own by asking once more. */
+static PROF_I_COLD prof_i_py *ask(prof_i_py *callable, prof_i_py *object) {
+  prof_i_py *type, *error, *traceback, *answer = ask_once(callable, object);
+  if (answer || !PY.PyErr_ExceptionMatches(PY.given.exception)) return answer;
   PY.PyErr_Fetch(&type, &error, &traceback);
-  prof_i_py *const answer = ask(own.given.judge, frame);
-  if (!answer) {
-    drop(type);
-    drop(error);
-    drop(traceback);
+  if ((answer = ask_once(callable, object)) != NULL) {
+    PY.Py_DecRef(answer);
+    PY.PyErr_Restore(type, error, traceback);
     return NULL;
   }
-  PY.PyErr_Restore(type, error, traceback);
+  drop(type);
+  drop(error);
+  drop(traceback);
+  if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
+  return NULL;
+}
+
+/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function. It is kept with the code. NULL: no memory. */
+static function *take_answer(prof_i_py *code, prof_i_py *answer) {
   function *f = NULL;
   own.python.get_extra(code, own.index, (void **)&f); /* now: another thread may have asked meanwhile */
   if (!f) {
@@ -147,21 +156,35 @@ static PROF_I_COLD function *judge(prof_i_py *code, prof_i_py *frame) {
       f = NULL;
     }
   }
-  if (!f) {
-    PY.Py_DecRef(answer);
-    return (function *)(void *)PY.PyErr_NoMemory();
-  }
+  if (!f) return NULL;
   if (answer == PY.given.none) f->verdict = VERDICT_LEFT_OUT;
   else if (answer == own.given.import) f->verdict = VERDICT_IMPORT;
-  else f->verdict = f->name || describe(f, answer, of_python) ? VERDICT_FUNCTION : VERDICT_LEFT_OUT;
+  else f->verdict = f->name || describe(f, answer, of_python) ? VERDICT_FUNCTION : VERDICT_LEFT_OUT; /* what was learnt for another filter is still so */
   f->epoch = own.epoch;
-  PY.Py_DecRef(answer);
   return f;
+}
+
+/* NULL: an error is pending. An exception that is thrown into the function may be pending before, and is behind it. */
+static PROF_I_COLD function *judge(prof_i_py *code, prof_i_py *frame) {
+  static function unknown = {.verdict = VERDICT_UNKNOWN};
+  prof_i_py *type, *error, *traceback;
+  PY.PyErr_Fetch(&type, &error, &traceback);
+  prof_i_py *const answer = ask(own.given.judge, frame);
+  function *const f = answer ? take_answer(code, answer) : NULL;
+  if (!answer && is_interrupted()) {
+    drop(type);
+    drop(error);
+    drop(traceback);
+    return NULL;
+  }
+  drop(answer);
+  PY.PyErr_Restore(type, error, traceback); /* in place of what set_extra() may have raised, too */
+  return f ? f : &unknown;
 }
 
 static PROF_I_COLD function *new_builtin(builtin *place, const void *key, prof_i_py *callable) {
   prof_i_py *const answer = ask(own.given.describe_builtin, callable);
-  if (!answer) return NULL; /* interrupted: the error is pending */
+  if (!answer) return NULL;
   function *const f = answer != PY.given.none && !place->key && own.builtin_count < 3u << (BUILTIN_BITS - 2) ? calloc(1, sizeof *f) : NULL; /* there is always a free place */
   if (f && describe(f, answer, of_c)) {
     f->verdict = VERDICT_FUNCTION;
@@ -239,7 +262,7 @@ static void forget_starts(void) {
 static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
   static prof_site site = {.file = "", .function = "import", .level = 1};
   prof_i_py *const name = ask(own.given.import_name, frame);
-  if (!name) return 0; /* interrupted: the error is pending */
+  if (!name) return 0;
   const prof_i_py_text t = prof_i_py_text_of(name);
   const prof_details details = {.name = t.data, .category = "import", .name_bytes = t.bytes, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_CATEGORY_LITERAL, .device = PROF_HOST};
   const uint64_t start = prof_i_begin_details_1(&site, &details);
@@ -294,9 +317,9 @@ static prof_i_py *on_begin(prof_i_py *self, prof_i_py *const *arguments, ptrdiff
   function *f = known(arguments[0]);
   (void)self, (void)count;
   if (PROF_I_UNLIKELY(!f) && !(f = judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
-  if (f->verdict == VERDICT_LEFT_OUT) return disable();
+  if (PROF_I_UNLIKELY(f->verdict <= VERDICT_UNKNOWN)) return f->verdict == VERDICT_LEFT_OUT ? disable() : PY.given.none;
   begin(arguments[0], f, NULL);
-  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && PY.PyErr_Occurred() ? NULL : PY.given.none;
+  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && is_interrupted() ? NULL : PY.given.none;
 }
 
 /* It returns, or yields. */
@@ -328,10 +351,10 @@ static prof_i_py *on_call(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
   function *f = known(arguments[0]);
   (void)self, (void)count;
   if (PROF_I_UNLIKELY(!f) && !(f = judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
-  if (f->verdict != VERDICT_FUNCTION) return disable();
+  if (f->verdict != VERDICT_FUNCTION) return f->verdict == VERDICT_UNKNOWN ? PY.given.none : disable();
   function *const called = builtin_of(arguments[2]);
   if (called) begin(arguments[2], called, NULL);
-  return PROF_I_UNLIKELY(!called) && PY.PyErr_Occurred() ? NULL : PY.given.none;
+  return PROF_I_UNLIKELY(!called) && is_interrupted() ? NULL : PY.given.none;
 }
 
 /* A function of C is over, well or badly. */
@@ -350,8 +373,8 @@ static int call_of(prof_i_py *frame) {
   if (PROF_I_UNLIKELY(!f)) f = judge(code, frame);
   PY.Py_DecRef(code); /* the frame has it */
   if (!f) return -1;
-  if (f->verdict != VERDICT_LEFT_OUT) begin(frame, f, frame);
-  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && PY.PyErr_Occurred() ? -1 : 0;
+  if (f->verdict > VERDICT_UNKNOWN) begin(frame, f, frame);
+  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && is_interrupted() ? -1 : 0;
 }
 
 static void return_of(prof_i_py *frame) {
@@ -368,7 +391,7 @@ static int c_call_of(prof_i_py *frame, prof_i_py *callable) {
   if (!f || f->verdict != VERDICT_FUNCTION) return 0;
   function *const called = builtin_of(callable);
   if (called) begin(callable, called, NULL);
-  return PROF_I_UNLIKELY(!called) && PY.PyErr_Occurred() ? -1 : 0;
+  return PROF_I_UNLIKELY(!called) && is_interrupted() ? -1 : 0;
 }
 
 static int on_profile(prof_i_py *object, prof_i_py *frame, int what, prof_i_py *argument) {

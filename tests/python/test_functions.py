@@ -581,6 +581,34 @@ print([e.name for e in prof.Trace.now().events()].count("f"))
         done = run_python(text)
         self.assertEqual((done.stdout, done.stderr), ("interrupted\ninterrupted\n4\n", ""))
 
+    @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
+    def test_a_handlers_exception_comes_through_and_a_failure_of_profs_does_not(self):
+        text = """
+import prof
+from prof import functions
+prof.profiler.start()
+def f(n): return n and f(n - 1)
+def g(n): return n and g(n - 1)
+real, raised = functions._described, []
+def described(code, module):
+    if code.co_name == "f" and not raised:
+        raised.append(1)
+        raise TimeoutError
+    if code.co_name == "g": raise TypeError
+    return real(code, module)
+functions._described = described
+with prof.trace_functions():
+    try: f(3)
+    except TimeoutError: print("handled")
+    assert f(3) == g(3) == 0
+    functions._described = real
+    g(2)
+names = [e.name for e in prof.Trace.now().events()]
+print(names.count("f"), names.count("g"))
+"""
+        done = run_python(text)
+        self.assertEqual((done.stdout, done.stderr), ("handled\n4 3\n", ""))
+
     @unittest.skipIf(is_traced, "CPython has it")
     def test_another_python_says_so(self):
         with self.assertRaises(NotImplementedError):

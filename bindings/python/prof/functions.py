@@ -96,34 +96,25 @@ def _described(code: CodeType, module: str) -> Tuple[str, str, str, int]:
 
 
 def _judge(frame: FrameType) -> Any:
-    """What the program may have done to itself is no reason to disturb it; a signal's exception comes through."""
-    try:
-        return _now.filter.judge(frame) if _now is not None else None
-    except Exception:
-        return None
+    """What fails here is left to C, which tells it from what a handler of signals raises meanwhile."""
+    return _now.filter.judge(frame) if _now is not None else None
 
 
 def _import_name(frame: FrameType) -> str:
-    try:
-        return f"import {frame.f_locals['name']}"
-    except Exception:
-        return "import"
+    return f"import {frame.f_locals['name']}"
 
 
-def _describe_builtin(function: Any) -> Optional[Tuple[str, str, str, int]]:
+def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
     """For C, of a function of C: by its module, or the class that has it. Methods of classes that inherit it are the same function."""
-    try:
-        name: str = function.__name__
-        of = getattr(function, "__self__", None)
-        if of is None or isinstance(of, ModuleType):
-            owner = getattr(function, "__objclass__", None)
-        else:
-            owner = next((c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__), None)
-        full = f"{owner.__qualname__}.{name}" if owner is not None else name
-        module = owner.__module__ if owner is not None else function.__module__
-        return full if module in (None, "", "builtins") else f"{module}.{full}", full, "", 0
-    except Exception:
-        return None
+    name: str = function.__name__
+    of = getattr(function, "__self__", None)
+    if of is None or isinstance(of, ModuleType):
+        owner = getattr(function, "__objclass__", None)
+    else:
+        owner = next((c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__), None)
+    full = f"{owner.__qualname__}.{name}" if owner is not None else name
+    module = owner.__module__ if owner is not None else function.__module__
+    return full if module in (None, "", "builtins") else f"{module}.{full}", full, "", 0
 
 
 _now: Optional["trace_functions"] = None
