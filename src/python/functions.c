@@ -112,7 +112,12 @@ static bool describe(function *f, prof_i_py *answer, const char *category) {
   f->file = copied(PY.PyTuple_GetItem(answer, 2));
   const long long line = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 3), &overflow);
   f->site = (prof_site){.file = f->file, .function = f->source, .line = (uint32_t)line, .level = 1};
-  return f->name && f->source && f->file;
+  if (f->name && f->source && f->file) return true;
+  free(f->name);
+  free(f->source);
+  free(f->file);
+  f->name = f->source = f->file = NULL;
+  return false;
 }
 
 static prof_i_py *ask_once(prof_i_py *callable, prof_i_py *object) {
