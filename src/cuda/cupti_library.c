@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "../core/library.h"
+#include "../core/loaded.h"
 #include "words.h"
 
 prof_i_cupti_functions prof_i_cupti;
