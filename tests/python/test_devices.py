@@ -138,7 +138,7 @@ import ctypes, os, sys
 from prof import op_profiler
 
 cuda = ctypes.CDLL(os.path.join(sys.argv[1], "libcuda.so.1"))
-ctypes.CDLL(os.path.join(sys.argv[1], "libnvidia-ml.so.1"))  # as PyTorch has it; by it a power cap stands on CUDA's device 0
+nvml = ctypes.CDLL(os.path.join(sys.argv[1], "libnvidia-ml.so.1"))  # as PyTorch has it, and held, or PyPy lets it go; by it a power cap stands on CUDA's device 0
 context, stream = ctypes.c_void_p(), ctypes.c_void_p()
 assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0 and cuda.cuStreamCreate(ctypes.byref(stream), 0) == 0
 def allocate():
