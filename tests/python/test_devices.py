@@ -157,6 +157,9 @@ assert "device throttled" in asked.doubts and asked.looks > 0 and asked.throttle
 assert "held down by its power" in str(asked), asked
 said = op_profiler.profile(op_profiler.Op(allocate, key="said", workspace=lambda: 5), "cuda", vendor_memory=1, **each)
 assert (said.workspace_bytes, said.workspace_source) == (5, "said"), said.info
+for cold, is_device_warm, text in ((None, 1, "the host's caches cold, the device's as they were"), (lambda: None, 0, "cold caches")):
+    result = op_profiler.profile(op_profiler.Op(lambda: None, key="cold"), "cuda", caches="cold", cold=cold, **each)
+    assert result.is_device_warm == is_device_warm and text in str(result), result
 compared = op_profiler.compare(plain, asked)
 assert compared.order == "unclear" and "device throttled" in compared.doubts and "had its device held down" in str(compared), compared
 try:

@@ -501,7 +501,7 @@ class OpInfo(_Shown):
         ("workspace_status", c_int32),
         ("looks", c_uint32),
         ("throttle", c_uint32),
-        ("reserved", c_uint32),
+        ("is_device_warm", c_uint32),
         ("clock_low_hz", c_double),
         ("clock_high_hz", c_double),
     ]
