@@ -20,6 +20,7 @@ says() { sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -qF "$2" || fail "of $1 it
 
 doctor
 says cuda "works"
+says cuda "reads the clock of its records, not of its scopes, whose times are found by bounds"
 echo "ok: CUDA begins"
 
 doctor EMULATED_CUDA_INIT_ERROR=803

@@ -220,7 +220,7 @@ class TraceDevice(_Shown):
         ("is_clock_read", c_uint32),
         ("units", c_uint32),
         ("clock_khz", c_uint32),
-        ("reserved", c_uint32),
+        ("has_two_clocks", c_uint32),
         ("clock_step_count", c_uint64),
         ("early_count", c_uint64),
         ("early_ns", c_uint64),
@@ -236,7 +236,7 @@ class TraceDevice(_Shown):
 
 
 class BackendState(_Shown):
-    """A back end of devices: abilities are bits, 1 scopes, 2 clocks, 4 records, 8 meters; result 0 says that it works, reason and advice why not and what to do."""
+    """A back end of devices: abilities are bits, 1 scopes, 2 clocks, 4 records, 8 meters, 16 its records' clock alone; result 0 says that it works, reason and advice why not and what to do."""
 
     _fields_ = [
         ("size", c_size_t),
