@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "loaded.h"
+#include "unreadable.h"
 
 /* Of what is nowhere the loader says the name that it was given; of what it has found, its place, or that of what that needs. */
 static bool is_nowhere(const char *name, const char *text) {
@@ -15,15 +16,23 @@ static bool is_nowhere(const char *name, const char *text) {
   return strchr(name, '/') ? access(name, F_OK) != 0 : strncmp(text, name, bytes) == 0 && text[bytes] == ':';
 }
 
+static prof_i_library_why why_not(const char *name, const char *text) {
+  prof_i_library_why why = {.is_broken = !is_nowhere(name, text)};
+  char path[sizeof why.text - 50]; /* with what is said of it */
+  const bool is_named = strncmp(text, name, strlen(name)) == 0;
+  snprintf(why.text, sizeof why.text, "%s%s%s", is_named ? "" : name, !why.is_broken ? "" : is_named ? "cannot be loaded: " : " cannot be loaded: ", text);
+  if (!prof_i_library_is_unreadable(name, path, sizeof path)) return why; /* it asks the loader, whose text is gone then */
+  why.is_broken = why.is_refused = true;
+  snprintf(why.text, sizeof why.text, "%s is there, but may not be read (permission denied)", path);
+  return why;
+}
+
 void *prof_i_library_try(const char *name, prof_i_library_why *why) {
   const char *text;
   void *const library = prof_i_library_open(name, 0, &text);
   if (library) return library;
-  const bool is_broken = !is_nowhere(name, text);
-  if (why->text[0] && (why->is_broken || !is_broken)) return NULL;
-  const bool is_named = strncmp(text, name, strlen(name)) == 0;
-  why->is_broken = is_broken;
-  snprintf(why->text, sizeof why->text, "%s%s%s", is_named ? "" : name, !is_broken ? "" : is_named ? "cannot be loaded: " : " cannot be loaded: ", text);
+  const prof_i_library_why found = why_not(name, text);
+  if (!why->text[0] || (found.is_broken && !why->is_broken)) *why = found;
   return NULL;
 }
 

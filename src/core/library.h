@@ -7,7 +7,8 @@
 
 /* Why none of several names could be opened. */
 typedef struct prof_i_library_why {
-  bool is_broken; /* it is there, and cannot be loaded: no library, of another machine, or what it needs is not there */
+  bool is_broken;  /* it is there, and cannot be loaded: no library, of another machine, or what it needs is not there */
+  bool is_refused; /* and so because this user may not read it */
   char text[200];
 } prof_i_library_why;
 
