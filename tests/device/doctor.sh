@@ -43,6 +43,8 @@ cp "$vendors/libamdhip64.so.6" "$work/hip"
 for round in 1 2 3; do # it does not depend on which thread is first
   doctor PROF_SYSFS_ROOT="$work/kfd"
   says hip "works"
+  says hip "devices      hip (type 10)"
+  says amdgpu "devices      hip (type 10)"
   says hip "ROCP_TOOL_LIBRARIES="
   doctor PROF_SYSFS_ROOT="$work/kfd" LD_LIBRARY_PATH="$work/hip"
   says hip "works"

@@ -109,6 +109,10 @@ static void its_devices_are_described(void **state) {
   assert_int_equal(about.clock_khz, 2100000);
   assert_true(about.memory_bytes == UINT64_C(64) << 30);
   assert_int_equal(about.uuid[0], 0x20);
+  char *line = NULL;
+  assert_int_equal(prof_trace_device_text(trace, 0, &line), PROF_OK);
+  if (strncmp(line, "hip:0 Emulated HIP 0", strlen("hip:0 Emulated HIP 0")) != 0) fail_msg("%s", line);
+  prof_free(line);
   prof_trace_destroy(trace);
   assert_int_equal(prof_stop(), PROF_OK);
 }

@@ -26,7 +26,7 @@ static const char *device_word(int32_t type) {
     case PROF_DEVICE_OPENCL: return "opencl";
     case PROF_DEVICE_VULKAN: return "vulkan";
     case PROF_DEVICE_METAL: return "metal";
-    case PROF_DEVICE_ROCM: return "rocm";
+    case PROF_DEVICE_ROCM: return "hip";
     case PROF_DEVICE_ONEAPI: return "oneapi";
     default: return NULL;
   }

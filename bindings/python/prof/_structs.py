@@ -42,7 +42,7 @@ class _Shown(Structure):
 
 
 class Device(_Shown):
-    """A device by DLPack's codes: type 1 is the CPU, 2 CUDA, 10 ROCm; index 0 is the first of its type."""
+    """A device by DLPack's codes: type 1 is the CPU, 2 CUDA, 10 HIP; index 0 is the first of its type."""
 
     _fields_ = [("type", c_int32), ("index", c_int32)]
 
