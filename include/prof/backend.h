@@ -66,6 +66,9 @@ enum { /* prof_backend_record.flags */
 };
 
 /* What all records begin with. Of a kind that prof does not know this alone is read. */
+/* In prof_backend_record.stream: it is a queue of the hardware's, which several streams share, by a number of the vendor's. Its row is called so. */
+#define PROF_BACKEND_QUEUE (UINT64_C(1) << 63)
+
 typedef struct prof_backend_record {
   uint16_t size; /* of the whole record; a multiple of 8 */
   uint16_t kind; /* prof_backend_kind */
