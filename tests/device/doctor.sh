@@ -48,7 +48,7 @@ for round in 1 2 3; do # it does not depend on which thread is first
   says hip "ROCP_TOOL_LIBRARIES="
   doctor PROF_SYSFS_ROOT="$work/kfd" LD_LIBRARY_PATH="$work/hip"
   says hip "works"
-  says hip "records no kernels by itself: install rocprofiler-sdk (ROCm 6.2 or later)"
+  says hip "records no kernels by itself: install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there; the older roctracer is not used."
   grep -q ROCP_TOOL_LIBRARIES= "$work/said" && fail "round $round: a way to kernels that it has none of: $(cat "$work/said")"
 done
 echo "ok: HIP, with and without rocprofiler"
