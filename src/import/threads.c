@@ -1,0 +1,116 @@
+/* See threads.h. */
+#include "threads.h"
+
+#include <stdlib.h>
+
+#include "import.h"
+#include "number.h"
+
+enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };
+
+/* ---- which ---- */
+
+static int64_t made_up(import_text text) {
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  return (int64_t)(hash | UINT64_C(1) << 63);
+}
+
+static int64_t number_of(const import_event *event, import_member member) {
+  const import_value *const value = &event->members[member];
+  const import_text text = import_text_of(event, value);
+  int64_t number;
+  if (value->type == IMPORT_NONE) return 0;
+  if ((value->type == IMPORT_NUMBER || value->type == IMPORT_TEXT) && import_number_i64(text, &number)) return number;
+  return made_up(text);
+}
+
+import_thread_id import_threads_id(const import_event *event) { return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)}; }
+
+static import_thread *find(import_threads *threads, const import_thread *wanted) {
+  import_thread *it = threads->last;
+  if (it && memcmp(&it->key, &wanted->key, sizeof it->key) == 0) return it;
+  HASH_FIND(hh, threads->all, &wanted->key, sizeof wanted->key, it);
+  if (!it) {
+    it = malloc(sizeof *it);
+    if (!it) import_fail("no memory for %u threads", threads->count);
+    *it = *wanted;
+    it->serial = ++threads->count;
+    HASH_ADD(hh, threads->all, key, sizeof it->key, it);
+  }
+  return threads->last = it;
+}
+
+import_thread *import_threads_host(import_threads *threads, import_thread_id id) {
+  return find(threads, &(import_thread){.key = {id, -1}, .called = id});
+}
+
+import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called) {
+  return find(threads, &(import_thread){.key = {{device, stream}, device}, .called = called});
+}
+
+/* ---- names ---- */
+
+void import_threads_name(import_threads *threads, import_thread_id id, import_text name) {
+  import_row *row;
+  const size_t bytes = name.bytes < NAME_BYTES_MAX ? name.bytes : NAME_BYTES_MAX;
+  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  if (row) HASH_DEL(threads->rows, row);
+  free(row);
+  if (HASH_COUNT(threads->rows) >= ROWS_MAX) return;
+  row = malloc(sizeof *row + bytes);
+  if (!row) import_fail("no memory for names of threads");
+  *row = (import_row){.id = id, .bytes = (uint32_t)bytes};
+  if (bytes) memcpy(row->name, name.data, bytes);
+  HASH_ADD(hh, threads->rows, id, sizeof row->id, row);
+}
+
+import_text import_threads_name_of(const import_threads *threads, import_thread_id id) {
+  import_row *row;
+  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  return row ? (import_text){row->name, row->bytes} : (import_text){"", 0};
+}
+
+/* ---- events ---- */
+
+void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place) {
+  thread->entries = import_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
+  thread->entries[thread->count++] = (import_entry){end, start, place};
+  if (place & 1) return;
+  thread->rising += start > thread->last_start;
+  thread->falling += start < thread->last_start;
+  thread->last_start = start;
+}
+
+/* Marks stand before what ends with them; of two that are equal the one that came first is the outer one, in a file that tells outer ones first. */
+static int compare(const import_entry *x, const import_entry *y, bool is_falling) {
+  if (x->end != y->end) return x->end < y->end ? -1 : 1;
+  if (x->start != y->start) return x->start > y->start ? -1 : 1;
+  const bool x_is_mark = x->place & 1, y_is_mark = y->place & 1;
+  if (x_is_mark != y_is_mark) return x_is_mark ? -1 : 1;
+  const int in_order = (x->place > y->place) - (x->place < y->place);
+  return x_is_mark || is_falling ? in_order : -in_order;
+}
+
+static int outer_first(const void *x, const void *y) { return compare(x, y, false); }
+static int inner_first(const void *x, const void *y) { return compare(x, y, true); }
+
+void import_thread_sort(import_thread *thread) {
+  if (thread->count) qsort(thread->entries, thread->count, sizeof *thread->entries, thread->falling > thread->rising ? inner_first : outer_first);
+}
+
+void import_threads_fini(import_threads *threads) {
+  import_thread *it, *next;
+  import_row *row, *next_row;
+  HASH_ITER(hh, threads->all, it, next) {
+    HASH_DEL(threads->all, it);
+    for (size_t i = 0; i < it->begun_count; i++) free(it->begun[i].words);
+    free(it->begun);
+    free(it->entries);
+    free(it);
+  }
+  HASH_ITER(hh, threads->rows, row, next_row) {
+    HASH_DEL(threads->rows, row);
+    free(row);
+  }
+}
