@@ -149,8 +149,7 @@ static void put_pool(writer *w, import_record *record, uint32_t number) {
 
 static void put_meta(writer *w) {
   import_state *const state = w->state;
-  import_record *const record = malloc(sizeof *record);
-  if (!record) import_fail("no memory");
+  import_record *const record = import_make(sizeof *record);
   put_session(w, record, state->begin_ticks, STARTED);
   put_clock(w, record, state->end_ticks);
   import_names_each(state->names, take_meta, w);
@@ -197,6 +196,7 @@ static void put_owner(writer *w, const import_thread *thread) {
   words[4] = tid_of(thread);
   words[5] = role_of(w->state, thread);
   memcpy(words + 6, name, sizeof name);
+  w->serial = thread->serial;
   put(w, w->state->begin_ticks, words + 1, OWNER_WORDS - 1);
 }
 
@@ -204,7 +204,6 @@ static void begin_chunk(writer *w, const import_thread *thread, uint64_t left_by
   const uint64_t wanted = left_bytes + PROF_I_HEAD_BYTES + OWNER_WORDS * 8 + 16;
   uint64_t bytes = PROF_I_UNIT_BYTES;
   while (bytes < wanted && bytes < PROF_I_CHUNK_BYTES_MAX) bytes *= 4;
-  w->serial = thread->serial;
   begin_extent(w, PROF_I_EXTENT_CHUNK, bytes);
   put_owner(w, thread);
 }
@@ -249,14 +248,16 @@ static void put_thread(writer *w, import_thread *thread) {
   }
   for (size_t i = 0; i < thread->count; i++) {
     const uint64_t *const from = import_entry_words(&w->state->spool, &thread->entries[i], &count);
-    if (!has_room(w, count + 1)) {
+    const bool is_taken_over = w->serial != thread->serial; /* from a thread with little to say: a chunk for each would be 16 KiB a thread */
+    if (!has_room(w, count + 1 + (is_taken_over ? OWNER_WORDS : 0))) {
       end_extent(w);
       begin_chunk(w, thread, left_bytes);
+    } else if (is_taken_over) {
+      put_owner(w, thread);
     }
     put_entry(w, thread, &thread->entries[i], from, count);
     left_bytes -= round_up((count + 1) * 8ull, 16);
   }
-  end_extent(w);
   free(thread->entries);
   thread->entries = NULL;
   thread->count = thread->room = 0;
@@ -298,13 +299,13 @@ static void write_header(const writer *w) {
 }
 
 void import_capture_write(import_state *state, import_output *output) {
-  writer w = {.state = state, .output = output, .extent = calloc(1, PROF_I_CHUNK_BYTES_MAX)};
-  if (!w.extent) import_fail("no memory");
+  writer w = {.state = state, .output = output, .extent = import_make(PROF_I_CHUNK_BYTES_MAX)};
   import_launches_sort(&state->launches);
   import_pools_settle(&state->pools, state->begin_ticks);
   import_output_write(output, w.extent, PROF_I_FIRST_UNIT_OFFSET);
   put_meta(&w);
   for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next) put_thread(&w, thread);
+  end_extent(&w);
   write_header(&w);
   free(w.extent);
 }

@@ -80,6 +80,9 @@ const char *import_change_text(import_change change);
 /* "prof import: ..." on stderr, and the process ends; the output is not there then. */
 _Noreturn void import_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* So many bytes of zeros; the process ends where there is no memory. */
+void *import_make(size_t bytes);
+
 /* Room for `count` elements, doubled when it is used up. */
 void *import_room(void *array, size_t *room, size_t count, size_t element_bytes);
 

@@ -112,9 +112,8 @@ static size_t unpack(import_input *input, char *to, size_t room) {
 /* ---- the face ---- */
 
 import_input *import_input_open(const char *path) {
-  import_input *const input = calloc(1, sizeof *input);
+  import_input *const input = import_make(sizeof *input);
   struct stat about;
-  if (!input) import_fail("no memory");
   input->path = path;
   input->fd = open(path, O_RDONLY | O_CLOEXEC);
   if (input->fd < 0 || fstat(input->fd, &about) != 0) import_fail("cannot open '%s': %s", path, strerror(errno));

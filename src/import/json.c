@@ -82,7 +82,8 @@ static void put_json(import_json *j, const char *bytes, size_t count) {
 
 /* A comma, but behind what opens or a key. */
 static void separate(import_json *j) {
-  const char last = j->event.count > j->value_at ? j->event.text[j->event.count - 1] : '[';
+  if (j->event.count == j->value_at) return;
+  const char last = j->event.text[j->event.count - 1];
   if (last != '[' && last != '{' && last != ':') put_json(j, ",", 1);
 }
 
@@ -311,8 +312,7 @@ import_json *import_json_create(const import_json_face *face) {
                                            .yajl_end_map = on_end_object,
                                            .yajl_start_array = on_begin_array,
                                            .yajl_end_array = on_end_array};
-  import_json *const json = calloc(1, sizeof *json);
-  if (!json) import_fail("no memory");
+  import_json *const json = import_make(sizeof *json);
   json->face = *face;
   open_yajl(&json->yajl);
   json->parser = json->yajl.alloc(&callbacks, NULL, json);

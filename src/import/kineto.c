@@ -249,8 +249,7 @@ static void take_begin(import_state *state, const import_event *event) {
   import_args_of_host(&own.values, event);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_SCOPE, PROF_I_FLAG_LONG, site, own_name, 0);
-  import_begun begun = {start, malloc(own.record.count * sizeof(uint64_t)), own.record.count};
-  if (!begun.words) import_fail("no memory for %llu scopes that stand open", (unsigned long long)state->begun_count);
+  import_begun begun = {start, import_make(own.record.count * sizeof(uint64_t)), own.record.count};
   memcpy(begun.words, own.record.words, own.record.count * sizeof(uint64_t));
   thread->begun = import_room(thread->begun, &thread->begun_room, thread->begun_count + 1, sizeof *thread->begun);
   thread->begun[thread->begun_count++] = begun;

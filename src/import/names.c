@@ -34,15 +34,15 @@ struct import_names {
 };
 
 import_names *import_names_create(void) {
-  import_names *const names = calloc(1, sizeof *names);
-  if (!names) import_fail("no memory");
+  import_names *const names = import_make(sizeof *names);
   return names;
 }
 
 static void destroy(table *t) {
-  item *it, *next;
-  HASH_ITER(hh, t->items, it, next) {
-    HASH_DEL(t->items, it);
+  item *it = t->items;
+  HASH_CLEAR(hh, t->items);
+  for (item *next; it; it = next) {
+    next = it->hh.next;
     free(it);
   }
 }
@@ -75,8 +75,7 @@ static uint32_t number_of(import_names *names, table *t, uint32_t most) {
   HASH_FIND(hh, t->items, names->key, names->key_bytes, it);
   if (it) return it->number;
   if (t->count == most || names->bytes + names->key_bytes > TEXT_BYTES_MAX) return 0;
-  it = malloc(sizeof *it + names->key_bytes);
-  if (!it) import_fail("no memory for %u names", t->count);
+  it = import_make(sizeof *it + names->key_bytes);
   it->number = ++t->count;
   it->bytes = (uint32_t)names->key_bytes;
   names->bytes += names->key_bytes;
@@ -148,8 +147,7 @@ static void put_schema(import_record *record, const item *it) {
 
 /* uthash keeps the order in which they came. */
 void import_names_each(const import_names *names, void (*take)(void *user, import_record *record), void *user) {
-  import_record *const record = malloc(sizeof *record);
-  if (!record) import_fail("no memory");
+  import_record *const record = import_make(sizeof *record);
   for (const item *it = names->sites.items; it; it = it->hh.next) put_site(record, it), take(user, record);
   for (const item *it = names->schemas.items; it; it = it->hh.next) put_schema(record, it), take(user, record);
   free(record);

@@ -53,8 +53,7 @@ static void play(prof_i_pool_state *state, const import_piece *piece) {
 
 void import_pools_settle(import_pools *pools, uint64_t start_ticks) {
   if (pools->piece_count == 0) return;
-  pools->counters = malloc(pools->piece_count * sizeof *pools->counters);
-  if (!pools->counters) import_fail("no memory for %zu events of memory", pools->piece_count);
+  pools->counters = import_make(pools->piece_count * sizeof *pools->counters);
   qsort(pools->pieces, pools->piece_count, sizeof *pools->pieces, by_time);
   for (size_t i = 0; i < pools->piece_count; i++) {
     const import_piece *const piece = &pools->pieces[i];

@@ -30,9 +30,15 @@ const char *import_change_text(import_change change) {
   return texts[change];
 }
 
+void *import_make(size_t bytes) {
+  void *const made = calloc(1, bytes);
+  if (!made) import_fail("no memory for %zu bytes", bytes);
+  return made;
+}
+
 void *import_room(void *array, size_t *room, size_t count, size_t element_bytes) {
   if (count <= *room) return array;
-  size_t more = *room ? *room : 64;
+  size_t more = *room ? *room : 8;
   while (more < count) more *= 2;
   void *const larger = realloc(array, more * element_bytes);
   if (!larger) import_fail("no memory for %zu bytes", more * element_bytes);
@@ -70,10 +76,9 @@ static void take_metadata(void *user, import_text key, const import_value *value
 static void read_all(import_state *state, import_input *input, import_result *result) {
   static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; no JSON, and there are who write it */
   import_json *const json = import_json_create(&(import_json_face){state, take_event, take_other, take_metadata});
-  char *const bytes = malloc(READ_BYTES), *const clean = malloc(import_clean_room(READ_BYTES));
+  char *const bytes = import_make(READ_BYTES), *const clean = import_make(import_clean_room(READ_BYTES));
   import_cleaner cleaner = {0};
   progress shown = {.began = time(NULL)};
-  if (!bytes || !clean) import_fail("no memory");
   bool goes_on = true;
   for (size_t count, read = 0; goes_on && (count = import_input_read(input, bytes, READ_BYTES)) > 0; read += count) {
     const size_t skipped = read == 0 && count >= 3 && memcmp(bytes, mark, 3) == 0 ? 3 : 0;
@@ -99,8 +104,7 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   import_output output;
   import_result *const result = result_out;
   *result = (import_result){.end = IMPORT_CUT_SHORT};
-  import_state *const state = calloc(1, sizeof *state);
-  if (!state) import_fail("no memory");
+  import_state *const state = import_make(sizeof *state);
   state->counts = &result->counts;
   state->rank = -1;
   state->world_size = 1;

@@ -25,9 +25,8 @@ static int open_nameless(const char *folder) {
 }
 
 void import_spool_open(import_spool *spool, const char *folder) {
-  *spool = (import_spool){.fd = open_nameless(folder), .waiting = malloc(WAITING_WORDS * sizeof(uint64_t))};
+  *spool = (import_spool){.fd = open_nameless(folder), .waiting = import_make(WAITING_WORDS * sizeof(uint64_t))};
   if (spool->fd < 0) import_fail("cannot write into '%s': %s", folder, strerror(errno));
-  if (!spool->waiting) import_fail("no memory");
 }
 
 static void flush(import_spool *spool) {

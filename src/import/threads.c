@@ -32,8 +32,7 @@ static import_thread *find(import_threads *threads, const import_thread *wanted)
   if (it && memcmp(&it->key, &wanted->key, sizeof it->key) == 0) return it;
   HASH_FIND(hh, threads->all, &wanted->key, sizeof wanted->key, it);
   if (!it) {
-    it = malloc(sizeof *it);
-    if (!it) import_fail("no memory for %u threads", threads->count);
+    it = import_make(sizeof *it);
     *it = *wanted;
     it->serial = ++threads->count;
     HASH_ADD(hh, threads->all, key, sizeof it->key, it);
@@ -58,9 +57,9 @@ void import_threads_name(import_threads *threads, import_thread_id id, import_te
   if (row) HASH_DEL(threads->rows, row);
   free(row);
   if (HASH_COUNT(threads->rows) >= ROWS_MAX) return;
-  row = malloc(sizeof *row + bytes);
-  if (!row) import_fail("no memory for names of threads");
-  *row = (import_row){.id = id, .bytes = (uint32_t)bytes};
+  row = import_make(sizeof *row + bytes);
+  row->id = id;
+  row->bytes = (uint32_t)bytes;
   if (bytes) memcpy(row->name, name.data, bytes);
   HASH_ADD(hh, threads->rows, id, sizeof row->id, row);
 }
@@ -100,17 +99,19 @@ void import_thread_sort(import_thread *thread) {
 }
 
 void import_threads_fini(import_threads *threads) {
-  import_thread *it, *next;
-  import_row *row, *next_row;
-  HASH_ITER(hh, threads->all, it, next) {
-    HASH_DEL(threads->all, it);
+  import_thread *it = threads->all;
+  import_row *row = threads->rows;
+  HASH_CLEAR(hh, threads->all);
+  for (import_thread *next; it; it = next) {
+    next = it->hh.next;
     for (size_t i = 0; i < it->begun_count; i++) free(it->begun[i].words);
     free(it->begun);
     free(it->entries);
     free(it);
   }
-  HASH_ITER(hh, threads->rows, row, next_row) {
-    HASH_DEL(threads->rows, row);
+  HASH_CLEAR(hh, threads->rows);
+  for (import_row *next; row; row = next) {
+    next = row->hh.next;
     free(row);
   }
 }
