@@ -170,6 +170,7 @@ static void name_thread(const import_state *state, const import_thread *thread, 
   const bool is_elsewhere = state->has_pid && thread->called.pid != state->pid && thread->called.pid != INT64_MAX && thread->key.device < 0;
   memset(to, 0, PROF_I_NAME_BYTES);
   if (thread->called.pid == INT64_MAX) snprintf(to, PROF_I_NAME_BYTES, "the trace");
+  else if (thread->key.device == IMPORT_PYTHON) snprintf(to, PROF_I_NAME_BYTES, "Python, %.*s", (int)name.bytes, name.data);
   else if (is_elsewhere) snprintf(to, PROF_I_NAME_BYTES, "process %lld, %.*s", (long long)thread->called.pid, (int)name.bytes, name.data);
   else if (thread->key.device >= 0 && name.bytes == 0) snprintf(to, PROF_I_NAME_BYTES, "stream %lld", (long long)thread->key.id.tid);
   else if (name.bytes) memcpy(to, name.data, name.bytes);
@@ -178,12 +179,12 @@ static void name_thread(const import_state *state, const import_thread *thread, 
 static uint64_t role_of(const import_state *state, const import_thread *thread) {
   if (thread->key.device >= 0)
     return PROF_I_ROLE_STREAM | (uint64_t)device_type(state) << PROF_I_ROLE_TYPE_SHIFT | (uint64_t)thread->key.device << PROF_I_ROLE_INDEX_SHIFT;
-  return state->has_pid && thread->called.pid == state->pid && thread->called.tid == state->pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
+  return thread->key.device == IMPORT_HOST && state->has_pid && thread->called.pid == state->pid && thread->called.tid == state->pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
 }
 
 static uint64_t tid_of(const import_thread *thread) {
   if (thread->key.device >= 0) return (uint64_t)thread->key.id.tid;
-  return thread->called.tid > 0 && thread->called.tid < INT64_MAX ? (uint64_t)thread->called.tid : 0;
+  return thread->key.device == IMPORT_HOST && thread->called.tid > 0 && thread->called.tid < INT64_MAX ? (uint64_t)thread->called.tid : 0;
 }
 
 static void put_owner(writer *w, const import_thread *thread) {
@@ -240,6 +241,7 @@ static void put_entry(writer *w, const import_thread *thread, const import_entry
 static void put_thread(writer *w, import_thread *thread) {
   uint64_t left_bytes = 0;
   uint32_t count;
+  import_thread_part(&w->state->threads, thread);
   if (thread->count == 0) return;
   import_thread_sort(thread);
   for (size_t i = 0; i < thread->count; i++) {

@@ -99,10 +99,10 @@ static uint64_t device_ns(const import_state *state, uint64_t ticks) { return (u
 
 /* ---- events into records ---- */
 
-static void put(import_state *state, import_thread *thread, uint64_t start, uint64_t end, const uint64_t *words, uint32_t count, bool is_mark) {
+static void put(import_state *state, import_thread *thread, uint64_t start, uint64_t end, const uint64_t *words, uint32_t count, uint32_t bits) {
   if (state->begin_ticks == 0 || start < state->begin_ticks) state->begin_ticks = start;
   if (end > state->end_ticks) state->end_ticks = end;
-  import_thread_add(thread, start, end, import_spool_add(&state->spool, words + 1, count - 1, is_mark));
+  import_thread_add(thread, start, end, import_spool_add(&state->spool, words + 1, count - 1, bits));
 }
 
 /* The site; where there are too many of them, the record's own name is set. */
@@ -167,6 +167,7 @@ static void note_launch(import_state *state, const import_event *event, const im
 
 static void take_host_scope(import_state *state, const import_event *event, uint64_t start, uint64_t duration) {
   const import_text category = text_of(event, IMPORT_CAT), name = text_of(event, IMPORT_NAME);
+  const uint32_t bits = import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0;
   import_thread *const thread = host_thread(state, event);
   import_text own_name = {"", 0};
   const uint32_t site = site_of(state, name, category, level_of(category), &own_name);
@@ -176,12 +177,12 @@ static void take_host_scope(import_state *state, const import_event *event, uint
   state->counts->scopes++;
   if (own.values.schema.count == 0 && !own.values.is_cut && own_name.bytes == 0 && duration >> PROF_I_DURATION_BITS == 0) {
     const uint64_t words[2] = {0, duration << PROF_I_DURATION_SHIFT | (uint64_t)site << 4};
-    put(state, thread, start, start + duration, words, 2, false);
+    put(state, thread, start, start + duration, words, 2, bits);
     return;
   }
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_SCOPE, 0, site, own_name, duration);
-  put(state, thread, start, start + duration, own.record.words, own.record.count, false);
+  put(state, thread, start, start + duration, own.record.words, own.record.count, bits);
 }
 
 /* ---- on a device ---- */
@@ -219,7 +220,7 @@ static void take_device_scope(import_state *state, const import_event *event, in
   import_record_word(&own.record, (uint64_t)stream);
   import_args_of_device(&own.values, event, hidden);
   put_like_scope(state, PROF_I_KIND_SCOPE, PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM, site, own_name, duration);
-  put(state, thread, start, start + duration, own.record.words, own.record.count, false);
+  put(state, thread, start, start + duration, own.record.words, own.record.count, 0);
   state->counts->device_scopes++;
 }
 
@@ -259,7 +260,7 @@ static void take_begin(import_state *state, const import_event *event) {
 static void end_begun(import_state *state, import_thread *thread, uint64_t end) {
   import_begun *const begun = &thread->begun[--thread->begun_count];
   begun->words[3] = end - begun->start;
-  put(state, thread, begun->start, end, begun->words, begun->count, false);
+  put(state, thread, begun->start, end, begun->words, begun->count, 0);
   free(begun->words);
   state->begun_count--;
   state->counts->scopes++;
@@ -297,7 +298,7 @@ static void take_memory(import_state *state, const import_event *event, uint64_t
     return;
   }
   import_pools_add(&state->pools, &piece, address, words + 1);
-  put(state, host_thread(state, event), at, at, words, 4, true);
+  put(state, host_thread(state, event), at, at, words, 4, IMPORT_ENTRY_MARK);
   state->counts->memory_events++;
 }
 
@@ -318,7 +319,7 @@ static void take_instant(import_state *state, const import_event *event) {
   import_args_of_host(&own.values, event);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
-  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, true);
+  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
   state->counts->instants++;
 }
 
@@ -339,7 +340,7 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
   import_record_begin(&own.record);
   import_record_word(&own.record, bits);
   import_record_end(&own.record, PROF_I_KIND_COUNTER, 0, 0, site, 0);
-  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, true);
+  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
   state->counts->counters++;
 }
 
@@ -386,7 +387,7 @@ static void take_flow(import_state *state, const import_event *event, bool is_en
   import_record_word(&own.record, is_end);
   import_record_text(&own.record, import_text_cut(name, IMPORT_TEXT_BYTES_MAX));
   import_record_end(&own.record, PROF_I_KIND_FLOW, 0, 0, 0, 0);
-  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, true);
+  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
   state->counts->flow_ends++;
 }
 
@@ -479,7 +480,7 @@ static void keep_metadata(import_state *state, import_text key, import_text text
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
   import_thread *const thread = import_threads_host(&state->threads, (import_thread_id){INT64_MAX, INT64_MAX});
   /* Where the trace begins: that is known in the end. */
-  import_thread_add(thread, 0, 0, import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1, true));
+  import_thread_add(thread, 0, 0, import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1, IMPORT_ENTRY_MARK));
   state->counts->instants++;
 }
 

@@ -10,8 +10,10 @@
 /* An event in its thread's list: ticks, and where its words from the second on stand. */
 typedef struct import_entry {
   uint64_t end, start;
-  uint64_t place; /* word << 17 | words << 1 | is_mark */
+  uint64_t place; /* word << 19 | words << 3 | IMPORT_ENTRY_... */
 } import_entry;
+
+enum { IMPORT_ENTRY_MARK = 1, IMPORT_ENTRY_FUNCTION = 2 /* of Python */, IMPORT_ENTRY_MOVED = 4 };
 
 typedef struct import_spool {
   int fd;
@@ -22,15 +24,16 @@ typedef struct import_spool {
 
 /* folder: of the output. */
 void import_spool_open(import_spool *spool, const char *folder);
-uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count, bool is_mark);
+/* The entry's place. */
+uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count, uint32_t bits);
 
 /* No more comes; words can be read. */
 void import_spool_close(import_spool *spool);
 void import_spool_fini(import_spool *spool);
 
 static inline const uint64_t *import_entry_words(const import_spool *spool, const import_entry *entry, uint32_t *count_out) {
-  *count_out = entry->place >> 1 & 0xffff;
-  return spool->words + (entry->place >> 17);
+  *count_out = entry->place >> 3 & 0xffff;
+  return spool->words + (entry->place >> 19);
 }
 
 #endif

@@ -41,7 +41,11 @@ static import_thread *find(import_threads *threads, const import_thread *wanted)
 }
 
 import_thread *import_threads_host(import_threads *threads, import_thread_id id) {
-  return find(threads, &(import_thread){.key = {id, -1}, .called = id});
+  return find(threads, &(import_thread){.key = {id, IMPORT_HOST}, .called = id});
+}
+
+import_thread *import_threads_python(import_threads *threads, import_thread_id id) {
+  return find(threads, &(import_thread){.key = {id, IMPORT_PYTHON}, .called = id});
 }
 
 import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called) {
@@ -75,17 +79,60 @@ import_text import_threads_name_of(const import_threads *threads, import_thread_
 void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place) {
   thread->entries = import_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
   thread->entries[thread->count++] = (import_entry){end, start, place};
-  if (place & 1) return;
+  thread->has_functions |= (place & IMPORT_ENTRY_FUNCTION) != 0;
+  if (place & IMPORT_ENTRY_MARK) return;
   thread->rising += start > thread->last_start;
   thread->falling += start < thread->last_start;
   thread->last_start = start;
+}
+
+static int by_start(const void *a, const void *b) {
+  const import_entry *const x = a, *const y = b;
+  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  if (x->end != y->end) return x->end > y->end ? -1 : 1;
+  return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Marks functions that overlap, and those that one of them called. stack: room for all. */
+static void find_overlapping(import_entry *entries, size_t count, import_entry **stack) {
+  size_t depth = 0, moved_depth = 0;
+  uint64_t moved_end = 0;
+  for (import_entry *it = entries; it != entries + count; it++) {
+    if (it->place & IMPORT_ENTRY_MARK) continue;
+    while (depth > 0 && stack[depth - 1]->end <= it->start) depth--;
+    while (depth > 0 && it->end > stack[depth - 1]->end && stack[depth - 1]->place & IMPORT_ENTRY_FUNCTION) stack[--depth]->place |= IMPORT_ENTRY_MOVED;
+    const bool overlaps = depth > 0 && it->end > stack[depth - 1]->end, is_called = it->end <= moved_end && depth <= moved_depth;
+    if (!(it->place & IMPORT_ENTRY_FUNCTION) || !(overlaps || is_called)) {
+      stack[depth++] = it;
+      continue;
+    }
+    it->place |= IMPORT_ENTRY_MOVED;
+    if (is_called) continue;
+    moved_end = it->end;
+    moved_depth = depth;
+  }
+}
+
+void import_thread_part(import_threads *threads, import_thread *thread) {
+  if (!thread->has_functions || thread->key.device != IMPORT_HOST) return;
+  import_entry **const stack = import_make(thread->count * sizeof(import_entry *));
+  size_t kept = 0;
+  qsort(thread->entries, thread->count, sizeof *thread->entries, by_start);
+  find_overlapping(thread->entries, thread->count, stack);
+  free(stack);
+  for (size_t i = 0; i < thread->count; i++) {
+    const import_entry it = thread->entries[i];
+    if (it.place & IMPORT_ENTRY_MOVED) import_thread_add(import_threads_python(threads, thread->called), it.start, it.end, it.place);
+    else thread->entries[kept++] = it;
+  }
+  thread->count = kept;
 }
 
 /* Marks stand before what ends with them; of two that are equal the one that came first is the outer one, in a file that tells outer ones first. */
 static int compare(const import_entry *x, const import_entry *y, bool is_falling) {
   if (x->end != y->end) return x->end < y->end ? -1 : 1;
   if (x->start != y->start) return x->start > y->start ? -1 : 1;
-  const bool x_is_mark = x->place & 1, y_is_mark = y->place & 1;
+  const bool x_is_mark = x->place & IMPORT_ENTRY_MARK, y_is_mark = y->place & IMPORT_ENTRY_MARK;
   if (x_is_mark != y_is_mark) return x_is_mark ? -1 : 1;
   const int in_order = (x->place > y->place) - (x->place < y->place);
   return x_is_mark || is_falling ? in_order : -in_order;

@@ -2,6 +2,7 @@
 #ifndef PROF_IMPORT_THREADS_H
 #define PROF_IMPORT_THREADS_H
 
+#include <stdbool.h>
 #include <uthash.h>
 
 #include "event.h"
@@ -11,6 +12,9 @@
 typedef struct import_thread_id {
   int64_t pid, tid;
 } import_thread_id;
+
+/* A line beside a thread's own, for functions of Python that overlap with scopes: see import_thread_part(). */
+enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2 };
 
 /* Begun, not ended (ph B). */
 typedef struct import_begun {
@@ -22,7 +26,7 @@ typedef struct import_begun {
 typedef struct import_thread {
   struct {
     import_thread_id id;
-    int64_t device; /* -1: the host's; else id is device and stream */
+    int64_t device; /* IMPORT_HOST, IMPORT_PYTHON; else id is device and stream */
   } key;
   UT_hash_handle hh;
   import_thread_id called; /* its row, for its name */
@@ -31,6 +35,7 @@ typedef struct import_thread {
   size_t count, room;
   import_begun *begun;
   size_t begun_count, begun_room;
+  bool has_functions;
   uint64_t last_start, rising, falling; /* of scopes as they came: which of two that are equal is the outer one */
 } import_thread;
 
@@ -52,12 +57,16 @@ typedef struct import_threads {
 import_thread_id import_threads_id(const import_event *event);
 
 import_thread *import_threads_host(import_threads *threads, import_thread_id id);
+import_thread *import_threads_python(import_threads *threads, import_thread_id id);
 import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called);
 
 void import_threads_name(import_threads *threads, import_thread_id id, import_text name);
 import_text import_threads_name_of(const import_threads *threads, import_thread_id id); /* empty: none */
 
 void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place);
+/* record_function() begins inside of __enter__() and ends inside of __exit__(): its scope overlaps with these functions. So that it stays on its thread's own line,
+   around what it holds, functions that overlap with anything go to the line beside. */
+void import_thread_part(import_threads *threads, import_thread *thread);
 /* By end; the inner ones first. */
 void import_thread_sort(import_thread *thread);
 

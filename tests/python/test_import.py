@@ -123,6 +123,17 @@ class Import(unittest.TestCase):
         self.assertIn("a.py(1): f", [a.key for a in opened.key_averages(include_python_functions=True)])
         self.assertIn("Self CPU time total: ", opened.key_averages().table(sort_by="self_cpu_time_total"))
 
+    def test_functions_of_python_that_overlap_with_a_scope(self):
+        """record_function() begins inside of __enter__() and ends inside of __exit__(): its scope stays around what it holds."""
+        functions = [("f", 0, 100), ("__enter__", 5, 10), ("<built-in enter>", 8, 5), ("model", 30, 20), ("__exit__", 70, 20), ("<built-in exit>", 75, 10)]
+        events = [x("python_function", name, 100, ts, dur, **{"Python id": i}) for i, (name, ts, dur) in enumerate(functions)]
+        events += [x("user_annotation", "scope", 100, 10, 70), x("cpu_op", "aten::mm", 100, 35, 10)]
+        rows = {r.name: (r.count, r.total_ns, r.self_ns) for r in self.imported(events).aggregate()}
+        self.assertEqual(rows["scope"], (1, 70000, 50000))
+        self.assertEqual(rows["model"], (1, 20000, 10000))
+        self.assertEqual(rows["f"], (1, 100000, 30000))
+        self.assertEqual(rows["__exit__"], (1, 20000, 10000))
+
     def test_what_info_says(self):
         members = {"distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}, "host_name": "box", "deviceProperties": [{"id": 1, "name": "NVIDIA H100"}]}
         self.imported(training_step(), **members)
