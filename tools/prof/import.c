@@ -46,11 +46,15 @@ static void say_count(const char *begin, uint64_t count, const char *text) {
   if (count) say("  %s %" PRIu64 " %s", begin, count, text);
 }
 
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
 static void say_taken(const import_counts *c, const char *to) {
   fputs("written to ", stdout);
   print_text(stdout, to, strlen(to));
-  printf(": %" PRIu64 " scopes of %" PRIu64 " threads, %" PRIu64 " on %" PRIu64 " streams of devices, %" PRIu64 " events of memory, %" PRIu64 " other marks\n", c->scopes,
-         c->threads, c->device_scopes, c->streams, c->memory_events, c->instants + c->counters + c->flow_ends);
+  printf(": %" PRIu64 " scope%s of %" PRIu64 " thread%s", c->scopes, plural(c->scopes), c->threads, plural(c->threads));
+  if (c->device_scopes) printf(", %" PRIu64 " on %" PRIu64 " stream%s of devices", c->device_scopes, c->streams, plural(c->streams));
+  if (c->memory_events) printf(", %" PRIu64 " event%s of memory", c->memory_events, plural(c->memory_events));
+  printf(", %" PRIu64 " other\n", c->instants + c->counters + c->flow_ends);
 }
 
 static int say_end(const char *from, const import_result *r) {
