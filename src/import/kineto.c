@@ -157,12 +157,13 @@ static import_thread *host_thread(import_state *state, const import_event *event
 /* A step's rows are user_annotations, and count as what they are: a table has "ProfilerStep*". */
 static void count_step(import_state *state, import_text name) { state->counts->steps += begins(name, "ProfilerStep#"); }
 
+/* A moment before the call begins: what it launched is then the operator's around it, as in torch's tables, and not the call's. A scope of prof's own launches when it begins. */
 static void note_launch(import_state *state, const import_event *event, const import_thread *thread, uint64_t start, import_text category, import_text name) {
   const import_value *const correlation = import_event_arg(event, "correlation");
   int64_t number;
   if (is_call(category) && begins(name, "hip")) state->is_hip = true;
   if (correlation && correlation->type == IMPORT_NUMBER && import_number_i64(import_text_of(event, correlation), &number) && number != 0)
-    import_launches_add(&state->launches, number, start, thread->serial);
+    import_launches_add(&state->launches, number, is_call(category) ? start - 1 : start, thread->serial);
 }
 
 static void take_host_scope(import_state *state, const import_event *event, uint64_t start, uint64_t duration) {
