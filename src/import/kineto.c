@@ -157,13 +157,12 @@ static import_thread *host_thread(import_state *state, const import_event *event
 /* A step's rows are user_annotations, and count as what they are: a table has "ProfilerStep*". */
 static void count_step(import_state *state, import_text name) { state->counts->steps += begins(name, "ProfilerStep#"); }
 
-/* A moment before the call begins: what it launched is then the operator's around it, as in torch's tables, and not the call's. A scope of prof's own launches when it begins. */
 static void note_launch(import_state *state, const import_event *event, const import_thread *thread, uint64_t start, import_text category, import_text name) {
   const import_value *const correlation = import_event_arg(event, "correlation");
   int64_t number;
   if (is_call(category) && begins(name, "hip")) state->is_hip = true;
   if (correlation && correlation->type == IMPORT_NUMBER && import_number_i64(import_text_of(event, correlation), &number) && number != 0)
-    import_launches_add(&state->launches, number, is_call(category) ? start - 1 : start, thread->serial);
+    import_launches_add(&state->launches, number, start, thread->serial);
 }
 
 static void take_host_scope(import_state *state, const import_event *event, uint64_t start, uint64_t duration) {
@@ -176,13 +175,14 @@ static void take_host_scope(import_state *state, const import_event *event, uint
   note_launch(state, event, thread, start, category, name);
   import_args_of_host(&own.values, event);
   state->counts->scopes++;
-  if (own.values.schema.count == 0 && !own.values.is_cut && own_name.bytes == 0 && duration >> PROF_I_DURATION_BITS == 0) {
+  const prof_i_kind kind = is_call(category) ? PROF_I_KIND_CALL : PROF_I_KIND_SCOPE; /* what a call launched is in tables the scope's around it */
+  if (kind == PROF_I_KIND_SCOPE && own.values.schema.count == 0 && !own.values.is_cut && own_name.bytes == 0 && duration >> PROF_I_DURATION_BITS == 0) {
     const uint64_t words[2] = {0, duration << PROF_I_DURATION_SHIFT | (uint64_t)site << 4};
     put(state, thread, start, start + duration, words, 2, bits);
     return;
   }
   import_record_begin(&own.record);
-  put_like_scope(state, PROF_I_KIND_SCOPE, 0, site, own_name, duration);
+  put_like_scope(state, kind, 0, site, own_name, duration);
   put(state, thread, start, start + duration, own.record.words, own.record.count, bits);
 }
 
