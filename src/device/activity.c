@@ -152,12 +152,20 @@ static void look_at_clocks(prof_i_back_end *end, tracing *it) {
   }
 }
 
+/* What it gave up when it was stopped. */
+static void tell_unfinished(prof_i_back_end *end) {
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account_why_not((prof_device){end->table.device_type, 0}, end, PROF_BACKEND_NOT_READY, "it was not done with its work when recording stopped");
+  prof_i_gate_leave();
+}
+
 static bool drain(prof_i_back_end *end, uint32_t how, int loss) {
   uint64_t lost = 0;
   prof_i_records_begin(end);
   const int result = end->table.drain(end->self, how, &lost);
   prof_i_records_end();
   if (lost) prof_i_thread_lose_outside(&prof_i_no_thread, loss, lost);
+  if (lost && loss == PROF_LOSS_DEVICE_LATE) tell_unfinished(end);
   return result == PROF_BACKEND_NOT_READY;
 }
 

@@ -94,7 +94,7 @@ static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   if (device->records_late_ns) put_late(l, device);
   if (device->captured_count) PUT(l, "; %llu more while the stream was captured into a graph: the host's side alone", (unsigned long long)device->captured_count);
   if (!device->reason[0]) return;
-  PUT(l, prof_i_is_no_records(device->reason) ? "; it " : "; the host's side alone of some: ");
+  PUT(l, prof_i_is_no_records(device->reason) ? "; it " : device->scope_count ? "; the host's side alone of some: " : "; of some nothing: ");
   put_shown(l, device->reason);
 }
 

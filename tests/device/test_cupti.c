@@ -535,6 +535,7 @@ static void what_was_not_done_at_the_stop_is_counted(void **state) {
   prof_trace *const trace = stop_and_get();
   const sums s = sums_of(trace);
   assert_int_equal(s.records, 1);
+  assert_string_equal(s.reason, "it was not done with its work when recording stopped");
   assert_int_equal(s.lost[PROF_LOSS_DEVICE_LATE], 1);
   assert_int_equal(s.lost[PROF_LOSS_DEVICE_TIMES], 0);
   prof_trace_destroy(trace);
@@ -634,6 +635,9 @@ static void a_program_that_is_over_soon(void **state) {
   assert_true(late_ns(trace) > 0);
   assert_int_equal(prof_trace_device_text(trace, 0, &text), PROF_OK);
   if (!strstr(text, "its records began up to ") || !strstr(text, " after the program began with it: what ran before is not there, nor counted")) fail_msg("%s", text);
+  prof_free(text);
+  assert_int_equal(prof_trace_json(trace, NULL, &text, NULL), PROF_OK);
+  if (!strstr(text, "\"prof: no loss, but records began late\"") || !strstr(text, "\"records began late\":[\"cuda:0 ") || strstr(text, "devices without times")) fail_msg("%s", text);
   prof_free(text);
   prof_trace_destroy(trace);
 }

@@ -45,7 +45,7 @@ static void put_abilities(uint32_t abilities) {
   } all[] = {{PROF_CAN_SCOPES, "scopes on streams by the device's own times"},
              {PROF_CAN_CLOCKS, "reads its clock"},
              {PROF_CAN_RECORD_CLOCKS, "reads the clock of its records, not of its scopes, whose times are found by bounds"},
-             {PROF_CAN_RECORDS, "kernels and copies by themselves (PROF_DEVICES=records)"},
+             {PROF_CAN_RECORDS, "kernels and copies by themselves (PROF_DEVICES=records beside PROF_LEVEL, or options.devices)"},
              {PROF_CAN_METRICS, "its meters can be sampled"}};
   const char *between = "";
   printf("  %-*s ", WIDTH, "can");
