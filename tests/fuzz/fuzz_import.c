@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "import/import.h"
+#include "../../tools/import/import.h"
 
 /* Memory, the disk, a library: none of which any bytes may have to do with. */
 _Noreturn void import_fail(const char *format, ...) {

@@ -1,6 +1,6 @@
 /* prof import trace.json: a trace that torch.profiler, or another tool, exported becomes a capture. */
 #define _GNU_SOURCE
-#include "../../src/import/import.h"
+#include "../import/import.h"
 
 #include <getopt.h>
 #include <inttypes.h>

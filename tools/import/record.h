@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "../core/layout.h"
+#include "../../src/core/layout.h"
 #include "event.h"
 
 enum { IMPORT_RECORD_WORDS = 4096, IMPORT_TEXT_BYTES_MAX = 4096, IMPORT_VALUE_WORDS_MAX = (PROF_I_PAYLOAD_BYTES_MAX - 2 * IMPORT_TEXT_BYTES_MAX) / 8 };
