@@ -145,9 +145,50 @@ class SameResults(unittest.TestCase):
             observed = self.train()
         with prof.torch.observe():
             nobody_records = self.train()
-        for a, b, c in zip(plain, observed, nobody_records):
-            self.assertEqual(a.numpy().tobytes(), b.numpy().tobytes())
-            self.assertEqual(a.numpy().tobytes(), c.numpy().tobytes())
+        with prof.profile(with_stack=True), prof.torch.observe(record_shapes=True, with_stack=True):
+            by_mode = self.train()
+        for others in (observed, nobody_records, by_mode):
+            for a, b in zip(plain, others):
+                self.assertEqual(a.numpy().tobytes(), b.numpy().tobytes())
+
+
+class ByMode(unittest.TestCase):
+    def test_shapes_dtypes_and_stacks(self):
+        model, x = small_model(), small_input()
+        with prof.profile(with_stack=True) as p, prof.torch.observe(record_shapes=True):
+            model(x).sum().backward()
+        rows = {(a.key, str(a.input_shapes)): a for a in p.key_averages(group_by_input_shape=True)}
+        self.assertEqual(rows["aten::convolution", "[[2, 3, 16, 16], [8, 3, 3, 3], [8], [], []]"].count, 1)
+        self.assertEqual(rows["aten::mm", "[[2, 10], [10, 1568]]"].count, 1)
+        first = next(e for e in p.events() if e.name == "aten::convolution")
+        self.assertTrue(any("test_observe.py" in frame for frame in first.stack), first.stack)
+        self.assertIn('"Inputtype":["float","float","float"', p.trace.json("chrome").replace(" ", ""))
+
+    def test_what_it_is_shown_are_calls_that_torch_profiler_counts(self):
+        model, x = small_model(), small_input()
+        with prof.profile() as p, prof.torch.observe(record_shapes=True):
+            model(x)
+        theirs = collections.Counter(name for name, *_ in seen_by_torch(lambda: model(x)))
+        for name, count in calls(p).items():
+            if name != "aten::detach":  # autograd's own
+                self.assertLessEqual(count, theirs[name], name)
+        self.assertEqual(calls(p)["aten::addmm"], 1)
+
+    def test_twice_and_in_torch_profiler(self):
+        with prof.torch.observe(record_shapes=True):
+            for options in ({}, {"with_stack": True}):
+                with self.assertRaisesRegex(RuntimeError, "another observe"):
+                    prof.torch.observe(**options).start()
+        with torch.profiler.profile(), self.assertRaisesRegex(RuntimeError, "torch.profiler"):
+            prof.torch.observe(record_shapes=True).start()
+        with prof.torch.observe():
+            pass
+
+    def test_an_error_goes_through(self):
+        with prof.profile() as p, prof.torch.observe(record_shapes=True):
+            with self.assertRaises(RuntimeError):
+                torch.mm(torch.ones(2, 3), torch.ones(4, 5))
+        self.assertEqual(calls(p)["aten::mm"], 1)
 
 
 class Life(unittest.TestCase):
@@ -264,6 +305,18 @@ class Refusals(unittest.TestCase):
         code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(): torch.ones(1)\nprint(len(p.key_averages()))"
         self.assertEqual(self.run_code(code, INTEL_LIBITTNOTIFY64=prof.torch.collector()), "3")
 
+    def test_shapes_need_no_itt(self):
+        code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(record_shapes=True): torch.relu(torch.ones(3))\nprint(p.events()[-1].input_shapes)"
+        self.assertEqual(self.run_code(code), "[[3]]")
+
+    def test_memory_is_the_process_malloc(self):
+        code = "import prof, prof.torch, torch\nwith prof.profile(profile_memory=True) as p, prof.torch.observe(profile_memory=True): kept = torch.empty(1 << 20)\nprint(p.events()[-1].self_cpu_memory_usage >> 20)"
+        self.assertRegex(self.run_code(code), "^RuntimeError: prof: torch's memory is seen as the process's malloc.*LD_PRELOAD=libprof_memory.so")
+        preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
+        if not os.path.exists(preload):
+            self.skipTest("libprof_memory.so is not beside the library: it is no part of the wheel")
+        self.assertEqual(self.run_code(code, LD_PRELOAD=preload, PROF_MEMORY="1"), "4")
+
     def test_the_environment_is_as_before(self):
         self.assertEqual(self.run_code("import os, prof; prof.torch; print(os.environ.get('INTEL_LIBITTNOTIFY64'))"), "None")
 
@@ -273,7 +326,7 @@ class Refusals(unittest.TestCase):
 
 
 if torch is None:
-    del SameCalls, SameResults, Life, Refusals
+    del SameCalls, SameResults, ByMode, Life, Refusals
 
     class Torch(unittest.TestCase):
         def test_with_torch(self):

@@ -11,6 +11,7 @@ Where torch was imported before, or has no ITT, observe() says so."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -19,9 +20,13 @@ from importlib import import_module
 from typing import Any, List, Optional
 
 from ._library import C, short
+from ._scope import scope
+from .modules import shapes_of
 
 COLLECTOR = "libprof_itt.so"
+MEMORY = "libprof_memory.so"
 VARIABLE = "INTEL_LIBITTNOTIFY64"
+CATEGORY = "cpu_op"
 PROBE = "prof.torch.observe()"
 """A task of this name the collector takes for a question, and records it not."""
 
@@ -59,6 +64,9 @@ class _Torch:
             self._open(collector())
         except (ImportError, OSError, RuntimeError) as e:
             self.error = e
+        if self.error is not None and not isinstance(self.error, ImportError):  # modes need no collector
+            with contextlib.suppress(ImportError):
+                self.module = import_module("torch")
 
     def _open(self, path: str) -> None:
         was_there = "torch" in sys.modules
@@ -110,19 +118,53 @@ class _Torch:
         self.module.profiler.itt.mark(PROBE)
         return bool(self._collector.prof_i_itt_seen_1())
 
-    def get(self) -> Any:
-        if self.error is not None:
+    def get(self, without_itt: bool) -> Any:
+        """torch. Raises why it is not there, or why ITT of it is not."""
+        if self.error is not None and not (without_itt and self.module is not None):
             raise self.error.with_traceback(None)
         return self.module
+
+
+def _dispatch_mode(torch: Any) -> Any:
+    """A mode of torch's, which is shown each call with its arguments, when autograd is done with it. What it calls in turn it does not see."""
+    try:
+        base = import_module("torch.utils._python_dispatch").TorchDispatchMode
+    except (ImportError, AttributeError):
+        raise RuntimeError(f"prof: torch {torch.__version__} has no TorchDispatchMode, by which observe() has shapes and stacks: it is there from 1.13 on") from None
+
+    class Operators(base):  # type: ignore[misc,valid-type]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if not C.prof_level():
+                return func(*args, **(kwargs or {}))
+            with scope(func._schema.name, CATEGORY, 1, _shapes=shapes_of(args)):
+                return func(*args, **(kwargs or {}))
+
+    return Operators()
+
+
+def _check_memory() -> None:
+    """RuntimeError where malloc() is not recorded."""
+    try:
+        ctypes.CDLL(MEMORY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        is_there = os.environ.get("PROF_MEMORY", "0") != "0"
+    except OSError:
+        is_there = False
+    if not is_there:
+        raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program with LD_PRELOAD={MEMORY} (which make install brings) and PROF_MEMORY=1")
 
 
 class observe:  # noqa: N801 (as profile)
     """The operators of the code inside are scopes of the category cpu_op, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it, while somebody records (prof.profile(),
     prof.profiler.start(), PROF_LEVEL). As a context manager, or by start() and stop(), again and again. torch's own emit_itt() does it; the program computes what it computes without.
 
+    record_shapes, with_stack (where the profile has it, too): by a TorchDispatchMode instead, which is shown fewer calls, and takes some us for each. profile_memory: asks only whether malloc() is recorded, by which each
+    row of the processor has its memory. docs/python.md says what each column costs.
+
     ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread is observed already, or in torch.profiler."""
 
-    def __init__(self) -> None:
+    def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False) -> None:
+        self._by_mode = bool(record_shapes or with_stack)
+        self._with_memory = bool(profile_memory)
         self._running: Any = None
         self._thread = 0
 
@@ -135,14 +177,17 @@ class observe:  # noqa: N801 (as profile)
 
     def start(self) -> None:
         """RuntimeError a second time without a stop()."""
-        torch = _torch.get()
+        torch = _torch.get(self._by_mode)
         if self._running is not None:
             raise RuntimeError("this observe() has been started already; stop() it first")
-        if torch.autograd._profiler_enabled():
+        if torch.autograd._profiler_enabled() or getattr(_by_modes, "count", 0):
             raise RuntimeError("a profiler of torch's is on in this thread: torch.profiler, emit_itt(), emit_nvtx(), or another observe(). There can be one at a time")
-        running = torch.autograd.profiler.emit_itt()
+        if self._with_memory:
+            _check_memory()
+        running = _dispatch_mode(torch) if self._by_mode else torch.autograd.profiler.emit_itt()
         running.__enter__()
         self._running, self._thread = running, threading.get_ident()
+        _by_modes.count = int(self._by_mode)
 
     def stop(self) -> None:
         """Without a start it does nothing. RuntimeError on another thread than start()'s: then it goes on."""
@@ -151,8 +196,12 @@ class observe:  # noqa: N801 (as profile)
         if self._thread != threading.get_ident():
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
         running, self._running = self._running, None
+        _by_modes.count = 0
         running.__exit__(None, None, None)
 
+
+_by_modes = threading.local()
+"""count: of this thread, observe()s that torch's own profilers do not know of."""
 
 _torch = _Torch()
 
