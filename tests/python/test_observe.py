@@ -2,8 +2,10 @@
 
 import collections
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -108,6 +110,11 @@ class SameCalls(unittest.TestCase):
         work()
         self.compare(work)
 
+    def test_what_torch_compile_has_made(self):
+        compiled = torch.compile(lambda x: torch.relu(x @ x + x), backend="eager")  # inductor takes a minute and a compiler
+        x = torch.randn(8, 8)
+        self.assertEqual(self.compare(lambda: compiled(x))["Torch-Compiled Region: 0/0"], 1)
+
     def test_what_raises(self):
         def work():
             with self.assertRaises(RuntimeError):
@@ -150,6 +157,19 @@ class SameResults(unittest.TestCase):
         for others in (observed, nobody_records, by_mode):
             for a, b in zip(plain, others):
                 self.assertEqual(a.numpy().tobytes(), b.numpy().tobytes())
+
+
+    def test_a_data_loader_with_workers(self):
+        data = torch.utils.data.TensorDataset(torch.arange(64.0).reshape(16, 4))
+
+        def rows():
+            return torch.cat([batch.mul(batch) for (batch,) in torch.utils.data.DataLoader(data, batch_size=4, num_workers=2)])
+
+        plain = rows()
+        with prof.profile() as p, prof.torch.observe():
+            observed = rows()
+        self.assertTrue(torch.equal(plain, observed))
+        self.assertEqual(calls(p)["aten::mul"], 4)
 
 
 class ByMode(unittest.TestCase):
@@ -292,6 +312,17 @@ class Life(unittest.TestCase):
         self.assertEqual(calls(p), {"aten::add": 2})
 
 
+class Document(unittest.TestCase):
+    def test_the_example_of_the_document(self):
+        with open(os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "docs", "python.md"), encoding="utf-8") as f:
+            code = re.search(r"<!-- snippet: none: torch.*?-->\n```python\n(.*?)```", f.read(), re.DOTALL).group(1)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("aten::convolution_backward", done.stdout)
+            self.assertTrue(os.path.exists(os.path.join(folder, "model.json")))
+
+
 class Refusals(unittest.TestCase):
     def run_code(self, code, **variables):
         environment = {k: v for k, v in os.environ.items() if k != prof.torch.VARIABLE}
@@ -326,7 +357,7 @@ class Refusals(unittest.TestCase):
 
 
 if torch is None:
-    del SameCalls, SameResults, ByMode, Life, Refusals
+    del SameCalls, SameResults, ByMode, Life, Document, Refusals
 
     class Torch(unittest.TestCase):
         def test_with_torch(self):
