@@ -1,5 +1,5 @@
 /* libprof_itt.so: named by INTEL_LIBITTNOTIFY64, which a program's part of ITT reads once, when it is first used. It opens this library and calls __itt_api_init(). Each task is a scope of libprof.so's, on the thread that begins it: of PyTorch's domain an
-   operator, level 1 and of the category cpu_op; of any other domain level 2, and the domain is its category. Nothing is recorded that nobody has asked for. Budget: 0.15 us an operator beside ITT's own share of 0.2 (bench/python/torch_cost.py; measured: 0.05).
+   operator, level 1 and of the category cpu_op; of any other domain level 2, and the domain is its category. Nothing is recorded that nobody has asked for. Budget: 0.15 us an operator beside ITT's own share of 0.2 (bench/python/torch_cost.py; measured: up to 0.05).
    No lock: what is made is for good, and comes into its list by one compare and exchange. */
 #define _GNU_SOURCE
 #include "itt.h"
