@@ -63,6 +63,12 @@ done
 run lttng bench/lttng/run.sh "$programs/rival"
 # BENCH_PYTHON: one that has torch shows torch.profiler beside the package.
 run python env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "${BENCH_PYTHON:-python3}" bench/python/cost.py
+# Where make test-torch has brought torch.
+if [ -x .venv-torch/bin/python ]; then
+  run torch env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" .venv-torch/bin/python bench/python/torch_cost.py
+else
+  run torch echo "skip: .venv-torch is missing; type: make test-torch"
+fi
 if [ -x "$programs/agreement" ]; then
   run agreement "$programs/agreement"
 else

@@ -48,12 +48,12 @@ _HOMES = {
     "trace_module": "modules",
     "untrace_module": "modules",
 }
-_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "modules", "names")
+_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "modules", "names", "torch")
 
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace
+    from . import device, flops, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, torch, trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
     from .device import Device, DeviceType, backends, load_backends
@@ -102,6 +102,7 @@ __all__ = [
     "flops",
     "modules",
     "names",
+    "torch",
 ]
 
 
