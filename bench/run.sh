@@ -69,6 +69,12 @@ if [ -x .venv-torch/bin/python ]; then
 else
   run torch echo "skip: .venv-torch is missing; type: make test-torch"
 fi
+# .venv has viztracer to stand beside; the newest Python sees functions in the newest way.
+newest=$(tests/python/pythons.sh | grep -v pypy | sort -V | tail -n 1 | cut -d '|' -f 2)
+for python in "${BENCH_PYTHON:-.venv/bin/python}" "$newest"; do
+  [ -x "$(command -v "$python")" ] || continue
+  run python_functions env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "$python" bench/python/functions.py
+done
 if [ -x "$programs/agreement" ]; then
   run agreement "$programs/agreement"
 else

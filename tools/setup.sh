@@ -66,6 +66,7 @@ bench   | liblttng-ust-dev   |                                | the rival tracer
 bench   | lttng-tools        |                                | the rival tracer: its daemon
 bench   | heaptrack          | command -v heaptrack           | the rival of the preload library
 bench   | python3            | command -v python3             | a program that allocates
+bench   | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 bench   | libbenchmark-dev   |                                | what the operator profiler has to agree with
 bench   | libcjson-dev       |                                | the operators of the example
 bench   | libopenblas-dev    |                                | matrix products
@@ -80,6 +81,7 @@ viewers | pytest==8.3.4
 tests   | numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
 lint    | mypy==1.18.2 ruff==0.14.5
 wheel   | ziglang==0.17.1 auditwheel==6.8.2
+bench   | viztracer==1.1.1
 '
 
 say() { printf 'prof: %s\n' "$*"; }

@@ -7,6 +7,7 @@
 PROF_I_EXTERN_C_BEGIN
 
 struct prof_i_python_given; /* src/python/interpreter.h */
+struct prof_i_python_functions_given;
 
 /* Puts `record_function`, `scope` and the type `Scope` into given's dict. The GIL is held. NULL: done; else a text that says why not, static, and nothing was put; the package has a slower way of its own. Once a process: the
    types belong to the interpreter that asked first, and others are told so. */
@@ -14,6 +15,10 @@ PROF_API const char *prof_i_python_1(const struct prof_i_python_given *given) PR
 
 /* From here on each scope has its innermost frames, so many, as the argument PROF_STACK_KEY; 0: none. The GIL is held. */
 PROF_API void prof_i_python_stacks_1(int frames) PROF_I_NOEXCEPT;
+
+/* Puts what sees every Python function into given's dict: callbacks for sys.monitoring, a hook for threads, one for gc.callbacks, `start` and `stop`. The GIL is held, and prof_i_python_1() has succeeded. NULL: done; else a text that
+   says why not. Once a process. */
+PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functions_given *given) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END
 

@@ -42,6 +42,7 @@ typedef struct prof_i_py_spec {
 enum {
   PROF_I_PY_KEYWORDS = 0x02,
   PROF_I_PY_NO_ARGUMENTS = 0x04,
+  PROF_I_PY_ONE_ARGUMENT = 0x08,
   PROF_I_PY_FAST = 0x80, /* an array and its length */
   PROF_I_PY_DEFAULT_FLAGS = 1 << 18,
   PROF_I_PY_HAS_VECTORCALL = 1 << 11,
@@ -78,6 +79,7 @@ enum {
   X(prof_i_py *, PyDict_New, (void))                                                               \
   X(int, PyDict_SetItem, (prof_i_py * dict, prof_i_py *key, prof_i_py *value))                     \
   X(int, PyDict_SetItemString, (prof_i_py * dict, const char *key, prof_i_py *value))              \
+  X(prof_i_py *, PyDict_GetItemString, (prof_i_py * dict, const char *key))                        \
   X(int, PyDict_Next, (prof_i_py * dict, ptrdiff_t * at, prof_i_py **key, prof_i_py **value))      \
   X(const char *, PyUnicode_AsUTF8AndSize, (prof_i_py * text, ptrdiff_t * bytes_out))              \
   X(prof_i_py *, PyUnicode_AsEncodedString, (prof_i_py * text, const char *encoding, const char *errors)) \
@@ -112,6 +114,16 @@ typedef struct prof_i_python_given {
   prof_i_py *none, *string, *boolean, *integer, *real, *exception, *type_error, *value_error;
   prof_i_py *decorate;     /* a callable (scope, function) -> function */
 } prof_i_python_given;
+
+/* What functions.c is given, the same way. */
+typedef struct prof_i_python_functions_given {
+  size_t size;
+  prof_i_py *names;       /* a dict, for what is made */
+  prof_i_py *judge;       /* a callable (frame) -> None, left out; `import`; or (name, function, file, line) */
+  prof_i_py *import_name; /* a callable (frame) -> str, of a frame that was judged `import` */
+  prof_i_py *import;      /* any object */
+  prof_i_py *disable;     /* sys.monitoring.DISABLE; before 3.12 any object */
+} prof_i_python_functions_given;
 
 typedef struct prof_i_python {
 #define PROF_I_PYTHON_FIELD(result, name, parameters) result(*name) parameters; /* NOLINT(bugprone-macro-parentheses): a declaration */

@@ -13,6 +13,7 @@
 
 #include "../core/port.h"
 #include "../core/site.h"
+#include "text.h"
 
 #define PY prof_i_python_now
 
@@ -20,8 +21,7 @@ enum {
   KNOWN_BITS = 11, /* call sites that are found at once */
   COMINGS = 8,     /* of a name, without arguments, before it gets a site: one made at run time seldom comes as often */
   SITES_MAX = 4096, /* names that get one. Sites are for good: those made at run time must not become more and more of them */
-  FREE_MAX = 64,   /* dead objects kept for the next */
-  NAME_MAX_BYTES = 16384
+  FREE_MAX = 64 /* dead objects kept for the next */
 };
 
 /* ---- names ---- */
@@ -67,30 +67,6 @@ static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t 
   free(before.texts);
   drop(before.name);
   drop(before.category);
-}
-
-/* The bytes of a str, as long as `holder` lives or the str does. Lone surrogates stay as they are: readers repair what is not UTF-8. */
-typedef struct text {
-  const char *data;
-  uint32_t bytes;
-  prof_i_py *holder; /* own reference, or NULL */
-} text;
-
-static text text_of(prof_i_py *string) {
-  text t = {"", 0, NULL};
-  ptrdiff_t bytes = 0;
-  const char *data = PY.PyUnicode_AsUTF8AndSize(string, &bytes);
-  if (!data) {
-    PY.PyErr_Clear();
-    t.holder = PY.PyUnicode_AsEncodedString(string, "utf-8", "surrogatepass");
-    char *encoded = NULL;
-    if (t.holder && PY.PyBytes_AsStringAndSize(t.holder, &encoded, &bytes) == 0) data = encoded;
-    else PY.PyErr_Clear();
-  }
-  if (!data) return t;
-  t.data = data;
-  t.bytes = bytes < NAME_MAX_BYTES ? (uint32_t)bytes : NAME_MAX_BYTES; /* more is cut anyway */
-  return t;
 }
 
 /* ---- the object ---- */
@@ -212,7 +188,7 @@ static uint32_t arg_of(prof_i_py *value, prof_arg *item, prof_i_py **holder_out)
     return 1;
   }
   prof_i_py *const string = string_of(value);
-  const text t = string ? text_of(string) : (text){"<no text>", 9, NULL};
+  const prof_i_py_text t = string ? prof_i_py_text_of(string) : (prof_i_py_text){"<no text>", 9, NULL};
   *item = (prof_arg){.key = item->key, .type = PROF_ARG_STRING, .bytes = t.bytes, .value.text = t.data};
   holder_out[0] = string;
   holder_out[1] = t.holder;
@@ -229,7 +205,7 @@ static size_t put_frame(char *to, size_t used, prof_i_py *frame) {
   prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
   prof_i_py *const function = code ? PY.PyObject_GetAttrString(code, "co_name") : NULL;
   if (file && function) {
-    const text f = text_of(file), n = text_of(function);
+    const prof_i_py_text f = prof_i_py_text_of(file), n = prof_i_py_text_of(function);
     const int bytes = snprintf(to + used, STACK_ROOM - used, "%s%.*s(%d): %.*s", used ? ";" : "", (int)f.bytes, f.data, PY.PyFrame_GetLineNumber(frame), (int)n.bytes, n.data);
     if (bytes > 0 && (size_t)bytes < STACK_ROOM - used) used += (size_t)bytes;
     drop(f.holder);
@@ -254,7 +230,7 @@ static prof_i_py *go_out(prof_i_py *frame) {
 static bool is_own(prof_i_py *frame) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
   prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
-  const text f = file ? text_of(file) : (text){"", 0, NULL};
+  const prof_i_py_text f = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
   const bool is_here = own.package_bytes && f.bytes > own.package_bytes && memcmp(f.data, own.package, own.package_bytes) == 0;
   if (!file) PY.PyErr_Clear();
   drop(f.holder);
@@ -267,7 +243,7 @@ static bool is_own(prof_i_py *frame) {
 static void find_package(void) {
   prof_i_py *const code = PY.PyObject_GetAttrString(PY.given.decorate, "__code__");
   prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
-  const text f = file ? text_of(file) : (text){"", 0, NULL};
+  const prof_i_py_text f = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
   const char *const slash = f.bytes ? memrchr(f.data, '/', f.bytes) : NULL;
   const size_t bytes = slash ? (size_t)(slash - f.data) + 1 : 0;
   if (bytes && bytes <= sizeof own.package) {
@@ -344,7 +320,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     prof_i_py **const held = &holders[HELD * count];
     PY.Py_IncRef(held[0] = key); /* a __str__() may empty the dict */
     PY.Py_IncRef(held[1] = value);
-    const text t = text_of(key);
+    const prof_i_py_text t = prof_i_py_text_of(key);
     held[2] = t.holder;
     items[count].key = t.data;
     count += arg_of(value, &items[count], &held[3]);
@@ -352,7 +328,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   }
   if (has_args) is_making_text = false;
   if (!is_interrupted) {
-    const text name = text_of(s->name), category = s->category ? text_of(s->category) : (text){annotation, sizeof annotation - 1, NULL};
+    const prof_i_py_text name = prof_i_py_text_of(s->name), category = s->category ? prof_i_py_text_of(s->category) : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
     static prof_site sites[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof.scope", .level = 1}, {.file = "", .function = "prof.scope", .level = 2}};
     const prof_details details = {.name = name.data, .category = category.data, .name_bytes = name.bytes, .category_bytes = category.bytes, .flags = PROF_I_BY_CALL,
                                   .device = PROF_HOST, .args = {.items = items, .count = count, .kind = s->shapes ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS}};
@@ -366,7 +342,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
 
 /* Of a name that has come often. False: it stays one that is copied. */
 static bool give_site(known *k) {
-  const text name = text_of(k->name), category = k->category ? text_of(k->category) : (text){annotation, sizeof annotation - 1, NULL};
+  const prof_i_py_text name = prof_i_py_text_of(k->name), category = k->category ? prof_i_py_text_of(k->category) : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
   const bool is_plain = name.bytes && !name.holder && !category.holder && name.bytes < 256 && category.bytes < 256 && !memchr(name.data, 0, name.bytes) && !memchr(category.data, 0, category.bytes);
   k->texts = is_plain ? malloc(name.bytes + category.bytes + 2) : NULL;
   if (k->texts) {

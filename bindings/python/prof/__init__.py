@@ -45,18 +45,20 @@ _HOMES = {
     "set_thread_name": "names",
     "set_process_name": "names",
     "set_rank": "names",
+    "trace_functions": "functions",
     "trace_module": "modules",
     "untrace_module": "modules",
 }
-_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "modules", "names", "torch")
+_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "functions", "modules", "names", "torch")
 
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, torch, trace
+    from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, torch, trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
     from .device import Device, DeviceType, backends, load_backends
+    from .functions import trace_functions
     from .modules import trace_module, untrace_module
     from .names import set_process_name, set_rank, set_thread_name
     from .sampler import Sampler
@@ -89,6 +91,7 @@ __all__ = [
     "set_thread_name",
     "set_process_name",
     "set_rank",
+    "trace_functions",
     "trace_module",
     "untrace_module",
     "profiler",
@@ -100,6 +103,7 @@ __all__ = [
     "trace",
     "device",
     "flops",
+    "functions",
     "modules",
     "names",
     "torch",

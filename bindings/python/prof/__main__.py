@@ -44,13 +44,18 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m prof", description="Profiles a Python program, or shows what was recorded.")
     parser.add_argument("--version", action="version", version=f"prof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="run a script, then print its table to stderr", description="Runs a script as python would, and prints a table of its scopes, and of those of the processes that it has started, to stderr when it ends. Its exit status is the script's.")
+    run = commands.add_parser(
+        "run", help="run a script, then print its table to stderr", description="Runs a script as python would, and prints a table of its scopes, and of those of the processes that it has started, to stderr when it ends. Its exit status is the script's."
+    )
     run.add_argument("-o", "--output", type=_output, metavar="FILE", help="write the trace, too: .json, .json.gz, or .prof")
     run.add_argument("-l", "--level", type=int, choices=(1, 2), default=1, help="1 operators, 2 also the runtime around them (default 1)")
     run.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total", help="the table's order (default total)")
     run.add_argument("-r", "--rows", type=_rows, default=30, metavar="N", help="at most so many rows (default 30; -1: all)")
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
     run.add_argument("-t", "--trace", action="append", default=[], metavar="MODULE", help="see this module's functions as operators, with shapes (numpy); may be repeated")
+    run.add_argument("--python", choices=("own", "all"), metavar="own|all", help="see every Python function of the script: --python, all but the standard library's; --python=all, those, too")
+    run.add_argument("--python-include", action="append", default=[], metavar="MODULE", help="see the Python functions of this module and those below it, of a pattern of modules (*.tests), or of a file or folder (with a /), and no others; may be repeated")
+    run.add_argument("--python-exclude", action="append", default=[], metavar="MODULE", help="leave these out; may be repeated")
     run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
     run.add_argument("script", help="the script, a folder or an archive, the module with -m; -: what stands on stdin")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -71,9 +76,17 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
+def _parsed(words: List[str]) -> argparse.Namespace:
+    """--python alone is --python=own: an option that may have a value would take the script for it. What stands behind the script is the script's."""
+    options = _arguments().parse_args(["--python=own" if word == "--python" else word for word in words])
+    if options.command == "run":
+        options.args = words[len(words) - len(options.args) :]
+    return options
+
+
 def main(arguments: Optional[List[str]] = None) -> Any:
     """The command; what it gives is for sys.exit()."""
-    options = _arguments().parse_args(arguments)
+    options = _parsed(sys.argv[1:] if arguments is None else arguments)
     if options.command == "run":
         return _run.run(options)
     from .trace import Trace, Traces

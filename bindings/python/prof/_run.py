@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, List, NoReturn, Optional
+from typing import Any, Dict, List, NoReturn, Optional
 
 if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == "prof.__main__":
     for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
@@ -92,6 +92,7 @@ class _Recording:
         self.pid = os.getpid()
         self.has_ended = False
         self.own_capture = ""
+        self.tracing: Any = None  # of functions
         folder = os.path.dirname(options.output) if options.output else os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
         stem = os.path.basename(options.output or options.script).replace("%", "_")[:100]
         self.folders = list(dict.fromkeys([os.path.abspath(folder), *filter(None, (os.environ.get("PROF_CAPTURE_DIR"), os.environ.get("TMPDIR"))), "/tmp", "/dev/shm"]))
@@ -112,6 +113,8 @@ class _Recording:
         os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
 
     def _stop(self) -> None:
+        if self.tracing is not None:
+            self.tracing.stop()
         C.prof_level_want(id(self), 0)
         C.prof_stop()
 
@@ -192,32 +195,47 @@ class _Recording:
 
 
 class _Again:
-    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks: where it is unpickled, the modules are traced. Its text asks for prof itself, and only if prof can be had: the process must run without it."""
+    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks: where it is unpickled, the modules and functions are traced. Its text asks for prof itself, and only if prof can be had: the process must run without it."""
 
-    def __init__(self, names: List[str]) -> None:
-        self.names = names
+    def __init__(self, names: List[str], functions: Optional[Dict[str, Any]]) -> None:
+        self.names, self.functions = names, functions
 
     def __reduce__(self) -> Any:
-        source = f"import sys\nsys.path[:] = {sys.path!r}\ntry:\n    import prof._run\n    prof._run.trace({self.names!r})\nexcept Exception:\n    pass"
+        source = f"import sys\nsys.path[:] = {sys.path!r}\ntry:\n    import prof._run\n    prof._run.trace({self.names!r}, {self.functions!r})\nexcept Exception:\n    pass"
         return exec, (source, {})
 
 
-def trace(names: List[str]) -> None:
-    """trace_module() of each, here and in the processes that multiprocessing begins from here."""
+def trace(names: List[str], functions: Optional[Dict[str, Any]]) -> Any:
+    """trace_module() of each, and trace_functions() of these arguments, which it gives; here and in the processes that multiprocessing begins from here."""
     from importlib import import_module
     from multiprocessing import spawn
 
-    from .modules import trace_module
+    tracing = None
+    if names:
+        from .modules import trace_module
 
-    for name in names:
-        trace_module(import_module(name))
+        for name in names:
+            trace_module(import_module(name))
+    if functions is not None:
+        from .functions import trace_functions
+
+        tracing = trace_functions(**functions)
+        tracing.start()
     module: Any = spawn
     prepared = module.get_preparation_data
 
     def get_preparation_data(name: str) -> Any:
-        return {**prepared(name), "prof": _Again(names)}  # prepare() takes the keys that it knows
+        return {**prepared(name), "prof": _Again(names, functions)}  # prepare() takes the keys that it knows
 
     module.get_preparation_data = get_preparation_data
+    return tracing
+
+
+def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
+    """What --python and its like ask trace_functions() for."""
+    if not (options.python or options.python_include or options.python_exclude):
+        return None
+    return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all"}
 
 
 def run(options: argparse.Namespace) -> Any:
@@ -234,12 +252,15 @@ def run(options: argparse.Namespace) -> Any:
         if not options.output.endswith(ENDINGS):
             fail(f"-o {options.output}: it must end in .json, .json.gz or .prof")
     _script.place(options.script, options.module)
-    if options.trace:
+    functions = _functions(options)
+    recording = _Recording(options)
+    if options.trace or functions is not None:
         try:
-            trace(options.trace)
+            recording.tracing = trace(options.trace, functions)
         except (ImportError, ValueError) as e:
             fail(f"--trace {', '.join(options.trace)}: {e}")
-    recording = _Recording(options)
+        except (NotImplementedError, ProfError) as e:
+            fail(f"--python: {e}")
     recording.begin()
     atexit.register(recording.end)  # the first that is registered is the last that is called: behind the script's own, and its threads
     try:

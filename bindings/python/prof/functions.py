@@ -1,0 +1,245 @@
+"""Every Python function of a program as a scope, without touching its code: by sys.monitoring from Python 3.12 on, by a profile function before, both made of C (src/python/functions.c). Garbage collections and imports are scopes, too."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import fnmatch
+import gc
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+
+from . import _scope
+from ._library import BUSY, RUNNING, C, error_class
+
+_monitoring: Any = getattr(sys, "monitoring", None)
+_TOOLS = (3, 4, 2)
+"""Those of sys.monitoring's numbers that are nobody's, and the one for profilers last: a program's own cProfile takes it."""
+_OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+_STANDARD = tuple({os.path.join(folder(os.path.dirname(os.__file__)), "") for folder in (os.path.abspath, os.path.realpath)})
+_INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+_IMPORT = "import"
+_find_and_load: Any = getattr(sys.modules.get("_frozen_importlib"), "_find_and_load", None)
+_import_code = getattr(_find_and_load, "__code__", None)
+
+Patterns = Union[None, str, Iterable[str]]
+
+
+def _listed(patterns: Patterns, what: str) -> Tuple[str, ...]:
+    found = (patterns,) if isinstance(patterns, str) else tuple(patterns or ())
+    for pattern in found:
+        if not isinstance(pattern, str) or not pattern:
+            raise TypeError(f"{what} must be names of modules or paths, not {pattern!r}")
+    return found
+
+
+def _fits(patterns: Tuple[str, ...], module: str, file: str) -> bool:
+    for pattern in patterns:
+        if os.sep in pattern:
+            whole = pattern.rstrip(os.sep)
+            if fnmatch.fnmatchcase(file, whole) or fnmatch.fnmatchcase(file, f"{whole}{os.sep}*"):
+                return True
+        elif fnmatch.fnmatchcase(module, pattern) or fnmatch.fnmatchcase(module, f"{pattern}.*"):
+            return True
+    return False
+
+
+def _is_standard(module: str, file: str) -> bool:
+    """By its file; code that was made at run time, by that of its module."""
+    if file.startswith("<frozen "):
+        return True
+    if file.startswith("<"):
+        if module.startswith("namedtuple_"):
+            return True
+        file = getattr(sys.modules.get(module), "__file__", None) or file
+    return file.startswith(_STANDARD) and not any(part in file for part in _INSTALLED)
+
+
+class _Filter:
+    """Which code is wanted. Asked once for each code object."""
+
+    def __init__(self, include: Patterns, exclude: Patterns, standard_library: bool) -> None:
+        self.include, self.exclude = _listed(include, "include"), _listed(exclude, "exclude")
+        self.standard_library = bool(standard_library)
+        self._wanted: Dict[Tuple[str, str], bool] = {}
+
+    def _wants(self, module: str, file: str) -> bool:
+        if file.startswith((_OWN, "<frozen importlib")):
+            return False
+        if self.exclude and _fits(self.exclude, module, file):
+            return False
+        if self.include:
+            return _fits(self.include, module, file)
+        return self.standard_library or not _is_standard(module, file)
+
+    def judge(self, frame: FrameType) -> Any:
+        """For C: None, "import", or what the scope is called, its function, file and line."""
+        code = frame.f_code
+        if code is _import_code:
+            return _IMPORT
+        module = frame.f_globals.get("__name__")
+        if type(module) is not str:
+            module = ""
+        file = code.co_filename
+        key = module, file
+        wanted = self._wanted.get(key)
+        if wanted is None:
+            wanted = self._wanted[key] = self._wants(module, file)
+        return _described(code, module) if wanted else None
+
+
+def _described(code: CodeType, module: str) -> Tuple[str, str, str, int]:
+    name = getattr(code, "co_qualname", code.co_name)  # from 3.11 on
+    return name if module in ("", "__main__") else f"{module}.{name}", name, code.co_filename, code.co_firstlineno
+
+
+def _judge(frame: FrameType) -> Any:
+    """What the program may have done to itself is no reason to disturb it; a signal's exception comes through."""
+    try:
+        return _now.filter.judge(frame) if _now is not None else None
+    except Exception:
+        return None
+
+
+def _import_name(frame: FrameType) -> str:
+    try:
+        return f"import {frame.f_locals['name']}"
+    except Exception:
+        return "import"
+
+
+_now: Optional["trace_functions"] = None
+_made: Dict[str, Any] = {}
+
+
+def _make() -> Dict[str, Any]:
+    """C's functions. NotImplementedError, RuntimeError."""
+    if _made:
+        return _made
+    if not _scope.is_fast:
+        if sys.implementation.name != "cpython":
+            raise NotImplementedError(f"functions are traced through CPython's interface in C, which {sys.implementation.name} has not")
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            raise NotImplementedError("functions are not traced in a Python without a GIL")
+        raise error_class(BUSY)("functions are traced in one interpreter of a process: another one has used prof first")
+
+    class Given(ctypes.Structure):
+        """prof_i_python_functions_given of src/python/interpreter.h."""
+
+        _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in ("names", "judge", "import_name", "import", "disable")]
+
+    names: Dict[str, Any] = {}
+    why = C.prof_i_python_functions_1(ctypes.byref(Given(ctypes.sizeof(Given), names, _judge, _import_name, _IMPORT, getattr(_monitoring, "DISABLE", None))))
+    if why is not None:
+        raise error_class(BUSY)(f"functions cannot be traced: {why.decode()}")
+    _made.update(names)
+    return _made
+
+
+class _Monitoring:
+    """sys.monitoring: one tool among several."""
+
+    def __init__(self, made: Dict[str, Any]) -> None:
+        for tool in _TOOLS:
+            if _monitoring.get_tool(tool) is None:
+                _monitoring.use_tool_id(tool, "prof")
+                self._tool = tool
+                break
+        else:
+            raise error_class(BUSY)(f"functions cannot be traced: sys.monitoring's tools {', '.join(f'{tool} ({_monitoring.get_tool(tool)})' for tool in _TOOLS)} are all taken")
+        events = _monitoring.events
+        self._callbacks = {
+            events.PY_START: made["on_begin"],
+            events.PY_RESUME: made["on_begin"],
+            events.PY_THROW: made["on_throw"],
+            events.PY_RETURN: made["on_end"],
+            events.PY_YIELD: made["on_end"],
+            events.PY_UNWIND: made["on_unwind"],
+        }
+
+    def start(self, made: Dict[str, Any]) -> None:
+        made["start"](None)
+        for event, callback in self._callbacks.items():
+            _monitoring.register_callback(self._tool, event, callback)
+        _monitoring.set_events(self._tool, sum(self._callbacks))
+        _monitoring.restart_events()  # what an earlier filter has left out
+
+    def stop(self, made: Dict[str, Any]) -> None:
+        if _monitoring.get_tool(self._tool) == "prof":
+            _monitoring.set_events(self._tool, 0)
+            for event in self._callbacks:
+                _monitoring.register_callback(self._tool, event, None)
+            _monitoring.free_tool_id(self._tool)
+        made["stop"](None)
+
+
+class _Profile:
+    """Before 3.12: the one profile function of each thread. threading gives it to those that begin."""
+
+    def __init__(self, made: Dict[str, Any]) -> None:
+        import threading
+
+        self._threading: Any = threading
+        for what, there in (("sys.setprofile()", sys.getprofile()), ("threading.setprofile()", threading._profile_hook)):
+            if there is not None:
+                raise error_class(BUSY)(f"functions cannot be traced: {what} has been called with {there!r}, and there is one for all")
+
+    def start(self, made: Dict[str, Any]) -> None:
+        self._threading.setprofile(made["on_hook"])
+        made["start"](True)
+
+    def stop(self, made: Dict[str, Any]) -> None:
+        made["stop"](True if sys.getprofile() is made["on_hook"] else None)
+        if self._threading._profile_hook is made["on_hook"]:
+            self._threading.setprofile(None)
+
+
+class trace_functions:  # noqa: N801 (a verb, as trace_module)
+    """Each Python function that runs between start() and stop(), or inside of ``with``, on any thread, is a scope of the category ``python_function``, while something is recorded: a profile, say. Steps of generators and coroutines
+    are each one. Imports and garbage collections are scopes as well.
+
+    include, exclude: modules, with what is below them ("numpy"), patterns of modules ("*.tests"), files and folders (what holds a "/"). Without include it is all but the standard library, which standard_library adds. prof's own functions
+    and the import system's are never among them. One at a time: a second start() is a RuntimeError, as is a Python whose place for profilers is taken. On PyPy, and without a GIL: NotImplementedError."""
+
+    def __init__(self, include: Patterns = None, exclude: Patterns = None, *, standard_library: bool = False) -> None:
+        self.filter = _Filter(include, exclude, standard_library)
+        self._way: Any = None
+
+    def start(self) -> None:
+        global _now
+        if _now is not None:
+            raise error_class(RUNNING)("functions are traced already")
+        made = _make()
+        way = _Monitoring(made) if _monitoring is not None else _Profile(made)
+        _now, self._way = self, way
+        way.start(made)
+        gc.callbacks.append(made["on_gc"])
+        atexit.register(self.stop)
+
+    def stop(self) -> None:
+        """A second time does nothing."""
+        global _now
+        way, self._way = self._way, None
+        if way is None:
+            return
+        way.stop(_made)
+        _now = None
+        if _made["on_gc"] in gc.callbacks:
+            gc.callbacks.remove(_made["on_gc"])
+        atexit.unregister(self.stop)
+
+    def __enter__(self) -> "trace_functions":
+        self.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.stop()
+
+
+__all__ = ["trace_functions"]
+
+
+def __dir__() -> List[str]:
+    return list(__all__)

@@ -1,0 +1,445 @@
+/* Every Python function a scope, without touching its code: callbacks of C for sys.monitoring (3.12 and later), a profile function of C before. Python's side (functions.py) says which code is wanted, once for each, and switches on and
+   off; here is what happens at each call. It changes nothing that the program can see, and an error is only ever an interruption of that one question.
+   Budget: 1.8x of callbacks that do nothing (bench/python/functions.py). All under the GIL.
+
+   A call stands on its thread's stack until its frame is left: by a return, a yield or an exception. What comes back without a call is of a frame that is older than the tracing, and passed over; frames of one thread nest, so none that
+   is newer stands open then. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <prof/profiler.h>
+#include <prof/python.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/port.h"
+#include "interpreter.h"
+#include "text.h"
+
+#define PY prof_i_python_now
+
+/* What not every CPython exports by one name. */
+typedef struct interface {
+  ptrdiff_t (*request_index)(void (*destroy)(void *));
+  int (*get_extra)(prof_i_py *code, ptrdiff_t index, void **extra_out);
+  int (*set_extra)(prof_i_py *code, ptrdiff_t index, void *extra);
+  void (*set_profile)(int (*call)(prof_i_py *, prof_i_py *, int, prof_i_py *), prof_i_py *object);
+  int (*set_profile_of)(void *thread, int (*call)(prof_i_py *, prof_i_py *, int, prof_i_py *), prof_i_py *object); /* NULL: it is not to be had */
+  void *(*interpreter)(void);
+  void *(*first_thread)(void *interpreter);
+  void *(*next_thread)(void *thread);
+} interface;
+
+enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, STACK_ROOM_FIRST = 64 };
+
+typedef enum verdict { VERDICT_LEFT_OUT, VERDICT_FUNCTION, VERDICT_IMPORT } verdict;
+
+/* A code object's own, which goes when it does: its address may then be another's. */
+typedef struct function {
+  prof_site site;
+  uint64_t epoch; /* that it was judged in */
+  verdict verdict;
+  char *name, *source, *file; /* malloc()ed; NULL: none yet */
+} function;
+
+typedef struct call {
+  const prof_i_py *of; /* the code, which its frame holds, or the frame itself, by which way the call was seen */
+  uint64_t start;      /* 0: not recorded */
+} call;
+
+typedef struct stack {
+  uint64_t epoch;
+  size_t count, room;
+  call calls[];
+} stack;
+
+static struct {
+  interface python;
+  prof_i_python_functions_given given;
+  prof_i_py *hook; /* for threads that will be */
+  ptrdiff_t index; /* of functions among what code objects hold */
+  pthread_key_t key; /* frees the stack of a thread that ends */
+  uint64_t epoch;  /* of the filter */
+  bool is_on, is_made;
+} own;
+
+static __thread stack *here __attribute__((tls_model("initial-exec")));
+
+static const char category[] = "python_function"; /* as Kineto calls it */
+
+static void drop(prof_i_py *object) {
+  if (object) PY.Py_DecRef(object);
+}
+
+/* ---- which code is wanted ---- */
+
+static void destroy_function(void *extra) {
+  function *const f = extra;
+  if (!f) return;
+  free(f->name);
+  free(f->source);
+  free(f->file);
+  free(f);
+}
+
+static char *copied(prof_i_py *string) {
+  const prof_i_py_text t = prof_i_py_text_of(string);
+  char *const copy = malloc(t.bytes + 1);
+  if (copy) {
+    memcpy(copy, t.data, t.bytes);
+    copy[t.bytes] = '\0';
+  }
+  drop(t.holder);
+  return copy;
+}
+
+/* Of (name, function, file, line). */
+static bool describe(function *f, prof_i_py *answer) {
+  int overflow = 0;
+  f->name = copied(PY.PyTuple_GetItem(answer, 0));
+  f->source = copied(PY.PyTuple_GetItem(answer, 1));
+  f->file = copied(PY.PyTuple_GetItem(answer, 2));
+  const long long line = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 3), &overflow);
+  f->site = (prof_site){.file = f->file, .function = f->source, .line = (uint32_t)line, .level = 1};
+  return f->name && f->source && f->file;
+}
+
+/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function. NULL: Python's side was interrupted, and the error is pending. */
+static prof_i_py *ask(prof_i_py *callable, prof_i_py *frame) {
+  prof_i_py *const arguments = PY.PyTuple_New(1);
+  if (!arguments) return NULL;
+  PY.Py_IncRef(frame);
+  PY.PyTuple_SetItem(arguments, 0, frame);
+  prof_i_py *const answer = PY.PyObject_CallObject(callable, arguments);
+  PY.Py_DecRef(arguments);
+  return answer;
+}
+
+/* NULL: an error is pending. What was learnt for another filter stays the code's own; the verdict is new. An exception that is thrown into the function may be pending before, and is behind it. */
+static PROF_I_COLD function *judge(prof_i_py *code, prof_i_py *frame) {
+  prof_i_py *type, *error, *traceback;
+  PY.PyErr_Fetch(&type, &error, &traceback);
+  prof_i_py *const answer = ask(own.given.judge, frame);
+  if (!answer) {
+    drop(type);
+    drop(error);
+    drop(traceback);
+    return NULL;
+  }
+  PY.PyErr_Restore(type, error, traceback);
+  function *f = NULL;
+  own.python.get_extra(code, own.index, (void **)&f); /* now: another thread may have asked meanwhile */
+  if (!f) {
+    f = calloc(1, sizeof *f);
+    if (f && own.python.set_extra(code, own.index, f) != 0) {
+      free(f);
+      f = NULL;
+    }
+  }
+  if (!f) {
+    PY.Py_DecRef(answer);
+    return (function *)(void *)PY.PyErr_NoMemory();
+  }
+  if (answer == PY.given.none) f->verdict = VERDICT_LEFT_OUT;
+  else if (answer == own.given.import) f->verdict = VERDICT_IMPORT;
+  else f->verdict = f->name || describe(f, answer) ? VERDICT_FUNCTION : VERDICT_LEFT_OUT;
+  f->epoch = own.epoch;
+  PY.Py_DecRef(answer);
+  return f;
+}
+
+static inline function *known(prof_i_py *code) {
+  function *f = NULL;
+  own.python.get_extra(code, own.index, (void **)&f);
+  return f && PROF_I_LIKELY(f->epoch == own.epoch) ? f : NULL;
+}
+
+/* ---- what stands open ---- */
+
+static void end_down_to(stack *s, size_t count) {
+  while (s->count > count) {
+    const uint64_t start = s->calls[--s->count].start;
+    if (start) prof_i_end_1(start);
+  }
+}
+
+/* The stack with room for one more, of this tracing; NULL: no memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the calls that come, it is older than the tracing. */
+static PROF_I_COLD stack *make_room(void) {
+  if (here && here->epoch != own.epoch) {
+    end_down_to(here, 0); /* of a tracing that was stopped while they ran */
+    here->epoch = own.epoch;
+  }
+  if (here && here->count < here->room) return here;
+  const size_t room = here ? here->room * 2 : STACK_ROOM_FIRST;
+  stack *const larger = realloc(here, sizeof *larger + room * sizeof *larger->calls);
+  if (!larger) {
+    if (here) end_down_to(here, 0);
+    return here;
+  }
+  if (!here) {
+    larger->count = 0;
+    larger->epoch = own.epoch;
+  }
+  larger->room = room;
+  here = larger;
+  pthread_setspecific(own.key, larger);
+  return larger;
+}
+
+static void free_stack(void *memory) {
+  here = NULL;
+  free(memory);
+}
+
+/* In a forked child: what its parent had begun is the parent's. The frames are the child's. */
+static void forget_starts(void) {
+  for (size_t i = 0; here && i < here->count; i++) here->calls[i].start = 0;
+}
+
+static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
+  static prof_site site = {.file = "", .function = "import", .level = 1};
+  prof_i_py *const name = ask(own.given.import_name, frame);
+  if (!name) return 0; /* interrupted: the error is pending */
+  const prof_i_py_text t = prof_i_py_text_of(name);
+  const prof_details details = {.name = t.data, .category = "import", .name_bytes = t.bytes, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_CATEGORY_LITERAL, .device = PROF_HOST};
+  const uint64_t start = prof_i_begin_details_1(&site, &details);
+  drop(t.holder);
+  PY.Py_DecRef(name);
+  return start;
+}
+
+/* Off, calls stand here all the same: recording may go on before they return. */
+static inline void begin(const prof_i_py *of, function *f, prof_i_py *frame) {
+  stack *s = here;
+  if (PROF_I_UNLIKELY(!s || s->count == s->room || s->epoch != own.epoch)) s = make_room(); /* before the scope begins: it may end others */
+  if (PROF_I_UNLIKELY(!s)) return;
+  uint64_t start = 0;
+  if (PROF_I_IS_ON(1)) start = PROF_I_LIKELY(f->verdict == VERDICT_FUNCTION) ? prof_i_begin_1(&f->site, f->name, category) : begin_import(frame ? frame : PY.PyEval_GetFrame());
+  s->calls[s->count++] = (call){of, start};
+}
+
+static PROF_I_COLD void end_unusual(const prof_i_py *of) {
+  stack *const s = here;
+  if (!s || s->epoch != own.epoch) return;
+  for (size_t i = s->count; i-- > 0;) {
+    if (s->calls[i].of != of) continue;
+    end_down_to(s, i); /* those above were left without a word: stacks were switched */
+    return;
+  }
+}
+
+/* False: it is not what was called last. */
+static inline bool end_last(const prof_i_py *of) {
+  stack *const s = here;
+  if (PROF_I_UNLIKELY(!s || s->count == 0 || s->calls[s->count - 1].of != of || s->epoch != own.epoch)) return false;
+  const uint64_t start = s->calls[--s->count].start;
+  if (PROF_I_LIKELY(start)) prof_i_end_1(start);
+  return true;
+}
+
+static inline bool is_left_out(prof_i_py *code) {
+  const function *const f = known(code);
+  return f && f->verdict == VERDICT_LEFT_OUT;
+}
+
+/* ---- sys.monitoring: (code, offset, ...). None, which 3.12 has made immortal ---- */
+
+static inline prof_i_py *disable(void) {
+  PY.Py_IncRef(own.given.disable);
+  return own.given.disable;
+}
+
+/* A function is called, or goes on behind a yield. */
+static prof_i_py *on_begin(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  function *f = known(arguments[0]);
+  (void)self, (void)count;
+  if (PROF_I_UNLIKELY(!f) && !(f = judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
+  if (f->verdict == VERDICT_LEFT_OUT) return disable();
+  begin(arguments[0], f, NULL);
+  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && PY.PyErr_Occurred() ? NULL : PY.given.none;
+}
+
+/* It returns, or yields. */
+static prof_i_py *on_end(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  (void)self, (void)count;
+  if (PROF_I_LIKELY(end_last(arguments[0]))) return PY.given.none;
+  if (is_left_out(arguments[0])) return disable();
+  end_unusual(arguments[0]);
+  return PY.given.none;
+}
+
+/* It goes on with an exception. This event and the next cannot be disabled. */
+static prof_i_py *on_throw(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  prof_i_py *const answer = on_begin(self, arguments, count);
+  if (!answer || answer == PY.given.none) return answer;
+  PY.Py_DecRef(answer);
+  return PY.given.none;
+}
+
+/* An exception leaves it. */
+static prof_i_py *on_unwind(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  (void)self, (void)count;
+  if (!end_last(arguments[0]) && !is_left_out(arguments[0])) end_unusual(arguments[0]);
+  return PY.given.none;
+}
+
+/* ---- before 3.12: a profile function ---- */
+
+/* -1: an error is pending. */
+static int call_of(prof_i_py *frame) {
+  prof_i_py *const code = PY.PyFrame_GetCode(frame);
+  function *f = known(code);
+  if (PROF_I_UNLIKELY(!f)) f = judge(code, frame);
+  PY.Py_DecRef(code); /* the frame has it */
+  if (!f) return -1;
+  if (f->verdict != VERDICT_LEFT_OUT) begin(frame, f, frame);
+  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && PY.PyErr_Occurred() ? -1 : 0;
+}
+
+static void return_of(prof_i_py *frame) {
+  if (PROF_I_LIKELY(end_last(frame))) return;
+  prof_i_py *const code = PY.PyFrame_GetCode(frame);
+  if (!is_left_out(code)) end_unusual(frame);
+  PY.Py_DecRef(code);
+}
+
+static int on_profile(prof_i_py *object, prof_i_py *frame, int what, prof_i_py *argument) {
+  (void)object, (void)argument;
+  if (what != PROFILE_CALL && what != PROFILE_RETURN) return 0;
+  if (PROF_I_UNLIKELY(!own.is_on)) {
+    own.python.set_profile(NULL, NULL); /* the tracing was stopped by another thread */
+    return 0;
+  }
+  if (what == PROFILE_CALL) return call_of(frame);
+  return_of(frame);
+  return 0;
+}
+
+/* What threading calls in a thread that begins: (frame, event, argument). From then on it is C's. */
+static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  (void)self;
+  PY.Py_IncRef(PY.given.none);
+  if (count < 2 || !own.is_on) {
+    own.python.set_profile(NULL, NULL);
+    return PY.given.none;
+  }
+  own.python.set_profile(on_profile, own.hook);
+  if (PY.PyUnicode_CompareWithASCIIString(arguments[1], "call") != 0 || call_of(arguments[0]) == 0) return PY.given.none;
+  PY.Py_DecRef(PY.given.none);
+  return NULL;
+}
+
+/* Here, and in all threads that there are. */
+static void set_profiles(void) {
+  void *const interpreter = own.python.interpreter();
+  own.python.set_profile(on_profile, own.hook);
+  for (void *thread = own.python.first_thread(interpreter); own.python.set_profile_of && thread; thread = own.python.next_thread(thread)) own.python.set_profile_of(thread, on_profile, own.hook);
+}
+
+/* ---- garbage collections ---- */
+
+/* gc.callbacks: (phase, info). One collection at a time, on one thread. */
+static prof_i_py *on_gc(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  static const char *const names[] = {"gc collect gen 0", "gc collect gen 1", "gc collect gen 2"};
+  static const char *const keys[] = {"generation", "collected", "uncollectable"};
+  static prof_site sites[3] = {{.file = "", .function = "gc", .level = 1}, {.file = "", .function = "gc", .level = 1}, {.file = "", .function = "gc", .level = 1}}, end_site = {.file = "", .function = "gc", .level = 1};
+  static uint64_t start;
+  prof_arg items[3];
+  int overflow = 0;
+  (void)self;
+  PY.Py_IncRef(PY.given.none);
+  for (size_t i = 0; count == 2 && i < 3; i++) {
+    prof_i_py *const number = PY.PyDict_GetItemString(arguments[1], keys[i]);
+    items[i] = (prof_arg){.key = keys[i], .type = PROF_ARG_I64, .value.i64 = number ? PY.PyLong_AsLongLongAndOverflow(number, &overflow) : 0};
+  }
+  if (count != 2) return PY.given.none;
+  const int64_t generation = items[0].value.i64;
+  if (PY.PyUnicode_CompareWithASCIIString(arguments[0], "start") == 0) {
+    start = PROF_I_IS_ON(1) && generation >= 0 && generation < 3 ? prof_i_begin_1(&sites[generation], names[generation], "gc") : 0;
+  } else if (start) {
+    const prof_details counts = {.name = "gc collected", .category = "gc", .name_bytes = PROF_NUL_TERMINATED, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, .device = PROF_HOST,
+                                 .args = {.items = items, .count = 3, .kind = PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL}};
+    prof_i_instant_1(&end_site, &counts);
+    prof_i_end_1(start);
+    start = 0;
+  }
+  return PY.given.none;
+}
+
+/* ---- on and off ---- */
+
+/* start(with_profile): a filter begins; all code is judged anew. */
+static prof_i_py *start(prof_i_py *self, prof_i_py *with_profile) {
+  (void)self;
+  own.epoch++;
+  own.is_on = true;
+  if (with_profile != PY.given.none) set_profiles();
+  PY.Py_IncRef(PY.given.none);
+  return PY.given.none;
+}
+
+/* What this thread has open ends here. Other threads' stays open in the trace, until they come by again. */
+static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
+  (void)self;
+  own.is_on = false;
+  if (here && here->epoch == own.epoch) end_down_to(here, 0);
+  own.epoch++;
+  if (with_profile != PY.given.none) own.python.set_profile(NULL, NULL);
+  PY.Py_IncRef(PY.given.none);
+  return PY.given.none;
+}
+
+static void *first_of(const char *name, const char *other) {
+  void *const found = dlsym(RTLD_DEFAULT, name);
+  return found || !other ? found : dlsym(RTLD_DEFAULT, other);
+}
+
+/* NULL: all are there. */
+static const char *find(void) {
+  const struct {
+    void *to;
+    const char *name, *before;
+    bool is_needed;
+  } list[] = {{&own.python.request_index, "PyUnstable_Eval_RequestCodeExtraIndex", "_PyEval_RequestCodeExtraIndex", true},
+              {&own.python.get_extra, "PyUnstable_Code_GetExtra", "_PyCode_GetExtra", true},
+              {&own.python.set_extra, "PyUnstable_Code_SetExtra", "_PyCode_SetExtra", true},
+              {&own.python.set_profile, "PyEval_SetProfile", NULL, true},
+              {&own.python.set_profile_of, "_PyEval_SetProfile", NULL, false},
+              {&own.python.interpreter, "PyInterpreterState_Get", NULL, true},
+              {&own.python.first_thread, "PyInterpreterState_ThreadHead", NULL, true},
+              {&own.python.next_thread, "PyThreadState_Next", NULL, true}};
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    void *const found = first_of(list[i].name, list[i].before);
+    if (!found && list[i].is_needed) return list[i].name;
+    memcpy(list[i].to, &found, sizeof found);
+  }
+  return NULL;
+}
+
+const char *prof_i_python_functions_1(const prof_i_python_functions_given *given) {
+  static prof_i_py_method methods[] = {{"on_begin", (void *)on_begin, PROF_I_PY_FAST, NULL}, {"on_end", (void *)on_end, PROF_I_PY_FAST, NULL}, {"on_throw", (void *)on_throw, PROF_I_PY_FAST, NULL}, {"on_unwind", (void *)on_unwind, PROF_I_PY_FAST, NULL},
+                                       {"on_hook", (void *)on_hook, PROF_I_PY_FAST, NULL}, {"on_gc", (void *)on_gc, PROF_I_PY_FAST, NULL}, {"start", (void *)start, PROF_I_PY_ONE_ARGUMENT, NULL}, {"stop", (void *)stop, PROF_I_PY_ONE_ARGUMENT, NULL}};
+  if (!PY.given.none) return "prof_i_python_1() comes first";
+  if (own.is_made) return "it was made before";
+  if (given->size != sizeof *given) return "the package and the library are of different versions";
+  const char *const missing = find();
+  if (missing) return missing;
+  own.index = own.python.request_index(destroy_function);
+  if (own.index < 0 || pthread_key_create(&own.key, free_stack) != 0) return "there is no room for what it keeps of each code object or thread";
+  pthread_atfork(NULL, NULL, forget_starts);
+  own.given = *given; /* functions and sys.monitoring's object of a module that stays */
+  PY.Py_IncRef(given->judge);
+  PY.Py_IncRef(given->import_name);
+  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+    prof_i_py *const made = PY.PyCFunction_NewEx(&methods[i], NULL, NULL);
+    if (!made || PY.PyDict_SetItemString(given->names, methods[i].name, made) != 0) {
+      drop(made);
+      PY.PyErr_Clear();
+      return "Python could not make its functions";
+    }
+    if (methods[i].call == (void *)on_hook) own.hook = made; /* for good */
+    else PY.Py_DecRef(made);
+  }
+  own.is_made = true;
+  return NULL;
+}
