@@ -179,6 +179,7 @@ static void leave(prof_i_back_end *end, tracing *it) {
 static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
   const uint32_t memory = 1u << PROF_BACKEND_MEMORY, all = kinds_of((uint32_t)prof_i_arena_level()), kinds = end->table.records_memory ? all : all & ~memory;
   if (!end->table.start || !end->table.drain) return false;
+  if (!kinds) it->absent_ns = 0, __atomic_store_n(&own.begun_ns, 0, __ATOMIC_RELAXED); /* nobody asks now: what runs is not missed */
   if (!it->asked && (!kinds || !is_wanted(end) || !has_begun_to_be_used(end, it, how))) return false;
   if (!have(it)) return true; /* soon */
   const bool is_left = !is_wanted(end); /* who wanted records has left, others go on */
@@ -246,5 +247,6 @@ bool prof_i_activity_borrow(const prof_i_back_end *end) {
 void prof_i_activity_give_back(const prof_i_back_end *end) { let_go(tracing_of(end)); }
 
 void prof_i_activity_forget(void) {
-  for (uint32_t i = 0; i < PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX; i++) own.of[i].asked = own.of[i].is_had = 0;
+  for (uint32_t i = 0; i < PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX; i++) own.of[i] = (tracing){.has_begun = own.of[i].has_begun};
+  own.begun_ns = 0;
 }
