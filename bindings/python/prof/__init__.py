@@ -54,7 +54,8 @@ _MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", 
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, torch, trace
+    from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace
+    from . import torch as torch
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
     from .device import Device, DeviceType, backends, load_backends
@@ -106,8 +107,7 @@ __all__ = [
     "functions",
     "modules",
     "names",
-    "torch",
-]
+]  # not torch: from prof import * and who looks at all of dir(prof) would import PyTorch
 
 
 class _Loading:
