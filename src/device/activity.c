@@ -26,6 +26,7 @@ typedef struct tracing {
   uint64_t sought_ns; /* when it was last asked whether the program has begun to use it */
   uint64_t absent_ns; /* when it was last found that it had not; 0: not in this recording */
   uint64_t loaded_ns; /* when its library was first seen in the process */
+  uint64_t paused_ns; /* since when nothing is asked for: level 0; 0: something is */
 } tracing;
 
 static struct {
@@ -120,9 +121,24 @@ static void tell_late(prof_i_back_end *end, tracing *it, bool is_from_first) {
   if (is_late) prof_i_device_account_late(end);
 }
 
+/* What runs while nobody asks is not missed. */
+static void note_pause(tracing *it, uint32_t kinds) {
+  if (kinds && it->paused_ns) {
+    it->absent_ns = it->paused_ns = 0;
+    __atomic_store_n(&own.begun_ns, 0, __ATOMIC_RELAXED);
+  }
+  if (!kinds && !it->paused_ns) it->paused_ns = prof_i_port_monotonic_ns();
+}
+
+/* A stop takes the level away first. */
+static bool is_paused(const tracing *it) {
+  const uint64_t stop_ns = 500000000;
+  return it->paused_ns && prof_i_ns_since(it->paused_ns) > stop_ns;
+}
+
 /* Recording ends before its records could begin, and the program had begun with it. */
 static void tell_never(prof_i_back_end *end, tracing *it) {
-  if (it->absent_ns && end->table.start && is_wanted(end) && is_open(end, it)) tell_late(end, it, false);
+  if (it->absent_ns && !is_paused(it) && end->table.start && is_wanted(end) && is_open(end, it)) tell_late(end, it, false);
   it->absent_ns = 0;
 }
 
@@ -179,7 +195,7 @@ static void leave(prof_i_back_end *end, tracing *it) {
 static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
   const uint32_t memory = 1u << PROF_BACKEND_MEMORY, all = kinds_of((uint32_t)prof_i_arena_level()), kinds = end->table.records_memory ? all : all & ~memory;
   if (!end->table.start || !end->table.drain) return false;
-  if (!kinds) it->absent_ns = 0, __atomic_store_n(&own.begun_ns, 0, __ATOMIC_RELAXED); /* nobody asks now: what runs is not missed */
+  note_pause(it, kinds);
   if (!it->asked && (!kinds || !is_wanted(end) || !has_begun_to_be_used(end, it, how))) return false;
   if (!have(it)) return true; /* soon */
   const bool is_left = !is_wanted(end); /* who wanted records has left, others go on */
@@ -223,6 +239,7 @@ void prof_i_activity_end(void) {
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
     tracing *const it = &own.of[i];
     if (!it->asked) tell_never(end, it);
+    it->paused_ns = 0;
     if (!it->asked) continue;
     while (!have(it)) sched_yield(); /* of one that records nobody else has it for more than a look */
     leave(end, it);

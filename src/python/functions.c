@@ -28,9 +28,10 @@ typedef struct interface {
   void *(*interpreter)(void);
   void *(*first_thread)(void *interpreter);
   void *(*next_thread)(void *thread);
+  void *(*function_of)(prof_i_py *builtin);
 } interface;
 
-enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, STACK_ROOM_FIRST = 64 };
+enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, PROFILE_C_CALL = 4, PROFILE_C_EXCEPTION = 5, PROFILE_C_RETURN = 6, STACK_ROOM_FIRST = 64, BUILTIN_BITS = 13 };
 
 typedef enum verdict { VERDICT_LEFT_OUT, VERDICT_FUNCTION, VERDICT_IMPORT } verdict;
 
@@ -39,6 +40,7 @@ typedef struct function {
   prof_site site;
   uint64_t epoch; /* that it was judged in */
   verdict verdict;
+  const char *category;
   char *name, *source, *file; /* malloc()ed; NULL: none yet */
 } function;
 
@@ -53,6 +55,12 @@ typedef struct stack {
   call calls[];
 } stack;
 
+/* A function of C, known by its address; a method by its descriptor, which is held. */
+typedef struct builtin {
+  const void *key; /* NULL: nobody's place */
+  function *function;
+} builtin;
+
 static struct {
   interface python;
   prof_i_python_functions_given given;
@@ -60,12 +68,14 @@ static struct {
   ptrdiff_t index; /* of functions among what code objects hold */
   pthread_key_t key; /* frees the stack of a thread that ends */
   uint64_t epoch;  /* of the filter */
-  bool is_on, is_made;
+  bool is_on, is_made, has_c; /* has_c: the profile function looks at functions of C, too */
+  builtin builtins[1 << BUILTIN_BITS];
+  uint32_t builtin_count;
 } own;
 
 static __thread stack *here __attribute__((tls_model("initial-exec")));
 
-static const char category[] = "python_function"; /* as Kineto calls it */
+static const char of_python[] = "python_function", of_c[] = "c_function"; /* the first as Kineto calls it */
 
 static void drop(prof_i_py *object) {
   if (object) PY.Py_DecRef(object);
@@ -94,8 +104,9 @@ static char *copied(prof_i_py *string) {
 }
 
 /* Of (name, function, file, line). */
-static bool describe(function *f, prof_i_py *answer) {
+static bool describe(function *f, prof_i_py *answer, const char *category) {
   int overflow = 0;
+  f->category = category;
   f->name = copied(PY.PyTuple_GetItem(answer, 0));
   f->source = copied(PY.PyTuple_GetItem(answer, 1));
   f->file = copied(PY.PyTuple_GetItem(answer, 2));
@@ -142,10 +153,39 @@ static PROF_I_COLD function *judge(prof_i_py *code, prof_i_py *frame) {
   }
   if (answer == PY.given.none) f->verdict = VERDICT_LEFT_OUT;
   else if (answer == own.given.import) f->verdict = VERDICT_IMPORT;
-  else f->verdict = f->name || describe(f, answer) ? VERDICT_FUNCTION : VERDICT_LEFT_OUT;
+  else f->verdict = f->name || describe(f, answer, of_python) ? VERDICT_FUNCTION : VERDICT_LEFT_OUT;
   f->epoch = own.epoch;
   PY.Py_DecRef(answer);
   return f;
+}
+
+static PROF_I_COLD function *new_builtin(builtin *place, const void *key, prof_i_py *callable) {
+  prof_i_py *const answer = ask(own.given.describe_builtin, callable);
+  if (!answer) return NULL; /* interrupted: the error is pending */
+  function *const f = answer != PY.given.none && !place->key && own.builtin_count < 3u << (BUILTIN_BITS - 2) ? calloc(1, sizeof *f) : NULL; /* there is always a free place */
+  if (f && describe(f, answer, of_c)) {
+    f->verdict = VERDICT_FUNCTION;
+    if (key == callable) PY.Py_IncRef(callable);
+    *place = (builtin){key, f};
+    own.builtin_count++;
+  } else {
+    destroy_function(f);
+  }
+  PY.Py_DecRef(answer);
+  return place->key == key ? place->function : NULL;
+}
+
+/* NULL: it is no function of C, or not wanted. An error may be pending behind it. */
+static function *builtin_of(prof_i_py *callable) {
+  prof_i_py *const type = PY.PyObject_Type(callable);
+  const void *key = NULL;
+  if (type == own.given.builtin_type) key = own.python.function_of(callable);
+  else if (type == own.given.descriptor_type) key = callable;
+  PY.Py_DecRef(type); /* it is of the interpreter's own, or not looked at */
+  if (!key) return NULL;
+  size_t at = (size_t)((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUILTIN_BITS));
+  while (own.builtins[at].key && own.builtins[at].key != key) at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
+  return PROF_I_LIKELY(own.builtins[at].key != NULL) ? own.builtins[at].function : new_builtin(&own.builtins[at], key, callable);
 }
 
 static inline function *known(prof_i_py *code) {
@@ -214,7 +254,7 @@ static inline void begin(const prof_i_py *of, function *f, prof_i_py *frame) {
   if (PROF_I_UNLIKELY(!s || s->count == s->room || s->epoch != own.epoch)) s = make_room(); /* before the scope begins: it may end others */
   if (PROF_I_UNLIKELY(!s)) return;
   uint64_t start = 0;
-  if (PROF_I_IS_ON(1)) start = PROF_I_LIKELY(f->verdict == VERDICT_FUNCTION) ? prof_i_begin_1(&f->site, f->name, category) : begin_import(frame ? frame : PY.PyEval_GetFrame());
+  if (PROF_I_IS_ON(1)) start = PROF_I_LIKELY(f->verdict == VERDICT_FUNCTION) ? prof_i_begin_1(&f->site, f->name, f->category) : begin_import(frame ? frame : PY.PyEval_GetFrame());
   s->calls[s->count++] = (call){of, start};
 }
 
@@ -283,6 +323,24 @@ static prof_i_py *on_unwind(prof_i_py *self, prof_i_py *const *arguments, ptrdif
   return PY.given.none;
 }
 
+/* The function calls something: (code, offset, callable, argument). */
+static prof_i_py *on_call(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  function *f = known(arguments[0]);
+  (void)self, (void)count;
+  if (PROF_I_UNLIKELY(!f) && !(f = judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
+  if (f->verdict != VERDICT_FUNCTION) return disable();
+  function *const called = builtin_of(arguments[2]);
+  if (called) begin(arguments[2], called, NULL);
+  return PROF_I_UNLIKELY(!called) && PY.PyErr_Occurred() ? NULL : PY.given.none;
+}
+
+/* A function of C is over, well or badly. */
+static prof_i_py *on_c_end(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  (void)self, (void)count;
+  end_last(arguments[2]);
+  return PY.given.none;
+}
+
 /* ---- before 3.12: a profile function ---- */
 
 /* -1: an error is pending. */
@@ -303,15 +361,27 @@ static void return_of(prof_i_py *frame) {
   PY.Py_DecRef(code);
 }
 
+static int c_call_of(prof_i_py *frame, prof_i_py *callable) {
+  prof_i_py *const code = PY.PyFrame_GetCode(frame);
+  const function *const f = known(code); /* not judged: it is older than the tracing */
+  PY.Py_DecRef(code);
+  if (!f || f->verdict != VERDICT_FUNCTION) return 0;
+  function *const called = builtin_of(callable);
+  if (called) begin(callable, called, NULL);
+  return PROF_I_UNLIKELY(!called) && PY.PyErr_Occurred() ? -1 : 0;
+}
+
 static int on_profile(prof_i_py *object, prof_i_py *frame, int what, prof_i_py *argument) {
-  (void)object, (void)argument;
-  if (what != PROFILE_CALL && what != PROFILE_RETURN) return 0;
+  (void)object;
+  if (what != PROFILE_CALL && what != PROFILE_RETURN && !own.has_c) return 0;
   if (PROF_I_UNLIKELY(!own.is_on)) {
     own.python.set_profile(NULL, NULL); /* the tracing was stopped by another thread */
     return 0;
   }
   if (what == PROFILE_CALL) return call_of(frame);
-  return_of(frame);
+  if (what == PROFILE_C_CALL) return c_call_of(frame, argument);
+  if (what == PROFILE_RETURN) return_of(frame);
+  else if (what == PROFILE_C_EXCEPTION || what == PROFILE_C_RETURN) end_last(argument);
   return 0;
 }
 
@@ -368,12 +438,13 @@ static prof_i_py *on_gc(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t 
 
 /* ---- on and off ---- */
 
-/* start(with_profile): a filter begins; all code is judged anew. */
-static prof_i_py *start(prof_i_py *self, prof_i_py *with_profile) {
-  (void)self;
+/* start(with_profile, with_c), each None or not: a filter begins; all code is judged anew. */
+static prof_i_py *start(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+  (void)self, (void)count;
   own.epoch++;
   own.is_on = true;
-  if (with_profile != PY.given.none) set_profiles();
+  own.has_c = arguments[1] != PY.given.none;
+  if (arguments[0] != PY.given.none) set_profiles();
   PY.Py_IncRef(PY.given.none);
   return PY.given.none;
 }
@@ -407,7 +478,8 @@ static const char *find(void) {
               {&own.python.set_profile_of, "_PyEval_SetProfile", NULL, false},
               {&own.python.interpreter, "PyInterpreterState_Get", NULL, true},
               {&own.python.first_thread, "PyInterpreterState_ThreadHead", NULL, true},
-              {&own.python.next_thread, "PyThreadState_Next", NULL, true}};
+              {&own.python.next_thread, "PyThreadState_Next", NULL, true},
+              {&own.python.function_of, "PyCFunction_GetFunction", NULL, true}};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     void *const found = first_of(list[i].name, list[i].before);
     if (!found && list[i].is_needed) return list[i].name;
@@ -418,7 +490,8 @@ static const char *find(void) {
 
 const char *prof_i_python_functions_1(const prof_i_python_functions_given *given) {
   static prof_i_py_method methods[] = {{"on_begin", (void *)on_begin, PROF_I_PY_FAST, NULL}, {"on_end", (void *)on_end, PROF_I_PY_FAST, NULL}, {"on_throw", (void *)on_throw, PROF_I_PY_FAST, NULL}, {"on_unwind", (void *)on_unwind, PROF_I_PY_FAST, NULL},
-                                       {"on_hook", (void *)on_hook, PROF_I_PY_FAST, NULL}, {"on_gc", (void *)on_gc, PROF_I_PY_FAST, NULL}, {"start", (void *)start, PROF_I_PY_ONE_ARGUMENT, NULL}, {"stop", (void *)stop, PROF_I_PY_ONE_ARGUMENT, NULL}};
+                                       {"on_hook", (void *)on_hook, PROF_I_PY_FAST, NULL}, {"on_gc", (void *)on_gc, PROF_I_PY_FAST, NULL}, {"on_call", (void *)on_call, PROF_I_PY_FAST, NULL}, {"on_c_end", (void *)on_c_end, PROF_I_PY_FAST, NULL},
+                                       {"start", (void *)start, PROF_I_PY_FAST, NULL}, {"stop", (void *)stop, PROF_I_PY_ONE_ARGUMENT, NULL}};
   if (!PY.given.none) return "prof_i_python_1() comes first";
   if (own.is_made) return "it was made before";
   if (given->size != sizeof *given) return "the package and the library are of different versions";
@@ -430,6 +503,7 @@ const char *prof_i_python_functions_1(const prof_i_python_functions_given *given
   own.given = *given; /* functions and sys.monitoring's object of a module that stays */
   PY.Py_IncRef(given->judge);
   PY.Py_IncRef(given->import_name);
+  PY.Py_IncRef(given->describe_builtin);
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
     prof_i_py *const made = PY.PyCFunction_NewEx(&methods[i], NULL, NULL);
     if (!made || PY.PyDict_SetItemString(given->names, methods[i].name, made) != 0) {

@@ -121,6 +121,8 @@ typedef struct prof_i_python_functions_given {
   prof_i_py *names;       /* a dict, for what is made */
   prof_i_py *judge;       /* a callable (frame) -> None, left out; `import`; or (name, function, file, line) */
   prof_i_py *import_name; /* a callable (frame) -> str, of a frame that was judged `import` */
+  prof_i_py *describe_builtin; /* a callable (function of C) -> None, left out; or (name, function, file, line) */
+  prof_i_py *builtin_type, *descriptor_type; /* of len, and of list.append */
   prof_i_py *import;      /* any object */
   prof_i_py *disable;     /* sys.monitoring.DISABLE; before 3.12 any object */
 } prof_i_python_functions_given;

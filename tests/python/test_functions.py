@@ -285,6 +285,74 @@ class Counts(Balance):
         self.assertEqual({n: [short(e.name) for e in events].count(n) for n in ("begins", "fib", "ends")}, {"begins": 0, "fib": 5, "ends": 4})
         self.assert_nested(events)
 
+    def test_what_runs_on_another_thread_when_it_ends(self):
+        """It stays open until its thread comes by in the next tracing, and disturbs nothing there."""
+        inside, go, between, again = (threading.Event() for _ in range(4))
+
+        def outer():
+            inside.set()
+            go.wait(60)
+
+        def on_thread():
+            outer()
+            between.set()
+            again.wait(60)
+            fib(3)
+
+        thread = threading.Thread(target=on_thread)
+        prof.profiler.clear()
+        with prof.profile():
+            with prof.trace_functions():
+                thread.start()
+                inside.wait(60)
+            go.set()
+            between.wait(60)
+            with prof.trace_functions():
+                again.set()
+                thread.join()
+        trace = prof.Trace.now()
+        events = [(short(e.name), e.kind) for e in trace.events() if e.category == "python_function" and short(e.name) in ("outer", "on_thread", "fib")]
+        self.assertEqual(sorted(events), [("fib", "scope")] * 5 + [("on_thread", "scope"), ("outer", "scope")])
+        self.assertIn("no loss", trace.loss_text())
+
+    def test_functions_of_c_as_a_profile_function_counts_them(self):
+        def run():
+            names = []
+            for i in range(10):
+                names.append(str(i))
+            ",".join(sorted(names, key=lambda name: -int(name)))
+            max(names, key=len), dict.fromkeys(names), isinstance(names, list), list(map(len, names))
+            for call in (lambda: names.index("no"), lambda: [].pop()):
+                try:
+                    call()
+                except (ValueError, IndexError):
+                    pass
+            textwrap.dedent("x")  # what that calls is not wanted
+
+        expected = {}
+
+        def count(frame, event, called):
+            if event == "c_call" and frame.f_code.co_filename == HERE and isinstance(called, (type(len), type(list.append))):
+                expected[called.__name__] = expected.get(called.__name__, 0) + 1
+
+        sys.setprofile(count)
+        run()
+        sys.setprofile(None)
+        expected.pop("setprofile", None)
+        prof.profiler.clear()
+        with prof.profile(), prof.trace_functions(c_functions=True):
+            run()
+        events = list(prof.Trace.now().events())
+        counts = {}
+        for e in events:
+            if e.category == "c_function":
+                counts[short(e.name)] = counts.get(short(e.name), 0) + 1
+        self.assertEqual(counts, expected)
+        self.assertEqual((counts["append"], counts["index"], counts["pop"]), (10, 1, 1))
+        self.assertIn("list.append", {e.name for e in events})
+        self.assert_nested([e for e in events if e.kind == "scope"])
+        self.assertNotIn("append", counts_of(run))
+
     def test_code_that_comes_and_goes(self):
         """Its address is another's then."""
 
@@ -431,7 +499,6 @@ class Off(unittest.TestCase):
             monitoring.free_tool_id(2)
             monitoring.free_tool_id(4)
 
-
     @unittest.skipUnless(has_monitoring, "before 3.12 there is one place for all")
     def test_beside_the_programs_own_profilers(self):
         seen = []
@@ -568,6 +635,7 @@ class Command(unittest.TestCase):
         self.assertEqual((calls.get("textwrap.dedent"), calls.get("fib")), (1, None))
         calls = self.run_command("--python-exclude=__main__", "SCRIPT")[1]
         self.assertEqual((calls.get("fib"), calls.get("<module>")), (None, None))
+        self.assertRegex(self.run_command("--python-c", "SCRIPT")[0].stderr, r"print +c_function")
 
     def test_spawned_and_forked(self):
         for kind in ("fork", "spawn"):

@@ -46,5 +46,7 @@ def decorated(x: int, y: Optional[str] = None) -> float:
 value: float = decorated(3)
 prof.profiler.start(prof_level=2)
 prof.profiler.stop()
+with prof.trace_functions(["numpy", "*.models"], exclude="numpy.linalg", c_functions=True) as tracing:
+    tracing.stop()
 found: Optional[FunctionEvent] = None
 average: Optional[FunctionEventAvg] = None

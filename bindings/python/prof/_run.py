@@ -233,9 +233,9 @@ def trace(names: List[str], functions: Optional[Dict[str, Any]]) -> Any:
 
 def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
     """What --python and its like ask trace_functions() for."""
-    if not (options.python or options.python_include or options.python_exclude):
+    if not (options.python or options.python_include or options.python_exclude or options.python_c):
         return None
-    return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all"}
+    return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all", "c_functions": options.python_c}
 
 
 def run(options: argparse.Namespace) -> Any:

@@ -8,7 +8,7 @@ import fnmatch
 import gc
 import os
 import sys
-from types import CodeType, FrameType
+from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from . import _scope
@@ -110,6 +110,22 @@ def _import_name(frame: FrameType) -> str:
         return "import"
 
 
+def _describe_builtin(function: Any) -> Optional[Tuple[str, str, str, int]]:
+    """For C, of a function of C: by its module, or the class that has it. Methods of classes that inherit it are the same function."""
+    try:
+        name: str = function.__name__
+        of = getattr(function, "__self__", None)
+        if of is None or isinstance(of, ModuleType):
+            owner = getattr(function, "__objclass__", None)
+        else:
+            owner = next((c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__), None)
+        full = f"{owner.__qualname__}.{name}" if owner is not None else name
+        module = owner.__module__ if owner is not None else function.__module__
+        return full if module in (None, "", "builtins") else f"{module}.{full}", full, "", 0
+    except Exception:
+        return None
+
+
 _now: Optional["trace_functions"] = None
 _made: Dict[str, Any] = {}
 
@@ -128,10 +144,10 @@ def _make() -> Dict[str, Any]:
     class Given(ctypes.Structure):
         """prof_i_python_functions_given of src/python/interpreter.h."""
 
-        _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in ("names", "judge", "import_name", "import", "disable")]
+        _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in ("names", "judge", "import_name", "describe_builtin", "builtin_type", "descriptor_type", "import", "disable")]
 
     names: Dict[str, Any] = {}
-    why = C.prof_i_python_functions_1(ctypes.byref(Given(ctypes.sizeof(Given), names, _judge, _import_name, _IMPORT, getattr(_monitoring, "DISABLE", None))))
+    why = C.prof_i_python_functions_1(ctypes.byref(Given(ctypes.sizeof(Given), names, _judge, _import_name, _describe_builtin, BuiltinFunctionType, MethodDescriptorType, _IMPORT, getattr(_monitoring, "DISABLE", None))))
     if why is not None:
         raise error_class(BUSY)(f"functions cannot be traced: {why.decode()}")
     _made.update(names)
@@ -141,7 +157,7 @@ def _make() -> Dict[str, Any]:
 class _Monitoring:
     """sys.monitoring: one tool among several."""
 
-    def __init__(self, made: Dict[str, Any]) -> None:
+    def __init__(self, made: Dict[str, Any], c_functions: bool) -> None:
         for tool in _TOOLS:
             if _monitoring.get_tool(tool) is None:
                 _monitoring.use_tool_id(tool, "prof")
@@ -158,9 +174,11 @@ class _Monitoring:
             events.PY_YIELD: made["on_end"],
             events.PY_UNWIND: made["on_unwind"],
         }
+        if c_functions:
+            self._callbacks.update({events.CALL: made["on_call"], events.C_RETURN: made["on_c_end"], events.C_RAISE: made["on_c_end"]})
 
     def start(self, made: Dict[str, Any]) -> None:
-        made["start"](None)
+        made["start"](None, None)
         for event, callback in self._callbacks.items():
             _monitoring.register_callback(self._tool, event, callback)
         _monitoring.set_events(self._tool, sum(self._callbacks))
@@ -178,9 +196,10 @@ class _Monitoring:
 class _Profile:
     """Before 3.12: the one profile function of each thread. threading gives it to those that begin."""
 
-    def __init__(self, made: Dict[str, Any]) -> None:
+    def __init__(self, made: Dict[str, Any], c_functions: bool) -> None:
         import threading
 
+        self._with_c = c_functions or None
         self._threading: Any = threading
         for what, there in (("sys.setprofile()", sys.getprofile()), ("threading.setprofile()", threading._profile_hook)):
             if there is not None:
@@ -188,7 +207,7 @@ class _Profile:
 
     def start(self, made: Dict[str, Any]) -> None:
         self._threading.setprofile(made["on_hook"])
-        made["start"](True)
+        made["start"](True, self._with_c)
 
     def stop(self, made: Dict[str, Any]) -> None:
         made["stop"](True if sys.getprofile() is made["on_hook"] else None)
@@ -200,11 +219,12 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
     """Each Python function that runs between start() and stop(), or inside of ``with``, on any thread, is a scope of the category ``python_function``, while something is recorded: a profile, say. Steps of generators and coroutines
     are each one. Imports and garbage collections are scopes as well.
 
-    include, exclude: modules, with what is below them ("numpy"), patterns of modules ("*.tests"), files and folders (what holds a "/"). Without include it is all but the standard library, which standard_library adds. prof's own functions
+    include, exclude: modules, with what is below them ("numpy"), patterns of modules ("*.tests"), files and folders (what holds a "/"). Without include it is all but the standard library, which standard_library adds. c_functions: functions of C that these call, too, as scopes of the category ``c_function``. prof's own functions
     and the import system's are never among them. One at a time: a second start() is a RuntimeError, as is a Python whose place for profilers is taken. On PyPy, and without a GIL: NotImplementedError."""
 
-    def __init__(self, include: Patterns = None, exclude: Patterns = None, *, standard_library: bool = False) -> None:
+    def __init__(self, include: Patterns = None, exclude: Patterns = None, *, standard_library: bool = False, c_functions: bool = False) -> None:
         self.filter = _Filter(include, exclude, standard_library)
+        self.c_functions = bool(c_functions)
         self._way: Any = None
 
     def start(self) -> None:
@@ -212,7 +232,7 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
         if _now is not None:
             raise error_class(RUNNING)("functions are traced already")
         made = _make()
-        way = _Monitoring(made) if _monitoring is not None else _Profile(made)
+        way = _Monitoring(made, self.c_functions) if _monitoring is not None else _Profile(made, self.c_functions)
         _now, self._way = self, way
         way.start(made)
         gc.callbacks.append(made["on_gc"])
