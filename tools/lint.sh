@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
 database=build/dev/compile_commands.json
-folders='src tools/prof examples tests/unit tests/api tests/fault tests/stress tests/failing tests/hostile tests/device'
+folders='src tools/prof tools/import examples tests/unit tests/api tests/fault tests/stress tests/failing tests/hostile tests/device'
 lists=$(mktemp -d)
 trap 'rm -rf "$lists"' EXIT
 
@@ -40,7 +40,7 @@ status=0
 if [ $# -eq 0 ]; then
   cppcheck -j "${JOBS:-2}" --quiet --error-exitcode=1 --enable=warning,performance,portability --std=c11 --std=c++17 --library=posix --library=gnu \
     -Iinclude -Isrc -D__x86_64__=1 -D__linux__=1 -D__GNUC__=12 --suppressions-list=tools/cppcheck-suppressions.txt \
-    --template='{file}:{line}: {severity}: {message} [{id}]' src tools/prof examples || status=1
+    --template='{file}:{line}: {severity}: {message} [{id}]' src tools/prof tools/import examples || status=1
   [ $status -eq 0 ] && echo "cppcheck: clean"
 fi
 

@@ -16,6 +16,7 @@ build   | pkg-config         | command -v pkg-config          | finds the option
 build   | uthash-dev         |                                | hash tables (header only)
 build   | zlib1g-dev         |                                | .gz output
 build   | libsqlite3-dev     |                                | results of operators in a file
+build   | libyajl-dev        |                                | prof import reads traces with it
 example | g++                | command -v c++                 | C++ examples
 example | libcjson-dev       |                                | reads the model header
 example | libopenblas-dev    |                                | matrix products

@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
   const int wanted = argc > 1 ? atoi(argv[1]) : 15, rounds = wanted < 1 ? 1 : wanted > ROUNDS_MAX ? ROUNDS_MAX : wanted;
   const char *const why = gpu_begin();
   if (why) {
-    printf("skipped: %s\n", why);
+    printf("%-8s %-32s %s\n", "skipped", "launches", why);
     return 77;
   }
   stream = gpu_stream();

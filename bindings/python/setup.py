@@ -1,4 +1,4 @@
-"""Compiles libprof into the package, prof/lib/libprof.so.0, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
+"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so beside it, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
 editable install, which needs the library there."""
 
 import atexit
@@ -18,13 +18,14 @@ except ImportError:  # before setuptools 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 SONAME = "libprof.so.0"
+COLLECTOR = "libprof_itt.so"
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 FOLDERS = ("face", "core", "trace", "export", "op", "memory", "device", "cuda", "hip", "opencl", "sample", "python")
 # What stands behind another is taken where the first is not known: zig's linker has no -Bsymbolic-functions. That binds the level, too, which only a program that is itself linked against this copy could see.
+ALWAYS = ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-shared", "-s", "-Wl,-z,nodelete")
 OPTIONS = (
-    ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-shared", "-s", f"-Wl,-soname,{SONAME}", "-DPROF_OPEN_LIBRARIES=1"),
-    ("-Wl,-z,nodelete",),
+    (f"-Wl,-soname,{SONAME}", "-DPROF_OPEN_LIBRARIES=1"),
     ("-Wl,-Bsymbolic-functions", "-Wl,-Bsymbolic"),
 )
 LIBRARIES = ("-lpthread", "-lm", "-ldl")
@@ -45,13 +46,20 @@ class Compiler:
             return subprocess.run([*self.command, *options, "-fPIC", "-shared", source, "-o", os.path.join(folder, "empty.so")], capture_output=True).returncode == 0
 
     def compile(self, sources, library):
-        options = [*OPTIONS[0], *OPTIONS[1], *[next(filter(self.takes, OPTIONS[2]), "-fPIC")]]
+        options = [*OPTIONS[0], next(filter(self.takes, OPTIONS[1]), "-fPIC")]
         for header, name in OPTIONAL:
             if self.takes("-include", header):
                 options += [f"-DPROF_HAVE_{name}=1", f"-DPROF_OPEN_{name}=1"]
-        done = subprocess.run([*self.command, *options, "-I", os.path.join(ROOT, "include"), "-I", os.path.join(ROOT, "src"), *sources, "-o", library, *LIBRARIES])
-        if done.returncode:
+        if not self.made(options, sources, library):
             raise SystemExit("libprof: the library did not compile" + (": uthash.h is missing (Debian: apt-get install uthash-dev)" if self.takes() and not self.takes("-include", "uthash.h") else ""))
+
+    def compile_beside(self, sources, library, needed):
+        """One that finds the other where it stands itself."""
+        if not self.made(["-Wl,-rpath,$ORIGIN"], [*sources, needed], library):
+            raise SystemExit(f"libprof: {library} did not compile")
+
+    def made(self, options, sources, library):
+        return subprocess.run([*self.command, *ALWAYS, *options, "-I", os.path.join(ROOT, "include"), "-I", os.path.join(ROOT, "src"), *sources, "-o", library, *LIBRARIES]).returncode == 0
 
 
 class BuildWithLibrary(build_py):
@@ -62,7 +70,9 @@ class BuildWithLibrary(build_py):
         if not sources:
             raise SystemExit(f"libprof: its C sources are not at {ROOT}/src: install from a checkout of prof, or a wheel")
         os.makedirs(target, exist_ok=True)
-        Compiler().compile(sources, os.path.join(target, SONAME))
+        compiler, library = Compiler(), os.path.join(target, SONAME)
+        compiler.compile(sources, library)
+        compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", "itt", "*.c")), os.path.join(target, COLLECTOR), library)
 
 
 class WithLibrary(Distribution):

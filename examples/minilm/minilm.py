@@ -206,7 +206,7 @@ def run(options: argparse.Namespace) -> None:
     for pair in pairs:
         print(f"  {pair.cosine:.3f}  {sentences[pair.first]}\n         {sentences[pair.second]}")
     print("\nOne table: scopes of Python's (python: ...), the runtime's operators (dense, ...)" + (", and its VM's instructions around them (layer ...)." if options.level == 2 else "."))
-    memory = {"host": "cpu", "hip": "rocm"}.get(options.device, options.device)
+    memory = "cpu" if options.device == "host" else options.device
     print(f"{memory.upper()} Mem is what was taken from the runtime's pool, less what was given back.\n")
     print(p.key_averages().table(sort_by="self_cpu_time_total" if options.device == "host" else "self_device_time_total", row_limit=ROWS))
     peak = prof.memory_profiler.get_max_memory_info(memory)

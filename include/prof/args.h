@@ -17,7 +17,7 @@ enum {
   PROF_DEVICE_OPENCL = 4,
   PROF_DEVICE_VULKAN = 7,
   PROF_DEVICE_METAL = 8,
-  PROF_DEVICE_ROCM = 10,
+  PROF_DEVICE_ROCM = 10, /* HIP's: "hip" wherever a device is named */
   PROF_DEVICE_ONEAPI = 14
 };
 

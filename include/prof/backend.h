@@ -31,7 +31,7 @@
   X(NO_DEVICE, -2, "the library is there, but no device", "see what the vendor's own tool lists (clinfo -l, nvidia-smi -L, rocminfo); in a container the device must be passed in")   \
   X(VERSION, -3, "the library is too old, or unknown", "install a release that docs/devices.md lists")                                          \
   X(BUSY, -4, "another tool holds what only one can have", "end the other profiler, or record device scopes alone")                             \
-  X(PERMISSION, -5, "not permitted", "the user needs the right to use the device: see docs/devices.md")                                         \
+  X(PERMISSION, -5, "not permitted", "the user needs the right to use the device, or to read its library: see docs/devices.md")                                         \
   X(UNSUPPORTED, -6, "not supported by this back end", "")                                                                                      \
   X(INVALID, -7, "an argument is none that the vendor knows", "")                                                                               \
   X(NO_MEMORY, -8, "no memory", "")                                                                                                             \
@@ -69,6 +69,9 @@ enum { /* prof_backend_record.flags */
 };
 
 /* What all records begin with. Of a kind that prof does not know this alone is read. */
+/* In prof_backend_record.stream: it is a queue of the hardware's, which several streams share, by a number of the vendor's. Its row is called so. */
+#define PROF_BACKEND_QUEUE (UINT64_C(1) << 63)
+
 typedef struct prof_backend_record {
   uint16_t size; /* of the whole record; a multiple of 8 */
   uint16_t kind; /* prof_backend_kind */

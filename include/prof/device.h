@@ -13,7 +13,8 @@ enum {
   PROF_CAN_SCOPES = 1u,  /* the device's own times of WITH_GPU_PROFILER's scopes */
   PROF_CAN_CLOCKS = 2u,  /* its clock can be read beside the host's; without that, what an event's time may be is narrowed down by the events themselves */
   PROF_CAN_RECORDS = 4u, /* kernels, copies and the like by themselves, without a scope around them */
-  PROF_CAN_METRICS = 8u  /* power, memory used and the like can be sampled */
+  PROF_CAN_METRICS = 8u, /* power, memory used and the like can be sampled */
+  PROF_CAN_RECORD_CLOCKS = 16u /* in place of CLOCKS: the clock that can be read is that of its records; its scopes' times are distances, narrowed down by the events themselves */
 };
 
 typedef struct prof_backend_state {

@@ -36,7 +36,7 @@ typedef struct prof_op {
 
 typedef enum prof_op_caches {
   PROF_OP_WARM = 0, /* as the run before left them */
-  PROF_OP_COLD = 1  /* what the processor's caches hold, or those that the timer is of (prof_op_timer.cold), is written over before each sample; then exec is 1 */
+  PROF_OP_COLD = 1  /* what the processor's caches hold, or those that the timer is of (prof_op_timer.cold), is written over before each sample; then exec is 1. Of a device without such a timer: prof_op_info.is_device_warm */
 } prof_op_caches;
 
 /* Zero means the default for every field. */
@@ -119,7 +119,7 @@ typedef struct prof_op_info {
   int32_t workspace_status; /* of prof_op_options.vendor_memory: PROF_OK, or why the vendor's library did not tell: a prof_status */
   uint32_t looks;         /* at the device's clock and what holds it down, before samples, 20 ms apart at least; 0: it has no such meters, they are not open (prof_op_options.open_meters), or did not answer: a vendor's call that takes a second is given up, and so are all when they have taken ten together */
   uint32_t throttle;      /* of DEVICE_THROTTLED: prof_backend_throttle (<prof/backend.h>), of all looks */
-  uint32_t reserved;
+  uint32_t is_device_warm; /* 1: of PROF_OP_COLD on a device whose timer has no `cold`: the processor's caches were written over, the device's are as the run before left them */
   double clock_low_hz, clock_high_hz; /* the device's at these looks; 0: it does not tell */
 } prof_op_info;
 

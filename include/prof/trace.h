@@ -237,7 +237,7 @@ typedef struct prof_trace_device {
   uint64_t clock_error_ns;   /* what one of its times may be wrong by, at most, beside the host's; info.clock_error_ns comes on top */
   uint32_t is_clock_read;    /* 1: its clock is read beside the host's. 0: that is narrowed down by when its work was launched, and found to be past: no time is before its launch, any may be wrong by that much, too early mostly */
   uint32_t units, clock_khz; /* 0: not known */
-  uint32_t reserved;
+  uint32_t has_two_clocks;   /* 1: what is_clock_read tells is that of its records; its scopes' times are as of 0 there */
   uint64_t clock_step_count; /* how often the two clocks parted: one was set, the machine slept */
   uint64_t early_count;      /* by the clocks alone, so many stood before their launch; they were moved there, early_ns at most */
   uint64_t early_ns;

@@ -259,7 +259,7 @@ typedef struct prof_i_pool_state {
 /* What a capture knows of a device beyond its scopes: PROF_I_KIND_DEVICE's words. The upper half is written once, before the record is; the counts change while it is recorded, each atomically. */
 typedef struct prof_i_device_state {
   int32_t type, index;
-  uint32_t flags;  /* PROF_I_DEVICE_EMULATED, PROF_I_DEVICE_READ */
+  uint32_t flags;  /* PROF_I_DEVICE_EMULATED, _READ, _DISTANCES */
   int32_t result;  /* prof_backend_result: why its own times are not there; 0: they are */
   uint64_t scope_count;       /* of the device's side */
   uint64_t captured_count;    /* host's sides whose stream was being captured into a graph */
@@ -275,7 +275,7 @@ typedef struct prof_i_device_state {
   uint64_t record_count; /* kernels, copies and the like that its vendor's own tracing told */
   uint64_t late_ns;      /* that tracing began up to so long after the program had begun with the device's library; 0: with it, or before */
 } prof_i_device_state;
-enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be read */ };
+enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be read */, PROF_I_DEVICE_DISTANCES = 4 /* that tells nothing of its scopes: their times are distances between events */ };
 /* How a reason begins that is none of scopes: records were asked for, and its vendor's tracing has none. */
 #define PROF_I_NO_RECORDS "records no kernels by itself: "
 /* The reason of scopes that came while another thread was opening the back end. */

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "port.h"
+#include "loaded.h"
+#include "unreadable.h"
 
 /* Of what is nowhere the loader says the name that it was given; of what it has found, its place, or that of what that needs. */
 static bool is_nowhere(const char *name, const char *text) {
@@ -15,130 +16,34 @@ static bool is_nowhere(const char *name, const char *text) {
   return strchr(name, '/') ? access(name, F_OK) != 0 : strncmp(text, name, bytes) == 0 && text[bytes] == ':';
 }
 
+static prof_i_library_why why_not(const char *name, const char *text) {
+  prof_i_library_why why = {.is_broken = !is_nowhere(name, text)};
+  char path[sizeof why.text - 50]; /* with what is said of it */
+  const bool is_named = strncmp(text, name, strlen(name)) == 0;
+  snprintf(why.text, sizeof why.text, "%s%s%s", is_named ? "" : name, !why.is_broken ? "" : is_named ? "cannot be loaded: " : " cannot be loaded: ", text);
+  if (!prof_i_library_is_unreadable(name, path, sizeof path)) return why; /* it asks the loader, whose text is gone then */
+  why.is_broken = why.is_refused = true;
+  snprintf(why.text, sizeof why.text, "%s is there, but may not be read (permission denied)", path);
+  return why;
+}
+
 void *prof_i_library_try(const char *name, prof_i_library_why *why) {
   const char *text;
   void *const library = prof_i_library_open(name, 0, &text);
   if (library) return library;
-  const bool is_broken = !is_nowhere(name, text);
-  if (why->text[0] && (why->is_broken || !is_broken)) return NULL;
-  const bool is_named = strncmp(text, name, strlen(name)) == 0;
-  why->is_broken = is_broken;
-  snprintf(why->text, sizeof why->text, "%s%s%s", is_named ? "" : name, !is_broken ? "" : is_named ? "cannot be loaded: " : " cannot be loaded: ", text);
+  const prof_i_library_why found = why_not(name, text);
+  if (!why->text[0] || (found.is_broken && !why->is_broken)) *why = found;
   return NULL;
 }
 
 #ifdef PROF_OPEN_LIBRARIES
 
 #include <dlfcn.h>
-#include <link.h>
-#include <pthread.h>
-#include <time.h>
 
 bool prof_i_library_can_open(void) { return true; }
 
-/* ---- what is loaded ---- */
-
-/* A fork in the middle of dl_iterate_phdr() leaves glibc's child a list that is locked for good, and its next dlopen() hangs. So a fork waits until nobody of ours is in there: for some time, because whoever makes us wait may wait for the fork. */
-static struct {
-  pthread_once_t once;
-  pthread_mutex_t lock;
-  pthread_t holder; /* that forks */
-  uint32_t has_handlers, is_held;
-  uint32_t forks; /* under way: they go before who looks. Atomic */
-} own = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void before_fork(void) {
-  enum { PATIENCE_S = 1 };
-  struct timespec until;
-  __atomic_fetch_add(&own.forks, 1, __ATOMIC_SEQ_CST);
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += PATIENCE_S;
-  if (pthread_mutex_timedlock(&own.lock, &until) != 0) return;
-  own.holder = pthread_self();
-  __atomic_store_n(&own.is_held, 1, __ATOMIC_RELEASE);
-}
-
-static void let_go(void) {
-  if (!__atomic_load_n(&own.is_held, __ATOMIC_ACQUIRE) || !pthread_equal(own.holder, pthread_self())) return;
-  __atomic_store_n(&own.is_held, 0, __ATOMIC_RELAXED);
-  pthread_mutex_unlock(&own.lock);
-}
-
-static void after_fork(void) {
-  let_go();
-  __atomic_fetch_sub(&own.forks, 1, __ATOMIC_SEQ_CST);
-}
-
-/* No other thread's fork is under way here. */
-static void after_fork_child(void) {
-  let_go();
-  __atomic_store_n(&own.forks, 0, __ATOMIC_SEQ_CST);
-}
-
-static void prepare_forks(void) { own.has_handlers = pthread_atfork(before_fork, after_fork, after_fork_child) == 0; }
-
-/* What follows reads by itself what the loader's lock keeps, of which ThreadSanitizer knows nothing: neither its instructions nor its strncmp() may see that, in whose program ever. */
-
-static PROF_I_RACES_BY_DESIGN const char *file_of(const char *path) {
-  const char *file = path;
-  for (; *path; path++)
-    if (*path == '/') file = path + 1;
-  return file;
-}
-
-/* The name that it was linked with, or NULL. */
-static PROF_I_RACES_BY_DESIGN const char *own_name_of(const struct dl_phdr_info *info) {
-  const ElfW(Dyn) *entry = NULL;
-  ElfW(Addr) texts = 0, offset = 0;
-  for (uint32_t i = 0; i < info->dlpi_phnum && !entry; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-  for (; entry && entry->d_tag != DT_NULL; entry++) {
-    if (entry->d_tag == DT_STRTAB) texts = entry->d_un.d_ptr;
-    if (entry->d_tag == DT_SONAME) offset = entry->d_un.d_val;
-  }
-  if (!texts || !offset) return NULL;
-  return (const char *)((texts < info->dlpi_addr ? info->dlpi_addr : 0) + texts + offset); /* some loaders put addresses there, others leave what the file has */
-}
-
-typedef struct wanted {
-  const char *text;
-  size_t bytes; /* of it that count: up to its ".so" */
-  char *path_out;
-  size_t room;
-} wanted;
-
-static PROF_I_RACES_BY_DESIGN bool is_so_called(const char *name, const wanted *it) {
-  size_t same = 0;
-  while (name && same < it->bytes && name[same] == it->text[same]) same++;
-  return same == it->bytes;
-}
-
-static PROF_I_RACES_BY_DESIGN int is_it(struct dl_phdr_info *info, size_t bytes, void *user) {
-  const wanted *const it = user;
-  const char *const path = info->dlpi_name;
-  size_t at = 0;
-  (void)bytes;
-  if (!(path && is_so_called(file_of(path), it)) && !is_so_called(own_name_of(info), it)) return 0;
-  for (; path && it->room && path[at] && at + 1 < it->room; at++) it->path_out[at] = path[at];
-  if (it->room) it->path_out[at] = '\0';
-  return 1;
-}
-
-int prof_i_library_seek(const char *name, char *path_out, size_t room) {
-  static const char end[] = ".so";
-  const char *const stop = strstr(name, end);
-  wanted it = {name, stop ? (size_t)(stop - name) + sizeof end - 1 : strlen(name), path_out, room};
-  pthread_once(&own.once, prepare_forks);
-  if (!own.has_handlers || __atomic_load_n(&own.forks, __ATOMIC_SEQ_CST) || pthread_mutex_trylock(&own.lock) != 0) return -1;
-  const int is_there = dl_iterate_phdr(is_it, &it);
-  pthread_mutex_unlock(&own.lock);
-  return is_there;
-}
-
 /* The loader, asked for what is loaded alone, opens and reads each file of that name in all its folders first: so nobody asks it, as often as we do, where nothing is loaded that is called so. */
 static bool may_be_loaded(const char *name) { return strchr(name, '/') || prof_i_library_seek(name, NULL, 0) != 0; }
-
-/* ---- opening ---- */
 
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {
   if (is_there && !may_be_loaded(name)) {
@@ -156,13 +61,6 @@ void *prof_i_library_find(void *library, const char *symbol) { return dlsym(libr
 #else
 
 bool prof_i_library_can_open(void) { return false; }
-
-int prof_i_library_seek(const char *name, char *path_out, size_t room) {
-  (void)name;
-  (void)path_out;
-  (void)room;
-  return -1;
-}
 
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {
   (void)name;

@@ -7,7 +7,8 @@
 
 /* Why none of several names could be opened. */
 typedef struct prof_i_library_why {
-  bool is_broken; /* it is there, and cannot be loaded: no library, of another machine, or what it needs is not there */
+  bool is_broken;  /* it is there, and cannot be loaded: no library, of another machine, or what it needs is not there */
+  bool is_refused; /* and so because this user may not read it */
   char text[200];
 } prof_i_library_why;
 
@@ -19,8 +20,5 @@ void *prof_i_library_open(const char *name, int is_there, const char **why_out);
 /* Opens one of several names; NULL: *why, which begins as {0}, has the first that is there and cannot be loaded, else the first. */
 void *prof_i_library_try(const char *name, prof_i_library_why *why);
 void *prof_i_library_find(void *library, const char *symbol);
-
-/* Is a library loaded that is called so, of whatever release: its file, or by the name that it was linked with? 1, and as much of its path in path_out as there is room; 0; -1: not to be told now, for somebody asks or forks, or never, in the static library. */
-int prof_i_library_seek(const char *name, char *path_out, size_t room);
 
 #endif

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "../core/library.h"
+#include "../core/loaded.h"
 #include "words.h"
 
 prof_i_cupti_functions prof_i_cupti;
@@ -76,10 +77,10 @@ int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_vers
   own.driver_version = driver_version;
   if (!library && wanted && *wanted) {
     library = prof_i_library_try(wanted, &why);
-    if (!library) return prof_i_words_fail(why.is_broken ? PROF_BACKEND_VERSION : PROF_BACKEND_ABSENT, "PROF_BACKEND_CUPTI: %s", why.text);
+    if (!library) return prof_i_words_no_library("PROF_BACKEND_CUPTI: ", &why);
   }
   if (!library) library = find_installed(driver_version, &why);
-  if (!library && why.is_broken) return prof_i_words_fail(PROF_BACKEND_VERSION, "%s", why.text);
+  if (!library && why.is_broken) return prof_i_words_no_library("", &why);
   if (!library)
     return prof_i_words_fail(PROF_BACKEND_ABSENT, "CUPTI is not there (libcupti.so.%d); install it (CUDA's toolkit, or the package nvidia-cuda-cupti), and name its folder in LD_LIBRARY_PATH or the file in PROF_BACKEND_CUPTI", driver_version / 1000);
   const char *const missing = resolve(library);

@@ -55,7 +55,7 @@ int prof_i_nvml_open(void) {
   if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
   void *library = prof_i_library_open(file_name, 1, &unused);
   if (!library) library = prof_i_library_try(file_name, &why);
-  if (!library) return prof_i_words_fail(why.is_broken ? PROF_BACKEND_VERSION : PROF_BACKEND_ABSENT, "%s", why.text);
+  if (!library) return prof_i_words_no_library("", &why);
   const char *const missing = resolve(library);
   return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing) : PROF_BACKEND_OK;
 }

@@ -26,6 +26,7 @@ typedef struct tracing {
   uint64_t sought_ns; /* when it was last asked whether the program has begun to use it */
   uint64_t absent_ns; /* when it was last found that it had not; 0: not in this recording */
   uint64_t loaded_ns; /* when its library was first seen in the process */
+  uint64_t paused_ns; /* since when nothing is asked for: level 0; 0: something is */
 } tracing;
 
 static struct {
@@ -120,9 +121,24 @@ static void tell_late(prof_i_back_end *end, tracing *it, bool is_from_first) {
   if (is_late) prof_i_device_account_late(end);
 }
 
+/* What runs while nobody asks is not missed. */
+static void note_pause(tracing *it, uint32_t kinds) {
+  if (kinds && it->paused_ns) {
+    it->absent_ns = it->paused_ns = 0;
+    __atomic_store_n(&own.begun_ns, 0, __ATOMIC_RELAXED);
+  }
+  if (!kinds && !it->paused_ns) it->paused_ns = prof_i_port_monotonic_ns();
+}
+
+/* A stop takes the level away first. */
+static bool is_paused(const tracing *it) {
+  const uint64_t stop_ns = 500000000;
+  return it->paused_ns && prof_i_ns_since(it->paused_ns) > stop_ns;
+}
+
 /* Recording ends before its records could begin, and the program had begun with it. */
 static void tell_never(prof_i_back_end *end, tracing *it) {
-  if (it->absent_ns && end->table.start && is_wanted(end) && is_open(end, it)) tell_late(end, it, false);
+  if (it->absent_ns && !is_paused(it) && end->table.start && is_wanted(end) && is_open(end, it)) tell_late(end, it, false);
   it->absent_ns = 0;
 }
 
@@ -152,12 +168,20 @@ static void look_at_clocks(prof_i_back_end *end, tracing *it) {
   }
 }
 
+/* What it gave up when it was stopped. */
+static void tell_unfinished(prof_i_back_end *end) {
+  if (!prof_i_gate_enter()) return;
+  prof_i_device_account_why_not((prof_device){end->table.device_type, 0}, end, PROF_BACKEND_NOT_READY, "it was not done with its work when recording stopped");
+  prof_i_gate_leave();
+}
+
 static bool drain(prof_i_back_end *end, uint32_t how, int loss) {
   uint64_t lost = 0;
   prof_i_records_begin(end);
   const int result = end->table.drain(end->self, how, &lost);
   prof_i_records_end();
   if (lost) prof_i_thread_lose_outside(&prof_i_no_thread, loss, lost);
+  if (lost && loss == PROF_LOSS_DEVICE_LATE) tell_unfinished(end);
   return result == PROF_BACKEND_NOT_READY;
 }
 
@@ -171,6 +195,7 @@ static void leave(prof_i_back_end *end, tracing *it) {
 static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
   const uint32_t memory = 1u << PROF_BACKEND_MEMORY, all = kinds_of((uint32_t)prof_i_arena_level()), kinds = end->table.records_memory ? all : all & ~memory;
   if (!end->table.start || !end->table.drain) return false;
+  note_pause(it, kinds);
   if (!it->asked && (!kinds || !is_wanted(end) || !has_begun_to_be_used(end, it, how))) return false;
   if (!have(it)) return true; /* soon */
   const bool is_left = !is_wanted(end); /* who wanted records has left, others go on */
@@ -214,6 +239,7 @@ void prof_i_activity_end(void) {
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
     tracing *const it = &own.of[i];
     if (!it->asked) tell_never(end, it);
+    it->paused_ns = 0;
     if (!it->asked) continue;
     while (!have(it)) sched_yield(); /* of one that records nobody else has it for more than a look */
     leave(end, it);
@@ -238,5 +264,6 @@ bool prof_i_activity_borrow(const prof_i_back_end *end) {
 void prof_i_activity_give_back(const prof_i_back_end *end) { let_go(tracing_of(end)); }
 
 void prof_i_activity_forget(void) {
-  for (uint32_t i = 0; i < PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX; i++) own.of[i].asked = own.of[i].is_had = 0;
+  for (uint32_t i = 0; i < PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX; i++) own.of[i] = (tracing){.has_begun = own.of[i].has_begun};
+  own.begun_ns = 0;
 }

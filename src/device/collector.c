@@ -194,16 +194,17 @@ void prof_i_collector_wake_for_records(void) {
   prof_i_collector_wake();
 }
 
-/* Waits for a round that begins from here on. */
-static void ask_for_round(uint32_t patience_ms) {
+/* Waits for a round that begins from here on. False: it did not come in time. */
+static bool ask_for_round(uint32_t patience_ms) {
   const uint32_t number = __atomic_add_fetch(&own.asked, 1, __ATOMIC_SEQ_CST);
   const uint64_t begun = prof_i_port_monotonic_ns(), patience_ns = patience_ms * UINT64_C(1000000);
   raise_word();
   for (uint32_t done; (int32_t)((done = __atomic_load_n(&own.done, __ATOMIC_ACQUIRE)) - number) < 0;) {
     const uint64_t passed = prof_i_ns_since(begun);
-    if (passed >= patience_ns) return;
+    if (passed >= patience_ns) return false;
     prof_i_port_wait(&own.done, done, patience_ns - passed);
   }
+  return true;
 }
 
 static void harvest(void) {
@@ -271,7 +272,8 @@ bool prof_i_collector_is_wanted(void) {
 
 static void start(bool waits) {
   prof_i_activity_begin(waits);
-  if (prof_i_activity_is_wanted() && prof_i_collector_is_wanted() && waits) ask_for_round(START_MS);
+  if (!prof_i_activity_is_wanted() || !prof_i_collector_is_wanted() || !waits) return;
+  if (!ask_for_round(START_MS)) prof_i_activity_begin(false); /* the program goes on without its records */
 }
 
 void prof_i_collector_prepare(void) {

@@ -79,10 +79,10 @@ const char *prof_i_name_text(uint32_t number) {
   return text ? text : "";
 }
 
-uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise) {
-  static const prof_site site = {.file = "", .function = "", .level = 1};
+uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise, uint32_t level) {
+  static const prof_site sites[] = {{.file = "", .function = "", .level = 1}, {.file = "", .function = "", .level = 2}};
   const char *const text = text_of(number);
-  return prof_i_site_number(&site, text ? text : otherwise, category);
+  return prof_i_site_number(&sites[level > 1], text ? text : otherwise, category);
 }
 
 void prof_i_names_forget(void) {

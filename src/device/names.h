@@ -8,8 +8,8 @@
 /* Its number, the same for the same text; 0: no room. */
 uint32_t prof_i_name_number(const char *text, size_t bytes);
 
-/* The call site that stands for things of that name and category, a literal, in tables and captures; of no name: of `otherwise`. 0: no room. */
-uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise);
+/* The call site that stands for things of that name and category, a literal, in tables and captures; of no name: of `otherwise`. level: 1, or 2 of the runtime's own. 0: no room. */
+uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise, uint32_t level);
 
 /* NUL-terminated, and stays; of 0 and of no number that was given: empty. */
 const char *prof_i_name_text(uint32_t number);

@@ -235,7 +235,7 @@ static int write_on_stream(const whole *it) {
   if (is_of_before(scope.launch_ticks, scope.ticks[1])) return -1;
   if (record->flags & PROF_BACKEND_LAUNCH_LATE) go_before(&scope);
   put_values(&v, it);
-  scope.site = prof_i_name_site(record->name, category_of(record->kind), name_of(it));
+  scope.site = prof_i_name_site(record->name, category_of(record->kind), name_of(it), 1);
   scope.schema = prof_i_schema_number_inside(scope.site, &(prof_args){v.items, v.count, PROF_ARGS_PAIRS, NULL}, v.count);
   scope.values = v.words;
   scope.value_words = scope.schema ? v.word_count : 0;
@@ -299,7 +299,7 @@ static int write_call(const whole *it) {
   if (!times_of_call(record, times)) return PROF_LOSS_DEVICE_TIMES;
   if (is_of_before(times[0], times[1])) return -1;
   const uint64_t begin = times[0], most = (UINT64_C(1) << PROF_I_DURATION_BITS) - 1, ticks = times[1] - begin, duration = ticks < most ? ticks : most;
-  const uint32_t site = prof_i_name_site(record->name, category_of_call(record->name), name_of(it));
+  const uint32_t site = prof_i_name_site(record->name, category_of_call(record->name), name_of(it), 2);
   const prof_arg number = {.key = "vendor's correlation", .type = PROF_ARG_U64};
   const uint64_t schema = record->correlation ? prof_i_schema_number_inside(site, &(prof_args){&number, 1, PROF_ARGS_PAIRS, NULL}, 1) : 0;
   uint64_t words[3] = {0, record->correlation};

@@ -144,6 +144,7 @@ bool prof_i_registry_is_shut(const prof_i_back_end *end) { return phase_of(end) 
 bool prof_i_registry_look(prof_i_back_end *end, uint32_t patience_ms) {
   PROF_I_HOLD_CANCEL;
   if (take_phase(end, PROF_I_PHASE_NEW, PROF_I_PHASE_LOOKING)) {
+    end->was_in_use = end->table.in_use && end->table.in_use();
     const int result = end->table.probe(&prof_i_device_host);
     set_result(end, result, result ? words_of(end, NULL) : "");
     set_phase(end, PROF_I_PHASE_LOOKED);
@@ -286,13 +287,17 @@ bool prof_i_registry_is_waiting(int32_t device_type) {
   return false;
 }
 
-static bool is_used_by_program(const prof_i_back_end *end) { return end->table.event_record && end->table.in_use && end->table.in_use(); }
+static bool is_used_by_program(const prof_i_back_end *end) {
+  const uint32_t phase = phase_of(end);
+  if (!end->table.event_record || !end->table.in_use || phase == PROF_I_PHASE_LOOKING) return false;
+  return phase == PROF_I_PHASE_NEW ? end->table.in_use() : end->was_in_use;
+}
 
 /* Frameworks have names of one vendor's for another's devices: the program has not loaded what serves that type, and has what serves another one. NULL: not so. */
 static const prof_i_back_end *find_meant(int32_t device_type) {
   const prof_i_back_end *end, *meant = NULL;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
-    if (end->table.device_type == device_type && is_used_by_program(end)) return NULL;
+    if (end->table.device_type == device_type && (is_used_by_program(end) || phase_of(end) == PROF_I_PHASE_LOOKING)) return NULL;
   for (uint32_t i = 0; !meant && (end = prof_i_registry_at(i)) != NULL; i++)
     if (end->table.device_type != device_type && is_used_by_program(end)) meant = end;
   return meant;

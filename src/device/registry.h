@@ -21,6 +21,7 @@ typedef struct prof_i_back_end {
   prof_backend_self *self; /* from OPEN on */
   uint32_t phase;          /* prof_i_phase; whoever swaps it to LOOKING or OPENING moves it on; release */
   uint32_t is_plugin;
+  bool was_in_use;             /* by the program: its library was loaded before prof looked, and may have loaded it. From LOOKED on */
   bool has_meter;              /* one of its devices; from OPEN on */
   uint32_t has_reader;         /* 1: a thread is at its meters. Acquire, release */
   const prof_backend *origin; /* the vendor's own table: one file may have several names */

@@ -1,5 +1,6 @@
 /* The list of streams. See side.h. */
 #define _GNU_SOURCE
+#include <prof/backend.h>
 #include <prof/profiler.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ static prof_i_stream *make(prof_i_back_end *end, prof_device device, uint64_t ha
   s->pending_end = &s->pending;
   s->line.role = PROF_I_ROLE_STREAM | (uint64_t)(uint32_t)device.type << PROF_I_ROLE_TYPE_SHIFT | (uint64_t)(uint32_t)device.index << PROF_I_ROLE_INDEX_SHIFT;
   s->line.handle = handle;
-  snprintf(s->line.name, sizeof s->line.name, "stream 0x%llx", (unsigned long long)handle);
+  const bool is_queue = handle & PROF_BACKEND_QUEUE;
+  snprintf(s->line.name, sizeof s->line.name, "%s 0x%llx", is_queue ? "queue" : "stream", (unsigned long long)(is_queue ? handle & ~PROF_BACKEND_QUEUE : handle));
   return s;
 }
 

@@ -32,7 +32,8 @@ static uint64_t keep_order(uint64_t *ticks, const uint64_t *earliest) {
 static void tell(const prof_i_stream_scope *scope, uint64_t error, uint64_t early) {
   prof_i_device_state *const state = prof_i_device_account(scope->stream->device, scope->stream->end);
   if (!state) return;
-  if (scope->clock->has_pairs) __atomic_fetch_or(&state->flags, (uint32_t)PROF_I_DEVICE_READ, __ATOMIC_RELAXED);
+  const uint32_t flags = (scope->clock->has_pairs ? PROF_I_DEVICE_READ : 0u) | (scope->clock->is_of_distances ? PROF_I_DEVICE_DISTANCES : 0u);
+  if (flags) __atomic_fetch_or(&state->flags, flags, __ATOMIC_RELAXED);
   prof_i_account_raise(&state->clock_error_ns, ns_of(error));
   prof_i_account_raise(&state->clock_step_count, scope->clock->steps);
   if (!early) return;

@@ -1,7 +1,8 @@
 /* The operator profiler's timer of a stream: an event before, an event behind, and what the device's own clock says lies between. Both are of one clock, so nothing is brought over to the host's. Vendors are called without a lock, by
    the thread that measures; that one waits here, and only here, for a device. See op.h. */
 #define _GNU_SOURCE
-#include <prof/op.h>
+#include "stream_timer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,6 +206,8 @@ static void name_it(stream_timer *t) {
   snprintf(t->name, sizeof t->name, "%s events of %d:%d", t->end->table.name, t->of.device.type, t->of.device.index);
   t->face = (prof_op_timer){sizeof t->face, t->name, t, begin, end, why, t->of.cold ? cold : NULL};
 }
+
+bool prof_i_stream_timer_is(const prof_op_timer *timer) { return timer->begin == begin; }
 
 int prof_op_timer_create(const prof_op_stream *stream, prof_op_timer **timer_out) {
   PROF_I_HOLD_CANCEL;

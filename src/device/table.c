@@ -57,6 +57,6 @@ int prof_i_table_take(prof_backend *to, const prof_backend *from, const char *wh
 }
 
 uint32_t prof_i_table_abilities(const prof_backend *table) {
-  return (table->event_record ? PROF_CAN_SCOPES : 0u) | (table->clock ? PROF_CAN_CLOCKS : 0u) | (table->start && table->drain ? PROF_CAN_RECORDS : 0u) |
+  return (table->event_record ? PROF_CAN_SCOPES : 0u) | (!table->clock ? 0u : table->event_elapsed && !table->event_time ? PROF_CAN_RECORD_CLOCKS : PROF_CAN_CLOCKS) | (table->start && table->drain ? PROF_CAN_RECORDS : 0u) |
          (table->metric && table->sample ? PROF_CAN_METRICS : 0u);
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "words.h"
 
+#include <prof/backend.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -48,6 +49,10 @@ int prof_i_words_fail(int result, const char *format, ...) {
   va_end(values);
   w->last = w->text;
   return result;
+}
+
+int prof_i_words_no_library(const char *before, const prof_i_library_why *why) {
+  return prof_i_words_fail(why->is_refused ? PROF_BACKEND_PERMISSION : why->is_broken ? PROF_BACKEND_VERSION : PROF_BACKEND_ABSENT, "%s%s", before, why->text);
 }
 
 const char *prof_i_words_last(void) {

@@ -2,11 +2,16 @@
 #ifndef PROF_DEVICE_WORDS_H
 #define PROF_DEVICE_WORDS_H
 
+#include "../core/library.h"
+
 /* Keeps the text for prof_i_words_last() and returns result. Any thread. */
 int prof_i_words_fail(int result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The same of a static text, at the cost of keeping a pointer: for what may fail at every scope. */
 int prof_i_words_refuse(int result, const char *text);
+
+/* The same of a library that could not be opened, behind a text before its own, and the result that fits. */
+int prof_i_words_no_library(const char *before, const prof_i_library_why *why);
 
 /* "": nothing failed yet. Valid until the thread's next. */
 const char *prof_i_words_last(void);

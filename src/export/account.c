@@ -58,25 +58,36 @@ void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace) {
 
 static bool is_silent(const prof_trace *trace, uint32_t index) {
   prof_trace_device device = {.size = sizeof device};
-  return prof_trace_device_get(trace, index, &device) == PROF_OK && ((device.scope_count == 0 && device.record_count == 0) || prof_i_is_no_records(device.reason));
+  if (prof_trace_device_get(trace, index, &device) != PROF_OK) return false;
+  if (prof_i_is_no_records(device.reason)) return true;
+  return device.scope_count == 0 && device.record_count == 0 && (!device.records_late_ns || device.reason[0]); /* one that was begun with, and had no work, is none */
 }
 
-uint32_t prof_i_account_silent_count(const prof_trace *trace) {
+static bool is_late(const prof_trace *trace, uint32_t index) {
+  prof_trace_device device = {.size = sizeof device};
+  return prof_trace_device_get(trace, index, &device) == PROF_OK && device.records_late_ns;
+}
+
+static bool is_one(const prof_trace *trace, uint32_t index, prof_i_devices_which which) {
+  return which == PROF_I_DEVICES_ALL || (which == PROF_I_DEVICES_SILENT ? is_silent(trace, index) : is_late(trace, index));
+}
+
+uint32_t prof_i_account_device_count(const prof_trace *trace, prof_i_devices_which which) {
   prof_trace_info info = {.size = sizeof info};
   uint32_t count = 0;
   prof_trace_info_get(trace, &info);
-  for (uint32_t i = 0; i < info.device_count; i++) count += is_silent(trace, i);
+  for (uint32_t i = 0; i < info.device_count; i++) count += is_one(trace, i, which);
   return count;
 }
 
-void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace, bool are_silent) {
+void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace, prof_i_devices_which which) {
   prof_trace_info info = {.size = sizeof info};
   bool is_first = true;
   prof_trace_info_get(trace, &info);
   prof_i_sink_text(sink, "[");
   for (uint32_t i = 0; i < info.device_count && sink->status == PROF_OK; i++) {
     char *text = NULL;
-    if ((are_silent && !is_silent(trace, i)) || prof_trace_device_text(trace, i, &text) != PROF_OK) continue;
+    if (!is_one(trace, i, which) || prof_trace_device_text(trace, i, &text) != PROF_OK) continue;
     if (!is_first) prof_i_sink_text(sink, ",");
     prof_i_sink_string(sink, text, strlen(text));
     free(text);

@@ -16,8 +16,11 @@ void prof_i_account_change(prof_i_sink *sink, const prof_trace *trace, uint32_t 
 /* [{"at_ns":1,"change":"..."}, ..., {"untold":5}] */
 void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace);
 
-/* ["opencl:0 ...: 12 scopes, times within ...", ...], as under the table. Silent ones alone: of those scopes were put on, and not one of their own times is there. */
-void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace, bool are_silent);
-uint32_t prof_i_account_silent_count(const prof_trace *trace);
+/* Silent: scopes were put on it, or records asked for, and not one of its own times is there. Late: its records began after the program had. */
+typedef enum prof_i_devices_which { PROF_I_DEVICES_ALL, PROF_I_DEVICES_SILENT, PROF_I_DEVICES_LATE } prof_i_devices_which;
+
+/* ["opencl:0 ...: 12 scopes, times within ...", ...], as under the table. */
+void prof_i_account_devices(prof_i_sink *sink, const prof_trace *trace, prof_i_devices_which which);
+uint32_t prof_i_account_device_count(const prof_trace *trace, prof_i_devices_which which);
 
 #endif

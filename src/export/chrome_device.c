@@ -1,6 +1,7 @@
 /* Chrome JSON: devices. Each is a process of its own, its streams are that process's threads, as Kineto has them; what ran there is tied to the host's scope that launched it by an arrow and by one number. */
 #include "chrome.h"
 
+#include <prof/backend.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -82,7 +83,7 @@ void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread
   const prof_i_tids *const ids = &w->tids[index];
   const prof_i_text own = name_of(w, thread->device, thread->stream);
   const int shown = own.bytes < NAME_SHOWN_BYTES ? (int)own.bytes : NAME_SHOWN_BYTES;
-  int bytes = snprintf(made, sizeof made, "stream %llu%s%.*s", (unsigned long long)ids->first, shown ? ": " : "", shown, own.data);
+  int bytes = snprintf(made, sizeof made, "%s %llu%s%.*s", thread->stream & PROF_BACKEND_QUEUE ? "queue" : "stream", (unsigned long long)ids->first, shown ? ": " : "", shown, own.data);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
   prof_i_chrome_put_thread(w, ids->pid, ids->first + lane * ids->step, (prof_i_text){made, (uint64_t)bytes}, ids->first * LANES + lane);
 }

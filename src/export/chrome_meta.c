@@ -223,10 +223,10 @@ static void put_change_marks(prof_i_chrome *w) {
    comma after it. */
 static void put_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
-  const bool has_silent = prof_i_account_silent_count(w->trace) != 0;
+  const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0, has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
   const bool is_whole = missing(w) == 0 && faults == 0 && w->info.open_count == 0 && !has_silent;
   put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":\"");
-  put(w, is_whole ? "prof: no loss" : "prof: see the arguments");
+  put(w, !is_whole ? "prof: see the arguments" : has_late ? "prof: no loss, but records began late" : "prof: no loss");
   put(w, "\"");
   put_member(w, "pid", w->info.pid);
   put_member(w, "tid", w->info.pid);
@@ -247,7 +247,11 @@ static void put_summary(prof_i_chrome *w) {
   }
   if (has_silent) {
     put(w, ",\"devices without times\":");
-    prof_i_account_devices(w->sink, w->trace, true);
+    prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_SILENT);
+  }
+  if (has_late) {
+    put(w, ",\"records began late\":");
+    prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_LATE);
   }
   put_member(w, "self_check_faults", faults);
   put_member(w, "recording_took_ns", w->info.own_ns);
@@ -267,7 +271,7 @@ void prof_i_chrome_tail(prof_i_chrome *w) {
   prof_i_account_changes(w->sink, w->trace);
   if (w->info.device_count) {
     put(w, ",\n \"devices\":");
-    prof_i_account_devices(w->sink, w->trace, false);
+    prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_ALL);
   }
   put_threads(w);
   put(w, "}\n}\n");

@@ -203,7 +203,7 @@ static void put_account(raf *r, const prof_trace *trace) {
   prof_i_account_changes(r->sink, trace);
   if (r->info.device_count) {
     prof_i_sink_text(r->sink, ",\"devices\":");
-    prof_i_account_devices(r->sink, trace, false);
+    prof_i_account_devices(r->sink, trace, PROF_I_DEVICES_ALL);
   }
   prof_i_sink_text(r->sink, "}");
 }

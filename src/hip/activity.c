@@ -195,8 +195,7 @@ static prof_i_rocp_tool *configure(uint32_t version, const char *runtime, uint32
 /* ---- when ---- */
 
 static int refuse_late(int32_t status) {
-  const char *const text = prof_i_rocp.rocprofiler_get_status_string(status);
-  return prof_i_words_fail(PROF_BACKEND_BUSY, "ask before the program's first call of HIP: it had begun, or another tool was there (%s, %d)", text ? text : "an error", status);
+  return prof_i_words_fail(PROF_BACKEND_BUSY, "ask before the program's first call of HIP: it had begun, or another tool was there (rocprofiler: %d)", status); /* a capture has room for 160 bytes */
 }
 
 static int open_library(const prof_backend_host *host) {

@@ -50,7 +50,7 @@ int prof_i_hip_library_open(void) {
   if (!prof_i_library_can_open()) return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED, "libprof.a opens no libraries; link libprof.so");
   void *library = find_loaded(&name);
   if (!library) library = find_installed(&name, &why);
-  if (!library) return why.is_broken ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s", why.text) : prof_i_words_refuse(PROF_BACKEND_ABSENT, "libamdhip64.so.7, .6 and .5 are not there");
+  if (!library) return why.is_broken ? prof_i_words_no_library("", &why) : prof_i_words_refuse(PROF_BACKEND_ABSENT, "libamdhip64.so.7, .6 and .5 are not there");
   const char *const missing = resolve(library);
   return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s(): HIP 5 is the oldest that serves", name, missing) : PROF_BACKEND_OK;
 }

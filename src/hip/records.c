@@ -119,7 +119,7 @@ static void begin(prof_i_launched *it, uint32_t kind, size_t bytes, uint64_t cor
 }
 
 /* A queue of the hardware's is no stream: several of these share one. Its number is none of a handle, which lies lower. */
-static uint64_t stream_of(uint64_t queue) { return UINT64_C(1) << 63 | queue; }
+static uint64_t stream_of(uint64_t queue) { return PROF_BACKEND_QUEUE | queue; }
 
 static void take_dispatch(const prof_i_rocp_dispatch *from) {
   prof_i_launched it;

@@ -45,10 +45,10 @@ int prof_i_rocp_library_open(const prof_backend_host *host) {
   void *library = find_loaded();
   if (!library && wanted && *wanted) {
     library = prof_i_library_try(wanted, &why);
-    if (!library) return prof_i_words_fail(why.is_broken ? PROF_BACKEND_VERSION : PROF_BACKEND_ABSENT, "PROF_BACKEND_ROCPROFILER: %s", why.text);
+    if (!library) return prof_i_words_no_library("PROF_BACKEND_ROCPROFILER: ", &why);
   }
   if (!library) library = find_installed(&why);
-  if (!library && why.is_broken) return prof_i_words_fail(PROF_BACKEND_VERSION, "%s", why.text);
+  if (!library && why.is_broken) return prof_i_words_no_library("", &why);
   if (!library)
     return prof_i_words_refuse(PROF_BACKEND_ABSENT, "install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there; the older roctracer is not used. LD_LIBRARY_PATH may have its folder, or PROF_BACKEND_ROCPROFILER the file");
   const char *const missing = resolve(library);

@@ -62,6 +62,7 @@ static void fill_facts(prof_op_info *info, const prof_i_op_identity *identity, c
   info->exec = (uint32_t)facts->exec;
   info->warmup = (uint32_t)facts->warmup;
   info->caches = identity->caches;
+  info->is_device_warm = identity->is_device_warm;
   info->device = identity->device;
   info->timer_us = facts->timer_us;
   info->slowdown = facts->slowdown;

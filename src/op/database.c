@@ -235,12 +235,13 @@ static int visit(database *d, const char *path) {
 
 /* All that was asked for but key and device, as a text: what differs in it is another result. */
 static void say_asked(const prof_i_op_identity *identity, char *to) {
+  const bool is_cold_device = identity->caches == PROF_OP_COLD && identity->device.type != PROF_DEVICE_CPU; /* an earlier prof did not tell the two apart */
   snprintf(to, ASKED_BYTES,
            "warmup %" PRId32 ", exec %" PRId32 ", repeat %" PRId32 ", all %" PRIu32 ", caches %" PRIu32 ", least_ns %" PRIu64
-           ", limit_ns %" PRIu64 ", precision %.17g, timer %s%s%s",
+           ", limit_ns %" PRIu64 ", precision %.17g, timer %s%s%s%s",
            identity->warmup, identity->exec, identity->repeat, identity->repeat_all, identity->caches, identity->least_ns,
            identity->time_limit_ns, identity->precision, identity->timer, identity->vendor_memory ? ", vendor's memory" : "",
-           identity->open_meters ? ", meters" : "");
+           identity->open_meters ? ", meters" : "", identity->is_device_warm ? ", device warm" : is_cold_device ? ", device cold" : "");
 }
 
 /* Binds what a row is found by, as parameters 1 to 5. */

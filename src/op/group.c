@@ -309,6 +309,14 @@ static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
   }
 }
 
+/* Nobody writes over that member's device's caches: it does not, and no other one of that device. */
+static bool has_warm_device(const prof_i_measurement *all, size_t count, size_t which) {
+  const prof_device device = all[which].op.device;
+  for (size_t i = 0; i < count; i++)
+    if (all[i].has_own_caches && all[i].op.device.type == device.type && all[i].op.device.index == device.index) return false;
+  return all[which].identity.is_device_warm;
+}
+
 /* The members' own measurements, and behind them the group's. */
 static int measure_group(group *g, prof_i_measurement *all, const prof_op_options *options, prof_op_result **results_out,
                          prof_op_overlap *overlap) {
@@ -324,7 +332,10 @@ static int measure_group(group *g, prof_i_measurement *all, const prof_op_option
                          .device = all[0].op.device,
                          .timer = all[0].op.timer ? &theirs : NULL};
   int status = prof_i_measure_init(&all[g->count], &whole, options);
-  for (size_t i = 0; i < g->count; i++) all[g->count].has_own_caches &= all[i].has_own_caches;
+  for (size_t i = 0; i < g->count; i++) {
+    all[g->count].has_own_caches &= all[i].has_own_caches;
+    all[g->count].identity.is_device_warm |= has_warm_device(all, g->count, i);
+  }
   all[g->count].get_ready = get_ready;
   all[g->count].rest = rest;
   g->spins = g->count > prof_i_port_processor_count() ? SPINS_CROWDED : SPINS;

@@ -7,6 +7,7 @@
 #include "../core/port.h"
 #include "../device/op_memory.h"
 #include "../device/registry.h"
+#include "../device/stream_timer.h"
 #include "measure.h"
 
 enum {
@@ -92,6 +93,12 @@ static int check_bytes(const char *name, const char *text, size_t room) {
   return prof_i_fail(PROF_E_INVALID, "%s has %zu bytes; at most %zu, since results are kept for it", name, bytes, room - 1);
 }
 
+/* Though cold caches are asked for: nobody writes over them. */
+static bool has_warm_device(const prof_i_measurement *m) {
+  const bool is_devices = m->op.device.type != PROF_DEVICE_CPU || prof_i_stream_timer_is(&m->timer);
+  return m->options.caches == PROF_OP_COLD && is_devices && !m->has_own_caches;
+}
+
 static prof_i_op_identity identity_of(const prof_i_measurement *m) {
   prof_i_op_identity identity = {.device = m->op.device,
                                  .warmup = m->options.warmup,
@@ -99,6 +106,7 @@ static prof_i_op_identity identity_of(const prof_i_measurement *m) {
                                  .repeat = m->options.repeat,
                                  .repeat_all = m->options.repeat_all,
                                  .caches = m->options.caches,
+                                 .is_device_warm = has_warm_device(m),
                                  .least_ns = m->options.least_ns,
                                  .time_limit_ns = m->options.time_limit_ns,
                                  .precision = m->options.precision,

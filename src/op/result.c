@@ -143,7 +143,7 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
   add_interval(&l, info);
   add(&l, ", %u sample%s of %u run%s", info->sample_count, info->sample_count == 1 ? "" : "s", info->exec,
       info->exec == 1 ? "" : "s");
-  if (info->caches == PROF_OP_COLD) add(&l, ", cold caches");
+  if (info->caches == PROF_OP_COLD) add(&l, info->is_device_warm ? ", the host's caches cold, the device's as they were" : ", cold caches");
   if (info->has_workspace) add(&l, ", workspace %llu bytes%s", (unsigned long long)info->workspace_bytes, info->workspace_source == PROF_OP_WORKSPACE_VENDOR ? " by the vendor's library" : "");
   if (info->has_energy) {
     add(&l, ", ");
@@ -187,6 +187,8 @@ int prof_op_compare(const prof_op_result *first, const prof_op_result *second, d
     return prof_i_fail(PROF_E_INVALID, "threshold is %g; a share from 0 to 1, for example 0.02", threshold);
   if (first->info.caches != second->info.caches)
     return prof_i_fail(PROF_E_INVALID, "one was measured with cold caches, the other with warm ones");
+  if (first->info.is_device_warm != second->info.is_device_warm)
+    return prof_i_fail(PROF_E_INVALID, "one was measured with the device's caches cold, the other with them as they were");
   if (comparison_out->size < sizeof *comparison_out)
     return prof_i_fail(PROF_E_INVALID, "prof_op_comparison.size is %zu; set it to sizeof(prof_op_comparison)",
                        comparison_out->size);

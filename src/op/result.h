@@ -12,6 +12,7 @@ typedef struct prof_i_op_identity {
   prof_device device;
   int32_t warmup, exec, repeat;
   uint32_t repeat_all, caches;
+  uint32_t is_device_warm; /* see prof_op_info */
   uint64_t least_ns, time_limit_ns;
   double precision;
   uint32_t vendor_memory, open_meters;

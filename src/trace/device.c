@@ -19,6 +19,7 @@ static prof_trace_device device_of(const prof_i_device_state *state) {
                               .captured_count = state->captured_count,
                               .clock_error_ns = state->clock_error_ns,
                               .is_clock_read = (state->flags & PROF_I_DEVICE_READ) != 0,
+                              .has_two_clocks = (state->flags & PROF_I_DEVICE_READ) && (state->flags & PROF_I_DEVICE_DISTANCES),
                               .units = state->units,
                               .clock_khz = state->clock_khz,
                               .clock_step_count = state->clock_step_count,
@@ -87,12 +88,13 @@ static void put_times(line *l, const prof_trace_device *device, bool is_less) {
   if (is_less && (device->scope_count || device->record_count)) PUT(l, " since recording began");
   if (device->scope_count || device->record_count) PUT(l, ", times within %s of the host's", error);
   if ((device->scope_count || device->record_count) && !device->is_clock_read) PUT(l, " (too early by that at most: its clock cannot be read)");
+  if (device->has_two_clocks) PUT(l, " (its scopes' too early by that at most: the clock that can be read is its records' alone)");
   if (device->early_count) PUT(l, "; %llu were moved to their launch, by %s at most", (unsigned long long)device->early_count, early);
   if (device->clock_step_count) PUT(l, "; the clocks parted %llu times", (unsigned long long)device->clock_step_count);
   if (device->records_late_ns) put_late(l, device);
   if (device->captured_count) PUT(l, "; %llu more while the stream was captured into a graph: the host's side alone", (unsigned long long)device->captured_count);
   if (!device->reason[0]) return;
-  PUT(l, prof_i_is_no_records(device->reason) ? "; it " : "; the host's side alone of some: ");
+  PUT(l, prof_i_is_no_records(device->reason) ? "; it " : device->scope_count ? "; the host's side alone of some: " : "; of some nothing: ");
   put_shown(l, device->reason);
 }
 

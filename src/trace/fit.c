@@ -44,33 +44,35 @@ static void fit_begins(const prof_i_walker *w, const prof_i_item *items, size_t 
 /* Vendors call nobody back on the thread that calls them: a scope that seems to begin and end during a call, and is most of it, has the call inside. */
 static bool is_most_of(const prof_i_item *scope, const prof_i_item *call) { return 2 * (scope->end - scope->start) > call->end - call->start; }
 
-/* Those that ended during the call come next. */
-static bool fit_ends(const prof_i_walker *w, prof_i_item *items, size_t count, prof_i_item *call) {
-  bool is_inside = false;
-  for (size_t i = count - 1, looked = 0; i-- > 0 && items[i].end > call->start && looked < LOOK_MAX; looked++) {
+/* Those that ended during the call come next: UINT32_MAX of none, else how many items the innermost stands before the call, which is inside of it. *is_all_out: false where there are too many to look at. */
+static uint32_t fit_ends(const prof_i_walker *w, const prof_i_item *items, size_t count, prof_i_item *call, bool *is_all_out) {
+  uint32_t around = UINT32_MAX, looked = 1;
+  size_t i = count - 1;
+  for (; i-- > 0 && items[i].end > call->start && looked <= LOOK_MAX; looked++) {
     prof_i_item scope = items[i];
-    if (!is_around(w, &scope) || (scope.start >= call->start && !is_most_of(&scope, call))) continue;
+    if (!is_around(w, &scope) || scope.start >= call->end || (scope.start >= call->start && !is_most_of(&scope, call))) continue;
     if (scope.start > call->start) call->start = scope.start;
     if (call->end > scope.end && call->end - scope.end > scope.end - call->start) {
       call->start = scope.end;
-      return is_inside;
+      break;
     }
     if (call->end > scope.end) call->end = scope.end;
-    is_inside = true;
+    around = looked;
   }
-  return is_inside;
+  *is_all_out = looked <= LOOK_MAX;
+  return around;
 }
 
 bool prof_i_fit_call(const prof_i_walker *walker, prof_i_item *items, size_t count) {
   prof_i_item call = items[count - 1];
-  const uint64_t end = call.end;
+  bool is_all;
   fit_begins(walker, items, count, &call);
-  if (!fit_ends(walker, items, count, &call) && call.end == end) {
-    items[count - 1] = call;
-    return true;
-  }
-  size_t at = count - 1;
-  for (; at > 0 && items[at - 1].end >= call.end; at--) items[at] = items[at - 1];
-  items[at] = call;
-  return false;
+  const uint64_t end = call.end;
+  const uint32_t around = fit_ends(walker, items, count, &call, &is_all);
+  if (!is_all) return true; /* as it was told */
+  const size_t places = around != UINT32_MAX ? around : end != items[count - 1].end ? count_behind(items, count, end) : 0;
+  const bool is_moved = around != UINT32_MAX || call.end != items[count - 1].end;
+  for (size_t i = 0; i < places; i++) items[count - 1 - i] = items[count - 2 - i];
+  items[count - 1 - places] = call;
+  return !is_moved;
 }

@@ -4,7 +4,7 @@
 
 #include "sorted.h"
 
-/* The last of these items, which stand by rising end, is a call: it goes to that side of each edge which is the nearer one. False: it stands further to the front now, for it ends sooner. */
+/* The last of these items, which stand by rising end, is a call: it goes to that side of each edge which is the nearer one. False: it ends sooner now, and may stand further to the front. */
 bool prof_i_fit_call(const prof_i_walker *walker, prof_i_item *items, size_t count);
 
 #endif

@@ -390,6 +390,15 @@ static void put_unknown(report *r, uint32_t index) {
 
 /* ---- pools, devices, sessions ---- */
 
+/* Nobody told of a piece or a block, and nothing is missing: a plot would be its axes. */
+static bool is_empty(const prof_memory_info *info) {
+  const uint64_t events = info->alloc_count + info->free_count + info->reserve_count + info->release_count + info->sample_count + info->collection_count;
+  const uint64_t others = info->oom_count + info->missing_count + info->refused_count + info->unchecked_count + info->unsure_count + info->from_before_count;
+  uint64_t wrong = 0;
+  for (size_t i = 0; i < sizeof info->wrong_count / sizeof *info->wrong_count; i++) wrong += info->wrong_count[i];
+  return !events && !others && !wrong && !info->peak_used.used_bytes && !info->peak_allocated.allocated_bytes && !info->used_before_bytes && !info->allocated_before_bytes;
+}
+
 static int put_pool(report *r, uint32_t index) {
   const prof_memory_info *const info = info_of(r, index);
   char device[CELL_ROOM], name[PROF_I_SHOW_NAME_BYTES], head[SENTENCE_ROOM + PROF_I_SHOW_NAME_BYTES];
@@ -399,6 +408,10 @@ static int put_pool(report *r, uint32_t index) {
   prof_i_page_many(&r->page, '\n', 1);
   prof_i_page_wrap(&r->page, 0, r->width, head);
   prof_i_page_many(&r->page, '\n', 1);
+  if (is_empty(info)) {
+    put_sentence(r, "nothing was handed out or taken back: no plot");
+    return PROF_OK;
+  }
   int status = prof_i_memory_plot(&r->page, r->memory, index, r->width, r->is_ascii);
   if (status) return status;
   put_moments(r, info);
@@ -430,7 +443,7 @@ static int put_device_of(report *r, uint32_t index) {
   if (count < 2) return PROF_OK;
   prof_memory_info all = {.size = sizeof all};
   const int status = prof_memory_device_get(r->memory, first->device, (prof_memory_source)first->source, &all);
-  if (status) return status;
+  if (status || is_empty(&all)) return status;
   char device[CELL_ROOM], used[CELL_ROOM], used_time[CELL_ROOM], allocated[CELL_ROOM], allocated_time[CELL_ROOM], text[SENTENCE_ROOM];
   prof_i_put_device(device, sizeof device, first->device);
   prof_i_put_bytes(used, sizeof used, all.peak_used.used_bytes);

@@ -115,6 +115,47 @@ static void what_is_found_is_what_was_kept(void **state) {
   prof_op_result_destroy(after);
 }
 
+static void forget_but_for_the_file(void) {
+  prof_op_cache_open(NULL);
+  prof_op_cache_reset(NULL);
+  open_cache();
+}
+
+static int fill(void *user) {
+  (void)user;
+  return 0;
+}
+static int tell(void *user, double *us_out) {
+  *us_out = 1;
+  return fill(user);
+}
+
+/* On a device: with a fill of its caches, or without. */
+static prof_op_info measure_cold(int (*cold)(void *user)) {
+  prof_op_timer timer = {.size = sizeof timer, .name = "a device's", .begin = fill, .end = tell, .cold = cold};
+  const prof_op op = {.size = sizeof op, .key = "cold", .run = run, .device = {PROF_DEVICE_OPENCL, 0}, .timer = &timer};
+  prof_op_options options = few;
+  prof_op_result *result = NULL;
+  prof_op_info info = {.size = sizeof info};
+  options.caches = PROF_OP_COLD;
+  forget_but_for_the_file();
+  if (prof_op_profile(&op, &options, &result) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_int_equal(prof_op_info_get(result, &info), PROF_OK);
+  prof_op_result_destroy(result);
+  return info;
+}
+
+static void a_device_whose_caches_were_cold_is_not_one_whose_were_not(void **state) {
+  (void)state;
+  for (uint32_t was_kept = 0; was_kept < 2; was_kept++) {
+    const prof_op_info warm = measure_cold(NULL), cold = measure_cold(fill);
+    assert_int_equal(warm.was_kept, was_kept);
+    assert_int_equal(cold.was_kept, was_kept);
+    assert_int_equal(warm.is_device_warm, 1);
+    assert_int_equal(cold.is_device_warm, 0);
+  }
+}
+
 static int nap(void *user) {
   runs++;
   usleep(2000);
@@ -131,12 +172,6 @@ static prof_op_info measure_napping(void) {
   assert_int_equal(prof_op_info_get(result, &info), PROF_OK);
   prof_op_result_destroy(result);
   return info;
-}
-
-static void forget_but_for_the_file(void) {
-  prof_op_cache_open(NULL);
-  prof_op_cache_reset(NULL);
-  open_cache();
 }
 
 static void the_warm_up_that_ran_is_kept(void **state) {
@@ -500,6 +535,7 @@ int main(void) {
       ENTRY(a_file_of_the_first_layout_is_gone_on_with),
       ENTRY(a_file_of_the_layout_before_is_gone_on_with),
       ENTRY(a_driver_is_another_result),
+      ENTRY(a_device_whose_caches_were_cold_is_not_one_whose_were_not),
       ENTRY(processes_share_it),
       ENTRY(what_is_no_cache_is_refused_and_left_alone),
       ENTRY(a_newer_layout_is_refused),

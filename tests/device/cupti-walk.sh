@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 folder=$("$here/headers/fetch-cuda.sh") || { echo "failed: the libraries could not be fetched"; exit 1; }
 failed=0
 
-for source in "$root"/src/cuda/*.c "$root"/src/core/library.c "$root"/src/core/demangle.c "$root"/src/device/words.c "$root"/src/device/launches.c; do
+for source in "$root"/src/cuda/*.c "$root"/src/core/library.c "$root"/src/core/loaded.c "$root"/src/core/unreadable.c "$root"/src/core/demangle.c "$root"/src/device/words.c "$root"/src/device/launches.c; do
   ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -DPROF_OPEN_LIBRARIES=1 -I"$root/include" -I"$root/src" -c "$source" -o "$work/$(basename "$(dirname "$source")")_$(basename "$source" .c).o" || exit 1
 done
 

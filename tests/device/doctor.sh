@@ -20,6 +20,7 @@ says() { sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -qF "$2" || fail "of $1 it
 
 doctor
 says cuda "works"
+says cuda "reads the clock of its records, not of its scopes, whose times are found by bounds"
 echo "ok: CUDA begins"
 
 doctor EMULATED_CUDA_INIT_ERROR=803
@@ -42,10 +43,12 @@ cp "$vendors/libamdhip64.so.6" "$work/hip"
 for round in 1 2 3; do # it does not depend on which thread is first
   doctor PROF_SYSFS_ROOT="$work/kfd"
   says hip "works"
+  says hip "devices      hip (type 10)"
+  says amdgpu "devices      hip (type 10)"
   says hip "ROCP_TOOL_LIBRARIES="
   doctor PROF_SYSFS_ROOT="$work/kfd" LD_LIBRARY_PATH="$work/hip"
   says hip "works"
-  says hip "records no kernels by itself: install rocprofiler-sdk (ROCm 6.2 or later)"
+  says hip "records no kernels by itself: install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there; the older roctracer is not used."
   grep -q ROCP_TOOL_LIBRARIES= "$work/said" && fail "round $round: a way to kernels that it has none of: $(cat "$work/said")"
 done
 echo "ok: HIP, with and without rocprofiler"

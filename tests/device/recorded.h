@@ -112,6 +112,7 @@ static inline uint64_t calls_in(const prof_trace *trace, const char *name, const
     thread = event.thread;
     ends[event.depth] = event.start_ns + event.duration_ns;
     are_around[event.depth] = is_text(event.name, event.name_bytes, around);
+    if (event.flags & PROF_EVENT_CALL) assert_int_equal(event.level, 2);
     if (event.depth > 0 && (event.flags & PROF_EVENT_CALL) && is_text(event.name, event.name_bytes, name)) count += are_around[event.depth - 1] && ends[event.depth - 1] >= ends[event.depth];
   }
   prof_cursor_destroy(cursor);

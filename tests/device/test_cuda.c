@@ -132,6 +132,26 @@ static void its_devices_are_described(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+/* Of a divided device (MIG) CUDA has an instance by a name of its own, as any device. */
+static void an_instance_of_a_divided_device_has_its_name(void **state) {
+  (void)state;
+  load();
+  driver->is_divided = 1;
+  begin_on(0);
+  assert_int_equal(prof_start(1), PROF_OK);
+  launch(NULL, COUNT);
+  cu.cuStreamSynchronize(NULL);
+  assert_int_equal(settle(COUNT).sides[0], COUNT);
+  assert_int_equal(prof_stop(), PROF_OK);
+  prof_trace *trace = NULL;
+  char *line = NULL;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_device_text(trace, 0, &line), PROF_OK);
+  if (!strstr(line, "cuda:0 Emulated CUDA 0 MIG 1g.10gb: ")) fail_msg("%s", line);
+  prof_free(line);
+  prof_trace_destroy(trace);
+}
+
 static void a_driver_without_devices_says_so(void **state) {
   (void)state;
   load();
@@ -475,7 +495,7 @@ static void events_are_given_back(void **state) {
 }
 
 #define TESTS(X)                                                                                                                                                                      \
-  X(a_program_without_cuda_never_has_its_library) X(it_never_begins_for_the_program) X(its_devices_are_described) X(a_driver_without_devices_says_so)                                 \
+  X(a_program_without_cuda_never_has_its_library) X(it_never_begins_for_the_program) X(its_devices_are_described) X(an_instance_of_a_divided_device_has_its_name) X(a_driver_without_devices_says_so)                                 \
   X(a_library_that_is_none_of_ours_is_said) X(a_default_stream_is_the_current_contexts) X(a_streams_device_is_its_own) X(without_a_context_a_default_stream_is_refused) X(a_context_may_go_with_scopes_in_flight)               \
   X(a_stream_that_has_gone) X(a_device_may_be_reset_with_scopes_in_flight) X(a_captured_stream_has_nothing_put_on_it) X(the_collector_breaks_no_capture) X(what_the_driver_refuses_is_lost_and_told)    \
   X(no_memory_for_an_event_is_said) X(after_a_kernel_that_went_wrong_nothing_is_asked) X(the_current_context_is_the_programs) X(events_are_given_back)

@@ -128,6 +128,49 @@ static void a_kernel_stands_on_the_row_of_its_streams_scopes(void **state) {
   prof_trace_destroy(trace);
 }
 
+/* What the line under the table says behind "times within ..." */
+static void times_are_of(const prof_trace *trace, uint32_t is_clock_read, uint32_t has_two_clocks, const char *end) {
+  prof_trace_device about = {.size = sizeof about};
+  char *line = NULL;
+  assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
+  assert_int_equal(prof_trace_device_text(trace, 0, &line), PROF_OK);
+  const char *const at = strstr(line, " of the host's");
+  if (!at || strcmp(at + strlen(" of the host's"), end) != 0) fail_msg("'%s' does not end with '%s'", line, end);
+  assert_int_equal(about.is_clock_read, is_clock_read);
+  assert_int_equal(about.has_two_clocks, has_two_clocks);
+  prof_free(line);
+}
+
+static void the_clock_that_is_read_is_its_records(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1), *const kernel = cu.emulated_cuda_kernel("k", KERNEL_NS);
+  launch(kernel, stream);
+  settle(1);
+  prof_trace *trace = get();
+  times_are_of(trace, 1, 0, "");
+  prof_trace_destroy(trace);
+  WITH_GPU_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { launch(kernel, stream); });
+  cu.cuStreamSynchronize(stream);
+  wait_for_sides(1);
+  trace = stop_and_get();
+  times_are_of(trace, 1, 1, " (its scopes' too early by that at most: the clock that can be read is its records' alone)");
+  prof_trace_destroy(trace);
+  assert_int_equal(state_of_back_end("cuda").abilities & (PROF_CAN_CLOCKS | PROF_CAN_RECORD_CLOCKS), PROF_CAN_RECORD_CLOCKS);
+}
+
+static void of_scopes_alone_no_clock_can_be_read(void **state) {
+  (void)state;
+  begin_on(0);
+  void *const stream = make_stream();
+  assert_int_equal(prof_start(1), PROF_OK);
+  WITH_GPU_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { cu.emulated_cuda_work(stream, KERNEL_NS); });
+  cu.cuStreamSynchronize(stream);
+  wait_for_sides(1);
+  prof_trace *const trace = stop_and_get();
+  times_are_of(trace, 0, 0, " (too early by that at most: its clock cannot be read)");
+  prof_trace_destroy(trace);
+}
+
 static void at_level_2_calls_are_there(void **state) {
   (void)state;
   void *const stream = begin_recording(2), *const kernel = cu.emulated_cuda_kernel("k", KERNEL_NS);
@@ -492,6 +535,7 @@ static void what_was_not_done_at_the_stop_is_counted(void **state) {
   prof_trace *const trace = stop_and_get();
   const sums s = sums_of(trace);
   assert_int_equal(s.records, 1);
+  assert_string_equal(s.reason, "it was not done with its work when recording stopped");
   assert_int_equal(s.lost[PROF_LOSS_DEVICE_LATE], 1);
   assert_int_equal(s.lost[PROF_LOSS_DEVICE_TIMES], 0);
   prof_trace_destroy(trace);
@@ -592,7 +636,57 @@ static void a_program_that_is_over_soon(void **state) {
   assert_int_equal(prof_trace_device_text(trace, 0, &text), PROF_OK);
   if (!strstr(text, "its records began up to ") || !strstr(text, " after the program began with it: what ran before is not there, nor counted")) fail_msg("%s", text);
   prof_free(text);
+  assert_int_equal(prof_trace_json(trace, NULL, &text, NULL), PROF_OK);
+  if (!strstr(text, "\"prof: no loss, but records began late\"") || !strstr(text, "\"records began late\":[\"cuda:0 ") || strstr(text, "devices without times")) fail_msg("%s", text);
+  prof_free(text);
   prof_trace_destroy(trace);
+}
+
+/* Somebody records at level 1, pauses, and the program begins with CUDA meanwhile: what ran then was not asked for. */
+static void a_pause_is_not_missed(void **state) {
+  static const char who = 0;
+  (void)state;
+  name_cupti("libcupti.so.13");
+  assert_int_equal(prof_level_want_with(&who, 1, PROF_DEVICES_RECORDS), PROF_OK);
+  usleep(100000);
+  assert_int_equal(prof_level_want_with(&who, PROF_LEVEL_PAUSED, PROF_DEVICES_RECORDS), PROF_OK);
+  usleep(1200000);
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  void *const stream = make_stream();
+  assert_int_equal(prof_level_want_with(&who, 1, PROF_DEVICES_RECORDS), PROF_OK);
+  cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(1);
+  prof_trace *const trace = get();
+  assert_int_equal(late_ns(trace), 0);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_level_want(&who, 0), PROF_OK);
+}
+
+/* Its parent had waited for CUDA when it was made. */
+static void a_child_is_not_as_late_as_its_parent(void **state) {
+  (void)state;
+  int status;
+  name_cupti("libcupti.so.13");
+  start(1);
+  usleep(100000);
+  const pid_t child = fork();
+  if (child == 0) {
+    prof_stop();
+    load_cupti("libcupti.so.13");
+    begin_on(0);
+    void *const stream = make_stream();
+    start(1);
+    cu.emulated_cuda_work(stream, 1000);
+    cu.cuStreamSynchronize(stream);
+    settle(1);
+    prof_trace *const trace = stop_and_get();
+    _exit(late_ns(trace) == 0 ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  prof_stop();
 }
 
 /* The program uses CUDA already, and goes on with it when recording begins anew: nothing was missed. */
@@ -754,9 +848,9 @@ static void a_flush_that_hangs(void **state) {
 
 #define TESTS(X)                                                                                                                                                           \
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
-  X(at_level_2_calls_are_there) X(calls_of_threads_without_scopes) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(scopes_in_each_other_have_their_kernels_once) X(streams_of_two_names) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
+  X(the_clock_that_is_read_is_its_records) X(of_scopes_alone_no_clock_can_be_read) X(at_level_2_calls_are_there) X(calls_of_threads_without_scopes) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(scopes_in_each_other_have_their_kernels_once) X(streams_of_two_names) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(a_context_may_go_while_it_records) X(what_was_recorded_before_an_error_is_there) X(recordings_come_and_go)       \
-  X(a_program_that_begins_late) X(a_program_that_is_over_soon) X(records_from_the_begin_are_not_late) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
+  X(a_program_that_begins_late) X(a_program_that_is_over_soon) X(records_from_the_begin_are_not_late) X(a_pause_is_not_missed) X(a_child_is_not_as_late_as_its_parent) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs)
 ALONE_TESTS
 

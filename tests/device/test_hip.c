@@ -109,6 +109,10 @@ static void its_devices_are_described(void **state) {
   assert_int_equal(about.clock_khz, 2100000);
   assert_true(about.memory_bytes == UINT64_C(64) << 30);
   assert_int_equal(about.uuid[0], 0x20);
+  char *line = NULL;
+  assert_int_equal(prof_trace_device_text(trace, 0, &line), PROF_OK);
+  if (strncmp(line, "hip:0 Emulated HIP 0", strlen("hip:0 Emulated HIP 0")) != 0) fail_msg("%s", line);
+  prof_free(line);
   prof_trace_destroy(trace);
   assert_int_equal(prof_stop(), PROF_OK);
 }
@@ -236,6 +240,21 @@ static void by_another_vendors_name_it_is_said_which_is_meant(void **state) {
   hip.hipStreamSynchronize(stream);
   assert_int_equal(settle(COUNT).sides[0], COUNT);
   assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* In a process that finds it: prof has loaded it then, and not the program. */
+static void also_where_the_named_ones_library_is_installed(void **state) {
+  static const char again[] = "PROF_TEST_AGAIN";
+  char folder[512];
+  if (getenv(again)) {
+    by_another_vendors_name_it_is_said_which_is_meant(state);
+    assert_int_equal(state_of_back_end("cuda").result, PROF_BACKEND_NOT_READY);
+    return;
+  }
+  snprintf(folder, sizeof folder, "%s/vendors", getenv("PROF_TEST_PLUGIN_DIR"));
+  setenv("LD_LIBRARY_PATH", folder, 1);
+  setenv(again, "1", 1);
+  alone_run("also_where_the_named_ones_library_is_installed");
 }
 
 /* ---- devices and streams ---- */
@@ -539,7 +558,7 @@ static void a_child_leaves_it_alone(void **state) {
 
 #define TESTS(X)                                                                                                                                                                     \
   X(a_program_without_hip_never_has_its_library) X(a_runtime_that_nobody_uses_is_left_alone) X(its_devices_are_described) X(a_runtime_without_devices_says_so)                       \
-  X(a_user_who_is_not_in_the_group_is_told_so) X(a_render_node_that_is_not_the_users_is_said) X(a_container_without_render_nodes_is_told_so) X(devices_that_are_hidden_are_not_missed) X(by_another_vendors_name_it_is_said_which_is_meant)                                \
+  X(a_user_who_is_not_in_the_group_is_told_so) X(a_render_node_that_is_not_the_users_is_said) X(a_container_without_render_nodes_is_told_so) X(devices_that_are_hidden_are_not_missed) X(by_another_vendors_name_it_is_said_which_is_meant) X(also_where_the_named_ones_library_is_installed)                                \
   X(a_default_stream_is_the_current_devices) X(a_streams_device_is_its_own) X(an_older_runtime) X(the_programs_error_is_left_to_it) X(a_stream_that_has_gone) X(a_captured_stream_has_nothing_put_on_it)                 \
   X(the_collector_breaks_no_capture) X(what_the_runtime_refuses_is_lost_and_told) X(no_memory_for_an_event_is_said) X(after_a_kernel_that_went_wrong_nothing_is_asked) X(the_current_device_is_the_programs) X(events_are_given_back) X(a_child_leaves_it_alone)
 ALONE_TESTS

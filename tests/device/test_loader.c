@@ -26,6 +26,11 @@ static void begin(void) {}
 /* ---- a walk of what is loaded that takes its time ---- */
 
 #if WITH_ASAN || WITH_TSAN
+static void a_fork_gives_up_on_one_who_looks_for_ever(void **state) {
+  (void)state;
+  puts("skip: a sanitizer walks what is loaded before a function of the program's may be called");
+  skip();
+}
 static void a_forks_child_can_load_libraries(void **state) {
   (void)state;
   puts("skip: a sanitizer walks what is loaded before a function of the program's may be called");
@@ -36,6 +41,7 @@ enum { FORKS = 20, WALK_MS = 15 };
 
 static struct {
   uint32_t is_slow, walks; /* atomic: prof's thread walks, slowly where that is asked for */
+  uint32_t is_held;        /* atomic: it does not come to an end */
 } own;
 
 static void nap_ms(long ms) {
@@ -54,6 +60,7 @@ static int rest_once(struct dl_phdr_info *info, size_t bytes, void *user) {
   if (!it->has_rested && __atomic_load_n(&own.is_slow, __ATOMIC_RELAXED)) {
     __atomic_fetch_add(&own.walks, 1, __ATOMIC_RELAXED);
     nap_ms(WALK_MS);
+    while (__atomic_load_n(&own.is_held, __ATOMIC_ACQUIRE)) nap_ms(1);
   }
   it->has_rested = true;
   return it->visit(info, bytes, it->user);
@@ -95,6 +102,28 @@ static void a_forks_child_can_load_libraries(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
+/* It waits for a second, and goes on while the walk does; prof looks on after it. The child has the walk's lock, which is glibc's matter, and loads nothing. */
+static void a_fork_gives_up_on_one_who_looks_for_ever(void **state) {
+  (void)state;
+  int status = -1;
+  alarm(60);
+  begin_recording(1);
+  __atomic_store_n(&own.is_held, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&own.is_slow, 1, __ATOMIC_RELAXED);
+  wait_for_a_walk();
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  const uint32_t walks = __atomic_load_n(&own.walks, __ATOMIC_RELAXED);
+  nap_ms(50);
+  assert_int_equal(__atomic_load_n(&own.walks, __ATOMIC_RELAXED), walks); /* it is held all the while: nobody else looks */
+  __atomic_store_n(&own.is_held, 0, __ATOMIC_RELEASE);
+  wait_for_a_walk();
+  __atomic_store_n(&own.is_slow, 0, __ATOMIC_RELAXED);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 #endif
 
 /* ---- names ---- */
@@ -124,7 +153,7 @@ static void a_driver_in_a_file_of_another_name(void **state) {
   prof_trace_destroy(trace);
 }
 
-#define TESTS(X) X(a_forks_child_can_load_libraries) X(a_driver_in_a_file_of_another_name)
+#define TESTS(X) X(a_forks_child_can_load_libraries) X(a_fork_gives_up_on_one_who_looks_for_ever) X(a_driver_in_a_file_of_another_name)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -96,6 +96,32 @@ static void each_kernel_is_there_once_with_what_launched_it(void **state) {
   assert_int_equal(rocp->active, 1); /* names alone */
 }
 
+/* In the trace and in the Chrome JSON. */
+static void a_queue_of_the_hardwares_is_called_one(void **state) {
+  (void)state;
+  static char text[1 << 20];
+  char path[] = "/tmp/prof-queue-XXXXXX";
+  uint32_t queues = 0;
+  prof_trace_thread thread = {.size = sizeof thread};
+  void *const stream = begin_recording(1), *const kernel = hip.emulated_hip_kernel("k", KERNEL_NS);
+  launch(kernel, stream);
+  hip.hipStreamSynchronize(stream);
+  settle(1);
+  prof_trace *const trace = stop_and_get();
+  for (uint32_t i = 0; prof_trace_thread_get(trace, i, &thread) == PROF_OK; i++) queues += thread.is_stream && strncmp(thread.name, "queue 0x", strlen("queue 0x")) == 0;
+  assert_int_equal(queues, 1);
+  prof_trace_destroy(trace);
+  close(mkstemp(path));
+  assert_int_equal(prof_dump(path), PROF_OK);
+  FILE *const file = fopen(path, "r");
+  assert_non_null(file);
+  text[fread(text, 1, sizeof text - 1, file)] = '\0';
+  fclose(file);
+  unlink(path);
+  assert_non_null(strstr(text, "{\"name\":\"queue "));
+  assert_null(strstr(text, "{\"name\":\"stream "));
+}
+
 /* Kernels stand on the hardware's queues, not on their streams. */
 static void a_scopes_device_time_has_its_kernel_once(void **state) {
   (void)state;
@@ -413,7 +439,7 @@ static void a_flush_that_hangs(void **state) {
 }
 
 #define TESTS(X)                                                                                                                                                              \
-  X(each_kernel_is_there_once_with_what_launched_it) X(copies_say_how_much_and_which_way) X(a_scopes_device_time_has_its_kernel_once) X(a_kernel_is_its_devices) X(at_level_2_calls_are_there)                            \
+  X(a_queue_of_the_hardwares_is_called_one) X(each_kernel_is_there_once_with_what_launched_it) X(copies_say_how_much_and_which_way) X(a_scopes_device_time_has_its_kernel_once) X(a_kernel_is_its_devices) X(at_level_2_calls_are_there)                            \
   X(calls_and_names_that_are_told_last) X(threads_have_what_they_launched) X(hip_began_before_records_were_asked_for) X(another_tool_has_it) X(what_is_refused_is_said)       \
   X(no_rocprofiler) X(nobody_asks_it_for_scopes) X(a_runtime_that_nobody_uses_is_left_alone) X(what_has_no_times_is_counted) X(what_is_dropped_is_counted) X(recordings_come_and_go) X(an_older_release)                  \
   X(a_child_leaves_it_alone) X(a_flush_that_hangs)

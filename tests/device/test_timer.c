@@ -276,6 +276,47 @@ static void before_each_cold_sample_the_devices_caches_are_written_over(void **s
   drop(timer, c.of.stream);
 }
 
+static void says(const prof_op_result *result, uint32_t is_device_warm, const char *text) {
+  char said[512];
+  prof_op_text(result, said, sizeof said);
+  assert_int_equal(info_of(result).is_device_warm, is_device_warm);
+  if (!strstr(said, text)) fail_msg("'%s' has no '%s'", said, text);
+}
+
+static void a_stream_without_a_fill_has_the_hosts_caches_cold_alone(void **state) {
+  (void)state;
+  static const char warm[] = " of 1 run, the host's caches cold, the device's as they were";
+  cold_work c = {{emulated_create(0), 10000}, 0, 0};
+  prof_op_stream place = place_of(c.of.stream, device);
+  prof_op_timer *with_fill = NULL, *const without = timer_of(c.of.stream, device);
+  prof_op_result *cold = NULL, *kept = NULL, *host = NULL, *mine = NULL;
+  prof_op_comparison comparison = {.size = sizeof comparison};
+  prof_op_options options = each_run;
+  options.caches = PROF_OP_COLD;
+  place.cold = fill;
+  place.user = &c;
+  assert_int_equal(prof_op_timer_create(&place, &with_fill), PROF_OK);
+  prof_op op = op_of(&c.of, "caches", with_fill);
+  assert_int_equal(prof_op_profile(&op, &options, &cold), PROF_OK);
+  says(cold, 0, " of 1 run, cold caches");
+  op.timer = without;
+  assert_int_equal(prof_op_profile(&op, &options, &host), PROF_OK);
+  assert_int_equal(info_of(host).was_kept, 0); /* the other one is not the same */
+  says(host, 1, warm);
+  assert_int_equal(prof_op_profile(&op, &options, &kept), PROF_OK);
+  assert_int_equal(info_of(kept).was_kept, 1);
+  says(kept, 1, warm);
+  assert_int_equal(prof_op_compare(cold, host, 0, &comparison), PROF_E_INVALID);
+  assert_non_null(strstr(prof_last_error(), "the device's caches cold"));
+  op.device = PROF_HOST; /* whoever does not say whose it is */
+  assert_int_equal(prof_op_profile(&op, &options, &mine), PROF_OK);
+  says(mine, 1, warm);
+  prof_op_result *const all[] = {cold, host, kept, mine};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) prof_op_result_destroy(all[i]);
+  prof_op_timer_destroy(with_fill);
+  drop(without, c.of.stream);
+}
+
 /* A fill takes six times what is measured: members that ran beside one, or one after the other, would show. */
 static void a_group_with_cold_caches_begins_when_all_are_written_over(void **state) {
   (void)state;
@@ -296,6 +337,9 @@ static void a_group_with_cold_caches_begins_when_all_are_written_over(void **sta
   if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
   assert_int_equal(c[0].fills, 2 * SAMPLES); /* alone, and in the group */
   assert_int_equal(c[1].fills, 0);
+  says(results[0], 0, ", cold caches");
+  says(results[1], 1, "the device's as they were");
+  says(results[2], 0, ", cold caches"); /* of one device, which the first one's fill is of */
   if (overlap.group_us < 500 || overlap.group_us > 2500) fail_msg("two streams at once, of 500 us each, took %.1f us", overlap.group_us);
   for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
   c[0].fails = c[0].fills + SAMPLES / 2;
@@ -432,6 +476,7 @@ int main(void) {
       cmocka_unit_test_setup(a_groups_error_is_that_of_the_member_that_failed, begin),
       cmocka_unit_test_setup(results_are_kept_for_the_device_and_its_events, begin),
       cmocka_unit_test_setup(before_each_cold_sample_the_devices_caches_are_written_over, begin),
+      cmocka_unit_test_setup(a_stream_without_a_fill_has_the_hosts_caches_cold_alone, begin),
       cmocka_unit_test_setup(a_group_with_cold_caches_begins_when_all_are_written_over, begin),
       cmocka_unit_test_setup(a_stream_that_cannot_be_timed_is_refused_with_the_reason, begin),
       cmocka_unit_test_setup(what_the_back_end_refuses_ends_the_measurement, begin),

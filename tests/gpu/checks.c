@@ -613,7 +613,7 @@ static bool is_wanted(const char *name, int argc, char **argv) {
 int main(int argc, char **argv) {
   const char *const why = gpu_begin();
   if (why) {
-    printf("skipped  all of them: %s\n", why);
+    say_skipped("checks", "%s", why);
     return 77;
   }
   if (argc == 3 && atoi(argv[2]) > 0) return end_so(argv[1], atoi(argv[2]));

@@ -349,7 +349,7 @@ static bool is_wanted(const char *name, int argc, char **argv) {
 int main(int argc, char **argv) {
   const char *const why = begin();
   if (why) {
-    printf("skipped  all of them: %s\n", why);
+    say_skipped("hip", "%s", why);
     return 77;
   }
   for (size_t i = 0; i < sizeof all_checks / sizeof *all_checks; i++) {

@@ -181,7 +181,7 @@ static int run(const char *folder, minilm *host, const char *name) {
   failure why;
   if (minilm_open(folder, name, &device, &why) != 0) {
     const int is_absent = strstr(why.text, "there is no ") || strstr(why.text, "has no device");
-    printf("%s model: %s\n", is_absent ? "skipped" : "failed", why.text);
+    printf("%-8s %-32s %s\n", is_absent ? "skipped" : "failed", "model", why.text);
     return is_absent ? 77 : 1;
   }
   const int failed = compare(host, device, name);

@@ -18,8 +18,8 @@ if ! embed host; then
   exit 1
 fi
 export LD_LIBRARY_PATH=$build/tests/device/vendors
-for device in cuda:CUDA hip:ROCM; do
-  name=${device%:*} column=${device#*:}
+for name in cuda hip; do
+  column=${name^^}
   embed "$name" && ! [ -s "$work/err" ] && cmp -s <(pairs host) <(pairs "$name") && grep -q "Self $column %" "$work/$name" && grep -q "^$column Mem is what was taken" "$work/$name" &&
     [ -n "$(pairs "$name")" ] && sed -n "s/^The pool's peaks: \(.*\) MiB used, \(.*\) MiB allocated. By its own account: \1 and \2 MiB/ok: minilm.py --device $name: \1 MiB used/p" "$work/$name" | grep . ||
     { echo "failed: minilm.py --device $name"; cat "$work/err" "$work/$name"; failed=1; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's.
+# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's, and those of prof.torch.observe().
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-packages='torch==2.15.0 numpy'
+packages='torch==2.15.0 torchvision==0.29.2 numpy'
 stamp=.venv-torch/prof-packages
 needed_gib=16 # what pip unpacks, and its copies meanwhile
 
@@ -23,4 +23,10 @@ if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
   echo "$packages" >$stamp
 fi
 tools/build.sh dev >/dev/null || exit
-PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python exec tests/python/run.sh "$PWD/tests/python/test_against_torch.py" "$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')" "$PWD/.venv-torch/bin/python"
+export PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python
+version=$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')
+status=0
+for name in against_torch observe; do
+  tests/python/run.sh "$PWD/tests/python/test_$name.py" "$version" "$PWD/.venv-torch/bin/python" || status=1
+done
+exit $status

@@ -138,7 +138,7 @@ import ctypes, os, sys
 from prof import op_profiler
 
 cuda = ctypes.CDLL(os.path.join(sys.argv[1], "libcuda.so.1"))
-ctypes.CDLL(os.path.join(sys.argv[1], "libnvidia-ml.so.1"))  # as PyTorch has it; by it a power cap stands on CUDA's device 0
+nvml = ctypes.CDLL(os.path.join(sys.argv[1], "libnvidia-ml.so.1"))  # as PyTorch has it, and held, or PyPy lets it go; by it a power cap stands on CUDA's device 0
 context, stream = ctypes.c_void_p(), ctypes.c_void_p()
 assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0 and cuda.cuStreamCreate(ctypes.byref(stream), 0) == 0
 def allocate():
@@ -157,6 +157,9 @@ assert "device throttled" in asked.doubts and asked.looks > 0 and asked.throttle
 assert "held down by its power" in str(asked), asked
 said = op_profiler.profile(op_profiler.Op(allocate, key="said", workspace=lambda: 5), "cuda", vendor_memory=1, **each)
 assert (said.workspace_bytes, said.workspace_source) == (5, "said"), said.info
+for cold, is_device_warm, text in ((None, 1, "the host's caches cold, the device's as they were"), (lambda: None, 0, "cold caches")):
+    result = op_profiler.profile(op_profiler.Op(lambda: None, key="cold"), "cuda", caches="cold", cold=cold, **each)
+    assert result.is_device_warm == is_device_warm and text in str(result), result
 compared = op_profiler.compare(plain, asked)
 assert compared.order == "unclear" and "device throttled" in compared.doubts and "had its device held down" in str(compared), compared
 try:

@@ -185,6 +185,33 @@ static void each_stands_in_its_scope(void **state) {
   }
 }
 
+/* Scopes and calls of a few ns, by a clock that is off by more than they take: no time is below 0, and nothing has more of its own than it took. */
+static void short_ones_keep_their_times(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 3000; seed++) {
+    recording r = {.seed = seed, .now = 1000};
+    begin(&r.c, 128 << 10);
+    r.scopes = capture_chunk(&r.c, PROF_I_UNIT_BYTES, THREAD);
+    r.calls = line(&r.c, THREAD);
+    for (int i = 0; i < 8; i++) {
+      const uint64_t start = r.now, off = draw(&r, 120) - 60;
+      r.now += draw(&r, 60);
+      if (draw(&r, 2)) put(r.scopes, LAYER, start, r.now);
+      else put_call(r.calls, CALL, start + off, r.now + off);
+    }
+    put(r.scopes, MODEL, 1000 + draw(&r, 3), r.now);
+    prof_trace *const trace = open_capture(&r.c);
+    events all = read_events(trace);
+    assert_int_equal(all.count, 9);
+    for (size_t i = 0; i < all.count; i++)
+      if (all.items[i].duration_ns > 10000 || all.items[i].self_ns > all.items[i].duration_ns)
+        fail_msg("seed %lu: %lu ns, of its own %lu", (unsigned long)seed, (unsigned long)all.items[i].duration_ns, (unsigned long)all.items[i].self_ns);
+    free(all.items);
+    prof_trace_destroy(trace);
+    capture_end(&r.c);
+  }
+}
+
 /* ---- threads ---- */
 
 static void a_thread_without_scopes_has_its_kernels_number(void **state) {
@@ -223,6 +250,26 @@ static void a_lines_losses_are_its_threads(void **state) {
   assert_int_equal(thread.lost_count[PROF_LOSS_FULL], 3 + 4 + 1);
   prof_trace_destroy(trace);
   capture_end(&c);
+}
+
+/* A damaged capture's scopes and calls may all end at once: in time that grows as they do. */
+static void what_ends_at_once_ends_soon(void **state) {
+  enum { PAIRS = 100000, ROOM = 24 << 20 };
+  (void)state;
+  recording r = {.seed = 7};
+  begin(&r.c, ROOM);
+  for (uint64_t i = 0; i < PAIRS; i++) {
+    r.scopes = room_in(&r, r.scopes, false);
+    r.calls = room_in(&r, r.calls, true);
+    put(r.scopes, LAYER, 10000000 - i, 20000000);
+    put_call(r.calls, CALL, 15000000, 20000000);
+  }
+  prof_trace *const trace = open_capture(&r.c);
+  events all = read_events(trace); /* a minute, where each looks at all the others */
+  assert_int_equal(all.count, 2 * PAIRS);
+  free(all.items);
+  prof_trace_destroy(trace);
+  capture_end(&r.c);
 }
 
 /* A damaged capture's calls may cross anything, any number of times. */
@@ -325,7 +372,7 @@ static int write_small(const char *path) {
 /* calls FILE: writes the small capture there, for tests of other readers. */
 int main(int argc, char **argv) {
   if (argc > 1) return write_small(argv[1]);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(goes_to_the_nearer_side), cmocka_unit_test(each_stands_in_its_scope), cmocka_unit_test(a_thread_without_scopes_has_its_kernels_number),
-                                     cmocka_unit_test(a_lines_losses_are_its_threads), cmocka_unit_test(calls_without_sense_end_soon), cmocka_unit_test(what_a_call_launched_is_its_scopes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(goes_to_the_nearer_side), cmocka_unit_test(each_stands_in_its_scope), cmocka_unit_test(short_ones_keep_their_times), cmocka_unit_test(a_thread_without_scopes_has_its_kernels_number),
+                                     cmocka_unit_test(a_lines_losses_are_its_threads), cmocka_unit_test(what_ends_at_once_ends_soon), cmocka_unit_test(calls_without_sense_end_soon), cmocka_unit_test(what_a_call_launched_is_its_scopes)};
   return cmocka_run_group_tests_name("a vendor's calls among scopes", tests, NULL, NULL);
 }

@@ -105,7 +105,9 @@ static void info_tells_threads_from_streams(void **state) {
   assert_int_equal(write_capture(&c, "device.prof"), 0);
   capture_end(&c);
   assert_int_equal(run("info device.prof"), 0);
-  assert_says("threads      1, and 1 stream of devices\n");
+  assert_says("threads      2, and 1 stream of devices\n");
+  assert_int_equal(run("table device.prof --by kernel,device"), 0);
+  assert_says("Name");
 }
 
 static void table_groups_sorts_and_limits(void **state) {

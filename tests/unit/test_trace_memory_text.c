@@ -204,7 +204,7 @@ static void a_trace_without_memory_says_what_to_do(void **state) {
   hide(&s);
 }
 
-static void a_pool_in_which_nothing_happened_is_shown_empty(void **state) {
+static void a_pool_in_which_nothing_happened_has_a_line_and_no_plot(void **state) {
   (void)state;
   shown s;
   capture_begin(&s.c, 128 << 10);
@@ -213,7 +213,8 @@ static void a_pool_in_which_nothing_happened_is_shown_empty(void **state) {
   memory_pool(&s.c, meta, 1, PROF_MEMORY_POOL, 1, "idle");
   show(&s, NULL);
   assert_has(s.text, "Pool 1: idle");
-  assert_has(s.text, "0 allocs, 0 frees");
+  assert_has(s.text, "nothing was handed out or taken back: no plot");
+  assert_has_not(s.text, "peak of used");
   assert_has_not(s.text, "is lost");
   hide(&s);
 }
@@ -365,7 +366,7 @@ int main(void) {
       cmocka_unit_test(options_out_of_bounds_are_refused),
       cmocka_unit_test(the_trace_as_raf_prints_it),
       cmocka_unit_test(a_trace_without_memory_says_what_to_do),
-      cmocka_unit_test(a_pool_in_which_nothing_happened_is_shown_empty),
+      cmocka_unit_test(a_pool_in_which_nothing_happened_has_a_line_and_no_plot),
       cmocka_unit_test(lost_events_are_said),
       cmocka_unit_test(several_pools_of_a_device_are_summed_and_older_sessions_take_a_line),
       cmocka_unit_test(names_that_mean_harm_are_made_readable),

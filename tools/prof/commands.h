@@ -12,6 +12,7 @@ int command_info(int argc, char **argv);
 int command_table(int argc, char **argv);
 int command_memory(int argc, char **argv);
 int command_dump(int argc, char **argv);
+int command_import(int argc, char **argv);
 int command_recover(int argc, char **argv);
 int command_level(int argc, char **argv);
 int command_doctor(int argc, char **argv);

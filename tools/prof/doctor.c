@@ -26,7 +26,7 @@ static const char *device_word(int32_t type) {
     case PROF_DEVICE_OPENCL: return "opencl";
     case PROF_DEVICE_VULKAN: return "vulkan";
     case PROF_DEVICE_METAL: return "metal";
-    case PROF_DEVICE_ROCM: return "rocm";
+    case PROF_DEVICE_ROCM: return "hip";
     case PROF_DEVICE_ONEAPI: return "oneapi";
     default: return NULL;
   }
@@ -44,7 +44,8 @@ static void put_abilities(uint32_t abilities) {
     const char *words;
   } all[] = {{PROF_CAN_SCOPES, "scopes on streams by the device's own times"},
              {PROF_CAN_CLOCKS, "reads its clock"},
-             {PROF_CAN_RECORDS, "kernels and copies by themselves (PROF_DEVICES=records)"},
+             {PROF_CAN_RECORD_CLOCKS, "reads the clock of its records, not of its scopes, whose times are found by bounds"},
+             {PROF_CAN_RECORDS, "kernels and copies by themselves (PROF_DEVICES=records beside PROF_LEVEL, or options.devices)"},
              {PROF_CAN_METRICS, "its meters can be sampled"}};
   const char *between = "";
   printf("  %-*s ", WIDTH, "can");

@@ -28,6 +28,7 @@ static int add_groups(char *words, uint32_t *to) {
     if (i == sizeof groups / sizeof *groups) return bad_words("table", "--by: no such group:", word);
     *to |= groups[i].value;
   }
+  if (*to & PROF_GROUP_KERNEL) *to |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY; /* its rows are kernels' names */
   return EXIT_OK;
 }
 

@@ -49,12 +49,13 @@ _HOMES = {
     "trace_module": "modules",
     "untrace_module": "modules",
 }
-_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "functions", "modules", "names")
+_MODULES = ("profiler", "memory_profiler", "op_profiler", "sampler", "session", "tables", "trace", "device", "flops", "functions", "modules", "names", "torch")
 
 if TYPE_CHECKING:
     from typing import Any, List
 
     from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace
+    from . import torch as torch
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
     from .device import Device, DeviceType, backends, load_backends
@@ -106,7 +107,7 @@ __all__ = [
     "functions",
     "modules",
     "names",
-]
+]  # not torch: from prof import * and who looks at all of dir(prof) would import PyTorch
 
 
 class _Loading:

@@ -42,7 +42,7 @@ class _Shown(Structure):
 
 
 class Device(_Shown):
-    """A device by DLPack's codes: type 1 is the CPU, 2 CUDA, 10 ROCm; index 0 is the first of its type."""
+    """A device by DLPack's codes: type 1 is the CPU, 2 CUDA, 10 HIP; index 0 is the first of its type."""
 
     _fields_ = [("type", c_int32), ("index", c_int32)]
 
@@ -220,7 +220,7 @@ class TraceDevice(_Shown):
         ("is_clock_read", c_uint32),
         ("units", c_uint32),
         ("clock_khz", c_uint32),
-        ("reserved", c_uint32),
+        ("has_two_clocks", c_uint32),
         ("clock_step_count", c_uint64),
         ("early_count", c_uint64),
         ("early_ns", c_uint64),
@@ -237,7 +237,7 @@ class TraceDevice(_Shown):
 
 
 class BackendState(_Shown):
-    """A back end of devices: abilities are bits, 1 scopes, 2 clocks, 4 records, 8 meters; result 0 says that it works, reason and advice why not and what to do."""
+    """A back end of devices: abilities are bits, 1 scopes, 2 clocks, 4 records, 8 meters, 16 its records' clock alone; result 0 says that it works, reason and advice why not and what to do."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -502,7 +502,7 @@ class OpInfo(_Shown):
         ("workspace_status", c_int32),
         ("looks", c_uint32),
         ("throttle", c_uint32),
-        ("reserved", c_uint32),
+        ("is_device_warm", c_uint32),
         ("clock_low_hz", c_double),
         ("clock_high_hz", c_double),
     ]

@@ -263,7 +263,7 @@ def profile(
     **more: Any,
 ) -> Result:
     """Measures an Op or a callable until its median is known to 1 %, or a limit is reached; a result of the same key and options that is kept is handed out again. More: time_limit_s (1), precision (0.01), caches ("warm" or "cold"),
-    no_reuse, repeat_all, least_ns, vendor_memory (1: the workspace is what CUDA hands out in the first run, by CUPTI), open_meters (1: NVML is opened, to see what holds the device down). stream: what the callable enqueues on (a number as C has it: a cl_command_queue's address): the device itself then says the time; flush() sends what is on it to the device, where a driver needs that; cold() enqueues what writes over its caches, before each sample of caches="cold". What the callable raises is raised. A Python callable's time by the host has the way from C to Python in it, about 1 us."""
+    no_reuse, repeat_all, least_ns, vendor_memory (1: the workspace is what CUDA hands out in the first run, by CUPTI), open_meters (1: NVML is opened, to see what holds the device down). stream: what the callable enqueues on (a number as C has it: a cl_command_queue's address): the device itself then says the time; flush() sends what is on it to the device, where a driver needs that; cold() enqueues what writes over its caches, before each sample of caches="cold": without it the host's alone are cold, and the result's is_device_warm is 1. What the callable raises is raised. A Python callable's time by the host has the way from C to Python in it, about 1 us."""
     what = _op(op)
     for_c, out = what._for_c(_device.of(device)), ctypes.c_void_p()
     options = _options(warmup, exec, repeat, more)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _structs as s
 from ._library import C, Owner, RowsPointer, Shared, encoded, short, sized, whole
+
+if TYPE_CHECKING:
+    from .tables import EventList, FunctionEventAvg
 
 GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32}
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
@@ -279,6 +282,17 @@ class Trace(_Totals):
         """One line: recorded, dropped by reason, unfinished; "no loss" when all are 0."""
         with self._shared as pointer:
             return C.asked(C.prof_trace_loss_text, pointer)
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, include_python_functions: bool = False, profile_memory: bool = True, with_flops: bool = False
+    ) -> EventList[FunctionEventAvg]:
+        """As profile.key_averages(), of a capture that another process recorded, or ``prof import`` made of a trace. Python's functions (their category is python_function) are rows only where asked for, as in torch.profiler."""
+        from . import tables  # which needs this module
+
+        found = tables.averages([tables.Window(self, 0, 0, 0, 0)], by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=profile_memory, with_flops=with_flops)
+        if not include_python_functions:
+            found[:] = [row for row in found if row.category != "python_function"]
+        return found
 
     def dump(
         self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None

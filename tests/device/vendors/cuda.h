@@ -11,6 +11,7 @@ typedef struct emulated_cuda {
   uint32_t device_count;   /* 0: cuDeviceGetCount says 0 */
   int32_t driver_version;  /* cuDriverGetVersion(); 0: 13000 */
   int32_t init_error;      /* cuInit returns it; or the environment's EMULATED_CUDA_INIT_ERROR, for a program that is not the test's */
+  uint8_t is_divided;      /* devices have an instance's name (MIG) */
   uint8_t uuid;            /* of device 0 its bytes, of device 1 one more; 0: 0x10 */
   int32_t create_error;    /* cuEventCreate returns it */
   int32_t record_error;    /* cuEventRecord returns it */

@@ -11,7 +11,7 @@ enum { SUCCESS = 0, INVALID_VALUE = 1 };
 
 CU int cuDeviceGetName(char *name, int room, int device);
 CU int cuDeviceGetName(char *name, int room, int device) {
-  snprintf(name, (size_t)room, "Emulated CUDA %d", device);
+  snprintf(name, (size_t)room, "Emulated CUDA %d%s", device, emulated_cuda_state()->is_divided ? " MIG 1g.10gb" : "");
   return SUCCESS;
 }
 

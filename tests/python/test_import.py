@@ -1,0 +1,216 @@
+"""prof import: a trace of torch.profiler's kind, made here by hand, as a capture: its tables, times to the nanosecond, devices, memory, and the way back into JSON."""
+
+import gzip
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+import prof
+
+COMMAND = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof")
+BASE_NS = 1735689600 * 10**9 + 7
+
+
+def x(category, name, tid, ts, dur, pid=100, **args):
+    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
+
+
+def trace(events, **members):
+    head = {"schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms", "baseTimeNanoseconds": BASE_NS}
+    return {**head, **members, "traceEvents": events, "traceName": "t.json"}
+
+
+def training_step():
+    """As Kineto writes one: in the order of begins, outer scopes first."""
+    shapes = {"Input Dims": [[5, 3, 224, 224], [64, 3, 7, 7], [], []], "Input type": ["float", "float", "", "ScalarList"]}
+    kernel = {"device": 1, "stream": 7, "context": 1, "queued": 0, "grid": [4, 1, 1], "block": [128, 1, 1], "registers per thread": 32, "est. achieved occupancy %": 25}
+    return [
+        {"ph": "M", "name": "process_name", "pid": 100, "tid": 0, "ts": 0, "args": {"name": "python"}},
+        {"ph": "M", "name": "thread_name", "pid": 100, "tid": 100, "ts": 0, "args": {"name": "thread 100 (python)"}},
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": 7, "ts": 0, "args": {"name": "stream 7 "}},
+        x("user_annotation", "ProfilerStep#3", 100, 1000.001, 900.5),
+        x("cpu_op", "aten::conv2d", 100, 1010.125, 500.25, **{"External id": 1, "Record function id": 0, "Sequence number": 7, "Fwd thread id": 0, "Ev Idx": 1, "Call stack": "a.py(1): f;b.py(2): g", **shapes}),
+        x("cpu_op", "aten::convolution", 100, 1010.125, 500.25, **{"External id": 2}),
+        x("cuda_runtime", "cudaLaunchKernel", 100, 1030, 10.5, cbid=211, correlation=55, **{"External id": 2}),
+        x("cuda_runtime", "cudaMemcpyAsync", 100, 1050.25, 1.002, correlation=56),
+        x("cpu_op", "ConvolutionBackward0", 101, 1600, 10, **{"Sequence number": 7, "Fwd thread id": 1}),
+        x("kernel", "void sgemm<float>(int)", 7, 1060.25, 33.333, pid=1, correlation=55, **kernel),
+        x("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 7, 1100, 5, pid=1, device=1, stream=7, correlation=56, bytes=1024),
+        x("kernel", "nobody's", 7, 1110, 2, pid=1, device=1, stream=7, correlation=99),
+        {"ph": "s", "id": 55, "pid": 100, "tid": 100, "ts": 1030, "cat": "ac2g", "name": "ac2g"},
+        {"ph": "f", "id": 55, "pid": 1, "tid": 7, "ts": 1060.25, "cat": "ac2g", "name": "ac2g", "bp": "e"},
+        {"ph": "s", "id": 7, "pid": 100, "tid": 100, "ts": 1010.125, "cat": "fwdbwd", "name": "fwdbwd"},
+        {"ph": "f", "id": 7, "pid": 100, "tid": 101, "ts": 1600, "cat": "fwdbwd", "name": "fwdbwd", "bp": "e"},
+        {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 100, "ts": 1021, "args": {"Total Allocated": 4096, "Bytes": 1024, "Addr": 5000, "Device Id": -1, "Device Type": 0}},
+        {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 100, "ts": 1022, "args": {"Total Allocated": 512, "Bytes": 512, "Addr": 6000, "Device Id": 1, "Device Type": 1}},
+        {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 100, "ts": 1700, "args": {"Total Allocated": 3072, "Bytes": -1024, "Addr": 5000, "Device Id": -1, "Device Type": 0}},
+        {"ph": "C", "cat": "x", "name": "queue", "pid": 100, "tid": 100, "ts": 1100, "args": {"value": 3.5}},
+        {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 1000, "dur": 1000, "args": {"Op count": 0}},
+        {"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "ts": 2000, "s": "g"},
+    ]
+
+
+@unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
+class Import(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def command(self, *words):
+        return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=120, cwd=self.folder)
+
+    def run_import(self, path, output="t.prof"):
+        done = self.command("import", path, "-o", output)
+        if "yajl" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.said = done.stdout + done.stderr
+        opened = prof.Trace.open(self.path(output))
+        self.addCleanup(opened.close)
+        return opened
+
+    def imported(self, events, **members):
+        with open(self.path("t.json"), "w") as f:
+            json.dump(trace(events, **members), f)
+        return self.run_import("t.json")
+
+    def test_the_table_of_a_training_step(self):
+        opened = self.imported(training_step())
+        rows = {row.name: row for row in opened.aggregate()}
+        times = {name: (row.count, row.total_ns, row.self_ns) for name, row in rows.items() if row.count}
+        self.assertEqual(
+            times,
+            {
+                "ProfilerStep#3": (1, 900500, 400250),
+                "aten::conv2d": (1, 500250, 0),
+                "aten::convolution": (1, 500250, 488748),
+                "cudaLaunchKernel": (1, 10500, 10500),
+                "cudaMemcpyAsync": (1, 1002, 1002),
+                "ConvolutionBackward0": (1, 10000, 10000),
+            },
+        )
+        device = {name: (row.self_device_ns, row.device_total_ns) for name, row in rows.items() if row.device_total_ns}
+        self.assertEqual(device["aten::convolution"], (38333, 38333))
+        self.assertEqual(device["aten::conv2d"], (0, 38333))
+        self.assertNotIn("cudaLaunchKernel", device)
+        self.assertEqual(rows["aten::convolution"].self_memory_bytes, 1024)
+        self.assertEqual(rows["ProfilerStep#3"].self_memory_bytes, -1024)
+        self.assertEqual(rows["aten::convolution"].self_device_memory_bytes, 512)
+        self.assertIn("1 of devices, whose launch is not in the trace", self.said)
+        self.assertIn("2 arrows and graphs that exports draw anew", self.said)
+
+    def test_shapes_stacks_and_arguments(self):
+        opened = self.imported(training_step())
+        event = next(e for e in opened.events() if e.name == "aten::conv2d")
+        self.assertEqual([a for a in event.args if isinstance(a, tuple)], [(5, 3, 224, 224), (64, 3, 7, 7), (), ()])
+        self.assertEqual(event.more["Sequence number"], 7)
+        self.assertEqual(event.more["Call stack"], "a.py(1): f;b.py(2): g")
+        self.assertEqual(event.category, "cpu_op")
+
+    def test_averages_as_torch_has_them(self):
+        opened = self.imported(training_step() + [x("python_function", "a.py(1): f", 100, 1005, 600)])
+        averages = {a.key: a for a in opened.key_averages(group_by_input_shape=True)}
+        self.assertEqual(averages["aten::conv2d"].input_shapes, [[5, 3, 224, 224], [64, 3, 7, 7], [], []])
+        self.assertEqual((averages["ProfilerStep*"].count, averages["ProfilerStep*"].is_user_annotation), (1, True))
+        self.assertEqual(averages["aten::convolution"].self_device_time_total, 38.333)
+        self.assertNotIn("a.py(1): f", averages)
+        self.assertIn("a.py(1): f", [a.key for a in opened.key_averages(include_python_functions=True)])
+        self.assertIn("Self CPU time total: ", opened.key_averages().table(sort_by="self_cpu_time_total"))
+
+    def test_functions_of_python_that_overlap_with_a_scope(self):
+        """record_function() begins inside of __enter__() and ends inside of __exit__(): its scope stays around what it holds."""
+        functions = [("f", 0, 100), ("__enter__", 5, 10), ("<built-in enter>", 8, 5), ("model", 30, 20), ("__exit__", 70, 20), ("<built-in exit>", 75, 10)]
+        events = [x("python_function", name, 100, ts, dur, **{"Python id": i}) for i, (name, ts, dur) in enumerate(functions)]
+        events += [x("user_annotation", "scope", 100, 10, 70), x("cpu_op", "aten::mm", 100, 35, 10)]
+        rows = {r.name: (r.count, r.total_ns, r.self_ns) for r in self.imported(events).aggregate()}
+        self.assertEqual(rows["scope"], (1, 70000, 50000))
+        self.assertEqual(rows["model"], (1, 20000, 10000))
+        self.assertEqual(rows["f"], (1, 100000, 30000))
+        self.assertEqual(rows["__exit__"], (1, 20000, 10000))
+
+    def test_what_info_says(self):
+        members = {"distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}, "host_name": "box", "deviceProperties": [{"id": 1, "name": "NVIDIA H100"}]}
+        self.imported(training_step(), **members)
+        said = self.command("info", "t.prof").stdout
+        for text in ("python (pid 100) on box", "3 of 8", "2025-01-01 00:00:00 UTC", "NVIDIA H100", "thread 100 (python)", "stopped"):
+            self.assertIn(text, said)
+
+    def test_times_stay_exact(self):
+        """Far from the base, with fractions of any length, as integers and as texts, and since 1970 with no base."""
+        for first in (0, 123456789012, 1735689600123456):
+            events = [x("cpu_op", f"op{i}", 100, None, None) for i in range(1000)]
+            body = json.dumps(trace(events, baseTimeNanoseconds=0))
+            for i in range(1000):
+                fraction = ["", ".1", ".12", f".{i:03d}"][i % 4]
+                body = body.replace('"ts": null, "dur": null', f'"ts": {first + 10 * i}{fraction}, "dur": {i % 9}.{i:03d}', 1)
+            with open(self.path("t.json"), "w") as f:
+                f.write(body)
+            opened = self.run_import("t.json")
+            found = {e.name: (e.start_ns, e.duration_ns) for e in opened.events() if e.kind == "scope"}
+            for i in range(1000):
+                ns = int(["", "1", "12", f"{i:03d}"][i % 4].ljust(3, "0"))
+                self.assertEqual(found[f"op{i}"], (10000 * i + ns, i % 9 * 1000 + i), i)
+
+    def test_begins_and_ends_of_another_tool(self):
+        """An array of B and E events, nested, of two threads, as texts and numbers."""
+        events = [{"ph": "B", "name": "outer", "pid": 1, "tid": "a", "ts": 10}, {"ph": "B", "name": "other", "pid": 1, "tid": "b", "ts": 11}, {"ph": "B", "name": "inner", "pid": 1, "tid": "a", "ts": 12}]
+        events += [{"ph": "E", "pid": 1, "tid": "a", "ts": 15}, {"ph": "E", "pid": 1, "tid": "b", "ts": 16.5}, {"ph": "E", "pid": 1, "tid": "a", "ts": 20}]
+        with open(self.path("t.json"), "w") as f:
+            f.write(json.dumps(events)[:-1] + ",\n")
+        opened = self.run_import("t.json")
+        self.assertEqual({r.name: (r.count, r.total_ns, r.self_ns) for r in opened.aggregate()}, {"outer": (1, 10000, 7000), "inner": (1, 3000, 3000), "other": (1, 5500, 5500)})
+
+    def test_scopes_that_overlap_stand_on_lanes(self):
+        opened = self.imported([x("cpu_op", "a", 1, 10, 10), x("cpu_op", "b", 1, 15, 10), x("cpu_op", "b", 1, 12, 1)])
+        self.assertEqual({r.name: (r.count, r.total_ns) for r in opened.aggregate()}, {"a": (1, 10000), "b": (2, 11000)})
+
+    def test_compressed(self):
+        whole = json.dumps(trace(training_step())).encode()
+        with open(self.path("t.pt.trace.json.gz"), "wb") as f:  # two members, as some writers append them
+            f.write(gzip.compress(whole[:1000]) + gzip.compress(whole[1000:]))
+        self.assertEqual(len(self.run_import("t.pt.trace.json.gz").aggregate()), 7)
+        done = self.command("import", "t.pt.trace.json.gz")
+        self.assertEqual((done.returncode, os.path.exists(self.path("t.prof"))), (1, True))  # not over what is there
+        os.unlink(self.path("t.prof"))
+        self.assertEqual(self.command("import", "t.pt.trace.json.gz").returncode, 0)
+        self.assertTrue(os.path.exists(self.path("t.prof")))
+        with open(self.path("cut.json.gz"), "wb") as f:
+            f.write(gzip.compress(whole)[:-200])
+        done = self.command("import", "cut.json.gz")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("unpacked", done.stderr)
+
+    def test_there_and_back(self):
+        """prof's own JSON, imported: the same counts and times, launches and memory."""
+        before = self.imported(training_step())
+        self.assertEqual(self.command("dump", "t.prof", "-o", "back.json").returncode, 0)
+        after = self.run_import("back.json", "back.prof")
+
+        def told(opened):
+            return sorted((r.name, r.count, r.total_ns, r.self_ns, r.device_total_ns, r.self_device_ns, r.device_count, r.memory_bytes, r.shape) for r in opened.aggregate(group=("name", "shape")))
+
+        self.assertEqual(told(after), told(before))
+
+    def test_many(self):
+        """Threads of many chunks, events in no order, and scopes in each other: what comes out is what stands in the file."""
+        events, count = [], 40000
+        for i in range(count):
+            events.append(x("cpu_op", f"aten::op{i % 7}", i % 3, 1000 * i, 900, i=i))
+            events.append(x("cpu_op", "inner", i % 3, 1000 * i + 100, 300 + i % 2 / 1000))
+        events = events[1::2] + events[0::2]
+        opened = self.imported(events)
+        rows = {r.name: r for r in opened.aggregate()}
+        self.assertEqual(rows["inner"].count, count)
+        self.assertEqual(rows["inner"].total_ns, 300000 * count + count // 2)
+        self.assertEqual(sum(rows[f"aten::op{i}"].count for i in range(7)), count)
+        self.assertEqual(sum(rows[f"aten::op{i}"].self_ns for i in range(7)), 600000 * count - count // 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

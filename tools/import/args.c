@@ -1,0 +1,208 @@
+/* See args.h. */
+#include "args.h"
+
+#include <prof/args.h>
+
+#include "number.h"
+
+enum { DIMS_MAX = 16, KEY_BYTES_MAX = 256 };
+
+static const import_text no_key = {"", 0};
+
+/* ---- one value ---- */
+
+/* False: there is no room for one more of that many words. */
+static bool put_item(import_values *v, import_text key, uint32_t type, const uint64_t *words, uint32_t count) {
+  if (v->schema.count == PROF_ARGS_MAX || v->count + count > IMPORT_VALUE_WORDS_MAX) {
+    v->is_cut = true;
+    return false;
+  }
+  v->schema.types[v->schema.count] = type;
+  v->schema.keys[v->schema.count++] = import_text_cut(key, KEY_BYTES_MAX);
+  memcpy(v->words + v->count, words, count * sizeof *words);
+  v->count += count;
+  return true;
+}
+
+/* As much of it as there is room for. */
+static void put_text(import_values *v, import_text key, import_text text) {
+  const size_t left = IMPORT_VALUE_WORDS_MAX - v->count;
+  if (v->schema.count == PROF_ARGS_MAX || left < 2) {
+    v->is_cut = true;
+    return;
+  }
+  const import_text kept = import_text_cut(text, (left - 1) * 8);
+  v->is_cut |= kept.bytes < text.bytes;
+  v->schema.types[v->schema.count] = PROF_ARG_STRING;
+  v->schema.keys[v->schema.count++] = import_text_cut(key, KEY_BYTES_MAX);
+  v->count += import_put_text(v->words + v->count, kept);
+}
+
+static void put_number(import_values *v, import_text key, import_text digits) {
+  int64_t i64;
+  uint64_t word;
+  double f64;
+  if (import_number_i64(digits, &i64)) {
+    word = (uint64_t)i64;
+    put_item(v, key, PROF_ARG_I64, &word, 1);
+  } else if (import_number_u64(digits, &word)) {
+    put_item(v, key, PROF_ARG_U64, &word, 1);
+  } else if (import_number_double(digits, &f64)) {
+    memcpy(&word, &f64, sizeof word);
+    put_item(v, key, PROF_ARG_F64, &word, 1);
+  } else {
+    put_text(v, key, digits);
+  }
+}
+
+static void put_value(import_values *v, import_text key, const import_event *event, const import_value *value) {
+  const import_text text = import_text_of(event, value);
+  const uint64_t is_true = value->is_true;
+  switch (value->type) {
+    case IMPORT_NONE:
+    case IMPORT_NULL: return;
+    case IMPORT_BOOL: put_item(v, key, PROF_ARG_BOOL, &is_true, 1); return;
+    case IMPORT_NUMBER: put_number(v, key, text); return;
+    case IMPORT_TEXT:
+    case IMPORT_JSON: put_text(v, key, text); return;
+  }
+}
+
+/* ---- shapes ---- */
+
+/* Takes "[1,2]" off the front, dims behind words[0]. False: it is something else. */
+static bool take_dims(import_text *at, uint64_t *words, uint32_t *rank_out) {
+  uint32_t rank = 0;
+  if (at->bytes < 2 || at->data[0] != '[') return false;
+  at->data++, at->bytes--;
+  while (at->bytes > 0 && at->data[0] != ']') {
+    size_t digits = 0;
+    int64_t dim;
+    if (rank > 0 && at->data[0] == ',') at->data++, at->bytes--;
+    while (digits < at->bytes && at->data[digits] != ',' && at->data[digits] != ']') digits++;
+    if (rank == DIMS_MAX || !import_number_i64((import_text){at->data, digits}, &dim)) return false;
+    words[++rank] = (uint64_t)dim;
+    at->data += digits, at->bytes -= digits;
+  }
+  if (at->bytes == 0) return false;
+  at->data++, at->bytes--;
+  *rank_out = rank;
+  return true;
+}
+
+/* As torch's compiler spells the C++ types; the same list as src/export/value.c. */
+static uint64_t dtype_of(import_text name) {
+  static const struct {
+    const char *name;
+    prof_dtype type;
+  } types[] = {{"float", PROF_F32},   {"long int", PROF_I64},       {"double", PROF_F64},    {"c10::Half", PROF_F16}, {"c10::BFloat16", PROF_BF16}, {"bool", PROF_BOOL},
+               {"int", PROF_I32},     {"unsigned char", PROF_U8},   {"signed char", PROF_I8}, {"short int", PROF_I16}, {"short", PROF_I16},          {"long", PROF_I64},
+               {"long unsigned int", PROF_U64}, {"unsigned int", PROF_U32}, {"short unsigned int", PROF_U16}, {"c10::complex<float>", PROF_C64}, {"c10::complex<double>", PROF_C128}};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (import_text_is(name, types[i].name)) return types[i].type;
+  return PROF_DTYPE_NONE;
+}
+
+/* The next of ["float","","Scalar"]; where there is none, an empty one. */
+static import_text take_type(import_text *at) {
+  size_t begin = 0, end;
+  while (begin < at->bytes && at->data[begin] != '"') begin++;
+  end = begin + 1;
+  while (end < at->bytes && at->data[end] != '"') end++;
+  if (end >= at->bytes) return no_key;
+  const import_text type = {at->data + begin + 1, end - begin - 1};
+  at->data += end + 1, at->bytes -= end + 1;
+  return type;
+}
+
+/* Inputs as tensors; what is no tensor has no dims, as in torch's tables. False: nothing is put; there are lists of tensors among them, or too many. */
+static bool put_shapes(import_values *v, import_text dims, import_text types) {
+  const import_values before = {.schema.count = v->schema.count, .count = v->count};
+  if (dims.bytes < 2 || dims.data[0] != '[') return false;
+  dims.data++, dims.bytes--;
+  while (dims.bytes > 0 && dims.data[0] != ']') {
+    uint64_t words[1 + DIMS_MAX];
+    uint32_t rank;
+    if (v->schema.count > before.schema.count && dims.data[0] == ',') dims.data++, dims.bytes--;
+    if (v->schema.count == PROF_ARGS_MAX || !take_dims(&dims, words, &rank)) {
+      v->schema.count = before.schema.count;
+      v->count = before.count;
+      return false;
+    }
+    words[0] = rank | dtype_of(take_type(&types)) << 32;
+    put_item(v, no_key, PROF_ARG_TENSOR, words, 1 + rank);
+  }
+  v->schema.kind = PROF_ARGS_SHAPES;
+  return true;
+}
+
+/* ---- the lists ---- */
+
+typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS } rule;
+
+typedef struct key_rule {
+  const char *key;
+  rule rule;
+} key_rule;
+
+static const key_rule host_rules[] = {{"External id", DROP}, {"correlation", DROP}, {"Ev Idx", DROP}, {"Record function id", DROP}, {NULL, KEEP}};
+static const key_rule device_rules[] = {{"External id", DROP},     {"device", DROP},   {"stream", DROP},        {"correlation", DROP}, {"queued", DROP_ZERO}, {"graph id", DROP_ZERO},
+                                        {"graph node id", DROP_ZERO}, {"priority", DROP_ZERO}, {"channel", DROP_ZERO}, {"grid", DIMS},        {"block", DIMS},        {NULL, KEEP}};
+
+static rule rule_of(const key_rule *rules, import_text key) {
+  while (rules->key && !import_text_is(key, rules->key)) rules++;
+  return rules->rule;
+}
+
+static void put_arg(import_values *v, const import_event *event, const import_arg *arg, const key_rule *rules) {
+  const import_text key = {event->text + arg->key_at, arg->key_bytes}, text = import_text_of(event, &arg->value);
+  uint64_t words[1 + DIMS_MAX];
+  uint32_t rank;
+  import_text left = text;
+  switch (rule_of(rules, key)) {
+    case DROP: return;
+    case DROP_ZERO:
+      if (import_text_is(text, "0")) return;
+      break;
+    case DIMS:
+      if (arg->value.type != IMPORT_JSON || !take_dims(&left, words, &rank)) break;
+      words[0] = rank;
+      put_item(v, key, PROF_ARG_TENSOR, words, 1 + rank);
+      return;
+    case KEEP: break;
+  }
+  put_value(v, key, event, &arg->value);
+}
+
+void import_args_begin(import_values *values) {
+  values->schema.kind = PROF_ARGS_PAIRS;
+  values->schema.count = values->count = 0;
+  values->is_cut = false;
+}
+
+void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }
+
+void import_args_of_host(import_values *values, const import_event *event) {
+  const import_value *const dims = import_event_arg(event, "Input Dims"), *const types = import_event_arg(event, "Input type");
+  bool has_shapes = false;
+  import_args_begin(values);
+  if (dims && dims->type == IMPORT_JSON) has_shapes = put_shapes(values, import_text_of(event, dims), types && types->type == IMPORT_JSON ? import_text_of(event, types) : no_key);
+  for (uint32_t i = 0; i < event->arg_count; i++) {
+    const import_value *const value = &event->args[i].value;
+    if (has_shapes && (value == dims || value == types)) continue;
+    put_arg(values, event, &event->args[i], host_rules);
+  }
+  values->is_cut |= event->is_cut;
+}
+
+/* The vendor's number stays, as prof itself keeps it; a trace that prof wrote has it under that name. */
+void import_args_of_device(import_values *values, const import_event *event, const uint64_t hidden[IMPORT_HIDDEN_VALUES]) {
+  static const char *const keys[IMPORT_HIDDEN_VALUES] = {"launch thread", "launch ticks", "device start ns", "device end ns", "record kind"};
+  static const char vendors[] = "vendor's correlation";
+  const import_value *const correlation = import_event_arg(event, "correlation");
+  import_args_begin(values);
+  for (int i = 0; i < IMPORT_HIDDEN_VALUES; i++) put_item(values, (import_text){keys[i], strlen(keys[i])}, PROF_ARG_U64, &hidden[i], 1);
+  if (correlation && !import_event_arg(event, vendors)) put_value(values, (import_text){vendors, sizeof vendors - 1}, event, correlation);
+  for (uint32_t i = 0; i < event->arg_count; i++) put_arg(values, event, &event->args[i], device_rules);
+  values->is_cut |= event->is_cut;
+}

@@ -1,0 +1,27 @@
+/* An event's arguments as a record's values and their schema. */
+#ifndef PROF_IMPORT_ARGS_H
+#define PROF_IMPORT_ARGS_H
+
+#include "names.h"
+
+typedef struct import_values {
+  import_schema schema;
+  uint64_t words[IMPORT_VALUE_WORDS_MAX];
+  uint32_t count; /* words */
+  bool is_cut;
+} import_values;
+
+enum { IMPORT_HIDDEN_VALUES = 5 }; /* of what ran on a device the first values are its launch, its times and its kind (docs/format.md) */
+
+/* Of the host's. Numbers that only tie the file's rows to each other (External id, correlation, Ev Idx, Record function id) are left out: ties are
+   made of them, and exports number anew. */
+void import_args_of_host(import_values *values, const import_event *event);
+
+/* Of a device's; hidden: the first values. */
+void import_args_of_device(import_values *values, const import_event *event, const uint64_t hidden[IMPORT_HIDDEN_VALUES]);
+
+/* One that was not in args: a text. */
+void import_args_text(import_values *values, const char *key, import_text text);
+void import_args_begin(import_values *values);
+
+#endif

@@ -1,0 +1,313 @@
+/* See capture.h. One extent after another: first what the capture says about itself, then each thread's chunks. The header comes last, into the room that
+   was left for it. */
+#define _GNU_SOURCE
+#include "capture.h"
+
+#include <prof/profiler.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { GENERATION = 1, META_BYTES = 4 * PROF_I_UNIT_BYTES, OWNER_WORDS = 6 + PROF_I_NAME_BYTES / 8, SESSION = 1, LEVEL = 2, STOPPED = 0, STARTED = 1 };
+
+/* An extent under construction. */
+typedef struct writer {
+  import_state *state;
+  import_output *output;
+  uint64_t *extent; /* PROF_I_CHUNK_BYTES_MAX; its first words are the head */
+  uint64_t bytes;   /* of it; 0: none is open */
+  uint64_t cursor;
+  prof_i_extent_kind kind;
+  uint64_t serial, sequence;
+  uint64_t thread_count;
+} writer;
+
+static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+/* ---- extents ---- */
+
+static void begin_extent(writer *w, prof_i_extent_kind kind, uint64_t bytes) {
+  memset(w->extent, 0, bytes);
+  w->kind = kind;
+  w->bytes = bytes;
+  w->cursor = PROF_I_HEAD_BYTES;
+}
+
+static void end_extent(writer *w) {
+  if (w->bytes == 0) return;
+  const prof_i_head head = {.cursor = w->cursor,
+                            .limit = w->bytes - 15,
+                            .generation = GENERATION,
+                            .magic = PROF_I_EXTENT_MAGIC,
+                            .kind = (uint16_t)w->kind,
+                            .state = w->kind == PROF_I_EXTENT_CHUNK ? PROF_I_CHUNK_RETIRED : PROF_I_CHUNK_OWNED,
+                            .bytes = w->bytes,
+                            .sequence = w->kind == PROF_I_EXTENT_CHUNK ? ++w->sequence << 1 : 0,
+                            .owner = w->kind == PROF_I_EXTENT_CHUNK ? w->serial : 0,
+                            .check = w->output->bytes ^ w->bytes ^ (uint64_t)w->kind ^ PROF_I_MAGIC};
+  memcpy(w->extent, &head, sizeof head);
+  import_output_write(w->output, w->extent, w->bytes);
+  w->bytes = 0;
+}
+
+static bool has_room(const writer *w, uint32_t words) { return w->bytes > 0 && w->cursor + round_up(words * 8ull, 16) <= w->bytes - 15; }
+
+/* words: of the record from the second on. Returns them, where they stand now. */
+static uint64_t *put(writer *w, uint64_t ticks, const uint64_t *words, uint32_t count) {
+  uint64_t *const to = w->extent + w->cursor / 8;
+  memcpy(to + 1, words, count * sizeof *words);
+  to[0] = ticks << 4 | GENERATION;
+  w->cursor += round_up((count + 1) * 8ull, 16);
+  return to;
+}
+
+/* ---- what the capture says about itself ---- */
+
+static void put_meta_at(writer *w, uint64_t ticks, const import_record *record) {
+  if (!has_room(w, record->count)) {
+    end_extent(w);
+    begin_extent(w, PROF_I_EXTENT_META, META_BYTES);
+  }
+  put(w, ticks, record->words + 1, record->count - 1);
+}
+
+static void take_meta(void *user, import_record *record) {
+  writer *const w = user;
+  put_meta_at(w, w->state->begin_ticks, record);
+}
+
+static uint64_t unix_ns(const import_state *state, uint64_t ticks) {
+  const int64_t since = (int64_t)(ticks - IMPORT_ORIGIN_TICKS);
+  int64_t ns;
+  if (__builtin_add_overflow(state->first_ns, since, &ns) || __builtin_add_overflow(ns, state->base_ns, &ns)) return 0;
+  return ns > 0 ? (uint64_t)ns : 0;
+}
+
+static void put_session(writer *w, import_record *record, uint64_t ticks, uint64_t what) {
+  import_record_begin(record);
+  import_record_word(record, SESSION);
+  import_record_word(record, LEVEL);
+  import_record_word(record, what);
+  import_record_end(record, PROF_I_KIND_SESSION, 0, 0, 0, 0);
+  put_meta_at(w, ticks, record);
+}
+
+static void put_clock(writer *w, import_record *record, uint64_t ticks) {
+  import_record_begin(record);
+  import_record_word(record, ticks);
+  import_record_word(record, ticks); /* CLOCK_MONOTONIC counts as the ticks do */
+  import_record_word(record, unix_ns(w->state, ticks));
+  import_record_word(record, 0);
+  import_record_word(record, 0);
+  import_record_word(record, 0);
+  import_record_end(record, PROF_I_KIND_CLOCK, 0, 0, 0, 0);
+  put_meta_at(w, ticks, record);
+}
+
+static int32_t device_type(const import_state *state) { return state->is_hip ? PROF_DEVICE_ROCM : PROF_DEVICE_CUDA; }
+
+static void put_device(writer *w, import_record *record, const import_device *device) {
+  prof_i_device_state about = {.type = device_type(w->state),
+                               .index = (int32_t)device->index,
+                               .flags = PROF_I_DEVICE_READ,
+                               .scope_count = device->scope_count,
+                               .record_count = device->record_count,
+                               .back_end = "imported"};
+  snprintf(about.name, sizeof about.name, "%s", device->name);
+  import_record_begin(record);
+  memcpy(record->words + record->count, &about, sizeof about);
+  record->count += sizeof about / 8;
+  import_record_end(record, PROF_I_KIND_DEVICE, 0, 0, 0, 0);
+  take_meta(w, record);
+}
+
+/* A stream's own name stands behind "stream 7: ". */
+static void put_track(writer *w, import_record *record, const import_thread *thread) {
+  static const char begin[] = "stream ";
+  import_text name = import_threads_name_of(&w->state->threads, thread->called);
+  const bool is_usual = name.bytes >= sizeof begin - 1 && memcmp(name.data, begin, sizeof begin - 1) == 0;
+  const char *const colon = is_usual ? memmem(name.data, name.bytes, ": ", 2) : NULL;
+  if (colon) name = (import_text){colon + 2, name.bytes - (size_t)(colon + 2 - name.data)};
+  if (name.bytes == 0 || (is_usual && !colon)) return;
+  import_record_begin(record);
+  import_record_word(record, (uint32_t)device_type(w->state) | (uint64_t)thread->key.device << 32);
+  import_record_word(record, (uint64_t)thread->key.id.tid);
+  import_record_text(record, name);
+  import_record_end(record, PROF_I_KIND_TRACK, 0, 0, 0, 0);
+  take_meta(w, record);
+}
+
+/* A pool's state is aligned where it stands, so the place must be known first. */
+static void put_pool(writer *w, import_record *record, uint32_t number) {
+  enum { WORDS_MAX = 128 };
+  if (!has_room(w, WORDS_MAX)) {
+    end_extent(w);
+    begin_extent(w, PROF_I_EXTENT_META, META_BYTES);
+  }
+  import_pools_record(&w->state->pools, number, device_type(w->state), w->output->bytes + w->cursor, record);
+  take_meta(w, record);
+}
+
+static void put_meta(writer *w) {
+  import_state *const state = w->state;
+  import_record *const record = import_make(sizeof *record);
+  put_session(w, record, state->begin_ticks, STARTED);
+  put_clock(w, record, state->end_ticks);
+  import_names_each(state->names, take_meta, w);
+  for (uint32_t i = 0; i < state->device_count; i++)
+    if (state->devices[i].index >= 0 && state->devices[i].index <= INT32_MAX) put_device(w, record, &state->devices[i]);
+  for (const import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
+    if (thread->key.device >= 0) put_track(w, record, thread);
+  for (uint32_t i = 1; i <= state->pools.count; i++) put_pool(w, record, i);
+  put_session(w, record, state->end_ticks, STOPPED);
+  end_extent(w);
+  free(record);
+}
+
+/* ---- threads ---- */
+
+static void name_thread(const import_state *state, const import_thread *thread, char to[PROF_I_NAME_BYTES]) {
+  const import_text name = import_text_cut(import_threads_name_of(&state->threads, thread->called), PROF_I_NAME_BYTES - 1);
+  const bool is_elsewhere = state->has_pid && thread->called.pid != state->pid && thread->called.pid != INT64_MAX && thread->key.device < 0;
+  memset(to, 0, PROF_I_NAME_BYTES);
+  if (thread->called.pid == INT64_MAX) snprintf(to, PROF_I_NAME_BYTES, "the trace");
+  else if (thread->key.device == IMPORT_PYTHON) snprintf(to, PROF_I_NAME_BYTES, "Python, %.*s", (int)name.bytes, name.data);
+  else if (is_elsewhere) snprintf(to, PROF_I_NAME_BYTES, "process %lld, %.*s", (long long)thread->called.pid, (int)name.bytes, name.data);
+  else if (thread->key.device >= 0 && name.bytes == 0) snprintf(to, PROF_I_NAME_BYTES, "stream %lld", (long long)thread->key.id.tid);
+  else if (name.bytes) memcpy(to, name.data, name.bytes);
+}
+
+static uint64_t role_of(const import_state *state, const import_thread *thread) {
+  if (thread->key.device >= 0)
+    return PROF_I_ROLE_STREAM | (uint64_t)device_type(state) << PROF_I_ROLE_TYPE_SHIFT | (uint64_t)thread->key.device << PROF_I_ROLE_INDEX_SHIFT;
+  return thread->key.device == IMPORT_HOST && state->has_pid && thread->called.pid == state->pid && thread->called.tid == state->pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
+}
+
+static uint64_t tid_of(const import_thread *thread) {
+  if (thread->key.device >= 0) return (uint64_t)thread->key.id.tid;
+  return thread->key.device == IMPORT_HOST && thread->called.tid > 0 && thread->called.tid < INT64_MAX ? (uint64_t)thread->called.tid : 0;
+}
+
+static void put_owner(writer *w, const import_thread *thread) {
+  uint64_t words[OWNER_WORDS] = {0};
+  char name[PROF_I_NAME_BYTES];
+  name_thread(w->state, thread, name);
+  words[1] = 1;
+  words[2] = OWNER_WORDS / 2 | (uint64_t)PROF_I_KIND_OWNER << 16;
+  words[3] = thread->serial;
+  words[4] = tid_of(thread);
+  words[5] = role_of(w->state, thread);
+  memcpy(words + 6, name, sizeof name);
+  w->serial = thread->serial;
+  put(w, w->state->begin_ticks, words + 1, OWNER_WORDS - 1);
+}
+
+static void begin_chunk(writer *w, const import_thread *thread, uint64_t left_bytes) {
+  const uint64_t wanted = left_bytes + PROF_I_HEAD_BYTES + OWNER_WORDS * 8 + 16;
+  uint64_t bytes = PROF_I_UNIT_BYTES;
+  while (bytes < wanted && bytes < PROF_I_CHUNK_BYTES_MAX) bytes *= 4;
+  begin_extent(w, PROF_I_EXTENT_CHUNK, bytes);
+  put_owner(w, thread);
+}
+
+/* Where a stream's scope has its launch. */
+static uint64_t *launch_words(uint64_t *words) {
+  const uint32_t flags = import_record_flags(words);
+  uint64_t *at = words + 5;
+  if (flags & PROF_I_FLAG_LONG) at++;
+  if (flags & PROF_I_FLAG_NAME) at += import_text_words(*at);
+  return at;
+}
+
+static void tie(writer *w, uint64_t *words) {
+  uint64_t *const at = launch_words(words);
+  words[3] |= (uint32_t)device_type(w->state);
+  if (at[0] != IMPORT_LAUNCH_WAITS) {
+    w->state->counts->changed[IMPORT_CHANGE_NO_LAUNCH]++;
+    return;
+  }
+  const import_launch *const launch = import_launches_find(&w->state->launches, (int64_t)at[1]);
+  at[0] = launch ? launch->serial : 0;
+  at[1] = launch ? launch->start : words[0] >> 4;
+  if (!launch) w->state->counts->changed[IMPORT_CHANGE_NO_LAUNCH]++;
+}
+
+static void put_entry(writer *w, const import_thread *thread, const import_entry *entry, const uint64_t *from, uint32_t count) {
+  const uint64_t ticks = entry->start ? entry->start : w->state->begin_ticks; /* of metadata */
+  uint64_t *const words = put(w, ticks, from, count);
+  if (thread->key.device >= 0) tie(w, words);
+  if ((words[1] & 15) == PROF_I_PIECE_TYPE) words[3] = import_pools_counter(&w->state->pools, words[3]);
+}
+
+static void put_thread(writer *w, import_thread *thread) {
+  uint64_t left_bytes = 0;
+  uint32_t count;
+  import_thread_part(&w->state->threads, thread);
+  if (thread->count == 0) return;
+  import_thread_sort(thread);
+  for (size_t i = 0; i < thread->count; i++) {
+    import_entry_words(&w->state->spool, &thread->entries[i], &count);
+    left_bytes += round_up((count + 1) * 8ull, 16);
+  }
+  for (size_t i = 0; i < thread->count; i++) {
+    const uint64_t *const from = import_entry_words(&w->state->spool, &thread->entries[i], &count);
+    const bool is_taken_over = w->serial != thread->serial; /* from a thread with little to say: a chunk for each would be 16 KiB a thread */
+    if (!has_room(w, count + 1 + (is_taken_over ? OWNER_WORDS : 0))) {
+      end_extent(w);
+      begin_chunk(w, thread, left_bytes);
+    } else if (is_taken_over) {
+      put_owner(w, thread);
+    }
+    put_entry(w, thread, &thread->entries[i], from, count);
+    left_bytes -= round_up((count + 1) * 8ull, 16);
+  }
+  free(thread->entries);
+  thread->entries = NULL;
+  thread->count = thread->room = 0;
+  w->thread_count++;
+  if (thread->key.device >= 0) w->state->counts->streams++;
+  else w->state->counts->threads++;
+}
+
+/* ---- the header ---- */
+
+static void write_header(const writer *w) {
+  const import_state *const state = w->state;
+  const import_text name = import_text_cut(import_threads_name_of(&state->threads, (import_thread_id){state->pid, INT64_MIN}), PROF_I_NAME_BYTES - 1);
+  prof_i_header header = {.magic = PROF_I_MAGIC,
+                          .version = PROF_I_FORMAT_VERSION,
+                          .header_bytes = PROF_I_HEADER_BYTES,
+                          .level = LEVEL,
+                          .state = PROF_I_STATE_STOPPED,
+                          .cap_bytes = w->output->bytes,
+                          .used_bytes = w->output->bytes,
+                          .made_bytes = w->output->bytes,
+                          .unit_bytes = PROF_I_UNIT_BYTES,
+                          .policy = PROF_POLICY_KEEP,
+                          .pid = (uint32_t)state->pid,
+                          .clock = PROF_CLOCK_MONOTONIC,
+                          .session = SESSION,
+                          .session_ticks = state->begin_ticks,
+                          .ticks_hz = 1000000000,
+                          .start_ticks = state->begin_ticks,
+                          .start_monotonic_ns = state->begin_ticks,
+                          .start_realtime_ns = unix_ns(state, state->begin_ticks),
+                          .rank = state->rank,
+                          .world_size = state->world_size,
+                          .step_count = state->counts->steps,
+                          .thread_count = w->thread_count};
+  memcpy(header.host, state->host, sizeof header.host - 1);
+  if (name.bytes) memcpy(header.process_name, name.data, name.bytes);
+  import_output_write_first(w->output, &header, sizeof header);
+}
+
+void import_capture_write(import_state *state, import_output *output) {
+  writer w = {.state = state, .output = output, .extent = import_make(PROF_I_CHUNK_BYTES_MAX)};
+  import_launches_sort(&state->launches);
+  import_pools_settle(&state->pools, state->begin_ticks);
+  import_output_write(output, w.extent, PROF_I_FIRST_UNIT_OFFSET);
+  put_meta(&w);
+  for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next) put_thread(&w, thread);
+  end_extent(&w);
+  write_header(&w);
+  free(w.extent);
+}

@@ -1,0 +1,27 @@
+/* What writers of traces put into JSON that is none, made JSON before the parser sees it: bare NaN and Infinity, raw control bytes in strings.
+   And what would take memory without bound: strings of more than 1 MiB are cut, numbers of more than 64 digits become null. */
+#ifndef PROF_IMPORT_CLEAN_H
+#define PROF_IMPORT_CLEAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { IMPORT_WORD_BYTES = 64 };
+
+typedef struct import_cleaner {
+  bool is_in_string, is_escape, is_dropping;
+  unsigned hex_left; /* of \u */
+  size_t string_bytes, word_bytes;
+  char word[IMPORT_WORD_BYTES + 1]; /* a bare word or number that has not ended */
+  uint64_t not_number_count, control_count, cut_count;
+} import_cleaner;
+
+/* to: room for import_clean_room(count). Returns how many bytes it has. */
+size_t import_clean(import_cleaner *cleaner, const char *from, size_t count, char *to);
+static inline size_t import_clean_room(size_t count) { return 2 * count + 2 * IMPORT_WORD_BYTES; }
+
+/* What the last bytes held back. */
+size_t import_clean_end(import_cleaner *cleaner, char *to);
+
+#endif

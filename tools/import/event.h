@@ -1,0 +1,62 @@
+/* One element of traceEvents as it stands in the file. Texts and numbers stand in one buffer, which the next event takes over. */
+#ifndef PROF_IMPORT_EVENT_H
+#define PROF_IMPORT_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum import_type {
+  IMPORT_NONE,
+  IMPORT_NULL,
+  IMPORT_BOOL,
+  IMPORT_NUMBER, /* its digits */
+  IMPORT_TEXT,
+  IMPORT_JSON /* an array or an object, as text without blanks */
+} import_type;
+
+typedef struct import_value {
+  import_type type;
+  bool is_true;
+  uint32_t at, bytes; /* in the event's buffer */
+} import_value;
+
+#define IMPORT_MEMBER_LIST(X) X(PH, "ph") X(CAT, "cat") X(NAME, "name") X(PID, "pid") X(TID, "tid") X(TS, "ts") X(DUR, "dur") X(ID, "id")
+
+typedef enum import_member {
+#define IMPORT_ENUM(name, key) IMPORT_##name,
+  IMPORT_MEMBER_LIST(IMPORT_ENUM)
+#undef IMPORT_ENUM
+      IMPORT_MEMBER_COUNT
+} import_member;
+
+typedef struct import_arg {
+  uint32_t key_at, key_bytes;
+  import_value value;
+} import_arg;
+
+enum { IMPORT_ARGS_MAX = 64, IMPORT_JSON_BYTES_MAX = 1 << 20 };
+
+typedef struct import_event {
+  import_value members[IMPORT_MEMBER_COUNT];
+  import_arg args[IMPORT_ARGS_MAX];
+  uint32_t arg_count;
+  bool is_cut; /* an argument did not fit */
+  char *text;
+  size_t count, room;
+} import_event;
+
+typedef struct import_text {
+  const char *data;
+  size_t bytes;
+} import_text;
+
+static inline import_text import_text_of(const import_event *event, const import_value *value) {
+  return (import_text){event->text + value->at, value->bytes};
+}
+
+/* Its argument of that key, or NULL. */
+const import_value *import_event_arg(const import_event *event, const char *key);
+bool import_text_is(import_text text, const char *word);
+
+#endif

@@ -1,0 +1,89 @@
+/* What an import is at: the counts that it tells in the end, and how it gives up. The command `prof import` alone is made of this folder; the
+   library has none of it, so running out of memory or of disk may end the process. */
+#ifndef PROF_IMPORT_IMPORT_H
+#define PROF_IMPORT_IMPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is not taken, by reason: name, text. */
+#define IMPORT_MISS_LIST(X)                                                                 \
+  X(NOT_OBJECT, "elements that are no objects")                                             \
+  X(PHASE, "of a kind that is not known (ph)")                                              \
+  X(ASYNC, "asynchronous (ph b, n, e, S, T, F, p): they belong to no thread")               \
+  X(FLOW_STEP, "steps of flows (ph t)")                                                     \
+  X(NO_TIME, "without a time (ts)")                                                         \
+  X(TIME, "with a time that is no number, or beyond four years of the first")               \
+  X(NEGATIVE, "with a negative duration")                                                   \
+  X(DURATION, "with a duration that is no number, or longer than a year")                   \
+  X(END_ALONE, "ends without a begin (ph E)")                                               \
+  X(TOO_DEEP, "begun where a million stood open already (ph B)")                            \
+  X(NO_VALUE, "counters without a number")                                                  \
+  X(MEMORY, "of memory, without address or bytes that can be")                              \
+  X(SPAN, "rows about the tracing itself (Spans, Traces)")                                  \
+  X(DRAWN, "arrows and graphs that exports draw anew from what is taken")
+
+/* What is taken otherwise than it stands there. */
+#define IMPORT_CHANGE_LIST(X)                                          \
+  X(NO_DURATION, "without a duration: they take 0")                    \
+  X(UNENDED, "begun and never ended (ph B): they end with the trace")  \
+  X(CUT, "with a text cut or arguments left out")                      \
+  X(UNNAMED, "without a name")                                         \
+  X(NO_LAUNCH, "of devices, whose launch is not in the trace")         \
+  X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)") \
+  X(CONTROL, "raw control bytes in strings: they are blanks now")
+
+typedef enum import_miss {
+#define IMPORT_ENUM(name, text) IMPORT_MISS_##name,
+  IMPORT_MISS_LIST(IMPORT_ENUM)
+#undef IMPORT_ENUM
+      IMPORT_MISS_COUNT
+} import_miss;
+
+typedef enum import_change {
+#define IMPORT_ENUM(name, text) IMPORT_CHANGE_##name,
+  IMPORT_CHANGE_LIST(IMPORT_ENUM)
+#undef IMPORT_ENUM
+      IMPORT_CHANGE_COUNT
+} import_change;
+
+typedef struct import_counts {
+  uint64_t scopes, device_scopes, instants, counters, flow_ends, memory_events;
+  uint64_t threads, streams, steps, processes;
+  uint64_t missed[IMPORT_MISS_COUNT], changed[IMPORT_CHANGE_COUNT];
+} import_counts;
+
+typedef enum import_end {
+  IMPORT_WHOLE,
+  IMPORT_OPEN_ARRAY, /* a bare array that nobody closed, behind a whole element: the format allows it */
+  IMPORT_CUT_SHORT,
+  IMPORT_DAMAGED,
+  IMPORT_NO_TRACE /* JSON, but there is no traceEvents in it */
+} import_end;
+
+typedef struct import_result {
+  import_counts counts;
+  import_end end;
+  uint64_t at; /* of what was read (unpacked): where it ended, or is damaged */
+  bool was_packed;
+  char error[256]; /* DAMAGED: the reader's words */
+} import_result;
+
+/* Reads `from`, writes the capture `to`, which appears under its name when it is whole; nothing is written where nothing could be read.
+   must_be_new: a file that is there stays. */
+void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out);
+
+const char *import_miss_text(import_miss miss);
+const char *import_change_text(import_change change);
+
+/* "prof import: ..." on stderr, and the process ends; the output is not there then. */
+_Noreturn void import_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* So many bytes of zeros; the process ends where there is no memory. */
+void *import_make(size_t bytes);
+
+/* Room for `count` elements, doubled when it is used up. */
+void *import_room(void *array, size_t *room, size_t count, size_t element_bytes);
+
+#endif

@@ -1,0 +1,150 @@
+/* See input.h. zlib is opened when there is something to unpack, as the library does to pack. */
+#define _GNU_SOURCE
+#include "input.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "import.h"
+
+#ifdef PROF_HAVE_ZLIB
+#define ZLIB_CONST
+#include <zlib.h>
+#endif
+
+enum { PACKED_BYTES = 256 << 10 };
+
+struct import_input {
+  int fd;
+  const char *path;
+  uint64_t bytes, read_bytes;
+  bool is_packed, is_over, is_cut;
+  size_t at, count; /* in packed */
+  unsigned char packed[PACKED_BYTES];
+#ifdef PROF_HAVE_ZLIB
+  void *handle;
+  __typeof__(&inflateInit2_) init;
+  __typeof__(&inflateReset) reset;
+  __typeof__(&inflate) run;
+  __typeof__(&inflateEnd) end;
+  z_stream stream;
+#endif
+};
+
+static size_t read_some(import_input *input, void *to, size_t room) {
+  for (;;) {
+    const ssize_t count = read(input->fd, to, room);
+    if (count >= 0) {
+      input->read_bytes += (uint64_t)count;
+      return (size_t)count;
+    }
+    if (errno != EINTR) import_fail("cannot read '%s': %s", input->path, strerror(errno));
+  }
+}
+
+/* ---- gzip ---- */
+
+#ifdef PROF_HAVE_ZLIB
+
+static void open_zlib(import_input *input) {
+  static const char name[] = "libz.so.1";
+  input->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!input->handle) import_fail("'%s' is compressed, and zlib cannot be opened: %s. Type: apt-get install zlib1g, or gunzip it first", input->path, dlerror());
+  *(void **)&input->init = dlsym(input->handle, "inflateInit2_");
+  *(void **)&input->reset = dlsym(input->handle, "inflateReset");
+  *(void **)&input->run = dlsym(input->handle, "inflate");
+  *(void **)&input->end = dlsym(input->handle, "inflateEnd");
+  if (!input->init || !input->reset || !input->run || !input->end) import_fail("%s has no inflate, so '%s' cannot be unpacked", name, input->path);
+  if (input->init(&input->stream, 15 + 16, ZLIB_VERSION, (int)sizeof input->stream) != Z_OK) import_fail("zlib does not begin to unpack '%s'", input->path);
+}
+
+static void close_zlib(import_input *input) {
+  input->end(&input->stream);
+  dlclose(input->handle);
+}
+
+static bool refill(import_input *input) {
+  if (input->at == input->count) {
+    input->count = read_some(input, input->packed, sizeof input->packed);
+    input->at = 0;
+  }
+  return input->count > 0;
+}
+
+/* Between members: another one, or, as gzip itself has it, zeros and whatever else is no member are left. */
+static bool begins_member(import_input *input) { return refill(input) && input->packed[input->at] == 0x1f; }
+
+static size_t unpack(import_input *input, char *to, size_t room) {
+  z_stream *const stream = &input->stream;
+  stream->next_out = (unsigned char *)to;
+  stream->avail_out = (uInt)room;
+  while (stream->avail_out > 0 && !input->is_over) {
+    if (!refill(input)) {
+      input->is_over = input->is_cut = true;
+      break;
+    }
+    stream->next_in = input->packed + input->at;
+    stream->avail_in = (uInt)(input->count - input->at);
+    const int result = input->run(stream, Z_NO_FLUSH);
+    input->at = input->count - stream->avail_in;
+    if (result == Z_STREAM_END) input->is_over = !begins_member(input) || input->reset(stream) != Z_OK;
+    else if (result != Z_OK && result != Z_BUF_ERROR) input->is_over = input->is_cut = true;
+  }
+  return room - stream->avail_out;
+}
+
+#else
+
+static void open_zlib(import_input *input) { import_fail("'%s' is compressed, and this build of prof has no zlib; gunzip it first", input->path); }
+static void close_zlib(import_input *input) { (void)input; }
+static size_t unpack(import_input *input, char *to, size_t room) {
+  (void)input, (void)to, (void)room;
+  return 0;
+}
+
+#endif
+
+/* ---- the face ---- */
+
+import_input *import_input_open(const char *path) {
+  import_input *const input = import_make(sizeof *input);
+  struct stat about;
+  input->path = path;
+  input->fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (input->fd < 0 || fstat(input->fd, &about) != 0) import_fail("cannot open '%s': %s", path, strerror(errno));
+  if (S_ISDIR(about.st_mode)) import_fail("cannot read '%s': it is a directory; name one trace in it", path);
+  input->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
+  while (input->count < 2) {
+    const size_t count = read_some(input, input->packed + input->count, sizeof input->packed - input->count);
+    if (count == 0) break;
+    input->count += count;
+  }
+  input->is_packed = input->count >= 2 && input->packed[0] == 0x1f && input->packed[1] == 0x8b;
+  if (input->is_packed) open_zlib(input);
+  return input;
+}
+
+void import_input_close(import_input *input) {
+  if (input->is_packed) close_zlib(input);
+  close(input->fd);
+  free(input);
+}
+
+size_t import_input_read(import_input *input, char *to, size_t room) {
+  if (input->is_packed) return unpack(input, to, room);
+  const size_t left = input->count - input->at, first = left < room ? left : room;
+  if (first == 0) return read_some(input, to, room);
+  memcpy(to, input->packed + input->at, first);
+  input->at += first;
+  return first;
+}
+
+bool import_input_is_cut(const import_input *input) { return input->is_cut; }
+bool import_input_is_packed(const import_input *input) { return input->is_packed; }
+
+unsigned import_input_share(const import_input *input) { return input->bytes ? (unsigned)(input->read_bytes * 1000 / input->bytes) : 0; }

@@ -1,0 +1,379 @@
+/* See json.h. */
+#include "json.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef PROF_HAVE_YAJL
+
+#include <yajl/yajl_parse.h>
+
+/* Where the parser stands. */
+typedef enum mode {
+  MODE_START,
+  MODE_TOP,      /* in the outermost object */
+  MODE_METADATA, /* in the value of one of its members */
+  MODE_EVENTS,
+  MODE_EVENT,
+  MODE_ARGS,
+  MODE_VALUE, /* in an argument that is an array or an object */
+  MODE_SKIP,
+  MODE_OVER
+} mode;
+
+enum { KEY_BYTES_MAX = 256, METADATA_BYTES_MAX = 12 << 10, NO_MEMBER = -1 };
+
+typedef struct yajl_functions {
+  void *handle;
+  __typeof__(&yajl_alloc) alloc;
+  __typeof__(&yajl_config) config;
+  __typeof__(&yajl_parse) parse;
+  __typeof__(&yajl_complete_parse) complete;
+  __typeof__(&yajl_get_error) error;
+  __typeof__(&yajl_get_bytes_consumed) consumed;
+  __typeof__(&yajl_free_error) free_error;
+  __typeof__(&yajl_free) free;
+} yajl_functions;
+
+struct import_json {
+  yajl_functions yajl;
+  yajl_handle parser;
+  import_json_face face;
+  import_event event;
+  mode mode, behind; /* behind: what is gone back to */
+  int depth;         /* of arrays and objects inside of METADATA, VALUE, SKIP */
+  int member;        /* whose value comes */
+  bool is_args, is_events, is_bare, has_events;
+  char key[KEY_BYTES_MAX]; /* of a member of the outermost object */
+  size_t key_bytes;
+  size_t value_at; /* in the event's text: where the JSON begins that is put together */
+  size_t json_max;
+  bool is_cut; /* it became too long */
+  uint64_t at; /* of the bytes before this piece */
+  char error[sizeof((import_result *)NULL)->error];
+  bool is_damaged;
+};
+
+/* ---- texts ---- */
+
+static uint32_t put(import_event *event, const char *bytes, size_t count) {
+  event->text = import_room(event->text, &event->room, event->count + count + 1, 1);
+  memcpy(event->text + event->count, bytes, count);
+  const size_t at = event->count;
+  event->count += count;
+  return (uint32_t)at;
+}
+
+static void reset(import_event *event) {
+  memset(event->members, 0, sizeof event->members);
+  event->arg_count = 0;
+  event->count = 0;
+  event->is_cut = false;
+}
+
+/* ---- JSON put together again ---- */
+
+static void put_json(import_json *j, const char *bytes, size_t count) {
+  if (j->event.count - j->value_at + count > j->json_max) j->is_cut = true;
+  if (!j->is_cut) put(&j->event, bytes, count);
+}
+
+/* A comma, but behind what opens or a key. */
+static void separate(import_json *j) {
+  if (j->event.count == j->value_at) return;
+  const char last = j->event.text[j->event.count - 1];
+  if (last != '[' && last != '{' && last != ':') put_json(j, ",", 1);
+}
+
+static void put_quoted(import_json *j, const char *bytes, size_t count) {
+  put_json(j, "\"", 1);
+  for (size_t i = 0; i < count && !j->is_cut; i++) {
+    char escaped[8] = {bytes[i]};
+    size_t escaped_bytes = 1;
+    if ((unsigned char)bytes[i] < 0x20) escaped_bytes = (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)bytes[i]);
+    else if (bytes[i] == '"' || bytes[i] == '\\') escaped[0] = '\\', escaped[1] = bytes[i], escaped_bytes = 2;
+    put_json(j, escaped, escaped_bytes);
+  }
+  put_json(j, "\"", 1);
+}
+
+static bool is_inside_json(const import_json *j) { return j->depth > 0 && (j->mode == MODE_METADATA || j->mode == MODE_VALUE); }
+
+static void begin_json(import_json *j, mode inside, size_t most) {
+  j->behind = j->mode;
+  j->mode = inside;
+  j->depth = 0;
+  j->is_cut = false;
+  j->value_at = j->event.count;
+  j->json_max = most;
+}
+
+/* ---- one value ---- */
+
+static void take_metadata(import_json *j, const import_value *value) {
+  const import_text key = {j->key, j->key_bytes};
+  j->face.take_metadata(j->face.user, key, value, import_text_of(&j->event, value));
+  reset(&j->event);
+}
+
+/* A value that is whole, of whatever stands open. */
+static void place(import_json *j, import_value value) {
+  import_event *const event = &j->event;
+  switch (j->mode) {
+    case MODE_TOP: take_metadata(j, &value); return;
+    case MODE_EVENTS: j->face.take_other(j->face.user); return;
+    case MODE_EVENT:
+      if (j->member != NO_MEMBER) event->members[j->member] = value;
+      return;
+    case MODE_ARGS:
+      if (event->arg_count < IMPORT_ARGS_MAX) event->args[event->arg_count++].value = value;
+      else event->is_cut = true;
+      return;
+    case MODE_START: j->mode = MODE_OVER; return; /* a number alone is JSON, and no trace */
+    case MODE_METADATA:
+    case MODE_VALUE:
+    case MODE_SKIP:
+    case MODE_OVER: return;
+  }
+}
+
+static int scalar(import_json *j, import_type type, const char *bytes, size_t count, bool is_true) {
+  if (j->mode == MODE_SKIP || j->mode == MODE_OVER) return 1;
+  if (is_inside_json(j)) {
+    separate(j);
+    if (type == IMPORT_TEXT) put_quoted(j, bytes, count);
+    else put_json(j, bytes, count);
+    return 1;
+  }
+  place(j, (import_value){.type = type, .is_true = is_true, .at = put(&j->event, bytes, count), .bytes = (uint32_t)count});
+  return 1;
+}
+
+static int on_null(void *j) { return scalar(j, IMPORT_NULL, "null", 4, false); }
+static int on_bool(void *j, int value) { return scalar(j, IMPORT_BOOL, value ? "true" : "false", value ? 4 : 5, value != 0); }
+static int on_number(void *j, const char *digits, size_t count) { return scalar(j, IMPORT_NUMBER, digits, count, false); }
+static int on_string(void *j, const unsigned char *bytes, size_t count) { return scalar(j, IMPORT_TEXT, (const char *)bytes, count, false); }
+
+/* ---- what opens and closes ---- */
+
+static void skip(import_json *j) {
+  j->behind = j->mode;
+  j->mode = MODE_SKIP;
+  j->depth = 0;
+}
+
+static void open_at(import_json *j, bool is_object) {
+  switch (j->mode) {
+    case MODE_START:
+      j->mode = is_object ? MODE_TOP : MODE_EVENTS;
+      j->is_bare = j->has_events = !is_object;
+      return;
+    case MODE_TOP:
+      if (j->is_events && !is_object) {
+        j->mode = MODE_EVENTS;
+        j->has_events = true;
+        return;
+      }
+      begin_json(j, MODE_METADATA, METADATA_BYTES_MAX);
+      break;
+    case MODE_EVENTS:
+      if (is_object) {
+        j->mode = MODE_EVENT;
+        reset(&j->event);
+        return;
+      }
+      j->face.take_other(j->face.user);
+      skip(j);
+      break;
+    case MODE_EVENT:
+      if (is_object && j->is_args) {
+        j->mode = MODE_ARGS;
+        return;
+      }
+      skip(j);
+      break;
+    case MODE_ARGS:
+      if (j->event.arg_count < IMPORT_ARGS_MAX) begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
+      else skip(j), j->event.is_cut = true;
+      break;
+    case MODE_METADATA:
+    case MODE_VALUE:
+    case MODE_SKIP:
+    case MODE_OVER: break;
+  }
+}
+
+static int open_one(import_json *j, bool is_object) {
+  const mode before = j->mode;
+  open_at(j, is_object);
+  if (j->mode != MODE_METADATA && j->mode != MODE_VALUE && j->mode != MODE_SKIP) return 1;
+  if (j->mode != MODE_SKIP && before == j->mode) separate(j);
+  j->depth++;
+  if (j->mode != MODE_SKIP) put_json(j, is_object ? "{" : "[", 1);
+  return 1;
+}
+
+static void close_json(import_json *j) {
+  const bool is_cut = j->is_cut;
+  const import_value value = {.type = is_cut ? IMPORT_TEXT : IMPORT_JSON, .at = (uint32_t)j->value_at, .bytes = (uint32_t)(j->event.count - j->value_at)};
+  j->event.is_cut |= is_cut;
+  j->mode = j->behind;
+  place(j, value);
+}
+
+static int close_one(import_json *j, bool is_object) {
+  switch (j->mode) {
+    case MODE_METADATA:
+    case MODE_VALUE:
+      put_json(j, is_object ? "}" : "]", 1);
+      if (--j->depth == 0) close_json(j);
+      return 1;
+    case MODE_SKIP:
+      if (--j->depth == 0) j->mode = j->behind;
+      return 1;
+    case MODE_ARGS: j->mode = MODE_EVENT; return 1;
+    case MODE_EVENT:
+      j->mode = MODE_EVENTS;
+      j->face.take_event(j->face.user, &j->event);
+      reset(&j->event);
+      return 1;
+    case MODE_EVENTS: j->mode = j->is_bare ? MODE_OVER : MODE_TOP; return 1;
+    case MODE_TOP: j->mode = MODE_OVER; return 1;
+    case MODE_START:
+    case MODE_OVER: return 1;
+  }
+  return 1;
+}
+
+static int on_begin_object(void *j) { return open_one(j, true); }
+static int on_end_object(void *j) { return close_one(j, true); }
+static int on_begin_array(void *j) { return open_one(j, false); }
+static int on_end_array(void *j) { return close_one(j, false); }
+
+static int member_of(import_text key) {
+  static const char *const keys[] = {
+#define IMPORT_KEY(name, text) text,
+      IMPORT_MEMBER_LIST(IMPORT_KEY)
+#undef IMPORT_KEY
+  };
+  for (int i = 0; i < IMPORT_MEMBER_COUNT; i++)
+    if (import_text_is(key, keys[i])) return i;
+  return NO_MEMBER;
+}
+
+static int on_key(void *user, const unsigned char *bytes, size_t count) {
+  import_json *const j = user;
+  const import_text key = {(const char *)bytes, count};
+  if (is_inside_json(j)) {
+    separate(j);
+    put_quoted(j, key.data, key.bytes);
+    put_json(j, ":", 1);
+  } else if (j->mode == MODE_EVENT) {
+    j->member = member_of(key);
+    j->is_args = import_text_is(key, "args");
+  } else if (j->mode == MODE_ARGS && j->event.arg_count < IMPORT_ARGS_MAX) {
+    import_arg *const arg = &j->event.args[j->event.arg_count];
+    arg->key_bytes = (uint32_t)(count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX);
+    arg->key_at = put(&j->event, key.data, arg->key_bytes);
+  } else if (j->mode == MODE_TOP) {
+    j->is_events = import_text_is(key, "traceEvents");
+    j->key_bytes = count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX;
+    memcpy(j->key, bytes, j->key_bytes);
+  }
+  return 1;
+}
+
+/* ---- yajl ---- */
+
+static void open_yajl(yajl_functions *to) {
+  static const char name[] = "libyajl.so.2";
+  to->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!to->handle) import_fail("traces are read with yajl, which cannot be opened: %s. Type: apt-get install libyajl2", dlerror());
+  *(void **)&to->alloc = dlsym(to->handle, "yajl_alloc");
+  *(void **)&to->config = dlsym(to->handle, "yajl_config");
+  *(void **)&to->parse = dlsym(to->handle, "yajl_parse");
+  *(void **)&to->complete = dlsym(to->handle, "yajl_complete_parse");
+  *(void **)&to->error = dlsym(to->handle, "yajl_get_error");
+  *(void **)&to->consumed = dlsym(to->handle, "yajl_get_bytes_consumed");
+  *(void **)&to->free_error = dlsym(to->handle, "yajl_free_error");
+  *(void **)&to->free = dlsym(to->handle, "yajl_free");
+  if (!to->alloc || !to->config || !to->parse || !to->complete || !to->error || !to->consumed || !to->free_error || !to->free) import_fail("%s is no yajl 2", name);
+}
+
+import_json *import_json_create(const import_json_face *face) {
+  static const yajl_callbacks callbacks = {.yajl_null = on_null,
+                                           .yajl_boolean = on_bool,
+                                           .yajl_number = on_number,
+                                           .yajl_string = on_string,
+                                           .yajl_start_map = on_begin_object,
+                                           .yajl_map_key = on_key,
+                                           .yajl_end_map = on_end_object,
+                                           .yajl_start_array = on_begin_array,
+                                           .yajl_end_array = on_end_array};
+  import_json *const json = import_make(sizeof *json);
+  json->face = *face;
+  open_yajl(&json->yajl);
+  json->parser = json->yajl.alloc(&callbacks, NULL, json);
+  if (!json->parser) import_fail("no memory");
+  json->yajl.config(json->parser, yajl_dont_validate_strings, 1); /* names may hold any bytes: exports put them right */
+  return json;
+}
+
+void import_json_destroy(import_json *json) {
+  json->yajl.free(json->parser);
+  dlclose(json->yajl.handle);
+  free(json->event.text);
+  free(json);
+}
+
+/* Its first line, without "parse error: ". */
+static void keep_error(import_json *json, const char *bytes, size_t count) {
+  static const char begin[] = "parse error: ";
+  unsigned char *const text = json->yajl.error(json->parser, 0, (const unsigned char *)bytes, count);
+  const char *const from = strncmp((char *)text, begin, sizeof begin - 1) == 0 ? (char *)text + sizeof begin - 1 : (char *)text;
+  snprintf(json->error, sizeof json->error, "%.*s", (int)strcspn(from, "\n"), from);
+  json->yajl.free_error(json->parser, text);
+}
+
+bool import_json_read(import_json *json, const char *bytes, size_t count) {
+  if (json->is_damaged) return false;
+  const yajl_status status = json->yajl.parse(json->parser, (const unsigned char *)bytes, count);
+  json->at += json->yajl.consumed(json->parser);
+  if (status == yajl_status_ok) return true;
+  keep_error(json, bytes, count);
+  json->is_damaged = true;
+  return false;
+}
+
+void import_json_end(import_json *json, import_result *result) {
+  result->at = json->at;
+  memcpy(result->error, json->error, sizeof json->error);
+  if (!json->is_damaged && json->mode == MODE_START) json->yajl.complete(json->parser); /* "12" ends with the file */
+  if (!json->has_events) result->end = json->is_damaged ? IMPORT_DAMAGED : json->mode == MODE_OVER ? IMPORT_NO_TRACE : IMPORT_CUT_SHORT;
+  else if (json->is_damaged) result->end = IMPORT_DAMAGED;
+  else if (json->mode == MODE_OVER) result->end = IMPORT_WHOLE;
+  else result->end = json->is_bare && json->mode == MODE_EVENTS ? IMPORT_OPEN_ARRAY : IMPORT_CUT_SHORT;
+}
+
+uint64_t import_json_at(const import_json *json) { return json->at; }
+
+#else
+
+import_json *import_json_create(const import_json_face *face) {
+  (void)face;
+  import_fail("this build of prof reads no traces: yajl was missing when it was built. Type: apt-get install libyajl-dev, and build it again");
+}
+void import_json_destroy(import_json *json) { (void)json; }
+bool import_json_read(import_json *json, const char *bytes, size_t count) {
+  (void)json, (void)bytes, (void)count;
+  return false;
+}
+void import_json_end(import_json *json, import_result *result) { (void)json, (void)result; }
+uint64_t import_json_at(const import_json *json) {
+  (void)json;
+  return 0;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* The trace's JSON as a stream: elements of traceEvents one after another, and what stands beside it. Knows the shape, and nothing of what events
+   mean. The parser is yajl, opened when a trace is imported. */
+#ifndef PROF_IMPORT_JSON_H
+#define PROF_IMPORT_JSON_H
+
+#include "event.h"
+#include "import.h"
+
+typedef struct import_json_face {
+  void *user;
+  void (*take_event)(void *user, const import_event *event);
+  void (*take_other)(void *user); /* an element that is no object */
+  void (*take_metadata)(void *user, import_text key, const import_value *value, import_text text); /* a member beside traceEvents */
+} import_json_face;
+
+typedef struct import_json import_json;
+
+/* Ends the process where there is no yajl. */
+import_json *import_json_create(const import_json_face *face);
+void import_json_destroy(import_json *json);
+
+/* False: it is damaged there, or was before; no more is taken. */
+bool import_json_read(import_json *json, const char *bytes, size_t count);
+
+/* Behind the last byte. Fills end, at and error. */
+void import_json_end(import_json *json, import_result *result);
+
+/* Bytes that are read for certain. */
+uint64_t import_json_at(const import_json *json);
+
+#endif

@@ -1,0 +1,90 @@
+/* See pools.h. */
+#include "pools.h"
+
+#include <prof/memory.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "import.h"
+
+uint32_t import_pools_of(import_pools *pools, bool is_device, int32_t index) {
+  for (uint32_t i = 0; i < pools->count; i++)
+    if (pools->pools[i].is_device == is_device && pools->pools[i].index == index) return i + 1;
+  if (pools->count == IMPORT_POOLS_MAX) return 0;
+  pools->pools[pools->count++] = (import_pool){.is_device = is_device, .index = index};
+  return pools->count;
+}
+
+void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t address, uint64_t words[3]) {
+  const bool is_free = piece->bytes < 0;
+  const uint64_t bytes = is_free ? 0 - (uint64_t)piece->bytes : (uint64_t)piece->bytes;
+  pools->pieces = import_room(pools->pieces, &pools->piece_room, pools->piece_count + 1, sizeof *pools->pieces);
+  pools->pieces[pools->piece_count] = *piece;
+  pools->pieces[pools->piece_count].order = (uint32_t)pools->piece_count;
+  words[0] = PROF_I_PIECE_TYPE | (uint64_t)is_free << PROF_I_PIECE_VERB_SHIFT | (uint64_t)piece->pool << PROF_I_PIECE_POOL_SHIFT | bytes << PROF_I_PIECE_BYTES_SHIFT;
+  words[1] = address;
+  words[2] = pools->piece_count++;
+}
+
+static int by_time(const void *a, const void *b) {
+  const import_piece *const x = a, *const y = b;
+  if (x->ticks != y->ticks) return x->ticks < y->ticks ? -1 : 1;
+  return (x->order > y->order) - (x->order < y->order);
+}
+
+static void begin(import_pool *pool, const import_piece *first, uint32_t number, uint64_t start_ticks) {
+  prof_i_pool_state *const state = &pool->state;
+  pool->is_known = first->total >= first->bytes && first->total >= 0;
+  pool->used_before = pool->is_known ? (uint64_t)(first->total - first->bytes) : 0;
+  if (pool->used_before >= PROF_I_USED_ZERO / 2) pool->used_before = 0, pool->is_known = false;
+  *state = (prof_i_pool_state){.used = PROF_I_USED_ZERO + pool->used_before, .number = number, .kind = PROF_MEMORY_POOL, .allocated = PROF_I_USED_ZERO};
+  state->used_peaks[0] = (prof_i_peak){state->used, start_ticks, state->used, start_ticks};
+  state->allocated_peaks[0] = (prof_i_peak){PROF_I_USED_ZERO, start_ticks, PROF_I_USED_ZERO, start_ticks};
+}
+
+static void play(prof_i_pool_state *state, const import_piece *piece) {
+  const uint64_t before = state->used;
+  state->used += PROF_I_USED_ONE_EVENT + (uint64_t)piece->bytes;
+  state->rounds += state->used < before;
+  if (prof_i_used_bytes(state->used) <= prof_i_used_bytes(state->used_peaks[0].peak)) return;
+  state->used_peaks[0].peak = state->used;
+  state->used_peaks[0].peak_ticks = piece->ticks;
+}
+
+void import_pools_settle(import_pools *pools, uint64_t start_ticks) {
+  if (pools->piece_count == 0) return;
+  pools->counters = import_make(pools->piece_count * sizeof *pools->counters);
+  qsort(pools->pieces, pools->piece_count, sizeof *pools->pieces, by_time);
+  for (size_t i = 0; i < pools->piece_count; i++) {
+    const import_piece *const piece = &pools->pieces[i];
+    import_pool *const pool = &pools->pools[piece->pool - 1];
+    if (pool->state.number == 0) begin(pool, piece, piece->pool, start_ticks);
+    play(&pool->state, piece);
+    pools->counters[piece->order] = pool->state.used;
+  }
+}
+
+void import_pools_record(const import_pools *pools, uint32_t number, int32_t device_type, uint64_t at, import_record *record) {
+  const import_pool *const pool = &pools->pools[number - 1];
+  const uint64_t line = PROF_I_POOL_STATE_ALIGNMENT, from = at + PROF_I_POOL_STATE_WORD * 8;
+  const uint32_t to_state = PROF_I_POOL_STATE_WORD + (uint32_t)(((from + line - 1) / line * line - from) / 8);
+  char name[PROF_I_NAME_BYTES];
+  const int bytes = pool->is_device ? snprintf(name, sizeof name, "[memory] of GPU %d", pool->index) : snprintf(name, sizeof name, "[memory] of the host");
+  import_record_begin(record);
+  import_record_word(record, number | (uint64_t)PROF_MEMORY_POOL << 32);
+  import_record_word(record, (uint32_t)(pool->is_device ? device_type : PROF_DEVICE_CPU) | (uint64_t)(uint32_t)(pool->is_device ? pool->index : 0) << 32);
+  import_record_word(record, number | UINT64_C(1) << 32);
+  import_record_word(record, pool->used_before);
+  import_record_word(record, 0);
+  import_record_word(record, pool->is_known ? PROF_I_BASELINE_ASKED : PROF_I_BASELINE_NONE);
+  import_record_text(record, (import_text){name, (size_t)bytes});
+  while (record->count < to_state) import_record_word(record, 0);
+  memcpy(record->words + record->count, &pool->state, sizeof pool->state);
+  record->count += sizeof pool->state / 8;
+  import_record_end(record, PROF_I_KIND_POOL, 0, 0, 0, 0);
+}
+
+void import_pools_fini(import_pools *pools) {
+  free(pools->pieces);
+  free(pools->counters);
+}

@@ -1,0 +1,49 @@
+/* Memory: one pool a device that [memory] events tell of. A pool's counter says the order of its events, so it is made when all have come. */
+#ifndef PROF_IMPORT_POOLS_H
+#define PROF_IMPORT_POOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "record.h"
+
+enum { IMPORT_POOLS_MAX = 64 };
+
+typedef struct import_pool {
+  bool is_device;
+  int32_t index;
+  uint64_t used_before; /* as the first event tells it */
+  bool is_known;        /* it does */
+  prof_i_pool_state state;
+} import_pool;
+
+typedef struct import_piece {
+  uint64_t ticks;
+  int64_t bytes; /* negative: it came back */
+  uint32_t pool, order;
+  int64_t total; /* allocated after it, as the trace says; negative: it does not */
+} import_piece;
+
+typedef struct import_pools {
+  import_pool pools[IMPORT_POOLS_MAX];
+  uint32_t count;
+  import_piece *pieces;
+  size_t piece_count, piece_room;
+  uint64_t *counters; /* by order */
+} import_pools;
+
+/* The pool's number, from 1; 0: there are too many. */
+uint32_t import_pools_of(import_pools *pools, bool is_device, int32_t index);
+
+/* Its words 1 to 3, of which the last is what import_pools_counter() is asked with. */
+void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t address, uint64_t words[3]);
+
+void import_pools_settle(import_pools *pools, uint64_t start_ticks);
+static inline uint64_t import_pools_counter(const import_pools *pools, uint64_t order) { return pools->counters[order]; }
+
+/* The pool's record, to be written at that place of the capture: its state is aligned there. */
+void import_pools_record(const import_pools *pools, uint32_t number, int32_t device_type, uint64_t at, import_record *record);
+
+void import_pools_fini(import_pools *pools);
+
+#endif

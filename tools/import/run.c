@@ -1,0 +1,133 @@
+/* prof import, from the file to the capture; see import.h. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture.h"
+#include "clean.h"
+#include "input.h"
+#include "json.h"
+#include "kineto.h"
+#include "output.h"
+
+enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
+
+const char *import_miss_text(import_miss miss) {
+  static const char *const texts[] = {
+#define IMPORT_TEXT_OF(name, text) text,
+      IMPORT_MISS_LIST(IMPORT_TEXT_OF)};
+  return texts[miss];
+}
+
+const char *import_change_text(import_change change) {
+  static const char *const texts[] = {IMPORT_CHANGE_LIST(IMPORT_TEXT_OF)
+#undef IMPORT_TEXT_OF
+  };
+  return texts[change];
+}
+
+void *import_make(size_t bytes) {
+  void *const made = calloc(1, bytes);
+  if (!made) import_fail("no memory for %zu bytes", bytes);
+  return made;
+}
+
+void *import_room(void *array, size_t *room, size_t count, size_t element_bytes) {
+  if (count <= *room) return array;
+  size_t more = *room ? *room : 8;
+  while (more < count) more *= 2;
+  void *const larger = realloc(array, more * element_bytes);
+  if (!larger) import_fail("no memory for %zu bytes", more * element_bytes);
+  *room = more;
+  return larger;
+}
+
+/* ---- progress ---- */
+
+typedef struct progress {
+  time_t began, said;
+  bool is_shown;
+} progress;
+
+/* On a terminal, once it takes longer than two seconds; once a second. */
+static void show(progress *p, const import_input *input) {
+  const time_t now = time(NULL);
+  if (now - p->began < QUIET_S || now == p->said || !isatty(STDERR_FILENO)) return;
+  p->said = now;
+  p->is_shown = true;
+  fprintf(stderr, "\rprof import: %u %%", import_input_share(input) / 10);
+  fflush(stderr);
+}
+
+static void hide(const progress *p) {
+  if (p->is_shown) fputs("\r\x1b[K", stderr);
+}
+
+/* ---- the way ---- */
+
+static void take_event(void *user, const import_event *event) { import_kineto_event(user, event); }
+static void take_other(void *user) { ((import_state *)user)->counts->missed[IMPORT_MISS_NOT_OBJECT]++; }
+static void take_metadata(void *user, import_text key, const import_value *value, import_text text) { import_kineto_metadata(user, key, value, text); }
+
+static void read_all(import_state *state, import_input *input, import_result *result) {
+  static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; no JSON, and there are who write it */
+  import_json *const json = import_json_create(&(import_json_face){state, take_event, take_other, take_metadata});
+  char *const bytes = import_make(READ_BYTES), *const clean = import_make(import_clean_room(READ_BYTES));
+  import_cleaner cleaner = {0};
+  progress shown = {.began = time(NULL)};
+  bool goes_on = true;
+  for (size_t count, read = 0; goes_on && (count = import_input_read(input, bytes, READ_BYTES)) > 0; read += count) {
+    const size_t skipped = read == 0 && count >= 3 && memcmp(bytes, mark, 3) == 0 ? 3 : 0;
+    goes_on = import_json_read(json, clean, import_clean(&cleaner, bytes + skipped, count - skipped, clean));
+    show(&shown, input);
+  }
+  if (goes_on) import_json_read(json, clean, import_clean_end(&cleaner, clean));
+  import_json_end(json, result);
+  hide(&shown);
+  import_json_destroy(json);
+  free(bytes);
+  free(clean);
+  state->counts->changed[IMPORT_CHANGE_NOT_NUMBER] += cleaner.not_number_count;
+  state->counts->changed[IMPORT_CHANGE_CONTROL] += cleaner.control_count;
+  state->counts->changed[IMPORT_CHANGE_CUT] += cleaner.cut_count;
+}
+
+static bool is_empty(const import_counts *counts) {
+  return counts->scopes + counts->device_scopes + counts->instants + counts->counters + counts->flow_ends + counts->memory_events == 0;
+}
+
+void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out) {
+  import_output output;
+  import_result *const result = result_out;
+  *result = (import_result){.end = IMPORT_CUT_SHORT};
+  import_state *const state = import_make(sizeof *state);
+  state->counts = &result->counts;
+  state->rank = -1;
+  state->world_size = 1;
+  state->names = import_names_create();
+  import_input *const input = import_input_open(from);
+  import_output_open(&output, to, must_be_new);
+  import_spool_open(&state->spool, output.folder);
+  read_all(state, input, result);
+  result->was_packed = import_input_is_packed(input);
+  if (import_input_is_cut(input) && result->end == IMPORT_WHOLE) result->end = IMPORT_CUT_SHORT;
+  import_kineto_end(state);
+  import_spool_close(&state->spool);
+  if (result->end == IMPORT_NO_TRACE || (is_empty(state->counts) && result->end != IMPORT_WHOLE)) {
+    import_output_abandon(&output);
+  } else {
+    import_capture_write(state, &output);
+    import_output_commit(&output);
+  }
+  import_input_close(input);
+  import_spool_fini(&state->spool);
+  import_threads_fini(&state->threads);
+  import_pools_fini(&state->pools);
+  import_names_destroy(state->names);
+  free(state->launches.all);
+  free(state);
+}

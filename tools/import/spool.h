@@ -1,0 +1,39 @@
+/* Records until all have come: a thread's stand in the capture in the order in which they ended, and a trace has them in any. The words go to a file
+   without a name beside the output, so that memory holds 24 bytes an event. */
+#ifndef PROF_IMPORT_SPOOL_H
+#define PROF_IMPORT_SPOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An event in its thread's list: ticks, and where its words from the second on stand. */
+typedef struct import_entry {
+  uint64_t end, start;
+  uint64_t place; /* word << 19 | words << 3 | IMPORT_ENTRY_... */
+} import_entry;
+
+enum { IMPORT_ENTRY_MARK = 1, IMPORT_ENTRY_FUNCTION = 2 /* of Python */, IMPORT_ENTRY_MOVED = 4 };
+
+typedef struct import_spool {
+  int fd;
+  uint64_t flushed, count; /* words: in the file, and in all */
+  uint64_t *waiting;
+  const uint64_t *words; /* once it is closed */
+} import_spool;
+
+/* folder: of the output. */
+void import_spool_open(import_spool *spool, const char *folder);
+/* The entry's place. */
+uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count, uint32_t bits);
+
+/* No more comes; words can be read. */
+void import_spool_close(import_spool *spool);
+void import_spool_fini(import_spool *spool);
+
+static inline const uint64_t *import_entry_words(const import_spool *spool, const import_entry *entry, uint32_t *count_out) {
+  *count_out = entry->place >> 3 & 0xffff;
+  return spool->words + (entry->place >> 19);
+}
+
+#endif

@@ -1,0 +1,164 @@
+/* See threads.h. */
+#include "threads.h"
+
+#include <stdlib.h>
+
+#include "import.h"
+#include "number.h"
+
+enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };
+
+/* ---- which ---- */
+
+static int64_t made_up(import_text text) {
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  return (int64_t)(hash | UINT64_C(1) << 63);
+}
+
+static int64_t number_of(const import_event *event, import_member member) {
+  const import_value *const value = &event->members[member];
+  const import_text text = import_text_of(event, value);
+  int64_t number;
+  if (value->type == IMPORT_NONE) return 0;
+  if ((value->type == IMPORT_NUMBER || value->type == IMPORT_TEXT) && import_number_i64(text, &number)) return number;
+  return made_up(text);
+}
+
+import_thread_id import_threads_id(const import_event *event) { return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)}; }
+
+static import_thread *find(import_threads *threads, const import_thread *wanted) {
+  import_thread *it = threads->last;
+  if (it && memcmp(&it->key, &wanted->key, sizeof it->key) == 0) return it;
+  HASH_FIND(hh, threads->all, &wanted->key, sizeof wanted->key, it);
+  if (!it) {
+    it = import_make(sizeof *it);
+    *it = *wanted;
+    it->serial = ++threads->count;
+    HASH_ADD(hh, threads->all, key, sizeof it->key, it);
+  }
+  return threads->last = it;
+}
+
+import_thread *import_threads_host(import_threads *threads, import_thread_id id) {
+  return find(threads, &(import_thread){.key = {id, IMPORT_HOST}, .called = id});
+}
+
+import_thread *import_threads_python(import_threads *threads, import_thread_id id) {
+  return find(threads, &(import_thread){.key = {id, IMPORT_PYTHON}, .called = id});
+}
+
+import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called) {
+  return find(threads, &(import_thread){.key = {{device, stream}, device}, .called = called});
+}
+
+/* ---- names ---- */
+
+void import_threads_name(import_threads *threads, import_thread_id id, import_text name) {
+  import_row *row;
+  const size_t bytes = name.bytes < NAME_BYTES_MAX ? name.bytes : NAME_BYTES_MAX;
+  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  if (row) HASH_DEL(threads->rows, row);
+  free(row);
+  if (HASH_COUNT(threads->rows) >= ROWS_MAX) return;
+  row = import_make(sizeof *row + bytes);
+  row->id = id;
+  row->bytes = (uint32_t)bytes;
+  if (bytes) memcpy(row->name, name.data, bytes);
+  HASH_ADD(hh, threads->rows, id, sizeof row->id, row);
+}
+
+import_text import_threads_name_of(const import_threads *threads, import_thread_id id) {
+  import_row *row;
+  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  return row ? (import_text){row->name, row->bytes} : (import_text){"", 0};
+}
+
+/* ---- events ---- */
+
+void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place) {
+  thread->entries = import_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
+  thread->entries[thread->count++] = (import_entry){end, start, place};
+  thread->has_functions |= (place & IMPORT_ENTRY_FUNCTION) != 0;
+  if (place & IMPORT_ENTRY_MARK) return;
+  thread->rising += start > thread->last_start;
+  thread->falling += start < thread->last_start;
+  thread->last_start = start;
+}
+
+static int by_start(const void *a, const void *b) {
+  const import_entry *const x = a, *const y = b;
+  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  if (x->end != y->end) return x->end > y->end ? -1 : 1;
+  return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Marks functions that overlap, and those that one of them called. stack: room for all. */
+static void find_overlapping(import_entry *entries, size_t count, import_entry **stack) {
+  size_t depth = 0, moved_depth = 0;
+  uint64_t moved_end = 0;
+  for (import_entry *it = entries; it != entries + count; it++) {
+    if (it->place & IMPORT_ENTRY_MARK) continue;
+    while (depth > 0 && stack[depth - 1]->end <= it->start) depth--;
+    while (depth > 0 && it->end > stack[depth - 1]->end && stack[depth - 1]->place & IMPORT_ENTRY_FUNCTION) stack[--depth]->place |= IMPORT_ENTRY_MOVED;
+    const bool overlaps = depth > 0 && it->end > stack[depth - 1]->end, is_called = it->end <= moved_end && depth <= moved_depth;
+    if (!(it->place & IMPORT_ENTRY_FUNCTION) || !(overlaps || is_called)) {
+      stack[depth++] = it;
+      continue;
+    }
+    it->place |= IMPORT_ENTRY_MOVED;
+    if (is_called) continue;
+    moved_end = it->end;
+    moved_depth = depth;
+  }
+}
+
+void import_thread_part(import_threads *threads, import_thread *thread) {
+  if (!thread->has_functions || thread->key.device != IMPORT_HOST) return;
+  import_entry **const stack = import_make(thread->count * sizeof(import_entry *));
+  size_t kept = 0;
+  qsort(thread->entries, thread->count, sizeof *thread->entries, by_start);
+  find_overlapping(thread->entries, thread->count, stack);
+  free(stack);
+  for (size_t i = 0; i < thread->count; i++) {
+    const import_entry it = thread->entries[i];
+    if (it.place & IMPORT_ENTRY_MOVED) import_thread_add(import_threads_python(threads, thread->called), it.start, it.end, it.place);
+    else thread->entries[kept++] = it;
+  }
+  thread->count = kept;
+}
+
+/* Marks stand before what ends with them; of two that are equal the one that came first is the outer one, in a file that tells outer ones first. */
+static int compare(const import_entry *x, const import_entry *y, bool is_falling) {
+  if (x->end != y->end) return x->end < y->end ? -1 : 1;
+  if (x->start != y->start) return x->start > y->start ? -1 : 1;
+  const bool x_is_mark = x->place & IMPORT_ENTRY_MARK, y_is_mark = y->place & IMPORT_ENTRY_MARK;
+  if (x_is_mark != y_is_mark) return x_is_mark ? -1 : 1;
+  const int in_order = (x->place > y->place) - (x->place < y->place);
+  return x_is_mark || is_falling ? in_order : -in_order;
+}
+
+static int outer_first(const void *x, const void *y) { return compare(x, y, false); }
+static int inner_first(const void *x, const void *y) { return compare(x, y, true); }
+
+void import_thread_sort(import_thread *thread) {
+  if (thread->count) qsort(thread->entries, thread->count, sizeof *thread->entries, thread->falling > thread->rising ? inner_first : outer_first);
+}
+
+void import_threads_fini(import_threads *threads) {
+  import_thread *it = threads->all;
+  import_row *row = threads->rows;
+  HASH_CLEAR(hh, threads->all);
+  for (import_thread *next; it; it = next) {
+    next = it->hh.next;
+    for (size_t i = 0; i < it->begun_count; i++) free(it->begun[i].words);
+    free(it->begun);
+    free(it->entries);
+    free(it);
+  }
+  HASH_CLEAR(hh, threads->rows);
+  for (import_row *next; row; row = next) {
+    next = row->hh.next;
+    free(row);
+  }
+}

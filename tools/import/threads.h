@@ -1,0 +1,75 @@
+/* Threads and streams by what the trace calls them, with the list of their events. */
+#ifndef PROF_IMPORT_THREADS_H
+#define PROF_IMPORT_THREADS_H
+
+#include <stdbool.h>
+#include <uthash.h>
+
+#include "event.h"
+#include "spool.h"
+
+/* pid and tid may be texts ("Spans"): then they are made up out of them, and negative. */
+typedef struct import_thread_id {
+  int64_t pid, tid;
+} import_thread_id;
+
+/* A line beside a thread's own, for functions of Python that overlap with scopes: see import_thread_part(). */
+enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2 };
+
+/* Begun, not ended (ph B). */
+typedef struct import_begun {
+  uint64_t start;
+  uint64_t *words; /* a record with FLAG_LONG, whose duration is missing */
+  uint32_t count;
+} import_begun;
+
+typedef struct import_thread {
+  struct {
+    import_thread_id id;
+    int64_t device; /* IMPORT_HOST, IMPORT_PYTHON; else id is device and stream */
+  } key;
+  UT_hash_handle hh;
+  import_thread_id called; /* its row, for its name */
+  uint32_t serial;
+  import_entry *entries;
+  size_t count, room;
+  import_begun *begun;
+  size_t begun_count, begun_room;
+  bool has_functions;
+  uint64_t last_start, rising, falling; /* of scopes as they came: which of two that are equal is the outer one */
+} import_thread;
+
+/* What M events say of a row, or of a process (tid: INT64_MIN). */
+typedef struct import_row {
+  import_thread_id id;
+  UT_hash_handle hh;
+  uint32_t bytes;
+  char name[];
+} import_row;
+
+typedef struct import_threads {
+  import_thread *all;
+  import_thread *last; /* the one asked for last */
+  import_row *rows;
+  uint32_t count;
+} import_threads;
+
+import_thread_id import_threads_id(const import_event *event);
+
+import_thread *import_threads_host(import_threads *threads, import_thread_id id);
+import_thread *import_threads_python(import_threads *threads, import_thread_id id);
+import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called);
+
+void import_threads_name(import_threads *threads, import_thread_id id, import_text name);
+import_text import_threads_name_of(const import_threads *threads, import_thread_id id); /* empty: none */
+
+void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place);
+/* record_function() begins inside of __enter__() and ends inside of __exit__(): its scope overlaps with these functions. So that it stays on its thread's own line,
+   around what it holds, functions that overlap with anything go to the line beside. */
+void import_thread_part(import_threads *threads, import_thread *thread);
+/* By end; the inner ones first. */
+void import_thread_sort(import_thread *thread);
+
+void import_threads_fini(import_threads *threads);
+
+#endif

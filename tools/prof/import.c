@@ -1,0 +1,111 @@
+/* prof import trace.json: a trace that torch.profiler, or another tool, exported becomes a capture. */
+#define _GNU_SOURCE
+#include "../import/import.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+
+_Noreturn void import_fail(const char *format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  say("prof import: %s", text);
+  exit(EXIT_FAILED);
+}
+
+/* trace.json.gz becomes trace.prof. False: its name is too long. */
+static bool name_output(const char *from, char to[PATH_MAX]) {
+  static const char *const endings[] = {".gz", ".json", ".trace", ".pt"};
+  if (snprintf(to, PATH_MAX - 8, "%s", from) >= PATH_MAX - 8) return false;
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    const size_t bytes = strlen(to), ending = strlen(endings[i]);
+    if (bytes > ending && to[bytes - ending - 1] != '/' && strcmp(to + bytes - ending, endings[i]) == 0) to[bytes - ending] = '\0';
+  }
+  memcpy(to + strlen(to), ".prof", sizeof ".prof");
+  return true;
+}
+
+static bool is_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* ---- what it says in the end ---- */
+
+static void say_count(const char *begin, uint64_t count, const char *text) {
+  if (count) say("  %s %" PRIu64 " %s", begin, count, text);
+}
+
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
+static void say_taken(const import_counts *c, const char *to) {
+  fputs("written to ", stdout);
+  print_text(stdout, to, strlen(to));
+  printf(": %" PRIu64 " scope%s of %" PRIu64 " thread%s", c->scopes, plural(c->scopes), c->threads, plural(c->threads));
+  if (c->device_scopes) printf(", %" PRIu64 " on %" PRIu64 " stream%s of devices", c->device_scopes, c->streams, plural(c->streams));
+  if (c->memory_events) printf(", %" PRIu64 " event%s of memory", c->memory_events, plural(c->memory_events));
+  printf(", %" PRIu64 " other\n", c->instants + c->counters + c->flow_ends);
+}
+
+static int say_end(const char *from, const import_result *r) {
+  const char *const unpacked = r->was_packed ? ", unpacked," : "";
+  switch (r->end) {
+    case IMPORT_WHOLE:
+    case IMPORT_OPEN_ARRAY: return EXIT_OK;
+    case IMPORT_CUT_SHORT:
+      say("prof import: '%s' ends in the middle, behind %" PRIu64 " bytes%s: what stands whole before is taken", from, r->at, unpacked);
+      return EXIT_FAILED;
+    case IMPORT_DAMAGED:
+      say("prof import: '%s' is damaged near byte %" PRIu64 "%s: %s; what stands whole before is taken", from, r->at, unpacked, r->error);
+      return EXIT_FAILED;
+    case IMPORT_NO_TRACE: break;
+  }
+  return EXIT_FAILED;
+}
+
+/* Nothing was written. */
+static int say_nothing(const char *from, const import_result *r) {
+  if (r->end == IMPORT_NO_TRACE) say("prof import: '%s' is JSON, but no trace: it has no traceEvents", from);
+  else if (r->end == IMPORT_DAMAGED) say("prof import: '%s' is no JSON, or damaged before the first event, near byte %" PRIu64 ": %s", from, r->at, r->error);
+  else if (r->at == 0) say("prof import: '%s' is empty", from);
+  else say("prof import: '%s' ends before the first event, behind %" PRIu64 " bytes", from, r->at);
+  return EXIT_FAILED;
+}
+
+static int tell(const char *from, const char *to, const import_result *r) {
+  const import_counts *const c = &r->counts;
+  const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends + c->memory_events;
+  const bool is_written = r->end != IMPORT_NO_TRACE && (taken > 0 || r->end == IMPORT_WHOLE);
+  if (is_written) say_taken(c, to);
+  for (int i = 0; i < IMPORT_MISS_COUNT; i++) say_count("not taken:", c->missed[i], import_miss_text((import_miss)i));
+  for (int i = 0; i < IMPORT_CHANGE_COUNT; i++) say_count("taken:", c->changed[i], import_change_text((import_change)i));
+  return is_written ? say_end(from, r) : say_nothing(from, r);
+}
+
+int command_import(int argc, char **argv) {
+  static const struct option words[] = {{"output", 1, 0, 'o'}, {0, 0, 0, 0}};
+  const char *output = NULL;
+  char named[PATH_MAX];
+  for (int c; (c = getopt_long(argc, argv, "o:", words, NULL)) != -1;) {
+    if (c != 'o') return bad_option("import", argc, argv);
+    output = optarg;
+  }
+  if (argc - optind != 1) return bad_words("import", "takes one trace", NULL);
+  const char *const from = argv[optind];
+  if (!output && !name_output(from, named)) return bad_words("import", "needs -o OUT.prof: the name is too long to make another of:", from);
+  const char *const to = output ? output : named;
+  if (is_same_file(from, to)) return bad_words("import", "would write over the trace itself:", to);
+  import_result result;
+  import_run(from, to, !output, &result);
+  return tell(from, to, &result);
+}
