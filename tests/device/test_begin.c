@@ -1,4 +1,4 @@
-/* When records begin, on an emulated driver and an emulated CUPTI (vendors: no device is behind them): inside of the program's cuInit(), where libprof_cuda.so is injected, from the first kernel on. */
+/* When records begin, on an emulated driver and an emulated CUPTI (vendors: no device is behind them): inside of the program's cuInit(), where libprof_cuda.so is injected, from the first kernel on; and what a trace says of those that begin later than they were asked for. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/profiler.h>
@@ -227,9 +227,28 @@ static void many_threads_begin_at_once(void **state) {
   nothing_is_left_on();
 }
 
+/* ---- late ---- */
+
+/* Whoever started has waited long enough: what runs from there on is not there until CUPTI has begun. */
+static void a_start_that_did_not_wait_to_the_end_is_late(void **state) {
+  (void)state;
+  load_cupti("libcupti.so.13");
+  cupti->begins_ms = 2500;
+  begin_on(0);
+  start(1);
+  assert_int_equal(kinds_on(), 0);
+  for (int i = 0; i < 1000 && !kinds_on(); i++) usleep(10000);
+  launch_all();
+  settle(1);
+  prof_trace *const trace = stop_and_get();
+  assert_true(late_ns(trace) > 0);
+  prof_trace_destroy(trace);
+}
+
 #define TESTS(X)                                                                                                                                                                       \
   X(an_injected_program_has_its_first_kernels) X(an_injected_program_that_is_over_at_once) X(injected_recordings_come_and_go) X(with_memory_records_begin_later_and_say_so)            \
-  X(injected_and_not_recording_it_is_not_there) X(scopes_alone_are_scopes_alone) X(an_injected_program_beside_another_tool) X(a_driver_that_does_not_begin) X(many_threads_begin_at_once)
+  X(injected_and_not_recording_it_is_not_there) X(scopes_alone_are_scopes_alone) X(an_injected_program_beside_another_tool) X(a_driver_that_does_not_begin) X(many_threads_begin_at_once) \
+  X(a_start_that_did_not_wait_to_the_end_is_late)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }
