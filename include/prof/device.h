@@ -61,6 +61,9 @@ PROF_API const char *prof_backend_result_advice(int result) PROF_I_NOEXCEPT;
 /* For libprof_cuda.so and libprof_hip.so alone: recordings want that of devices (prof_devices) where nobody says what he wants, also the one that is under way. Waits for no device. Any thread. */
 PROF_API void prof_i_prefer_devices_1(uint32_t wanted) PROF_I_NOEXCEPT;
 
+/* For libprof_cuda.so alone, inside of cuInit(), on its thread: a recording that is under way and wants records has them from here on. Any thread. */
+PROF_API void prof_i_cuda_begins_1(void) PROF_I_NOEXCEPT;
+
 /* For libprof_hip.so alone, which rocprofiler asks what it wants (ROCP_TOOL_LIBRARIES): what rocprofiler_configure() returns, so that prof is that tool. NULL: nothing is recorded, or prof has been asked before. is_ready: called once all is
    configured, on the thread that begins with HIP; it must not call HIP. Any thread. */
 PROF_API void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) PROF_I_NOEXCEPT;

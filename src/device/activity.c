@@ -15,11 +15,14 @@
 #include "account.h"
 #include "collector.h"
 #include "harvest.h"
+#include "host.h"
 #include "memory.h"
 #include "records.h"
 
 typedef struct tracing {
   uint32_t asked; /* kinds, since the last start(); 0: it does not record. Atomic: the collector writes, while it has it */
+  uint32_t early; /* kinds that its vendor lets it record since the program began with it, and that no start() has taken over; 0: none. Atomic, relaxed: as asked */
+  prof_backend_pair early_look; /* at its clock, from then */
   uint32_t is_had; /* 1: by the collector, for a round, or by an operator's measurement: start, drain and stop are its own. Acquire, release: they pair with each other */
   bool has_begun; /* it was asked once */
   uint64_t looked_ns; /* when its clocks were read last, for their own sake */
@@ -59,6 +62,11 @@ static uint32_t kinds_of(uint32_t level) {
   return level == 0 ? 0 : on_devices | memory | (level == 1 ? 0 : 1u << PROF_BACKEND_CALL);
 }
 
+static uint32_t kinds_of_end(const prof_i_back_end *end) {
+  const uint32_t kinds = kinds_of((uint32_t)prof_i_arena_level());
+  return end->table.records_memory ? kinds : kinds & ~(1u << PROF_BACKEND_MEMORY);
+}
+
 uint32_t prof_i_activity_kinds(void) { return are_all_asked() ? kinds_of((uint32_t)prof_i_arena_level()) : 0; }
 
 /* Of two that serve one device type the registry says which one does. A library that the program has not loaded so far stays where it is. */
@@ -89,6 +97,9 @@ static bool has_begun_to_be_used(prof_i_back_end *end, tracing *it, uint32_t how
 
 static void set_asked(tracing *it, uint32_t kinds) { __atomic_store_n(&it->asked, kinds, __ATOMIC_RELAXED); }
 
+static void set_early(tracing *it, uint32_t kinds) { __atomic_store_n(&it->early, kinds, __ATOMIC_RELAXED); }
+static uint32_t early_of(const tracing *it) { return __atomic_load_n(&it->early, __ATOMIC_RELAXED); }
+
 static bool have(tracing *it) {
   uint32_t is_had = 0;
   return __atomic_compare_exchange_n(&it->is_had, &is_had, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
@@ -97,7 +108,7 @@ static void let_go(tracing *it) { __atomic_store_n(&it->is_had, 0, __ATOMIC_RELE
 
 bool prof_i_activity_is_on(void) {
   for (uint32_t i = 0; prof_i_registry_at(i); i++)
-    if (__atomic_load_n(&own.of[i].asked, __ATOMIC_RELAXED)) return true;
+    if (__atomic_load_n(&own.of[i].asked, __ATOMIC_RELAXED) || early_of(&own.of[i])) return true;
   return false;
 }
 
@@ -146,11 +157,21 @@ void prof_i_activity_begin(bool is_waited_for) {
   __atomic_store_n(&own.begun_ns, is_waited_for || prof_i_arena_level() == 0 ? 0 : prof_i_port_monotonic_ns(), __ATOMIC_RELAXED);
 }
 
+/* What ran since then lies between two readings, too. */
+static void know_early_look(prof_i_back_end *end, const tracing *it) {
+  for (uint32_t i = 0; i < end->device_count; i++) {
+    prof_i_device_clock *const clock = prof_i_harvest_device_clock(end, i);
+    if (clock) prof_i_device_clock_add(clock, &it->early_look);
+  }
+}
+
 static void start(prof_i_back_end *end, tracing *it, uint32_t kinds) {
   uint32_t can = 0;
+  if (early_of(it)) know_early_look(end, it);
   const bool is_first = !it->asked;
   const int result = end->table.start(end->self, kinds, &can);
   set_asked(it, kinds);
+  set_early(it, 0);
   if (is_first && result == PROF_BACKEND_OK) tell_late(end, it, can & PROF_BACKEND_FROM_FIRST);
   if (result != PROF_BACKEND_OK) tell_refused(end, result);
   if (!it->has_begun) prof_i_collector_end_first(); /* its library may have come after the collector */
@@ -193,7 +214,7 @@ static void leave(prof_i_back_end *end, tracing *it) {
 }
 
 static bool go_on(prof_i_back_end *end, tracing *it, uint32_t how) {
-  const uint32_t memory = 1u << PROF_BACKEND_MEMORY, all = kinds_of((uint32_t)prof_i_arena_level()), kinds = end->table.records_memory ? all : all & ~memory;
+  const uint32_t memory = 1u << PROF_BACKEND_MEMORY, kinds = kinds_of_end(end);
   if (!end->table.start || !end->table.drain) return false;
   note_pause(it, kinds);
   if (!it->asked && (!kinds || !is_wanted(end) || !has_begun_to_be_used(end, it, how))) return false;
@@ -234,10 +255,21 @@ uint64_t prof_i_activity_patience_ns(void) {
   return least;
 }
 
+/* A program that was over before the first look since it began: what was recorded of it is there. */
+static void take_over_at_end(prof_i_back_end *end, tracing *it) {
+  const uint32_t kinds = early_of(it);
+  if (!kinds || !is_open(end, it)) return;
+  while (!have(it)) sched_yield();
+  start(end, it, kinds);
+  look_at_clocks(end, it);
+  let_go(it);
+}
+
 void prof_i_activity_end(void) {
   prof_i_back_end *end;
   for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
     tracing *const it = &own.of[i];
+    if (!it->asked) take_over_at_end(end, it);
     if (!it->asked) tell_never(end, it);
     it->paused_ns = 0;
     if (!it->asked) continue;
@@ -256,12 +288,39 @@ static tracing *tracing_of(const prof_i_back_end *end) {
 bool prof_i_activity_borrow(const prof_i_back_end *end) {
   tracing *const it = tracing_of(end);
   if (!have(it)) return false;
-  if (__atomic_load_n(&it->asked, __ATOMIC_RELAXED) == 0) return true;
+  if (__atomic_load_n(&it->asked, __ATOMIC_RELAXED) == 0 && !early_of(it)) return true;
   let_go(it);
   return false;
 }
 
 void prof_i_activity_give_back(const prof_i_back_end *end) { let_go(tracing_of(end)); }
+
+/* ---- inside of the vendor's own begin ---- */
+
+/* Listed, by whoever is at it, and looked at. NULL: not so in time. */
+static prof_i_back_end *find_looked_at(const prof_backend *table) {
+  enum { PATIENCE_MS = 100 };
+  prof_i_back_end *end;
+  prof_i_registry_prepare();
+  for (const uint64_t begun_ns = prof_i_port_monotonic_ns(); prof_i_registry_is_listing() && prof_i_ns_since(begun_ns) < PATIENCE_MS * UINT64_C(1000000);) sched_yield();
+  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++)
+    if (end->origin == table) return prof_i_registry_look(end, PATIENCE_MS) && !prof_i_registry_is_shut(end) ? end : NULL;
+  return NULL;
+}
+
+void prof_i_activity_begin_inside(const prof_backend *table, prof_i_begin_inside *begin) {
+  PROF_I_HOLD_CANCEL;
+  prof_i_back_end *const end = prof_i_activity_is_wanted() ? find_looked_at(table) : NULL;
+  if (!end || !is_wanted(end)) return;
+  tracing *const it = tracing_of(end);
+  const uint32_t kinds = kinds_of_end(end);
+  if (!kinds || kinds & 1u << PROF_BACKEND_MEMORY || !have(it)) return; /* its pools are made when its devices are known: what was handed out before has none, and the trace is to say since when */
+  if (__atomic_load_n(&it->asked, __ATOMIC_RELAXED) == 0 && begin(&prof_i_device_host, kinds, &it->early_look) == PROF_BACKEND_OK) {
+    set_early(it, kinds);
+    prof_i_collector_end_first();
+  }
+  let_go(it);
+}
 
 void prof_i_activity_forget(void) {
   for (uint32_t i = 0; i < PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX; i++) own.of[i] = (tracing){.has_begun = own.of[i].has_begun};

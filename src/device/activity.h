@@ -31,6 +31,11 @@ void prof_i_activity_end(void);
 bool prof_i_activity_borrow(const prof_i_back_end *end);
 void prof_i_activity_give_back(const prof_i_back_end *end);
 
+/* Of the back end of that table: its vendor is just beginning, on this thread, and lets records be asked for already: begin does that, looks at its clock, and touches no device. What it records is taken over by the next round that finds the program to have begun. Where nothing of it is
+   wanted now, or memory is, too, or somebody else is at it, nothing happens. Waits for no round, and 0.2 s at most for who lists back ends or looks at this one. Any thread. */
+typedef int prof_i_begin_inside(const prof_backend_host *host, uint32_t kinds, prof_backend_pair *look_out);
+void prof_i_activity_begin_inside(const prof_backend *table, prof_i_begin_inside *begin);
+
 /* In a forked child. */
 void prof_i_activity_forget(void);
 

@@ -66,17 +66,20 @@ static void begin_anew(prof_i_device_clock *clock) {
 /* ---- a clock that can be read ---- */
 
 /* What a look says. False: nothing, or nonsense. */
-static bool read_once(prof_i_device_clock *clock, prof_i_clock_bound *bound) {
-  const prof_backend *const table = &clock->end->table;
-  prof_backend_pair pair = {.size = sizeof pair};
+static bool take_pair(const prof_i_device_clock *clock, const prof_backend_pair *pair, prof_i_clock_bound *bound) {
   uint64_t width;
-  if (table->clock(clock->end->self, clock->index, &pair) != PROF_BACKEND_OK || pair.host_after_ns < pair.host_before_ns || !pair.device_ns) return false;
-  *bound = (prof_i_clock_bound){pair.device_ns, pair.host_before_ticks, pair.host_after_ticks};
-  if (pair.host_before_ticks && pair.host_after_ticks >= pair.host_before_ticks) return true;
-  const uint64_t low = prof_i_clock_ticks_at(pair.host_before_ns, &width);
+  if (pair->host_after_ns < pair->host_before_ns || !pair->device_ns) return false;
+  *bound = (prof_i_clock_bound){pair->device_ns, pair->host_before_ticks, pair->host_after_ticks};
+  if (pair->host_before_ticks && pair->host_after_ticks >= pair->host_before_ticks) return true;
+  const uint64_t low = prof_i_clock_ticks_at(pair->host_before_ns, &width);
   bound->low_ticks = low - width / 2 - 1;
-  bound->high_ticks = low + (uint64_t)ticks_in(clock, (double)(pair.host_after_ns - pair.host_before_ns)) + width / 2 + 1;
+  bound->high_ticks = low + (uint64_t)ticks_in(clock, (double)(pair->host_after_ns - pair->host_before_ns)) + width / 2 + 1;
   return true;
+}
+
+static bool read_once(prof_i_device_clock *clock, prof_i_clock_bound *bound) {
+  prof_backend_pair pair = {.size = sizeof pair};
+  return clock->end->table.clock(clock->end->self, clock->index, &pair) == PROF_BACKEND_OK && take_pair(clock, &pair, bound);
 }
 
 /* The narrowest of some. False: it cannot be read. */
@@ -113,14 +116,23 @@ static void add_reading(prof_i_device_clock *clock, const prof_i_clock_bound *pa
   put_knot(clock, pair->device_ns, ticks, error_ticks, clock->rate);
 }
 
+static void add_pair(prof_i_device_clock *clock, const prof_i_clock_bound *pair) {
+  if (!clock->has_pairs) clock->count = 0; /* there were bounds alone */
+  clock->has_pairs = true;
+  add_reading(clock, pair);
+}
+
+void prof_i_device_clock_add(prof_i_device_clock *clock, const prof_backend_pair *pair) {
+  prof_i_clock_bound bound;
+  if (!clock->has_pairs && !clock->is_of_distances && take_pair(clock, pair, &bound)) add_pair(clock, &bound);
+}
+
 bool prof_i_device_clock_look(prof_i_device_clock *clock, uint64_t device_ns) {
   prof_i_clock_bound pair;
   if (!clock->end->table.clock || clock->is_of_distances) return true;
   if (clock->has_pairs && clock->count > 0 && device_ns && device_ns <= clock->knots[clock->count - 1].device_ns) return true;
   if (!read_pair(clock, &pair)) return true;
-  if (!clock->has_pairs) clock->count = 0; /* there were bounds alone */
-  clock->has_pairs = true;
-  add_reading(clock, &pair);
+  add_pair(clock, &pair);
   return device_ns < pair.device_ns || device_ns - pair.device_ns < ahead_ns;
 }
 

@@ -38,6 +38,9 @@ void prof_i_device_clock_begin(prof_i_device_clock *clock, prof_i_back_end *end,
 /* Reads both clocks, where that can be done, unless that moment of the device's lies before the last reading already. False: it lies so far ahead of the device's clock that it is none. */
 bool prof_i_device_clock_look(prof_i_device_clock *clock, uint64_t device_ns);
 
+/* A look that was taken before there was this clock to take it for: its first reading. Where there is one already, it is nothing. */
+void prof_i_device_clock_add(prof_i_device_clock *clock, const prof_backend_pair *pair);
+
 /* What an event tells: it was not past when it was recorded, and was when it was looked at. */
 void prof_i_device_clock_bound(prof_i_device_clock *clock, const prof_i_clock_bound *bound);
 

@@ -5,10 +5,15 @@
 #include <stddef.h>
 
 #include "../core/control.h"
+#include "../cuda/activity.h"
+#include "../cuda/backend.h"
+#include "../device/activity.h"
 #include "../device/host.h"
 #include "../hip/activity.h"
 
 void prof_i_prefer_devices_1(uint32_t wanted) { prof_i_control_prefer_devices(wanted); }
+
+void prof_i_cuda_begins_1(void) { prof_i_activity_begin_inside(&prof_i_cuda_backend, prof_i_cuda_activity_begin_inside); }
 
 void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) {
   const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY, calls = 1u << PROF_BACKEND_CALL;

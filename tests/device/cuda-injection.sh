@@ -37,7 +37,7 @@ int main(void) {
   static char room[1000];
   void *context, *stream;
   if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || cuStreamCreate(&stream, 0)) return 1;
-  usleep(1500000); /* to make a context takes its time on a device, too */
+  if (getenv("WAITS")) usleep(1500000); /* to make a context takes its time on a device, too */
   if (getenv("STOPS") && stops()) return 2;
   void *const kernel = emulated_cuda_kernel("matmul", 20000);
   for (int i = 0; i < 100; i++) {
@@ -67,15 +67,23 @@ recorded() {
   echo "ok: $name"
 }
 recorded injected env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=injected.prof ./app
-"$prof" info injected.prof | grep -qE 'its records began up to [0-9.]+[mun]?s after the program began with it' || fail "it does not say since when: $(cat injected.info)"
-recorded preloaded env LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
+recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 PROF_OUTPUT=calls.prof ./app
+"$prof" table calls.prof | grep -qE '^cuLaunchKernel +cuda_driver .* 100 *$' || fail "no calls at level 2: $("$prof" table calls.prof)"
+recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=asked.prof ./app # prof's thread is there before the driver begins
+grep 'its records began' injected.info calls.info asked.info && fail "it was there from the first call on"
+recorded preloaded env WAITS=1 LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
+grep -qE 'its records began up to [0-9.]+[mun]?s after the program began with it' preloaded.info || fail "it does not say since when: $(cat preloaded.info)"
 
-STOPS=1 CUDA_INJECTION64_PATH=$build/libprof_cuda.so PROF_LEVEL=1 PROF_OUTPUT=stopped.prof ./app >out 2>err && ! [ -s err ] || fail "a program that stops: $? $(cat out err)"
-"$prof" info stopped.prof >info || fail "no capture of a program that stops"
-grep -q 'kernels and copies' info && fail "recorded after prof_stop(): $(cat info)"
+# It stops when prof's thread has taken over what CUPTI records, and before it can have.
+for waits in 1 ''; do
+  rm -f stopped.prof
+  env STOPS=1 ${waits:+WAITS=1} CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=stopped.prof ./app >out 2>err && ! [ -s err ] || fail "a program that stops: $? $(cat out err)"
+  "$prof" info stopped.prof >info || fail "no capture of a program that stops"
+  grep -q 'kernels and copies' info && fail "recorded after prof_stop(): $(cat info)"
+done
 echo "ok: prof_stop() ends it"
 
-CUDA_INJECTION64_PATH=$build/libprof_cuda.so PROF_BACKEND_CUPTI=/nowhere/libcupti.so LD_LIBRARY_PATH=$work/alone PROF_LEVEL=1 PROF_OUTPUT=bare.prof ./app >out 2>err && ! [ -s err ] || fail "without CUPTI: $(cat out err)"
+WAITS=1 CUDA_INJECTION64_PATH=$build/libprof_cuda.so PROF_BACKEND_CUPTI=/nowhere/libcupti.so LD_LIBRARY_PATH=$work/alone PROF_LEVEL=1 PROF_OUTPUT=bare.prof ./app >out 2>err && ! [ -s err ] || fail "without CUPTI: $(cat out err)"
 "$prof" table bare.prof >table && grep -q '^cuda:0 .*: it records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so' table || fail "without CUPTI: $(cat table)"
 "$prof" dump bare.prof -o bare.json && grep -q '"devices without times":\["cuda:0 .*records no kernels by itself' bare.json || fail "without CUPTI: $(tail -3 bare.json)"
 echo "ok: without CUPTI the capture says so"

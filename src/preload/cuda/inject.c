@@ -3,8 +3,9 @@
 #include <prof/profiler.h>
 
 __attribute__((visibility("default"))) int InitializeInjection(void);
-/* 1: it went well. The devices are open when cuInit() has ended: prof's own thread waits for that. */
+/* 1: it went well. CUPTI records from here on; the devices are open when cuInit() has ended: prof's own thread waits for that, and takes over. */
 int InitializeInjection(void) {
   prof_i_prefer_devices_1(PROF_DEVICES_RECORDS);
+  prof_i_cuda_begins_1();
   return 1;
 }

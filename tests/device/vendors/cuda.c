@@ -61,11 +61,22 @@ static __thread struct {
   int depth, mode;
   unsigned long long looked_at; /* the context that was there at the last looks, and how many uses of its events these are good for: each for one */
   int looks;
+  int is_injected; /* it is inside of InitializeInjection() */
 } here;
 
 CU emulated_cuda *emulated_cuda_state(void) { return &own.state; }
 
 static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED); }
+
+/* For its functions, but for those that need no driver that has begun. */
+static void lock(void) {
+  static const char why[] = "emulated CUDA: called by who is injected, inside of cuInit(): the real one may hang for ever\n";
+  if (here.is_injected) {
+    if (write(STDERR_FILENO, why, sizeof why - 1) < 0) _exit(1);
+    abort();
+  }
+  pthread_mutex_lock(&own.lock);
+}
 
 /* ---- what is current, streams; lock held ---- */
 
@@ -128,7 +139,7 @@ static int last_error(void) {
   } while (0)
 #define LOCKED(...)                             \
   do {                                          \
-    pthread_mutex_lock(&own.lock);              \
+    lock();                                     \
     const __typeof__(__VA_ARGS__) result = (__VA_ARGS__); \
     pthread_mutex_unlock(&own.lock);            \
     return result;                              \
@@ -136,19 +147,27 @@ static int last_error(void) {
 
 /* ---- the driver and its devices ---- */
 
-/* As the real one does, once, before anything can be used. */
+/* As the real one does, once, before anything can be used. Lock held: other threads' calls wait until that is over. */
 static void inject(void) {
   const char *const path = getenv("CUDA_INJECTION64_PATH");
   void *const library = path && *path ? dlopen(path, RTLD_NOW) : NULL;
   int (*initialize)(void);
   if (!library) return;
   *(void **)&initialize = dlsym(library, "InitializeInjection");
+  here.is_injected = 1;
   if (initialize) initialize();
+  here.is_injected = 0;
+}
+
+static void begin(void) {
+  lock();
+  if (__atomic_fetch_add(&own.state.init_count, 1, __ATOMIC_RELAXED) == 0) inject();
+  pthread_mutex_unlock(&own.lock);
 }
 
 CU int cuInit(unsigned flags);
 CU int cuInit(unsigned flags) {
-  if (__atomic_fetch_add(&own.state.init_count, 1, __ATOMIC_RELAXED) == 0) inject();
+  begin();
   const char *const told = getenv("EMULATED_CUDA_INIT_ERROR");
   if (flags) return INVALID_VALUE;
   if (told || own.state.init_error) return told ? atoi(told) : own.state.init_error;
@@ -303,7 +322,7 @@ CU int cuStreamDestroy_v2(void *handle) { LOCKED(end_stream(handle)); }
 
 static engine_stream *engine_of(void *handle) {
   stream *s = NULL;
-  pthread_mutex_lock(&own.lock);
+  lock();
   engine_stream *const engine = find(handle, &s) == SUCCESS ? s->engine : NULL;
   pthread_mutex_unlock(&own.lock);
   return engine;
@@ -388,7 +407,7 @@ static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
 static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns, deed what) {
   const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   stream *s = NULL;
-  pthread_mutex_lock(&own.lock);
+  lock();
   const int error = find(handle, &s);
   engine_stream *const engine = error ? NULL : s->engine;
   if (!error) {
@@ -417,7 +436,7 @@ enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_DTOD = 281, CBI
 CU void *emulated_cuda_kernel(const char *name, uint64_t ns) {
   kernel *const k = calloc(1, sizeof *k);
   if (!k) abort();
-  pthread_mutex_lock(&own.lock);
+  lock();
   *k = (kernel){.name = name, .ns = ns, .before = kernels};
   kernels = k;
   pthread_mutex_unlock(&own.lock);
@@ -436,7 +455,7 @@ CU void *emulated_cuda_graph(void *node, uint32_t count) { LOCKED(make_graph(nod
 
 static int is_put_into_graph(void *handle, kernel *k, uint64_t ns) {
   stream *s = NULL;
-  pthread_mutex_lock(&own.lock);
+  lock();
   const int is = find(handle, &s) == SUCCESS && s->capture == 1;
   if (is) {
     s->node = k;
@@ -590,7 +609,7 @@ static int change_memory(uint32_t number, emulated_cuda_piece *it, int (*change)
   const call c = enter(number);
   const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   it->correlation = c.correlation;
-  pthread_mutex_lock(&own.lock);
+  lock();
   const int error = change(it);
   pthread_mutex_unlock(&own.lock);
   if (error == SUCCESS && by) by->piece(it);
@@ -643,7 +662,7 @@ CU int cuMemFreeHost(void *at) {
 /* Stream-ordered: from its pool, without waiting for the stream. */
 static int take_on_stream(emulated_cuda_piece *it, void *handle) {
   stream *s;
-  pthread_mutex_lock(&own.lock);
+  lock();
   const int error = find(handle, &s);
   if (error == SUCCESS) it->stream = (uint32_t)s->number;
   pthread_mutex_unlock(&own.lock);
