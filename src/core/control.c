@@ -107,27 +107,23 @@ static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&own.de
 
 /* ---- fork ---- */
 
-static __thread bool fork_has_lock __attribute__((tls_model("initial-exec"))); /* this thread's fork took the lock: several may be in fork */
-/* The level before this thread's fork, + 1: the parent may stop before the child looks. 0: it is not in fork, or forks without handlers. */
-static __thread uint32_t fork_level __attribute__((tls_model("initial-exec")));
-
 /* Waits only a moment: a long dump of another thread must not hold the host's fork. The child needs nothing that a dump changes. */
 static void before_fork(void) {
-  fork_has_lock = pthread_mutex_trylock(&own.lock) == 0;
-  if (!fork_has_lock) {
+  prof_i_this_flags.fork_has_lock = pthread_mutex_trylock(&own.lock) == 0;
+  if (!prof_i_this_flags.fork_has_lock) {
     const uint64_t until_ns = prof_i_port_realtime_ns() + 50000000;
     const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
-    fork_has_lock = pthread_mutex_timedlock(&own.lock, &until) == 0;
+    prof_i_this_flags.fork_has_lock = pthread_mutex_timedlock(&own.lock, &until) == 0;
   }
-  fork_level = prof_i_arena_level() + 1; /* with the lock: a start or a stop of another thread is over, or has not begun */
+  prof_i_this_flags.fork_level = prof_i_arena_level() + 1; /* with the lock: a start or a stop of another thread is over, or has not begun */
   prof_i_pool_before_fork();
 }
 
 static void after_fork_parent(void) {
-  fork_level = 0;
-  if (!fork_has_lock) return;
+  prof_i_this_flags.fork_level = 0;
+  if (!prof_i_this_flags.fork_has_lock) return;
   if (prof_i_the_arena.lease_count) prof_i_the_arena.lease_count++; /* the child's traces look at our chunks, and will not say when they are done */
-  fork_has_lock = false;
+  prof_i_this_flags.fork_has_lock = false;
   pthread_mutex_unlock(&own.lock);
 }
 
@@ -135,13 +131,13 @@ static void after_fork_parent(void) {
 static void become_child(void) {
   PROF_I_HOLD_CANCEL;
   const int saved = errno;
-  uint32_t level = fork_level ? fork_level - 1 : prof_i_arena_level();
+  uint32_t level = prof_i_this_flags.fork_level ? prof_i_this_flags.fork_level - 1 : prof_i_arena_level();
   const bool goes_on = prof_i_want_forget(&level) && (own.recording || own.child_waits); /* a daemon forks twice, and may have no scope in between */
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
   prof_i_helper_forget();
   prof_i_budget_forget();
-  prof_i_pool_forget_all(fork_level != 0);
+  prof_i_pool_forget_all(prof_i_this_flags.fork_level != 0);
   prof_i_clock_forget();
   prof_i_thread_forget_all();
   prof_i_arena_forget(level);
@@ -151,7 +147,7 @@ static void become_child(void) {
   own.pid = getpid();
   own.child_waits = goes_on;
   if (!goes_on) prof_i_pool_end_all();
-  fork_has_lock = false;
+  prof_i_this_flags.fork_has_lock = false;
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   errno = saved;
@@ -159,10 +155,10 @@ static void become_child(void) {
 
 /* A scope of a handler that came before ours may have found out already. */
 static void after_fork_child(void) {
-  fork_has_lock = false;
+  prof_i_this_flags.fork_has_lock = false;
   if (own.mark) prof_i_control_is_own_process();
   if (!own.mark || own.pid != getpid()) become_child(); /* an emulator (qemu-user 7) takes MADV_WIPEONFORK, and empties nothing */
-  fork_level = 0;
+  prof_i_this_flags.fork_level = 0;
 }
 
 /* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has emptied, and so are its threads, so that no fast

@@ -29,6 +29,7 @@ prof_i_thread prof_i_no_thread = {
     .fast = &no_slot, .slot = &no_slot, .epoch = (uint32_t)NO_EPOCH, .chunk = &prof_i_no_thread.full};
 /* The model again: gcc forgets the declaration's, and a handler's first scope would call into the dynamic linker. */
 __thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden"))) = &prof_i_no_thread;
+__thread prof_i_own_flags prof_i_this_flags __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static struct {
   prof_i_thread *first;                 /* any thread; pushed with release */

@@ -68,6 +68,15 @@ typedef struct prof_i_thread {
 } prof_i_thread;
 
 extern __thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* What little else is this thread's own, together: static thread-local storage is scarce. */
+typedef struct prof_i_own_flags {
+  uint32_t fork_level;    /* the level before its fork, + 1: the parent may stop before the child looks. 0: it is not in fork, or forks without handlers */
+  bool fork_has_lock;     /* its fork took the control lock: several may be in fork */
+  bool is_loading_plugin; /* src/device/plugin.c */
+  bool is_making_text;    /* src/python/scope.c */
+} prof_i_own_flags;
+extern __thread prof_i_own_flags prof_i_this_flags __attribute__((tls_model("initial-exec"), visibility("hidden")));
 extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));
 
 /* This thread, ready to record in the arena and session in force; NULL when there is no room for it. Signal-safe. */

@@ -16,6 +16,7 @@
 
 #include "../core/library.h"
 #include "../core/log.h"
+#include "../core/thread.h"
 #include "registry.h"
 #include "table.h"
 
@@ -47,19 +48,17 @@ static int list_unused(const char *path, int status) {
 }
 
 /* A plug-in's own code runs while it is loaded: it may ask for others, and for itself, without an end. */
-static __thread bool is_loading __attribute__((tls_model("initial-exec")));
-
-bool prof_i_plugins_is_loading(void) { return is_loading; }
+bool prof_i_plugins_is_loading(void) { return prof_i_this_flags.is_loading_plugin; }
 
 static int load_file(const char *path) {
   prof_backend table;
   const prof_backend *origin = NULL;
   if (prof_i_registry_has(path)) return PROF_OK;
   if (!prof_i_registry_has_room()) return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path, PROF_I_BACKENDS_MAX);
-  if (is_loading) return prof_i_fail(PROF_E_BUSY, "%s: asked for by a plug-in that is being loaded", path);
-  is_loading = true;
+  if (prof_i_this_flags.is_loading_plugin) return prof_i_fail(PROF_E_BUSY, "%s: asked for by a plug-in that is being loaded", path);
+  prof_i_this_flags.is_loading_plugin = true;
   const int status = read_table(path, &table, &origin);
-  is_loading = false;
+  prof_i_this_flags.is_loading_plugin = false;
   return status == PROF_OK ? prof_i_registry_add(&table, origin, path) : list_unused(path, status);
 }
 

@@ -13,6 +13,7 @@
 
 #include "../core/port.h"
 #include "../core/site.h"
+#include "../core/thread.h"
 #include "text.h"
 
 #define PY prof_i_python_now
@@ -294,10 +295,8 @@ static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *item
   return count > 0 ? (uint32_t)count : 0;
 }
 
-/* Of this thread: its arguments become text. A scope that begins meanwhile, in some __str__(), has none: it might be that argument's own, and so on without an end. */
-static __thread bool is_making_text __attribute__((tls_model("initial-exec")));
-
-/* Everything copied: a name made at run time, or arguments. Where an argument was interrupted, its error is pending behind it, and nothing is begun. */
+/* Everything copied: a name made at run time, or arguments. Where an argument was interrupted, its error is pending behind it, and nothing is begun. A scope that begins while arguments become text, in some __str__(), has none: it might be that
+   argument's own, and so on without an end. */
 static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   prof_arg items[PROF_ARGS_MAX];
   enum { HELD = 5 }; /* for each argument */
@@ -314,8 +313,8 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     const size_t bytes = put_stack(stack);
     items[count++] = (prof_arg){.key = PROF_STACK_KEY, .type = PROF_ARG_STRING, .bytes = (uint32_t)bytes, .value.text = stack};
   }
-  const bool has_args = s->args && !is_making_text;
-  if (has_args) is_making_text = true;
+  const bool has_args = s->args && !prof_i_this_flags.is_making_text;
+  if (has_args) prof_i_this_flags.is_making_text = true;
   while (has_args && !is_interrupted && count < PROF_ARGS_MAX && PY.PyDict_Next(s->args, &at, &key, &value)) {
     prof_i_py **const held = &holders[HELD * count];
     PY.Py_IncRef(held[0] = key); /* a __str__() may empty the dict */
@@ -326,7 +325,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     count += arg_of(value, &items[count], &held[3]);
     is_interrupted = PY.PyErr_Occurred() != NULL;
   }
-  if (has_args) is_making_text = false;
+  if (has_args) prof_i_this_flags.is_making_text = false;
   if (!is_interrupted) {
     const prof_i_py_text name = prof_i_py_text_of(s->name), category = s->category ? prof_i_py_text_of(s->category) : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
     static prof_site sites[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof.scope", .level = 1}, {.file = "", .function = "prof.scope", .level = 2}};
