@@ -9,7 +9,7 @@ import unittest
 
 import prof
 
-COMMAND = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof")
+COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 BASE_NS = 1735689600 * 10**9 + 7
 
 
