@@ -272,7 +272,8 @@ bool prof_i_collector_is_wanted(void) {
 
 static void start(bool waits) {
   prof_i_activity_begin(waits);
-  if (!prof_i_activity_is_wanted() || !prof_i_collector_is_wanted() || !waits) return;
+  const bool is_wanted = prof_i_activity_is_wanted();
+  if ((!is_wanted && !prof_i_own_events_are_kept()) || !prof_i_collector_is_wanted() || !is_wanted || !waits) return;
   if (!ask_for_round(START_MS)) prof_i_activity_begin(false); /* the program goes on without its records */
 }
 

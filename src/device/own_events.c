@@ -190,6 +190,8 @@ static bool look_at(const waiting *w) {
   return true;
 }
 
+bool prof_i_own_events_are_kept(void) { return __atomic_load_n(&own.count, __ATOMIC_RELAXED) != 0; }
+
 bool prof_i_own_events_round(void) {
   uint32_t left = 0;
   if (__atomic_load_n(&own.count, __ATOMIC_RELAXED) == 0) return false;

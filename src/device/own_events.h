@@ -7,6 +7,9 @@
 /* The collector: takes those that are past. True: some are not. */
 bool prof_i_own_events_round(void);
 
+/* Some wait, of this recording or, handed over while it was just ending, of the one before. Any thread. */
+bool prof_i_own_events_are_kept(void);
+
 /* Recording ends: the rest is lost, and counted. */
 void prof_i_own_events_end(void);
 
