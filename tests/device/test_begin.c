@@ -9,12 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "alone.h"
 #include "cupti_program.h"
+
+#if defined(__SANITIZE_THREAD__)
+enum { WITH_TSAN = 1 }; /* which lets no child of a fork from among threads make threads */
+#else
+enum { WITH_TSAN = 0 };
+#endif
 
 static void begin(void) {}
 
@@ -58,6 +65,13 @@ static void nothing_is_left_on(void) {
   assert_int_equal(kinds_on(), 0);
 }
 
+static void ends_with_all_of_them(void) {
+  prof_trace *const trace = stop_and_get();
+  all_are_there_from_the_first_on(trace);
+  prof_trace_destroy(trace);
+  nothing_is_left_on();
+}
+
 /* ---- injected ---- */
 
 static void an_injected_program_has_its_first_kernels(void **state) {
@@ -70,10 +84,7 @@ static void an_injected_program_has_its_first_kernels(void **state) {
   assert_true(kinds_on() > 0); /* before the first kernel, with no look of prof's thread between */
   launch_all();
   settle(COUNT);
-  prof_trace *const trace = stop_and_get();
-  all_are_there_from_the_first_on(trace);
-  prof_trace_destroy(trace);
-  nothing_is_left_on();
+  ends_with_all_of_them();
 }
 
 /* Before prof's own thread has looked again. */
@@ -84,10 +95,7 @@ static void an_injected_program_that_is_over_at_once(void **state) {
   assert_int_equal(prof_start(1), PROF_OK);
   begin_on(0);
   launch_all();
-  prof_trace *const trace = stop_and_get();
-  all_are_there_from_the_first_on(trace);
-  prof_trace_destroy(trace);
-  nothing_is_left_on();
+  ends_with_all_of_them();
 }
 
 /* Its first recording lets go of CUPTI, and the second is as any. */
@@ -221,10 +229,7 @@ static void many_threads_begin_at_once(void **state) {
   begin_on(0);
   launch_all();
   settle(COUNT);
-  prof_trace *const trace = stop_and_get();
-  all_are_there_from_the_first_on(trace);
-  prof_trace_destroy(trace);
-  nothing_is_left_on();
+  ends_with_all_of_them();
 }
 
 /* ---- late ---- */
@@ -245,10 +250,121 @@ static void a_start_that_did_not_wait_to_the_end_is_late(void **state) {
   prof_trace_destroy(trace);
 }
 
+/* The program loads the driver when recording is under way already: prof does not load it, and is there soon after. */
+static void a_program_that_begins_late(void **state) {
+  (void)state;
+  name_cupti("libcupti.so.13");
+  start(1);
+  usleep(100000);
+  assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  void *const stream = make_stream();
+  for (int i = 0; i < 500 && !__atomic_load_n(&cupti->kinds, __ATOMIC_RELAXED); i++) usleep(10000);
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(COUNT);
+  prof_trace *const trace = stop_and_get();
+  assert_int_equal(find(trace, "busy", "kernel").count, COUNT);
+  assert_true(late_ns(trace) > 0);
+  prof_trace_destroy(trace);
+}
+
+/* It is over before prof has looked again: nothing is there, and the trace says why that may be. */
+static void a_program_that_is_over_soon(void **state) {
+  (void)state;
+  char *text = NULL;
+  name_cupti("libcupti.so.13");
+  start(1);
+  usleep(100000);
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  void *const stream = make_stream();
+  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  prof_trace *const trace = stop_and_get();
+  assert_true(find(trace, "busy", "kernel").count <= COUNT);
+  assert_true(late_ns(trace) > 0);
+  assert_int_equal(prof_trace_device_text(trace, 0, &text), PROF_OK);
+  if (!strstr(text, "its records began up to ") || !strstr(text, " after the program began with it: what ran before is not there, nor counted")) fail_msg("%s", text);
+  prof_free(text);
+  assert_int_equal(prof_trace_json(trace, NULL, &text, NULL), PROF_OK);
+  if (!strstr(text, "\"prof: no loss, but records began late\"") || !strstr(text, "\"records began late\":[\"cuda:0 ") || strstr(text, "devices without times")) fail_msg("%s", text);
+  prof_free(text);
+  prof_trace_destroy(trace);
+}
+
+/* Somebody records at level 1, pauses, and the program begins with CUDA meanwhile: what ran then was not asked for. */
+static void a_pause_is_not_missed(void **state) {
+  static const char who = 0;
+  (void)state;
+  name_cupti("libcupti.so.13");
+  assert_int_equal(prof_level_want_with(&who, 1, PROF_DEVICES_RECORDS), PROF_OK);
+  usleep(100000);
+  assert_int_equal(prof_level_want_with(&who, PROF_LEVEL_PAUSED, PROF_DEVICES_RECORDS), PROF_OK);
+  usleep(1200000);
+  load_cupti("libcupti.so.13");
+  begin_on(0);
+  void *const stream = make_stream();
+  assert_int_equal(prof_level_want_with(&who, 1, PROF_DEVICES_RECORDS), PROF_OK);
+  cu.emulated_cuda_work(stream, 1000);
+  cu.cuStreamSynchronize(stream);
+  settle(1);
+  prof_trace *const trace = get();
+  assert_int_equal(late_ns(trace), 0);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_level_want(&who, 0), PROF_OK);
+}
+
+/* Its parent had waited for CUDA when it was made. */
+static void a_child_is_not_as_late_as_its_parent(void **state) {
+  (void)state;
+  int status;
+  if (WITH_TSAN) {
+    puts("skip: ThreadSanitizer ends a child that makes a thread");
+    skip();
+  }
+  name_cupti("libcupti.so.13");
+  start(1);
+  usleep(100000);
+  const pid_t child = fork();
+  if (child == 0) {
+    prof_stop();
+    load_cupti("libcupti.so.13");
+    begin_on(0);
+    void *const stream = make_stream();
+    start(1);
+    cu.emulated_cuda_work(stream, 1000);
+    cu.cuStreamSynchronize(stream);
+    settle(1);
+    prof_trace *const trace = stop_and_get();
+    _exit(late_ns(trace) == 0 ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  prof_stop();
+}
+
+/* The program uses CUDA already, and goes on with it when recording begins anew: nothing was missed. */
+static void records_from_the_begin_are_not_late(void **state) {
+  (void)state;
+  void *const stream = begin_recording(1);
+  for (int i = 0; i < 2; i++) {
+    for (int k = 0; k < COUNT; k++) cu.emulated_cuda_work(stream, 1000);
+    cu.cuStreamSynchronize(stream);
+    settle(COUNT);
+    prof_trace *const trace = stop_and_get();
+    assert_int_equal(find(trace, "busy", "kernel").count, (i + 1) * COUNT);
+    assert_int_equal(late_ns(trace), 0);
+    prof_trace_destroy(trace);
+    if (i == 0) start(1);
+  }
+}
+
 #define TESTS(X)                                                                                                                                                                       \
   X(an_injected_program_has_its_first_kernels) X(an_injected_program_that_is_over_at_once) X(injected_recordings_come_and_go) X(with_memory_records_begin_later_and_say_so)            \
   X(injected_and_not_recording_it_is_not_there) X(scopes_alone_are_scopes_alone) X(an_injected_program_beside_another_tool) X(a_driver_that_does_not_begin) X(many_threads_begin_at_once) \
-  X(a_start_that_did_not_wait_to_the_end_is_late)
+  X(a_start_that_did_not_wait_to_the_end_is_late) X(a_program_that_begins_late) X(a_program_that_is_over_soon) X(records_from_the_begin_are_not_late) X(a_pause_is_not_missed) X(a_child_is_not_as_late_as_its_parent)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -21,12 +21,6 @@
 #include "alone.h"
 #include "cupti_program.h"
 
-#if defined(__SANITIZE_THREAD__)
-enum { WITH_TSAN = 1 }; /* which lets no child of a fork from among threads make threads */
-#else
-enum { WITH_TSAN = 0 };
-#endif
-
 static const prof_device device = {PROF_DEVICE_CUDA, 0};
 
 static void begin(void) {}
@@ -604,117 +598,6 @@ static void recordings_come_and_go(void **state) {
   assert_int_equal(cupti->never, 0);
 }
 
-/* The program loads the driver when recording is under way already: prof does not load it, and is there soon after. */
-static void a_program_that_begins_late(void **state) {
-  (void)state;
-  name_cupti("libcupti.so.13");
-  start(1);
-  usleep(100000);
-  assert_null(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
-  load_cupti("libcupti.so.13");
-  begin_on(0);
-  void *const stream = make_stream();
-  for (int i = 0; i < 500 && !__atomic_load_n(&cupti->kinds, __ATOMIC_RELAXED); i++) usleep(10000);
-  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
-  cu.cuStreamSynchronize(stream);
-  settle(COUNT);
-  prof_trace *const trace = stop_and_get();
-  assert_int_equal(find(trace, "busy", "kernel").count, COUNT);
-  assert_true(late_ns(trace) > 0);
-  prof_trace_destroy(trace);
-}
-
-/* It is over before prof has looked again: nothing is there, and the trace says why that may be. */
-static void a_program_that_is_over_soon(void **state) {
-  (void)state;
-  char *text = NULL;
-  name_cupti("libcupti.so.13");
-  start(1);
-  usleep(100000);
-  load_cupti("libcupti.so.13");
-  begin_on(0);
-  void *const stream = make_stream();
-  for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
-  cu.cuStreamSynchronize(stream);
-  prof_trace *const trace = stop_and_get();
-  assert_true(find(trace, "busy", "kernel").count <= COUNT);
-  assert_true(late_ns(trace) > 0);
-  assert_int_equal(prof_trace_device_text(trace, 0, &text), PROF_OK);
-  if (!strstr(text, "its records began up to ") || !strstr(text, " after the program began with it: what ran before is not there, nor counted")) fail_msg("%s", text);
-  prof_free(text);
-  assert_int_equal(prof_trace_json(trace, NULL, &text, NULL), PROF_OK);
-  if (!strstr(text, "\"prof: no loss, but records began late\"") || !strstr(text, "\"records began late\":[\"cuda:0 ") || strstr(text, "devices without times")) fail_msg("%s", text);
-  prof_free(text);
-  prof_trace_destroy(trace);
-}
-
-/* Somebody records at level 1, pauses, and the program begins with CUDA meanwhile: what ran then was not asked for. */
-static void a_pause_is_not_missed(void **state) {
-  static const char who = 0;
-  (void)state;
-  name_cupti("libcupti.so.13");
-  assert_int_equal(prof_level_want_with(&who, 1, PROF_DEVICES_RECORDS), PROF_OK);
-  usleep(100000);
-  assert_int_equal(prof_level_want_with(&who, PROF_LEVEL_PAUSED, PROF_DEVICES_RECORDS), PROF_OK);
-  usleep(1200000);
-  load_cupti("libcupti.so.13");
-  begin_on(0);
-  void *const stream = make_stream();
-  assert_int_equal(prof_level_want_with(&who, 1, PROF_DEVICES_RECORDS), PROF_OK);
-  cu.emulated_cuda_work(stream, 1000);
-  cu.cuStreamSynchronize(stream);
-  settle(1);
-  prof_trace *const trace = get();
-  assert_int_equal(late_ns(trace), 0);
-  prof_trace_destroy(trace);
-  assert_int_equal(prof_level_want(&who, 0), PROF_OK);
-}
-
-/* Its parent had waited for CUDA when it was made. */
-static void a_child_is_not_as_late_as_its_parent(void **state) {
-  (void)state;
-  int status;
-  if (WITH_TSAN) {
-    puts("skip: ThreadSanitizer ends a child that makes a thread");
-    skip();
-  }
-  name_cupti("libcupti.so.13");
-  start(1);
-  usleep(100000);
-  const pid_t child = fork();
-  if (child == 0) {
-    prof_stop();
-    load_cupti("libcupti.so.13");
-    begin_on(0);
-    void *const stream = make_stream();
-    start(1);
-    cu.emulated_cuda_work(stream, 1000);
-    cu.cuStreamSynchronize(stream);
-    settle(1);
-    prof_trace *const trace = stop_and_get();
-    _exit(late_ns(trace) == 0 ? 0 : 1);
-  }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
-  prof_stop();
-}
-
-/* The program uses CUDA already, and goes on with it when recording begins anew: nothing was missed. */
-static void records_from_the_begin_are_not_late(void **state) {
-  (void)state;
-  void *const stream = begin_recording(1);
-  for (int i = 0; i < 2; i++) {
-    for (int k = 0; k < COUNT; k++) cu.emulated_cuda_work(stream, 1000);
-    cu.cuStreamSynchronize(stream);
-    settle(COUNT);
-    prof_trace *const trace = stop_and_get();
-    assert_int_equal(find(trace, "busy", "kernel").count, (i + 1) * COUNT);
-    assert_int_equal(late_ns(trace), 0);
-    prof_trace_destroy(trace);
-    if (i == 0) start(1);
-  }
-}
-
 static void without_cuda_nothing_is_loaded_or_said(void **state) {
   (void)state;
   name_cupti("libcupti.so.13");
@@ -860,7 +743,7 @@ static void a_flush_that_hangs(void **state) {
   X(each_kernel_is_there_once_with_what_launched_it) X(kernels_have_names_that_people_read) X(copies_and_fills_say_how_much_and_which_way) X(a_kernel_stands_on_the_row_of_its_streams_scopes)                      \
   X(the_clock_that_is_read_is_its_records) X(of_scopes_alone_no_clock_can_be_read) X(at_level_2_calls_are_there) X(calls_of_threads_without_scopes) X(calls_that_are_told_last) X(a_graph_is_its_kernels) X(a_graph_is_one_where_that_is_asked_for) X(threads_have_what_they_launched) X(a_scopes_device_time_has_its_kernel_once) X(scopes_in_each_other_have_their_kernels_once) X(streams_of_two_names) X(threads_that_have_ended_have_what_they_launched) X(another_tool_has_it) X(what_is_refused_is_said) X(what_does_not_fit_is_said) X(one_that_is_newer_than_the_driver_is_said)   \
   X(no_cupti) X(what_has_no_times_is_counted) X(what_stands_behind_an_unknown_record_is_counted) X(what_was_not_done_at_the_stop_is_counted) X(a_context_may_go_while_it_records) X(what_was_recorded_before_an_error_is_there) X(recordings_come_and_go)       \
-  X(a_program_that_begins_late) X(a_program_that_is_over_soon) X(records_from_the_begin_are_not_late) X(a_pause_is_not_missed) X(a_child_is_not_as_late_as_its_parent) X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
+  X(without_cuda_nothing_is_loaded_or_said) X(nobody_asks_cupti_for_scopes) X(an_older_release) X(many_more_than_fit) X(no_buffer_is_left) X(an_older_release_has_no_buffer_left) X(a_child_leaves_it_alone) \
   X(a_flush_that_hangs)
 ALONE_TESTS
 
