@@ -8,19 +8,31 @@
 #include "../core/clock.h"
 #include "../core/fault.h"
 
-enum { STEP_NS = 50000, DRIFT_PPM = 500 };
+enum { STEP_NS = 50000 };
 static const uint64_t ahead_ns = 10000000000; /* a clock may be set back while something is on its way; more than that is nonsense, and would spoil the line for what comes */
+static const double DRIFT = 5e-4;         /* what a clock that is being adjusted, and another, may part by, as a share */
 static const double DRIFT_BETWEEN = 1e-4; /* two oscillators, as a share */
+static const double ROUGH = 1e-4;         /* a rate that is wrong by more than that, as a share, is measured again: the first of a recording is made of some 20 us */
 static const double SLOWER = 5e-4;        /* as a share: of a scope of 1 ms, half a microsecond */
 
+static void learn_rate(prof_i_device_clock *clock) {
+  if (prof_i_clock_rate_error() > ROUGH) prof_i_clock_pair(false);
+  clock->rate = prof_i_clock_ticks_per_ns();
+  clock->rate_error = prof_i_clock_rate_error();
+}
+
 void prof_i_device_clock_begin(prof_i_device_clock *clock, prof_i_back_end *end, uint32_t index) {
-  *clock = (prof_i_device_clock){.end = end, .index = index, .rate = prof_i_clock_ticks_per_ns()};
+  *clock = (prof_i_device_clock){.end = end, .index = index};
+  learn_rate(clock);
 }
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static double size_of(double value) { return value < 0 ? -value : value; }
 static double ticks_in(const prof_i_device_clock *clock, double ns) { return ns * clock->rate; }
-static uint64_t drift_in(uint64_t ticks) { return ticks / 1000000 * DRIFT_PPM; }
+static uint64_t drift_in(const prof_i_device_clock *clock, uint64_t ticks) {
+  const double drift = (double)ticks * (DRIFT + clock->rate_error);
+  return drift < (double)INT64_MAX ? (uint64_t)drift + 1 : INT64_MAX;
+}
 
 /* ---- knots ---- */
 
@@ -96,18 +108,19 @@ static bool read_pair(prof_i_device_clock *clock, prof_i_clock_bound *best) {
 static bool is_on_line(const prof_i_device_clock *clock, const prof_i_clock_knot *before, uint64_t device_ns, uint64_t ticks, uint64_t error_ticks) {
   if (device_ns < before->device_ns || ticks < before->ticks) return false;
   const double off = size_of((double)(ticks - before->ticks) - ticks_in(clock, (double)(device_ns - before->device_ns)));
-  return off <= (double)(before->error_ticks + error_ticks + drift_in(ticks - before->ticks)) + ticks_in(clock, STEP_NS);
+  return off <= (double)(before->error_ticks + error_ticks + drift_in(clock, ticks - before->ticks)) + ticks_in(clock, STEP_NS);
 }
 
 static void add_reading(prof_i_device_clock *clock, const prof_i_clock_bound *pair) {
   const uint64_t ticks = pair->low_ticks + (pair->high_ticks - pair->low_ticks) / 2, error_ticks = (pair->high_ticks - pair->low_ticks) / 2 + 1;
   prof_i_clock_knot *last = clock->count ? &clock->knots[clock->count - 1] : NULL;
+  learn_rate(clock);
   if (last && !is_on_line(clock, last, pair->device_ns, ticks, error_ticks)) {
     begin_anew(clock);
     last = NULL;
   }
   if (last && clock->edge_ns > last->device_ns) /* what was brought over beyond the last reading stays: the line goes on from there */
-    last = put_knot(clock, clock->edge_ns, at_rate(last, clock->edge_ns), last->error_ticks + drift_in(at_rate(last, clock->edge_ns) - last->ticks), last->rate);
+    last = put_knot(clock, clock->edge_ns, at_rate(last, clock->edge_ns), last->error_ticks + drift_in(clock, at_rate(last, clock->edge_ns) - last->ticks), last->rate);
   if (last && (pair->device_ns <= last->device_ns || ticks <= last->ticks)) return; /* nearer to it than readings can tell */
   if (last) {
     last->rate = (double)(ticks - last->ticks) / (double)(pair->device_ns - last->device_ns);
@@ -147,12 +160,12 @@ static int64_t ahead(const prof_i_device_clock *clock, uint64_t ticks, uint64_t 
 static void go_to(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
   const int64_t passed = (int64_t)(bound->high_ticks - clock->bound_ticks), moved = ahead(clock, bound->low_ticks, bound->device_ns);
   const double gone = size_of(ticks_in(clock, (double)(int64_t)(bound->device_ns - clock->zero_ns))), most = gone > (double)passed ? gone : (double)passed;
-  const int64_t drift = most > 0 ? (int64_t)(most * (DRIFT_BETWEEN + prof_i_clock_rate_error())) + 1 : 0;
+  const int64_t drift = most > 0 ? (int64_t)(most * (DRIFT_BETWEEN + clock->rate_error)) + 1 : 0;
   clock->low -= moved + drift;
   clock->high += drift - moved;
   clock->zero_ns = bound->device_ns;
   clock->zero_ticks = bound->low_ticks;
-  clock->rate = prof_i_clock_ticks_per_ns();
+  learn_rate(clock);
   if (passed > 0) clock->bound_ticks = bound->high_ticks;
 }
 
@@ -224,7 +237,7 @@ bool prof_i_device_clock_host(prof_i_device_clock *clock, uint64_t device_ns, ui
   if (knot < last && ticks > knot[1].floor_ticks) ticks = knot[1].floor_ticks;
   const uint64_t beyond = is_before_all ? knot->device_ns - device_ns : knot == last ? device_ns - knot->device_ns : 0;
   *ticks_out = ticks;
-  *error_ticks_out = told_error(knot->error_ticks + (ticks > line ? ticks - line : 0) + (clock->has_pairs ? drift_in((uint64_t)ticks_in(clock, (double)beyond)) : 0));
+  *error_ticks_out = told_error(knot->error_ticks + (ticks > line ? ticks - line : 0) + (clock->has_pairs ? drift_in(clock, (uint64_t)ticks_in(clock, (double)beyond)) : 0));
   if (device_ns > clock->edge_ns) clock->edge_ns = device_ns;
   return true;
 }
