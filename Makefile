@@ -21,7 +21,7 @@ setup: ## Install what the machine lacks: Debian packages, Python packages into 
 	@tools/setup.sh build example tests viewers bench
 
 .PHONY: build
-build: ## Build everything in build/$(PRESET): dev, release, asan, ubsan, tsan or fuzz
+build: ## Build everything in build/$(PRESET): dev, release, asan, tsan or fuzz
 	@tools/setup.sh build
 	@tools/build.sh $(PRESET)
 
@@ -52,11 +52,10 @@ bench: ## Measure the promises, one a line: measured, bound, held or not
 	@tools/build.sh release prof_bench
 	@bench/run.sh build/release
 
-.PHONY: test-asan test-ubsan test-tsan
-test-asan: ## The C tests under AddressSanitizer
-test-ubsan: ## The C tests under UndefinedBehaviorSanitizer
+.PHONY: test-asan test-tsan
+test-asan: ## The C tests under AddressSanitizer and UndefinedBehaviorSanitizer
 test-tsan: ## The C tests under ThreadSanitizer
-test-asan test-ubsan test-tsan:
+test-asan test-tsan:
 	@tools/setup.sh build tests
 	@tools/run-tests.sh $(@:test-%=%)
 

@@ -4,7 +4,8 @@
 #   stress            the fault and stress tests and the longer failing ones of the build dev
 #   faults            builds with a deliberate fault, each of which a test must catch
 #   aarch64           cross-built, its machine code looked at, and run under qemu-user
-#   asan ubsan tsan   the C tests under that sanitizer
+#   asan              the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan              the C tests under ThreadSanitizer
 #   valgrind          the C tests that fit under valgrind's memcheck; those that do not are named with the reason
 #   lint              clang-tidy, cppcheck, ruff and mypy
 #   wheel             the Python wheel: built, installed into clean environments, its package's tests there
@@ -197,7 +198,7 @@ run_group() {
     stress) ctest_group stress dev 'fault|stress|failing_long' ;;
     faults) command_group faults fault_builds ;;
     aarch64) command_group aarch64 bash tests/aarch64/run-aarch64.sh ;;
-    asan | ubsan | tsan) sanitizer "$1" ;;
+    asan | tsan) sanitizer "$1" ;;
     valgrind) command_group valgrind tools/valgrind.sh ;;
     lint) command_group lint tools/lint.sh ;;
     wheel) command_group wheel tests/python/check-wheel.sh ;;
@@ -215,7 +216,7 @@ run_group() {
 case ${1:-} in
   report) print_report ;;
   long)
-    for group in stress faults aarch64 asan ubsan tsan valgrind lint wheel fuzz viewers torch; do run_group $group; done
+    for group in stress faults aarch64 asan tsan valgrind lint wheel fuzz viewers torch; do run_group $group; done
     print_report "${ran[@]}"
     ;;
   *)

@@ -5,8 +5,10 @@
 
 #include <prof/backend.h>
 
+#include "../core/arena.h"
 #include "../core/clock.h"
 #include "../core/fault.h"
+#include "../core/gate.h"
 
 enum { STEP_NS = 50000 };
 static const uint64_t ahead_ns = 10000000000; /* a clock may be set back while something is on its way; more than that is nonsense, and would spoil the line for what comes */
@@ -16,7 +18,10 @@ static const double ROUGH = 1e-4;         /* a rate that is wrong by more than t
 static const double SLOWER = 5e-4;        /* as a share: of a scope of 1 ms, half a microsecond */
 
 static void learn_rate(prof_i_device_clock *clock) {
-  if (prof_i_clock_rate_error() > ROUGH) prof_i_clock_pair(false);
+  if (prof_i_clock_rate_error() > ROUGH && prof_i_gate_enter()) {
+    if (prof_i_arena_level() > 0) prof_i_clock_pair(true);
+    prof_i_gate_leave();
+  }
   clock->rate = prof_i_clock_ticks_per_ns();
   clock->rate_error = prof_i_clock_rate_error();
 }
