@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -148,7 +149,13 @@ class SameCalls(unittest.TestCase):
     def test_what_torch_compile_has_made(self):
         compiled = torch.compile(lambda x: torch.relu(x @ x + x), backend="eager")  # inductor takes a minute and a compiler
         x = torch.randn(8, 8)
-        self.assertEqual(self.compare(lambda: compiled(x))["Torch-Compiled Region: 0/0"], 1)
+        work = lambda: compiled(x)  # noqa: E731
+        work()
+        rows, kineto, both = seen_by_both(work)
+        self.assertEqual(rows, kineto)
+        self.assertEqual(calls(both)["Torch-Compiled Region: 0/0"], 1)
+        gone = set(calls(both)) - set(calls(seen_by_prof(work)))
+        self.assertLessEqual(gone, {"Pregraph bytecode"})  # ranges that torch makes only for profilers of its own
 
     def test_inputs_of_all_kinds(self):
         x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3)
@@ -440,6 +447,17 @@ class Unproven(unittest.TestCase):
         o = prof.torch.observe(record_shapes=True)
         with without_callbacks(), o:
             self.assertEqual((o.way, o.reason), ("TorchDispatchMode", "a test"))
+
+    def test_the_places_are_those_of_the_headers(self):
+        compiler = shutil.which(os.environ.get("CXX", "g++"))
+        if not compiler:
+            self.skipTest("there is no C++ compiler")
+        calls, _ = prof.torch._torch.calls()
+        source = os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "tests", "python", "torch_layout.cpp")
+        places = [f"-D{name.upper()}={value}" for name, value in calls.layout().items() if name != "avoided"]
+        include = os.path.join(os.path.dirname(torch.__file__), "include")
+        done = subprocess.run([compiler, "-std=c++20", "-w", "-fsyntax-only", "-I", include, *places, source], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, f"{places}\n{done.stderr}")
 
     def test_a_known_call_that_is_not_as_told(self):
         calls, _ = prof.torch._torch.calls()

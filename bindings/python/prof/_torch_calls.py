@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from importlib import import_module
-from typing import Any, Sequence
+from typing import Any, Dict, Sequence
 
 from .modules import shapes_of
 
@@ -33,6 +34,12 @@ class _Known(ctypes.Structure):
     ]
 
 
+class _Layout(ctypes.Structure):
+    """prof_i_torch_layout of torch.h."""
+
+    _fields_ = [(name, ctypes.c_uint32) for name in ("call_bytes", "scope", "sequence", "forward", "inputs", "tensor_tag", "key_set")] + [("avoided", ctypes.c_uint64)]
+
+
 class Unproven(RuntimeError):
     """This torch keeps things elsewhere than known calls say, or lacks what is called."""
 
@@ -48,6 +55,7 @@ class Calls:
         library.prof_i_torch_keys_1.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
         library.prof_i_torch_keys_1.restype = None
         library.prof_i_torch_prove_1.argtypes = [ctypes.c_uint64]
+        library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
         library.prof_i_torch_add_1.restype = ctypes.c_uint64
         library.prof_i_torch_remove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_remove_1.restype = None
@@ -59,11 +67,16 @@ class Calls:
             raise Unproven(f"the calls by which it is proven cannot be made: {type(e).__name__}: {e}") from e
 
     def add(self, with_shapes: bool) -> int:
-        """To this thread; remove() takes what it gives."""
+        """To this thread; remove() takes what it gives, there."""
         return int(self.library.prof_i_torch_add_1(int(with_shapes)))
 
     def remove(self, handle: int) -> None:
         self.library.prof_i_torch_remove_1(handle)
+
+    def layout(self) -> Dict[str, int]:
+        """What was found: for tests."""
+        found = self.library.prof_i_torch_layout_1().contents
+        return {name: getattr(found, name) for name, _ in _Layout._fields_}
 
     # ---- the known calls: none of them starts autograd's threads, draws a random number, or asks for a device
 
@@ -137,6 +150,14 @@ class Calls:
 
 _lock = threading.Lock()
 _opened: Any = None
+
+
+def _fresh_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_fresh_lock)  # another thread may have had it
 
 
 def opened(path: str, torch: Any) -> Calls:
