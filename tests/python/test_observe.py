@@ -396,6 +396,50 @@ class Life(unittest.TestCase):
         self.assertEqual(calls(p), {"aten::add": 2, "aten::div": 1})
         self.assertIn("by the thread that has started it", errors[0])
 
+    def test_a_range_that_another_thread_ends(self):
+        enter, leave = torch.ops.profiler._record_function_enter_new, torch.ops.profiler._record_function_exit._RecordFunction
+
+        def ends(ranges):
+            for one in ranges:
+                leave(one)
+
+        with prof.profile() as p, prof.torch.observe():
+            ranges = [enter(f"range {i}") for i in range(3)]
+            t = threading.Thread(target=ends, args=(ranges,))
+            t.start()
+            t.join()
+        self.assertEqual(calls(p), {"range 0": 1, "range 1": 1, "range 2": 1})
+
+    def test_threads_that_come_and_go(self):
+        def other():
+            with prof.torch.observe(record_shapes=True):
+                for _ in range(20):
+                    self.x.mul(self.x)
+
+        with prof.profile() as p:
+            threads = [threading.Thread(target=other) for _ in range(20)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        self.assertEqual(calls(p), {"aten::mul": 400})
+
+    def test_nobody_records(self):
+        with prof.torch.observe(record_shapes=True):
+            self.x.add(self.x)
+            with prof.profile() as p:
+                self.x.mul(self.x)
+            self.x.add(self.x)
+        self.assertEqual(calls(p), {"aten::mul": 1})
+
+    def test_more_names_than_are_kept(self):
+        with prof.profile() as p, prof.torch.observe():
+            for i in range(5000):
+                with torch.profiler.record_function(f"range {i}"):
+                    pass
+        found = calls(p)
+        self.assertEqual((len(found), set(found.values())), (5000, {1}))
+
     def test_what_raises_inside(self):
         with prof.profile() as p:
             with self.assertRaises(ZeroDivisionError), prof.torch.observe():
@@ -466,7 +510,7 @@ class Unproven(unittest.TestCase):
         for wrong in told:
             calls._ask(calls.library.prof_i_torch_open_1())
             with torch.no_grad():
-                calls._meets(lambda: torch.mul(x, x), "aten::mul", **{"inputs": [x, x], **wrong})  # noqa: B023
+                calls._meets(lambda: torch.mul(x, x), "aten::mul", **{"inputs": [x, x], **wrong})
             with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "may stand in [0-9]+ places"):
                 calls._ask(calls.library.prof_i_torch_prove_1(0))
         calls._prove(torch)

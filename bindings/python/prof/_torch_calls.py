@@ -76,7 +76,7 @@ class Calls:
     def layout(self) -> Dict[str, int]:
         """What was found: for tests."""
         found = self.library.prof_i_torch_layout_1().contents
-        return {name: getattr(found, name) for name, _ in _Layout._fields_}
+        return {name: getattr(found, name) for name, *_ in _Layout._fields_}
 
     # ---- the known calls: none of them starts autograd's threads, draws a random number, or asks for a device
 
@@ -101,9 +101,9 @@ class Calls:
         for to, value in zip(known.inputs, inputs):
             if not hasattr(value, "_cdata"):
                 continue
-            dtype, *dims = shapes_of((value,))[0]
-            to.impl, to.rank, to.dtype = value._cdata, len(dims), dtype
-            to.dims[: len(dims)] = dims
+            shape = shapes_of((value,))[0]
+            to.impl, to.rank, to.dtype = value._cdata, len(shape) - 1, shape[0]
+            to.dims[: len(shape) - 1] = shape[1:]
         self.library.prof_i_torch_expect_1(known)
         try:
             made = call()
@@ -121,8 +121,8 @@ class Calls:
             z = x.detach().requires_grad_()
             for _ in range(3):
                 following = torch.mul(z, y).grad_fn._sequence_nr() + 1
-                product = self._meets(lambda: torch.mul(z, y), "aten::mul", [z, y], following)  # noqa: B023
-                self._meets(lambda: torch.add(z, x, alpha=2), "aten::add", [z, x, 2], following + 1)  # noqa: B023
+                product = self._meets(lambda: torch.mul(z, y), "aten::mul", [z, y], following)
+                self._meets(lambda: torch.add(z, x, alpha=2), "aten::add", [z, x, 2], following + 1)
                 self._meets(lambda: product.grad_fn(y), "MulBackward0", [y], following, _THIS_THREAD, _BACKWARD)  # noqa: B023
         with torch.no_grad():
 

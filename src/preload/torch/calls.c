@@ -89,7 +89,7 @@ static uint64_t begin(const void *call, bool has_shapes) {
   const uint64_t forward = *(const uint64_t *)prof_i_torch_at(call, layout->forward);
   const uint32_t numbers = sequence < 0 ? 0 : forward ? 2 : 3;
   if (has_shapes) count = prof_i_torch_inputs(call, tensors, PROF_ARGS_MAX - numbers);
-  prof_i_torch_name *const name = prof_i_torch_name_of(text ? text : "", is_user);
+  prof_i_torch_name *const name = prof_i_torch_name_of(text ? text : "", count << 3 | numbers << 1 | is_user);
   if (name && !count && !numbers) return prof_scope_begin_at(&name->site, name->text, category);
   for (uint32_t i = 0; i < count; i++) items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
   if (numbers) {

@@ -24,29 +24,29 @@ static uint32_t list_of(const char *text) {
   return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LISTS_BITS));
 }
 
-static bool is_it(const prof_i_torch_name *name, const char *text, bool is_user) { return name->is_user == is_user && strcmp(name->text, text) == 0; }
+static bool is_it(const prof_i_torch_name *name, const char *text, uint32_t kind) { return name->kind == kind && strcmp(name->text, text) == 0; }
 
-static prof_i_torch_name *find(const char *text, bool is_user, prof_i_torch_name *const *list) {
+static prof_i_torch_name *find(const char *text, uint32_t kind, prof_i_torch_name *const *list) {
   prof_i_torch_name *n = __atomic_load_n(list, __ATOMIC_ACQUIRE); /* pairs with the release in find_or_make() */
-  while (n && !is_it(n, text, is_user)) n = n->next;
+  while (n && !is_it(n, text, kind)) n = n->next;
   return n;
 }
 
-static prof_i_torch_name *make(const char *text, bool is_user) {
+static prof_i_torch_name *make(const char *text, uint32_t kind) {
   const size_t bytes = strlen(text) + 1;
   prof_i_torch_name *const n = __atomic_load_n(&own.count, __ATOMIC_RELAXED) < NAMES_MAX ? malloc(sizeof *n + bytes) : NULL;
   if (!n) return NULL;
-  *n = (prof_i_torch_name){.site = {.file = "", .function = "", .level = 1}, .is_user = is_user};
+  *n = (prof_i_torch_name){.site = {.file = "", .function = "", .level = 1}, .kind = kind};
   memcpy(n->text, text, bytes);
   return n;
 }
 
-static prof_i_torch_name *find_or_make(const char *text, bool is_user) {
+static prof_i_torch_name *find_or_make(const char *text, uint32_t kind) {
   prof_i_torch_name **const list = &own.lists[list_of(text)];
-  prof_i_torch_name *found = find(text, is_user, list), *const made = found ? NULL : make(text, is_user);
+  prof_i_torch_name *found = find(text, kind, list), *const made = found ? NULL : make(text, kind);
   if (!made) return found;
   do {
-    found = find(text, is_user, list);
+    found = find(text, kind, list);
     made->next = __atomic_load_n(list, __ATOMIC_RELAXED);
   } while (!found && !__atomic_compare_exchange_n(list, &made->next, made, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
   if (found) { /* another thread was faster */
@@ -57,12 +57,12 @@ static prof_i_torch_name *find_or_make(const char *text, bool is_user) {
   return made;
 }
 
-prof_i_torch_name *prof_i_torch_name_of(const char *text, bool is_user) {
-  prof_i_torch_name **const here = &own.by_address[(uintptr_t)text * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ADDRESSES_BITS)];
+prof_i_torch_name *prof_i_torch_name_of(const char *text, uint32_t kind) {
+  prof_i_torch_name **const here = &own.by_address[((uintptr_t)text ^ (uint64_t)kind << 32) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ADDRESSES_BITS)];
   prof_i_torch_name *n = __atomic_load_n(here, __ATOMIC_ACQUIRE); /* pairs with the release below */
-  if (n && is_it(n, text, is_user)) return n;
+  if (n && is_it(n, text, kind)) return n;
   const int before = errno;
-  n = find_or_make(text, is_user);
+  n = find_or_make(text, kind);
   if (n) __atomic_store_n(here, n, __ATOMIC_RELEASE);
   errno = before;
   return n;

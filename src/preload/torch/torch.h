@@ -49,7 +49,7 @@ typedef enum prof_i_torch_scope { PROF_I_TORCH_FUNCTION = 0, PROF_I_TORCH_BACKWA
   X(error, const char *(*)(void), "torch_exception_get_what") /* not called: before it was there, what these three caught was logged */
 
 typedef struct prof_i_torch_symbols {
-#define PROF_I_TORCH_FIELD(name, type, symbol) __typeof__(type) name;
+#define PROF_I_TORCH_FIELD(name, type, symbol) __typeof__(type)(name);
   PROF_I_TORCH_SYMBOLS(PROF_I_TORCH_FIELD)
 #undef PROF_I_TORCH_FIELD
 } prof_i_torch_symbols;
@@ -80,15 +80,16 @@ extern prof_i_torch_layout prof_i_torch_layout_proven;
 
 /* ---- one call ---- */
 
+/* What calls of one name are recorded by, where their arguments are alike: a call site's arguments are quick to record when they are as they were the last time. */
 typedef struct prof_i_torch_name {
   struct prof_i_torch_name *next;
   prof_site site;
-  bool is_user;
+  uint32_t kind;
   char text[];
 } prof_i_torch_name;
 
 /* Kept for good, one a text and kind; NULL: there is no memory, or there are too many. Any thread. */
-prof_i_torch_name *prof_i_torch_name_of(const char *text, bool is_user);
+prof_i_torch_name *prof_i_torch_name_of(const char *text, uint32_t kind);
 
 /* The inputs' shapes, as many as there is room for; returns how many. Their dims are torch's, while the call begins. */
 uint32_t prof_i_torch_inputs(const void *call, prof_tensor *tensors, uint32_t room);
