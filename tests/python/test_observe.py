@@ -513,7 +513,7 @@ class Unproven(unittest.TestCase):
                 calls._meets(lambda: torch.mul(x, x), "aten::mul", **{"inputs": [x, x], **wrong})
             with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "may stand in [0-9]+ places"):
                 calls._ask(calls.library.prof_i_torch_prove_1(0))
-        calls._prove(torch)
+        calls._prove_apart(torch)
 
 
 class Refusals(unittest.TestCase):
@@ -525,6 +525,18 @@ class Refusals(unittest.TestCase):
     def test_torch_first(self):
         code = "import torch, prof; o = prof.torch.observe(record_shapes=True); o.start(); o.stop(); print(o.way)"
         self.assertEqual(self.run_code(code), "callbacks")
+
+    def test_the_first_one_disturbs_nothing(self):
+        code = """
+import prof.torch, torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+before = torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist()
+with torch.profiler.profile(record_shapes=True) as theirs, torch.no_grad(), FakeTensorMode():
+    with prof.torch.observe(record_shapes=True) as o:
+        pass
+print(o.way, o.reason, len(theirs.events()), before == (torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist()))
+"""
+        self.assertEqual(self.run_code(code, KINETO_LOG_LEVEL="99"), "callbacks  0 True")
 
     def test_torch_first_without_callbacks(self):
         code = "import torch, prof; prof.torch._torch.calls = lambda: (None, 'a test'); prof.torch.observe().start()"

@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 from importlib import import_module
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, List, Sequence
 
 from .modules import shapes_of
 
@@ -59,12 +59,7 @@ class Calls:
         library.prof_i_torch_add_1.restype = ctypes.c_uint64
         library.prof_i_torch_remove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_remove_1.restype = None
-        try:
-            self._prove(torch)
-        except Unproven:
-            raise
-        except (AttributeError, ImportError, RuntimeError, TypeError) as e:
-            raise Unproven(f"the calls by which it is proven cannot be made: {type(e).__name__}: {e}") from e
+        self._prove_apart(torch)
 
     def add(self, with_shapes: bool) -> int:
         """To this thread; remove() takes what it gives, there."""
@@ -79,6 +74,24 @@ class Calls:
         return {name: getattr(found, name) for name, *_ in _Layout._fields_}
 
     # ---- the known calls: none of them starts autograd's threads, draws a random number, or asks for a device
+
+    def _prove_apart(self, torch: Any) -> None:
+        """On a thread that is over when this returns: there none of the program's modes and profilers is on, and none of the program's sequence numbers is used up."""
+        errors: List[BaseException] = []
+
+        def prove() -> None:
+            try:
+                self._prove(torch)
+            except Exception as e:
+                errors.append(e)
+
+        thread = threading.Thread(target=prove, name="prof")
+        thread.start()
+        thread.join()
+        if errors and not isinstance(errors[0], Unproven):
+            raise Unproven(f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: {errors[0]}")
+        if errors:
+            raise errors[0]
 
     def _prove(self, torch: Any) -> None:
         self._ask(self.library.prof_i_torch_open_1())
