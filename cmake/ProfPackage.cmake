@@ -32,7 +32,7 @@ install(FILES ${PROJECT_BINARY_DIR}/profConfig.cmake ${PROJECT_BINARY_DIR}/profC
         DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/prof.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${prof_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/prof)
-install(TARGETS prof_opencl prof_cuda prof_hip prof_itt LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS prof_opencl prof_cuda prof_hip prof_itt prof_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET prof_memory)
   install(TARGETS prof_memory LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -73,16 +73,23 @@ def main():
     def kineto(**options):
         return lambda: (torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options),)
 
+    def by_mode():
+        """As where the dispatcher's callbacks cannot be proven."""
+        return prof.torch._dispatch_mode(torch)
+
     print(f"torch: Python {sys.version.split()[0]}, torch {torch.__version__}, {ROUNDS} rounds, in turns")
     found = measure(
         torch,
         {
             "plain": lambda: (),
             "nobody records": lambda: (observe(),),
+            "nobody records shapes": lambda: (observe(record_shapes=True),),
             "on": lambda: (prof.profile(), observe()),
+            "itt": lambda: (prof.profile(), torch.autograd.profiler.emit_itt()),
             "torch": kineto(),
             "shapes": lambda: (prof.profile(), observe(record_shapes=True)),
             "torch shapes": kineto(record_shapes=True),
+            "mode": lambda: (prof.profile(), by_mode()),
             "stacks": lambda: (prof.profile(with_stack=True), observe(with_stack=True)),
             "torch stacks": kineto(with_stack=True),
             "torch memory": kineto(profile_memory=True),
@@ -94,11 +101,15 @@ def main():
     row("torch.add() of 4 floats, nobody looks", found["plain"], "us", 1e6)
     row("ITT without a collector adds", in_another_process(ALONE), "us", 1e6)
     row("observe() adds, nobody records", found["nobody records"], "us", 1e6)
-    row("observe() adds: names and times", found["on"], "us", 1e6, 0.35)
+    row("the same with record_shapes", found["nobody records shapes"], "us", 1e6)
+    row("observe() adds: names, times, sequence numbers", found["on"], "us", 1e6, 0.35)
+    row("by ITT: names and times", found["itt"], "us", 1e6)
     row("rival torch.profiler adds: names and times", found["torch"], "us", 1e6)
     row("observe() against torch.profiler", found["on"], "us", 1e6, 1.0, found["torch"])
-    row("with shapes and dtypes (TorchDispatchMode)", found["shapes"], "us", 1e6)
+    row("with shapes and dtypes", found["shapes"], "us", 1e6, 0.65)
     row("rival torch.profiler: with shapes", found["torch shapes"], "us", 1e6)
+    row("with shapes against torch.profiler", found["shapes"], "us", 1e6, 1.2, found["torch shapes"])
+    row("with shapes by a TorchDispatchMode", found["mode"], "us", 1e6)
     row("with stacks (TorchDispatchMode)", found["stacks"], "us", 1e6)
     row("rival torch.profiler: with stacks", found["torch stacks"], "us", 1e6)
     preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")

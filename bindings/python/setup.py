@@ -1,4 +1,4 @@
-"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so beside it, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
+"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so and libprof_torch.so beside it, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
 editable install, which needs the library there."""
 
 import atexit
@@ -18,7 +18,7 @@ except ImportError:  # before setuptools 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 SONAME = "libprof.so.0"
-COLLECTOR = "libprof_itt.so"
+BESIDE = ("itt", "torch")
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 FOLDERS = ("face", "core", "trace", "export", "op", "memory", "device", "cuda", "hip", "opencl", "sample", "python")
@@ -72,7 +72,8 @@ class BuildWithLibrary(build_py):
         os.makedirs(target, exist_ok=True)
         compiler, library = Compiler(), os.path.join(target, SONAME)
         compiler.compile(sources, library)
-        compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", "itt", "*.c")), os.path.join(target, COLLECTOR), library)
+        for name in BESIDE:
+            compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", name, "*.c")), os.path.join(target, f"libprof_{name}.so"), library)
 
 
 class WithLibrary(Distribution):

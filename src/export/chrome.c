@@ -198,6 +198,7 @@ static void put_scope(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink_advance(w->sink, put_next_id(w, prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM)));
   if (w->has_launches && prof_i_chrome_tie(w, span, w->external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, w->external_id);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
+  prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid, track_number(w, span->lane));
   prof_i_chrome_args(w, true);
   prof_i_sink_text(w->sink, "}},\n");
 }
@@ -355,6 +356,26 @@ static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number,
   prof_i_sink_text(w->sink, "},\n");
 }
 
+/* As Kineto writes them. Returns how many arrows. */
+static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
+  prof_i_forwards_match(&w->forwards);
+  w->check.findings.counts[PROF_I_FINDING_FLOW_TOO_MANY] += w->forwards.left_out_count;
+  for (size_t i = 0; i < w->forwards.count && w->sink->status == PROF_OK; i++) {
+    const prof_i_forward *const end = &w->forwards.items[i];
+    prof_i_sink_text(w->sink, i % 2 ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
+    char *to = put_text(prof_i_sink_reserve(w->sink, 128 + 4 * PROF_I_NUMBER_ROOM), ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":");
+    to = prof_i_put_u64(to, first_number + i / 2);
+    to = put_text(to, ",\"pid\":");
+    to = prof_i_put_u64(to, end->pid);
+    to = put_text(to, ",\"tid\":");
+    to = prof_i_put_u64(to, end->tid);
+    to = put_text(to, ",\"ts\":");
+    to = prof_i_put_us(to, w->epoch_ns + end->start_ns);
+    prof_i_sink_advance(w->sink, put_text(to, "},\n"));
+  }
+  return w->forwards.count / 2;
+}
+
 /* After all scopes, so that each end stands behind the scope that it is inside of. An arrow's number is new, for Perfetto refuses
    an id that comes again; both ends get the name that the beginning had, for it goes by that as well. */
 static void put_flows(prof_i_chrome *w) {
@@ -366,7 +387,10 @@ static void put_flows(prof_i_chrome *w) {
     const prof_i_flow *const begin = &w->flows.items[i & ~(size_t)1];
     put_flow(w, &w->flows.items[i], i / 2 + 1, prof_i_chrome_name_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
   }
-  w->written.flow_count = w->flows.count + 2 * prof_i_chrome_put_arrows(w, w->flows.count / 2 + 1);
+  uint64_t arrows = w->flows.count / 2;
+  arrows += prof_i_chrome_put_arrows(w, arrows + 1);
+  arrows += put_forwards(w, arrows + 1);
+  w->written.flow_count = 2 * arrows;
 }
 
 int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, prof_i_sink *sink, prof_i_findings *findings_out) {
@@ -406,6 +430,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, co
   }
   *findings_out = w->check.findings;
   prof_i_flows_fini(&w->flows);
+  prof_i_forwards_fini(&w->forwards);
   free(w->counters.items);
   free(w->tids);
   free(w->ties);

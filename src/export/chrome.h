@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "flow.h"
+#include "forward.h"
 #include "metadata.h"
 #include "sink.h"
 #include "tids.h"
@@ -88,6 +89,7 @@ typedef struct prof_i_chrome {
   prof_i_written written;
   prof_i_check check;
   prof_i_flows flows;
+  prof_i_forwards forwards;
   prof_i_kept_counters counters;
   uint64_t named_pids[PROF_I_NAMED_DEVICES]; /* processes of devices that have a name so far */
   uint32_t named_count;

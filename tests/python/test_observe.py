@@ -1,13 +1,16 @@
 """prof.torch.observe() with the real torch: the same calls as torch.profiler's in the same process, nested the same, and the program computes the same bits. make test-torch."""
 
 import collections
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 import prof
@@ -59,8 +62,39 @@ def seen_by_torch(work):
     return [(e.name(), e.start_thread_id(), e.start_ns(), e.start_ns() + e.duration_ns()) for e in p.profiler.kineto_results.events()]
 
 
+def seen_by_both(work, path=None):
+    """The same calls, recorded by either at once: what each has of them, in the order of begins: name, depth, shapes, sequence number, forward thread."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as theirs:
+        with prof.profile() as p, prof.torch.observe(record_shapes=True):
+            work()
+    if path:
+        theirs.export_chrome_trace(path)
+    mine = [(e.thread, e.time_range.start, e.time_range.end, e.name, e.input_shapes, e.sequence_nr, e.fwd_thread or 0) for e in p.events()]
+    kineto = [
+        (e.start_thread_id(), e.start_ns(), e.start_ns() + e.duration_ns(), e.name(), e.shapes(), e.sequence_nr(), e.fwd_thread_id())
+        for e in theirs.profiler.kineto_results.events()
+    ]
+    found = []
+    for rows in (mine, kineto):
+        rows.sort(key=lambda r: (r[1], -r[2]))
+        found.append([(*one, *r[4:]) for one, r in zip(nested((r[3], *r[:3]) for r in rows), rows)])
+    return found[0], found[1], p
+
+
+def without_callbacks():
+    """As where the dispatcher's callbacks cannot be proven."""
+    return unittest.mock.patch.object(prof.torch._torch, "calls", lambda: (None, "a test"))
+
+
 def calls(p):
     return {a.key: a.count for a in p.key_averages()}
+
+
+def arrows(trace):
+    """(from, to) of each, by the slice that begins at its ends; ids come in pairs."""
+    slices = {(e["tid"], e["ts"]): e["name"] for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") in ("cpu_op", "user_annotation")}
+    ends = {(e["ph"], e["id"]): slices[e["tid"], e["ts"]] for e in trace["traceEvents"] if e.get("cat") == "fwdbwd" and e["name"] == "fwdbwd"}
+    return sorted((name, ends["f", number]) for (ph, number), name in ends.items() if ph == "s")
 
 
 class SameCalls(unittest.TestCase):
@@ -72,6 +106,8 @@ class SameCalls(unittest.TestCase):
         self.assertEqual(calls(mine), dict(collections.Counter(name for name, *_ in theirs)))
         self.assertEqual(nested((e.name, e.thread, e.time_range.start, e.time_range.end) for e in mine.events()), nested(theirs))
         self.assertEqual({e.category for e in mine.trace.events()} - {"user_annotation"}, {"cpu_op"})
+        rows, kineto, _ = seen_by_both(work)
+        self.assertEqual(rows, kineto)
         return calls(mine)
 
     def test_a_small_model(self):
@@ -113,7 +149,71 @@ class SameCalls(unittest.TestCase):
     def test_what_torch_compile_has_made(self):
         compiled = torch.compile(lambda x: torch.relu(x @ x + x), backend="eager")  # inductor takes a minute and a compiler
         x = torch.randn(8, 8)
-        self.assertEqual(self.compare(lambda: compiled(x))["Torch-Compiled Region: 0/0"], 1)
+        work = lambda: compiled(x)  # noqa: E731
+        work()
+        rows, kineto, both = seen_by_both(work)
+        self.assertEqual(rows, kineto)
+        self.assertEqual(calls(both)["Torch-Compiled Region: 0/0"], 1)
+        gone = set(calls(both)) - set(calls(seen_by_prof(work)))
+        self.assertLessEqual(gone, {"Pregraph bytecode"})  # ranges that torch makes only for profilers of its own
+
+    def test_inputs_of_all_kinds(self):
+        x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3)
+
+        def work():
+            torch.cat([x, y]).add(1.5).add(2).sum(1, keepdim=True)
+            torch.cat([y, torch.ones(0)])
+            torch.nn.functional.conv1d(torch.ones(1, 1, 5), torch.ones(1, 1, 2))
+            torch.ones(2, 2).to_sparse().coalesce().to_dense()
+            nested_tensor = torch.nested.as_nested_tensor([torch.ones(2), torch.ones(3)])
+            torch.zeros_like(nested_tensor)
+            (torch.ones(2, dtype=torch.complex64) + 1j).conj() * 2
+            torch.ones(3, device="meta") + 1
+            torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8).dequantize()
+            y[torch.tensor([0, 1])]
+            y[:, None].expand(2, 4, 3).to(torch.bfloat16)
+            torch.func.vmap(torch.sin)(y)
+            torch.func.grad(lambda v: v.sin().sum())(y)
+            torch.lstm_cell(y, (y, y), torch.ones(12, 3), torch.ones(12, 3))
+            with torch.inference_mode():
+                y * y
+            (x * y).sum().backward()
+            x.grad = None
+
+        self.compare(work)
+
+    def test_numbers_of_another_thread_and_of_a_second_backward(self):
+        x, made = torch.ones(3, requires_grad=True), []
+
+        def work():
+            def forward():
+                with prof.torch.observe():
+                    made.append((x * x).exp().sum())
+
+            t = threading.Thread(target=forward)
+            t.start()
+            t.join()
+            (first,) = torch.autograd.grad(made[-1], x, create_graph=True)
+            first.sum().backward()
+
+        work()
+        with prof.profile() as p, prof.torch.observe():
+            work()
+        backward = {e.name: (e.sequence_nr, e.fwd_thread) for e in p.events() if e.name in ("ExpBackward0", "MulBackward0")}
+        forward = {e.name: e.sequence_nr for e in p.events() if e.name == "aten::exp"}
+        self.assertEqual(backward["ExpBackward0"][0], forward["aten::exp"])
+        self.assertGreater(backward["ExpBackward0"][1], 1)
+
+    def test_arrows_from_forward_to_backward(self):
+        model, x = small_model(), small_input()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "torch.json")
+            _, _, p = seen_by_both(lambda: model(x).sum().backward(), path)
+            with open(path, encoding="utf-8") as f:
+                kineto = arrows(json.load(f))
+        mine = arrows(json.loads(p.trace.json("chrome")))
+        self.assertEqual(mine, kineto)
+        self.assertIn(("aten::convolution", "ConvolutionBackward0"), mine)
 
     def test_what_raises(self):
         def work():
@@ -154,7 +254,11 @@ class SameResults(unittest.TestCase):
             nobody_records = self.train()
         with prof.profile(with_stack=True), prof.torch.observe(record_shapes=True, with_stack=True):
             by_mode = self.train()
-        for others in (observed, nobody_records, by_mode):
+        with prof.profile(), prof.torch.observe(record_shapes=True):
+            with_shapes = self.train()
+        with without_callbacks(), prof.profile(), prof.torch.observe():
+            by_itt = self.train()
+        for others in (observed, nobody_records, by_mode, with_shapes, by_itt):
             for a, b in zip(plain, others):
                 self.assertEqual(a.numpy().tobytes(), b.numpy().tobytes())
 
@@ -173,6 +277,11 @@ class SameResults(unittest.TestCase):
 
 
 class ByMode(unittest.TestCase):
+    def setUp(self):
+        instead = without_callbacks()
+        instead.start()
+        self.addCleanup(instead.stop)
+
     def test_shapes_dtypes_and_stacks(self):
         model, x = small_model(), small_input()
         with prof.profile(with_stack=True) as p, prof.torch.observe(record_shapes=True):
@@ -243,19 +352,24 @@ class Life(unittest.TestCase):
             self.x.add(self.x)
         self.assertEqual(calls(p), {"aten::add": 1})
 
-    def test_inside_of_a_profiler_of_torch(self):
-        for outer in (torch.profiler.profile, torch.autograd.profiler.emit_itt):
-            with outer():
-                with self.assertRaisesRegex(RuntimeError, "torch.profiler"):
-                    prof.torch.observe().start()
-                self.x.add(self.x)
+    def test_inside_of_emit_itt(self):
+        with torch.autograd.profiler.emit_itt():
+            with self.assertRaisesRegex(RuntimeError, "emit_itt"):
+                prof.torch.observe().start()
+            self.x.add(self.x)
+
+    def test_by_itt_inside_of_a_profiler_of_torch(self):
+        with without_callbacks(), torch.profiler.profile():
+            with self.assertRaisesRegex(RuntimeError, "torch.profiler"):
+                prof.torch.observe().start()
 
     def test_a_profiler_of_torch_inside(self):
         with prof.profile() as p, prof.torch.observe():
-            with self.assertRaisesRegex(RuntimeError, "already enabled"):
-                torch.profiler.profile().start()
-            self.x.add(self.x)
-        self.assertEqual(calls(p), {"aten::add": 1})
+            with torch.profiler.profile() as theirs:
+                self.x.add(self.x)
+            self.x.mul(self.x)
+        self.assertEqual(calls(p), {"aten::add": 1, "aten::mul": 1})
+        self.assertEqual([e.key for e in theirs.key_averages()], ["aten::add"])
 
     def test_each_thread_for_itself(self):
         o, errors, ready, seen = prof.torch.observe(), [], threading.Event(), threading.Event()
@@ -281,6 +395,50 @@ class Life(unittest.TestCase):
             self.x.add(self.x)
         self.assertEqual(calls(p), {"aten::add": 2, "aten::div": 1})
         self.assertIn("by the thread that has started it", errors[0])
+
+    def test_a_range_that_another_thread_ends(self):
+        enter, leave = torch.ops.profiler._record_function_enter_new, torch.ops.profiler._record_function_exit._RecordFunction
+
+        def ends(ranges):
+            for one in ranges:
+                leave(one)
+
+        with prof.profile() as p, prof.torch.observe():
+            ranges = [enter(f"range {i}") for i in range(3)]
+            t = threading.Thread(target=ends, args=(ranges,))
+            t.start()
+            t.join()
+        self.assertEqual(calls(p), {"range 0": 1, "range 1": 1, "range 2": 1})
+
+    def test_threads_that_come_and_go(self):
+        def other():
+            with prof.torch.observe(record_shapes=True):
+                for _ in range(20):
+                    self.x.mul(self.x)
+
+        with prof.profile() as p:
+            threads = [threading.Thread(target=other) for _ in range(20)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        self.assertEqual(calls(p), {"aten::mul": 400})
+
+    def test_nobody_records(self):
+        with prof.torch.observe(record_shapes=True):
+            self.x.add(self.x)
+            with prof.profile() as p:
+                self.x.mul(self.x)
+            self.x.add(self.x)
+        self.assertEqual(calls(p), {"aten::mul": 1})
+
+    def test_more_names_than_are_kept(self):
+        with prof.profile() as p, prof.torch.observe():
+            for i in range(5000):
+                with torch.profiler.record_function(f"range {i}"):
+                    pass
+        found = calls(p)
+        self.assertEqual((len(found), set(found.values())), (5000, {1}))
 
     def test_what_raises_inside(self):
         with prof.profile() as p:
@@ -323,6 +481,41 @@ class Document(unittest.TestCase):
             self.assertTrue(os.path.exists(os.path.join(folder, "model.json")))
 
 
+class Unproven(unittest.TestCase):
+    def test_why_the_callbacks_are_not_taken(self):
+        o = prof.torch.observe()
+        with o:
+            self.assertEqual((o.way, o.reason), ("callbacks", ""))
+        with without_callbacks(), o:
+            self.assertEqual((o.way, o.reason), ("ITT", "a test"))
+        o = prof.torch.observe(record_shapes=True)
+        with without_callbacks(), o:
+            self.assertEqual((o.way, o.reason), ("TorchDispatchMode", "a test"))
+
+    def test_the_places_are_those_of_the_headers(self):
+        compiler = shutil.which(os.environ.get("CXX", "g++"))
+        if not compiler:
+            self.skipTest("there is no C++ compiler")
+        calls, _ = prof.torch._torch.calls()
+        source = os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "tests", "python", "torch_layout.cpp")
+        places = [f"-D{name.upper()}={value}" for name, value in calls.layout().items() if name != "avoided"]
+        include = os.path.join(os.path.dirname(torch.__file__), "include")
+        done = subprocess.run([compiler, "-std=c++20", "-w", "-fsyntax-only", "-I", include, *places, source], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, f"{places}\n{done.stderr}")
+
+    def test_a_known_call_that_is_not_as_told(self):
+        calls, _ = prof.torch._torch.calls()
+        x = torch.ones(2, 3)
+        told = {"inputs": [x, torch.ones(1)]}, {"sequence": 7}, {"forward": 3}, {"scope": 2}
+        for wrong in told:
+            calls._ask(calls.library.prof_i_torch_open_1())
+            with torch.no_grad():
+                calls._meets(lambda: torch.mul(x, x), "aten::mul", **{"inputs": [x, x], **wrong})
+            with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "may stand in [0-9]+ places"):
+                calls._ask(calls.library.prof_i_torch_prove_1(0))
+        calls._prove_apart(torch)
+
+
 class Refusals(unittest.TestCase):
     def run_code(self, code, **variables):
         environment = {k: v for k, v in os.environ.items() if k != prof.torch.VARIABLE}
@@ -330,14 +523,31 @@ class Refusals(unittest.TestCase):
         return done.stdout.strip() + (done.stderr.strip().splitlines() or [""])[-1] * bool(done.returncode)
 
     def test_torch_first(self):
-        self.assertRegex(self.run_code("import torch, prof; prof.torch.observe().start()"), "^RuntimeError: prof: torch was imported before prof.torch.*INTEL_LIBITTNOTIFY64=/.*libprof_itt.so")
+        code = "import torch, prof; o = prof.torch.observe(record_shapes=True); o.start(); o.stop(); print(o.way)"
+        self.assertEqual(self.run_code(code), "callbacks")
+
+    def test_the_first_one_disturbs_nothing(self):
+        code = """
+import prof.torch, torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+before = torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist()
+with torch.profiler.profile(record_shapes=True) as theirs, torch.no_grad(), FakeTensorMode():
+    with prof.torch.observe(record_shapes=True) as o:
+        pass
+print(o.way, o.reason, len(theirs.events()), before == (torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist()))
+"""
+        self.assertEqual(self.run_code(code, KINETO_LOG_LEVEL="99"), "callbacks  0 True")
+
+    def test_torch_first_without_callbacks(self):
+        code = "import torch, prof; prof.torch._torch.calls = lambda: (None, 'a test'); prof.torch.observe().start()"
+        self.assertRegex(self.run_code(code), "^RuntimeError: prof: torch was imported before prof.torch.*INTEL_LIBITTNOTIFY64=/.*libprof_itt.so")
 
     def test_torch_first_in_a_program_that_names_the_collector(self):
         code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(): torch.ones(1)\nprint(len(p.key_averages()))"
         self.assertEqual(self.run_code(code, INTEL_LIBITTNOTIFY64=prof.torch.collector()), "3")
 
     def test_shapes_need_no_itt(self):
-        code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(record_shapes=True): torch.relu(torch.ones(3))\nprint(p.events()[-1].input_shapes)"
+        code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(record_shapes=True): torch.relu(torch.ones(3))\nprint(p.events()[-2].input_shapes)"
         self.assertEqual(self.run_code(code), "[[3]]")
 
     def test_memory_is_the_process_malloc(self):
@@ -357,7 +567,7 @@ class Refusals(unittest.TestCase):
 
 
 if torch is None:
-    del SameCalls, SameResults, ByMode, Life, Document, Refusals
+    del SameCalls, SameResults, ByMode, Life, Document, Unproven, Refusals
 
     class Torch(unittest.TestCase):
         def test_with_torch(self):

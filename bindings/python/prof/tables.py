@@ -20,6 +20,8 @@ MS, S = 1e3, 1e6
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
 ANNOTATION = "user_annotation"
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
+SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"  # of src/preload/torch/calls.c
+EVALUATION = "autograd::engine::evaluate_function: "
 FRAMES_MOST = (1 << 32) - 1
 
 
@@ -231,6 +233,7 @@ class FunctionEvent(_Times):
             self.activity_type = ANNOTATION
         args = dict(event.args if isinstance(event.args, dict) else event.more)
         stack = args.pop(STACK_KEY, "")  # nobody gave it
+        self._take_numbers(args)
         self.args = self.kwinputs = args
         tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
         self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
@@ -240,8 +243,18 @@ class FunctionEvent(_Times):
         self.stack = frames.of(str(stack))
         self.flops = _flops.of(self.name, self.input_shapes) if tensors else 0
 
+    def _take_numbers(self, args: Dict[str, Any]) -> None:
+        """What prof.torch.observe() has of an operator beside its inputs."""
+        sequence = args.get(SEQUENCE_KEY) if self.category == "cpu_op" else None
+        if isinstance(sequence, int):
+            self.sequence_nr, self.fwd_thread = sequence, args.get(FORWARD_KEY)
+            for key in (SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY):
+                args.pop(key, None)
+
     def append_cpu_child(self, child: "FunctionEvent") -> None:
         self.cpu_children.append(child)
+        if child.fwd_thread and self.sequence_nr < 0 and self.name.startswith(EVALUATION):  # autograd's own range around the backward call, which torch.profiler gives its number
+            self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
 
     def set_cpu_parent(self, parent: "FunctionEvent") -> None:
         self.cpu_parent = parent

@@ -1,13 +1,13 @@
 """PyTorch's operators, seen without a change in the program and without a compiler: observe().
 
-    import prof.torch                          # before torch: see below
+    import prof.torch
     import torch
 
-    with prof.profile() as p, prof.torch.observe():
+    with prof.profile() as p, prof.torch.observe(record_shapes=True):
         model(x)
 
-PyTorch of PyPI's x86 wheels has ITT in it, Intel's interface for tools. It looks for a tool once, when torch is imported: so this module imports torch, and meanwhile INTEL_LIBITTNOTIFY64 names libprof_itt.so (src/preload/itt).
-Where torch was imported before, or has no ITT, observe() says so."""
+By the dispatcher's callbacks (_torch_calls.py, src/preload/torch), where these can be proven in the torch at hand. Else by ITT, Intel's interface for tools, which PyTorch of PyPI's x86 wheels has in it: it looks for a tool once, when
+torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIFY64 names libprof_itt.so (src/preload/itt). Where neither is to be had, observe() says why."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import os
 import sys
 import threading
 from importlib import import_module
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
+from . import _torch_calls
 from ._library import C, short
 from ._scope import scope
 from .modules import shapes_of
@@ -41,16 +42,28 @@ def _address(library: Any) -> int:
     return ctypes.cast(library.prof_version, ctypes.c_void_p).value or 0
 
 
-def collector() -> str:
-    """The path of libprof_itt.so, which stands beside the libprof.so in use: for INTEL_LIBITTNOTIFY64, which also a program that imports torch first, or one in C, can be started with. FileNotFoundError when it is not there."""
+def _beside(name: str) -> str:
+    """The path of one of prof's libraries, which stands beside the libprof.so in use. FileNotFoundError when it is not there."""
     place = _Place()
     dladdr = ctypes.CDLL(None).dladdr
     dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Place)]
     found = os.fsdecode(place.file) if dladdr(_address(C), ctypes.byref(place)) and place.file else C.path
-    path = os.path.join(os.path.dirname(os.path.abspath(found)), COLLECTOR)
+    path = os.path.join(os.path.dirname(os.path.abspath(found)), name)
     if not os.path.exists(path):
-        raise FileNotFoundError(f"prof: {COLLECTOR} is not beside the libprof.so in use: there is no {path}. Install prof again (pip install ./bindings/python, or make install)")
+        raise FileNotFoundError(f"prof: {name} is not beside the libprof.so in use: there is no {path}. Install prof again (pip install ./bindings/python, or make install)")
     return path
+
+
+def _same_copy(path: str) -> Any:
+    library = ctypes.CDLL(path)
+    if _address(library) != _address(C):
+        raise RuntimeError(f"prof: {path} records into another copy of libprof.so than the one in use, {C.path}: unset PROF_LIBRARY, or link the shared library")
+    return library
+
+
+def collector() -> str:
+    """The path of libprof_itt.so, for INTEL_LIBITTNOTIFY64, which a program that calls emit_itt(), or one in C, can be started with. FileNotFoundError when it is not there."""
+    return _beside(COLLECTOR)
 
 
 class _Torch:
@@ -73,9 +86,7 @@ class _Torch:
         before = os.environ.get(VARIABLE)
         if before is not None and not self._is_same(before, path):
             raise RuntimeError(f"prof: {VARIABLE} names another collector, {short(before)}, and a process has one: start the program without it, or with {VARIABLE}={path}")
-        self._collector = ctypes.CDLL(path)
-        if _address(self._collector) != _address(C):
-            raise RuntimeError(f"prof: {path} records into another copy of libprof.so than the one in use, {C.path}: unset PROF_LIBRARY, or link the shared library")
+        self._collector = _same_copy(path)
         os.environ[VARIABLE] = path
         try:
             self.module = self._import()
@@ -118,11 +129,33 @@ class _Torch:
         self.module.profiler.itt.mark(PROBE)
         return bool(self._collector.prof_i_itt_seen_1())
 
-    def get(self, without_itt: bool) -> Any:
-        """torch. Raises why it is not there, or why ITT of it is not."""
-        if self.error is not None and not (without_itt and self.module is not None):
-            raise self.error.with_traceback(None)
+    def get(self) -> Any:
+        """torch. Raises why it is not there."""
+        if self.module is None:
+            raise (self.error or RuntimeError("prof: torch cannot be imported")).with_traceback(None)
         return self.module
+
+    def calls(self) -> Tuple[Optional[_torch_calls.Calls], str]:
+        """The dispatcher's callbacks, or why they are not to be had."""
+        try:
+            path = _beside(_torch_calls.LIBRARY)
+            _same_copy(path)
+            return _torch_calls.opened(path, self.module), ""
+        except (OSError, RuntimeError) as e:
+            return None, str(e)
+
+
+class _ByCalls:
+    """The dispatcher's callbacks of this thread, as a context manager."""
+
+    def __init__(self, calls: _torch_calls.Calls, with_shapes: bool) -> None:
+        self._calls, self._with_shapes, self._handle = calls, with_shapes, 0
+
+    def __enter__(self) -> None:
+        self._handle = self._calls.add(self._with_shapes)
+
+    def __exit__(self, *error: Any) -> None:
+        self._calls.remove(self._handle)
 
 
 def _dispatch_mode(torch: Any) -> Any:
@@ -142,6 +175,12 @@ def _dispatch_mode(torch: Any) -> Any:
     return Operators()
 
 
+def _listens_already(torch: Any) -> bool:
+    """Does emit_itt() tell prof's collector of this thread?"""
+    kinds = getattr(torch._C._profiler, "ActiveProfilerType", None)
+    return _torch.error is None and kinds is not None and torch._C._autograd._profiler_type() == kinds.ITT
+
+
 def _check_memory() -> None:
     """RuntimeError where malloc() is not recorded."""
     try:
@@ -154,19 +193,23 @@ def _check_memory() -> None:
 
 
 class observe:  # noqa: N801 (as profile)
-    """The operators of the code inside are scopes of the category cpu_op, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it, while somebody records (prof.profile(),
-    prof.profiler.start(), PROF_LEVEL). As a context manager, or by start() and stop(), again and again. torch's own emit_itt() does it; the program computes what it computes without.
+    """The operators of the code inside are scopes of the category cpu_op, torch.profiler.record_function()'s of user_annotation, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it,
+    while somebody records (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context manager, or by start() and stop(), again and again. The program computes what it computes without.
 
-    record_shapes, with_stack (where the profile has it, too): by a TorchDispatchMode instead, which is shown fewer calls, and takes some us for each. profile_memory: asks only whether malloc() is recorded, by which each
-    row of the processor has its memory. docs/python.md says what each column costs.
+    record_shapes: shapes and dtypes of the inputs, too. with_stack (where the profile has it, too): by a TorchDispatchMode instead, which is shown fewer calls, and takes some us for each. profile_memory: asks only whether malloc() is
+    recorded, by which each row of the processor has its memory. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be had: `way` says which was taken.
 
-    ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread is observed already, or in torch.profiler."""
+    ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread is observed already."""
 
     def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False) -> None:
-        self._by_mode = bool(record_shapes or with_stack)
+        self._with_shapes, self._with_stack = bool(record_shapes), bool(with_stack)
         self._with_memory = bool(profile_memory)
         self._running: Any = None
         self._thread = 0
+        self.way = ""
+        """Of the last start(): "callbacks", "ITT" or "TorchDispatchMode"."""
+        self.reason = ""
+        """Why it is not "callbacks"."""
 
     def __enter__(self) -> "observe":
         self.start()
@@ -177,17 +220,33 @@ class observe:  # noqa: N801 (as profile)
 
     def start(self) -> None:
         """RuntimeError a second time without a stop()."""
-        torch = _torch.get(self._by_mode)
+        torch = _torch.get()
         if self._running is not None:
             raise RuntimeError("this observe() has been started already; stop() it first")
-        if torch.autograd._profiler_enabled() or getattr(_by_modes, "count", 0):
-            raise RuntimeError("a profiler of torch's is on in this thread: torch.profiler, emit_itt(), emit_nvtx(), or another observe(). There can be one at a time")
+        if getattr(_observed, "count", 0):
+            raise RuntimeError("another observe() is on in this thread. There can be one at a time")
         if self._with_memory:
             _check_memory()
-        running = _dispatch_mode(torch) if self._by_mode else torch.autograd.profiler.emit_itt()
+        running = self._choose(torch)
         running.__enter__()
         self._running, self._thread = running, threading.get_ident()
-        _by_modes.count = int(self._by_mode)
+        _observed.count = 1
+
+    def _choose(self, torch: Any) -> Any:
+        """The cheapest way that carries what is asked for."""
+        calls, self.reason = (None, "with_stack") if self._with_stack else _torch.calls()
+        if calls is not None:
+            if _listens_already(torch):
+                raise RuntimeError("torch's emit_itt() is on in this thread, and its operators are recorded by that already")
+            self.way = "callbacks"
+            return _ByCalls(calls, self._with_shapes)
+        by_mode = self._with_stack or self._with_shapes
+        if _torch.error is not None and not by_mode:
+            raise type(_torch.error)(f"{_torch.error}. The dispatcher's callbacks, which need no ITT, are not to be had: {self.reason}") from None
+        if torch.autograd._profiler_enabled():
+            raise RuntimeError("a profiler of torch's is on in this thread: torch.profiler, emit_itt(), or emit_nvtx(). There can be one at a time")
+        self.way = "TorchDispatchMode" if by_mode else "ITT"
+        return _dispatch_mode(torch) if by_mode else torch.autograd.profiler.emit_itt()
 
     def stop(self) -> None:
         """Without a start it does nothing. RuntimeError on another thread than start()'s: then it goes on."""
@@ -196,12 +255,12 @@ class observe:  # noqa: N801 (as profile)
         if self._thread != threading.get_ident():
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
         running, self._running = self._running, None
-        _by_modes.count = 0
+        _observed.count = 0
         running.__exit__(None, None, None)
 
 
-_by_modes = threading.local()
-"""count: of this thread, observe()s that torch's own profilers do not know of."""
+_observed = threading.local()
+"""count: of this thread, observe()s."""
 
 _torch = _Torch()
 

@@ -1,0 +1,182 @@
+"""The callbacks of PyTorch's dispatcher (at::RecordFunction), by libprof_torch.so (src/preload/torch): opened in the torch that the process has, and proven there by known calls before any is recorded."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from importlib import import_module
+from typing import Any, Dict, List, Sequence
+
+from .modules import shapes_of
+
+LIBRARY = "libprof_torch.so"
+RANGE = "prof.torch.observe()"
+_THIS_THREAD = 2**64 - 1
+_FUNCTION, _BACKWARD, _USER = 0, 1, 7
+_INPUTS = _RANK = 4
+
+
+class _Input(ctypes.Structure):
+    _fields_ = [("impl", ctypes.c_void_p), ("rank", ctypes.c_uint32), ("dtype", ctypes.c_uint32), ("dims", ctypes.c_int64 * _RANK)]
+
+
+class _Known(ctypes.Structure):
+    """prof_i_torch_known of proof.c."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("sequence", ctypes.c_int64),
+        ("forward", ctypes.c_uint64),
+        ("scope", ctypes.c_uint32),
+        ("count", ctypes.c_uint32),
+        ("inputs", _Input * _INPUTS),
+    ]
+
+
+class _Layout(ctypes.Structure):
+    """prof_i_torch_layout of torch.h."""
+
+    _fields_ = [(name, ctypes.c_uint32) for name in ("call_bytes", "scope", "sequence", "forward", "inputs", "tensor_tag", "key_set")] + [("avoided", ctypes.c_uint64)]
+
+
+class Unproven(RuntimeError):
+    """This torch keeps things elsewhere than known calls say, or lacks what is called."""
+
+
+class Calls:
+    """Opened and proven. Raises OSError without the library, Unproven."""
+
+    def __init__(self, path: str, torch: Any) -> None:
+        self.library = library = ctypes.CDLL(path)
+        library.prof_i_torch_open_1.restype = library.prof_i_torch_prove_1.restype = ctypes.c_char_p
+        library.prof_i_torch_expect_1.argtypes = [ctypes.POINTER(_Known)]
+        library.prof_i_torch_expect_1.restype = None
+        library.prof_i_torch_keys_1.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+        library.prof_i_torch_keys_1.restype = None
+        library.prof_i_torch_prove_1.argtypes = [ctypes.c_uint64]
+        library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
+        library.prof_i_torch_add_1.restype = ctypes.c_uint64
+        library.prof_i_torch_remove_1.argtypes = [ctypes.c_uint64]
+        library.prof_i_torch_remove_1.restype = None
+        self._prove_apart(torch)
+
+    def add(self, with_shapes: bool) -> int:
+        """To this thread; remove() takes what it gives, there."""
+        return int(self.library.prof_i_torch_add_1(int(with_shapes)))
+
+    def remove(self, handle: int) -> None:
+        self.library.prof_i_torch_remove_1(handle)
+
+    def layout(self) -> Dict[str, int]:
+        """What was found: for tests."""
+        found = self.library.prof_i_torch_layout_1().contents
+        return {name: getattr(found, name) for name, *_ in _Layout._fields_}
+
+    # ---- the known calls: none of them starts autograd's threads, draws a random number, or asks for a device
+
+    def _prove_apart(self, torch: Any) -> None:
+        """On a thread that is over when this returns: there none of the program's modes and profilers is on, and none of the program's sequence numbers is used up."""
+        errors: List[BaseException] = []
+
+        def prove() -> None:
+            try:
+                self._prove(torch)
+            except Exception as e:
+                errors.append(e)
+
+        thread = threading.Thread(target=prove, name="prof")
+        thread.start()
+        thread.join()
+        if errors and not isinstance(errors[0], Unproven):
+            raise Unproven(f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: {errors[0]}")
+        if errors:
+            raise errors[0]
+
+    def _prove(self, torch: Any) -> None:
+        self._ask(self.library.prof_i_torch_open_1())
+        keys = torch._C.DispatchKeySet
+        avoided = keys(torch._C.DispatchKey.Python).raw_repr() | keys(torch._C.DispatchKey.NestedTensor).raw_repr()
+        with torch.inference_mode(False):
+            self._make_calls(torch)
+            self._look_at_keys(torch)
+            self._ask(self.library.prof_i_torch_prove_1(avoided))
+            self._make_calls(torch)
+            self._make_more_calls(torch)
+        self._ask(self.library.prof_i_torch_prove_1(avoided))
+
+    def _ask(self, problem: Any) -> None:
+        if problem is not None:
+            raise Unproven(problem.decode())
+
+    def _meets(self, call: Any, name: str, inputs: Sequence[Any], sequence: int = -1, forward: int = 0, scope: int = _FUNCTION) -> Any:
+        known = _Known(name.encode(), sequence, forward, scope, len(inputs))
+        for to, value in zip(known.inputs, inputs):
+            if not hasattr(value, "_cdata"):
+                continue
+            shape = shapes_of((value,))[0]
+            to.impl, to.rank, to.dtype = value._cdata, len(shape) - 1, shape[0]
+            to.dims[: len(shape) - 1] = shape[1:]
+        self.library.prof_i_torch_expect_1(known)
+        try:
+            made = call()
+        finally:
+            is_met = self.library.prof_i_torch_met_1()
+        if not is_met:
+            raise Unproven(f"a known call, {name}, has not come to the callback")
+        return made
+
+    def _make_calls(self, torch: Any) -> None:
+        x, y = torch.ones(2, 3, device="cpu", dtype=torch.float32), torch.ones(3, device="cpu", dtype=torch.float64)
+        with torch.no_grad():
+            self._meets(lambda: torch.mul(x, y), "aten::mul", [x, y])
+        with torch.enable_grad():
+            z = x.detach().requires_grad_()
+            for _ in range(3):
+                following = torch.mul(z, y).grad_fn._sequence_nr() + 1
+                product = self._meets(lambda: torch.mul(z, y), "aten::mul", [z, y], following)
+                self._meets(lambda: torch.add(z, x, alpha=2), "aten::add", [z, x, 2], following + 1)
+                self._meets(lambda: product.grad_fn(y), "MulBackward0", [y], following, _THIS_THREAD, _BACKWARD)  # noqa: B023
+        with torch.no_grad():
+
+            def user() -> None:
+                with import_module("torch.autograd.profiler").record_function(RANGE):
+                    pass
+
+            self._meets(user, RANGE, [], scope=_USER)
+
+    def _look_at_keys(self, torch: Any) -> None:
+        x = torch.ones(2, 2, device="cpu", dtype=torch.complex64)
+        for tensor in (x, x.conj(), x.to_sparse(), torch.empty(2, device="meta"), x.detach().requires_grad_()):
+            self.library.prof_i_torch_keys_1(tensor._cdata, torch._C._dispatch_keys(tensor).raw_repr())
+
+    def _make_more_calls(self, torch: Any) -> None:
+        x = torch.ones(2, 1, 3, 4, device="cpu", dtype=torch.int64)
+        half = torch.ones(2, 0, device="cpu", dtype=torch.bfloat16)
+        truth = torch.ones((), device="cpu", dtype=torch.bool)
+        with torch.no_grad():
+            self._meets(lambda: torch.mul(x, truth), "aten::mul", [x, truth])
+            self._meets(lambda: torch.cat([x, x]), "aten::cat", [[], 0])
+            self._meets(lambda: torch.mul(half, half), "aten::mul", [half, half])
+            self._meets(lambda: torch.sum(x, 1, keepdim=True), "aten::sum", [x, [], True, None])
+
+
+_lock = threading.Lock()
+_opened: Any = None
+
+
+def _fresh_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_fresh_lock)  # another thread may have had it
+
+
+def opened(path: str, torch: Any) -> Calls:
+    """The process's one. What fails is tried again the next time: a mode of torch's may have been in the way."""
+    global _opened
+    with _lock:
+        if _opened is None:
+            _opened = Calls(path, torch)
+        return _opened  # type: ignore[no-any-return]

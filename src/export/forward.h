@@ -1,0 +1,33 @@
+/* Arrows from PyTorch's forward calls to their backward calls, by what their arguments say: "Sequence number", and of a forward call "Thread id", of a backward one that number as its "Fwd thread id" (src/preload/torch/calls.c). As Kineto
+   draws them: of several forward calls of one number the last one that began made the backward call, and of several backward calls the first has the arrow. */
+#ifndef PROF_EXPORT_FORWARD_H
+#define PROF_EXPORT_FORWARD_H
+
+#include <prof/trace.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct prof_i_forward {
+  uint64_t thread; /* torch's number of the forward thread */
+  int64_t sequence;
+  uint64_t start_ns;
+  uint64_t pid, tid; /* the track it stands on */
+  bool is_backward;
+} prof_i_forward;
+
+typedef struct prof_i_forwards {
+  prof_i_forward *items;
+  size_t count, room;
+  uint64_t left_out_count; /* there was no memory */
+} prof_i_forwards;
+
+/* Keeps the scope if it is an operator with those arguments. */
+void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns, uint64_t pid, uint64_t tid);
+
+/* Leaves the ends of arrows alone, a forward one right before its backward one. */
+void prof_i_forwards_match(prof_i_forwards *forwards);
+
+void prof_i_forwards_fini(prof_i_forwards *forwards);
+
+#endif

@@ -1,0 +1,289 @@
+/* Finds where torch keeps what its headers inline, and proves it: by calls of which all is known, each offset that does not have what is known is struck out, and in the end exactly one must be left of each kind. Read is only what lies in a
+   RecordFunction, whose size is found first, and what process_vm_readv() can read. Called by bindings/python/prof/_torch_calls.py, which makes the known calls; one thread at a time. */
+#define _GNU_SOURCE
+#include "torch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+  CALL_MAX = 1024, /* bytes; a RecordFunction of torch 2.15 has 344 */
+  IMPL_WORDS = 32, /* of a TensorImpl: 24 or so */
+  INPUTS_MAX = 4,
+  RANK_MAX = 4,
+  IVALUE_WORDS = 2 /* payload, tag */
+};
+
+/* A known call. bindings/python/prof/_torch_calls.py has the same. */
+typedef struct prof_i_torch_known {
+  const char *name;
+  int64_t sequence;
+  uint64_t forward; /* PROF_I_TORCH_THIS_THREAD: torch's number of this one */
+  uint32_t scope;
+  uint32_t count; /* of inputs */
+  struct {
+    const void *impl; /* of a Tensor; NULL: something else */
+    uint32_t rank, dtype;
+    int64_t dims[RANK_MAX];
+  } inputs[INPUTS_MAX];
+} prof_i_torch_known;
+
+#define PROF_I_TORCH_THIS_THREAD UINT64_MAX
+
+prof_i_torch_layout prof_i_torch_layout_proven;
+
+/* One byte an offset: 1, it may be there. */
+typedef struct places {
+  uint8_t may_be[CALL_MAX];
+} places;
+
+static struct {
+  places scope, sequence, forward, inputs;
+  uint8_t key_set[IMPL_WORDS];
+  uint64_t handle;
+  prof_i_torch_known known;
+  uint32_t tensor_tag;
+  bool is_seen, is_proven;
+  char problem[256];
+} own;
+
+/* ---- what a place holds ---- */
+
+static bool read_memory(const void *from, void *to, size_t bytes) {
+  const struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+static uint64_t word_at(const void *call, uint32_t offset) {
+  uint64_t word;
+  memcpy(&word, prof_i_torch_at(call, offset), sizeof word);
+  return word;
+}
+
+static void keep_words(places *p, const void *call, uint64_t word) {
+  for (uint32_t at = 0; at < CALL_MAX; at++)
+    if (p->may_be[at] && word_at(call, at) != word) p->may_be[at] = 0;
+}
+
+static void keep_scope(places *p, const void *call, uint8_t scope) {
+  for (uint32_t at = 0; at < CALL_MAX; at++)
+    if (p->may_be[at] && *(const uint8_t *)prof_i_torch_at(call, at) != scope) p->may_be[at] = 0;
+}
+
+/* A pointer to the known inputs, and how many they are. */
+static bool are_inputs(const prof_i_torch_known *known, uint64_t pointer, uint64_t count) {
+  uint64_t values[INPUTS_MAX * IVALUE_WORDS];
+  if (count != known->count || !read_memory((const void *)(uintptr_t)pointer, values, count * IVALUE_WORDS * sizeof *values)) return false;
+  uint32_t tensor_tag = own.tensor_tag;
+  for (uint64_t i = 0; i < count; i++) {
+    const uint32_t tag = (uint32_t)values[i * IVALUE_WORDS + 1];
+    if (known->inputs[i].impl) {
+      if (tensor_tag == UINT32_MAX) tensor_tag = tag;
+      if (values[i * IVALUE_WORDS] != (uintptr_t)known->inputs[i].impl || tag != tensor_tag) return false;
+    } else if (tag == tensor_tag) {
+      return false;
+    }
+  }
+  own.tensor_tag = tensor_tag;
+  return true;
+}
+
+static void keep_inputs(places *p, const void *call, const prof_i_torch_known *known) {
+  for (uint32_t at = 0; at < CALL_MAX; at++)
+    if (p->may_be[at] && !are_inputs(known, word_at(call, at), word_at(call, at + sizeof(uint64_t)))) p->may_be[at] = 0;
+}
+
+/* Exactly one; else 0, and what is wrong. */
+static bool take(const places *p, uint32_t *offset_out, const char *what) {
+  uint32_t count = 0;
+  for (uint32_t at = 0; at < CALL_MAX; at++) {
+    if (!p->may_be[at]) continue;
+    if (!count++) *offset_out = at;
+  }
+  if (count == 1) return true;
+  snprintf(own.problem, sizeof own.problem, "a call's %s may stand in %u places", what, count);
+  return false;
+}
+
+/* ---- calls that prof makes itself: the size, the scope, the number ---- */
+
+static void *at_no_begin(void **context_out, const void *call) {
+  (void)call;
+  *context_out = NULL;
+  return context_out;
+}
+
+static void at_end(const void *call, void *context) {
+  (void)call;
+  (void)context;
+}
+
+typedef union room {
+  uint8_t bytes[CALL_MAX];
+  uint64_t words[CALL_MAX / sizeof(uint64_t)];
+  long double aligned;
+} room;
+
+static void make_call(room *call, room *copy_out, uint8_t fill, uint8_t scope, int64_t sequence) {
+  static const char name[] = "prof";
+  memset(call, fill, sizeof *call);
+  prof_i_torch.construct(call, scope);
+  prof_i_torch.before(call, (prof_i_torch_descriptor){sizeof name - 1, name, 0}, sequence);
+  *copy_out = *call;
+  prof_i_torch.destroy(call);
+}
+
+/* Bytes up to the last one that the constructor writes, whatever stood there. */
+static uint32_t size_of(const room *a, const room *b) {
+  uint32_t bytes = CALL_MAX;
+  while (bytes && a->bytes[bytes - 1] == 0xa5 && b->bytes[bytes - 1] == 0x5a) bytes--;
+  return bytes;
+}
+
+/* The callback's own layout: asked for inputs, exactly one byte behind the scope says so. */
+static bool is_asked_right(const room *without, const room *with, uint32_t scope) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < prof_i_torch_layout_proven.call_bytes; i++) count += without->bytes[i] != with->bytes[i];
+  if (count == 1 && without->bytes[scope + 1] == 0 && with->bytes[scope + 1] == 1 && with->bytes[scope + 2] == 0 && with->bytes[scope + 3] == 0) return true;
+  snprintf(own.problem, sizeof own.problem, "a callback that asks for inputs changes %u bytes of a call", count);
+  return false;
+}
+
+static uint64_t add_probe(bool needs_inputs, void *(*begin)(void **, const void *)) {
+  return prof_i_torch.add((prof_i_torch_callback){.start = begin, .end = at_end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = needs_inputs});
+}
+
+#if defined(__aarch64__)
+#define BEGIN(name)                                                                                               \
+  void *name(void **context_out, const void *call) __attribute__((visibility("hidden")));                         \
+  __asm__(".text\n.hidden " #name "\n.global " #name "\n.type " #name ",%function\n" #name ":\n  mov x1, x0\n  mov x0, x8\n  b " #name "_in_c\n.size " #name ",.-" #name "\n");
+#else
+#define BEGIN(name) \
+  static void *name(void **context_out, const void *call) { return name##_in_c(context_out, call); }
+#endif
+
+static __attribute__((used)) void *probe_nothing_in_c(void **context_out, const void *call) { return at_no_begin(context_out, call); }
+BEGIN(probe_nothing)
+
+static bool find_by_own_calls(void) {
+  static const uint8_t scopes[] = {PROF_I_TORCH_USER, PROF_I_TORCH_FUNCTION, PROF_I_TORCH_BACKWARD, 5, 3};
+  static room call, copies[2];
+  prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
+  uint64_t handle = add_probe(false, probe_nothing);
+  make_call(&call, &copies[0], 0xa5, PROF_I_TORCH_FUNCTION, 0);
+  make_call(&call, &copies[1], 0x5a, PROF_I_TORCH_FUNCTION, 0);
+  layout->call_bytes = size_of(&copies[0], &copies[1]);
+  const uint32_t last = layout->call_bytes > 2 * sizeof(uint64_t) ? layout->call_bytes - 2 * (uint32_t)sizeof(uint64_t) : 0;
+  for (uint32_t at = 0; at <= last; at++) {
+    own.scope.may_be[at] = 1;
+    own.sequence.may_be[at] = own.forward.may_be[at] = own.inputs.may_be[at] = at % sizeof(uint64_t) == 0;
+  }
+  for (size_t i = 0; i < sizeof scopes; i++) {
+    const int64_t sequence = INT64_C(0x5eed00000000) * (int64_t)(i + 1);
+    make_call(&call, &copies[0], 0, scopes[i], sequence);
+    keep_scope(&own.scope, &copies[0], scopes[i]);
+    keep_words(&own.sequence, &copies[0], (uint64_t)sequence);
+  }
+  make_call(&call, &copies[0], 0, PROF_I_TORCH_FUNCTION, 0);
+  prof_i_torch.remove(handle);
+  handle = add_probe(true, probe_nothing);
+  make_call(&call, &copies[1], 0, PROF_I_TORCH_FUNCTION, 0);
+  prof_i_torch.remove(handle);
+  return take(&own.scope, &layout->scope, "scope") && take(&own.sequence, &layout->sequence, "sequence number") && is_asked_right(&copies[0], &copies[1], layout->scope);
+}
+
+/* ---- calls that Python makes ---- */
+
+static bool are_shapes(const void *call, const prof_i_torch_known *known) {
+  prof_tensor found[INPUTS_MAX];
+  if (prof_i_torch_inputs(call, found, INPUTS_MAX) != known->count) return false;
+  for (uint32_t i = 0; i < known->count; i++) {
+    if (found[i].rank != known->inputs[i].rank || found[i].dtype != known->inputs[i].dtype) return false;
+    for (uint32_t d = 0; d < found[i].rank; d++)
+      if (found[i].dims[d] != known->inputs[i].dims[d]) return false;
+  }
+  return true;
+}
+
+static void look(const void *call) {
+  const prof_i_torch_known *const known = &own.known;
+  const uint64_t forward = known->forward == PROF_I_TORCH_THIS_THREAD ? prof_i_torch.thread_id() : known->forward;
+  keep_scope(&own.scope, call, (uint8_t)known->scope);
+  keep_words(&own.sequence, call, (uint64_t)known->sequence);
+  keep_words(&own.forward, call, forward);
+  if (known->count) keep_inputs(&own.inputs, call, known);
+  if (own.is_proven && !are_shapes(call, known)) snprintf(own.problem, sizeof own.problem, "the inputs of %s are not those that it was given", known->name);
+  own.is_seen = true;
+}
+
+static __attribute__((used)) void *probe_in_c(void **context_out, const void *call) {
+  *context_out = NULL;
+  if (!own.is_seen && strcmp(prof_i_torch.name(call), own.known.name) == 0) look(call);
+  return context_out;
+}
+BEGIN(probe)
+
+PROF_I_TORCH_EXPORT const char *prof_i_torch_open_1(void);
+PROF_I_TORCH_EXPORT void prof_i_torch_expect_1(const prof_i_torch_known *known);
+PROF_I_TORCH_EXPORT int prof_i_torch_met_1(void);
+PROF_I_TORCH_EXPORT void prof_i_torch_keys_1(const void *impl, uint64_t keys);
+PROF_I_TORCH_EXPORT const char *prof_i_torch_prove_1(uint64_t avoided);
+PROF_I_TORCH_EXPORT const prof_i_torch_layout *prof_i_torch_layout_1(void);
+
+/* Begins anew. NULL, or what is missing or not as it should be; valid until the next call. */
+const char *prof_i_torch_open_1(void) {
+  memset(&own, 0, sizeof own);
+  memset(own.key_set, 1, sizeof own.key_set);
+  own.tensor_tag = UINT32_MAX;
+  const char *const missing = prof_i_torch_missing();
+  if (missing) snprintf(own.problem, sizeof own.problem, "%s is not there", missing);
+  return !missing && find_by_own_calls() ? NULL : own.problem;
+}
+
+/* The next call of that name, on this thread, is known. known->name must live until prof_i_torch_met_1(). */
+void prof_i_torch_expect_1(const prof_i_torch_known *known) {
+  own.known = *known;
+  own.is_seen = false;
+  own.handle = add_probe(true, probe);
+}
+
+/* 1: it has come. */
+int prof_i_torch_met_1(void) {
+  prof_i_torch.remove(own.handle);
+  return own.is_seen;
+}
+
+/* A tensor whose keys are known. */
+void prof_i_torch_keys_1(const void *impl, uint64_t keys) {
+  uint64_t words[IMPL_WORDS] = {0};
+  uint32_t readable = IMPL_WORDS;
+  while (readable && !read_memory(impl, words, readable * sizeof *words)) readable--;
+  for (uint32_t i = 0; i < IMPL_WORDS; i++)
+    if (i >= readable || words[i] != keys) own.key_set[i] = 0;
+}
+
+static bool take_key_set(uint32_t *offset_out) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < IMPL_WORDS; i++) {
+    if (!own.key_set[i]) continue;
+    if (!count++) *offset_out = i * (uint32_t)sizeof(uint64_t);
+  }
+  if (count != 1) snprintf(own.problem, sizeof own.problem, "a tensor's keys may stand in %u places", count);
+  return count == 1;
+}
+
+/* After the first known calls: is exactly one place left of each? The known calls after that are asked for their shapes by it, too; call it once more behind them. NULL, or what is wrong. */
+const char *prof_i_torch_prove_1(uint64_t avoided) {
+  prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
+  layout->avoided = avoided;
+  layout->tensor_tag = own.tensor_tag;
+  if (own.problem[0]) return own.problem;
+  own.is_proven = take(&own.scope, &layout->scope, "scope") && take(&own.sequence, &layout->sequence, "sequence number") && take(&own.forward, &layout->forward, "forward thread") &&
+                  take(&own.inputs, &layout->inputs, "inputs") && take_key_set(&layout->key_set);
+  return own.is_proven ? NULL : own.problem;
+}
+
+/* For a test that knows the headers. */
+const prof_i_torch_layout *prof_i_torch_layout_1(void) { return &prof_i_torch_layout_proven; }

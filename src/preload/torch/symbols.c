@@ -1,0 +1,45 @@
+/* What torch exports, in the libraries that the process has loaded. */
+#define _GNU_SOURCE
+#include "torch.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+prof_i_torch_symbols prof_i_torch;
+uint16_t prof_i_torch_dtypes[PROF_I_TORCH_DTYPES];
+
+static void *find(void *cpu, void *c10, const char *symbol) {
+  void *const found = dlsym(cpu, symbol);
+  return found ? found : dlsym(c10, symbol);
+}
+
+static void take_dtype(void *cpu, const char *symbol, prof_dtype dtype) {
+  int32_t (*code)(void);
+  void *const found = dlsym(cpu, symbol);
+  if (!found) return; /* of a type that this torch has not */
+  memcpy(&code, &found, sizeof code);
+  const int32_t number = code();
+  if (number >= 0 && number < PROF_I_TORCH_DTYPES) prof_i_torch_dtypes[number] = (uint16_t)dtype;
+}
+
+const char *prof_i_torch_missing(void) {
+  static const struct {
+    const char *symbol;
+    prof_dtype dtype;
+  } dtypes[] = {
+    {"aoti_torch_dtype_int8", PROF_I8},      {"aoti_torch_dtype_int16", PROF_I16},      {"aoti_torch_dtype_int32", PROF_I32},      {"aoti_torch_dtype_int64", PROF_I64},          {"aoti_torch_dtype_uint8", PROF_U8},
+    {"aoti_torch_dtype_uint16", PROF_U16},   {"aoti_torch_dtype_uint32", PROF_U32},     {"aoti_torch_dtype_uint64", PROF_U64},     {"aoti_torch_dtype_float16", PROF_F16},        {"aoti_torch_dtype_float32", PROF_F32},
+    {"aoti_torch_dtype_float64", PROF_F64},  {"aoti_torch_dtype_bfloat16", PROF_BF16}, {"aoti_torch_dtype_complex64", PROF_C64},  {"aoti_torch_dtype_complex128", PROF_C128},    {"aoti_torch_dtype_bool", PROF_BOOL},
+  };
+  void *const cpu = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW), *const c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_NOW);
+  if (!cpu || !c10) return cpu ? "libc10.so" : "libtorch_cpu.so"; /* a handle is kept: torch never goes */
+  void *found;
+#define FIND(name, type, symbol_name)                      \
+  found = find(cpu, c10, symbol_name);                     \
+  if (!found) return symbol_name;                          \
+  memcpy(&prof_i_torch.name, &found, sizeof found);
+  PROF_I_TORCH_SYMBOLS(FIND)
+#undef FIND
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) take_dtype(cpu, dtypes[i].symbol, dtypes[i].dtype);
+  return NULL;
+}

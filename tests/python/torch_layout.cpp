@@ -1,0 +1,22 @@
+// Torch's own headers against the places that src/preload/torch/proof.c found, which tests/python/test_observe.py gives as -DSCOPE=96 and so on: it compiles, or they differ. Nothing is linked.
+#include <bits/stdc++.h>
+#define private public   // the standard library stands before them
+#define protected public // a TensorImpl's
+#include <ATen/record_function.h>
+
+using Call = at::RecordFunction;
+using Callback = at::RecordFunctionCallback;
+
+static_assert(offsetof(Call, step_callbacks_) + offsetof(at::StepCallbacks, scope_) == SCOPE);
+static_assert(offsetof(Call, sequence_nr_) == SEQUENCE);
+static_assert(offsetof(Call, fwd_thread_id_) == FORWARD);
+static_assert(offsetof(Call, inputs_) == INPUTS);
+static_assert(sizeof(Call) >= CALL_BYTES && sizeof(Call) < CALL_BYTES + 8); // what is written, without the padding at its end
+static_assert(static_cast<unsigned>(c10::IValue::Tag::Tensor) == TENSOR_TAG);
+static_assert(offsetof(c10::TensorImpl, key_set_) == KEY_SET);
+
+// what torch.h and inputs.c say themselves
+static_assert(sizeof(c10::IValue) == 16 && offsetof(c10::IValue, payload) == 0 && offsetof(c10::IValue, tag) == 8);
+static_assert(sizeof(Callback) == 40 && offsetof(Callback, sampling_prob_) == 16 && offsetof(Callback, scopes_) == 24 && offsetof(Callback, needs_inputs_) == 34 && offsetof(Callback, needs_ids_) == 36);
+static_assert(sizeof(Call::FunctionDescriptor) == 24 && std::is_trivially_copyable_v<Call::FunctionDescriptor>);
+static_assert(static_cast<int>(at::RecordScope::BACKWARD_FUNCTION) == 1 && static_cast<int>(at::RecordScope::USER_SCOPE) == 7);
