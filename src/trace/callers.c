@@ -27,7 +27,8 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
   char text[FRAME_ROOM];
   int bytes = 0;
   if (is_of_c(site)) {
-    bytes = snprintf(text, sizeof text, "<built-in function %.*s>", (int)site->name.bytes, site->name.data);
+    const prof_i_text shown = site->file.bytes ? site->file : site->name; /* the first as the interpreter writes it */
+    bytes = snprintf(text, sizeof text, "%.*s", (int)shown.bytes, shown.data);
   } else if (is_of_python(site)) {
     const prof_i_text name = plain_name(site->function);
     if (site->file.bytes) bytes = snprintf(text, sizeof text, "%.*s(%u): %.*s", (int)site->file.bytes, site->file.data, site->line, (int)name.bytes, name.data);

@@ -21,6 +21,7 @@ from typing import Any, List, Optional
 
 from ._library import C, short
 from ._scope import scope
+from .functions import begin_stacks, end_stacks
 from .modules import shapes_of
 
 COLLECTOR = "libprof_itt.so"
@@ -157,13 +158,15 @@ class observe:  # noqa: N801 (as profile)
     """The operators of the code inside are scopes of the category cpu_op, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it, while somebody records (prof.profile(),
     prof.profiler.start(), PROF_LEVEL). As a context manager, or by start() and stop(), again and again. torch's own emit_itt() does it; the program computes what it computes without.
 
-    record_shapes, with_stack (where the profile has it, too): by a TorchDispatchMode instead, which is shown fewer calls, and takes some us for each. profile_memory: asks only whether malloc() is recorded, by which each
+    record_shapes: by a TorchDispatchMode instead, which is shown fewer calls, and takes some us for each. with_stack (where the profile has it, too): every function is traced, on all threads, as by trace_functions(), whose errors it raises; where the program traces functions itself, stacks are of those. profile_memory: asks only whether malloc() is recorded, by which each
     row of the processor has its memory. docs/python.md says what each column costs.
 
     ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread is observed already, or in torch.profiler."""
 
     def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False) -> None:
-        self._by_mode = bool(record_shapes or with_stack)
+        self._by_mode = bool(record_shapes)
+        self._with_stack = bool(with_stack)
+        self._tracing: Any = None
         self._with_memory = bool(profile_memory)
         self._running: Any = None
         self._thread = 0
@@ -184,6 +187,21 @@ class observe:  # noqa: N801 (as profile)
             raise RuntimeError("a profiler of torch's is on in this thread: torch.profiler, emit_itt(), emit_nvtx(), or another observe(). There can be one at a time")
         if self._with_memory:
             _check_memory()
+        tracing = begin_stacks() if self._with_stack else None
+        try:
+            self._begin(torch)
+        except BaseException:
+            end_stacks(tracing)
+            raise
+        self._tracing = tracing
+
+    def check(self) -> None:
+        """Raises what start() would on account of this process's torch alone."""
+        _torch.get(self._by_mode)
+        if self._with_memory:
+            _check_memory()
+
+    def _begin(self, torch: Any) -> None:
         running = _dispatch_mode(torch) if self._by_mode else torch.autograd.profiler.emit_itt()
         running.__enter__()
         self._running, self._thread = running, threading.get_ident()
@@ -196,8 +214,12 @@ class observe:  # noqa: N801 (as profile)
         if self._thread != threading.get_ident():
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
         running, self._running = self._running, None
+        tracing, self._tracing = self._tracing, None
         _by_modes.count = 0
-        running.__exit__(None, None, None)
+        try:
+            running.__exit__(None, None, None)
+        finally:
+            end_stacks(tracing)
 
 
 _by_modes = threading.local()
