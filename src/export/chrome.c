@@ -345,7 +345,7 @@ static int walk_thread(prof_i_chrome *w, uint32_t index) {
   if (!walker) return PROF_E_NO_MEMORY;
   if (prof_i_callers_any(&w->callers)) {
     w->walker = walker;
-    prof_i_walker_look_around(walker);
+    prof_i_walker_look_around(walker, &w->callers);
   }
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);

@@ -373,7 +373,7 @@ static int add_thread(aggregation *a) {
   a->has_launched = prof_i_device_sums_go(&a->on_device, a->thread);
   a->walker = prof_i_callers_any(&a->callers) ? walker : NULL;
   a->caller = 0;
-  if (a->walker) prof_i_walker_look_around(walker);
+  if (a->walker) prof_i_walker_look_around(walker, &a->callers);
   else if (!a->memory_by_site && !a->first_by_site && !a->has_launched && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);

@@ -96,8 +96,9 @@ static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site
   return callers->count * 2 < callers->table_room || grow_table(callers) ? number : 0;
 }
 
-bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out) {
-  prof_i_waiting *const around = prof_i_walker_around(walker, span), *at = around;
+/* Of what is called from that place of a walk's stack. */
+static bool inside(prof_i_callers *callers, prof_i_waiting *around, uint32_t *number_out) {
+  prof_i_waiting *at = around;
   while (!at->caller) at--; /* place 0 has one */
   uint32_t number = at->caller - 1;
   while (at != around) {
@@ -107,6 +108,21 @@ bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const
   }
   *number_out = number;
   return true;
+}
+
+bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out) {
+  prof_i_waiting *const around = prof_i_walker_around(walker, span);
+  if (!inside(callers, around, number_out)) return false;
+  const prof_i_lane *const lane = &walker->lanes[span->lane];
+  if (*number_out == 0 && span->lane > 0 && lane->count < lane->room && lane->stack[lane->count].span.start_ns == span->start_ns) *number_out = lane->stack[lane->count].outside; /* it has just been taken off */
+  return true;
+}
+
+uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_lane *lane, uint64_t start) {
+  prof_i_waiting *at = &lane->stack[lane->count - 1];
+  uint32_t number;
+  while (at->start > start) at--; /* place 0 is of no time */
+  return inside(callers, at, &number) ? number : 0;
 }
 
 /* ---- texts ---- */

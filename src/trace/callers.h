@@ -34,6 +34,9 @@ static inline bool prof_i_callers_is_function(const prof_i_callers *callers, uin
 /* The number of what stands around the span that the walker has just handed out; 0: nothing. False: no memory. */
 bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out);
 
+/* The number of what is on that lane of a walk and began at that time or before: it holds what overlaps the rest. 0 where there is no memory, too. */
+uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_lane *lane, uint64_t start);
+
 /* Valid until fini; "" of 0. False: no memory. */
 bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, prof_i_text *text_out);
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "callers.h"
 #include "parse.h"
 #include "plain.h"
 #include "sorted.h"
@@ -102,6 +103,7 @@ static void put_beside(prof_i_walker *w, const thing *t) {
     prof_i_waiting *const place = push(w, lane);
     if (!place) break;
     *place = (prof_i_waiting){.span = span, .start = t->start};
+    if (w->callers && !(t->record && (prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD))) place->outside = prof_i_callers_holding(w->callers, &w->lanes[0], t->start);
     return;
   }
   if (w->status) return;
@@ -247,7 +249,8 @@ static inline void show_waiting(prof_i_walker *w, prof_i_waiting *waiting) {
 
 static void walk_plain_around(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, show_leaf, show_waiting); }
 
-void prof_i_walker_look_around(prof_i_walker *walker) {
+void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
+  walker->callers = callers;
   walker->end = walker->spans + 1;
   walker->walk_plain = walk_plain_around;
 }
@@ -332,6 +335,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->stretch = 0;
   w->walk_plain = walk_plain;
   w->around = NULL;
+  w->callers = NULL;
   w->visit = visit;
   w->user = user;
   w->status = 0;

@@ -267,6 +267,10 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
         self.stop()
 
 
+_RANGES = ("torch.autograd.profiler", "torch.profiler", "torch._ops")
+"""In whose functions ranges of torch's begin, and end in others: they would not nest."""
+
+
 class _EveryCall(_Filter):
     """Of imports, too, the functions alone."""
 
@@ -282,7 +286,7 @@ class _TraceForStacks(trace_functions):
 
     def __init__(self) -> None:
         super().__init__(c_functions=True)
-        self.filter = _EveryCall(None, None, standard_library=True)
+        self.filter = _EveryCall(None, _RANGES, standard_library=True)
         self.users = 0
 
 
