@@ -27,7 +27,25 @@ def adds(torch, x):
     return (time.thread_time() - begun) / LOOPS
 
 
-def measure(torch, contexts):
+def chained(torch, x):
+    """The same, three functions deep, as a module's forward() is."""
+
+    def call(x):
+        return call_impl(x)
+
+    def call_impl(x):
+        return forward(x)
+
+    def forward(x):
+        return add(x, x)
+
+    add, begun = torch.add, time.thread_time()
+    for _ in range(LOOPS):
+        call(x)
+    return (time.thread_time() - begun) / LOOPS
+
+
+def measure(torch, contexts, adds=adds):
     """What each adds to an operator, in seconds, round by round."""
     torch.set_num_threads(1)
     x, found = torch.ones(4), {name: [] for name in contexts}
@@ -95,6 +113,15 @@ def main():
             "torch memory": kineto(profile_memory=True),
         },
     )
+    in_functions = measure(
+        torch,
+        {
+            "plain": lambda: (),
+            "stacks": lambda: (prof.profile(with_stack=True), observe(with_stack=True)),
+            "torch stacks": kineto(with_stack=True),
+        },
+        chained,
+    )
     with prof.profile() as p, observe():
         adds(torch, torch.ones(4))
     assert {a.key: a.count for a in p.key_averages()}["aten::add"] == LOOPS
@@ -110,8 +137,13 @@ def main():
     row("rival torch.profiler: with shapes", found["torch shapes"], "us", 1e6)
     row("with shapes against torch.profiler", found["shapes"], "us", 1e6, 1.2, found["torch shapes"])
     row("with shapes by a TorchDispatchMode", found["mode"], "us", 1e6)
-    row("with stacks (TorchDispatchMode)", found["stacks"], "us", 1e6)
+    row("with stacks", found["stacks"], "us", 1e6, 0.75)
     row("rival torch.profiler: with stacks", found["torch stacks"], "us", 1e6)
+    row("with stacks, against torch.profiler", found["stacks"], "us", 1e6, 1.0, found["torch stacks"])
+    row("torch.add() in three functions, nobody looks", in_functions["plain"], "us", 1e6)
+    row("with stacks, the functions among them", in_functions["stacks"], "us", 1e6)
+    row("rival torch.profiler: with stacks, the functions among them", in_functions["torch stacks"], "us", 1e6)
+    row("with stacks and functions, against torch.profiler", in_functions["stacks"], "us", 1e6, 1.0, in_functions["torch stacks"])
     preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
     if os.path.exists(preload):
         plain = point(found["plain"], 0.5)  # there malloc() is recorded from the start on

@@ -261,7 +261,7 @@ typedef enum prof_group {
   PROF_GROUP_DEVICE = 4u,
   PROF_GROUP_THREAD = 8u,
   PROF_GROUP_SHAPE = 16u,
-  PROF_GROUP_STACK = 32u, /* by the argument PROF_STACK_KEY */
+  PROF_GROUP_STACK = 32u, /* by the argument PROF_STACK_KEY; of what has none, by the traced functions around it on its thread (categories python_function and c_function) */
   PROF_GROUP_KERNEL = 64u /* kernels and copies that a vendor's tracing told have rows of their own, by their names, and are in no scope's device columns. Without another bit: by name and category, too */
 } prof_group;
 
@@ -348,6 +348,9 @@ PROF_API int prof_trace_table(const prof_trace *trace, const prof_aggregate_opti
 /* Of several traces: below it one line for all processes, and one for each that lost something or has not ended. */
 PROF_API int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options,
                                char **text_out) PROF_I_NOEXCEPT;
+
+/* Of an event's site its frame in a stack, as torch.profiler writes it: "file.py(12): function"; "" of what is no traced function (categories python_function and c_function). Caller frees: prof_free(). */
+PROF_API int prof_trace_frame_text(const prof_trace *trace, uint32_t site, char **text_out) PROF_I_NOEXCEPT;
 
 /* One line: recorded, dropped by reason, unfinished; "no loss" when all of them are 0. Caller frees. */
 PROF_API int prof_trace_loss_text(const prof_trace *trace, char **text_out) PROF_I_NOEXCEPT;

@@ -62,6 +62,8 @@ static inline uint64_t prof_i_entry_ticks(const prof_i_open *open) { return __at
 /* Whatever the fast path cannot do. ticks: when it ended, or 0: now. Keep errno. Signal-safe. */
 PROF_I_COLD uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details);
 PROF_I_COLD void prof_i_scope_end_slow(uint64_t start, uint64_t ticks);
+/* Does what this thread began then stand open, in the session in force? */
+PROF_I_COLD bool prof_i_scope_stands_open(uint64_t start);
 
 /* Copies what the scope adds into the slot's text area; the entry's what. `own` is the entry that is being made. Owner thread only. */
 uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,

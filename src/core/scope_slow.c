@@ -424,3 +424,14 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
   }
   errno = saved;
 }
+
+bool prof_i_scope_stands_open(uint64_t start) {
+  const prof_i_thread *const thread = prof_i_this_thread;
+  const prof_i_slot *const slot = thread->slot; /* of an arena that was retired, zeros */
+  if (!start || !slot || thread->session != prof_i_arena_session()) return false;
+  for (uint64_t i = slot->deep; i > 0; i--)
+    if (thread->deep[i - 1].ticks == start) return true;
+  for (uint64_t i = slot->depth; i > 0; i--)
+    if (prof_i_entry_ticks(&slot->open[i]) == start) return true;
+  return false;
+}

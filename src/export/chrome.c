@@ -191,7 +191,23 @@ static void put_correlation(prof_i_chrome *w, uint64_t id) {
   prof_i_sink_u64(w->sink, id);
 }
 
-static void put_scope(prof_i_chrome *w, const prof_i_span *span) {
+/* "Call stack" of w->event, where it has none of its own: the traced functions around it. A function has them around it in the viewer. False: no memory. */
+static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
+  const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
+  uint32_t number;
+  prof_i_text stack;
+  if (!w->walker || prof_i_callers_is_function(&w->callers, span->site)) return true;
+  for (uint32_t i = 0; i < w->event.arg_count; i++)
+    if (w->event.args[i].key_bytes == key_bytes && memcmp(w->event.args[i].key, PROF_STACK_KEY, key_bytes) == 0) return true;
+  if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, &stack)) return false;
+  if (stack.bytes == 0) return true;
+  prof_i_sink_text(w->sink, ",\"" PROF_STACK_KEY "\":");
+  prof_i_sink_string(w->sink, stack.data, stack.bytes);
+  return true;
+}
+
+/* False: no memory. */
+static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   put_begin(w, "{\"ph\":\"X\"", span);
   put_duration(w, span->duration_ns);
   prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
@@ -199,8 +215,10 @@ static void put_scope(prof_i_chrome *w, const prof_i_span *span) {
   if (w->has_launches && prof_i_chrome_tie(w, span, w->external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, w->external_id);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
   prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid, track_number(w, span->lane));
+  const bool has_memory = put_callers(w, span);
   prof_i_chrome_args(w, true);
   prof_i_sink_text(w->sink, "}},\n");
+  return has_memory;
 }
 
 /* A scope's own side, as Kineto writes a user's annotation on a device; a kernel or a copy, as Kineto writes those. */
@@ -231,7 +249,7 @@ static void put_on_device(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink_text(w->sink, "}},\n");
 }
 
-static void put_step(prof_i_chrome *w, const prof_i_span *span) {
+static bool put_step(prof_i_chrome *w, const prof_i_span *span) {
   char name[64];
   const int bytes = snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)w->event.id);
   w->event.name = name;
@@ -239,8 +257,9 @@ static void put_step(prof_i_chrome *w, const prof_i_span *span) {
   w->event.category = "user_annotation";
   w->event.category_bytes = sizeof "user_annotation" - 1;
   w->event.flags = w->event.arg_count = 0;
-  put_scope(w, span);
+  const bool has_memory = put_scope(w, span);
   w->event.name = NULL;
+  return has_memory;
 }
 
 static void put_instant(prof_i_chrome *w, const prof_i_span *span) {
@@ -277,12 +296,11 @@ static bool put_detailed(prof_i_chrome *w, const prof_i_span *span) {
       w->written.open_count += span->kind == PROF_EVENT_OPEN;
       w->written.scope_count += span->kind == PROF_EVENT_SCOPE;
       if (w->event.flags & PROF_EVENT_ON_DEVICE) put_on_device(w, span);
-      else put_scope(w, span);
+      else return put_scope(w, span);
       break;
     case PROF_EVENT_STEP:
       w->written.step_count++;
-      put_step(w, span);
-      break;
+      return put_step(w, span);
     case PROF_EVENT_INSTANT: put_instant(w, span); break;
     case PROF_EVENT_COUNTER: return prof_i_chrome_keep_counter(w, span);
     case PROF_EVENT_MEMORY: break; /* prof_i_chrome_put_memory() */
@@ -309,7 +327,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)
         prof_i_flows_bind(&w->flows, span->depth, span->start_ns, span->start_ns + span->duration_ns);
     }
-    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && !w->has_records && put_plain(w, span))
+    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && !w->has_records && (!w->walker || prof_i_callers_is_function(&w->callers, span->site)) && put_plain(w, span))
       w->written.scope_count++;
     else if (!put_detailed(w, span))
       return PROF_E_NO_MEMORY;
@@ -323,13 +341,26 @@ void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index) {
   set_track(w, 0);
 }
 
+static int walk_thread(prof_i_chrome *w, uint32_t index) {
+  prof_i_walker *const walker = prof_i_walker_create(w->trace, index, visit, w);
+  if (!walker) return PROF_E_NO_MEMORY;
+  if (prof_i_callers_any(&w->callers)) {
+    w->walker = walker;
+    prof_i_walker_look_around(walker, &w->callers);
+  }
+  const int status = prof_i_walker_run(walker);
+  prof_i_walker_destroy(walker);
+  w->walker = NULL;
+  return status;
+}
+
 static int put_thread(prof_i_chrome *w, uint32_t index) {
   prof_i_chrome_go_to_thread(w, index);
   prof_i_chrome_go_to_launches(w);
   w->lanes_named = 1;
   prof_i_check_next_thread(&w->check);
   prof_i_flows_next_thread(&w->flows);
-  const int status = prof_i_trace_walk(w->trace, index, visit, w);
+  const int status = walk_thread(w, index);
   if (status == PROF_OK || w->sink->status != PROF_OK) return status;
   return prof_i_fail(status, "no memory to walk the scopes of thread %u", index);
 }
@@ -393,7 +424,7 @@ static void put_flows(prof_i_chrome *w) {
   w->written.flow_count = 2 * arrows;
 }
 
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, prof_i_sink *sink, prof_i_findings *findings_out) {
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, bool with_stacks, prof_i_sink *sink, prof_i_findings *findings_out) {
   *findings_out = (prof_i_findings){{0}};
   prof_i_chrome *const w = calloc(1, sizeof *w);
   if (w == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write JSON (%zu bytes)", sizeof *w);
@@ -414,6 +445,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, co
 
   if (status == PROF_OK) status = prof_i_tids_make(trace, w->info.thread_count, &w->tids);
   if (status == PROF_OK) status = prof_i_chrome_find_launches(w);
+  if (status == PROF_OK && with_stacks && !prof_i_callers_init(&w->callers, trace, 0)) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the stacks of %u call sites", prof_i_trace_site_count(trace));
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (int streams = 0; streams < 2; streams++) /* what was launched behind what launched it */
     for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++)
@@ -435,6 +467,7 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, co
   free(w->tids);
   free(w->ties);
   prof_i_launches_fini(&w->launches);
+  prof_i_callers_fini(&w->callers);
   free(w);
   return status;
 }

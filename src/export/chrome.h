@@ -12,13 +12,14 @@
 #include "metadata.h"
 #include "sink.h"
 #include "tids.h"
+#include "../trace/callers.h"
 #include "../trace/launch.h"
 #include "../trace/walk.h"
 #include "value.h"
 #include "window.h"
 
 /* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is filled in both cases. */
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, prof_i_sink *sink, prof_i_findings *findings_out);
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, const prof_i_metadata *metadata, bool with_stacks, prof_i_sink *sink, prof_i_findings *findings_out);
 
 /* ---- between these files ---- */
 
@@ -110,6 +111,9 @@ typedef struct prof_i_chrome {
 
   uint32_t whole_us[1000];    /* "7", "77", "777", and its length in the highest byte */
   uint32_t fraction_us[1000]; /* ".007" */
+
+  prof_i_callers callers; /* where stacks are asked for, and functions are traced */
+  prof_i_walker *walker;  /* of the thread, there; else NULL */
 
   prof_event event; /* room for the event at hand, too large for a stack of unknown size */
   prof_i_keys keys;

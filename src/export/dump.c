@@ -25,6 +25,7 @@ typedef struct dump_plan {
   bool must_be_new;
   prof_i_window window;
   prof_i_metadata metadata;
+  bool with_stacks;
 } dump_plan;
 
 static bool ends_with(const char *path, const char *ending) {
@@ -39,6 +40,8 @@ static int check_options(const prof_dump_options *options) {
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.must_be_new is %u, not 0 or 1", options->must_be_new);
   if (options->gzip < 0 || options->gzip > 1)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.gzip is %d, not 0 or 1", options->gzip);
+  if (options->stacks > 1)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stacks is %u, not 0 or 1", options->stacks);
   if (options->to_ns != 0 && options->to_ns <= options->from_ns)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.to_ns is %llu, not after from_ns, which is %llu",
                        (unsigned long long)options->to_ns, (unsigned long long)options->from_ns);
@@ -51,13 +54,15 @@ static int make_plan(const char *path, const prof_dump_options *options, dump_pl
   if (status == PROF_OK) status = check_options(&checked);
   if (status != PROF_OK) return status;
   *plan_out = (dump_plan){(prof_format)checked.format, checked.gzip != 0 || ends_with(path, ".gz"), checked.must_be_new != 0,
-                     {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count}};
+                     {checked.from_ns, checked.to_ns}, {checked.metadata, checked.metadata_count}, checked.stacks != 0};
   if (plan_out->format == PROF_FORMAT_DEFAULT)
     plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;
   if (plan_out->format == PROF_FORMAT_CAPTURE && (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
     return prof_i_fail(PROF_E_INVALID, "a capture is copied whole and uncompressed: '%s' cannot be gzip or cut in time", path);
   if (checked.metadata_count != 0 && plan_out->format != PROF_FORMAT_CHROME)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.metadata_count is %u, and the format of '%s' is not Chrome JSON", checked.metadata_count, path);
+  if (checked.stacks != 0 && plan_out->format != PROF_FORMAT_CHROME)
+    return prof_i_fail(PROF_E_INVALID, "prof_dump_options.stacks is %u, and the format of '%s' is not Chrome JSON", checked.stacks, path);
   return prof_i_metadata_check(&plan_out->metadata);
 }
 
@@ -93,7 +98,7 @@ static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
 static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_sink *sink, prof_i_findings *findings) {
   switch (plan->format) {
     case PROF_FORMAT_DEFAULT:
-    case PROF_FORMAT_CHROME: return prof_i_chrome_write(trace, &plan->window, &plan->metadata, sink, findings);
+    case PROF_FORMAT_CHROME: return prof_i_chrome_write(trace, &plan->window, &plan->metadata, plan->with_stacks, sink, findings);
     case PROF_FORMAT_RAF: return prof_i_raf_write(trace, &plan->window, sink);
     case PROF_FORMAT_CAPTURE: return write_capture(trace, sink);
   }

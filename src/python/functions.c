@@ -3,7 +3,9 @@
    Budget: 1.8x of callbacks that do nothing (bench/python/functions.py). All under the GIL.
 
    A call stands on its thread's stack until its frame is left: by a return, a yield or an exception. What comes back without a call is of a frame that is older than the tracing, and passed over; frames of one thread nest, so none that
-   is newer stands open then. */
+   is newer stands open then.
+
+   Where stacks are wanted (a profile with_stack), what stands open when they begin is a scope from there on, as torch.profiler has it: each thread sees to its own when it comes by. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/profiler.h>
@@ -12,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/port.h"
+#include "../core/entry.h"
 #include "interpreter.h"
 #include "text.h"
 
@@ -50,7 +52,8 @@ typedef struct call {
 } call;
 
 typedef struct stack {
-  uint64_t epoch;
+  uint64_t stamp; /* own.stamp when it was last seen to be right */
+  uint64_t epoch; /* own.epoch, the same */
   size_t count, room;
   call calls[];
 } stack;
@@ -68,7 +71,9 @@ static struct {
   ptrdiff_t index; /* of functions among what code objects hold */
   pthread_key_t key; /* frees the stack of a thread that ends */
   uint64_t epoch;  /* of the filter */
-  bool is_on, is_made, has_c; /* has_c: the profile function looks at functions of C, too */
+  uint64_t stamp;  /* another one with each epoch, and each time that stacks begin */
+  bool has_stacks; /* somebody wants them */
+  bool is_on, is_made, is_by_frame, /* by_frame: the stack's calls are frames, not code */ has_c; /* has_c: the profile function looks at functions of C, too */
   builtin builtins[1 << BUILTIN_BITS];
   uint32_t builtin_count;
 } own;
@@ -231,7 +236,7 @@ static void end_down_to(stack *s, size_t count) {
   }
 }
 
-/* The stack with room for one more, of this tracing; NULL: no memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the calls that come, it is older than the tracing. */
+/* The stack with room for one more, of this tracing, but perhaps of an older stamp; NULL: no memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the calls that come, it is older than the tracing. */
 static PROF_I_COLD stack *make_room(void) {
   if (here && here->epoch != own.epoch) {
     end_down_to(here, 0); /* of a tracing that was stopped while they ran */
@@ -246,12 +251,70 @@ static PROF_I_COLD stack *make_room(void) {
   }
   if (!here) {
     larger->count = 0;
+    larger->stamp = 0;
     larger->epoch = own.epoch;
   }
   larger->room = room;
   here = larger;
   pthread_setspecific(own.key, larger);
   return larger;
+}
+
+/* Is what stands here recorded, all of it? */
+static bool is_recorded(const stack *s) {
+  for (size_t i = 0; i < s->count; i++)
+    if (!prof_i_scope_stands_open(s->calls[i].start)) return false;
+  return s->count > 0;
+}
+
+/* What of an older recording is on the stack is not to be ended in this one. */
+static void take_off(stack *s) {
+  for (; s->count > 0; s->count--)
+    if (prof_i_scope_stands_open(s->calls[s->count - 1].start)) prof_i_end_1(s->calls[s->count - 1].start);
+}
+
+/* Judges what stands around a frame, and itself, and gives it, the innermost first, with a reference each: how many. No memory, or an error that is pending: 0. */
+static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
+  size_t count = 0, room = STACK_ROOM_FIRST;
+  prof_i_py **frames = malloc(room * sizeof(void *));
+  if (frame) PY.Py_IncRef(frame);
+  while (frames && frame) {
+    if (count == room) {
+      prof_i_py **const larger = realloc(frames, 2 * room * sizeof(void *));
+      if (!larger) break;
+      frames = larger;
+      room *= 2;
+    }
+    prof_i_py *const code = PY.PyFrame_GetCode(frame);
+    frames[count++] = frame;
+    const bool is_judged = known(code) || judge(code, frame);
+    PY.Py_DecRef(code);
+    frame = is_judged ? PY.PyFrame_GetBack(frame) : NULL;
+  }
+  if (!frames || frame || is_interrupted()) {
+    drop(frame);
+    while (count > 0) PY.Py_DecRef(frames[--count]);
+  }
+  *frames_out = frames;
+  return count;
+}
+
+/* Recording with stacks has begun since this thread came by: what stands open here, out from that frame, begins. */
+static PROF_I_COLD void renew(prof_i_py *frame) {
+  prof_i_py **frames;
+  here->stamp = own.stamp;
+  if (!own.has_stacks || !PROF_I_IS_ON(1) || is_recorded(here)) return;
+  size_t count = running_frames(frame, &frames);
+  take_off(here);
+  while (count > 0) {
+    prof_i_py *const one = frames[--count], *const code = PY.PyFrame_GetCode(one);
+    function *const f = known(code);
+    stack *const s = make_room();
+    if (s && f && f->verdict == VERDICT_FUNCTION) s->calls[s->count++] = (call){own.is_by_frame ? one : code, prof_i_begin_1(&f->site, f->name, f->category)};
+    PY.Py_DecRef(code); /* its frame has it */
+    PY.Py_DecRef(one);
+  }
+  free(frames);
 }
 
 static void free_stack(void *memory) {
@@ -276,14 +339,30 @@ static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
   return start;
 }
 
-/* Off, calls stand here all the same: recording may go on before they return. */
-static inline void begin(const prof_i_py *of, function *f, prof_i_py *frame) {
+/* What is called is the frame at hand, or stands in it: a function of C. False: an error is pending. */
+static PROF_I_COLD bool make_ready(bool is_of_c) {
+  stack *const s = make_room(); /* before the scope begins: it may end others */
+  if (!s || s->stamp == own.stamp) return true;
+  prof_i_py *const frame = PY.PyEval_GetFrame(), *outer = NULL;
+  if (frame && !is_of_c) outer = PY.PyFrame_GetBack(frame);
+  renew(is_of_c ? frame : outer);
+  drop(outer);
+  make_room();
+  return !is_interrupted();
+}
+
+/* Off, calls stand here all the same: recording may go on before they return. False: an error is pending. */
+static inline bool begin(const prof_i_py *of, function *f, prof_i_py *frame) {
   stack *s = here;
-  if (PROF_I_UNLIKELY(!s || s->count == s->room || s->epoch != own.epoch)) s = make_room(); /* before the scope begins: it may end others */
-  if (PROF_I_UNLIKELY(!s)) return;
+  if (PROF_I_UNLIKELY(!s || s->count == s->room || s->stamp != own.stamp)) {
+    if (!make_ready(f->category == of_c)) return false;
+    s = here;
+    if (!s || s->count == s->room) return true;
+  }
   uint64_t start = 0;
   if (PROF_I_IS_ON(1)) start = PROF_I_LIKELY(f->verdict == VERDICT_FUNCTION) ? prof_i_begin_1(&f->site, f->name, f->category) : begin_import(frame ? frame : PY.PyEval_GetFrame());
   s->calls[s->count++] = (call){of, start};
+  return PROF_I_LIKELY(f->verdict != VERDICT_IMPORT) || !is_interrupted();
 }
 
 static PROF_I_COLD void end_unusual(const prof_i_py *of) {
@@ -323,8 +402,7 @@ static prof_i_py *on_begin(prof_i_py *self, prof_i_py *const *arguments, ptrdiff
   (void)self, (void)count;
   if (PROF_I_UNLIKELY(!f) && !(f = judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
   if (PROF_I_UNLIKELY(f->verdict <= VERDICT_UNKNOWN)) return f->verdict == VERDICT_LEFT_OUT ? disable() : PY.given.none;
-  begin(arguments[0], f, NULL);
-  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && is_interrupted() ? NULL : PY.given.none;
+  return PROF_I_LIKELY(begin(arguments[0], f, NULL)) ? PY.given.none : NULL;
 }
 
 /* It returns, or yields. */
@@ -358,8 +436,7 @@ static prof_i_py *on_call(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
   if (PROF_I_UNLIKELY(!f) && !(f = judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
   if (f->verdict != VERDICT_FUNCTION) return f->verdict == VERDICT_UNKNOWN ? PY.given.none : disable();
   function *const called = builtin_of(arguments[2]);
-  if (called) begin(arguments[2], called, NULL);
-  return PROF_I_UNLIKELY(!called) && is_interrupted() ? NULL : PY.given.none;
+  return PROF_I_LIKELY(called ? begin(arguments[2], called, NULL) : !is_interrupted()) ? PY.given.none : NULL;
 }
 
 /* A function of C is over, well or badly. */
@@ -378,8 +455,7 @@ static int call_of(prof_i_py *frame) {
   if (PROF_I_UNLIKELY(!f)) f = judge(code, frame);
   PY.Py_DecRef(code); /* the frame has it */
   if (!f) return -1;
-  if (f->verdict > VERDICT_UNKNOWN) begin(frame, f, frame);
-  return PROF_I_UNLIKELY(f->verdict == VERDICT_IMPORT) && is_interrupted() ? -1 : 0;
+  return f->verdict <= VERDICT_UNKNOWN || begin(frame, f, frame) ? 0 : -1;
 }
 
 static void return_of(prof_i_py *frame) {
@@ -395,8 +471,7 @@ static int c_call_of(prof_i_py *frame, prof_i_py *callable) {
   PY.Py_DecRef(code);
   if (!f || f->verdict != VERDICT_FUNCTION) return 0;
   function *const called = builtin_of(callable);
-  if (called) begin(callable, called, NULL);
-  return PROF_I_UNLIKELY(!called) && is_interrupted() ? -1 : 0;
+  return (called ? begin(callable, called, NULL) : !is_interrupted()) ? 0 : -1;
 }
 
 static int on_profile(prof_i_py *object, prof_i_py *frame, int what, prof_i_py *argument) {
@@ -466,13 +541,31 @@ static prof_i_py *on_gc(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t 
 
 /* ---- on and off ---- */
 
+/* What runs on this thread begins, where stacks are wanted. An error may be pending behind it. */
+static void begin_running(void) {
+  if (own.is_on && own.has_stacks && PROF_I_IS_ON(1) && make_room()) renew(PY.PyEval_GetFrame());
+}
+
+void prof_i_python_functions_stacks(bool are_wanted) {
+  const bool is_begin = are_wanted && !own.has_stacks;
+  own.has_stacks = are_wanted;
+  if (!is_begin) return;
+  own.stamp++;
+  begin_running();
+}
+
 /* start(with_profile, with_c), each None or not: a filter begins; all code is judged anew. */
 static prof_i_py *start(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
   own.epoch++;
+  own.stamp++;
   own.is_on = true;
+  own.is_by_frame = arguments[0] != PY.given.none;
+  prof_i_python_set_traced(true);
   own.has_c = arguments[1] != PY.given.none;
   if (arguments[0] != PY.given.none) set_profiles();
+  begin_running();
+  if (is_interrupted()) return NULL;
   PY.Py_IncRef(PY.given.none);
   return PY.given.none;
 }
@@ -481,8 +574,10 @@ static prof_i_py *start(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t 
 static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
   (void)self;
   own.is_on = false;
+  prof_i_python_set_traced(false);
   if (here && here->epoch == own.epoch) end_down_to(here, 0);
   own.epoch++;
+  own.stamp++;
   if (with_profile != PY.given.none) own.python.set_profile(NULL, NULL);
   PY.Py_IncRef(PY.given.none);
   return PY.given.none;

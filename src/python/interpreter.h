@@ -136,6 +136,11 @@ typedef struct prof_i_python {
 
 extern prof_i_python prof_i_python_now __attribute__((visibility("hidden")));
 
+/* Between scope.c and functions.c. Stacks are wanted, or are not any more: what stands open where they begin is a function from there on. An error may be pending behind it. The GIL is held, as below. */
+void prof_i_python_functions_stacks(bool are_wanted);
+/* Functions are traced, or are not any more: where they are, what stands around a scope is its stack, and it takes none itself. */
+void prof_i_python_set_traced(bool are_traced);
+
 /* NULL: all are there; else the name of the first that is not. */
 const char *prof_i_python_find(void);
 

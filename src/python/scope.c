@@ -42,7 +42,9 @@ static struct {
   void *free[FREE_MAX];
   unsigned free_count;
   uint32_t site_count; /* given to names */
-  int stack_frames; /* that each scope has; 0: none */
+  int stack_frames; /* that each scope takes; 0: none */
+  int wanted_frames; /* the same, where no functions are traced */
+  bool are_functions_traced;
   uint32_t package_bytes;
   char package[1024];
   bool is_taken;
@@ -598,7 +600,18 @@ static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptr
 
 /* ---- */
 
-void prof_i_python_stacks_1(int frames) { own.stack_frames = frames < 0 ? 0 : frames < STACK_FRAMES_MAX ? frames : STACK_FRAMES_MAX; }
+static void set_frames(void) { own.stack_frames = own.are_functions_traced ? 0 : own.wanted_frames; }
+
+void prof_i_python_set_traced(bool are_traced) {
+  own.are_functions_traced = are_traced;
+  set_frames();
+}
+
+void prof_i_python_stacks_1(int frames) {
+  own.wanted_frames = frames < 0 ? 0 : frames < STACK_FRAMES_MAX ? frames : STACK_FRAMES_MAX;
+  set_frames();
+  prof_i_python_functions_stacks(own.wanted_frames > 0);
+}
 
 const char *prof_i_python_1(const prof_i_python_given *given) {
   static prof_i_py_method methods[] = {{"_copy", (void *)copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "callers.h"
 #include "device_sums.h"
 #include "memory_sums.h"
 #include "parse.h"
@@ -41,7 +42,13 @@ typedef struct group {
   UT_hash_handle hh;
 } group;
 
-enum { SHAPE_ROOM = 8192, ROWS_DEFAULT = 100 };
+enum { SHAPE_ROOM = 8192, ROWS_DEFAULT = 100, WAYS_FIRST = 256 };
+
+/* Scopes of a site that were begun by one way (callers.h): their group. */
+typedef struct way {
+  uint32_t caller, site;
+  group *group; /* NULL: nobody's place; &unwanted: not wanted */
+} way;
 
 typedef struct aggregation {
   const prof_trace *const *traces;
@@ -59,6 +66,12 @@ typedef struct aggregation {
   prof_i_device_time *device_by_site; /* NULL: the trace has nothing of devices */
   prof_i_device_sums on_device;
   bool has_launched; /* the thread */
+  prof_i_callers callers; /* where stacks are asked for */
+  uint32_t caller; /* of the span at hand */
+  prof_i_walker *walker; /* NULL: nobody asks what stands around a span */
+  way *ways; /* by a hash; of the thread where threads are told apart */
+  uint32_t way_count, way_room; /* the room a power of two */
+  group unwanted_group;
   prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
   char shape[SHAPE_ROOM];
@@ -178,8 +191,8 @@ static inline bool has_details(const aggregation *a, const uint64_t *record) {
          (record[2] >> 32 != 0 && (by & (PROF_GROUP_SHAPE | PROF_GROUP_STACK)));
 }
 
-/* The innermost frames of where it was begun. */
-static prof_i_text stack_of(const prof_event *event, uint32_t frames) {
+/* The innermost frames of where it was begun, of those that it has itself. */
+static prof_i_text own_stack_of(const prof_event *event, uint32_t frames) {
   static const prof_i_text none = {"", 0};
   const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
   for (uint32_t i = 0; i < event->arg_count; i++) {
@@ -217,21 +230,64 @@ static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *sp
     shape.bytes = prof_i_shape_text(event, a->shape, sizeof a->shape);
     if (shape.bytes > sizeof a->shape) shape.bytes = sizeof a->shape;
   }
-  const prof_i_text stack = a->options.group & PROF_GROUP_STACK ? stack_of(event, a->options.stack_frames) : (prof_i_text){"", 0};
+  prof_i_text stack = a->options.group & PROF_GROUP_STACK ? own_stack_of(event, a->options.stack_frames) : (prof_i_text){"", 0};
+  if (stack.bytes == 0 && a->caller && !prof_i_callers_text(&a->callers, a->caller, &stack)) return false;
   const group_key key = make_key(a, name, category, shape, stack, event->device);
   *group_out = find_group(a, &key, event->level);
   return *group_out != NULL;
 }
 
-static int add_detailed(aggregation *a, const prof_i_span *span, const beside *also) {
-  group *g;
-  if (!find_detailed(a, a->thread, span, &g)) return PROF_E_NO_MEMORY;
-  if (!g) return 0;
+static int add_to_group(group *g, const prof_i_span *span, const beside *also) {
   if (!prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns)) return PROF_E_NO_MEMORY;
   prof_i_held_add(&g->memory, &also->memory);
   prof_i_device_time_add(&g->on_device, &also->on_device);
   if (span->start_ns < g->first_ns) g->first_ns = span->start_ns;
   return 0;
+}
+
+static int add_detailed(aggregation *a, const prof_i_span *span, const beside *also) {
+  group *g;
+  if (!find_detailed(a, a->thread, span, &g)) return PROF_E_NO_MEMORY;
+  return g ? add_to_group(g, span, also) : 0;
+}
+
+/* ---- by the functions around them ---- */
+
+static way *way_of(way *ways, uint32_t room, uint32_t caller, uint32_t site) {
+  uint32_t at = (uint32_t)(((uint64_t)caller << 32 | site) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (room - 1);
+  while (ways[at].group && (ways[at].caller != caller || ways[at].site != site)) at = (at + 1) & (room - 1);
+  return &ways[at];
+}
+
+static bool grow_ways(aggregation *a) {
+  const uint32_t room = a->way_room ? a->way_room * 2 : WAYS_FIRST;
+  way *const larger = calloc(room, sizeof *larger);
+  if (!larger) return false;
+  for (uint32_t i = 0; i < a->way_room; i++)
+    if (a->ways[i].group) *way_of(larger, room, a->ways[i].caller, a->ways[i].site) = a->ways[i];
+  free(a->ways);
+  a->ways = larger;
+  a->way_room = room;
+  return true;
+}
+
+static void forget_ways(aggregation *a) {
+  free(a->ways);
+  a->ways = NULL;
+  a->way_count = a->way_room = 0;
+}
+
+/* A scope that has nothing beyond its site: which group it belongs to is known from its second one on. */
+static int add_by_way(aggregation *a, const prof_i_span *span, const beside *also) {
+  if (a->way_count * 2 >= a->way_room && !grow_ways(a)) return PROF_E_NO_MEMORY;
+  way *const w = way_of(a->ways, a->way_room, a->caller, span->site);
+  if (!w->group) {
+    group *g;
+    if (!find_detailed(a, a->thread, span, &g)) return PROF_E_NO_MEMORY;
+    *w = (way){a->caller, span->site, g ? g : &a->unwanted_group};
+    a->way_count++;
+  }
+  return w->group == &a->unwanted_group ? 0 : add_to_group(w->group, span, also);
 }
 
 /* What no scope of its thread stood around: its own name has a row for it. */
@@ -241,6 +297,7 @@ static int add_left(aggregation *a) {
     group *g;
     if (has_window(&a->options) && !is_inside(&a->options, &span)) continue;
     if (left->thread == UINT32_MAX) a->thread = left->stream;
+    a->caller = 0;
     if (!find_detailed(a, left->stream, &span, &g)) return PROF_E_NO_MEMORY;
     if (!g) continue;
     prof_i_device_time_add(&g->on_device, &(prof_i_device_time){left->self_ns, left->self_ns, 1});
@@ -276,8 +333,10 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
     if (__builtin_expect(a->memory_by_site != NULL, 0)) also.memory = prof_i_memory_sums_take(&a->memory, span);
     if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
     if (__builtin_expect(has_window(&a->options), 0) && !is_inside(&a->options, span)) continue;
-    if (__builtin_expect(span->record != NULL, 0) && has_details(a, span->record)) {
-      status = add_detailed(a, span, &also);
+    const bool is_detailed = __builtin_expect(span->record != NULL, 0) && has_details(a, span->record);
+    if (__builtin_expect(a->walker != NULL, 0) && !prof_i_callers_around(&a->callers, a->walker, span, &a->caller)) return PROF_E_NO_MEMORY;
+    if (is_detailed || __builtin_expect(a->walker != NULL, 0)) {
+      status = is_detailed ? add_detailed(a, span, &also) : add_by_way(a, span, &also);
       if (status) return status;
       continue;
     }
@@ -291,12 +350,12 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
 
 /* ---- segments of plain scopes, without a span in between ---- */
 
-static inline void add_leaf(prof_i_walker *w, const prof_i_leaf *leaf, const prof_i_waiting *around) {
+static inline void add_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *around) {
   (void)around;
   if (!add_to_site(w->user, leaf->site, leaf->duration_ns, leaf->duration_ns)) w->status = PROF_E_NO_MEMORY;
 }
 
-static inline void add_waiting(prof_i_walker *w, const prof_i_waiting *waiting) {
+static inline void add_waiting(prof_i_walker *w, prof_i_waiting *waiting) {
   const prof_i_span *const span = &waiting->span;
   if (__builtin_expect(span->record != NULL, 0)) {
     prof_i_walker_hand_out(w, waiting);
@@ -312,10 +371,16 @@ static int add_thread(aggregation *a) {
   prof_i_walker *const walker = prof_i_walker_create(a->trace, a->thread, visit, a);
   if (!walker) return PROF_E_NO_MEMORY;
   a->has_launched = prof_i_device_sums_go(&a->on_device, a->thread);
-  if (!a->memory_by_site && !a->first_by_site && !a->has_launched && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
+  a->walker = prof_i_callers_any(&a->callers) ? walker : NULL;
+  a->caller = 0;
+  if (a->walker) prof_i_walker_look_around(walker, &a->callers);
+  else if (!a->memory_by_site && !a->first_by_site && !a->has_launched && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
+  a->walker = NULL;
+  a->caller = 0;
+  if (a->options.group & PROF_GROUP_THREAD) forget_ways(a);
   return status ? status : add_left(a);
 }
 
@@ -356,6 +421,8 @@ static void forget_sites(aggregation *a) {
   free(a->first_by_site);
   free(a->device_by_site);
   prof_i_device_sums_fini(&a->on_device);
+  prof_i_callers_fini(&a->callers);
+  forget_ways(a);
   a->device_by_site = NULL;
   a->by_site = NULL;
   a->memory_by_site = NULL;
@@ -373,6 +440,7 @@ static int add_trace(aggregation *a) {
   if (a->first_by_site) memset(a->first_by_site, 0xff, a->site_count * sizeof *a->first_by_site);
   if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
   if (!status && a->on_device.launches.count && !(a->device_by_site = calloc(a->site_count, sizeof *a->device_by_site))) status = PROF_E_NO_MEMORY;
+  if (!status && (a->options.group & PROF_GROUP_STACK) && !prof_i_callers_init(&a->callers, a->trace, a->options.stack_frames)) status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     if (prof_i_is_stream(&a->trace->threads[a->thread])) continue; /* what is there is met where it was launched */
     status = add_thread(a);

@@ -34,11 +34,11 @@ static int drop(void *user, const prof_i_span *spans, size_t count) {
   return 0;
 }
 
-static inline void drop_leaf(prof_i_walker *walker, const prof_i_leaf *leaf, const prof_i_waiting *around) {
+static inline void drop_leaf(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *around) {
   (void)walker, (void)leaf, (void)around;
 }
 
-static inline void drop_waiting(prof_i_walker *walker, const prof_i_waiting *waiting) { (void)walker, (void)waiting; }
+static inline void drop_waiting(prof_i_walker *walker, prof_i_waiting *waiting) { (void)walker, (void)waiting; }
 
 static void walk_past(prof_i_walker *walker, const prof_i_segment *segment) {
   prof_i_walk_plain(walker, segment, drop_leaf, drop_waiting);

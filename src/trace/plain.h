@@ -17,8 +17,8 @@ typedef struct prof_i_leaf {
 
 /* Takes a complete scope: one that held nothing, and what it stands inside of; or one that waited, which may be of another
    segment and no plain scope. Both leave the stack alone. */
-typedef void (*prof_i_take_leaf)(prof_i_walker *walker, const prof_i_leaf *leaf, const prof_i_waiting *around);
-typedef void (*prof_i_take_waiting)(prof_i_walker *walker, const prof_i_waiting *waiting);
+typedef void (*prof_i_take_leaf)(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *around);
+typedef void (*prof_i_take_waiting)(prof_i_walker *walker, prof_i_waiting *waiting);
 
 /* The leaf holds something: it waits. */
 static inline void prof_i_let_wait(const prof_i_leaf *leaf, prof_i_waiting *place) {
@@ -31,6 +31,7 @@ static inline void prof_i_let_wait(const prof_i_leaf *leaf, prof_i_waiting *plac
   place->span.lane = 0;
   place->start = leaf->start;
   place->children_ns = 0;
+  place->caller = 0;
 }
 
 /* The same as put() in walk.c for one record after another, but that the last one is kept aside. Every record counts, and every

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "callers.h"
 #include "parse.h"
 #include "plain.h"
 #include "sorted.h"
@@ -60,7 +61,7 @@ static bool grow(prof_i_walker *w, prof_i_lane *lane) {
   }
   lane->stack = larger;
   lane->room = room;
-  if (lane->count == 0) lane->stack[lane->count++] = (prof_i_waiting){.span.depth = UINT16_MAX};
+  if (lane->count == 0) lane->stack[lane->count++] = (prof_i_waiting){.span.depth = UINT16_MAX, .caller = 1};
   return true;
 }
 
@@ -102,6 +103,7 @@ static void put_beside(prof_i_walker *w, const thing *t) {
     prof_i_waiting *const place = push(w, lane);
     if (!place) break;
     *place = (prof_i_waiting){.span = span, .start = t->start};
+    if (w->callers && !(t->record && (prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD))) place->outside = prof_i_callers_holding(w->callers, &w->lanes[0], t->start);
     return;
   }
   if (w->status) return;
@@ -134,6 +136,7 @@ static inline void put(prof_i_walker *w, const thing *t) {
   place->span.lane = 0;
   place->start = t->start;
   place->children_ns = 0;
+  place->caller = 0;
   if (__builtin_expect(place == &spare, 0)) {
     if (!w->status) hand_out(w, &spare.span);
   } else if (t->kind != PROF_EVENT_STEP) {
@@ -214,7 +217,7 @@ void prof_i_walker_put_plain(prof_i_walker *walker, const uint64_t *words) { put
 
 void prof_i_walker_hand_out(prof_i_walker *walker, const prof_i_waiting *waiting) { hand_out_waiting(walker, waiting); }
 
-static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf, const prof_i_waiting *around) {
+static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *around) {
   *w->next = (prof_i_span){.start_ns = leaf->start_ns,
                            .duration_ns = leaf->duration_ns,
                            .self_ns = leaf->duration_ns,
@@ -224,8 +227,32 @@ static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf, cons
   pass(w);
 }
 
+static inline void hand_out_plain(prof_i_walker *w, prof_i_waiting *waiting) { hand_out_waiting(w, waiting); }
+
 static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
-  prof_i_walk_plain(w, segment, hand_out_leaf, hand_out_waiting);
+  prof_i_walk_plain(w, segment, hand_out_leaf, hand_out_plain);
+}
+
+/* ---- one by one, with what stands around it ---- */
+
+static inline void show_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *around) {
+  w->around = around;
+  hand_out_leaf(w, leaf, around);
+  w->around = NULL;
+}
+
+static inline void show_waiting(prof_i_walker *w, prof_i_waiting *waiting) {
+  w->around = waiting - 1;
+  hand_out_waiting(w, waiting);
+  w->around = NULL;
+}
+
+static void walk_plain_around(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, show_leaf, show_waiting); }
+
+void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
+  walker->callers = callers;
+  walker->end = walker->spans + 1;
+  walker->walk_plain = walk_plain_around;
 }
 
 /* Nothing but plain scopes, none of them hidden, none of an unknown site: so the fast walk need not ask. */
@@ -307,6 +334,8 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->start_ticks = trace->header.start_ticks;
   w->stretch = 0;
   w->walk_plain = walk_plain;
+  w->around = NULL;
+  w->callers = NULL;
   w->visit = visit;
   w->user = user;
   w->status = 0;

@@ -10,6 +10,8 @@ typedef struct prof_i_waiting {
   prof_i_span span;
   uint64_t start; /* ticks */
   uint64_t children_ns; /* what self time will be less. Not in the span, which is then not written again before it is copied */
+  uint32_t caller;  /* callers.h; 0: nobody has asked */
+  uint32_t outside; /* the same of what holds it in lane 0, where it stands in another; 0: nothing */
 } prof_i_waiting;
 
 typedef struct prof_i_lane {
@@ -34,6 +36,8 @@ struct prof_i_walker {
   prof_i_walk_segment walk_plain; /* hands out the spans of a segment of plain scopes; plain.h makes other ways */
   prof_i_visit visit;
   void *user;
+  struct prof_i_callers *callers; /* of a walk that looks around; else NULL */
+  prof_i_waiting *around; /* of what is just handed out, from a plain segment to a visitor that looks around; else NULL */
   int status; /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
   prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless
                                       the visitor sets another room for what comes next */
@@ -49,6 +53,13 @@ void prof_i_walker_destroy(prof_i_walker *walker);
 
 /* The whole walk; returns the status. */
 int prof_i_walker_run(prof_i_walker *walker);
+
+/* From here on each span is handed out by itself, and the visitor may ask what it stands inside of: place 0, which holds everything, has no site. What shares the last lane may not be inside of what stands there. */
+void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers);
+static inline prof_i_waiting *prof_i_walker_around(const prof_i_walker *walker, const prof_i_span *span) {
+  const prof_i_lane *const lane = &walker->lanes[span->lane];
+  return walker->around ? walker->around : &lane->stack[lane->count - 1];
+}
 
 /* Its parts. First the thread's scopes that had not ended. */
 void prof_i_walker_open(prof_i_walker *walker);

@@ -85,6 +85,8 @@ static prof_cursor *cursor;
   X(prof_traces_table((const prof_trace *const *)&trace, 1, NULL, NULL), PROF_E_INVALID)          \
   X(prof_trace_table(trace, NULL, NULL), PROF_E_INVALID)               \
   X(prof_trace_loss_text(NULL, &text), PROF_E_INVALID)                 \
+  X(prof_trace_frame_text(NULL, 0, &text), PROF_E_INVALID)             \
+  X(prof_trace_frame_text(trace, 0, NULL), PROF_E_INVALID)             \
   X(prof_trace_loss_text(trace, NULL), PROF_E_INVALID)                 \
   X(prof_trace_dump(NULL, path, NULL), PROF_E_INVALID)                 \
   X(prof_trace_dump(trace, NULL, NULL), PROF_E_INVALID)
@@ -370,6 +372,8 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
       {{.must_be_new = 2}, {"must_be_new", "2"}},
       {{.gzip = -1}, {"gzip", "-1"}},
       {{.gzip = 2}, {"gzip", "2"}},
+      {{.stacks = 2}, {"stacks", "2"}},
+      {{.stacks = 1, .format = PROF_FORMAT_RAF}, {"stacks", "not Chrome JSON"}},
       {{.metadata_count = 3}, {"metadata is NULL", "3"}},
       {{.metadata_count = 1, .metadata = &(prof_metadata){NULL, "1"}}, {"metadata[0].key", "NULL"}},
       {{.metadata_count = 1, .metadata = &(prof_metadata){"k", NULL}}, {"metadata[0].json", "NULL"}},

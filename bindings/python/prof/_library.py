@@ -74,6 +74,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_traces_table": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), _text],
     "prof_trace_table": [c_int, c_void_p, POINTER(s.AggregateOptions), _text],
     "prof_trace_loss_text": [c_int, c_void_p, _text],
+    "prof_trace_frame_text": [c_int, c_void_p, c_uint32, _text],
     "prof_trace_dump": [c_int, c_void_p, c_char_p, POINTER(s.DumpOptions)],
     "prof_trace_json": [c_int, c_void_p, POINTER(s.DumpOptions), _text, POINTER(c_size_t)],
     "prof_cursor_create": [c_int, c_void_p, POINTER(c_void_p)],

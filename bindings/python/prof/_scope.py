@@ -43,6 +43,16 @@ else:
     scope = _names.get("scope", _slow.scope)
 
 
+class _Functions:
+    """Of prof.functions, which need not be loaded: how often somebody has begun to trace functions to see them, not for stacks alone, and whether somebody does."""
+
+    begun = 0
+    are_shown = False
+
+
+functions = _Functions()
+
+
 def set_stack_frames(count: int) -> None:
     """From here on each scope has its innermost frames, so many; 0: none."""
     if is_fast:

@@ -79,6 +79,8 @@ class DumpOptions(_Shown):
         ("gzip", c_int32),
         ("metadata_count", c_uint32),
         ("metadata", POINTER(Metadata)),
+        ("stacks", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

@@ -114,7 +114,14 @@ def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
         owner = next((c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__), None)
     full = f"{owner.__qualname__}.{name}" if owner is not None else name
     module = owner.__module__ if owner is not None else function.__module__
-    return full if module in (None, "", "builtins") else f"{module}.{full}", full, "", 0
+    return full if module in (None, "", "builtins") else f"{module}.{full}", full, _shown(function, name), 0
+
+
+def _shown(function: Any, name: str) -> str:
+    """How a function of C reads in a stack, as torch.profiler has it, but without its object's address: "<built-in method append of list object>"."""
+    if isinstance(function, MethodDescriptorType):
+        return f"<built-in method {name} of {function.__objclass__.__name__} object>"
+    return f"{repr(function).partition(' at 0x')[0].rstrip('>')}>"
 
 
 _now: Optional["trace_functions"] = None
@@ -218,16 +225,25 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
         self.c_functions = bool(c_functions)
         self._way: Any = None
 
+    _is_for_stacks = False
+
     def start(self) -> None:
         global _now
         if _now is not None:
-            raise error_class(RUNNING)("functions are traced already")
+            raise error_class(RUNNING)("functions are traced already" + (", for the stacks of prof.torch.observe(with_stack=True): begin with trace_functions(), and it takes those" if _now._is_for_stacks else ""))
         made = _make()
         way = _Monitoring(made, self.c_functions) if _monitoring is not None else _Profile(made, self.c_functions)
         _now, self._way = self, way
-        way.start(made)
-        gc.callbacks.append(made["on_gc"])
         atexit.register(self.stop)
+        try:
+            way.start(made)
+        except BaseException:  # a signal's handler may raise anywhere
+            self.stop()
+            raise
+        if not self._is_for_stacks:
+            gc.callbacks.append(made["on_gc"])
+            _scope.functions.begun += 1
+            _scope.functions.are_shown = True
 
     def stop(self) -> None:
         """A second time does nothing."""
@@ -237,6 +253,8 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
             return
         way.stop(_made)
         _now = None
+        if not self._is_for_stacks:
+            _scope.functions.are_shown = False
         if _made["on_gc"] in gc.callbacks:
             gc.callbacks.remove(_made["on_gc"])
         atexit.unregister(self.stop)
@@ -247,6 +265,48 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
 
     def __exit__(self, *error: Any) -> None:
         self.stop()
+
+
+_RANGES = ("torch.autograd.profiler", "torch.profiler", "torch._ops")
+"""In whose functions ranges of torch's begin, and end in others: they would not nest."""
+
+
+class _EveryCall(_Filter):
+    """Of imports, too, the functions alone."""
+
+    def judge(self, frame: FrameType) -> Any:
+        answer = super().judge(frame)
+        return None if answer == _IMPORT else answer
+
+
+class _TraceForStacks(trace_functions):
+    """All functions, of C as well, as torch.profiler's stacks have them; no garbage collections."""
+
+    _is_for_stacks = True
+
+    def __init__(self) -> None:
+        super().__init__(c_functions=True)
+        self.filter = _EveryCall(None, _RANGES, standard_library=True)
+        self.users = 0
+
+
+def begin_stacks() -> Any:
+    """From here on functions are traced, so that operators have stacks; what it gives is for end_stacks(). Where the program traces functions itself, they are those. Raises what trace_functions().start() does."""
+    if _now is None:
+        _TraceForStacks().start()
+    tracing = _now if isinstance(_now, _TraceForStacks) else None
+    if tracing is not None:
+        tracing.users += 1
+    return tracing
+
+
+def end_stacks(tracing: Any) -> None:
+    """Who is the last ends it."""
+    if tracing is None:
+        return
+    tracing.users -= 1
+    if tracing.users == 0:
+        tracing.stop()
 
 
 __all__ = ["trace_functions"]

@@ -17,9 +17,9 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Op
 from . import _structs as s
 from . import tables
 from ._library import C, Owner, encoded, short, sized
-from ._scope import record_function, set_stack_frames
+from ._scope import functions, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
-from .trace import Trace
+from .trace import FUNCTIONS, Trace
 
 
 class ProfilerAction(enum.Enum):
@@ -169,7 +169,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
     activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. with_modules, experimental_config, execution_trace_observer,
-    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them. What differs from torch.profiler is listed in docs/python.md.
+    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory and
+    with_stack, on the thread that calls start() and step(): start() raises what observe() does. What differs from torch.profiler is listed in docs/python.md.
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
 
@@ -194,6 +195,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         custom_trace_id_callback: Optional[Callable[[], str]] = None,
         post_processing_timeout_s: Optional[float] = None,
         level: int = 1,
+        torch: bool = False,
     ) -> None:
         try:
             level = operator.index(level)
@@ -228,6 +230,12 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self._is_open = self._is_recording = False
         self._step_scope: Any = None
         self._from_ns = 0
+        self._observer: Any = None
+        if torch:
+            from .torch import observe  # imports torch
+
+            self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack)
+        self._functions_before, self._shows_functions = 0, False
         self._before = _Counts(0, 0, 0)
         self._cycles: List[Window] = []
         self._trace_id: Optional[str] = None
@@ -253,6 +261,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         try:
             if id(self) in _users:
                 _wish(self, 0)
+                if self._observer is not None:
+                    self._observer.stop()
         except Exception:  # the interpreter ends
             pass
 
@@ -263,6 +273,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._is_inherited = self._is_inherited or self._is_recording
             self._is_open = self._is_recording = False
             self._step_scope = None
+            if self._observer is not None:
+                self._observer.stop()
         return self._lock
 
     def start(self) -> None:
@@ -270,6 +282,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         with self._held():
             if self._is_open:
                 raise RuntimeError("this profile has been started already; stop() it first, or make another one")
+            if self._observer is not None:
+                self._observer.check()
             self._is_open = True
             try:
                 self._settle()
@@ -340,6 +354,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """What has been begun is none."""
         self._is_recording = False
         _wish(self, 0)
+        if self._observer is not None:
+            self._observer.stop()
 
     def _start_recording(self, is_brief: bool = False) -> None:
         trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else urandom(16).hex().upper()
@@ -350,7 +366,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
             _wish(self, self.level)
             self._trace_id = trace_id
             if not self.acc_events:
-                self._cycles = []
+                self._cycles, self._shows_functions = [], False
+            self._functions_before = functions.begun - functions.are_shown
+            if self._observer is not None:
+                self._observer.start()
             with Trace.now() as trace:
                 self._before = _counts(trace)
             self._from_ns = monotonic_ns()
@@ -367,11 +386,14 @@ class profile(Owner):  # noqa: N801 (torch's name)
             return
         try:
             self._is_recording = False
+            self._shows_functions = self._shows_functions or functions.begun != self._functions_before
             window = self._window(Trace.now(), to_ns)
             self._cycles.append(window)
         finally:
             if not self._is_recording:  # else a signal's handler has begun it anew
                 _wish(self, 0)
+                if self._observer is not None:
+                    self._observer.stop()
         lost = window.lost
         if lost:
             warnings.warn(
@@ -402,21 +424,27 @@ class profile(Owner):  # noqa: N801 (torch's name)
         return self._windows()[-1].trace
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: bool = False
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: Optional[bool] = None
     ) -> EventList[FunctionEventAvg]:
-        """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. The last two parameters change nothing: there are no overloads, and scopes alone are recorded.
-        AssertionError before anything was recorded."""
-        return tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops)
+        """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. group_by_overload_name changes nothing: there are no overloads. include_python_functions: whether
+        traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not. AssertionError before anything was recorded."""
+        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops)
+        if not (self._are_functions_shown() if include_python_functions is None else include_python_functions):
+            found[:] = [row for row in found if row.category not in FUNCTIONS]
+        return found
+
+    def _are_functions_shown(self) -> bool:
+        return self._shows_functions or (self._is_recording and functions.begun != self._functions_before)
 
     def events(self) -> EventList[FunctionEvent]:
         """Each scope, by its start. AssertionError before anything was recorded."""
-        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops)
+        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops, with_stack=self.with_stack, shows_functions=self._are_functions_shown())
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
         nothing. OSError and its kin."""
         window = self._windows()[-1]
-        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, self._all_metadata())
+        window.trace.dump(path, "chrome", window.from_ns, window.to_ns, self._all_metadata(), self.with_stack)
 
     def _all_metadata(self) -> Dict[str, str]:
         words = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optiona
 from . import flops as _flops
 from ._library import whole
 from .device import TYPES, DeviceType
-from .trace import Event, Row, Trace
+from .trace import FUNCTIONS, Event, Row, Trace
 
 MS, S = 1e3, 1e6
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
@@ -211,7 +211,7 @@ class FunctionEvent(_Times):
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
 
-    def __init__(self, number: int, event: Event, origin_ns: int, frames: "_Frames") -> None:
+    def __init__(self, number: int, event: Event, origin_ns: int, frames: "_Frames", callers: Optional[List[str]] = None) -> None:
         self.id = number
         self.trace_name = event.name
         self.name = self.key = STEPS if event.name.startswith(STEP) else event.name
@@ -240,7 +240,9 @@ class FunctionEvent(_Times):
         self.structured_input_strides: List[List[int]] = []
         self.concrete_inputs: List[Any] = []
         self.input_dtypes: List[str] = []
-        self.stack = frames.of(str(stack))
+        self.stack = frames.of(str(stack)) or (callers if callers is not None else [])
+        if event.category in FUNCTIONS:
+            self.is_python_function, self.activity_type = True, "python_function"
         self.flops = _flops.of(self.name, self.input_shapes) if tensors else 0
 
     def _take_numbers(self, args: Dict[str, Any]) -> None:
@@ -308,6 +310,8 @@ class EventList(List[_Row]):
 
     _origin: Optional["_Origin"] = None  # of averages that C has made
     _is_of_events = False
+    _shows_functions = True
+    """Whether traced functions are rows of key_averages() where nothing is said of them."""
     lost = 0
     """Scopes that are not in it, for want of room. Beyond torch.profiler; where there are some, the table's last line says so."""
 
@@ -334,9 +338,11 @@ class EventList(List[_Row]):
         return total
 
     def key_averages(
-        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: bool = False
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: Optional[bool] = None
     ) -> "EventList[FunctionEventAvg]":
-        """Added up in Python, in the order of the first call. profile.key_averages() does it in C."""
+        """Added up in Python, in the order of the first call. profile.key_averages() does it in C, and says what include_python_functions is."""
+        if include_python_functions is None:
+            include_python_functions = self._shows_functions
         group_by_stack_n = whole(group_by_stack_n, "group_by_stack_n", 0, FRAMES_MOST)
         merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
         for e in self:
@@ -693,6 +699,33 @@ class _Frames:
         return self.known[frame]
 
 
+class _Callers:
+    """Of one thread the traced functions that stand open, as its events come by: the stack of what has none of its own. A list for each way to get somewhere, which all that was begun by it share."""
+
+    def __init__(self, frames: _Frames) -> None:
+        self._frames = frames
+        self._outside: List[str] = []
+        self._open: List[Tuple[int, int, List[str]]] = []
+        """Depth, end, and the stack of what it calls."""
+        self._ways: Dict[Tuple[int, str], List[str]] = {}
+
+    def next_thread(self) -> None:
+        self._open = []
+
+    def of(self, event: Event) -> List[str]:
+        """What stands around it."""
+        end = event.start_ns + event.duration_ns
+        while self._open and (self._open[-1][1] < event.start_ns or (self._open[-1][1] == event.start_ns and self._open[-1][0] >= event.depth)):
+            self._open.pop()
+        around = next((inner for _, until, inner in reversed(self._open) if end <= until), self._outside)  # the last but for what overlaps
+        if event.frame:
+            key = id(around), event.frame
+            if key not in self._ways:
+                self._ways[key] = self._frames.of(event.frame) + around
+            self._open.append((event.depth, end, self._ways[key]))
+        return around
+
+
 def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
     average = FunctionEventAvg(STEPS if row.name.startswith(STEP) else row.name)
     average.count = row.count or row.device_count  # what ran on a device, and belongs to no scope of the host's: how often it ran there
@@ -755,7 +788,7 @@ class _Origin(NamedTuple):
     def find_parents(self, averages: Iterable[_Either]) -> None:
         """Gives each the parent of its first event, as torch.profiler's have it."""
         first: Dict[Any, Optional[FunctionEvent]] = {}
-        for e in single_events(self.windows, False, False):
+        for e in single_events(self.windows, False, False, self.stack_frames > 0):
             first.setdefault((e.key, e.is_user_annotation, str(e.input_shapes) if self.by_shape else "", tuple(e.stack[: self.stack_frames])), e.cpu_parent)
         for average in averages:
             average.cpu_parent = first.get((average.key, average.is_user_annotation, str(average.input_shapes), tuple(average.stack)))
@@ -796,18 +829,18 @@ def _around(moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent,
     return host
 
 
-def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool) -> EventList[FunctionEvent]:
-    """Each scope of the windows, by its start; those that had not ended are marked. Made one by one in Python: some us each."""
+def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool, shows_functions: bool = True) -> EventList[FunctionEvent]:
+    """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
     for window in windows:
-        events += _scopes(window, len(events))
+        events += _scopes(window, len(events), with_stack)
     found = EventList(events, use_device=_device_of(windows), profile_memory=profile_memory, with_flops=with_flops)
-    found._is_of_events = True
+    found._is_of_events, found._shows_functions = True, shows_functions
     found.lost = sum(window.lost for window in windows)
     return found
 
 
-def _scopes(window: Window, number: int) -> List[FunctionEvent]:
+def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent]:
     found: List[FunctionEvent] = []
     around: List[FunctionEvent] = []
     ends: List[int] = []
@@ -816,7 +849,14 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
     starts: Dict[int, List[int]] = {}
     by_start: Dict[int, List[Tuple[FunctionEvent, int]]] = {}
     thread, frames = -1, _Frames()
+    callers, callers_thread = _Callers(frames), -1
     for event in window.trace.events():
+        stack: Optional[List[str]] = None
+        if with_stack and event.kind in ("scope", "open"):
+            if event.thread != callers_thread:
+                callers_thread = event.thread
+                callers.next_thread()
+            stack = callers.of(event)
         if event.kind not in ("scope", "open", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
             continue
         if event.launch is not None:
@@ -830,7 +870,7 @@ def _scopes(window: Window, number: int) -> List[FunctionEvent]:
         if event.kind == "memory":
             _charge(event, around, ends[-1] if ends else 0)
             continue
-        made = FunctionEvent(0, event, window.origin_ns, frames)
+        made = FunctionEvent(0, event, window.origin_ns, frames, stack)
         if around and event.start_ns + event.duration_ns <= ends[-1]:
             made.set_cpu_parent(around[-1])
             around[-1].append_cpu_child(made)

@@ -22,6 +22,7 @@ from typing import Any, List, Optional, Tuple
 from . import _torch_calls
 from ._library import C, short
 from ._scope import scope
+from .functions import begin_stacks, end_stacks
 from .modules import shapes_of
 
 COLLECTOR = "libprof_itt.so"
@@ -163,7 +164,7 @@ def _dispatch_mode(torch: Any) -> Any:
     try:
         base = import_module("torch.utils._python_dispatch").TorchDispatchMode
     except (ImportError, AttributeError):
-        raise RuntimeError(f"prof: torch {torch.__version__} has no TorchDispatchMode, by which observe() has shapes and stacks: it is there from 1.13 on") from None
+        raise RuntimeError(f"prof: torch {torch.__version__} has no TorchDispatchMode, by which observe() has shapes: it is there from 1.13 on") from None
 
     class Operators(base):  # type: ignore[misc,valid-type]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -196,13 +197,15 @@ class observe:  # noqa: N801 (as profile)
     """The operators of the code inside are scopes of the category cpu_op, torch.profiler.record_function()'s of user_annotation, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it,
     while somebody records (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context manager, or by start() and stop(), again and again. The program computes what it computes without.
 
-    record_shapes: shapes and dtypes of the inputs, too. with_stack (where the profile has it, too): by a TorchDispatchMode instead, which is shown fewer calls, and takes some us for each. profile_memory: asks only whether malloc() is
-    recorded, by which each row of the processor has its memory. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be had: `way` says which was taken.
+    record_shapes: shapes and dtypes of the inputs, too. with_stack (where the profile has it, too): every function is traced, on all threads, as by trace_functions(), whose errors it raises; where the program traces functions itself, stacks
+    are of those. profile_memory: asks only whether malloc() is recorded, by which each row of the processor has its memory. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be
+    had: `way` says which was taken.
 
     ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread is observed already."""
 
     def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False) -> None:
         self._with_shapes, self._with_stack = bool(record_shapes), bool(with_stack)
+        self._tracing: Any = None
         self._with_memory = bool(profile_memory)
         self._running: Any = None
         self._thread = 0
@@ -227,6 +230,21 @@ class observe:  # noqa: N801 (as profile)
             raise RuntimeError("another observe() is on in this thread. There can be one at a time")
         if self._with_memory:
             _check_memory()
+        tracing = begin_stacks() if self._with_stack else None
+        try:
+            self._begin(torch)
+        except BaseException:
+            end_stacks(tracing)
+            raise
+        self._tracing = tracing
+
+    def check(self) -> None:
+        """Raises what start() would on account of this process's torch alone."""
+        self._choose(_torch.get())
+        if self._with_memory:
+            _check_memory()
+
+    def _begin(self, torch: Any) -> None:
         running = self._choose(torch)
         running.__enter__()
         self._running, self._thread = running, threading.get_ident()
@@ -234,19 +252,18 @@ class observe:  # noqa: N801 (as profile)
 
     def _choose(self, torch: Any) -> Any:
         """The cheapest way that carries what is asked for."""
-        calls, self.reason = (None, "with_stack") if self._with_stack else _torch.calls()
+        calls, self.reason = _torch.calls()
         if calls is not None:
             if _listens_already(torch):
                 raise RuntimeError("torch's emit_itt() is on in this thread, and its operators are recorded by that already")
             self.way = "callbacks"
             return _ByCalls(calls, self._with_shapes)
-        by_mode = self._with_stack or self._with_shapes
-        if _torch.error is not None and not by_mode:
+        if _torch.error is not None and not self._with_shapes:
             raise type(_torch.error)(f"{_torch.error}. The dispatcher's callbacks, which need no ITT, are not to be had: {self.reason}") from None
         if torch.autograd._profiler_enabled():
             raise RuntimeError("a profiler of torch's is on in this thread: torch.profiler, emit_itt(), or emit_nvtx(). There can be one at a time")
-        self.way = "TorchDispatchMode" if by_mode else "ITT"
-        return _dispatch_mode(torch) if by_mode else torch.autograd.profiler.emit_itt()
+        self.way = "TorchDispatchMode" if self._with_shapes else "ITT"
+        return _dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt()
 
     def stop(self) -> None:
         """Without a start it does nothing. RuntimeError on another thread than start()'s: then it goes on."""
@@ -255,8 +272,12 @@ class observe:  # noqa: N801 (as profile)
         if self._thread != threading.get_ident():
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
         running, self._running = self._running, None
+        tracing, self._tracing = self._tracing, None
         _observed.count = 0
-        running.__exit__(None, None, None)
+        try:
+            running.__exit__(None, None, None)
+        finally:
+            end_stacks(tracing)
 
 
 _observed = threading.local()

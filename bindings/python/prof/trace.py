@@ -18,6 +18,8 @@ SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "mem
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
 MEMORY = 8
+FUNCTIONS = ("python_function", "c_function")
+"""Categories of traced functions."""
 ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
 CALL = 32  # PROF_EVENT_CALL
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
@@ -64,7 +66,7 @@ class Rows(List[Row]):
 class Event(NamedTuple):
     """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
     DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
-    tracing told it; what it launched is the scope's around it."""
+    tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks."""
 
     kind: str
     name: str
@@ -84,6 +86,7 @@ class Event(NamedTuple):
     device_index: int = 0
     launch: Optional[Tuple[int, int]] = None
     is_call: bool = False
+    frame: str = ""
 
 
 def _choice(value: str, words: Dict[str, int], what: str) -> int:
@@ -117,10 +120,10 @@ def _escaped(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace") if isinstance(value, str) else value
 
 
-def _dump_options(format: str, from_ns: int, to_ns: int, metadata: Optional[Mapping[str, str]]) -> s.DumpOptions:
+def _dump_options(format: str, from_ns: int, to_ns: int, metadata: Optional[Mapping[str, str]], stacks: bool = False) -> s.DumpOptions:
     pairs = [s.Metadata(encoded(key, "key"), encoded(_escaped(value), "value")) for key, value in (metadata or {}).items()]
     items = (s.Metadata * max(len(pairs), 1))(*pairs)
-    return sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=whole(from_ns, "from_ns"), to_ns=whole(to_ns, "to_ns"), metadata=items, metadata_count=len(pairs))
+    return sized(s.DumpOptions, format=_choice(format, FORMATS, "format"), from_ns=whole(from_ns, "from_ns"), to_ns=whole(to_ns, "to_ns"), metadata=items, metadata_count=len(pairs), stacks=int(bool(stacks)))
 
 
 def _row_limit(rows: int) -> int:
@@ -295,18 +298,18 @@ class Trace(_Totals):
         return found
 
     def dump(
-        self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None
+        self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None, stacks: bool = False
     ) -> None:
-        """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log, "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its top. What stands under the path is
-        never half a file. OSError and its kin; ValueError for what is not JSON."""
-        options = _dump_options(format, from_ns, to_ns, metadata)
+        """Writes it: Chrome JSON, compressed where the path ends in .gz; format "raf" is RAF's log, "capture" the capture itself. metadata: keys, and JSON texts, that Chrome JSON has at its top. stacks: where functions
+        were traced, each other scope has those around it as "Call stack". What stands under the path is never half a file. OSError and its kin; ValueError for what is not JSON."""
+        options = _dump_options(format, from_ns, to_ns, metadata, stacks)
         with self._shared as pointer:
             C.check(C.prof_trace_dump(pointer, encoded(path, "path"), ctypes.byref(options)))
 
-    def json(self, format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None) -> str:
+    def json(self, format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None, stacks: bool = False) -> str:
         """The text that dump() writes. OverflowError past 1 GiB."""
         out = ctypes.c_void_p()
-        options = _dump_options(format, from_ns, to_ns, metadata)
+        options = _dump_options(format, from_ns, to_ns, metadata, stacks)
         with self._shared as pointer:
             C.check(C.prof_trace_json(pointer, ctypes.byref(options), ctypes.byref(out), None))
         return C.text(out)
@@ -319,6 +322,7 @@ class Trace(_Totals):
     def _read(self) -> Iterator[Event]:
         out = ctypes.c_void_p()
         event = s.Event()
+        frames: Dict[int, str] = {}  # by site
         with self._shared as pointer:
             C.check(C.prof_cursor_create(pointer, ctypes.byref(out)))
             try:
@@ -327,7 +331,12 @@ class Trace(_Totals):
                     C.check(status)
                     if status == 0:
                         return
-                    yield _event(event)
+                    made = _event(event)
+                    if made.category in FUNCTIONS:
+                        if event.site not in frames:
+                            frames[event.site] = C.asked(C.prof_trace_frame_text, pointer, event.site)
+                        made = made._replace(frame=frames[event.site])
+                    yield made
             finally:
                 C.prof_cursor_destroy(out)
 

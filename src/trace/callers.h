@@ -1,0 +1,46 @@
+/* Which traced functions (of the categories python_function and c_function) stand open around a scope: the stack of what has none of its own. A walk that looks around (prof_i_walker_look_around) asks for it, span by span. Each place on the
+   walk's stack is looked at once, and what stands around it has a number, one for each way to get there; so a span costs the same at any depth, and the text of a number is made once. Called by aggregate.c and src/export. */
+#ifndef PROF_TRACE_CALLERS_H
+#define PROF_TRACE_CALLERS_H
+
+#include "walker.h"
+
+enum { PROF_I_FRAMES_MAX = 256 }; /* in a text: a recursion a thousand deep would otherwise take a thousand texts of a thousand frames */
+
+/* One way to get somewhere: the innermost function, and the way to it. */
+typedef struct prof_i_caller {
+  uint32_t outer, site;
+  char *text; /* its frames by ';', the innermost first; malloc()ed when it is asked for */
+  uint64_t bytes;
+} prof_i_caller;
+
+typedef struct prof_i_callers {
+  const prof_trace *trace;
+  uint8_t *is_function; /* by site; NULL: the trace has no functions */
+  prof_i_caller *items; /* the first: nothing stands around it */
+  uint32_t count, room;
+  uint32_t *table; /* of places in items, found by a hash of outer and site; 0: nobody's */
+  uint32_t table_room; /* a power of two */
+  uint32_t frames; /* of a text at most */
+} prof_i_callers;
+
+/* frames 0: PROF_I_FRAMES_MAX. False: no memory. */
+bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames);
+void prof_i_callers_fini(prof_i_callers *callers);
+
+static inline bool prof_i_callers_any(const prof_i_callers *callers) { return callers->is_function != NULL; }
+static inline bool prof_i_callers_is_function(const prof_i_callers *callers, uint32_t site) { return callers->is_function && callers->is_function[site]; }
+
+/* The number of what stands around the span that the walker has just handed out; 0: nothing. False: no memory. */
+bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out);
+
+/* The number of what is on that lane of a walk and began at that time or before: it holds what overlaps the rest. 0 where there is no memory, too. */
+uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_lane *lane, uint64_t start);
+
+/* Valid until fini; "" of 0. False: no memory. */
+bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, prof_i_text *text_out);
+
+/* How a traced function reads in a stack, as torch.profiler writes it: "file.py(12): function", "<built-in function len>". Writes at most room bytes and no NUL; returns what it would need; 0: it is none. */
+size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room);
+
+#endif
