@@ -19,6 +19,7 @@ import threading
 from importlib import import_module
 from typing import Any, List, Optional
 
+from . import names
 from ._library import C, short
 from ._scope import scope
 from .modules import shapes_of
@@ -153,6 +154,14 @@ def _check_memory() -> None:
         raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program with LD_PRELOAD={MEMORY} (which make install brings) and PROF_MEMORY=1")
 
 
+def _tell_rank(torch: Any) -> None:
+    """torch.distributed knows it, also where no launcher has set RANK: of torch.multiprocessing.spawn()'s processes, say."""
+    distributed = getattr(torch, "distributed", None)
+    if names.is_rank_said or distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return
+    C.check(C.prof_rank_set(distributed.get_rank(), distributed.get_world_size()))
+
+
 class observe:  # noqa: N801 (as profile)
     """The operators of the code inside are scopes of the category cpu_op, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it, while somebody records (prof.profile(),
     prof.profiler.start(), PROF_LEVEL). As a context manager, or by start() and stop(), again and again. torch's own emit_itt() does it; the program computes what it computes without.
@@ -185,6 +194,7 @@ class observe:  # noqa: N801 (as profile)
         if self._with_memory:
             _check_memory()
         running = _dispatch_mode(torch) if self._by_mode else torch.autograd.profiler.emit_itt()
+        _tell_rank(torch)
         running.__enter__()
         self._running, self._thread = running, threading.get_ident()
         _by_modes.count = int(self._by_mode)
@@ -198,6 +208,7 @@ class observe:  # noqa: N801 (as profile)
         running, self._running = self._running, None
         _by_modes.count = 0
         running.__exit__(None, None, None)
+        _tell_rank(_torch.module)  # where the program has joined its group meanwhile
 
 
 _by_modes = threading.local()
