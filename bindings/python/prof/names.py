@@ -6,6 +6,9 @@ from typing import List, Optional
 
 from ._library import C, encoded
 
+is_rank_said = False
+"""Has the program called set_rank()? Then nobody else is asked."""
+
 
 def set_thread_name(name: Optional[str] = None) -> None:
     """Of the calling thread; None: as threading calls it. Cut at 63 bytes; the last one wins. TypeError, ValueError."""
@@ -22,7 +25,7 @@ def set_process_name(name: str) -> None:
 
 
 def set_rank(rank: int, world_size: int) -> None:
-    """Of this process among many; by default from RANK and WORLD_SIZE, or what SLURM, Open MPI and PMI say. ValueError unless 0 <= rank < world_size."""
+    """Of this process among many; by default from RANK and WORLD_SIZE, or what SLURM, Open MPI and PMI say, and under prof.torch.observe() what torch.distributed says. ValueError unless 0 <= rank < world_size."""
     for what, value in (("rank", rank), ("world_size", world_size)):
         if not isinstance(value, int):
             raise TypeError(f"{what} must be an int, not {value!r}")
@@ -30,7 +33,9 @@ def set_rank(rank: int, world_size: int) -> None:
             raise ValueError(f"{what} must be from 0 to 2147483647, not {value!r}")
     if rank >= world_size:
         raise ValueError(f"rank must be less than world_size, which is {world_size}, not {rank!r}")
+    global is_rank_said
     C.check(C.prof_rank_set(rank, world_size))
+    is_rank_said = True
 
 
 __all__ = ["set_process_name", "set_rank", "set_thread_name"]

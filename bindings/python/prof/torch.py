@@ -19,7 +19,7 @@ import threading
 from importlib import import_module
 from typing import Any, List, Optional, Tuple
 
-from . import _torch_calls
+from . import _torch_calls, names
 from ._library import C, short
 from ._scope import scope
 from .functions import begin_stacks, end_stacks
@@ -193,6 +193,14 @@ def _check_memory() -> None:
         raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program with LD_PRELOAD={MEMORY} (which make install brings) and PROF_MEMORY=1")
 
 
+def _tell_rank(torch: Any) -> None:
+    """torch.distributed knows it, also where no launcher has set RANK: of torch.multiprocessing.spawn()'s processes, say."""
+    distributed = getattr(torch, "distributed", None)
+    if names.is_rank_said or distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return
+    C.check(C.prof_rank_set(distributed.get_rank(), distributed.get_world_size()))
+
+
 class observe:  # noqa: N801 (as profile)
     """The operators of the code inside are scopes of the category cpu_op, torch.profiler.record_function()'s of user_annotation, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it,
     while somebody records (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context manager, or by start() and stop(), again and again. The program computes what it computes without.
@@ -246,6 +254,7 @@ class observe:  # noqa: N801 (as profile)
 
     def _begin(self, torch: Any) -> None:
         running = self._choose(torch)
+        _tell_rank(torch)
         running.__enter__()
         self._running, self._thread = running, threading.get_ident()
         _observed.count = 1
@@ -278,6 +287,7 @@ class observe:  # noqa: N801 (as profile)
             running.__exit__(None, None, None)
         finally:
             end_stacks(tracing)
+        _tell_rank(_torch.module)  # where the program has joined its group meanwhile
 
 
 _observed = threading.local()

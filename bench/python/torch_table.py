@@ -1,0 +1,162 @@
+"""usage: .venv-torch/bin/python bench/python/torch_table.py [--json] [RUNS]      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them
+resnet18's table by prof.torch.observe() beside torch.profiler's, in one process and row for row: calls, self and total times of RUNS runs of each (9), by turns, and which rows are not within torch's own spread; memory in another process, where malloc()
+is recorded. Prints Markdown; --json what was measured, with the groups by shape, too: tests/python/test_observe_table.py holds it against the same rules."""
+
+import collections
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+import prof
+
+prof.torch  # before torch
+
+RUNS = 9
+MEMORY = "--memory"
+OWN_US = 1.0
+"""Of a call: what a profiler itself adds to it, of which a part is the call's and a part its caller's: 0.2 us prof's, 0.4 torch's, up to twice that where caches are cold."""
+OBJECTS_BYTES = 1024
+"""Of a call: malloc() has the tensors' objects, too (TensorImpl, storage, sizes, the list that an operator returns), and 64 bytes for alignment."""
+
+
+# ---- the rules ----
+
+
+def is_within(mine, theirs, calls):
+    """Is the median of mine where theirs are, or no further off than they are from each other?"""
+    low, high = min(theirs), max(theirs)
+    slack = (high - low) + OWN_US * calls
+    return low - slack <= statistics.median(mine) <= high + slack
+
+
+def columns_of(one):
+    """Of a row, the times to compare: where torch's table leaves an inner call out, its total is not there either."""
+    return ("self_us", "total_us") if one["theirs"].get("calls", [0])[-1] == one["traced"] else ("self_us",)
+
+
+def is_same_memory(mine, theirs, calls):
+    return abs(mine - theirs) <= OBJECTS_BYTES * calls + 0.02 * abs(theirs)
+
+
+# ---- what is measured ----
+
+
+def resnet18():
+    """Something to call."""
+    import torch
+    import torchvision
+
+    torch.set_num_threads(1)
+    torch.manual_seed(3)
+    model, x = torchvision.models.resnet18(weights=None).eval(), torch.randn(5, 3, 224, 224)
+
+    def work():
+        with torch.no_grad():
+            model(x)
+
+    return work
+
+
+def by_torch(work, **options):
+    import torch.profiler
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as p:
+        work()
+    return p
+
+
+def by_prof(work, observed, **options):
+    with prof.profile(**options) as p, prof.torch.observe(**observed):
+        work()
+    return p
+
+
+def note(found, side, averages, by_shape):
+    for a in averages:
+        if a.key == "[memory]":  # what torch frees outside of all operators
+            continue
+        key = f"{a.key} {a.input_shapes}" if by_shape else a.key
+        one = found.setdefault(key, {"mine": collections.defaultdict(list), "theirs": collections.defaultdict(list)})[side]
+        one["calls"].append(a.count)
+        one["self_us"].append(a.self_cpu_time_total)
+        one["total_us"].append(a.cpu_time_total)
+        one["self_bytes"].append(a.self_cpu_memory_usage)
+        one["total_bytes"].append(a.cpu_memory_usage)
+
+
+def traced_calls(p, by_shape):
+    """Of torch's trace: its table leaves out a call whose only child has its name."""
+    return collections.Counter(f"{e.name()} {e.shapes()}" if by_shape else e.name() for e in p.profiler.kineto_results.events())
+
+
+def measure(runs, by_shape=False, with_memory=False):
+    """Rows by their names: of both sides a list of a number a run, and of torch's trace the calls."""
+    work, found, options = resnet18(), {}, {"record_shapes": by_shape, "profile_memory": with_memory}
+    sides = [("mine", lambda: by_prof(work, options, **options)), ("theirs", lambda: by_torch(work, **options))]
+    for _, of in sides:
+        of()
+    traced = collections.Counter()
+    for turn in range(runs):
+        for side, of in sides if turn % 2 else reversed(sides):
+            p = of()
+            note(found, side, p.key_averages(group_by_input_shape=by_shape), by_shape)
+            traced = traced_calls(p, by_shape) if side == "theirs" else traced
+    for name, one in found.items():
+        one["traced"] = traced[name]
+    return found
+
+
+def in_another_process():
+    preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
+    done = subprocess.run([sys.executable, __file__, MEMORY], check=True, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL, env={**os.environ, "LD_PRELOAD": preload, "PROF_MEMORY": "1"})
+    return json.loads(done.stdout)
+
+
+# ---- what is shown ----
+
+
+def kib(count):
+    return f"{count / 1024:.1f} KiB"
+
+
+def line(name, one, memory):
+    """Of both sides calls, self and total time with torch's least and most; self memory; a word where the rules do not hold."""
+    mine, theirs, words = one["mine"], one["theirs"], []
+    calls = one["traced"]
+    for column in columns_of(one):
+        if not is_within(mine[column], theirs[column], calls):
+            words.append(f"{column} off")
+    if set(mine["calls"]) != {calls}:
+        words.append("calls off")
+    bytes_mine, bytes_theirs = (statistics.median(memory[name][side]["self_bytes"]) for side in ("mine", "theirs"))
+    if not is_same_memory(bytes_mine, bytes_theirs, calls):
+        words.append("memory off")
+    us = lambda values: f"{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})"  # noqa: E731
+    cells = [name, mine["calls"][0], theirs["calls"][0], us(mine["self_us"]), us(theirs["self_us"]), f"{statistics.median(mine['total_us']):.1f}", f"{statistics.median(theirs['total_us']):.1f}", kib(bytes_mine), kib(bytes_theirs), ", ".join(words) or "held"]
+    return "| " + " | ".join(str(c) for c in cells) + " |"
+
+
+def main():
+    words = [w for w in sys.argv[1:] if not w.startswith("--")]
+    runs = int(words[0]) if words else RUNS
+    if MEMORY in sys.argv:
+        print(json.dumps(measure(3, with_memory=True)))
+        return
+    found = {"times": measure(runs), "memory": in_another_process()}
+    if "--json" in sys.argv:
+        print(json.dumps({**found, "shapes": measure(runs, by_shape=True)}))
+        return
+    import torch
+    import torchvision
+
+    print(f"resnet18 on (5,3,224,224): Python {sys.version.split()[0]}, torch {torch.__version__}, torchvision {torchvision.__version__}, one thread, {runs} runs of each by turns; us: medians (least-most)\n")
+    print("| name | calls: prof | torch | self us: prof | torch | total us: prof | torch | self memory: prof | torch | |\n|---|---|---|---|---|---|---|---|---|---|")
+    for name, one in sorted(found["times"].items(), key=lambda item: -statistics.median(item[1]["theirs"]["self_us"])):
+        print(line(name, one, found["memory"]))
+
+
+if __name__ == "__main__":
+    main()

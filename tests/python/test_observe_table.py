@@ -1,0 +1,123 @@
+"""resnet18's table by prof.torch.observe() beside torch.profiler's, in one process, row for row: what bench/python/torch_table.py measures, and docs/python.md shows. make test-torch."""
+
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import unittest
+
+try:
+    import prof
+
+    prof.torch  # before torch
+    import torch  # noqa: F401
+    import torchvision  # noqa: F401
+
+    MISSING = ""
+except ImportError as e:
+    MISSING = str(e)
+
+SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPT = os.path.join(SOURCE, "bench", "python", "torch_table.py")
+TIMES = 3
+
+
+def measured():
+    done = subprocess.run([sys.executable, SCRIPT, "--json"], stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Table(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        spec = importlib.util.spec_from_file_location("torch_table", SCRIPT)
+        cls.rules = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(cls.rules)
+        cls.found = measured()
+
+    def rows_off(self, rows):
+        """Times outside of torch's own spread: (row, column) with what both have."""
+        off = {}
+        for name, one in rows.items():
+            for column in self.rules.columns_of(one):
+                if column in one["theirs"] and not self.rules.is_within(one["mine"][column], one["theirs"][column], one["traced"]):
+                    off[name, column] = f"{sorted(one['mine'][column])} against {sorted(one['theirs'][column])}"
+        return off
+
+    def check_times(self, which):
+        """A row fails where it is off each time: of a busy machine one measurement may be worth nothing."""
+        off = self.rows_off(self.found[which])
+        for _ in range(TIMES - 1):
+            if not off:
+                return
+            again = self.rows_off(measured()[which])
+            off = {key: text for key, text in again.items() if key in off}
+        self.assertEqual(off, {})
+
+    def check_calls(self, which):
+        rows = self.found[which]
+        self.assertEqual({name: set(one["mine"].get("calls", [0])) for name, one in rows.items()}, {name: {one["traced"]} for name, one in rows.items()})
+        fewer = {name: one for name, one in rows.items() if one["theirs"].get("calls", [0])[-1] != one["traced"]}
+        self.assertEqual({name.split()[0] for name in fewer}, {"aten::div_"})  # calls itself, and torch's table leaves one out
+
+    def skip_where_a_mode_sees_fewer_calls(self):
+        if not any(name.startswith("aten::conv2d ") and "calls" in one["mine"] for name, one in self.found["shapes"].items()):
+            self.skipTest("observe(record_shapes=True) goes by a TorchDispatchMode here, which is not shown aten::conv2d")
+
+    def test_what_the_guides_count(self):
+        self.assertEqual([self.found["times"][f"aten::{name}"]["mine"]["calls"][0] for name in ("conv2d", "batch_norm", "max_pool2d")], [20, 20, 1])
+
+    def test_names_and_calls(self):
+        self.check_calls("times")
+
+    def test_times(self):
+        self.check_times("times")
+
+    def test_shape_groups(self):
+        self.skip_where_a_mode_sees_fewer_calls()
+        self.check_calls("shapes")
+
+    def test_times_of_shape_groups(self):
+        self.skip_where_a_mode_sees_fewer_calls()
+        self.check_times("shapes")
+
+    def test_shapes_of_tensors(self):
+        """Whichever way: torch's list has [] for what is no tensor, in the mode's the defaults are missing at its end."""
+        def groups(side):
+            found = {}
+            for name, one in self.found["shapes"].items():
+                if "calls" in one[side]:
+                    name, shapes = name.split(" ", 1)
+                    key = name, tuple(tuple(shape) for shape in without_end(json.loads(shapes)))
+                    found[key] = found.get(key, 0) + one[side]["calls"][0]
+            return found
+
+        def without_end(shapes):
+            while shapes and not shapes[-1]:
+                shapes = shapes[:-1]
+            return shapes
+
+        mine, theirs = groups("mine"), groups("theirs")
+        names = ("aten::convolution", "aten::native_batch_norm", "aten::max_pool2d_with_indices", "aten::add_", "aten::addmm", "aten::mean")
+        of_names = lambda found: {key: calls for key, calls in found.items() if key[0] in names}  # noqa: E731
+        self.assertEqual(sum(of_names(mine).values()), 20 + 20 + 1 + 8 + 1 + 1)
+        self.assertEqual(of_names(mine), of_names(theirs))
+
+    def test_memory(self):
+        """malloc()'s, so objects and alignment are in it: within a bound for each call, which is far below every tensor that is worth a look; so a row that matters has the same sign and size."""
+        for name, one in self.found["memory"].items():
+            for column, depth in (("self_bytes", 1), ("total_bytes", 4)):
+                mine, theirs = (statistics.median(one[side][column]) for side in ("mine", "theirs"))
+                self.assertTrue(self.rules.is_same_memory(mine, theirs, depth * one["traced"]), f"{name} {column}: {mine} against {theirs} of {one['traced']} calls")
+        worth = [name for name, one in self.found["memory"].items() if abs(one["theirs"]["self_bytes"][0]) > 2 * self.rules.OBJECTS_BYTES * one["traced"]]
+        for name in ("aten::empty", "aten::max_pool2d_with_indices", "aten::max_pool2d", "aten::addmm", "aten::mean"):
+            self.assertIn(name, worth)
+
+
+if __name__ == "__main__":
+    unittest.main()

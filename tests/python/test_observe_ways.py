@@ -1,0 +1,179 @@
+"""Ways that a program has torch run its operators (modes, transforms, compilers, operators of its own, backward passes of all kinds) under prof.torch.observe(): the calls are torch.profiler's, nested the same, and the results have the same bits. make test-torch."""
+
+import unittest
+import warnings
+
+from beside_torch import Beside, skip_without_torch, torch
+
+if torch is not None:
+    import torch.utils.checkpoint
+
+    class Triple(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            return x * 3
+
+        @staticmethod
+        def backward(context, gradient):
+            return gradient * 3
+
+    class Broken(Triple):
+        @staticmethod
+        def backward(context, gradient):
+            raise ValueError("no gradient")
+
+    @torch.library.custom_op("prof_test::double", mutates_args=())
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    double.register_autograd(lambda context, gradient: gradient * 2)
+
+    @torch.library.custom_op("prof_test::broken", mutates_args=())
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        torch.neg(x)
+        raise KeyError("no result")
+
+
+@skip_without_torch
+class Ways(Beside, unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(1)
+        self.x, self.linear = torch.randn(4, 4), torch.nn.Linear(4, 4)
+        self.leaf = torch.randn(4, 4, requires_grad=True)
+        caught = warnings.catch_warnings()  # what torch says of its own parts
+        caught.__enter__()
+        self.addCleanup(caught.__exit__, None, None, None)
+        warnings.simplefilter("ignore")
+
+    def backward_of(self, loss):
+        self.leaf.grad = None
+        self.linear.zero_grad()
+        loss.sum().backward()
+        return [p.grad for p in (self.leaf, *self.linear.parameters()) if p.grad is not None]
+
+    # ---- modes ----
+
+    def test_inference_mode_and_no_grad(self):
+        for mode in (torch.inference_mode, torch.no_grad):
+            with self.subTest(mode.__name__):
+
+                def work():
+                    with mode():
+                        return self.linear(self.x).relu()
+
+                self.assertEqual(self.compare_results(work)["aten::linear"], 1)
+
+    def test_autocast(self):
+        def work():
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return self.backward_of(self.linear(self.leaf))
+
+        found = self.compare_results(work)
+        self.assertGreater(found["aten::_to_copy"], 1)
+
+    def test_more_and_fewer_threads(self):
+        before, large = torch.get_num_threads(), torch.randn(400, 400)
+        self.addCleanup(torch.set_num_threads, before)
+        for count in (1, 3, 2):
+            torch.set_num_threads(count)
+            self.assertEqual(self.compare_results(lambda: torch.mm(large, large).exp().sum())["aten::mm"], 1)
+
+    def test_threads_set_while_observed(self):
+        large = torch.randn(400, 400)
+        self.addCleanup(torch.set_num_threads, torch.get_num_threads())
+
+        def work():
+            for count in (1, 2):
+                torch.set_num_threads(count)
+                torch.add(large, large)
+
+        self.assertEqual(self.compare(work)["aten::add"], 2)
+
+    # ---- transforms and compilers ----
+
+    def test_vmap(self):
+        self.assertEqual(self.compare_results(lambda: torch.vmap(lambda row: torch.dot(row, row))(self.x))["aten::dot"], 2)  # functorch hands it on to itself
+
+    def test_functional_derivatives(self):
+        self.compare_results(lambda: torch.func.grad(lambda x: (x * x).sum())(self.x))
+        self.compare_results(lambda: torch.func.jacrev(lambda x: x.sin())(self.x[0]))
+        self.compare_results(lambda: torch.func.jvp(lambda x: x.sin(), (self.x,), (self.x,)))
+
+    def test_torchscript(self):
+        def f(x):
+            return torch.relu(x @ x) + 1
+
+        for made in (torch.jit.script(f), torch.jit.trace(f, self.x)):
+            made(self.x)  # its first calls are of another executor
+            made(self.x)
+            self.assertEqual(self.compare_results(lambda: made(self.x))["aten::relu"], 1)  # noqa: B023 (called here)
+
+    def test_torch_compile(self):
+        for backend in ("eager", "aot_eager"):
+            with self.subTest(backend):
+                torch._dynamo.reset()
+                compiled = torch.compile(self.linear, backend=backend)
+                found = self.compare_results(lambda: self.backward_of(compiled(self.leaf)))  # noqa: B023 (called here)
+                self.assertEqual(sum(count for name, count in found.items() if name.startswith("Torch-Compiled Region")), 1)
+
+    # ---- the program's own ----
+
+    def test_a_custom_operator(self):
+        found = self.compare_results(lambda: self.backward_of(torch.ops.prof_test.double(self.leaf)))
+        self.assertEqual(found["prof_test::double"], 1)
+
+    def test_a_function_of_autograd(self):
+        found = self.compare_results(lambda: self.backward_of(Triple.apply(self.leaf)))
+        self.assertEqual([found["Triple"], found["TripleBackward"]], [1, 1])
+
+    def test_hooks(self):
+        self.linear.register_forward_hook(lambda module, x, y: y * 1)
+        self.linear.register_full_backward_hook(lambda module, before, after: None)
+
+        def work():
+            x = self.leaf * 1
+            x.register_hook(lambda gradient: gradient.neg())
+            return self.backward_of(self.linear(x))
+
+        self.assertEqual(self.compare_results(work)["aten::neg"], 1)
+
+    # ---- what raises: the depth of what comes behind it is as before ----
+
+    def test_an_operator_of_the_program_that_raises(self):
+        def work():
+            with self.assertRaises(KeyError):
+                torch.ops.prof_test.broken(self.x)
+            return self.x + 1
+
+        self.assertEqual(self.compare_results(work)["prof_test::broken"], 1)
+
+    def test_a_backward_pass_that_raises(self):
+        def work():
+            with self.assertRaisesRegex(ValueError, "no gradient"):
+                Broken.apply(self.leaf).sum().backward()
+            return self.x + 1
+
+        self.assertEqual(self.compare_results(work)["BrokenBackward"], 1)
+
+    # ---- backward passes ----
+
+    def test_a_backward_pass_that_runs_forward_again(self):
+        for use_reentrant in (False, True):
+            with self.subTest(use_reentrant=use_reentrant):
+
+                def again(x):
+                    return self.linear(x).relu()
+
+                found = self.compare_results(lambda: self.backward_of(torch.utils.checkpoint.checkpoint(again, self.leaf, use_reentrant=use_reentrant)))  # noqa: B023 (called here)
+                self.assertEqual(found["aten::linear"], 2)
+
+    def test_a_derivative_of_a_derivative(self):
+        def work():
+            (first,) = torch.autograd.grad((self.leaf**3).sum(), self.leaf, create_graph=True)
+            return self.backward_of(first)
+
+        self.assertEqual(self.compare_results(work)["PowBackward0"], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
