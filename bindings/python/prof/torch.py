@@ -158,11 +158,13 @@ class observe:  # noqa: N801 (as profile)
     prof.profiler.start(), PROF_LEVEL). As a context manager, or by start() and stop(), again and again. torch's own emit_itt() does it; the program computes what it computes without.
 
     record_shapes, with_stack (where the profile has it, too): by a TorchDispatchMode instead, which is shown fewer calls, and takes some us for each. profile_memory: asks only whether malloc() is recorded, by which each
-    row of the processor has its memory. docs/python.md says what each column costs.
+    row of the processor has its memory. with_modules: each call of an nn.Module on this thread is a scope around its operators. docs/python.md says what each column costs.
 
     ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread is observed already, or in torch.profiler."""
 
-    def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False) -> None:
+    def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False) -> None:
+        self._with_modules = bool(with_modules)
+        self._modules = contextlib.ExitStack()
         self._by_mode = bool(record_shapes or with_stack)
         self._with_memory = bool(profile_memory)
         self._running: Any = None
@@ -185,7 +187,11 @@ class observe:  # noqa: N801 (as profile)
         if self._with_memory:
             _check_memory()
         running = _dispatch_mode(torch) if self._by_mode else torch.autograd.profiler.emit_itt()
-        running.__enter__()
+        with contextlib.ExitStack() as modules:
+            if self._with_modules:
+                modules.callback(import_module("._torch_modules", __package__).Modules(torch).remove)
+            running.__enter__()
+            self._modules = modules.pop_all()
         self._running, self._thread = running, threading.get_ident()
         _by_modes.count = int(self._by_mode)
 
@@ -197,6 +203,7 @@ class observe:  # noqa: N801 (as profile)
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
         running, self._running = self._running, None
         _by_modes.count = 0
+        self._modules.close()
         running.__exit__(None, None, None)
 
 
