@@ -53,7 +53,7 @@ static const char *category_of(uint32_t kind) { /* as Kineto has them */
     case PROF_BACKEND_KERNEL: return "kernel";
     case PROF_BACKEND_COPY: return "gpu_memcpy";
     case PROF_BACKEND_FILL: return "gpu_memset";
-    case PROF_BACKEND_SYNC: return "gpu_sync";
+    case PROF_BACKEND_SYNC: return "cuda_sync"; /* of all vendors: by this readers know a wait */
     case PROF_BACKEND_CALL: return "runtime"; /* see category_of_call() */
     default: return "gpu_other";
   }

@@ -206,13 +206,43 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   return true;
 }
 
+static uint64_t next_id(prof_i_chrome *w) {
+  char text[PROF_I_NUMBER_ROOM];
+  put_next_id(w, text);
+  return w->external_id;
+}
+
+/* What was promised to the scope of lane 0 at that depth; 0: nothing. */
+static uint64_t take_promised(prof_i_chrome *w, const prof_i_span *span) {
+  if (w->owner_count == 0 || span->lane != 0 || span->depth >= PROF_I_OWNER_DEPTHS || w->owner_ids[span->depth] == 0) return 0;
+  const uint64_t id = w->owner_ids[span->depth];
+  w->owner_ids[span->depth] = 0;
+  w->owner_count--;
+  return id;
+}
+
+/* As Kineto has it, a call's External id is that of the scope that it stands in, by which readers give its kernels to an operator; 0 where it stands in none. That scope is written after it, so the number is promised to it. A call
+   may turn out to stand in a call, and then passes the promise on; where that scope has one from another call, the inner call's number is nobody's. */
+static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64_t id) {
+  const uint64_t promised = take_promised(w, span);
+  if ((w->event.flags & PROF_EVENT_CALL) == 0) return promised ? promised : id;
+  if (span->lane != 0 || span->depth == 0 || span->depth > PROF_I_OWNER_DEPTHS) return 0;
+  uint64_t *const owner = &w->owner_ids[span->depth - 1];
+  if (*owner == 0) {
+    *owner = promised ? promised : id;
+    w->owner_count++;
+  }
+  return *owner;
+}
+
 /* False: no memory. */
 static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
+  const uint64_t id = next_id(w), external_id = external_id_of(w, span, id);
   put_begin(w, "{\"ph\":\"X\"", span);
   put_duration(w, span->duration_ns);
   prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
-  prof_i_sink_advance(w->sink, put_next_id(w, prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM)));
-  if (w->has_launches && prof_i_chrome_tie(w, span, w->external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, w->external_id);
+  prof_i_sink_u64(w->sink, external_id);
+  if (w->has_launches && prof_i_chrome_tie(w, span, id, external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, id);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
   prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid, track_number(w, span->lane));
   const bool has_memory = put_callers(w, span);
@@ -234,7 +264,7 @@ static void put_on_device(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink_text(w->sink, ",\"args\":{");
   if (tie) {
     prof_i_sink_text(w->sink, "\"External id\":");
-    prof_i_sink_u64(w->sink, tie->id);
+    prof_i_sink_u64(w->sink, tie->external_id);
     put_correlation(w, tie->id);
   }
   prof_i_sink_text(w->sink, tie ? ",\"device\":" : "\"device\":");
@@ -327,7 +357,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)
         prof_i_flows_bind(&w->flows, span->depth, span->start_ns, span->start_ns + span->duration_ns);
     }
-    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && !w->has_records && (!w->walker || prof_i_callers_is_function(&w->callers, span->site)) && put_plain(w, span))
+    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && !w->has_records && w->owner_count == 0 && (!w->walker || prof_i_callers_is_function(&w->callers, span->site)) && put_plain(w, span))
       w->written.scope_count++;
     else if (!put_detailed(w, span))
       return PROF_E_NO_MEMORY;
@@ -358,6 +388,8 @@ static int put_thread(prof_i_chrome *w, uint32_t index) {
   prof_i_chrome_go_to_thread(w, index);
   prof_i_chrome_go_to_launches(w);
   w->lanes_named = 1;
+  memset(w->owner_ids, 0, sizeof w->owner_ids);
+  w->owner_count = 0;
   prof_i_check_next_thread(&w->check);
   prof_i_flows_next_thread(&w->flows);
   const int status = walk_thread(w, index);

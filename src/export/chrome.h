@@ -27,7 +27,8 @@ enum {
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
   PROF_I_SITE_TEXT_BYTES = 248,
   PROF_I_TRACK_TEXT_BYTES = 64,
-  PROF_I_KEY_BYTES = 448          /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
+  PROF_I_KEY_BYTES = 448,         /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
+  PROF_I_OWNER_DEPTHS = 512       /* deeper than Perfetto draws; calls below have no scope that they belong to */
 };
 
 /* {"ph":"X","cat":"operator","name":"conv2d   of one call site; bytes is 0 when that is too long for this. */
@@ -69,9 +70,10 @@ typedef struct prof_i_kept_counters {
   uint32_t count, room;
 } prof_i_kept_counters;
 
-/* Of a launch: the number of the host's scope, once that is written; 0 before. */
+/* Of a launch: the number of the host's scope or call, once that is written; 0 before. */
 typedef struct prof_i_tie {
   uint64_t id;
+  uint64_t external_id; /* of that scope; of the one that the call stands in */
   uint32_t lane;   /* of the host's scope */
   bool is_written; /* the device's side */
 } prof_i_tie;
@@ -87,6 +89,8 @@ typedef struct prof_i_chrome {
   uint64_t external_id; /* given last */
   uint64_t id_digits;   /* its eight last digits as text, the first in the lowest byte */
   uint32_t id_zeros;    /* of them, zeros at the front */
+  uint64_t owner_ids[PROF_I_OWNER_DEPTHS]; /* promised to the scope of that depth that is written next, for a call in it has it already; 0 */
+  uint32_t owner_count;                    /* of them, those that are promised */
   prof_i_written written;
   prof_i_check check;
   prof_i_flows flows;
@@ -148,8 +152,8 @@ void prof_i_chrome_value_time(prof_i_chrome *w, prof_device device, uint64_t ns)
 void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane);
 int prof_i_chrome_find_launches(prof_i_chrome *w); /* PROF_OK or PROF_E_NO_MEMORY */
 void prof_i_chrome_go_to_launches(prof_i_chrome *w); /* of the thread that is written next */
-/* A host's scope with that number: did it launch anything that is in the trace? Inner scopes come first. */
-bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, bool is_on_stream);
+/* A host's scope or call with those numbers: did it launch anything that is in the trace? Inner scopes come first. */
+bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, uint64_t external_id, bool is_on_stream);
 const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span); /* what launched this thing on a device; NULL: it is not written */
 uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number); /* how many */
 

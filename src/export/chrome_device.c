@@ -123,7 +123,7 @@ void prof_i_chrome_go_to_launches(prof_i_chrome *w) {
 }
 
 /* A device's side of a scope is that scope's, by its begin alone; of several at one moment each gets its own. A record is of the innermost scope that stood open; or of a call, and of calls in each other of the outermost: readers know the runtime's, not the driver's in it. */
-bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, bool is_on_stream) {
+bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, uint64_t external_id, bool is_on_stream) {
   uint32_t end;
   const bool is_call = (w->event.flags & PROF_EVENT_CALL) != 0;
   bool has_side = !is_on_stream, has_launched = false;
@@ -132,7 +132,7 @@ bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, b
     if ((w->ties[at].id && !is_call) || (launch->kind == 0 && (has_side || launch->at_ns != span->start_ns))) continue;
     has_side |= launch->kind == 0;
     has_launched = true;
-    w->ties[at] = (prof_i_tie){.id = id, .lane = span->lane};
+    w->ties[at] = (prof_i_tie){.id = id, .external_id = external_id, .lane = span->lane};
   }
   return has_launched;
 }

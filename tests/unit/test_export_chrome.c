@@ -230,9 +230,69 @@ static void a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
   has("\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":77,\"tid\":101,");
   has("\"dur\":0.090,\"args\":{\"External id\":1,\"correlation\":1}");
   has("\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,");
-  has("\"dur\":0.400,\"args\":{\"External id\":2}");
+  has("\"dur\":0.400,\"args\":{\"External id\":1}"); /* the call stands in it */
   has("\"args\":{\"External id\":1,\"correlation\":1,\"device\":0,");
   assert_int_equal(count_of("\"cat\":\"ac2g\""), 2);
+  has("\"self_check\":{\"faults\":0,");
+}
+
+static void put_call(prof_i_head *calls, uint64_t start_ns, uint64_t duration_ns, uint32_t site) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_CALL, start_ns, duration_ns, site);
+  long_end(&r, calls);
+}
+
+static void put_kernel(prof_i_head *stream, uint64_t launched_ns, uint64_t start_ns, uint32_t site) {
+  const uint64_t words[] = {2, 0x7000, 1, launched_ns, 1300, 1350, 1};
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, start_ns, 50, site);
+  r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM;
+  r.schema = 1;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) long_word(&r, words[i]);
+  long_end(&r, stream);
+}
+
+/* As Kineto has them, and as readers give kernels to operators: the External id of a call and of what it launched is its operator's; correlation is its own. */
+static void calls_and_kernels_have_their_operators_id(void **state) {
+  (void)state;
+  enum { MATMUL = 1, LAUNCH, GEMM, BARE, DRIVER };
+  const uint64_t t = CAPTURE_START;
+  const uint32_t types[] = {PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64, PROF_ARG_U64};
+  capture c;
+  capture_begin(&c, 1 << 20);
+  capture_header(&c)->pid = 77;
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, MATMUL, "matmul", "operator", 1);
+  capture_site(meta, LAUNCH, "cudaLaunchKernel", "cuda_runtime", 1);
+  capture_site(meta, GEMM, "gemm", "kernel", 1);
+  capture_site(meta, BARE, "bare", "operator", 1);
+  capture_site(meta, DRIVER, "cuLaunchKernel", "cuda_driver", 1);
+  capture_schema(meta, 1, PROF_ARGS_LIST, "", 5, types, NULL);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1);
+  capture_plain(chunk, t + 100, 400, MATMUL);
+  capture_plain(chunk, t + 600, 100, BARE);
+  prof_i_head *const calls = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES), *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  calls->sequence = ++c.sequence << 1;
+  stream->sequence = ++c.sequence << 1;
+  capture_owner_as(calls, 2, 1, PROF_I_ROLE_CALLS, "calls");
+  capture_owner_as(stream, 3, 0x7000, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT, "stream 0x7000");
+  put_call(calls, t + 160, 11, DRIVER); /* in the launch */
+  put_call(calls, t + 150, 41, LAUNCH);
+  put_call(calls, t + 200, 42, LAUNCH);
+  put_call(calls, t + 800, 43, LAUNCH); /* in nothing */
+  put_kernel(stream, t + 165, t + 300, GEMM);
+  put_kernel(stream, t + 210, t + 350, GEMM);
+  put_kernel(stream, t + 820, t + 900, GEMM);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("\"dur\":0.043,\"args\":{\"External id\":0,\"correlation\":1}"); /* they are written from the last to the first */
+  has("\"dur\":0.100,\"args\":{\"External id\":2}");
+  has("\"dur\":0.042,\"args\":{\"External id\":3,\"correlation\":3}");
+  has("\"dur\":0.041,\"args\":{\"External id\":3,\"correlation\":5}");
+  has("\"dur\":0.400,\"args\":{\"External id\":3}");
+  assert_int_equal(count_of("\"args\":{\"External id\":0,\"correlation\":1,\"device\":0,"), 1);
+  assert_int_equal(count_of("\"args\":{\"External id\":3,\"correlation\":3,\"device\":0,"), 1);
+  assert_int_equal(count_of("\"args\":{\"External id\":3,\"correlation\":5,\"device\":0,"), 1);
   has("\"self_check\":{\"faults\":0,");
 }
 
@@ -608,6 +668,7 @@ int main(void) {
       IN_FOLDER(empty_names_get_one),
       IN_FOLDER(what_overlaps_goes_to_a_row_beside),
       IN_FOLDER(a_kernel_is_tied_to_the_call_that_launched_it),
+      IN_FOLDER(calls_and_kernels_have_their_operators_id),
       IN_FOLDER(threads_of_one_number_have_rows_of_their_own),
       IN_FOLDER(a_window_keeps_what_touches_it),
       IN_FOLDER(loss_stands_in_the_text),

@@ -55,8 +55,8 @@ def folder(tmp_path_factory):
     return made / "runs"
 
 
-def read(python, script, folder, **environment):
-    done = subprocess.run([python, str(HERE / script), str(folder)], capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
+def read(python, script, folder, *options, **environment):
+    done = subprocess.run([python, str(HERE / script), str(folder), *options], capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -206,13 +206,14 @@ class observe:  # noqa: N801 (as profile)
     while somebody records (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context manager, or by start() and stop(), again and again. The program computes what it computes without.
 
     record_shapes: shapes and dtypes of the inputs, too. with_stack (where the profile has it, too): every function is traced, on all threads, as by trace_functions(), whose errors it raises; where the program traces functions itself, stacks
-    are of those. profile_memory: asks only whether malloc() is recorded, by which each row of the processor has its memory. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be
+    are of those. profile_memory: asks only whether malloc() is recorded, by which each row of the processor has its memory. with_modules: each call of an nn.Module on this thread is a scope around its operators. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be
     had: `way` says which was taken.
 
     ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread is observed already."""
 
-    def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False) -> None:
-        self._with_shapes, self._with_stack = bool(record_shapes), bool(with_stack)
+    def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False) -> None:
+        self._with_shapes, self._with_stack, self._with_modules = bool(record_shapes), bool(with_stack), bool(with_modules)
+        self._modules = contextlib.ExitStack()
         self._tracing: Any = None
         self._with_memory = bool(profile_memory)
         self._running: Any = None
@@ -255,7 +256,11 @@ class observe:  # noqa: N801 (as profile)
     def _begin(self, torch: Any) -> None:
         running = self._choose(torch)
         _tell_rank(torch)
-        running.__enter__()
+        with contextlib.ExitStack() as modules:
+            if self._with_modules:
+                modules.callback(import_module("._torch_modules", __package__).Modules(torch).remove)
+            running.__enter__()
+            self._modules = modules.pop_all()
         self._running, self._thread = running, threading.get_ident()
         _observed.count = 1
 
@@ -284,6 +289,7 @@ class observe:  # noqa: N801 (as profile)
         tracing, self._tracing = self._tracing, None
         _observed.count = 0
         try:
+            self._modules.close()
             running.__exit__(None, None, None)
         finally:
             end_stacks(tracing)

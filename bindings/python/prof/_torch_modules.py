@@ -1,0 +1,74 @@
+"""prof.torch.observe(with_modules=True): each call of an nn.Module is a scope, named and numbered as torch.profiler does, by which TensorBoard's plug-in draws its module view. By torch's own hooks for all modules of the process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from importlib import import_module
+from typing import Any, Dict, List, Optional, Tuple
+
+from ._library import C
+from ._scope import scope
+
+CATEGORY = "python_function"
+
+
+class Modules:
+    """Of the thread that makes it, as all of observe(). RuntimeError where torch has no such hooks."""
+
+    def __init__(self, torch: Any) -> None:
+        self._is_compiling = import_module("torch.compiler").is_compiling if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling") else lambda: False
+        self._names: "weakref.WeakKeyDictionary[Any, Tuple[str, int]]" = weakref.WeakKeyDictionary()
+        self._counts: Dict[str, int] = {}
+        self._numbers = itertools.count(1)
+        self._calls: List[Tuple[Any, int, Any]] = []  # under way: the module, the number of the call, its scope (None while nobody records)
+        self._thread = threading.get_ident()
+        hooks = import_module("torch.nn.modules.module")
+        try:
+            after = hooks.register_module_forward_hook(self._end, always_call=True)  # also behind an exception
+        except (AttributeError, TypeError):
+            raise RuntimeError(f"prof: torch {torch.__version__} has no hooks for all modules that are called behind an exception, too, by which observe() has modules: they are there from 2.1 on") from None
+        self._hooks = [after, hooks.register_module_forward_pre_hook(self._begin)]
+
+    def remove(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        self._end_down_to(0)
+
+    def _name_of(self, module: Any) -> Tuple[str, int]:
+        found = self._names.get(module)
+        if found is None:  # as torch.profiler counts: those of a class in the order in which they are first called
+            kind = type(module).__name__
+            number = self._counts.get(kind, 0)
+            self._counts[kind] = number + 1
+            found = self._names[module] = (f"nn.Module: {kind}_{number}", number)
+        return found
+
+    def _begin(self, module: Any, args: Any) -> None:
+        if self._is_compiling() or threading.get_ident() != self._thread:  # torch.compile() takes the first for a constant, and the hook is no part of what it makes
+            return
+        calls, opened = self._calls, None
+        number = next(self._numbers)
+        if C.prof_level() > 0:
+            name, of_kind = self._name_of(module)
+            opened = scope(name, CATEGORY, 1, **{"Python id": number, "Python parent id": calls[-1][1] if calls else 0, "Python module id": of_kind})
+            opened.__enter__()
+        calls.append((module, number, opened))
+
+    def _end(self, module: Any, args: Any, result: Any) -> None:
+        if self._is_compiling() or threading.get_ident() != self._thread:
+            return
+        calls = self._calls
+        for depth in range(len(calls) - 1, -1, -1):
+            if calls[depth][0] is module:
+                self._end_down_to(depth)
+                return
+
+    def _end_down_to(self, depth: int) -> None:
+        """torch runs no hook behind a KeyboardInterrupt: such calls end with the one around them, or with observe()."""
+        calls = self._calls
+        while len(calls) > depth:
+            opened: Optional[Any] = calls.pop()[2]
+            if opened is not None:
+                opened.__exit__(None, None, None)
