@@ -63,13 +63,16 @@ def measure_rival(out, rounds):
     from torch.profiler import ProfilerActivity, profile
 
     x = torch.zeros(4)
-    found = []
-    for _ in range(rounds):
+
+    def export():
         with profile(activities=[ProfilerActivity.CPU]) as p:
             for _ in range(200000):
                 x + x
-        found.append(timed(lambda: p.export_chrome_trace(out)))
-        del p
+        return timed(lambda: p.export_chrome_trace(out))
+
+    found = []
+    for _ in range(rounds):
+        found.append(export())
         gc.collect()
     os.unlink(out)
     rate("rival torch.profiler, names alone, 200 000 events", 200000, found)

@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
+import warnings
 
 import prof
 
@@ -185,6 +187,87 @@ class Import(unittest.TestCase):
         done = self.command("import", "cut.json.gz")
         self.assertEqual(done.returncode, 1)
         self.assertIn("unpacked", done.stderr)
+
+    def by_both(self, *words):
+        """What the command says and gives, and ``python -m prof import``, each in a folder of its own that begins like the others."""
+        with tempfile.TemporaryDirectory() as other:
+            for name in os.listdir(self.folder):
+                with open(self.path(name), "rb") as f, open(os.path.join(other, name), "wb") as copy:
+                    copy.write(f.read())
+            found = self.command("import", *words)
+            module = subprocess.run([sys.executable, "-m", "prof", "import", *words], capture_output=True, text=True, timeout=120, cwd=other)
+            self.assertEqual((module.stdout, module.stderr, module.returncode), (found.stdout, found.stderr, found.returncode), words)
+            for name in os.listdir(self.folder):
+                with open(self.path(name), "rb") as f, open(os.path.join(other, name), "rb") as copy:
+                    self.assertEqual(f.read(), copy.read(), name)
+            self.assertEqual(sorted(os.listdir(other)), sorted(os.listdir(self.folder)))
+        return found
+
+    def test_python_m_prof_import_is_the_command(self):
+        whole = json.dumps(trace(training_step()))
+        for name, text in (("t.json", whole), ("cut.json", whole[:-300]), ("none.json", '{"a": 1}'), ("empty.json", ""), ("bad.json", whole.replace('"ph"', "ph", 1)), ("-o.json", whole)):
+            with open(self.path(name), "w") as f:
+                f.write(text)
+        if "yajl" in self.command("import", "t.json", "-o", "probe.prof").stderr:
+            self.skipTest("the command was built without yajl, or it is not here")
+        self.assertEqual(self.by_both("t.json").returncode, 0)
+        self.assertEqual(self.by_both("t.json").returncode, 1)  # there is one now
+        self.assertEqual(self.by_both("t.json", "-o", "t.prof").returncode, 0)
+        self.assertEqual(self.by_both("cut.json", "-o", "cut.prof").returncode, 1)
+        self.assertTrue(os.path.exists(self.path("cut.prof")))
+        for name in ("none.json", "empty.json", "bad.json", "missing.json", "."):
+            self.assertEqual(self.by_both(name, "-o", "x.prof").returncode, 1, name)
+        self.assertFalse(os.path.exists(self.path("x.prof")))
+        self.assertEqual(self.by_both("--", "-o.json").returncode, 0)
+        self.assertEqual(self.by_both("t.json", "-o", "t.json").returncode, 2)
+
+    def test_import_trace(self):
+        """The package's own: a Trace, a file only where one is asked for, an exception with the place where the command says it."""
+        whole = json.dumps(trace(training_step()))
+        with open(self.path("t.json"), "w") as f:
+            f.write(whole)
+        if "yajl" in self.command("import", "t.json", "-o", "t.prof").stderr:
+            self.skipTest("the command was built without yajl, or it is not here")
+        with prof.Trace.open(self.path("t.prof")) as there:
+            expected = [tuple(row) for row in there.aggregate()]
+        with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
+            before, tempfile.tempdir = tempfile.tempdir, temporary
+            try:
+                with prof.import_trace(self.path("t.json")) as taken:
+                    self.assertEqual(os.listdir(temporary), [])
+                    self.assertEqual([tuple(row) for row in taken.aggregate()], expected)
+                    self.assertIn("taken: 1 of devices, whose launch is not in the trace", taken.notes)
+            finally:
+                tempfile.tempdir = before
+        prof.import_trace(self.path("t.json"), self.path("out.prof")).close()
+        with open(self.path("out.prof"), "rb") as a, open(self.path("t.prof"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        cut = whole[: whole.index("Record Window End")]
+        with open(self.path("cut.json"), "w") as f:
+            f.write(cut)
+        with self.assertRaisesRegex(ValueError, f"cut.json' ends in the middle, behind {len(cut)} bytes") as raised:
+            prof.import_trace(self.path("cut.json"))
+        self.assertIsInstance(raised.exception, prof.ProfError)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            with prof.import_trace(self.path("cut.json"), partial=True) as taken:
+                self.assertEqual([tuple(row) for row in taken.aggregate()], expected)
+        self.assertEqual([w.category for w in warned], [RuntimeWarning])
+        with self.assertRaises(FileNotFoundError):
+            prof.import_trace(self.path("missing.json"))
+        with self.assertRaises(IsADirectoryError):
+            prof.import_trace(self.folder)
+        with self.assertRaisesRegex(OSError, "cannot write"):
+            prof.import_trace(self.path("t.json"), self.path("none/t.prof"))
+        with self.assertRaisesRegex(ValueError, "the trace itself"):
+            prof.import_trace(self.path("t.json"), self.path("t.json"))
+        with open(self.path("other.json"), "w") as f:
+            f.write('{"a": 1}')
+        with self.assertRaisesRegex(ValueError, "no traceEvents"):
+            prof.import_trace(self.path("other.json"), partial=True)
+        for wrong in (None, 3):
+            with self.assertRaises(TypeError):
+                prof.import_trace(wrong)
 
     def test_there_and_back(self):
         """prof's own JSON, imported: the same counts and times, launches and memory."""
