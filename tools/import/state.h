@@ -2,6 +2,8 @@
 #ifndef PROF_IMPORT_STATE_H
 #define PROF_IMPORT_STATE_H
 
+#include "async.h"
+#include "flows.h"
 #include "import.h"
 #include "launches.h"
 #include "names.h"
@@ -28,6 +30,8 @@ typedef struct import_state {
   import_names *names;
   import_spool spool;
   import_launches launches;
+  import_async async;
+  import_flows flows;
   import_pools pools;
   import_counts *counts;
   bool has_first, has_pid, is_hip;
