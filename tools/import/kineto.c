@@ -206,6 +206,12 @@ static import_device *device_of(import_state *state, int64_t index) {
   return device;
 }
 
+static void note_device_row(import_state *state, int64_t pid, int64_t index) {
+  for (uint32_t i = 0; i < state->device_row_count; i++)
+    if (state->device_rows[i].pid == pid) return;
+  if (state->device_row_count < IMPORT_DEVICES_MAX) state->device_rows[state->device_row_count++] = (import_device_row){pid, index};
+}
+
 static void take_device_scope(import_state *state, const import_event *event, int kind, uint64_t start, uint64_t duration) {
   const import_thread_id row = import_threads_id(event);
   int64_t device = row.pid, stream = row.tid, correlation = 0;
@@ -215,6 +221,7 @@ static void take_device_scope(import_state *state, const import_event *event, in
   if (device < 0 || device > INT32_MAX) device = 0;
   import_thread *const thread = import_threads_stream(&state->threads, device, stream, row);
   import_device *const about = device_of(state, device);
+  note_device_row(state, row.pid, device);
   const uint32_t site = site_of(state, text_of(event, IMPORT_NAME), text_of(event, IMPORT_CAT), LEVEL_OPERATOR, &own_name);
   const bool has_launch = read_arg(event, "correlation", &correlation) && correlation != 0;
   const uint64_t hidden[IMPORT_HIDDEN_VALUES] = {has_launch ? IMPORT_LAUNCH_WAITS : 0, has_launch ? (uint64_t)correlation : start, device_ns(state, start),
@@ -348,10 +355,43 @@ static void take_async_instant(import_state *state, const import_event *event) {
 
 /* ---- marks ---- */
 
+static void put_memory_note(import_state *state, const import_event *event, uint64_t at, uint32_t pool, prof_i_verb verb, uint64_t bytes) {
+  import_pools_note(&state->pools, pool, at, verb, bytes, &own.record);
+  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
+  state->counts->memory_events++;
+}
+
+/* What a device's allocator has taken from the device is told as a sum beside each piece: blocks come and go before it. */
+static void take_reserved(import_state *state, const import_event *event, const import_piece *piece) {
+  int64_t reserved = -1;
+  read_arg(event, "Total Reserved", &reserved);
+  const int64_t more = import_pools_reserve(&state->pools, piece->pool, reserved, piece->bytes, piece->total);
+  if (more > 0) put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RESERVE, (uint64_t)more);
+  else if (more < 0) put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RELEASE, 0 - (uint64_t)more);
+}
+
+static uint32_t pool_of(import_state *state, const import_event *event) {
+  int64_t type = 0, index = 0;
+  read_arg(event, "Device Type", &type);
+  read_arg(event, "Device Id", &index);
+  const bool is_device = type != 0;
+  return import_pools_of(&state->pools, is_device, is_device && index > 0 && index <= INT32_MAX ? (int32_t)index : 0);
+}
+
+static void take_out_of_memory(import_state *state, const import_event *event, uint64_t at) {
+  import_piece piece = {.ticks = at, .pool = pool_of(state, event), .total = -1};
+  int64_t bytes = 0;
+  if (piece.pool == 0 || !read_arg(event, "Bytes", &bytes) || bytes <= 0) {
+    miss(state, IMPORT_MISS_MEMORY);
+    return;
+  }
+  take_reserved(state, event, &piece);
+  put_memory_note(state, event, at, piece.pool, PROF_I_VERB_OOM, (uint64_t)bytes);
+}
+
 static void take_memory(import_state *state, const import_event *event, uint64_t at) {
   const int64_t bytes_max = INT64_C(1) << (PROF_I_USED_BITS - 1);
   import_piece piece = {.ticks = at, .total = -1};
-  int64_t type = 0, index = 0;
   uint64_t address = 0, words[4] = {0};
   const import_value *const value = import_event_arg(event, "Addr");
   const bool has_address = value && import_number_u64(import_text_of(event, value), &address);
@@ -360,14 +400,12 @@ static void take_memory(import_state *state, const import_event *event, uint64_t
     return;
   }
   read_arg(event, "Total Allocated", &piece.total);
-  read_arg(event, "Device Type", &type);
-  read_arg(event, "Device Id", &index);
-  const bool is_device = type != 0;
-  piece.pool = import_pools_of(&state->pools, is_device, is_device && index > 0 && index <= INT32_MAX ? (int32_t)index : 0);
+  piece.pool = pool_of(state, event);
   if (piece.pool == 0) {
     miss(state, IMPORT_MISS_MEMORY);
     return;
   }
+  take_reserved(state, event, &piece);
   import_pools_add(&state->pools, &piece, address, words + 1);
   put(state, host_thread(state, event), at, at, words, 4, IMPORT_ENTRY_MARK);
   state->counts->memory_events++;
@@ -384,6 +422,10 @@ static void take_instant(import_state *state, const import_event *event) {
   if (!read_time(state, event, &at)) return;
   if (import_text_is(name, "[memory]")) {
     take_memory(state, event, at);
+    return;
+  }
+  if (import_text_is(name, "[OutOfMemory]")) {
+    take_out_of_memory(state, event, at);
     return;
   }
   const uint32_t site = site_of(state, name, category, LEVEL_OPERATOR, &own_name);
@@ -410,6 +452,7 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
   memcpy(&bits, &value, sizeof bits);
   import_record_begin(&own.record);
   import_record_word(&own.record, bits);
+  import_record_word(&own.record, (uint64_t)import_threads_id(event).pid); /* a device's, where that is known when all have come: capture.c */
   import_record_end(&own.record, PROF_I_KIND_COUNTER, 0, 0, site, 0);
   put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
   state->counts->counters++;
@@ -473,8 +516,20 @@ static void take_flow(import_state *state, const import_event *event, char phase
 
 /* ---- what names things ---- */
 
+/* "GPU 1": of a process that stands for a device, its name, or its label. */
+static void take_device_name(import_state *state, const import_event *event, const char *key) {
+  static const char begin[] = "GPU ";
+  const import_value *const value = import_event_arg(event, key);
+  const import_text name = value && value->type == IMPORT_TEXT ? import_text_of(event, value) : (import_text){"", 0};
+  int64_t index;
+  if (!begins(name, begin) || !import_number_i64((import_text){name.data + sizeof begin - 1, name.bytes - (sizeof begin - 1)}, &index) || index < 0 || index > INT32_MAX) return;
+  note_device_row(state, import_threads_id(event).pid, index);
+}
+
 static void take_name(import_state *state, const import_event *event) {
   const import_text what = text_of(event, IMPORT_NAME);
+  if (import_text_is(what, "process_labels")) take_device_name(state, event, "labels");
+  else if (import_text_is(what, "process_name")) take_device_name(state, event, "name");
   const import_value *const name = import_event_arg(event, "name");
   import_thread_id id = import_threads_id(event);
   if (!name || name->type != IMPORT_TEXT) return;
