@@ -63,18 +63,18 @@ done
 run lttng bench/lttng/run.sh "$programs/rival"
 # BENCH_PYTHON: one that has torch shows torch.profiler beside the package.
 run python env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "${BENCH_PYTHON:-python3}" bench/python/cost.py
-# Where make test-torch has brought torch.
+# Where make test-torch has brought torch, it stands beside.
+beside=.venv-torch/bin/python
+[ -x $beside ] || beside=${BENCH_PYTHON:-python3}
+for name in table export; do
+  run "python_$name" env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "$beside" "bench/python/$name.py"
+done
 if [ -x .venv-torch/bin/python ]; then
   run torch env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" .venv-torch/bin/python bench/python/torch_cost.py
 else
   run torch echo "skip: .venv-torch is missing; type: make test-torch"
 fi
-# .venv has viztracer to stand beside; the newest Python sees functions in the newest way.
-newest=$(tests/python/pythons.sh | grep -v pypy | sort -V | tail -n 1 | cut -d '|' -f 2)
-for python in "${BENCH_PYTHON:-.venv/bin/python}" "$newest"; do
-  [ -x "$(command -v "$python")" ] || continue
-  run python_functions env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "$python" bench/python/functions.py
-done
+run python_functions bench/python/functions.sh "$build"
 if [ -x "$programs/agreement" ]; then
   run agreement "$programs/agreement"
 else

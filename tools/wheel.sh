@@ -10,11 +10,11 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # Headers that prof is compiled with but does not link: they say nothing of this machine. Its other headers must not be seen.
-mkdir "$scratch/include"
-for header in uthash.h zlib.h zconf.h sqlite3.h; do
-  found=$(printf '#include <%s>\n' "$header" | cc -E - | sed -n "s/^# [0-9]* \"\(\/.*\/$header\)\".*/\1/p" | head -n 1)
+mkdir -p "$scratch/include/yajl"
+for header in uthash.h zlib.h zconf.h sqlite3.h yajl/yajl_parse.h yajl/yajl_common.h; do
+  found=$(printf '#include <%s>\n' "$header" | cc -E - | sed -n "s|^# [0-9]* \"\(/.*/$header\)\".*|\1|p" | head -n 1)
   [ -n "$found" ] || { echo "prof: $header is missing; type: tools/setup.sh build" >&2; exit 1; }
-  cp "$found" "$scratch/include/"
+  cp "$found" "$scratch/include/$header"
 done
 
 zig=$(.venv/bin/python -c 'import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))') || { echo "prof: ziglang is missing; type: tools/setup.sh wheel" >&2; exit 1; }

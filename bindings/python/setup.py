@@ -1,4 +1,4 @@
-"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so and libprof_torch.so beside it, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
+"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so, libprof_torch.so and the command, prof, beside it, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
 editable install, which needs the library there."""
 
 import atexit
@@ -19,17 +19,19 @@ except ImportError:  # before setuptools 70.1
 
 SONAME = "libprof.so.0"
 BESIDE = ("itt", "torch")
+COMMAND = "prof"
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 FOLDERS = ("face", "core", "trace", "export", "op", "memory", "device", "cuda", "hip", "opencl", "sample", "python")
 # What stands behind another is taken where the first is not known: zig's linker has no -Bsymbolic-functions. That binds the level, too, which only a program that is itself linked against this copy could see.
-ALWAYS = ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-shared", "-s", "-Wl,-z,nodelete")
+ALWAYS = ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-s")
+SHARED = ("-shared", "-Wl,-z,nodelete")
 OPTIONS = (
     (f"-Wl,-soname,{SONAME}", "-DPROF_OPEN_LIBRARIES=1"),
     ("-Wl,-Bsymbolic-functions", "-Wl,-Bsymbolic"),
 )
 LIBRARIES = ("-lpthread", "-lm", "-ldl")
-OPTIONAL = (("zlib.h", "ZLIB"), ("sqlite3.h", "SQLITE"))  # opened at run time, where they are
+OPTIONAL = (("zlib.h", "ZLIB"), ("sqlite3.h", "SQLITE"), ("yajl/yajl_parse.h", "YAJL"))  # opened at run time, where they are
 
 
 class Compiler:
@@ -46,17 +48,17 @@ class Compiler:
             return subprocess.run([*self.command, *options, "-fPIC", "-shared", source, "-o", os.path.join(folder, "empty.so")], capture_output=True).returncode == 0
 
     def compile(self, sources, library):
-        options = [*OPTIONS[0], next(filter(self.takes, OPTIONS[1]), "-fPIC")]
-        for header, name in OPTIONAL:
-            if self.takes("-include", header):
-                options += [f"-DPROF_HAVE_{name}=1", f"-DPROF_OPEN_{name}=1"]
+        options = [*SHARED, *OPTIONS[0], next(filter(self.takes, OPTIONS[1]), "-fPIC"), *self.optional()]
         if not self.made(options, sources, library):
             raise SystemExit("libprof: the library did not compile" + (": uthash.h is missing (Debian: apt-get install uthash-dev)" if self.takes() and not self.takes("-include", "uthash.h") else ""))
 
-    def compile_beside(self, sources, library, needed):
+    def optional(self):
+        return [option for header, name in OPTIONAL if self.takes("-include", header) for option in (f"-DPROF_HAVE_{name}=1", f"-DPROF_OPEN_{name}=1")]
+
+    def compile_beside(self, sources, target, needed, *options):
         """One that finds the other where it stands itself."""
-        if not self.made(["-Wl,-rpath,$ORIGIN"], [*sources, needed], library):
-            raise SystemExit(f"libprof: {library} did not compile")
+        if not self.made(["-Wl,-rpath,$ORIGIN", *options], [*sources, needed], target):
+            raise SystemExit(f"libprof: {target} did not compile")
 
     def made(self, options, sources, library):
         return subprocess.run([*self.command, *ALWAYS, *options, "-I", os.path.join(ROOT, "include"), "-I", os.path.join(ROOT, "src"), *sources, "-o", library, *LIBRARIES]).returncode == 0
@@ -73,7 +75,9 @@ class BuildWithLibrary(build_py):
         compiler, library = Compiler(), os.path.join(target, SONAME)
         compiler.compile(sources, library)
         for name in BESIDE:
-            compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", name, "*.c")), os.path.join(target, f"libprof_{name}.so"), library)
+            compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", name, "*.c")), os.path.join(target, f"libprof_{name}.so"), library, *SHARED)
+        commands = [f for folder in ("prof", "import") for f in glob(os.path.join(ROOT, "tools", folder, "*.c"))]
+        compiler.compile_beside(commands, os.path.join(target, COMMAND), library, *compiler.optional())
 
 
 class WithLibrary(Distribution):

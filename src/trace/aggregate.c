@@ -15,7 +15,7 @@
 #include "show.h"
 #include "tally.h"
 
-/* What tells one group from another; what takes no part is empty. Texts are the capture's, shapes and stacks are the row's own. */
+/* What tells one group from another; what takes no part is empty. Texts are the capture's, shapes and stacks are the row's own. A shape is words of shape.h's: its text is made of rows alone, for an operator's takes longer than all else about it. */
 typedef struct group_key {
   prof_i_text name, category, shape, stack;
   prof_device device;
@@ -42,7 +42,7 @@ typedef struct group {
   UT_hash_handle hh;
 } group;
 
-enum { SHAPE_ROOM = 8192, ROWS_DEFAULT = 100, WAYS_FIRST = 256 };
+enum { SHAPE_WORDS = 1024, ROWS_DEFAULT = 100, WAYS_FIRST = 256 };
 
 /* Scopes of a site that were begun by one way (callers.h): their group. */
 typedef struct way {
@@ -74,7 +74,7 @@ typedef struct aggregation {
   group unwanted_group;
   prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
-  char shape[SHAPE_ROOM];
+  uint64_t shape[SHAPE_WORDS];
 } aggregation;
 
 /* ---- keys ---- */
@@ -225,11 +225,8 @@ static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *sp
   const prof_i_text name = {event->name, event->name_bytes}, category = {event->category, event->category_bytes};
   *group_out = NULL;
   if (!is_wanted(&a->options, category, event->level)) return true;
-  prof_i_text shape = {a->shape, 0};
-  if (a->options.group & PROF_GROUP_SHAPE) {
-    shape.bytes = prof_i_shape_text(event, a->shape, sizeof a->shape);
-    if (shape.bytes > sizeof a->shape) shape.bytes = sizeof a->shape;
-  }
+  const size_t shape_words = a->options.group & PROF_GROUP_SHAPE ? prof_i_shape_words(event, a->shape, SHAPE_WORDS) : 0;
+  const prof_i_text shape = {(const char *)a->shape, shape_words * sizeof *a->shape};
   prof_i_text stack = a->options.group & PROF_GROUP_STACK ? own_stack_of(event, a->options.stack_frames) : (prof_i_text){"", 0};
   if (stack.bytes == 0 && a->caller && !prof_i_callers_text(&a->callers, a->caller, &stack)) return false;
   const group_key key = make_key(a, name, category, shape, stack, event->device);
@@ -530,10 +527,20 @@ static const char *put_repaired(char **to, prof_i_text text) {
   return from;
 }
 
+static size_t shape_text(prof_i_text shape, char *to, size_t room) { return prof_i_shape_text((const uint64_t *)(const void *)shape.data, (size_t)shape.bytes / sizeof(uint64_t), to, room); }
+
+static const char *put_shape(char **to, prof_i_text shape) {
+  char *const from = *to;
+  const size_t bytes = shape_text(shape, from, SIZE_MAX);
+  from[bytes] = '\0';
+  *to = from + bytes + 1;
+  return from;
+}
+
 static prof_row make_row(group *g, char **texts) {
   return (prof_row){.name = put_repaired(texts, g->key.name),
                     .category = put_repaired(texts, g->key.category),
-                    .shape = put_repaired(texts, g->key.shape),
+                    .shape = put_shape(texts, g->key.shape),
                     .stack = put_repaired(texts, g->key.stack),
                     .device = g->key.device,
                     .thread = g->key.thread,
@@ -569,7 +576,7 @@ static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t 
   size_t bytes = sizeof(prof_rows) + (size_t)count * sizeof(prof_row);
   for (uint64_t i = 0; i < count; i++)
     bytes += repaired_bytes(order[i].of->key.name) + repaired_bytes(order[i].of->key.category) +
-             repaired_bytes(order[i].of->key.shape) + repaired_bytes(order[i].of->key.stack);
+             shape_text(order[i].of->key.shape, NULL, 0) + 1 + repaired_bytes(order[i].of->key.stack);
   prof_rows *const rows = malloc(bytes);
   if (!rows) return NULL;
   prof_row *const row = (prof_row *)(rows + 1);

@@ -1,12 +1,14 @@
-/* Input shapes as one line of text. */
+/* Input shapes: as words, which are soon compared, and as one line of text. */
 #ifndef PROF_TRACE_SHAPE_H
 #define PROF_TRACE_SHAPE_H
 
 #include "walk.h"
 
-/* "[[2, 3], [3, 4]]" of an event's tensors, as torch.profiler writes Input Shapes; nothing when its arguments are no shapes.
-   Writes at most room bytes and no NUL; returns what it would need. */
-size_t prof_i_shape_text(const prof_event *event, char *to, size_t room);
+/* The shapes of an event's tensors, each its rank and its dimensions; returns how many words they are, at most `room`, by leaving out dimensions beyond. 0: its arguments are no shapes. Two that have the same text have the same words. */
+size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room);
+
+/* "[[2, 3], [3, 4]]" of those, as torch.profiler writes Input Shapes; nothing of no words. Writes at most room bytes and no NUL; returns what it would need. */
+size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t room);
 
 /* How many of an event's arguments are shapes: the first ones, up to one that has a key. */
 uint32_t prof_i_shape_count(const prof_event *event);

@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
+import warnings
 
 import prof
 
@@ -185,6 +187,181 @@ class Import(unittest.TestCase):
         done = self.command("import", "cut.json.gz")
         self.assertEqual(done.returncode, 1)
         self.assertIn("unpacked", done.stderr)
+
+    def test_asynchronous_events_stand_on_rows_of_their_own(self):
+        """b, n, e and S, F: what one id has begun nests; ids that run at once stand on rows beside each other, those that do not on one."""
+
+        def event(ph, ident, name, ts, cat="request", **more):
+            return {"ph": ph, "cat": cat, "name": name, "pid": 100, "tid": 100, "ts": ts, **({"id": ident} if isinstance(ident, str) else {"id2": ident}), **more}
+
+        events = [event("b", "0x1", "outer", 10, args={"url": "/a"}), event("b", "0x1", "inner", 12), event("b", {"local": "0x2"}, "beside", 13), event("n", "0x1", "mark", 14)]
+        events += [event("e", "0x1", "inner", 15), event("e", "0x1", "outer", 20), event("e", {"local": "0x2"}, "beside", 30), event("b", "0x3", "later", 40), event("e", "0x3", "later", 41)]
+        events += [event("S", "7", "old", 31, "io"), event("T", "7", "step", 32, "io"), event("F", "7", "old", 33, "io"), event("b", "0x9", "open", 50, "io"), event("e", "0x8", "alone", 51, "io")]
+        opened = self.imported(events)
+        rows = {r.name: (r.count, r.total_ns, r.self_ns, r.thread) for r in opened.aggregate(group=("name", "thread"))}
+        by_row = {}
+        for name, (_, _, _, thread) in rows.items():
+            by_row.setdefault(thread, set()).add(name)
+        self.assertEqual(sorted(map(sorted, by_row.values())), [["beside"], ["inner", "later", "outer"], ["old", "open"]])
+        self.assertEqual({name: row[:3] for name, row in rows.items()}, {"outer": (1, 10000, 7000), "inner": (1, 3000, 3000), "beside": (1, 17000, 17000), "later": (1, 1000, 1000), "old": (1, 2000, 2000), "open": (1, 0, 0)})
+        told = {e.name: e for e in opened.events()}
+        self.assertEqual((told["outer"].args, told["mark"].kind, told["mark"].start_ns, told["step"].kind), ({"url": "/a"}, "instant", 4000, "instant"))
+        self.assertIn("1 ends without a begin", self.said)
+        self.assertIn("1 begun and never ended", self.said)
+
+    def test_more_than_1024_asynchronous_at_once_are_counted(self):
+        events = [{"ph": "b", "cat": "r", "name": "x", "id": i, "pid": 1, "tid": 1, "ts": 10 + i / 1000} for i in range(1030)]
+        events += [{**event, "ph": "e", "ts": 100} for event in events]
+        self.assertEqual(sum(r.count for r in self.imported(events).aggregate()), 1024)
+        self.assertIn("not taken: 6 asynchronous, with 1024 of their category beside them", self.said)
+
+    def test_steps_of_flows_are_arrows(self):
+        """Each t ends an arrow and begins the next, and a chain that begins anew has its first id again."""
+        events = [x("op", name, 100, ts, 5) for name, ts in (("a", 10), ("b", 20), ("c", 30), ("d", 40), ("e", 50))]
+        events += [{"ph": ph, "cat": "fwdbwd", "name": "chain", "id": 9, "pid": 100, "tid": 100, "ts": ts} for ph, ts in (("s", 11), ("t", 21), ("t", 31), ("f", 41), ("s", 42), ("f", 51))]
+        flows = [(e.kind, e.start_ns - 1000, e.id) for e in self.imported(events).events() if e.kind.startswith("flow")]
+        ids = [flow[2] for flow in flows]
+        self.assertEqual([flow[:2] for flow in flows], [("flow_begin", 0), ("flow_end", 10000), ("flow_begin", 10000), ("flow_end", 20000), ("flow_begin", 20000), ("flow_end", 30000), ("flow_begin", 31000), ("flow_end", 40000)])
+        self.assertEqual((ids[0], ids[2], ids[4], ids[6]), (ids[1], ids[3], ids[5], ids[7]))
+        self.assertEqual((len(set(ids)), ids[0], ids[6]), (3, 9, 9))
+        self.assertEqual(self.command("dump", "t.prof", "-o", "back.json").returncode, 0)
+        with open(self.path("back.json")) as f:
+            arrows = sorted((e["ts"], e["ph"]) for e in json.load(f)["traceEvents"] if e["ph"] in "sf")
+        self.assertEqual([(round(ts - arrows[0][0]), ph) for ts, ph in arrows], [(0, "s"), (10, "f"), (10, "s"), (20, "f"), (20, "s"), (30, "f"), (31, "s"), (40, "f")])
+
+    def test_lists_of_tensors(self):
+        """As in torch's own tables they have no dimensions; what they were is kept."""
+        cat = x("cpu_op", "aten::cat", 100, 10, 5, **{"Input Dims": [[[2, 10], [3, 10]], [], [4]], "Input type": ["TensorList", "Scalar", "float"]})
+        opened = self.imported([cat, x("cpu_op", "odd", 100, 20, 5, **{"Input Dims": [[[2], "x"]]})])
+        events = {e.name: e for e in opened.events()}
+        self.assertEqual(events["aten::cat"].args, [(), (), (4,)])
+        self.assertEqual(json.loads(events["aten::cat"].more["Tensor lists"]), [[[2, 10], [3, 10]], [], [4]])
+        self.assertEqual(events["odd"].args, {"Input Dims": '[[[2],"x"]]'})
+        self.assertEqual([a.input_shapes for a in opened.key_averages(group_by_input_shape=True)], [[[], [], [4]], []])
+
+    def test_stacks_end_with_their_last_frame(self):
+        opened = self.imported([x("cpu_op", "a", 100, 10, 5, **{"Call stack": "in.py(1): f;out.py(2): g;"}), x("cpu_op", "a", 100, 20, 5, **{"Call stack": "in.py(1): f;out.py(2): g"})])
+        self.assertEqual([(a.count, a.stack) for a in opened.key_averages(group_by_stack_n=5)], [(2, ["in.py(1): f", "out.py(2): g"])])
+
+    def memory(self, name, ts, **args):
+        return {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": name, "pid": 100, "tid": 100, "ts": ts, "args": {"Device Id": 0, "Device Type": 1, **args}}
+
+    def test_reserved_memory_and_what_could_not_be_had(self):
+        """Total Reserved is what the device's allocator holds: blocks come and go by it; [OutOfMemory] is a failed allocation."""
+        mib = 1 << 20
+        events = [
+            x("cpu_op", "op", 100, 10, 100),
+            self.memory("[memory]", 11, **{"Total Reserved": 2 * mib, "Total Allocated": 512, "Bytes": 512, "Addr": 6000}),
+            self.memory("[memory]", 12, **{"Total Reserved": 22 * mib, "Total Allocated": 1024, "Bytes": 512, "Addr": 8000}),
+            self.memory("[OutOfMemory]", 13, **{"Total Reserved": 22 * mib, "Total Allocated": 1024, "Bytes": 90 * mib}),
+            self.memory("[memory]", 14, **{"Total Reserved": 2 * mib, "Total Allocated": 512, "Bytes": -512, "Addr": 8000}),
+            self.memory("[OutOfMemory]", 15, **{"Bytes": "many"}),
+        ]
+        self.imported(events)
+        self.assertIn("1 of memory, without address or bytes that can be", self.said)
+        report = self.command("memory", "t.prof").stdout
+        for text in ("2 allocs, 1 free, 2 reserves, 1 release, 1 allocation that failed", "90.00 MiB (94371840 bytes) could not be had at 3.000us in op: 1.00 KiB were\n  used then, 22.00 MiB allocated", "allocated       22.00 MiB          22.00 MiB   2.00 MiB"):
+            self.assertIn(text, report)
+        self.assertEqual(self.command("dump", "t.prof", "-o", "back.json").returncode, 0)
+        self.run_import("back.json", "back.prof")
+        self.assertEqual(self.command("memory", "back.prof").stdout.partition("\n")[2], report.partition("\n")[2])  # the first line has the process's name
+
+    def test_reserved_before_the_trace_began(self):
+        events = [x("cpu_op", "op", 100, 10, 100), self.memory("[memory]", 11, **{"Total Reserved": 4096, "Total Allocated": 2048, "Bytes": 512, "Addr": 6000})]
+        self.imported(events)
+        self.assertIn("1 alloc, 0 frees", self.command("memory", "t.prof").stdout)
+        self.assertIn("before the start 1.50 KiB were used and 4.00 KiB allocated", self.command("memory", "t.prof").stdout.replace("\n  ", " "))
+
+    def test_counters_of_a_device(self):
+        """Those of a process that has kernels, or is called GPU N."""
+        events = [
+            x("kernel", "k", 7, 12, 3, pid=1, device=1, stream=7),
+            {"ph": "M", "name": "process_labels", "pid": 2, "tid": 0, "args": {"labels": "GPU 2"}},
+            *({"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": 14, "args": {"value": 3}} for name, pid in (("clock", 1), ("power", 2), ("queue", 100))),
+        ]
+        found = {e.name: (e.device, e.device_index, e.value) for e in self.imported(events).events() if e.kind == "counter"}
+        self.assertEqual(found, {"clock": (2, 1, 3.0), "power": (2, 2, 3.0), "queue": (1, 0, 3.0)})
+
+    def by_both(self, *words):
+        """What the command says and gives, and ``python -m prof import``, each in a folder of its own that begins like the others."""
+        with tempfile.TemporaryDirectory() as other:
+            for name in os.listdir(self.folder):
+                with open(self.path(name), "rb") as f, open(os.path.join(other, name), "wb") as copy:
+                    copy.write(f.read())
+            found = self.command("import", *words)
+            module = subprocess.run([sys.executable, "-m", "prof", "import", *words], capture_output=True, text=True, timeout=120, cwd=other)
+            self.assertEqual((module.stdout, module.stderr, module.returncode), (found.stdout, found.stderr, found.returncode), words)
+            for name in os.listdir(self.folder):
+                with open(self.path(name), "rb") as f, open(os.path.join(other, name), "rb") as copy:
+                    self.assertEqual(f.read(), copy.read(), name)
+            self.assertEqual(sorted(os.listdir(other)), sorted(os.listdir(self.folder)))
+        return found
+
+    def test_python_m_prof_import_is_the_command(self):
+        whole = json.dumps(trace(training_step()))
+        for name, text in (("t.json", whole), ("cut.json", whole[:-300]), ("none.json", '{"a": 1}'), ("empty.json", ""), ("bad.json", whole.replace('"ph"', "ph", 1)), ("-o.json", whole)):
+            with open(self.path(name), "w") as f:
+                f.write(text)
+        if "yajl" in self.command("import", "t.json", "-o", "probe.prof").stderr:
+            self.skipTest("the command was built without yajl, or it is not here")
+        self.assertEqual(self.by_both("t.json").returncode, 0)
+        self.assertEqual(self.by_both("t.json").returncode, 1)  # there is one now
+        self.assertEqual(self.by_both("t.json", "-o", "t.prof").returncode, 0)
+        self.assertEqual(self.by_both("cut.json", "-o", "cut.prof").returncode, 1)
+        self.assertTrue(os.path.exists(self.path("cut.prof")))
+        for name in ("none.json", "empty.json", "bad.json", "missing.json", "."):
+            self.assertEqual(self.by_both(name, "-o", "x.prof").returncode, 1, name)
+        self.assertFalse(os.path.exists(self.path("x.prof")))
+        self.assertEqual(self.by_both("--", "-o.json").returncode, 0)
+        self.assertEqual(self.by_both("t.json", "-o", "t.json").returncode, 2)
+
+    def test_import_trace(self):
+        """The package's own: a Trace, a file only where one is asked for, an exception with the place where the command says it."""
+        whole = json.dumps(trace(training_step()))
+        with open(self.path("t.json"), "w") as f:
+            f.write(whole)
+        if "yajl" in self.command("import", "t.json", "-o", "t.prof").stderr:
+            self.skipTest("the command was built without yajl, or it is not here")
+        with prof.Trace.open(self.path("t.prof")) as there:
+            expected = [tuple(row) for row in there.aggregate()]
+        with tempfile.TemporaryDirectory(dir=self.folder) as temporary:
+            before, tempfile.tempdir = tempfile.tempdir, temporary
+            try:
+                with prof.import_trace(self.path("t.json")) as taken:
+                    self.assertEqual(os.listdir(temporary), [])
+                    self.assertEqual([tuple(row) for row in taken.aggregate()], expected)
+                    self.assertIn("taken: 1 of devices, whose launch is not in the trace", taken.notes)
+            finally:
+                tempfile.tempdir = before
+        prof.import_trace(self.path("t.json"), self.path("out.prof")).close()
+        with open(self.path("out.prof"), "rb") as a, open(self.path("t.prof"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        cut = whole[: whole.index("Record Window End")]
+        with open(self.path("cut.json"), "w") as f:
+            f.write(cut)
+        with self.assertRaisesRegex(ValueError, f"cut.json' ends in the middle, behind {len(cut)} bytes") as raised:
+            prof.import_trace(self.path("cut.json"))
+        self.assertIsInstance(raised.exception, prof.ProfError)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            with prof.import_trace(self.path("cut.json"), partial=True) as taken:
+                self.assertEqual([tuple(row) for row in taken.aggregate()], expected)
+        self.assertEqual([w.category for w in warned], [RuntimeWarning])
+        with self.assertRaises(FileNotFoundError):
+            prof.import_trace(self.path("missing.json"))
+        with self.assertRaises(IsADirectoryError):
+            prof.import_trace(self.folder)
+        with self.assertRaisesRegex(OSError, "cannot write"):
+            prof.import_trace(self.path("t.json"), self.path("none/t.prof"))
+        with self.assertRaisesRegex(ValueError, "the trace itself"):
+            prof.import_trace(self.path("t.json"), self.path("t.json"))
+        with open(self.path("other.json"), "w") as f:
+            f.write('{"a": 1}')
+        with self.assertRaisesRegex(ValueError, "no traceEvents"):
+            prof.import_trace(self.path("other.json"), partial=True)
+        for wrong in (None, 3):
+            with self.assertRaises(TypeError):
+                prof.import_trace(wrong)
 
     def test_there_and_back(self):
         """prof's own JSON, imported: the same counts and times, launches and memory."""

@@ -196,6 +196,40 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* Shapes are told apart by ranks and dimensions alone, in their order: not by types, which a table does not show. */
+static void shapes_of_other_ranks_are_other_groups(void **state) {
+  static const uint32_t types[] = {PROF_ARG_TENSOR, PROF_ARG_TENSOR};
+  static const struct {
+    uint32_t dtype, ranks[2];
+  } given[] = {{PROF_F32, {2, 1}}, {PROF_F32, {1, 2}}, {PROF_I64, {1, 2}}, {PROF_F32, {3, 0}}, {PROF_F32, {0, 0}}};
+  (void)state;
+  capture c;
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 1);
+  capture_schema(meta, 1, PROF_ARGS_SHAPES, "", 2, types, NULL);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  for (uint64_t i = 0; i < sizeof given / sizeof *given; i++) {
+    long_record r;
+    uint64_t dim = 2;
+    long_begin(&r, PROF_I_KIND_SCOPE, T0 + 20 * i + 10, 10, 1);
+    r.schema = 1;
+    for (int tensor = 0; tensor < 2; tensor++) {
+      long_word(&r, given[i].ranks[tensor] | (uint64_t)given[i].dtype << 32);
+      for (uint32_t d = 0; d < given[i].ranks[tensor]; d++) long_word(&r, dim++);
+    }
+    long_end(&r, chunk);
+  }
+  prof_trace *const trace = open_capture(&c);
+  const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_SHAPE, .sort = PROF_SORT_FIRST};
+  prof_rows *const rows = aggregate(trace, &options);
+  static const char *const shapes[] = {"[[2, 3], [4]]", "[[2], [3, 4]]", "[[2, 3, 4], []]", "[[], []]"};
+  assert_int_equal(rows->row_count, 4);
+  for (size_t i = 0; i < 4; i++) assert_string_equal(rows->rows[i].shape, shapes[i]);
+  assert_int_equal(rows->rows[1].calls_count, 2);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static void shapes_may_have_pairs_behind_them(void **state) {
   (void)state;
   capture c;
@@ -438,6 +472,7 @@ int main(void) {
       cmocka_unit_test(groups_add_up),
       cmocka_unit_test(traces_add_up_together),
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
+      cmocka_unit_test(shapes_of_other_ranks_are_other_groups),
       cmocka_unit_test(shapes_may_have_pairs_behind_them),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),
       cmocka_unit_test(counts_past_65535_are_exact),

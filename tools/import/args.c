@@ -2,6 +2,7 @@
 #include "args.h"
 
 #include <prof/args.h>
+#include <prof/trace.h>
 
 #include "number.h"
 
@@ -115,16 +116,33 @@ static import_text take_type(import_text *at) {
   return type;
 }
 
-/* Inputs as tensors; what is no tensor has no dims, as in torch's tables. False: nothing is put; there are lists of tensors among them, or too many. */
-static bool put_shapes(import_values *v, import_text dims, import_text types) {
+/* Takes "[[1,2],[3]]" off the front: a list of tensors. False: it is something else. */
+static bool take_list(import_text *at) {
+  import_text left = *at;
+  uint64_t words[1 + DIMS_MAX];
+  uint32_t rank;
+  if (left.bytes < 3 || left.data[0] != '[' || left.data[1] != '[') return false;
+  do {
+    left.data++, left.bytes--;
+    if (!take_dims(&left, words, &rank) || left.bytes == 0) return false;
+  } while (left.data[0] == ',');
+  if (left.data[0] != ']') return false;
+  *at = (import_text){left.data + 1, left.bytes - 1};
+  return true;
+}
+
+/* Inputs as tensors; what is no tensor, or a list of them, has no dims, as in torch's tables. lists_out: there are such lists. False: nothing is put; it is something else, or there are too many. */
+static bool put_shapes(import_values *v, import_text dims, import_text types, bool *lists_out) {
   const import_values before = {.schema.count = v->schema.count, .count = v->count};
   if (dims.bytes < 2 || dims.data[0] != '[') return false;
   dims.data++, dims.bytes--;
   while (dims.bytes > 0 && dims.data[0] != ']') {
     uint64_t words[1 + DIMS_MAX];
-    uint32_t rank;
+    uint32_t rank = 0;
     if (v->schema.count > before.schema.count && dims.data[0] == ',') dims.data++, dims.bytes--;
-    if (v->schema.count == PROF_ARGS_MAX || !take_dims(&dims, words, &rank)) {
+    const bool is_list = take_list(&dims);
+    *lists_out |= is_list;
+    if (v->schema.count == PROF_ARGS_MAX || (!is_list && !take_dims(&dims, words, &rank))) {
       v->schema.count = before.schema.count;
       v->count = before.count;
       return false;
@@ -138,14 +156,14 @@ static bool put_shapes(import_values *v, import_text dims, import_text types) {
 
 /* ---- the lists ---- */
 
-typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS } rule;
+typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS, STACK } rule;
 
 typedef struct key_rule {
   const char *key;
   rule rule;
 } key_rule;
 
-static const key_rule host_rules[] = {{"External id", DROP}, {"correlation", DROP}, {"Ev Idx", DROP}, {"Record function id", DROP}, {NULL, KEEP}};
+static const key_rule host_rules[] = {{"External id", DROP}, {"correlation", DROP}, {"Ev Idx", DROP}, {"Record function id", DROP}, {PROF_STACK_KEY, STACK}, {NULL, KEEP}};
 static const key_rule device_rules[] = {{"External id", DROP},     {"device", DROP},   {"stream", DROP},        {"correlation", DROP}, {"queued", DROP_ZERO}, {"graph id", DROP_ZERO},
                                         {"graph node id", DROP_ZERO}, {"priority", DROP_ZERO}, {"channel", DROP_ZERO}, {"grid", DIMS},        {"block", DIMS},        {NULL, KEEP}};
 
@@ -169,6 +187,11 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
       words[0] = rank;
       put_item(v, key, PROF_ARG_TENSOR, words, 1 + rank);
       return;
+    case STACK: /* torch ends it with a separator, behind which no frame stands */
+      if (arg->value.type != IMPORT_TEXT) break;
+      while (left.bytes > 0 && left.data[left.bytes - 1] == ';') left.bytes--;
+      put_text(v, key, left);
+      return;
     case KEEP: break;
   }
   put_value(v, key, event, &arg->value);
@@ -184,9 +207,10 @@ void import_args_text(import_values *values, const char *key, import_text text) 
 
 void import_args_of_host(import_values *values, const import_event *event) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types = import_event_arg(event, "Input type");
-  bool has_shapes = false;
+  bool has_shapes = false, has_lists = false;
   import_args_begin(values);
-  if (dims && dims->type == IMPORT_JSON) has_shapes = put_shapes(values, import_text_of(event, dims), types && types->type == IMPORT_JSON ? import_text_of(event, types) : no_key);
+  if (dims && dims->type == IMPORT_JSON) has_shapes = put_shapes(values, import_text_of(event, dims), types && types->type == IMPORT_JSON ? import_text_of(event, types) : no_key, &has_lists);
+  if (has_shapes && has_lists) import_args_text(values, "Tensor lists", import_text_of(event, dims));
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const import_value *const value = &event->args[i].value;
     if (has_shapes && (value == dims || value == types)) continue;

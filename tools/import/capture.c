@@ -231,11 +231,25 @@ static void tie(writer *w, uint64_t *words) {
   if (!launch) w->state->counts->changed[IMPORT_CHANGE_NO_LAUNCH]++;
 }
 
+/* A counter of a process that stands for a device is the device's. */
+static void tie_counter(const import_state *state, uint64_t *words) {
+  const int64_t pid = (int64_t)words[4];
+  words[4] = 0;
+  for (uint32_t i = 0; i < state->device_row_count; i++) {
+    if (state->device_rows[i].pid != pid) continue;
+    words[2] |= (uint64_t)PROF_I_FLAG_DEVICE << 24;
+    words[4] = (uint32_t)device_type(state) | (uint64_t)state->device_rows[i].index << 32;
+    return;
+  }
+}
+
 static void put_entry(writer *w, const import_thread *thread, const import_entry *entry, const uint64_t *from, uint32_t count) {
   const uint64_t ticks = entry->start ? entry->start : w->state->begin_ticks; /* of metadata */
   uint64_t *const words = put(w, ticks, from, count);
   if (thread->key.device >= 0) tie(w, words);
   if ((words[1] & 15) == PROF_I_PIECE_TYPE) words[3] = import_pools_counter(&w->state->pools, words[3]);
+  else if (import_record_kind(words) == PROF_I_KIND_COUNTER) tie_counter(w->state, words);
+  else if (import_record_kind(words) == PROF_I_KIND_MEMORY) words[6] = import_pools_counter(&w->state->pools, words[6]);
 }
 
 static void put_thread(writer *w, import_thread *thread) {

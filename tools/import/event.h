@@ -21,7 +21,7 @@ typedef struct import_value {
   uint32_t at, bytes; /* in the event's buffer */
 } import_value;
 
-#define IMPORT_MEMBER_LIST(X) X(PH, "ph") X(CAT, "cat") X(NAME, "name") X(PID, "pid") X(TID, "tid") X(TS, "ts") X(DUR, "dur") X(ID, "id")
+#define IMPORT_MEMBER_LIST(X) X(PH, "ph") X(CAT, "cat") X(NAME, "name") X(PID, "pid") X(TID, "tid") X(TS, "ts") X(DUR, "dur") X(ID, "id") X(ID2, "id2")
 
 typedef enum import_member {
 #define IMPORT_ENUM(name, key) IMPORT_##name,

@@ -11,14 +11,13 @@
 #define IMPORT_MISS_LIST(X)                                                                 \
   X(NOT_OBJECT, "elements that are no objects")                                             \
   X(PHASE, "of a kind that is not known (ph)")                                              \
-  X(ASYNC, "asynchronous (ph b, n, e, S, T, F, p): they belong to no thread")               \
-  X(FLOW_STEP, "steps of flows (ph t)")                                                     \
+  X(ASYNC, "asynchronous, with 1024 of their category beside them (ph b, n, e, S, T, F, p)") \
   X(NO_TIME, "without a time (ts)")                                                         \
   X(TIME, "with a time that is no number, or beyond four years of the first")               \
   X(NEGATIVE, "with a negative duration")                                                   \
   X(DURATION, "with a duration that is no number, or longer than a year")                   \
-  X(END_ALONE, "ends without a begin (ph E)")                                               \
-  X(TOO_DEEP, "begun where a million stood open already (ph B)")                            \
+  X(END_ALONE, "ends without a begin (ph E, e, F)")                                               \
+  X(TOO_DEEP, "begun where a million stood open already (ph B, b, S)")                            \
   X(NO_VALUE, "counters without a number")                                                  \
   X(MEMORY, "of memory, without address or bytes that can be")                              \
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                  \
@@ -27,7 +26,7 @@
 /* What is taken otherwise than it stands there. */
 #define IMPORT_CHANGE_LIST(X)                                          \
   X(NO_DURATION, "without a duration: they take 0")                    \
-  X(UNENDED, "begun and never ended (ph B): they end with the trace")  \
+  X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")  \
   X(CUT, "with a text cut or arguments left out")                      \
   X(UNNAMED, "without a name")                                         \
   X(NO_LAUNCH, "of devices, whose launch is not in the trace")         \

@@ -192,7 +192,8 @@ static void open_at(import_json *j, bool is_object) {
         j->mode = MODE_ARGS;
         return;
       }
-      skip(j);
+      if (j->member == IMPORT_ID2) begin_json(j, MODE_VALUE, KEY_BYTES_MAX); /* {"local":"0x1"} tells ids apart as well as its number */
+      else skip(j);
       break;
     case MODE_ARGS:
       if (j->event.arg_count < IMPORT_ARGS_MAX) begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);

@@ -99,9 +99,13 @@ static uint64_t device_ns(const import_state *state, uint64_t ticks) { return (u
 
 /* ---- events into records ---- */
 
-static void put(import_state *state, import_thread *thread, uint64_t start, uint64_t end, const uint64_t *words, uint32_t count, uint32_t bits) {
+static void note_time(import_state *state, uint64_t start, uint64_t end) {
   if (state->begin_ticks == 0 || start < state->begin_ticks) state->begin_ticks = start;
   if (end > state->end_ticks) state->end_ticks = end;
+}
+
+static void put(import_state *state, import_thread *thread, uint64_t start, uint64_t end, const uint64_t *words, uint32_t count, uint32_t bits) {
+  note_time(state, start, end);
   import_thread_add(thread, start, end, import_spool_add(&state->spool, words + 1, count - 1, bits));
 }
 
@@ -202,6 +206,12 @@ static import_device *device_of(import_state *state, int64_t index) {
   return device;
 }
 
+static void note_device_row(import_state *state, int64_t pid, int64_t index) {
+  for (uint32_t i = 0; i < state->device_row_count; i++)
+    if (state->device_rows[i].pid == pid) return;
+  if (state->device_row_count < IMPORT_DEVICES_MAX) state->device_rows[state->device_row_count++] = (import_device_row){pid, index};
+}
+
 static void take_device_scope(import_state *state, const import_event *event, int kind, uint64_t start, uint64_t duration) {
   const import_thread_id row = import_threads_id(event);
   int64_t device = row.pid, stream = row.tid, correlation = 0;
@@ -211,6 +221,7 @@ static void take_device_scope(import_state *state, const import_event *event, in
   if (device < 0 || device > INT32_MAX) device = 0;
   import_thread *const thread = import_threads_stream(&state->threads, device, stream, row);
   import_device *const about = device_of(state, device);
+  note_device_row(state, row.pid, device);
   const uint32_t site = site_of(state, text_of(event, IMPORT_NAME), text_of(event, IMPORT_CAT), LEVEL_OPERATOR, &own_name);
   const bool has_launch = read_arg(event, "correlation", &correlation) && correlation != 0;
   const uint64_t hidden[IMPORT_HIDDEN_VALUES] = {has_launch ? IMPORT_LAUNCH_WAITS : 0, has_launch ? (uint64_t)correlation : start, device_ns(state, start),
@@ -237,25 +248,32 @@ static void take_scope(import_state *state, const import_event *event) {
 
 /* ---- begun and ended ---- */
 
-static void take_begin(import_state *state, const import_event *event) {
-  import_thread *const thread = host_thread(state, event);
+/* False: it is missed. */
+static bool make_begun(import_state *state, const import_event *event, import_begun *begun_out) {
   const import_text category = text_of(event, IMPORT_CAT), name = text_of(event, IMPORT_NAME);
   import_text own_name = {"", 0};
   uint64_t start;
-  if (!read_time(state, event, &start)) return;
+  if (!read_time(state, event, &start)) return false;
   if (state->begun_count == BEGUN_MAX) {
     miss(state, IMPORT_MISS_TOO_DEEP);
-    return;
+    return false;
   }
   const uint32_t site = site_of(state, name, category, level_of(category), &own_name);
   import_args_of_host(&own.values, event);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_SCOPE, PROF_I_FLAG_LONG, site, own_name, 0);
-  import_begun begun = {start, import_make(own.record.count * sizeof(uint64_t)), own.record.count};
-  memcpy(begun.words, own.record.words, own.record.count * sizeof(uint64_t));
+  *begun_out = (import_begun){start, import_make(own.record.count * sizeof(uint64_t)), own.record.count};
+  memcpy(begun_out->words, own.record.words, own.record.count * sizeof(uint64_t));
+  state->begun_count++;
+  return true;
+}
+
+static void take_begin(import_state *state, const import_event *event) {
+  import_thread *const thread = host_thread(state, event);
+  import_begun begun;
+  if (!make_begun(state, event, &begun)) return;
   thread->begun = import_room(thread->begun, &thread->begun_room, thread->begun_count + 1, sizeof *thread->begun);
   thread->begun[thread->begun_count++] = begun;
-  state->begun_count++;
 }
 
 static void end_begun(import_state *state, import_thread *thread, uint64_t end) {
@@ -276,12 +294,104 @@ static void take_end(import_state *state, const import_event *event) {
   else end_begun(state, thread, end);
 }
 
+/* ---- asynchronous ---- */
+
+/* Entries wait in the nest for the row that it gets. */
+static void put_async(import_state *state, import_nest *nest, uint64_t start, uint64_t end, const uint64_t *words, uint32_t count, uint32_t bits) {
+  note_time(state, start, end);
+  import_nest_add(nest, start, end, import_spool_add(&state->spool, words + 1, count - 1, bits));
+}
+
+static import_nest *nest_of(import_state *state, const import_event *event) {
+  const import_value *const id = &event->members[event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID];
+  return import_async_nest(&state->async, import_threads_id(event).pid, text_of(event, IMPORT_CAT), import_text_of(event, id));
+}
+
+static void settle(import_state *state, import_nest *nest) {
+  if (nest->begun_count > 0) return;
+  state->counts->missed[IMPORT_MISS_ASYNC] += import_async_settle(&state->async, &state->threads, nest);
+}
+
+static void end_async(import_state *state, import_nest *nest, uint64_t end) {
+  import_begun *const begun = &nest->begun[--nest->begun_count];
+  begun->words[3] = end - begun->start;
+  put_async(state, nest, begun->start, end, begun->words, begun->count, 0);
+  free(begun->words);
+  state->begun_count--;
+  state->counts->scopes++;
+}
+
+static void take_async_begin(import_state *state, const import_event *event) {
+  import_begun begun;
+  if (!make_begun(state, event, &begun)) return;
+  import_nest *const nest = nest_of(state, event);
+  nest->begun = import_room(nest->begun, &nest->begun_room, nest->begun_count + 1, sizeof *nest->begun);
+  nest->begun[nest->begun_count++] = begun;
+}
+
+static void take_async_end(import_state *state, const import_event *event) {
+  uint64_t end;
+  if (!read_time(state, event, &end)) return;
+  import_nest *const nest = nest_of(state, event);
+  if (nest->begun_count == 0) miss(state, IMPORT_MISS_END_ALONE);
+  else if (end < nest->begun[nest->begun_count - 1].start) miss(state, IMPORT_MISS_NEGATIVE);
+  else end_async(state, nest, end);
+  settle(state, nest);
+}
+
+static void take_async_instant(import_state *state, const import_event *event) {
+  import_text own_name = {"", 0};
+  uint64_t at;
+  if (!read_time(state, event, &at)) return;
+  const uint32_t site = site_of(state, text_of(event, IMPORT_NAME), text_of(event, IMPORT_CAT), LEVEL_OPERATOR, &own_name);
+  import_nest *const nest = nest_of(state, event);
+  import_args_of_host(&own.values, event);
+  import_record_begin(&own.record);
+  put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
+  put_async(state, nest, at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
+  state->counts->instants++;
+  settle(state, nest);
+}
+
 /* ---- marks ---- */
+
+static void put_memory_note(import_state *state, const import_event *event, uint64_t at, uint32_t pool, prof_i_verb verb, uint64_t bytes) {
+  import_pools_note(&state->pools, pool, at, verb, bytes, &own.record);
+  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
+  state->counts->memory_events++;
+}
+
+/* What a device's allocator has taken from the device is told as a sum beside each piece: blocks come and go before it. */
+static void take_reserved(import_state *state, const import_event *event, const import_piece *piece) {
+  int64_t reserved = -1;
+  read_arg(event, "Total Reserved", &reserved);
+  const int64_t more = import_pools_reserve(&state->pools, piece->pool, reserved, piece->bytes, piece->total);
+  if (more > 0) put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RESERVE, (uint64_t)more);
+  else if (more < 0) put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RELEASE, 0 - (uint64_t)more);
+}
+
+static uint32_t pool_of(import_state *state, const import_event *event) {
+  int64_t type = 0, index = 0;
+  read_arg(event, "Device Type", &type);
+  read_arg(event, "Device Id", &index);
+  const bool is_device = type != 0;
+  return import_pools_of(&state->pools, is_device, is_device && index > 0 && index <= INT32_MAX ? (int32_t)index : 0);
+}
+
+static void take_out_of_memory(import_state *state, const import_event *event, uint64_t at) {
+  import_piece piece = {.ticks = at, .pool = pool_of(state, event), .total = -1};
+  int64_t bytes = 0;
+  if (piece.pool == 0 || !read_arg(event, "Bytes", &bytes) || bytes <= 0) {
+    miss(state, IMPORT_MISS_MEMORY);
+    return;
+  }
+  take_reserved(state, event, &piece);
+  put_memory_note(state, event, at, piece.pool, PROF_I_VERB_OOM, (uint64_t)bytes);
+}
 
 static void take_memory(import_state *state, const import_event *event, uint64_t at) {
   const int64_t bytes_max = INT64_C(1) << (PROF_I_USED_BITS - 1);
   import_piece piece = {.ticks = at, .total = -1};
-  int64_t type = 0, index = 0;
   uint64_t address = 0, words[4] = {0};
   const import_value *const value = import_event_arg(event, "Addr");
   const bool has_address = value && import_number_u64(import_text_of(event, value), &address);
@@ -290,14 +400,12 @@ static void take_memory(import_state *state, const import_event *event, uint64_t
     return;
   }
   read_arg(event, "Total Allocated", &piece.total);
-  read_arg(event, "Device Type", &type);
-  read_arg(event, "Device Id", &index);
-  const bool is_device = type != 0;
-  piece.pool = import_pools_of(&state->pools, is_device, is_device && index > 0 && index <= INT32_MAX ? (int32_t)index : 0);
+  piece.pool = pool_of(state, event);
   if (piece.pool == 0) {
     miss(state, IMPORT_MISS_MEMORY);
     return;
   }
+  take_reserved(state, event, &piece);
   import_pools_add(&state->pools, &piece, address, words + 1);
   put(state, host_thread(state, event), at, at, words, 4, IMPORT_ENTRY_MARK);
   state->counts->memory_events++;
@@ -314,6 +422,10 @@ static void take_instant(import_state *state, const import_event *event) {
   if (!read_time(state, event, &at)) return;
   if (import_text_is(name, "[memory]")) {
     take_memory(state, event, at);
+    return;
+  }
+  if (import_text_is(name, "[OutOfMemory]")) {
+    take_out_of_memory(state, event, at);
     return;
   }
   const uint32_t site = site_of(state, name, category, LEVEL_OPERATOR, &own_name);
@@ -340,6 +452,7 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
   memcpy(&bits, &value, sizeof bits);
   import_record_begin(&own.record);
   import_record_word(&own.record, bits);
+  import_record_word(&own.record, (uint64_t)import_threads_id(event).pid); /* a device's, where that is known when all have come: capture.c */
   import_record_end(&own.record, PROF_I_KIND_COUNTER, 0, 0, site, 0);
   put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
   state->counts->counters++;
@@ -375,27 +488,48 @@ static uint64_t flow_id(const import_event *event, import_text category) {
   return number;
 }
 
-static void take_flow(import_state *state, const import_event *event, bool is_end) {
-  const import_text category = text_of(event, IMPORT_CAT), name = text_of(event, IMPORT_NAME);
+static void put_flow(import_state *state, const import_event *event, uint64_t at, uint64_t id, bool is_end) {
+  import_record_begin(&own.record);
+  import_record_word(&own.record, id);
+  import_record_word(&own.record, is_end);
+  import_record_text(&own.record, import_text_cut(text_of(event, IMPORT_NAME), IMPORT_TEXT_BYTES_MAX));
+  import_record_end(&own.record, PROF_I_KIND_FLOW, 0, 0, 0, 0);
+  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
+  state->counts->flow_ends++;
+}
+
+/* A step (ph t) is the end of one arrow and the begin of the next, which has an id of its own. */
+static void take_flow(import_state *state, const import_event *event, char phase) {
+  const import_text category = text_of(event, IMPORT_CAT);
   uint64_t at;
   if (import_text_is(category, "ac2g")) {
     miss(state, IMPORT_MISS_DRAWN);
     return;
   }
   if (!read_time(state, event, &at)) return;
-  import_record_begin(&own.record);
-  import_record_word(&own.record, flow_id(event, category));
-  import_record_word(&own.record, is_end);
-  import_record_text(&own.record, import_text_cut(name, IMPORT_TEXT_BYTES_MAX));
-  import_record_end(&own.record, PROF_I_KIND_FLOW, 0, 0, 0, 0);
-  put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
-  state->counts->flow_ends++;
+  const uint64_t id = flow_id(event, category);
+  if (phase == 's') import_flows_forget(&state->flows, id);
+  put_flow(state, event, at, import_flows_id(&state->flows, id), phase != 's');
+  if (phase == 't') put_flow(state, event, at, import_flows_step(&state->flows, id), false);
+  else if (phase == 'f') import_flows_forget(&state->flows, id);
 }
 
 /* ---- what names things ---- */
 
+/* "GPU 1": of a process that stands for a device, its name, or its label. */
+static void take_device_name(import_state *state, const import_event *event, const char *key) {
+  static const char begin[] = "GPU ";
+  const import_value *const value = import_event_arg(event, key);
+  const import_text name = value && value->type == IMPORT_TEXT ? import_text_of(event, value) : (import_text){"", 0};
+  int64_t index;
+  if (!begins(name, begin) || !import_number_i64((import_text){name.data + sizeof begin - 1, name.bytes - (sizeof begin - 1)}, &index) || index < 0 || index > INT32_MAX) return;
+  note_device_row(state, import_threads_id(event).pid, index);
+}
+
 static void take_name(import_state *state, const import_event *event) {
   const import_text what = text_of(event, IMPORT_NAME);
+  if (import_text_is(what, "process_labels")) take_device_name(state, event, "labels");
+  else if (import_text_is(what, "process_name")) take_device_name(state, event, "name");
   const import_value *const name = import_event_arg(event, "name");
   import_thread_id id = import_threads_id(event);
   if (!name || name->type != IMPORT_TEXT) return;
@@ -414,17 +548,17 @@ void import_kineto_event(import_state *state, const import_event *event) {
     case 'I':
     case 'R': take_instant(state, event); return;
     case 'C': take_counter(state, event); return;
-    case 's': take_flow(state, event, false); return;
-    case 'f': take_flow(state, event, true); return;
-    case 't': miss(state, IMPORT_MISS_FLOW_STEP); return;
+    case 's':
+    case 't':
+    case 'f': take_flow(state, event, phase.data[0]); return;
     case 'M': take_name(state, event); return;
     case 'b':
-    case 'n':
+    case 'S': take_async_begin(state, event); return;
     case 'e':
-    case 'S':
+    case 'F': take_async_end(state, event); return;
+    case 'n':
     case 'T':
-    case 'F':
-    case 'p': miss(state, IMPORT_MISS_ASYNC); return;
+    case 'p': take_async_instant(state, event); return;
     default: miss(state, IMPORT_MISS_PHASE); return;
   }
 }
@@ -503,6 +637,15 @@ void import_kineto_metadata(import_state *state, import_text key, const import_v
 }
 
 void import_kineto_end(import_state *state) {
+  import_nest *nest, *next;
+  HASH_ITER(hh, state->async.nests, nest, next) {
+    while (nest->begun_count > 0) {
+      const uint64_t start = nest->begun[nest->begun_count - 1].start;
+      change(state, IMPORT_CHANGE_UNENDED);
+      end_async(state, nest, state->end_ticks > start ? state->end_ticks : start);
+    }
+    settle(state, nest);
+  }
   for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next) {
     while (thread->begun_count > 0) {
       const uint64_t start = thread->begun[thread->begun_count - 1].start;

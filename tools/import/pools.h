@@ -14,12 +14,15 @@ typedef struct import_pool {
   int32_t index;
   uint64_t used_before; /* as the first event tells it */
   bool is_known;        /* it does */
+  bool has_reserved;    /* something has said it */
+  uint64_t reserved_before, reserved; /* bytes, before the first event and now, in the file's order */
   prof_i_pool_state state;
 } import_pool;
 
 typedef struct import_piece {
   uint64_t ticks;
-  int64_t bytes; /* negative: it came back */
+  int64_t bytes;    /* negative: it came back; 0: it is no piece, but a change of what is reserved, or a failed allocation */
+  int64_t reserved; /* after it, where it is no piece */
   uint32_t pool, order;
   int64_t total; /* allocated after it, as the trace says; negative: it does not */
 } import_piece;
@@ -37,6 +40,12 @@ uint32_t import_pools_of(import_pools *pools, bool is_device, int32_t index);
 
 /* Its words 1 to 3, of which the last is what import_pools_counter() is asked with. */
 void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t address, uint64_t words[3]);
+
+/* As above, of a change of what is reserved, or a failed allocation (verb, bytes): the whole record. */
+void import_pools_note(import_pools *pools, uint32_t pool, uint64_t ticks, prof_i_verb verb, uint64_t bytes, import_record *record);
+
+/* What is reserved after an event that `bytes` of what is used came or went by, and the trace's own sum of that (negative: it has none). Returns by how much that is more than before. */
+int64_t import_pools_reserve(import_pools *pools, uint32_t pool, int64_t reserved, int64_t bytes, int64_t total);
 
 void import_pools_settle(import_pools *pools, uint64_t start_ticks);
 static inline uint64_t import_pools_counter(const import_pools *pools, uint64_t order) { return pools->counters[order]; }

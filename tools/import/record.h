@@ -36,6 +36,8 @@ static inline void import_record_end(import_record *record, prof_i_kind kind, ui
   if (record->count % 2) record->words[record->count] = 0;
 }
 
+/* Of a plain scope, which has no such word: 0. */
+static inline uint32_t import_record_kind(const uint64_t *words) { return (words[1] & 15) == 1 ? words[2] >> 16 & 0xff : 0; }
 static inline uint32_t import_record_flags(const uint64_t *words) { return words[2] >> 24 & 0xff; }
 
 /* No longer than a text may be, and no character cut in two. */

@@ -125,6 +125,8 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   }
   import_input_close(input);
   import_spool_fini(&state->spool);
+  import_async_fini(&state->async);
+  import_flows_fini(&state->flows);
   import_threads_fini(&state->threads);
   import_pools_fini(&state->pools);
   import_names_destroy(state->names);

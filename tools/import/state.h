@@ -2,6 +2,8 @@
 #ifndef PROF_IMPORT_STATE_H
 #define PROF_IMPORT_STATE_H
 
+#include "async.h"
+#include "flows.h"
 #include "import.h"
 #include "launches.h"
 #include "names.h"
@@ -23,11 +25,18 @@ typedef struct import_device {
   char name[96];
 } import_device;
 
+/* A process of the trace that stands for a device. */
+typedef struct import_device_row {
+  int64_t pid, index;
+} import_device_row;
+
 typedef struct import_state {
   import_threads threads;
   import_names *names;
   import_spool spool;
   import_launches launches;
+  import_async async;
+  import_flows flows;
   import_pools pools;
   import_counts *counts;
   bool has_first, has_pid, is_hip;
@@ -39,6 +48,8 @@ typedef struct import_state {
   char host[IMPORT_NAME_BYTES];
   import_device devices[IMPORT_DEVICES_MAX];
   uint32_t device_count;
+  import_device_row device_rows[IMPORT_DEVICES_MAX];
+  uint32_t device_row_count;
   uint64_t begun_count;
 } import_state;
 

@@ -48,6 +48,10 @@ import_thread *import_threads_python(import_threads *threads, import_thread_id i
   return find(threads, &(import_thread){.key = {id, IMPORT_PYTHON}, .called = id});
 }
 
+import_thread *import_threads_async(import_threads *threads, import_thread_id id) {
+  return find(threads, &(import_thread){.key = {id, IMPORT_ASYNC}, .called = id});
+}
+
 import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called) {
   return find(threads, &(import_thread){.key = {{device, stream}, device}, .called = called});
 }

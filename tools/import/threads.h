@@ -13,8 +13,8 @@ typedef struct import_thread_id {
   int64_t pid, tid;
 } import_thread_id;
 
-/* A line beside a thread's own, for functions of Python that overlap with scopes: see import_thread_part(). */
-enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2 };
+/* Lines that are no thread's own: beside one, for functions of Python that overlap with scopes (see import_thread_part()), and for asynchronous events (async.h). */
+enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2, IMPORT_ASYNC = -3 };
 
 /* Begun, not ended (ph B). */
 typedef struct import_begun {
@@ -26,7 +26,7 @@ typedef struct import_begun {
 typedef struct import_thread {
   struct {
     import_thread_id id;
-    int64_t device; /* IMPORT_HOST, IMPORT_PYTHON; else id is device and stream */
+    int64_t device; /* IMPORT_HOST, IMPORT_PYTHON, IMPORT_ASYNC; else id is device and stream */
   } key;
   UT_hash_handle hh;
   import_thread_id called; /* its row, for its name */
@@ -58,6 +58,7 @@ import_thread_id import_threads_id(const import_event *event);
 
 import_thread *import_threads_host(import_threads *threads, import_thread_id id);
 import_thread *import_threads_python(import_threads *threads, import_thread_id id);
+import_thread *import_threads_async(import_threads *threads, import_thread_id id);
 import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called);
 
 void import_threads_name(import_threads *threads, import_thread_id id, import_text name);

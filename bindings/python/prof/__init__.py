@@ -33,6 +33,7 @@ _HOMES = {
     "tensorboard_trace_handler": "session",
     "Trace": "trace",
     "Traces": "trace",
+    "import_trace": "_import",
     "Device": "device",
     "DeviceType": "device",
     "backends": "device",
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
     from . import device, flops, functions, memory_profiler, modules, names, op_profiler, profiler, sampler, session, tables, trace
     from . import torch as torch
+    from ._import import import_trace
     from ._library import ProfError
     from ._scope import Scope, record_function, scope
     from .device import Device, DeviceType, backends, load_backends
@@ -80,6 +82,7 @@ __all__ = [
     "tensorboard_trace_handler",
     "Trace",
     "Traces",
+    "import_trace",
     "Device",
     "DeviceType",
     "backends",

@@ -1,4 +1,5 @@
-"""``python -m prof run script.py``, ``python -m prof table FILE...``, ``python -m prof memory FILE``, ``python -m prof dump FILE OUT``."""
+"""``python -m prof run script.py``, ``python -m prof table FILE...``, ``python -m prof memory FILE``, ``python -m prof dump FILE OUT``,
+``python -m prof import TRACE.json``."""
 
 from __future__ import annotations
 
@@ -74,6 +75,9 @@ def _arguments() -> argparse.ArgumentParser:
     dump.add_argument("file")
     dump.add_argument("output", help=".json, .json.gz, or .prof")
     dump.add_argument("-f", "--format", choices=("chrome", "raf", "capture"), default="")
+    take = commands.add_parser("import", help="a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a capture", description="What the command prof import does, in its words and with its exit status.")
+    take.add_argument("trace", metavar="TRACE.json", help=".json or .json.gz")
+    take.add_argument("-o", "--output", metavar="OUT.prof", help="the capture (default: beside the trace, where there is none yet)")
     return parser
 
 
@@ -90,6 +94,13 @@ def main(arguments: Optional[List[str]] = None) -> Any:
     options = _parsed(sys.argv[1:] if arguments is None else arguments)
     if options.command == "run":
         return _run.run(options)
+    if options.command == "import":
+        from . import _import
+
+        try:
+            return _import.run([*(["-o", options.output] if options.output is not None else []), "--", options.trace])
+        except OSError as e:
+            _run.fail(str(e))
     from .trace import Trace, Traces
 
     try:

@@ -219,6 +219,9 @@ class _Totals(Owner):
 class Trace(_Totals):
     """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread may read it, also while another one closes it. ``with`` frees it at the end; so does its last reference."""
 
+    notes: Tuple[str, ...] = ()
+    """Of one that import_trace() made: what was left out of it, or taken otherwise, a line a reason."""
+
     def __init__(self, pointer: ctypes.c_void_p) -> None:
         if not isinstance(pointer, ctypes.c_void_p):
             raise TypeError(f"a Trace is had by Trace.open(path) or Trace.now(), not of {short(pointer)}")

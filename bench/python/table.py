@@ -1,0 +1,94 @@
+"""usage: python3 bench/python/table.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds; BENCH_DIR: where captures are written
+How long torch.profiler's table takes of a capture with a million operators (operators.py), the file's opening with it: by name, by shapes, and of a trace that the real torch.profiler recorded, where this Python has torch and the prof
+command stands beside the library. Prints a line a promise, as cost.py."""
+
+import contextlib
+import gc
+import importlib.util
+import os
+import platform
+import subprocess
+import tempfile
+
+import operators
+from cost import IS_QUICK, row, timed
+
+import prof
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+BOUND_S = 0.5
+
+
+def table(path, **options):
+    with prof.Trace.open(path) as trace:
+        return trace.key_averages(**options).table(sort_by="self_cpu_time_total")
+
+
+def measure(what, path, rounds, **options):
+    found = []
+    for _ in range(rounds):
+        gc.collect()
+        found.append(timed(lambda: table(path, **options)))
+    row(what, found, "s", 1, BOUND_S)
+
+
+def check(path, count):
+    """Nothing was left out."""
+    with prof.Trace.open(path) as trace:
+        found = sum(average.count for average in trace.key_averages())
+    assert found == count, (found, count)
+
+
+def measure_import(folder, rounds):
+    """A million operators of the real torch, each with its shapes."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    command = os.path.join(os.path.dirname(os.environ["PROF_LIBRARY"]), "prof")
+    if not os.access(command, os.X_OK):
+        print(f"skip: {command} is not there to import torch's trace")
+        return
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)), torch.randn(2, 8)
+
+    def recorded(turns):
+        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as p:
+            for _ in range(turns):
+                model(x).sum().backward()
+        return p
+
+    json_path, path = os.path.join(folder, "torch.json"), os.path.join(folder, "torch.prof")
+    each = len(recorded(100).profiler.kineto_results.events()) / 100
+    p = recorded(round(operators.COUNT / each))
+    p.export_chrome_trace(json_path)
+    del p
+    gc.collect()
+    took = timed(lambda: subprocess.run([command, "import", json_path, "-o", path], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    os.unlink(json_path)
+    with prof.Trace.open(path) as trace:
+        count = sum(average.count for average in trace.key_averages())
+    assert 0.95 < count / operators.COUNT < 1.1, count
+    row(f"prof import of torch's trace, {count} operators", [took], "s", 1)
+    measure("the same of torch's trace, imported", path, rounds)
+    measure("the same of torch's trace, imported, by shapes", path, rounds, group_by_input_shape=True)
+
+
+def main():
+    rounds = 5 if IS_QUICK else 15
+    print(f"python table: Python {platform.python_version()}, {rounds} rounds; opened, key_averages().table(), a million operators, {operators.THREADS} threads")
+    with tempfile.TemporaryDirectory(prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")) as folder:
+        path = os.path.join(folder, "operators.prof")
+        check(path, operators.record(path, False))
+        measure("Trace.open(), key_averages().table()", path, rounds)
+        check(path, operators.record(path, True))
+        measure("the same, each operator with three shapes", path, rounds)
+        measure("the same, group_by_input_shape=True", path, rounds, group_by_input_shape=True)
+        os.unlink(path)
+        if importlib.util.find_spec("torch"):
+            measure_import(folder, rounds)
+        else:
+            print("skip: this Python has no torch whose trace could be imported")
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError):
+        main()

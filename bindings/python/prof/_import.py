@@ -1,0 +1,83 @@
+"""``prof import`` from Python: the command that stands beside the library does it, in a process of its own, so that what a trace asks for in memory is not this process's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import warnings
+from typing import List, Optional, Union
+
+from ._library import C, Library, encoded, error_class
+from .trace import Trace
+
+COMMAND = "prof"
+NO_DISK, NO_MEMORY, NO_TRACE = -6, -5, -10  # PROF_E_IO, PROF_E_NO_MEMORY, PROF_E_FORMAT
+_STATUSES = (("cannot write", NO_DISK), ("cannot keep", NO_DISK), ("cannot open", NO_DISK), ("cannot read", NO_DISK), ("cannot map", NO_MEMORY), ("no memory", NO_MEMORY))
+
+
+def command(library: Library = C) -> str:
+    """Its path: beside libprof.so, in the package, or where a shell finds it. FileNotFoundError."""
+    places = [os.path.dirname(library.path) if os.sep in library.path else "", os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")]
+    for place in filter(None, places):
+        path = os.path.join(place, COMMAND)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    found = shutil.which(COMMAND)
+    if found is None:
+        raise FileNotFoundError(f"the prof command, which reads traces, is neither beside libprof.so ({library.path}), nor in the package, nor on PATH; make install brings it, and so does pip install of a checkout")
+    return found
+
+
+def run(words: List[str]) -> int:
+    """What `prof import` does with these words, and its exit status; what it says goes where this process's own words go."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    status = subprocess.call([command(), "import", *words])
+    return status if status >= 0 else 128 - status
+
+
+def _error(said: List[str]) -> Exception:
+    text = "; ".join(line.partition("prof import: ")[2] or line for line in said if line.startswith("prof"))
+    return error_class(next((status for begin, status in _STATUSES if text.startswith(begin)), NO_TRACE))(text)
+
+
+def _import(path: bytes, output: bytes, partial: bool) -> Trace:
+    done = subprocess.run([os.fsencode(command()), b"import", b"-o", output, b"--", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    said = done.stderr.decode(errors="replace").splitlines()
+    if done.returncode < 0:
+        raise error_class(NO_MEMORY)(f"prof import ended by signal {-done.returncode} while it read {os.fsdecode(path)!r}")
+    is_written = done.stdout.startswith(b"written to ")
+    if done.returncode and not (partial and is_written):
+        raise _error(said)
+    trace = Trace.open(os.fsdecode(output))
+    trace.notes = tuple(line.strip() for line in said if line.startswith("  "))
+    if done.returncode:
+        warnings.warn(str(_error(said)), RuntimeWarning, stacklevel=3)
+    return trace
+
+
+def import_trace(path: Union[str, "os.PathLike[str]"], output: Optional[Union[str, "os.PathLike[str]"]] = None, *, partial: bool = False) -> Trace:
+    """A trace that torch.profiler exported, or another tool for chrome://tracing, .json or .json.gz, as a Trace. output: the capture's file, which is written over; None: one that is gone when the Trace is. What was left out, or taken
+    otherwise, is in the Trace's notes, a line a reason. ValueError with the place for what is cut short, damaged or no trace; partial=True: what stands whole before is given, with a RuntimeWarning. OSError, MemoryError."""
+    source = encoded(path, "path")
+    mode = os.stat(source).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{os.fsdecode(source)!r} is a directory; name one trace in it")
+    if output is not None:
+        target = encoded(output, "path")
+        if os.path.exists(target) and os.path.samefile(source, target):
+            raise ValueError(f"output {os.fsdecode(target)!r} is the trace itself")
+        return _import(source, target, bool(partial))
+    folder = tempfile.mkdtemp(prefix="prof-import-")
+    try:
+        return _import(source, os.fsencode(os.path.join(folder, "trace.prof")), bool(partial))  # mapped: it stays until it is closed
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+__all__ = ["import_trace"]
