@@ -538,7 +538,7 @@ class Unproven(unittest.TestCase):
             with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "may stand in [0-9]+ places"):
                 calls._ask(calls.library.prof_i_torch_prove_1(0))
         calls._ask(calls.library.prof_i_torch_open_1())
-        with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "may stand in ([2-9]|[1-9][0-9]+) places"):  # nothing told
+        with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "a call.s forward thread may stand in ([2-9]|[1-9][0-9]+) places"):  # nothing told
             calls._ask(calls.library.prof_i_torch_prove_1(0))
         calls._prove_apart(torch)
 
