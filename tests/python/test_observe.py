@@ -138,6 +138,9 @@ class SameCalls(unittest.TestCase):
                     x.add(x)
 
         self.assertEqual(self.compare(work), {"aten::add": 3, "step 0": 1, "step 1": 1, "step 2": 1})
+        categories = {e.name: e.category for e in seen_by_prof(work).trace.events()}
+        ranges = dict.fromkeys(("step 0", "step 1", "step 2"), "user_annotation")
+        self.assertEqual(categories, {"aten::add": "cpu_op", **ranges})
 
     def test_after_torch_has_started_threads(self):
         torch.set_num_threads(2)
@@ -181,6 +184,27 @@ class SameCalls(unittest.TestCase):
             x.grad = None
 
         self.compare(work)
+
+    def test_a_tensor_whose_sizes_python_says_is_not_asked(self):
+        asked = []
+
+        class Made(torch.Tensor):
+            @staticmethod
+            def __new__(cls):
+                return torch.Tensor._make_wrapper_subclass(cls, (2, 3), dispatch_sizes_strides_policy="sizes")
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                asked.append(func._schema.name)
+                return [2, 3] if "size" in func._schema.name else torch.ones(2, 3)
+
+        made = Made()
+        torch.neg(made)
+        plain, asked[:] = list(asked), []
+        with prof.profile() as p, prof.torch.observe(record_shapes=True):
+            torch.neg(made)
+        self.assertEqual(asked, plain)
+        self.assertEqual(next(e.input_shapes for e in p.events() if e.name == "aten::neg"), [[]])
 
     def test_numbers_of_another_thread_and_of_a_second_backward(self):
         x, made = torch.ones(3, requires_grad=True), []
@@ -513,6 +537,9 @@ class Unproven(unittest.TestCase):
                 calls._meets(lambda: torch.mul(x, x), "aten::mul", **{"inputs": [x, x], **wrong})
             with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "may stand in [0-9]+ places"):
                 calls._ask(calls.library.prof_i_torch_prove_1(0))
+        calls._ask(calls.library.prof_i_torch_open_1())
+        with self.assertRaisesRegex(prof.torch._torch_calls.Unproven, "a call.s forward thread may stand in ([2-9]|[1-9][0-9]+) places"):  # nothing told
+            calls._ask(calls.library.prof_i_torch_prove_1(0))
         calls._prove_apart(torch)
 
 

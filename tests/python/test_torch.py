@@ -95,6 +95,15 @@ class Torch(unittest.TestCase):
         path = prof.torch.collector()
         self.assertEqual(self.run_code(code, **{VARIABLE: path}), path)
 
+    def test_the_callbacks_without_torch(self):
+        code = "import ctypes, prof; from prof.torch import _beside; opened = ctypes.CDLL(_beside('libprof_torch.so')); opened.prof_i_torch_open_1.restype = ctypes.c_char_p; print(opened.prof_i_torch_open_1().decode())"
+        self.make_torch("9.0", True)
+        self.assertEqual(self.run_code(code), "libtorch_cpu.so is not there")
+
+    def test_neither_way(self):
+        self.make_torch("2.9.0", False)
+        self.assertRegex(self.run_code(ASK), r"has no ITT.*The dispatcher's callbacks, which need no ITT, are not to be had: .*libtorch_cpu.so is not there")
+
     def test_the_collector_opens_alone(self):
         self.assertTrue(ctypes.CDLL(prof.torch.collector()).prof_i_itt_seen_1() in (0, 1))
 
