@@ -290,6 +290,10 @@ class _TraceForStacks(trace_functions):
         self.users = 0
 
 
+def is_traced() -> bool:
+    return _now is not None
+
+
 def begin_stacks() -> Any:
     """From here on functions are traced, so that operators have stacks; what it gives is for end_stacks(). Where the program traces functions itself, they are those. Raises what trace_functions().start() does."""
     if _now is None:
