@@ -114,16 +114,15 @@ def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
         owner = next((c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__), None)
     full = f"{owner.__qualname__}.{name}" if owner is not None else name
     module = owner.__module__ if owner is not None else function.__module__
-    return full if module in (None, "", "builtins") else f"{module}.{full}", full, _shown(name, of, owner), 0
+    return full if module in (None, "", "builtins") else f"{module}.{full}", full, _shown(function, owner), 0
 
 
-def _shown(name: str, of: Any, owner: Any) -> str:
+def _shown(function: Any, owner: Any) -> str:
     """How a function of C reads in a stack, as torch.profiler has it, but without its object's address, and of the class that has the method: "<built-in method append of list object>"."""
-    if isinstance(of, type):
-        return f"<built-in method {name} of type object>"
-    if owner is None and (of is None or isinstance(of, ModuleType)):
-        return f"<built-in function {name}>"
-    return f"<built-in method {name} of {(owner or type(of)).__name__} object>"
+    text = repr(function).partition(" at 0x")[0].rstrip(">") + ">"  # <built-in function len>, <built-in method append of list object>, <method 'append' of 'list' objects>
+    if owner is None or isinstance(owner, ModuleType) or text.endswith(" of type object>") or text.startswith("<built-in function "):
+        return text
+    return f"<built-in method {function.__name__} of {owner.__name__} object>"
 
 
 _now: Optional["trace_functions"] = None

@@ -3,15 +3,16 @@ fails here, the program runs as it would without: prof is then not to be had in 
 
 import os
 import sys
+from importlib import import_module
 
 
-def _run_next():
+def _run_next() -> None:
     """The program's, or the distribution's own."""
     this, here = sys.modules[__name__], os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
     del sys.modules[__name__]
     try:
-        import sitecustomize  # noqa: F401
+        import_module(__name__)
     except ImportError as e:
         if e.name != __name__:
             raise
@@ -19,7 +20,7 @@ def _run_next():
         sys.modules.setdefault(__name__, this)
 
 
-def _trace(package):
+def _trace(package: str) -> None:
     """The prof that the parent had, if this Python does not have another."""
     before = list(sys.path)
     sys.path.append(os.path.dirname(package))
