@@ -276,9 +276,10 @@ static void take_off(stack *s) {
 /* Judges what stands around a frame, and itself, and gives it, the innermost first, with a reference each: how many. No memory, or an error that is pending: 0. */
 static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
   size_t count = 0, room = STACK_ROOM_FIRST;
-  prof_i_py **frames = malloc(room * sizeof(void *));
+  prof_i_py **frames = *frames_out = malloc(room * sizeof(void *));
+  if (!frames) return 0;
   if (frame) PY.Py_IncRef(frame);
-  while (frames && frame) {
+  while (frame) {
     if (count == room) {
       prof_i_py **const larger = realloc(frames, 2 * room * sizeof(void *));
       if (!larger) break;
@@ -291,7 +292,7 @@ static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
     PY.Py_DecRef(code);
     frame = is_judged ? PY.PyFrame_GetBack(frame) : NULL;
   }
-  if (!frames || frame || is_interrupted()) {
+  if (frame || is_interrupted()) {
     drop(frame);
     while (count > 0) PY.Py_DecRef(frames[--count]);
   }

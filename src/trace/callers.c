@@ -50,7 +50,8 @@ bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint3
   for (uint32_t site = 0; site < site_count; site++) {
     const prof_i_site_info *const info = prof_i_trace_site(trace, site);
     if (!is_of_python(info) && !is_of_c(info)) continue;
-    if (!callers->is_function && !(callers->is_function = calloc(site_count, sizeof *callers->is_function))) return false;
+    if (!callers->is_function) callers->is_function = calloc(site_count, sizeof *callers->is_function);
+    if (!callers->is_function) return false;
     callers->is_function[site] = 1;
   }
   if (!callers->is_function) return true;
@@ -138,7 +139,7 @@ bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, prof_i_text *
     room += prof_i_frame_text(prof_i_trace_site(callers->trace, callers->items[at].site), frame, sizeof frame) + 1;
   }
   if (!c->text) {
-    if (!(c->text = malloc((size_t)room))) return false;
+    if (!(c->text = malloc((size_t)room + 1))) return false;
     frames = 0;
     for (uint32_t at = number; at && frames < callers->frames; at = callers->items[at].outer, frames++) {
       if (frames) c->text[c->bytes++] = ';';

@@ -3,13 +3,17 @@
 import asyncio
 import cProfile
 import gc
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import textwrap
 import threading
+import time
 import unittest
+import warnings
 
 import prof
 
@@ -635,6 +639,194 @@ i.destroy(one)
         self.assertIn("refused functions are traced in one interpreter", done.stdout, done.stderr)
 
 
+def stacked(n):
+    with prof.scope("op"):
+        return n
+
+
+def over(n):
+    return stacked(n)
+
+
+def under(n, then):
+    return under(n - 1, then) if n else then()
+
+
+def here(frame):
+    """A frame of this file, without its folder."""
+    return re.sub(r"^.*test_functions\.py\(\d+\): ", "", frame)
+
+
+def named(key):
+    return key[len(MODULE) + 1 :] if key.startswith(f"{MODULE}.") else key
+
+
+@unittest.skipUnless(is_traced, "functions are traced in CPython alone")
+class Stacks(unittest.TestCase):
+    def line(self, function):
+        return f"test_functions.py({function.__code__.co_firstlineno}): {function.__name__}"
+
+    def profiled(self, work, **options):
+        with prof.profile(with_stack=True) as p, prof.trace_functions(**options):
+            work()
+        return p
+
+    def rows(self, p, frames=3):
+        return {(named(row.key), *map(here, row.stack)): row.count for row in p.key_averages(group_by_stack_n=frames)}
+
+    def test_what_stands_open_around_scopes_and_functions(self):
+        def work():
+            over(1)
+            over(2)
+            stacked(3)
+
+        p = self.profiled(work)
+        rows = self.rows(p, 2)
+        self.assertEqual((rows["op", "stacked", "over"], rows["op", "stacked", "work"], rows["stacked", "over", "work"], rows["over", "work", "profiled"]), (2, 1, 2, 2))
+        op = next(row for row in p.key_averages(group_by_stack_n=1) if row.key == "op")
+        self.assertTrue(op.stack[0].endswith(self.line(stacked)), op.stack)
+        self.assertEqual(op.count, 3)
+
+    def test_events_have_the_same(self):
+        p = self.profiled(lambda: (over(1), stacked(2)))
+        ops = [list(map(here, e.stack[:3])) for e in p.events() if e.name == "op"]
+        self.assertEqual(ops, [["stacked", "over", "<lambda>"], ["stacked", "<lambda>", "profiled"]])
+        over_of = next(e for e in p.events() if named(e.name) == "over")
+        self.assertTrue(over_of.is_python_function)
+        self.assertEqual(here(over_of.stack[0]), "<lambda>")
+        by_event, by_c = p.events().key_averages(group_by_stack_n=4), p.key_averages(group_by_stack_n=4)
+        self.assertEqual(sorted((a.key, a.stack, a.count) for a in by_event), sorted((a.key, a.stack, a.count) for a in by_c))
+
+    def test_without_with_stack_events_have_none(self):
+        with prof.profile() as p, prof.trace_functions():
+            over(1)
+        self.assertEqual([e.stack for e in p.events() if e.stack], [])
+        self.assertNotIn("Call stack", p.trace.json("chrome"))
+
+    def test_the_stack_begins_with_what_ran_before_the_profile(self):
+        def inside():
+            with prof.profile(with_stack=True) as p:
+                over(1)
+            return p
+
+        with prof.trace_functions():
+            profiles = [under(2, inside), under(1, inside)]
+        for p, depth in zip(profiles, (3, 2)):
+            op = next(e for e in p.events() if e.name == "op")
+            self.assertEqual(list(map(here, op.stack[: 4 + depth])), ["stacked", "over", "inside", *["under"] * depth, "test_the_stack_begins_with_what_ran_before_the_profile"])
+            self.assertEqual({named(row.key): row.count for row in p.key_averages() if named(row.key) in ("over", "under")}, {"over": 1})
+
+    def test_each_cycle_of_a_schedule(self):
+        found = []
+        p = prof.profile(with_stack=True, schedule=prof.schedule(wait=0, warmup=1, active=1, repeat=3), on_trace_ready=lambda p: found.append(self.rows(p, 3)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # of losses
+
+            def loop():
+                for _ in range(6):
+                    over(1)
+                    p.step()
+
+            with prof.trace_functions(), p:
+                loop()
+        self.assertEqual([rows["op", "stacked", "over", "loop"] for rows in found], [1, 1, 1])
+
+    def test_other_threads_new_and_old(self):
+        go, over_now = threading.Event(), threading.Event()
+
+        def old():
+            go.wait(10)
+            over(1)
+            over_now.set()
+
+        thread = threading.Thread(target=old)
+        thread.start()
+        with prof.profile(with_stack=True) as p, prof.trace_functions():
+            go.set()
+            over_now.wait(10)
+            thread.join()
+            new = threading.Thread(target=lambda: over(2))
+            new.start()
+            new.join()
+        rows = self.rows(p)
+        self.assertEqual((rows["op", "stacked", "over", "old"], rows["op", "stacked", "over", "<lambda>"]), (1, 1))
+
+    def test_in_the_trace(self):
+        p = self.profiled(lambda: over(1))
+        events = {named(e["name"]): e for e in json.loads(p.trace.json("chrome", stacks=True))["traceEvents"] if e["ph"] == "X"}
+        frames = events["op"]["args"]["Call stack"].split(";")
+        self.assertEqual(list(map(here, frames[:3])), ["stacked", "over", "<lambda>"])
+        self.assertNotIn("Call stack", events["over"]["args"])
+        with tempfile.TemporaryDirectory() as folder:
+            p.export_chrome_trace(os.path.join(folder, "trace.json"))
+            with open(os.path.join(folder, "trace.json")) as f:
+                self.assertIn("Call stack", f.read())
+            p.export_stacks(os.path.join(folder, "stacks"))
+            with open(os.path.join(folder, "stacks")) as f:
+                self.assertRegex(f.read(), r"<lambda>;.*over;.*stacked \d+\n")
+
+    def test_a_stack_that_a_scope_has_itself_stays(self):
+        def work():
+            with prof.scope("told", **{"Call stack": "where.c(1): it_was"}):
+                pass
+
+        self.assertEqual(self.rows(self.profiled(work))["told", "where.c(1): it_was"], 1)
+
+    def test_a_scope_that_overlaps_functions_has_those_that_hold_it_whole(self):
+        one = prof.scope("overlaps")
+
+        def opens():
+            one.__enter__()
+
+        def closes():
+            one.__exit__(None, None, None)
+
+        def work():
+            opens()
+            closes()
+
+        p = self.profiled(work)
+        self.assertEqual(self.rows(p, 1)["overlaps", "work"], 1)
+        self.assertEqual([here(e.stack[0]) for e in p.events() if e.name == "overlaps"], ["work"])
+
+    def test_functions_of_c(self):
+        p = self.profiled(lambda: sorted([2, 1], key=stacked), c_functions=True)
+        self.assertEqual(self.rows(p)["op", "stacked", "<built-in function sorted>", "<lambda>"], 2)
+
+    def test_a_filter_is_the_stacks_too(self):
+        p = self.profiled(lambda: over(1), include="nothing_here")
+        self.assertEqual([row.stack for row in p.key_averages(group_by_stack_n=5) if row.key == "op"], [[]])
+
+    def test_deep_recursions_and_many_scopes_take_no_longer_for_each(self):
+        def work():
+            for _ in range(20000):
+                with prof.scope("leaf"):
+                    pass
+
+        sys.setrecursionlimit(3000)
+        times = {}
+        for depth in (1, 600):
+            with prof.profile(with_stack=True) as p, prof.trace_functions():
+                under(depth, work)
+            took = []
+            for _ in range(3):
+                begun = time.process_time()
+                rows = p.trace.aggregate(["name", "stack"])
+                took.append(time.process_time() - begun)
+            times[depth] = min(took)
+            leaf = next(row for row in rows if row.name == "leaf")
+            self.assertEqual((leaf.count, here(leaf.stack.split(";")[0])), (20000, "work"))
+            self.assertEqual(leaf.stack.count("under"), min(depth + 1, 255))
+        self.assertLess(times[600], 20 * times[1] + 0.05)  # a walk to the outside for each would be 600 times
+
+    def test_scopes_take_no_stack_of_their_own_meanwhile(self):
+        p = self.profiled(lambda: over(1))
+        self.assertEqual([e.args for e in p.trace.events() if e.name == "op"], [None])
+        with prof.profile(with_stack=True) as p:
+            over(1)
+        self.assertIn("Call stack", next(e.args for e in p.trace.events() if e.name == "op"))
+
+
 @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
 class Command(unittest.TestCase):
     SCRIPT = "import sys, textwrap\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\nif __name__ == '__main__':\n    fib(5)\n    textwrap.dedent('x')\n    print(sys.argv[1:])\n"
@@ -666,8 +858,40 @@ class Command(unittest.TestCase):
         self.assertRegex(self.run_command("--python-c", "SCRIPT")[0].stderr, r"print +c_function")
 
     def test_spawned_and_forked(self):
-        for kind in ("fork", "spawn"):
+        for kind in ("fork", "spawn", "forkserver"):
             done, calls = self.run_command(
                 "--python", "-r", "-1", "SCRIPT", script=f"import multiprocessing\ndef square(n): return n * n\nif __name__ == '__main__':\n    with multiprocessing.get_context('{kind}').Pool(1) as pool: print(pool.map(square, [1, 2, 3]))\n"
             )
             self.assertEqual((done.stdout, calls.get("square", 0) + calls.get("__mp_main__.square", 0)), ("[1, 4, 9]\n", 3), done.stderr)
+
+    CHILD = """
+import os, subprocess, sys
+def work(n): return n
+if len(sys.argv) > 1:
+    print(work(int(sys.argv[1])), [p for p in sys.path if "_site" in p], "theirs" in sys.modules, flush=True)
+else:
+    print(subprocess.run([sys.executable, __file__, "1"], stdout=subprocess.PIPE, text=True).stdout, end="", flush=True)
+    os.system(f"{sys.executable} {__file__} 2")
+    subprocess.run([sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, sys.argv[1], '3'])", __file__])
+    subprocess.run([sys.executable, "-I", __file__, "4"])  # asks for no environment
+"""
+
+    def test_started_in_other_ways(self):
+        done, calls = self.run_command("--python", "-r", "-1", "SCRIPT", script=self.CHILD)
+        self.assertEqual((done.stdout, done.returncode), ("1 [] False\n2 [] False\n3 [] False\n4 [] False\n", 0), done.stderr)
+        self.assertEqual(calls.get("work"), 3, done.stderr)
+
+    def test_started_processes_have_captures_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("script.py", self.CHILD), ("sitecustomize.py", "import theirs\n"), ("theirs.py", "")):
+                with open(os.path.join(folder, name), "w") as f:
+                    f.write(text)
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
+            done = subprocess.run([sys.executable, "-m", "prof", "run", "-q", "--python", "-o", "out.prof", "script.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+            self.assertEqual((done.stdout, done.stderr), ("1 [] True\n2 [] True\n3 [] True\n4 [] False\n", ""))
+            counts = []
+            for name in os.listdir(folder):
+                if name.startswith("out.") and name != "out.prof":
+                    with prof.Trace.open(os.path.join(folder, name)) as trace:
+                        counts.append(sum(row.count for row in trace.aggregate("name") if row.name == "work"))
+            self.assertEqual(sorted(counts), [0, 1, 1, 1])

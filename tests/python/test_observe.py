@@ -300,6 +300,257 @@ class SameResults(unittest.TestCase):
         self.assertEqual(calls(p)["aten::mul"], 4)
 
 
+class Stacks(unittest.TestCase):
+    """Of each operator the same frames as torch.profiler's, from the function that was profiled on."""
+
+    maxDiff = None
+
+    def frames(self, stack):
+        """Without objects and their addresses; without what has no frame here (a module's is that of its call), or another line there (a generator's is where it went on)."""
+        found = []
+        for frame in stack:
+            frame = re.sub(r" of \S+ object( at 0x[0-9a-f]+)?>$", " of an object>", frame)
+            if frame.startswith("nn.Module: ") or frame.endswith(": _wrapped_call_impl"):
+                frame = "nn.Module"
+            found.append(re.sub(r"\(\d+\): (steps)$", r": \1", frame))
+            if frame.endswith(": work"):
+                return found
+        return None
+
+    def compare(self, work):
+        work()
+        with prof.profile(with_stack=True, torch=True) as mine:
+            work()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True)) as theirs:
+            work()
+        with tempfile.TemporaryDirectory() as folder:  # its events() have a forward's stack for what is of its backward, and leave out two frames of autograd's
+            theirs.export_chrome_trace(os.path.join(folder, "trace.json"))
+            with open(os.path.join(folder, "trace.json")) as f:
+                rows = [(e["name"], e["args"].get("Call stack", "").rstrip(";").split(";")) for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
+        sides = []
+        for side in ([(e.name, e.stack) for e in mine.events() if e.category == "cpu_op"], rows):
+            found = [(name, self.frames(stack)) for name, stack in side]
+            self.assertNotIn(None, [frames for _, frames in found])
+            sides.append(collections.Counter((name, *frames) for name, frames in found))
+        self.assertEqual(*sides)
+        self.assertEqual(calls(mine), dict(collections.Counter(name for name, *_ in seen_by_torch(work))))
+
+    def test_forward_and_backward(self):
+        model, x = small_model(), small_input()
+
+        def steps():
+            for _ in range(2):
+                yield x * x
+
+        def work():
+            model(x).square().mean().backward()
+            list(steps())
+            torch.relu(x + x)
+            with torch.no_grad():
+                x.sum()
+
+        self.compare(work)
+
+    def test_an_optimizer(self):
+        model, x = small_model(), small_input()
+        step = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(x).square().mean().backward()
+        step.step()
+        with prof.profile(with_stack=True, torch=True) as p:
+            step.step()
+        rows = {a.key: a for a in p.key_averages(group_by_stack_n=1)}
+        self.assertEqual(rows["Optimizer.step#SGD.step"].stack[0].partition(": ")[2], "wrapper")
+        self.assertLess(rows["Optimizer.step#SGD.step"].self_cpu_time_total, rows["Optimizer.step#SGD.step"].cpu_time_total)
+
+    def test_the_table_and_export_stacks(self):
+        x = small_input()
+
+        def inner():
+            return torch.relu(x)
+
+        def work():
+            return inner()
+
+        work()
+        with prof.profile(with_stack=True, torch=True) as p:
+            work()
+        table = p.key_averages(group_by_stack_n=5).table()
+        for line in ("<built-in method relu of type object>", f"test_observe.py({inner.__code__.co_firstlineno}): inner", f"test_observe.py({work.__code__.co_firstlineno}): work"):
+            self.assertRegex(table, rf"{re.escape(line)} *\n")
+        self.assertNotIn("inner  ", table.partition("Source Location")[0])
+        self.assertEqual(set(calls(p)), {"aten::relu", "aten::clamp_min"})
+        self.assertIn("inner", " ".join(a.key for a in p.key_averages(include_python_functions=True)))
+        with tempfile.TemporaryDirectory() as folder:
+            p.export_stacks(os.path.join(folder, "stacks"))
+            with open(os.path.join(folder, "stacks")) as f:
+                self.assertRegex(f.read(), r"work;\S*inner;<built-in_method_relu_of_type_object> \d+\n")
+            p.export_chrome_trace(os.path.join(folder, "trace.json"))
+            with open(os.path.join(folder, "trace.json")) as f:
+                rows = [e for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
+        self.assertEqual([r["args"]["Call stack"].startswith("<built-in method relu of type object>;") for r in rows], [True, True])
+
+    def test_a_range_of_the_program(self):
+        """It begins in a function of torch's own and ends in another: its times are as without stacks."""
+        x = small_input()
+
+        def work():
+            with torch.profiler.record_function("range"):
+                x.add(x)
+
+        work()
+        with prof.profile(with_stack=True, torch=True) as p:
+            work()
+        rows = {a.key: a for a in p.key_averages(group_by_stack_n=1)}
+        self.assertTrue(rows["range"].stack[0].endswith(": work"), rows["range"].stack)
+        self.assertEqual({e.name: e.cpu_parent and e.cpu_parent.name for e in p.events() if e.name == "range"}, {"range": next(e.name for e in p.events() if e.name.endswith("work"))})
+        self.assertLess(rows["range"].self_cpu_time_total, rows["range"].cpu_time_total)
+
+    def test_a_program_that_traces_functions_itself(self):
+        x = small_input()
+
+        def work():
+            return x.add(x)
+
+        def others():
+            return work()
+
+        with prof.trace_functions(include="nothing_here", c_functions=True), prof.profile(with_stack=True, torch=True) as p:
+            others()
+            with self.assertRaisesRegex(RuntimeError, "functions are traced already"):
+                prof.trace_functions().start()
+        self.assertEqual([e.stack for e in p.events() if e.name == "aten::add"], [[]])
+        with prof.trace_functions(), prof.profile(with_stack=True, torch=True) as p:
+            others()
+        self.assertRegex(";".join(next(e.stack for e in p.events() if e.name == "aten::add")), ": work;.*: others;")
+        self.assertIn("others", " ".join(calls(p)))  # they are rows where somebody has asked to see them
+
+    def test_tracing_while_stacks_are_taken(self):
+        with prof.torch.observe(with_stack=True):
+            with self.assertRaisesRegex(RuntimeError, "for the stacks of prof.torch.observe"):
+                prof.trace_functions().start()
+        with prof.trace_functions():
+            pass
+
+    def test_several_threads_share_it(self):
+        x, ready, done = small_input(), threading.Event(), threading.Event()
+
+        def work():
+            return x.add(x)
+
+        def other():
+            with prof.torch.observe(with_stack=True):
+                ready.set()
+                done.wait(10)
+                work()
+
+        with prof.profile(with_stack=True) as p:
+            thread = threading.Thread(target=other)
+            thread.start()
+            ready.wait(10)
+            with prof.torch.observe(with_stack=True):
+                work()
+            done.set()
+            thread.join()
+        self.assertEqual([e.stack[1].partition(": ")[2] for e in p.events() if e.name == "aten::add"], ["work", "work"])
+        self.assertFalse(prof.functions.is_traced())
+
+    def test_another_tool_in_the_place_of_profilers(self):
+        o = prof.torch.observe(with_stack=True)
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is None:
+            sys.setprofile(lambda *_: None)
+        else:
+            for tool in (2, 3, 4):
+                monitoring.use_tool_id(tool, f"tool {tool}")
+        try:
+            with self.assertRaisesRegex(RuntimeError, "functions cannot be traced"):
+                o.start()
+        finally:
+            if monitoring is None:
+                sys.setprofile(None)
+            else:
+                for tool in (2, 3, 4):
+                    monitoring.free_tool_id(tool)
+        self.assertFalse(torch.autograd._profiler_enabled())
+        with o:
+            pass
+
+
+class Profile(unittest.TestCase):
+    """prof.profile(torch=True)."""
+
+    def test_with_a_schedule_only_while_it_is_active(self):
+        x, seen, on = small_input(), [], []
+        with prof.profile(torch=True, schedule=prof.schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=lambda p: seen.append(calls(p))) as p:
+            for _ in range(8):
+                on.append(torch.autograd._profiler_enabled())
+                x.add(x)
+                p.step()
+            on.append(torch.autograd._profiler_enabled())
+        self.assertEqual(on, [False, False, True, True, False, False, True, True, False])
+        self.assertEqual([{k: v for k, v in rows.items() if not k.startswith("Profiler")} for rows in seen], [{"aten::add": 2}, {"aten::add": 2}])
+
+    def test_shapes_and_the_operators_bits(self):
+        x = small_input()
+        with prof.profile(torch=True, record_shapes=True) as p:
+            y = torch.relu(x)
+        self.assertTrue(torch.equal(y, torch.relu(x)))
+        self.assertIn("[[2, 3, 16, 16]]", {str(a.input_shapes) for a in p.key_averages(group_by_input_shape=True)})
+
+    def test_again_after_an_error(self):
+        x = small_input()
+        with torch.profiler.profile():
+            p = prof.profile(torch=True)
+            with self.assertRaisesRegex(RuntimeError, "torch.profiler"):
+                p.start()
+        with p:
+            x.add(x)
+        self.assertEqual(calls(p), {"aten::add": 1})
+        self.assertFalse(torch.autograd._profiler_enabled())
+
+    def test_what_raises_inside(self):
+        x = small_input()
+        with self.assertRaises(ZeroDivisionError), prof.profile(torch=True) as p:
+            x.add(x)
+            1 / 0
+        self.assertEqual(calls(p), {"aten::add": 1})
+        self.assertFalse(torch.autograd._profiler_enabled())
+
+    def test_stopped_by_another_thread(self):
+        p, errors = prof.profile(torch=True), []
+
+        def other():
+            try:
+                p.stop()
+            except RuntimeError as e:
+                errors.append(str(e))
+
+        p.start()
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        self.assertRegex(errors[0], "by the thread that has started it")
+        p.stop()
+        p._observer.stop()
+        self.assertFalse(torch.autograd._profiler_enabled())
+
+    def test_a_fork(self):
+        with prof.profile(torch=True) as p:
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    p.stop()
+                    with prof.profile(torch=True) as own:
+                        torch.ones(2).mul(2)
+                    status = 0 if calls(own).get("aten::mul") == 1 else 2
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            torch.ones(2).add(1)
+        self.assertEqual(calls(p)["aten::add"], 1)
+
+
 class ByMode(unittest.TestCase):
     def setUp(self):
         instead = without_callbacks()
@@ -573,6 +824,12 @@ print(o.way, o.reason, len(theirs.events()), before == (torch.autograd._get_sequ
         code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(): torch.ones(1)\nprint(len(p.key_averages()))"
         self.assertEqual(self.run_code(code, INTEL_LIBITTNOTIFY64=prof.torch.collector()), "3")
 
+    def test_a_profile_of_torchs_that_was_imported_first(self):
+        code = "import torch, prof\nwith prof.profile(torch=True) as p: torch.relu(torch.ones(3))\nprint(len(p.key_averages()))"
+        self.assertRegex(self.run_code(code), "^RuntimeError: prof: torch was imported before prof.torch")
+        self.assertEqual(self.run_code(code, INTEL_LIBITTNOTIFY64=prof.torch.collector()), "5")
+        self.assertEqual(self.run_code(code.replace("torch=True", "torch=True, record_shapes=True")), "2")
+
     def test_shapes_need_no_itt(self):
         code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(record_shapes=True): torch.relu(torch.ones(3))\nprint(p.events()[-2].input_shapes)"
         self.assertEqual(self.run_code(code), "[[3]]")
@@ -594,7 +851,7 @@ print(o.way, o.reason, len(theirs.events()), before == (torch.autograd._get_sequ
 
 
 if torch is None:
-    del SameCalls, SameResults, ByMode, Life, Document, Unproven, Refusals
+    del SameCalls, SameResults, Stacks, Profile, ByMode, Life, Document, Unproven, Refusals
 
     class Torch(unittest.TestCase):
         def test_with_torch(self):

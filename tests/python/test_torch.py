@@ -104,6 +104,48 @@ class Torch(unittest.TestCase):
         self.make_torch("2.9.0", False)
         self.assertRegex(self.run_code(ASK), r"has no ITT.*The dispatcher's callbacks, which need no ITT, are not to be had: .*libtorch_cpu.so is not there")
 
+    def test_a_profile_says_what_observe_says(self):
+        ask = "\nimport prof\np = prof.profile(torch=True)\ntry:\n    p.start()\nexcept Exception as e:\n    print(type(e).__name__, e)\nwith prof.profile() as q: pass\nprint(len(q.events()), prof.health().level)\n"
+        for setting, words in (("import sys; sys.modules['torch'] = None", "ImportError prof: torch cannot be imported"), ("import torch", "RuntimeError prof: torch was imported before prof.torch")):
+            self.make_torch("9.0", True)
+            said = self.run_code(setting + ask)
+            self.assertRegex(said, f"^{words}")
+            self.assertEqual(said.splitlines()[-1], "0 0")
+
+    STAND_IN = """
+import contextlib, types, prof
+import prof.torch as t
+log = []
+class emit_itt:
+    on = False
+    def __enter__(self): log.append("on"); emit_itt.on = True
+    def __exit__(self, *error): log.append("off"); emit_itt.on = False
+t._torch.module = types.SimpleNamespace(__version__="9", autograd=types.SimpleNamespace(_profiler_enabled=lambda: emit_itt.on, profiler=types.SimpleNamespace(emit_itt=emit_itt)))
+t._torch.error = None
+"""
+
+    def test_a_profile_observes_while_its_schedule_is_active(self):
+        self.make_torch("9.0", True)
+        code = "p = prof.profile(torch=True, schedule=prof.schedule(wait=1, warmup=1, active=1, repeat=2))\nwith p:\n    for _ in range(6):\n        log.append(p.current_action.name)\n        p.step()\nprint(*log)"
+        self.assertEqual(self.run_code(self.STAND_IN + code), "NONE WARMUP on RECORD_AND_SAVE off NONE WARMUP on RECORD_AND_SAVE off")
+
+    def test_a_profile_that_could_not_begin_leaves_nothing_on(self):
+        self.make_torch("9.0", True)
+        code = "emit_itt.on = True\np = prof.profile(torch=True)\ntry: p.start()\nexcept RuntimeError as e: print(str(e)[:27], prof.health().level)\nemit_itt.on = False\nwith p: print(log, prof.health().level)\nprint(log, prof.health().level)"
+        self.assertEqual(self.run_code(self.STAND_IN + code).splitlines(), ["a profiler of torch's is on 0", "['on'] 1", "['on', 'off'] 0"])
+
+    @unittest.skipUnless(sys.implementation.name == "cpython", "functions are traced in CPython alone")
+    def test_stacks_trace_functions_while_it_observes(self):
+        self.make_torch("9.0", True)
+        code = "import prof.functions as f\np = prof.profile(torch=True, with_stack=True)\nprint(f.is_traced())\nwith p:\n    print(f.is_traced())\nprint(f.is_traced(), [a.key for a in p.key_averages()])"
+        self.assertEqual(self.run_code(self.STAND_IN + code), "False\nTrue\nFalse []")
+
+    @unittest.skipIf(sys.implementation.name == "cpython", "CPython has them")
+    def test_stacks_where_functions_cannot_be_traced(self):
+        self.make_torch("9.0", True)
+        code = "p = prof.profile(torch=True, with_stack=True)\ntry: p.start()\nexcept NotImplementedError as e: print(e, log, prof.health().level)"
+        self.assertRegex(self.run_code(self.STAND_IN + code), r"^functions are traced through CPython's interface.* \[\] 0$")
+
     def test_the_collector_opens_alone(self):
         self.assertTrue(ctypes.CDLL(prof.torch.collector()).prof_i_itt_seen_1() in (0, 1))
 

@@ -20,6 +20,7 @@ if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") =
 from . import _structs as s
 from ._library import C, ProfError, encoded, sized
 
+_SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
 ENDINGS = (".json.gz", ".json", ".prof")
 
 
@@ -205,6 +206,14 @@ class _Again:
         return exec, (source, {})
 
 
+def _reach_started_processes(functions: Dict[str, Any]) -> None:
+    """Those of Python that the script starts, in whatever way: _site/sitecustomize.py."""
+    import json
+
+    os.environ["PROF_PYTHON"] = json.dumps(functions)
+    os.environ["PYTHONPATH"] = os.pathsep.join([_SITE, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 def trace(names: List[str], functions: Optional[Dict[str, Any]]) -> Any:
     """trace_module() of each, and trace_functions() of these arguments, which it gives; here and in the processes that multiprocessing begins from here."""
     from importlib import import_module
@@ -217,10 +226,11 @@ def trace(names: List[str], functions: Optional[Dict[str, Any]]) -> Any:
         for name in names:
             trace_module(import_module(name))
     if functions is not None:
-        from .functions import trace_functions
+        from .functions import is_traced, trace_functions
 
-        tracing = trace_functions(**functions)
-        tracing.start()
+        if not is_traced():  # it was started so
+            tracing = trace_functions(**functions)
+            tracing.start()
     module: Any = spawn
     prepared = module.get_preparation_data
 
@@ -257,6 +267,8 @@ def run(options: argparse.Namespace) -> Any:
     if options.trace or functions is not None:
         try:
             recording.tracing = trace(options.trace, functions)
+            if functions is not None:
+                _reach_started_processes(functions)
         except (ImportError, ValueError) as e:
             fail(f"--trace {', '.join(options.trace)}: {e}")
         except (NotImplementedError, ProfError) as e:

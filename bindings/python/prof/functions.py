@@ -114,14 +114,15 @@ def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
         owner = next((c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__), None)
     full = f"{owner.__qualname__}.{name}" if owner is not None else name
     module = owner.__module__ if owner is not None else function.__module__
-    return full if module in (None, "", "builtins") else f"{module}.{full}", full, _shown(function, name), 0
+    return full if module in (None, "", "builtins") else f"{module}.{full}", full, _shown(function, owner), 0
 
 
-def _shown(function: Any, name: str) -> str:
-    """How a function of C reads in a stack, as torch.profiler has it, but without its object's address: "<built-in method append of list object>"."""
-    if isinstance(function, MethodDescriptorType):
-        return f"<built-in method {name} of {function.__objclass__.__name__} object>"
-    return f"{repr(function).partition(' at 0x')[0].rstrip('>')}>"
+def _shown(function: Any, owner: Any) -> str:
+    """How a function of C reads in a stack, as torch.profiler has it, but without its object's address, and of the class that has the method: "<built-in method append of list object>"."""
+    text = repr(function).partition(" at 0x")[0].rstrip(">") + ">"  # <built-in function len>, <built-in method append of list object>, <method 'append' of 'list' objects>
+    if owner is None or isinstance(owner, ModuleType) or text.endswith(" of type object>") or text.startswith("<built-in function "):
+        return text
+    return f"<built-in method {function.__name__} of {owner.__name__} object>"
 
 
 _now: Optional["trace_functions"] = None
@@ -288,6 +289,10 @@ class _TraceForStacks(trace_functions):
         super().__init__(c_functions=True)
         self.filter = _EveryCall(None, _RANGES, standard_library=True)
         self.users = 0
+
+
+def is_traced() -> bool:
+    return _now is not None
 
 
 def begin_stacks() -> Any:

@@ -310,7 +310,7 @@ class EventList(List[_Row]):
 
     _origin: Optional["_Origin"] = None  # of averages that C has made
     _is_of_events = False
-    _shows_functions = True
+    _shows_functions = False
     """Whether traced functions are rows of key_averages() where nothing is said of them."""
     lost = 0
     """Scopes that are not in it, for want of room. Beyond torch.profiler; where there are some, the table's last line says so."""

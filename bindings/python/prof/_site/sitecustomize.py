@@ -1,0 +1,46 @@
+"""Python runs this when it starts, where ``python -m prof run --python`` has put its folder into PYTHONPATH: functions are traced in that process, too, as $PROF_PYTHON says. The sitecustomize that would have been run is run before. Whatever
+fails here, the program runs as it would without: prof is then not to be had in that Python."""
+
+import os
+import sys
+from importlib import import_module
+
+
+def _run_next() -> None:
+    """The program's, or the distribution's own."""
+    this, here = sys.modules[__name__], os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
+    del sys.modules[__name__]
+    try:
+        import_module(__name__)
+    except ImportError as e:
+        if e.name != __name__:
+            raise
+    finally:
+        sys.modules.setdefault(__name__, this)
+
+
+def _trace(package: str) -> None:
+    """The prof that the parent had, if this Python does not have another."""
+    before = list(sys.path)
+    sys.path.append(os.path.dirname(package))
+    try:
+        import prof
+
+        if os.path.realpath(os.path.dirname(prof.__file__)) == os.path.realpath(package):
+            import json
+
+            from prof.functions import trace_functions
+
+            trace_functions(**json.loads(os.environ["PROF_PYTHON"])).start()
+    except Exception:
+        pass
+    finally:
+        sys.path[:] = before
+
+
+try:
+    _run_next()
+finally:
+    if os.environ.get("PROF_PYTHON") and os.environ.get("PROF_LEVEL"):
+        _trace(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
