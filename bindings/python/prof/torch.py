@@ -11,6 +11,7 @@ Where torch was imported before, or has no ITT, observe() says so."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
@@ -197,6 +198,7 @@ class observe:  # noqa: N801 (as profile)
         _tell_rank(torch)
         running.__enter__()
         self._running, self._thread = running, threading.get_ident()
+        atexit.register(self._stop_at_exit)
         _by_modes.count = int(self._by_mode)
 
     def stop(self) -> None:
@@ -205,10 +207,16 @@ class observe:  # noqa: N801 (as profile)
             return
         if self._thread != threading.get_ident():
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
+        atexit.unregister(self._stop_at_exit)
         running, self._running = self._running, None
         _by_modes.count = 0
         running.__exit__(None, None, None)
         _tell_rank(_torch.module)  # where the program has joined its group meanwhile
+
+    def _stop_at_exit(self) -> None:
+        """Never stopped: torch would warn of a leaked callback when its thread's state goes. One of another thread is past help."""
+        if self._thread == threading.get_ident():
+            self.stop()
 
 
 _by_modes = threading.local()
