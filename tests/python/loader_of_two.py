@@ -1,10 +1,9 @@
 """A DataLoader with two workers, for test_observe_workers.py: loader_of_two.py fork|spawn WHAT. Prints what was found as JSON."""
 
-import collections
 import json
 import sys
 
-from beside_torch import bits, calls, seen_by_prof, seen_by_torch, torch
+from beside_torch import bits, calls, calls_of, seen_by_prof, seen_by_torch, torch
 
 import prof
 
@@ -38,7 +37,7 @@ def compare(context):
             results.append(rows(context, is_persistent)[0])  # noqa: B023 (called here)
 
         mine, theirs = seen_by_prof(work), seen_by_torch(work)
-        found[f"persistent {is_persistent}"] = {"calls": calls(mine), "theirs": dict(collections.Counter(name for name, *_ in theirs)), "same bits": len({str(bits(r)) for r in results}) == 1}
+        found[f"persistent {is_persistent}"] = {"calls": calls(mine), "theirs": calls_of(theirs), "same bits": len({str(bits(r)) for r in results}) == 1}
     return found
 
 
