@@ -1,11 +1,19 @@
 """One piece of work seen by prof.torch.observe() and by torch.profiler, in the same process, and how the two are compared: beyond what test_observe.py begins with."""
 
-import test_observe
+import collections
+import unittest
+
 from test_observe import calls, nested, seen_by_prof, seen_by_torch, torch
+
+import prof
 
 
 def nested_in(p):
     return nested((e.name, e.thread, e.time_range.start, e.time_range.end) for e in p.events())
+
+
+def calls_of(events):
+    return dict(collections.Counter(name for name, *_ in events))
 
 
 def bits(values):
@@ -19,19 +27,28 @@ class Beside:
     """A part of a TestCase."""
 
     maxDiff = None
-    if torch is not None:
-        compare = test_observe.SameCalls.compare
 
-    def compare_results(self, work, seed=7):
+    def compare(self, work, for_torch_alone=()):
+        """The calls of what was done before: the first time torch makes things once. for_torch_alone: ranges that torch makes only where a profiler of its own is on, which ITT counts as and callbacks do not."""
+        work()
+        mine, theirs = seen_by_prof(work), seen_by_torch(work)
+        seen = {e.name for e in mine.events()}
+        theirs = [e for e in theirs if e[0] in seen or e[0] not in for_torch_alone]
+        self.assertEqual(calls(mine), calls_of(theirs))
+        self.assertEqual(nested_in(mine), nested(theirs))
+        self.assertEqual({e.category for e in mine.trace.events()} - {"user_annotation"}, {"cpu_op"})
+        return calls(mine)
+
+    def compare_results(self, work, **options):
         """The calls; and what comes of the same seed, to the last bit: unobserved, observed, in torch.profiler, and observed while nobody records."""
 
         def seeded():
-            torch.manual_seed(seed)
+            torch.manual_seed(7)
             found.append(bits(work()))
 
         found = []
-        counted = self.compare(seeded)
-        with test_observe.prof.torch.observe():
+        counted = self.compare(seeded, **options)
+        with prof.torch.observe():
             seeded()
         self.assertEqual(len(found), 4)
         for other in found[1:]:
@@ -40,7 +57,7 @@ class Beside:
 
 
 def skip_without_torch(case):
-    return test_observe.unittest.skipIf(torch is None, "torch is not installed for this Python")(case)
+    return unittest.skipIf(torch is None, "torch is not installed for this Python")(case)
 
 
-__all__ = ["Beside", "bits", "calls", "nested", "nested_in", "seen_by_prof", "seen_by_torch", "skip_without_torch", "torch"]
+__all__ = ["Beside", "bits", "calls", "calls_of", "nested", "nested_in", "seen_by_prof", "seen_by_torch", "skip_without_torch", "torch"]

@@ -1,13 +1,12 @@
 """One of two processes that train a model together over gloo, for test_observe_ranks.py: rank_of_two.py FOLDER, with RANK and WORLD_SIZE, as torchrun starts them; rank_of_two.py FOLDER --spawn starts both itself, by torch.multiprocessing, without them.
 Writes FOLDER/RANK.json: what was seen."""
 
-import collections
 import contextlib
 import json
 import os
 import sys
 
-from beside_torch import bits, calls, nested, torch
+from beside_torch import bits, calls, calls_of, nested, torch
 
 import prof
 
@@ -44,10 +43,6 @@ def work(trainer, p):
     for _ in range(5):
         trainer.step()
         p.step()
-
-
-def calls_of(events):
-    return dict(collections.Counter(name for name, *_ in events))
 
 
 def in_front(events):

@@ -1,9 +1,12 @@
 """Ways that a program has torch run its operators (modes, transforms, compilers, operators of its own, backward passes of all kinds) under prof.torch.observe(): the calls are torch.profiler's, nested the same, and the results have the same bits. make test-torch."""
 
+import threading
 import unittest
 import warnings
 
-from beside_torch import Beside, skip_without_torch, torch
+from beside_torch import Beside, calls, calls_of, nested_in, seen_by_prof, seen_by_torch, skip_without_torch, torch
+
+import prof
 
 if torch is not None:
     import torch.utils.checkpoint
@@ -113,7 +116,7 @@ class Ways(Beside, unittest.TestCase):
             with self.subTest(backend):
                 torch._dynamo.reset()
                 compiled = torch.compile(self.linear, backend=backend)
-                found = self.compare_results(lambda: self.backward_of(compiled(self.leaf)))  # noqa: B023 (called here)
+                found = self.compare_results(lambda: self.backward_of(compiled(self.leaf)), for_torch_alone=("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue"))  # noqa: B023 (called here)
                 self.assertEqual(sum(count for name, count in found.items() if name.startswith("Torch-Compiled Region")), 1)
 
     # ---- the program's own ----
@@ -136,6 +139,32 @@ class Ways(Beside, unittest.TestCase):
             return self.backward_of(self.linear(x))
 
         self.assertEqual(self.compare_results(work)["aten::neg"], 1)
+
+    def test_a_range_that_another_thread_ends(self):
+        """As of what torch waits for elsewhere: its own end, not that of the range around it. prof has such a range on a row of its own."""
+        observe = prof.torch.observe()
+        with observe:
+            pass
+        if getattr(observe, "way", "ITT") != "callbacks":
+            self.skipTest("ITT tells that a range has ended, and not which: docs/python.md")
+
+        def work():
+            with torch.profiler.record_function("around"):
+                later = torch.futures.Future()
+                with torch.profiler.record_function("later") as range_of:
+                    range_of._call_end_callbacks_on_future(later)
+                    self.x.add(self.x)
+                other = threading.Thread(target=later.set_result, args=(1,))
+                other.start()
+                other.join()
+                self.x.div(self.x)
+            self.x.sub(self.x)
+
+        mine = seen_by_prof(work)
+        self.assertEqual(calls(mine), calls_of(seen_by_torch(work)))
+        depths = dict(nested_in(mine))
+        self.assertEqual([depths[name] for name in ("around", "aten::div", "aten::sub")], [0, 1, 0])
+        self.assertFalse(any(e.is_open for e in mine.events()))
 
     # ---- what raises: the depth of what comes behind it is as before ----
 

@@ -11,6 +11,7 @@ torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIF
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
@@ -262,6 +263,7 @@ class observe:  # noqa: N801 (as profile)
             running.__enter__()
             self._modules = modules.pop_all()
         self._running, self._thread = running, threading.get_ident()
+        atexit.register(self._stop_at_exit)
         _observed.count = 1
 
     def _choose(self, torch: Any) -> Any:
@@ -285,6 +287,7 @@ class observe:  # noqa: N801 (as profile)
             return
         if self._thread != threading.get_ident():
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
+        atexit.unregister(self._stop_at_exit)
         running, self._running = self._running, None
         tracing, self._tracing = self._tracing, None
         _observed.count = 0
@@ -294,6 +297,11 @@ class observe:  # noqa: N801 (as profile)
         finally:
             end_stacks(tracing)
         _tell_rank(_torch.module)  # where the program has joined its group meanwhile
+
+    def _stop_at_exit(self) -> None:
+        """Never stopped: torch would warn of a leaked callback when its thread's state goes. One of another thread is past help."""
+        if self._thread == threading.get_ident():
+            self.stop()
 
 
 _observed = threading.local()
