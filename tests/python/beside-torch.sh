@@ -26,7 +26,7 @@ tools/build.sh dev >/dev/null || exit
 export PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python
 version=$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')
 status=0
-for name in against_torch observe; do
+for name in against_torch observe torch_viewers; do
   tests/python/run.sh "$PWD/tests/python/test_$name.py" "$version" "$PWD/.venv-torch/bin/python" || status=1
 done
 exit $status
