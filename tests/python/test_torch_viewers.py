@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+import warnings
 
 import prof
 
@@ -59,7 +61,7 @@ class Ranks(unittest.TestCase):
         cls.paths, cls.seen = train(pathlib.Path(cls.folder.name), **({"LD_PRELOAD": preload, "PROF_MEMORY": "1"} if cls.has_memory else {}))
 
     @classmethod
-    @functools.lru_cache(maxsize=None)  # noqa: B019 (a program of some seconds)
+    @functools.lru_cache(maxsize=None)
     def read(cls, script):
         done = subprocess.run([fetched("fetch-readers.sh"), str(VIEWERS / script), os.path.join(cls.folder.name, "runs")], env={**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"}, capture_output=True, text=True, timeout=LIMIT_S)
         assert done.returncode == 0, done.stderr[-3000:]
@@ -166,8 +168,112 @@ class Ranks(unittest.TestCase):
             self.assertEqual((first["aten::conv2d"], first["ConvolutionBackward0"]), (2, 2))
 
 
+class Example(unittest.TestCase):
+    def test_resnet18(self):
+        try:
+            import torchvision  # noqa: F401
+        except ImportError:
+            self.skipTest("torchvision is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "resnet18.json")
+            done = subprocess.run([sys.executable, str(HERE.parent.parent / "examples" / "python" / "resnet18.py"), path], capture_output=True, text=True, timeout=LIMIT_S)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(path, encoding="utf-8") as f:
+                names = collections.Counter(e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "X")
+        self.assertIn("aten::mkldnn_convolution", done.stdout)
+        self.assertEqual([names[name] for name in ("aten::conv2d", "aten::batch_norm", "aten::max_pool2d", "nn.Module: ResNet_0", "nn.Module: BasicBlock_7")], [20, 20, 1, 1, 1])
+
+
+class Modules(unittest.TestCase):
+    """observe(with_modules=True)."""
+
+    def setUp(self):
+        self.model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(4, 4)), torch.nn.ReLU())
+        self.x = torch.ones(2, 4)
+
+    def tearDown(self):
+        hooks = sys.modules["torch.nn.modules.module"]
+        self.assertFalse(hooks._global_forward_hooks or hooks._global_forward_pre_hooks)
+        self.assertFalse(torch.autograd._profiler_enabled())
+
+    @staticmethod
+    def seen(p):
+        """(name, the module around it) in the order of begins."""
+        found = []
+        for e in sorted(p.events(), key=lambda e: e.time_range.start):
+            if e.name.startswith("nn.Module: "):
+                around = e.cpu_parent
+                while around is not None and not around.name.startswith("nn.Module: "):
+                    around = around.cpu_parent
+                found.append((e.name, around and around.name))
+        return found
+
+    def test_names_and_nesting_are_torch_profilers(self):
+        with prof.profile() as p, prof.torch.observe(with_modules=True):
+            for _ in range(2):
+                self.model(self.x)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True) as theirs:
+            for _ in range(2):
+                self.model(self.x)
+        with tempfile.TemporaryDirectory() as folder:
+            theirs.export_chrome_trace(os.path.join(folder, "theirs.json"))
+            with open(os.path.join(folder, "theirs.json"), encoding="utf-8") as f:
+                rows = sorted((e for e in json.load(f)["traceEvents"] if e["name"].startswith("nn.Module: ")), key=lambda e: e["ts"])
+        wanted, open_calls = [], []
+        for row in rows:
+            while open_calls and open_calls[-1]["ts"] + open_calls[-1]["dur"] <= row["ts"]:
+                open_calls.pop()
+            wanted.append((row["name"], open_calls[-1]["name"] if open_calls else None))
+            open_calls.append(row)
+        self.assertEqual(self.seen(p), wanted)
+        self.assertEqual(len(wanted), 12)
+
+    def test_the_results_are_the_same_bits(self):
+        plain = self.model(self.x)
+        with prof.profile(), prof.torch.observe(with_modules=True):
+            observed = self.model(self.x)
+        with prof.torch.observe(with_modules=True):
+            nobody_records = self.model(self.x)
+        for other in (observed, nobody_records):
+            self.assertEqual(plain.detach().numpy().tobytes(), other.detach().numpy().tobytes())
+
+    def test_behind_an_exception_and_an_interrupt(self):
+        class Fails(torch.nn.Module):
+            def forward(self, x):
+                raise x
+
+        fails = torch.nn.Sequential(Fails())
+        with prof.profile() as p, prof.torch.observe(with_modules=True):
+            for error in (ValueError, KeyboardInterrupt):
+                with self.assertRaises(error):
+                    fails(error())
+                self.model[0](self.x)
+        found = self.seen(p)
+        self.assertEqual(found[:3], [("nn.Module: Sequential_0", None), ("nn.Module: Fails_0", "nn.Module: Sequential_0"), ("nn.Module: Linear_0", None)])
+        self.assertEqual(len(found), 6)
+        self.assertFalse([e.name for e in p.events() if e.is_open])  # those of the interrupt ended with observe()
+
+    def test_another_thread_is_not_observed(self):
+        with prof.profile() as p, prof.torch.observe(with_modules=True):
+            thread = threading.Thread(target=self.model, args=(self.x,))
+            thread.start()
+            thread.join()
+        self.assertEqual(self.seen(p), [])
+
+    def test_what_torch_compile_has_made_computes_the_same(self):
+        compiled, plain = torch.compile(self.model, backend="eager"), self.model(self.x)
+        with prof.profile() as p, prof.torch.observe(with_modules=True), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch says that the hooks see its own module, too
+            self.assertTrue(torch.equal(compiled(self.x), plain))
+        self.assertEqual(self.seen(p), [("nn.Module: OptimizedModule_0", None)])
+
+    def test_a_start_that_fails_leaves_no_hooks(self):
+        with torch.profiler.profile(), self.assertRaises(RuntimeError):
+            prof.torch.observe(with_modules=True).start()
+
+
 if torch is None:
-    del Ranks
+    del Ranks, Example, Modules
 
     class Torch(unittest.TestCase):
         def test_with_torch(self):

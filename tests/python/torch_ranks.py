@@ -6,11 +6,12 @@ import json
 import os
 import sys
 
+import prof
+import prof.torch  # before torch
+
+# isort: split
 import torch
 import torch.distributed
-
-import prof
-import prof.torch
 
 STEPS, BATCH = 3, 4
 
