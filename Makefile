@@ -94,6 +94,14 @@ picture: ## Take the README's picture of the demo's trace, in the Perfetto UI
 	@mkdir -p docs/pictures
 	@.venv/bin/python tests/viewers/picture.py build/minilm-opencl-trace.json docs/pictures/minilm.png $(PICTURE_FLAGS)
 
+.PHONY: picture-resnet18
+picture-resnet18: ## Take the picture of a ResNet-18 in PyTorch, in the Perfetto UI; after make test-torch, which brings torch
+	@test -x .venv-torch/bin/python || { echo "make: .venv-torch is not there: type make test-torch first" >&2; exit 1; }
+	@tools/setup.sh build viewers picture
+	@tools/build.sh dev >/dev/null
+	@PROF_LIBRARY=$(CURDIR)/build/dev/libprof.so PYTHONPATH=$(CURDIR)/bindings/python .venv-torch/bin/python examples/python/resnet18.py build/resnet18.json
+	@.venv/bin/python tests/viewers/picture.py build/resnet18.json docs/pictures/resnet18.png --size 1600x470 $(PICTURE_FLAGS)
+
 .PHONY: install
 install: ## Install the release build under PREFIX (DESTDIR is honoured)
 	@tools/setup.sh build

@@ -26,7 +26,7 @@ tools/build.sh dev >/dev/null || exit
 export PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python
 version=$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')
 status=0
-for test in tests/python/test_against_torch.py tests/python/test_observe*.py; do
+for test in tests/python/test_against_torch.py tests/python/test_observe*.py tests/python/test_torch_viewers.py; do
   tests/python/run.sh "$PWD/$test" "$version" "$PWD/.venv-torch/bin/python" || status=1
 done
 exit $status
