@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import warnings
 
@@ -255,7 +257,7 @@ class Import(unittest.TestCase):
             self.memory("[memory]", 12, **{"Total Reserved": 22 * mib, "Total Allocated": 1024, "Bytes": 512, "Addr": 8000}),
             self.memory("[OutOfMemory]", 13, **{"Total Reserved": 22 * mib, "Total Allocated": 1024, "Bytes": 90 * mib}),
             self.memory("[memory]", 14, **{"Total Reserved": 2 * mib, "Total Allocated": 512, "Bytes": -512, "Addr": 8000}),
-            self.memory("[OutOfMemory]", 15, **{"Bytes": "many"}),
+            self.memory("[OutOfMemory]", 15, Bytes="many"),
         ]
         self.imported(events)
         self.assertIn("1 of memory, without address or bytes that can be", self.said)
@@ -371,6 +373,48 @@ class Import(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, f"{name}' (ends|is empty|is damaged|is no JSON)"):
                     prof.import_trace(path)
         self.assertEqual(sorted(os.listdir(self.folder)), ["cut.json", "cut.json.gz"])
+
+    def test_progress_on_a_terminal_beyond_two_seconds(self):
+        """A trace that comes slowly, through a pipe with a name: a line on the terminal, which goes in the end; elsewhere none."""
+        import pty
+
+        os.mkfifo(self.path("slow.json"))
+        seen = bytearray()
+        for is_terminal in (True, False):
+            done_writing = threading.Event()
+
+            def feed(enough=done_writing, is_terminal=is_terminal):
+                begun, i = time.monotonic(), 0
+                with open(self.path("slow.json"), "w") as f:
+                    f.write("[")
+                    while time.monotonic() - begun < (60 if is_terminal else 3.5) and not (is_terminal and b"prof import: " in seen):
+                        f.write(("," if i else "") + json.dumps(x("cpu_op", "a", 1, 10 * i, 5)))
+                        f.flush()
+                        i += 1
+                        enough.wait(0.05)
+                    f.write("]")
+
+            ours, theirs = pty.openpty()
+            writer = threading.Thread(target=feed)
+            writer.start()
+            run = subprocess.Popen([COMMAND, "import", "slow.json", "-o", "t.prof"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=theirs if is_terminal else subprocess.PIPE)
+            os.close(theirs)
+            try:
+                while is_terminal:
+                    got = os.read(ours, 4096)
+                    seen += got
+            except OSError:  # nobody has the other end any more
+                pass
+            said = seen if is_terminal else run.stderr.read()
+            self.assertEqual(run.wait(60), 0, said)
+            writer.join()
+            os.close(ours)
+            if run.stderr:
+                run.stderr.close()
+            if is_terminal and b"yajl" not in said:
+                self.assertRegex(bytes(said), rb"^\rprof import: \d+ %.*\r\x1b\[K$")
+            else:
+                self.assertEqual(said, b"")
 
     def by_both(self, *words):
         """What the command says and gives, and ``python -m prof import``, each in a folder of its own that begins like the others."""

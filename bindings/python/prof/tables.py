@@ -20,6 +20,7 @@ MS, S = 1e3, 1e6
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
 ANNOTATION = "user_annotation"
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
+SEQUENCE_KEY, FORWARD_KEY = "Sequence number", "Fwd thread id"  # torch.profiler's
 FRAMES_MOST = (1 << 32) - 1
 
 
@@ -232,6 +233,11 @@ class FunctionEvent(_Times):
         args = dict(event.args if isinstance(event.args, dict) else event.more)
         stack = args.pop(STACK_KEY, "")  # nobody gave it
         self.args = self.kwinputs = args
+        sequence, forward = args.get(SEQUENCE_KEY), args.get(FORWARD_KEY)  # of a trace that torch.profiler exported: which backward belongs to which forward
+        if type(sequence) is int:
+            self.sequence_nr = sequence
+        if type(forward) is int:
+            self.fwd_thread = forward
         tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
         self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
         self.structured_input_strides: List[List[int]] = []
