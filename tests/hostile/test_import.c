@@ -190,7 +190,7 @@ static void what_is_no_trace_is_refused_with_the_reason(void **state) {
   refuses("{\"traceEvents\": 12}", "has no traceEvents");
   refuses("12", "has no traceEvents");
   refuses("<html>", "is no JSON");
-  refuses("\x1f\x8b\x08", "is empty");
+  refuses("\x1f\x8b\x08", "before anything could be unpacked");
   refuses("{\"traceEvents\": [", "ends before the first event");
 }
 
@@ -217,7 +217,7 @@ static void what_cannot_be_taken_is_counted_by_reason(void **state) {
   takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":1e300}]", 0, 1, "1 with a duration that is no number");
   takes("[" ONE ",{\"ph\":\"X\",\"name\":\"b\",\"ts\":5,\"dur\":1,\"args\":{\"x\":-Infinity,\"y\":nan}}]", 0, 2, "2 values that are no JSON");
   takes("[" ONE ",1,null,[[]],\"x\"]", 0, 1, "4 elements that are no objects");
-  takes("[" ONE ",{\"ph\":\"b\",\"ts\":5},{\"ph\":\"e\",\"ts\":5}]", 0, 1, "2 asynchronous");
+  takes("[" ONE ",{\"ph\":\"b\",\"ts\":5},{\"ph\":\"e\",\"ts\":5},{\"ph\":\"n\",\"ts\":5}]", 0, 2, "2 scopes of 2 threads, 1 other");
   takes("[" ONE ",{},{\"ph\":3},{\"ph\":\"XX\"},{\"ph\":null}]", 0, 1, "4 of a kind that is not known");
   takes("[" ONE ",{\"ph\":\"E\",\"ts\":5}]", 0, 1, "1 ends without a begin");
   takes("[" ONE ",{\"ph\":\"B\",\"ts\":5,\"name\":\"b\"}]", 0, 2, "1 begun and never ended");

@@ -1,7 +1,9 @@
 """prof beside torch.profiler, where torch is installed: the same tables from the same numbers, the same attributes, the same behaviour of schedules. What differs on purpose is listed in docs/python.md."""
 
 import collections
+import gzip
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -10,6 +12,7 @@ import unittest
 import warnings
 
 import prof
+from prof import tables
 from prof.tables import EventList, FunctionEventAvg
 
 try:
@@ -336,7 +339,9 @@ class Imported(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         paths = [os.path.join(folder.name, name) for name in ("t.json.gz", "t.prof")]
-        profile.export_chrome_trace(paths[0])
+        profile.export_chrome_trace(paths[0])  # once: torch does it no second time
+        with gzip.open(paths[0]) as f:
+            self.exported = json.load(f)["traceEvents"]
         done = subprocess.run([self.COMMAND, "import", paths[0], "-o", paths[1]], capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         trace = prof.Trace.open(paths[1])
@@ -365,6 +370,47 @@ class Imported(unittest.TestCase):
 
     def test_with_every_function_of_python(self):
         self.compare(with_stack=True)
+
+    def test_stacks_of_a_forward_pass(self):
+        """group_by_stack_n: torch's rows, with their stacks. (Behind a backward pass torch's own table puts the forward's stack, the trace the backward's.)"""
+        from torch._C._profiler import _ExperimentalConfig
+
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14 * 14, 10))
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, record_shapes=True, experimental_config=_ExperimentalConfig(verbose=True)) as profile, torch.no_grad():
+            for _ in range(2):
+                y = model(torch.randn(2, 3, 16, 16))
+                torch.cat([y, y], 1)
+        trace = self.imported(profile)
+        for n in (1, 5):
+            theirs = {(a.key, str(a.stack)): a.count for a in profile.key_averages(group_by_stack_n=n)}
+            mine = {(a.key, str(a.stack)): a.count for a in trace.key_averages(group_by_stack_n=n)}
+            self.assertGreater(len(theirs), 8)
+            self.assertEqual(mine, theirs)
+
+    def test_sequence_numbers_arrows_and_lists_of_tensors(self):
+        """Which backward belongs to which forward: the events' numbers and the arrows are torch's; so are the shapes where an input is a list of tensors."""
+        linear = torch.nn.Linear(4, 4)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+            for _ in range(2):
+                y = linear(torch.randn(3, 4))
+                torch.cat([y, y * 2], 1).backward(torch.ones(3, 8))
+        trace = self.imported(profile)
+        theirs = collections.Counter((e.name(), e.sequence_nr(), e.fwd_thread_id()) for e in profile.profiler.kineto_results.events() if e.sequence_nr() >= 0)
+        events = tables.single_events([tables.Window(trace, 0, 0, 0, 0)], False, False)
+        mine = collections.Counter((e.name, e.sequence_nr, e.fwd_thread) for e in events if e.sequence_nr >= 0)
+        self.assertGreater(len(theirs), 8)
+        self.assertEqual(mine, theirs)
+        flows = collections.Counter(e["ph"] for e in self.exported if e.get("cat") == "fwdbwd")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.json")
+            trace.dump(path)
+            with open(path) as f:
+                arrows = collections.Counter(e["ph"] for e in json.load(f)["traceEvents"] if e["ph"] in "sf")
+        self.assertGreater(flows["s"], 3)
+        self.assertEqual(arrows, flows)
+        shapes = {(a.key, str(a.input_shapes)) for a in profile.key_averages(group_by_input_shape=True)}
+        self.assertIn("aten::cat", dict(shapes))
+        self.assertEqual({(a.key, str(a.input_shapes)) for a in trace.key_averages(group_by_input_shape=True)}, shapes)
 
 
 if torch is None:

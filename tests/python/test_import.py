@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import warnings
 
@@ -255,7 +257,7 @@ class Import(unittest.TestCase):
             self.memory("[memory]", 12, **{"Total Reserved": 22 * mib, "Total Allocated": 1024, "Bytes": 512, "Addr": 8000}),
             self.memory("[OutOfMemory]", 13, **{"Total Reserved": 22 * mib, "Total Allocated": 1024, "Bytes": 90 * mib}),
             self.memory("[memory]", 14, **{"Total Reserved": 2 * mib, "Total Allocated": 512, "Bytes": -512, "Addr": 8000}),
-            self.memory("[OutOfMemory]", 15, **{"Bytes": "many"}),
+            self.memory("[OutOfMemory]", 15, Bytes="many"),
         ]
         self.imported(events)
         self.assertIn("1 of memory, without address or bytes that can be", self.said)
@@ -281,6 +283,138 @@ class Import(unittest.TestCase):
         ]
         found = {e.name: (e.device, e.device_index, e.value) for e in self.imported(events).events() if e.kind == "counter"}
         self.assertEqual(found, {"clock": (2, 1, 3.0), "power": (2, 2, 3.0), "queue": (1, 0, 3.0)})
+
+    def written(self, name, content):
+        with open(self.path(name), "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        return self.path(name)
+
+    def refused(self, content, says, name="other.json"):
+        """By the command and by the package, with the same words; nothing stands under the capture's name."""
+        path = self.written(name, content)
+        done = self.command("import", path, "-o", "none.prof")
+        if "yajl" in done.stderr and "built" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual((done.returncode, sorted(os.listdir(self.folder))), (1, [name]), done.stderr)
+        with self.assertRaises(ValueError) as raised:
+            prof.import_trace(path, self.path("none.prof"))
+        self.assertEqual(sorted(os.listdir(self.folder)), [name])
+        for text in (done.stderr, str(raised.exception)):
+            self.assertIn(says, text)
+            self.assertIn(path, text)
+        os.unlink(path)
+
+    def test_what_other_tools_write_and_is_no_trace_of_events(self):
+        text = json.dumps(trace(training_step()))
+        self.refused("", "is empty")
+        self.refused(b"\n\xd9\x03\x0a\x04\x08\x01\x12\x00", "is no JSON")  # Perfetto's protobuf
+        self.refused(b"SQLite format 3\0" + bytes(100), "is no JSON")  # Nsight Systems', rpd's and rocprof's data bases
+        self.refused("<!DOCTYPE html><html><body>", "is no JSON")
+        self.refused(text.encode("utf-16"), "UTF-16")
+        self.refused(text.encode("utf-16-be"), "UTF-16")
+        self.refused(text.encode("utf-16-le"), "UTF-16")
+        self.refused(text.encode("utf-32"), "UTF-32")
+        self.refused('{"nodes": [], "samples": [1, 2], "timeDeltas": [3]}', "has no traceEvents")  # a .cpuprofile
+        self.refused('{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}', "has no traceEvents")
+        self.refused('"text"', "has no traceEvents")
+        self.refused("null", "has no traceEvents")
+        self.refused("{", "ends before the first event")
+        self.refused(gzip.compress(text.encode())[:40], "ends", "cut.json.gz")
+        self.refused(b"\x1f\x8b", "before anything could be unpacked", "cut.json.gz")
+        self.refused(gzip.compress(b""), "is empty", "nothing.json.gz")
+        self.refused(b"PK\x03\x04" + bytes(30), "is no JSON")  # a zip
+
+    def test_traces_of_other_tools(self):
+        """As they write them: viztracer, Chrome, Perfetto's own JSON, rocprof and Nsight Systems' converter."""
+        viz = {"traceEvents": [{"ph": "M", "pid": 7, "tid": 7, "name": "process_name", "args": {"name": "MainProcess"}}, {"ph": "M", "pid": 7, "tid": 7, "name": "thread_name", "args": {"name": "MainThread"}}]}
+        viz["traceEvents"] += [{"pid": 7, "tid": 7, "ts": 1.5, "ph": "X", "dur": 10.25, "name": "main (/a.py:1)", "cat": "FEE"}, {"pid": 7, "tid": 7, "ts": 2.5, "ph": "X", "dur": 3, "name": "f (/a.py:3)", "cat": "FEE", "caller_lineno": 9}]
+        viz.update({"viztracer_metadata": {"version": "1.1.1", "overflow": False}, "file_info": {"files": {"/a.py": ["text", 3]}, "functions": {}}})
+        chrome = {"traceEvents": [{"args": {"number": 8}, "cat": "__metadata", "name": "num_cpus", "ph": "M", "pid": 7, "tid": 0, "ts": 0}]}
+        chrome["traceEvents"] += [{"args": {}, "cat": "toplevel", "dur": 5, "name": "RunTask", "ph": "X", "pid": 7, "tdur": 4, "tid": 8, "ts": 100, "tts": 9}, {"cat": "blink", "id": "0xa", "name": "load", "ph": "b", "pid": 7, "tid": 8, "ts": 101}]
+        chrome["traceEvents"] += [{"cat": "blink", "id": "0xa", "name": "load", "ph": "e", "pid": 7, "tid": 8, "ts": 110}, {"cat": "v8", "id": "0x1", "name": "heap", "ph": "O", "pid": 7, "tid": 8, "ts": 111, "args": {"snapshot": {}}}]
+        chrome.update({"metadata": {"os-name": "Linux"}, "stackFrames": {}, "samples": []})
+        perfetto = {"traceEvents": [{"ph": "B", "name": "outer", "pid": 7, "tid": 8, "ts": 1}, {"ph": "B", "name": "inner", "pid": 7, "tid": 8, "ts": 2}, {"ph": "E", "pid": 7, "tid": 8, "ts": 3}, {"ph": "E", "pid": 7, "tid": 8, "ts": 5}], "systemTraceEvents": "# tracer: nop\n", "displayTimeUnit": "ns"}
+        rocprof = {"traceEvents": [{"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "CPU HIP API"}}, {"ph": "X", "name": "hipLaunchKernel", "pid": 2, "tid": 9, "ts": "100", "dur": "5", "args": {"BeginNs": "100000", "EndNs": "105000"}}, {}]}
+        nsight = [{"name": "kernel_a", "ph": "X", "cat": "cuda", "ts": 1.0, "dur": 2.0, "tid": "Stream 7", "pid": "CUDA HW 0 (0000:01:00.0)", "args": {}}, {"name": "range", "ph": "X", "cat": "nvtx", "ts": 0.5, "dur": 9.0, "tid": "NVTX 1", "pid": "Host", "args": {}}]
+        expected = {"viz": {"main (/a.py:1)": (10250, 7250), "f (/a.py:3)": (3000, 3000)}, "chrome": {"RunTask": (5000, 5000), "load": (9000, 9000)}, "perfetto": {"outer": (4000, 3000), "inner": (1000, 1000)}}
+        expected.update({"rocprof": {"hipLaunchKernel": (5000, 5000)}, "nsight": {"kernel_a": (2000, 2000), "range": (9000, 9000)}})
+        for name, content in (("viz", viz), ("chrome", chrome), ("perfetto", perfetto), ("rocprof", rocprof), ("nsight", nsight)):
+            opened = self.run_import(self.written("t.json", json.dumps(content)), f"{name}.prof")
+            self.assertEqual({r.name: (r.total_ns, r.self_ns) for r in opened.aggregate()}, expected[name], name)
+
+    def test_odd_values(self):
+        """A byte order mark, duplicate keys (the last one counts, as Python's json has it), huge and negative numbers, deep nesting, hostile names."""
+        one = '{"ph": "X", "name": "%s", "pid": 1, "tid": 1, "ts": %s, "dur": %s, "args": %s}'
+
+        def names(content):
+            return sorted(r.name for r in self.run_import(self.written("t.json", content)).aggregate())
+
+        self.assertEqual(names(b"\xef\xbb\xbf[" + (one % ("a", 1, 1, "{}")).encode() + b"]"), ["a"])
+        self.assertEqual(names("[" + (one % ("a", 1, 1, "{}"))[:-1] + ', "name": "b", "dur": 7}]'), ["b"])
+        self.assertEqual(names("[%s, %s, %s]" % (one % ("a", 1, 1, "{}"), one % ("b", "1e400", 1, "{}"), one % ("c", 2, "-3", "{}"))), ["a"])
+        self.assertIn("1 with a time that is no number", self.said)
+        self.assertIn("1 with a negative duration", self.said)
+        self.assertEqual(names("[" + one % ("a", 1, 1, '{"x": ' + "[" * 20000 + "]" * 20000 + "}") + "]"), ["a"])
+        self.assertEqual(names("[" + one % ("a", 1, 1, '{"n": 1' + "0" * 400 + "}") + "]"), ["a"])
+        hostile = ["../../etc/passwd", "\u202egnp.exe", "%s%n%99999d", "<script>alert(1)</script>", "a" * 100000, "\0b", "\ud800", "'; DROP TABLE", "\x1b[31m"]
+        opened = self.run_import(self.written("t.json", json.dumps([x("c", name, 1, 10 * i, 5) for i, name in enumerate(hostile)])))
+        self.assertEqual(len(opened.aggregate()), len(hostile))
+        opened.dump(self.path("back.json"))
+        with open(self.path("back.json"), encoding="utf-8") as f:
+            self.assertEqual(sum(e["ph"] == "X" for e in json.load(f)["traceEvents"]), len(hostile))
+
+    def test_cut_at_every_place(self):
+        """Whatever stands whole is taken, the place is said, and the package raises with it."""
+        whole = json.dumps(trace(training_step()[:8])).encode()
+        packed = gzip.compress(whole[:700]) + gzip.compress(whole[700:])
+        for content, name, step in ((whole, "cut.json", 97), (packed, "cut.json.gz", 41)):
+            for count in range(3, len(content) - 9, step):  # of gzip's end eight bytes are a check, behind which nothing stands
+                path = self.written(name, content[:count])
+                with self.assertRaisesRegex(ValueError, f"{name}' (ends|is empty|is damaged|is no JSON)"):
+                    prof.import_trace(path)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["cut.json", "cut.json.gz"])
+
+    def test_progress_on_a_terminal_beyond_two_seconds(self):
+        """A trace that comes slowly, through a pipe with a name: a line on the terminal, which goes in the end; elsewhere none."""
+        import pty
+
+        os.mkfifo(self.path("slow.json"))
+        seen = bytearray()
+        for is_terminal in (True, False):
+            done_writing = threading.Event()
+
+            def feed(enough=done_writing, is_terminal=is_terminal):
+                begun, i = time.monotonic(), 0
+                with open(self.path("slow.json"), "w") as f:
+                    f.write("[")
+                    while time.monotonic() - begun < (60 if is_terminal else 3.5) and not (is_terminal and b"prof import: " in seen):
+                        f.write(("," if i else "") + json.dumps(x("cpu_op", "a", 1, 10 * i, 5)))
+                        f.flush()
+                        i += 1
+                        enough.wait(0.05)
+                    f.write("]")
+
+            ours, theirs = pty.openpty()
+            writer = threading.Thread(target=feed)
+            writer.start()
+            run = subprocess.Popen([COMMAND, "import", "slow.json", "-o", "t.prof"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=theirs if is_terminal else subprocess.PIPE)
+            os.close(theirs)
+            try:
+                while is_terminal:
+                    got = os.read(ours, 4096)
+                    seen += got
+            except OSError:  # nobody has the other end any more
+                pass
+            said = seen if is_terminal else run.stderr.read()
+            self.assertEqual(run.wait(60), 0, said)
+            writer.join()
+            os.close(ours)
+            if run.stderr:
+                run.stderr.close()
+            if is_terminal and b"yajl" not in said:
+                self.assertRegex(bytes(said), rb"^\rprof import: \d+ %.*\r\x1b\[K$")
+            else:
+                self.assertEqual(said, b"")
 
     def by_both(self, *words):
         """What the command says and gives, and ``python -m prof import``, each in a folder of its own that begins like the others."""

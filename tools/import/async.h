@@ -43,8 +43,8 @@ import_nest *import_async_nest(import_async *async, int64_t pid, import_text cat
 
 void import_nest_add(import_nest *nest, uint64_t start, uint64_t end, uint64_t place);
 
-/* All has ended: its entries go to a row, and the nest goes. Returns how many entries found no room, beside so many others. */
-size_t import_async_settle(import_async *async, import_threads *threads, import_nest *nest);
+/* All has ended: its entries go to a row, and the nest goes. False: there are too many beside them, and they are left out. */
+bool import_async_settle(import_async *async, import_threads *threads, import_nest *nest);
 
 void import_async_fini(import_async *async);
 

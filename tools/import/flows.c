@@ -37,9 +37,10 @@ void import_flows_forget(import_flows *flows, uint64_t id) {
 }
 
 void import_flows_fini(import_flows *flows) {
-  import_chain *chain, *next;
-  HASH_ITER(hh, flows->chains, chain, next) {
-    HASH_DEL(flows->chains, chain);
+  import_chain *chain = flows->chains;
+  HASH_CLEAR(hh, flows->chains);
+  for (import_chain *next; chain; chain = next) {
+    next = chain->hh.next;
     free(chain);
   }
 }

@@ -65,7 +65,7 @@ typedef struct import_result {
   import_counts counts;
   import_end end;
   uint64_t at; /* of what was read (unpacked): where it ended, or is damaged */
-  bool was_packed;
+  bool was_packed, is_packing_cut; /* is_packing_cut: what was compressed could not be unpacked to its end */
   char error[256]; /* DAMAGED: the reader's words */
 } import_result;
 

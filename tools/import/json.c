@@ -348,6 +348,11 @@ bool import_json_read(import_json *json, const char *bytes, size_t count) {
   return false;
 }
 
+void import_json_refuse(import_json *json, const char *encoding) {
+  snprintf(json->error, sizeof json->error, "it is %s, and JSON is read as UTF-8: iconv -f %s -t UTF-8 makes that of it", encoding, encoding);
+  json->is_damaged = true;
+}
+
 void import_json_end(import_json *json, import_result *result) {
   result->at = json->at;
   memcpy(result->error, json->error, sizeof json->error);
@@ -371,6 +376,7 @@ bool import_json_read(import_json *json, const char *bytes, size_t count) {
   (void)json, (void)bytes, (void)count;
   return false;
 }
+void import_json_refuse(import_json *json, const char *encoding) { (void)json, (void)encoding; }
 void import_json_end(import_json *json, import_result *result) { (void)json, (void)result; }
 uint64_t import_json_at(const import_json *json) {
   (void)json;

@@ -23,6 +23,9 @@ void import_json_destroy(import_json *json);
 bool import_json_read(import_json *json, const char *bytes, size_t count);
 
 /* Behind the last byte. Fills end, at and error. */
+/* It is no JSON, for it is text in another encoding. */
+void import_json_refuse(import_json *json, const char *encoding);
+
 void import_json_end(import_json *json, import_result *result);
 
 /* Bytes that are read for certain. */

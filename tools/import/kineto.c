@@ -309,7 +309,13 @@ static import_nest *nest_of(import_state *state, const import_event *event) {
 
 static void settle(import_state *state, import_nest *nest) {
   if (nest->begun_count > 0) return;
-  state->counts->missed[IMPORT_MISS_ASYNC] += import_async_settle(&state->async, &state->threads, nest);
+  uint64_t marks = 0;
+  const uint64_t count = nest->count;
+  for (size_t i = 0; i < nest->count; i++) marks += (nest->entries[i].place & IMPORT_ENTRY_MARK) != 0;
+  if (import_async_settle(&state->async, &state->threads, nest)) return;
+  state->counts->missed[IMPORT_MISS_ASYNC] += count;
+  state->counts->instants -= marks;
+  state->counts->scopes -= count - marks;
 }
 
 static void end_async(import_state *state, import_nest *nest, uint64_t end) {
@@ -637,8 +643,8 @@ void import_kineto_metadata(import_state *state, import_text key, const import_v
 }
 
 void import_kineto_end(import_state *state) {
-  import_nest *nest, *next;
-  HASH_ITER(hh, state->async.nests, nest, next) {
+  for (import_nest *nest = state->async.nests, *next; nest; nest = next) {
+    next = nest->hh.next; /* it goes */
     while (nest->begun_count > 0) {
       const uint64_t start = nest->begun[nest->begun_count - 1].start;
       change(state, IMPORT_CHANGE_UNENDED);

@@ -45,7 +45,7 @@ void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t a
 void import_pools_note(import_pools *pools, uint32_t pool, uint64_t ticks, prof_i_verb verb, uint64_t bytes, import_record *record);
 
 /* What is reserved after an event that `bytes` of what is used came or went by, and the trace's own sum of that (negative: it has none). Returns by how much that is more than before. */
-int64_t import_pools_reserve(import_pools *pools, uint32_t pool, int64_t reserved, int64_t bytes, int64_t total);
+int64_t import_pools_reserve(import_pools *pools, uint32_t number, int64_t reserved, int64_t bytes, int64_t total);
 
 void import_pools_settle(import_pools *pools, uint64_t start_ticks);
 static inline uint64_t import_pools_counter(const import_pools *pools, uint64_t order) { return pools->counters[order]; }

@@ -73,6 +73,24 @@ static void take_event(void *user, const import_event *event) { import_kineto_ev
 static void take_other(void *user) { ((import_state *)user)->counts->missed[IMPORT_MISS_NOT_OBJECT]++; }
 static void take_metadata(void *user, import_text key, const import_value *value, import_text text) { import_kineto_metadata(user, key, value, text); }
 
+/* Of text that is not UTF-8, by its mark or by the zeros beside its first character; NULL: it may be. */
+static const char *wide_encoding(const char *bytes, size_t count) {
+  static const struct {
+    const char *name, *mark;
+    size_t mark_bytes, width;
+  } all[] = {{"UTF-32", "\xff\xfe\0\0", 4, 4}, {"UTF-32", "\0\0\xfe\xff", 4, 4}, {"UTF-16", "\xff\xfe", 2, 2}, {"UTF-16", "\xfe\xff", 2, 2}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const size_t width = all[i].width;
+    if (count < 4) return NULL;
+    if (memcmp(bytes, all[i].mark, all[i].mark_bytes) == 0) return all[i].name;
+    const bool is_big = bytes[0] == '\0'; /* the character's byte is the last one */
+    size_t zeros = 0;
+    for (size_t b = 0; b < width; b++) zeros += bytes[b] == '\0';
+    if (zeros == width - 1 && (is_big ? bytes[width - 1] : bytes[0]) != '\0') return all[i].name;
+  }
+  return NULL;
+}
+
 static void read_all(import_state *state, import_input *input, import_result *result) {
   static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; no JSON, and there are who write it */
   import_json *const json = import_json_create(&(import_json_face){state, take_event, take_other, take_metadata});
@@ -81,6 +99,12 @@ static void read_all(import_state *state, import_input *input, import_result *re
   progress shown = {.began = time(NULL)};
   bool goes_on = true;
   for (size_t count, read = 0; goes_on && (count = import_input_read(input, bytes, READ_BYTES)) > 0; read += count) {
+    const char *const encoding = read == 0 ? wide_encoding(bytes, count) : NULL;
+    if (encoding) {
+      import_json_refuse(json, encoding);
+      goes_on = false;
+      break;
+    }
     const size_t skipped = read == 0 && count >= 3 && memcmp(bytes, mark, 3) == 0 ? 3 : 0;
     goes_on = import_json_read(json, clean, import_clean(&cleaner, bytes + skipped, count - skipped, clean));
     show(&shown, input);
@@ -114,7 +138,8 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   import_spool_open(&state->spool, output.folder);
   read_all(state, input, result);
   result->was_packed = import_input_is_packed(input);
-  if (import_input_is_cut(input) && result->end == IMPORT_WHOLE) result->end = IMPORT_CUT_SHORT;
+  result->is_packing_cut = import_input_is_cut(input);
+  if (result->is_packing_cut && result->end == IMPORT_WHOLE) result->end = IMPORT_CUT_SHORT;
   import_kineto_end(state);
   import_spool_close(&state->spool);
   if (result->end == IMPORT_NO_TRACE || (is_empty(state->counts) && result->end != IMPORT_WHOLE)) {

@@ -77,6 +77,7 @@ static int say_end(const char *from, const import_result *r) {
 static int say_nothing(const char *from, const import_result *r) {
   if (r->end == IMPORT_NO_TRACE) say("prof import: '%s' is JSON, but no trace: it has no traceEvents", from);
   else if (r->end == IMPORT_DAMAGED) say("prof import: '%s' is no JSON, or damaged before the first event, near byte %" PRIu64 ": %s", from, r->at, r->error);
+  else if (r->at == 0 && r->is_packing_cut) say("prof import: '%s' ends, or is damaged, before anything could be unpacked", from);
   else if (r->at == 0) say("prof import: '%s' is empty", from);
   else say("prof import: '%s' ends before the first event, behind %" PRIu64 " bytes", from, r->at);
   return EXIT_FAILED;
