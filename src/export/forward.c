@@ -47,8 +47,16 @@ static int compare(const void *left, const void *right) {
   return (int)a->is_backward - (int)b->is_backward;
 }
 
+/* Without one nothing need be sorted: a model that only runs forward has many numbers. */
+static bool has_backward(const prof_i_forwards *forwards) {
+  for (size_t i = 0; i < forwards->count; i++)
+    if (forwards->items[i].is_backward) return true;
+  return false;
+}
+
 void prof_i_forwards_match(prof_i_forwards *forwards) {
   size_t kept = 0;
+  if (!has_backward(forwards)) forwards->count = 0;
   if (forwards->count > 1) qsort(forwards->items, forwards->count, sizeof *forwards->items, compare);
   for (size_t i = 0; i + 1 < forwards->count; i++) {
     const prof_i_forward from = forwards->items[i], to = forwards->items[i + 1];
