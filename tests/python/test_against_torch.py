@@ -396,7 +396,7 @@ class Imported(unittest.TestCase):
                 torch.cat([y, y * 2], 1).backward(torch.ones(3, 8))
         trace = self.imported(profile)
         theirs = collections.Counter((e.name(), e.sequence_nr(), e.fwd_thread_id()) for e in profile.profiler.kineto_results.events() if e.sequence_nr() >= 0)
-        events = tables.single_events([tables.Window(trace, 0, 0, 0, 0)], False, False)
+        events = tables.single_events([tables.Window(trace, 0, 0, 0, 0)], False, False, False)
         mine = collections.Counter((e.name, e.sequence_nr, e.fwd_thread) for e in events if e.sequence_nr >= 0)
         self.assertGreater(len(theirs), 8)
         self.assertEqual(mine, theirs)
