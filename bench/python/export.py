@@ -1,6 +1,6 @@
 """usage: python3 bench/python/export.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds; BENCH_DIR: where traces are written
 How many events a second export_chrome_trace() writes, of a million operators (operators.py): against C's own prof_trace_dump() of the same capture, the prof command beside the library, and torch.profiler's export where this Python
-has torch. In turns, so that a busy machine disturbs all alike. Prints a line a promise, as cost.py; rates are events a second, so a bound is the least."""
+has torch. In turns, so that a busy machine disturbs all alike; rates are of processor time, and beside them of wall time, in which a busy machine and its disk have their share. Prints a line a promise, as cost.py; rates are events a second, so a bound is the least."""
 
 import contextlib
 import gc
@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 import operators
-from cost import IS_QUICK, point, row, timed
+from cost import IS_QUICK, point, row, timed, timed_both
 
 import prof
 from prof._library import C
@@ -27,6 +27,11 @@ def rate(what, count, seconds, least=None):
     print("%-56s | %-60s | %-11s | %s" % (what, text, word, "shown" if least is None else "held" if point(rates, 0.5) >= least else "NOT"), flush=True)
 
 
+def both(what, count, found, least=None):
+    rate(what, count, [cpu for _, cpu in found], least)
+    rate("  in wall time", count, [wall for wall, _ in found])
+
+
 def measure(what, path, out, count, rounds):
     """Of the profile's own face export_chrome_trace() is Trace.dump() with a window: cost.py holds the two against each other."""
     command = os.path.join(os.path.dirname(os.environ["PROF_LIBRARY"]), "prof")
@@ -36,16 +41,16 @@ def measure(what, path, out, count, rounds):
     with prof.Trace.open(path) as trace:
         for _ in range(rounds):
             gc.collect()
-            by_c.append(timed(lambda: C.check(C.prof_trace_dump(trace.pointer, name, None))))
-            by_python.append(timed(lambda: trace.dump(out, "chrome")))
+            by_c.append(timed_both(lambda: C.check(C.prof_trace_dump(trace.pointer, name, None))))
+            by_python.append(timed_both(lambda: trace.dump(out, "chrome")))
             if has_command:
                 by_command.append(timed(lambda: subprocess.run([command, "dump", path, "-o", out], check=True, stdout=subprocess.DEVNULL)))
     print(f"{what}: {os.path.getsize(out) / count:.0f} bytes an event")
     os.unlink(out)
-    rate(f"{what}, export from Python", count, by_python, 1.0)
-    row(f"{what}, against prof_trace_dump()", by_python, "ms", 1e3, 1.10, by_c)
+    both(f"{what}, export from Python", count, by_python, 1.0)
+    row(f"{what}, against prof_trace_dump()", [cpu for _, cpu in by_python], "ms", 1e3, 1.10, [cpu for _, cpu in by_c])
     if has_command:
-        row(f"{what}, against prof dump, which opens it first", by_python, "ms", 1e3, None, by_command)
+        row(f"{what}, against prof dump, opening too, wall", [wall for wall, _ in by_python], "ms", 1e3, None, by_command)
 
 
 def measure_profile(out, rounds):
@@ -53,9 +58,9 @@ def measure_profile(out, rounds):
     with prof.profile(activities=[prof.ProfilerActivity.CPU]) as p:
         operators.steps(operators.COUNT // operators.STEP_COUNT, False)
     count = sum(average.count for average in p.key_averages())
-    found = [timed(lambda: p.export_chrome_trace(out)) for _ in range(rounds)]
+    found = [timed_both(lambda: p.export_chrome_trace(out)) for _ in range(rounds)]
     os.unlink(out)
-    rate("profile.export_chrome_trace(), names alone", count, found, 1.0)
+    both("profile.export_chrome_trace(), names alone", count, found, 1.0)
 
 
 def measure_rival(out, rounds):
@@ -68,14 +73,14 @@ def measure_rival(out, rounds):
         with profile(activities=[ProfilerActivity.CPU]) as p:
             for _ in range(200000):
                 x + x
-        return timed(lambda: p.export_chrome_trace(out))
+        return timed_both(lambda: p.export_chrome_trace(out))
 
     found = []
     for _ in range(rounds):
         found.append(export())
         gc.collect()
     os.unlink(out)
-    rate("rival torch.profiler, names alone, 200 000 events", 200000, found)
+    both("rival torch.profiler, names alone, 200 000 events", 200000, found)
 
 
 def main():

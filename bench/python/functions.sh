@@ -2,7 +2,7 @@
 # functions.sh BUILD: functions.py under BENCH_PYTHON (.venv's by default) and under every Python from 3.12 on that tests/python/pythons.sh names: sys.monitoring is there. Beside each stands the viztracer of tools/setup.sh's list, in
 # BUILD/viztracer/VERSION, where pip puts it once; where it cannot, functions.py says that there is none.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 build=$1
 viztracer=$(grep -o 'viztracer==[0-9.]*' tools/setup.sh)
 export PROF_LIBRARY=$build/libprof.so

@@ -77,7 +77,8 @@ class BuildWithLibrary(build_py):
         for name in BESIDE:
             compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", name, "*.c")), os.path.join(target, f"libprof_{name}.so"), library, *SHARED)
         commands = [f for folder in ("prof", "import") for f in glob(os.path.join(ROOT, "tools", folder, "*.c"))]
-        compiler.compile_beside(commands, os.path.join(target, COMMAND), library, *compiler.optional())
+        no_paths = filter(compiler.takes, [f"-fmacro-prefix-map={ROOT}/="])  # its call sites say where they stand, which is no matter of this machine
+        compiler.compile_beside(commands, os.path.join(target, COMMAND), library, *compiler.optional(), *no_paths)
 
 
 class WithLibrary(Distribution):

@@ -60,6 +60,7 @@ tests_in() {
   done
 }
 
+uses_its_own_command() { (cd / && "$1" -c 'import os, prof; from prof._import import command; print(command()); raise SystemExit(os.path.dirname(command()) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
 uses_its_own_library() { (cd / && "$1" -c 'import os, prof; from prof._library import C; print(C.path); raise SystemExit(os.path.dirname(C.path) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
 
 own=$(uname -m)
@@ -72,6 +73,9 @@ for machine in x86_64 aarch64; do
   expect "it asks for glibc 2.17 at most" asks_no_more_than "$library" 2.17
   expect "it needs nothing but the C library" needs_only_the_c_library "$library"
   expect "no path of this machine stands in it" has_no_debugging_paths "$library"
+  command=$scratch/$machine/prof/lib/prof # which prof.import_trace() runs
+  expect "the command asks for glibc 2.17 at most" asks_no_more_than "$command" 2.17
+  expect "no path of this machine stands in the command" has_no_debugging_paths "$command"
   expect "auditwheel says manylinux_2_17_$machine" auditwheel_agrees "$wheel" "$machine"
 done
 
@@ -87,6 +91,7 @@ while IFS='|' read -r version python; do
   "$place/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: numpy >"$scratch/log" 2>&1 || # what skips without it says so
     echo "no numpy for Python $version: $(tail -n 1 "$scratch/log")"
   expect "Python $version uses the wheel's library" uses_its_own_library "$place/bin/python"
+  expect "Python $version uses the wheel's command" uses_its_own_command "$place/bin/python"
   tests_in "$version" "$place/bin/python"
   [[ $version == pypy* ]] || last=$version last_python=$python
 done < <("$here/pythons.sh")

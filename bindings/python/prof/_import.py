@@ -20,8 +20,9 @@ _STATUSES = (("cannot write", NO_DISK), ("cannot keep", NO_DISK), ("cannot open"
 
 
 def command(library: Library = C) -> str:
-    """Its path: beside libprof.so, in the package, or where a shell finds it. FileNotFoundError."""
-    places = [os.path.dirname(library.path) if os.sep in library.path else "", os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")]
+    """Its path: beside libprof.so, as it is built or installed, in the package, or where a shell finds it. FileNotFoundError."""
+    beside = os.path.dirname(library.path) if os.sep in library.path else ""
+    places = [beside, beside and os.path.join(beside, os.pardir, "bin"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")]
     for place in filter(None, places):
         path = os.path.join(place, COMMAND)
         if os.path.isfile(path) and os.access(path, os.X_OK):
