@@ -10,9 +10,7 @@ import subprocess
 import sys
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-import prof
-
-prof.torch  # before torch
+import prof.torch  # before torch
 
 RUNS = 9
 MEMORY = "--memory"
