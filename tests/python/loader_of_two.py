@@ -34,7 +34,7 @@ def compare(context):
         results = [rows(context, is_persistent)[0]]
 
         def work():
-            results.append(rows(context, is_persistent)[0])  # noqa: B023 (called here)
+            results.append(rows(context, is_persistent)[0])
 
         mine, theirs = seen_by_prof(work), seen_by_torch(work)
         found[f"persistent {is_persistent}"] = {"calls": calls(mine), "theirs": calls_of(theirs), "same bits": len({str(bits(r)) for r in results}) == 1}

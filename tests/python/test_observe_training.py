@@ -48,7 +48,7 @@ class Training(Beside, unittest.TestCase):
             with self.subTest(optimizer):
 
                 def work():
-                    trainer = Trainer(optimizer=optimizer)  # noqa: B023 (called here)
+                    trainer = Trainer(optimizer=optimizer)
                     return [trainer.step(), *trainer.state()]
 
                 found = self.compare_results(work)

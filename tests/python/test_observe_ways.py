@@ -109,14 +109,14 @@ class Ways(Beside, unittest.TestCase):
         for made in (torch.jit.script(f), torch.jit.trace(f, self.x)):
             made(self.x)  # its first calls are of another executor
             made(self.x)
-            self.assertEqual(self.compare_results(lambda: made(self.x))["aten::relu"], 1)  # noqa: B023 (called here)
+            self.assertEqual(self.compare_results(lambda: made(self.x))["aten::relu"], 1)
 
     def test_torch_compile(self):
         for backend in ("eager", "aot_eager"):
             with self.subTest(backend):
                 torch._dynamo.reset()
                 compiled = torch.compile(self.linear, backend=backend)
-                found = self.compare_results(lambda: self.backward_of(compiled(self.leaf)), for_torch_alone=("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue"))  # noqa: B023 (called here)
+                found = self.compare_results(lambda: self.backward_of(compiled(self.leaf)), for_torch_alone=("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue"))
                 self.assertEqual(sum(count for name, count in found.items() if name.startswith("Torch-Compiled Region")), 1)
 
     # ---- the program's own ----
@@ -193,7 +193,7 @@ class Ways(Beside, unittest.TestCase):
                 def again(x):
                     return self.linear(x).relu()
 
-                found = self.compare_results(lambda: self.backward_of(torch.utils.checkpoint.checkpoint(again, self.leaf, use_reentrant=use_reentrant)))  # noqa: B023 (called here)
+                found = self.compare_results(lambda: self.backward_of(torch.utils.checkpoint.checkpoint(again, self.leaf, use_reentrant=use_reentrant)))
                 self.assertEqual(found["aten::linear"], 2)
 
     def test_a_derivative_of_a_derivative(self):
