@@ -13,7 +13,7 @@ struct prof_i_python_functions_given;
    types belong to the interpreter that asked first, and others are told so. */
 PROF_API const char *prof_i_python_1(const struct prof_i_python_given *given) PROF_I_NOEXCEPT;
 
-/* From here on each scope has its innermost frames, so many, as the argument PROF_STACK_KEY; 0: none. The GIL is held. */
+/* From here on each scope has its innermost frames, so many, as the argument PROF_STACK_KEY; 0: none. Where functions are traced no scope takes any: those that run begin now, on each thread when it comes by. An error may be pending behind it. The GIL is held. */
 PROF_API void prof_i_python_stacks_1(int frames) PROF_I_NOEXCEPT;
 
 /* Puts what sees every Python function into given's dict: callbacks for sys.monitoring, a hook for threads, one for gc.callbacks, `start` and `stop`. The GIL is held, and prof_i_python_1() has succeeded. NULL: done; else a text that

@@ -278,13 +278,14 @@ static void forget_ways(aggregation *a) {
 static int add_by_way(aggregation *a, const prof_i_span *span, const beside *also) {
   if (a->way_count * 2 >= a->way_room && !grow_ways(a)) return PROF_E_NO_MEMORY;
   way *const w = way_of(a->ways, a->way_room, a->caller, span->site);
-  if (!w->group) {
-    group *g;
+  group *g = w->group;
+  if (!g) {
     if (!find_detailed(a, a->thread, span, &g)) return PROF_E_NO_MEMORY;
-    *w = (way){a->caller, span->site, g ? g : &a->unwanted_group};
+    if (!g) g = &a->unwanted_group;
+    *w = (way){a->caller, span->site, g};
     a->way_count++;
   }
-  return w->group == &a->unwanted_group ? 0 : add_to_group(w->group, span, also);
+  return g == &a->unwanted_group ? 0 : add_to_group(g, span, also);
 }
 
 /* What no scope of its thread stood around: its own name has a row for it. */

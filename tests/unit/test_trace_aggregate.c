@@ -264,6 +264,58 @@ static void shapes_may_have_pairs_behind_them(void **state) {
   capture_end(&c);
 }
 
+static uint64_t calls_with_stack(const prof_rows *rows, const char *name, const char *stack) {
+  uint64_t calls = 0;
+  for (uint64_t i = 0; i < rows->row_count; i++)
+    if (strcmp(rows->rows[i].name, name) == 0 && strcmp(rows->rows[i].stack, stack) == 0) calls += rows->rows[i].calls_count;
+  return calls;
+}
+
+static void stacks_are_the_functions_around(void **state) {
+  (void)state;
+  static const char python[] = "file.c(10): function", both[] = "file.c;file.c(10): function"; /* of C's what the interpreter called it, which stands for the file */
+  capture c;
+  capture_begin(&c, 1 << 20);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "op", "operator", 1);
+  capture_site(meta, 2, "f", "python_function", 1);
+  capture_site(meta, 3, "g", "c_function", 1);
+  prof_i_head *const one = capture_chunk(&c, CHUNK, 1), *const two = capture_chunk(&c, CHUNK, 2);
+  for (uint64_t i = 0; i < 100; i++) {
+    const uint64_t at = T0 + i * 1000;
+    capture_plain(one, at + 10, 10, 1);
+    capture_plain(one, at + 5, 20, 3);
+    capture_plain(one, at + 30, 10, 1);
+    capture_plain(one, at, 100, 2);
+    capture_plain(one, at + 200, 10, 1);
+  }
+  capture_plain(two, T0 + 10, 5, 1); /* the other thread's functions are not around it */
+  prof_trace *const trace = open_capture(&c);
+  for (uint32_t frames = 0; frames <= 2; frames++) {
+    const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_STACK, .stack_frames = frames};
+    prof_rows *const rows = aggregate(trace, &options);
+    assert_int_equal(rows->row_count, 5);
+    assert_int_equal(calls_with_stack(rows, "op", frames == 1 ? "file.c" : both), 100);
+    assert_int_equal(calls_with_stack(rows, "op", python), 100);
+    assert_int_equal(calls_with_stack(rows, "op", ""), 101);
+    assert_int_equal(calls_with_stack(rows, "g", python), 100);
+    assert_int_equal(calls_with_stack(rows, "f", ""), 100);
+    prof_rows_destroy(rows);
+  }
+  const prof_aggregate_options by_thread = {.size = sizeof by_thread, .group = PROF_GROUP_NAME | PROF_GROUP_STACK | PROF_GROUP_THREAD, .sort = PROF_SORT_FIRST, .from_ns = 1000, .to_ns = 3000};
+  prof_rows *const rows = aggregate(trace, &by_thread);
+  assert_int_equal(rows->calls_count, 10);
+  assert_int_equal(calls_with_stack(rows, "op", both), 2);
+  assert_int_equal(row_named(rows, "f")->self_ns, 2 * (100 - 20 - 10));
+  prof_rows_destroy(rows);
+  char *text = NULL;
+  assert_int_equal(prof_trace_frame_text(trace, 1000, &text), PROF_OK);
+  assert_string_equal(text, "");
+  prof_free(text);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static void medians_and_p99_are_right_to_one_percent(void **state) {
   (void)state;
   enum { MOST = 20000 };
@@ -474,6 +526,7 @@ int main(void) {
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
       cmocka_unit_test(shapes_of_other_ranks_are_other_groups),
       cmocka_unit_test(shapes_may_have_pairs_behind_them),
+      cmocka_unit_test(stacks_are_the_functions_around),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),
       cmocka_unit_test(counts_past_65535_are_exact),
       cmocka_unit_test(buckets_cover_every_value_in_order),

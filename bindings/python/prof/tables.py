@@ -829,7 +829,7 @@ def _around(moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent,
     return host
 
 
-def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool, shows_functions: bool = True) -> EventList[FunctionEvent]:
+def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True) -> EventList[FunctionEvent]:
     """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
     for window in windows:
