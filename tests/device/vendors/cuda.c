@@ -431,7 +431,7 @@ CU int emulated_cuda_run(void *handle, const char *name, void (*run)(void *its),
 }
 CU void *emulated_cuda_argument(const void *address) { return memory_of_argument(address); }
 
-enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_DTOD = 281, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, DRIVER = 1, RUNTIME = 2 };
+enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_DTOD = 281, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, CBID_RUNTIME_WAIT = 131, DRIVER = 1, RUNTIME = 2 };
 
 CU void *emulated_cuda_kernel(const char *name, uint64_t ns) {
   kernel *const k = calloc(1, sizeof *k);
@@ -488,6 +488,20 @@ CU int emulated_cuda_runtime_launch(void *function, void *handle) {
   outer = c.correlation;
   const int result = cuLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, handle, NULL, NULL);
   outer = 0;
+  return leave(&c, RUNTIME, result);
+}
+
+CU int emulated_cuda_runtime_wait(void *handle) {
+  const call c = enter(CBID_RUNTIME_WAIT);
+  const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+  stream *s = NULL;
+  const int result = cuStreamSynchronize(handle);
+  if (result != SUCCESS) return result;
+  lock();
+  const int is_there = find(handle, &s) == SUCCESS;
+  const uint32_t of = is_there ? (uint32_t)s->of->number : 0, number = is_there ? (uint32_t)s->number : 0;
+  pthread_mutex_unlock(&own.lock);
+  if (by) by->waited(of, number, c.correlation, c.start_ns, real_ns());
   return leave(&c, RUNTIME, result);
 }
 

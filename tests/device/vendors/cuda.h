@@ -33,6 +33,7 @@ void emulated_cuda_work(void *stream, uint64_t ns); /* launches a kernel "busy" 
 void *emulated_cuda_kernel(const char *name, uint64_t ns);  /* for cuLaunchKernel(). Stays, as its name must: records point to that */
 void *emulated_cuda_graph(void *kernel, uint32_t count);    /* for cuGraphLaunch(): so many nodes. Stays */
 int emulated_cuda_runtime_launch(void *kernel, void *stream); /* as the runtime does: a call of its own, and the driver's inside of it, of one number */
+int emulated_cuda_runtime_wait(void *stream); /* cudaStreamSynchronize(), which is told as a call and a wait */
 
 /* ---- for the emulated cuBLAS ---- */
 
@@ -60,6 +61,7 @@ typedef struct emulated_cuda_piece {
 
 typedef struct emulated_cuda_observer {
   void (*call)(int domain, uint32_t number, uint32_t correlation, uint64_t start_ns, uint64_t end_ns); /* by CLOCK_REALTIME, on the calling thread */
+  void (*waited)(uint32_t context, uint32_t stream, uint32_t correlation, uint64_t start_ns, uint64_t end_ns); /* for a stream; before its call */
   void *(*begins)(const emulated_cuda_done *it);                      /* it is put on its stream */
   void (*ends)(void *begun, uint64_t start_ns, uint64_t end_ns);      /* on the stream's thread */
   void (*piece)(const emulated_cuda_piece *it);                       /* memory is handed out, or given back */

@@ -81,7 +81,8 @@ static size_t size_of(int32_t kind) {
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2: return version() >= 27 ? 128 : 120;
     case PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return version() >= 22 ? 56 : 48;
     case PROF_I_CUPTI_ACTIVITY_KIND_DRIVER:
-    case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME: return 40;
+    case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME:
+    case PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: return 40;
     default: return 0;
   }
 }
@@ -248,7 +249,14 @@ static void tell_late(void) {
   late_count = 0;
 }
 
-static const emulated_cuda_observer observer = {on_call, on_begin, on_end, on_piece};
+static void on_wait(uint32_t context, uint32_t stream, uint32_t correlation, uint64_t start_ns, uint64_t end_ns) {
+  const prof_i_cupti_sync wait = {.kind = PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, .type = PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE, .start = start_ns, .end = end_ns, .correlation = correlation, .context = context, .stream = stream};
+  pthread_mutex_lock(&own.lock);
+  if (own.is_enabled[PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION]) put(PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, &wait, sizeof wait);
+  pthread_mutex_unlock(&own.lock);
+}
+
+static const emulated_cuda_observer observer = {on_call, on_wait, on_begin, on_end, on_piece};
 
 /* ---- CUPTI's functions ---- */
 
@@ -392,7 +400,7 @@ int32_t cuptiActivityGetNumDroppedRecords(prof_i_cu_context context, uint32_t st
 
 int32_t cuptiGetCallbackName(int32_t domain, uint32_t number, const char **name) {
   static const char *const driver[] = {[17] = "cuCtxSynchronize", [120] = "cuEventQuery", [126] = "cuStreamSynchronize", [216] = "cuMemsetD8Async", [277] = "cuMemcpyHtoDAsync_v2", [279] = "cuMemcpyDtoHAsync_v2", [281] = "cuMemcpyDtoDAsync_v2", [307] = "cuLaunchKernel", [514] = "cuGraphLaunch"};
-  static const char *const runtime[] = {[41] = "cudaMemcpyAsync_v3020", [211] = "cudaLaunchKernel_v7000"};
+  static const char *const runtime[] = {[41] = "cudaMemcpyAsync_v3020", [131] = "cudaStreamSynchronize_v3020", [211] = "cudaLaunchKernel_v7000"};
   const char *const text = domain == 1 && number < sizeof driver / sizeof *driver ? driver[number] : domain == 2 && number < sizeof runtime / sizeof *runtime ? runtime[number] : NULL;
   if (number == 0 || number >= sizeof driver / sizeof *driver) return INVALID_PARAMETER;
   *name = text ? text : "cuOther"; /* the real list has no gaps */
