@@ -96,7 +96,7 @@ class Torch(unittest.TestCase):
         self.assertEqual(self.run_code(code, **{VARIABLE: path}), path)
 
     def test_the_callbacks_without_torch(self):
-        code = "import ctypes, prof; from prof.torch import _beside; opened = ctypes.CDLL(_beside('libprof_torch.so')); opened.prof_i_torch_open_1.restype = ctypes.c_char_p; print(opened.prof_i_torch_open_1().decode())"
+        code = "import ctypes, prof; from prof._torch_found import beside; opened = ctypes.CDLL(beside('libprof_torch.so')); opened.prof_i_torch_open_1.restype = ctypes.c_char_p; print(opened.prof_i_torch_open_1().decode())"
         self.make_torch("9.0", True)
         self.assertEqual(self.run_code(code), "libtorch_cpu.so is not there")
 

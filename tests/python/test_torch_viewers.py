@@ -253,6 +253,14 @@ class Modules(unittest.TestCase):
         self.assertEqual(len(found), 6)
         self.assertFalse([e.name for e in p.events() if e.is_open])  # those of the interrupt ended with observe()
 
+    def test_a_profile_with_modules(self):
+        with prof.profile(torch=True, with_modules=True) as p:
+            self.model(self.x)
+        with prof.profile(torch=True) as without:
+            self.model(self.x)
+        self.assertTrue([a.key for a in p.key_averages() if a.key.startswith("nn.Module: ")])
+        self.assertEqual([a.key for a in without.key_averages() if a.key.startswith("nn.Module: ")], [])
+
     def test_another_thread_is_not_observed(self):
         with prof.profile() as p, prof.torch.observe(with_modules=True):
             thread = threading.Thread(target=self.model, args=(self.x,))

@@ -168,9 +168,9 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile(Owner):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by start() and stop().
 
-    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. with_modules, experimental_config, execution_trace_observer,
-    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory and
-    with_stack, on the thread that calls start() and step(): start() raises what observe() does. What differs from torch.profiler is listed in docs/python.md.
+    activities: CPU, scopes alone; any device's with it, also what devices record themselves, which all back ends are asked for, and waited for a second at most, when recording begins; None: scopes, and what can be had for nothing. schedule, on_trace_ready, record_shapes, profile_memory, with_stack, with_flops, acc_events, custom_trace_id_callback: as torch.profiler's. experimental_config, execution_trace_observer,
+    post_processing_timeout_s are taken and change nothing; use_cuda is, as it was there, another way to say an activity. Beyond it: level, 1 kernels and operators, 2 also the runtime around them; torch, PyTorch's operators are seen while it records, by prof.torch.observe() with this record_shapes, profile_memory, with_stack and
+    with_modules (which changes nothing without it), on the thread that calls start() and step(): start() raises what observe() does. What differs from torch.profiler is listed in docs/python.md.
 
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
 
@@ -234,7 +234,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         if torch:
             from .torch import observe  # imports torch
 
-            self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack)
+            self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules)
         self._functions_before, self._shows_functions = 0, False
         self._before = _Counts(0, 0, 0)
         self._cycles: List[Window] = []
