@@ -15,7 +15,9 @@ import prof.torch  # before torch
 RUNS = 9
 MEMORY = "--memory"
 OWN_US = 1.0
-"""Of a call: what a profiler itself adds to it, of which a part is the call's and a part its caller's: 0.2 us prof's, 0.4 torch's, up to twice that where caches are cold."""
+"""Of a call: what a profiler itself adds to it, of which a part is the call's and a part its caller's: 0.2 us prof's, 0.4 torch's."""
+COLD_US = 10.0
+"""Of a row, that prof's may be shorter by: torch.profiler's own code where caches are cold, behind a pooling of 16 MB say: aten::max_pool2d's self time is 19 us by prof and 29 by torch, in every run."""
 OBJECTS_BYTES = 1024
 """Of a call: malloc() has the tensors' objects, too (TensorImpl, storage, sizes, the list that an operator returns), and 64 bytes for alignment."""
 
@@ -27,10 +29,10 @@ SHIFT, SHIFTS = "torch_table.py's own", 150
 
 
 def is_within(mine, theirs, calls):
-    """Is the median of mine where theirs are, or no further off than they are from each other?"""
+    """Is the median of mine where theirs are, or no further off than they are from each other, but for what profilers add?"""
     low, high = min(theirs), max(theirs)
     slack = (high - low) + OWN_US * calls
-    return low - slack <= statistics.median(mine) <= high + slack
+    return low - slack - COLD_US <= statistics.median(mine) <= high + slack
 
 
 def columns_of(one):
