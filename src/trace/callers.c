@@ -44,9 +44,9 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
 
 /* ---- numbers ---- */
 
-bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames) {
+/* False: no memory. */
+static bool find_functions(prof_i_callers *callers, const prof_trace *trace) {
   const uint32_t site_count = prof_i_trace_site_count(trace);
-  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX};
   for (uint32_t site = 0; site < site_count; site++) {
     const prof_i_site_info *const info = prof_i_trace_site(trace, site);
     if (!is_of_python(info) && !is_of_c(info)) continue;
@@ -54,6 +54,12 @@ bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint3
     if (!callers->is_function) return false;
     callers->is_function[site] = 1;
   }
+  return true;
+}
+
+bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames) {
+  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX};
+  if (!find_functions(callers, trace)) return false;
   if (!callers->is_function) return true;
   callers->table = calloc(TABLE_FIRST, sizeof *callers->table);
   callers->table_room = TABLE_FIRST;
