@@ -96,10 +96,12 @@ static bool grow_table(prof_i_callers *callers) {
 /* Of a function that was called by that way; 0: no memory. */
 static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) {
   uint32_t *const place = place_of(callers, outer, site);
-  if (*place) return *place;
+  const uint32_t known = *place;
+  if (known != 0) return known;
   if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count, sizeof *callers->items)) return 0;
   callers->items[callers->count] = (prof_i_caller){.outer = outer, .site = site};
-  const uint32_t number = *place = callers->count++;
+  const uint32_t number = callers->count++;
+  *place = number;
   return callers->count * 2 < callers->table_room || grow_table(callers) ? number : 0;
 }
 
