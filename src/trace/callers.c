@@ -44,9 +44,9 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
 
 /* ---- numbers ---- */
 
-bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames) {
+/* False: no memory. */
+static bool find_functions(prof_i_callers *callers, const prof_trace *trace) {
   const uint32_t site_count = prof_i_trace_site_count(trace);
-  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX};
   for (uint32_t site = 0; site < site_count; site++) {
     const prof_i_site_info *const info = prof_i_trace_site(trace, site);
     if (!is_of_python(info) && !is_of_c(info)) continue;
@@ -54,6 +54,12 @@ bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint3
     if (!callers->is_function) return false;
     callers->is_function[site] = 1;
   }
+  return true;
+}
+
+bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames) {
+  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX};
+  if (!find_functions(callers, trace)) return false;
   if (!callers->is_function) return true;
   callers->table = calloc(TABLE_FIRST, sizeof *callers->table);
   callers->table_room = TABLE_FIRST;
@@ -90,10 +96,12 @@ static bool grow_table(prof_i_callers *callers) {
 /* Of a function that was called by that way; 0: no memory. */
 static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) {
   uint32_t *const place = place_of(callers, outer, site);
-  if (*place) return *place;
+  const uint32_t known = *place;
+  if (known != 0) return known;
   if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count, sizeof *callers->items)) return 0;
   callers->items[callers->count] = (prof_i_caller){.outer = outer, .site = site};
-  const uint32_t number = *place = callers->count++;
+  const uint32_t number = callers->count++;
+  *place = number;
   return callers->count * 2 < callers->table_room || grow_table(callers) ? number : 0;
 }
 
