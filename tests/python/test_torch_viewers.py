@@ -276,8 +276,11 @@ class Modules(unittest.TestCase):
         self.assertEqual(self.seen(p), [("nn.Module: OptimizedModule_0", None)])
 
     def test_a_start_that_fails_leaves_no_hooks(self):
-        with torch.profiler.profile(), self.assertRaises(RuntimeError):
+        with torch.autograd.profiler.emit_itt(), self.assertRaisesRegex(RuntimeError, "emit_itt"):
             prof.torch.observe(with_modules=True).start()
+        with prof.profile() as p:
+            self.model(self.x)
+        self.assertEqual(self.seen(p), [])
 
 
 if torch is None:

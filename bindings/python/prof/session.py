@@ -19,7 +19,7 @@ from . import tables
 from ._library import C, Owner, encoded, short, sized
 from ._scope import functions, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
-from .trace import FUNCTIONS, Trace
+from .trace import Trace, is_function
 
 
 class ProfilerAction(enum.Enum):
@@ -430,7 +430,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not. AssertionError before anything was recorded."""
         found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops)
         if not (self._are_functions_shown() if include_python_functions is None else include_python_functions):
-            found[:] = [row for row in found if row.category not in FUNCTIONS]
+            found[:] = [row for row in found if not is_function(row.category, row.key)]
         return found
 
     def _are_functions_shown(self) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optiona
 from . import flops as _flops
 from ._library import whole
 from .device import TYPES, DeviceType
-from .trace import FUNCTIONS, Event, Row, Trace
+from .trace import Event, Row, Trace, is_function
 
 MS, S = 1e3, 1e6
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
@@ -241,7 +241,7 @@ class FunctionEvent(_Times):
         self.concrete_inputs: List[Any] = []
         self.input_dtypes: List[str] = []
         self.stack = frames.of(str(stack)) or (callers if callers is not None else [])
-        if event.category in FUNCTIONS:
+        if is_function(event.category, self.name):
             self.is_python_function, self.activity_type = True, "python_function"
         self.flops = _flops.of(self.name, self.input_shapes) if tensors else 0
 

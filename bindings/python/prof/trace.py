@@ -20,6 +20,8 @@ KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: 
 MEMORY = 8
 FUNCTIONS = ("python_function", "c_function")
 """Categories of traced functions."""
+MODULE = "nn.Module: "
+"""So begin the names of modules' calls (observe(with_modules=True)), which are of the category python_function, too, as torch.profiler has them."""
 ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
 CALL = 32  # PROF_EVENT_CALL
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
@@ -214,6 +216,11 @@ class _Totals(Owner):
         options = self._options(group, sort, rows, level, category)
         with self._pointers() as pointers:
             return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
+
+
+def is_function(category: str, name: str) -> bool:
+    """Is it a traced function? A module's call is none: who asked for those wants to see them."""
+    return category in FUNCTIONS and not name.startswith(MODULE)
 
 
 class Trace(_Totals):
