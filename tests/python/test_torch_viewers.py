@@ -109,13 +109,11 @@ class Ranks(unittest.TestCase):
             for costs, (start, end) in zip(shown["costs"], steps):
                 self.assertAlmostEqual(sum(costs), end - start, delta=1)
             self.assertAlmostEqual(shown["average"]["Average Step Time"], calls["ProfilerStep*"][1] / 3, delta=1)
-            count, fetching = calls["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"]
-            loading = sum(costs[1] for costs in shown["costs"])
-            self.assertEqual(count, 3)
-            self.assertTrue(0 < loading <= fetching + 1, (loading, fetching))  # less what stands in it and in communication, which goes first
+            self.assertEqual(calls["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"][0], 3)
+            self.assertEqual([costs[1] for costs in shown["costs"]], [0, 0, 0])  # of a user_annotation, which it is in torch.profiler's traces, too, the plug-in makes no event but of steps
             missing = {name for name in calls if name not in shown["operators"]}
             for name in missing:  # these it shows elsewhere, or takes for no operators
-                self.assertRegex(name, r"^(ProfilerStep\*|nn\.Module|Optimizer\.|enumerate\(DataLoader\)|DistributedDataParallel\.forward)")
+                self.assertRegex(name, r"^(ProfilerStep\*|nn\.Module|Optimizer\.|enumerate\(DataLoader\)|DistributedDataParallel\.forward|gloo:)")
             for name, row in shown["operators"].items():
                 self.assertEqual(row["calls"], calls[name][0], name)
                 self.assertAlmostEqual(row["host_total_duration"], calls[name][1], delta=1, msg=name)
