@@ -503,6 +503,30 @@ class Profile(unittest.TestCase):
         self.assertTrue(torch.equal(y, torch.relu(x)))
         self.assertIn("[[2, 3, 16, 16]]", {str(a.input_shapes) for a in p.key_averages(group_by_input_shape=True)})
 
+    def test_flops_are_counted_once(self):
+        model, x = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)), torch.randn(2, 8)
+        with prof.profile(torch=True, record_shapes=True, with_flops=True) as mine:
+            model(x) @ torch.ones(4, 4)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True, with_flops=True) as theirs:
+            model(x) @ torch.ones(4, 4)
+        self.assertEqual({a.key: a.flops for a in mine.key_averages() if a.flops}, {a.key: a.flops for a in theirs.key_averages() if a.flops})
+
+    def test_with_torchs_own_enumerations(self):
+        x, seen = small_input(), []
+        with prof.profile(activities=[torch.profiler.ProfilerActivity.CPU], torch=True, schedule=torch.profiler.schedule(wait=1, warmup=1, active=1), on_trace_ready=lambda p: seen.append(calls(p).get("aten::add"))) as p:
+            for _ in range(6):
+                x.add(x)
+                p.step()
+        self.assertEqual(seen, [1, 1])
+        with self.assertRaisesRegex(TypeError, "not 'CPU': prof.ProfilerActivity has CPU, CUDA"):
+            prof.profile(activities=["CPU"])
+
+    def test_dropped_without_a_stop(self):
+        """Also the one that has torch looked for, and finds no ITT: what is kept of that holds nothing of the profile."""
+        code = "import torch, prof\ndef f():\n    p = prof.profile(torch=True)\n    p.start()\nf()\nwith prof.profile(torch=True) as p: torch.relu(torch.ones(3))\nprint(len(p.key_averages()))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.stdout, "5\n", done.stderr)
+
     def test_again_after_an_error(self):
         x = small_input()
         with torch.autograd.profiler.emit_itt():
@@ -523,6 +547,7 @@ class Profile(unittest.TestCase):
         self.assertFalse(is_observed())
 
     def test_stopped_by_another_thread(self):
+        """That thread is told; the one that has started it can stop what the other could not, and begin anew."""
         p, errors = prof.profile(torch=True), []
 
         def other():
@@ -537,7 +562,6 @@ class Profile(unittest.TestCase):
         thread.join()
         self.assertRegex(errors[0], "by the thread that has started it")
         p.stop()
-        p._observer.stop()
         self.assertFalse(is_observed())
 
     def test_a_fork(self):

@@ -52,6 +52,12 @@ def collector() -> str:
     return beside(COLLECTOR)
 
 
+def _without_frames(error: Exception) -> Exception:
+    """It is kept for good: so are not the callers, and what they hold, a profile that has been dropped, say."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
 class Torch:
     """torch, and why its operators cannot be seen, where they cannot."""
 
@@ -62,7 +68,7 @@ class Torch:
         try:
             self._open(collector())
         except (ImportError, OSError, RuntimeError) as e:
-            self.error = e
+            self.error = _without_frames(e)
         if self.error is not None and not isinstance(self.error, ImportError):  # modes need no collector
             with contextlib.suppress(ImportError):
                 self.module = import_module("torch")

@@ -56,6 +56,11 @@ _FORMULAS: Dict[str, Callable[[Shapes], int]] = {
 }
 
 
+_ATEN = "aten::"
+_COUNTED = {"mm", "bmm", "addmm", "baddbmm", "add", "mul"}
+"""Of torch's operators those that torch.profiler counts, too: aten::linear and aten::matmul call one of these."""
+
+
 def parsed(shapes: str) -> List[List[int]]:
     """As a row of C's has them, "[[2, 3], [3, 4]]". [] for what is no such text."""
     try:
@@ -67,7 +72,7 @@ def parsed(shapes: str) -> List[List[int]]:
 def of(name: str, shapes: Shapes) -> int:
     """Of one call; 0: not known."""
     formula = _FORMULAS.get(name.replace("::", ".").rsplit(".", 1)[-1])
-    if formula is None or not shapes:
+    if formula is None or not shapes or (name.startswith(_ATEN) and name[len(_ATEN) :] not in _COUNTED):
         return 0
     try:
         if any(n < 0 for shape in shapes for n in shape):  # -1: a dimension that is not known

@@ -12,7 +12,7 @@ import warnings
 import weakref
 from os import getpid, urandom  # by name: a program may have traced the modules
 from time import monotonic_ns, time_ns
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Set, Tuple, Type, TypeVar
 
 from . import _structs as s
 from . import tables
@@ -20,6 +20,8 @@ from ._library import C, Owner, encoded, short, sized
 from ._scope import functions, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
 from .trace import Trace, is_function
+
+_Kind = TypeVar("_Kind", bound=enum.Enum)
 
 
 class ProfilerAction(enum.Enum):
@@ -243,9 +245,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     def _action_of(self, step: int) -> ProfilerAction:
         action = self.schedule(step)
-        if not isinstance(action, ProfilerAction):
+        found = _own(action, ProfilerAction)
+        if found is None:
             raise TypeError(f"the schedule says {action!r} for step {step}, which is no ProfilerAction")
-        return action
+        return found
 
     # ---- life ----
 
@@ -297,6 +300,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """Ends it; what has been recorded becomes the trace, and on_trace_ready is called, unless the schedule was not at it. Without a start it does nothing."""
         with self._held():
             if not self._is_open and not self._is_recording:  # recording alone: an interrupt has cut a stop() short
+                if self._observer is not None:
+                    self._observer.stop()  # where another thread has stopped the profile, which could not stop this
                 return
             self._is_open = False
             self._end_step()
@@ -542,12 +547,21 @@ def _json() -> Any:
     return json
 
 
+def _own(value: Any, kind: Type[_Kind]) -> Optional[_Kind]:
+    """A member of prof's enumeration, or torch.profiler's of the same name in its place: who changes from one to the other has both for a while. None: neither."""
+    if isinstance(value, kind):
+        return value
+    return kind.__members__.get(str(getattr(value, "name", ""))) if type(value).__name__ == kind.__name__ else None
+
+
 def _chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
     """Of activities, and of dictionaries that have them as keys."""
-    found = {key for item in activities for key in (item if isinstance(item, dict) else (item,))}
-    for activity in found:
-        if not isinstance(activity, ProfilerActivity):
-            raise TypeError(f"activities are of ProfilerActivity, not {activity!r}")
+    found = set()
+    for given in {key for item in activities for key in (item if isinstance(item, dict) else (item,))}:
+        activity = _own(given, ProfilerActivity)
+        if activity is None:
+            raise TypeError(f"activities are of ProfilerActivity, not {given!r}: prof.ProfilerActivity has {', '.join(ProfilerActivity.__members__)}")
+        found.add(activity)
     return found
 
 
