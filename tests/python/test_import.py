@@ -474,8 +474,12 @@ class Import(unittest.TestCase):
         with open(self.path("cut.json"), "w") as f:
             f.write(cut)
         with self.assertRaisesRegex(ValueError, f"cut.json' ends in the middle, behind {len(cut)} bytes") as raised:
-            prof.import_trace(self.path("cut.json"))
+            prof.import_trace(self.path("cut.json"), self.path("out.prof"))
         self.assertIsInstance(raised.exception, prof.ProfError)
+        self.assertRegex(str(raised.exception), "partial=True takes what stands whole before$")
+        with open(self.path("out.prof"), "rb") as a, open(self.path("t.prof"), "rb") as b:
+            self.assertEqual(a.read(), b.read())  # what was there stays
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("out.prof.")], [])
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             with prof.import_trace(self.path("cut.json"), partial=True) as taken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -42,19 +43,33 @@ def run(words: List[str]) -> int:
     return status if status >= 0 else 128 - status
 
 
+TAKEN = "what stands whole before is taken"
+"""The command's words for what it makes of a trace that is cut short."""
+
+
 def _error(said: List[str]) -> Exception:
     text = "; ".join(line.partition("prof import: ")[2] or line for line in said if line.startswith("prof"))
     return error_class(next((status for begin, status in _STATUSES if text.startswith(begin)), NO_TRACE))(text)
 
 
 def _import(path: bytes, output: bytes, partial: bool) -> Trace:
-    done = subprocess.run([os.fsencode(command()), b"import", b"-o", output, b"--", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    said = done.stderr.decode(errors="replace").splitlines()
+    made = output + b".%d" % os.getpid()  # what is refused never stands under its name
+    try:
+        return _taken(path, made, output, partial)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(made)
+
+
+def _taken(path: bytes, made: bytes, output: bytes, partial: bool) -> Trace:
+    done = subprocess.run([os.fsencode(command()), b"import", b"-o", made, b"--", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    said = done.stderr.decode(errors="replace").replace(made.decode(errors="replace"), output.decode(errors="replace")).splitlines()
     if done.returncode < 0:
         raise error_class(NO_MEMORY)(f"prof import ended by signal {-done.returncode} while it read {os.fsdecode(path)!r}")
     is_written = done.stdout.startswith(b"written to ")
     if done.returncode and not (partial and is_written):
-        raise _error(said)
+        raise _error([line.replace(TAKEN, f"partial=True takes {TAKEN[: -len(' is taken')]}") for line in said])
+    os.replace(made, output)
     trace = Trace.open(os.fsdecode(output))
     trace.notes = tuple(line.strip() for line in said if line.startswith("  "))
     if done.returncode:
@@ -66,7 +81,7 @@ def import_trace(path: Union[str, "os.PathLike[str]"], output: Optional[Union[st
     """A trace that torch.profiler exported, or another tool for chrome://tracing, .json or .json.gz, as a Trace. output: the capture's file, which is written over; None: one that is gone when the Trace is. What was left out, or taken
     otherwise, is in the Trace's notes, a line a reason. ValueError with the place for what is cut short, damaged or no trace; partial=True: what stands whole before is given, with a RuntimeWarning. OSError, MemoryError."""
     source = encoded(path, "path")
-    mode = os.stat(source).st_mode
+    mode = os.stat(os.fsdecode(source)).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{os.fsdecode(source)!r} is a directory; name one trace in it")
     if output is not None:
