@@ -1,13 +1,17 @@
 """How prof.torch.observe() ends where nobody stops it, or not where it began, and torch.profiler beside it on other threads: torch's state is right afterwards, and nothing is said on stderr. make test-torch."""
 
+import gc
 import subprocess
 import sys
 import threading
 import unittest
+import unittest.mock
 
 from beside_torch import calls, calls_of, seen_by_prof, seen_by_torch, skip_without_torch, torch
+from test_observe import is_observed
 
 import prof
+from prof import functions
 
 
 @skip_without_torch
@@ -24,6 +28,11 @@ class NeverStopped(unittest.TestCase):
         """It leaves as a program does, by its handlers; then its parent."""
         code = "import sys; o.start()\nchild = os.fork()\nif child == 0: x.mul(x); sys.exit(0)\nprint(os.waitpid(child, 0)[1], torch.equal(x.add(x), x * 2))"
         self.assertEqual(self.run_code(code), "0 True")
+
+    def test_a_child_begins_its_own(self):
+        """The one that was on when it was forked is its parent's."""
+        code = "p = prof.profile(torch=True); p.start(); child = os.fork()\nif child == 0:\n    with prof.profile(torch=True) as q: x.mul(x)\n    print([(a.key, a.count) for a in q.key_averages()], flush=True); os._exit(0)\nos.waitpid(child, 0); x.add(x); p.stop(); print([(a.key, a.count) for a in p.key_averages()])"
+        self.assertEqual(self.run_code(code), "[('aten::mul', 1)]\n[('aten::add', 1)]")
 
     def test_of_many_only_the_running_one_is_kept(self):
         self.assertEqual(self.run_code("import gc, weakref\no.start(); o.stop(); gone = weakref.ref(o); del o; gc.collect(); print(gone())"), "None")
@@ -73,6 +82,63 @@ class OtherThreads(unittest.TestCase):
         with prof.profile() as q:
             self.x.add(self.x)
         self.assertEqual([calls(p), calls(q)], [{"aten::add": 1}, {}])
+
+    def test_a_profile_that_another_thread_collects(self):
+        """It cannot be stopped there; the next one of its own thread ends it."""
+        held = [prof.profile(torch=True, with_stack=True)]
+        held.append(held)
+        held[0].start()
+        del held
+        self.in_thread(gc.collect)
+        self.assertEqual(calls(seen_by_prof(lambda: self.x.add(self.x))), {"aten::add": 1})
+        self.assertFalse(functions.is_traced())
+
+    def test_begun_again_behind_a_stop_on_another_thread(self):
+        p = prof.profile(torch=True)
+        p.start()
+        self.x.add(self.x)
+
+        def stop():
+            with self.assertRaisesRegex(RuntimeError, "by the thread that has started it"):
+                p.stop()
+
+        self.in_thread(stop)
+        self.assertEqual(calls(p), {"aten::add": 1})
+        with p:
+            self.x.mul(self.x)
+        self.assertEqual(calls(p), {"aten::mul": 1})
+
+    def test_a_start_that_fails_keeps_what_was_recorded(self):
+        with prof.profile(torch=True) as p:
+            self.x.add(self.x)
+        with prof.torch.observe(), self.assertRaisesRegex(RuntimeError, "another observe"):
+            p.start()
+        self.assertEqual(calls(p), {"aten::add": 1})
+
+
+@skip_without_torch
+class Interrupted(unittest.TestCase):
+    """stop() has begun, and a handler of signals raises somewhere inside: the next stop() does what is left."""
+
+    def test_each_step_of_the_end(self):
+        model, x = torch.nn.Linear(3, 3), torch.ones(1, 3)
+        hooks = sys.modules["torch.nn.modules.module"]
+        for where in ("prof._torch_modules.Modules.remove", "prof.torch._ByCalls.__exit__", "prof.torch.end_stacks", "prof.functions.gc", "prof.torch.atexit", "prof.session._set_stacks"):
+            p = prof.profile(torch=True, with_stack=True, with_modules=True)
+            p.start()
+            model(x)
+            with unittest.mock.patch(where, side_effect=KeyboardInterrupt, **({"callbacks": Interrupting()} if where.endswith(".gc") else {})) as raising:
+                raising.unregister.side_effect = KeyboardInterrupt
+                with self.subTest(where), self.assertRaises(KeyboardInterrupt):
+                    p.stop()
+            p.stop()
+            self.assertEqual((is_observed(), functions.is_traced(), dict(hooks._global_forward_hooks), dict(hooks._global_forward_pre_hooks)), (False, False, {}, {}), where)
+            self.assertEqual(calls(seen_by_prof(lambda: x.add(x))), {"aten::add": 1}, where)
+
+
+class Interrupting:
+    def __contains__(self, _):
+        raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -251,6 +251,20 @@ class Modules(unittest.TestCase):
         self.assertEqual(len(found), 6)
         self.assertFalse([e.name for e in p.events() if e.is_open])  # those of the interrupt ended with observe()
 
+    def test_modules_that_compare_as_they_like(self):
+        class Odd(torch.nn.Module):
+            def __eq__(self, other):
+                raise ZeroDivisionError
+
+            def forward(self, x):
+                return x * 2
+
+        model = torch.nn.ModuleDict({"a": Odd(), "b": Odd()})
+        with prof.profile(torch=True, with_modules=True) as p:
+            y = model["b"](model["a"](self.x))
+        self.assertTrue(torch.equal(y, self.x * 4))
+        self.assertEqual(self.seen(p), [("nn.Module: Odd_0", None), ("nn.Module: Odd_1", None)])
+
     def test_a_profile_with_modules(self):
         with prof.profile(torch=True, with_modules=True) as p:
             self.model(self.x)

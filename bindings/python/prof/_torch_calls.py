@@ -59,14 +59,13 @@ class Calls:
         library.prof_i_torch_add_1.restype = ctypes.c_uint64
         library.prof_i_torch_remove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_remove_1.restype = None
+        self.remove = library.prof_i_torch_remove_1
+        """Takes what add() gave, on its thread; 0: nothing. C's own, so that no interrupt comes between its caller and it."""
         self._prove_apart(torch)
 
     def add(self, with_shapes: bool) -> int:
         """To this thread; remove() takes what it gives, there."""
         return int(self.library.prof_i_torch_add_1(int(with_shapes)))
-
-    def remove(self, handle: int) -> None:
-        self.library.prof_i_torch_remove_1(handle)
 
     def layout(self) -> Dict[str, int]:
         """What was found: for tests."""

@@ -19,7 +19,7 @@ class Modules:
 
     def __init__(self, torch: Any) -> None:
         self._is_compiling = import_module("torch.compiler").is_compiling if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling") else lambda: False
-        self._names: "weakref.WeakKeyDictionary[Any, Tuple[str, int]]" = weakref.WeakKeyDictionary()
+        self._names: Dict[int, Tuple[Any, str, int]] = {}  # by id, with a reference that tells whether it is the same: modules may compare and hash as they like, or not at all
         self._counts: Dict[str, int] = {}
         self._numbers = itertools.count(1)
         self._calls: List[Tuple[Any, int, Any]] = []  # under way: the module, the number of the call, its scope (None while nobody records)
@@ -37,13 +37,14 @@ class Modules:
         self._end_down_to(0)
 
     def _name_of(self, module: Any) -> Tuple[str, int]:
-        found = self._names.get(module)
-        if found is None:  # as torch.profiler counts: those of a class in the order in which they are first called
+        key = id(module)
+        found = self._names.get(key)
+        if found is None or found[0]() is not module:  # as torch.profiler counts: those of a class in the order in which they are first called
             kind = type(module).__name__
             number = self._counts.get(kind, 0)
             self._counts[kind] = number + 1
-            found = self._names[module] = (f"nn.Module: {kind}_{number}", number)
-        return found
+            found = self._names[key] = (weakref.ref(module, lambda _: self._names.pop(key, None)), f"nn.Module: {kind}_{number}", number)
+        return found[1:]
 
     def _begin(self, module: Any, args: Any) -> None:
         if self._is_compiling() or threading.get_ident() != self._thread:  # torch.compile() takes the first for a constant, and the hook is no part of what it makes

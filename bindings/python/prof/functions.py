@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import ctypes
 import fnmatch
@@ -9,7 +10,7 @@ import gc
 import os
 import sys
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
 from . import _scope
 from ._library import BUSY, RUNNING, C, error_class
@@ -145,11 +146,10 @@ def _make() -> Dict[str, Any]:
 
         _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in ("names", "judge", "import_name", "describe_builtin", "builtin_type", "descriptor_type", "import", "disable")]
 
-    names: Dict[str, Any] = {}
-    why = C.prof_i_python_functions_1(ctypes.byref(Given(ctypes.sizeof(Given), names, _judge, _import_name, _describe_builtin, BuiltinFunctionType, MethodDescriptorType, _IMPORT, getattr(_monitoring, "DISABLE", None))))
+    why = C.prof_i_python_functions_1(ctypes.byref(Given(ctypes.sizeof(Given), _made, _judge, _import_name, _describe_builtin, BuiltinFunctionType, MethodDescriptorType, _IMPORT, getattr(_monitoring, "DISABLE", None))))
     if why is not None:
+        _made.clear()
         raise error_class(BUSY)(f"functions cannot be traced: {why.decode()}")
-    _made.update(names)
     return _made
 
 
@@ -249,15 +249,16 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
     def stop(self) -> None:
         """A second time does nothing."""
         global _now
-        way, self._way = self._way, None
-        if way is None:
+        if self._way is None:
             return
-        way.stop(_made)
-        _now = None
+        self._way.stop(_made)  # each step may be done twice: an interrupt may come anywhere, and then the next call does what is left
         if not self._is_for_stacks:
             _scope.functions.are_shown = False
         if _made["on_gc"] in gc.callbacks:
             gc.callbacks.remove(_made["on_gc"])
+        self._way = None
+        if _now is self:
+            _now = None
         atexit.unregister(self.stop)
 
     def __enter__(self) -> "trace_functions":
@@ -288,30 +289,43 @@ class _TraceForStacks(trace_functions):
     def __init__(self) -> None:
         super().__init__(c_functions=True)
         self.filter = _EveryCall(None, _RANGES, standard_library=True)
-        self.users = 0
+        self.users: Set[int] = set()
+        """Ids of who has begun and not ended."""
 
 
 def is_traced() -> bool:
     return _now is not None
 
 
-def begin_stacks() -> Any:
+_stacks = _thread.RLock()
+"""Who begins and who ends, on several threads. One that a handler of signals may take again."""
+
+
+def _fresh_lock() -> None:
+    global _stacks
+    _stacks = _thread.RLock()
+
+
+os.register_at_fork(after_in_child=_fresh_lock)  # another thread may have had it
+
+
+def begin_stacks(user: Any) -> Any:
     """From here on functions are traced, so that operators have stacks; what it gives is for end_stacks(). Where the program traces functions itself, they are those. Raises what trace_functions().start() does."""
-    if _now is None:
-        _TraceForStacks().start()
-    tracing = _now if isinstance(_now, _TraceForStacks) else None
-    if tracing is not None:
-        tracing.users += 1
-    return tracing
+    with _stacks:
+        if _now is None:
+            _TraceForStacks().start()
+        tracing = _now if isinstance(_now, _TraceForStacks) else None
+        if tracing is not None:
+            tracing.users.add(id(user))
+        return tracing
 
 
-def end_stacks(tracing: Any) -> None:
-    """Who is the last ends it."""
-    if tracing is None:
-        return
-    tracing.users -= 1
-    if tracing.users == 0:
-        tracing.stop()
+def end_stacks(tracing: Any, user: Any) -> None:
+    """Who is the last ends it. A second time does nothing."""
+    with _stacks:
+        tracing.users.discard(id(user))
+        if not tracing.users:
+            tracing.stop()
 
 
 __all__ = ["trace_functions"]

@@ -264,8 +264,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         try:
             if id(self) in _users:
                 _wish(self, 0)
-                if self._observer is not None:
-                    self._observer.stop()
+            if self._observer is not None:
+                self._observer.leave()
         except Exception:  # the interpreter ends
             pass
 
@@ -277,7 +277,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._is_open = self._is_recording = False
             self._step_scope = None
             if self._observer is not None:
-                self._observer.stop()
+                self._observer.leave()
         return self._lock
 
     def start(self) -> None:
@@ -370,11 +370,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._devices_now, self._is_paused = self._devices, False
             _wish(self, self.level)
             self._trace_id = trace_id
-            if not self.acc_events:
-                self._cycles, self._shows_functions = [], False
             self._functions_before = functions.begun - functions.are_shown
             if self._observer is not None:
                 self._observer.start()
+            if not self.acc_events:
+                self._cycles, self._shows_functions = [], False
             with Trace.now() as trace:
                 self._before = _counts(trace)
             self._from_ns = monotonic_ns()

@@ -12,7 +12,6 @@ torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIF
 from __future__ import annotations
 
 import atexit
-import contextlib
 import ctypes
 import os
 import threading
@@ -23,6 +22,7 @@ from . import _torch_calls, names
 from ._library import C
 from ._scope import scope
 from ._torch_found import Torch, collector
+from ._torch_modules import Modules
 from .functions import begin_stacks, end_stacks
 from .modules import shapes_of
 
@@ -40,7 +40,24 @@ class _ByCalls:
         self._handle = self._calls.add(self._with_shapes)
 
     def __exit__(self, *error: Any) -> None:
-        self._calls.remove(self._handle)
+        """A second time does nothing. No interrupt comes between the two lines, nor into C's."""
+        remove, handle, self._handle = self._calls.remove, self._handle, 0
+        remove(handle)
+
+
+class _Once:
+    """One of torch's own ways, whose end comes once."""
+
+    def __init__(self, way: Any) -> None:
+        self._way = way
+
+    def __enter__(self) -> None:
+        self._way.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        way, self._way = self._way, None
+        if way is not None:
+            way.__exit__(None, None, None)
 
 
 def _dispatch_mode(torch: Any) -> Any:
@@ -97,11 +114,12 @@ class observe:  # noqa: N801 (as profile)
 
     def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False) -> None:
         self._with_shapes, self._with_stack, self._with_modules = bool(record_shapes), bool(with_stack), bool(with_modules)
-        self._modules = contextlib.ExitStack()
+        self._modules: Any = None
         self._tracing: Any = None
         self._with_memory = bool(profile_memory)
         self._running: Any = None
-        self._thread = 0
+        self._thread = self._pid = 0
+        self._is_left = False
         self.way = ""
         """Of the last start(): "callbacks", "ITT" or "TorchDispatchMode"."""
         self.reason = ""
@@ -117,37 +135,35 @@ class observe:  # noqa: N801 (as profile)
     def start(self) -> None:
         """RuntimeError a second time without a stop()."""
         torch = _torch.get()
+        before = getattr(_observed, "one", None)
+        if before is not None and before._is_forsaken():
+            before._end()
         if self._running is not None:
             raise RuntimeError("this observe() has been started already; stop() it first")
-        if getattr(_observed, "count", 0):
+        if getattr(_observed, "one", None) is not None:
             raise RuntimeError("another observe() is on in this thread. There can be one at a time")
         if self._with_memory:
             _check_memory()
-        tracing = begin_stacks() if self._with_stack else None
+        running = self._choose(torch)
+        _tell_rank(torch)
+        self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
         try:
-            self._begin(torch)
-        except BaseException:
-            end_stacks(tracing)
+            if self._with_stack:
+                self._tracing = begin_stacks(self)
+            if self._with_modules:
+                self._modules = Modules(torch)
+            running.__enter__()
+            _observed.one = self
+            atexit.register(self._stop_at_exit)
+        except BaseException:  # a signal's handler may raise anywhere
+            self._end()
             raise
-        self._tracing = tracing
 
     def check(self) -> None:
         """Raises what start() would on account of this process's torch alone."""
         self._choose(_torch.get())
         if self._with_memory:
             _check_memory()
-
-    def _begin(self, torch: Any) -> None:
-        running = self._choose(torch)
-        _tell_rank(torch)
-        with contextlib.ExitStack() as modules:
-            if self._with_modules:
-                modules.callback(import_module("._torch_modules", __package__).Modules(torch).remove)
-            running.__enter__()
-            self._modules = modules.pop_all()
-        self._running, self._thread = running, threading.get_ident()
-        atexit.register(self._stop_at_exit)
-        _observed.count = 1
 
     def _choose(self, torch: Any) -> Any:
         """The cheapest way that carries what is asked for."""
@@ -162,24 +178,41 @@ class observe:  # noqa: N801 (as profile)
         if torch.autograd._profiler_enabled():
             raise RuntimeError("a profiler of torch's is on in this thread: torch.profiler, emit_itt(), or emit_nvtx(). There can be one at a time")
         self.way = "TorchDispatchMode" if self._with_shapes else "ITT"
-        return _dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt()
+        return _Once(_dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt())
 
     def stop(self) -> None:
-        """Without a start it does nothing. RuntimeError on another thread than start()'s: then it goes on."""
+        """Without a start it does nothing. RuntimeError on another thread than start()'s: then it goes on, until its own thread stops it, or begins another."""
         if self._running is None:
             return
         if self._thread != threading.get_ident():
+            self._is_left = True
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
-        atexit.unregister(self._stop_at_exit)
-        running, self._running = self._running, None
-        tracing, self._tracing = self._tracing, None
-        _observed.count = 0
-        try:
-            self._modules.close()
-            running.__exit__(None, None, None)
-        finally:
-            end_stacks(tracing)
+        self._end()
         _tell_rank(_torch.module)  # where the program has joined its group meanwhile
+
+    def leave(self) -> None:
+        """Whom it was for is gone, on whatever thread that was found: where it cannot end there, it does so when its own thread begins another."""
+        self._is_left = True
+        if self._running is not None and self._thread == threading.get_ident():
+            self._end()
+
+    def _is_forsaken(self) -> bool:
+        """Nobody will stop it: somebody tried to, on another thread, or it is of the process that this one was forked from."""
+        return self._is_left or self._pid != os.getpid()
+
+    def _end(self) -> None:
+        """An interrupt may come anywhere: then the next call does what is left. Each step may be done twice."""
+        if self._modules is not None:
+            self._modules.remove()
+            self._modules = None
+        self._running.__exit__(None, None, None)
+        if self._tracing is not None:
+            end_stacks(self._tracing, self)
+            self._tracing = None
+        if getattr(_observed, "one", None) is self:
+            _observed.one = None
+        atexit.unregister(self._stop_at_exit)
+        self._running = None
 
     def _stop_at_exit(self) -> None:
         """Never stopped: torch would warn of a leaked callback when its thread's state goes. One of another thread is past help."""
@@ -188,7 +221,7 @@ class observe:  # noqa: N801 (as profile)
 
 
 _observed = threading.local()
-"""count: of this thread, observe()s."""
+"""one: the observe() of this thread."""
 
 _torch = Torch()
 

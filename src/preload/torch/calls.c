@@ -142,5 +142,7 @@ uint64_t prof_i_torch_add_1(int has_shapes) {
   return prof_i_torch.add((prof_i_torch_callback){.start = has_shapes ? start_with_shapes : start_without, .end = end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = has_shapes != 0});
 }
 
-/* On the thread that has added it. Calls that run on autograd's threads meanwhile are seen to their end. */
-void prof_i_torch_remove_1(uint64_t handle) { prof_i_torch.remove(handle); }
+/* On the thread that has added it; 0: nothing. Calls that run on autograd's threads meanwhile are seen to their end. */
+void prof_i_torch_remove_1(uint64_t handle) {
+  if (handle) prof_i_torch.remove(handle);
+}
