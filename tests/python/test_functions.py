@@ -793,6 +793,12 @@ class Stacks(unittest.TestCase):
         p = self.profiled(lambda: sorted([2, 1], key=stacked), c_functions=True)
         self.assertEqual(self.rows(p)["op", "stacked", "<built-in function sorted>", "<lambda>"], 2)
 
+    def test_a_relative_path(self):
+        here = os.path.relpath(os.path.dirname(os.path.abspath(__file__)))
+        for include, is_there in ((os.path.join(os.curdir, here, ""), True), (os.path.join(os.curdir, here), True), (os.path.join(os.curdir, "elsewhere"), False)):
+            p = self.profiled(lambda: over(1), include=include)
+            self.assertEqual(any(row.key.endswith("over") for row in p.key_averages(include_python_functions=True)), is_there, include)
+
     def test_a_filter_is_the_stacks_too(self):
         p = self.profiled(lambda: over(1), include="nothing_here")
         self.assertEqual([row.stack for row in p.key_averages(group_by_stack_n=5) if row.key == "op"], [[]])

@@ -25,6 +25,8 @@ _IMPORT = "import"
 _find_and_load: Any = getattr(sys.modules.get("_frozen_importlib"), "_find_and_load", None)
 _import_code = getattr(_find_and_load, "__code__", None)
 
+_RELATIVE = (os.path.join(os.curdir, ""), os.path.join(os.pardir, ""))
+
 Patterns = Union[None, str, Iterable[str]]
 
 
@@ -33,7 +35,7 @@ def _listed(patterns: Patterns, what: str) -> Tuple[str, ...]:
     for pattern in found:
         if not isinstance(pattern, str) or not pattern:
             raise TypeError(f"{what} must be names of modules or paths, not {pattern!r}")
-    return found
+    return tuple(os.path.abspath(pattern) if pattern.startswith(_RELATIVE) else pattern for pattern in found)
 
 
 def _fits(patterns: Tuple[str, ...], module: str, file: str) -> bool:
