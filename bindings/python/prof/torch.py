@@ -46,16 +46,17 @@ class _ByCalls:
 
 
 class _Once:
-    """One of torch's own ways, whose end comes once."""
+    """One of torch's own ways, whose end comes once, where it has begun."""
 
     def __init__(self, way: Any) -> None:
-        self._way = way
+        self._way, self._entered = way, None
 
     def __enter__(self) -> None:
         self._way.__enter__()
+        self._entered = self._way
 
     def __exit__(self, *error: Any) -> None:
-        way, self._way = self._way, None
+        way, self._entered = self._entered, None
         if way is not None:
             way.__exit__(None, None, None)
 
