@@ -793,6 +793,12 @@ class Stacks(unittest.TestCase):
         p = self.profiled(lambda: sorted([2, 1], key=stacked), c_functions=True)
         self.assertEqual(self.rows(p)["op", "stacked", "<built-in function sorted>", "<lambda>"], 2)
 
+    def test_a_capture_shows_functions_where_asked(self):
+        p = self.profiled(lambda: over(1), c_functions=True)
+        shown = {row.category for row in p.trace.key_averages(include_python_functions=True)}
+        self.assertLessEqual({"python_function", "c_function"}, shown)
+        self.assertEqual({row.category for row in p.trace.key_averages()}, shown - {"python_function", "c_function"})
+
     def test_a_relative_path(self):
         here = os.path.relpath(os.path.dirname(os.path.abspath(__file__)))
         for include, is_there in ((os.path.join(os.curdir, here, ""), True), (os.path.join(os.curdir, here), True), (os.path.join(os.curdir, "elsewhere"), False)):

@@ -299,12 +299,12 @@ class Trace(_Totals):
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, include_python_functions: bool = False, profile_memory: bool = True, with_flops: bool = False
     ) -> EventList[FunctionEventAvg]:
-        """As profile.key_averages(), of a capture that another process recorded, or ``prof import`` made of a trace. Python's functions (their category is python_function) are rows only where asked for, as in torch.profiler."""
+        """As profile.key_averages(), of a capture that another process recorded, or ``prof import`` made of a trace. Traced functions, of Python and of C, are rows only where asked for, as in torch.profiler."""
         from . import tables  # which needs this module
 
         found = tables.averages([tables.Window(self, 0, 0, 0, 0)], by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=profile_memory, with_flops=with_flops)
         if not include_python_functions:
-            found[:] = [row for row in found if row.category != "python_function"]
+            found[:] = [row for row in found if row.category not in FUNCTIONS]
         return found
 
     def dump(
