@@ -147,7 +147,7 @@ def main():
     preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
     if os.path.exists(preload):
         plain = point(found["plain"], 0.5)  # there malloc() is recorded from the start on
-        row("with memory (malloc() recorded)", [v - plain for v in in_another_process(PRELOADED, LD_PRELOAD=preload, PROF_MEMORY="1")], "us", 1e6)
+        row("with memory (malloc() recorded)", [v - plain for v in in_another_process(PRELOADED, LD_PRELOAD=preload, PROF_MEMORY="1")], "us", 1e6, 0.80)
     row("rival torch.profiler: with memory", found["torch memory"], "us", 1e6)
 
 
