@@ -121,6 +121,30 @@ class Ways(Beside, unittest.TestCase):
 
     # ---- the program's own ----
 
+    def test_sizes_that_are_symbols_stay_symbols(self):
+        """Who asks such a tensor for its sizes has them fixed: torch compiles again for each size that comes."""
+        from torch._dynamo.testing import CompileCounterWithBackend
+
+        counted = []
+        for with_shapes in (False, True):
+            torch._dynamo.reset()
+            counter = CompileCounterWithBackend("aot_eager")
+            compiled = torch.compile(lambda x, y: torch.nn.functional.gelu(x.view(-1, 4) @ y).sum(), backend=counter, dynamic=True)
+            with prof.profile(record_shapes=with_shapes) as p, prof.torch.observe(record_shapes=with_shapes) as observed:
+                for n in (2, 3, 5):
+                    compiled(torch.ones(n, 8, requires_grad=True), torch.ones(4, 4)).backward()
+            self.assertEqual("callbacks", observed.way)
+            counted.append((counter.frame_count, {row.key: row.count for row in p.key_averages()}))
+        self.assertEqual(1, counted[0][0])
+        self.assertEqual(counted[0], counted[1])
+
+    def test_a_tensor_that_stands_for_another_is_not_asked(self):
+        wrapper = torch._to_functional_tensor(torch.ones(2, 3))
+        with prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=True):
+            wrapper + 1
+            torch.ones(2, 3, device="meta") + 1
+        self.assertEqual([[], [2, 3], [2, 3]], [e.input_shapes[0] for e in p.events() if e.name == "aten::add"])  # the wrapper, what it stands for, the other
+
     def test_a_custom_operator(self):
         found = self.compare_results(lambda: self.backward_of(torch.ops.prof_test.double(self.leaf)))
         self.assertEqual(found["prof_test::double"], 1)

@@ -37,7 +37,7 @@ class _Known(ctypes.Structure):
 class _Layout(ctypes.Structure):
     """prof_i_torch_layout of torch.h."""
 
-    _fields_ = [(name, ctypes.c_uint32) for name in ("call_bytes", "scope", "sequence", "forward", "inputs", "tensor_tag", "key_set")] + [("avoided", ctypes.c_uint64)]
+    _fields_ = [(name, ctypes.c_uint32) for name in ("call_bytes", "scope", "sequence", "forward", "inputs", "tensor_tag", "key_set")] + [("avoided", ctypes.c_uint64), ("custom", ctypes.c_uint64)]
 
 
 class Unproven(RuntimeError):
@@ -52,7 +52,7 @@ class Calls:
         library.prof_i_torch_open_1.restype = library.prof_i_torch_prove_1.restype = ctypes.c_char_p
         library.prof_i_torch_expect_1.argtypes = [ctypes.POINTER(_Known)]
         library.prof_i_torch_expect_1.restype = None
-        library.prof_i_torch_keys_1.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+        library.prof_i_torch_keys_1.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int]
         library.prof_i_torch_keys_1.restype = None
         library.prof_i_torch_prove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
@@ -146,8 +146,15 @@ class Calls:
 
     def _look_at_keys(self, torch: Any) -> None:
         x = torch.ones(2, 2, device="cpu", dtype=torch.complex64)
-        for tensor in (x, x.conj(), x.to_sparse(), torch.empty(2, device="meta"), x.detach().requires_grad_()):
-            self.library.prof_i_torch_keys_1(tensor._cdata, torch._C._dispatch_keys(tensor).raw_repr())
+        y = torch.ones(2, 3, 1, 1, device="cpu", dtype=torch.float32)
+        plain = [x, x.conj(), x.to_sparse(), torch.empty(2, device="meta"), x.detach().requires_grad_(), y, y.transpose(0, 1), y.contiguous(memory_format=torch.channels_last), torch.ones((), device="cpu", dtype=torch.int64)]
+        for tensor in plain:
+            self._look_at(torch, tensor, False)
+        for tensor in (x, y, plain[-1], plain[3]):
+            self._look_at(torch, torch._to_functional_tensor(tensor), True)
+
+    def _look_at(self, torch: Any, tensor: Any, is_custom: bool) -> None:
+        self.library.prof_i_torch_keys_1(tensor._cdata, torch._C._dispatch_keys(tensor).raw_repr(), int(is_custom))
 
     def _make_more_calls(self, torch: Any) -> None:
         x = torch.ones(2, 1, 3, 4, device="cpu", dtype=torch.int64)

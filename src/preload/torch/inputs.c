@@ -3,10 +3,12 @@
 
 enum { IVALUE_BYTES = 16, TAG_OFFSET = 8 };
 
-/* A tensor that Python made up, a nested one, one inside of torch.func: its sizes are whatever some code says, which may throw. */
+/* A tensor that Python made up, a nested one, one whose sizes are symbols: its sizes are whatever some code says, which may throw. torch.profiler has none of these, either. */
 static bool has_sizes(const void *impl) {
   const prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
-  return impl && impl != prof_i_torch.undefined && !(*(const uint64_t *)prof_i_torch_at(impl, layout->key_set) & layout->avoided);
+  if (!impl || impl == prof_i_torch.undefined) return false;
+  const uint64_t *const keys = prof_i_torch_at(impl, layout->key_set);
+  return !(keys[0] & layout->avoided) && !(keys[-1] & layout->custom);
 }
 
 static prof_tensor shape_of(const void *value) {

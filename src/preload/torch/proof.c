@@ -42,6 +42,8 @@ typedef struct places {
 static struct {
   places scope, sequence, forward, inputs;
   uint8_t key_set[IMPL_WORDS];
+  uint64_t custom[IMPL_WORDS]; /* bits that are set in all tensors whose sizes are some code's, and in none of the others */
+  bool has_custom;
   uint64_t handle;
   prof_i_torch_known known;
   uint32_t tensor_tag;
@@ -130,7 +132,8 @@ static void make_call(room *call, room *copy_out, uint8_t fill, uint8_t scope, i
   static const char name[] = "prof";
   memset(call, fill, sizeof *call);
   prof_i_torch.construct(call, scope);
-  prof_i_torch.before(call, (prof_i_torch_descriptor){sizeof name - 1, name, 0}, sequence);
+  if (prof_i_torch.before) prof_i_torch.before(call, (prof_i_torch_descriptor){sizeof name - 1, name, 0}, sequence);
+  else prof_i_torch.before_text(call, name, sequence);
   *copy_out = *call;
   prof_i_torch.destroy(call);
 }
@@ -228,7 +231,7 @@ BEGIN(probe)
 PROF_I_TORCH_EXPORT const char *prof_i_torch_open_1(void);
 PROF_I_TORCH_EXPORT void prof_i_torch_expect_1(const prof_i_torch_known *known);
 PROF_I_TORCH_EXPORT int prof_i_torch_met_1(void);
-PROF_I_TORCH_EXPORT void prof_i_torch_keys_1(const void *impl, uint64_t keys);
+PROF_I_TORCH_EXPORT void prof_i_torch_keys_1(const void *impl, uint64_t keys, int is_custom);
 PROF_I_TORCH_EXPORT const char *prof_i_torch_prove_1(uint64_t avoided);
 PROF_I_TORCH_EXPORT const prof_i_torch_layout *prof_i_torch_layout_1(void);
 
@@ -236,6 +239,7 @@ PROF_I_TORCH_EXPORT const prof_i_torch_layout *prof_i_torch_layout_1(void);
 const char *prof_i_torch_open_1(void) {
   memset(&own, 0, sizeof own);
   memset(own.key_set, 1, sizeof own.key_set);
+  memset(own.custom, 0xff, sizeof own.custom);
   own.tensor_tag = UINT32_MAX;
   const char *const missing = prof_i_torch_missing();
   if (missing) snprintf(own.problem, sizeof own.problem, "%s is not there", missing);
@@ -255,13 +259,16 @@ int prof_i_torch_met_1(void) {
   return own.is_seen;
 }
 
-/* A tensor whose keys are known. */
-void prof_i_torch_keys_1(const void *impl, uint64_t keys) {
+/* A tensor whose keys are known, and whether its sizes are some code's. */
+void prof_i_torch_keys_1(const void *impl, uint64_t keys, int is_custom) {
   uint64_t words[IMPL_WORDS] = {0};
   uint32_t readable = IMPL_WORDS;
   while (readable && !read_memory(impl, words, readable * sizeof *words)) readable--;
-  for (uint32_t i = 0; i < IMPL_WORDS; i++)
+  for (uint32_t i = 0; i < IMPL_WORDS; i++) {
     if (i >= readable || words[i] != keys) own.key_set[i] = 0;
+    own.custom[i] &= i >= readable ? 0 : is_custom ? words[i] : ~words[i];
+  }
+  own.has_custom |= is_custom != 0;
 }
 
 static bool take_key_set(uint32_t *offset_out) {
@@ -274,6 +281,12 @@ static bool take_key_set(uint32_t *offset_out) {
   return count == 1;
 }
 
+static bool take_custom(uint32_t key_set, uint64_t *bits_out) {
+  *bits_out = own.has_custom && key_set ? own.custom[key_set / sizeof(uint64_t) - 1] : 0;
+  if (!*bits_out) snprintf(own.problem, sizeof own.problem, "no bit before a tensor's keys says whether its sizes are symbols");
+  return *bits_out != 0;
+}
+
 /* After the first known calls: is exactly one place left of each? The known calls after that are asked for their shapes by it, too; call it once more behind them. NULL, or what is wrong. */
 const char *prof_i_torch_prove_1(uint64_t avoided) {
   prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
@@ -281,7 +294,7 @@ const char *prof_i_torch_prove_1(uint64_t avoided) {
   layout->tensor_tag = own.tensor_tag;
   if (own.problem[0]) return own.problem;
   own.is_proven = take(&own.scope, &layout->scope, "scope") && take(&own.sequence, &layout->sequence, "sequence number") && take(&own.forward, &layout->forward, "forward thread") &&
-                  take(&own.inputs, &layout->inputs, "inputs") && take_key_set(&layout->key_set);
+                  take(&own.inputs, &layout->inputs, "inputs") && take_key_set(&layout->key_set) && take_custom(layout->key_set, &layout->custom);
   return own.is_proven ? NULL : own.problem;
 }
 

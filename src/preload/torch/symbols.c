@@ -34,12 +34,17 @@ const char *prof_i_torch_missing(void) {
   void *const cpu = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW), *const c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_NOW);
   if (!cpu || !c10) return cpu ? "libc10.so" : "libtorch_cpu.so"; /* a handle is kept: torch never goes */
   void *found;
-#define FIND(name, type, symbol_name)                      \
-  found = find(cpu, c10, symbol_name);                     \
-  if (!found) return symbol_name;                          \
+#define TAKE(name, type, symbol_name)    \
+  found = find(cpu, c10, symbol_name);   \
   memcpy(&prof_i_torch.name, &found, sizeof found);
+#define FIND(name, type, symbol_name)  \
+  TAKE(name, type, symbol_name)        \
+  if (!found) return symbol_name;
   PROF_I_TORCH_SYMBOLS(FIND)
+  PROF_I_TORCH_EITHER(TAKE)
 #undef FIND
+#undef TAKE
+  if (!prof_i_torch.before && !prof_i_torch.before_text) return "at::RecordFunction::before()";
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) take_dtype(cpu, dtypes[i].symbol, dtypes[i].dtype);
   return NULL;
 }

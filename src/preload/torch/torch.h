@@ -39,22 +39,26 @@ typedef enum prof_i_torch_scope { PROF_I_TORCH_FUNCTION = 0, PROF_I_TORCH_BACKWA
   X(name, const char *(*)(const void *), "_ZNK2at14RecordFunction4nameEv")                                                                                                     \
   X(thread_id, uint64_t (*)(void), "_ZN2at14RecordFunction15currentThreadIdEv")                                                                                                \
   X(construct, void (*)(void *, uint8_t), "_ZN2at14RecordFunctionC1ENS_11RecordScopeE")                                                                                        \
-  X(before, void (*)(void *, prof_i_torch_descriptor, int64_t),                                                                                                                \
-    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl")                                   \
   X(destroy, void (*)(void *), "_ZN2at14RecordFunctionD1Ev")                                                                                                                   \
   X(undefined, const void *, "_ZN3c1019UndefinedTensorImpl10_singletonE")                                                                                                      \
   X(dim, int32_t (*)(const void *, int64_t *), "aoti_torch_get_dim")                                                                                                           \
   X(sizes, int32_t (*)(const void *, int64_t **), "aoti_torch_get_sizes")                                                                                                      \
-  X(dtype, int32_t (*)(const void *, int32_t *), "aoti_torch_get_dtype")                                                                                                       \
-  X(error, const char *(*)(void), "torch_exception_get_what") /* not called: before it was there, what these three caught was logged */
+  X(dtype, int32_t (*)(const void *, int32_t *), "aoti_torch_get_dtype")
+
+/* Of these one is there: torch has taken a name by std::string_view since 2.6 or so. */
+#define PROF_I_TORCH_EITHER(X)                                                                                                                                                 \
+  X(before, void (*)(void *, prof_i_torch_descriptor, int64_t),                                                                                                                \
+    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl")                                   \
+  X(before_text, void (*)(void *, const char *, int64_t), "_ZN2at14RecordFunction6beforeEPKcl")
 
 typedef struct prof_i_torch_symbols {
 #define PROF_I_TORCH_FIELD(name, type, symbol) __typeof__(type)(name);
   PROF_I_TORCH_SYMBOLS(PROF_I_TORCH_FIELD)
+  PROF_I_TORCH_EITHER(PROF_I_TORCH_FIELD)
 #undef PROF_I_TORCH_FIELD
 } prof_i_torch_symbols;
 
-/* All of them are there, or the name of one that is not. Filled once, before anything else here is called. */
+/* All of them are there, and one of either, or the name of one that is not. Filled once, before anything else here is called. */
 extern prof_i_torch_symbols prof_i_torch;
 const char *prof_i_torch_missing(void);
 
@@ -74,6 +78,7 @@ typedef struct prof_i_torch_layout {
   uint32_t tensor_tag; /* an IValue's, of a Tensor */
   uint32_t key_set;    /* uint64_t, of a TensorImpl */
   uint64_t avoided;    /* keys of tensors that are not asked for their sizes: asking calls Python, or throws */
+  uint64_t custom;     /* bits of the word before the keys, of which one is set where sizes are not simply there: a tensor whose sizes are symbols has no key that says so, and one that is asked for them has them fixed by that */
 } prof_i_torch_layout;
 
 extern prof_i_torch_layout prof_i_torch_layout_proven;
