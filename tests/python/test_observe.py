@@ -157,7 +157,7 @@ class SameCalls(unittest.TestCase):
         work()
         rows, kineto, both = seen_by_both(work)
         self.assertEqual(rows, kineto)
-        self.assertEqual(calls(both)["Torch-Compiled Region: 0/0"], 1)
+        self.assertEqual([1], [count for name, count in calls(both).items() if name.startswith("Torch-Compiled Region")])
         gone = set(calls(both)) - set(calls(seen_by_prof(work)))
         self.assertLessEqual(gone, {"Pregraph bytecode"})  # ranges that torch makes only for profilers of its own
 
@@ -805,7 +805,8 @@ class Unproven(unittest.TestCase):
         source = os.path.join(os.environ.get("PROF_TEST_SOURCE_DIR", "."), "tests", "python", "torch_layout.cpp")
         places = [f"-D{name.upper()}={value}" for name, value in calls.layout().items() if name != "avoided"]
         include = os.path.join(os.path.dirname(torch.__file__), "include")
-        done = subprocess.run([compiler, "-std=c++20", "-w", "-fsyntax-only", "-I", include, *places, source], capture_output=True, text=True)
+        abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"
+        done = subprocess.run([compiler, "-std=c++20", "-w", "-fsyntax-only", abi, "-I", include, *places, source], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, f"{places}\n{done.stderr}")
 
     def test_a_known_call_that_is_not_as_told(self):

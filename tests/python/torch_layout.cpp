@@ -18,5 +18,9 @@ static_assert(offsetof(c10::TensorImpl, key_set_) == KEY_SET);
 // what torch.h and inputs.c say themselves
 static_assert(sizeof(c10::IValue) == 16 && offsetof(c10::IValue, payload) == 0 && offsetof(c10::IValue, tag) == 8);
 static_assert(sizeof(Callback) == 40 && offsetof(Callback, sampling_prob_) == 16 && offsetof(Callback, scopes_) == 24 && offsetof(Callback, needs_inputs_) == 34 && offsetof(Callback, needs_ids_) == 36);
-static_assert(sizeof(Call::FunctionDescriptor) == 24 && std::is_trivially_copyable_v<Call::FunctionDescriptor>);
+template <class C> constexpr bool is_descriptor_as_told() {
+  if constexpr (requires { typename C::FunctionDescriptor; }) return sizeof(typename C::FunctionDescriptor) == 24 && std::is_trivially_copyable_v<typename C::FunctionDescriptor>;
+  else return true; // before 2.7 a name is taken as a text
+}
+static_assert(is_descriptor_as_told<Call>());
 static_assert(static_cast<int>(at::RecordScope::BACKWARD_FUNCTION) == 1 && static_cast<int>(at::RecordScope::USER_SCOPE) == 7);
