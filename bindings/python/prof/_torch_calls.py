@@ -40,6 +40,13 @@ class _Layout(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint32) for name in ("call_bytes", "scope", "sequence", "forward", "inputs", "tensor_tag", "key_set")] + [("avoided", ctypes.c_uint64), ("custom", ctypes.c_uint64)]
 
 
+def _bits(keys: Any) -> int:
+    """A DispatchKeySet's, which has no raw_repr() before 2.5: there they stand where pybind11's object says, behind the head of each object of Python's."""
+    if hasattr(keys, "raw_repr"):
+        return int(keys.raw_repr())
+    return ctypes.c_uint64.from_address(ctypes.c_size_t.from_address(id(keys) + object.__basicsize__).value).value
+
+
 class Unproven(RuntimeError):
     """This torch keeps things elsewhere than known calls say, or lacks what is called."""
 
@@ -95,7 +102,7 @@ class Calls:
     def _prove(self, torch: Any) -> None:
         self._ask(self.library.prof_i_torch_open_1())
         keys = torch._C.DispatchKeySet
-        avoided = keys(torch._C.DispatchKey.Python).raw_repr() | keys(torch._C.DispatchKey.NestedTensor).raw_repr()
+        avoided = _bits(keys(torch._C.DispatchKey.Python)) | _bits(keys(torch._C.DispatchKey.NestedTensor))
         with torch.inference_mode(False):
             self._make_calls(torch)
             self._look_at_keys(torch)
@@ -154,7 +161,8 @@ class Calls:
             self._look_at(torch, torch._to_functional_tensor(tensor), True)
 
     def _look_at(self, torch: Any, tensor: Any, is_custom: bool) -> None:
-        self.library.prof_i_torch_keys_1(tensor._cdata, torch._C._dispatch_keys(tensor).raw_repr(), int(is_custom))
+        """is_custom: its sizes are what some code says."""
+        self.library.prof_i_torch_keys_1(tensor._cdata, _bits(torch._C._dispatch_keys(tensor)), int(is_custom))
 
     def _make_more_calls(self, torch: Any) -> None:
         x = torch.ones(2, 1, 3, 4, device="cpu", dtype=torch.int64)
