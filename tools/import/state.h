@@ -40,6 +40,7 @@ typedef struct import_state {
   import_pools pools;
   import_counts *counts;
   bool has_first, has_pid, is_hip;
+  bool is_of_prof; /* prof wrote it */
   int64_t first_ns;
   uint64_t begin_ticks, end_ticks; /* of all that was taken */
   int64_t base_ns; /* of CLOCK_REALTIME, which times count from; 0: they are what they are */

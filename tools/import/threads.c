@@ -1,7 +1,9 @@
 /* See threads.h. */
+#define _GNU_SOURCE
 #include "threads.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "import.h"
 #include "number.h"
@@ -97,6 +99,50 @@ static int by_start(const void *a, const void *b) {
   return (x->place > y->place) - (x->place < y->place);
 }
 
+/* The row that this one is a lane of; false: it is none. */
+static bool find_lane_of(const import_threads *threads, const import_row *lane, import_thread_id *id_out) {
+  static const char mark[] = " (overlapping ";
+  static const int64_t steps[] = {10000000, 6000000}; /* of src/export/tids.c: numbers of the kernel's, and others */
+  const char *const at = memmem(lane->name, lane->bytes, mark, sizeof mark - 1);
+  int64_t number;
+  if (!at || lane->name[lane->bytes - 1] != ')') return false;
+  const char *const digits = at + sizeof mark - 1;
+  const size_t name_bytes = (size_t)(at - lane->name);
+  if (!import_number_i64((import_text){digits, (size_t)(lane->name + lane->bytes - 1 - digits)}, &number) || number < 1 || number > UINT16_MAX) return false;
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    const import_thread_id id = {lane->id.pid, lane->id.tid - number * steps[i]};
+    const import_text name = import_threads_name_of(threads, id);
+    if (name.bytes != name_bytes || memcmp(name.data, lane->name, name_bytes) != 0) continue;
+    *id_out = id;
+    return true;
+  }
+  return false;
+}
+
+static void move_events(import_thread *from, import_thread *to) {
+  for (size_t i = 0; i < from->count; i++) import_thread_add(to, from->entries[i].start, from->entries[i].end, from->entries[i].place);
+  free(from->entries);
+  from->entries = NULL;
+  from->count = from->room = 0;
+}
+
+void import_threads_join(import_threads *threads) {
+  const uint32_t count = threads->count;
+  threads->joined = import_make(((size_t)count + HASH_COUNT(threads->rows) + 1) * sizeof *threads->joined); /* a lane's thread may come by this alone */
+  for (import_row *row = threads->rows; row; row = row->hh.next) {
+    import_thread_id id;
+    import_thread *lane;
+    const import_thread wanted = {.key = {row->id, IMPORT_HOST}};
+    HASH_FIND(hh, threads->all, &wanted.key, sizeof wanted.key, lane);
+    if (!lane || !find_lane_of(threads, row, &id)) continue;
+    import_thread *const thread = import_threads_host(threads, id);
+    move_events(lane, thread);
+    threads->joined[lane->serial] = thread->serial;
+  }
+}
+
+uint32_t import_threads_serial(const import_threads *threads, uint32_t serial) { return threads->joined && threads->joined[serial] ? threads->joined[serial] : serial; }
+
 /* Marks functions that overlap, and those that one of them called. stack: room for all. */
 static void find_overlapping(import_entry *entries, size_t count, import_entry **stack) {
   size_t depth = 0, moved_depth = 0;
@@ -160,6 +206,7 @@ void import_threads_fini(import_threads *threads) {
     free(it->entries);
     free(it);
   }
+  free(threads->joined);
   HASH_CLEAR(hh, threads->rows);
   for (import_row *next; row; row = next) {
     next = row->hh.next;

@@ -144,6 +144,8 @@ class FunctionEventAvg(_Times):
     cpu_children: Optional[List["FunctionEvent"]] = None
     category = ""
     """Beyond torch: of record_function() "user_annotation"."""
+    level = 1
+    """Beyond torch: 2 of what runs around operators, and of what another tool's trace has beside them."""
 
     def __init__(self, key: Optional[str] = None) -> None:
         self.key = cast(str, key)  # None until the first call is added
@@ -734,7 +736,7 @@ def _average(row: Row, by_shape: bool, frames: _Frames) -> FunctionEventAvg:
     average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
     average.device_time_total, average.self_device_time_total = row.device_total_ns / 1e3, row.self_device_ns / 1e3
     average.min_us, average.max_us = row.min_ns / 1e3, row.max_ns / 1e3
-    average.category = row.category
+    average.category, average.level = row.category, row.level
     average.is_user_annotation = row.category == ANNOTATION
     shapes = _flops.parsed(row.shape)
     average.flops = _flops.of(row.name, shapes) * row.count

@@ -304,7 +304,7 @@ class Trace(_Totals):
 
         found = tables.averages([tables.Window(self, 0, 0, 0, 0)], by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=profile_memory, with_flops=with_flops)
         if not include_python_functions:
-            found[:] = [row for row in found if row.category not in FUNCTIONS]
+            found[:] = [row for row in found if not is_function(row.category, row.key) and not (row.category in FUNCTIONS and row.level > 1)]  # torch.profiler's own tables have no modules
         return found
 
     def dump(
