@@ -139,6 +139,7 @@ static void put_like_scope(import_state *state, prof_i_kind kind, uint32_t flags
     flags |= PROF_I_FLAG_NAME;
   }
   if (values->schema.count && schema == 0) values->is_cut = true;
+  flags |= values->flags;
   if (values->is_cut) {
     flags |= PROF_I_FLAG_CUT;
     change(state, IMPORT_CHANGE_CUT);
@@ -200,9 +201,10 @@ static void take_host_scope(import_state *state, const import_event *event, uint
   count_step(state, name);
   note_launch(state, event, thread, start, category, name);
   import_args_of_host(&own.values, event);
+  state->has_forward_numbers |= import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
   state->counts->scopes++;
   const prof_i_kind kind = is_call(category) ? PROF_I_KIND_CALL : PROF_I_KIND_SCOPE; /* what a call launched is in tables the scope's around it */
-  if (kind == PROF_I_KIND_SCOPE && own.values.schema.count == 0 && !own.values.is_cut && own_name.bytes == 0 && duration >> PROF_I_DURATION_BITS == 0) {
+  if (kind == PROF_I_KIND_SCOPE && own.values.schema.count == 0 && !own.values.is_cut && own.values.flags == 0 && own_name.bytes == 0 && duration >> PROF_I_DURATION_BITS == 0) {
     const uint64_t words[2] = {0, duration << PROF_I_DURATION_SHIFT | (uint64_t)site << 4};
     put(state, thread, start, start + duration, words, 2, bits);
     return;
@@ -511,6 +513,20 @@ static uint64_t flow_id(const import_event *event, import_text category) {
   return number;
 }
 
+/* prof numbers arrows anew, and says beside an arrow's begin what the program called it; its end is what comes next. */
+static uint64_t programs_flow_id(import_state *state, const import_event *event, uint64_t id) {
+  const import_value *const said = import_event_arg(event, "flow id");
+  char digits[2 + 16 + 1] = "";
+  uint64_t number;
+  if (said && said->type == IMPORT_TEXT) { /* what JSON's numbers do not hold: "0xffffffffffffffff" */
+    const import_text text = import_text_of(event, said);
+    if (begins(text, "0x") && text.bytes < sizeof digits) state->flow = (import_flow_said){id, strtoull(memcpy(digits, text.data, text.bytes), NULL, 16)};
+  } else if (said && import_number_u64(import_text_of(event, said), &number)) {
+    state->flow = (import_flow_said){id, number};
+  }
+  return state->flow.written == id ? state->flow.said : id;
+}
+
 static void put_flow(import_state *state, const import_event *event, uint64_t at, uint64_t id, bool is_end) {
   import_record_begin(&own.record);
   import_record_word(&own.record, id);
@@ -525,12 +541,13 @@ static void put_flow(import_state *state, const import_event *event, uint64_t at
 static void take_flow(import_state *state, const import_event *event, char phase) {
   const import_text category = text_of(event, IMPORT_CAT);
   uint64_t at;
-  if (import_text_is(category, "ac2g")) {
+  const bool is_forward = state->has_forward_numbers && import_text_is(category, "fwdbwd") && import_text_is(text_of(event, IMPORT_NAME), "fwdbwd");
+  if (import_text_is(category, "ac2g") || is_forward) {
     miss(state, IMPORT_MISS_DRAWN);
     return;
   }
   if (!read_time(state, event, &at)) return;
-  const uint64_t id = flow_id(event, category);
+  const uint64_t id = programs_flow_id(state, event, flow_id(event, category));
   if (phase == 's') import_flows_forget(&state->flows, id);
   put_flow(state, event, at, import_flows_id(&state->flows, id), phase != 's');
   if (phase == 't') put_flow(state, event, at, import_flows_step(&state->flows, id), false);
