@@ -29,10 +29,16 @@ static int64_t number_of(const import_event *event, import_member member) {
 
 import_thread_id import_threads_id(const import_event *event) { return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)}; }
 
+static import_thread *known(const import_threads *threads, const import_thread *wanted) {
+  import_thread *it;
+  HASH_FIND(hh, threads->all, &wanted->key, sizeof wanted->key, it);
+  return it;
+}
+
 static import_thread *find(import_threads *threads, const import_thread *wanted) {
   import_thread *it = threads->last;
   if (it && memcmp(&it->key, &wanted->key, sizeof it->key) == 0) return it;
-  HASH_FIND(hh, threads->all, &wanted->key, sizeof wanted->key, it);
+  it = known(threads, wanted);
   if (!it) {
     it = import_make(sizeof *it);
     *it = *wanted;
@@ -131,9 +137,7 @@ void import_threads_join(import_threads *threads) {
   threads->joined = import_make(((size_t)count + HASH_COUNT(threads->rows) + 1) * sizeof *threads->joined); /* a lane's thread may come by this alone */
   for (import_row *row = threads->rows; row; row = row->hh.next) {
     import_thread_id id;
-    import_thread *lane;
-    const import_thread wanted = {.key = {row->id, IMPORT_HOST}};
-    HASH_FIND(hh, threads->all, &wanted.key, sizeof wanted.key, lane);
+    import_thread *const lane = known(threads, &(import_thread){.key = {row->id, IMPORT_HOST}});
     if (!lane || !find_lane_of(threads, row, &id)) continue;
     import_thread *const thread = import_threads_host(threads, id);
     move_events(lane, thread);
