@@ -29,16 +29,10 @@ static int64_t number_of(const import_event *event, import_member member) {
 
 import_thread_id import_threads_id(const import_event *event) { return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)}; }
 
-static import_thread *known(const import_threads *threads, const import_thread *wanted) {
-  import_thread *it;
-  HASH_FIND(hh, threads->all, &wanted->key, sizeof wanted->key, it);
-  return it;
-}
-
 static import_thread *find(import_threads *threads, const import_thread *wanted) {
   import_thread *it = threads->last;
   if (it && memcmp(&it->key, &wanted->key, sizeof it->key) == 0) return it;
-  it = known(threads, wanted);
+  HASH_FIND(hh, threads->all, &wanted->key, sizeof wanted->key, it);
   if (!it) {
     it = import_make(sizeof *it);
     *it = *wanted;
@@ -106,19 +100,20 @@ static int by_start(const void *a, const void *b) {
 }
 
 /* The row that this one is a lane of; false: it is none. */
-static bool find_lane_of(const import_threads *threads, const import_row *lane, import_thread_id *id_out) {
+static bool find_lane_of(const import_threads *threads, import_thread_id lane, import_thread_id *id_out) {
   static const char mark[] = " (overlapping ";
   static const int64_t steps[] = {10000000, 6000000}; /* of src/export/tids.c: numbers of the kernel's, and others */
-  const char *const at = memmem(lane->name, lane->bytes, mark, sizeof mark - 1);
+  const import_text name = import_threads_name_of(threads, lane);
+  const char *const at = name.bytes > sizeof mark ? memmem(name.data, name.bytes, mark, sizeof mark - 1) : NULL;
   int64_t number;
-  if (!at || lane->name[lane->bytes - 1] != ')') return false;
+  if (lane.tid <= 0 || !at || name.data[name.bytes - 1] != ')') return false;
   const char *const digits = at + sizeof mark - 1;
-  const size_t name_bytes = (size_t)(at - lane->name);
-  if (!import_number_i64((import_text){digits, (size_t)(lane->name + lane->bytes - 1 - digits)}, &number) || number < 1 || number > UINT16_MAX) return false;
+  const size_t before_bytes = (size_t)(at - name.data);
+  if (!import_number_i64((import_text){digits, (size_t)(name.data + name.bytes - 1 - digits)}, &number) || number < 1 || number > UINT16_MAX) return false;
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-    const import_thread_id id = {lane->id.pid, lane->id.tid - number * steps[i]};
-    const import_text name = import_threads_name_of(threads, id);
-    if (name.bytes != name_bytes || memcmp(name.data, lane->name, name_bytes) != 0) continue;
+    const import_thread_id id = {lane.pid, lane.tid - number * steps[i]};
+    const import_text beside = import_threads_name_of(threads, id);
+    if (beside.bytes != before_bytes || memcmp(beside.data, name.data, before_bytes) != 0) continue;
     *id_out = id;
     return true;
   }
@@ -133,12 +128,10 @@ static void move_events(import_thread *from, import_thread *to) {
 }
 
 void import_threads_join(import_threads *threads) {
-  const uint32_t count = threads->count;
-  threads->joined = import_make(((size_t)count + HASH_COUNT(threads->rows) + 1) * sizeof *threads->joined); /* a lane's thread may come by this alone */
-  for (import_row *row = threads->rows; row; row = row->hh.next) {
+  threads->joined = import_make(((size_t)threads->count * 2 + 1) * sizeof *threads->joined); /* a lane's thread may come by this alone, and is no lane then */
+  for (import_thread *lane = threads->all; lane; lane = lane->hh.next) {
     import_thread_id id;
-    import_thread *const lane = known(threads, &(import_thread){.key = {row->id, IMPORT_HOST}});
-    if (!lane || !find_lane_of(threads, row, &id)) continue;
+    if (lane->key.device != IMPORT_HOST || !find_lane_of(threads, lane->called, &id)) continue;
     import_thread *const thread = import_threads_host(threads, id);
     move_events(lane, thread);
     threads->joined[lane->serial] = thread->serial;
