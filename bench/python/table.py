@@ -1,12 +1,14 @@
 """usage: python3 bench/python/table.py      with PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer rounds; BENCH_DIR: where captures are written
 How long torch.profiler's table takes of a capture with a million operators (operators.py), the file's opening with it: by name, by shapes, and of a trace that the real torch.profiler recorded, where this Python has torch and the prof
-command stands beside the library. Bounds are of processor time: it is one thread that reads what is in the page cache, which on a quiet machine is the wall time. Prints a line a promise, as cost.py."""
+command stands beside the library. Bounds are of processor time: it is one thread that reads what is in the page cache, which on a quiet machine is the wall time. Where that is longer, the two lines below it say why: how often the
+kernel gave the processor to another process, and how often the thread waited by itself (for the disk, a lock), which it does not. Prints a line a promise, as cost.py."""
 
 import contextlib
 import gc
 import importlib.util
 import os
 import platform
+import resource
 import subprocess
 import tempfile
 
@@ -25,12 +27,17 @@ def table(path, **options):
 
 
 def measure(what, path, rounds, **options):
-    found = []
+    found, switches = [], []
     for _ in range(rounds):
         gc.collect()
+        before = resource.getrusage(resource.RUSAGE_SELF)
         found.append(timed_both(lambda: table(path, **options)))
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        switches.append((after.ru_nivcsw - before.ru_nivcsw, after.ru_nvcsw - before.ru_nvcsw))
     row(what, [cpu for _, cpu in found], "s", 1, BOUND_S)
     row("  in wall time", [wall for wall, _ in found], "s", 1)
+    row("  the processor was given to others", [taken for taken, _ in switches], "times", 1)
+    row("  the thread waited", [waited for _, waited in switches], "times", 1)
 
 
 def check(path, count):

@@ -244,6 +244,10 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink_u64(w->sink, external_id);
   if (w->has_launches && prof_i_chrome_tie(w, span, id, external_id, (w->event.flags & PROF_EVENT_ON_STREAM) != 0)) put_correlation(w, id);
   if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
+  if (span->kind == PROF_EVENT_STEP) { /* prof import takes it for a mark by this, and a scope of that name for a scope */
+    prof_i_sink_text(w->sink, ",\"step mark\":");
+    prof_i_sink_u64(w->sink, w->event.id);
+  }
   prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid, track_number(w, span->lane));
   const bool has_memory = put_callers(w, span);
   prof_i_chrome_args(w, true);

@@ -1,6 +1,7 @@
 /* Chrome JSON: what stands in "args". Values keep their types; what JSON or a double cannot hold becomes a string. */
 #include "../trace/shape.h"
 #include "chrome.h"
+#include "dims.h"
 #include "text.h"
 
 /* What prof itself may put beside a user's pairs: a user's key of that name is changed. */
@@ -94,22 +95,46 @@ static void keep_key(prof_i_keys *keys, const char *key) {
   keys->count++;
 }
 
-static void put_shapes(prof_i_chrome *w, uint32_t count, bool *has_members) {
-  keep_key(&w->keys, "Input Dims");
-  keep_key(&w->keys, "Input type");
-  put_separator(w, has_members);
-  prof_i_sink_text(w->sink, "\"Input Dims\":[");
+static void put_dims(prof_i_chrome *w, uint32_t count) {
+  prof_i_sink_bytes(w->sink, "[", 1);
   for (uint32_t i = 0; i < count; i++) {
     if (i > 0) prof_i_sink_text(w->sink, ", ");
     prof_i_value_dims(w->sink, &w->event.args[i]);
   }
-  prof_i_sink_text(w->sink, "],\"Input type\":[");
+  prof_i_sink_bytes(w->sink, "]", 1);
+}
+
+/* What prof import keeps of inputs among which are lists of tensors, "[[[2,10],[3,10]],[],[4]]": it stands for the shapes, where it is what it says, of as many inputs. lists_out: a bit for each that is a list. NULL: there is none, or anybody's text. */
+static const prof_trace_arg *find_lists(const prof_event *event, uint32_t count, uint64_t *lists_out) {
+  static const char key[] = "Tensor lists"; /* of tools/import/args.c */
+  if (count == event->arg_count) return NULL;
+  const prof_trace_arg *const arg = &event->args[count];
+  if (arg->type != PROF_ARG_STRING || arg->key_bytes != sizeof key - 1 || memcmp(arg->key, key, sizeof key - 1) != 0) return NULL;
+  return prof_i_dims_check(arg->value.text.data, arg->value.text.bytes, count, lists_out) ? arg : NULL;
+}
+
+/* lists: where the inputs' dimensions stand instead, or NULL. */
+static void put_shapes(prof_i_chrome *w, uint32_t count, const prof_trace_arg *lists, uint64_t is_list, bool *has_members) {
+  keep_key(&w->keys, "Input Dims");
+  keep_key(&w->keys, "Input type");
+  put_separator(w, has_members);
+  prof_i_sink_text(w->sink, "\"Input Dims\":");
+  if (lists) prof_i_sink_bytes(w->sink, lists->value.text.data, lists->value.text.bytes);
+  else put_dims(w, count);
+  prof_i_sink_text(w->sink, ",\"Input type\":[");
   for (uint32_t i = 0; i < count; i++) {
     prof_i_sink_text(w->sink, i > 0 ? ", \"" : "\"");
-    prof_i_sink_text(w->sink, prof_i_value_dtype(&w->event.args[i]));
+    prof_i_sink_text(w->sink, is_list >> i & 1 ? "TensorList" : prof_i_value_dtype(&w->event.args[i]));
     prof_i_sink_bytes(w->sink, "\"", 1);
   }
   prof_i_sink_bytes(w->sink, "]", 1);
+}
+
+static void put_inputs(prof_i_chrome *w, uint32_t count, bool *has_members) {
+  uint64_t is_list = 0;
+  const prof_trace_arg *const lists = count > 0 ? find_lists(&w->event, count, &is_list) : NULL;
+  if (count > 0) put_shapes(w, count, lists, lists ? is_list : 0, has_members);
+  put_pairs(w, lists ? count + 1 : count, has_members);
 }
 
 /* The device that the scope's work went to. The keys differ from Kineto's "device" and "stream" on purpose: readers take a row
@@ -143,10 +168,7 @@ void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
     switch ((prof_args_kind)w->event.args_kind) {
       case PROF_ARGS_PAIRS: put_pairs(w, 0, &has_members); break;
       case PROF_ARGS_FORMAT: put_formatted(w, &has_members); break;
-      case PROF_ARGS_SHAPES:
-        if (shape_count > 0) put_shapes(w, shape_count, &has_members);
-        put_pairs(w, shape_count, &has_members);
-        break;
+      case PROF_ARGS_SHAPES: put_inputs(w, shape_count, &has_members); break;
       case PROF_ARGS_LIST: put_list(w, &has_members); break;
     }
   }

@@ -136,7 +136,7 @@ if ! python_for_aarch64 >"$work/log" 2>&1; then
   skipped=$((skipped + 1))
 else
   check "the wheel, imported, has C's scopes" runs_there
-  for test in layout scopes decorated profile raf modules safety interpreters run; do
+  for test in layout scopes decorated profile raf modules safety safety_memory interpreters run; do
     check "python.$test" tests/python/run.sh "$PWD/tests/python/test_$test.py" aarch64 "$work/python"
   done
 fi

@@ -238,6 +238,8 @@ class Import(unittest.TestCase):
         events = {e.name: e for e in opened.events()}
         self.assertEqual(events["aten::cat"].args, [(), (), (4,)])
         self.assertEqual(json.loads(events["aten::cat"].more["Tensor lists"]), [[[2, 10], [3, 10]], [], [4]])
+        back = {e["name"]: e["args"] for e in json.loads(opened.json())["traceEvents"] if e["ph"] == "X"}
+        self.assertEqual((back["aten::cat"]["Input Dims"], back["aten::cat"]["Input type"], "Tensor lists" in back["aten::cat"]), ([[[2, 10], [3, 10]], [], [4]], ["TensorList", "", "float"], False))
         self.assertEqual(events["odd"].args, {"Input Dims": '[[[2],"x"]]'})
         self.assertEqual([a.input_shapes for a in opened.key_averages(group_by_input_shape=True)], [[[], [], [4]], []])
 

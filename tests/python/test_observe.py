@@ -14,7 +14,6 @@ import unittest.mock
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 import prof
-from prof import _torch_found
 
 prof.torch  # before torch
 try:
@@ -482,105 +481,6 @@ def is_observed():
     return getattr(prof.torch._observed, "one", None) is not None
 
 
-class Profile(unittest.TestCase):
-    """prof.profile(torch=True)."""
-
-    def test_with_a_schedule_only_while_it_is_active(self):
-        x, seen, on = small_input(), [], []
-        with prof.profile(torch=True, schedule=prof.schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=lambda p: seen.append(calls(p))) as p:
-            for _ in range(8):
-                on.append(is_observed())
-                x.add(x)
-                p.step()
-            on.append(is_observed())
-        self.assertEqual(on, [False, False, True, True, False, False, True, True, False])
-        self.assertEqual([{k: v for k, v in rows.items() if not k.startswith("Profiler")} for rows in seen], [{"aten::add": 2}, {"aten::add": 2}])
-
-    def test_shapes_and_the_operators_bits(self):
-        x = small_input()
-        with prof.profile(torch=True, record_shapes=True) as p:
-            y = torch.relu(x)
-        self.assertTrue(torch.equal(y, torch.relu(x)))
-        self.assertIn("[[2, 3, 16, 16]]", {str(a.input_shapes) for a in p.key_averages(group_by_input_shape=True)})
-
-    def test_flops_are_counted_once(self):
-        model, x = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)), torch.randn(2, 8)
-        with prof.profile(torch=True, record_shapes=True, with_flops=True) as mine:
-            model(x) @ torch.ones(4, 4)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True, with_flops=True) as theirs:
-            model(x) @ torch.ones(4, 4)
-        self.assertEqual({a.key: a.flops for a in mine.key_averages() if a.flops}, {a.key: a.flops for a in theirs.key_averages() if a.flops})
-
-    def test_with_torchs_own_enumerations(self):
-        x, seen = small_input(), []
-        with prof.profile(activities=[torch.profiler.ProfilerActivity.CPU], torch=True, schedule=torch.profiler.schedule(wait=1, warmup=1, active=1), on_trace_ready=lambda p: seen.append(calls(p).get("aten::add"))) as p:
-            for _ in range(6):
-                x.add(x)
-                p.step()
-        self.assertEqual(seen, [1, 1])
-        with self.assertRaisesRegex(TypeError, "not 'CPU': prof.ProfilerActivity has CPU, CUDA"):
-            prof.profile(activities=["CPU"])
-
-    def test_dropped_without_a_stop(self):
-        """Also the one that has torch looked for, and finds no ITT: what is kept of that holds nothing of the profile."""
-        code = "import torch, prof\ndef f():\n    p = prof.profile(torch=True)\n    p.start()\nf()\nwith prof.profile(torch=True) as p: torch.relu(torch.ones(3))\nprint(len(p.key_averages()))"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
-        self.assertEqual(done.stdout, "5\n", done.stderr)
-
-    def test_again_after_an_error(self):
-        x = small_input()
-        with torch.autograd.profiler.emit_itt():
-            p = prof.profile(torch=True)
-            with self.assertRaisesRegex(RuntimeError, "emit_itt"):
-                p.start()
-        with p:
-            x.add(x)
-        self.assertEqual(calls(p), {"aten::add": 1})
-        self.assertFalse(is_observed())
-
-    def test_what_raises_inside(self):
-        x = small_input()
-        with self.assertRaises(ZeroDivisionError), prof.profile(torch=True) as p:
-            x.add(x)
-            1 / 0
-        self.assertEqual(calls(p), {"aten::add": 1})
-        self.assertFalse(is_observed())
-
-    def test_stopped_by_another_thread(self):
-        """That thread is told; the one that has started it can stop what the other could not, and begin anew."""
-        p, errors = prof.profile(torch=True), []
-
-        def other():
-            try:
-                p.stop()
-            except RuntimeError as e:
-                errors.append(str(e))
-
-        p.start()
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-        self.assertRegex(errors[0], "by the thread that has started it")
-        p.stop()
-        self.assertFalse(is_observed())
-
-    def test_a_fork(self):
-        with prof.profile(torch=True) as p:
-            child = os.fork()
-            if child == 0:
-                status = 1
-                try:
-                    p.stop()
-                    with prof.profile(torch=True) as own:
-                        torch.ones(2).mul(2)
-                    status = 0 if calls(own).get("aten::mul") == 1 else 2
-                finally:
-                    os._exit(status)
-            self.assertEqual(os.waitpid(child, 0)[1], 0)
-            torch.ones(2).add(1)
-        self.assertEqual(calls(p)["aten::add"], 1)
-
-
 class ByMode(unittest.TestCase):
     def setUp(self):
         instead = without_callbacks()
@@ -825,66 +725,8 @@ class Unproven(unittest.TestCase):
         calls._prove_apart(torch)
 
 
-class Refusals(unittest.TestCase):
-    def run_code(self, code, **variables):
-        environment = {k: v for k, v in os.environ.items() if k != _torch_found.VARIABLE}
-        done = subprocess.run([sys.executable, "-c", code], env={**environment, **variables}, capture_output=True, text=True)
-        return done.stdout.strip() + (done.stderr.strip().splitlines() or [""])[-1] * bool(done.returncode)
-
-    def test_torch_first(self):
-        code = "import torch, prof; o = prof.torch.observe(record_shapes=True); o.start(); o.stop(); print(o.way)"
-        self.assertEqual(self.run_code(code), "callbacks")
-
-    def test_the_first_one_disturbs_nothing(self):
-        code = """
-import prof.torch, torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-before = torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist()
-with torch.profiler.profile(record_shapes=True) as theirs, torch.no_grad(), FakeTensorMode():
-    with prof.torch.observe(record_shapes=True) as o:
-        pass
-print(o.way, o.reason, len(theirs.events()), before == (torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist()))
-"""
-        self.assertEqual(self.run_code(code, KINETO_LOG_LEVEL="99"), "callbacks  0 True")
-
-    def test_torch_first_without_callbacks(self):
-        code = "import torch, prof; prof.torch._torch.calls = lambda: (None, 'a test'); prof.torch.observe().start()"
-        self.assertRegex(self.run_code(code), "^RuntimeError: prof: torch was imported before prof.torch.*INTEL_LIBITTNOTIFY64=/.*libprof_itt.so")
-
-    def test_torch_first_in_a_program_that_names_the_collector(self):
-        code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(): torch.ones(1)\nprint(len(p.key_averages()))"
-        self.assertEqual(self.run_code(code, INTEL_LIBITTNOTIFY64=prof.torch.collector()), "3")
-
-    def test_a_profile_of_torchs_that_was_imported_first(self):
-        code = "import torch, prof\nwith prof.profile(torch=True) as p: torch.relu(torch.ones(3))\nprint(len(p.key_averages()))"
-        self.assertEqual(self.run_code(code), "5")
-        without = code.replace("import torch, prof", "import torch, prof; prof.torch._torch.calls = lambda: (None, 'a test')")
-        self.assertRegex(self.run_code(without), "^RuntimeError: prof: torch was imported before prof.torch")
-        self.assertEqual(self.run_code(without, INTEL_LIBITTNOTIFY64=prof.torch.collector()), "5")
-        self.assertEqual(self.run_code(without.replace("torch=True", "torch=True, record_shapes=True")), "2")
-
-    def test_shapes_need_no_itt(self):
-        code = "import torch, prof\nwith prof.profile() as p, prof.torch.observe(record_shapes=True): torch.relu(torch.ones(3))\nprint(p.events()[-2].input_shapes)"
-        self.assertEqual(self.run_code(code), "[[3]]")
-
-    def test_memory_is_the_process_malloc(self):
-        code = "import prof, prof.torch, torch\nwith prof.profile(profile_memory=True) as p, prof.torch.observe(profile_memory=True): kept = torch.empty(1 << 20)\nprint(p.events()[-1].self_cpu_memory_usage >> 20)"
-        self.assertRegex(self.run_code(code), "^RuntimeError: prof: torch's memory is seen as the process's malloc.*LD_PRELOAD=libprof_memory.so")
-        preload = os.path.join(os.path.dirname(prof.torch.collector()), "libprof_memory.so")
-        if not os.path.exists(preload):
-            self.skipTest("libprof_memory.so is not beside the library: it is no part of the wheel")
-        self.assertEqual(self.run_code(code, LD_PRELOAD=preload, PROF_MEMORY="1"), "4")
-
-    def test_the_environment_is_as_before(self):
-        self.assertEqual(self.run_code("import os, prof; prof.torch; print(os.environ.get('INTEL_LIBITTNOTIFY64'))"), "None")
-
-    def test_no_line_of_python(self):
-        code = "import torch\nwith torch.autograd.profiler.emit_itt(): torch.ones(1)\nimport prof; print(prof.profiler.total('aten::ones')[1])"
-        self.assertEqual(self.run_code(code, INTEL_LIBITTNOTIFY64=prof.torch.collector(), PROF_LEVEL="1"), "1")
-
-
 if torch is None:
-    del SameCalls, SameResults, Stacks, Profile, ByMode, Life, Document, Unproven, Refusals
+    del SameCalls, SameResults, Stacks, ByMode, Life, Document, Unproven
 
     class Torch(unittest.TestCase):
         def test_with_torch(self):

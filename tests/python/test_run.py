@@ -197,9 +197,9 @@ class Run(unittest.TestCase):
     def test_groups_and_version(self):
         self.write("script.py", "print('ran')")
         self.prof("run", "-q", "-o", "t.prof", "script.py")
-        one, two = self.prof("table", "-g", "name,thread", "t.prof"), self.prof("table", "-g", "name", "-g", "thread", "t.prof")
+        one, two = self.prof("table", "-b", "name,thread", "t.prof"), self.prof("table", "-b", "name", "-b", "thread", "t.prof")
         self.assertEqual((one.returncode, one.stdout), (0, two.stdout), one.stderr)
-        self.assertEqual(self.prof("table", "-g", "name,nothing", "t.prof").returncode, 2)
+        self.assertEqual(self.prof("table", "-b", "name,nothing", "t.prof").returncode, 2)
         done = self.prof("--version")
         self.assertEqual((done.returncode, bool(re.fullmatch(r"prof \d+\.\d+\.\d+\n", done.stdout))), (0, True))
 

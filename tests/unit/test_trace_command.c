@@ -239,12 +239,14 @@ static void samples_of_several_devices_say_whose_they_are(void **state) {
 static void help_and_version_go_to_stdout(void **state) {
   (void)state;
   need_the_command();
-  static const char *const words[] = {"help 2>&-", "--help 2>&-", "-h 2>&-", "table --help 2>&-"};
+  static const char *const words[] = {"help 2>&-", "--help 2>&-", "-h 2>&-", "info --help 2>&-"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     assert_int_equal(run(words[i]), 0);
     assert_says("usage: prof COMMAND");
     assert_says("Exit status");
   }
+  assert_int_equal(run("table --help 2>&-"), 0); /* word for word: tests/python/test_table.py */
+  assert_says("usage: prof table");
   assert_int_equal(run("--version"), 0);
   assert_says("prof " PROF_VERSION_STRING "\n");
 }
@@ -262,7 +264,8 @@ static void wrong_words_exit_2_and_say_which(void **state) {
                {"table small.prof --by color", "color"},
                {"table small.prof --sort size", "size"},
                {"table small.prof --rows many", "many"},
-               {"table small.prof --rows -1", "-1"},
+               {"table small.prof --rows -2", "-2"},
+               {"table small.prof --stack-frames few", "few"},
                {"table small.prof --level 3", "3"},
                {"table small.prof --colour", "colour"},
                {"dump small.prof", "-o"},

@@ -156,20 +156,22 @@ static bool put_shapes(import_values *v, import_text dims, import_text types, bo
 
 /* ---- the lists ---- */
 
-typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS, STACK } rule;
+typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS, STACK, FLAG } rule;
 
 typedef struct key_rule {
   const char *key;
   rule rule;
+  uint32_t flag;
 } key_rule;
 
-static const key_rule host_rules[] = {{"External id", DROP}, {"correlation", DROP}, {"Ev Idx", DROP}, {"Record function id", DROP}, {PROF_STACK_KEY, STACK}, {NULL, KEEP}};
-static const key_rule device_rules[] = {{"External id", DROP},     {"device", DROP},   {"stream", DROP},        {"correlation", DROP}, {"queued", DROP_ZERO}, {"graph id", DROP_ZERO},
-                                        {"graph node id", DROP_ZERO}, {"priority", DROP_ZERO}, {"channel", DROP_ZERO}, {"grid", DIMS},        {"block", DIMS},        {NULL, KEEP}};
+static const key_rule host_rules[] = {{"External id", DROP, 0}, {"correlation", DROP, 0}, {"Ev Idx", DROP, 0}, {"Record function id", DROP, 0}, {PROF_STACK_KEY, STACK, 0},
+                                      {"cut", FLAG, PROF_I_FLAG_CUT}, {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS}, {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD}, {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
+static const key_rule device_rules[] = {{"External id", DROP, 0},     {"device", DROP, 0},   {"stream", DROP, 0},        {"correlation", DROP, 0}, {"queued", DROP_ZERO, 0}, {"graph id", DROP_ZERO, 0},
+                                        {"graph node id", DROP_ZERO, 0}, {"priority", DROP_ZERO, 0}, {"channel", DROP_ZERO, 0}, {"grid", DIMS, 0},        {"block", DIMS, 0},        {NULL, KEEP, 0}};
 
-static rule rule_of(const key_rule *rules, import_text key) {
+static const key_rule *rule_of(const key_rule *rules, import_text key) {
   while (rules->key && !import_text_is(key, rules->key)) rules++;
-  return rules->rule;
+  return rules;
 }
 
 static void put_arg(import_values *v, const import_event *event, const import_arg *arg, const key_rule *rules) {
@@ -177,7 +179,8 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
   uint64_t words[1 + DIMS_MAX];
   uint32_t rank;
   import_text left = text;
-  switch (rule_of(rules, key)) {
+  const key_rule *const found = rule_of(rules, key);
+  switch (found->rule) {
     case DROP: return;
     case DROP_ZERO:
       if (import_text_is(text, "0")) return;
@@ -192,6 +195,10 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
       while (left.bytes > 0 && left.data[left.bytes - 1] == ';') left.bytes--;
       put_text(v, key, left);
       return;
+    case FLAG:
+      if (arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
+      v->flags |= found->flag;
+      return;
     case KEEP: break;
   }
   put_value(v, key, event, &arg->value);
@@ -201,6 +208,7 @@ void import_args_begin(import_values *values) {
   values->schema.kind = PROF_ARGS_PAIRS;
   values->schema.count = values->count = 0;
   values->is_cut = false;
+  values->flags = 0;
 }
 
 void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }

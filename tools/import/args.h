@@ -9,6 +9,7 @@ typedef struct import_values {
   uint64_t words[IMPORT_VALUE_WORDS_MAX];
   uint32_t count; /* words */
   bool is_cut;
+  uint32_t flags; /* of the record, as prof told them beside the arguments: PROF_I_FLAG_... */
 } import_values;
 
 enum { IMPORT_HIDDEN_VALUES = 5 }; /* of what ran on a device the first values are its launch, its times and its kind (docs/format.md) */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GENERATION = 1, META_BYTES = 4 * PROF_I_UNIT_BYTES, OWNER_WORDS = 6 + PROF_I_NAME_BYTES / 8, SESSION = 1, LEVEL = 2, STOPPED = 0, STARTED = 1 };
+enum { GENERATION = 1, META_BYTES = 4 * PROF_I_UNIT_BYTES, OWNER_WORDS = 6 + PROF_I_NAME_BYTES / 8, SESSION = 1, LEVEL_OPERATOR = 1, LEVEL_RUNTIME = 2, STOPPED = 0, STARTED = 1 };
 
 /* An extent under construction. */
 typedef struct writer {
@@ -85,7 +85,7 @@ static uint64_t unix_ns(const import_state *state, uint64_t ticks) {
 static void put_session(writer *w, import_record *record, uint64_t ticks, uint64_t what) {
   import_record_begin(record);
   import_record_word(record, SESSION);
-  import_record_word(record, LEVEL);
+  import_record_word(record, LEVEL_RUNTIME);
   import_record_word(record, what);
   import_record_end(record, PROF_I_KIND_SESSION, 0, 0, 0, 0);
   put_meta_at(w, ticks, record);
@@ -152,7 +152,7 @@ static void put_meta(writer *w) {
   import_record *const record = import_make(sizeof *record);
   put_session(w, record, state->begin_ticks, STARTED);
   put_clock(w, record, state->end_ticks);
-  import_names_each(state->names, take_meta, w);
+  import_names_each(state->names, state->is_of_prof ? LEVEL_OPERATOR : LEVEL_RUNTIME, take_meta, w);
   for (uint32_t i = 0; i < state->device_count; i++)
     if (state->devices[i].index >= 0 && state->devices[i].index <= INT32_MAX) put_device(w, record, &state->devices[i]);
   for (const import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
@@ -226,7 +226,7 @@ static void tie(writer *w, uint64_t *words) {
     return;
   }
   const import_launch *const launch = import_launches_find(&w->state->launches, (int64_t)at[1]);
-  at[0] = launch ? launch->serial : 0;
+  at[0] = launch ? import_threads_serial(&w->state->threads, launch->serial) : 0;
   at[1] = launch ? launch->start : words[0] >> 4;
   if (!launch) w->state->counts->changed[IMPORT_CHANGE_NO_LAUNCH]++;
 }
@@ -255,7 +255,7 @@ static void put_entry(writer *w, const import_thread *thread, const import_entry
 static void put_thread(writer *w, import_thread *thread) {
   uint64_t left_bytes = 0;
   uint32_t count;
-  import_thread_part(&w->state->threads, thread);
+  if (!w->state->is_of_prof) import_thread_part(&w->state->threads, thread); /* prof puts what overlaps on rows of its own, which have come together again */
   if (thread->count == 0) return;
   import_thread_sort(thread);
   for (size_t i = 0; i < thread->count; i++) {
@@ -290,7 +290,7 @@ static void write_header(const writer *w) {
   prof_i_header header = {.magic = PROF_I_MAGIC,
                           .version = PROF_I_FORMAT_VERSION,
                           .header_bytes = PROF_I_HEADER_BYTES,
-                          .level = LEVEL,
+                          .level = LEVEL_RUNTIME,
                           .state = PROF_I_STATE_STOPPED,
                           .cap_bytes = w->output->bytes,
                           .used_bytes = w->output->bytes,
@@ -317,6 +317,7 @@ static void write_header(const writer *w) {
 void import_capture_write(import_state *state, import_output *output) {
   writer w = {.state = state, .output = output, .extent = import_make(PROF_I_CHUNK_BYTES_MAX)};
   import_launches_sort(&state->launches);
+  if (state->is_of_prof) import_threads_join(&state->threads);
   import_pools_settle(&state->pools, state->begin_ticks);
   import_output_write(output, w.extent, PROF_I_FIRST_UNIT_OFFSET);
   put_meta(&w);

@@ -8,7 +8,7 @@
 #include "args.h"
 #include "number.h"
 
-enum { LEVEL_OPERATOR = 1, LEVEL_RUNTIME = 2, BEGUN_MAX = 1000000, NO_KIND = -1 };
+enum { LEVEL_OPERATOR = 1, LEVEL_RUNTIME = 2, LEVEL_OF_FUNCTIONS = 0 /* capture.c */, BEGUN_MAX = 1000000, NO_KIND = -1 };
 static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
 
 static struct {
@@ -42,7 +42,7 @@ static int kind_of(import_text category) {
   return NO_KIND;
 }
 
-/* Calls of a vendor's library, and every function of Python: what level 2 has beyond operators. */
+/* Calls of a vendor's library: what level 2 has beyond operators. */
 static bool is_call(import_text category) {
   static const char *const ends[] = {"_runtime", "_driver"};
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -51,7 +51,10 @@ static bool is_call(import_text category) {
   }
   return import_text_is(category, "runtime");
 }
-static uint32_t level_of(import_text category) { return is_call(category) || import_text_is(category, "python_function") ? LEVEL_RUNTIME : LEVEL_OPERATOR; }
+static uint32_t level_of(import_text category) {
+  if (import_text_is(category, "python_function")) return LEVEL_OF_FUNCTIONS;
+  return is_call(category) ? LEVEL_RUNTIME : LEVEL_OPERATOR;
+}
 
 /* Kineto's rows about itself: their pid is no process. */
 static bool is_about_tracing(const import_event *event, import_text category) {
@@ -136,6 +139,7 @@ static void put_like_scope(import_state *state, prof_i_kind kind, uint32_t flags
     flags |= PROF_I_FLAG_NAME;
   }
   if (values->schema.count && schema == 0) values->is_cut = true;
+  flags |= values->flags;
   if (values->is_cut) {
     flags |= PROF_I_FLAG_CUT;
     change(state, IMPORT_CHANGE_CUT);
@@ -156,6 +160,11 @@ static import_thread *host_thread(import_state *state, const import_event *event
   return import_threads_host(&state->threads, id);
 }
 
+static bool read_arg(const import_event *event, const char *key, int64_t *out) {
+  const import_value *const value = import_event_arg(event, key);
+  return value && value->type == IMPORT_NUMBER && import_number_i64(import_text_of(event, value), out);
+}
+
 /* ---- on the host ---- */
 
 /* A step's rows are user_annotations, and count as what they are: a table has "ProfilerStep*". */
@@ -169,8 +178,22 @@ static void note_launch(import_state *state, const import_event *event, const im
     import_launches_add(&state->launches, number, start, thread->serial);
 }
 
+/* What prof_step() marked, as src/export/chrome.c writes it: no scope. False: it is none. */
+static bool take_step_mark(import_state *state, const import_event *event, uint64_t start, uint64_t end) {
+  int64_t number;
+  if (!begins(text_of(event, IMPORT_NAME), "ProfilerStep#") || !read_arg(event, "step mark", &number) || number < 0) return false;
+  import_record_begin(&own.record);
+  import_record_word(&own.record, (uint64_t)number);
+  import_record_end(&own.record, PROF_I_KIND_STEP, 0, 0, 0, 0);
+  note_time(state, start, end); /* a reader has its start from the mark before it, or from where all begins */
+  put(state, host_thread(state, event), end, end, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
+  state->counts->steps++;
+  return true;
+}
+
 static void take_host_scope(import_state *state, const import_event *event, uint64_t start, uint64_t duration) {
   const import_text category = text_of(event, IMPORT_CAT), name = text_of(event, IMPORT_NAME);
+  if (take_step_mark(state, event, start, start + duration)) return;
   const uint32_t bits = import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0;
   import_thread *const thread = host_thread(state, event);
   import_text own_name = {"", 0};
@@ -178,9 +201,10 @@ static void take_host_scope(import_state *state, const import_event *event, uint
   count_step(state, name);
   note_launch(state, event, thread, start, category, name);
   import_args_of_host(&own.values, event);
+  state->has_forward_numbers |= import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
   state->counts->scopes++;
   const prof_i_kind kind = is_call(category) ? PROF_I_KIND_CALL : PROF_I_KIND_SCOPE; /* what a call launched is in tables the scope's around it */
-  if (kind == PROF_I_KIND_SCOPE && own.values.schema.count == 0 && !own.values.is_cut && own_name.bytes == 0 && duration >> PROF_I_DURATION_BITS == 0) {
+  if (kind == PROF_I_KIND_SCOPE && own.values.schema.count == 0 && !own.values.is_cut && own.values.flags == 0 && own_name.bytes == 0 && duration >> PROF_I_DURATION_BITS == 0) {
     const uint64_t words[2] = {0, duration << PROF_I_DURATION_SHIFT | (uint64_t)site << 4};
     put(state, thread, start, start + duration, words, 2, bits);
     return;
@@ -191,11 +215,6 @@ static void take_host_scope(import_state *state, const import_event *event, uint
 }
 
 /* ---- on a device ---- */
-
-static bool read_arg(const import_event *event, const char *key, int64_t *out) {
-  const import_value *const value = import_event_arg(event, key);
-  return value && value->type == IMPORT_NUMBER && import_number_i64(import_text_of(event, value), out);
-}
 
 static import_device *device_of(import_state *state, int64_t index) {
   for (uint32_t i = 0; i < state->device_count; i++)
@@ -494,6 +513,20 @@ static uint64_t flow_id(const import_event *event, import_text category) {
   return number;
 }
 
+/* prof numbers arrows anew, and says beside an arrow's begin what the program called it; its end is what comes next. */
+static uint64_t programs_flow_id(import_state *state, const import_event *event, uint64_t id) {
+  const import_value *const said = import_event_arg(event, "flow id");
+  char digits[2 + 16 + 1] = "";
+  uint64_t number;
+  if (said && said->type == IMPORT_TEXT) { /* what JSON's numbers do not hold: "0xffffffffffffffff" */
+    const import_text text = import_text_of(event, said);
+    if (begins(text, "0x") && text.bytes < sizeof digits) state->flow = (import_flow_said){id, strtoull(memcpy(digits, text.data, text.bytes), NULL, 16)};
+  } else if (said && import_number_u64(import_text_of(event, said), &number)) {
+    state->flow = (import_flow_said){id, number};
+  }
+  return state->flow.written == id ? state->flow.said : id;
+}
+
 static void put_flow(import_state *state, const import_event *event, uint64_t at, uint64_t id, bool is_end) {
   import_record_begin(&own.record);
   import_record_word(&own.record, id);
@@ -508,12 +541,13 @@ static void put_flow(import_state *state, const import_event *event, uint64_t at
 static void take_flow(import_state *state, const import_event *event, char phase) {
   const import_text category = text_of(event, IMPORT_CAT);
   uint64_t at;
-  if (import_text_is(category, "ac2g")) {
+  const bool is_forward = state->has_forward_numbers && import_text_is(category, "fwdbwd") && import_text_is(text_of(event, IMPORT_NAME), "fwdbwd");
+  if (import_text_is(category, "ac2g") || is_forward) {
     miss(state, IMPORT_MISS_DRAWN);
     return;
   }
   if (!read_time(state, event, &at)) return;
-  const uint64_t id = flow_id(event, category);
+  const uint64_t id = programs_flow_id(state, event, flow_id(event, category));
   if (phase == 's') import_flows_forget(&state->flows, id);
   put_flow(state, event, at, import_flows_id(&state->flows, id), phase != 's');
   if (phase == 't') put_flow(state, event, at, import_flows_step(&state->flows, id), false);
@@ -638,6 +672,7 @@ void import_kineto_metadata(import_state *state, import_text key, const import_v
   if (import_text_is(key, "baseTimeNanoseconds") && value->type == IMPORT_NUMBER) import_number_i64(text, &state->base_ns);
   if (import_text_is(key, "distributedInfo")) take_distributed(state, text);
   if (import_text_is(key, "deviceProperties")) take_devices(state, text);
+  if (import_text_is(key, "prof")) state->is_of_prof = value->type == IMPORT_JSON && begins(text, "{\"version\":");
   if (import_text_is(key, "host_name")) snprintf(state->host, sizeof state->host, "%.*s", (int)(text.bytes < sizeof state->host ? text.bytes : sizeof state->host), text.data);
   if (!is_usual(key, text)) keep_metadata(state, key, text);
 }

@@ -119,9 +119,10 @@ static import_text take_text(const char **at) {
   return text;
 }
 
-static void put_site(import_record *record, const item *it) {
+static void put_site(import_record *record, const item *it, uint32_t late_level) {
   const char *at = it->key;
-  const uint64_t level = take_number(&at);
+  const uint32_t known = take_number(&at);
+  const uint64_t level = known ? known : late_level;
   const import_text category = take_text(&at), name = take_text(&at), none = {"", 0};
   import_record_begin(record);
   import_record_word(record, level << 32);
@@ -146,9 +147,9 @@ static void put_schema(import_record *record, const item *it) {
 }
 
 /* uthash keeps the order in which they came. */
-void import_names_each(const import_names *names, void (*take)(void *user, import_record *record), void *user) {
+void import_names_each(const import_names *names, uint32_t late_level, void (*take)(void *user, import_record *record), void *user) {
   import_record *const record = import_make(sizeof *record);
-  for (const item *it = names->sites.items; it; it = it->hh.next) put_site(record, it), take(user, record);
+  for (const item *it = names->sites.items; it; it = it->hh.next) put_site(record, it, late_level), take(user, record);
   for (const item *it = names->schemas.items; it; it = it->hh.next) put_schema(record, it), take(user, record);
   free(record);
 }

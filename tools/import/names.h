@@ -10,7 +10,7 @@ enum { IMPORT_SITE_MANY = 0 }; /* there are too many names: the record has to br
 
 typedef struct import_site {
   import_text name, category;
-  uint32_t level;
+  uint32_t level; /* 0: known when all has come */
 } import_site;
 
 typedef struct import_schema {
@@ -30,7 +30,7 @@ uint32_t import_names_site(import_names *names, const import_site *site);
 /* The number; 0: there are too many, and the values have to be left out. */
 uint32_t import_names_schema(import_names *names, const import_schema *schema);
 
-/* Each site's and schema's record, in the order of their numbers. */
-void import_names_each(const import_names *names, void (*take)(void *user, import_record *record), void *user);
+/* Each site's and schema's record, in the order of their numbers. late_level: of the sites of level 0. */
+void import_names_each(const import_names *names, uint32_t late_level, void (*take)(void *user, import_record *record), void *user);
 
 #endif

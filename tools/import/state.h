@@ -30,6 +30,11 @@ typedef struct import_device_row {
   int64_t pid, index;
 } import_device_row;
 
+/* An arrow's number, and what its program called it. */
+typedef struct import_flow_said {
+  uint64_t written, said;
+} import_flow_said;
+
 typedef struct import_state {
   import_threads threads;
   import_names *names;
@@ -37,9 +42,12 @@ typedef struct import_state {
   import_launches launches;
   import_async async;
   import_flows flows;
+  import_flow_said flow; /* of the last arrow that had both */
   import_pools pools;
   import_counts *counts;
   bool has_first, has_pid, is_hip;
+  bool is_of_prof; /* prof wrote it */
+  bool has_forward_numbers; /* operators say their forward threads: exports draw the arrows from forward to backward out of that */
   int64_t first_ns;
   uint64_t begin_ticks, end_ticks; /* of all that was taken */
   int64_t base_ns; /* of CLOCK_REALTIME, which times count from; 0: they are what they are */

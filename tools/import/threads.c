@@ -1,7 +1,9 @@
 /* See threads.h. */
+#define _GNU_SOURCE
 #include "threads.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "import.h"
 #include "number.h"
@@ -97,6 +99,47 @@ static int by_start(const void *a, const void *b) {
   return (x->place > y->place) - (x->place < y->place);
 }
 
+/* The row that this one is a lane of; false: it is none. */
+static bool find_lane_of(const import_threads *threads, import_thread_id lane, import_thread_id *id_out) {
+  static const char mark[] = " (overlapping ";
+  static const int64_t steps[] = {10000000, 6000000}; /* of src/export/tids.c: numbers of the kernel's, and others */
+  const import_text name = import_threads_name_of(threads, lane);
+  const char *const at = name.bytes > sizeof mark ? memmem(name.data, name.bytes, mark, sizeof mark - 1) : NULL;
+  int64_t number;
+  if (lane.tid <= 0 || !at || name.data[name.bytes - 1] != ')') return false;
+  const char *const digits = at + sizeof mark - 1;
+  const size_t before_bytes = (size_t)(at - name.data);
+  if (!import_number_i64((import_text){digits, (size_t)(name.data + name.bytes - 1 - digits)}, &number) || number < 1 || number > UINT16_MAX) return false;
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    const import_thread_id id = {lane.pid, lane.tid - number * steps[i]};
+    const import_text beside = import_threads_name_of(threads, id);
+    if (beside.bytes != before_bytes || memcmp(beside.data, name.data, before_bytes) != 0) continue;
+    *id_out = id;
+    return true;
+  }
+  return false;
+}
+
+static void move_events(import_thread *from, import_thread *to) {
+  for (size_t i = 0; i < from->count; i++) import_thread_add(to, from->entries[i].start, from->entries[i].end, from->entries[i].place);
+  free(from->entries);
+  from->entries = NULL;
+  from->count = from->room = 0;
+}
+
+void import_threads_join(import_threads *threads) {
+  threads->joined = import_make(((size_t)threads->count * 2 + 1) * sizeof *threads->joined); /* a lane's thread may come by this alone, and is no lane then */
+  for (import_thread *lane = threads->all; lane; lane = lane->hh.next) {
+    import_thread_id id;
+    if (lane->key.device != IMPORT_HOST || !find_lane_of(threads, lane->called, &id)) continue;
+    import_thread *const thread = import_threads_host(threads, id);
+    move_events(lane, thread);
+    threads->joined[lane->serial] = thread->serial;
+  }
+}
+
+uint32_t import_threads_serial(const import_threads *threads, uint32_t serial) { return threads->joined && threads->joined[serial] ? threads->joined[serial] : serial; }
+
 /* Marks functions that overlap, and those that one of them called. stack: room for all. */
 static void find_overlapping(import_entry *entries, size_t count, import_entry **stack) {
   size_t depth = 0, moved_depth = 0;
@@ -160,6 +203,7 @@ void import_threads_fini(import_threads *threads) {
     free(it->entries);
     free(it);
   }
+  free(threads->joined);
   HASH_CLEAR(hh, threads->rows);
   for (import_row *next; row; row = next) {
     next = row->hh.next;

@@ -52,6 +52,7 @@ typedef struct import_threads {
   import_thread *last; /* the one asked for last */
   import_row *rows;
   uint32_t count;
+  uint32_t *joined; /* by a thread's serial the one that its events went to; NULL: each has its own */
 } import_threads;
 
 import_thread_id import_threads_id(const import_event *event);
@@ -65,6 +66,11 @@ void import_threads_name(import_threads *threads, import_thread_id id, import_te
 import_text import_threads_name_of(const import_threads *threads, import_thread_id id); /* empty: none */
 
 void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place);
+/* What prof has put on the rows "NAME (overlapping N)" beside NAME's goes back to that one's thread. To be called once, when all has come; no thread may be added behind it. */
+void import_threads_join(import_threads *threads);
+/* Whose events those of that serial are now. */
+uint32_t import_threads_serial(const import_threads *threads, uint32_t serial);
+
 /* record_function() begins inside of __enter__() and ends inside of __exit__(): its scope overlaps with these functions. So that it stays on its thread's own line,
    around what it holds, functions that overlap with anything go to the line beside. */
 void import_thread_part(import_threads *threads, import_thread *thread);

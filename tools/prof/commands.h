@@ -17,6 +17,9 @@ int command_recover(int argc, char **argv);
 int command_level(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
+/* What `prof table --help` prints. */
+void help_on_table(FILE *to);
+
 /* Opens the capture, or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *path);
 

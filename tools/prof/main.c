@@ -16,8 +16,8 @@ static const struct {
   const char *text;
 } commands[] = {
     {"info", command_info, "FILE", "what the capture holds, what it lost, what was open"},
-    {"table", command_table, "FILE... [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C]",
-     "totals by name, category, device, thread, shape; of several captures together"},
+    {"table", command_table, "FILE... [--by GROUPS] [--sort BY] [--rows N] [--level N] [--category C] [--stack-frames N]",
+     "totals by name, category, device, thread, shape, stack; of several captures together; prof table --help says each option"},
     {"memory", command_memory, "FILE [--pool N] [--rows N] [--width N] [--svg OUT.svg] [--raf]",
      "where memory went: a plot over time, both peaks, who held what, what was wrong; OUT.svg is the plot alone;\n"
      "         --raf the samples of PROFILE_MEMORY() as RAF prints them"},
@@ -44,7 +44,7 @@ static void print_help(FILE *to) {
   fputs(
       "  prof help | --version\n\n"
       "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, put beside its output.\n"
-      "GROUPS: name,category,device,thread,shape,kernel. BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
+      "GROUPS: name,category,device,thread,shape,stack,kernel. BY: total, self, calls, mean, max, name, memory, self-memory, first, device, self-device.\n"
       "N rows, 100 if not said (memory: 10), or all. The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n"
       "Exit status: 0 done, 1 it could not be done, 2 the words are wrong.\n",
       to);
@@ -86,9 +86,11 @@ static int run(int argc, char **argv) {
     printf("prof %s\n", prof_version());
     return EXIT_OK;
   }
+  const bool is_table = strcmp(argv[1], "table") == 0;
   for (int i = 2; i < argc; i++) {
-    if (strcmp(argv[i], "--help") != 0) continue;
-    print_help(stdout);
+    if (strcmp(argv[i], "--help") != 0 && !(is_table && strcmp(argv[i], "-h") == 0)) continue;
+    if (is_table) help_on_table(stdout);
+    else print_help(stdout);
     return EXIT_OK;
   }
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

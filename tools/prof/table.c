@@ -1,4 +1,5 @@
-/* prof table FILE ...: totals as text; of several captures, of a program's processes say, together. */
+/* prof table FILE ...: totals as text; of several captures, of a program's processes say, together. Its options and their help are those of `python -m prof table` (bindings/python/prof/_table.py);
+   tests/python/test_table.py holds both beside each other. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
@@ -15,11 +16,27 @@ static const struct {
               {"device", PROF_GROUP_DEVICE},
               {"thread", PROF_GROUP_THREAD},
               {"shape", PROF_GROUP_SHAPE},
+              {"stack", PROF_GROUP_STACK},
               {"kernel", PROF_GROUP_KERNEL}},
   sorts[] = {{"total", PROF_SORT_TOTAL}, {"self", PROF_SORT_SELF}, {"calls", PROF_SORT_CALLS},
              {"mean", PROF_SORT_MEAN},   {"max", PROF_SORT_MAX},   {"name", PROF_SORT_NAME},
              {"memory", PROF_SORT_MEMORY}, {"self-memory", PROF_SORT_SELF_MEMORY}, {"first", PROF_SORT_FIRST},
              {"device", PROF_SORT_DEVICE}, {"self-device", PROF_SORT_SELF_DEVICE}};
+
+static const char help[] =
+    "usage: prof table [OPTION...] FILE...\n"
+    "\n"
+    "Totals of a capture, or of several together (of a program's processes, say), as a text table.\n"
+    "\n"
+    "  -b, --by GROUPS        what is one row: name,category,device,thread,shape,stack,kernel; may be repeated (default name,category)\n"
+    "  -s, --sort BY          total, self, calls, mean, max, name, memory, self-memory, first, device, self-device (default total)\n"
+    "  -r, --rows N           at most so many rows; all, or -1: all of them (default 100)\n"
+    "  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)\n"
+    "  -c, --category C       only scopes of this category (default: of all)\n"
+    "  -f, --stack-frames N   by stack: the innermost so many frames; 0: all (default 0)\n"
+    "  -h, --help             this text\n"
+    "\n"
+    "Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own.\n";
 
 static int add_groups(char *words, uint32_t *to) {
   for (char *rest = words, *word; (word = strsep(&rest, ",")) != NULL;) {
@@ -49,25 +66,31 @@ static int number(const char *name, const char *text, unsigned long most, uint32
   return EXIT_OK;
 }
 
+static int read_rows(const char *text, uint32_t *to) {
+  if (strcmp(text, "all") != 0 && strcmp(text, "-1") != 0) return number("--rows: no number of rows, nor all:", text, 1000000000, to);
+  *to = UINT32_MAX;
+  return EXIT_OK;
+}
+
 static int read_options(int argc, char **argv, prof_aggregate_options *options) {
-  static const struct option words[] = {{"by", 1, 0, 'b'},    {"sort", 1, 0, 's'},     {"rows", 1, 0, 'r'},
-                                        {"level", 1, 0, 'l'}, {"category", 1, 0, 'c'}, {0, 0, 0, 0}};
+  static const struct option words[] = {{"by", 1, 0, 'b'},       {"sort", 1, 0, 's'},         {"rows", 1, 0, 'r'}, {"level", 1, 0, 'l'},
+                                        {"category", 1, 0, 'c'}, {"stack-frames", 1, 0, 'f'}, {0, 0, 0, 0}};
   int status = EXIT_OK;
-  for (int c; status == EXIT_OK && (c = getopt_long(argc, argv, "", words, NULL)) != -1;) {
+  for (int c; status == EXIT_OK && (c = getopt_long(argc, argv, "b:s:r:l:c:f:", words, NULL)) != -1;) {
     switch (c) {
       case 'b': status = add_groups(optarg, &options->group); break;
       case 's': status = choose_sort(optarg, &options->sort); break;
-      case 'r':
-        if (strcmp(optarg, "all") == 0) options->rows_limit = UINT32_MAX;
-        else status = number("--rows: not a number:", optarg, 1000000000, &options->rows_limit);
-        break;
+      case 'r': status = read_rows(optarg, &options->rows_limit); break;
       case 'l': status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level); break;
       case 'c': options->category = optarg; break;
+      case 'f': status = number("--stack-frames: not a number:", optarg, 1000000000, &options->stack_frames); break;
       default: return bad_option("table", argc, argv);
     }
   }
   return status;
 }
+
+void help_on_table(FILE *to) { fputs(help, to); }
 
 int command_table(int argc, char **argv) {
   prof_aggregate_options options = {.size = sizeof options};

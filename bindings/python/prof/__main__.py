@@ -10,18 +10,8 @@ import shutil
 import sys
 from typing import Any, List, Optional
 
-from . import __version__, _run
+from . import __version__, _run, _table
 from ._library import ProfError
-
-GROUPS = ("name", "category", "device", "thread", "shape", "stack")
-
-
-def _groups(text: str) -> List[str]:
-    words = text.split(",")
-    for word in words:
-        if word not in GROUPS:
-            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(GROUPS)}")
-    return words
 
 
 def _output(text: str) -> str:
@@ -29,16 +19,6 @@ def _output(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
     return text
-
-
-def _rows(text: str) -> int:
-    try:
-        rows = int(text)
-    except ValueError:
-        rows = -2
-    if rows < -1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows; -1 is all")
-    return rows
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -50,8 +30,8 @@ def _arguments() -> argparse.ArgumentParser:
     )
     run.add_argument("-o", "--output", type=_output, metavar="FILE", help="write the trace, too: .json, .json.gz, or .prof")
     run.add_argument("-l", "--level", type=int, choices=(1, 2), default=1, help="1 operators, 2 also the runtime around them (default 1)")
-    run.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total", help="the table's order (default total)")
-    run.add_argument("-r", "--rows", type=_rows, default=30, metavar="N", help="at most so many rows (default 30; -1: all)")
+    run.add_argument("-s", "--sort", choices=_table.SORT_WORDS, default="total", metavar="BY", help=f"the table's order: {', '.join(_table.SORT_WORDS)} (default total)")
+    run.add_argument("-r", "--rows", type=_table.rows, default=30, metavar="N", help="at most so many rows (default 30; all, or -1: all of them)")
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
     run.add_argument("-t", "--trace", action="append", default=[], metavar="MODULE", help="see this module's functions as operators, with shapes (numpy); may be repeated")
     run.add_argument("--python", choices=("own", "all"), metavar="own|all", help="see every Python function of the script: --python, all but the standard library's; --python=all, those, too")
@@ -61,11 +41,7 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
     run.add_argument("script", help="the script, a folder or an archive, the module with -m; -: what stands on stdin")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
-    table = commands.add_parser("table", help="the table of a capture, or of several together")
-    table.add_argument("files", metavar="FILE", nargs="+")
-    table.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total")
-    table.add_argument("-r", "--rows", type=_rows, default=100, metavar="N", help="at most so many rows (default 100; -1: all)")
-    table.add_argument("-g", "--group", type=_groups, action="append", default=[], metavar="WORD,...", help=f"what is one row: {', '.join(GROUPS)} (default name,category)")
+    _table.add_options(commands.add_parser("table", help="the table of a capture, or of several together", add_help=False))
     memory = commands.add_parser("memory", help="where memory went: a plot, both peaks, who held it")
     memory.add_argument("file")
     memory.add_argument("-r", "--rows", type=int, default=10, metavar="N", help="of each table at most so many rows (default 10)")
@@ -101,12 +77,11 @@ def main(arguments: Optional[List[str]] = None) -> Any:
             return _import.run([*(["-o", options.output] if options.output is not None else []), "--", options.trace])
         except OSError as e:
             _run.fail(str(e))
-    from .trace import Trace, Traces
+    from .trace import Trace
 
     try:
         if options.command == "table":
-            with Traces.open(options.files) as traces:
-                print(traces.table(group=[word for words in options.group for word in words] or ("name", "category"), sort=options.sort, rows=options.rows), flush=True)
+            print(_table.text(options), end="", flush=True)  # it ends with its line
         elif options.command == "memory":
             width = options.width or min(max(shutil.get_terminal_size().columns, 40), 500)
             is_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower()

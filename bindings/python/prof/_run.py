@@ -169,7 +169,7 @@ class _Recording:
                     errors.append(str(e))
             if not self.options.quiet:
                 try:
-                    say(traces.table(sort=self.options.sort, rows=self.options.rows))
+                    say(traces.table(sort=self.options.sort.replace("-", "_"), rows=self.options.rows))
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:

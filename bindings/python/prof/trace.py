@@ -13,7 +13,7 @@ from ._library import C, Owner, RowsPointer, Shared, encoded, short, sized, whol
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
-GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32}
+GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "kernel": 64}
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
@@ -211,9 +211,9 @@ class _Totals(Owner):
         finally:
             C.prof_rows_destroy(out)
 
-    def table(self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None) -> str:
+    def table(self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None, stack_frames: int = 0) -> str:
         """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table()."""
-        options = self._options(group, sort, rows, level, category)
+        options = self._options(group, sort, rows, level, category, stack_frames=stack_frames)
         with self._pointers() as pointers:
             return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
 
@@ -304,7 +304,7 @@ class Trace(_Totals):
 
         found = tables.averages([tables.Window(self, 0, 0, 0, 0)], by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=profile_memory, with_flops=with_flops)
         if not include_python_functions:
-            found[:] = [row for row in found if row.category not in FUNCTIONS]
+            found[:] = [row for row in found if not is_function(row.category, row.key) and not (row.category in FUNCTIONS and row.level > 1)]  # torch.profiler's own tables have no modules
         return found
 
     def dump(

@@ -1,6 +1,6 @@
 /* An emulated CUDA driver, libcuda.so.1: contexts, streams, events and capture as the driver's documentation has them, on streams that are threads. Handles that are gone are refused, where the real one may crash. No device is behind it. */
 #define _GNU_SOURCE
-#include "cuda.h"
+#include "cuda_driver.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,9 +16,6 @@
 #include "memory.h"
 #include "modules.h"
 
-#define CU __attribute__((visibility("default")))
-
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, CONTEXT_IS_DESTROYED = 709, NO_BINARY = 209, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_IMPLICIT = 906 };
 enum { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2 };
 enum { STACK = 16, CONTEXTS = 64, STREAMS = 4096, EVENTS = 65536 };
 
@@ -69,7 +66,7 @@ CU emulated_cuda *emulated_cuda_state(void) { return &own.state; }
 static void count(uint32_t *what, int32_t by) { __atomic_fetch_add(what, (uint32_t)by, __ATOMIC_RELAXED); }
 
 /* For its functions, but for those that need no driver that has begun. */
-static void lock(void) {
+void cuda_lock(void) {
   static const char why[] = "emulated CUDA: called by who is injected, inside of cuInit(): the real one may hang for ever\n";
   if (here.is_injected) {
     if (write(STDERR_FILENO, why, sizeof why - 1) < 0) _exit(1);
@@ -77,6 +74,8 @@ static void lock(void) {
   }
   pthread_mutex_lock(&own.lock);
 }
+
+void cuda_unlock(void) { pthread_mutex_unlock(&own.lock); }
 
 /* ---- what is current, streams; lock held ---- */
 
@@ -109,6 +108,21 @@ static int find(void *handle, stream **out) {
   return SUCCESS;
 }
 
+int cuda_is_current(uint32_t *device_out, uint32_t *context_out) {
+  const context *const c = current();
+  if (!c) return 0;
+  *device_out = (uint32_t)c->device;
+  *context_out = (uint32_t)c->number;
+  return 1;
+}
+
+int cuda_stream_number(void *handle, uint32_t *out) {
+  stream *s;
+  const int error = find(handle, &s);
+  if (error == SUCCESS) *out = s->number;
+  return error;
+}
+
 static int is_capturing(int mode) {
   for (const stream *s = NULL; (s = handles_next(&own.streams, s)) != NULL;)
     if (s->capture == 1 && s->capture_mode <= mode) return 1;
@@ -139,7 +153,7 @@ static int last_error(void) {
   } while (0)
 #define LOCKED(...)                             \
   do {                                          \
-    lock();                                     \
+    cuda_lock();                                     \
     const __typeof__(__VA_ARGS__) result = (__VA_ARGS__); \
     pthread_mutex_unlock(&own.lock);            \
     return result;                              \
@@ -160,7 +174,7 @@ static void inject(void) {
 }
 
 static void begin(void) {
-  lock();
+  cuda_lock();
   if (__atomic_fetch_add(&own.state.init_count, 1, __ATOMIC_RELAXED) == 0) inject();
   pthread_mutex_unlock(&own.lock);
 }
@@ -322,7 +336,7 @@ CU int cuStreamDestroy_v2(void *handle) { LOCKED(end_stream(handle)); }
 
 static engine_stream *engine_of(void *handle) {
   stream *s = NULL;
-  lock();
+  cuda_lock();
   engine_stream *const engine = find(handle, &s) == SUCCESS ? s->engine : NULL;
   pthread_mutex_unlock(&own.lock);
   return engine;
@@ -361,7 +375,7 @@ static const emulated_cuda_observer *observer; /* release */
 static uint32_t correlations;
 static __thread uint32_t outer; /* of the runtime's call that this thread is in */
 
-static uint64_t real_ns(void) {
+uint64_t cuda_real_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -369,16 +383,13 @@ static uint64_t real_ns(void) {
 
 CU void emulated_cuda_observe(const emulated_cuda_observer *by) { __atomic_store_n(&observer, by, __ATOMIC_RELEASE); }
 
-typedef struct call {
-  uint32_t number, correlation;
-  uint64_t start_ns;
-} call;
+call cuda_enter(uint32_t number) { return (call){number, outer ? outer : __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), cuda_real_ns()}; }
 
-static call enter(uint32_t number) { return (call){number, outer ? outer : __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), real_ns()}; }
+const emulated_cuda_observer *cuda_observer(void) { return __atomic_load_n(&observer, __ATOMIC_ACQUIRE); }
 
-static int leave(const call *c, int domain, int result) {
-  const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
-  if (by) by->call(domain, c->number, c->correlation, c->start_ns, real_ns());
+int cuda_leave(const call *c, int domain, int result) {
+  const emulated_cuda_observer *const by = cuda_observer();
+  if (by) by->call(domain, c->number, c->correlation, c->start_ns, cuda_real_ns());
   return result;
 }
 
@@ -398,7 +409,7 @@ static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
   begun *const b = user;
   if (b->deed.own) {
     b->deed.run(b->deed.own);
-    end_ns = real_ns();
+    end_ns = cuda_real_ns();
   }
   if (b->by) b->by->ends(b->it, start_ns, end_ns);
   free(b);
@@ -407,7 +418,7 @@ static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
 static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns, deed what) {
   const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   stream *s = NULL;
-  lock();
+  cuda_lock();
   const int error = find(handle, &s);
   engine_stream *const engine = error ? NULL : s->engine;
   if (!error) {
@@ -431,12 +442,12 @@ CU int emulated_cuda_run(void *handle, const char *name, void (*run)(void *its),
 }
 CU void *emulated_cuda_argument(const void *address) { return memory_of_argument(address); }
 
-enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_DTOD = 281, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, CBID_RUNTIME_WAIT = 131, DRIVER = 1, RUNTIME = 2 };
+enum { CBID_LAUNCH = 307, CBID_HTOD = 277, CBID_DTOH = 279, CBID_DTOD = 281, CBID_MEMSET = 216, CBID_GRAPH_LAUNCH = 514, CBID_RUNTIME_LAUNCH = 211, CBID_RUNTIME_WAIT = 131 };
 
 CU void *emulated_cuda_kernel(const char *name, uint64_t ns) {
   kernel *const k = calloc(1, sizeof *k);
   if (!k) abort();
-  lock();
+  cuda_lock();
   *k = (kernel){.name = name, .ns = ns, .before = kernels};
   kernels = k;
   pthread_mutex_unlock(&own.lock);
@@ -455,7 +466,7 @@ CU void *emulated_cuda_graph(void *node, uint32_t count) { LOCKED(make_graph(nod
 
 static int is_put_into_graph(void *handle, kernel *k, uint64_t ns) {
   stream *s = NULL;
-  lock();
+  cuda_lock();
   const int is = find(handle, &s) == SUCCESS && s->capture == 1;
   if (is) {
     s->node = k;
@@ -468,14 +479,14 @@ static int is_put_into_graph(void *handle, kernel *k, uint64_t ns) {
 
 CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *handle, void **parameters, void **extra);
 CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *handle, void **parameters, void **extra) {
-  const call c = enter(CBID_LAUNCH);
+  const call c = cuda_enter(CBID_LAUNCH);
   kernel *const k = function;
   emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = k->name, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared};
   (void)extra;
   const uint64_t ns = k->is_told && parameters ? *(const uint64_t *)parameters[0] : __atomic_load_n(&k->ns, __ATOMIC_RELAXED);
-  if (is_put_into_graph(handle, k, ns)) return leave(&c, DRIVER, SUCCESS);
+  if (is_put_into_graph(handle, k, ns)) return cuda_leave(&c, DRIVER, SUCCESS);
   const deed what = {module_launch, k->code ? module_launch_to_come(k->code, about.grid, about.block, parameters) : NULL};
-  return leave(&c, DRIVER, put_work(handle, &about, ns, what));
+  return cuda_leave(&c, DRIVER, put_work(handle, &about, ns, what));
 }
 
 CU void emulated_cuda_work(void *handle, uint64_t ns) {
@@ -484,44 +495,44 @@ CU void emulated_cuda_work(void *handle, uint64_t ns) {
 }
 
 CU int emulated_cuda_runtime_launch(void *function, void *handle) {
-  const call c = enter(CBID_RUNTIME_LAUNCH);
+  const call c = cuda_enter(CBID_RUNTIME_LAUNCH);
   outer = c.correlation;
   const int result = cuLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, handle, NULL, NULL);
   outer = 0;
-  return leave(&c, RUNTIME, result);
+  return cuda_leave(&c, RUNTIME, result);
 }
 
 CU int emulated_cuda_runtime_wait(void *handle) {
-  const call c = enter(CBID_RUNTIME_WAIT);
+  const call c = cuda_enter(CBID_RUNTIME_WAIT);
   const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
   stream *s = NULL;
   const int result = cuStreamSynchronize(handle);
   if (result != SUCCESS) return result;
-  lock();
+  cuda_lock();
   const int is_there = find(handle, &s) == SUCCESS;
   const uint32_t of = is_there ? (uint32_t)s->of->number : 0, number = is_there ? (uint32_t)s->number : 0;
   pthread_mutex_unlock(&own.lock);
-  if (by) by->waited(of, number, c.correlation, c.start_ns, real_ns());
-  return leave(&c, RUNTIME, result);
+  if (by) by->waited(of, number, c.correlation, c.start_ns, cuda_real_ns());
+  return cuda_leave(&c, RUNTIME, result);
 }
 
 CU int cuGraphLaunch(void *executable, void *handle);
 CU int cuGraphLaunch(void *executable, void *handle) {
-  const call c = enter(CBID_GRAPH_LAUNCH);
+  const call c = cuda_enter(CBID_GRAPH_LAUNCH);
   const replayed *const g = executable;
   int error = SUCCESS;
   for (uint32_t i = 0; i < g->count && !error; i++) {
     emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL, .correlation = c.correlation, .name = g->node->name, .grid = {1, 1, 1}, .block = {32, 1, 1}, .graph = g->number, .graph_nodes = g->count, .graph_node = (uint64_t)g->number << 32 | (i + 1)};
     error = put_work(handle, &about, __atomic_load_n(&g->node->ns, __ATOMIC_RELAXED), (deed){NULL, NULL});
   }
-  return leave(&c, DRIVER, error);
+  return cuda_leave(&c, DRIVER, error);
 }
 
 /* A GB a second. Nothing is copied where neither side is memory that was handed out. */
 static int copy(uint32_t number, uint32_t way, uint64_t to, uint64_t from, size_t bytes, void *handle) {
-  const call c = enter(number);
+  const call c = cuda_enter(number);
   emulated_cuda_done about = {.kind = EMULATED_CUDA_COPY, .correlation = c.correlation, .bytes = bytes, .way = way};
-  return leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){memory_copy, memory_copy_to_come(to, from, bytes)}));
+  return cuda_leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){memory_copy, memory_copy_to_come(to, from, bytes)}));
 }
 
 CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle);
@@ -535,11 +546,11 @@ CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size
 
 CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle);
 CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle) {
-  const call c = enter(CBID_MEMSET);
+  const call c = cuda_enter(CBID_MEMSET);
   emulated_cuda_done about = {.kind = EMULATED_CUDA_FILL, .correlation = c.correlation, .bytes = bytes};
   (void)to;
   (void)value;
-  return leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){NULL, NULL}));
+  return cuda_leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){NULL, NULL}));
 }
 
 /* ---- modules: those of the emulated compiler, and as much as a program needs that brings its kernel "busy_for" as PTX ---- */
@@ -580,121 +591,6 @@ CU int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long f
 CU int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags) {
   (void)flags;
   return graph ? (*out = graph, SUCCESS) : INVALID_VALUE;
-}
-
-/* ---- memory ---- */
-
-enum { PIECES = 4096, PINNED = 2, DEVICE = 3, MANAGED = 5 };
-static emulated_cuda_piece pieces[PIECES]; /* live; lock held */
-
-static int find_piece(uint64_t address) {
-  for (int i = 0; i < PIECES; i++)
-    if (pieces[i].address == address) return i;
-  return -1;
-}
-
-static int take_memory(emulated_cuda_piece *it) {
-  const context *const current = here.depth ? here.stack[here.depth - 1] : NULL;
-  const int at = find_piece(0);
-  if (!current || !it->bytes || at < 0) return current ? INVALID_VALUE : INVALID_CONTEXT;
-  it->device = (uint32_t)current->device;
-  it->context = (uint32_t)current->number;
-  it->address = memory_take(it->bytes, it->place != DEVICE);
-  if (!it->address) return OUT_OF_MEMORY;
-  it->time_ns = real_ns();
-  pieces[at] = *it;
-  return SUCCESS;
-}
-
-static int let_memory_go(emulated_cuda_piece *it) {
-  const uint32_t correlation = it->correlation;
-  const int at = it->address ? find_piece(it->address) : -1;
-  if (at < 0) return INVALID_VALUE;
-  *it = pieces[at];
-  it->time_ns = real_ns();
-  it->correlation = correlation;
-  it->is_release = 1;
-  pieces[at].address = 0;
-  memory_give_back(it->address);
-  return SUCCESS;
-}
-
-static int change_memory(uint32_t number, emulated_cuda_piece *it, int (*change)(emulated_cuda_piece *it)) {
-  const call c = enter(number);
-  const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
-  it->correlation = c.correlation;
-  lock();
-  const int error = change(it);
-  pthread_mutex_unlock(&own.lock);
-  if (error == SUCCESS && by) by->piece(it);
-  return leave(&c, DRIVER, error);
-}
-
-enum { CBID_ALLOC = 243, CBID_FREE = 245, CBID_ALLOC_HOST = 239, CBID_FREE_HOST = 77, CBID_ALLOC_MANAGED = 434, CBID_ALLOC_ASYNC = 598, CBID_FREE_ASYNC = 600 };
-
-CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes);
-CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes) {
-  emulated_cuda_piece it = {.bytes = bytes, .place = DEVICE};
-  const int error = change_memory(CBID_ALLOC, &it, take_memory);
-  *out = it.address;
-  return error;
-}
-CU int cuMemGetInfo_v2(size_t *free_bytes, size_t *all_bytes);
-CU int cuMemGetInfo_v2(size_t *free_bytes, size_t *all_bytes) { LOCKED(current() ? (*all_bytes = (size_t)(80 + current()->device) << 30, *free_bytes = *all_bytes / 2, SUCCESS) : INVALID_CONTEXT); }
-
-CU int cuMemAllocManaged(unsigned long long *out, size_t bytes, unsigned flags);
-CU int cuMemAllocManaged(unsigned long long *out, size_t bytes, unsigned flags) {
-  emulated_cuda_piece it = {.bytes = bytes, .place = MANAGED};
-  const int error = change_memory(CBID_ALLOC_MANAGED, &it, take_memory);
-  (void)flags;
-  *out = it.address;
-  return error;
-}
-CU int cuMemFree_v2(unsigned long long at);
-CU int cuMemFree_v2(unsigned long long at) {
-  emulated_cuda_piece it = {.address = at};
-  return change_memory(CBID_FREE, &it, let_memory_go);
-}
-CU int cuMemAllocHost_v2(void **out, size_t bytes);
-CU int cuMemAllocHost_v2(void **out, size_t bytes) {
-  emulated_cuda_piece it = {.bytes = bytes, .place = PINNED};
-  const int error = change_memory(CBID_ALLOC_HOST, &it, take_memory);
-  *out = (void *)(uintptr_t)it.address;
-  return error;
-}
-CU int cuMemHostAlloc(void **out, size_t bytes, unsigned flags);
-CU int cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
-  (void)flags;
-  return cuMemAllocHost_v2(out, bytes);
-}
-CU int cuMemFreeHost(void *at);
-CU int cuMemFreeHost(void *at) {
-  emulated_cuda_piece it = {.address = (uint64_t)(uintptr_t)at};
-  return change_memory(CBID_FREE_HOST, &it, let_memory_go);
-}
-
-/* Stream-ordered: from its pool, without waiting for the stream. */
-static int take_on_stream(emulated_cuda_piece *it, void *handle) {
-  stream *s;
-  lock();
-  const int error = find(handle, &s);
-  if (error == SUCCESS) it->stream = (uint32_t)s->number;
-  pthread_mutex_unlock(&own.lock);
-  return error;
-}
-CU int cuMemAllocAsync(unsigned long long *out, size_t bytes, void *handle);
-CU int cuMemAllocAsync(unsigned long long *out, size_t bytes, void *handle) {
-  emulated_cuda_piece it = {.bytes = bytes, .place = DEVICE};
-  int error = take_on_stream(&it, handle);
-  if (error == SUCCESS) error = change_memory(CBID_ALLOC_ASYNC, &it, take_memory);
-  *out = it.address;
-  return error;
-}
-CU int cuMemFreeAsync(unsigned long long at, void *handle);
-CU int cuMemFreeAsync(unsigned long long at, void *handle) {
-  emulated_cuda_piece it = {.address = at};
-  const int error = take_on_stream(&it, handle);
-  return error == SUCCESS ? change_memory(CBID_FREE_ASYNC, &it, let_memory_go) : error;
 }
 
 static uint32_t number_of_stream(void *of, void *handle, int is_per_thread) {

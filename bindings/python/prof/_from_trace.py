@@ -1,0 +1,191 @@
+"""What a trace holds as averages, added up in C, and as single calls, made in Python."""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+from . import flops as _flops
+from ._event_list import EventList
+from ._library import whole
+from ._rows import ANNOTATION, STEP, STEPS, Either, FunctionEvent, FunctionEventAvg
+from ._stacks import FRAMES_MOST, Callers, Frames
+from .device import TYPES
+from .trace import Event, Row, Trace
+
+
+class Window(NamedTuple):
+    """A stretch of a trace: what began from from_ns on, and before to_ns (0: up to its end), ns from the capture's start. origin_ns: where its profile counts from. lost: scopes of it that are not there, for want of room."""
+
+    trace: Trace
+    from_ns: int
+    to_ns: int
+    origin_ns: int
+    lost: int
+
+
+def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
+    average = FunctionEventAvg(STEPS if row.name.startswith(STEP) else row.name)
+    average.count = row.count or row.device_count  # what ran on a device, and belongs to no scope of the host's: how often it ran there
+    average.cpu_time_total, average.self_cpu_time_total = row.total_ns / 1e3, row.self_ns / 1e3
+    average.cpu_memory_usage, average.self_cpu_memory_usage = row.memory_bytes, row.self_memory_bytes
+    average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
+    average.device_time_total, average.self_device_time_total = row.device_total_ns / 1e3, row.self_device_ns / 1e3
+    average.min_us, average.max_us = row.min_ns / 1e3, row.max_ns / 1e3
+    average.category, average.level = row.category, row.level
+    average.is_user_annotation = row.category == ANNOTATION
+    shapes = _flops.parsed(row.shape)
+    average.flops = _flops.of(row.name, shapes) * row.count
+    average.input_shapes = shapes if by_shape else ""
+    average.stack = frames.of(row.stack)
+    return average
+
+
+def _device_of(windows: Sequence[Window]) -> Optional[str]:
+    """The type of the first device that scopes were put on, as torch.profiler names it."""
+    for window in windows:
+        for device in window.trace.devices():
+            return next((name for name, code in TYPES.items() if code == device.device.type), "device")
+    return None
+
+
+def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList[FunctionEventAvg]:
+    """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. In the order of their first calls."""
+    stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
+    group = ["name", "category"]
+    if by_shape or with_flops:
+        group.append("shape")
+    if stack_frames > 0:
+        group.append("stack")
+    merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
+    frames = Frames()
+    for window in windows:
+        for row in window.trace.aggregate(group, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames):
+            average = _average(row, by_shape, frames)
+            key = (average.key, average.is_user_annotation, row.shape if by_shape else "", row.stack)
+            if key in merged:
+                merged[key].add(average)
+            else:
+                merged[key] = average
+    device = _device_of(windows)
+    for average in merged.values():
+        average.use_device = device
+    found = EventList(merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops)
+    found._origin = Origin(windows, by_shape, stack_frames)
+    found.lost = sum(window.lost for window in windows)
+    return found
+
+
+class Origin(NamedTuple):
+    """What averages are of: asked again where the events themselves are needed."""
+
+    windows: Sequence[Window]
+    by_shape: bool
+    stack_frames: int
+
+    def find_parents(self, averages: Iterable[Either]) -> None:
+        """Gives each the parent of its first event, as torch.profiler's have it."""
+        first: Dict[Any, Optional[FunctionEvent]] = {}
+        for e in single_events(self.windows, False, False, self.stack_frames > 0):
+            first.setdefault((e.key, e.is_user_annotation, str(e.input_shapes) if self.by_shape else "", tuple(e.stack[: self.stack_frames])), e.cpu_parent)
+        for average in averages:
+            average.cpu_parent = first.get((average.key, average.is_user_annotation, str(average.input_shapes), tuple(average.stack)))
+
+
+def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> None:
+    """Memory is its innermost scope's own, and part of all around it."""
+    if not around or event.start_ns > until_ns:
+        return
+    if event.device == TYPES["cpu"]:
+        around[-1].self_cpu_memory_usage += event.bytes
+        for scope in around:
+            scope.cpu_memory_usage += event.bytes
+    else:
+        around[-1].self_device_memory_usage += event.bytes
+        for scope in around:
+            scope.device_memory_usage += event.bytes
+
+
+def _charge_device(host: FunctionEvent, ran: Iterable[Event], device: Optional[str]) -> None:
+    """What ran on a device is its host's scope's own, and part of all around it."""
+    host.use_device = device
+    for event in ran:
+        host.append_kernel(event.name, event.device_index, event.duration_ns / 1e3)
+        host.self_device_time_total += event.self_ns / 1e3
+        around: Optional[FunctionEvent] = host
+        while around is not None:
+            around.device_time_total += event.self_ns / 1e3
+            around = around.cpu_parent
+
+
+def _around(moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent, int]], ends: Dict[int, int]) -> Optional[FunctionEvent]:
+    """The innermost scope of a thread that stood open then: what a kernel that a vendor's tracing told was launched in."""
+    place = bisect.bisect_right(starts, moment_ns)
+    host = scopes[place - 1][0] if place else None
+    while host is not None and ends[id(host)] < moment_ns:
+        host = host.cpu_parent
+    return host
+
+
+def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True) -> EventList[FunctionEvent]:
+    """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. Made one by one in Python: some us each."""
+    events: List[FunctionEvent] = []
+    for window in windows:
+        events += _scopes(window, len(events), with_stack)
+    found = EventList(events, use_device=_device_of(windows), profile_memory=profile_memory, with_flops=with_flops)
+    found._is_of_events, found._shows_functions = True, shows_functions
+    found.lost = sum(window.lost for window in windows)
+    return found
+
+
+def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent]:
+    found: List[FunctionEvent] = []
+    around: List[FunctionEvent] = []
+    ends: List[int] = []
+    launched: Dict[Tuple[int, int], List[Event]] = {}
+    hosts: Dict[Tuple[int, int], FunctionEvent] = {}
+    starts: Dict[int, List[int]] = {}
+    by_start: Dict[int, List[Tuple[FunctionEvent, int]]] = {}
+    thread, frames = -1, Frames()
+    callers, callers_thread = Callers(frames), -1
+    for event in window.trace.events():
+        stack: Optional[List[str]] = None
+        if with_stack and event.kind in ("scope", "open"):
+            if event.thread != callers_thread:
+                callers_thread = event.thread
+                callers.next_thread()
+            stack = callers.of(event)
+        if event.kind not in ("scope", "open", "memory") or event.start_ns < window.from_ns or (window.to_ns and event.start_ns >= window.to_ns):
+            continue
+        if event.launch is not None:
+            launched.setdefault(event.launch, []).append(event)
+            continue
+        if event.thread != thread:
+            thread, around, ends = event.thread, [], []
+        while around and around[-1].depth >= event.depth:
+            around.pop()
+            ends.pop()
+        if event.kind == "memory":
+            _charge(event, around, ends[-1] if ends else 0)
+            continue
+        made = FunctionEvent(0, event, window.origin_ns, frames, stack)
+        if around and event.start_ns + event.duration_ns <= ends[-1]:
+            made.set_cpu_parent(around[-1])
+            around[-1].append_cpu_child(made)
+        around.append(made)
+        ends.append(event.start_ns + event.duration_ns)
+        found.append(made)
+        if event.is_call:
+            continue
+        hosts[event.thread, event.start_ns] = made
+        starts.setdefault(event.thread, []).append(event.start_ns)
+        by_start.setdefault(event.thread, []).append((made, ends[-1]))
+    ends_of = {id(made): end for rows in by_start.values() for made, end in rows} if launched else {}
+    for launch, ran in launched.items():
+        host = hosts.get(launch) or _around(launch[1], starts.get(launch[0], []), by_start.get(launch[0], []), ends_of)
+        if host is not None:
+            _charge_device(host, ran, _device_of([window]))
+    found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+    for place, made in enumerate(found, number):
+        made.id = place
+    return found

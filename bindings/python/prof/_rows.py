@@ -1,0 +1,259 @@
+"""Calls and their averages: names of attributes are torch.profiler's own (torch.autograd.profiler_util), so that what reads them goes on reading."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Union, cast
+
+from . import flops as _flops
+from ._text_units import format_time
+from .device import DeviceType
+from .trace import is_function
+
+if TYPE_CHECKING:
+    from ._stacks import Frames
+    from .trace import Event
+
+STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
+ANNOTATION = "user_annotation"
+STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
+SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"  # of src/preload/torch/calls.c
+EVALUATION = "autograd::engine::evaluate_function: "
+
+
+class Interval:
+    """From start to end, in us from the capture's start."""
+
+    __slots__ = ("start", "end")
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, end
+
+    def elapsed_us(self) -> float:
+        return self.end - self.start
+
+    def __repr__(self) -> str:
+        return f"Interval(start={self.start!r}, end={self.end!r})"
+
+
+class _Times:
+    """What torch's mixin adds to both kinds of rows, and what is the same in all of them. Times are in us; those of devices are 0 until a device's back end says them."""
+
+    count: int
+    cpu_time_total: float
+    self_cpu_time_total: float
+    device_time_total: float = 0.0
+    self_device_time_total: float = 0.0
+    cpu_memory_usage: int
+    self_cpu_memory_usage: int
+    device_memory_usage: int
+    self_device_memory_usage: int
+    overload_name = ""
+    flops: int
+    node_id = -1
+    scope = 0
+    is_async = is_remote = is_legacy = False
+    is_user_annotation: Optional[bool] = False
+    use_device: Optional[str] = None
+    device_type = DeviceType.CPU
+    cpu_parent: Optional["FunctionEvent"] = None
+    input_shapes: Any
+    stack: List[str]
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def device_time(self) -> float:
+        return self.device_time_total / self.count if self.count else 0.0
+
+    cpu_time_str = property(lambda self: format_time(self.cpu_time))
+    cpu_time_total_str = property(lambda self: format_time(self.cpu_time_total))
+    self_cpu_time_total_str = property(lambda self: format_time(self.self_cpu_time_total))
+    device_time_str = property(lambda self: format_time(self.device_time))
+    device_time_total_str = property(lambda self: format_time(self.device_time_total))
+    self_device_time_total_str = property(lambda self: format_time(self.self_device_time_total))
+    cuda_time = property(lambda self: self.device_time)
+    cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
+    cuda_memory_usage = property(lambda self: self.device_memory_usage)
+    self_cuda_memory_usage = property(lambda self: self.self_device_memory_usage)
+
+
+_SUMMED = (
+    "count",
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+)
+_TAKEN = (
+    "key",
+    "node_id",
+    "is_async",
+    "is_remote",
+    "cpu_parent",
+    "cpu_children",
+    "overload_name",
+    "input_shapes",
+    "stack",
+    "scope",
+    "device_type",
+    "is_legacy",
+    "use_device",
+    "is_user_annotation",
+    "category",
+)
+
+
+class FunctionEventAvg(_Times):
+    """All calls of one key."""
+
+    cpu_children: Optional[List["FunctionEvent"]] = None
+    category = ""
+    """Beyond torch: of record_function() "user_annotation"."""
+    level = 1
+    """Beyond torch: 2 of what runs around operators, and of what another tool's trace has beside them."""
+
+    def __init__(self, key: Optional[str] = None) -> None:
+        self.key = cast(str, key)  # None until the first call is added
+        self.count = 0
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.device_time_total = self.self_device_time_total = 0.0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.device_memory_usage = self.self_device_memory_usage = 0
+        self.input_shapes: Any = ""
+        self.stack: List[str] = []
+        self.flops = 0
+        self.min_us, self.max_us = math.inf, 0.0
+        """Beyond torch: the shortest and the longest call."""
+
+    @property
+    def name(self) -> str:
+        return self.key
+
+    def add(self, other: "Either") -> "FunctionEventAvg":
+        """Calls of the same key; the first ones give it theirs. AssertionError for another key."""
+        if not isinstance(other, _Times):
+            raise AssertionError(f"a FunctionEvent or a FunctionEventAvg can be added, not {other!r}")
+        if self.key is None:
+            for field in _TAKEN:
+                setattr(self, field, getattr(other, field))
+        elif other.key != self.key:
+            raise AssertionError(f"only calls of one key add up, not {other.key!r} to {self.key!r}")
+        for field in _SUMMED:
+            setattr(self, field, getattr(self, field) + getattr(other, field))
+        self.flops += other.flops or 0
+        self.min_us = min(self.min_us, getattr(other, "min_us", other.cpu_time_total))
+        self.max_us = max(self.max_us, getattr(other, "max_us", other.cpu_time_total))
+        return self
+
+    __iadd__ = add
+
+    def __repr__(self) -> str:
+        device = self.use_device or "cuda"
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
+            f" self_{device}_time={self.self_device_time_total_str} {device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
+        )
+
+
+class FunctionEvent(_Times):
+    """One call. Times of its range are in us from the profile's start. name is what averages call it ("ProfilerStep*"), trace_name what a trace does ("ProfilerStep#3")."""
+
+    count = 1
+    is_python_function = False
+    sequence_nr = -1
+    fwd_thread: Optional[int] = None
+    device_index = 0
+    activity_type = "cpu_op"
+    flow_id: Optional[int] = None
+    flow_type: Optional[int] = None
+    flow_start: Optional[bool] = None
+    external_id = linked_correlation_id = 0
+    metadata: Optional[Dict[str, Any]] = None
+    event_metadata: Any = None
+    python_id = python_parent_id = python_module_id = -1
+    is_open = False
+    """Beyond torch: it had not ended when the recording did; its times are those up to then."""
+    self_cpu_percent: Any = -1
+    total_cpu_percent: Any = -1
+    total_device_percent: Any = -1
+
+    def __init__(self, number: int, event: Event, origin_ns: int, frames: "Frames", callers: Optional[List[str]] = None) -> None:
+        self.id = number
+        self.trace_name = event.name
+        self.name = self.key = STEPS if event.name.startswith(STEP) else event.name
+        self.category = event.category
+        self.thread = self.device_resource_id = event.thread
+        begin_ns = event.start_ns - origin_ns
+        self.time_range = Interval(begin_ns / 1e3, (begin_ns + event.duration_ns) / 1e3)
+        self.cpu_time_total = event.duration_ns / 1e3
+        self.self_cpu_time_total = event.self_ns / 1e3
+        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.device_memory_usage = self.self_device_memory_usage = 0
+        self.depth = event.depth
+        if event.kind == "open":
+            self.is_open = True
+        self.cpu_children: List[FunctionEvent] = []
+        self.kernels: List[Any] = []
+        self.is_user_annotation = event.category == ANNOTATION
+        if self.is_user_annotation:
+            self.activity_type = ANNOTATION
+        args = dict(event.args if isinstance(event.args, dict) else event.more)
+        stack = args.pop(STACK_KEY, "")  # nobody gave it
+        self._take_numbers(args)
+        self.args = self.kwinputs = args
+        tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
+        self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
+        self.structured_input_strides: List[List[int]] = []
+        self.concrete_inputs: List[Any] = []
+        self.input_dtypes: List[str] = []
+        self.stack = frames.of(str(stack)) or (callers if callers is not None else [])
+        if is_function(event.category, self.name):
+            self.is_python_function, self.activity_type = True, "python_function"
+        self.flops = _flops.of(self.name, self.input_shapes) if tensors else 0
+
+    def _take_numbers(self, args: Dict[str, Any]) -> None:
+        """What prof.torch.observe() has of an operator beside its inputs."""
+        sequence = args.get(SEQUENCE_KEY) if self.category == "cpu_op" else None
+        if isinstance(sequence, int):
+            self.sequence_nr, self.fwd_thread = sequence, args.get(FORWARD_KEY)
+            for key in (SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY):
+                args.pop(key, None)
+
+    def append_cpu_child(self, child: "FunctionEvent") -> None:
+        self.cpu_children.append(child)
+        if child.fwd_thread and self.sequence_nr < 0 and self.name.startswith(EVALUATION):  # autograd's own range around the backward call, which torch.profiler gives its number
+            self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
+
+    def set_cpu_parent(self, parent: "FunctionEvent") -> None:
+        self.cpu_parent = parent
+
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        self.kernels.append(Kernel(name, device, duration))
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} cpu_children={[c.id for c in self.cpu_children]} {self.use_device}_time={self.device_time_str} "
+            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} {self.use_device}_memory_usage={self.device_memory_usage} "
+            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>"
+        )
+
+
+class Kernel(NamedTuple):
+    """Work on a device that a call has asked for."""
+
+    name: str
+    device: int
+    duration: float
+
+
+Either = Union[FunctionEvent, FunctionEventAvg]

@@ -1,0 +1,75 @@
+"""The options of ``python -m prof table``: those of the command ``prof table`` (tools/prof/table.c), with its help; tests/python/test_table.py holds both beside each other."""
+
+from __future__ import annotations
+
+import argparse
+from typing import List
+
+from .trace import ALL_ROWS, GROUPS, SORTS, Traces
+
+SORT_WORDS = [word.replace("_", "-") for word in SORTS]
+
+HELP = f"""\
+Totals of a capture, or of several together (of a program's processes, say), as a text table.
+
+  -b, --by GROUPS        what is one row: {",".join(GROUPS)}; may be repeated (default name,category)
+  -s, --sort BY          {", ".join(SORT_WORDS)} (default total)
+  -r, --rows N           at most so many rows; all, or -1: all of them (default 100)
+  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)
+  -c, --category C       only scopes of this category (default: of all)
+  -f, --stack-frames N   by stack: the innermost so many frames; 0: all (default 0)
+  -h, --help             this text
+
+Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own."""
+
+
+def _groups(text: str) -> List[str]:
+    words = text.split(",")
+    for word in words:
+        if word not in GROUPS:
+            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(GROUPS)}")
+    return words
+
+
+def rows(text: str) -> int:
+    """A number of rows, or all of them: -1."""
+    if text == "all":
+        return -1
+    try:
+        number = int(text)
+    except ValueError:
+        number = -2
+    if number < -1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows; -1 is all, and so is the word all")
+    return number
+
+
+def _frames(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < ALL_ROWS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of frames; 0 is all")
+    return int(text)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The help is the one text above: argparse's own would be another than the command's."""
+    parser.usage = "%(prog)s [OPTION...] FILE..."
+    parser.description = HELP
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    hidden = argparse.SUPPRESS
+    parser.add_argument("-b", "--by", type=_groups, action="append", default=[], metavar="GROUPS", help=hidden)
+    parser.add_argument("-s", "--sort", choices=SORT_WORDS, default="total", help=hidden)
+    parser.add_argument("-r", "--rows", type=rows, default=100, metavar="N", help=hidden)
+    parser.add_argument("-l", "--level", type=int, choices=(0, 1, 2), default=0, help=hidden)
+    parser.add_argument("-c", "--category", help=hidden)
+    parser.add_argument("-f", "--stack-frames", type=_frames, default=0, metavar="N", help=hidden)
+    parser.add_argument("-h", "--help", action="help", help=hidden)
+    parser.add_argument("files", metavar="FILE", nargs="+", help=hidden)
+
+
+def text(options: argparse.Namespace) -> str:
+    """The table that the options ask for."""
+    group = {word for words in options.by for word in words} or {"name", "category"}
+    if "kernel" in group:
+        group |= {"name", "category"}  # its rows are kernels' names
+    with Traces.open(options.files) as traces:
+        return traces.table(group=sorted(group), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames)

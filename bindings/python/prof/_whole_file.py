@@ -1,0 +1,54 @@
+"""What stands under a path is never half a file."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import Optional, Union
+
+
+def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
+    """Under another name first: the final one never holds half a file. As C's dumps (docs/viewers.md): a symbolic link to a file is replaced, not followed; /dev/null, /dev/stdout and FIFOs are written to straight, other devices and
+    folders are refused, so that none becomes a plain file. OSError and its kin."""
+    final, raw = os.fsdecode(path), text.encode("utf-8", "replace")
+    straight = _open_straight(final)
+    if straight is not None:
+        with open(straight, "wb") as f:
+            f.write(raw)
+        return
+    name = f"{final}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    try:
+        with open(name, "xb") as f:
+            f.write(raw)
+        os.replace(name, final)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _open_straight(path: str) -> Optional[int]:
+    """A descriptor of what is there and is no file; None: a file can be put there."""
+    if path == "/dev/stdout":  # the descriptor itself: of a file, opened anew, the beginning would be written over
+        return os.dup(1)
+    try:
+        about = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(about.st_mode):
+        return None
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    is_null = stat.S_ISCHR(about.st_mode) and about.st_rdev == os.makedev(1, 3)
+    if not is_null and not stat.S_ISFIFO(about.st_mode):
+        raise OSError(errno.EINVAL, "neither a file nor a FIFO, nor /dev/null", path)
+    try:
+        opened = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as e:
+        if e.errno == errno.ENXIO:  # to wait for a reader would stop the program
+            raise OSError(errno.ENXIO, "nobody reads from it", path) from None
+        raise
+    os.set_blocking(opened, True)
+    return opened

@@ -1,0 +1,132 @@
+"""The two commands for a table, ``prof table`` (C) and ``python -m prof table``: the same options, defaults, help, order and text, and the same words refused."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
+
+LINES = (
+    (),
+    ("--by", "name"),
+    ("-b", "name", "-b", "category,thread"),
+    ("--by", "device,shape"),
+    ("--by", "stack"),
+    ("--by", "name,stack", "--stack-frames", "1"),
+    ("-b", "stack", "-f", "2"),
+    ("--by", "kernel"),
+    ("--by", "kernel,thread", "--sort", "self-device"),
+    ("--by", "name,category,device,thread,shape,stack"),
+    *(("--sort", word) for word in ("total", "self", "calls", "mean", "max", "name", "memory", "self-memory", "first", "device", "self-device")),
+    ("-s", "calls", "-r", "2"),
+    ("--rows", "all"),
+    ("--rows", "-1"),
+    ("-r", "1", "-l", "1"),
+    ("--level", "2"),
+    ("--level", "0", "--category", "operator"),
+    ("-c", "none of these"),
+    ("--by=name", "--sort=name", "--rows=3"),
+)
+WRONG = (
+    (),
+    ("--by", "color", "FIRST"),
+    ("--by", "", "FIRST"),
+    ("-b", "name,,thread", "FIRST"),
+    ("--sort", "size", "FIRST"),
+    ("--sort", "self_memory", "FIRST"),
+    ("--rows", "many", "FIRST"),
+    ("--rows", "-2", "FIRST"),
+    ("--rows", "", "FIRST"),
+    ("--level", "3", "FIRST"),
+    ("--level", "-1", "FIRST"),
+    ("--stack-frames", "few", "FIRST"),
+    ("--stack-frames", "-1", "FIRST"),
+    ("--colour", "FIRST"),
+    ("-x", "FIRST"),
+    ("FIRST", "--rows"),
+)
+
+
+def record(folder):
+    """Two captures: names, categories, levels, threads, shapes, stacks and memory that tell all orders apart."""
+    code = """
+import sys, threading, time, prof
+def work(count):
+    pool = prof.memory_profiler.Pool("tensors", "cpu")
+    with prof.profile(level=2, with_stack=True):
+        for n in range(count):
+            with prof.scope("convolution", category="operator"):
+                pool.alloc(0x1000 + n * 0x100000, (n + 1) << 10, (n + 1) << 10)
+                with prof.scope("transform", category="operator", shapes=[(n % 2 + 1, 3)]):
+                    time.sleep(0.0001)
+            with prof.scope("setting", category="runtime", level=2):
+                pool.alloc(0x20 + n * 0x100000, 64, 64)
+        other = threading.Thread(target=lambda: prof.scope("on another thread").__enter__().__exit__(None, None, None))
+        other.start()
+        other.join()
+        prof.Trace.now().dump(sys.argv[1])
+work(int(sys.argv[2]))
+"""
+    paths = [os.path.join(folder, name) for name in ("first.prof", "second.prof")]
+    for count, path in enumerate(paths, 3):
+        subprocess.run([sys.executable, "-c", code, path, str(count)], check=True, timeout=120)
+    return paths
+
+
+@unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
+class Beside(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.paths = record(cls.folder.name)
+
+    def both(self, *words):
+        words = [self.paths[0] if word == "FIRST" else word for word in words]
+        return [subprocess.run([*command, "table", *words], capture_output=True, text=True, timeout=120) for command in ([COMMAND], [sys.executable, "-m", "prof"])]
+
+    def test_the_help_is_one_text(self):
+        for word in ("--help", "-h"):
+            of_c, of_python = self.both(word)
+            self.assertEqual((of_c.returncode, of_python.returncode), (0, 0))
+            self.assertEqual(of_c.stdout.replace("prof table", "python -m prof table", 1), of_python.stdout)
+
+    def test_the_help_names_every_option_that_there_is(self):
+        told = set(re.findall(r"--[a-z-]+", self.both("--help")[0].stdout))
+        self.assertEqual(told, {"--by", "--sort", "--rows", "--level", "--category", "--stack-frames", "--help"})
+
+    def test_tables_are_the_same(self):
+        texts = set()
+        for files in (self.paths[:1], self.paths):
+            for words in LINES:
+                with self.subTest(words=words, files=len(files)):
+                    of_c, of_python = self.both(*words, *files)
+                    self.assertEqual((of_c.returncode, of_c.stderr, of_python.returncode, of_python.stderr), (0, "", 0, ""))
+                    self.assertEqual(of_c.stdout, of_python.stdout)
+                    texts.add(of_c.stdout)
+        self.assertGreater(len(texts), len(LINES), "the captures do not tell the options apart")
+
+    def test_options_may_stand_behind_the_files(self):
+        before, behind = (self.both(*words) for words in (("--sort", "name", "FIRST"), ("FIRST", "--sort", "name")))
+        self.assertEqual({done.stdout for done in before}, {done.stdout for done in behind})
+        self.assertEqual([done.returncode for done in behind], [0, 0])
+
+    def test_a_depth_of_stacks_is_one_of_them(self):
+        for done in self.both("--by", "stack", "-f", "1", "FIRST"):
+            self.assertNotIn(";<string>", done.stdout)
+        for done in self.both("--by", "stack", "FIRST"):
+            self.assertIn(";<string>", done.stdout)
+
+    def test_the_same_words_are_refused(self):
+        for words in WRONG:
+            with self.subTest(words=words):
+                for done in self.both(*words):
+                    self.assertEqual((done.returncode, done.stdout), (2, ""), done.args)
+                    self.assertTrue(done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
