@@ -19,7 +19,6 @@ typedef struct prof_i_arena {
   uint64_t number; /* counts arenas over the process's life, from 1 */
   uint32_t policy; /* prof_policy */
   bool by_faults; /* a file's pages are made by faults: see arena.c */
-  uint32_t lease_count; /* of readers who look at chunks where they stand. Control lock */
   bool is_file;
   int fd;     /* of the file; used only while fstat says it is still ours */
   dev_t device;

@@ -15,11 +15,13 @@
 #include "control.h"
 #include "entry.h"
 #include "fault.h"
+#include "lease.h"
 #include "port.h"
 
 enum {
   LEFT_COUNT = 64,      /* part-filled chunks of dead threads that are remembered */
   FREE_COUNT = 8192,    /* cleared ones */
+  ASIDE_COUNT = 8192,   /* and those that somebody reads */
   STOCK_COUNT = 16,     /* made ready by the helper */
   TIDY_COUNT = 16,      /* whose pages the helper is to drop; more, and the thread drops them itself: the disk may hold the helper up */
   ROOM_WORTH_TAKING = 256,
@@ -35,12 +37,20 @@ enum {
   BUCKETS = 256 /* of chunk-change times: four to a doubling */
 };
 
+/* A chunk that was cleared while somebody read it. */
+typedef struct aside_chunk {
+  uint64_t offset, number;
+  uint64_t clear; /* the clear's number: lease.h */
+} aside_chunk;
+
 /* Places hold an arena offset, or 0. All any thread, by exchange and compare-and-swap. */
 static struct {
   uint64_t sequence;
   uint64_t left[LEFT_COUNT];
   uint64_t *free; /* FREE_COUNT places: offset, and log2 of the units in the low bits */
   uint64_t free_hint; /* how many of them were ever used since the arena began: the rest is empty */
+  aside_chunk *aside; /* ASIDE_COUNT places, with `free`. Control lock */
+  uint32_t aside_count;
   uint64_t stock[STOCK_COUNT];
   uint32_t stock_loss; /* loss + 1: why no more can be made ready; any thread */
   uint64_t tidy[TIDY_COUNT];
@@ -629,13 +639,44 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
 
 /* ---- clear, begin ---- */
 
-static void clear_one(prof_i_head *chunk) {
+/* It is ours, and nobody reads it. The first page stays, for its head: what has gone from here still counts. */
+static void make_free(prof_i_head *chunk) {
+  memset((char *)chunk + PROF_I_HEAD_BYTES, 0, KEPT_BYTES - PROF_I_HEAD_BYTES);
+  __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
+  prof_i_port_punch((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
+  put_free(prof_i_arena_offset(chunk) | unit_log(chunk->bytes));
+}
+
+/* Somebody reads it: it stays ours until he is done. Without a place, the next clear tries again. */
+static void put_aside(prof_i_head *chunk, uint64_t number, uint64_t clear) {
+  if (own.aside_count == ASIDE_COUNT) {
+    set_retired(chunk);
+    return;
+  }
+  own.aside[own.aside_count++] = (aside_chunk){prof_i_arena_offset(chunk), number, clear};
+}
+
+void prof_i_chunk_give_back(void) {
+  uint32_t kept = 0;
+  if (PROF_I_FAULT(NEVER_BACK)) return;
+  for (uint32_t i = 0; i < own.aside_count; i++) {
+    const aside_chunk one = own.aside[i];
+    if (prof_i_lease_sees(one.number, one.clear)) own.aside[kept++] = one;
+    else make_free(at(one.offset));
+  }
+  own.aside_count = kept;
+}
+
+uint64_t prof_i_chunk_newest(void) { return __atomic_load_n(&own.sequence, __ATOMIC_ACQUIRE); }
+
+static void clear_one(prof_i_head *chunk, uint64_t clear) {
   if (!own_if_retired(chunk)) return;
   const prof_i_chunk_count count = prof_i_chunk_look(chunk, prof_i_arena_header()->clear_ticks);
   if (count.unfinished || count.live) {
     set_retired(chunk);
     return;
   }
+  const uint64_t number = prof_i_sequence_number(chunk->sequence);
   give_up(chunk, &count, PROF_I_GONE_CLEARED);
   if (prof_i_the_arena.policy == PROF_POLICY_RING) {
     next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
@@ -644,23 +685,16 @@ static void clear_one(prof_i_head *chunk) {
     set_retired(chunk);
     return;
   }
-  if (prof_i_the_arena.lease_count) { /* somebody reads it; the next clear gives its room back */
-    set_retired(chunk);
-    return;
-  }
-  /* The first page stays, for its head: what has gone from here still counts. */
-  memset((char *)chunk + PROF_I_HEAD_BYTES, 0, KEPT_BYTES - PROF_I_HEAD_BYTES);
-  __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
-  prof_i_port_punch((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
-  put_free(prof_i_arena_offset(chunk) | unit_log(chunk->bytes));
+  if (prof_i_lease_sees(number, clear)) put_aside(chunk, number, clear);
+  else make_free(chunk);
 }
 
 void prof_i_chunk_clear(void) {
   for (int i = 0; i < LEFT_COUNT; i++) __atomic_store_n(&own.left[i], 0, __ATOMIC_RELEASE);
   uint64_t offset = 0;
-  const uint64_t end = prof_i_arena_readable_bytes();
+  const uint64_t end = prof_i_arena_readable_bytes(), clear = prof_i_lease_clear();
   for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
-    if (prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK) clear_one(head);
+    if (prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK) clear_one(head, clear);
   __atomic_store_n(&own.stock_loss, 0, __ATOMIC_RELEASE);
 }
 
@@ -669,6 +703,11 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh) {
     void *const memory = mmap(NULL, FREE_COUNT * sizeof *own.free, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return errno;
     own.free = memory;
+  }
+  if (!own.aside) {
+    void *const memory = mmap(NULL, ASIDE_COUNT * sizeof *own.aside, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return errno;
+    own.aside = memory;
   }
   if (own.next_ring) munmap(own.next_ring, own.next_ring_room * sizeof *own.next_ring); /* of one that was not installed */
   own.next_ring = NULL;
@@ -689,6 +728,7 @@ void prof_i_chunk_begin(void) {
   memset(own.tidy, 0, sizeof own.tidy);
   own.sequence = 1;
   own.free_hint = 0;
+  own.aside_count = 0;
   memset(own.free, 0, FREE_COUNT * sizeof *own.free);
   if (own.ring) munmap(own.ring, own.ring_room * sizeof *own.ring);
   own.ring = own.next_ring;

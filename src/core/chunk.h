@@ -22,8 +22,14 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread);
 /* Room for a thread's slot out of what a clear gave back, for when the arena itself is used up. NULL: there is none. */
 prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes);
 
-/* Forgets all retired chunks, counted, and gives their memory back. Control lock held. */
+/* Forgets all retired chunks, counted, and gives their memory back; of those that somebody reads (lease.h) when he is done. Control lock held. */
 void prof_i_chunk_clear(void);
+
+/* Gives back what was cleared while somebody read it, and nobody reads any more. Control lock held. */
+void prof_i_chunk_give_back(void);
+
+/* The number that was last given to a chunk. */
+uint64_t prof_i_chunk_newest(void);
 
 /* Memory for what is remembered of an arena that is not in force yet. 0 or an errno. Control lock held. */
 int prof_i_chunk_prepare(const prof_i_arena *fresh);

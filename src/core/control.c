@@ -22,6 +22,7 @@
 #include "gate.h"
 #include "helper.h"
 #include "identity.h"
+#include "lease.h"
 #include "log.h"
 #include "meta.h"
 #include "mute.h"
@@ -122,7 +123,7 @@ static void before_fork(void) {
 static void after_fork_parent(void) {
   prof_i_this_flags.fork_level = 0;
   if (!prof_i_this_flags.fork_has_lock) return;
-  if (prof_i_the_arena.lease_count) prof_i_the_arena.lease_count++; /* the child's traces look at our chunks, and will not say when they are done */
+  prof_i_lease_fork();
   prof_i_this_flags.fork_has_lock = false;
   pthread_mutex_unlock(&own.lock);
 }
@@ -698,14 +699,13 @@ int prof_i_arena_hold(const void **bytes_out, size_t *room_out) {
 void prof_i_arena_release(void) { unlock(); }
 
 uint64_t prof_i_arena_begin_lease(void) {
-  prof_i_the_arena.lease_count++;
-  return prof_i_the_arena.number;
+  return prof_i_lease_begin(prof_i_chunk_newest());
 }
 
 void prof_i_arena_end_lease(uint64_t lease) {
   if (!lease) return;
   lock();
-  if (lease == prof_i_the_arena.number && prof_i_the_arena.lease_count) prof_i_the_arena.lease_count--;
+  if (prof_i_lease_end(lease) && prof_i_the_arena.base) prof_i_chunk_give_back();
   unlock();
 }
 

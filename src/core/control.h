@@ -38,8 +38,8 @@ int prof_i_capture_rename(const char *output);
 int prof_i_arena_hold(const void **bytes_out, size_t *room_out);
 void prof_i_arena_release(void);
 
-/* While somebody reads chunks where they stand, a clear gives none of their room back. A lease is of the arena in force; 0: none. Begun
-   while the arena is held; ended whenever, once. */
+/* Somebody reads chunks where they stand: their room is not given back before he is done, whatever is cleared. A lease is of the arena in force;
+   0: none. Begun while the arena is held, after the last look at which chunks there are; ended whenever, once. */
 uint64_t prof_i_arena_begin_lease(void);
 void prof_i_arena_end_lease(uint64_t lease);
 

@@ -86,8 +86,9 @@ static int read_options(prof_options *options, unsigned long long *memory) {
   static const char *const clocks[] = {"default", "tsc", "monotonic"};
   static const char *const actions[] = {"default", "level", "mute"};
   static const char *const devices[] = {"default", "scopes", "records", "memory"};
-  unsigned long long level = 0, cap = 0, helper = 0, permille = 0, events = 0;
+  unsigned long long level = 0, cap = 0, helper = 0, permille = 0, events = 0, least = 0;
   if (!number_of("PROF_LEVEL", 0, 2, &level) || !number_of("PROF_MEMORY", 0, 1, memory) || (!level && !*memory)) return 0;
+  if (!number_of("PROF_MEMORY_MIN", 0, 1ull << 40, &least)) return 0; /* libprof_memory.so's own: it reads it again */
   if (!number_of("PROF_CAP_BYTES", 1 << 20, 1ull << 40, &cap) || !number_of("PROF_HELPER_THREAD", 0, 1, &helper)) return 0;
   if (!word_of("PROF_POLICY", policies, 4, &options->policy) || !word_of("PROF_CLOCK", clocks, 3, &options->clock)) return 0;
   if (!number_of("PROF_BUDGET_PERMILLE", 0, 1000, &permille) || !number_of("PROF_BUDGET_EVENTS", 0, UINT64_MAX, &events)) return 0;

@@ -57,9 +57,9 @@ typedef struct prof_i_live {
 
 int prof_i_source_file(prof_i_source *source, const char *path);
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
-/* What is used of an arena that others write to: every record that was committed before the call, whole. With a lease, which is
-   taken over on success, chunks that nobody writes to any more are seen where they stand; all else is copied. */
-int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, uint64_t lease);
+/* What is used of an arena that others write to: every record that was committed before the call, whole. Where may_share,
+   chunks that nobody writes to any more are seen where they stand, and the source needs a lease; all else is copied. */
+int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool may_share);
 /* These bytes have been read: of a large capture, their pages may go until they are read again. Any thread. */
 void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes);
 void prof_i_source_fini(prof_i_source *source);

@@ -19,10 +19,9 @@ int prof_get(prof_trace **trace_out) {
   prof_i_source source = {.bytes = NULL};
   int status = prof_i_arena_hold(&bytes, &room);
   if (status) return prof_i_fail(status, "there is no capture: nothing has been started");
-  const uint64_t lease = prof_i_arena_begin_lease();
-  status = prof_i_source_snapshot(&source, &(prof_i_live){.bytes = bytes, .room = room, .bytes_now = bytes_now}, lease);
+  status = prof_i_source_snapshot(&source, &(prof_i_live){.bytes = bytes, .room = room, .bytes_now = bytes_now}, true);
+  if (status == PROF_OK) source.lease = prof_i_arena_begin_lease();
   prof_i_arena_release();
-  if (status) prof_i_arena_end_lease(lease);
   return status ? status : prof_i_trace_make(&source, trace_out);
 }
 

@@ -452,12 +452,12 @@ static int fill(snapshot *s) {
   return PROF_OK;
 }
 
-int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, uint64_t lease) {
+int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool may_share) {
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED, .is_live = true};
   snapshot s = {.from = live->bytes, .live = live, .source = source};
   const uint32_t *const policy = (const uint32_t *)(const void *)(live->bytes + offsetof(prof_i_header, policy));
   s.is_ring = *policy == PROF_POLICY_RING;
-  s.may_share = lease != 0 && !s.is_ring;
+  s.may_share = may_share && !s.is_ring;
   const int status = fill(&s);
   free(s.seen);
   if (status) {
@@ -470,6 +470,5 @@ int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, uint6
   for (uint32_t i = 0; i < source->run_count && s.count > PROF_I_LARGE_BYTES; i++) /* the heads' pages, which we have looked at */
     madvise((void *)(uintptr_t)(live->bytes + source->runs[i].offset), (size_t)source->runs[i].bytes, MADV_DONTNEED);
   source->kind = PROF_I_SOURCE_MAPPING;
-  source->lease = lease;
   return PROF_OK;
 }

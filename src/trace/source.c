@@ -136,7 +136,7 @@ static int copy_live(prof_i_source *source, int fd, uint64_t bytes, const char *
   void *at = mmap(NULL, (size_t)room, PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) at = mmap(NULL, (size_t)(room = bytes), PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return fail_errno("cannot map", path);
-  const int status = prof_i_source_snapshot(source, &(prof_i_live){.bytes = at, .room = room, .bytes_now = bytes_now, .fd = fd}, 0);
+  const int status = prof_i_source_snapshot(source, &(prof_i_live){.bytes = at, .room = room, .bytes_now = bytes_now, .fd = fd}, false);
   munmap(at, (size_t)room);
   return status;
 }

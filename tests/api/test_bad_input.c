@@ -681,6 +681,7 @@ static void wrong_variables_are_one_line_and_the_program_runs_on(void **state) {
       {{"PROF_LEVEL=1x"}, "PROF_LEVEL", "1x"},
       {{"PROF_LEVEL=99999999999999999999"}, "PROF_LEVEL", "99999999999999999999"},
       {{"PROF_MEMORY=2"}, "PROF_MEMORY", "2"},
+      {{"PROF_MEMORY=1", "PROF_MEMORY_MIN=4k"}, "PROF_MEMORY_MIN", "4k"},
       {{"PROF_MEMORY=1", missing}, "PROF_OUTPUT", "missing"},
       {{"PROF_LEVEL=1", missing}, "PROF_OUTPUT", "missing"},
       {{"PROF_LEVEL=1", directory}, "PROF_OUTPUT", folder},

@@ -128,6 +128,61 @@ static void what_is_read_stays_when_the_capture_is_cleared(void **state) {
   }
 }
 
+/* A trace that stays for ever keeps what it shows, and no room of what came after; nor do those that come and go beside it, each of which outlives
+   the clear of what it shows. */
+static void clears_beside_living_traces_stay_within_the_capture(void **state) {
+  (void)state;
+  enum { ROUNDS = 1000, ROUND_SCOPES = 20000 };
+  const uint32_t policies[] = {PROF_POLICY_KEEP, PROF_POLICY_STREAM};
+  for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+    start(policies[p], policies[p] == PROF_POLICY_STREAM ? output : NULL, 16 << 20); /* a round is 320 KB, all of them 320 MB */
+    record(FEW_SCOPES / 4);
+    prof_trace *const for_ever = get();
+    assert_int_equal(prof_clear(), PROF_OK);
+    prof_trace *before = NULL;
+    for (int i = 0; i < ROUNDS; i++) {
+      record(ROUND_SCOPES);
+      prof_trace *const trace = get();
+      assert_int_equal(prof_clear(), PROF_OK);
+      if (before) prof_trace_destroy(before); /* there was one at every clear */
+      before = trace;
+      if (i % 100 == 0) assert_int_equal(events_read(trace), ROUND_SCOPES);
+    }
+    assert_int_equal(events_read(before), ROUND_SCOPES);
+    prof_trace_destroy(before);
+    assert_int_equal(events_read(for_ever), FEW_SCOPES / 4);
+    prof_health health = {.size = sizeof health};
+    assert_int_equal(prof_health(&health), PROF_OK);
+    assert_int_equal(health.lost_count[PROF_LOSS_FULL], 0);
+    assert_int_equal(health.lost_count[PROF_LOSS_CLEARED], FEW_SCOPES / 4 + (uint64_t)ROUNDS * ROUND_SCOPES);
+    prof_trace_destroy(for_ever);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+}
+
+/* Most of the capture is one trace's, and comes back as it goes, without another clear. */
+static void room_comes_back_when_its_last_reader_goes(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, NULL, 16 << 20);
+  for (int i = 0; i < 10; i++) {
+    record(FEW_SCOPES);
+    prof_trace *const one = get(), *const other = get();
+    assert_int_equal(prof_clear(), PROF_OK);
+    prof_trace *const empty = get(); /* of after the clear: it holds nothing up */
+    prof_trace_destroy(one);
+    assert_int_equal(events_read(other), FEW_SCOPES);
+    prof_trace_destroy(other);
+    record(FEW_SCOPES);
+    assert_int_equal(events_read(empty), 0);
+    prof_health health = {.size = sizeof health};
+    assert_int_equal(prof_health(&health), PROF_OK);
+    assert_int_equal(health.lost_count[PROF_LOSS_FULL], 0);
+    prof_trace_destroy(empty);
+    assert_int_equal(prof_clear(), PROF_OK);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 static void what_is_read_stays_when_the_capture_is_replaced(void **state) {
   (void)state;
   const uint32_t policies[] = {PROF_POLICY_KEEP, PROF_POLICY_STREAM};
@@ -229,10 +284,13 @@ static int remove_folder(void **state) {
   return system(command) == 0 ? 0 : -1;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc > 1) cmocka_set_test_filter(argv[1]); /* run-faults.sh */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_dump_of_a_large_stream_takes_no_memory),
       cmocka_unit_test(what_is_read_stays_when_the_capture_is_cleared),
+      cmocka_unit_test(clears_beside_living_traces_stay_within_the_capture),
+      cmocka_unit_test(room_comes_back_when_its_last_reader_goes),
       cmocka_unit_test(what_is_read_stays_when_the_capture_is_replaced),
       cmocka_unit_test(a_capture_written_after_a_clear_is_whole),
       cmocka_unit_test(a_childs_trace_stays_when_its_parent_clears),

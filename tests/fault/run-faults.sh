@@ -133,6 +133,8 @@ fault R6 LEFT_UNUSED tests/stress/test_many.c '' PROF_THREADS=2000
 fault R6 NEVER_FREE tests/stress/test_many.c '' PROF_THREADS=2000
 fault R7 NO_WIPE tests/stress/test_forks.c 'a_child_that_came*' ''
 fault R8 NO_GATE tests/stress/test_exact.c 'captures_may*' ''
+fault R8 NOBODY_READS tests/api/test_get_large.c 'clears_beside*' ''
+fault R8 NEVER_BACK tests/api/test_get_large.c 'room_comes_back*' ''
 fault R8 NO_LOCK tests/stress/test_meddle.c '' PROF_MEDDLE_SECONDS=2 -fsanitize=thread
 fault R9 LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*' ''
 fault R9 LEAVE_AT_ONCE tests/fault/test_signal_step.c 'a_ring_that_goes_round*' ''

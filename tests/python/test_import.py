@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,31 @@ class Import(unittest.TestCase):
         with open(self.path("t.json"), "w") as f:
             json.dump(trace(events, **members), f)
         return self.run_import("t.json")
+
+    def test_an_event_larger_than_any_is_an_error_with_its_place(self):
+        """Its texts stand in memory at once, so they have an end: 256 MiB. Packed, for a file of that size is in nobody's way then."""
+        with gzip.open(self.path("t.json.gz"), "wb", compresslevel=1) as f:
+            f.write(b'{"traceEvents": [' + json.dumps(x("cpu_op", "before", 100, 1, 2)).encode() + b", {")
+            for _ in range(258):
+                f.write(b'"name": "' + b"x" * ((1 << 20) - 1) + b'", ')
+            f.write(b'"ph": "X"}, ' + json.dumps(x("cpu_op", "behind", 100, 5, 2)).encode() + b"]}")
+        done = self.command("import", "t.json.gz", "-o", "t.prof")
+        if "yajl" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("one event has more than 256 MiB of texts", done.stderr)
+        place = re.search(r"byte (\d+)", done.stderr)
+        self.assertTrue(place and int(place.group(1)) > 256 << 20, done.stderr)
+        with prof.Trace.open(self.path("t.prof")) as opened:  # what stands whole before is taken
+            self.assertEqual([row.name for row in opened.aggregate()], ["before"])
+
+    def test_what_nobody_reads_of_an_event_takes_no_memory(self):
+        with gzip.open(self.path("t.json.gz"), "wb", compresslevel=1) as f:
+            f.write(b'{"traceEvents": [{"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 2, "name": "large", ')
+            for _ in range(258):
+                f.write(b'"nobody knows this": "' + b"x" * ((1 << 20) - 1) + b'", ')
+            f.write(b'"cat": "cpu_op"}]}')
+        self.assertEqual([row.name for row in self.run_import("t.json.gz").aggregate()], ["large"])
 
     def test_the_table_of_a_training_step(self):
         opened = self.imported(training_step())

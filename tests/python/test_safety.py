@@ -335,6 +335,35 @@ assert os.wait()[1] == 0
         done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=100)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_a_capture_that_was_full_before_says_so_and_what_helps(self):
+        import textwrap
+
+        child = """
+            import os, warnings
+            os.environ.update(PROF_CAP_BYTES=str(1 << 20), **{which: "1"})
+            import prof
+            pool = prof.memory_profiler.Pool("pool")
+            for i in range(200000 if which == "PROF_MEMORY" else 0):
+                pool.alloc(i * 64 + 64, 64)
+            for _ in range(200000 if which == "PROF_LEVEL" else 0):
+                with prof.scope("s"): pass
+            for is_cleared in (False, True):
+                if is_cleared: prof.profiler.clear()
+                with warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    with prof.profile() as p:
+                        with prof.scope("s"): pass
+                assert len(said) == (not is_cleared), said
+                if said:
+                    text = str(said[0].message)
+                    assert "full before it began" in text and "prof.profiler.clear()" in text, text
+                    assert ("PROF_MEMORY_MIN" in text) == (which == "PROF_MEMORY"), text
+            assert [row.count for row in p.key_averages()] == [1], p.key_averages()
+        """
+        for which in ("PROF_MEMORY", "PROF_LEVEL"):
+            done = subprocess.run([sys.executable, "-c", f"which = {which!r}\n" + textwrap.dedent(child)], capture_output=True, text=True, timeout=100)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_what_the_program_records_itself_goes_on(self):
         for begin, level in ((lambda: prof.profiler.start(1), 1), (lambda: prof.profiler.start(2), 2), (prof.memory_profiler.start, 0)):
             with prof.profile():

@@ -92,7 +92,7 @@ static uint64_t bytes_now(int fd) {
 static prof_trace *read_snapshot(void) {
   prof_i_source source;
   prof_trace *trace = NULL;
-  assert_int_equal(prof_i_source_snapshot(&source, &(prof_i_live){.bytes = own.c.bytes, .room = own.c.room, .bytes_now = bytes_now}, 0), PROF_OK);
+  assert_int_equal(prof_i_source_snapshot(&source, &(prof_i_live){.bytes = own.c.bytes, .room = own.c.room, .bytes_now = bytes_now}, false), PROF_OK);
   assert_int_equal(prof_i_trace_make(&source, &trace), PROF_OK);
   return trace;
 }

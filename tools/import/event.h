@@ -35,7 +35,11 @@ typedef struct import_arg {
   import_value value;
 } import_arg;
 
-enum { IMPORT_ARGS_MAX = 64, IMPORT_JSON_BYTES_MAX = 1 << 20 };
+enum {
+  IMPORT_ARGS_MAX = 64,
+  IMPORT_JSON_BYTES_MAX = 1 << 20,
+  IMPORT_EVENT_BYTES_MAX = 256 << 20 /* all that a sane one has, args of 1 MiB each, is a quarter of it; places in its buffer have 32 bits */
+};
 
 typedef struct import_event {
   import_value members[IMPORT_MEMBER_COUNT];

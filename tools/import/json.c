@@ -73,6 +73,13 @@ static void reset(import_event *event) {
   event->is_cut = false;
 }
 
+/* False, which ends the parser: it may not grow any more. */
+static bool has_room(import_json *j) {
+  if (j->event.count <= IMPORT_EVENT_BYTES_MAX) return true;
+  snprintf(j->error, sizeof j->error, "one event has more than %d MiB of texts; an event has at most %d arguments of 1 MiB", IMPORT_EVENT_BYTES_MAX >> 20, IMPORT_ARGS_MAX);
+  return false;
+}
+
 /* ---- JSON put together again ---- */
 
 static void put_json(import_json *j, const char *bytes, size_t count) {
@@ -139,8 +146,15 @@ static void place(import_json *j, import_value value) {
   }
 }
 
+/* A member that nobody knows, or an argument behind the last: its text would only take memory. */
+static bool is_unwanted(const import_json *j) {
+  return (j->mode == MODE_EVENT && j->member == NO_MEMBER) || (j->mode == MODE_ARGS && j->event.arg_count == IMPORT_ARGS_MAX);
+}
+
 static int scalar(import_json *j, import_type type, const char *bytes, size_t count, bool is_true) {
   if (j->mode == MODE_SKIP || j->mode == MODE_OVER) return 1;
+  if (!has_room(j)) return 0;
+  if (is_unwanted(j)) count = 0;
   if (is_inside_json(j)) {
     separate(j);
     if (type == IMPORT_TEXT) put_quoted(j, bytes, count);
@@ -267,6 +281,7 @@ static int member_of(import_text key) {
 static int on_key(void *user, const unsigned char *bytes, size_t count) {
   import_json *const j = user;
   const import_text key = {(const char *)bytes, count};
+  if (!has_room(j)) return 0;
   if (is_inside_json(j)) {
     separate(j);
     put_quoted(j, key.data, key.bytes);
@@ -343,7 +358,7 @@ bool import_json_read(import_json *json, const char *bytes, size_t count) {
   const yajl_status status = json->yajl.parse(json->parser, (const unsigned char *)bytes, count);
   json->at += json->yajl.consumed(json->parser);
   if (status == yajl_status_ok) return true;
-  keep_error(json, bytes, count);
+  if (status == yajl_status_error) keep_error(json, bytes, count); /* else has_room() has said it */
   json->is_damaged = true;
   return false;
 }

@@ -402,7 +402,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         lost = window.lost
         if lost:
             warnings.warn(
-                f"{lost} scopes of this profile are not in it: {self.loss_text()}. Where the capture is full, record less at once (schedule, a shorter profile); prof.profiler.clear() forgets what profiler.start() or memory_profiler.start() has left in it; or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring",
+                f"{lost} scopes of this profile are not in it: {self.loss_text()}. {_advice(was_full=self._before.other > 0)}",
                 RuntimeWarning,
                 stacklevel=_outside(),
             )
@@ -507,6 +507,17 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def loss_text(self) -> str:
         """One line: what is in the capture that the profile is a stretch of, what is not, and why; "no loss" when nothing is missing. Beyond torch.profiler."""
         return self.trace.loss_text()
+
+
+def _advice(was_full: bool) -> str:
+    """What helps where the capture has no room: it depends on who has filled it."""
+    if os.environ.get("PROF_MEMORY") == "1":
+        return (
+            f"The capture {'was full before it began' if was_full else 'is full'}: with PROF_MEMORY=1 it takes each malloc() and free() from the program's begin on. Set PROF_MEMORY_MIN=4096, which leaves smaller blocks out, PROF_POLICY=ring, "
+            "in which the oldest give way, or a larger PROF_CAP_BYTES; or call prof.profiler.clear() just before the profile, which forgets what came before it"
+        )
+    begin = "The capture was full before it began: prof.profiler.clear() forgets" if was_full else "Where the capture is full, record less at once (schedule, a shorter profile); prof.profiler.clear() forgets"
+    return f"{begin} what profiler.start() or memory_profiler.start() has left in it; or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring"
 
 
 def _outside() -> int:

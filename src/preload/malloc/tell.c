@@ -4,9 +4,12 @@
 #include "tell.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 prof_pool *prof_i_malloc_pool;
+size_t prof_i_tell_least_bytes;
 bool prof_i_tell_has_begun;
 __thread prof_i_telling prof_i_this_telling __attribute__((tls_model("initial-exec")));
 
@@ -17,14 +20,23 @@ static bool can_tell_sizes(void) {
   return write(STDERR_FILENO, text, sizeof text - 1) < 0 && false;
 }
 
+/* PROF_MEMORY_MIN, which prof_i_start_early() has found to be a number. The pool's name says what is missing in it. */
+static void read_least(char *name, size_t room) {
+  const char *const text = secure_getenv("PROF_MEMORY_MIN");
+  prof_i_tell_least_bytes = text ? (size_t)strtoull(text, NULL, 10) : 0;
+  if (prof_i_tell_least_bytes) snprintf(name, room, "malloc from %zu bytes on", prof_i_tell_least_bytes);
+}
+
 /* The dynamic linker allocates before libc is set up and knows the environment: that passes. */
 void __attribute__((constructor)) prof_i_tell_begin(void) {
   if (!environ || __atomic_exchange_n(&prof_i_tell_has_begun, true, __ATOMIC_RELAXED)) return;
   const int saved = errno;
   prof_pool *pool;
   prof_i_this_telling.state = PROF_I_TELLING;
-  const prof_pool_options options = {.size = sizeof options, .name = "malloc"};
+  char name[64] = "malloc";
+  const prof_pool_options options = {.size = sizeof options, .name = name};
   const int is_on = prof_i_start_early();
+  if (is_on > 0) read_least(name, sizeof name);
   if (is_on < 0) __atomic_store_n(&prof_i_tell_has_begun, false, __ATOMIC_RELAXED); /* prof's own allocation: the next one begins */
   if (is_on > 0 && can_tell_sizes() && prof_pool_create(&options, &pool) == PROF_OK) __atomic_store_n(&prof_i_malloc_pool, pool, __ATOMIC_RELEASE);
   prof_i_this_telling.state = PROF_I_NOT_TELLING;
@@ -48,5 +60,6 @@ void prof_i_tell_no_more(const void *piece) {
 void prof_i_tell_left(void) {
   prof_i_telling *const telling = &prof_i_this_telling;
   void *const piece = telling->left;
-  prof_memory_alloc(prof_i_malloc_pool, piece, telling->left_bytes, prof_i_the_next.malloc_usable_size(piece));
+  const size_t given_bytes = prof_i_the_next.malloc_usable_size(piece);
+  if (given_bytes >= prof_i_tell_least_bytes) prof_memory_alloc(prof_i_malloc_pool, piece, telling->left_bytes, given_bytes);
 }

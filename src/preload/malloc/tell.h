@@ -1,4 +1,5 @@
-/* What the process's malloc and free tell prof: one pool, "malloc", of the host. Whatever prof allocates while it is told stays out, and so does
+/* What the process's malloc and free tell prof: one pool, "malloc", of the host; with PROF_MEMORY_MIN
+   "malloc from N bytes on", of the larger blocks alone. Whatever prof allocates while it is told stays out, and so does
    all that comes before it records and after it has dumped. */
 #ifndef PROF_PRELOAD_TELL_H
 #define PROF_PRELOAD_TELL_H
@@ -16,6 +17,7 @@ typedef struct prof_i_telling {
 } prof_i_telling;
 
 extern prof_pool *prof_i_malloc_pool; /* NULL: nothing is told, or not yet. Atomic, set once: release, pairs with the acquire below */
+extern size_t prof_i_tell_least_bytes; /* a block that takes less is not told, neither its begin nor its end: what it takes does not change. Set before the pool is */
 extern bool prof_i_tell_has_begun;    /* or found that there is nothing to tell. Atomic, relaxed */
 extern __thread prof_i_telling prof_i_this_telling __attribute__((tls_model("initial-exec")));
 
@@ -50,6 +52,7 @@ static inline void prof_i_tell_alloc(void *piece, size_t bytes) {
   prof_pool *const pool = prof_i_told_pool();
   if (!pool) return;
   const size_t given_bytes = prof_i_the_next.malloc_usable_size(piece);
+  if (given_bytes < prof_i_tell_least_bytes) return;
   prof_i_this_telling.state = PROF_I_TELLING;
   prof_memory_alloc(pool, piece, bytes, given_bytes);
   prof_i_tell_end();
@@ -64,6 +67,7 @@ static inline size_t prof_i_tell_free(void *piece) {
   prof_pool *const pool = prof_i_told_pool();
   if (!pool) return 0;
   const size_t bytes = prof_i_the_next.malloc_usable_size(piece);
+  if (bytes < prof_i_tell_least_bytes) return 0;
   prof_i_this_telling.state = PROF_I_TELLING;
   prof_memory_free(pool, piece, bytes);
   prof_i_tell_end();

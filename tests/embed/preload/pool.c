@@ -10,7 +10,7 @@
 static int find_pool(const prof_memory *memory, prof_memory_info *info) {
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
     info->size = sizeof *info;
-    if (prof_memory_pool_get(memory, i, info) == PROF_OK && strcmp(info->name, "malloc") == 0) return (int)i;
+    if (prof_memory_pool_get(memory, i, info) == PROF_OK && strncmp(info->name, "malloc", 6) == 0 && (!info->name[6] || info->name[6] == ' ')) return (int)i;
   }
   return -1;
 }

@@ -1,0 +1,90 @@
+/* See lease.h. What a lease sees is an interval: chunks have rising numbers, so it ends at the newest there was at its begin; and it begins
+   where the clears before it ended. A reader who stays for ever so keeps what he reads, and nothing that came after. */
+#include "lease.h"
+
+#include <string.h>
+
+#include "arena.h"
+#include "fault.h"
+
+enum {
+  PLACES = 64, /* of different clears: who comes when all are taken joins the last, which then keeps more than it must */
+  PLACE_BITS = 8
+};
+
+typedef struct place {
+  uint64_t count; /* of leases; 0: free */
+  uint64_t clear; /* the last one before they began */
+  uint64_t newest_chunk;
+} place;
+
+/* Control lock. */
+static struct {
+  uint64_t arena; /* its number: all else is of that one */
+  uint64_t clear;
+  place places[PLACES];
+  place children; /* of all forks together: never ends */
+} own;
+
+static void look_at_arena(void) {
+  if (own.arena == prof_i_the_arena.number) return;
+  memset(&own, 0, sizeof own);
+  own.arena = prof_i_the_arena.number;
+}
+
+static place *place_to_join(void) {
+  place *unused = NULL, *latest = NULL;
+  for (int i = 0; i < PLACES; i++) {
+    place *const at = &own.places[i];
+    if (!at->count) {
+      if (!unused) unused = at;
+      continue;
+    }
+    if (at->clear == own.clear) return at;
+    if (!latest || at->clear > latest->clear) latest = at;
+  }
+  if (!unused) return latest;
+  *unused = (place){.clear = own.clear};
+  return unused;
+}
+
+uint64_t prof_i_lease_begin(uint64_t newest_chunk) {
+  look_at_arena();
+  place *const at = place_to_join();
+  at->count++;
+  at->newest_chunk = newest_chunk; /* no less than it was: numbers rise */
+  return own.arena << PLACE_BITS | (uint64_t)(at - own.places);
+}
+
+bool prof_i_lease_end(uint64_t lease) {
+  look_at_arena();
+  const uint64_t i = lease & ((1u << PLACE_BITS) - 1);
+  if (lease >> PLACE_BITS != own.arena || i >= PLACES || !own.places[i].count) return false;
+  return --own.places[i].count == 0;
+}
+
+uint64_t prof_i_lease_clear(void) {
+  look_at_arena();
+  return ++own.clear;
+}
+
+static bool sees(const place *at, uint64_t chunk, uint64_t clear) { return at->count && at->clear < clear && chunk <= at->newest_chunk; }
+
+bool prof_i_lease_sees(uint64_t chunk, uint64_t clear) {
+  if (PROF_I_FAULT(NOBODY_READS)) return false;
+  for (int i = 0; i < PLACES; i++)
+    if (sees(&own.places[i], chunk, clear)) return true;
+  return sees(&own.children, chunk, clear);
+}
+
+void prof_i_lease_fork(void) {
+  look_at_arena();
+  place *const all = &own.children;
+  for (int i = 0; i < PLACES; i++) {
+    const place *const at = &own.places[i];
+    if (!at->count) continue;
+    if (!all->count || at->clear < all->clear) all->clear = at->clear;
+    if (at->newest_chunk > all->newest_chunk) all->newest_chunk = at->newest_chunk;
+    all->count++;
+  }
+}
