@@ -41,6 +41,10 @@ def _rows(text: str) -> int:
     return rows
 
 
+def _add_group(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-g", "--group", type=_groups, action="append", default=[], metavar="WORD,...", help=f"what is one row of the table: {', '.join(GROUPS)} (default name,category)")
+
+
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m prof", description="Profiles a Python program, or shows what was recorded.")
     parser.add_argument("--version", action="version", version=f"prof {__version__}")
@@ -58,14 +62,20 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("--python-include", action="append", default=[], metavar="MODULE", help="see the Python functions of this module and those below it, of a pattern of modules (*.tests), or of a file or folder (with a /), and no others; may be repeated")
     run.add_argument("--python-exclude", action="append", default=[], metavar="MODULE", help="leave these out; may be repeated")
     run.add_argument("--python-c", action="store_true", help="see the functions of C that they call, too")
+    run.add_argument("--torch", action="store_true", help="see PyTorch's operators, of all threads, from where the script imports torch; the next four are torch.profiler's, and imply this one but for the memory")
+    run.add_argument("--record-shapes", action="store_true", help="with their inputs' shapes: -g name,shape has a row for each")
+    run.add_argument("--with-modules", action="store_true", help="a scope around each call of an nn.Module")
+    run.add_argument("--with-stack", action="store_true", help="with the functions of Python around them, from torch's import on: -g name,stack has a row for each")
+    run.add_argument("--profile-memory", action="store_true", help="each row's memory of the processor: malloc() is recorded, by libprof_memory.so in LD_PRELOAD, with which the command executes itself again")
     run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
     run.add_argument("script", help="the script, a folder or an archive, the module with -m; -: what stands on stdin")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    _add_group(run)
     table = commands.add_parser("table", help="the table of a capture, or of several together")
     table.add_argument("files", metavar="FILE", nargs="+")
     table.add_argument("-s", "--sort", choices=("total", "self", "calls", "mean", "max", "name", "memory"), default="total")
     table.add_argument("-r", "--rows", type=_rows, default=100, metavar="N", help="at most so many rows (default 100; -1: all)")
-    table.add_argument("-g", "--group", type=_groups, action="append", default=[], metavar="WORD,...", help=f"what is one row: {', '.join(GROUPS)} (default name,category)")
+    _add_group(table)
     memory = commands.add_parser("memory", help="where memory went: a plot, both peaks, who held it")
     memory.add_argument("file")
     memory.add_argument("-r", "--rows", type=int, default=10, metavar="N", help="of each table at most so many rows (default 10)")
@@ -86,6 +96,8 @@ def _parsed(words: List[str]) -> argparse.Namespace:
     options = _arguments().parse_args(["--python=own" if word == "--python" else word for word in words])
     if options.command == "run":
         options.args = words[len(words) - len(options.args) :]
+    if options.command in ("run", "table"):
+        options.group = [word for group in options.group for word in group] or ["name", "category"]
     return options
 
 
@@ -106,7 +118,7 @@ def main(arguments: Optional[List[str]] = None) -> Any:
     try:
         if options.command == "table":
             with Traces.open(options.files) as traces:
-                print(traces.table(group=[word for words in options.group for word in words] or ("name", "category"), sort=options.sort, rows=options.rows), flush=True)
+                print(traces.table(group=options.group, sort=options.sort, rows=options.rows), flush=True)
         elif options.command == "memory":
             width = options.width or min(max(shutil.get_terminal_size().columns, 40), 500)
             is_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower()

@@ -169,7 +169,7 @@ class _Recording:
                     errors.append(str(e))
             if not self.options.quiet:
                 try:
-                    say(traces.table(sort=self.options.sort, rows=self.options.rows))
+                    say(traces.table(group=self.options.group, sort=self.options.sort, rows=self.options.rows))
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
@@ -196,26 +196,28 @@ class _Recording:
 
 
 class _Again:
-    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks: where it is unpickled, the modules and functions are traced. Its text asks for prof itself, and only if prof can be had: the process must run without it."""
+    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks: where it is unpickled, the modules and functions are traced, and torch is seen. Its text asks for prof itself, and only if prof can be had: the process must run without it."""
 
-    def __init__(self, names: List[str], functions: Optional[Dict[str, Any]]) -> None:
-        self.names, self.functions = names, functions
+    def __init__(self, names: List[str], functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]]) -> None:
+        self.names, self.functions, self.torch = names, functions, torch
 
     def __reduce__(self) -> Any:
-        source = f"import sys\nsys.path[:] = {sys.path!r}\ntry:\n    import prof._run\n    prof._run.trace({self.names!r}, {self.functions!r})\nexcept Exception:\n    pass"
+        source = f"import sys\nsys.path[:] = {sys.path!r}\ntry:\n    import prof._run\n    prof._run.trace({self.names!r}, {self.functions!r}, {self.torch!r})\nexcept Exception:\n    pass"
         return exec, (source, {})
 
 
-def _reach_started_processes(functions: Dict[str, Any]) -> None:
+def _reach_started_processes(functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]]) -> None:
     """Those of Python that the script starts, in whatever way: _site/sitecustomize.py."""
     import json
 
-    os.environ["PROF_PYTHON"] = json.dumps(functions)
+    for variable, asked in (("PROF_PYTHON", functions), ("PROF_TORCH", torch)):
+        if asked is not None:
+            os.environ[variable] = json.dumps(asked)
     os.environ["PYTHONPATH"] = os.pathsep.join([_SITE, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def trace(names: List[str], functions: Optional[Dict[str, Any]]) -> Any:
-    """trace_module() of each, and trace_functions() of these arguments, which it gives; here and in the processes that multiprocessing begins from here."""
+def trace(names: List[str], functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]] = None) -> Any:
+    """trace_module() of each, and trace_functions() of these arguments, which it gives, and observe() of these, when torch is imported; here and in the processes that multiprocessing begins from here."""
     from importlib import import_module
     from multiprocessing import spawn
 
@@ -231,11 +233,15 @@ def trace(names: List[str], functions: Optional[Dict[str, Any]]) -> Any:
         if not is_traced():  # it was started so
             tracing = trace_functions(**functions)
             tracing.start()
+    if torch is not None:
+        from ._run_torch import watch
+
+        watch(torch)
     module: Any = spawn
     prepared = module.get_preparation_data
 
     def get_preparation_data(name: str) -> Any:
-        return {**prepared(name), "prof": _Again(names, functions)}  # prepare() takes the keys that it knows
+        return {**prepared(name), "prof": _Again(names, functions, torch)}  # prepare() takes the keys that it knows
 
     module.get_preparation_data = get_preparation_data
     return tracing
@@ -246,6 +252,13 @@ def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
     if not (options.python or options.python_include or options.python_exclude or options.python_c):
         return None
     return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all", "c_functions": options.python_c}
+
+
+def _torch(options: argparse.Namespace) -> Optional[Dict[str, bool]]:
+    """What --torch and its like ask observe() for."""
+    if not (options.torch or options.record_shapes or options.with_stack or options.with_modules):
+        return None
+    return {"record_shapes": options.record_shapes, "with_stack": options.with_stack, "with_modules": options.with_modules}
 
 
 def run(options: argparse.Namespace) -> Any:
@@ -262,13 +275,13 @@ def run(options: argparse.Namespace) -> Any:
         if not options.output.endswith(ENDINGS):
             fail(f"-o {options.output}: it must end in .json, .json.gz or .prof")
     _script.place(options.script, options.module)
-    functions = _functions(options)
+    functions, torch = _functions(options), _torch(options)
     recording = _Recording(options)
-    if options.trace or functions is not None:
+    if options.trace or functions is not None or torch is not None:
         try:
-            recording.tracing = trace(options.trace, functions)
-            if functions is not None:
-                _reach_started_processes(functions)
+            recording.tracing = trace(options.trace, functions, torch)
+            if functions is not None or torch is not None:
+                _reach_started_processes(functions, torch)
         except (ImportError, ValueError) as e:
             fail(f"--trace {', '.join(options.trace)}: {e}")
         except (NotImplementedError, ProfError) as e:

@@ -7,7 +7,7 @@ import ctypes
 import os
 import sys
 from importlib import import_module
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from . import _torch_calls
 from ._library import C, short
@@ -58,6 +58,36 @@ def _without_frames(error: Exception) -> Exception:
     return error.with_traceback(None)
 
 
+waiting: List[Callable[[], None]] = []
+"""What waits until prof.torch is whole: where that is imported first, it imports torch."""
+
+
+def tell_of_torch() -> None:
+    while waiting:
+        waiting.pop()()
+
+
+@contextlib.contextmanager
+def telling_torch(path: str) -> Iterator[None]:
+    """While torch is imported: it finds the collector. RuntimeError where another one is named."""
+    before = os.environ.get(VARIABLE)
+    if before is not None and not _is_same(before, path):
+        raise RuntimeError(f"prof: {VARIABLE} names another collector, {short(before)}, and a process has one: start the program without it, or with {VARIABLE}={path}")
+    os.environ[VARIABLE] = path
+    try:
+        yield
+    finally:  # what the program starts is not to load it
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+
+
+def _is_same(a: str, b: str) -> bool:
+    try:
+        return os.path.samefile(a, b)
+    except OSError:
+        return False
+
+
 class Torch:
     """torch, and why its operators cannot be seen, where they cannot."""
 
@@ -75,31 +105,17 @@ class Torch:
 
     def _open(self, path: str) -> None:
         was_there = "torch" in sys.modules
-        before = os.environ.get(VARIABLE)
-        if before is not None and not self._is_same(before, path):
-            raise RuntimeError(f"prof: {VARIABLE} names another collector, {short(before)}, and a process has one: start the program without it, or with {VARIABLE}={path}")
-        self._collector = _same_copy(path)
-        os.environ[VARIABLE] = path
-        try:
+        with telling_torch(path):
+            self._collector = _same_copy(path)
             self.module = self._import()
             if self._is_ours():
                 return
-        finally:  # what the program starts is not to load it
-            if before is None:
-                del os.environ[VARIABLE]
         version = getattr(self.module, "__version__", "of an unknown version")
         if not self._has_itt():
             raise RuntimeError(f"prof: torch {version} has no ITT, by which prof sees its operators: torch 1.13 or later from PyPI for x86-64 has it. prof.trace_module(torch) and prof.scope() see what is called by name")
         if was_there:
             raise RuntimeError(f"prof: torch was imported before prof.torch, and looks for who listens only once: import prof.torch first, or start the program with {VARIABLE}={path}")
         raise RuntimeError(f"prof: torch {version} did not take {path}: another part of this process had begun with ITT, or its ITT is of another version than 3")
-
-    @staticmethod
-    def _is_same(a: str, b: str) -> bool:
-        try:
-            return os.path.samefile(a, b)
-        except OSError:
-            return False
 
     @staticmethod
     def _import() -> Any:

@@ -40,6 +40,8 @@ const char *prof_i_torch_missing(void) {
   memcpy(&prof_i_torch.name, &found, sizeof found);
   PROF_I_TORCH_SYMBOLS(FIND)
 #undef FIND
+  found = find(cpu, c10, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+  memcpy(&prof_i_torch.add_global, &found, sizeof found);
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) take_dtype(cpu, dtypes[i].symbol, dtypes[i].dtype);
   return NULL;
 }

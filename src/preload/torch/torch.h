@@ -49,6 +49,7 @@ typedef enum prof_i_torch_scope { PROF_I_TORCH_FUNCTION = 0, PROF_I_TORCH_BACKWA
   X(error, const char *(*)(void), "torch_exception_get_what") /* not called: before it was there, what these three caught was logged */
 
 typedef struct prof_i_torch_symbols {
+  uint64_t (*add_global)(prof_i_torch_callback); /* at::addGlobalCallback(): for all threads. NULL: it is not there, which prof_i_torch_missing() lets pass */
 #define PROF_I_TORCH_FIELD(name, type, symbol) __typeof__(type)(name);
   PROF_I_TORCH_SYMBOLS(PROF_I_TORCH_FIELD)
 #undef PROF_I_TORCH_FIELD
