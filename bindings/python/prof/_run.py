@@ -14,13 +14,15 @@ import time
 from typing import Any, Dict, List, NoReturn, Optional
 
 if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == "prof.__main__":
-    for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
+    for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT", "PROF_TORCH", "PROF_PYTHON"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
         os.environ.pop(_word, None)
 
 from . import _structs as s
 from ._library import C, ProfError, encoded, sized
 
 _SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
+_AGAIN = "PROF_RUN"
+"""In the environment of the process that _ensure_memory() begins; libprof_memory.so looks for it, too."""
 ENDINGS = (".json.gz", ".json", ".prof")
 
 
@@ -101,6 +103,7 @@ class _Recording:
         self.path = os.path.join(self.folders[0], self.name)
 
     def begin(self) -> None:
+        C.prof_stop()  # of libprof_memory.so, which has begun with the process
         options = sized(s.Options, level=self.options.level, path=encoded(f"{self.path}.prof", "path"), keep_capture=1)  # it stays until it is removed
         try:
             C.check(C.prof_start_with(options))
@@ -112,6 +115,8 @@ class _Recording:
         self.own_capture = os.fsdecode(health.capture_path)
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
         os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
+        if self.options.profile_memory:
+            os.environ["PROF_MEMORY"] = "1"
 
     def _stop(self) -> None:
         if self.tracing is not None:
@@ -254,6 +259,44 @@ def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
     return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all", "c_functions": options.python_c}
 
 
+def _with_memory(path: str) -> Dict[str, str]:
+    """The environment in which malloc() is recorded."""
+    preloaded = os.environ.get("LD_PRELOAD", "")
+    return {**os.environ, "LD_PRELOAD": f"{path}:{preloaded}" if preloaded else path, "PROF_MEMORY": "1", _AGAIN: "1"}
+
+
+def _execute_again() -> List[str]:
+    """The command line of this process, with python's own options."""
+    found = getattr(sys, "orig_argv", None)  # from 3.10 on
+    if found:
+        return [sys.executable, *found[1:]]
+    from subprocess import _args_from_interpreter_flags  # type: ignore[attr-defined]
+
+    return [sys.executable, *_args_from_interpreter_flags(), "-m", "prof", *sys.argv[1:]]
+
+
+def _ensure_memory() -> None:
+    """malloc() is recorded: by this process, or by the one that takes its place now, before anything has begun. Where it cannot be, that is said, and the script runs."""
+    from ._torch_found import is_malloc_seen, memory_library
+
+    is_again = os.environ.pop(_AGAIN, None) is not None
+    if is_malloc_seen():
+        return
+    try:
+        path = memory_library()
+    except OSError as e:
+        fail(f"--profile-memory: {e}")
+    if is_again:
+        say(f"prof: --profile-memory: malloc() is not recorded: LD_PRELOAD={path} was not taken by {sys.executable}")
+        return
+    if any(c in path for c in " :"):
+        fail(f"--profile-memory: LD_PRELOAD takes no path with a blank or a colon, and libprof_memory.so is {path}")
+    try:
+        os.execve(sys.executable, _execute_again(), _with_memory(path))
+    except OSError as e:
+        fail(f"--profile-memory: {sys.executable!r} cannot be executed again, with LD_PRELOAD={path}: {e}")
+
+
 def _torch(options: argparse.Namespace) -> Optional[Dict[str, bool]]:
     """What --torch and its like ask observe() for."""
     if not (options.torch or options.record_shapes or options.with_stack or options.with_modules):
@@ -274,6 +317,8 @@ def run(options: argparse.Namespace) -> Any:
             fail(f"there is no directory for {options.output!r}")
         if not options.output.endswith(ENDINGS):
             fail(f"-o {options.output}: it must end in .json, .json.gz or .prof")
+    if options.profile_memory:
+        _ensure_memory()
     _script.place(options.script, options.module)
     functions, torch = _functions(options), _torch(options)
     recording = _Recording(options)

@@ -13,6 +13,7 @@ from . import _torch_calls
 from ._library import C, short
 
 COLLECTOR = "libprof_itt.so"
+MEMORY = "libprof_memory.so"
 VARIABLE = "INTEL_LIBITTNOTIFY64"
 PROBE = "prof.torch.observe()"
 """A task of this name the collector takes for a question, and records it not."""
@@ -38,6 +39,20 @@ def beside(name: str) -> str:
     if not os.path.exists(path):
         raise FileNotFoundError(f"prof: {name} is not beside the libprof.so in use: there is no {path}. Install prof again (pip install ./bindings/python, or make install)")
     return path
+
+
+def memory_library() -> str:
+    """The path of libprof_memory.so, for LD_PRELOAD: with PROF_MEMORY=1 it records malloc(). FileNotFoundError when it is not there."""
+    return beside(MEMORY)
+
+
+def is_malloc_seen() -> bool:
+    """Is it there since the process began, and does it record?"""
+    try:
+        library = ctypes.CDLL(MEMORY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return bool(library.prof_i_malloc_is_told_1())
 
 
 def _same_copy(path: str) -> Any:

@@ -12,7 +12,6 @@ torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIF
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import threading
 from importlib import import_module
@@ -26,7 +25,6 @@ from ._torch_modules import Modules
 from .functions import begin_stacks, end_stacks
 from .modules import shapes_of
 
-MEMORY = "libprof_memory.so"
 CATEGORY = "cpu_op"
 
 
@@ -94,13 +92,13 @@ def _listens_already(torch: Any) -> bool:
 
 def _check_memory() -> None:
     """RuntimeError where malloc() is not recorded."""
+    if _torch_found.is_malloc_seen():
+        return
     try:
-        ctypes.CDLL(MEMORY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-        is_there = os.environ.get("PROF_MEMORY", "0") != "0"
-    except OSError:
-        is_there = False
-    if not is_there:
-        raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program with LD_PRELOAD={MEMORY} (which make install brings) and PROF_MEMORY=1")
+        how = f"by python -m prof run --profile-memory, or with LD_PRELOAD={_torch_found.memory_library()} and PROF_MEMORY=1"
+    except FileNotFoundError as e:
+        how = f"with LD_PRELOAD=libprof_memory.so and PROF_MEMORY=1; {e}"
+    raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program {how}")
 
 
 def _tell_rank(torch: Any) -> None:
