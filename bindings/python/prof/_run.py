@@ -93,7 +93,7 @@ class _Recording:
 
         self.readers = Trace, Traces  # now: the script may take modules away
         self.pid = os.getpid()
-        self.has_ended = False
+        self.has_ended = self.was_begun = False
         self.own_capture = ""
         self.tracing: Any = None  # of functions
         folder = os.path.dirname(options.output) if options.output else os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
@@ -103,7 +103,12 @@ class _Recording:
         self.path = os.path.join(self.folders[0], self.name)
 
     def begin(self) -> None:
-        C.prof_stop()  # of libprof_memory.so, which has begun with the process
+        from ._torch_found import is_malloc_seen
+
+        self.was_begun = is_malloc_seen()
+        if self.was_begun:  # with the process, by libprof_memory.so
+            C.prof_stop()
+            C.prof_dump(None)  # where a path was given: a run's around this one, say
         options = sized(s.Options, level=self.options.level, path=encoded(f"{self.path}.prof", "path"), keep_capture=1)  # it stays until it is removed
         try:
             C.check(C.prof_start_with(options))
@@ -138,6 +143,13 @@ class _Recording:
             self._report()
         except Exception as e:  # the script has ended well or badly: nothing here changes that
             self._say_kept([f"{type(e).__name__}: {e}"])
+        self._end_what_was_begun()
+
+    def _end_what_was_begun(self) -> None:
+        """What began with the process writes at its end, to the path of the last start: it gets one without."""
+        if self.was_begun:
+            C.prof_start_with(sized(s.Options, level=1))
+            C.prof_stop()
 
     def drop(self) -> None:
         """There was nothing to run: no table, no trace."""
@@ -145,6 +157,7 @@ class _Recording:
         self._stop()
         for path in self.captures():
             os.unlink(path)
+        self._end_what_was_begun()
 
     def _say_kept(self, errors: List[str]) -> None:
         say(f"prof: {'; '.join(errors)}; what was recorded is in {', '.join(self.captures()) or self.own_capture or 'no file'}")
@@ -261,8 +274,8 @@ def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
 
 def _with_memory(path: str) -> Dict[str, str]:
     """The environment in which malloc() is recorded."""
-    preloaded = os.environ.get("LD_PRELOAD", "")
-    return {**os.environ, "LD_PRELOAD": f"{path}:{preloaded}" if preloaded else path, "PROF_MEMORY": "1", _AGAIN: "1"}
+    preloaded = [word for word in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if word not in ("", path)]
+    return {**os.environ, "LD_PRELOAD": ":".join([path, *preloaded]), "PROF_MEMORY": "1", _AGAIN: "1"}  # first: it calls the next allocator
 
 
 def _execute_again() -> List[str]:
