@@ -178,9 +178,9 @@ class AllThreads(unittest.TestCase):
             for n in range(200):
                 with prof.torch.observe(record_shapes=n % 2 == 0, profile_all_threads=True):
                     self.x.add(self.x)
-        is_over.set()
-        for thread in threads:
-            thread.join(60)
+            is_over.set()  # before the profile ends, so that no call is cut off by that
+            for thread in threads:
+                thread.join(60)
         self.assertEqual(errors, [])
         self.assertEqual(calls(p)["aten::add"], 200)
         self.assertEqual([e for e in p.events() if e.is_open], [])
@@ -249,11 +249,12 @@ if __name__ == "__main__":
         print(sum(x.sum().item() for x in torch.utils.data.DataLoader(Squares(), batch_size=2, num_workers=2, multiprocessing_context=context)))
 """
 RANKS = """
+import os
 import torch, torch.distributed
 torch.distributed.init_process_group("gloo")
 x = torch.ones(3) * torch.distributed.get_rank()
 torch.distributed.all_reduce(x)
-print("sum", x.tolist(), flush=True)
+os.write(1, f"sum {x.tolist()}\n".encode())  # of two processes, in one piece
 torch.distributed.destroy_process_group()
 """
 

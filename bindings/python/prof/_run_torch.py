@@ -28,10 +28,10 @@ class _Finder:
             return None
         for finder in list(sys.meta_path):
             find = None if finder is self else getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None else None
+            spec: Optional[ModuleSpec] = find(name, path, target) if find is not None else None
             if spec is not None:
                 self._wrap(spec.loader)
-                return spec  # type: ignore[no-any-return]
+                return spec
         return None  # ImportError, as without
 
     def _wrap(self, loader: Any) -> None:
@@ -44,7 +44,7 @@ class _Finder:
                 del loader.exec_module
             _load(load, module)
             with contextlib.suppress(ValueError):  # another thread
-                sys.meta_path.remove(self)  # type: ignore[arg-type]
+                sys.meta_path.remove(self)
             _begin_behind(module, self.asked)
 
         with contextlib.suppress(AttributeError, TypeError):  # a loader that takes no attributes: torch is imported, and not seen
@@ -64,7 +64,7 @@ def _load(load: Callable[[Any], None], module: Any) -> None:
 
 
 def _begin_behind(module: Any, asked: Dict[str, bool]) -> None:
-    spec = getattr(module, "__spec__", None)
+    spec: Any = getattr(module, "__spec__", None)
     with contextlib.suppress(AttributeError):
         spec._initializing = False  # it is whole: else the thread on which its callbacks are proven would wait for this one, which imports it
     ours = sys.modules.get("prof.torch")
@@ -108,4 +108,4 @@ def watch(asked: Dict[str, bool]) -> None:
     if NAME in sys.modules:
         begin(asked)
     else:
-        sys.meta_path.insert(0, _Finder(asked))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _Finder(asked))
