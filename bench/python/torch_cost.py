@@ -103,6 +103,8 @@ def main():
             "nobody records": lambda: (observe(),),
             "nobody records shapes": lambda: (observe(record_shapes=True),),
             "on": lambda: (prof.profile(), observe()),
+            "all threads": lambda: (prof.profile(), observe(profile_all_threads=True)),
+            "all threads, and this one's": lambda: (prof.profile(), observe(profile_all_threads=True), observe()),
             "itt": lambda: (prof.profile(), torch.autograd.profiler.emit_itt()),
             "torch": kineto(),
             "shapes": lambda: (prof.profile(), observe(record_shapes=True)),
@@ -130,6 +132,9 @@ def main():
     row("observe() adds, nobody records", found["nobody records"], "us", 1e6)
     row("the same with record_shapes", found["nobody records shapes"], "us", 1e6)
     row("observe() adds: names, times, sequence numbers", found["on"], "us", 1e6, 0.35)
+    row("the same of all threads", found["all threads"], "us", 1e6)
+    row("of all threads against of this one", found["all threads"], "us", 1e6, 1.1, found["on"])
+    row("of all threads, and of this one beside", found["all threads, and this one's"], "us", 1e6)
     row("by ITT: names and times", found["itt"], "us", 1e6)
     row("rival torch.profiler adds: names and times", found["torch"], "us", 1e6)
     row("observe() against torch.profiler", found["on"], "us", 1e6, 1.0, found["torch"])

@@ -1,4 +1,4 @@
-"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so, libprof_torch.so and the command, prof, beside it, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
+"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so, libprof_torch.so, libprof_memory.so and the command, prof, beside it, with $CC (cc) and $CFLAGS; then no Python needs a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the checkout, but by an
 editable install, which needs the library there."""
 
 import atexit
@@ -18,7 +18,7 @@ except ImportError:  # before setuptools 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 SONAME = "libprof.so.0"
-BESIDE = ("itt", "torch")
+BESIDE = (("itt", "itt", ()), ("torch", "torch", ()), ("memory", "malloc", ("-fno-builtin", "-Wl,-z,now")))  # the library's name, its folder in src/preload, and what CMakeLists.txt has for it
 COMMAND = "prof"
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
@@ -74,8 +74,9 @@ class BuildWithLibrary(build_py):
         os.makedirs(target, exist_ok=True)
         compiler, library = Compiler(), os.path.join(target, SONAME)
         compiler.compile(sources, library)
-        for name in BESIDE:
-            compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", name, "*.c")), os.path.join(target, f"libprof_{name}.so"), library, *SHARED)
+        for name, folder, options in BESIDE:
+            file = f"libprof_{name}.so"
+            compiler.compile_beside(glob(os.path.join(ROOT, "src", "preload", folder, "*.c")), os.path.join(target, file), library, *SHARED, f"-Wl,-soname,{file}", *options)
         commands = [f for folder in ("prof", "import") for f in glob(os.path.join(ROOT, "tools", folder, "*.c"))]
         no_paths = filter(compiler.takes, [f"-fmacro-prefix-map={ROOT}/="])  # its call sites say where they stand, which is no matter of this machine
         compiler.compile_beside(commands, os.path.join(target, COMMAND), library, *compiler.optional(), *no_paths)

@@ -135,11 +135,11 @@ static void __attribute__((constructor)) at_load(void) {
   look();
 }
 
-/* A program that was written for prof may write its capture by itself; the others, for which libprof_memory.so is there, do not. So it is said here alone. */
+/* A program that was written for prof may write its capture by itself; the others, for which libprof_memory.so is there, do not. So it is said here alone. PROF_RUN: `python -m prof run` has begun this process, and starts and writes itself. */
 int prof_i_start_early(void) {
   look();
   if (own.look == AT_IT) return -1;
-  if (own.has_memory && !own.started)
+  if (own.has_memory && !own.started && !secure_getenv("PROF_RUN"))
     prof_i_say("PROF_MEMORY: malloc() is recorded, but nothing will be written, unless the program calls prof_dump(): set PROF_OUTPUT=FILE.prof, too");
   return own.has_memory;
 }

@@ -61,6 +61,7 @@ tests_in() {
 }
 
 uses_its_own_command() { (cd / && "$1" -c 'import os, prof; from prof._import import command; print(command()); raise SystemExit(os.path.dirname(command()) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
+records_malloc() { (cd / && "$1" -m prof run --profile-memory -s memory - <<<'x = bytearray(1 << 26)' 2>&1 | tee /dev/stderr | grep -q '64\.[0-9]* MB'); }
 uses_its_own_library() { (cd / && "$1" -c 'import os, prof; from prof._library import C; print(C.path); raise SystemExit(os.path.dirname(C.path) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
 
 own=$(uname -m)
@@ -76,6 +77,9 @@ for machine in x86_64 aarch64; do
   command=$scratch/$machine/prof/lib/prof # which prof.import_trace() runs
   expect "the command asks for glibc 2.17 at most" asks_no_more_than "$command" 2.17
   expect "no path of this machine stands in the command" has_no_debugging_paths "$command"
+  memory=$scratch/$machine/prof/lib/libprof_memory.so # which python -m prof run --profile-memory preloads
+  expect "the library for malloc() asks for glibc 2.17 at most" asks_no_more_than "$memory" 2.17
+  expect "no path of this machine stands in the library for malloc()" has_no_debugging_paths "$memory"
   expect "auditwheel says manylinux_2_17_$machine" auditwheel_agrees "$wheel" "$machine"
 done
 
@@ -91,6 +95,7 @@ while IFS='|' read -r version python; do
   "$place/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: numpy >"$scratch/log" 2>&1 || # what skips without it says so
     echo "no numpy for Python $version: $(tail -n 1 "$scratch/log")"
   expect "Python $version uses the wheel's library" uses_its_own_library "$place/bin/python"
+  expect "Python $version records malloc() by the wheel's library" records_malloc "$place/bin/python"
   expect "Python $version uses the wheel's command" uses_its_own_command "$place/bin/python"
   tests_in "$version" "$place/bin/python"
   [[ $version == pypy* ]] || last=$version last_python=$python

@@ -32,12 +32,19 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("-l", "--level", type=int, choices=(1, 2), default=1, help="1 operators, 2 also the runtime around them (default 1)")
     run.add_argument("-s", "--sort", choices=_table.SORT_WORDS, default="total", metavar="BY", help=f"the table's order: {', '.join(_table.SORT_WORDS)} (default total)")
     run.add_argument("-r", "--rows", type=_table.rows, default=30, metavar="N", help="at most so many rows (default 30; all, or -1: all of them)")
+    run.add_argument("-b", "--by", type=_table.groups, action="append", default=[], metavar="GROUPS", help=f"what is one row of the table: {','.join(_table.GROUPS)}; may be repeated (default name,category)")
+    run.add_argument("-f", "--stack-frames", type=_table.frames, default=0, metavar="N", help="by stack: the innermost so many frames; 0: all (default 0)")
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
     run.add_argument("-t", "--trace", action="append", default=[], metavar="MODULE", help="see this module's functions as operators, with shapes (numpy); may be repeated")
     run.add_argument("--python", choices=("own", "all"), metavar="own|all", help="see every Python function of the script: --python, all but the standard library's; --python=all, those, too")
     run.add_argument("--python-include", action="append", default=[], metavar="MODULE", help="see the Python functions of this module and those below it, of a pattern of modules (*.tests), or of a file or folder (with a /), and no others; may be repeated")
     run.add_argument("--python-exclude", action="append", default=[], metavar="MODULE", help="leave these out; may be repeated")
     run.add_argument("--python-c", action="store_true", help="see the functions of C that they call, too")
+    run.add_argument("--torch", action="store_true", help="see PyTorch's operators, of all threads, from where the script imports torch; the next four are torch.profiler's, and imply this one but for the memory")
+    run.add_argument("--record-shapes", action="store_true", help="with their inputs' shapes: -b name,shape has a row for each")
+    run.add_argument("--with-modules", action="store_true", help="a scope around each call of an nn.Module")
+    run.add_argument("--with-stack", action="store_true", help="with the functions of Python around them, from torch's import on: -b name,stack has a row for each")
+    run.add_argument("--profile-memory", action="store_true", help="each row's memory of the processor: malloc() is recorded, by libprof_memory.so in LD_PRELOAD, with which the command executes itself again")
     run.add_argument("-m", dest="module", action="store_true", help="script is a module's name, as python -m has it")
     run.add_argument("script", help="the script, a folder or an archive, the module with -m; -: what stands on stdin")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -62,6 +69,8 @@ def _parsed(words: List[str]) -> argparse.Namespace:
     options = _arguments().parse_args(["--python=own" if word == "--python" else word for word in words])
     if options.command == "run":
         options.args = words[len(words) - len(options.args) :]
+    if options.command in ("run", "table"):
+        options.group = [word for group in options.group for word in group] or ["name", "category"]
     return options
 
 

@@ -43,6 +43,8 @@ class EventList(List[_Row]):
     _is_of_events = False
     _shows_functions = False
     """Whether traced functions are rows of key_averages() where nothing is said of them."""
+    _note = ""
+    """What the table says where it has no rows."""
     lost = 0
     """Scopes that are not in it, for want of room. Beyond torch.profiler; where there are some, the table's last line says so."""
 
@@ -117,7 +119,7 @@ class EventList(List[_Row]):
         time_unit: Optional[str] = None,
     ) -> str:
         """torch.profiler's table. row_limit -1: all rows; time_unit: "s", "ms", "us", or None: by magnitude. Shares are of the sum of the self times of all rows. top_level_events_only: of averages those whose first call was in no
-        other, which takes a walk over all events, some us each. "" without rows. TypeError, ValueError."""
+        other, which takes a walk over all events, some us each. "" without rows, or a line on how PyTorch's operators are seen, where that is imported and the profile has not asked for them. TypeError, ValueError."""
         format_time(0, time_unit)
         for name, text in (("sort_by", sort_by), ("header", header)):
             if text is not None and not isinstance(text, str):
@@ -129,7 +131,7 @@ class EventList(List[_Row]):
         if not isinstance(top_level_events_only, int):
             raise TypeError(f"top_level_events_only must be a bool, not {top_level_events_only!r}")
         if not self:
-            return ""
+            return self._note
         if top_level_events_only and self._origin is not None:
             self._origin.find_parents(self)
         events = self._sorted(sort_by)

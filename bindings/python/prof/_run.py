@@ -14,13 +14,16 @@ import time
 from typing import Any, Dict, List, NoReturn, Optional
 
 if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == "prof.__main__":
-    for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
+    for _word in ("PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT", "PROF_TORCH", "PROF_PYTHON"):  # they would begin a capture of the command's own when the library is opened: those of a run around this one, say
         os.environ.pop(_word, None)
 
 from . import _structs as s
+from . import _table
 from ._library import C, ProfError, encoded, sized
 
 _SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
+_AGAIN = "PROF_RUN"
+"""In the environment of the process that _ensure_memory() begins; libprof_memory.so looks for it, too."""
 ENDINGS = (".json.gz", ".json", ".prof")
 
 
@@ -91,7 +94,7 @@ class _Recording:
 
         self.readers = Trace, Traces  # now: the script may take modules away
         self.pid = os.getpid()
-        self.has_ended = False
+        self.has_ended = self.was_begun = False
         self.own_capture = ""
         self.tracing: Any = None  # of functions
         folder = os.path.dirname(options.output) if options.output else os.environ.get("PROF_CAPTURE_DIR") or os.environ.get("TMPDIR") or "/tmp"
@@ -101,6 +104,12 @@ class _Recording:
         self.path = os.path.join(self.folders[0], self.name)
 
     def begin(self) -> None:
+        from ._torch_found import is_malloc_seen
+
+        self.was_begun = is_malloc_seen()
+        if self.was_begun:  # with the process, by libprof_memory.so
+            C.prof_stop()
+            C.prof_dump(None)  # where a path was given: a run's around this one, say
         options = sized(s.Options, level=self.options.level, path=encoded(f"{self.path}.prof", "path"), keep_capture=1)  # it stays until it is removed
         try:
             C.check(C.prof_start_with(options))
@@ -112,6 +121,8 @@ class _Recording:
         self.own_capture = os.fsdecode(health.capture_path)
         os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
         os.environ["PROF_OUTPUT"] = f"{self.path}.%p.prof"
+        if self.options.profile_memory:
+            os.environ["PROF_MEMORY"] = "1"
 
     def _stop(self) -> None:
         if self.tracing is not None:
@@ -133,6 +144,13 @@ class _Recording:
             self._report()
         except Exception as e:  # the script has ended well or badly: nothing here changes that
             self._say_kept([f"{type(e).__name__}: {e}"])
+        self._end_what_was_begun()
+
+    def _end_what_was_begun(self) -> None:
+        """What began with the process writes at its end, to the path of the last start: it gets one without."""
+        if self.was_begun:
+            C.prof_start_with(sized(s.Options, level=1))
+            C.prof_stop()
 
     def drop(self) -> None:
         """There was nothing to run: no table, no trace."""
@@ -140,6 +158,7 @@ class _Recording:
         self._stop()
         for path in self.captures():
             os.unlink(path)
+        self._end_what_was_begun()
 
     def _say_kept(self, errors: List[str]) -> None:
         say(f"prof: {'; '.join(errors)}; what was recorded is in {', '.join(self.captures()) or self.own_capture or 'no file'}")
@@ -169,7 +188,7 @@ class _Recording:
                     errors.append(str(e))
             if not self.options.quiet:
                 try:
-                    say(traces.table(sort=self.options.sort.replace("-", "_"), rows=self.options.rows))
+                    say(traces.table(group=_table.group_of(self.options), sort=self.options.sort.replace("-", "_"), rows=self.options.rows, stack_frames=self.options.stack_frames))
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
@@ -196,26 +215,28 @@ class _Recording:
 
 
 class _Again:
-    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks: where it is unpickled, the modules and functions are traced. Its text asks for prof itself, and only if prof can be had: the process must run without it."""
+    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks: where it is unpickled, the modules and functions are traced, and torch is seen. Its text asks for prof itself, and only if prof can be had: the process must run without it."""
 
-    def __init__(self, names: List[str], functions: Optional[Dict[str, Any]]) -> None:
-        self.names, self.functions = names, functions
+    def __init__(self, names: List[str], functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]]) -> None:
+        self.names, self.functions, self.torch = names, functions, torch
 
     def __reduce__(self) -> Any:
-        source = f"import sys\nsys.path[:] = {sys.path!r}\ntry:\n    import prof._run\n    prof._run.trace({self.names!r}, {self.functions!r})\nexcept Exception:\n    pass"
+        source = f"import sys\nsys.path[:] = {sys.path!r}\ntry:\n    import prof._run\n    prof._run.trace({self.names!r}, {self.functions!r}, {self.torch!r})\nexcept Exception:\n    pass"
         return exec, (source, {})
 
 
-def _reach_started_processes(functions: Dict[str, Any]) -> None:
+def _reach_started_processes(functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]]) -> None:
     """Those of Python that the script starts, in whatever way: _site/sitecustomize.py."""
     import json
 
-    os.environ["PROF_PYTHON"] = json.dumps(functions)
+    for variable, asked in (("PROF_PYTHON", functions), ("PROF_TORCH", torch)):
+        if asked is not None:
+            os.environ[variable] = json.dumps(asked)
     os.environ["PYTHONPATH"] = os.pathsep.join([_SITE, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def trace(names: List[str], functions: Optional[Dict[str, Any]]) -> Any:
-    """trace_module() of each, and trace_functions() of these arguments, which it gives; here and in the processes that multiprocessing begins from here."""
+def trace(names: List[str], functions: Optional[Dict[str, Any]], torch: Optional[Dict[str, bool]] = None) -> Any:
+    """trace_module() of each, and trace_functions() of these arguments, which it gives, and observe() of these, when torch is imported; here and in the processes that multiprocessing begins from here."""
     from importlib import import_module
     from multiprocessing import spawn
 
@@ -231,11 +252,15 @@ def trace(names: List[str], functions: Optional[Dict[str, Any]]) -> Any:
         if not is_traced():  # it was started so
             tracing = trace_functions(**functions)
             tracing.start()
+    if torch is not None:
+        from ._run_torch import watch
+
+        watch(torch)
     module: Any = spawn
     prepared = module.get_preparation_data
 
     def get_preparation_data(name: str) -> Any:
-        return {**prepared(name), "prof": _Again(names, functions)}  # prepare() takes the keys that it knows
+        return {**prepared(name), "prof": _Again(names, functions, torch)}  # prepare() takes the keys that it knows
 
     module.get_preparation_data = get_preparation_data
     return tracing
@@ -246,6 +271,51 @@ def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
     if not (options.python or options.python_include or options.python_exclude or options.python_c):
         return None
     return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all", "c_functions": options.python_c}
+
+
+def _with_memory(path: str) -> Dict[str, str]:
+    """The environment in which malloc() is recorded."""
+    preloaded = [word for word in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":") if word not in ("", path)]
+    return {**os.environ, "LD_PRELOAD": ":".join([path, *preloaded]), "PROF_MEMORY": "1", _AGAIN: "1"}  # first: it calls the next allocator
+
+
+def _execute_again() -> List[str]:
+    """The command line of this process, with python's own options."""
+    found = getattr(sys, "orig_argv", None)  # from 3.10 on
+    if found:
+        return [sys.executable, *found[1:]]
+    from subprocess import _args_from_interpreter_flags  # type: ignore[attr-defined]
+
+    return [sys.executable, *_args_from_interpreter_flags(), "-m", "prof", *sys.argv[1:]]
+
+
+def _ensure_memory() -> None:
+    """malloc() is recorded: by this process, or by the one that takes its place now, before anything has begun. Where it cannot be, that is said, and the script runs."""
+    from ._torch_found import is_malloc_seen, memory_library
+
+    is_again = os.environ.pop(_AGAIN, None) is not None
+    if is_malloc_seen():
+        return
+    try:
+        path = memory_library()
+    except OSError as e:
+        fail(f"--profile-memory: {e}")
+    if is_again:
+        say(f"prof: --profile-memory: malloc() is not recorded: LD_PRELOAD={path} was not taken by {sys.executable}")
+        return
+    if any(c in path for c in " :"):
+        fail(f"--profile-memory: LD_PRELOAD takes no path with a blank or a colon, and libprof_memory.so is {path}")
+    try:
+        os.execve(sys.executable, _execute_again(), _with_memory(path))
+    except OSError as e:
+        fail(f"--profile-memory: {sys.executable!r} cannot be executed again, with LD_PRELOAD={path}: {e}")
+
+
+def _torch(options: argparse.Namespace) -> Optional[Dict[str, bool]]:
+    """What --torch and its like ask observe() for."""
+    if not (options.torch or options.record_shapes or options.with_stack or options.with_modules):
+        return None
+    return {"record_shapes": options.record_shapes, "with_stack": options.with_stack, "with_modules": options.with_modules}
 
 
 def run(options: argparse.Namespace) -> Any:
@@ -261,14 +331,16 @@ def run(options: argparse.Namespace) -> Any:
             fail(f"there is no directory for {options.output!r}")
         if not options.output.endswith(ENDINGS):
             fail(f"-o {options.output}: it must end in .json, .json.gz or .prof")
+    if options.profile_memory:
+        _ensure_memory()
     _script.place(options.script, options.module)
-    functions = _functions(options)
+    functions, torch = _functions(options), _torch(options)
     recording = _Recording(options)
-    if options.trace or functions is not None:
+    if options.trace or functions is not None or torch is not None:
         try:
-            recording.tracing = trace(options.trace, functions)
-            if functions is not None:
-                _reach_started_processes(functions)
+            recording.tracing = trace(options.trace, functions, torch)
+            if functions is not None or torch is not None:
+                _reach_started_processes(functions, torch)
         except (ImportError, ValueError) as e:
             fail(f"--trace {', '.join(options.trace)}: {e}")
         except (NotImplementedError, ProfError) as e:

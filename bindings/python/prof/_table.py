@@ -23,7 +23,7 @@ Totals of a capture, or of several together (of a program's processes, say), as 
 Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own."""
 
 
-def _groups(text: str) -> List[str]:
+def groups(text: str) -> List[str]:
     words = text.split(",")
     for word in words:
         if word not in GROUPS:
@@ -44,7 +44,7 @@ def rows(text: str) -> int:
     return number
 
 
-def _frames(text: str) -> int:
+def frames(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < ALL_ROWS):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of frames; 0 is all")
     return int(text)
@@ -56,20 +56,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = HELP
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     hidden = argparse.SUPPRESS
-    parser.add_argument("-b", "--by", type=_groups, action="append", default=[], metavar="GROUPS", help=hidden)
+    parser.add_argument("-b", "--by", type=groups, action="append", default=[], metavar="GROUPS", help=hidden)
     parser.add_argument("-s", "--sort", choices=SORT_WORDS, default="total", help=hidden)
     parser.add_argument("-r", "--rows", type=rows, default=100, metavar="N", help=hidden)
     parser.add_argument("-l", "--level", type=int, choices=(0, 1, 2), default=0, help=hidden)
     parser.add_argument("-c", "--category", help=hidden)
-    parser.add_argument("-f", "--stack-frames", type=_frames, default=0, metavar="N", help=hidden)
+    parser.add_argument("-f", "--stack-frames", type=frames, default=0, metavar="N", help=hidden)
     parser.add_argument("-h", "--help", action="help", help=hidden)
     parser.add_argument("files", metavar="FILE", nargs="+", help=hidden)
 
 
-def text(options: argparse.Namespace) -> str:
-    """The table that the options ask for."""
+def group_of(options: argparse.Namespace) -> List[str]:
+    """What --by asks for."""
     group = {word for words in options.by for word in words} or {"name", "category"}
     if "kernel" in group:
         group |= {"name", "category"}  # its rows are kernels' names
+    return sorted(group)
+
+
+def text(options: argparse.Namespace) -> str:
+    """The table that the options ask for."""
     with Traces.open(options.files) as traces:
-        return traces.table(group=sorted(group), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames)
+        return traces.table(group=group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames)

@@ -15,6 +15,8 @@ RANGE = "prof.torch.observe()"
 _THIS_THREAD = 2**64 - 1
 _FUNCTION, _BACKWARD, _USER = 0, 1, 7
 _INPUTS = _RANK = 4
+FOR_THREAD, FOR_ALL, FOR_RUN = range(3)
+"""Whom callbacks are for, as calls.c has it: this thread; all; all, for ``python -m prof run``, beside one of the program's."""
 
 
 class _Input(ctypes.Structure):
@@ -63,16 +65,21 @@ class Calls:
         library.prof_i_torch_keys_1.restype = None
         library.prof_i_torch_prove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
+        library.prof_i_torch_add_1.argtypes = [ctypes.c_int, ctypes.c_uint32]
         library.prof_i_torch_add_1.restype = ctypes.c_uint64
         library.prof_i_torch_remove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_remove_1.restype = None
         self.remove = library.prof_i_torch_remove_1
-        """Takes what add() gave, on its thread; 0: nothing. C's own, so that no interrupt comes between its caller and it."""
+        """Takes what add() gave, on its thread where it is for that one; 0: nothing. C's own, so that no interrupt comes between its caller and it."""
         self._prove_apart(torch)
 
-    def add(self, with_shapes: bool) -> int:
-        """To this thread; remove() takes what it gives, there."""
-        return int(self.library.prof_i_torch_add_1(int(with_shapes)))
+    def add(self, with_shapes: bool, who: int = FOR_THREAD) -> int:
+        """To this thread, where remove() takes what it gives, or to all."""
+        return int(self.library.prof_i_torch_add_1(int(with_shapes), who))
+
+    def has_for_all(self) -> bool:
+        """Does this torch export at::addGlobalCallback()?"""
+        return bool(self.library.prof_i_torch_has_for_all_1())
 
     def layout(self) -> Dict[str, int]:
         """What was found: for tests."""

@@ -7,12 +7,13 @@ import ctypes
 import os
 import sys
 from importlib import import_module
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from . import _torch_calls
 from ._library import C, short
 
 COLLECTOR = "libprof_itt.so"
+MEMORY = "libprof_memory.so"
 VARIABLE = "INTEL_LIBITTNOTIFY64"
 PROBE = "prof.torch.observe()"
 """A task of this name the collector takes for a question, and records it not."""
@@ -40,6 +41,20 @@ def beside(name: str) -> str:
     return path
 
 
+def memory_library() -> str:
+    """The path of libprof_memory.so, for LD_PRELOAD: with PROF_MEMORY=1 it records malloc(). FileNotFoundError when it is not there."""
+    return beside(MEMORY)
+
+
+def is_malloc_seen() -> bool:
+    """Is it there since the process began, and does it record?"""
+    try:
+        library = ctypes.CDLL(MEMORY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return bool(library.prof_i_malloc_is_told_1())
+
+
 def _same_copy(path: str) -> Any:
     library = ctypes.CDLL(path)
     if _address(library) != _address(C):
@@ -56,6 +71,36 @@ def _without_frames(error: Exception) -> Exception:
     """It is kept for good: so are not the callers, and what they hold, a profile that has been dropped, say."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
+
+
+waiting: List[Callable[[], None]] = []
+"""What waits until prof.torch is whole: where that is imported first, it imports torch."""
+
+
+def tell_of_torch() -> None:
+    while waiting:
+        waiting.pop()()
+
+
+@contextlib.contextmanager
+def telling_torch(path: str) -> Iterator[None]:
+    """While torch is imported: it finds the collector. RuntimeError where another one is named."""
+    before = os.environ.get(VARIABLE)
+    if before is not None and not _is_same(before, path):
+        raise RuntimeError(f"prof: {VARIABLE} names another collector, {short(before)}, and a process has one: start the program without it, or with {VARIABLE}={path}")
+    os.environ[VARIABLE] = path
+    try:
+        yield
+    finally:  # what the program starts is not to load it
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+
+
+def _is_same(a: str, b: str) -> bool:
+    try:
+        return os.path.samefile(a, b)
+    except OSError:
+        return False
 
 
 class Torch:
@@ -75,31 +120,17 @@ class Torch:
 
     def _open(self, path: str) -> None:
         was_there = "torch" in sys.modules
-        before = os.environ.get(VARIABLE)
-        if before is not None and not self._is_same(before, path):
-            raise RuntimeError(f"prof: {VARIABLE} names another collector, {short(before)}, and a process has one: start the program without it, or with {VARIABLE}={path}")
-        self._collector = _same_copy(path)
-        os.environ[VARIABLE] = path
-        try:
+        with telling_torch(path):
+            self._collector = _same_copy(path)
             self.module = self._import()
             if self._is_ours():
                 return
-        finally:  # what the program starts is not to load it
-            if before is None:
-                del os.environ[VARIABLE]
         version = getattr(self.module, "__version__", "of an unknown version")
         if not self._has_itt():
             raise RuntimeError(f"prof: torch {version} has no ITT, by which prof sees its operators: torch 1.13 or later from PyPI for x86-64 has it. prof.trace_module(torch) and prof.scope() see what is called by name")
         if was_there:
             raise RuntimeError(f"prof: torch was imported before prof.torch, and looks for who listens only once: import prof.torch first, or start the program with {VARIABLE}={path}")
         raise RuntimeError(f"prof: torch {version} did not take {path}: another part of this process had begun with ITT, or its ITT is of another version than 3")
-
-    @staticmethod
-    def _is_same(a: str, b: str) -> bool:
-        try:
-            return os.path.samefile(a, b)
-        except OSError:
-            return False
 
     @staticmethod
     def _import() -> Any:

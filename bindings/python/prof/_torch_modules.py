@@ -14,42 +14,58 @@ from ._scope import scope
 CATEGORY = "python_function"
 
 
-class Modules:
-    """Of the thread that makes it, as all of observe(). RuntimeError where torch has no such hooks."""
+class _Own(threading.local):
+    """Of each thread."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self) -> None:
+        self.calls: List[Tuple[Any, int, Any]] = []
+        """Under way: the module, the number of the call, its scope (None while nobody records)."""
+
+
+class Modules:
+    """Of the thread that makes it, or of all, as all of observe(). RuntimeError where torch has no such hooks."""
+
+    _for_all: Optional["Modules"] = None
+    """The one that sees all threads: others are silent meanwhile, so that a call is a scope once."""
+
+    def __init__(self, torch: Any, is_for_all: bool = False) -> None:
         self._is_compiling = import_module("torch.compiler").is_compiling if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling") else lambda: False
         self._names: Dict[int, Tuple[Any, str, int]] = {}  # by id, with a reference that tells whether it is the same: modules may compare and hash as they like, or not at all
-        self._counts: Dict[str, int] = {}
+        self._counts: Dict[str, Any] = {}
         self._numbers = itertools.count(1)
-        self._calls: List[Tuple[Any, int, Any]] = []  # under way: the module, the number of the call, its scope (None while nobody records)
-        self._thread = threading.get_ident()
+        self._own = _Own()
+        self._thread = 0 if is_for_all else threading.get_ident()
         hooks = import_module("torch.nn.modules.module")
         try:
             after = hooks.register_module_forward_hook(self._end, always_call=True)  # also behind an exception
         except (AttributeError, TypeError):
             raise RuntimeError(f"prof: torch {torch.__version__} has no hooks for all modules that are called behind an exception, too, by which observe() has modules: they are there from 2.1 on") from None
         self._hooks = [after, hooks.register_module_forward_pre_hook(self._begin)]
+        if is_for_all and Modules._for_all is None:
+            Modules._for_all = self
 
     def remove(self) -> None:
         for hook in self._hooks:
             hook.remove()
         self._end_down_to(0)
+        if Modules._for_all is self:
+            Modules._for_all = None
 
     def _name_of(self, module: Any) -> Tuple[str, int]:
         key = id(module)
         found = self._names.get(key)
         if found is None or found[0]() is not module:  # as torch.profiler counts: those of a class in the order in which they are first called
             kind = type(module).__name__
-            number = self._counts.get(kind, 0)
-            self._counts[kind] = number + 1
+            number = next(self._counts.setdefault(kind, itertools.count()))
             found = self._names[key] = (weakref.ref(module, lambda _: self._names.pop(key, None)), f"nn.Module: {kind}_{number}", number)
         return found[1:]
 
     def _begin(self, module: Any, args: Any) -> None:
-        if self._is_compiling() or threading.get_ident() != self._thread:  # torch.compile() takes the first for a constant, and the hook is no part of what it makes
+        if self._is_compiling() or self._thread not in (0, threading.get_ident()):  # torch.compile() takes the first for a constant, and the hook is no part of what it makes
             return
-        calls, opened = self._calls, None
+        if Modules._for_all is not None and Modules._for_all is not self:
+            return
+        calls, opened = self._own.calls, None
         number = next(self._numbers)
         if C.prof_level() > 0:
             name, of_kind = self._name_of(module)
@@ -58,9 +74,9 @@ class Modules:
         calls.append((module, number, opened))
 
     def _end(self, module: Any, args: Any, result: Any) -> None:
-        if self._is_compiling() or threading.get_ident() != self._thread:
+        if self._is_compiling() or self._thread not in (0, threading.get_ident()):
             return
-        calls = self._calls
+        calls = self._own.calls
         for depth in range(len(calls) - 1, -1, -1):
             if calls[depth][0] is module:
                 self._end_down_to(depth)
@@ -68,7 +84,7 @@ class Modules:
 
     def _end_down_to(self, depth: int) -> None:
         """torch runs no hook behind a KeyboardInterrupt: such calls end with the one around them, or with observe()."""
-        calls = self._calls
+        calls = self._own.calls
         while len(calls) > depth:
             opened: Optional[Any] = calls.pop()[2]
             if opened is not None:

@@ -436,6 +436,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
         found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops)
         if not (self._are_functions_shown() if include_python_functions is None else include_python_functions):
             found[:] = [row for row in found if not is_function(row.category, row.key)]
+        if self._observer is None and "torch" in sys.modules:
+            found._note = "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), inside of prof.torch.observe(), or by python -m prof run --torch script.py\n"
         return found
 
     def _are_functions_shown(self) -> bool:

@@ -12,13 +12,12 @@ torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIF
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import threading
 from importlib import import_module
 from typing import Any, List
 
-from . import _torch_calls, names
+from . import _torch_calls, _torch_found, names
 from ._library import C
 from ._scope import scope
 from ._torch_found import Torch, collector
@@ -26,23 +25,30 @@ from ._torch_modules import Modules
 from .functions import begin_stacks, end_stacks
 from .modules import shapes_of
 
-MEMORY = "libprof_memory.so"
 CATEGORY = "cpu_op"
 
 
 class _ByCalls:
-    """The dispatcher's callbacks of this thread, as a context manager."""
+    """The dispatcher's callbacks of this thread, or of all, as a context manager."""
 
-    def __init__(self, calls: _torch_calls.Calls, with_shapes: bool) -> None:
-        self._calls, self._with_shapes, self._handle = calls, with_shapes, 0
+    def __init__(self, calls: _torch_calls.Calls, with_shapes: bool, who: int) -> None:
+        self._calls, self._with_shapes, self._who, self._handle = calls, with_shapes, who, 0
 
     def __enter__(self) -> None:
-        self._handle = self._calls.add(self._with_shapes)
+        self._handle = self._calls.add(self._with_shapes, self._who)
 
     def __exit__(self, *error: Any) -> None:
         """A second time does nothing. No interrupt comes between the two lines, nor into C's."""
         remove, handle, self._handle = self._calls.remove, self._handle, 0
         remove(handle)
+
+
+class NoCallbacksError(RuntimeError):
+    """Of profile_all_threads."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"prof: operators of all threads are seen by the dispatcher's callbacks alone, which are not to be had: {reason}. observe() without profile_all_threads sees those of its own thread")
+        self.reason = reason
 
 
 class _Once:
@@ -86,13 +92,13 @@ def _listens_already(torch: Any) -> bool:
 
 def _check_memory() -> None:
     """RuntimeError where malloc() is not recorded."""
+    if _torch_found.is_malloc_seen():
+        return
     try:
-        ctypes.CDLL(MEMORY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-        is_there = os.environ.get("PROF_MEMORY", "0") != "0"
-    except OSError:
-        is_there = False
-    if not is_there:
-        raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program with LD_PRELOAD={MEMORY} (which make install brings) and PROF_MEMORY=1")
+        how = f"by python -m prof run --profile-memory, or with LD_PRELOAD={_torch_found.memory_library()} and PROF_MEMORY=1"
+    except FileNotFoundError as e:
+        how = f"with LD_PRELOAD=libprof_memory.so and PROF_MEMORY=1; {e}"
+    raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program {how}")
 
 
 def _tell_rank(torch: Any) -> None:
@@ -103,6 +109,15 @@ def _tell_rank(torch: Any) -> None:
     C.check(C.prof_rank_set(distributed.get_rank(), distributed.get_world_size()))
 
 
+class _Observed:
+    """one: the observe(profile_all_threads=True) of the process, of the program's or of ``python -m prof run``."""
+
+    one: Any = None
+
+
+_observed_all, _observed_run = _Observed(), _Observed()
+
+
 class observe:  # noqa: N801 (as profile)
     """The operators of the code inside are scopes of the category cpu_op, torch.profiler.record_function()'s of user_annotation, nested as torch.profiler's: those that this thread calls, and those that autograd's threads run for it,
     while somebody records (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context manager, or by start() and stop(), again and again. The program computes what it computes without.
@@ -111,9 +126,14 @@ class observe:  # noqa: N801 (as profile)
     are of those. profile_memory: asks only whether malloc() is recorded, by which each row of the processor has its memory. with_modules: each call of an nn.Module on this thread is a scope around its operators. docs/python.md says what each column costs, and what is done where the dispatcher's callbacks are not to be
     had: `way` says which was taken.
 
-    ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread is observed already."""
+    ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason, and where this thread, or with profile_all_threads the process, is observed already."""
 
-    def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False) -> None:
+    _who = _torch_calls.FOR_ALL
+    """With profile_all_threads."""
+
+    def __init__(self, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False, *, profile_all_threads: bool = False) -> None:
+        self._is_for_all = bool(profile_all_threads)
+        self._place: Any = _observed_all if profile_all_threads else _observed
         self._with_shapes, self._with_stack, self._with_modules = bool(record_shapes), bool(with_stack), bool(with_modules)
         self._modules: Any = None
         self._tracing: Any = None
@@ -136,13 +156,14 @@ class observe:  # noqa: N801 (as profile)
     def start(self) -> None:
         """RuntimeError a second time without a stop()."""
         torch = _torch.get()
-        before = getattr(_observed, "one", None)
+        place = self._place
+        before = getattr(place, "one", None)
         if before is not None and before._is_forsaken():
             before._end()
         if self._running is not None:
             raise RuntimeError("this observe() has been started already; stop() it first")
-        if getattr(_observed, "one", None) is not None:
-            raise RuntimeError("another observe() is on in this thread. There can be one at a time")
+        if getattr(place, "one", None) is not None:
+            raise RuntimeError("another observe() is on in this thread. There can be one at a time" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time")
         if self._with_memory:
             _check_memory()
         running = self._choose(torch)
@@ -152,9 +173,9 @@ class observe:  # noqa: N801 (as profile)
             if self._with_stack:
                 self._tracing = begin_stacks(self)
             if self._with_modules:
-                self._modules = Modules(torch)
+                self._modules = Modules(torch, self._is_for_all)
             running.__enter__()
-            _observed.one = self
+            place.one = self
             atexit.register(self._stop_at_exit)
         except BaseException:  # a signal's handler may raise anywhere
             self._end()
@@ -169,11 +190,15 @@ class observe:  # noqa: N801 (as profile)
     def _choose(self, torch: Any) -> Any:
         """The cheapest way that carries what is asked for."""
         calls, self.reason = _torch.calls()
+        if calls is not None and self._is_for_all and not calls.has_for_all():
+            raise NoCallbacksError("this torch does not export at::addGlobalCallback()")
         if calls is not None:
             if _listens_already(torch):
                 raise RuntimeError("torch's emit_itt() is on in this thread, and its operators are recorded by that already")
             self.way = "callbacks"
-            return _ByCalls(calls, self._with_shapes)
+            return _ByCalls(calls, self._with_shapes, self._who if self._is_for_all else _torch_calls.FOR_THREAD)
+        if self._is_for_all:
+            raise NoCallbacksError(self.reason)
         if _torch.error is not None and not self._with_shapes:
             raise type(_torch.error)(f"{_torch.error}. The dispatcher's callbacks, which need no ITT, are not to be had: {self.reason}") from None
         if torch.autograd._profiler_enabled():
@@ -182,10 +207,10 @@ class observe:  # noqa: N801 (as profile)
         return _Once(_dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt())
 
     def stop(self) -> None:
-        """Without a start it does nothing. RuntimeError on another thread than start()'s: then it goes on, until its own thread stops it, or begins another."""
+        """Without a start it does nothing. RuntimeError on another thread than start()'s, but with profile_all_threads: then it goes on, until its own thread stops it, or begins another."""
         if self._running is None:
             return
-        if self._thread != threading.get_ident():
+        if not self._may_end_here():
             self._is_left = True
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
         self._end()
@@ -194,8 +219,11 @@ class observe:  # noqa: N801 (as profile)
     def leave(self) -> None:
         """Whom it was for is gone, on whatever thread that was found: where it cannot end there, it does so when its own thread begins another."""
         self._is_left = True
-        if self._running is not None and self._thread == threading.get_ident():
+        if self._running is not None and self._may_end_here():
             self._end()
+
+    def _may_end_here(self) -> bool:
+        return self._is_for_all or self._thread == threading.get_ident()
 
     def _is_forsaken(self) -> bool:
         """Nobody will stop it: somebody tried to, on another thread, or it is of the process that this one was forked from."""
@@ -210,21 +238,32 @@ class observe:  # noqa: N801 (as profile)
         if self._tracing is not None:
             end_stacks(self._tracing, self)
             self._tracing = None
-        if getattr(_observed, "one", None) is self:
-            _observed.one = None
+        if getattr(self._place, "one", None) is self:
+            self._place.one = None
         atexit.unregister(self._stop_at_exit)
         self._running = None
 
     def _stop_at_exit(self) -> None:
         """Never stopped: torch would warn of a leaked callback when its thread's state goes. One of another thread is past help."""
-        if self._thread == threading.get_ident():
+        if self._may_end_here():
             self.stop()
+
+
+class ObserveRun(observe):
+    """Of ``python -m prof run --torch``: until the process ends, beside whatever the program observes itself."""
+
+    _who = _torch_calls.FOR_RUN
+
+    def __init__(self, **asked: bool) -> None:
+        super().__init__(profile_all_threads=True, **asked)
+        self._place = _observed_run
 
 
 _observed = threading.local()
 """one: the observe() of this thread."""
 
 _torch = Torch()
+_torch_found.tell_of_torch()
 
 __all__ = ["collector", "observe"]
 

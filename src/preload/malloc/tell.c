@@ -43,6 +43,10 @@ void __attribute__((constructor)) prof_i_tell_begin(void) {
   errno = saved;
 }
 
+/* For bindings/python/prof/_torch_found.py: 1, what the process allocates is told. */
+__attribute__((visibility("default"))) int prof_i_malloc_is_told_1(void);
+int prof_i_malloc_is_told_1(void) { return __atomic_load_n(&prof_i_malloc_pool, __ATOMIC_ACQUIRE) != NULL; }
+
 /* One a thread: prof allocates nothing else that stays. Nothing before the pool is there: prof's own start. */
 void prof_i_tell_later(void *piece, size_t bytes) {
   prof_i_telling *const telling = &prof_i_this_telling;

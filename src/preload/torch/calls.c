@@ -1,4 +1,4 @@
-/* What torch calls when an operator begins and ends, on the thread that runs it: of each thread that has added the callbacks, and of those that autograd runs for it. A call is a scope of level 1, of the category cpu_op, or user_annotation
+/* What torch calls when an operator begins and ends, on the thread that runs it: of each thread that has added the callbacks, and of those that autograd runs for it; or of all threads, where they were added for all. A call is a scope of level 1, of the category cpu_op, or user_annotation
    where it is a range of the program's. Torch frees what a begin returns by its virtual destructor, after the end, on any thread. Nothing here throws; budget: 0.15 us an operator beside torch's own share, 0.35 with shapes
    (bench/python/torch_cost.py). */
 #define _GNU_SOURCE
@@ -18,8 +18,13 @@ typedef struct context {
   struct context *next; /* of those that wait to be used again */
 } context;
 
+/* Whom callbacks are for. bindings/python/prof/_torch_calls.py has the same. */
+typedef enum owner { FOR_THREAD = 0, FOR_ALL = 1, FOR_RUN = 2 /* all, too, beside a FOR_ALL of the program's */, OWNERS } owner;
+
 static struct {
   pthread_once_t once;
+  uint32_t counts[OWNERS]; /* of callbacks that are added; relaxed: a begin that sees an old one is of a call beside the change */
+  uint32_t with_shapes;    /* those of them that ask for inputs; relaxed, too */
   bool has_key;
   pthread_key_t key; /* its value: anything, so that let_go() is called when the thread ends */
 } own = {.once = PTHREAD_ONCE_INIT};
@@ -28,6 +33,8 @@ static __thread struct {
   context *waiting;
   bool is_ending; /* what comes after let_go() is freed at once */
   bool has_value;
+  uint8_t taken_for;  /* an owner */
+  const void *taken; /* the call that began last and has not ended, see is_taken() */
 } this_thread __attribute__((tls_model("initial-exec")));
 
 static void let_go(void *value) {
@@ -103,46 +110,77 @@ static uint64_t begin(const void *call, bool has_shapes) {
   return prof_i_begin_details_1(&name->site, &details);
 }
 
-static void *start(void **context_out, const void *call, bool has_shapes) {
+/* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch calls the begins of one call one behind the other, and the first one takes it. An owner whose callbacks are gone has left what it took. */
+static inline bool is_taken(const void *call, owner who) {
+  if (this_thread.taken == call && this_thread.taken_for != who && __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED)) return true;
+  this_thread.taken = call;
+  this_thread.taken_for = (uint8_t)who;
+  return false;
+}
+
+/* The one that takes a call has shapes where another that is on has asked for its inputs: then they are there. */
+static inline bool has_inputs(const void *call, bool has_shapes) {
+  return has_shapes || (__atomic_load_n(&own.with_shapes, __ATOMIC_RELAXED) && *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope + 1));
+}
+
+static inline void *start(void **context_out, const void *call, bool has_shapes, owner who) {
   *context_out = NULL;
-  if (!prof_i_is_on(1)) return context_out;
+  if (!prof_i_is_on(1) || is_taken(call, who)) return context_out;
   context *const c = take_context();
   if (!c) return context_out;
-  c->start = begin(call, has_shapes);
+  c->start = begin(call, has_inputs(call, has_shapes));
   if (c->start) *context_out = c;
   else release(c);
   return context_out;
 }
 
 static void end(const void *call, void *left) {
-  (void)call;
-  if (left) prof_scope_end(((const context *)left)->start);
+  if (!left) return;
+  prof_scope_end(((const context *)left)->start);
+  if (this_thread.taken == call) this_thread.taken = NULL;
 }
 
 #if defined(__aarch64__)
 /* There the address for what is returned comes in x8. */
-#define START(name, has_shapes)                                                                                    \
-  static __attribute__((used)) void *name##_in_c(void **context_out, const void *call) { return start(context_out, call, has_shapes); } \
+#define START(name, has_shapes, who)                                                                                                               \
+  static __attribute__((used)) void *name##_in_c(void **context_out, const void *call) { return start(context_out, call, has_shapes, who); }       \
   void *name(void **context_out, const void *call) __attribute__((visibility("hidden")));                           \
   __asm__(".text\n.hidden " #name "\n.global " #name "\n.type " #name ",%function\n" #name ":\n  mov x1, x0\n  mov x0, x8\n  b " #name "_in_c\n.size " #name ",.-" #name "\n");
 #else
-#define START(name, has_shapes) \
-  static void *name(void **context_out, const void *call) { return start(context_out, call, has_shapes); }
+#define START(name, has_shapes, who) \
+  static void *name(void **context_out, const void *call) { return start(context_out, call, has_shapes, who); }
 #endif
 
-START(start_with_shapes, true)
-START(start_without, false)
+START(start_of_thread, false, FOR_THREAD)
+START(start_of_thread_with_shapes, true, FOR_THREAD)
+START(start_of_all, false, FOR_ALL)
+START(start_of_all_with_shapes, true, FOR_ALL)
+START(start_of_run, false, FOR_RUN)
+START(start_of_run_with_shapes, true, FOR_RUN)
 
-PROF_I_TORCH_EXPORT uint64_t prof_i_torch_add_1(int has_shapes);
-PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(uint64_t handle);
+/* What add gives: torch's handle, and above it what remove has to count. Torch counts its handles from 1. */
+enum { SHAPES_BIT = 60, OWNER_BIT = 61 };
 
-/* To this thread. Only after prof_i_torch_prove_1() has found all. */
-uint64_t prof_i_torch_add_1(int has_shapes) {
+PROF_I_TORCH_EXPORT uint64_t prof_i_torch_add_1(int has_shapes, uint32_t who);
+PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(uint64_t added);
+PROF_I_TORCH_EXPORT int prof_i_torch_has_for_all_1(void);
+
+int prof_i_torch_has_for_all_1(void) { return prof_i_torch.add_global != NULL; }
+
+/* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after prof_i_torch_prove_1() has found all. */
+uint64_t prof_i_torch_add_1(int has_shapes, uint32_t who) {
+  static void *(*const starts[OWNERS][2])(void **, const void *) = {{start_of_thread, start_of_thread_with_shapes}, {start_of_all, start_of_all_with_shapes}, {start_of_run, start_of_run_with_shapes}};
   pthread_once(&own.once, make_key);
-  return prof_i_torch.add((prof_i_torch_callback){.start = has_shapes ? start_with_shapes : start_without, .end = end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = has_shapes != 0});
+  const prof_i_torch_callback callback = {.start = starts[who][has_shapes != 0], .end = end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = has_shapes != 0};
+  __atomic_fetch_add(&own.counts[who], 1, __ATOMIC_RELAXED);
+  if (has_shapes) __atomic_fetch_add(&own.with_shapes, 1, __ATOMIC_RELAXED);
+  return (who == FOR_THREAD ? prof_i_torch.add : prof_i_torch.add_global)(callback) | (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)who << OWNER_BIT;
 }
 
-/* On the thread that has added it; 0: nothing. Calls that run on autograd's threads meanwhile are seen to their end. */
-void prof_i_torch_remove_1(uint64_t handle) {
-  if (handle) prof_i_torch.remove(handle);
+/* On the thread that has added it, where it is for that one; 0: nothing. Calls that run on other threads meanwhile are seen to their end. */
+void prof_i_torch_remove_1(uint64_t added) {
+  if (!added) return;
+  prof_i_torch.remove(added & ((UINT64_C(1) << SHAPES_BIT) - 1));
+  __atomic_fetch_sub(&own.counts[added >> OWNER_BIT], 1, __ATOMIC_RELAXED);
+  if (added >> SHAPES_BIT & 1) __atomic_fetch_sub(&own.with_shapes, 1, __ATOMIC_RELAXED);
 }

@@ -45,6 +45,8 @@ const char *prof_i_torch_missing(void) {
 #undef FIND
 #undef TAKE
   if (!prof_i_torch.before && !prof_i_torch.before_text) return "at::RecordFunction::before()";
+  found = find(cpu, c10, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+  memcpy(&prof_i_torch.add_global, &found, sizeof found);
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) take_dtype(cpu, dtypes[i].symbol, dtypes[i].dtype);
   return NULL;
 }

@@ -52,6 +52,7 @@ typedef enum prof_i_torch_scope { PROF_I_TORCH_FUNCTION = 0, PROF_I_TORCH_BACKWA
   X(before_text, void (*)(void *, const char *, int64_t), "_ZN2at14RecordFunction6beforeEPKcl")
 
 typedef struct prof_i_torch_symbols {
+  uint64_t (*add_global)(prof_i_torch_callback); /* at::addGlobalCallback(): for all threads. NULL: it is not there, which prof_i_torch_missing() lets pass */
 #define PROF_I_TORCH_FIELD(name, type, symbol) __typeof__(type)(name);
   PROF_I_TORCH_SYMBOLS(PROF_I_TORCH_FIELD)
   PROF_I_TORCH_EITHER(PROF_I_TORCH_FIELD)

@@ -1,4 +1,4 @@
-"""Python runs this when it starts, where ``python -m prof run --python`` has put its folder into PYTHONPATH: functions are traced in that process, too, as $PROF_PYTHON says. The sitecustomize that would have been run is run before. Whatever
+"""Python runs this when it starts, where ``python -m prof run`` with --python or --torch has put its folder into PYTHONPATH: functions are traced in that process, too, as $PROF_PYTHON says, and torch is seen, as $PROF_TORCH says. The sitecustomize that would have been run is run before. Whatever
 fails here, the program runs as it would without: prof is then not to be had in that Python."""
 
 import os
@@ -30,9 +30,15 @@ def _trace(package: str) -> None:
         if os.path.realpath(os.path.dirname(prof.__file__)) == os.path.realpath(package):
             import json
 
-            from prof.functions import trace_functions
+            functions, torch = (json.loads(os.environ.get(name) or "null") for name in ("PROF_PYTHON", "PROF_TORCH"))
+            if torch is not None:
+                from prof._run_torch import watch
 
-            trace_functions(**json.loads(os.environ["PROF_PYTHON"])).start()
+                watch(torch)
+            if functions is not None:
+                from prof.functions import trace_functions
+
+                trace_functions(**functions).start()
     except Exception:
         pass
     finally:
@@ -42,5 +48,5 @@ def _trace(package: str) -> None:
 try:
     _run_next()
 finally:
-    if os.environ.get("PROF_PYTHON") and os.environ.get("PROF_LEVEL"):
+    if (os.environ.get("PROF_PYTHON") or os.environ.get("PROF_TORCH")) and os.environ.get("PROF_LEVEL"):
         _trace(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

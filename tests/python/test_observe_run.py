@@ -1,0 +1,393 @@
+"""PyTorch in a script that does not know of prof, by python -m prof run, and prof.torch.observe(profile_all_threads=True), with the real torch: operators of all threads and processes, each once, and the script computes the same bits. make test-torch."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import unittest.mock
+
+from beside_torch import bits, calls, calls_of, nested, nested_in, skip_without_torch, torch
+
+import prof
+
+ADDS = 5
+
+
+def adds(x, count=ADDS):
+    for _ in range(count):
+        x = x.add(x)
+    return x
+
+
+def on_thread(work):
+    """What it gave, or raised."""
+    found = []
+
+    def call():
+        try:
+            found.append((work(), None))
+        except BaseException as e:
+            found.append((None, e))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join(60)
+    value, error = found[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def deep(x, depth):
+    """Reentrant: the inner backward passes run inside of the outer ones, beyond a depth on threads of autograd's pool."""
+    from torch.utils.checkpoint import checkpoint
+
+    return x.mul(2) if depth == 0 else checkpoint(lambda y: deep(y, depth - 1).mul(3), x, use_reentrant=True)
+
+
+def rows(p):
+    return {a.key: a.count for a in p.key_averages()}
+
+
+@skip_without_torch
+class AllThreads(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.x = torch.ones(3)
+
+    def test_threads_that_were_there_and_that_come(self):
+        begun, may_go, ended = threading.Event(), threading.Event(), threading.Event()
+
+        def early():
+            begun.set()
+            may_go.wait(60)
+            self.x.mul(self.x)
+            ended.set()
+
+        thread = threading.Thread(target=early)
+        thread.start()
+        begun.wait(60)
+        with prof.profile() as p, prof.torch.observe(profile_all_threads=True):
+            may_go.set()
+            ended.wait(60)
+            on_thread(lambda: adds(self.x))
+            self.x.sub(self.x)
+        thread.join(60)
+        self.x.mul(self.x)
+        self.assertEqual(calls(p), {"aten::mul": 1, "aten::add": ADDS, "aten::sub": 1})
+        self.assertEqual(len({e.thread for e in p.events()}), 3)
+
+    def test_as_torch_profiler_has_them(self):
+        """Its own option of that name; threads of Python, of autograd's pool, and of torch.jit.fork()."""
+        from torch._C._profiler import _ExperimentalConfig
+
+        def backward():
+            z = torch.ones(4, requires_grad=True)
+            deep(z, 70).sum().backward()
+            return z.grad
+
+        def work():
+            found = [on_thread(backward), backward()]
+            found.append(torch.jit.wait(torch.jit.fork(adds, self.x)))
+            return [bits(value) for value in found]
+
+        plain = work()
+        with prof.profile() as p, prof.torch.observe(profile_all_threads=True):
+            self.assertEqual(work(), plain)
+        config = _ExperimentalConfig(profile_all_threads=True)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config) as theirs:
+            self.assertEqual(work(), plain)
+        theirs = [(e.name(), e.start_thread_id(), e.start_ns(), e.start_ns() + e.duration_ns()) for e in theirs.profiler.kineto_results.events()]
+        self.assertEqual(calls(p), calls_of(theirs))
+        self.assertEqual(collections.Counter(nested_in(p)), collections.Counter(nested(theirs)))
+
+    def test_beside_those_of_a_thread_each_call_is_seen_once(self):
+        """In either order of begins and of ends; autograd's threads, to which torch hands on the callbacks of a thread, too."""
+
+        def work():
+            z = torch.ones(4, requires_grad=True)
+            deep(z, 3).sum().backward()
+            on_thread(lambda: adds(self.x))
+
+        with prof.profile() as p, prof.torch.observe(profile_all_threads=True):
+            work()
+        alone = calls(p)
+        for first, second in ((True, False), (False, True)):
+            for is_last_first in (True, False):
+                with prof.profile() as p:
+                    begun = [prof.torch.observe(profile_all_threads=first), prof.torch.observe(profile_all_threads=second)]
+                    for o in begun:
+                        o.start()
+                    work()
+                    of_all, of_thread = begun if first else begun[::-1]
+                    left = begun[1 - is_last_first]
+                    begun[is_last_first].stop()
+                    work()
+                    left.stop()
+                    self.x.neg()
+                expected = collections.Counter(alone)
+                expected.update(alone if left is of_all else {**alone, "aten::add": 0})
+                self.assertEqual(calls(p), {k: v for k, v in expected.items() if v})
+                self.assertEqual((of_all.way, of_thread.way), ("callbacks", "callbacks"))
+
+    def test_shapes_where_either_asks_for_them(self):
+        for of_all, of_thread in ((True, False), (False, True), (False, False)):
+            with prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=of_all, profile_all_threads=True), prof.torch.observe(record_shapes=of_thread):
+                self.x.add(self.x)
+                on_thread(lambda: self.x.mul(self.x))
+            found = {e.name: e.input_shapes for e in p.events()}
+            self.assertEqual((bool(found["aten::add"]), bool(found["aten::mul"])), (of_all or of_thread, of_all))
+            self.assertEqual(len(p.events()), 2)
+
+    def test_any_thread_stops_it_and_there_is_one(self):
+        o = prof.torch.observe(profile_all_threads=True)
+        o.start()
+        self.addCleanup(o.stop)
+        for another in (lambda: prof.torch.observe(profile_all_threads=True).start(), lambda: on_thread(prof.torch.observe(profile_all_threads=True).start)):
+            self.assertRaisesRegex(RuntimeError, "another observe.profile_all_threads=True. is on in this process", another)
+        self.assertRaisesRegex(RuntimeError, "has been started already", o.start)
+        on_thread(o.stop)
+        with prof.profile() as p:
+            self.x.add(self.x)
+            with prof.torch.observe(profile_all_threads=True):
+                on_thread(lambda: self.x.mul(self.x))
+        self.assertEqual(calls(p), {"aten::mul": 1})
+
+    def test_threads_that_call_while_it_begins_and_ends(self):
+        is_over, errors = threading.Event(), []
+
+        def call():
+            z = torch.ones(4, requires_grad=True)
+            while not is_over.is_set():
+                z.grad = None
+                z.mul(3).sum().backward()
+                if bits(z.grad) != bits(torch.full((4,), 3.0)):
+                    errors.append(z.grad)
+
+        threads = [threading.Thread(target=call) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        with prof.profile() as p:
+            for n in range(200):
+                with prof.torch.observe(record_shapes=n % 2 == 0, profile_all_threads=True):
+                    self.x.add(self.x)
+            is_over.set()  # before the profile ends, so that no call is cut off by that
+            for thread in threads:
+                thread.join(60)
+        self.assertEqual(errors, [])
+        self.assertEqual(calls(p)["aten::add"], 200)
+        self.assertEqual([e for e in p.events() if e.is_open], [])
+
+    def test_a_child_begins_its_own(self):
+        code = (
+            "import os, prof.torch, torch\nx = torch.ones(3)\no = prof.torch.observe(profile_all_threads=True); o.start()\nchild = os.fork()\nif child == 0:\n    with prof.profile() as p, prof.torch.observe(profile_all_threads=True): x.mul(x)\n"
+            "    print([(a.key, a.count) for a in p.key_averages()], flush=True); os._exit(0)\nos.waitpid(child, 0)\nwith prof.profile() as p: x.add(x)\nprint([(a.key, a.count) for a in p.key_averages()])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[('aten::mul', 1)]\n[('aten::add', 1)]\n", ""))
+
+    def test_modules_of_all_threads_once(self):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+        with prof.profile() as p, prof.torch.observe(with_modules=True, profile_all_threads=True), prof.torch.observe(with_modules=True):
+            model(self.x)
+            on_thread(lambda: model(self.x))
+        found = [e.name for e in p.events() if e.name.startswith("nn.Module")]
+        self.assertEqual(sorted(found), sorted(2 * ["nn.Module: Sequential_0", "nn.Module: Linear_0", "nn.Module: ReLU_0"]))
+        around = {e.name: e.cpu_parent.name for e in p.events() if e.cpu_parent is not None}
+        self.assertEqual((around["aten::linear"], around["nn.Module: ReLU_0"]), ("nn.Module: Linear_0", "nn.Module: Sequential_0"))
+
+    def test_where_the_callbacks_are_not_to_be_had(self):
+        with unittest.mock.patch.object(prof.torch._torch, "calls", lambda: (None, "a test")):
+            self.assertRaisesRegex(RuntimeError, "operators of all threads are seen by the dispatcher's callbacks alone, which are not to be had: a test", prof.torch.observe(profile_all_threads=True).start)
+
+
+TRAINS = """
+import hashlib, sys, threading
+import torch
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step():
+    optimizer.zero_grad()
+    model(torch.randn(3, 8)).square().mean().backward()
+    optimizer.step()
+step()
+thread = threading.Thread(target=step)
+thread.start()
+thread.join()
+digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
+print(digest, sys.argv, type(torch.__loader__).__name__, torch.__spec__.loader is torch.__loader__)
+sys.exit(3)
+"""
+CHILDREN = """
+import multiprocessing, subprocess, sys
+def work(n):
+    import torch
+    for _ in range(n): torch.ones(2).sin()
+    return n
+if __name__ == "__main__":
+    if sys.argv[1] == "torch": import torch
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            print(pool.map(work, [2]))
+    subprocess.run([sys.executable, "-c", "import torch; torch.ones(2).cos()"], check=True)
+"""
+LOADER = """
+import torch
+class Squares(torch.utils.data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, i): return torch.tensor(float(i)).square()
+if __name__ == "__main__":
+    for context in ("fork", "spawn"):
+        print(sum(x.sum().item() for x in torch.utils.data.DataLoader(Squares(), batch_size=2, num_workers=2, multiprocessing_context=context)))
+"""
+RANKS = """
+import os
+import torch, torch.distributed
+torch.distributed.init_process_group("gloo")
+x = torch.ones(3) * torch.distributed.get_rank()
+torch.distributed.all_reduce(x)
+os.write(1, f"sum {x.tolist()}\n".encode())  # of two processes, in one piece
+torch.distributed.destroy_process_group()
+"""
+
+
+@skip_without_torch
+class Run(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = os.path.realpath(tempfile.mkdtemp(prefix="prof-run-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def write(self, text):
+        with open(os.path.join(self.folder, "script.py"), "w") as f:
+            f.write(text)
+
+    def python(self, *arguments, **variables):
+        environment = {**os.environ, "TMPDIR": self.folder, **variables}
+        return subprocess.run([sys.executable, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+
+    def run_script(self, *options, arguments=(), code=0, **variables):
+        done = self.python("-m", "prof", "run", "-r", "-1", *options, "script.py", *arguments, **variables)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual([name for name in os.listdir(self.folder) if ".run-" in name], [])
+        return done
+
+    def rows(self, table):
+        """Calls by name; a row with shapes or a stack counts for its name."""
+        found = collections.Counter()
+        for line in table.splitlines():
+            cells = re.split(r"  +", line.strip())
+            if re.match(r"(aten::|nn\.Module|script\.py$)", cells[0]):
+                found[cells[0]] += int(next(cell for cell in cells[::-1] if cell.isdigit()))
+        return found
+
+    def trace(self, name="trace.json"):
+        with open(os.path.join(self.folder, name)) as f:
+            return json.load(f)["traceEvents"]
+
+    def test_it_computes_the_same_and_all_threads_are_seen(self):
+        self.write(TRAINS)
+        plain = self.python("script.py", "a", "--torch")
+        ours = self.run_script("--torch", "--record-shapes", "--with-modules", "-o", "trace.json", arguments=["a", "--torch"], code=3)
+        self.assertEqual((ours.stdout, plain.returncode), (plain.stdout, 3))
+        found = self.rows(ours.stderr)
+        self.assertEqual({name: found[name] for name in ("aten::linear", "aten::relu", "nn.Module: Linear_0", "nn.Module: Sequential_0")}, {"aten::linear": 4, "aten::relu": 2, "nn.Module: Linear_0": 2, "nn.Module: Sequential_0": 2})
+        events = self.trace()
+        self.assertEqual(len({e["tid"] for e in events if e.get("name") == "aten::linear"}), 2)
+        arrows = [e for e in events if e["ph"] in "sf" and e.get("cat") == "fwdbwd"]
+        self.assertTrue(arrows)
+        self.assertEqual(collections.Counter(e["ph"] for e in arrows)["s"], collections.Counter(e["ph"] for e in arrows)["f"])
+        self.assertEqual({str(e["args"]["Input Dims"]) for e in events if e.get("name") == "aten::relu"}, {"[[3, 4]]"})
+
+    def test_a_row_for_each_shape_and_each_stack(self):
+        self.write("import torch\ndef inner(x): return torch.neg(x)\nfor n in (1, 2, 2): inner(torch.ones(n))\n")
+        table = self.run_script("--record-shapes", "-b", "name,shape").stderr
+        self.assertRegex(table, r"(?m)^aten::neg .* 1 +\[\[1\]\]$")
+        self.assertRegex(table, r"(?m)^aten::neg .* 2 +\[\[2\]\]$")
+        table = self.run_script("--with-stack", "-b", "name,stack").stderr
+        self.assertRegex(table, r"(?m)^aten::neg .* 3 .*built-in method neg.*script\.py\(2\)")
+
+    def test_processes_however_they_come(self):
+        self.write(CHILDREN)
+        for first in ("torch", "later"):
+            done = self.run_script("--torch", arguments=[first])
+            self.assertEqual(done.stdout, "[2]\n[2]\n")
+            found = self.rows(done.stderr)
+            self.assertEqual((found["aten::sin"], found["aten::cos"]), (4, 1), done.stderr)
+
+    def test_the_workers_of_a_loader(self):
+        self.write(LOADER)
+        done = self.run_script("--torch")
+        self.assertEqual(done.stdout, "140.0\n140.0\n")
+        self.assertEqual(self.rows(done.stderr)["aten::square"], 16, done.stderr)
+
+    def test_ranks_that_torchrun_starts(self):
+        self.write(RANKS)
+        done = self.python("-m", "prof", "run", "--torch", "-o", "rank.json", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "script.py", OMP_NUM_THREADS="1")
+        self.assertEqual((done.returncode, done.stdout), (0, 2 * "sum [1.0, 1.0, 1.0]\n"), done.stderr)
+        found = []
+        for name in os.listdir(self.folder):
+            if re.fullmatch(r"rank\.\d+\.json", name):
+                with open(os.path.join(self.folder, name)) as f:
+                    whole = json.load(f)
+                names = collections.Counter(e.get("name") for e in whole["traceEvents"] if e["ph"] == "X")
+                if names["aten::ones"]:
+                    found.append((whole["distributedInfo"]["rank"], whole["distributedInfo"]["world_size"], names["aten::mul"]))
+        self.assertEqual(sorted(found), [(0, 2, 1), (1, 2, 1)])
+
+    def test_a_script_that_observes_itself(self):
+        for text in (
+            "import prof, torch\nwith prof.profile(torch=True, record_shapes=True) as p: torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == 'aten::neg'], [e.input_shapes for e in p.events() if e.name == 'aten::neg'])",
+            "import prof.torch, torch\nwith prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=True, profile_all_threads=True): torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == 'aten::neg'], [e.input_shapes for e in p.events() if e.name == 'aten::neg'])",
+        ):
+            self.write(text)
+            self.assertEqual(self.python("script.py").stdout, "[1] [[[3]]]\n")
+            done = self.run_script("--torch")
+            self.assertEqual(done.stdout, "[1] [[[3]]]\n")
+            self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
+
+    def test_torch_profiler_in_the_script(self):
+        self.write("import torch\nwith torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as p: torch.ones(3).neg()\nprint([a.count for a in p.key_averages() if a.key == 'aten::neg'])")
+        done = self.run_script("--torch", KINETO_LOG_LEVEL="99")
+        self.assertEqual(done.stdout, "[1]\n")
+        self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
+
+    def test_torch_that_another_thread_imports(self):
+        self.write("import threading\ndef work():\n    import torch\n    torch.ones(3).neg()\nthreads = [threading.Thread(target=work) for _ in range(3)]\nfor t in threads: t.start()\nfor t in threads: t.join()\nimport torch\ntorch.ones(3).neg()\n")
+        self.assertEqual(self.rows(self.run_script("--torch").stderr)["aten::neg"], 4)
+
+    def test_the_environment_is_the_scripts(self):
+        self.write("import os, sys\nimport torch\nprint(os.environ.get('INTEL_LIBITTNOTIFY64'), torch.get_num_threads())")
+        self.assertEqual(self.run_script("--torch").stdout, self.python("script.py").stdout)
+
+    def test_one_thread_where_there_are_no_callbacks(self):
+        """By ITT, which torch was told of when it was imported; and where that is another's, too, none."""
+        text = "import prof._torch_found as f\nf.Torch.calls = lambda self: (None, 'a test')\nimport torch, threading\ntorch.ones(3).neg()\nt = threading.Thread(target=lambda: torch.ones(3).neg()); t.start(); t.join()\nprint('ran')\n"
+        self.write(text)
+        done = self.run_script("--torch")
+        self.assertEqual(done.stdout, "ran\n")
+        self.assertRegex(done.stderr, r"^prof: of torch's operators those of the thread that has imported it are seen, by ITT: a test\n")
+        self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
+        done = self.run_script("--torch", INTEL_LIBITTNOTIFY64="/nowhere/collector.so")
+        self.assertEqual(done.stdout, "ran\n")
+        self.assertRegex(done.stderr, r"^prof: torch's operators are not seen: INTEL_LIBITTNOTIFY64 names another collector, '/nowhere/collector.so'[^\n]*a test\n")
+        self.assertEqual(self.rows(done.stderr), {"script.py": 1})
+
+    def test_memory_of_operators(self):
+        self.write("import torch\nkept = torch.empty(1 << 22)\nother = kept.neg()\n")
+        done = self.run_script("--torch", "--profile-memory")
+        self.assertRegex(done.stderr, r"(?m)^aten::empty .* 16\.00 MB +16\.00 MB +1$")
+        self.assertRegex(done.stderr, r"(?m)^aten::neg .* 16\.\d\d MB +16\.\d\d MB +1$")
+
+
+if __name__ == "__main__":
+    unittest.main()
