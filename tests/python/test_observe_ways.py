@@ -129,7 +129,7 @@ class Ways(Beside, unittest.TestCase):
         for with_shapes in (False, True):
             torch._dynamo.reset()
             counter = CompileCounterWithBackend("aot_eager")
-            compiled = torch.compile(lambda x, y: torch.nn.functional.gelu(x.view(-1, 4) @ y).sum(), backend=counter, dynamic=True)  # noqa: B023
+            compiled = torch.compile(lambda x, y: torch.nn.functional.gelu(x.view(-1, 4) @ y).sum(), backend=counter, dynamic=True)
             with prof.profile(record_shapes=with_shapes) as p, prof.torch.observe(record_shapes=with_shapes) as observed:
                 for n in (2, 3, 5):
                     compiled(torch.ones(n, 8, requires_grad=True), torch.ones(4, 4)).backward()

@@ -12,6 +12,7 @@ from typing import Any, List, Optional
 
 from . import __version__, _run, _table
 from ._library import ProfError
+from .trace import GROUPS
 
 
 def _output(text: str) -> str:
@@ -32,7 +33,7 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("-l", "--level", type=int, choices=(1, 2), default=1, help="1 operators, 2 also the runtime around them (default 1)")
     run.add_argument("-s", "--sort", choices=_table.SORT_WORDS, default="total", metavar="BY", help=f"the table's order: {', '.join(_table.SORT_WORDS)} (default total)")
     run.add_argument("-r", "--rows", type=_table.rows, default=30, metavar="N", help="at most so many rows (default 30; all, or -1: all of them)")
-    run.add_argument("-b", "--by", type=_table.groups, action="append", default=[], metavar="GROUPS", help=f"what is one row of the table: {','.join(_table.GROUPS)}; may be repeated (default name,category)")
+    run.add_argument("-b", "--by", type=_table.groups, action="append", default=[], metavar="GROUPS", help=f"what is one row of the table: {','.join(GROUPS)}; may be repeated (default name,category)")
     run.add_argument("-f", "--stack-frames", type=_table.frames, default=0, metavar="N", help="by stack: the innermost so many frames; 0: all (default 0)")
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
     run.add_argument("-t", "--trace", action="append", default=[], metavar="MODULE", help="see this module's functions as operators, with shapes (numpy); may be repeated")
@@ -69,8 +70,6 @@ def _parsed(words: List[str]) -> argparse.Namespace:
     options = _arguments().parse_args(["--python=own" if word == "--python" else word for word in words])
     if options.command == "run":
         options.args = words[len(words) - len(options.args) :]
-    if options.command in ("run", "table"):
-        options.group = [word for group in options.group for word in group] or ["name", "category"]
     return options
 
 
