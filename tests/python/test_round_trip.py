@@ -132,6 +132,28 @@ class Profiles(Folder):
         self.assertEqual({a.key: a.count for a in taken.key_averages()}, {"work": 4})
         self.assertEqual(sorted(e.id for e in taken.events() if e.kind == "step"), [0, 1, 2, 3])
 
+    def test_steps_and_scopes_that_end_at_one_moment(self):
+        """A clock of 10 ns has many of these."""
+        with prof.profile() as p:
+            p.step()
+            for _ in range(2):
+                with prof.record_function("around"), prof.record_function("body"):
+                    pass
+                p.step()
+        p.export_chrome_trace(self.path("t.json"))
+        written = read(self.path("t.json"))
+        around, body, step = ([e for e in written["traceEvents"] if e["name"] == name][-1] for name in ("around", "body", "ProfilerStep#1"))
+        for event in (body, around):
+            event["dur"] = round(step["ts"] + step["dur"] - event["ts"], 3)
+        for start in (around["ts"], step["ts"]):
+            around["dur"], around["ts"] = round(around["dur"] + around["ts"] - start, 3), start
+            with self.subTest(start=start), open(self.path("x.json"), "w") as f:
+                json.dump(written, f)
+                f.flush()
+                again = json.loads(take_back(self, f.name).json())
+                self.assertEqual(what_it_says(again), what_it_says(written))
+                os.remove(f.name + ".taken.prof")
+
     def test_modules_are_rows_of_ones_own_trace_and_not_of_torchs(self):
         with prof.profile(with_stack=True) as p:
             with prof.scope("nn.Module: Linear_0", "python_function", 1), prof.scope("aten::linear", "cpu_op", 1):

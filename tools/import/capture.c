@@ -244,8 +244,8 @@ static void tie_counter(const import_state *state, uint64_t *words) {
 }
 
 static void put_entry(writer *w, const import_thread *thread, const import_entry *entry, const uint64_t *from, uint32_t count) {
-  const uint64_t ticks = entry->start ? entry->start : w->state->begin_ticks; /* of metadata */
-  uint64_t *const words = put(w, ticks, from, count);
+  const uint64_t ticks = entry->place & IMPORT_ENTRY_MARK ? entry->end : entry->start; /* a step has its start for its place among the others */
+  uint64_t *const words = put(w, ticks ? ticks : w->state->begin_ticks /* of metadata */, from, count);
   if (thread->key.device >= 0) tie(w, words);
   if ((words[1] & 15) == PROF_I_PIECE_TYPE) words[3] = import_pools_counter(&w->state->pools, words[3]);
   else if (import_record_kind(words) == PROF_I_KIND_COUNTER) tie_counter(w->state, words);
