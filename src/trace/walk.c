@@ -88,7 +88,9 @@ typedef struct thing {
    not. */
 static void put_beside(prof_i_walker *w, const thing *t) {
   prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
+  const bool is_of_two = t->record && (prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD);
   set_span(w, &span, t->start, t->end);
+  if (is_of_two) span.self_ns = 0; /* it is no thread's time: what its thread did meanwhile has its own */
   for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
     prof_i_lane *const lane = &w->lanes[i];
     if (i == w->lane_count) {
@@ -103,7 +105,7 @@ static void put_beside(prof_i_walker *w, const thing *t) {
     prof_i_waiting *const place = push(w, lane);
     if (!place) break;
     *place = (prof_i_waiting){.span = span, .start = t->start};
-    if (w->callers && !(t->record && (prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD))) place->outside = prof_i_callers_holding(w->callers, &w->lanes[0], t->start);
+    if (w->callers && !is_of_two) place->outside = prof_i_callers_holding(w->callers, &w->lanes[0], t->start);
     return;
   }
   if (w->status) return;

@@ -254,7 +254,7 @@ import torch, torch.distributed
 torch.distributed.init_process_group("gloo")
 x = torch.ones(3) * torch.distributed.get_rank()
 torch.distributed.all_reduce(x)
-os.write(1, f"sum {x.tolist()}\n".encode())  # of two processes, in one piece
+os.write(1, f"sum {x.tolist()}\\n".encode())  # of two processes, in one piece
 torch.distributed.destroy_process_group()
 """
 
