@@ -224,9 +224,9 @@ static void put_change_marks(prof_i_chrome *w) {
 static void put_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
   const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0, has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
-  const bool is_whole = missing(w) == 0 && faults == 0 && w->info.open_count == 0 && !has_silent;
+  const bool is_whole = missing(w) == 0 && faults == 0 && !has_silent;
   put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":\"");
-  put(w, !is_whole ? "prof: see the arguments" : has_late ? "prof: no loss, but records began late" : "prof: no loss");
+  put(w, !is_whole ? "prof: see the arguments" : has_late ? "prof: no loss, but records began late" : w->info.open_count ? "prof: no loss, some unfinished" : "prof: no loss");
   put(w, "\"");
   put_member(w, "pid", w->info.pid);
   put_member(w, "tid", w->info.pid);

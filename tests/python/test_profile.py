@@ -574,6 +574,17 @@ class Tables(Base):
 
 
 class Exports(Base):
+    def test_an_open_scope_is_no_loss(self):
+        with prof.profile() as p:
+            prof.record_function("done")("x".upper)()
+            left = prof.record_function("left")
+            left.__enter__()
+        p.export_chrome_trace(self.path("t.json"))
+        left.__exit__(None, None, None)
+        with open(self.path("t.json")) as f:
+            said = [e for e in json.load(f)["traceEvents"] if e.get("cat") == "prof"]
+        self.assertEqual([("prof: no loss, some unfinished", 1)], [(e["name"], e["args"]["unfinished"]) for e in said])
+
     def test_chrome_trace(self):
         with prof.profile() as p:
             work()
