@@ -329,7 +329,8 @@ static function *named_module(prof_i_py *answer) {
     return NULL;
   }
   f->site = (prof_site){.file = "", .function = "", .level = 1};
-  return own.modules[place] = f;
+  own.modules[place] = f;
+  return f;
 }
 
 /* The scope of a module's call: Python's side says (name, its place, number, which of its class), or None, where nobody observes modules on this thread. */

@@ -43,6 +43,118 @@ def by_torch(work):
             return [(e["name"], e["args"].get("Call stack", "").rstrip(";").split(";")) for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
 
 
+def by_prof(p):
+    """The same of prof's."""
+    rows = json.loads(p.trace.json("chrome", stacks=True))["traceEvents"]
+    shorter = prof.tables._Frames().of
+    return [(e["name"], shorter(e["args"].get("Call stack", ""))) for e in rows if e.get("cat") == "cpu_op"]
+
+
+class Backward(unittest.TestCase):
+    """Of tables and events(): what is of a backward has its forward's stack, row for row as torch.profiler has it."""
+
+    maxDiff = None
+
+    def setUp(self):
+        torch.manual_seed(1)
+        self.model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+        self.x = torch.ones(3, 4)
+
+    def both(self, work):
+        work()
+        with prof.profile(with_stack=True, with_modules=True, torch=True) as mine:
+            work()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True)) as theirs:
+            work()
+        return mine, theirs
+
+    def plain(self, stack):
+        """Up to the function that was profiled, whole stacks that stand in none."""
+        return tuple(frames(stack) or stack)
+
+    def row(self, e, n):
+        stack = [re.sub(r" of \S+ object( at 0x[0-9a-f]+)?>$", " of an object>", frame) for frame in e.stack[:n]]
+        return e.key, self.plain(stack)
+
+    def left_out(self, operators):
+        """torch's events() have no call whose only caller has its name, where it is the only call in there."""
+        inside = collections.defaultdict(list)
+        for e in operators:
+            around = e.cpu_parent
+            while around is not None and around.category != "cpu_op":
+                around = around.cpu_parent
+            inside[around and around.id].append((e, around))
+        return [e for calls in inside.values() for e, around in calls if around is not None and len(calls) == 1 and e.name == around.name]
+
+    def compare(self, work):
+        mine, theirs = self.both(work)
+        operators = [e for e in mine.events() if e.category == "cpu_op"]
+        left_out = self.left_out(operators)
+        their_operators = [e for e in theirs.events() if not e.is_python_function]
+        self.assertTrue(any(e.fwd_thread for e in operators))
+        sides = [collections.Counter((e.name, self.plain(e.stack)) for e in events) for events in (operators, left_out, their_operators)]
+        sides[0].subtract(sides.pop(1))
+        self.assertEqual((sides[0] - sides[1], sides[1] - sides[0]), (collections.Counter(), collections.Counter()))
+        for n in (1, 5):
+            rows = [collections.Counter(), collections.Counter()]
+            for counts, p in zip(rows, (mine, theirs)):
+                for a in p.key_averages(group_by_stack_n=n):
+                    counts[self.row(a, n)] += 0 if a.key.startswith("nn.Module: ") else a.count
+            rows[0].subtract(self.row(e, n) for e in left_out)
+            self.assertEqual((rows[0] - rows[1], rows[1] - rows[0]), (collections.Counter(), collections.Counter()))
+        return mine
+
+    def test_a_training_step(self):
+        def work():
+            self.model(self.x).square().mean().backward()
+
+        p = self.compare(work)
+        mm = [a for a in p.key_averages(group_by_stack_n=4) if a.key == "aten::mm"]
+        self.assertEqual(sorted((a.stack[-1], a.count) for a in mm), [("nn.Module: Linear_0", 1), ("nn.Module: Linear_1", 2)])
+        self.assertEqual([a.stack for a in p.key_averages(group_by_stack_n=4) if a.key == "torch::autograd::AccumulateGrad"], [[]])
+
+    def test_twice_and_through_the_gradient(self):
+        def work():
+            x = self.x.clone().requires_grad_()
+            y = (x * x).sum()
+            (gradient,) = torch.autograd.grad(y, x, create_graph=True)
+            gradient.sin().sum().backward()
+
+        self.compare(work)
+
+    def test_a_function_of_the_programs(self):
+        class Doubled(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient * 2
+
+        def work():
+            Doubled.apply(self.model(self.x)).sum().backward()
+
+        self.compare(work)
+
+    def test_sums_are_those_of_c(self):
+        """The same rows as C adds up, but for their stacks."""
+        p, _ = self.both(lambda: self.model(self.x).sum().backward())
+
+        def sums(rows):
+            found = collections.defaultdict(lambda: [0, 0.0, 0.0])
+            for a in rows:
+                for i, value in enumerate((a.count, a.cpu_time_total, a.self_cpu_time_total)):
+                    found[a.key][i] += value
+            return found
+
+        by_stack, by_name = sums(p.key_averages(group_by_stack_n=5)), sums(p.key_averages())
+        self.assertEqual(set(by_stack), set(by_name))
+        for key, values in by_name.items():
+            for i, value in enumerate(values):
+                self.assertAlmostEqual(by_stack[key][i], value, 3, key)
+
+
 class Modules(unittest.TestCase):
     maxDiff = None
 
@@ -62,7 +174,7 @@ class Modules(unittest.TestCase):
         with prof.profile(with_stack=True, with_modules=True, torch=True) as mine:
             work()
         sides = []
-        for side in ([(e.name, e.stack) for e in mine.events() if e.category == "cpu_op"], by_torch(work)):
+        for side in (by_prof(mine), by_torch(work)):
             found = [(name, frames(stack)) for name, stack in side]
             self.assertNotIn(None, [one for _, one in found])
             sides.append(collections.Counter((name, *one) for name, one in found))
@@ -193,7 +305,7 @@ class Modules(unittest.TestCase):
 
 
 if torch is None:
-    del Modules
+    del Backward, Modules
 
     class WithoutTorch(unittest.TestCase):
         @unittest.skip("no torch here: make test-torch brings it")

@@ -11,6 +11,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
+from . import _forward_stacks
 from . import flops as _flops
 from ._library import whole
 from .device import TYPES, DeviceType
@@ -21,7 +22,6 @@ STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
 ANNOTATION = "user_annotation"
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
 SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"  # of src/preload/torch/calls.c
-EVALUATION = "autograd::engine::evaluate_function: "
 FRAMES_MOST = (1 << 32) - 1
 
 
@@ -196,6 +196,8 @@ class FunctionEvent(_Times):
     is_python_function = False
     sequence_nr = -1
     fwd_thread: Optional[int] = None
+    torch_thread: Optional[int] = None
+    """Beyond torch: its own number of the thread, of a forward call: what fwd_thread says of the backward one."""
     device_index = 0
     activity_type = "cpu_op"
     flow_id: Optional[int] = None
@@ -249,13 +251,13 @@ class FunctionEvent(_Times):
         """What prof.torch.observe() has of an operator beside its inputs."""
         sequence = args.get(SEQUENCE_KEY) if self.category == "cpu_op" else None
         if isinstance(sequence, int):
-            self.sequence_nr, self.fwd_thread = sequence, args.get(FORWARD_KEY)
+            self.sequence_nr, self.fwd_thread, self.torch_thread = sequence, args.get(FORWARD_KEY), args.get(THREAD_KEY)
             for key in (SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY):
                 args.pop(key, None)
 
     def append_cpu_child(self, child: "FunctionEvent") -> None:
         self.cpu_children.append(child)
-        if child.fwd_thread and self.sequence_nr < 0 and self.name.startswith(EVALUATION):  # autograd's own range around the backward call, which torch.profiler gives its number
+        if child.fwd_thread and self.sequence_nr < 0 and self.name.startswith(_forward_stacks.EVALUATION):  # autograd's own range around the backward call, which torch.profiler gives its number
             self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
 
     def set_cpu_parent(self, parent: "FunctionEvent") -> None:
@@ -759,6 +761,8 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
         group.append("shape")
     if stack_frames > 0:
         group.append("stack")
+        if _forward_stacks.has_backward(row.name for window in windows for row in window.trace.aggregate("name")):
+            return _of_events(windows, by_shape, stack_frames, profile_memory, with_flops)
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
     frames = _Frames()
     for window in windows:
@@ -775,6 +779,17 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
     found = EventList(merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops)
     found._origin = _Origin(windows, by_shape, stack_frames)
     found.lost = sum(window.lost for window in windows)
+    return found
+
+
+def _of_events(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList[FunctionEventAvg]:
+    """averages(), one by one in Python: where stacks are those of forward calls, which C's sums know nothing of."""
+    events = single_events(windows, profile_memory, with_flops)
+    found = events.key_averages(by_shape, stack_frames, include_python_functions=True)
+    device = _device_of(windows)
+    for average in found:
+        average.use_device = device
+    found._origin, found.lost = _Origin(windows, by_shape, stack_frames), events.lost
     return found
 
 
@@ -888,6 +903,8 @@ def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent
         if host is not None:
             _charge_device(host, ran, _device_of([window]))
     found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
+    if with_stack:
+        _forward_stacks.give(found)
     for place, made in enumerate(found, number):
         made.id = place
     return found
