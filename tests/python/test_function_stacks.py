@@ -217,5 +217,150 @@ class Stacks(unittest.TestCase):
         self.assertIn("Call stack", next(e.args for e in p.trace.events() if e.name == "op"))
 
 
+class Module:
+    """As torch's nn.Module: what is called is a function of its own, which calls forward()."""
+
+    def __init__(self, *inner):
+        self.inner = inner
+
+    def _wrapped_call_impl(self, *args):
+        return self._call_impl(*args)
+
+    def _call_impl(self, *args):
+        return self.forward(*args)
+
+    def forward(self, n):
+        for one in self.inner:
+            one(n)
+        return stacked(n)
+
+    __call__ = _wrapped_call_impl
+
+
+class Named:
+    """As _torch_modules.Modules."""
+
+    def __init__(self):
+        self.thread, self.numbers, self.was_lost = threading.get_ident(), 0, 0
+
+    def call(self, module):
+        self.numbers += 1
+        return f"nn.Module: {'Outer' if module.inner else 'Inner'}_0", self.numbers, 0
+
+    def lose_functions(self):
+        self.was_lost += 1
+
+
+@unittest.skipUnless(is_traced, "functions are traced in CPython alone")
+class Modules(unittest.TestCase):
+    """What prof.torch.observe(with_modules=True) follows, without torch."""
+
+    STACK = ["stacked", "forward", "_call_impl", "nn.Module: Inner_0", "forward", "_call_impl", "nn.Module: Outer_0"]
+
+    def setUp(self):
+        self.named = Named()
+
+    def tearDown(self):
+        self.assertFalse(prof.functions._modules)
+
+    def profiled(self, work, **options):
+        with prof.profile(with_stack=True) as p, prof.trace_functions(**options):
+            work()
+        return p
+
+    def follow(self):
+        prof.functions.follow_modules(Module._wrapped_call_impl.__code__, self.named)
+
+    def stacks(self, p, frames=7):
+        return [list(map(here, e.stack[:frames])) for e in p.events() if e.name == "op"]
+
+    def numbers(self, p):
+        rows = sorted((e for e in p.trace.events() if e.name.startswith("nn.Module: ")), key=lambda e: e.start_ns)
+        return [(e.name[len("nn.Module: ") :], e.args["Python id"], e.args["Python parent id"]) for e in rows]
+
+    def test_a_call_stands_in_the_place_of_the_modules_own_function(self):
+        def work():
+            model = Module(Module(), Module())
+            model(0)  # as a function
+            self.follow()
+            model(1)
+            prof.functions.leave_modules(self.named)
+            model(2)
+
+        p = self.profiled(work)
+        plain = ["_wrapped_call_impl" if frame.startswith("nn.") else frame for frame in self.STACK]
+        outer = [*self.STACK[:3], "nn.Module: Outer_0", "work", "profiled"]
+        found = self.stacks(p)
+        self.assertEqual((found[0], found[3], found[4], found[6]), (plain, self.STACK, self.STACK, plain))
+        self.assertEqual(found[5][:6], outer)
+        self.assertEqual(self.numbers(p), [("Outer_0", 1, 0), ("Inner_0", 2, 1), ("Inner_0", 3, 1)])
+
+    def test_many_inside_of_each_other(self):
+        model = Module()
+        for _ in range(100):
+            model = Module(model)
+
+        def work():
+            self.follow()
+            model(1)
+            Module()(2)
+            prof.functions.leave_modules(self.named)
+
+        numbers = self.numbers(self.profiled(work))
+        self.assertEqual([(number, around) for _, number, around in numbers], [*((n, n - 1) for n in range(1, 102)), (102, 0)])
+
+    def test_what_runs_when_the_profile_begins(self):
+        def begin(n):
+            self.profile.start()
+            stacked(n)
+            self.profile.stop()
+
+        self.profile, inner = prof.profile(with_stack=True), Module()
+        inner.forward = begin
+        with prof.trace_functions():
+            self.follow()
+            Module(inner)(1)
+            prof.functions.leave_modules(self.named)
+        self.assertEqual(self.stacks(self.profile), [["stacked", "begin", *self.STACK[2:]]])
+
+    def test_left_out_by_the_filter(self):
+        def work():
+            self.follow()
+            Module(Module())(1)
+            thread = threading.Thread(target=Module(), args=(1,))
+            thread.start()
+            thread.join()
+            prof.functions.leave_modules(self.named)
+
+        p = self.profiled(work, include="nothing_here")
+        self.assertEqual(self.stacks(p), [["nn.Module: Inner_0", "nn.Module: Outer_0"], ["nn.Module: Outer_0"], []])
+
+    def test_exceptions_and_a_naming_that_fails(self):
+        def fails(n):
+            raise ValueError(n)
+
+        model, inner = None, Module()
+        inner.forward = fails
+        model = Module(inner)
+
+        def work():
+            self.follow()
+            with self.assertRaises(ValueError):
+                model(1)
+            Module()(2)
+            self.named.call = lambda module: 1 / 0  # prof's own failure is nobody's concern
+            Module()(3)
+            prof.functions.leave_modules(self.named)
+
+        p = self.profiled(work)
+        self.assertEqual(self.numbers(p), [("Outer_0", 1, 0), ("Inner_0", 2, 1), ("Inner_0", 3, 0)])
+        self.assertEqual([stack[:5] for stack in self.stacks(p)], [["stacked", "forward", "_call_impl", "nn.Module: Inner_0", "work"], ["stacked", "forward", "_call_impl", "work", "profiled"]])
+
+    def test_an_end_of_the_tracing_is_told(self):
+        with prof.trace_functions():
+            self.follow()
+        self.assertEqual(self.named.was_lost, 1)
+
+
 if __name__ == "__main__":
     unittest.main()

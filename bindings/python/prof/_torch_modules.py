@@ -30,7 +30,7 @@ class Modules:
         self._hooks: List[Any] = []
         self.lose_functions()  # for what it raises
         self._remove_hooks()
-        code = getattr(import_module("torch.nn").Module.__call__, "__code__", None)  # not where the program has put something of its own there
+        code: Any = getattr(import_module("torch.nn").Module.__call__, "__code__", None)  # not where the program has put something of its own there
         self._can_follow = code is not None
         if self._can_follow:
             follow_modules(code, self)  # before functions are traced, if they are to be: what runs then begins with that
