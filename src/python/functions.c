@@ -35,13 +35,14 @@ typedef struct interface {
 
 enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, PROFILE_C_CALL = 4, PROFILE_C_EXCEPTION = 5, PROFILE_C_RETURN = 6, STACK_ROOM_FIRST = 64, BUILTIN_BITS = 13 };
 
-typedef enum verdict { VERDICT_LEFT_OUT, VERDICT_UNKNOWN, VERDICT_FUNCTION, VERDICT_IMPORT } verdict; /* unknown: it could not be asked for, this time */
+typedef enum verdict { VERDICT_LEFT_OUT, VERDICT_UNKNOWN, VERDICT_FUNCTION, VERDICT_MODULE, VERDICT_IMPORT } verdict; /* unknown: it could not be asked for, this time */
 
 /* A code object's own, which goes when it does: its address may then be another's. */
 typedef struct function {
   prof_site site;
   uint64_t epoch; /* that it was judged in */
   verdict verdict;
+  bool is_also_function; /* of a module's call: so it is where nobody names the module */
   const char *category;
   char *name, *source, *file; /* malloc()ed; NULL: none yet */
 } function;
@@ -51,7 +52,16 @@ typedef struct call {
   uint64_t start;      /* 0: not recorded */
 } call;
 
+/* A call of an nn.Module, as its stack has it. */
+typedef struct module {
+  size_t place;
+  uint64_t start; /* of the call that stood there: another one has another */
+  int64_t number;
+} module;
+
 typedef struct stack {
+  module *modules; /* malloc()ed; those that are over lie on top until somebody looks */
+  size_t module_count, module_room;
   uint64_t stamp; /* own.stamp when it was last seen to be right */
   uint64_t epoch; /* own.epoch, the same */
   size_t count, room;
@@ -76,6 +86,8 @@ static struct {
   bool is_on, is_made, is_by_frame, /* by_frame: the stack's calls are frames, not code */ has_c; /* has_c: the profile function looks at functions of C, too */
   builtin builtins[1 << BUILTIN_BITS];
   uint32_t builtin_count;
+  function **modules; /* by the place of a name, which Python's side gives: they stay, as that does */
+  size_t module_room;
 } own;
 
 static __thread stack *here __attribute__((tls_model("initial-exec")));
@@ -155,7 +167,7 @@ static PROF_I_COLD prof_i_py *ask(prof_i_py *callable, prof_i_py *object) {
   return NULL;
 }
 
-/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function. It is kept with the code. NULL: no memory. */
+/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function, of five a module's call, and whether it is a function otherwise. It is kept with the code. NULL: no memory. */
 static function *take_answer(prof_i_py *code, prof_i_py *answer) {
   function *f = NULL;
   own.python.get_extra(code, own.index, (void **)&f); /* now: another thread may have asked meanwhile */
@@ -170,6 +182,11 @@ static function *take_answer(prof_i_py *code, prof_i_py *answer) {
   if (answer == PY.given.none) f->verdict = VERDICT_LEFT_OUT;
   else if (answer == own.given.import) f->verdict = VERDICT_IMPORT;
   else f->verdict = f->name || describe(f, answer, of_python) ? VERDICT_FUNCTION : VERDICT_LEFT_OUT; /* what was learnt for another filter is still so */
+  if (f->verdict == VERDICT_FUNCTION && PY.PyTuple_Size(answer) == 5) {
+    int overflow = 0;
+    f->verdict = VERDICT_MODULE;
+    f->is_also_function = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 4), &overflow) != 0;
+  }
   f->epoch = own.epoch;
   return f;
 }
@@ -250,14 +267,105 @@ static PROF_I_COLD stack *make_room(void) {
     return here;
   }
   if (!here) {
-    larger->count = 0;
-    larger->stamp = 0;
-    larger->epoch = own.epoch;
+    *larger = (stack){.epoch = own.epoch};
   }
   larger->room = room;
   here = larger;
   pthread_setspecific(own.key, larger);
   return larger;
+}
+
+static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
+  static prof_site site = {.file = "", .function = "import", .level = 1};
+  prof_i_py *const name = ask(own.given.import_name, frame);
+  if (!name) return 0;
+  const prof_i_py_text t = prof_i_py_text_of(name);
+  const prof_details details = {.name = t.data, .category = "import", .name_bytes = t.bytes, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_CATEGORY_LITERAL, .device = PROF_HOST};
+  const uint64_t start = prof_i_begin_details_1(&site, &details);
+  drop(t.holder);
+  PY.Py_DecRef(name);
+  return start;
+}
+
+/* The number of the module's call that what begins here stands in; 0: none. */
+static int64_t module_around(stack *s) {
+  for (; s->module_count > 0; s->module_count--) {
+    const module *const m = &s->modules[s->module_count - 1];
+    if (m->place < s->count && s->calls[m->place].start == m->start) return m->number;
+  }
+  return 0;
+}
+
+/* What comes last on the stack is one. No memory: those inside of it are told to be of the one around it. */
+static void keep_module(stack *s, int64_t number) {
+  if (s->module_count == s->module_room) {
+    const size_t room = s->module_room ? s->module_room * 2 : STACK_ROOM_FIRST;
+    module *const larger = realloc(s->modules, room * sizeof *larger);
+    if (!larger) return;
+    s->modules = larger;
+    s->module_room = room;
+  }
+  s->modules[s->module_count++] = (module){.place = s->count - 1, .start = s->calls[s->count - 1].start, .number = number};
+}
+
+/* Of (name, place, ...), which is asked for at each call: a name of its own in the catalog, as a frame has to have. NULL: no memory. */
+static function *named_module(prof_i_py *answer) {
+  int overflow = 0;
+  const size_t place = (size_t)PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 1), &overflow);
+  if (place >= own.module_room) {
+    const size_t room = 2 * place + STACK_ROOM_FIRST;
+    function **const larger = realloc(own.modules, room * sizeof *larger);
+    if (!larger) return NULL;
+    memset(larger + own.module_room, 0, (room - own.module_room) * sizeof *larger);
+    own.modules = larger;
+    own.module_room = room;
+  }
+  function *f = own.modules[place];
+  if (f) return f;
+  f = calloc(1, sizeof *f);
+  if (f) f->name = copied(PY.PyTuple_GetItem(answer, 0));
+  if (!f || !f->name) {
+    free(f);
+    return NULL;
+  }
+  f->site = (prof_site){.file = "", .function = "", .level = 1};
+  own.modules[place] = f;
+  return f;
+}
+
+/* The scope of a module's call: Python's side says (name, its place, number, which of its class), or None, where nobody observes modules on this thread. */
+static PROF_I_COLD uint64_t begin_module(function *f, prof_i_py *frame, int64_t *number_out) {
+  prof_arg items[] = {{.key = "Python id", .type = PROF_ARG_I64}, {.key = "Python parent id", .type = PROF_ARG_I64}, {.key = "Python module id", .type = PROF_ARG_I64}};
+  int overflow = 0;
+  prof_i_py *const answer = ask(own.given.module_call, frame);
+  if (!answer) return 0;
+  uint64_t start = 0;
+  if (answer == PY.given.none) {
+    if (f->is_also_function) start = prof_i_begin_1(&f->site, f->name, f->category);
+  } else if ((f = named_module(answer)) != NULL) {
+    *number_out = items[0].value.i64 = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 2), &overflow);
+    items[1].value.i64 = here ? module_around(here) : 0;
+    items[2].value.i64 = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 3), &overflow);
+    const prof_details details = {.name = f->name, .category = of_python, .name_bytes = PROF_NUL_TERMINATED, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, .device = PROF_HOST,
+                                  .args = {.items = items, .count = 3, .kind = PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL}};
+    start = prof_i_begin_details_1(&f->site, &details);
+  }
+  PY.Py_DecRef(answer);
+  return start;
+}
+
+/* A call of which Python's side says more. Meanwhile handlers of signals may have used the stack. */
+static PROF_I_COLD void begin_asked(const prof_i_py *of, function *f, prof_i_py *frame) {
+  uint64_t start = 0;
+  int64_t number = 0;
+  if (PROF_I_IS_ON(1)) start = f->verdict == VERDICT_IMPORT ? begin_import(frame) : begin_module(f, frame, &number);
+  stack *const s = make_room();
+  if (!s || s->count == s->room) {
+    if (start) prof_i_end_1(start);
+    return;
+  }
+  s->calls[s->count++] = (call){of, start};
+  if (number && start) keep_module(s, number);
 }
 
 /* Is what stands here recorded, all of it? */
@@ -311,7 +419,8 @@ static PROF_I_COLD void renew(prof_i_py *frame) {
     prof_i_py *const one = frames[--count], *const code = PY.PyFrame_GetCode(one);
     function *const f = known(code);
     stack *const s = make_room();
-    if (s && f && f->verdict == VERDICT_FUNCTION) s->calls[s->count++] = (call){own.is_by_frame ? one : code, prof_i_begin_1(&f->site, f->name, f->category)};
+    if (s && f && f->verdict == VERDICT_MODULE) begin_asked(own.is_by_frame ? one : code, f, one);
+    else if (s && f && f->verdict == VERDICT_FUNCTION) s->calls[s->count++] = (call){own.is_by_frame ? one : code, prof_i_begin_1(&f->site, f->name, f->category)};
     PY.Py_DecRef(code); /* its frame has it */
     PY.Py_DecRef(one);
   }
@@ -319,25 +428,15 @@ static PROF_I_COLD void renew(prof_i_py *frame) {
 }
 
 static void free_stack(void *memory) {
+  stack *const s = memory;
   here = NULL;
-  free(memory);
+  free(s->modules);
+  free(s);
 }
 
 /* In a forked child: what its parent had begun is the parent's. The frames are the child's. */
 static void forget_starts(void) {
   for (size_t i = 0; here && i < here->count; i++) here->calls[i].start = 0;
-}
-
-static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
-  static prof_site site = {.file = "", .function = "import", .level = 1};
-  prof_i_py *const name = ask(own.given.import_name, frame);
-  if (!name) return 0;
-  const prof_i_py_text t = prof_i_py_text_of(name);
-  const prof_details details = {.name = t.data, .category = "import", .name_bytes = t.bytes, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_CATEGORY_LITERAL, .device = PROF_HOST};
-  const uint64_t start = prof_i_begin_details_1(&site, &details);
-  drop(t.holder);
-  PY.Py_DecRef(name);
-  return start;
 }
 
 /* What is called is the frame at hand, or stands in it: a function of C. False: an error is pending. */
@@ -360,10 +459,12 @@ static inline bool begin(const prof_i_py *of, function *f, prof_i_py *frame) {
     s = here;
     if (!s || s->count == s->room) return true;
   }
-  uint64_t start = 0;
-  if (PROF_I_IS_ON(1)) start = PROF_I_LIKELY(f->verdict == VERDICT_FUNCTION) ? prof_i_begin_1(&f->site, f->name, f->category) : begin_import(frame ? frame : PY.PyEval_GetFrame());
-  s->calls[s->count++] = (call){of, start};
-  return PROF_I_LIKELY(f->verdict != VERDICT_IMPORT) || !is_interrupted();
+  if (PROF_I_UNLIKELY(f->verdict != VERDICT_FUNCTION)) {
+    begin_asked(of, f, frame ? frame : PY.PyEval_GetFrame());
+    return !is_interrupted();
+  }
+  s->calls[s->count++] = (call){of, PROF_I_IS_ON(1) ? prof_i_begin_1(&f->site, f->name, f->category) : 0};
+  return true;
 }
 
 static PROF_I_COLD void end_unusual(const prof_i_py *of) {
@@ -435,7 +536,7 @@ static prof_i_py *on_call(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
   function *f = known(arguments[0]);
   (void)self, (void)count;
   if (PROF_I_UNLIKELY(!f) && !(f = judge(arguments[0], PY.PyEval_GetFrame()))) return NULL;
-  if (f->verdict != VERDICT_FUNCTION) return f->verdict == VERDICT_UNKNOWN ? PY.given.none : disable();
+  if (f->verdict != VERDICT_FUNCTION && f->verdict != VERDICT_MODULE) return f->verdict == VERDICT_UNKNOWN ? PY.given.none : disable();
   function *const called = builtin_of(arguments[2]);
   return PROF_I_LIKELY(called ? begin(arguments[2], called, NULL) : !is_interrupted()) ? PY.given.none : NULL;
 }
@@ -470,7 +571,7 @@ static int c_call_of(prof_i_py *frame, prof_i_py *callable) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
   const function *const f = known(code); /* not judged: it is older than the tracing */
   PY.Py_DecRef(code);
-  if (!f || f->verdict != VERDICT_FUNCTION) return 0;
+  if (!f || (f->verdict != VERDICT_FUNCTION && f->verdict != VERDICT_MODULE)) return 0;
   function *const called = builtin_of(callable);
   return (called ? begin(callable, called, NULL) : !is_interrupted()) ? 0 : -1;
 }
@@ -584,6 +685,16 @@ static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
   return PY.given.none;
 }
 
+/* forget(code): it is judged anew when it is called next. */
+static prof_i_py *forget(prof_i_py *self, prof_i_py *code) {
+  function *f = NULL;
+  (void)self;
+  own.python.get_extra(code, own.index, (void **)&f);
+  if (f) f->epoch = 0;
+  PY.Py_IncRef(PY.given.none);
+  return PY.given.none;
+}
+
 static void *first_of(const char *name, const char *other) {
   void *const found = dlsym(RTLD_DEFAULT, name);
   return found || !other ? found : dlsym(RTLD_DEFAULT, other);
@@ -615,7 +726,7 @@ static const char *find(void) {
 const char *prof_i_python_functions_1(const prof_i_python_functions_given *given) {
   static prof_i_py_method methods[] = {{"on_begin", (void *)on_begin, PROF_I_PY_FAST, NULL}, {"on_end", (void *)on_end, PROF_I_PY_FAST, NULL}, {"on_throw", (void *)on_throw, PROF_I_PY_FAST, NULL}, {"on_unwind", (void *)on_unwind, PROF_I_PY_FAST, NULL},
                                        {"on_hook", (void *)on_hook, PROF_I_PY_FAST, NULL}, {"on_gc", (void *)on_gc, PROF_I_PY_FAST, NULL}, {"on_call", (void *)on_call, PROF_I_PY_FAST, NULL}, {"on_c_end", (void *)on_c_end, PROF_I_PY_FAST, NULL},
-                                       {"start", (void *)start, PROF_I_PY_FAST, NULL}, {"stop", (void *)stop, PROF_I_PY_ONE_ARGUMENT, NULL}};
+                                       {"start", (void *)start, PROF_I_PY_FAST, NULL}, {"stop", (void *)stop, PROF_I_PY_ONE_ARGUMENT, NULL}, {"forget", (void *)forget, PROF_I_PY_ONE_ARGUMENT, NULL}};
   if (!PY.given.none) return "prof_i_python_1() comes first";
   if (own.is_made) return "it was made before";
   if (given->size != sizeof *given) return "the package and the library are of different versions";
@@ -627,6 +738,7 @@ const char *prof_i_python_functions_1(const prof_i_python_functions_given *given
   own.given = *given; /* functions and sys.monitoring's object of a module that stays */
   PY.Py_IncRef(given->judge);
   PY.Py_IncRef(given->import_name);
+  PY.Py_IncRef(given->module_call);
   PY.Py_IncRef(given->describe_builtin);
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
     prof_i_py *const made = PY.PyCFunction_NewEx(&methods[i], NULL, NULL);

@@ -119,8 +119,9 @@ typedef struct prof_i_python_given {
 typedef struct prof_i_python_functions_given {
   size_t size;
   prof_i_py *names;       /* a dict, for what is made */
-  prof_i_py *judge;       /* a callable (frame) -> None, left out; `import`; or (name, function, file, line) */
+  prof_i_py *judge;       /* a callable (frame) -> None, left out; `import`; (name, function, file, line); or with a fifth, a call of an nn.Module: is it a function where module_call says None? */
   prof_i_py *import_name; /* a callable (frame) -> str, of a frame that was judged `import` */
+  prof_i_py *module_call; /* a callable (frame) -> (name, the name's place, number, which of its class), of a call of an nn.Module; None: nobody observes it */
   prof_i_py *describe_builtin; /* a callable (function of C) -> None, left out; or (name, function, file, line) */
   prof_i_py *builtin_type, *descriptor_type; /* of len, and of list.append */
   prof_i_py *import;      /* any object */

@@ -328,7 +328,8 @@ class Stacks(unittest.TestCase):
             with open(os.path.join(folder, "trace.json")) as f:
                 rows = [(e["name"], e["args"].get("Call stack", "").rstrip(";").split(";")) for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
         sides = []
-        for side in ([(e.name, e.stack) for e in mine.events() if e.category == "cpu_op"], rows):
+        own_rows = [(e["name"], prof.tables._Frames().of(e["args"].get("Call stack", ""))) for e in json.loads(mine.trace.json("chrome", stacks=True))["traceEvents"] if e.get("cat") == "cpu_op"]
+        for side in (own_rows, rows):
             found = [(name, self.frames(stack)) for name, stack in side]
             self.assertNotIn(None, [frames for _, frames in found])
             sides.append(collections.Counter((name, *frames) for name, frames in found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Union, cast
 
+from . import _forward_stacks
 from . import flops as _flops
 from ._text_units import format_time
 from .device import DeviceType
@@ -18,7 +19,6 @@ STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
 ANNOTATION = "user_annotation"
 STACK_KEY = "Call stack"  # PROF_STACK_KEY of <prof/trace.h>
 SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY = "Sequence number", "Fwd thread id", "Thread id"  # of src/preload/torch/calls.c
-EVALUATION = "autograd::engine::evaluate_function: "
 
 
 class Interval:
@@ -171,6 +171,8 @@ class FunctionEvent(_Times):
     is_python_function = False
     sequence_nr = -1
     fwd_thread: Optional[int] = None
+    torch_thread: Optional[int] = None
+    """Beyond torch: its own number of the thread, of a forward call: what fwd_thread says of the backward one."""
     device_index = 0
     activity_type = "cpu_op"
     flow_id: Optional[int] = None
@@ -224,13 +226,13 @@ class FunctionEvent(_Times):
         """What prof.torch.observe() has of an operator beside its inputs."""
         sequence = args.get(SEQUENCE_KEY) if self.category == "cpu_op" else None
         if isinstance(sequence, int):
-            self.sequence_nr, self.fwd_thread = sequence, args.get(FORWARD_KEY)
+            self.sequence_nr, self.fwd_thread, self.torch_thread = sequence, args.get(FORWARD_KEY), args.get(THREAD_KEY)
             for key in (SEQUENCE_KEY, FORWARD_KEY, THREAD_KEY):
                 args.pop(key, None)
 
     def append_cpu_child(self, child: "FunctionEvent") -> None:
         self.cpu_children.append(child)
-        if child.fwd_thread and self.sequence_nr < 0 and self.name.startswith(EVALUATION):  # autograd's own range around the backward call, which torch.profiler gives its number
+        if child.fwd_thread and self.sequence_nr < 0 and self.name.startswith(_forward_stacks.EVALUATION):  # autograd's own range around the backward call, which torch.profiler gives its number
             self.sequence_nr, self.fwd_thread = child.sequence_nr, child.fwd_thread
 
     def set_cpu_parent(self, parent: "FunctionEvent") -> None:

@@ -1,4 +1,5 @@
-"""prof.torch.observe(with_modules=True): each call of an nn.Module is a scope, named and numbered as torch.profiler does, by which TensorBoard's plug-in draws its module view. By torch's own hooks for all modules of the process."""
+"""prof.torch.observe(with_modules=True): each call of an nn.Module is a scope, named and numbered as torch.profiler does, by which TensorBoard's plug-in draws its module view. Where functions are traced, in the place of nn.Module's own function, as torch.profiler's stacks have it (functions.py); else by torch's own hooks for all modules of the process,
+which have it call them by another way."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ._library import C
 from ._scope import scope
+from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules
 
 CATEGORY = "python_function"
 
@@ -34,22 +36,51 @@ class Modules:
         self._counts: Dict[str, Any] = {}
         self._numbers = itertools.count(1)
         self._own = _Own()
-        self._thread = 0 if is_for_all else threading.get_ident()
+        self.thread = ALL_THREADS if is_for_all else threading.get_ident()
+        self._version = torch.__version__
+        self._hooks: List[Any] = []
+        self.lose_functions()  # for what it raises
+        self._remove_hooks()
+        code: Any = getattr(import_module("torch.nn").Module.__call__, "__code__", None)  # not where the program has put something of its own there
+        self._can_follow = code is not None
+        if self._can_follow:
+            follow_modules(code, self)  # before functions are traced, if they are to be: what runs then begins with that
+
+        if is_for_all and Modules._for_all is None:
+            Modules._for_all = self
+
+    def start(self) -> None:
+        if not (self._can_follow and is_traced()):
+            leave_modules(self)
+            self.lose_functions()
+
+    def lose_functions(self) -> None:
+        """Functions are not traced, or not any longer: modules are seen by hooks from here on."""
+        if self._hooks:
+            return
         hooks = import_module("torch.nn.modules.module")
         try:
             after = hooks.register_module_forward_hook(self._end, always_call=True)  # also behind an exception
         except (AttributeError, TypeError):
-            raise RuntimeError(f"prof: torch {torch.__version__} has no hooks for all modules that are called behind an exception, too, by which observe() has modules: they are there from 2.1 on") from None
+            raise RuntimeError(f"prof: torch {self._version} has no hooks for all modules that are called behind an exception, too, by which observe() has modules: they are there from 2.1 on") from None
         self._hooks = [after, hooks.register_module_forward_pre_hook(self._begin)]
-        if is_for_all and Modules._for_all is None:
-            Modules._for_all = self
 
     def remove(self) -> None:
-        for hook in self._hooks:
-            hook.remove()
+        leave_modules(self)
+        self._remove_hooks()
         self._end_down_to(0)
         if Modules._for_all is self:
             Modules._for_all = None
+
+    def _remove_hooks(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+
+    def call(self, module: Any) -> Tuple[str, int, int]:
+        """For functions.py: what it is called, its number, and which of its class it is."""
+        name, of_kind = self._name_of(module)
+        return name, next(self._numbers), of_kind
 
     def _name_of(self, module: Any) -> Tuple[str, int]:
         key = id(module)
@@ -61,7 +92,7 @@ class Modules:
         return found[1:]
 
     def _begin(self, module: Any, args: Any) -> None:
-        if self._is_compiling() or self._thread not in (0, threading.get_ident()):  # torch.compile() takes the first for a constant, and the hook is no part of what it makes
+        if self._is_compiling() or self.thread not in (ALL_THREADS, threading.get_ident()):  # torch.compile() takes the first for a constant, and the hook is no part of what it makes
             return
         if Modules._for_all is not None and Modules._for_all is not self:
             return
@@ -74,7 +105,7 @@ class Modules:
         calls.append((module, number, opened))
 
     def _end(self, module: Any, args: Any, result: Any) -> None:
-        if self._is_compiling() or self._thread not in (0, threading.get_ident()):
+        if self._is_compiling() or self.thread not in (ALL_THREADS, threading.get_ident()):
             return
         calls = self._own.calls
         for depth in range(len(calls) - 1, -1, -1):

@@ -78,7 +78,7 @@ class _Filter:
         return self.standard_library or not _is_standard(module, file)
 
     def judge(self, frame: FrameType) -> Any:
-        """For C: None, "import", or what the scope is called, its function, file and line."""
+        """For C: None, "import", or what the scope is called, its function, file and line; of nn.Module's call also whether it is wanted where nobody names the module."""
         code = frame.f_code
         if code is _import_code:
             return _IMPORT
@@ -90,6 +90,8 @@ class _Filter:
         wanted = self._wanted.get(key)
         if wanted is None:
             wanted = self._wanted[key] = self._wants(module, file)
+        if code is _module_code and _modules:
+            return *_described(code, module), wanted
         return _described(code, module) if wanted else None
 
 
@@ -105,6 +107,46 @@ def _judge(frame: FrameType) -> Any:
 
 def _import_name(frame: FrameType) -> str:
     return f"import {frame.f_locals['name']}"
+
+
+_module_code: Any = None
+"""Of torch's nn.Module.__call__, from the first time on that somebody follows it."""
+ALL_THREADS = 0
+_modules: Dict[int, Any] = {}
+"""By thread, who names the calls of modules there (_torch_modules.py); that of all threads goes before."""
+
+_module_places: Dict[str, int] = {}
+"""Of each name, for C, which keeps it from then on: not many, as each observe() counts anew."""
+
+
+def _module_call(frame: FrameType) -> Optional[Tuple[str, int, int, int]]:
+    of = _modules.get(ALL_THREADS) or _modules.get(_thread.get_ident())
+    if of is None:
+        return None
+    name, number, of_kind = of.call(frame.f_locals[frame.f_code.co_varnames[0]])
+    return name, _module_places.setdefault(name, len(_module_places)), number, of_kind
+
+
+def follow_modules(code: CodeType, of: Any) -> None:
+    """From here on the calls of modules on this thread are scopes, in the place of that code's own, as `of.call(module)` says, while functions are traced; when they are no longer, `of.lose_functions()` is called."""
+    global _module_code
+    _module_code = code
+    _modules[of.thread] = of
+    _judge_anew(code)
+
+
+def leave_modules(of: Any) -> None:
+    if _modules.get(of.thread) is of:
+        del _modules[of.thread]
+        _judge_anew(_module_code)
+
+
+def _judge_anew(code: CodeType) -> None:
+    if _now is None:
+        return
+    _made["forget"](code)
+    if _monitoring is not None:
+        _monitoring.restart_events()
 
 
 def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
@@ -146,9 +188,9 @@ def _make() -> Dict[str, Any]:
     class Given(ctypes.Structure):
         """prof_i_python_functions_given of src/python/interpreter.h."""
 
-        _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in ("names", "judge", "import_name", "describe_builtin", "builtin_type", "descriptor_type", "import", "disable")]
+        _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.py_object) for name in ("names", "judge", "import_name", "module_call", "describe_builtin", "builtin_type", "descriptor_type", "import", "disable")]
 
-    why = C.prof_i_python_functions_1(ctypes.byref(Given(ctypes.sizeof(Given), _made, _judge, _import_name, _describe_builtin, BuiltinFunctionType, MethodDescriptorType, _IMPORT, getattr(_monitoring, "DISABLE", None))))
+    why = C.prof_i_python_functions_1(ctypes.byref(Given(ctypes.sizeof(Given), _made, _judge, _import_name, _module_call, _describe_builtin, BuiltinFunctionType, MethodDescriptorType, _IMPORT, getattr(_monitoring, "DISABLE", None))))
     if why is not None:
         _made.clear()
         raise error_class(BUSY)(f"functions cannot be traced: {why.decode()}")
@@ -262,6 +304,8 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
         if _now is self:
             _now = None
         atexit.unregister(self.stop)
+        while _modules:
+            _modules.popitem()[1].lose_functions()
 
     def __enter__(self) -> "trace_functions":
         self.start()

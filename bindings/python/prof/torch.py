@@ -170,10 +170,12 @@ class observe:  # noqa: N801 (as profile)
         _tell_rank(torch)
         self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
         try:
-            if self._with_stack:
-                self._tracing = begin_stacks(self)
             if self._with_modules:
                 self._modules = Modules(torch, self._is_for_all)
+            if self._with_stack:
+                self._tracing = begin_stacks(self)
+            if self._modules is not None:
+                self._modules.start()
             running.__enter__()
             place.one = self
             atexit.register(self._stop_at_exit)

@@ -1,0 +1,48 @@
+"""In tables, what runs in a backward call of autograd's has the stack of the forward call that it is of, and two frames of autograd's own are left out: as torch.profiler has it (_set_backward_stacktraces() and _filter_stack_entry() of torch/autograd/profiler_util.py). The JSON has what really stood around it, there and here."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+EVALUATION = "autograd::engine::evaluate_function: "
+_LEFT_OUT = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
+
+
+def has_backward(names: Iterable[str]) -> bool:
+    return any(name.startswith(EVALUATION) for name in names)
+
+
+def give(events: Sequence[Any]) -> None:
+    """To one recording's FunctionEvents, which stand in the order of their begins."""
+    kept: Dict[int, Tuple[List[str], List[str]]] = {}  # by id, with the list that has it
+    for e in events:
+        if e.stack:
+            if id(e.stack) not in kept:
+                kept[id(e.stack)] = e.stack, [frame for frame in e.stack if not any(a in frame and b in frame for a, b in _LEFT_OUT)]
+            e.stack = kept[id(e.stack)][1]
+    numbers = {e.thread: e.torch_thread for e in events if e.torch_thread is not None}  # torch's own of the threads, by ours
+    backward: Dict[int, Any] = {}  # by the id of what is in a backward call: that call
+    forward: Dict[Tuple[int, Optional[int]], List[str]] = {}
+    for e in events:
+        around = e.cpu_parent
+        call = backward.get(id(around)) if around is not None else None
+        if call is None or _is_backward(e):
+            call = e if _is_backward(e) else None
+        if call is not None:
+            backward[id(e)] = call
+        elif e.sequence_nr >= 0:
+            forward.setdefault((e.sequence_nr, numbers.get(e.thread)), e.stack)
+    for e in events:
+        call = backward.get(id(e))
+        if call is not None and not e.is_python_function:
+            e.stack = forward.get((call.sequence_nr, call.fwd_thread), [])
+
+
+def _is_backward(e: Any) -> bool:
+    """torch's scope BACKWARD_FUNCTION. One of no number, AccumulateGrad's, is known by autograd's range around it."""
+    if e.fwd_thread and not e.name.startswith(EVALUATION):
+        return True
+    around = e.cpu_parent
+    while around is not None and around.is_python_function:
+        around = around.cpu_parent
+    return around is not None and bool(around.name == EVALUATION + e.name)
