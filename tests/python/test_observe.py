@@ -328,7 +328,7 @@ class Stacks(unittest.TestCase):
             with open(os.path.join(folder, "trace.json")) as f:
                 rows = [(e["name"], e["args"].get("Call stack", "").rstrip(";").split(";")) for e in json.load(f)["traceEvents"] if e.get("cat") == "cpu_op"]
         sides = []
-        own_rows = [(e["name"], prof.tables._Frames().of(e["args"].get("Call stack", ""))) for e in json.loads(mine.trace.json("chrome", stacks=True))["traceEvents"] if e.get("cat") == "cpu_op"]
+        own_rows = [(e["name"], prof._stacks.Frames().of(e["args"].get("Call stack", ""))) for e in json.loads(mine.trace.json("chrome", stacks=True))["traceEvents"] if e.get("cat") == "cpu_op"]
         for side in (own_rows, rows):
             found = [(name, self.frames(stack)) for name, stack in side]
             self.assertNotIn(None, [frames for _, frames in found])

@@ -46,7 +46,7 @@ def by_torch(work):
 def by_prof(p):
     """The same of prof's."""
     rows = json.loads(p.trace.json("chrome", stacks=True))["traceEvents"]
-    shorter = prof.tables._Frames().of
+    shorter = prof._stacks.Frames().of
     return [(e["name"], shorter(e["args"].get("Call stack", ""))) for e in rows if e.get("cat") == "cpu_op"]
 
 
