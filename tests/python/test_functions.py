@@ -411,15 +411,22 @@ class Filters(unittest.TestCase):
             with open(os.path.join(folder, "prof_test_inner.py"), "w") as f:
                 f.write("def f(): pass\nf()\n")
             sys.path.insert(0, folder)
-            prof.profiler.clear()
+            found = []
             try:
-                with prof.profile(), prof.trace_functions():
-                    import prof_test_outer  # noqa: F401
+                for imports in (True, False):
+                    prof.profiler.clear()
+                    with prof.profile(), prof.trace_functions(imports=imports):
+                        import prof_test_outer  # noqa: F401
 
-                    gc.collect(1)
+                        gc.collect(1)
+                    found.append({e.name: e for e in prof.Trace.now().events()})
+                    for name in ("prof_test_outer", "prof_test_inner"):
+                        del sys.modules[name]
             finally:
                 sys.path.remove(folder)
-        events = {e.name: e for e in prof.Trace.now().events()}
+        events, without = found
+        self.assertEqual({name for name in without if "prof_test" in name}, {"prof_test_inner.f"})  # what an import has called is seen
+        self.assertIn("prof_test_inner.<module>", events)
         self.assertEqual(events["import prof_test_outer"].category, "import")
         self.assertLess(events["import prof_test_outer"].start_ns, events["import prof_test_inner"].start_ns)
         self.assertIn("prof_test_inner.f", events)
@@ -664,6 +671,20 @@ class Command(unittest.TestCase):
         calls = self.run_command("--python-exclude=__main__", "SCRIPT")[1]
         self.assertEqual((calls.get("fib"), calls.get("<module>")), (None, None))
         self.assertRegex(self.run_command("--python-c", "SCRIPT")[0].stderr, r"print +c_function")
+
+    def test_an_include_of_nothing_says_so(self):
+        said = "prof: nothing that ran in this process is of --python-include nothing, ever\n"
+        self.assertIn(said, self.run_command("--python-include", "nothing", "--python-include", "ever", "SCRIPT")[0].stderr)
+        self.assertNotIn("prof: nothing", self.run_command("--python-include", "nothing", "--python-include", "textwrap", "SCRIPT")[0].stderr)
+
+    def test_without_imports(self):
+        script = "import wave\ndef f(): import colorsys\nf()\n"
+        done, calls = self.run_command("--python=all", "-r", "-1", "SCRIPT", script=script)
+        self.assertRegex(done.stderr, "(?m)^import colorsys +import ")
+        self.assertEqual(calls["colorsys.<module>"], 1)
+        done, calls = self.run_command("--python=all", "--python-no-imports", "-r", "-1", "SCRIPT", script=script)
+        self.assertNotRegex(done.stderr, "(?m)^import ")
+        self.assertEqual((calls["<module>"], calls["f"], [name for name in calls if name.endswith(".<module>")]), (1, 1, []))
 
     def test_spawned_and_forked(self):
         for kind in ("fork", "spawn", "forkserver"):

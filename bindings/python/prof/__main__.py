@@ -40,6 +40,7 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("--python", choices=("own", "all"), metavar="own|all", help="see every Python function of the script: --python, all but the standard library's; --python=all, those, too")
     run.add_argument("--python-include", action="append", default=[], metavar="MODULE", help="see the Python functions of this module and those below it, of a pattern of modules (*.tests), or of a file or folder (with a /), and no others; may be repeated")
     run.add_argument("--python-exclude", action="append", default=[], metavar="MODULE", help="leave these out; may be repeated")
+    run.add_argument("--python-no-imports", action="store_true", help="leave out imports, and modules' own code that they run")
     run.add_argument("--python-c", action="store_true", help="see the functions of C that they call, too")
     run.add_argument("--torch", action="store_true", help="see PyTorch's operators, of all threads, from where the script imports torch; the next four are torch.profiler's, and imply this one but for the memory")
     run.add_argument("--record-shapes", action="store_true", help="with their inputs' shapes: -b name,shape has a row for each")

@@ -127,6 +127,8 @@ class _Recording:
     def _stop(self) -> None:
         if self.tracing is not None:
             self.tracing.stop()
+            if not self.tracing.filter.has_met():
+                say(f"prof: nothing that ran in this process is of --python-include {', '.join(self.options.python_include)}")
         C.prof_level_want(id(self), 0)
         C.prof_stop()
 
@@ -268,9 +270,9 @@ def trace(names: List[str], functions: Optional[Dict[str, Any]], torch: Optional
 
 def _functions(options: argparse.Namespace) -> Optional[Dict[str, Any]]:
     """What --python and its like ask trace_functions() for."""
-    if not (options.python or options.python_include or options.python_exclude or options.python_c):
+    if not (options.python or options.python_include or options.python_exclude or options.python_c or options.python_no_imports):
         return None
-    return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all", "c_functions": options.python_c}
+    return {"include": options.python_include, "exclude": options.python_exclude, "standard_library": options.python == "all", "c_functions": options.python_c, "imports": not options.python_no_imports}
 
 
 def _with_memory(path: str) -> Dict[str, str]:

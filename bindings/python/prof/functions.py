@@ -49,6 +49,11 @@ def _fits(patterns: Tuple[str, ...], module: str, file: str) -> bool:
     return False
 
 
+def _is_of_import(code: CodeType, module: str) -> bool:
+    """A module's own code, which an import runs."""
+    return code.co_name == "<module>" and module != "__main__"
+
+
 def _is_standard(module: str, file: str) -> bool:
     """By its file; code that was made at run time, by that of its module."""
     if file.startswith("<frozen "):
@@ -63,9 +68,9 @@ def _is_standard(module: str, file: str) -> bool:
 class _Filter:
     """Which code is wanted. Asked once for each code object."""
 
-    def __init__(self, include: Patterns, exclude: Patterns, standard_library: bool) -> None:
+    def __init__(self, include: Patterns, exclude: Patterns, standard_library: bool, imports: bool = True) -> None:
         self.include, self.exclude = _listed(include, "include"), _listed(exclude, "exclude")
-        self.standard_library = bool(standard_library)
+        self.standard_library, self.imports = bool(standard_library), bool(imports)
         self._wanted: Dict[Tuple[str, str], bool] = {}
 
     def _wants(self, module: str, file: str) -> bool:
@@ -81,7 +86,7 @@ class _Filter:
         """For C: None, "import", or what the scope is called, its function, file and line; of nn.Module's call also whether it is wanted where nobody names the module."""
         code = frame.f_code
         if code is _import_code:
-            return _IMPORT
+            return _IMPORT if self.imports else None
         module = frame.f_globals.get("__name__")
         if type(module) is not str:
             module = ""
@@ -92,7 +97,11 @@ class _Filter:
             wanted = self._wanted[key] = self._wants(module, file)
         if code is _module_code and _modules:
             return *_described(code, module), wanted
-        return _described(code, module) if wanted else None
+        return _described(code, module) if wanted and (self.imports or not _is_of_import(code, module)) else None
+
+    def has_met(self) -> bool:
+        """Whether anything that ran was of include; without one, of all."""
+        return not self.include or any(self._wanted.values())
 
 
 def _described(code: CodeType, module: str) -> Tuple[str, str, str, int]:
@@ -263,10 +272,10 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
     are each one. Imports and garbage collections are scopes as well.
 
     include, exclude: modules, with what is below them ("numpy"), patterns of modules ("*.tests"), files and folders (what holds a "/"). Without include it is all but the standard library, which standard_library adds. c_functions: functions of C that these call, too, as scopes of the category ``c_function``. prof's own functions
-    and the import system's are never among them. One at a time: a second start() is a RuntimeError, as is a Python whose place for profilers is taken. On PyPy, and without a GIL: NotImplementedError."""
+    and the import system's are never among them. imports=False: no scopes of imports, nor of modules' own code that they run. One at a time: a second start() is a RuntimeError, as is a Python whose place for profilers is taken. On PyPy, and without a GIL: NotImplementedError."""
 
-    def __init__(self, include: Patterns = None, exclude: Patterns = None, *, standard_library: bool = False, c_functions: bool = False) -> None:
-        self.filter = _Filter(include, exclude, standard_library)
+    def __init__(self, include: Patterns = None, exclude: Patterns = None, *, standard_library: bool = False, c_functions: bool = False, imports: bool = True) -> None:
+        self.filter = _Filter(include, exclude, standard_library, imports)
         self.c_functions = bool(c_functions)
         self._way: Any = None
 
