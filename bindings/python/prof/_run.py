@@ -190,7 +190,7 @@ class _Recording:
                     errors.append(str(e))
             if not self.options.quiet:
                 try:
-                    say(traces.table(group=_table.group_of(self.options), sort=self.options.sort.replace("-", "_"), rows=self.options.rows, stack_frames=self.options.stack_frames))
+                    say(traces.table(group=_table.group_of(self.options), sort=self.options.sort.replace("-", "_"), rows=self.options.rows, category=self.options.category, stack_frames=self.options.stack_frames))
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
