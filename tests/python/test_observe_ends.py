@@ -136,6 +136,27 @@ class Interrupted(unittest.TestCase):
             self.assertEqual(calls(seen_by_prof(lambda: x.add(x))), {"aten::add": 1}, where)
 
 
+    def test_behind_what_c_does_in_a_start(self):
+        """The callbacks are there when the handler raises, and nobody has been told of them."""
+        x, library = torch.ones(3), prof.torch._torch.calls()[0].library
+        add = library.prof_i_torch_add_1
+
+        def interrupted(*arguments):
+            add(*arguments)
+            raise KeyboardInterrupt
+
+        for options in ({}, {"profile_all_threads": True}, {"record_shapes": True}):
+            observe = prof.torch.observe(**options)
+            with unittest.mock.patch.object(library, "prof_i_torch_add_1", interrupted), self.assertRaises(KeyboardInterrupt):
+                observe.start()
+            with prof.profile() as p:
+                x.add(x)
+            self.assertEqual({row.key: row.count for row in p.key_averages()}, {}, options)
+            with prof.profile() as p, observe:
+                x.add(x)
+            self.assertEqual({row.key: row.count for row in p.key_averages()}, {"aten::add": 1}, options)
+
+
 class Interrupting:
     def __contains__(self, _):
         raise KeyboardInterrupt

@@ -364,6 +364,12 @@ class Run(unittest.TestCase):
         self.assertEqual(done.stdout, "[1]\n")
         self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
 
+    def test_a_finder_of_the_scripts_that_asks_all_others(self):
+        self.write("import sys\nclass Watch:\n    def find_spec(self, name, path=None, target=None):\n        for f in sys.meta_path:\n            spec = None if f is self else f.find_spec(name, path, target)\n            if spec is not None: return spec\nsys.meta_path.insert(0, Watch())\nimport torch\nprint(torch.ones(3).neg().sum().item())\n")
+        done = self.run_script("--torch")
+        self.assertEqual((done.returncode, done.stdout), (0, "-3.0\n"), done.stderr)
+        self.assertEqual(self.rows(done.stderr)["aten::neg"], 1)
+
     def test_torch_that_another_thread_imports(self):
         self.write("import threading\ndef work():\n    import torch\n    torch.ones(3).neg()\nthreads = [threading.Thread(target=work) for _ in range(3)]\nfor t in threads: t.start()\nfor t in threads: t.join()\nimport torch\ntorch.ones(3).neg()\n")
         self.assertEqual(self.rows(self.run_script("--torch").stderr)["aten::neg"], 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from importlib.machinery import ModuleSpec
 from typing import Any, Callable, Dict, Optional, Sequence
 
@@ -22,10 +23,18 @@ class _Finder:
 
     def __init__(self, asked: Dict[str, bool]) -> None:
         self.asked = asked
+        self._own = threading.local()
 
     def find_spec(self, name: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Optional[ModuleSpec]:
-        if name != NAME:
+        if name != NAME or getattr(self._own, "is_asking", False):  # a finder of the program's that asks all others, too, asks back
             return None
+        self._own.is_asking = True
+        try:
+            return self._find(name, path, target)
+        finally:
+            self._own.is_asking = False
+
+    def _find(self, name: str, path: Optional[Sequence[str]], target: Any) -> Optional[ModuleSpec]:
         for finder in list(sys.meta_path):
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec: Optional[ModuleSpec] = find(name, path, target) if find is not None else None

@@ -65,17 +65,18 @@ class Calls:
         library.prof_i_torch_keys_1.restype = None
         library.prof_i_torch_prove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
-        library.prof_i_torch_add_1.argtypes = [ctypes.c_int, ctypes.c_uint32]
-        library.prof_i_torch_add_1.restype = ctypes.c_uint64
-        library.prof_i_torch_remove_1.argtypes = [ctypes.c_uint64]
-        library.prof_i_torch_remove_1.restype = None
-        self.remove = library.prof_i_torch_remove_1
-        """Takes what add() gave, on its thread where it is for that one; 0: nothing. C's own, so that no interrupt comes between its caller and it."""
+        library.prof_i_torch_add_1.argtypes = [ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)]
+        library.prof_i_torch_remove_1.argtypes = [ctypes.POINTER(ctypes.c_uint64)]
+        library.prof_i_torch_add_1.restype = library.prof_i_torch_remove_1.restype = None
         self._prove_apart(torch)
 
-    def add(self, with_shapes: bool, who: int = FOR_THREAD) -> int:
-        """To this thread, where remove() takes what it gives, or to all."""
-        return int(self.library.prof_i_torch_add_1(int(with_shapes), who))
+    def add(self, added: ctypes.c_uint64, with_shapes: bool, who: int = FOR_THREAD) -> None:
+        """To this thread, or to all. C writes what remove() takes into `added`, which the caller has before: an interrupt may come between C and any line of Python."""
+        self.library.prof_i_torch_add_1(int(with_shapes), who, added)
+
+    def remove(self, added: ctypes.c_uint64) -> None:
+        """On add()'s thread where it was for that one. A second time does nothing."""
+        self.library.prof_i_torch_remove_1(added)
 
     def has_for_all(self) -> bool:
         """Does this torch export at::addGlobalCallback()?"""

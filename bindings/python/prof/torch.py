@@ -12,6 +12,7 @@ torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIF
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import threading
 from importlib import import_module
@@ -32,15 +33,14 @@ class _ByCalls:
     """The dispatcher's callbacks of this thread, or of all, as a context manager."""
 
     def __init__(self, calls: _torch_calls.Calls, with_shapes: bool, who: int) -> None:
-        self._calls, self._with_shapes, self._who, self._handle = calls, with_shapes, who, 0
+        self._calls, self._with_shapes, self._who, self._added = calls, with_shapes, who, ctypes.c_uint64()
 
     def __enter__(self) -> None:
-        self._handle = self._calls.add(self._with_shapes, self._who)
+        self._calls.add(self._added, self._with_shapes, self._who)
 
     def __exit__(self, *error: Any) -> None:
-        """A second time does nothing. No interrupt comes between the two lines, nor into C's."""
-        remove, handle, self._handle = self._calls.remove, self._handle, 0
-        remove(handle)
+        """A second time does nothing."""
+        self._calls.remove(self._added)
 
 
 class NoCallbacksError(RuntimeError):

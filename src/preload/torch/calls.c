@@ -161,24 +161,25 @@ START(start_of_run_with_shapes, true, FOR_RUN)
 /* What add gives: torch's handle, and above it what remove has to count. Torch counts its handles from 1. */
 enum { SHAPES_BIT = 60, OWNER_BIT = 61 };
 
-PROF_I_TORCH_EXPORT uint64_t prof_i_torch_add_1(int has_shapes, uint32_t who);
-PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(uint64_t added);
+PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t *added_out);
+PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(uint64_t *place);
 PROF_I_TORCH_EXPORT int prof_i_torch_has_for_all_1(void);
 
 int prof_i_torch_has_for_all_1(void) { return prof_i_torch.add_global != NULL; }
 
-/* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after prof_i_torch_prove_1() has found all. */
-uint64_t prof_i_torch_add_1(int has_shapes, uint32_t who) {
+/* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after prof_i_torch_prove_1() has found all. *added_out is the caller's before he calls: a handler of a signal of Python's may raise between this and what he does next. */
+void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t *added_out) {
   static void *(*const starts[OWNERS][2])(void **, const void *) = {{start_of_thread, start_of_thread_with_shapes}, {start_of_all, start_of_all_with_shapes}, {start_of_run, start_of_run_with_shapes}};
   pthread_once(&own.once, make_key);
   const prof_i_torch_callback callback = {.start = starts[who][has_shapes != 0], .end = end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = has_shapes != 0};
   __atomic_fetch_add(&own.counts[who], 1, __ATOMIC_RELAXED);
   if (has_shapes) __atomic_fetch_add(&own.with_shapes, 1, __ATOMIC_RELAXED);
-  return (who == FOR_THREAD ? prof_i_torch.add : prof_i_torch.add_global)(callback) | (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)who << OWNER_BIT;
+  *added_out = (who == FOR_THREAD ? prof_i_torch.add : prof_i_torch.add_global)(callback) | (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)who << OWNER_BIT;
 }
 
-/* On the thread that has added it, where it is for that one; 0: nothing. Calls that run on other threads meanwhile are seen to their end. */
-void prof_i_torch_remove_1(uint64_t added) {
+/* On the thread that has added it, where it is for that one; *place of 0: nothing, which it is from then on. Calls that run on other threads meanwhile are seen to their end. */
+void prof_i_torch_remove_1(uint64_t *place) {
+  const uint64_t added = __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
   if (!added) return;
   prof_i_torch.remove(added & ((UINT64_C(1) << SHAPES_BIT) - 1));
   __atomic_fetch_sub(&own.counts[added >> OWNER_BIT], 1, __ATOMIC_RELAXED);
