@@ -284,7 +284,7 @@ static void test_names_without_end_take_memory_with_an_end(void **state) {
   assert_in_range(past, MANY - 65536, MANY - 65536 + 100); /* the other tests have made some */
   prof_health health = {.size = sizeof health};
   assert_status(prof_health(&health), PROF_OK);
-  assert_in_range(health.sites_count, 4096, 4200);
+  assert_in_range(health.sites_count, 4096 - NAMES * (THREADS - 1), 4200); /* what threads have made at once counts twice, and is one */
 }
 
 int main(void) {
