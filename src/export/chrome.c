@@ -191,12 +191,18 @@ static void put_correlation(prof_i_chrome *w, uint64_t id) {
   prof_i_sink_u64(w->sink, id);
 }
 
+/* A call of an nn.Module, which is a function of its category, and in tables a row. */
+static bool is_module(const prof_event *event) {
+  static const char begin[] = "nn.Module: ";
+  return event->name_bytes >= sizeof begin - 1 && memcmp(event->name, begin, sizeof begin - 1) == 0;
+}
+
 /* "Call stack" of w->event, where it has none of its own: the traced functions around it. A function has them around it in the viewer. False: no memory. */
 static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
   uint32_t number;
   prof_i_text stack;
-  if (!w->walker || prof_i_callers_is_function(&w->callers, span->site)) return true;
+  if (!w->walker || (prof_i_callers_is_function(&w->callers, span->site) && !is_module(&w->event))) return true;
   for (uint32_t i = 0; i < w->event.arg_count; i++)
     if (w->event.args[i].key_bytes == key_bytes && memcmp(w->event.args[i].key, PROF_STACK_KEY, key_bytes) == 0) return true;
   if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, &stack)) return false;
