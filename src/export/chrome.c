@@ -407,9 +407,15 @@ static int put_thread(prof_i_chrome *w, uint32_t index) {
   return prof_i_fail(status, "no memory to walk the scopes of thread %u", index);
 }
 
+/* Arrows from forward to backward, which a trace of Kineto's has, and readers know by their category. */
+static bool is_forward(prof_i_text name) {
+  static const char forward[] = "fwdbwd";
+  return name.bytes == sizeof forward - 1 && memcmp(name.data, forward, sizeof forward - 1) == 0;
+}
+
 static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number, prof_i_text name) {
   prof_i_sink_text(w->sink, flow->is_end ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
-  prof_i_sink_text(w->sink, ",\"cat\":\"flow\",\"name\":\"");
+  prof_i_sink_text(w->sink, is_forward(name) ? ",\"cat\":\"fwdbwd\",\"name\":\"" : ",\"cat\":\"flow\",\"name\":\"");
   prof_i_sink_string_part(w->sink, name.data, name.bytes);
   char *to = prof_i_sink_reserve(w->sink, 6 * PROF_I_NUMBER_ROOM);
   to = put_text(to, "\",\"id\":");

@@ -400,13 +400,13 @@ class Imported(unittest.TestCase):
         mine = collections.Counter((e.name, e.sequence_nr, e.fwd_thread) for e in events if e.sequence_nr >= 0)
         self.assertGreater(len(theirs), 8)
         self.assertEqual(mine, theirs)
-        flows = collections.Counter(e["ph"] for e in self.exported if e.get("cat") == "fwdbwd")
+        flows = collections.Counter((e["cat"], e["name"], e["ph"]) for e in self.exported if e.get("cat") == "fwdbwd")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "t.json")
             trace.dump(path)
             with open(path) as f:
-                arrows = collections.Counter(e["ph"] for e in json.load(f)["traceEvents"] if e["ph"] in "sf")
-        self.assertGreater(flows["s"], 3)
+                arrows = collections.Counter((e["cat"], e["name"], e["ph"]) for e in json.load(f)["traceEvents"] if e["ph"] in "sf")
+        self.assertGreater(flows["fwdbwd", "fwdbwd", "s"], 3)
         self.assertEqual(arrows, flows)
         shapes = {(a.key, str(a.input_shapes)) for a in profile.key_averages(group_by_input_shape=True)}
         self.assertIn("aten::cat", dict(shapes))

@@ -243,6 +243,13 @@ class Import(unittest.TestCase):
         self.assertEqual(sum(r.count for r in self.imported(events).aggregate()), 1024)
         self.assertIn("not taken: 6 asynchronous, with 1024 of their category beside them", self.said)
 
+    def test_arrows_to_backward_keep_their_category(self):
+        events = [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 100}]
+        for number, name in enumerate(("fwdbwd", "fwdbwd2", "mine"), 1):
+            events += [{"ph": ph, "cat": name, "name": name, "id": number, "pid": 1, "tid": 1, "ts": ts} for ph, ts in (("s", 10 * number), ("f", 10 * number + 5))]
+        arrows = [(e["name"], e["cat"]) for e in json.loads(self.imported(events).json())["traceEvents"] if e["ph"] in "sf"]
+        self.assertEqual(sorted(arrows), [("fwdbwd", "fwdbwd")] * 2 + [("fwdbwd2", "flow")] * 2 + [("mine", "flow")] * 2)
+
     def test_steps_of_flows_are_arrows(self):
         """Each t ends an arrow and begins the next, and a chain that begins anew has its first id again."""
         events = [x("op", name, 100, ts, 5) for name, ts in (("a", 10), ("b", 20), ("c", 30), ("d", 40), ("e", 50))]

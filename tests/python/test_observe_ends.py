@@ -146,6 +146,7 @@ class Interrupted(unittest.TestCase):
             raise KeyboardInterrupt
 
         for options in ({}, {"profile_all_threads": True}, {"record_shapes": True}):
+            prof.torch.observe(**options).start().stop()  # it gives what is to be stopped
             observe = prof.torch.observe(**options)
             with unittest.mock.patch.object(library, "prof_i_torch_add_1", interrupted), self.assertRaises(KeyboardInterrupt):
                 observe.start()

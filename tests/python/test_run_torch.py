@@ -127,6 +127,13 @@ class Memory(Case):
         code, stdout, stderr = self.python("-m", "prof", "run", "-q", "--profile-memory", script, LD_PRELOAD=f"{other} {self.library}")
         self.assertEqual((code, stdout, stderr), (0, f"{self.library}:{other} None True\n", ""))
 
+    def test_a_bad_least_size_is_said_once(self):
+        script = self.write("script.py", "print('ran')")
+        code, stdout, stderr = self.python("-m", "prof", "run", "-q", "--profile-memory", script, PROF_MEMORY_MIN="4k")
+        self.assertEqual((code, stdout), (0, "ran\n"))
+        self.assertRegex(stderr, r"PROF_MEMORY_MIN.*not a number")
+        self.assertNotIn("LD_PRELOAD", stderr)
+
     def test_the_processes_that_it_starts(self):
         child = self.write("child.py", "import prof\nwith prof.record_function('child'): x = bytearray(1 << 26)")
         script = self.write("script.py", f"import subprocess, sys\nsubprocess.run([sys.executable, {child!r}], check=True)")

@@ -293,7 +293,7 @@ def _execute_again() -> List[str]:
 
 def _ensure_memory() -> None:
     """malloc() is recorded: by this process, or by the one that takes its place now, before anything has begun. Where it cannot be, that is said, and the script runs."""
-    from ._torch_found import is_malloc_seen, memory_library
+    from ._torch_found import is_malloc_seen, memory_library, preloaded_memory
 
     is_again = os.environ.pop(_AGAIN, None) is not None
     if is_malloc_seen():
@@ -303,7 +303,8 @@ def _ensure_memory() -> None:
     except OSError as e:
         fail(f"--profile-memory: {e}")
     if is_again:
-        say(f"prof: --profile-memory: malloc() is not recorded: LD_PRELOAD={path} was not taken by {sys.executable}")
+        if preloaded_memory() is None:  # else it has said itself why
+            say(f"prof: --profile-memory: malloc() is not recorded: LD_PRELOAD={path} was not taken by {sys.executable}")
         return
     if any(c in path for c in " :"):
         fail(f"--profile-memory: LD_PRELOAD takes no path with a blank or a colon, and libprof_memory.so is {path}")

@@ -46,13 +46,18 @@ def memory_library() -> str:
     return beside(MEMORY)
 
 
+def preloaded_memory() -> Any:
+    """The library, where it is there since the process began; else None."""
+    try:
+        return ctypes.CDLL(MEMORY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return None
+
+
 def is_malloc_seen() -> bool:
     """Is it there since the process began, and does it record?"""
-    try:
-        library = ctypes.CDLL(MEMORY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
-        return False
-    return bool(library.prof_i_malloc_is_told_1())
+    library = preloaded_memory()
+    return library is not None and bool(library.prof_i_malloc_is_told_1())
 
 
 def _same_copy(path: str) -> Any:

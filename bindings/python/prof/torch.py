@@ -153,8 +153,8 @@ class observe:  # noqa: N801 (as profile)
     def __exit__(self, *error: Any) -> None:
         self.stop()
 
-    def start(self) -> None:
-        """RuntimeError a second time without a stop()."""
+    def start(self) -> "observe":
+        """Gives itself, for stop(). RuntimeError a second time without one."""
         torch = _torch.get()
         place = self._place
         before = getattr(place, "one", None)
@@ -163,7 +163,7 @@ class observe:  # noqa: N801 (as profile)
         if self._running is not None:
             raise RuntimeError("this observe() has been started already; stop() it first")
         if getattr(place, "one", None) is not None:
-            raise RuntimeError("another observe() is on in this thread. There can be one at a time" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time")
+            raise RuntimeError("another observe() is on in this thread. There can be one at a time: stop() what start() has given, or use it by with" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time")
         if self._with_memory:
             _check_memory()
         running = self._choose(torch)
@@ -182,6 +182,7 @@ class observe:  # noqa: N801 (as profile)
         except BaseException:  # a signal's handler may raise anywhere
             self._end()
             raise
+        return self
 
     def check(self) -> None:
         """Raises what start() would on account of this process's torch alone."""
