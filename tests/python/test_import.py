@@ -12,6 +12,8 @@ import time
 import unittest
 import warnings
 
+from folder import Folder
+
 import prof
 
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
@@ -58,15 +60,7 @@ def training_step():
 
 
 @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
-class Import(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Import(Folder):
     def command(self, *words):
         return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=120, cwd=self.folder)
 

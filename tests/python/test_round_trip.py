@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 import threading
 import unittest
+
+from folder import Folder
 
 import prof
 
@@ -58,16 +59,6 @@ def said(event):
 
 def what_it_says(trace):
     return collections.Counter(said(e) for e in trace["traceEvents"] if e.get("cat") != "prof" and not (e["ph"] == "M" and e["pid"] >= 5000000))  # a device's row without anything on it
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
 
 
 class Profiles(Folder):
