@@ -185,8 +185,7 @@ static bool take_step_mark(import_state *state, const import_event *event, uint6
   import_record_begin(&own.record);
   import_record_word(&own.record, (uint64_t)number);
   import_record_end(&own.record, PROF_I_KIND_STEP, 0, 0, 0, 0);
-  note_time(state, start, end); /* a reader has its start from the mark before it, or from where all begins */
-  put(state, host_thread(state, event), start, end, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
+  put(state, host_thread(state, event), start, end, own.record.words, own.record.count, IMPORT_ENTRY_MARK); /* a reader has its start from the mark before it, or from where all begins */
   state->counts->steps++;
   return true;
 }
