@@ -19,9 +19,14 @@ class Frames:
         folders = {os.path.join(os.path.abspath(folder), "") for folder in sys.path}
         self.folders = sorted(folders, key=len, reverse=True)
         self.known: Dict[str, str] = {}
+        self.stacks: Dict[str, List[str]] = {"": []}
 
     def of(self, stack: str) -> List[str]:
-        return [self.known.get(frame) or self._short(frame) for frame in stack.split(";")] if stack else []
+        """One list for all that have this stack."""
+        found = self.stacks.get(stack)
+        if found is None:
+            found = self.stacks[stack] = [self.known.get(frame) or self._short(frame) for frame in stack.split(";")]
+        return found
 
     def _short(self, frame: str) -> str:
         folder = next((f for f in self.folders if frame.startswith(f)), "")
@@ -47,7 +52,11 @@ class Callers:
         end = event.start_ns + event.duration_ns
         while self._open and (self._open[-1][1] < event.start_ns or (self._open[-1][1] == event.start_ns and self._open[-1][0] >= event.depth)):
             self._open.pop()
-        around = next((inner for _, until, inner in reversed(self._open) if end <= until), self._outside)  # the last but for what overlaps
+        around = self._outside
+        for _, until, inner in reversed(self._open):
+            if end <= until:  # the last but for what overlaps
+                around = inner
+                break
         if event.frame:
             key = id(around), event.frame
             if key not in self._ways:
