@@ -204,6 +204,19 @@ class Calls(unittest.TestCase):
         self.assertIs(one.stack, other.stack)
         self.assertIs(one.stack, last.stack)
 
+    @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
+    def test_a_traced_functions_call_says_where_that_is_defined(self):
+        def traced():
+            with prof.scope("call"):
+                pass
+
+        with prof.trace_functions(), prof.profile(with_stack=True) as p:
+            traced()
+        by_name = {event.name.rpartition(".")[2]: event for event in p.events()}
+        self.assertRegex(by_name["traced"].frame, rf"test_events\.py\({traced.__code__.co_firstlineno}\): traced$")
+        self.assertEqual(by_name["call"].frame, "")
+        self.assertEqual(by_name["call"].stack[0], by_name["traced"].frame)
+
     def test_rows_have_stacks_of_their_own(self):
         def work():
             for name in ("a", "b"):

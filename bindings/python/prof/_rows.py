@@ -193,6 +193,8 @@ class FunctionEvent(_Times):
     flops = 0
     cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = 0
     python_id = python_parent_id = python_module_id = -1
+    frame = ""
+    """Beyond torch: of a traced function, where it is defined and how it stands in stacks, "file.py(12): function"."""
     is_open = False
     """Beyond torch: it had not ended when the recording did; its times are those up to then."""
     self_cpu_percent: Any = -1
@@ -235,6 +237,8 @@ class FunctionEvent(_Times):
                 self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
                 self.flops = _flops.of(self.name, self.input_shapes)
         self.stack = frames.of(str(stack)) if stack else callers if callers is not None else []
+        if event.frame:
+            self.frame = frames.of(event.frame)[0]
         if is_function(event.category, self.name):
             self.is_python_function, self.activity_type = True, "python_function"
 
