@@ -685,14 +685,15 @@ static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
   return PY.given.none;
 }
 
-/* forget(code): it is judged anew when it is called next. */
+/* forget(code): it is judged anew when it is called next. Gives what is true where it was left out, so that its events may be disabled; else None. */
 static prof_i_py *forget(prof_i_py *self, prof_i_py *code) {
   function *f = NULL;
   (void)self;
   own.python.get_extra(code, own.index, (void **)&f);
+  prof_i_py *const answer = f && f->epoch == own.epoch && f->verdict == VERDICT_LEFT_OUT ? own.given.disable : PY.given.none;
   if (f) f->epoch = 0;
-  PY.Py_IncRef(PY.given.none);
-  return PY.given.none;
+  PY.Py_IncRef(answer);
+  return answer;
 }
 
 static void *first_of(const char *name, const char *other) {
