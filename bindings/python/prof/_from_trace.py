@@ -176,7 +176,7 @@ def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent
     launched: Dict[Tuple[int, int], List[Event]] = {}
     hosts: List[Tuple[FunctionEvent, int, int]] = []  # each with its begin and its end
     thread, frames = -1, Frames()
-    callers, callers_thread = Callers(frames), -1
+    callers, callers_thread = Callers(frames, window.trace._function_ends()), -1
     for event in window.trace.events():
         stack: Optional[List[str]] = None
         if with_stack and event.kind in ("scope", "open"):

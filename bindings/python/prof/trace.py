@@ -239,6 +239,15 @@ class Trace(_Totals):
         with self._shared as pointer:
             return C.asked(C.prof_trace_loss_text, pointer)
 
+    def _function_ends(self) -> List[int]:
+        """When a tracing of functions ended while some stood open on other threads, in ns."""
+        with self._shared as pointer:
+            count = C.prof_trace_function_ends(pointer, None, 0)
+            found = (ctypes.c_uint64 * count)()
+            if count:
+                C.prof_trace_function_ends(pointer, found, count)
+            return list(found)
+
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, include_python_functions: bool = False, profile_memory: bool = True, with_flops: bool = False
     ) -> EventList[FunctionEventAvg]:
