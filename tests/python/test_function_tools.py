@@ -5,7 +5,6 @@ import subprocess
 import sys
 import unittest
 
-
 monitoring = getattr(sys, "monitoring", None)
 
 BESIDE = """
