@@ -66,7 +66,7 @@ run python env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "${
 # Where make test-torch has brought torch, it stands beside.
 beside=.venv-torch/bin/python
 [ -x $beside ] || beside=${BENCH_PYTHON:-python3}
-for name in table export; do
+for name in table export events; do
   run "python_$name" env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "$beside" "bench/python/$name.py"
 done
 if [ -x .venv-torch/bin/python ]; then

@@ -351,6 +351,9 @@ PROF_API int prof_traces_table(const prof_trace *const *traces, size_t count, co
 
 /* Of an event's site its frame in a stack, as torch.profiler writes it: "file.py(12): function"; "" of what is no traced function (categories python_function and c_function). Caller frees: prof_free(). */
 PROF_API int prof_trace_frame_text(const prof_trace *trace, uint32_t site, char **text_out) PROF_I_NOEXCEPT;
+/* When a tracing of functions ended while some stood open on other threads than the one that ended it, ns from the capture's start, by time: what began before is no stack of what begins from there on. Writes at most room of them to at_ns, which may be NULL;
+   returns how many there are. Any thread. */
+PROF_API uint32_t prof_trace_function_ends(const prof_trace *trace, uint64_t *at_ns, uint32_t room) PROF_I_NOEXCEPT;
 
 /* One line: recorded, dropped by reason, unfinished; "no loss" when all of them are 0. Caller frees. */
 PROF_API int prof_trace_loss_text(const prof_trace *trace, char **text_out) PROF_I_NOEXCEPT;

@@ -3,12 +3,17 @@
 
 #include "arena.h"
 #include "clock.h"
+#include "gate.h"
 #include "meta.h"
 
 static uint32_t written;    /* any thread */
+static uint32_t function_ends; /* any thread */
 static uint32_t told_level; /* what the capture knows of; any thread */
 
-void prof_i_change_begin(void) { __atomic_store_n(&written, 0, __ATOMIC_RELAXED); }
+void prof_i_change_begin(void) {
+  __atomic_store_n(&written, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&function_ends, 0, __ATOMIC_RELAXED);
+}
 uint32_t prof_i_change_count(void) { return __atomic_load_n(&written, __ATOMIC_RELAXED); }
 
 /* They stand in the arena for good, which is for what is recorded: a 64th of it, and as much again for what the budget did. What comes after is counted. */
@@ -59,4 +64,15 @@ void prof_i_change_end_level(uint32_t before, const prof_i_change *why) {
   const uint32_t level = prof_i_arena_level();
   if (why && before != BEING_CHANGED) note_level(before, level, why);
   __atomic_store_n(&told_level, level, __ATOMIC_SEQ_CST);
+}
+
+void prof_i_change_end_functions(void) {
+  enum { BYTES = 48, SHARE = 64 }; /* for good, as changes are: no more than their share of the arena */
+  if (!prof_i_gate_enter()) return;
+  const prof_i_header *const header = prof_i_the_arena.base ? prof_i_arena_header() : NULL;
+  if (header && __atomic_load_n(&function_ends, __ATOMIC_RELAXED) < prof_i_the_arena.cap_bytes / SHARE / BYTES) {
+    const uint64_t words[] = {__atomic_load_n(&header->session, __ATOMIC_RELAXED), prof_i_arena_level(), PROF_I_SESSION_FUNCTIONS_END};
+    if (prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, sizeof words / sizeof *words)) __atomic_fetch_add(&function_ends, 1, __ATOMIC_RELAXED);
+  }
+  prof_i_gate_leave();
 }

@@ -25,6 +25,9 @@ void prof_i_change_end_level(uint32_t before, const prof_i_change *why);
 /* The program asked for it. */
 void prof_i_change_site(prof_change_kind kind, uint32_t site);
 
+/* Functions are traced no longer, and on other threads some stand open: readers take them for nobody's stack from here on. Not written where the arena has no room for it. Any thread. */
+void prof_i_change_end_functions(void);
+
 /* Of the arena in force. */
 uint32_t prof_i_change_count(void);
 void prof_i_change_begin(void);

@@ -282,6 +282,9 @@ enum { PROF_I_DEVICE_EMULATED = 1, PROF_I_DEVICE_READ = 2 /* its clock can be re
 #define PROF_I_TOO_EARLY "another thread was just opening its back end"
 static inline bool prof_i_is_no_records(const char *reason) { return strncmp(reason, PROF_I_NO_RECORDS, sizeof PROF_I_NO_RECORDS - 1) == 0; }
 
+/* PROF_I_KIND_SESSION's word 5, beside 0 to 2. */
+enum { PROF_I_SESSION_FUNCTIONS_END = 3 };
+
 typedef enum prof_i_kind {
   PROF_I_KIND_SCOPE = 1,
   PROF_I_KIND_INSTANT = 2, /* as a scope, duration 0 */
@@ -302,7 +305,7 @@ typedef enum prof_i_kind {
   PROF_I_KIND_TRACK = 34,  /* word 3 device type | index << 32, 4 stream, then a string */
   PROF_I_KIND_CLOCK = 35,  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment, 8 width of the realtime
                                reading: it may be missing */
-  PROF_I_KIND_SESSION = 36, /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear; word 0's ticks: when. Of a clear, 6: the first session
+  PROF_I_KIND_SESSION = 36, /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear, 3 functions are traced no longer; word 0's ticks: when. Of a clear, 6: the first session
                                of which anything stays */
   PROF_I_KIND_POOL = 38,   /* 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial | session << 32, 6 used and 7 allocated
                                before the start, 8 prof_i_baseline | starts of memory until then << 32, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */

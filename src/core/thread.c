@@ -456,11 +456,19 @@ static void go(prof_i_thread *thread) {
   __atomic_store_n(&thread->alive, left_as, __ATOMIC_RELEASE);
 }
 
+static void (*leave_first)(void); /* set once, before threads that it is for begin anything; release; pairs with the acquire in thread_goes() */
+
+void prof_i_thread_set_leave(void (*leave)(void)) { __atomic_store_n(&leave_first, leave, __ATOMIC_RELEASE); }
+
 /* The key's destructor. A later destructor of this thread may record again: it attaches anew, and we are called once more. */
 static void thread_goes(void *value) {
   const int saved = errno;
   prof_i_thread *const thread = value;
-  if (thread->process == own.process && prof_i_this_thread == thread) go(thread);
+  if (thread->process == own.process && prof_i_this_thread == thread) {
+    void (*const leave)(void) = __atomic_load_n(&leave_first, __ATOMIC_ACQUIRE);
+    if (leave) leave();
+    go(thread);
+  }
   errno = saved;
 }
 

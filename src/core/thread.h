@@ -159,6 +159,9 @@ void prof_i_thread_release_mapping(char *base, uint64_t bytes);
 /* Before the first attach; makes the key whose destructor sees threads go. 0 or an errno. */
 int prof_i_thread_prepare(void);
 
+/* What a thread that goes is to do before, while it can still record: one for the process. May be called more than once for a thread. */
+void prof_i_thread_set_leave(void (*leave)(void));
+
 /* In a forked child. */
 void prof_i_thread_forget_all(void);
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/change.h"
 #include "../core/entry.h"
 #include "interpreter.h"
 #include "text.h"
@@ -60,6 +61,7 @@ typedef struct module {
 } module;
 
 typedef struct stack {
+  struct stack *next, **at; /* among all threads'; the lock is of these */
   module *modules; /* malloc()ed; those that are over lie on top until somebody looks */
   size_t module_count, module_room;
   uint64_t stamp; /* own.stamp when it was last seen to be right */
@@ -88,7 +90,9 @@ static struct {
   uint32_t builtin_count;
   function **modules; /* by the place of a name, which Python's side gives: they stay, as that does */
   size_t module_room;
-} own;
+  pthread_mutex_t lock; /* of the list of stacks, which a thread leaves without the GIL; a leaf: nothing is called under it but realloc() and free() */
+  stack *stacks;
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread stack *here __attribute__((tls_model("initial-exec")));
 
@@ -253,6 +257,40 @@ static void end_down_to(stack *s, size_t count) {
   }
 }
 
+/* The lock is held. */
+static void enter_list(stack *s) {
+  s->next = own.stacks;
+  s->at = &own.stacks;
+  if (s->next) s->next->at = &s->next;
+  own.stacks = s;
+}
+static void leave_list(stack *s) {
+  *s->at = s->next;
+  if (s->next) s->next->at = s->at;
+}
+
+/* This thread's with that room, which moves; NULL: no memory, and it is as it was. */
+static stack *grown(size_t room) {
+  pthread_mutex_lock(&own.lock);
+  if (here) leave_list(here);
+  stack *const larger = realloc(here, sizeof *larger + room * sizeof *larger->calls);
+  if (larger && !here) *larger = (stack){.epoch = own.epoch};
+  if (larger) here = larger;
+  if (here) enter_list(here);
+  pthread_mutex_unlock(&own.lock);
+  return larger;
+}
+
+/* Does anything that this tracing has recorded stand open on another thread? */
+static bool others_stand_open(void) {
+  bool is_open = false;
+  pthread_mutex_lock(&own.lock);
+  for (const stack *s = own.stacks; s && !is_open; s = s->next)
+    for (size_t i = 0; s != here && s->epoch == own.epoch && i < s->count && !is_open; i++) is_open = s->calls[i].start != 0;
+  pthread_mutex_unlock(&own.lock);
+  return is_open;
+}
+
 /* The stack with room for one more, of this tracing, but perhaps of an older stamp; NULL: no memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the calls that come, it is older than the tracing. */
 static PROF_I_COLD stack *make_room(void) {
   if (here && here->epoch != own.epoch) {
@@ -261,16 +299,12 @@ static PROF_I_COLD stack *make_room(void) {
   }
   if (here && here->count < here->room) return here;
   const size_t room = here ? here->room * 2 : STACK_ROOM_FIRST;
-  stack *const larger = realloc(here, sizeof *larger + room * sizeof *larger->calls);
+  stack *const larger = grown(room);
   if (!larger) {
     if (here) end_down_to(here, 0);
     return here;
   }
-  if (!here) {
-    *larger = (stack){.epoch = own.epoch};
-  }
   larger->room = room;
-  here = larger;
   pthread_setspecific(own.key, larger);
   return larger;
 }
@@ -427,15 +461,34 @@ static PROF_I_COLD void renew(prof_i_py *frame) {
   free(frames);
 }
 
+/* This thread goes, without the GIL: what stands open here, since another one has ended the tracing, ends while it can. */
+static void leave(void) {
+  stack *const s = here;
+  if (!s) return;
+  pthread_mutex_lock(&own.lock);
+  size_t count = s->count;
+  s->count = 0;
+  pthread_mutex_unlock(&own.lock);
+  while (count > 0)
+    if (prof_i_scope_stands_open(s->calls[--count].start)) prof_i_end_1(s->calls[count].start);
+}
+
 static void free_stack(void *memory) {
   stack *const s = memory;
+  leave();
   here = NULL;
+  pthread_mutex_lock(&own.lock);
+  leave_list(s);
+  pthread_mutex_unlock(&own.lock);
   free(s->modules);
   free(s);
 }
 
-/* In a forked child: what its parent had begun is the parent's. The frames are the child's. */
+/* In a forked child: what its parent had begun is the parent's. The frames are the child's; other threads' are nobody's, and one of them may have had the lock. */
 static void forget_starts(void) {
+  own.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  own.stacks = NULL;
+  if (here) enter_list(here);
   for (size_t i = 0; here && i < here->count; i++) here->calls[i].start = 0;
 }
 
@@ -672,12 +725,13 @@ static prof_i_py *start(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t 
   return PY.given.none;
 }
 
-/* What this thread has open ends here. Other threads' stays open in the trace, until they come by again. */
+/* What this thread has open ends here. Other threads' stays open in the trace, until they come by again, and the trace says that it is nobody's stack from here on. */
 static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
   (void)self;
   own.is_on = false;
   prof_i_python_set_traced(false);
   if (here && here->epoch == own.epoch) end_down_to(here, 0);
+  if (others_stand_open()) prof_i_change_end_functions();
   own.epoch++;
   own.stamp++;
   if (with_profile != PY.given.none) own.python.set_profile(NULL, NULL);
@@ -685,14 +739,15 @@ static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
   return PY.given.none;
 }
 
-/* forget(code): it is judged anew when it is called next. */
+/* forget(code): it is judged anew when it is called next. Gives what is true where it was left out, so that its events may be disabled; else None. */
 static prof_i_py *forget(prof_i_py *self, prof_i_py *code) {
   function *f = NULL;
   (void)self;
   own.python.get_extra(code, own.index, (void **)&f);
+  prof_i_py *const answer = f && f->epoch == own.epoch && f->verdict == VERDICT_LEFT_OUT ? own.given.disable : PY.given.none;
   if (f) f->epoch = 0;
-  PY.Py_IncRef(PY.given.none);
-  return PY.given.none;
+  PY.Py_IncRef(answer);
+  return answer;
 }
 
 static void *first_of(const char *name, const char *other) {
@@ -735,6 +790,7 @@ const char *prof_i_python_functions_1(const prof_i_python_functions_given *given
   own.index = own.python.request_index(destroy_function);
   if (own.index < 0 || pthread_key_create(&own.key, free_stack) != 0) return "there is no room for what it keeps of each code object or thread";
   pthread_atfork(NULL, NULL, forget_starts);
+  prof_i_thread_set_leave(leave);
   own.given = *given; /* functions and sys.monitoring's object of a module that stays */
   PY.Py_IncRef(given->judge);
   PY.Py_IncRef(given->import_name);

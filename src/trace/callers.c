@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "capture.h"
 
 enum { TABLE_FIRST = 256, FRAME_ROOM = 4608 /* a path of 4096, and a name */ };
 
@@ -57,10 +58,27 @@ static bool find_functions(prof_i_callers *callers, const prof_trace *trace) {
   return true;
 }
 
+static void ends_of(const prof_trace *trace, uint64_t *to_ns, uint32_t count) {
+  const prof_i_time_line *line = trace->timeline.lines;
+  for (uint32_t i = 0; i < count; i++) to_ns[i] = prof_i_timeline_ns(&trace->timeline, &line, trace->catalog.function_ends[i]);
+}
+
+/* False: no memory. */
+static bool find_ends(prof_i_callers *callers, const prof_trace *trace) {
+  const uint32_t count = trace->catalog.function_end_count;
+  if (count == 0) return true;
+  callers->ends_ns = malloc(count * sizeof *callers->ends_ns);
+  if (!callers->ends_ns) return false;
+  callers->end_count = count;
+  ends_of(trace, callers->ends_ns, count);
+  return true;
+}
+
 bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames) {
   *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX};
   if (!find_functions(callers, trace)) return false;
   if (!callers->is_function) return true;
+  if (!find_ends(callers, trace)) return false;
   callers->table = calloc(TABLE_FIRST, sizeof *callers->table);
   callers->table_room = TABLE_FIRST;
   if (!callers->table || !prof_i_make_room((void **)&callers->items, &callers->room, 0, sizeof *callers->items)) return false;
@@ -73,6 +91,7 @@ void prof_i_callers_fini(prof_i_callers *callers) {
   free(callers->is_function);
   free(callers->items);
   free(callers->table);
+  free(callers->ends_ns);
   *callers = (prof_i_callers){0};
 }
 
@@ -105,14 +124,38 @@ static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site
   return callers->count * 2 < callers->table_room || grow_table(callers) ? number : 0;
 }
 
-/* Of what is called from that place of a walk's stack. */
-static bool inside(prof_i_callers *callers, prof_i_waiting *around, uint32_t *number_out) {
+/* The last end of a tracing up to then; 0: there is none. */
+static uint64_t last_end(const prof_i_callers *callers, uint64_t at_ns) {
+  uint32_t low = 0, high = callers->end_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (callers->ends_ns[middle] <= at_ns) low = middle + 1;
+    else high = middle;
+  }
+  return low ? callers->ends_ns[low - 1] : 0;
+}
+
+/* What began before the tracing ended is no stack of what began after: the walk's numbers are of the one or of the other. around may stand above lane 0's count, in the midst of a plain segment. */
+static void go_to(prof_i_callers *callers, prof_i_walker *walker, const prof_i_waiting *around, uint64_t start_ns) {
+  const uint64_t from_ns = last_end(callers, start_ns);
+  if (from_ns == walker->functions_from_ns) return;
+  walker->functions_from_ns = from_ns;
+  for (uint32_t i = 0; i < walker->lane_count; i++) {
+    prof_i_lane *const lane = &walker->lanes[i];
+    const uint32_t count = walker->around && i == 0 && (uint32_t)(around - lane->stack) >= lane->count ? (uint32_t)(around - lane->stack) + 1 : lane->count;
+    for (uint32_t place = 1; place < count; place++) lane->stack[place].caller = 0;
+  }
+}
+
+/* Of what is called, at that time, from that place of a walk's stack. */
+static bool inside(prof_i_callers *callers, prof_i_walker *walker, prof_i_waiting *around, uint64_t start_ns, uint32_t *number_out) {
+  if (callers->end_count) go_to(callers, walker, around, start_ns);
   prof_i_waiting *at = around;
   while (!at->caller) at--; /* place 0 has one */
   uint32_t number = at->caller - 1;
   while (at != around) {
     at++;
-    if (prof_i_callers_is_function(callers, at->span.site) && !(number = number_of(callers, number, at->span.site))) return false;
+    if (prof_i_callers_is_function(callers, at->span.site) && at->span.start_ns >= walker->functions_from_ns && !(number = number_of(callers, number, at->span.site))) return false;
     at->caller = number + 1;
   }
   *number_out = number;
@@ -121,17 +164,18 @@ static bool inside(prof_i_callers *callers, prof_i_waiting *around, uint32_t *nu
 
 bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out) {
   prof_i_waiting *const around = prof_i_walker_around(walker, span);
-  if (!inside(callers, around, number_out)) return false;
+  if (!inside(callers, walker, around, span->start_ns, number_out)) return false;
   const prof_i_lane *const lane = &walker->lanes[span->lane];
   if (*number_out == 0 && span->lane > 0 && lane->count < lane->room && lane->stack[lane->count].span.start_ns == span->start_ns) *number_out = lane->stack[lane->count].outside; /* it has just been taken off */
   return true;
 }
 
-uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_lane *lane, uint64_t start) {
+uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, uint64_t start, uint64_t start_ns) {
+  prof_i_lane *const lane = &walker->lanes[0];
   prof_i_waiting *at = &lane->stack[lane->count - 1];
   uint32_t number;
   while (at->start > start) at--; /* place 0 is of no time */
-  return inside(callers, at, &number) ? number : 0;
+  return inside(callers, walker, at, start_ns, &number) ? number : 0;
 }
 
 /* ---- texts ---- */
@@ -168,4 +212,11 @@ int prof_trace_frame_text(const prof_trace *trace, uint32_t site, char **text_ou
   text[bytes] = '\0';
   *text_out = text;
   return PROF_OK;
+}
+
+uint32_t prof_trace_function_ends(const prof_trace *trace, uint64_t *at_ns, uint32_t room) {
+  if (!trace) return 0;
+  const uint32_t count = trace->catalog.function_end_count;
+  if (at_ns) ends_of(trace, at_ns, count < room ? count : room);
+  return count;
 }

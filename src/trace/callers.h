@@ -22,6 +22,8 @@ typedef struct prof_i_callers {
   uint32_t *table; /* of places in items, found by a hash of outer and site; 0: nobody's */
   uint32_t table_room; /* a power of two */
   uint32_t frames; /* of a text at most */
+  uint64_t *ends_ns; /* when a tracing of functions ended while some stood open; by time */
+  uint32_t end_count;
 } prof_i_callers;
 
 /* frames 0: PROF_I_FRAMES_MAX. False: no memory. */
@@ -34,8 +36,8 @@ static inline bool prof_i_callers_is_function(const prof_i_callers *callers, uin
 /* The number of what stands around the span that the walker has just handed out; 0: nothing. False: no memory. */
 bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out);
 
-/* The number of what is on that lane of a walk and began at that time or before: it holds what overlaps the rest. 0 where there is no memory, too. */
-uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_lane *lane, uint64_t start);
+/* The number of what is on lane 0 of a walk and began at that time, in ticks and in ns, or before: it holds what overlaps the rest. 0 where there is no memory, too. */
+uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, uint64_t start, uint64_t start_ns);
 
 /* Valid until fini; "" of 0. False: no memory. */
 bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, prof_i_text *text_out);

@@ -114,6 +114,8 @@ typedef struct prof_i_catalog {
   uint32_t pair_count, pair_room;
   uint64_t *marks; /* ticks at which steps begin: ends of steps, starts of sessions; sorted by index.c */
   uint32_t mark_count, mark_room;
+  uint64_t *function_ends; /* ticks at which functions were traced no longer, while some stood open; sorted by index.c */
+  uint32_t function_end_count, function_end_room;
   prof_i_change_seen *changes;
   uint32_t change_count, change_room;
   prof_i_pool_seen *pools;

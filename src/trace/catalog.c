@@ -49,6 +49,7 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
   free(catalog->devices);
   free(catalog->pairs);
   free(catalog->marks);
+  free(catalog->function_ends);
   free(catalog->changes);
   free(catalog->pools);
   memset(catalog, 0, sizeof *catalog);
@@ -210,6 +211,13 @@ static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   return 0;
 }
 
+/* As recorded, until the eras are known: see era.c. */
+static int add_moment(uint64_t **moments, uint32_t *room, uint32_t *count, int64_t ticks) {
+  if (!prof_i_make_room((void **)moments, room, *count, sizeof **moments)) return PROF_E_NO_MEMORY;
+  (*moments)[(*count)++] = (uint64_t)ticks;
+  return 0;
+}
+
 static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
   if (word_count < 6) {
@@ -217,13 +225,11 @@ static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_c
     return 0;
   }
   if (words[5] == 2 && word_count > 6 && words[6] > catalog->first_session) catalog->first_session = words[6];
+  const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
+  if (words[5] == PROF_I_SESSION_FUNCTIONS_END) return add_moment(&catalog->function_ends, &catalog->function_end_room, &catalog->function_end_count, ticks);
   if (words[5] != 1) return 0;
   catalog->last_level = (uint32_t)words[4];
-  const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
-  if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count, sizeof *catalog->marks))
-    return PROF_E_NO_MEMORY;
-  catalog->marks[catalog->mark_count++] = (uint64_t)ticks; /* as recorded, until the eras are known: see era.c */
-  return 0;
+  return add_moment(&catalog->marks, &catalog->mark_room, &catalog->mark_count, ticks);
 }
 
 /* ---- changes ---- */

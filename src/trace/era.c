@@ -249,6 +249,7 @@ int prof_i_eras_find(prof_trace *trace) {
   const int status = find_eras(trace);
   if (status) return status;
   for (uint32_t i = 0; i < catalog->mark_count; i++) catalog->marks[i] = placed(trace, catalog->marks[i]);
+  for (uint32_t i = 0; i < catalog->function_end_count; i++) catalog->function_ends[i] = placed(trace, catalog->function_ends[i]);
   for (uint32_t i = 0; i < catalog->pool_count; i++) catalog->pools[i].ticks = placed(trace, catalog->pools[i].ticks);
   for (uint32_t i = 0; i < catalog->change_count; i++) catalog->changes[i].ticks = placed(trace, catalog->changes[i].ticks);
   if (catalog->change_count) qsort(catalog->changes, catalog->change_count, sizeof *catalog->changes, by_change);

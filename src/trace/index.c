@@ -277,4 +277,5 @@ void prof_i_index_sum(prof_trace *trace) {
   trace->own_ns += cost_of(trace, trace->event_count, trace->lost);
   prof_i_catalog *const catalog = &trace->catalog;
   if (catalog->mark_count) qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, by_value);
+  if (catalog->function_end_count) qsort(catalog->function_ends, catalog->function_end_count, sizeof *catalog->function_ends, by_value);
 }

@@ -105,7 +105,7 @@ static void put_beside(prof_i_walker *w, const thing *t) {
     prof_i_waiting *const place = push(w, lane);
     if (!place) break;
     *place = (prof_i_waiting){.span = span, .start = t->start};
-    if (w->callers && !is_of_two) place->outside = prof_i_callers_holding(w->callers, &w->lanes[0], t->start);
+    if (w->callers && !is_of_two) place->outside = prof_i_callers_holding(w->callers, w, t->start, span.start_ns);
     return;
   }
   if (w->status) return;
@@ -338,6 +338,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->walk_plain = walk_plain;
   w->around = NULL;
   w->callers = NULL;
+  w->functions_from_ns = 0;
   w->visit = visit;
   w->user = user;
   w->status = 0;

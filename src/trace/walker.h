@@ -37,6 +37,7 @@ struct prof_i_walker {
   prof_i_visit visit;
   void *user;
   struct prof_i_callers *callers; /* of a walk that looks around; else NULL */
+  uint64_t functions_from_ns; /* of such a walk: functions that began before are nobody's stack, as the numbers in its lanes have it */
   prof_i_waiting *around; /* of what is just handed out, from a plain segment to a visitor that looks around; else NULL */
   int status; /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
   prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless

@@ -316,6 +316,54 @@ static void stacks_are_the_functions_around(void **state) {
   capture_end(&c);
 }
 
+/* Where a tracing ended while f stood open: it is the stack of what began before. */
+static void functions_of_a_tracing_that_ended_are_no_stack(void **state) {
+  (void)state;
+  static const char outer[] = "file.c(10): function", inner[] = "file.c";
+  for (int is_mixed = 0; is_mixed < 2; is_mixed++) {
+    capture c;
+    capture_begin(&c, 1 << 20);
+    prof_i_head *const meta = capture_meta(&c);
+    capture_site(meta, 1, "op", "operator", 1);
+    capture_site(meta, 2, "f", "python_function", 1);
+    capture_site(meta, 3, "g", "c_function", 1);
+    capture_session(meta, T0 + 5600, 1, 3); /* not in their order */
+    capture_session(meta, T0 + 5000, 1, 3);
+    capture_session(meta, T0 + 9000, 1, 0);
+    prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+    for (uint64_t i = 0; i < 3; i++) capture_plain(chunk, T0 + 1000 + i * 100, 10, 1); /* before: of f */
+    capture_plain(chunk, T0 + 5100, 10, 1); /* of none */
+    capture_plain(chunk, T0 + 5300, 10, 1);
+    capture_plain(chunk, T0 + 5200, 300, 3); /* of the next tracing, that ends well */
+    capture_plain(chunk, T0 + 5550, 10, 1);
+    capture_plain(chunk, T0 + 5700, 10, 1);
+    if (is_mixed) { /* a segment that is not of plain scopes alone is walked in another way */
+      long_record r;
+      long_begin(&r, PROF_I_KIND_INSTANT, T0 + 5800, 1, 0);
+      long_end(&r, chunk);
+    }
+    capture_plain(chunk, T0 + 4900, 1000, 1); /* began before: of f */
+    capture_plain(chunk, T0, 6000, 2);
+    prof_trace *const trace = open_capture(&c);
+    uint64_t ends_ns[2] = {0, 0};
+    assert_int_equal(prof_trace_function_ends(trace, NULL, 0), 2);
+    assert_int_equal(prof_trace_function_ends(trace, ends_ns, 1), 2);
+    assert_true(ends_ns[0] > 0 && ends_ns[1] == 0);
+    assert_int_equal(prof_trace_function_ends(trace, ends_ns, 2), 2);
+    assert_true(ends_ns[0] < ends_ns[1]);
+    const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_STACK};
+    prof_rows *const rows = aggregate(trace, &options);
+    assert_int_equal(calls_with_stack(rows, "op", outer), 4);
+    assert_int_equal(calls_with_stack(rows, "op", inner), 1);
+    assert_int_equal(calls_with_stack(rows, "op", ""), 3);
+    assert_int_equal(calls_with_stack(rows, "g", ""), 1);
+    prof_rows_destroy(rows);
+    prof_trace_destroy(trace);
+    capture_end(&c);
+  }
+  assert_int_equal(prof_trace_function_ends(NULL, NULL, 0), 0);
+}
+
 static void medians_and_p99_are_right_to_one_percent(void **state) {
   (void)state;
   enum { MOST = 20000 };
@@ -527,6 +575,7 @@ int main(void) {
       cmocka_unit_test(shapes_of_other_ranks_are_other_groups),
       cmocka_unit_test(shapes_may_have_pairs_behind_them),
       cmocka_unit_test(stacks_are_the_functions_around),
+      cmocka_unit_test(functions_of_a_tracing_that_ended_are_no_stack),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),
       cmocka_unit_test(counts_past_65535_are_exact),
       cmocka_unit_test(buckets_cover_every_value_in_order),

@@ -83,7 +83,10 @@ class EventList(List[_Row]):
                 continue
             shapes, stack = (e.input_shapes if group_by_input_shapes else ""), e.stack[:group_by_stack_n]
             overload = e.overload_name if group_by_overload_name else ""
-            average = merged.setdefault((e.key, e.node_id, e.device_type, e.is_legacy, e.is_user_annotation, overload, str(shapes), *stack), FunctionEventAvg())
+            key = (e.key, e.node_id, e.device_type, e.is_legacy, e.is_user_annotation, overload, str(shapes), *stack)
+            average = merged.get(key)
+            if average is None:
+                average = merged[key] = FunctionEventAvg()
             average.add(e)
             average.input_shapes, average.stack, average.overload_name = shapes, stack, overload
         return EventList(merged.values(), use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)

@@ -14,12 +14,9 @@ def has_backward(names: Iterable[str]) -> bool:
 
 def give(events: Sequence[Any]) -> None:
     """To one recording's FunctionEvents, which stand in the order of their begins."""
-    kept: Dict[int, Tuple[List[str], List[str]]] = {}  # by id, with the list that has it
-    for e in events:
-        if e.stack:
-            if id(e.stack) not in kept:
-                kept[id(e.stack)] = e.stack, [frame for frame in e.stack if not any(a in frame and b in frame for a, b in _LEFT_OUT)]
-            e.stack = kept[id(e.stack)][1]
+    _leave_out(events)
+    if not any(e.fwd_thread or e.name.startswith(EVALUATION) for e in events):
+        return  # nothing of it is a backward call
     numbers = {e.thread: e.torch_thread for e in events if e.torch_thread is not None}  # torch's own of the threads, by ours
     backward: Dict[int, Any] = {}  # by the id of what is in a backward call: that call
     forward: Dict[Tuple[int, Optional[int]], List[str]] = {}
@@ -36,6 +33,23 @@ def give(events: Sequence[Any]) -> None:
         call = backward.get(id(e))
         if call is not None and not e.is_python_function:
             e.stack = forward.get((call.sequence_nr, call.fwd_thread), [])
+
+
+def _leave_out(events: Sequence[Any]) -> None:
+    """Frames of autograd's own. Events that share a stack share it behind this, too."""
+    kept: Dict[int, Tuple[List[str], List[str]]] = {}  # by id, with the list that has it
+    left_out: Dict[str, bool] = {}
+    for e in events:
+        stack = e.stack
+        if not stack:
+            continue
+        found = kept.get(id(stack))
+        if found is None:
+            for frame in stack:
+                if frame not in left_out:
+                    left_out[frame] = any(a in frame and b in frame for a, b in _LEFT_OUT)
+            found = kept[id(stack)] = stack, [frame for frame in stack if not left_out[frame]]
+        e.stack = found[1]
 
 
 def _is_backward(e: Any) -> bool:

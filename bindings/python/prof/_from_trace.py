@@ -38,7 +38,7 @@ def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
     shapes = _flops.parsed(row.shape)
     average.flops = _flops.of(row.name, shapes) * row.count
     average.input_shapes = shapes if by_shape else ""
-    average.stack = frames.of(row.stack)
+    average.stack = list(frames.of(row.stack))
     return average
 
 
@@ -141,6 +141,23 @@ def _around(moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent,
     return host
 
 
+def _charge_launched(launched: Dict[Tuple[int, int], List[Event]], hosts: Sequence[Tuple[FunctionEvent, int, int]], device: Optional[str]) -> None:
+    """What ran on devices, by what launched it."""
+    exact: Dict[Tuple[int, int], FunctionEvent] = {}
+    starts: Dict[int, List[int]] = {}
+    by_start: Dict[int, List[Tuple[FunctionEvent, int]]] = {}
+    ends: Dict[int, int] = {}
+    for made, start_ns, end_ns in hosts:
+        exact[made.thread, start_ns] = made
+        starts.setdefault(made.thread, []).append(start_ns)
+        by_start.setdefault(made.thread, []).append((made, end_ns))
+        ends[id(made)] = end_ns
+    for launch, ran in launched.items():
+        host = exact.get(launch) or _around(launch[1], starts.get(launch[0], []), by_start.get(launch[0], []), ends)
+        if host is not None:
+            _charge_device(host, ran, device)
+
+
 def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True) -> EventList[FunctionEvent]:
     """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
@@ -157,11 +174,9 @@ def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent
     around: List[FunctionEvent] = []
     ends: List[int] = []
     launched: Dict[Tuple[int, int], List[Event]] = {}
-    hosts: Dict[Tuple[int, int], FunctionEvent] = {}
-    starts: Dict[int, List[int]] = {}
-    by_start: Dict[int, List[Tuple[FunctionEvent, int]]] = {}
+    hosts: List[Tuple[FunctionEvent, int, int]] = []  # each with its begin and its end
     thread, frames = -1, Frames()
-    callers, callers_thread = Callers(frames), -1
+    callers, callers_thread = Callers(frames, window.trace._function_ends()), -1
     for event in window.trace.events():
         stack: Optional[List[str]] = None
         if with_stack and event.kind in ("scope", "open"):
@@ -189,16 +204,10 @@ def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent
         around.append(made)
         ends.append(event.start_ns + event.duration_ns)
         found.append(made)
-        if event.is_call:
-            continue
-        hosts[event.thread, event.start_ns] = made
-        starts.setdefault(event.thread, []).append(event.start_ns)
-        by_start.setdefault(event.thread, []).append((made, ends[-1]))
-    ends_of = {id(made): end for rows in by_start.values() for made, end in rows} if launched else {}
-    for launch, ran in launched.items():
-        host = hosts.get(launch) or _around(launch[1], starts.get(launch[0], []), by_start.get(launch[0], []), ends_of)
-        if host is not None:
-            _charge_device(host, ran, _device_of([window]))
+        if not event.is_call:
+            hosts.append((made, event.start_ns, ends[-1]))
+    if launched:
+        _charge_launched(launched, hosts, _device_of([window]))
     found.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
     if with_stack:
         _forward_stacks.give(found)

@@ -75,6 +75,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_trace_table": [c_int, c_void_p, POINTER(s.AggregateOptions), _text],
     "prof_trace_loss_text": [c_int, c_void_p, _text],
     "prof_trace_frame_text": [c_int, c_void_p, c_uint32, _text],
+    "prof_trace_function_ends": [c_uint32, c_void_p, POINTER(c_uint64), c_uint32],
     "prof_trace_dump": [c_int, c_void_p, c_char_p, POINTER(s.DumpOptions)],
     "prof_trace_json": [c_int, c_void_p, POINTER(s.DumpOptions), _text, POINTER(c_size_t)],
     "prof_cursor_create": [c_int, c_void_p, POINTER(c_void_p)],

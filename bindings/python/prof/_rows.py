@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Union, 
 
 from . import _forward_stacks
 from . import flops as _flops
+from ._read_events import is_function
 from ._text_units import format_time
 from .device import DeviceType
-from .trace import is_function
 
 if TYPE_CHECKING:
     from ._stacks import Frames
@@ -149,8 +149,9 @@ class FunctionEventAvg(_Times):
         for field in _SUMMED:
             setattr(self, field, getattr(self, field) + getattr(other, field))
         self.flops += other.flops or 0
-        self.min_us = min(self.min_us, getattr(other, "min_us", other.cpu_time_total))
-        self.max_us = max(self.max_us, getattr(other, "max_us", other.cpu_time_total))
+        is_average = isinstance(other, FunctionEventAvg)
+        self.min_us = min(self.min_us, other.min_us if is_average else other.cpu_time_total)
+        self.max_us = max(self.max_us, other.max_us if is_average else other.cpu_time_total)
         return self
 
     __iadd__ = add
@@ -162,6 +163,14 @@ class FunctionEventAvg(_Times):
             f" self_{device}_time={self.self_device_time_total_str} {device}_time={self.device_time_str} input_shapes={self.input_shapes} "
             f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
         )
+
+
+_MADE_WHEN_ASKED = {
+    name: names
+    for names in (("args", "kwinputs"), ("input_shapes", "structured_input_shapes"), ("structured_input_strides",), ("concrete_inputs",), ("input_dtypes",), ("cpu_children",), ("kernels",))
+    for name in names
+}
+"""Those that are one and the same together."""
 
 
 class FunctionEvent(_Times):
@@ -181,12 +190,25 @@ class FunctionEvent(_Times):
     external_id = linked_correlation_id = 0
     metadata: Optional[Dict[str, Any]] = None
     event_metadata: Any = None
+    flops = 0
+    cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = 0
     python_id = python_parent_id = python_module_id = -1
+    frame = ""
+    """Beyond torch: of a traced function, where it is defined and how it stands in stacks, "file.py(12): function"."""
     is_open = False
     """Beyond torch: it had not ended when the recording did; its times are those up to then."""
     self_cpu_percent: Any = -1
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
+
+    cpu_children: List["FunctionEvent"]
+    kernels: List["Kernel"]
+    args: Dict[str, Any]
+    kwinputs: Dict[str, Any]
+    structured_input_shapes: Any
+    structured_input_strides: List[List[int]]
+    concrete_inputs: List[Any]
+    input_dtypes: List[str]
 
     def __init__(self, number: int, event: Event, origin_ns: int, frames: "Frames", callers: Optional[List[str]] = None) -> None:
         self.id = number
@@ -198,29 +220,37 @@ class FunctionEvent(_Times):
         self.time_range = Interval(begin_ns / 1e3, (begin_ns + event.duration_ns) / 1e3)
         self.cpu_time_total = event.duration_ns / 1e3
         self.self_cpu_time_total = event.self_ns / 1e3
-        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
-        self.device_memory_usage = self.self_device_memory_usage = 0
         self.depth = event.depth
         if event.kind == "open":
             self.is_open = True
-        self.cpu_children: List[FunctionEvent] = []
-        self.kernels: List[Any] = []
         self.is_user_annotation = event.category == ANNOTATION
         if self.is_user_annotation:
             self.activity_type = ANNOTATION
-        args = dict(event.args if isinstance(event.args, dict) else event.more)
-        stack = args.pop(STACK_KEY, "")  # nobody gave it
-        self._take_numbers(args)
-        self.args = self.kwinputs = args
-        tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
-        self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
-        self.structured_input_strides: List[List[int]] = []
-        self.concrete_inputs: List[Any] = []
-        self.input_dtypes: List[str] = []
-        self.stack = frames.of(str(stack)) or (callers if callers is not None else [])
+        stack = ""
+        if event.args is not None:
+            args = event.args if isinstance(event.args, dict) else event.more
+            stack = args.pop(STACK_KEY, "")  # nobody gave it
+            self._take_numbers(args)
+            self.args = self.kwinputs = args
+            tensors = [a for a in event.args if isinstance(a, tuple)] if isinstance(event.args, list) else []
+            if tensors:
+                self.input_shapes = self.structured_input_shapes = [list(a) for a in tensors]
+                self.flops = _flops.of(self.name, self.input_shapes)
+        self.stack = frames.of(str(stack)) if stack else callers if callers is not None else []
+        if event.frame:
+            self.frame = frames.of(event.frame)[0]
         if is_function(event.category, self.name):
             self.is_python_function, self.activity_type = True, "python_function"
-        self.flops = _flops.of(self.name, self.input_shapes) if tensors else 0
+
+    def __getattr__(self, name: str) -> Any:
+        """What most calls have nothing of is made where it is asked for: it would be most of the objects of a million calls, and of the collector's work."""
+        names = _MADE_WHEN_ASKED.get(name)
+        if names is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        made: Any = {} if name in ("args", "kwinputs") else []
+        for each in names:
+            setattr(self, each, made)
+        return made
 
     def _take_numbers(self, args: Dict[str, Any]) -> None:
         """What prof.torch.observe() has of an operator beside its inputs."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 import sys
-from typing import TYPE_CHECKING, Dict, List, Tuple
+from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
 
 if TYPE_CHECKING:
     from .trace import Event
@@ -19,9 +20,14 @@ class Frames:
         folders = {os.path.join(os.path.abspath(folder), "") for folder in sys.path}
         self.folders = sorted(folders, key=len, reverse=True)
         self.known: Dict[str, str] = {}
+        self.stacks: Dict[str, List[str]] = {"": []}
 
     def of(self, stack: str) -> List[str]:
-        return [self.known.get(frame) or self._short(frame) for frame in stack.split(";")] if stack else []
+        """One list for all that have this stack."""
+        found = self.stacks.get(stack)
+        if found is None:
+            found = self.stacks[stack] = [self.known.get(frame) or self._short(frame) for frame in stack.split(";")]
+        return found
 
     def _short(self, frame: str) -> str:
         folder = next((f for f in self.folders if frame.startswith(f)), "")
@@ -32,11 +38,12 @@ class Frames:
 class Callers:
     """Of one thread the traced functions that stand open, as its events come by: the stack of what has none of its own. A list for each way to get somewhere, which all that was begun by it share."""
 
-    def __init__(self, frames: Frames) -> None:
-        self._frames = frames
+    def __init__(self, frames: Frames, ends_ns: Sequence[int] = ()) -> None:
+        """ends_ns: when a tracing ended; what began before is no stack of what begins from there on."""
+        self._frames, self._ends_ns = frames, ends_ns
         self._outside: List[str] = []
-        self._open: List[Tuple[int, int, List[str]]] = []
-        """Depth, end, and the stack of what it calls."""
+        self._open: List[Tuple[int, int, List[str], int]] = []
+        """Depth, end, the stack of what it calls, and begin."""
         self._ways: Dict[Tuple[int, str], List[str]] = {}
 
     def next_thread(self) -> None:
@@ -47,10 +54,17 @@ class Callers:
         end = event.start_ns + event.duration_ns
         while self._open and (self._open[-1][1] < event.start_ns or (self._open[-1][1] == event.start_ns and self._open[-1][0] >= event.depth)):
             self._open.pop()
-        around = next((inner for _, until, inner in reversed(self._open) if end <= until), self._outside)  # the last but for what overlaps
+        around, from_ns = self._outside, 0
+        if self._ends_ns:
+            place = bisect.bisect_right(self._ends_ns, event.start_ns)
+            from_ns = self._ends_ns[place - 1] if place else 0
+        for _, until, inner, start_ns in reversed(self._open):
+            if end <= until and start_ns >= from_ns:  # the last but for what overlaps
+                around = inner
+                break
         if event.frame:
             key = id(around), event.frame
             if key not in self._ways:
                 self._ways[key] = self._frames.of(event.frame) + around
-            self._open.append((event.depth, end, self._ways[key]))
+            self._open.append((event.depth, end, self._ways[key], event.start_ns))
         return around

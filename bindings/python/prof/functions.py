@@ -153,9 +153,9 @@ def leave_modules(of: Any) -> None:
 def _judge_anew(code: CodeType) -> None:
     if _now is None:
         return
-    _made["forget"](code)
-    if _monitoring is not None:
-        _monitoring.restart_events()
+    was_left_out = _made["forget"](code)
+    if was_left_out and _monitoring is not None:
+        _monitoring.restart_events()  # its events are disabled
 
 
 def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
@@ -209,6 +209,9 @@ def _make() -> Dict[str, Any]:
 class _Monitoring:
     """sys.monitoring: one tool among several."""
 
+    _used: Set[int] = set()
+    """Tools that a tracing before this one had."""
+
     def __init__(self, made: Dict[str, Any], c_functions: bool) -> None:
         for tool in _TOOLS:
             if _monitoring.get_tool(tool) is None:
@@ -234,7 +237,13 @@ class _Monitoring:
         for event, callback in self._callbacks.items():
             _monitoring.register_callback(self._tool, event, callback)
         _monitoring.set_events(self._tool, sum(self._callbacks))
-        _monitoring.restart_events()  # what an earlier filter has left out
+        if self._tool in self._used or not self._is_beside_others():
+            _monitoring.restart_events()  # what an earlier filter has left out; who had the tool before, and is gone, may have left places disabled, too
+        self._used.add(self._tool)
+
+    def _is_beside_others(self) -> bool:
+        """Restarting is for all tools: others are asked again of what they had disabled."""
+        return any(tool != self._tool and _monitoring.get_tool(tool) is not None for tool in range(6))
 
     def stop(self, made: Dict[str, Any]) -> None:
         if _monitoring.get_tool(self._tool) == "prof":

@@ -17,9 +17,10 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Op
 from . import _structs as s
 from . import tables
 from ._library import C, Owner, encoded, short, sized
+from ._read_events import is_function
 from ._scope import functions, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
-from .trace import Trace, is_function
+from .trace import Trace
 
 _Kind = TypeVar("_Kind", bound=enum.Enum)
 

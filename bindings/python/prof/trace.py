@@ -7,8 +7,10 @@ import ctypes
 import os
 from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
+from . import _read_events
 from . import _structs as s
 from ._library import C, Owner, RowsPointer, Shared, encoded, short, sized, whole
+from ._read_events import FUNCTIONS, Event, is_function
 
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
@@ -16,15 +18,6 @@ if TYPE_CHECKING:
 GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "kernel": 64}
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
-KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
-MEMORY = 8
-FUNCTIONS = ("python_function", "c_function")
-"""Categories of traced functions."""
-MODULE = "nn.Module: "
-"""So begin the names of modules' calls (observe(with_modules=True)), which are of the category python_function, too, as torch.profiler has them."""
-ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
-CALL = 32  # PROF_EVENT_CALL
-_VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 ALL_ROWS = (1 << 32) - 1
 
 
@@ -65,56 +58,11 @@ class Rows(List[Row]):
     has_device: bool = False
 
 
-class Event(NamedTuple):
-    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
-    DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
-    tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks."""
-
-    kind: str
-    name: str
-    category: str
-    start_ns: int
-    duration_ns: int
-    self_ns: int
-    depth: int
-    thread: int
-    level: int
-    args: Any
-    id: int
-    value: float
-    bytes: int
-    device: int
-    more: Dict[str, Any]
-    device_index: int = 0
-    launch: Optional[Tuple[int, int]] = None
-    is_call: bool = False
-    frame: str = ""
-
-
 def _choice(value: str, words: Dict[str, int], what: str) -> int:
     try:
         return words[value]
     except (KeyError, TypeError):
         raise ValueError(f"{what} must be one of {', '.join(repr(w) for w in words)}, not {value!r}") from None
-
-
-def _string(pointer: Optional[int], count: int) -> str:
-    return ctypes.string_at(pointer, count).decode(errors="replace") if pointer and count else ""
-
-
-def _arg(arg: s.TraceArg) -> Any:
-    kind, value = arg.type, arg.value
-    if kind == 1:
-        return value.i64
-    if kind == 2 or kind == 6:
-        return value.u64
-    if kind == 3:
-        return value.f64
-    if kind == 4:
-        return bool(value.i64)
-    if kind == 5:
-        return _string(value.text.data, value.text.bytes)
-    return tuple(value.tensor.dims[: value.tensor.rank])
 
 
 def _escaped(value: Any) -> Any:
@@ -218,11 +166,6 @@ class _Totals(Owner):
             return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
 
 
-def is_function(category: str, name: str) -> bool:
-    """Is it a traced function? A module's call is none: who asked for those wants to see them."""
-    return category in FUNCTIONS and not name.startswith(MODULE)
-
-
 class Trace(_Totals):
     """A snapshot: it does not change, whatever is recorded, cleared or started after. Any thread may read it, also while another one closes it. ``with`` frees it at the end; so does its last reference."""
 
@@ -296,6 +239,15 @@ class Trace(_Totals):
         with self._shared as pointer:
             return C.asked(C.prof_trace_loss_text, pointer)
 
+    def _function_ends(self) -> List[int]:
+        """When a tracing of functions ended while some stood open on other threads, in ns."""
+        with self._shared as pointer:
+            count = C.prof_trace_function_ends(pointer, None, 0)
+            found = (ctypes.c_uint64 * count)()
+            if count:
+                C.prof_trace_function_ends(pointer, found, count)
+            return list(found)
+
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, include_python_functions: bool = False, profile_memory: bool = True, with_flops: bool = False
     ) -> EventList[FunctionEventAvg]:
@@ -330,25 +282,8 @@ class Trace(_Totals):
             return self._read()
 
     def _read(self) -> Iterator[Event]:
-        out = ctypes.c_void_p()
-        event = s.Event()
-        frames: Dict[int, str] = {}  # by site
         with self._shared as pointer:
-            C.check(C.prof_cursor_create(pointer, ctypes.byref(out)))
-            try:
-                while True:
-                    status = C.prof_cursor_next(out, ctypes.byref(event))
-                    C.check(status)
-                    if status == 0:
-                        return
-                    made = _event(event)
-                    if made.category in FUNCTIONS:
-                        if event.site not in frames:
-                            frames[event.site] = C.asked(C.prof_trace_frame_text, pointer, event.site)
-                        made = made._replace(frame=frames[event.site])
-                    yield made
-            finally:
-                C.prof_cursor_destroy(out)
+            yield from _read_events.read(pointer)
 
     def memory_text(self, width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False) -> str:
         """prof memory's report: peaks, what was live then, who held it. width in columns (40 to 500), rows of each table (-1: all), pool: the number of one (None: all), ascii: its plot without blocks and lines. ValueError, LookupError (no such pool)."""
@@ -396,38 +331,6 @@ class Traces(_Totals):
         with contextlib.ExitStack() as uses:
             pointers = [uses.enter_context(trace._shared) for trace in self.traces]
             yield (ctypes.c_void_p * len(pointers))(*pointers)
-
-
-def _event(e: s.Event) -> Event:
-    args: Any = None
-    more: Dict[str, Any] = {}
-    if e.arg_count:
-        given = [(_string(a.key, a.key_bytes), _arg(a)) for a in e.args[: e.arg_count]]
-        if e.args_kind == 0:
-            args = dict(given)
-        else:
-            args = [value for key, value in given if not key]
-            more = {key: value for key, value in given if key}
-    return Event(
-        KINDS.get(e.kind, str(e.kind)),
-        _string(e.name, e.name_bytes),
-        _string(e.category, e.category_bytes),
-        e.start_ns,
-        e.duration_ns,
-        e.self_ns,
-        e.depth,
-        e.thread,
-        e.level,
-        args,
-        e.id,
-        e.value,
-        _VERB_SIGNS.get(e.memory.verb, 0) * e.memory.bytes if e.kind == MEMORY else 0,
-        e.device.type,
-        more,
-        e.device.index,
-        (-1 if e.launch.thread == ALL_ROWS else e.launch.thread, e.launch.start_ns) if e.flags & ON_DEVICE else None,
-        bool(e.flags & CALL),
-    )
 
 
 __all__ = ["Event", "Row", "Rows", "Trace", "Traces"]

@@ -1,0 +1,194 @@
+"""prof_event of <prof/trace.h> as Python has it, read at once: an attribute of ctypes's takes as long as all of them by struct, whose formats are made of _structs.py's fields."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from ctypes import string_at
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+
+from . import _structs as s
+from ._library import C
+
+KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
+MEMORY = 8
+FUNCTIONS = ("python_function", "c_function")
+"""Categories of traced functions."""
+MODULE = "nn.Module: "
+"""So begin the names of modules' calls (observe(with_modules=True)), which are of the category python_function, too, as torch.profiler has them."""
+ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
+CALL = 32  # PROF_EVENT_CALL
+NO_THREAD = (1 << 32) - 1
+_VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
+_TEXTS_MOST = 1 << 16
+"""So many are kept for the next event: a program that makes a name for each call has no end of them."""
+
+
+class Event(NamedTuple):
+    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
+    DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
+    tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks."""
+
+    kind: str
+    name: str
+    category: str
+    start_ns: int
+    duration_ns: int
+    self_ns: int
+    depth: int
+    thread: int
+    level: int
+    args: Any
+    id: int
+    value: float
+    bytes: int
+    device: int
+    more: Dict[str, Any]
+    device_index: int = 0
+    launch: Optional[Tuple[int, int]] = None
+    is_call: bool = False
+    frame: str = ""
+
+
+def is_function(category: str, name: str) -> bool:
+    """Is it a traced function? A module's call is none: who asked for those wants to see them."""
+    return category in FUNCTIONS and not name.startswith(MODULE)
+
+
+_CODES = {ctypes.c_uint32: "I", ctypes.c_int32: "i", ctypes.c_uint64: "Q", ctypes.c_int64: "q", ctypes.c_double: "d", ctypes.c_void_p: "P"}
+
+
+def _codes(kind: Any, before: str = "") -> str:
+    """struct's format of a struct's fields up to that one."""
+    found = ""
+    for name, of, *_ in kind._fields_:
+        if name == before:
+            break
+        found += _CODES[of] if of in _CODES else _codes(of)
+    return found
+
+
+HEAD = struct.Struct("@" + _codes(s.Event, "of"))
+"""A prof_event up to what depends on its kind."""
+ARG = struct.Struct("@" + _codes(s.TraceArg, "value") + "PQ")
+"""A prof_trace_arg, its value as a text's: a pointer or 64 bits, and 64 more."""
+_REAL, _SIGNED, _RANK = struct.Struct("@d"), struct.Struct("@q"), struct.Struct("@I")
+_ARGS, _ARG_BYTES, _VALUE, _SECOND = s.Event.args.offset, ctypes.sizeof(s.TraceArg), s.TraceArg.value.offset, s.TraceArg.value.offset + 8
+_DIMS = [struct.Struct(f"@{rank}q") for rank in range(17)]
+
+
+class _Reader:
+    """What was read of one trace so far: a text or a shape is made once, however many events have it, and what belongs to a call site is looked up by its number."""
+
+    def __init__(self, trace: ctypes.c_void_p, event: s.Event) -> None:
+        self.trace = trace
+        self.bytes = memoryview(event).cast("B")
+        self.texts: Dict[bytes, str] = {}
+        self.shapes: Dict[bytes, Tuple[int, ...]] = {}
+        self.frames: Dict[int, str] = {}
+
+    def text(self, pointer: int, count: int) -> str:
+        if not (pointer and count):
+            return ""
+        raw = string_at(pointer, count)
+        found = self.texts.get(raw)
+        if found is None:
+            if len(self.texts) >= _TEXTS_MOST:
+                self.texts.clear()
+            found = self.texts[raw] = raw.decode(errors="replace")
+        return found
+
+    def frame(self, site: int) -> str:
+        """Of a traced function."""
+        if site not in self.frames:
+            self.frames[site] = C.asked(C.prof_trace_frame_text, self.trace, site)
+        return self.frames[site]
+
+    def args(self, kind: int, count: int) -> Tuple[Any, Dict[str, Any]]:
+        """An Event's args and more."""
+        pairs = [self._arg(_ARGS + i * _ARG_BYTES) for i in range(count)]
+        if kind == 0:
+            return dict(pairs), {}
+        return [value for key, value in pairs if not key], {key: value for key, value in pairs if key}
+
+    def _arg(self, at: int) -> Tuple[str, Any]:
+        key, key_bytes, kind, word, more = ARG.unpack_from(self.bytes, at)
+        return self.text(key, key_bytes) if key_bytes else "", self._value(kind, word, more, at)
+
+    def _value(self, kind: int, word: int, more: int, at: int) -> Any:
+        if kind == 5:
+            return self.text(word, more)
+        if kind == 1:
+            return _SIGNED.unpack_from(self.bytes, at + _VALUE)[0]
+        if kind == 2 or kind == 6:
+            return word
+        if kind == 3:
+            return _REAL.unpack_from(self.bytes, at + _VALUE)[0]
+        if kind == 4:
+            return bool(word)
+        return self._dims(word, _RANK.unpack_from(self.bytes, at + _SECOND)[0])
+
+    def _dims(self, pointer: int, rank: int) -> Tuple[int, ...]:
+        if not rank:
+            return ()
+        raw = string_at(pointer, rank * 8)
+        found = self.shapes.get(raw)
+        if found is None:
+            if len(self.shapes) >= _TEXTS_MOST:
+                self.shapes.clear()
+            found = self.shapes[raw] = (_DIMS[rank] if rank < len(_DIMS) else struct.Struct(f"@{rank}q")).unpack(raw)
+        return found
+
+
+def read(trace: ctypes.c_void_p) -> Iterator[Event]:
+    """By thread, and inside a thread by start, outer scopes before the ones they hold. The trace must not be freed before the end."""
+    cursor, event = ctypes.c_void_p(), s.Event()
+    reader, place = _Reader(trace, event), ctypes.byref(event)
+    next_event, unpack, raw, text = C.prof_cursor_next, HEAD.unpack_from, reader.bytes, reader.text
+    sites: Dict[int, Tuple[int, int, str, str, str]] = {}  # where name and category stand, name, category, frame; of events whose names were made for them alone the names stand elsewhere
+    C.check(C.prof_cursor_create(trace, ctypes.byref(cursor)))
+    try:
+        while True:
+            status = next_event(cursor, place)
+            if status <= 0:
+                C.check(status)
+                return
+            head = unpack(raw)
+            kind, thread, start_ns, duration_ns, self_ns, depth, site, level, flags, name_at, category_at, name_bytes, category_bytes, device, device_index, _, number, value, args_kind, arg_count = head[:20]
+            known = sites.get(site)
+            if known is None or known[1] != category_at:
+                name, category = text(name_at, name_bytes), text(category_at, category_bytes)
+                frame = reader.frame(site) if category in FUNCTIONS else ""
+                sites[site] = name_at, category_at, name, category, frame
+            else:
+                _, _, name, category, frame = known
+                if known[0] != name_at:
+                    name = text(name_at, name_bytes)
+            args, more = reader.args(args_kind, arg_count) if arg_count else (None, {})
+            launch = None
+            if flags & ON_DEVICE:
+                of = event.launch
+                launch = -1 if of.thread == NO_THREAD else of.thread, of.start_ns
+            yield Event(
+                KINDS.get(kind) or str(kind),
+                name,
+                category,
+                start_ns,
+                duration_ns,
+                self_ns,
+                depth,
+                thread,
+                level,
+                args,
+                number,
+                value,
+                _VERB_SIGNS.get(event.memory.verb, 0) * event.memory.bytes if kind == MEMORY else 0,
+                device,
+                more,
+                device_index,
+                launch,
+                flags & CALL != 0,
+                frame,
+            )
+    finally:
+        C.prof_cursor_destroy(cursor)
