@@ -34,10 +34,11 @@ void prof_i_device_clock_begin(prof_i_device_clock *clock, prof_i_back_end *end,
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static double size_of(double value) { return value < 0 ? -value : value; }
 static double ticks_in(const prof_i_device_clock *clock, double ns) { return ns * clock->rate; }
-static uint64_t drift_in(const prof_i_device_clock *clock, uint64_t ticks) {
-  const double drift = (double)ticks * (DRIFT + clock->rate_error);
+static uint64_t drift_at(uint64_t ticks, double rate_error) {
+  const double drift = (double)ticks * (DRIFT + rate_error);
   return drift < (double)INT64_MAX ? (uint64_t)drift + 1 : INT64_MAX;
 }
+static uint64_t drift_in(const prof_i_device_clock *clock, uint64_t ticks) { return drift_at(ticks, clock->rate_error); }
 
 /* ---- knots ---- */
 
@@ -68,6 +69,10 @@ static void thin(prof_i_device_clock *clock) {
 static prof_i_clock_knot *put_knot(prof_i_device_clock *clock, uint64_t device_ns, uint64_t ticks, uint64_t error_ticks, double rate) {
   while (clock->count > 0 && clock->knots[clock->count - 1].device_ns >= device_ns) clock->count--;
   if (clock->count == PROF_I_KNOTS_MAX) thin(clock);
+  if (clock->count == 0) {
+    clock->before_rate = clock->rate;
+    clock->before_rate_error = clock->rate_error;
+  }
   prof_i_clock_knot *const knot = &clock->knots[clock->count++];
   *knot = (prof_i_clock_knot){device_ns, ticks, error_ticks, clock->count > 1 ? at_rate(&knot[-1], device_ns) : 0, rate};
   return knot;
@@ -237,12 +242,12 @@ bool prof_i_device_clock_host(prof_i_device_clock *clock, uint64_t device_ns, ui
   if (clock->count == 0) return false;
   const prof_i_clock_knot *const knot = piece_of(clock, device_ns), *const last = &clock->knots[clock->count - 1];
   const bool is_before_all = device_ns < knot->device_ns; /* of two readings that stand close to each other the rate says nothing of what lies far off */
-  const uint64_t line = line_at(knot, device_ns, is_before_all ? clock->rate : knot->rate);
+  const uint64_t line = line_at(knot, device_ns, is_before_all ? clock->before_rate : knot->rate);
   uint64_t ticks = is_before_all ? line : later(line, knot->floor_ticks);
   if (knot < last && ticks > knot[1].floor_ticks) ticks = knot[1].floor_ticks;
   const uint64_t beyond = is_before_all ? knot->device_ns - device_ns : knot == last ? device_ns - knot->device_ns : 0;
   *ticks_out = ticks;
-  *error_ticks_out = told_error(knot->error_ticks + (ticks > line ? ticks - line : 0) + (clock->has_pairs ? drift_in(clock, (uint64_t)ticks_in(clock, (double)beyond)) : 0));
+  *error_ticks_out = told_error(knot->error_ticks + (ticks > line ? ticks - line : 0) + (clock->has_pairs ? drift_at((uint64_t)ticks_in(clock, (double)beyond), is_before_all ? clock->before_rate_error : clock->rate_error) : 0));
   if (device_ns > clock->edge_ns) clock->edge_ns = device_ns;
   return true;
 }

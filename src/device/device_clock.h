@@ -24,6 +24,7 @@ typedef struct prof_i_device_clock {
   bool is_of_distances; /* its times are made of distances between events, and no reading tells of them */
   bool has_pairs; /* it can be read */
   double rate, rate_error; /* the counter's ticks in a ns; as a share of it, what that may be wrong by */
+  double before_rate, before_rate_error; /* the same when the first knot was put: what lies before it */
   prof_i_clock_knot knots[PROF_I_KNOTS_MAX]; /* by the device's time */
   uint32_t count;
   uint64_t edge_ns; /* the latest moment of the device's that was brought over */

@@ -1,5 +1,6 @@
 /* kill -9 at random instants, of a process whose scopes are on devices: two threads put them on an emulated device's streams, and tell in a page that survives with the parent how many device sides the capture had when it was asked. Whatever
-   is left is read by the library: nothing is damaged, no device side that had been harvested is missing, each is there once, and those of a stream are in their order.
+   is left is read by the library: nothing is damaged, no device side that had been harvested is missing, each is there once, and those of a stream are in their order. Where a reading of the device's clock sets it back by less than a step, the line stands until
+   the device has come as far: what began in that time has one beginning, and the longest comes first.
 
    PROF_KILL_RUNS: how many kills (60; 15 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE
@@ -77,8 +78,13 @@ static uint64_t next_random(void) {
   return own.random;
 }
 
-/* The number of a device side; those of a stream come one behind the other. */
-static void check_event(const prof_event *event, uint64_t *next) {
+/* Of a stream. */
+typedef struct passed {
+  uint8_t *is_seen; /* by number */
+  uint64_t launched, next, start_ns;
+} passed;
+
+static void check_event(const prof_event *event, passed *streams) {
   char name[64];
   int stream;
   unsigned long long number;
@@ -87,8 +93,21 @@ static void check_event(const prof_event *event, uint64_t *next) {
     fail_msg("'%s' is no name of a scope", name);
     return;
   }
-  if (number < next[stream] || number >= told->launched[stream]) fail_msg("'%s': %llu to %llu are possible", name, (unsigned long long)next[stream], (unsigned long long)told->launched[stream]);
-  next[stream] = number + 1;
+  passed *const of = &streams[stream];
+  if (number >= of->launched) fail_msg("'%s' of %llu that had been launched", name, (unsigned long long)of->launched);
+  if (of->is_seen[number]) fail_msg("'%s' is there twice", name);
+  if (number < of->next && event->start_ns != of->start_ns)
+    fail_msg("'%s' at %llu ns comes behind '%d:%llu' at %llu ns", name, (unsigned long long)event->start_ns, stream, (unsigned long long)of->next - 1, (unsigned long long)of->start_ns);
+  of->is_seen[number] = 1;
+  if (number >= of->next) of->next = number + 1;
+  of->start_ns = event->start_ns;
+}
+
+static void begin_check(passed *streams) {
+  for (int i = 0; i < STREAMS; i++) {
+    streams[i] = (passed){.launched = told->launched[i], .is_seen = calloc(told->launched[i] + 1, 1)};
+    assert_non_null(streams[i].is_seen);
+  }
 }
 
 static void check_capture(const char *path) {
@@ -96,19 +115,22 @@ static void check_capture(const char *path) {
   prof_trace *trace = NULL;
   prof_cursor *cursor = NULL;
   prof_trace_info info = {.size = sizeof info};
-  uint64_t next[STREAMS] = {0}, on_device = 0;
+  passed streams[STREAMS];
+  uint64_t on_device = 0;
   if (prof_trace_open(path, &trace) != PROF_OK) fail_msg("%s", prof_last_error());
   assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
   assert_int_equal(info.bad_count, 0);
   assert_int_equal(info.lost_count[PROF_LOSS_FULL] + info.lost_count[PROF_LOSS_OVERWRITTEN], 0);
+  begin_check(streams);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
     if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
-    check_event(&event, next);
+    check_event(&event, streams);
     on_device++;
   }
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
+  for (int i = 0; i < STREAMS; i++) free(streams[i].is_seen);
   if (on_device < told->harvested) fail_msg("%llu device sides had been harvested, %llu are there", (unsigned long long)told->harvested, (unsigned long long)on_device);
   own.on_device += on_device;
   own.harvested += told->harvested;

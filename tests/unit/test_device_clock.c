@@ -242,6 +242,23 @@ static void what_lies_before_the_first_reading_is_honest(void **state) {
   }
 }
 
+/* The counter's rate is measured anew meanwhile: on a busy machine the first one, of some 20 us, has been wrong by 0.36 %. */
+static void what_lies_before_the_first_reading_stays(void **state) {
+  (void)state;
+  uint64_t ticks[2], errors[2];
+  begin(&readable, 0, 0);
+  const uint64_t then_ns = host_ns();
+  spin(5000000);
+  prof_i_device_clock_look(&it, 0);
+  for (int i = 0; i < 2; i++) {
+    assert_true(prof_i_device_clock_host(&it, then_ns, &ticks[i], &errors[i]));
+    it.rate *= 1 - 3.6e-3;
+    it.rate_error /= 10;
+  }
+  assert_int_equal(ticks[0], ticks[1]);
+  assert_in_range(errors[1], errors[0] - errors[0] / 100, UINT64_MAX);
+}
+
 /* The counter's first rate is made of some 20 us, and may be wrong by more than two clocks ever part. What it is taken for is told as wrong by that; and it is measured again, so that the error does not stay. */
 static void a_rough_rate_is_in_the_bar_and_does_not_stay(void **state) {
   (void)state;
@@ -291,7 +308,7 @@ static int start(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_bar_of_a_clock_that_can_be_read_is_honest), cmocka_unit_test(the_bar_of_one_that_cannot_is_honest),
                                      cmocka_unit_test(what_was_brought_over_stays), cmocka_unit_test(lengths_are_the_devices), cmocka_unit_test(the_first_length_is_the_devices),
-                                     cmocka_unit_test(pauses_leave_the_bar_honest), cmocka_unit_test(what_lies_before_the_first_reading_is_honest),
+                                     cmocka_unit_test(pauses_leave_the_bar_honest), cmocka_unit_test(what_lies_before_the_first_reading_is_honest), cmocka_unit_test(what_lies_before_the_first_reading_stays),
                                      cmocka_unit_test(a_rough_rate_is_in_the_bar_and_does_not_stay), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
   return cmocka_run_group_tests(tests, start, NULL);
 }
