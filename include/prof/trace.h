@@ -261,7 +261,7 @@ typedef enum prof_group {
   PROF_GROUP_DEVICE = 4u,
   PROF_GROUP_THREAD = 8u,
   PROF_GROUP_SHAPE = 16u,
-  PROF_GROUP_STACK = 32u, /* by the argument PROF_STACK_KEY; of what has none, by the traced functions around it on its thread (categories python_function and c_function) */
+  PROF_GROUP_STACK = 32u, /* by the argument PROF_STACK_KEY; of what has none, by the traced functions around it on its thread (categories python_function and c_function). As in torch.profiler's tables what runs in a backward call of autograd's has the stack of its forward call, and frames of torch.autograd.backward() are left out */
   PROF_GROUP_KERNEL = 64u /* kernels and copies that a vendor's tracing told have rows of their own, by their names, and are in no scope's device columns. Without another bit: by name and category, too */
 } prof_group;
 

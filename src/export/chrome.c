@@ -205,7 +205,7 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   if (!w->walker || (prof_i_callers_is_function(&w->callers, span->site) && !is_module(&w->event))) return true;
   for (uint32_t i = 0; i < w->event.arg_count; i++)
     if (w->event.args[i].key_bytes == key_bytes && memcmp(w->event.args[i].key, PROF_STACK_KEY, key_bytes) == 0) return true;
-  if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, &stack)) return false;
+  if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, true, &stack)) return false;
   if (stack.bytes == 0) return true;
   prof_i_sink_text(w->sink, ",\"" PROF_STACK_KEY "\":");
   prof_i_sink_string(w->sink, stack.data, stack.bytes);

@@ -2,29 +2,15 @@
 #include "forward.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "../trace/backward.h"
 
 enum { FIRST_ROOM = 1024 };
 
-static bool is_text(const char *data, uint64_t bytes, const char *text) { return bytes == strlen(text) && memcmp(data, text, bytes) == 0; }
-
-/* An argument's value as a whole number that is not negative. */
-static bool find(const prof_event *scope, const char *key, uint64_t *value_out) {
-  for (uint32_t i = scope->arg_count; i > 0; i--) { /* they stand behind the shapes */
-    const prof_trace_arg *const arg = &scope->args[i - 1];
-    if (!arg->key) return false;
-    if ((arg->type != PROF_ARG_I64 && arg->type != PROF_ARG_U64) || !is_text(arg->key, arg->key_bytes, key)) continue;
-    *value_out = arg->value.u64;
-    return arg->value.i64 >= 0;
-  }
-  return false;
-}
-
 void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns, uint64_t pid, uint64_t tid) {
-  uint64_t sequence, thread = 0;
-  if (scope->arg_count < 2 || !is_text(scope->category, scope->category_bytes, "cpu_op") || !find(scope, "Sequence number", &sequence)) return;
-  const bool is_backward = find(scope, "Fwd thread id", &thread) && thread > 0;
-  if (!is_backward && !find(scope, "Thread id", &thread)) return;
+  const prof_i_call_numbers numbers = prof_i_call_numbers_of(scope);
+  const bool is_backward = numbers.forward_thread != 0;
+  if (!is_backward && !numbers.thread) return;
   if (forwards->count == forwards->room) {
     const size_t room = forwards->room == 0 ? FIRST_ROOM : 2 * forwards->room;
     prof_i_forward *const items = realloc(forwards->items, room * sizeof *items);
@@ -35,7 +21,7 @@ void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uin
     forwards->items = items;
     forwards->room = room;
   }
-  forwards->items[forwards->count++] = (prof_i_forward){thread, (int64_t)sequence, start_ns, pid, tid, is_backward};
+  forwards->items[forwards->count++] = (prof_i_forward){is_backward ? numbers.forward_thread : numbers.thread, numbers.sequence, start_ns, pid, tid, is_backward};
 }
 
 /* By thread and number, then in time; at one moment the forward call comes first. */

@@ -8,6 +8,7 @@
 #include "../core/log.h"
 #include "callers.h"
 #include "device_sums.h"
+#include "forward_stacks.h"
 #include "memory_sums.h"
 #include "parse.h"
 #include "plain.h"
@@ -75,6 +76,8 @@ typedef struct aggregation {
   prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
   uint64_t shape[SHAPE_WORDS];
+  char *stack; /* that a scope has itself */
+  uint64_t stack_room;
 } aggregation;
 
 /* ---- keys ---- */
@@ -191,20 +194,26 @@ static inline bool has_details(const aggregation *a, const uint64_t *record) {
          (record[2] >> 32 != 0 && (by & (PROF_GROUP_SHAPE | PROF_GROUP_STACK)));
 }
 
-/* The innermost frames of where it was begun, of those that it has itself. */
-static prof_i_text own_stack_of(const prof_event *event, uint32_t frames) {
-  static const prof_i_text none = {"", 0};
-  const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
-  for (uint32_t i = 0; i < event->arg_count; i++) {
-    const prof_trace_arg *const arg = &event->args[i];
-    if (arg->type != PROF_ARG_STRING || arg->key_bytes != key_bytes || memcmp(arg->key, PROF_STACK_KEY, key_bytes) != 0) continue;
-    const char *const text = arg->value.text.data;
-    uint64_t bytes = 0;
-    for (uint32_t seen = 0; bytes < arg->value.text.bytes; bytes++)
-      if (text[bytes] == ';' && frames && ++seen == frames) break;
-    return (prof_i_text){text, bytes};
+/* The innermost frames of where it was begun, of those that it has itself. False: no memory. */
+static bool own_stack_of(aggregation *a, const prof_event *event, prof_i_text *stack_out) {
+  const prof_i_text own = prof_i_own_stack(event);
+  *stack_out = (prof_i_text){"", 0};
+  if (own.bytes > a->stack_room) {
+    char *const larger = realloc(a->stack, (size_t)own.bytes);
+    if (!larger) return false;
+    a->stack = larger;
+    a->stack_room = own.bytes;
   }
-  return none;
+  if (own.bytes) *stack_out = (prof_i_text){a->stack, prof_i_frames_of_table(own, a->options.stack_frames, a->stack)};
+  return true;
+}
+
+/* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. False: no memory. */
+static bool stack_of(aggregation *a, uint32_t site, const prof_event *event, prof_i_text *stack_out) {
+  const bool is_function = prof_i_callers_is_function(&a->callers, site), is_backward = a->caller && !is_function && prof_i_callers_is_backward(&a->callers, a->caller);
+  *stack_out = (prof_i_text){"", 0};
+  if (!is_backward && !own_stack_of(a, event, stack_out)) return false;
+  return stack_out->bytes != 0 || !a->caller || prof_i_callers_text(&a->callers, a->caller, is_function, stack_out);
 }
 
 static inline bool has_window(const prof_aggregate_options *options) { return (options->from_ns | options->to_ns) != 0; }
@@ -227,8 +236,8 @@ static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *sp
   if (!is_wanted(&a->options, category, event->level)) return true;
   const size_t shape_words = a->options.group & PROF_GROUP_SHAPE ? prof_i_shape_words(event, a->shape, SHAPE_WORDS) : 0;
   const prof_i_text shape = {(const char *)a->shape, shape_words * sizeof *a->shape};
-  prof_i_text stack = a->options.group & PROF_GROUP_STACK ? own_stack_of(event, a->options.stack_frames) : (prof_i_text){"", 0};
-  if (stack.bytes == 0 && a->caller && !prof_i_callers_text(&a->callers, a->caller, &stack)) return false;
+  prof_i_text stack = {"", 0};
+  if ((a->options.group & PROF_GROUP_STACK) && !stack_of(a, span->site, event, &stack)) return false;
   const group_key key = make_key(a, name, category, shape, stack, event->device);
   *group_out = find_group(a, &key, event->level);
   return *group_out != NULL;
@@ -310,6 +319,12 @@ static inline bool add_to_site(aggregation *a, uint32_t site, uint64_t duration_
   return prof_i_tally_add(tally, duration_ns, self_ns);
 }
 
+/* False: no memory. */
+static bool find_caller(aggregation *a, const prof_i_span *span) {
+  if (!prof_i_callers_around(&a->callers, a->walker, span, &a->caller)) return false;
+  return prof_i_callers_is_function(&a->callers, span->site) || prof_i_callers_of_scope(&a->callers, a->walker, span, a->caller, &a->caller);
+}
+
 /* What is no scope. */
 static int visit_other(aggregation *a, const prof_i_span *span) {
   if (a->has_launched && span->kind == PROF_EVENT_STEP) prof_i_device_sums_pass(&a->on_device, span);
@@ -332,7 +347,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
     if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
     if (__builtin_expect(has_window(&a->options), 0) && !is_inside(&a->options, span)) continue;
     const bool is_detailed = __builtin_expect(span->record != NULL, 0) && has_details(a, span->record);
-    if (__builtin_expect(a->walker != NULL, 0) && !prof_i_callers_around(&a->callers, a->walker, span, &a->caller)) return PROF_E_NO_MEMORY;
+    if (__builtin_expect(a->walker != NULL, 0) && !find_caller(a, span)) return PROF_E_NO_MEMORY;
     if (is_detailed || __builtin_expect(a->walker != NULL, 0)) {
       status = is_detailed ? add_detailed(a, span, &also) : add_by_way(a, span, &also);
       if (status) return status;
@@ -427,6 +442,8 @@ static void forget_sites(aggregation *a) {
   a->first_by_site = NULL;
 }
 
+static bool find_callers(aggregation *a) { return prof_i_callers_init(&a->callers, a->trace, a->options.stack_frames) && prof_i_forward_stacks_find(&a->callers, a->options.from_ns, a->options.to_ns); }
+
 static int add_trace(aggregation *a) {
   a->site_count = prof_i_trace_site_count(a->trace);
   a->by_site = calloc(a->site_count, sizeof *a->by_site);
@@ -438,7 +455,7 @@ static int add_trace(aggregation *a) {
   if (a->first_by_site) memset(a->first_by_site, 0xff, a->site_count * sizeof *a->first_by_site);
   if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
   if (!status && a->on_device.launches.count && !(a->device_by_site = calloc(a->site_count, sizeof *a->device_by_site))) status = PROF_E_NO_MEMORY;
-  if (!status && (a->options.group & PROF_GROUP_STACK) && !prof_i_callers_init(&a->callers, a->trace, a->options.stack_frames)) status = PROF_E_NO_MEMORY;
+  if (!status && (a->options.group & PROF_GROUP_STACK) && !find_callers(a)) status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     if (prof_i_is_stream(&a->trace->threads[a->thread])) continue; /* what is there is met where it was launched */
     status = add_thread(a);
@@ -466,6 +483,7 @@ static int add_all(aggregation *a) {
 static void fini(aggregation *a) {
   prof_i_memory_sums_fini(&a->memory);
   prof_i_tally_fini(&a->unwanted);
+  free(a->stack);
   group *g, *next;
   HASH_ITER(hh, a->groups, g, next) {
     HASH_DEL(a->groups, g); /* NOLINT(clang-analyzer-unix.Malloc): uthash frees its table with the last one, and sets groups to NULL */

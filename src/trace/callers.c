@@ -1,4 +1,5 @@
 /* See callers.h. */
+#define _GNU_SOURCE /* memmem() */
 #include "callers.h"
 
 #include <prof/trace.h>
@@ -10,6 +11,7 @@
 #include "capture.h"
 
 enum { TABLE_FIRST = 256, FRAME_ROOM = 4608 /* a path of 4096, and a name */ };
+enum { OF_BACKWARD = UINT32_MAX, OF_STACK = UINT32_MAX - 1 }; /* in the place of a function's site */
 
 static bool is_text(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
 static bool is_of_python(const prof_i_site_info *site) { return is_text(site->category, "python_function"); }
@@ -41,6 +43,41 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
     if (text[i] == ';') text[i] = '_'; /* it stands between frames */
   memcpy(to, text, written < room ? written : room);
   return written;
+}
+
+/* ---- a stack ---- */
+
+/* As torch.profiler's _filter_stack_entry() has them. */
+static bool is_left_out(const char *frame, size_t bytes) {
+  static const char *const parts[][2] = {{"autograd/__init__", "_make_grads"}, {"autograd/__init__", "backward"}, {"torch/tensor", "backward"}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (memmem(frame, bytes, parts[i][0], strlen(parts[i][0])) && memmem(frame, bytes, parts[i][1], strlen(parts[i][1]))) return true;
+  return false;
+}
+
+size_t prof_i_frames_of_table(prof_i_text stack, uint32_t frames, char *to) {
+  size_t written = 0;
+  uint32_t kept = 0;
+  for (const char *at = stack.data, *const end = stack.data + stack.bytes; at < end && (!frames || kept < frames);) {
+    const char *const stop = memchr(at, ';', (size_t)(end - at));
+    const size_t bytes = (size_t)((stop ? stop : end) - at);
+    if (!is_left_out(at, bytes)) {
+      if (kept++) to[written++] = ';';
+      memcpy(to + written, at, bytes);
+      written += bytes;
+    }
+    at += bytes + 1;
+  }
+  return written;
+}
+
+prof_i_text prof_i_own_stack(const prof_event *scope) {
+  const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
+  for (uint32_t i = 0; i < scope->arg_count; i++) {
+    const prof_trace_arg *const arg = &scope->args[i];
+    if (arg->type == PROF_ARG_STRING && arg->key_bytes == key_bytes && memcmp(arg->key, PROF_STACK_KEY, key_bytes) == 0) return (prof_i_text){arg->value.text.data, arg->value.text.bytes};
+  }
+  return (prof_i_text){"", 0};
 }
 
 /* ---- numbers ---- */
@@ -78,7 +115,11 @@ bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint3
   *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX};
   if (!find_functions(callers, trace)) return false;
   if (!callers->is_function) return true;
-  if (!find_ends(callers, trace)) return false;
+  return find_ends(callers, trace) && prof_i_callers_begin(callers);
+}
+
+bool prof_i_callers_begin(prof_i_callers *callers) {
+  if (callers->table) return true;
   callers->table = calloc(TABLE_FIRST, sizeof *callers->table);
   callers->table_room = TABLE_FIRST;
   if (!callers->table || !prof_i_make_room((void **)&callers->items, &callers->room, 0, sizeof *callers->items)) return false;
@@ -92,13 +133,17 @@ void prof_i_callers_fini(prof_i_callers *callers) {
   free(callers->items);
   free(callers->table);
   free(callers->ends_ns);
+  prof_i_backward_destroy(callers->backward);
   *callers = (prof_i_callers){0};
 }
 
-static uint32_t *place_of(const prof_i_callers *callers, uint32_t outer, uint32_t site) {
-  const uint64_t hash = ((uint64_t)outer << 32 | site) * UINT64_C(0x9e3779b97f4a7c15);
+static uint32_t *place_of(const prof_i_callers *callers, const prof_i_caller *asked) {
+  const uint64_t hash = (((uint64_t)asked->outer << 32 | asked->site) ^ (uint64_t)asked->forward << 20) * UINT64_C(0x9e3779b97f4a7c15);
   uint32_t at = (uint32_t)(hash >> 32) & (callers->table_room - 1);
-  while (callers->table[at] && (callers->items[callers->table[at]].outer != outer || callers->items[callers->table[at]].site != site)) at = (at + 1) & (callers->table_room - 1);
+  for (; callers->table[at]; at = (at + 1) & (callers->table_room - 1)) {
+    const prof_i_caller *const there = &callers->items[callers->table[at]];
+    if (there->outer == asked->outer && there->site == asked->site && there->forward == asked->forward) break;
+  }
   return &callers->table[at];
 }
 
@@ -108,20 +153,42 @@ static bool grow_table(prof_i_callers *callers) {
   free(callers->table);
   callers->table = larger;
   callers->table_room *= 2;
-  for (uint32_t i = 1; i < callers->count; i++) *place_of(callers, callers->items[i].outer, callers->items[i].site) = i;
+  for (uint32_t i = 1; i < callers->count; i++)
+    if (callers->items[i].site != OF_STACK) *place_of(callers, &callers->items[i]) = i;
   return true;
 }
 
-/* Of a function that was called by that way; 0: no memory. */
-static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) {
-  uint32_t *const place = place_of(callers, outer, site);
+/* 0: no memory. */
+static uint32_t add(prof_i_callers *callers, const prof_i_caller *item) {
+  if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count, sizeof *callers->items)) return 0;
+  callers->items[callers->count] = *item;
+  return callers->count++;
+}
+
+/* 0: no memory. */
+static uint32_t find(prof_i_callers *callers, const prof_i_caller *asked) {
+  uint32_t *const place = place_of(callers, asked);
   const uint32_t known = *place;
   if (known != 0) return known;
-  if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count, sizeof *callers->items)) return 0;
-  callers->items[callers->count] = (prof_i_caller){.outer = outer, .site = site};
-  const uint32_t number = callers->count++;
+  const uint32_t number = add(callers, asked);
   *place = number;
   return callers->count * 2 < callers->table_room || grow_table(callers) ? number : 0;
+}
+
+/* Of a function that was called by that way. What a backward call calls stays in it. */
+static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) { return find(callers, &(prof_i_caller){.outer = outer, .site = site, .forward = callers->items[outer].forward}); }
+
+static uint32_t number_of_backward(prof_i_callers *callers, uint32_t outer, prof_i_call_numbers numbers) {
+  return find(callers, &(prof_i_caller){.outer = outer, .site = OF_BACKWARD, .forward = 1 + prof_i_backward_forward(callers->backward, numbers)});
+}
+
+bool prof_i_callers_add_stack(prof_i_callers *callers, prof_i_text stack, uint32_t *number_out) {
+  char *const text = malloc((size_t)stack.bytes + 1);
+  if (!text) return false;
+  const size_t bytes = prof_i_frames_of_table(stack, callers->frames, text);
+  *number_out = add(callers, &(prof_i_caller){.site = OF_STACK, .text = text, .bytes = bytes});
+  if (*number_out == 0) free(text);
+  return *number_out != 0;
 }
 
 /* The last end of a tracing up to then; 0: there is none. */
@@ -147,6 +214,29 @@ static void go_to(prof_i_callers *callers, prof_i_walker *walker, const prof_i_w
   }
 }
 
+/* The innermost thing that is no function, from that place of a walk's stack outwards. */
+static const prof_i_span *scope_at(const prof_i_callers *callers, const prof_i_waiting *at) {
+  while (at->start != 0 || at->span.depth != UINT16_MAX) { /* place 0 */
+    if (!prof_i_callers_is_function(callers, at->span.site)) return &at->span;
+    at--;
+  }
+  return NULL;
+}
+
+/* From what stands around a place of the stack to what stands around what that holds. False: no memory. */
+static inline bool step(prof_i_callers *callers, const prof_i_walker *walker, const prof_i_waiting *at, uint32_t *number) {
+  prof_i_call_numbers numbers;
+  if (prof_i_callers_is_function(callers, at->span.site)) {
+    if (at->span.start_ns >= walker->functions_from_ns) *number = number_of(callers, *number, at->span.site);
+    else return true;
+  } else if (callers->backward && prof_i_backward_is_call(callers->backward, &at->span, scope_at(callers, at - 1), &numbers)) {
+    *number = number_of_backward(callers, *number, numbers);
+  } else {
+    return true;
+  }
+  return *number != 0;
+}
+
 /* Of what is called, at that time, from that place of a walk's stack. */
 static bool inside(prof_i_callers *callers, prof_i_walker *walker, prof_i_waiting *around, uint64_t start_ns, uint32_t *number_out) {
   if (callers->end_count) go_to(callers, walker, around, start_ns);
@@ -155,7 +245,7 @@ static bool inside(prof_i_callers *callers, prof_i_walker *walker, prof_i_waitin
   uint32_t number = at->caller - 1;
   while (at != around) {
     at++;
-    if (prof_i_callers_is_function(callers, at->span.site) && at->span.start_ns >= walker->functions_from_ns && !(number = number_of(callers, number, at->span.site))) return false;
+    if (!step(callers, walker, at, &number)) return false;
     at->caller = number + 1;
   }
   *number_out = number;
@@ -170,6 +260,14 @@ bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const
   return true;
 }
 
+bool prof_i_callers_of_scope(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t around, uint32_t *number_out) {
+  prof_i_call_numbers numbers;
+  *number_out = around;
+  if (!callers->backward || !prof_i_backward_is_call(callers->backward, span, scope_at(callers, prof_i_walker_around(walker, span)), &numbers)) return true;
+  *number_out = number_of_backward(callers, around, numbers);
+  return *number_out != 0;
+}
+
 uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, uint64_t start, uint64_t start_ns) {
   prof_i_lane *const lane = &walker->lanes[0];
   prof_i_waiting *at = &lane->stack[lane->count - 1];
@@ -180,24 +278,42 @@ uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, 
 
 /* ---- texts ---- */
 
-bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, prof_i_text *text_out) {
-  prof_i_caller *const c = &callers->items[number];
-  *text_out = (prof_i_text){"", 0};
-  if (number == 0) return true;
+/* The frame of one item, as far as it is one and the table has it. */
+static size_t frame_of(const prof_i_callers *callers, const prof_i_caller *item, char *to, size_t room) {
+  if (item->site == OF_BACKWARD) return 0;
+  const size_t bytes = prof_i_frame_text(prof_i_trace_site(callers->trace, item->site), to, room);
+  return callers->is_of_table && is_left_out(to, bytes) ? 0 : bytes;
+}
+
+/* False: no memory. */
+static bool make_text(const prof_i_callers *callers, uint32_t number, prof_i_caller *c) {
+  char frame[FRAME_ROOM];
   uint64_t room = 0;
   uint32_t frames = 0;
-  for (uint32_t at = number; !c->text && at && frames < callers->frames; at = callers->items[at].outer, frames++) {
-    char frame[FRAME_ROOM];
-    room += prof_i_frame_text(prof_i_trace_site(callers->trace, callers->items[at].site), frame, sizeof frame) + 1;
+  for (uint32_t at = number; at && frames < callers->frames; at = callers->items[at].outer) {
+    const size_t bytes = frame_of(callers, &callers->items[at], frame, sizeof frame);
+    if (!bytes) continue;
+    room += bytes + 1;
+    frames++;
   }
-  if (!c->text) {
-    if (!(c->text = malloc((size_t)room + 1))) return false;
-    frames = 0;
-    for (uint32_t at = number; at && frames < callers->frames; at = callers->items[at].outer, frames++) {
-      if (frames) c->text[c->bytes++] = ';';
-      c->bytes += prof_i_frame_text(prof_i_trace_site(callers->trace, callers->items[at].site), c->text + c->bytes, (size_t)(room - c->bytes));
-    }
+  if (!(c->text = malloc((size_t)room + 1))) return false;
+  frames = 0;
+  for (uint32_t at = number; at && frames < callers->frames; at = callers->items[at].outer) {
+    const size_t bytes = frame_of(callers, &callers->items[at], frame, sizeof frame);
+    if (!bytes) continue;
+    if (frames++) c->text[c->bytes++] = ';';
+    memcpy(c->text + c->bytes, frame, bytes);
+    c->bytes += bytes;
   }
+  return true;
+}
+
+bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_function, prof_i_text *text_out) {
+  *text_out = (prof_i_text){"", 0};
+  if (callers->items[number].forward && !is_of_function) number = callers->items[number].forward - 1;
+  prof_i_caller *const c = &callers->items[number];
+  if (number == 0) return true;
+  if (!c->text && !make_text(callers, number, c)) return false;
   *text_out = (prof_i_text){c->text, c->bytes};
   return true;
 }

@@ -1,15 +1,18 @@
 /* Which traced functions (of the categories python_function and c_function) stand open around a scope: the stack of what has none of its own. A walk that looks around (prof_i_walker_look_around) asks for it, span by span. Each place on the
-   walk's stack is looked at once, and what stands around it has a number, one for each way to get there; so a span costs the same at any depth, and the text of a number is made once. Called by aggregate.c and src/export. */
+   walk's stack is looked at once, and what stands around it has a number, one for each way to get there; so a span costs the same at any depth, and the text of a number is made once. Of a table (forward_stacks.h) a backward call is such a place, too: what is inside of it has the stack
+   of its forward call. Called by aggregate.c, forward_stacks.c and src/export. */
 #ifndef PROF_TRACE_CALLERS_H
 #define PROF_TRACE_CALLERS_H
 
+#include "backward.h"
 #include "walker.h"
 
 enum { PROF_I_FRAMES_MAX = 256 }; /* in a text: a recursion a thousand deep would otherwise take a thousand texts of a thousand frames */
 
-/* One way to get somewhere: the innermost function, and the way to it. */
+/* One way to get somewhere: the innermost function or backward call, and the way to it. */
 typedef struct prof_i_caller {
   uint32_t outer, site;
+  uint32_t forward; /* in a backward call 1 + the number of what its forward call has; else 0 */
   char *text; /* its frames by ';', the innermost first; malloc()ed when it is asked for */
   uint64_t bytes;
 } prof_i_caller;
@@ -24,23 +27,41 @@ typedef struct prof_i_callers {
   uint32_t frames; /* of a text at most */
   uint64_t *ends_ns; /* when a tracing of functions ended while some stood open; by time */
   uint32_t end_count;
+  bool is_of_table; /* frames of autograd's own are left out */
+  prof_i_backward *backward; /* of a table; NULL: there are no backward calls */
 } prof_i_callers;
 
 /* frames 0: PROF_I_FRAMES_MAX. False: no memory. */
 bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames);
 void prof_i_callers_fini(prof_i_callers *callers);
 
-static inline bool prof_i_callers_any(const prof_i_callers *callers) { return callers->is_function != NULL; }
+/* Room for numbers, which a capture with functions has from the first. False: no memory. */
+bool prof_i_callers_begin(prof_i_callers *callers);
+
+static inline bool prof_i_callers_any(const prof_i_callers *callers) { return callers->table != NULL; }
 static inline bool prof_i_callers_is_function(const prof_i_callers *callers, uint32_t site) { return callers->is_function && callers->is_function[site]; }
 
 /* The number of what stands around the span that the walker has just handed out; 0: nothing. False: no memory. */
 bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out);
 
+/* The number of a scope that is no function, which stands there: another one where it is a backward call itself. False: no memory. */
+bool prof_i_callers_of_scope(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t around, uint32_t *number_out);
+static inline bool prof_i_callers_is_backward(const prof_i_callers *callers, uint32_t number) { return callers->items[number].forward != 0; }
+
+/* A number for a stack that a scope has itself, which stays where it is. False: no memory. */
+bool prof_i_callers_add_stack(prof_i_callers *callers, prof_i_text stack, uint32_t *number_out);
+
 /* The number of what is on lane 0 of a walk and began at that time, in ticks and in ns, or before: it holds what overlaps the rest. 0 where there is no memory, too. */
 uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, uint64_t start, uint64_t start_ns);
 
-/* Valid until fini; "" of 0. False: no memory. */
-bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, prof_i_text *text_out);
+/* Valid until fini; "" of 0. Of a function the functions around it, also in a backward call. False: no memory. */
+bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_function, prof_i_text *text_out);
+
+/* The stack that a scope has itself, whole; "" where it has none. */
+prof_i_text prof_i_own_stack(const prof_event *scope);
+
+/* Of frames by ';' the innermost so many, without those that a table leaves out. to has room for all of them; returns the bytes. */
+size_t prof_i_frames_of_table(prof_i_text stack, uint32_t frames, char *to);
 
 /* How a traced function reads in a stack, as torch.profiler writes it: "file.py(12): function", "<built-in function len>". Writes at most room bytes and no NUL; returns what it would need; 0: it is none. */
 size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room);

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 EVALUATION = "autograd::engine::evaluate_function: "
 _LEFT_OUT = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
-
-
-def has_backward(names: Iterable[str]) -> bool:
-    return any(name.startswith(EVALUATION) for name in names)
 
 
 def give(events: Sequence[Any]) -> None:
@@ -20,6 +16,7 @@ def give(events: Sequence[Any]) -> None:
     numbers = {e.thread: e.torch_thread for e in events if e.torch_thread is not None}  # torch's own of the threads, by ours
     backward: Dict[int, Any] = {}  # by the id of what is in a backward call: that call
     forward: Dict[Tuple[int, Optional[int]], List[str]] = {}
+    owners: Dict[int, int] = {}  # of forward calls that say no thread of torch's, as those of its own traces: ours
     for e in events:
         around = e.cpu_parent
         call = backward.get(id(around)) if around is not None else None
@@ -28,11 +25,17 @@ def give(events: Sequence[Any]) -> None:
         if call is not None:
             backward[id(e)] = call
         elif e.sequence_nr >= 0:
-            forward.setdefault((e.sequence_nr, numbers.get(e.thread)), e.stack)
+            number = numbers.get(e.thread)
+            if number is None and e.name.startswith(EVALUATION):
+                continue  # it may be on the thread of another
+            forward.setdefault((e.sequence_nr, number), e.stack)
+            if number is None and owners.setdefault(e.sequence_nr, e.thread) != e.thread:
+                forward[e.sequence_nr, None] = []  # which of the threads' it is, nobody knows
     for e in events:
         call = backward.get(id(e))
         if call is not None and not e.is_python_function:
-            e.stack = forward.get((call.sequence_nr, call.fwd_thread), [])
+            found = forward.get((call.sequence_nr, call.fwd_thread))
+            e.stack = forward.get((call.sequence_nr, None), []) if found is None else found
 
 
 def _leave_out(events: Sequence[Any]) -> None:

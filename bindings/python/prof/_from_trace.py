@@ -58,8 +58,6 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
         group.append("shape")
     if stack_frames > 0:
         group.append("stack")
-        if _forward_stacks.has_backward(row.name for window in windows for row in window.trace.aggregate("name")):
-            return _of_events(windows, by_shape, stack_frames, profile_memory, with_flops)
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
     frames = Frames()
     for window in windows:
@@ -76,17 +74,6 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
     found = EventList(merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops)
     found._origin = Origin(windows, by_shape, stack_frames)
     found.lost = sum(window.lost for window in windows)
-    return found
-
-
-def _of_events(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList[FunctionEventAvg]:
-    """averages(), one by one in Python: where stacks are those of forward calls, which C's sums know nothing of."""
-    events = single_events(windows, profile_memory, with_flops)
-    found = events.key_averages(by_shape, stack_frames, include_python_functions=True)
-    device = _device_of(windows)
-    for average in found:
-        average.use_device = device
-    found._origin, found.lost = Origin(windows, by_shape, stack_frames), events.lost
     return found
 
 

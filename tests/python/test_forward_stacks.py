@@ -1,0 +1,179 @@
+"""What runs in a backward call of autograd's has the forward call's stack, in tables, which C adds up, as in events(), which Python reads one by one: as torch.profiler's tables have it. Traces written by hand: without torch, and of what it does seldom."""
+
+import json
+import os
+import unittest
+
+from folder import Folder
+
+import prof
+from prof import tables
+
+RANGE = "autograd::engine::evaluate_function: "
+
+
+class Trace:
+    """Slices of threads, as a trace has them."""
+
+    def __init__(self):
+        self.events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 1, "ts": 0, "args": {"name": "python"}}]
+
+    def put(self, name, begin, end, category, thread, **args):
+        self.events.append({"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": begin, "dur": end - begin, "args": args})
+
+    def function(self, name, begin, end, thread=1):
+        self.put(name, begin, end, "python_function", thread)
+
+    def op(self, name, begin, end, sequence=None, forward_thread=0, own_thread=None, thread=1, stack=None):
+        args = {} if sequence is None else {"Sequence number": sequence, "Fwd thread id": forward_thread}
+        if own_thread is not None:
+            args["Thread id"] = own_thread
+        if stack is not None:
+            args["Call stack"] = stack
+        self.put(name, begin, end, "cpu_op", thread, **args)
+
+
+class ForwardStacks(Folder):
+    def read(self, trace):
+        path = os.path.join(self.folder, "trace.json")
+        with open(path, "w") as file:
+            json.dump({"schemaVersion": 1, "traceEvents": trace.events}, file)
+        return prof.import_trace(path)
+
+    def stacks(self, trace, n=9):
+        """Of each operator the stacks of its rows with their calls; the table's are those of the events."""
+        read = self.read(trace)
+        single = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
+        found = {}
+        for functions in (False, True):
+            both = [
+                sorted((row.key, tuple(row.stack), row.count) for row in rows)
+                for rows in (read.key_averages(group_by_stack_n=n, include_python_functions=functions), single.key_averages(group_by_stack_n=n, include_python_functions=functions))
+            ]
+            self.assertEqual(both[0], both[1])
+            found = {}
+            for name, stack, count in both[0]:
+                found.setdefault(name, []).append((list(stack), count))
+        return found
+
+    def test_a_step(self):
+        t = Trace()
+        t.function("train.py(9): step", 0, 1000)
+        t.function("model.py(3): forward", 10, 100)
+        t.op("aten::linear", 20, 90, 5, own_thread=1)
+        t.op("aten::addmm", 30, 80, 5, own_thread=1)
+        t.function("torch/autograd/__init__.py(200): backward", 200, 900)
+        t.function("torch/autograd/__init__.py(40): _make_grads", 210, 240)
+        t.op("aten::ones_like", 220, 230)
+        t.op(RANGE + "AddmmBackward0", 300, 400)
+        t.op("AddmmBackward0", 310, 390, 5, forward_thread=1)
+        t.op("aten::mm", 320, 330)
+        t.op(RANGE + "torch::autograd::AccumulateGrad", 500, 600)
+        t.op("torch::autograd::AccumulateGrad", 510, 590)
+        t.op("aten::detach", 520, 530)
+        found = self.stacks(t)
+        forward = ["model.py(3): forward", "train.py(9): step"]
+        for name in ("aten::linear", "aten::addmm", "AddmmBackward0", "aten::mm"):
+            self.assertEqual(found[name], [(forward, 1)], name)
+        for name in (RANGE + "AddmmBackward0", "aten::ones_like", RANGE + "torch::autograd::AccumulateGrad"):
+            self.assertEqual(found[name], [(["train.py(9): step"], 1)], name)
+        for name in ("torch::autograd::AccumulateGrad", "aten::detach"):
+            self.assertEqual(found[name], [([], 1)], name)
+        self.assertEqual(self.stacks(t, 1)["aten::mm"], [(forward[:1], 1)])
+
+    def test_functions_in_a_backward_call(self):
+        t = Trace()
+        t.function("train.py(9): step", 0, 1000)
+        t.op("Twice", 20, 90, 5, own_thread=1)
+        t.op("TwiceBackward", 310, 390, 5, forward_thread=1)
+        t.function("twice.py(7): backward", 320, 380)
+        t.function("twice.py(8): helper", 330, 370)
+        t.op("aten::mul", 340, 350)
+        found = self.stacks(t)
+        self.assertEqual(found["aten::mul"], [(["train.py(9): step"], 1)])
+        self.assertEqual(found["twice.py(8): helper"], [(["twice.py(7): backward", "train.py(9): step"], 1)])
+
+    def test_threads(self):
+        """One number on two of torch's threads; both backward calls run on a third one."""
+        t = Trace()
+        for thread in (1, 2):
+            t.function(f"part.py({thread}): run", 0, 100, thread)
+            t.op("aten::sin", 10, 20, 3, own_thread=thread + 10, thread=thread)
+            t.op("SinBackward0", 200 * thread, 200 * thread + 50, 3, forward_thread=thread + 10, thread=9)
+            t.op("aten::cos", 200 * thread + 10, 200 * thread + 20, thread=9)
+        found = self.stacks(t)
+        for name in ("aten::sin", "SinBackward0", "aten::cos"):
+            self.assertEqual(found[name], [(["part.py(1): run"], 1), (["part.py(2): run"], 1)], name)
+
+    def test_of_torchs_own_trace(self):
+        """Its forward calls say no thread: the number tells them apart where one thread alone has it."""
+        t = Trace()
+        for thread in (1, 2):
+            t.function(f"part.py({thread}): run", 0, 100, thread)
+            t.op("aten::sin", 10, 20, 3, thread=thread)
+        t.op("aten::exp", 30, 40, 4, thread=2)
+        t.op(RANGE + "ExpBackward0", 190, 260, 4, forward_thread=1, thread=9)
+        t.op("ExpBackward0", 200, 250, 4, forward_thread=1, thread=9)
+        t.op("SinBackward0", 300, 350, 3, forward_thread=1, thread=9)
+        found = self.stacks(t)
+        self.assertEqual(found["ExpBackward0"], [(["part.py(2): run"], 1)])
+        self.assertEqual(found["SinBackward0"], [([], 1)])
+
+    def test_a_forward_call_inside_of_a_backward_one(self):
+        """It has no stack of its own; autograd's range around its backward call stands for it, as in torch.profiler's."""
+        t = Trace()
+        t.function("train.py(9): step", 0, 1000)
+        t.op("aten::mul", 10, 20, 1, own_thread=1)
+        t.op(RANGE + "MulBackward0", 95, 205)
+        t.op("MulBackward0", 100, 200, 1, forward_thread=1)
+        t.op("aten::mul", 110, 120, 2)
+        t.function("second.py(2): backward", 300, 400)
+        t.op(RANGE + "MulBackward0", 305, 355)
+        t.op("MulBackward0", 310, 350, 2, forward_thread=1)
+        t.op("aten::div", 320, 330)
+        found = self.stacks(t)
+        self.assertEqual(found["MulBackward0"], [(["second.py(2): backward", "train.py(9): step"], 1), (["train.py(9): step"], 1)])
+        self.assertEqual(found["aten::div"], [(["second.py(2): backward", "train.py(9): step"], 1)])
+
+    def test_the_first_of_one_number(self):
+        t = Trace()
+        for i, name in enumerate(("first", "second")):
+            t.function(f"{name}.py(1): run", 100 * i, 100 * i + 90)
+            t.op("aten::sin", 100 * i + 10, 100 * i + 20, 3, own_thread=1)
+        t.op("SinBackward0", 500, 550, 3, forward_thread=1)
+        self.assertEqual(self.stacks(t)["SinBackward0"], [(["first.py(1): run"], 1)])
+
+    def test_stacks_of_their_own(self):
+        t = Trace()
+        t.op("aten::sin", 10, 20, 3, own_thread=1, stack="own.py(1): a;torch/autograd/__init__.py(2): backward;own.py(3): b")
+        t.op("SinBackward0", 500, 550, 3, forward_thread=1, stack="somewhere.py(1): else")
+        t.op("aten::cos", 510, 520, stack="somewhere.py(1): else")
+        t.op("aten::tan", 610, 620, stack="torch/autograd/__init__.py(2): backward")
+        found = self.stacks(t)
+        for name in ("aten::sin", "SinBackward0", "aten::cos"):
+            self.assertEqual(found[name], [(["own.py(1): a", "own.py(3): b"], 1)], name)
+        self.assertEqual(found["aten::tan"], [([], 1)])
+        self.assertEqual(self.stacks(t, 2)["SinBackward0"], [(["own.py(1): a", "own.py(3): b"], 1)])
+
+    def test_no_forward_call(self):
+        t = Trace()
+        t.function("train.py(9): step", 0, 1000)
+        t.op("SinBackward0", 500, 550, 3, forward_thread=1)
+        t.op("aten::cos", 510, 520)
+        found = self.stacks(t)
+        self.assertEqual((found["SinBackward0"], found["aten::cos"]), ([([], 1)], [([], 1)]))
+
+    def test_many(self):
+        """As many forward calls as make its table grow, in any order."""
+        t = Trace()
+        for i in range(3000):
+            t.function(f"layer.py({i % 7}): run", 10 * i, 10 * i + 9)
+            t.op("aten::sin", 10 * i + 1, 10 * i + 2, i, own_thread=1)
+            t.op("SinBackward0", 100000 + 10 * i, 100000 + 10 * i + 5, (i * 7) % 3000, forward_thread=1)
+        found = self.stacks(t)
+        for name in ("aten::sin", "SinBackward0"):
+            self.assertEqual(found[name], [([f"layer.py({k}): run"], 429 if k < 4 else 428) for k in range(7)], name)
+
+
+if __name__ == "__main__":
+    unittest.main()
