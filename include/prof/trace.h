@@ -282,6 +282,11 @@ typedef enum prof_sort {
   PROF_SORT_SELF_DEVICE = 10
 } prof_sort;
 
+/* What has no rows: its time is that of what stands around it, as part of the whole, and nobody's own, as in torch.profiler. */
+typedef enum prof_leave_out {
+  PROF_LEAVE_OUT_FUNCTIONS = 1u /* traced functions (categories python_function and c_function), but for calls of modules, whose names begin with "nn.Module: ": as in torch.profiler's tables. They are stacks all the same */
+} prof_leave_out;
+
 typedef struct prof_aggregate_options {
   size_t size;
   uint32_t group;       /* prof_group bits; 0: by name and category */
@@ -293,6 +298,8 @@ typedef struct prof_aggregate_options {
   uint32_t stack_frames; /* of PROF_GROUP_STACK: the innermost so many; 0: all */
   uint64_t from_ns;     /* only scopes that begin so many ns after the capture's start, or later */
   uint64_t to_ns;       /* only those that begin before; 0: all */
+  uint32_t leave_out;   /* prof_leave_out bits */
+  uint32_t reserved;    /* 0 */
 } prof_aggregate_options;
 
 /* One group. Times are of ended and open scopes; median and p99 are exact to 1 %. Texts live as long as the result. */

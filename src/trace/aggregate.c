@@ -170,16 +170,25 @@ static group *find_group(aggregation *a, const group_key *key, uint32_t level) {
 
 /* ---- adding up ---- */
 
-static bool is_wanted(const prof_aggregate_options *options, prof_i_text category, uint32_t level) {
+static bool text_is(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
+
+/* A module's call is none: who asked for those wants to see them. */
+static bool is_function(prof_i_text name, prof_i_text category) {
+  static const char module[] = "nn.Module: ";
+  const bool is_module = name.bytes >= sizeof module - 1 && memcmp(name.data, module, sizeof module - 1) == 0;
+  return !is_module && (text_is(category, "python_function") || text_is(category, "c_function"));
+}
+
+static bool is_wanted(const prof_aggregate_options *options, prof_i_text name, prof_i_text category, uint32_t level) {
   if (options->level && options->level != level) return false;
-  return !options->category ||
-         (strlen(options->category) == category.bytes && memcmp(options->category, category.data, (size_t)category.bytes) == 0);
+  if ((options->leave_out & PROF_LEAVE_OUT_FUNCTIONS) && is_function(name, category)) return false;
+  return !options->category || text_is(category, options->category);
 }
 
 static prof_i_tally *meet_site(aggregation *a, uint32_t site) {
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
   prof_i_tally *tally = &a->unwanted;
-  if (is_wanted(&a->options, info->category, info->level)) {
+  if (is_wanted(&a->options, info->name, info->category, info->level)) {
     tally = aligned_alloc(64, sizeof *tally); /* one line of the cache */
     if (tally) prof_i_tally_init(tally);
   }
@@ -210,10 +219,10 @@ static bool own_stack_of(aggregation *a, const prof_event *event, prof_i_text *s
 
 /* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. False: no memory. */
 static bool stack_of(aggregation *a, uint32_t site, const prof_event *event, prof_i_text *stack_out) {
-  const bool is_function = prof_i_callers_is_function(&a->callers, site), is_backward = a->caller && !is_function && prof_i_callers_is_backward(&a->callers, a->caller);
+  const bool is_call_of_function = prof_i_callers_is_function(&a->callers, site), is_backward = a->caller && !is_call_of_function && prof_i_callers_is_backward(&a->callers, a->caller);
   *stack_out = (prof_i_text){"", 0};
   if (!is_backward && !own_stack_of(a, event, stack_out)) return false;
-  return stack_out->bytes != 0 || !a->caller || prof_i_callers_text(&a->callers, a->caller, is_function, stack_out);
+  return stack_out->bytes != 0 || !a->caller || prof_i_callers_text(&a->callers, a->caller, is_call_of_function, stack_out);
 }
 
 static inline bool has_window(const prof_aggregate_options *options) { return (options->from_ns | options->to_ns) != 0; }
@@ -233,7 +242,7 @@ static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *sp
   prof_i_trace_expand(a->trace, thread, span, event);
   const prof_i_text name = {event->name, event->name_bytes}, category = {event->category, event->category_bytes};
   *group_out = NULL;
-  if (!is_wanted(&a->options, category, event->level)) return true;
+  if (!is_wanted(&a->options, name, category, event->level)) return true;
   const size_t shape_words = a->options.group & PROF_GROUP_SHAPE ? prof_i_shape_words(event, a->shape, SHAPE_WORDS) : 0;
   const prof_i_text shape = {(const char *)a->shape, shape_words * sizeof *a->shape};
   prof_i_text stack = {"", 0};
@@ -643,6 +652,8 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)
     return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_DEVICE);
+  if ((options->leave_out & ~(uint32_t)PROF_LEAVE_OUT_FUNCTIONS) || options->reserved)
+    return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x and reserved is %u; the known bits are 0x%x, and reserved is 0", options->leave_out, options->reserved, (unsigned)PROF_LEAVE_OUT_FUNCTIONS);
   if (options->time_unit % 3 || options->time_unit > 9)
     return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
   if (options->to_ns && options->to_ns <= options->from_ns)

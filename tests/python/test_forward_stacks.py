@@ -1,58 +1,27 @@
 """What runs in a backward call of autograd's has the forward call's stack, in tables, which C adds up, as in events(), which Python reads one by one: as torch.profiler's tables have it. Traces written by hand: without torch, and of what it does seldom."""
 
-import json
-import os
 import unittest
 
 from folder import Folder
+from slices import RANGE, Trace
 
-import prof
 from prof import tables
-
-RANGE = "autograd::engine::evaluate_function: "
-
-
-class Trace:
-    """Slices of threads, as a trace has them."""
-
-    def __init__(self):
-        self.events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 1, "ts": 0, "args": {"name": "python"}}]
-
-    def put(self, name, begin, end, category, thread, **args):
-        self.events.append({"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": begin, "dur": end - begin, "args": args})
-
-    def function(self, name, begin, end, thread=1):
-        self.put(name, begin, end, "python_function", thread)
-
-    def op(self, name, begin, end, sequence=None, forward_thread=0, own_thread=None, thread=1, stack=None):
-        args = {} if sequence is None else {"Sequence number": sequence, "Fwd thread id": forward_thread}
-        if own_thread is not None:
-            args["Thread id"] = own_thread
-        if stack is not None:
-            args["Call stack"] = stack
-        self.put(name, begin, end, "cpu_op", thread, **args)
 
 
 class ForwardStacks(Folder):
-    def read(self, trace):
-        path = os.path.join(self.folder, "trace.json")
-        with open(path, "w") as file:
-            json.dump({"schemaVersion": 1, "traceEvents": trace.events}, file)
-        return prof.import_trace(path)
-
     def stacks(self, trace, n=9):
         """Of each operator the stacks of its rows with their calls; the table's are those of the events."""
-        read = self.read(trace)
+        read = trace.read(self.path("trace.json"))
         single = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
         found = {}
         for functions in (False, True):
             both = [
-                sorted((row.key, tuple(row.stack), row.count) for row in rows)
+                sorted((row.key, tuple(row.stack), row.count, round(row.cpu_time_total, 3), round(row.self_cpu_time_total, 3)) for row in rows)
                 for rows in (read.key_averages(group_by_stack_n=n, include_python_functions=functions), single.key_averages(group_by_stack_n=n, include_python_functions=functions))
             ]
             self.assertEqual(both[0], both[1])
             found = {}
-            for name, stack, count in both[0]:
+            for name, stack, count, *_ in both[0]:
                 found.setdefault(name, []).append((list(stack), count))
         return found
 

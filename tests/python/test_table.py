@@ -17,6 +17,8 @@ LINES = (
     ("--by", "stack"),
     ("--by", "name,stack", "--stack-frames", "1"),
     ("-b", "stack", "-f", "2"),
+    ("-b", "stack", "-F"),
+    ("--no-functions",),
     ("--by", "kernel"),
     ("--by", "kernel,thread", "--sort", "self-device"),
     ("--by", "name,category,device,thread,shape,stack"),
@@ -96,7 +98,7 @@ class Beside(unittest.TestCase):
 
     def test_the_help_names_every_option_that_there_is(self):
         told = set(re.findall(r"--[a-z-]+", self.both("--help")[0].stdout))
-        self.assertEqual(told, {"--by", "--sort", "--rows", "--level", "--category", "--stack-frames", "--help"})
+        self.assertEqual(told, {"--by", "--sort", "--rows", "--level", "--category", "--stack-frames", "--no-functions", "--help"})
 
     def test_tables_are_the_same(self):
         texts = set()

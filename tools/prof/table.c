@@ -34,6 +34,7 @@ static const char help[] =
     "  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)\n"
     "  -c, --category C       only scopes of this category (default: of all)\n"
     "  -f, --stack-frames N   by stack: the innermost so many frames; 0: all (default 0)\n"
+    "  -F, --no-functions     traced functions have no rows, as in torch.profiler's tables; modules have\n"
     "  -h, --help             this text\n"
     "\n"
     "Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own.\n";
@@ -74,9 +75,9 @@ static int read_rows(const char *text, uint32_t *to) {
 
 static int read_options(int argc, char **argv, prof_aggregate_options *options) {
   static const struct option words[] = {{"by", 1, 0, 'b'},       {"sort", 1, 0, 's'},         {"rows", 1, 0, 'r'}, {"level", 1, 0, 'l'},
-                                        {"category", 1, 0, 'c'}, {"stack-frames", 1, 0, 'f'}, {0, 0, 0, 0}};
+                                        {"category", 1, 0, 'c'}, {"stack-frames", 1, 0, 'f'}, {"no-functions", 0, 0, 'F'}, {0, 0, 0, 0}};
   int status = EXIT_OK;
-  for (int c; status == EXIT_OK && (c = getopt_long(argc, argv, "b:s:r:l:c:f:", words, NULL)) != -1;) {
+  for (int c; status == EXIT_OK && (c = getopt_long(argc, argv, "b:s:r:l:c:f:F", words, NULL)) != -1;) {
     switch (c) {
       case 'b': status = add_groups(optarg, &options->group); break;
       case 's': status = choose_sort(optarg, &options->sort); break;
@@ -84,6 +85,7 @@ static int read_options(int argc, char **argv, prof_aggregate_options *options) 
       case 'l': status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level); break;
       case 'c': options->category = optarg; break;
       case 'f': status = number("--stack-frames: not a number:", optarg, 1000000000, &options->stack_frames); break;
+      case 'F': options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS; break;
       default: return bad_option("table", argc, argv);
     }
   }

@@ -50,8 +50,8 @@ def _device_of(windows: Sequence[Window]) -> Optional[str]:
     return None
 
 
-def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool) -> EventList[FunctionEventAvg]:
-    """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. In the order of their first calls."""
+def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool, functions: bool = True) -> EventList[FunctionEventAvg]:
+    """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. functions: whether traced ones have rows. In the order of their first calls."""
     stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
     group = ["name", "category"]
     if by_shape or with_flops:
@@ -61,7 +61,7 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
     frames = Frames()
     for window in windows:
-        for row in window.trace.aggregate(group, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames):
+        for row in window.trace.aggregate(group, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions):
             average = _average(row, by_shape, frames)
             key = (average.key, average.is_user_annotation, row.shape if by_shape else "", row.stack)
             if key in merged:

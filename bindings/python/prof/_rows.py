@@ -252,6 +252,9 @@ class FunctionEvent(_Times):
             setattr(self, each, made)
         return made
 
+    def __dir__(self) -> List[str]:
+        return [*super().__dir__(), *_MADE_WHEN_ASKED]
+
     def _take_numbers(self, args: Dict[str, Any]) -> None:
         """What prof.torch.observe() has of an operator beside its inputs."""
         sequence = args.get(SEQUENCE_KEY) if self.category == "cpu_op" else None

@@ -190,7 +190,7 @@ class _Recording:
                     errors.append(str(e))
             if not self.options.quiet:
                 try:
-                    say(traces.table(group=_table.group_of(self.options), sort=self.options.sort.replace("-", "_"), rows=self.options.rows, category=self.options.category, stack_frames=self.options.stack_frames))
+                    say(self._table(traces))
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
@@ -204,6 +204,16 @@ class _Recording:
             beside = f", {'that' if len(children) == 1 else 'those'} of {len(children)} more process{'' if len(children) == 1 else 'es'} beside it" if children else ""
             look = f"python -m prof table {written[0]} shows it" if written[0].endswith(".prof") else "open it in https://ui.perfetto.dev"
             say(f"prof: the trace is in {written[0]}{beside}; {look}")
+
+    def _table(self, traces: Any) -> str:
+        """Functions that are traced for stacks alone have no rows, as in torch.profiler's tables."""
+        options = self.options
+        is_for_stacks = options.with_stack and _functions(options) is None and not options.category
+        if is_for_stacks:
+            from . import _scope
+
+            is_for_stacks = not _scope.functions.begun  # by the script itself
+        return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks))
 
     def _write(self, trace: Any, pid: Optional[int]) -> str:
         path: str = self.options.output

@@ -335,6 +335,8 @@ class AggregateOptions(_Shown):
         ("stack_frames", c_uint32),
         ("from_ns", c_uint64),
         ("to_ns", c_uint64),
+        ("leave_out", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

@@ -17,7 +17,6 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Op
 from . import _structs as s
 from . import tables
 from ._library import C, Owner, encoded, short, sized
-from ._read_events import is_function
 from ._scope import functions, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
 from .trace import Trace
@@ -434,9 +433,8 @@ class profile(Owner):  # noqa: N801 (torch's name)
     ) -> EventList[FunctionEventAvg]:
         """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. group_by_overload_name changes nothing: there are no overloads. include_python_functions: whether
         traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not. AssertionError before anything was recorded."""
-        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops)
-        if not (self._are_functions_shown() if include_python_functions is None else include_python_functions):
-            found[:] = [row for row in found if not is_function(row.category, row.key)]
+        functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
+        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions)
         if self._observer is None and "torch" in sys.modules:
             found._note = "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), inside of prof.torch.observe(), or by python -m prof run --torch script.py\n"
         return found
