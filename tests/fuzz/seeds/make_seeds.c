@@ -152,6 +152,50 @@ static void devices_seed(const char *folder) {
   capture_end(&c);
 }
 
+static void operator_of(prof_i_head *chunk, uint64_t start, uint64_t duration, uint32_t site, uint32_t schema, uint64_t sequence, uint64_t forward_thread) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + start, duration, site);
+  r.schema = schema;
+  long_word(&r, sequence);
+  long_word(&r, forward_thread);
+  if (schema == 1) long_word(&r, 1);
+  if (schema == 3) long_text(&r, "own.py(1): a;torch/autograd/__init__.py(2): backward");
+  long_end(&r, chunk);
+}
+
+/* Functions, forward calls on two threads, their backward calls in each other and in autograd's ranges. */
+static void backward_seed(const char *folder) {
+  static const uint32_t types[] = {PROF_ARG_I64, PROF_ARG_U64, PROF_ARG_U64}, types_with_stack[] = {PROF_ARG_I64, PROF_ARG_U64, PROF_ARG_STRING};
+  static const char *const keys[] = {"Sequence number", "Fwd thread id", "Thread id"}, *const keys_with_stack[] = {"Sequence number", "Fwd thread id", PROF_STACK_KEY};
+  capture c;
+  capture_begin(&c, 160 << 10);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "step", "python_function", 1);
+  capture_site(meta, 2, "backward", "python_function", 1);
+  capture_site(meta, 3, "aten::mul", "cpu_op", 1);
+  capture_site(meta, 4, "MulBackward0", "cpu_op", 1);
+  capture_site(meta, 5, "autograd::engine::evaluate_function: MulBackward0", "cpu_op", 1);
+  capture_schema(meta, 1, PROF_ARGS_PAIRS, "", 3, types, keys);
+  capture_schema(meta, 2, PROF_ARGS_PAIRS, "", 2, types, keys);
+  capture_schema(meta, 3, PROF_ARGS_PAIRS, "", 3, types_with_stack, keys_with_stack);
+  prof_i_head *const chunk = capture_chunk(&c, PROF_I_UNIT_BYTES, 1), *const other = capture_chunk(&c, PROF_I_UNIT_BYTES, 2);
+  operator_of(chunk, 20, 10, 3, 1, 1, 0);
+  operator_of(chunk, 40, 10, 3, 3, 2, 0);
+  operator_of(chunk, 120, 5, 3, 2, 1, 1);
+  capture_plain(chunk, CAPTURE_START + 130, 5, 3);
+  operator_of(chunk, 110, 40, 4, 2, 1, 1);
+  capture_plain(chunk, CAPTURE_START + 100, 60, 5);
+  capture_plain(chunk, CAPTURE_START + 90, 80, 2);
+  operator_of(chunk, 180, 10, 4, 2, 2, 1);
+  capture_plain(chunk, CAPTURE_START + 175, 20, 5);
+  capture_plain(chunk, CAPTURE_START + 10, 300, 1);
+  operator_of(other, 30, 10, 3, 2, 1, 0);
+  operator_of(other, 50, 10, 4, 2, 9, 1);
+  capture_plain(other, CAPTURE_START + 10, 300, 1);
+  write_seed(folder, "backward", &c, 1);
+  capture_end(&c);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return fprintf(stderr, "usage: make_seeds FOLDER\n"), 2;
   capture c;
@@ -165,5 +209,6 @@ int main(int argc, char **argv) {
   changes_seed(argv[1]);
   memory_seed(argv[1]);
   devices_seed(argv[1]);
+  backward_seed(argv[1]);
   return 0;
 }
