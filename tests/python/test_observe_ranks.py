@@ -68,6 +68,23 @@ class Checks:
         for _, found in enumerate(self.found):
             self.assertEqual({name: found["calls"].get(name, 0) for name in COLLECTIVES}, {name: STEPS * count for name, count in COLLECTIVES.items()})
 
+    def test_gloos_are_asynchronous(self):
+        """They take time, and no thread's own; a table has no share of them."""
+        gloo = {name: STEPS * count for name, count in COLLECTIVES.items() if name.startswith("gloo:")}
+        for found in self.found:
+            mine, theirs = found["asynchronous"]
+            self.assertEqual([sorted(side.pop("shares")) for side in (mine, theirs)], [sorted(gloo)] * 2)
+            self.assertEqual(mine, theirs)
+            self.assertEqual(mine, {"calls": gloo, "own": [], "tied": [], "rows": gloo, "own of rows": []})
+
+    def test_they_come_back_from_the_json(self):
+        gloo = {name for name in COLLECTIVES if name.startswith("gloo:")}
+        for rank in range(2):
+            with prof.import_trace(os.path.join(self.folder, f"prof-{rank}.json"), os.path.join(self.folder, f"back-{rank}.prof")) as back:
+                self.assertEqual({row.name for row in back.aggregate() if row.is_async}, gloo)
+                self.assertEqual({row.self_ns for row in back.aggregate() if row.is_async}, {0})
+                self.assertEqual({e.name for e in back.events() if e.is_async}, gloo)
+
     def test_the_same_results(self):
         for _, found in enumerate(self.found):
             self.assertTrue(found["same bits"])
