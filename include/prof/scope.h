@@ -34,7 +34,8 @@ enum {
   PROF_I_NAME_LITERAL = 1u,     /* belongs to the call site: stored once */
   PROF_I_CATEGORY_LITERAL = 2u, /* the same */
   PROF_I_ON_STREAM = 4u,        /* WITH_GPU_PROFILER: `stream` counts */
-  PROF_I_BY_CALL = 8u           /* need not nest: see prof_scope_begin() */
+  PROF_I_BY_CALL = 8u,          /* need not nest: see prof_scope_begin() */
+  PROF_I_ASYNC = 16u            /* it is work that goes on by itself, and no thread's own time */
 };
 
 PROF_I_EXTERN_C_BEGIN

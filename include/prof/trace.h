@@ -165,7 +165,8 @@ enum {
   PROF_EVENT_CUT = 4u,          /* name or arguments were cut at their bound, or arguments left out */
   PROF_EVENT_NO_DETAILS = 8u,   /* name or arguments were lost; the site's name stands instead */
   PROF_EVENT_ON_DEVICE = 16u,   /* a device's own side: its thread is a stream, its times are the device's */
-  PROF_EVENT_CALL = 32u         /* a call of a vendor's interface, as its own tracing told it: what it launched counts as the scope's around it */
+  PROF_EVENT_CALL = 32u,        /* a call of a vendor's interface, as its own tracing told it: what it launched counts as the scope's around it */
+  PROF_EVENT_ASYNC = 64u        /* work that goes on by itself, as who began it said: as of OTHER_THREAD, it is no thread's own time, and holds nothing */
 };
 
 /* Walks the events: by thread, and inside a thread by start, outer scopes before the ones they hold. One walker at a time a
@@ -324,6 +325,8 @@ typedef struct prof_row {
   uint64_t device_total_ns, self_device_ns; /* that devices spent on what was launched while it ran; in it and in nothing deeper. Each ns of a stream counts once. A scope of a stream that is in no scope of its launching thread any more
                                                is a row without calls */
   uint64_t device_count;                    /* scopes of streams in self_device_ns */
+  uint32_t is_async;                        /* 1: all its calls are asynchronous, no thread's own time (PROF_EVENT_ASYNC, PROF_EVENT_OTHER_THREAD): self_ns is 0, and a table's share of total_ns, too */
+  uint32_t reserved;
 } prof_row;
 
 typedef struct prof_rows {

@@ -296,6 +296,7 @@ typedef enum prof_i_kind {
                                prof_memory_wrong (wrong); with STREAM
                                one word more. SAMPLE: 5 used, 6 its number */
   PROF_I_KIND_CALL = 7,    /* as a scope: a call of a vendor's interface, as its own tracing told it, mostly by another clock than the thread's scopes */
+  PROF_I_KIND_ASYNC = 8,   /* as a scope: of work that goes on by itself, no thread's own time: what runs beside it is not inside of it */
   /* in a thread's chunks, about the thread */
   PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_role, 6.. name (64 bytes) */
   PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own ns */

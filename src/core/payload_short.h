@@ -90,7 +90,7 @@ static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args, c
 
 /* Writes the payload of a scope; the words it takes, or 0: it is none of these. There is room for PROF_I_SHORT_WORDS. */
 static inline uint32_t prof_i_short_pack(uint64_t *to, const prof_details *details, uint32_t site) {
-  if (details->flags & PROF_I_ON_STREAM || details->device.type != PROF_DEVICE_CPU || details->device.index != 0) return 0;
+  if (details->flags & (PROF_I_ON_STREAM | PROF_I_ASYNC) || details->device.type != PROF_DEVICE_CPU || details->device.index != 0) return 0;
   uint64_t flags = 0, schema = 0, *at = to + 1;
   if (!(details->flags & PROF_I_NAME_LITERAL)) {
     if (!(at = prof_i_short_put(at, details->name, details->name_bytes))) return 0;

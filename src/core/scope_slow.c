@@ -19,7 +19,7 @@
 /* ---- begin ---- */
 
 static bool is_plain(const prof_details *details) {
-  return (details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM)) ==
+  return (details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM | PROF_I_ASYNC)) ==
              (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) &&
          details->args.count == 0 && details->device.type == PROF_DEVICE_CPU && details->device.index == 0;
 }

@@ -116,7 +116,7 @@ uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i
   const uint32_t schema = payload.arg_count ? prof_i_schema_number(site, &details->args, payload.arg_count) : 0;
   if (payload.arg_count && !schema) prof_i_payload_leave_args(&payload); /* their room stays taken until the scope ends */
   if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
-  prof_i_payload_pack(&payload, details, PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
+  prof_i_payload_pack(&payload, details, details->flags & PROF_I_ASYNC ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
   return (uint64_t)site << PROF_I_WHAT_SITE_SHIFT | by_call | PROF_I_TYPE_LONG | top << PROF_I_WHAT_OFFSET_SHIFT |
          (uint64_t)payload.words << PROF_I_WHAT_WORDS_SHIFT;
 }

@@ -6,7 +6,7 @@
 
 /* What prof itself may put beside a user's pairs: a user's key of that name is changed. */
 static const char *const own_keys[] = {"External id", "unfinished", "Device", "Stream", "cut", "details lost",
-                                       "ended on another thread"};
+                                       "asynchronous", "ended on another thread"};
 enum { OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0] };
 
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
@@ -174,5 +174,6 @@ void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
   }
   put_flag(w, PROF_EVENT_CUT, "\"cut\":true", &has_members);
   put_flag(w, PROF_EVENT_NO_DETAILS, "\"details lost\":true", &has_members);
+  put_flag(w, PROF_EVENT_ASYNC, "\"asynchronous\":true", &has_members);
   put_flag(w, PROF_EVENT_OTHER_THREAD, "\"ended on another thread\":true", &has_members);
 }

@@ -39,6 +39,7 @@ typedef struct group {
   prof_i_held_bytes memory;
   prof_i_device_time on_device;
   uint64_t first_ns; /* PROF_SORT_FIRST: its earliest begin */
+  uint64_t async_count;
   uint32_t level;
   UT_hash_handle hh;
 } group;
@@ -199,7 +200,7 @@ static prof_i_tally *meet_site(aggregation *a, uint32_t site) {
 /* Does this record say more than its site about what groups are made of? */
 static inline bool has_details(const aggregation *a, const uint64_t *record) {
   const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
-  return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
+  return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) || ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
          (record[2] >> 32 != 0 && (by & (PROF_GROUP_SHAPE | PROF_GROUP_STACK)));
 }
 
@@ -256,6 +257,7 @@ static int add_to_group(group *g, const prof_i_span *span, const beside *also) {
   if (!prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns)) return PROF_E_NO_MEMORY;
   prof_i_held_add(&g->memory, &also->memory);
   prof_i_device_time_add(&g->on_device, &also->on_device);
+  g->async_count += span->record && prof_i_is_async(span->record);
   if (span->start_ns < g->first_ns) g->first_ns = span->start_ns;
   return 0;
 }
@@ -586,7 +588,8 @@ static prof_row make_row(group *g, char **texts) {
                     .self_device_memory_bytes = g->memory.self_device,
                     .device_total_ns = g->on_device.total_ns,
                     .self_device_ns = g->on_device.self_ns,
-                    .device_count = g->on_device.count};
+                    .device_count = g->on_device.count,
+                    .is_async = g->async_count && g->async_count == g->tally.calls};
 }
 
 static void look_at_catalog(const prof_i_catalog *catalog, prof_rows *rows) {

@@ -174,7 +174,7 @@ static const uint64_t *open_payload(const prof_i_slot *slot, uint64_t what) {
   const uint64_t *const record = (const uint64_t *)((const unsigned char *)slot + offset) - 2;
   prof_i_long parts;
   if ((record[2] & 0xffff) != (words + 3) / 2 || !prof_i_long_read(record, words + 2, &parts)) return NULL;
-  return parts.kind == PROF_I_KIND_SCOPE ? record : NULL;
+  return parts.kind == PROF_I_KIND_SCOPE || parts.kind == PROF_I_KIND_ASYNC ? record : NULL;
 }
 
 static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i_slot *slot, uint32_t *room) {
@@ -218,7 +218,7 @@ static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
     for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
       prof_i_long record;
       const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
-      if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && record.kind == PROF_I_KIND_SCOPE)) continue;
+      if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && (record.kind == PROF_I_KIND_SCOPE || record.kind == PROF_I_KIND_ASYNC))) continue;
       const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval_in(at, segment->start_ticks, segment->stretch)
                                                                : prof_i_event_interval(at, &record, segment->start_ticks, segment->stretch);
       if (when.end >= latest) take_out(trace, thread, when.start, prof_i_record_site(at[1]));

@@ -135,7 +135,7 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
   const uint64_t end = prof_i_event_interval(words, record, s->start_ticks, s->stretch).end;
   /* Two processors' counters, read without a fence, may differ by more than a scope takes that another thread ends at once: not counted. */
   trace->clock_back_count += duration + s->stretch < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
-  if (record->schema && (record->kind <= PROF_I_KIND_INSTANT || record->kind == PROF_I_KIND_CALL)) {
+  if (record->schema && (record->kind == PROF_I_KIND_INSTANT || prof_i_is_scope(record->kind))) {
     const prof_i_schema *const schema = prof_i_catalog_schema(&trace->catalog, record->schema);
     if (!schema || !prof_i_values_fit(record, schema)) trace->bad_count++; /* its place in time still counts */
   }

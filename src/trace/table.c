@@ -115,7 +115,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
     case COLUMN_SELF_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->total_self_ns); break;
     case COLUMN_SELF: count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
-    case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->total_ns, t->rows->total_self_ns); break;
+    case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->is_async ? 0 : row->total_ns, t->rows->total_self_ns); break;
     case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
     case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, row->calls_count ? row->total_ns / row->calls_count : 0, t->time_unit); break;
     case COLUMN_MEDIAN: count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;

@@ -6,7 +6,8 @@
        record           [= a =]                         b begins after a's end: b is complete and is handed out
 
    So spans are handed out by falling start, inner ones before the outer ones, each with its final self time. What overlaps
-   without nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance.
+   without nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance,
+   and what is asynchronous.
    Segments in which the order is broken (a handler that recorded between another scope's clock and its record) are sorted
    first (sorted.c). */
 #include <prof/profiler.h>
@@ -88,9 +89,9 @@ typedef struct thing {
    not. */
 static void put_beside(prof_i_walker *w, const thing *t) {
   prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
-  const bool is_of_two = t->record && (prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD);
+  const bool is_async = t->record && prof_i_is_async(t->record);
   set_span(w, &span, t->start, t->end);
-  if (is_of_two) span.self_ns = 0; /* it is no thread's time: what its thread did meanwhile has its own */
+  if (is_async) span.self_ns = 0; /* it is no thread's time: what its thread did meanwhile has its own */
   for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
     prof_i_lane *const lane = &w->lanes[i];
     if (i == w->lane_count) {
@@ -105,7 +106,7 @@ static void put_beside(prof_i_walker *w, const thing *t) {
     prof_i_waiting *const place = push(w, lane);
     if (!place) break;
     *place = (prof_i_waiting){.span = span, .start = t->start};
-    if (w->callers && !is_of_two) place->outside = prof_i_callers_holding(w->callers, w, t->start, span.start_ns);
+    if (w->callers && !is_async) place->outside = prof_i_callers_holding(w->callers, w, t->start, span.start_ns);
     return;
   }
   if (w->status) return;
@@ -186,7 +187,8 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
   switch (record.kind) {
     case PROF_I_KIND_CALL:
     case PROF_I_KIND_SCOPE:
-      if (record.flags & PROF_I_FLAG_OTHER_THREAD) put_beside(w, &t);
+    case PROF_I_KIND_ASYNC:
+      if (prof_i_is_async(words)) put_beside(w, &t);
       else put(w, &t);
       return;
     case PROF_I_KIND_INSTANT: put_mark(w, t.end, words, t.site, PROF_EVENT_INSTANT); return;
@@ -313,7 +315,8 @@ void prof_i_walker_open(prof_i_walker *walker) {
     const prof_i_open_scope *const scope = &trace->opens[walker->thread->first_open + i];
     const thing t = {scope->start, trace->last, scope->record, prof_i_known_site(&trace->catalog, scope->site),
                      PROF_EVENT_OPEN};
-    put(walker, &t);
+    if (t.record && prof_i_is_async(t.record)) put_beside(walker, &t);
+    else put(walker, &t);
   }
 }
 

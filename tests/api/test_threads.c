@@ -480,6 +480,37 @@ static void a_scope_may_end_on_another_thread(void **state) {
   assert_int_equal(only_event("after")->e.depth, 0);
 }
 
+/* PROF_I_ASYNC is for what tells prof of another library's work. Named where it is, by its call, and with arguments. */
+static void asynchronous_work_holds_nothing_of_its_thread(void **state) {
+  (void)state;
+  record_afresh(NULL);
+  static prof_site sites[2] = {{.file = "", .function = "", .level = 1}, {.file = "", .function = "", .level = 1}};
+  const prof_arg item = {"n", PROF_ARG_I64, 0, {.i64 = 3}};
+  const prof_details plain = {"bare", "x", PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL | PROF_I_ASYNC, PROF_HOST, 0, 0, PROF_NO_ARGS};
+  prof_details named = plain;
+  named.name = "named";
+  named.flags = PROF_I_BY_CALL | PROF_I_ASYNC;
+  named.args = (prof_args){&item, 1, PROF_ARGS_PAIRS, NULL};
+  for (int i = 0; i < 3; i++) { /* the first time a site is learnt */
+    WITH_BASE_PROFILER(PROF_HOST, "around", "x", PROF_NO_ARGS, {
+      const uint64_t first = prof_i_begin_details_1(&sites[0], &plain), second = prof_i_begin_details_1(&sites[1], &named);
+      WITH_BASE_PROFILER(PROF_HOST, "beside", "x", PROF_NO_ARGS, {});
+      prof_scope_end(first);
+      prof_scope_end(second);
+    });
+  }
+  events_stop_and_read();
+  assert_event_total(12);
+  for (size_t i = 0; i < events.count; i++) {
+    const seen_event *const found = &events.items[i];
+    const bool is_async = strcmp(found->name, "bare") == 0 || strcmp(found->name, "named") == 0;
+    assert_int_equal(found->e.flags, is_async ? PROF_EVENT_ASYNC : 0);
+    if (is_async) assert_int_equal(found->e.self_ns, 0);
+    assert_int_equal(found->e.depth, strcmp(found->name, "beside") == 0 || (is_async && found->e.depth));
+    if (strcmp(found->name, "named") == 0) assert_string_equal(found->args, "n=i:3");
+  }
+}
+
 static void *walk_trace(void *trace) {
   prof_cursor *cursor = NULL;
   static __thread prof_event e;
@@ -576,6 +607,7 @@ int main(void) {
       cmocka_unit_test(two_thousand_short_threads_lose_nothing_and_little_memory),
       cmocka_unit_test(a_thread_may_exit_inside_a_scope),
       cmocka_unit_test(a_scope_may_end_on_another_thread),
+      cmocka_unit_test(asynchronous_work_holds_nothing_of_its_thread),
       cmocka_unit_test(a_trace_may_be_read_by_many_threads),
   };
   return cmocka_run_group_tests_name("threads", tests, make_early_key, NULL);

@@ -57,6 +57,19 @@ def slices(path):
         return [(e["name"], e["tid"], float(e["ts"]), float(e["ts"]) + float(e["dur"])) for e in json.load(f)["traceEvents"] if e["ph"] == "X" and e.get("cat") in ("cpu_op", "user_annotation")]
 
 
+def asynchronous(p):
+    """What goes on by itself: how often each, what of it is its own time, what stands around it or in it; and which rows are such."""
+    events = [e for e in p.events() if e.is_async]
+    return {
+        "calls": calls_of((e.name,) for e in events),
+        "own": [e.name for e in events if e.self_cpu_time_total or e.cpu_time_total <= 0],
+        "tied": [e.name for e in events if e.cpu_parent is not None or e.cpu_children] + [e.name for e in p.events() if e.cpu_parent is not None and e.cpu_parent.is_async],
+        "rows": {a.key: a.count for a in p.key_averages() if a.is_async},
+        "own of rows": [a.key for a in p.key_averages() if a.is_async and (a.self_cpu_time_total or a.cpu_time_total <= 0)],
+        "shares": [line.split()[0] for line in p.key_averages().table(row_limit=-1).splitlines() if len(line.split()) > 3 and line.split()[1] == "0.00%" and line.split()[3] == "0"],
+    }
+
+
 def seen(rank, folder):
     def ready_of(side):
         return lambda p: p.export_chrome_trace(os.path.join(folder, f"{side}-{rank}.json"))
@@ -72,6 +85,7 @@ def seen(rank, folder):
         work(theirs, q)
     found = {"rank": p.trace.info().rank, "size": p.trace.info().world_size, "same bits": bits(plain.state()) == bits(mine.state())}
     found["calls"] = calls(p)
+    found["asynchronous"] = [asynchronous(p), asynchronous(q)]
     for side in ("prof", "torch"):
         traced = slices(os.path.join(folder, f"{side}-{rank}.json"))
         found[side] = {"calls": calls_of(traced), "in front": in_front(traced)}

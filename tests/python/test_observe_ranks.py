@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,9 +57,19 @@ class Checks:
     def test_each_knows_its_rank(self):
         for rank, found in enumerate(self.found):
             self.assertEqual((found["rank"], found["size"]), (rank, 2))
+            about = {}
+            for side in ("prof", "torch"):
+                with open(os.path.join(self.folder, f"{side}-{rank}.json")) as f:
+                    about[side] = json.load(f)["distributedInfo"]
+            self.assertEqual(about["prof"], about["torch"])
+            self.assertEqual({word: about["prof"][word] for word in ("backend", "rank", "world_size", "pg_count")}, {"backend": "gloo", "rank": rank, "world_size": 2, "pg_count": 1})
+            self.assertEqual(about["prof"]["pg_config"][0]["ranks"], [0, 1])
+
+    def test_readers_find_the_rank(self):
+        """HTA's and TensorBoard's way: the first line that says it."""
+        for rank in range(2):
             with open(os.path.join(self.folder, f"prof-{rank}.json")) as f:
-                about = json.load(f)["distributedInfo"]
-            self.assertEqual((about["rank"], about["world_size"]), (rank, 2))
+                self.assertEqual(next(found.group(1) for found in map(re.compile(r'"rank":\s+(\d+)').search, f) if found), str(rank))
 
     def test_calls_and_nesting(self):
         for _, found in enumerate(self.found):
@@ -67,6 +78,23 @@ class Checks:
     def test_collectives(self):
         for _, found in enumerate(self.found):
             self.assertEqual({name: found["calls"].get(name, 0) for name in COLLECTIVES}, {name: STEPS * count for name, count in COLLECTIVES.items()})
+
+    def test_gloos_are_asynchronous(self):
+        """They take time, and no thread's own; a table has no share of them."""
+        gloo = {name: STEPS * count for name, count in COLLECTIVES.items() if name.startswith("gloo:")}
+        for found in self.found:
+            mine, theirs = found["asynchronous"]
+            self.assertEqual([sorted(side.pop("shares")) for side in (mine, theirs)], [sorted(gloo)] * 2)
+            self.assertEqual(mine, theirs)
+            self.assertEqual(mine, {"calls": gloo, "own": [], "tied": [], "rows": gloo, "own of rows": []})
+
+    def test_they_come_back_from_the_json(self):
+        gloo = {name for name in COLLECTIVES if name.startswith("gloo:")}
+        for rank in range(2):
+            with prof.import_trace(os.path.join(self.folder, f"prof-{rank}.json"), os.path.join(self.folder, f"back-{rank}.prof")) as back:
+                self.assertEqual({row.name for row in back.aggregate() if row.is_async}, gloo)
+                self.assertEqual({row.self_ns for row in back.aggregate() if row.is_async}, {0})
+                self.assertEqual({e.name for e in back.events() if e.is_async}, gloo)
 
     def test_the_same_results(self):
         for _, found in enumerate(self.found):

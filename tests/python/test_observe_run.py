@@ -257,6 +257,17 @@ torch.distributed.all_reduce(x)
 os.write(1, f"sum {x.tolist()}\\n".encode())  # of two processes, in one piece
 torch.distributed.destroy_process_group()
 """
+SPAWNS = """
+import sys
+import torch, torch.distributed
+def work(rank, where):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method="file://" + where, rank=1 - rank, world_size=2)
+    torch.distributed.all_reduce(torch.ones(3) * rank)
+    torch.distributed.destroy_process_group()
+    for _ in range(rank): torch.ones(3).sin()
+if __name__ == "__main__": torch.multiprocessing.spawn(work, args=(sys.argv[1],), nprocs=2)
+"""
 
 
 @skip_without_torch
@@ -349,6 +360,20 @@ class Run(unittest.TestCase):
                 if names["aten::ones"]:
                     found.append((whole["distributedInfo"]["rank"], whole["distributedInfo"]["world_size"], names["aten::mul"]))
         self.assertEqual(sorted(found), [(0, 2, 1), (1, 2, 1)])
+
+    def test_ranks_that_no_launcher_says(self):
+        """Children of torch.multiprocessing.spawn(), which have left their group when they end, and end without exit handlers."""
+        self.write(SPAWNS)
+        self.run_script("--torch", "-o", "rank.json", arguments=[os.path.join(self.folder, "meeting")], RANK="", WORLD_SIZE="")
+        found = []
+        for name in os.listdir(self.folder):
+            if re.fullmatch(r"rank\.\d+\.json", name):
+                with open(os.path.join(self.folder, name)) as f:
+                    whole = json.load(f)
+                names = collections.Counter(e.get("name") for e in whole["traceEvents"] if e["ph"] == "X")
+                if names["c10d::allreduce_"]:
+                    found.append((whole["distributedInfo"]["rank"], whole["distributedInfo"]["world_size"], names["aten::sin"]))
+        self.assertEqual(sorted(found), [(0, 2, 1), (1, 2, 0)])
 
     def test_a_script_that_observes_itself(self):
         for text in (

@@ -567,10 +567,57 @@ static void utf8_is_repaired_as_unicode_recommends(void **state) {
   assert_int_equal(prof_i_show_cut("\xe5\xbc\xb5\xe9\x87\x8f", 6, 3), 3);
 }
 
+/* As torch.profiler's table has them: all of their time, none of it their own, and no share. Beside a thread's own scopes of the same name they count as those. */
+static void asynchronous_scopes_have_no_share(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 2);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  long_record r;
+  for (uint64_t i = 0; i < 2; i++) {
+    long_begin(&r, i ? PROF_I_KIND_SCOPE : PROF_I_KIND_ASYNC, T0 + 10 + i * 100, 40, 1);
+    r.flags = i ? PROF_I_FLAG_OTHER_THREAD : 0;
+    long_end(&r, chunk);
+  }
+  capture_plain(chunk, T0 + 200, 80, 2);
+  prof_trace *trace = open_capture(&c);
+  prof_rows *rows = NULL;
+  assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
+  const prof_row *a = row_named(rows, "a");
+  assert_int_equal(a->calls_count, 2);
+  assert_int_equal(a->total_ns, 80);
+  assert_int_equal(a->self_ns, 0);
+  assert_int_equal(a->is_async, 1);
+  assert_int_equal(row_named(rows, "b")->is_async, 0);
+  assert_int_equal(rows->total_self_ns, 80);
+  prof_rows_destroy(rows);
+  char *text = NULL;
+  assert_int_equal(prof_trace_table(trace, NULL, &text), PROF_OK);
+  char *const line = strstr(text, "\na ");
+  assert_non_null(line);
+  *strchr(line + 1, '\n') = '\0';
+  assert_non_null(strstr(line, " 0.00%"));
+  assert_null(strstr(line, "100.00%")); /* which b has of both: a takes as long */
+  prof_free(text);
+  prof_trace_destroy(trace);
+
+  capture_plain(chunk, T0 + 300, 5, 1);
+  trace = open_capture(&c);
+  assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
+  a = row_named(rows, "a");
+  assert_int_equal(a->calls_count, 3);
+  assert_int_equal(a->self_ns, 5);
+  assert_int_equal(a->is_async, 0);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(groups_add_up),
       cmocka_unit_test(traces_add_up_together),
+      cmocka_unit_test(asynchronous_scopes_have_no_share),
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
       cmocka_unit_test(shapes_of_other_ranks_are_other_groups),
       cmocka_unit_test(shapes_may_have_pairs_behind_them),

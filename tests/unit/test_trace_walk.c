@@ -441,6 +441,28 @@ static void a_scope_begun_elsewhere_is_no_child_of_what_runs_here(void **state) 
   capture_end(&c);
 }
 
+/* What runs beside it on its thread is no child of it, and it is none of what stands around it. */
+static void an_asynchronous_scope_holds_nothing_and_takes_no_time(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 3);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  long_record r;
+  capture_plain(chunk, T0 + 30, 10, 3);
+  long_begin(&r, PROF_I_KIND_ASYNC, T0 + 20, 40, 2);
+  long_end(&r, chunk);
+  capture_plain(chunk, T0 + 10, 90, 1);
+  prof_trace *const trace = open_capture(&c);
+  const events all = read_events(trace);
+  assert_event(find_event(&all, "a"), 10, 90, 80, 0);
+  assert_event(find_event(&all, "b"), 20, 40, 0, 0);
+  assert_event(find_event(&all, "c"), 30, 10, 10, 1);
+  assert_int_equal(find_event(&all, "b")->flags, PROF_EVENT_ASYNC);
+  free(all.items);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static void put_step(prof_i_head *chunk, uint64_t ticks, uint64_t number) {
   long_record r;
   long_begin(&r, PROF_I_KIND_STEP, ticks, 0, 0);
@@ -624,6 +646,7 @@ int main(void) {
       cmocka_unit_test(what_overlaps_without_nesting_gets_a_lane_of_its_own),
       cmocka_unit_test(more_overlaps_than_lanes_are_still_all_handed_out),
       cmocka_unit_test(a_scope_begun_elsewhere_is_no_child_of_what_runs_here),
+      cmocka_unit_test(an_asynchronous_scope_holds_nothing_and_takes_no_time),
       cmocka_unit_test(a_step_lasts_from_the_one_before),
       cmocka_unit_test(a_scope_has_held_what_a_step_inside_of_it_held),
       cmocka_unit_test(random_threads_come_out_as_they_were_made),

@@ -156,7 +156,7 @@ static bool put_shapes(import_values *v, import_text dims, import_text types, bo
 
 /* ---- the lists ---- */
 
-typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS, STACK, FLAG } rule;
+typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS, STACK, FLAG, ASYNC } rule;
 
 typedef struct key_rule {
   const char *key;
@@ -165,7 +165,7 @@ typedef struct key_rule {
 } key_rule;
 
 static const key_rule host_rules[] = {{"External id", DROP, 0}, {"correlation", DROP, 0}, {"Ev Idx", DROP, 0}, {"Record function id", DROP, 0}, {PROF_STACK_KEY, STACK, 0},
-                                      {"cut", FLAG, PROF_I_FLAG_CUT}, {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS}, {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD}, {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
+                                      {"asynchronous", ASYNC, 0}, {"cut", FLAG, PROF_I_FLAG_CUT}, {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS}, {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD}, {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
 static const key_rule device_rules[] = {{"External id", DROP, 0},     {"device", DROP, 0},   {"stream", DROP, 0},        {"correlation", DROP, 0}, {"queued", DROP_ZERO, 0}, {"graph id", DROP_ZERO, 0},
                                         {"graph node id", DROP_ZERO, 0}, {"priority", DROP_ZERO, 0}, {"channel", DROP_ZERO, 0}, {"grid", DIMS, 0},        {"block", DIMS, 0},        {NULL, KEEP, 0}};
 
@@ -199,6 +199,10 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
       if (arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
       v->flags |= found->flag;
       return;
+    case ASYNC:
+      if (arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
+      v->is_async = true;
+      return;
     case KEEP: break;
   }
   put_value(v, key, event, &arg->value);
@@ -207,7 +211,7 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
 void import_args_begin(import_values *values) {
   values->schema.kind = PROF_ARGS_PAIRS;
   values->schema.count = values->count = 0;
-  values->is_cut = false;
+  values->is_cut = values->is_async = false;
   values->flags = 0;
 }
 

@@ -202,7 +202,7 @@ static void take_host_scope(import_state *state, const import_event *event, uint
   import_args_of_host(&own.values, event);
   state->has_forward_numbers |= import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
   state->counts->scopes++;
-  const prof_i_kind kind = is_call(category) ? PROF_I_KIND_CALL : PROF_I_KIND_SCOPE; /* what a call launched is in tables the scope's around it */
+  const prof_i_kind kind = is_call(category) ? PROF_I_KIND_CALL : own.values.is_async ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE; /* what a call launched is in tables the scope's around it */
   if (kind == PROF_I_KIND_SCOPE && own.values.schema.count == 0 && !own.values.is_cut && own.values.flags == 0 && own_name.bytes == 0 && duration >> PROF_I_DURATION_BITS == 0) {
     const uint64_t words[2] = {0, duration << PROF_I_DURATION_SHIFT | (uint64_t)site << 4};
     put(state, thread, start, start + duration, words, 2, bits);

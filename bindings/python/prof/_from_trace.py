@@ -34,7 +34,7 @@ def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
     average.device_time_total, average.self_device_time_total = row.device_total_ns / 1e3, row.self_device_ns / 1e3
     average.min_us, average.max_us = row.min_ns / 1e3, row.max_ns / 1e3
     average.category, average.level = row.category, row.level
-    average.is_user_annotation = row.category == ANNOTATION
+    average.is_user_annotation, average.is_async = row.category == ANNOTATION, row.is_async
     shapes = _flops.parsed(row.shape)
     average.flops = _flops.of(row.name, shapes) * row.count
     average.input_shapes = shapes if by_shape else ""
@@ -178,16 +178,19 @@ def _scopes(window: Window, number: int, with_stack: bool) -> List[FunctionEvent
             continue
         if event.thread != thread:
             thread, around, ends = event.thread, [], []
-        while around and around[-1].depth >= event.depth:
+        while around and around[-1].depth >= event.depth and not event.is_async:
             around.pop()
             ends.pop()
         if event.kind == "memory":
             _charge(event, around, ends[-1] if ends else 0)
             continue
         made = FunctionEvent(0, event, window.origin_ns, frames, stack)
-        if around and event.start_ns + event.duration_ns <= ends[-1]:
+        if around and not event.is_async and event.start_ns + event.duration_ns <= ends[-1]:
             made.set_cpu_parent(around[-1])
             around[-1].append_cpu_child(made)
+        if event.is_async:  # what its thread did meanwhile is not inside of it
+            found.append(made)
+            continue
         around.append(made)
         ends.append(event.start_ns + event.duration_ns)
         found.append(made)

@@ -223,6 +223,8 @@ class FunctionEvent(_Times):
         self.depth = event.depth
         if event.kind == "open":
             self.is_open = True
+        if event.is_async:
+            self.is_async = True
         self.is_user_annotation = event.category == ANNOTATION
         if self.is_user_annotation:
             self.activity_type = ANNOTATION

@@ -88,8 +88,10 @@ def _begin_behind(module: Any, asked: Dict[str, bool]) -> None:
 def begin(asked: Dict[str, bool]) -> None:
     """torch is there. Says what cannot be had, once a process."""
     try:
+        from . import _torch_group
         from .torch import NoCallbacksError, ObserveRun, observe
 
+        _torch_group.watch()
         try:
             ObserveRun(**asked).start()
         except NoCallbacksError as e:

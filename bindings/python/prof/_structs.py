@@ -363,6 +363,8 @@ class Row(_Shown):
         ("device_total_ns", c_uint64),
         ("self_device_ns", c_uint64),
         ("device_count", c_uint64),
+        ("is_async", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

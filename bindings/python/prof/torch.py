@@ -18,7 +18,7 @@ import threading
 from importlib import import_module
 from typing import Any, List
 
-from . import _torch_calls, _torch_found, names
+from . import _torch_calls, _torch_found, _torch_group
 from ._library import C
 from ._scope import scope
 from ._torch_found import Torch, collector
@@ -101,14 +101,6 @@ def _check_memory() -> None:
     raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program {how}")
 
 
-def _tell_rank(torch: Any) -> None:
-    """torch.distributed knows it, also where no launcher has set RANK: of torch.multiprocessing.spawn()'s processes, say."""
-    distributed = getattr(torch, "distributed", None)
-    if names.is_rank_said or distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return
-    C.check(C.prof_rank_set(distributed.get_rank(), distributed.get_world_size()))
-
-
 class _Observed:
     """one: the observe(profile_all_threads=True) of the process, of the program's or of ``python -m prof run``."""
 
@@ -167,7 +159,7 @@ class observe:  # noqa: N801 (as profile)
         if self._with_memory:
             _check_memory()
         running = self._choose(torch)
-        _tell_rank(torch)
+        _torch_group.ask(torch)
         self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
         try:
             if self._with_modules:
@@ -217,7 +209,7 @@ class observe:  # noqa: N801 (as profile)
             self._is_left = True
             raise RuntimeError("observe() is stopped by the thread that has started it, and goes on there")
         self._end()
-        _tell_rank(_torch.module)  # where the program has joined its group meanwhile
+        _torch_group.ask(_torch.module)  # where the program has joined its group meanwhile
 
     def leave(self) -> None:
         """Whom it was for is gone, on whatever thread that was found: where it cannot end there, it does so when its own thread begins another."""

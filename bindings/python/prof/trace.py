@@ -46,6 +46,8 @@ class Row(NamedTuple):
     device_total_ns: int
     self_device_ns: int
     device_count: int
+    is_async: bool = False
+    """All its calls are no thread's own time."""
 
 
 class Rows(List[Row]):
@@ -149,6 +151,7 @@ class _Totals(Owner):
                     r.device_total_ns,
                     r.self_device_ns,
                     r.device_count,
+                    bool(r.is_async),
                 )
                 for r in got.rows[: got.row_count]
             )

@@ -97,7 +97,8 @@ static uint64_t begin(const void *call, bool has_shapes) {
   const uint32_t numbers = sequence < 0 ? 0 : forward ? 2 : 3;
   if (has_shapes) count = prof_i_torch_inputs(call, tensors, PROF_ARGS_MAX - numbers);
   prof_i_torch_name *const name = prof_i_torch_name_of(text ? text : "", count << 3 | numbers << 1 | is_user);
-  if (name && !count && !numbers) return prof_scope_begin_at(&name->site, name->text, category);
+  const uint32_t async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0; /* collectives', and what torch itself says that of; an operator runs where it is called */
+  if (name && !count && !numbers && !async) return prof_scope_begin_at(&name->site, name->text, category);
   for (uint32_t i = 0; i < count; i++) items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
   if (numbers) {
     items[count++] = (prof_arg){"Sequence number", PROF_ARG_I64, 0, {.i64 = sequence}};
@@ -106,7 +107,7 @@ static uint64_t begin(const void *call, bool has_shapes) {
   if (numbers == 3) items[count++] = (prof_arg){"Thread id", PROF_ARG_U64, 0, {.u64 = prof_i_torch.thread_id()}}; /* which a backward call's forward thread is */
   const prof_args args = {items, count, count > numbers ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS, NULL};
   if (!name) return prof_scope_begin(1, text, category, &args);
-  const prof_details details = {name->text, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL, {PROF_DEVICE_CPU, 0}, 0, 0, args};
+  const prof_details details = {name->text, category, PROF_NUL_TERMINATED, PROF_NUL_TERMINATED, PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_BY_CALL | async, {PROF_DEVICE_CPU, 0}, 0, 0, args};
   return prof_i_begin_details_1(&name->site, &details);
 }
 

@@ -37,6 +37,7 @@ typedef enum prof_i_torch_scope { PROF_I_TORCH_FUNCTION = 0, PROF_I_TORCH_BACKWA
   X(add, uint64_t (*)(prof_i_torch_callback), "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE")                                                                   \
   X(remove, void (*)(uint64_t), "_ZN2at14removeCallbackEm")                                                                                                                    \
   X(name, const char *(*)(const void *), "_ZNK2at14RecordFunction4nameEv")                                                                                                     \
+  X(is_async, bool (*)(const void *), "_ZNK2at14RecordFunction7isAsyncEv")                                                                                                     \
   X(thread_id, uint64_t (*)(void), "_ZN2at14RecordFunction15currentThreadIdEv")                                                                                                \
   X(construct, void (*)(void *, uint8_t), "_ZN2at14RecordFunctionC1ENS_11RecordScopeE")                                                                                        \
   X(destroy, void (*)(void *), "_ZN2at14RecordFunctionD1Ev")                                                                                                                   \
