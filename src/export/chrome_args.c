@@ -8,6 +8,7 @@
 static const char *const own_keys[] = {"External id", "unfinished", "Device", "Stream", "cut", "details lost",
                                        "ended on another thread"};
 enum { OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0] };
+static const char *const place_keys[] = {"file", "line", "function", "frame"}; /* of chrome_place.c */
 
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
   char *to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
@@ -163,6 +164,7 @@ static void put_flag(prof_i_chrome *w, uint32_t flag, const char *text, bool *ha
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
   const uint32_t shape_count = prof_i_shape_count(&w->event);
   w->keys.count = 0;
+  for (size_t i = 0; w->has_place && i < sizeof place_keys / sizeof *place_keys; i++) keep_key(&w->keys, place_keys[i]);
   put_device(w, &has_members);
   if (w->event.arg_count > 0 || (w->event.args_kind == PROF_ARGS_FORMAT && w->event.format_bytes > 0)) {
     switch ((prof_args_kind)w->event.args_kind) {

@@ -42,6 +42,14 @@ uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, 
 /* Valid until fini; "" of 0. False: no memory. */
 bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, prof_i_text *text_out);
 
+/* Of a traced function, by its category; one of C's. */
+bool prof_i_is_function_category(prof_i_text category);
+bool prof_i_is_function_site(const prof_i_site_info *site);
+bool prof_i_is_c_function_site(const prof_i_site_info *site);
+
+/* Of "Class.method" and "outer.<locals>.inner" the last: what code calls itself. */
+prof_i_text prof_i_plain_name(prof_i_text qualified);
+
 /* How a traced function reads in a stack, as torch.profiler writes it: "file.py(12): function", "<built-in function len>". Writes at most room bytes and no NUL; returns what it would need; 0: it is none. */
 size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room);
 
