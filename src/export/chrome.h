@@ -29,6 +29,7 @@ enum {
   PROF_I_TRACK_TEXT_BYTES = 64,
   PROF_I_KEY_BYTES = 448,         /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
   PROF_I_PLACE_BYTES = 32768,     /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is not said */
+  PROF_I_JSON_BYTES = 16385,      /* more than a record holds */
   PROF_I_OWNER_DEPTHS = 512       /* deeper than Perfetto draws; calls below have no scope that they belong to */
 };
 
@@ -124,6 +125,7 @@ typedef struct prof_i_chrome {
   prof_i_keys keys;
   bool has_place; /* the event at hand is a function's: the keys of its place are taken, for prof import believes them */
   char place_text[PROF_I_PLACE_BYTES];
+  char json_text[PROF_I_JSON_BYTES]; /* an argument that is JSON already, with a NUL */
   char format_text[PROF_I_FORMAT_BYTES];
   prof_i_site_line sites[PROF_I_SITE_CACHE_COUNT];
 } prof_i_chrome;

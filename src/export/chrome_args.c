@@ -64,11 +64,25 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
   *has_members = true;
 }
 
+/* What torch.profiler writes as an array, and prof import keeps as its text; anything else under that key is a text. */
+static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
+  static const char *const keys[] = {"Input Strides", "Concrete Inputs"};
+  bool is_known = false;
+  size_t at;
+  if (arg->type != PROF_ARG_STRING || arg->value.text.bytes == 0 || arg->value.text.bytes >= sizeof w->json_text || arg->value.text.data[0] != '[') return false;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) is_known |= arg->key_bytes == strlen(keys[i]) && memcmp(arg->key, keys[i], arg->key_bytes) == 0;
+  if (!is_known || memchr(arg->value.text.data, '\0', arg->value.text.bytes)) return false;
+  memcpy(w->json_text, arg->value.text.data, arg->value.text.bytes);
+  w->json_text[arg->value.text.bytes] = '\0';
+  return prof_i_json_is_value(w->json_text, &at);
+}
+
 static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
   for (uint32_t i = first; i < w->event.arg_count; i++) {
     put_separator(w, has_members);
     put_user_key(w, &w->event.args[i]);
-    prof_i_value_json(w->sink, &w->event.args[i]);
+    if (is_array(w, &w->event.args[i])) prof_i_json_put(w->sink, w->json_text);
+    else prof_i_value_json(w->sink, &w->event.args[i]);
   }
 }
 
