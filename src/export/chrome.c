@@ -64,7 +64,7 @@ static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t numbe
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, number);
   const prof_i_text name = site_name(site), category = site_category(site);
   char *const limit = line->text + PROF_I_SITE_TEXT_BYTES;
-  size_t name_at = 0, category_at = 0;
+  size_t name_at = 0, category_at = 0, place_bytes;
   char *to = put_text(line->text, "{\"ph\":\"X\",\"cat\":\"");
   to += prof_i_escape(to, (size_t)(limit - to), category.data, category.bytes, &category_at);
   line->site_plus_one = number + 1;
@@ -72,7 +72,9 @@ static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t numbe
   if (limit - to < 16) return;
   to = put_text(to, "\",\"name\":\"");
   to += prof_i_escape(to, (size_t)(limit - to), name.data, name.bytes, &name_at);
-  if (category_at == category.bytes && name_at == name.bytes) line->bytes = (uint32_t)(to - line->text);
+  if (category_at < category.bytes || name_at < name.bytes || !prof_i_chrome_place_text(site, site->name, to, (size_t)(limit - to), &place_bytes)) return;
+  line->bytes = (uint16_t)(to - line->text);
+  line->place_bytes = (uint16_t)place_bytes;
 }
 
 static inline char *put_site(char *to, const prof_i_site_line *line) {
@@ -148,6 +150,10 @@ static inline bool put_plain(prof_i_chrome *w, const prof_i_span *span) {
   to = put_short_us(w, to + 7, (uint32_t)span->duration_ns);
   memcpy(to, ",\"args\":{\"External id\":", 24);
   to = put_next_id(w, to + 23);
+  if (__builtin_expect(line->place_bytes > 0, 0)) {
+    memcpy(to, line->text + line->bytes, line->place_bytes);
+    to += line->place_bytes;
+  }
   memcpy(to, "}},\n", 4);
   prof_i_sink_advance(w->sink, to + 4);
   return true;
@@ -241,6 +247,14 @@ static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64
   return *owner;
 }
 
+/* Where a traced function is defined. */
+static void put_place(prof_i_chrome *w, const prof_i_span *span) {
+  const prof_i_site_info *const site = prof_i_trace_site(w->trace, span->site);
+  size_t bytes;
+  w->has_place = prof_i_is_function_category((prof_i_text){w->event.category, w->event.category_bytes});
+  if (w->has_place && prof_i_chrome_place_text(site, (prof_i_text){w->event.name, w->event.name_bytes}, w->place_text, sizeof w->place_text, &bytes)) prof_i_sink_bytes(w->sink, w->place_text, bytes);
+}
+
 /* False: no memory. */
 static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   const uint64_t id = next_id(w), external_id = external_id_of(w, span, id);
@@ -256,7 +270,9 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   }
   prof_i_forwards_add(&w->forwards, &w->event, span->start_ns, w->ids.pid, track_number(w, span->lane));
   const bool has_memory = put_callers(w, span);
+  if (span->kind != PROF_EVENT_STEP) put_place(w, span);
   prof_i_chrome_args(w, true);
+  w->has_place = false;
   prof_i_sink_text(w->sink, "}},\n");
   return has_memory;
 }

@@ -1,4 +1,4 @@
-/* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_counter.c, chrome_memory.c, chrome_args.c (arguments) and
+/* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_counter.c, chrome_memory.c, chrome_args.c (arguments), chrome_place.c (where functions are) and
    chrome_meta.c (what stands around them) share. Strict JSON, one event a line, metadata first, times in us with three decimals from a base that all ranks
    share. docs/viewers.md says what the file holds and which reader needs what. */
 #ifndef PROF_EXPORT_CHROME_H
@@ -28,13 +28,15 @@ enum {
   PROF_I_SITE_TEXT_BYTES = 248,
   PROF_I_TRACK_TEXT_BYTES = 64,
   PROF_I_KEY_BYTES = 448,         /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
+  PROF_I_PLACE_BYTES = 32768,     /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is not said */
+  PROF_I_JSON_BYTES = 16385,      /* more than a record holds */
   PROF_I_OWNER_DEPTHS = 512       /* deeper than Perfetto draws; calls below have no scope that they belong to */
 };
 
-/* {"ph":"X","cat":"operator","name":"conv2d   of one call site; bytes is 0 when that is too long for this. */
+/* {"ph":"X","cat":"operator","name":"conv2d   of one call site, and behind it what its arguments end with, where it is a traced function's: ,"file":"a.py","line":7   bytes is 0 when both are too long for this. */
 typedef struct prof_i_site_line {
   uint32_t site_plus_one;
-  uint32_t bytes;
+  uint16_t bytes, place_bytes;
   char text[PROF_I_SITE_TEXT_BYTES];
 } prof_i_site_line;
 
@@ -121,6 +123,9 @@ typedef struct prof_i_chrome {
 
   prof_event event; /* room for the event at hand, too large for a stack of unknown size */
   prof_i_keys keys;
+  bool has_place; /* the event at hand is a function's: the keys of its place are taken, for prof import believes them */
+  char place_text[PROF_I_PLACE_BYTES];
+  char json_text[PROF_I_JSON_BYTES]; /* an argument that is JSON already, with a NUL */
   char format_text[PROF_I_FORMAT_BYTES];
   prof_i_site_line sites[PROF_I_SITE_CACHE_COUNT];
 } prof_i_chrome;
@@ -141,6 +146,9 @@ int prof_i_chrome_put_memory(prof_i_chrome *chrome);
 
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something stands before them. */
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members);
+
+/* chrome_place.c: ,"file":"a.py","line":7   of a call under that name, of a site of a traced function; of any other site nothing. False: there is no room for it. */
+bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room, size_t *bytes_out);
 /* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a double would not hold it. */
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id);
 

@@ -8,6 +8,7 @@
 static const char *const own_keys[] = {"External id", "unfinished", "Device", "Stream", "cut", "details lost",
                                        "asynchronous", "ended on another thread"};
 enum { OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0] };
+static const char *const place_keys[] = {"file", "line", "function", "frame"}; /* of chrome_place.c */
 
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
   char *to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
@@ -63,11 +64,25 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
   *has_members = true;
 }
 
+/* What torch.profiler writes as an array, and prof import keeps as its text; anything else under that key is a text. */
+static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
+  static const char *const keys[] = {"Input Strides", "Concrete Inputs"};
+  bool is_known = false;
+  size_t at;
+  if (arg->type != PROF_ARG_STRING || arg->value.text.bytes == 0 || arg->value.text.bytes >= sizeof w->json_text || arg->value.text.data[0] != '[') return false;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) is_known |= arg->key_bytes == strlen(keys[i]) && memcmp(arg->key, keys[i], arg->key_bytes) == 0;
+  if (!is_known || memchr(arg->value.text.data, '\0', arg->value.text.bytes)) return false;
+  memcpy(w->json_text, arg->value.text.data, arg->value.text.bytes);
+  w->json_text[arg->value.text.bytes] = '\0';
+  return prof_i_json_is_value(w->json_text, &at);
+}
+
 static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
   for (uint32_t i = first; i < w->event.arg_count; i++) {
     put_separator(w, has_members);
     put_user_key(w, &w->event.args[i]);
-    prof_i_value_json(w->sink, &w->event.args[i]);
+    if (is_array(w, &w->event.args[i])) prof_i_json_put(w->sink, w->json_text);
+    else prof_i_value_json(w->sink, &w->event.args[i]);
   }
 }
 
@@ -163,6 +178,7 @@ static void put_flag(prof_i_chrome *w, uint32_t flag, const char *text, bool *ha
 void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
   const uint32_t shape_count = prof_i_shape_count(&w->event);
   w->keys.count = 0;
+  for (size_t i = 0; w->has_place && i < sizeof place_keys / sizeof *place_keys; i++) keep_key(&w->keys, place_keys[i]);
   put_device(w, &has_members);
   if (w->event.arg_count > 0 || (w->event.args_kind == PROF_ARGS_FORMAT && w->event.format_bytes > 0)) {
     switch ((prof_args_kind)w->event.args_kind) {

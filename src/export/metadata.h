@@ -24,4 +24,7 @@ void prof_i_metadata_put(const prof_i_metadata *metadata, prof_i_sink *sink);
 /* Is it one JSON value (RFC 8259), strict, in UTF-8, at most 64 deep? at_out: the byte where it is not. */
 bool prof_i_json_is_value(const char *text, size_t *at_out);
 
+/* Such a value, on one line, and nothing in it that could open or end a <script>. */
+void prof_i_json_put(prof_i_sink *sink, const char *json);
+
 #endif

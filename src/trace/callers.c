@@ -15,12 +15,13 @@ enum { OF_BACKWARD = UINT32_MAX, OF_STACK = UINT32_MAX - 1 }; /* in the place of
 
 static bool is_text(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
 static bool is_of_python(const prof_i_site_info *site) { return is_text(site->category, "python_function"); }
-static bool is_of_c(const prof_i_site_info *site) { return is_text(site->category, "c_function"); }
+bool prof_i_is_c_function_site(const prof_i_site_info *site) { return is_text(site->category, "c_function"); }
+bool prof_i_is_function_category(prof_i_text category) { return is_text(category, "python_function") || is_text(category, "c_function"); }
+bool prof_i_is_function_site(const prof_i_site_info *site) { return prof_i_is_function_category(site->category); }
 
 /* ---- a frame ---- */
 
-/* Of "Class.method" and "outer.<locals>.inner" the last: what code calls itself. */
-static prof_i_text plain_name(prof_i_text qualified) {
+prof_i_text prof_i_plain_name(prof_i_text qualified) {
   uint64_t at = qualified.bytes;
   while (at > 0 && qualified.data[at - 1] != '.') at--;
   return (prof_i_text){qualified.data + at, qualified.bytes - at};
@@ -29,11 +30,11 @@ static prof_i_text plain_name(prof_i_text qualified) {
 size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
   char text[FRAME_ROOM];
   int bytes = 0;
-  if (is_of_c(site)) {
+  if (prof_i_is_c_function_site(site)) {
     const prof_i_text shown = site->file.bytes ? site->file : site->name; /* the first as the interpreter writes it */
     bytes = snprintf(text, sizeof text, "%.*s", (int)shown.bytes, shown.data);
   } else if (is_of_python(site)) {
-    const prof_i_text name = plain_name(site->function);
+    const prof_i_text name = prof_i_plain_name(site->function);
     if (site->file.bytes) bytes = snprintf(text, sizeof text, "%.*s(%u): %.*s", (int)site->file.bytes, site->file.data, site->line, (int)name.bytes, name.data);
     else bytes = snprintf(text, sizeof text, "%.*s", (int)site->name.bytes, site->name.data); /* of an imported trace: it reads so already */
   }
@@ -87,7 +88,7 @@ static bool find_functions(prof_i_callers *callers, const prof_trace *trace) {
   const uint32_t site_count = prof_i_trace_site_count(trace);
   for (uint32_t site = 0; site < site_count; site++) {
     const prof_i_site_info *const info = prof_i_trace_site(trace, site);
-    if (!is_of_python(info) && !is_of_c(info)) continue;
+    if (!prof_i_is_function_site(info)) continue;
     if (!callers->is_function) callers->is_function = calloc(site_count, sizeof *callers->is_function);
     if (!callers->is_function) return false;
     callers->is_function[site] = 1;

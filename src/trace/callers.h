@@ -63,6 +63,14 @@ prof_i_text prof_i_own_stack(const prof_event *scope);
 /* Of frames by ';' the innermost so many, without those that a table leaves out. to has room for all of them; returns the bytes. */
 size_t prof_i_frames_of_table(prof_i_text stack, uint32_t frames, char *to);
 
+/* Of a traced function, by its category; one of C's. */
+bool prof_i_is_function_category(prof_i_text category);
+bool prof_i_is_function_site(const prof_i_site_info *site);
+bool prof_i_is_c_function_site(const prof_i_site_info *site);
+
+/* Of "Class.method" and "outer.<locals>.inner" the last: what code calls itself. */
+prof_i_text prof_i_plain_name(prof_i_text qualified);
+
 /* How a traced function reads in a stack, as torch.profiler writes it: "file.py(12): function", "<built-in function len>". Writes at most room bytes and no NUL; returns what it would need; 0: it is none. */
 size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room);
 

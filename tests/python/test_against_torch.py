@@ -405,9 +405,16 @@ class Imported(unittest.TestCase):
             path = os.path.join(folder, "t.json")
             trace.dump(path)
             with open(path) as f:
-                arrows = collections.Counter((e["cat"], e["name"], e["ph"]) for e in json.load(f)["traceEvents"] if e["ph"] in "sf")
+                again = json.load(f)["traceEvents"]
+        arrows = collections.Counter((e["cat"], e["name"], e["ph"]) for e in again if e["ph"] in "sf")
         self.assertGreater(flows["fwdbwd", "fwdbwd", "s"], 3)
         self.assertEqual(arrows, flows)
+        for key in ("Concrete Inputs", "Input Strides"):
+            with self.subTest(key):
+                theirs = [(e["name"], e["args"][key]) for e in self.exported if key in e.get("args", {})]
+                self.assertGreater(len(theirs), 8)
+                self.assertIsInstance(theirs[0][1], list)
+                self.assertEqual(sorted((e["name"], e["args"][key]) for e in again if key in e.get("args", {})), sorted(theirs))
         shapes = {(a.key, str(a.input_shapes)) for a in profile.key_averages(group_by_input_shape=True)}
         self.assertIn("aten::cat", dict(shapes))
         self.assertEqual({(a.key, str(a.input_shapes)) for a in trace.key_averages(group_by_input_shape=True)}, shapes)

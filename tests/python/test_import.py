@@ -270,6 +270,21 @@ class Import(Folder):
         self.assertEqual(events["odd"].args, {"Input Dims": '[[[2],"x"]]'})
         self.assertEqual([a.input_shapes for a in opened.key_averages(group_by_input_shape=True)], [[[], [], [4]], []])
 
+    def test_arrays_of_torch_are_arrays_again(self):
+        """Those of inputs beside their shapes. What is none stays a text, though it stands under such a key; a string's last backslash is written as Perfetto reads it."""
+        both = {"Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"], "Input Strides": [[3, 1], [], [[1, 2], [3]]], "Concrete Inputs": ["", "1", '[2, "a\\"]', "</script>", "\u00e4\u2028", "\\"]}
+        none = {"Concrete Inputs": "[1, 2", "Input Strides": [], "other": [1, {"a": None}], "text": "[1]"}
+        long = {"Concrete Inputs": ["x" * 9000, "y" * 9000]}
+        opened = self.imported([x("cpu_op", name, 100, ts, 5, **args) for name, ts, args in (("both", 10, both), ("none", 20, none), ("long", 30, long))])
+        self.assertEqual(json.loads({e.name: e for e in opened.events()}["both"].more["Concrete Inputs"]), both["Concrete Inputs"])
+        text = opened.json()
+        back = {e["name"]: {key: value for key, value in e["args"].items() if key in ("Input Strides", "Concrete Inputs", "other", "text")} for e in json.loads(text)["traceEvents"] if e["ph"] == "X"}
+        self.assertEqual(back["both"], {key: both[key] for key in ("Input Strides", "Concrete Inputs")})
+        self.assertEqual(back["none"], {"Concrete Inputs": "[1, 2", "Input Strides": [], "other": '[1,{"a":null}]', "text": "[1]"})
+        self.assertIsInstance(back["long"]["Concrete Inputs"], str)  # cut
+        self.assertNotIn("</script", text)
+        self.assertIn('"\\u005c"]', text)
+
     def test_stacks_end_with_their_last_frame(self):
         opened = self.imported([x("cpu_op", "a", 100, 10, 5, **{"Call stack": "in.py(1): f;out.py(2): g;"}), x("cpu_op", "a", 100, 20, 5, **{"Call stack": "in.py(1): f;out.py(2): g"})])
         self.assertEqual([(a.count, a.stack) for a in opened.key_averages(group_by_stack_n=5)], [(2, ["in.py(1): f", "out.py(2): g"])])

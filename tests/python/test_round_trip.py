@@ -62,12 +62,12 @@ def what_it_says(trace):
 
 
 class Profiles(Folder):
-    def same_tables(self, original, taken, stacks):
+    def same_tables(self, original, taken, stacks, **options):
         for by_shape in (False, True):
             for frames in (0, 1, 50) if stacks else (0,):
                 with self.subTest(by_shape=by_shape, frames=frames):
                     first = rows(original.key_averages(group_by_input_shape=by_shape, group_by_stack_n=frames))
-                    second = rows(taken.key_averages(group_by_input_shape=by_shape, group_by_stack_n=frames, with_flops=original.with_flops))
+                    second = rows(taken.key_averages(group_by_input_shape=by_shape, group_by_stack_n=frames, with_flops=original.with_flops, **options))
                     self.assertTrue(first)
                     self.assertEqual((first - second, second - first), NOTHING)
 
@@ -160,6 +160,38 @@ class Profiles(Folder):
         torchs = take_back(self, self.path("torchs.json"))
         self.assertEqual({a.key for a in torchs.key_averages()}, {"aten::linear"})
         self.assertIn("nn.Module: Linear_0", {a.key for a in torchs.key_averages(include_python_functions=True)})
+
+    def test_traced_functions_say_where_they_are_defined(self):
+        """In the JSON by their arguments, and in what comes back as their frames: of Python and of C, of names and paths of any kind."""
+        space = {"prof": prof, "len": len}
+        long = "/".join("x" * 90 for _ in range(40)) + ".py"
+        for number, path in enumerate(["a b.py", 'ä"\\', "semi;colon.py", long]):
+            exec(compile(f"class C{number}:\n  def work(self):\n    with prof.record_function('inside'):\n      return (lambda: len([]))()", path, "exec"), space)
+        with prof.profile() as p, prof.trace_functions(c_functions=True, imports=False):
+            for number in range(4):
+                for _ in range(3):
+                    space[f"C{number}"]().work()
+        p.export_chrome_trace(self.path("t.json"))
+        taken = take_back(self, self.path("t.json"))
+        self.same_tables(p, taken, stacks=True, include_python_functions=True)
+        frames = collections.Counter((e.name, e.frame) for e in p.events())
+        self.assertEqual(frames, collections.Counter((e.name, e.frame) for e in taken.events()))
+        self.assertEqual(frames["C0.work", "a b.py(2): work"], 3)
+        self.assertEqual(frames["len", "<built-in function len>"], 12)
+        written = read(self.path("t.json"))
+        self.assertEqual(what_it_says(json.loads(taken.json())), what_it_says(written))
+        said_of = {e["name"]: {key: value for key, value in e["args"].items() if key != "External id"} for e in written["traceEvents"] if e["ph"] == "X"}
+        self.assertEqual(said_of["C0.work.<locals>.<lambda>"], {"file": "a b.py", "line": 4})
+        self.assertEqual(said_of["C1.work"], {"file": 'ä"\\', "line": 2})
+        self.assertEqual(said_of["C3.work"], {"file": long, "line": 2})
+        self.assertEqual(said_of["len"], {"frame": "<built-in function len>"})
+        self.assertEqual(said_of["inside"], {})
+
+    def test_a_programs_own_arguments_are_no_functions_place(self):
+        with prof.profile() as p, prof.scope("mine", "python_function", 1, file="x", line=3):
+            pass
+        p.export_chrome_trace(self.path("t.json"))
+        self.assertEqual([(e.frame, e.args) for e in take_back(self, self.path("t.json")).events()], [("mine", {"file#": "x", "line#": 3})])
 
     def test_scopes_that_overlap_are_their_threads_again(self):
         """record_function() by call, ended in another order than begun; the row that is called so by another tool stays its own."""

@@ -217,7 +217,7 @@ void import_args_begin(import_values *values) {
 
 void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }
 
-void import_args_of_host(import_values *values, const import_event *event) {
+void import_args_of_host(import_values *values, const import_event *event, const import_place *place) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types = import_event_arg(event, "Input type");
   bool has_shapes = false, has_lists = false;
   import_args_begin(values);
@@ -226,6 +226,7 @@ void import_args_of_host(import_values *values, const import_event *event) {
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const import_value *const value = &event->args[i].value;
     if (has_shapes && (value == dims || value == types)) continue;
+    if (place && import_place_has(place, (import_text){event->text + event->args[i].key_at, event->args[i].key_bytes})) continue;
     put_arg(values, event, &event->args[i], host_rules);
   }
   values->is_cut |= event->is_cut;

@@ -2,7 +2,7 @@
 #ifndef PROF_IMPORT_ARGS_H
 #define PROF_IMPORT_ARGS_H
 
-#include "names.h"
+#include "place.h"
 
 typedef struct import_values {
   import_schema schema;
@@ -16,8 +16,8 @@ typedef struct import_values {
 enum { IMPORT_HIDDEN_VALUES = 5 }; /* of what ran on a device the first values are its launch, its times and its kind (docs/format.md) */
 
 /* Of the host's. Numbers that only tie the file's rows to each other (External id, correlation, Ev Idx, Record function id) are left out: ties are
-   made of them, and exports number anew. */
-void import_args_of_host(import_values *values, const import_event *event);
+   made of them, and exports number anew. So is what the site's place was made of; NULL: it has none. */
+void import_args_of_host(import_values *values, const import_event *event, const import_place *place);
 
 /* Of a device's; hidden: the first values. */
 void import_args_of_device(import_values *values, const import_event *event, const uint64_t hidden[IMPORT_HIDDEN_VALUES]);

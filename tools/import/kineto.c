@@ -113,15 +113,20 @@ static void put(import_state *state, import_thread *thread, uint64_t start, uint
 }
 
 /* The site; where there are too many of them, the record's own name is set. */
-static uint32_t site_of(import_state *state, import_text name, import_text category, uint32_t level, import_text *own_name_out) {
+static uint32_t placed_site_of(import_state *state, import_text name, import_text category, uint32_t level, const import_place *place, import_text *own_name_out) {
   static const import_text unnamed = {"(unnamed)", 9}, many = {"(one of too many names)", 23};
   if (name.bytes == 0) change(state, IMPORT_CHANGE_UNNAMED);
   if (name.bytes > IMPORT_TEXT_BYTES_MAX) change(state, IMPORT_CHANGE_CUT);
-  const import_site site = {name.bytes ? name : unnamed, category, level};
+  const import_site site = {name.bytes ? name : unnamed, category, level, *place};
   const uint32_t number = import_names_site(state->names, &site);
   if (number != IMPORT_SITE_MANY) return number;
   *own_name_out = import_text_cut(site.name, IMPORT_TEXT_BYTES_MAX);
-  return import_names_site(state->names, &(import_site){many, category, level});
+  return import_names_site(state->names, &(import_site){.name = many, .category = category, .level = level});
+}
+
+static uint32_t site_of(import_state *state, import_text name, import_text category, uint32_t level, import_text *own_name_out) {
+  static const import_place nowhere = {.file = {"", 0}, .function = {"", 0}};
+  return placed_site_of(state, name, category, level, &nowhere, own_name_out);
 }
 
 /* A record of the kinds that are like scopes, out of `values`; flags: those that the caller has put words for. */
@@ -195,11 +200,13 @@ static void take_host_scope(import_state *state, const import_event *event, uint
   if (take_step_mark(state, event, start, start + duration)) return;
   const uint32_t bits = import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0;
   import_thread *const thread = host_thread(state, event);
+  import_place place;
   import_text own_name = {"", 0};
-  const uint32_t site = site_of(state, name, category, level_of(category), &own_name);
+  import_place_of(event, category, name, &place);
+  const uint32_t site = placed_site_of(state, name, category, level_of(category), &place, &own_name);
   count_step(state, name);
   note_launch(state, event, thread, start, category, name);
-  import_args_of_host(&own.values, event);
+  import_args_of_host(&own.values, event, &place);
   state->has_forward_numbers |= import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
   state->counts->scopes++;
   const prof_i_kind kind = is_call(category) ? PROF_I_KIND_CALL : own.values.is_async ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE; /* what a call launched is in tables the scope's around it */
@@ -270,14 +277,16 @@ static void take_scope(import_state *state, const import_event *event) {
 static bool make_begun(import_state *state, const import_event *event, import_begun *begun_out) {
   const import_text category = text_of(event, IMPORT_CAT), name = text_of(event, IMPORT_NAME);
   import_text own_name = {"", 0};
+  import_place place;
   uint64_t start;
   if (!read_time(state, event, &start)) return false;
   if (state->begun_count == BEGUN_MAX) {
     miss(state, IMPORT_MISS_TOO_DEEP);
     return false;
   }
-  const uint32_t site = site_of(state, name, category, level_of(category), &own_name);
-  import_args_of_host(&own.values, event);
+  import_place_of(event, category, name, &place);
+  const uint32_t site = placed_site_of(state, name, category, level_of(category), &place, &own_name);
+  import_args_of_host(&own.values, event, &place);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_SCOPE, PROF_I_FLAG_LONG, site, own_name, 0);
   *begun_out = (import_begun){start, import_make(own.record.count * sizeof(uint64_t)), own.record.count};
@@ -369,7 +378,7 @@ static void take_async_instant(import_state *state, const import_event *event) {
   if (!read_time(state, event, &at)) return;
   const uint32_t site = site_of(state, text_of(event, IMPORT_NAME), text_of(event, IMPORT_CAT), LEVEL_OPERATOR, &own_name);
   import_nest *const nest = nest_of(state, event);
-  import_args_of_host(&own.values, event);
+  import_args_of_host(&own.values, event, NULL);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
   put_async(state, nest, at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
@@ -453,7 +462,7 @@ static void take_instant(import_state *state, const import_event *event) {
     return;
   }
   const uint32_t site = site_of(state, name, category, LEVEL_OPERATOR, &own_name);
-  import_args_of_host(&own.values, event);
+  import_args_of_host(&own.values, event, NULL);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
   put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);

@@ -13,7 +13,7 @@ enum {
   CATEGORY_BYTES_MAX = 256
 };
 
-/* A site: level, category's bytes, category, name. A schema: kind, count, then type, key's bytes, key of each. */
+/* A site: level, line, then the bytes and the text of each of category, name, file and function. A schema: kind, count, then type, key's bytes, key of each. */
 typedef struct item {
   UT_hash_handle hh;
   uint32_t number;
@@ -87,8 +87,11 @@ static uint32_t number_of(import_names *names, table *t, uint32_t most) {
 uint32_t import_names_site(import_names *names, const import_site *site) {
   names->key_bytes = 0;
   add_number(names, site->level);
+  add_number(names, site->place.line);
   add_text(names, import_text_cut(site->category, CATEGORY_BYTES_MAX));
   add_text(names, import_text_cut(site->name, IMPORT_TEXT_BYTES_MAX));
+  add_text(names, import_text_cut(site->place.file, IMPORT_TEXT_BYTES_MAX));
+  add_text(names, import_text_cut(site->place.function, IMPORT_TEXT_BYTES_MAX));
   return number_of(names, &names->sites, SITES_MAX);
 }
 
@@ -122,14 +125,14 @@ static import_text take_text(const char **at) {
 static void put_site(import_record *record, const item *it, uint32_t late_level) {
   const char *at = it->key;
   const uint32_t known = take_number(&at);
-  const uint64_t level = known ? known : late_level;
-  const import_text category = take_text(&at), name = take_text(&at), none = {"", 0};
+  const uint64_t level = known ? known : late_level, line = take_number(&at);
+  const import_text category = take_text(&at), name = take_text(&at), file = take_text(&at), function = take_text(&at);
   import_record_begin(record);
-  import_record_word(record, level << 32);
+  import_record_word(record, level << 32 | line);
   import_record_text(record, name);
   import_record_text(record, category);
-  import_record_text(record, none);
-  import_record_text(record, none);
+  import_record_text(record, file);
+  import_record_text(record, function);
   import_record_end(record, PROF_I_KIND_SITE, 0, 0, it->number, 0);
 }
 

@@ -8,9 +8,17 @@
 
 enum { IMPORT_SITE_MANY = 0 }; /* there are too many names: the record has to bring its own */
 
+/* Where it stands in the source; no file: nobody knows. */
+typedef struct import_place {
+  import_text file, function;
+  uint32_t line;
+  bool is_frame; /* of a function of C: file is how it reads in a stack */
+} import_place;
+
 typedef struct import_site {
   import_text name, category;
   uint32_t level; /* 0: known when all has come */
+  import_place place;
 } import_site;
 
 typedef struct import_schema {

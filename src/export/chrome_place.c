@@ -1,0 +1,50 @@
+/* Chrome JSON: where a traced function is defined, among the arguments of its calls, for their name is short. `file` and `line` of one of Python's; of one of C's `frame`, as the interpreter writes it. prof import takes these back (tools/import/place.c), so
+   that frames of stacks are the same. */
+#include <string.h>
+
+#include "../trace/callers.h"
+#include "chrome.h"
+#include "text.h"
+
+typedef struct piece {
+  char *next, *limit;
+  bool is_whole;
+} piece;
+
+static void put_literal(piece *p, const char *text) {
+  const size_t bytes = strlen(text);
+  p->is_whole = p->is_whole && (size_t)(p->limit - p->next) > bytes;
+  if (!p->is_whole) return;
+  memcpy(p->next, text, bytes);
+  p->next += bytes;
+}
+
+/* ,"key":"text" */
+static void put_member(piece *p, const char *key, prof_i_text text) {
+  size_t at = 0;
+  put_literal(p, ",\"");
+  put_literal(p, key);
+  put_literal(p, "\":\"");
+  if (!p->is_whole) return;
+  p->next += prof_i_escape(p->next, (size_t)(p->limit - p->next), text.data, text.bytes, &at);
+  p->is_whole = at == text.bytes;
+  put_literal(p, "\"");
+}
+
+bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room, size_t *bytes_out) {
+  piece p = {to, to + room, true};
+  *bytes_out = 0;
+  if (site->file.bytes == 0 || !prof_i_is_function_site(site)) return true;
+  if (prof_i_is_c_function_site(site)) {
+    put_member(&p, "frame", site->file);
+  } else {
+    const prof_i_text called = prof_i_plain_name(site->function), end = prof_i_plain_name(name);
+    put_member(&p, "file", site->file);
+    put_literal(&p, ",\"line\":");
+    if (p.limit - p.next < PROF_I_NUMBER_ROOM) return false;
+    p.next = prof_i_put_u64(p.next, site->line);
+    if (called.bytes != end.bytes || memcmp(called.data, end.data, (size_t)called.bytes) != 0) put_member(&p, "function", called);
+  }
+  if (p.is_whole) *bytes_out = (size_t)(p.next - to);
+  return p.is_whole;
+}

@@ -1,0 +1,40 @@
+/* See place.h. */
+#include "place.h"
+
+#include "number.h"
+
+static bool text_arg(const import_event *event, const char *key, import_text *out) {
+  const import_value *const value = import_event_arg(event, key);
+  if (!value || value->type != IMPORT_TEXT) return false;
+  *out = import_text_of(event, value);
+  return out->bytes > 0;
+}
+
+static bool line_arg(const import_event *event, uint32_t *out) {
+  const import_value *const value = import_event_arg(event, "line");
+  int64_t line;
+  if (!value || value->type != IMPORT_NUMBER || !import_number_i64(import_text_of(event, value), &line) || line < 0 || line > UINT32_MAX) return false;
+  *out = (uint32_t)line;
+  return true;
+}
+
+bool import_place_of(const import_event *event, import_text category, import_text name, import_place *place_out) {
+  import_place place = {.function = name};
+  *place_out = (import_place){.file = {"", 0}, .function = {"", 0}};
+  if (import_text_is(category, "c_function")) {
+    if (!text_arg(event, "frame", &place.file)) return false;
+    place.is_frame = true;
+  } else if (import_text_is(category, "python_function")) {
+    if (!text_arg(event, "file", &place.file) || !line_arg(event, &place.line)) return false;
+    text_arg(event, "function", &place.function);
+  } else {
+    return false;
+  }
+  *place_out = place;
+  return true;
+}
+
+bool import_place_has(const import_place *place, import_text key) {
+  if (place->file.bytes == 0) return false;
+  return place->is_frame ? import_text_is(key, "frame") : import_text_is(key, "file") || import_text_is(key, "line") || import_text_is(key, "function");
+}
