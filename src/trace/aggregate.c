@@ -177,7 +177,7 @@ static bool text_is(prof_i_text text, const char *word) { return text.bytes == s
 static bool is_function(prof_i_text name, prof_i_text category) {
   static const char module[] = "nn.Module: ";
   const bool is_module = name.bytes >= sizeof module - 1 && memcmp(name.data, module, sizeof module - 1) == 0;
-  return !is_module && (text_is(category, "python_function") || text_is(category, "c_function"));
+  return !is_module && prof_i_is_function_category(category);
 }
 
 static bool is_wanted(const prof_aggregate_options *options, prof_i_text name, prof_i_text category, uint32_t level) {
