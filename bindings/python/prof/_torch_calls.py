@@ -173,7 +173,7 @@ class Calls:
     def _look_at_made(self, torch: Any) -> bool:
         """Tensors of classes of Python's own (DTensor, FakeTensor): most have their sizes as others have, and of those whose class is asked for them the same bit says so. False: this torch cannot be asked for such."""
 
-        class Made(torch.Tensor):  # type: ignore[misc,name-defined]
+        class Made(torch.Tensor):  # type: ignore[misc]
             @classmethod
             def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 raise NotImplementedError
