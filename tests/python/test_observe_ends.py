@@ -39,6 +39,58 @@ class NeverStopped(unittest.TestCase):
 
 
 @skip_without_torch
+class NobodyHolds(unittest.TestCase):
+    def setUp(self):
+        self.x = torch.ones(3)
+
+    def counted(self):
+        with prof.profile() as p:
+            self.x.add(self.x)
+        return {a.key: a.count for a in p.key_averages()}
+
+    def test_one_of_the_thread_and_one_of_all(self):
+        for options in ({}, {"record_shapes": True, "with_modules": True}, {"profile_all_threads": True}):
+            with self.subTest(**options):
+                prof.torch.observe(**options).start()
+                self.assertEqual(self.counted(), {"aten::add": 1})
+                prof.torch.stop()
+                self.assertEqual(self.counted(), {})
+        prof.torch.observe().start()
+        prof.torch.observe(profile_all_threads=True).start()
+        prof.torch.stop()
+        self.assertEqual(self.counted(), {})
+        with prof.torch.observe():  # there is room for another
+            self.assertEqual(self.counted(), {"aten::add": 1})
+        prof.torch.stop()  # none
+
+    def test_what_somebody_holds_is_ended_once(self):
+        with prof.torch.observe() as held:
+            prof.torch.stop()
+            self.assertEqual(self.counted(), {})
+            with prof.torch.observe():
+                held.stop()
+                self.assertEqual(self.counted(), {"aten::add": 1})
+
+    def test_other_threads_keep_theirs(self):
+        done, found = threading.Event(), []
+
+        def work():
+            with prof.torch.observe():
+                begun.set()
+                done.wait(60)
+                found.append(self.counted())
+
+        begun = threading.Event()
+        thread = threading.Thread(target=work)
+        thread.start()
+        begun.wait(60)
+        prof.torch.stop()
+        done.set()
+        thread.join(60)
+        self.assertEqual(found, [{"aten::add": 1}])
+
+
+@skip_without_torch
 class OtherThreads(unittest.TestCase):
     def setUp(self):
         self.x = torch.ones(3)

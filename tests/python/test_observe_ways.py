@@ -1,10 +1,13 @@
 """Ways that a program has torch run its operators (modes, transforms, compilers, operators of its own, backward passes of all kinds) under prof.torch.observe(): the calls are torch.profiler's, nested the same, and the results have the same bits. make test-torch."""
 
+import os
+import subprocess
+import sys
 import threading
 import unittest
 import warnings
 
-from beside_torch import Beside, calls, calls_of, nested_in, seen_by_prof, seen_by_torch, skip_without_torch, torch
+from beside_torch import Beside, bits, calls, calls_of, nested_in, seen_by_prof, seen_by_torch, skip_without_torch, torch
 
 import prof
 
@@ -35,6 +38,11 @@ if torch is not None:
     def broken(x: torch.Tensor) -> torch.Tensor:
         torch.neg(x)
         raise KeyError("no result")
+
+
+def shapes_of(p):
+    """Of each call, but of one in a call of its name that holds nothing else: torch.profiler leaves those out."""
+    return [(e.name, e.input_shapes) for e in p.events() if e.cpu_parent is None or e.cpu_parent.name != e.name or len(e.cpu_parent.cpu_children) != 1]
 
 
 @skip_without_torch
@@ -136,6 +144,57 @@ class Ways(Beside, unittest.TestCase):
             self.assertEqual("callbacks", observed.way)
             counted.append((counter.frame_count, {row.key: row.count for row in p.key_averages()}["GeluBackward0"]))  # compiled, traced
         self.assertEqual([(1, 1), (1, 1)], counted)
+
+    def test_tensors_of_pythons_own_classes_have_their_shapes(self):
+        """As torch.profiler has them; and their class is called as often as without."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.masked import masked_tensor
+        from torch.testing._internal.two_tensor import TwoTensor
+
+        class Counted(TwoTensor):
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                asked.append(str(func))
+                return TwoTensor.__torch_dispatch__(func, types, args, kwargs)
+
+        asked = []
+        with FakeTensorMode():
+            fake = torch.empty(4, 4)
+        masked, two = masked_tensor(self.x, self.x > 0), Counted(self.x.clone(), self.x.clone())
+        jagged = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged)  # its sizes are symbols
+        for name, work in {"fake": lambda: fake + fake, "masked": lambda: masked * masked, "two": lambda: two @ two, "jagged": lambda: jagged * 2}.items():
+            with self.subTest(name):
+                work()
+                asked.clear()
+                plain = bits(work().a) if name == "two" else None
+                called, asked[:] = list(asked), []
+                with prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=True):
+                    result = work()
+                self.assertEqual(called, asked)
+                self.assertEqual(plain, bits(result.a) if name == "two" else None)
+                with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as q:
+                    work()
+                mine, theirs = shapes_of(p), shapes_of(q)
+                self.assertEqual(mine, theirs)
+                self.assertEqual(mine[0][1][:1], [[]] if name == "jagged" else [[4, 4]])
+
+    def test_shapes_of_a_distributed_tensor(self):
+        code = """
+import prof.torch, torch, torch.distributed as dist
+from test_observe_ways import shapes_of
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+x = distribute_tensor(torch.ones(4, 3), init_device_mesh("cpu", (1,)), [Shard(0)])
+x * x
+with prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=True): x * x
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as q: x * x
+mine, theirs = shapes_of(p), shapes_of(q)
+print(mine == theirs, [shapes for name, shapes in mine if name == "aten::mul"][:1])
+dist.destroy_process_group()
+"""
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=os.path.dirname(os.path.abspath(__file__)), stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(done.stdout, "True [[[4, 3], [4, 3]]]\n")
 
     def test_a_tensor_that_stands_for_another_is_not_asked(self):
         wrapper = torch._to_functional_tensor(torch.ones(2, 3))

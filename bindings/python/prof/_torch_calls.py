@@ -110,10 +110,12 @@ class Calls:
     def _prove(self, torch: Any) -> None:
         self._ask(self.library.prof_i_torch_open_1())
         keys = torch._C.DispatchKeySet
-        avoided = _bits(keys(torch._C.DispatchKey.Python)) | _bits(keys(torch._C.DispatchKey.NestedTensor))
+        avoided = _bits(keys(torch._C.DispatchKey.NestedTensor))
         with torch.inference_mode(False):
             self._make_calls(torch)
             self._look_at_keys(torch)
+            if not self._look_at_made(torch):
+                avoided |= _bits(keys(torch._C.DispatchKey.Python))
             self._ask(self.library.prof_i_torch_prove_1(avoided))
             self._make_calls(torch)
             self._make_more_calls(torch)
@@ -167,6 +169,25 @@ class Calls:
             self._look_at(torch, tensor, False)
         for tensor in (x, y, plain[-1], plain[3]):
             self._look_at(torch, torch._to_functional_tensor(tensor), True)
+
+    def _look_at_made(self, torch: Any) -> bool:
+        """Tensors of classes of Python's own (DTensor, FakeTensor): most have their sizes as others have, and of those whose class is asked for them the same bit says so. False: this torch cannot be asked for such."""
+
+        class Made(torch.Tensor):  # type: ignore[misc]
+            @classmethod
+            def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                raise NotImplementedError
+
+        def make(**policy: str) -> Any:
+            return torch.Tensor._make_wrapper_subclass(Made, (2, 3), dtype=torch.float32, device="cpu", **policy)
+
+        try:
+            plain, asked = make(), make(dispatch_sizes_strides_policy="sizes")
+        except (AttributeError, TypeError, RuntimeError):
+            return False
+        self._look_at(torch, plain, False)
+        self._look_at(torch, asked, True)
+        return True
 
     def _look_at(self, torch: Any, tensor: Any, is_custom: bool) -> None:
         """is_custom: its sizes are what some code says."""

@@ -155,7 +155,7 @@ class observe:  # noqa: N801 (as profile)
         if self._running is not None:
             raise RuntimeError("this observe() has been started already; stop() it first")
         if getattr(place, "one", None) is not None:
-            raise RuntimeError("another observe() is on in this thread. There can be one at a time: stop() what start() has given, or use it by with" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time")
+            raise RuntimeError("another observe() is on in this thread. There can be one at a time: stop() what start() has given, or use it by with; prof.torch.stop() ends the one that is on" if place is _observed else "another observe(profile_all_threads=True) is on in this process. There can be one at a time: prof.torch.stop() ends it")
         if self._with_memory:
             _check_memory()
         running = self._choose(torch)
@@ -257,10 +257,19 @@ class ObserveRun(observe):
 _observed = threading.local()
 """one: the observe() of this thread."""
 
+
+def stop() -> None:
+    """Ends what observe() has begun and nobody holds: this thread's, and that of all threads; not that of ``python -m prof run --torch``. Where none is on it does nothing; a later stop() of theirs does nothing, either."""
+    for place in (_observed, _observed_all):
+        one = getattr(place, "one", None)
+        if one is not None:
+            one.stop()
+
+
 _torch = Torch()
 _torch_found.tell_of_torch()
 
-__all__ = ["collector", "observe"]
+__all__ = ["collector", "observe", "stop"]
 
 
 def __dir__() -> List[str]:

@@ -3,7 +3,7 @@
 
 enum { IVALUE_BYTES = 16, TAG_OFFSET = 8 };
 
-/* A tensor that Python made up, a nested one, one whose sizes are symbols: its sizes are whatever some code says, which may throw. torch.profiler has none of these, either. */
+/* Of a nested tensor, one whose sizes are symbols, one whose class is asked for them in Python: its sizes are whatever some code says, which may throw. torch.profiler has none of the first two, and calls Python for the third. */
 static bool has_sizes(const void *impl) {
   const prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
   if (!impl || impl == prof_i_torch.undefined) return false;

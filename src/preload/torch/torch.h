@@ -79,7 +79,7 @@ typedef struct prof_i_torch_layout {
   uint32_t inputs;     /* IValue *, size_t */
   uint32_t tensor_tag; /* an IValue's, of a Tensor */
   uint32_t key_set;    /* uint64_t, of a TensorImpl */
-  uint64_t avoided;    /* keys of tensors that are not asked for their sizes: asking calls Python, or throws */
+  uint64_t avoided;    /* keys of tensors that are not asked for their sizes: asking throws, or, in a torch whose bits below were not seen with Python's own classes, may call Python */
   uint64_t custom;     /* bits of the word before the keys, of which one is set where sizes are not simply there: a tensor whose sizes are symbols has no key that says so, and one that is asked for them has them fixed by that */
 } prof_i_torch_layout;
 
