@@ -270,6 +270,16 @@ class Import(Folder):
         self.assertEqual(events["odd"].args, {"Input Dims": '[[[2],"x"]]'})
         self.assertEqual([a.input_shapes for a in opened.key_averages(group_by_input_shape=True)], [[[], [], [4]], []])
 
+    def test_a_table_has_columns_of_memory_where_a_row_has_some(self):
+        operator = x("cpu_op", "a", 100, 10, 5)
+        without = self.imported([operator]).key_averages()
+        self.assertNotIn("CPU Mem", without.table())
+        self.assertIn("CPU Mem", self.imported([operator]).key_averages(profile_memory=True).table())
+        piece = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 100, "ts": 12, "args": {"Total Allocated": 64, "Bytes": 64, "Addr": 4096, "Device Id": -1, "Device Type": 0}}
+        having = self.imported([operator, piece])
+        self.assertIn("CPU Mem", having.key_averages().table())
+        self.assertNotIn("CPU Mem", having.key_averages(profile_memory=False).table())
+
     def test_arrays_of_torch_are_arrays_again(self):
         """Those of inputs beside their shapes. What is none stays a text, though it stands under such a key; a string's last backslash is written as Perfetto reads it."""
         both = {"Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"], "Input Strides": [[3, 1], [], [[1, 2], [3]]], "Concrete Inputs": ["", "1", '[2, "a\\"]', "</script>", "\u00e4\u2028", "\\"]}
@@ -512,6 +522,13 @@ class Import(Folder):
             finally:
                 tempfile.tempdir = before
         prof.import_trace(self.path("t.json"), self.path("out.prof")).close()
+        with prof.Trace.open(self.path("out.prof")) as taken:
+            for name in ("again.json", "again.json.gz", "again.of a name that says nothing"):
+                taken.export_chrome_trace(self.path(name))
+                with (gzip.open if name.endswith(".gz") else open)(self.path(name), "rt", encoding="utf-8") as f:
+                    self.assertEqual(json.load(f), json.loads(taken.json()))
+            with self.assertRaises(FileNotFoundError):
+                taken.export_chrome_trace(self.path("no folder/t.json"))
         with open(self.path("out.prof"), "rb") as a, open(self.path("t.prof"), "rb") as b:
             self.assertEqual(a.read(), b.read())
         cut = whole[: whole.index("Record Window End")]
