@@ -280,6 +280,27 @@ class Import(Folder):
         self.assertIn("CPU Mem", having.key_averages().table())
         self.assertNotIn("CPU Mem", having.key_averages(profile_memory=False).table())
 
+    def test_frames_of_a_stack_stand_below_each_other(self):
+        """In prof's own table as in torch's: a line a frame, of a long one the end, the other columns empty, and an empty line behind each row."""
+        long = "/a" * 200 + "/layers.py(12): forward"
+        stacks = {"two": f"{long};b.py(2): g;", "none": "", "odd": "\u6f22" * 60 + ".py(1): h;;\x1b[2J(3): i", "short": "c.py(1): f"}
+        opened = self.imported([x("cpu_op", name, 100, 10 * i, 5, **{"Call stack": stack}) for i, (name, stack) in enumerate(stacks.items(), 1)])
+
+        def sources(text):
+            lines = text.splitlines()
+            at = lines[1].index("Source Location")
+            rows = lines[3 : lines.index(lines[2], 3)]
+            return lines[1][:at], [(bool(line[:at].strip()), line[at:].rstrip()) for line in rows], [line[:at].split()[:1] for line in rows]
+
+        head, found, names = sources(opened.table(("name", "stack"), sort="first"))
+        self.assertEqual(found[:6], [(True, f"...{long[-72:]}"), (False, "b.py(2): g"), (False, ""), (True, ""), (False, ""), (True, "..." + "\u6f22" * 31 + ".py(1): h")])
+        self.assertEqual(found[6:], [(False, ""), (False, "\\x1b[2J(3): i"), (False, ""), (True, "c.py(1): f"), (False, "")])
+        self.assertEqual([name for (name,) in filter(None, names)], list(stacks))
+        self.assertNotIn("Source Location", opened.table(("name",)))
+        self.assertNotIn("\n\n", opened.table(("name",)))
+        _, of_torchs_kind, _ = sources(opened.key_averages(group_by_stack_n=9).table())
+        self.assertEqual(of_torchs_kind[:3] + of_torchs_kind[-2:], found[:3] + found[-2:])
+
     def test_arrays_of_torch_are_arrays_again(self):
         """Those of inputs beside their shapes. What is none stays a text, though it stands under such a key; a string's last backslash is written as Perfetto reads it."""
         both = {"Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"], "Input Strides": [[3, 1], [], [[1, 2], [3]]], "Concrete Inputs": ["", "1", '[2, "a\\"]', "</script>", "\u00e4\u2028", "\\"]}
