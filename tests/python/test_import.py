@@ -301,6 +301,19 @@ class Import(Folder):
         _, of_torchs_kind, _ = sources(opened.key_averages(group_by_stack_n=9).table())
         self.assertEqual(of_torchs_kind[:3] + of_torchs_kind[-2:], found[:3] + found[-2:])
 
+    def test_a_capture_needs_no_import(self):
+        self.imported([x("cpu_op", "a", 100, 10, 5)])
+        done = self.command("import", "t.prof", "-o", "again.prof")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("'t.prof' is a capture of prof's already, and needs no import; prof table and prof dump read it as it is, in Python prof.Trace.open()", done.stderr)
+        with self.assertRaisesRegex(ValueError, "t.prof' is a capture of prof's already"):
+            prof.import_trace(self.path("t.prof"))
+        self.assertFalse(os.path.exists(self.path("again.prof")))
+        for text in ("", "{", "[]", "{}     "):  # less than a capture begins with is read
+            with open(self.path("short.json"), "w") as f:
+                f.write(text)
+            self.assertNotIn("capture of prof's already", self.command("import", "short.json", "-o", "short.prof").stderr)
+
     def test_arrays_of_torch_are_arrays_again(self):
         """Those of inputs beside their shapes. What is none stays a text, though it stands under such a key; a string's last backslash is written as Perfetto reads it."""
         both = {"Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"], "Input Strides": [[3, 1], [], [[1, 2], [3]]], "Concrete Inputs": ["", "1", '[2, "a\\"]', "</script>", "\u00e4\u2028", "\\"]}
