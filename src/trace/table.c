@@ -38,7 +38,7 @@
   X("Self Device Mem", SELF_DEVICE_MEMORY, 0, 24)           \
   X("Calls", CALLS, 0, 24)                                  \
   X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)          \
-  X("Source Location", STACK, PROF_GROUP_STACK, 75)
+  X("Source Location", STACK, PROF_GROUP_STACK, 75) /* the last: rows go on below it */
 /* clang-format on */
 
 typedef enum column {
@@ -58,7 +58,7 @@ static const struct {
 #undef COLUMN
 };
 
-enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, CHANGES_SHOWN = 10 };
+enum { CELL_BYTES = PROF_I_SHOW_NAME_BYTES, GAP = 2, CHANGES_SHOWN = 10, FRAME_BYTES = CELL_BYTES / 8 - 1 /* so much of a text does prof_i_show_name() look at */ };
 
 typedef struct table {
   const prof_trace *const *traces;
@@ -110,7 +110,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_NAME: return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
     case COLUMN_CATEGORY: return prof_i_show_name(to, row->category);
     case COLUMN_SHAPE: return prof_i_show_name(to, row->shape);
-    case COLUMN_STACK: return prof_i_show_name(to, row->stack);
+    case COLUMN_STACK: break; /* put_frame() */
     case COLUMN_THREAD: return put_thread(t, to, row->thread);
     case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
     case COLUMN_SELF_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->total_self_ns); break;
@@ -135,6 +135,34 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
   return count > 0 ? (size_t)count : 0;
 }
 
+/* ---- stacks ---- */
+
+/* Takes the frame that *at begins with, and moves it behind. Of a long path the end is what tells. */
+static size_t take_frame(const char **at, char to[CELL_BYTES]) {
+  const char *const end = *at + strcspn(*at, ";");
+  const char *from = *at;
+  char frame[FRAME_BYTES + 1] = "...";
+  const size_t dots = end - from > FRAME_BYTES ? 3 : 0;
+  *at = *end ? end + 1 : end;
+  if (dots) {
+    from = end - (FRAME_BYTES - dots);
+    while (from < end && ((unsigned char)*from & 0xc0) == 0x80) from++; /* no half character */
+  }
+  memcpy(frame + dots, from, (size_t)(end - from));
+  frame[dots + (size_t)(end - from)] = '\0';
+  return prof_i_show_name(to, frame);
+}
+
+static size_t frame_width(const char *stack) {
+  char cell[CELL_BYTES];
+  size_t most = 0;
+  while (*stack) {
+    const size_t width = prof_i_show_width(cell, take_frame(&stack, cell));
+    if (width > most) most = width;
+  }
+  return most;
+}
+
 /* ---- the table ---- */
 
 /* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of scopes has nothing to read there. */
@@ -157,7 +185,8 @@ static void measure(table *t) {
     if (!is_told(t, c)) continue;
     t->widths[c] = strlen(columns[c].title);
     for (uint64_t i = 0; i < t->rows->row_count; i++) {
-      const size_t width = prof_i_show_width(cell, make_cell(t, &t->rows->rows[i], c, cell));
+      const prof_row *const row = &t->rows->rows[i];
+      const size_t width = c == COLUMN_STACK ? frame_width(row->stack) : prof_i_show_width(cell, make_cell(t, row, c, cell));
       if (width > t->widths[c]) t->widths[c] = width;
     }
     if (t->widths[c] > columns[c].width_max) t->widths[c] = columns[c].width_max;
@@ -183,6 +212,21 @@ static void put_cell(table *t, column c, const char *cell, size_t count, bool *i
   if (is_text) prof_i_page_many(&t->page, ' ', blanks);
 }
 
+/* The innermost frame of what is left, cut at its front when it is too wide. */
+static void put_frame(table *t, const char **stack, bool *is_first) {
+  char cell[CELL_BYTES];
+  const size_t count = take_frame(stack, cell), width = prof_i_show_width(cell, count), most = t->widths[COLUMN_STACK];
+  if (width <= most) {
+    put_cell(t, COLUMN_STACK, cell, count, is_first);
+    return;
+  }
+  size_t left_out = width - (most - 3), from = prof_i_show_cut(cell, count, left_out);
+  while (prof_i_show_width(cell + from, count - from) > most - 3) from = prof_i_show_cut(cell, count, ++left_out); /* one of two columns stands across */
+  char shown[CELL_BYTES + 3] = "...";
+  memcpy(shown + 3, cell + from, count - from);
+  put_cell(t, COLUMN_STACK, shown, 3 + count - from, is_first);
+}
+
 static void put_rule(table *t) {
   bool is_first = true;
   for (column c = 0; c < COLUMN_COUNT; c++) {
@@ -203,13 +247,29 @@ static void put_titles(table *t) {
   put_rule(t);
 }
 
+/* The further frames stand below the first, and an empty line behind them, as in torch.profiler's table. */
+static void put_frames(table *t, const char *stack) {
+  while (*stack) {
+    bool is_first = true;
+    for (column c = 0; c < COLUMN_STACK; c++)
+      if (t->widths[c]) put_cell(t, c, "", 0, &is_first);
+    put_frame(t, &stack, &is_first);
+    prof_i_page_end_line(&t->page);
+  }
+  prof_i_page_end_line(&t->page);
+}
+
 static void put_rows(table *t) {
   char cell[CELL_BYTES];
   for (uint64_t i = 0; i < t->rows->row_count; i++) {
+    const prof_row *const row = &t->rows->rows[i];
+    const char *stack = row->stack;
     bool is_first = true;
-    for (column c = 0; c < COLUMN_COUNT; c++)
-      if (t->widths[c]) put_cell(t, c, cell, make_cell(t, &t->rows->rows[i], c, cell), &is_first);
+    for (column c = 0; c < COLUMN_STACK; c++)
+      if (t->widths[c]) put_cell(t, c, cell, make_cell(t, row, c, cell), &is_first);
+    if (t->widths[COLUMN_STACK]) put_frame(t, &stack, &is_first);
     prof_i_page_end_line(&t->page);
+    if (t->widths[COLUMN_STACK]) put_frames(t, stack);
   }
   put_rule(t);
 }

@@ -270,6 +270,50 @@ class Import(Folder):
         self.assertEqual(events["odd"].args, {"Input Dims": '[[[2],"x"]]'})
         self.assertEqual([a.input_shapes for a in opened.key_averages(group_by_input_shape=True)], [[[], [], [4]], []])
 
+    def test_a_table_has_columns_of_memory_where_a_row_has_some(self):
+        operator = x("cpu_op", "a", 100, 10, 5)
+        without = self.imported([operator]).key_averages()
+        self.assertNotIn("CPU Mem", without.table())
+        self.assertIn("CPU Mem", self.imported([operator]).key_averages(profile_memory=True).table())
+        piece = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 100, "tid": 100, "ts": 12, "args": {"Total Allocated": 64, "Bytes": 64, "Addr": 4096, "Device Id": -1, "Device Type": 0}}
+        having = self.imported([operator, piece])
+        self.assertIn("CPU Mem", having.key_averages().table())
+        self.assertNotIn("CPU Mem", having.key_averages(profile_memory=False).table())
+
+    def test_frames_of_a_stack_stand_below_each_other(self):
+        """In prof's own table as in torch's: a line a frame, of a long one the end, the other columns empty, and an empty line behind each row."""
+        long = "/a" * 200 + "/layers.py(12): forward"
+        stacks = {"two": f"{long};b.py(2): g;", "none": "", "odd": "\u6f22" * 60 + ".py(1): h;;\x1b[2J(3): i", "short": "c.py(1): f"}
+        opened = self.imported([x("cpu_op", name, 100, 10 * i, 5, **{"Call stack": stack}) for i, (name, stack) in enumerate(stacks.items(), 1)])
+
+        def sources(text):
+            lines = text.splitlines()
+            at = lines[1].index("Source Location")
+            rows = lines[3 : lines.index(lines[2], 3)]
+            return lines[1][:at], [(bool(line[:at].strip()), line[at:].rstrip()) for line in rows], [line[:at].split()[:1] for line in rows]
+
+        head, found, names = sources(opened.table(("name", "stack"), sort="first"))
+        self.assertEqual(found[:6], [(True, f"...{long[-72:]}"), (False, "b.py(2): g"), (False, ""), (True, ""), (False, ""), (True, "..." + "\u6f22" * 31 + ".py(1): h")])
+        self.assertEqual(found[6:], [(False, ""), (False, "\\x1b[2J(3): i"), (False, ""), (True, "c.py(1): f"), (False, "")])
+        self.assertEqual([name for (name,) in filter(None, names)], list(stacks))
+        self.assertNotIn("Source Location", opened.table(("name",)))
+        self.assertNotIn("\n\n", opened.table(("name",)))
+        _, of_torchs_kind, _ = sources(opened.key_averages(group_by_stack_n=9).table())
+        self.assertEqual(of_torchs_kind[:3] + of_torchs_kind[-2:], found[:3] + found[-2:])
+
+    def test_a_capture_needs_no_import(self):
+        self.imported([x("cpu_op", "a", 100, 10, 5)])
+        done = self.command("import", "t.prof", "-o", "again.prof")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("'t.prof' is a capture of prof's already, and needs no import; prof table and prof dump read it as it is, in Python prof.Trace.open()", done.stderr)
+        with self.assertRaisesRegex(ValueError, "t.prof' is a capture of prof's already"):
+            prof.import_trace(self.path("t.prof"))
+        self.assertFalse(os.path.exists(self.path("again.prof")))
+        for text in ("", "{", "[]", "{}     "):  # less than a capture begins with is read
+            with open(self.path("short.json"), "w") as f:
+                f.write(text)
+            self.assertNotIn("capture of prof's already", self.command("import", "short.json", "-o", "short.prof").stderr)
+
     def test_arrays_of_torch_are_arrays_again(self):
         """Those of inputs beside their shapes. What is none stays a text, though it stands under such a key; a string's last backslash is written as Perfetto reads it."""
         both = {"Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"], "Input Strides": [[3, 1], [], [[1, 2], [3]]], "Concrete Inputs": ["", "1", '[2, "a\\"]', "</script>", "\u00e4\u2028", "\\"]}
@@ -512,6 +556,13 @@ class Import(Folder):
             finally:
                 tempfile.tempdir = before
         prof.import_trace(self.path("t.json"), self.path("out.prof")).close()
+        with prof.Trace.open(self.path("out.prof")) as taken:
+            for name in ("again.json", "again.json.gz", "again.of a name that says nothing"):
+                taken.export_chrome_trace(self.path(name))
+                with (gzip.open if name.endswith(".gz") else open)(self.path(name), "rt", encoding="utf-8") as f:
+                    self.assertEqual(json.load(f), json.loads(taken.json()))
+            with self.assertRaises(FileNotFoundError):
+                taken.export_chrome_trace(self.path("no folder/t.json"))
         with open(self.path("out.prof"), "rb") as a, open(self.path("t.prof"), "rb") as b:
             self.assertEqual(a.read(), b.read())
         cut = whole[: whole.index("Record Window End")]

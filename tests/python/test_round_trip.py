@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import unittest
 
@@ -161,29 +162,30 @@ class Profiles(Folder):
         self.assertEqual({a.key for a in torchs.key_averages()}, {"aten::linear"})
         self.assertIn("nn.Module: Linear_0", {a.key for a in torchs.key_averages(include_python_functions=True)})
 
+    @unittest.skipIf(sys.implementation.name == "pypy", "functions are traced through CPython's interface in C")
     def test_traced_functions_say_where_they_are_defined(self):
         """In the JSON by their arguments, and in what comes back as their frames: of Python and of C, of names and paths of any kind."""
         space = {"prof": prof, "len": len}
         long = "/".join("x" * 90 for _ in range(40)) + ".py"
         for number, path in enumerate(["a b.py", 'ä"\\', "semi;colon.py", long]):
-            exec(compile(f"class C{number}:\n  def work(self):\n    with prof.record_function('inside'):\n      return (lambda: len([]))()", path, "exec"), space)
+            exec(compile(f"class C:\n  def work{number}(self):\n    def inner{number}():\n      return len([])\n    with prof.record_function('inside'):\n      return inner{number}()\nwork{number} = C().work{number}", path, "exec"), space)
         with prof.profile() as p, prof.trace_functions(c_functions=True, imports=False):
             for number in range(4):
                 for _ in range(3):
-                    space[f"C{number}"]().work()
+                    space[f"work{number}"]()
         p.export_chrome_trace(self.path("t.json"))
         taken = take_back(self, self.path("t.json"))
         self.same_tables(p, taken, stacks=True, include_python_functions=True)
         frames = collections.Counter((e.name, e.frame) for e in p.events())
         self.assertEqual(frames, collections.Counter((e.name, e.frame) for e in taken.events()))
-        self.assertEqual(frames["C0.work", "a b.py(2): work"], 3)
+        self.assertEqual([frame for _, frame in frames.elements()].count("a b.py(2): work0"), 3)
         self.assertEqual(frames["len", "<built-in function len>"], 12)
         written = read(self.path("t.json"))
         self.assertEqual(what_it_says(json.loads(taken.json())), what_it_says(written))
-        said_of = {e["name"]: {key: value for key, value in e["args"].items() if key != "External id"} for e in written["traceEvents"] if e["ph"] == "X"}
-        self.assertEqual(said_of["C0.work.<locals>.<lambda>"], {"file": "a b.py", "line": 4})
-        self.assertEqual(said_of["C1.work"], {"file": 'ä"\\', "line": 2})
-        self.assertEqual(said_of["C3.work"], {"file": long, "line": 2})
+        said_of = {e["name"].rpartition(".")[2]: {key: value for key, value in e["args"].items() if key != "External id"} for e in written["traceEvents"] if e["ph"] == "X"}
+        self.assertEqual(said_of["inner0"], {"file": "a b.py", "line": 3})
+        self.assertEqual(said_of["work1"], {"file": 'ä"\\', "line": 2})
+        self.assertEqual(said_of["work3"], {"file": long, "line": 2})
         self.assertEqual(said_of["len"], {"frame": "<built-in function len>"})
         self.assertEqual(said_of["inside"], {})
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/core/layout.h"
 #include "import.h"
 
 #ifdef PROF_HAVE_ZLIB
@@ -111,6 +112,13 @@ static size_t unpack(import_input *input, char *to, size_t room) {
 
 /* ---- the face ---- */
 
+/* Where a trace is asked for, and the capture is at hand that would be made of it. */
+static void refuse_capture(const import_input *input) {
+  const uint64_t magic = PROF_I_MAGIC;
+  if (input->count < sizeof magic || memcmp(input->packed, &magic, sizeof magic) != 0) return;
+  import_fail("'%s' is a capture of prof's already, and needs no import; prof table and prof dump read it as it is, in Python prof.Trace.open()", input->path);
+}
+
 import_input *import_input_open(const char *path) {
   import_input *const input = import_make(sizeof *input);
   struct stat about;
@@ -119,11 +127,12 @@ import_input *import_input_open(const char *path) {
   if (input->fd < 0 || fstat(input->fd, &about) != 0) import_fail("cannot open '%s': %s", path, strerror(errno));
   if (S_ISDIR(about.st_mode)) import_fail("cannot read '%s': it is a directory; name one trace in it", path);
   input->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
-  while (input->count < 2) {
+  while (input->count < sizeof(uint64_t)) {
     const size_t count = read_some(input, input->packed + input->count, sizeof input->packed - input->count);
     if (count == 0) break;
     input->count += count;
   }
+  refuse_capture(input);
   input->is_packed = input->count >= 2 && input->packed[0] == 0x1f && input->packed[1] == 0x8b;
   if (input->is_packed) open_zlib(input);
   return input;

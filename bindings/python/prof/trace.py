@@ -257,16 +257,23 @@ class Trace(_Totals):
             return list(found)
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, include_python_functions: bool = False, profile_memory: bool = True, with_flops: bool = False
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, include_python_functions: bool = False, profile_memory: Optional[bool] = None, with_flops: bool = False
     ) -> EventList[FunctionEventAvg]:
-        """As profile.key_averages(), of a capture that another process recorded, or ``prof import`` made of a trace. Traced functions, of Python and of C, are rows only where asked for, as in torch.profiler."""
+        """As profile.key_averages(), of a capture that another process recorded, or ``prof import`` made of a trace. Traced functions, of Python and of C, are rows only where asked for, as in torch.profiler. profile_memory: whether the table has the
+        columns of memory; None: where a row has any."""
         from . import tables  # which needs this module
 
         functions = bool(include_python_functions)
-        found = tables.averages([tables.Window(self, 0, 0, 0, 0)], group_by_input_shape, group_by_stack_n, profile_memory, with_flops, functions)
+        found = tables.averages([tables.Window(self, 0, 0, 0, 0)], group_by_input_shape, group_by_stack_n, profile_memory is not False, with_flops, functions)
         if not functions:
             found[:] = [row for row in found if not (row.category in FUNCTIONS and row.level > 1)]  # torch.profiler's own tables have no modules
+        if profile_memory is None:
+            found._profile_memory = any(row.cpu_memory_usage or row.self_cpu_memory_usage or row.device_memory_usage or row.self_device_memory_usage for row in found)
         return found
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+        """As profile.export_chrome_trace(): Chrome JSON, compressed where the path ends in .gz, with the stacks that were recorded; dump() has more to choose. use_python_export changes nothing. OSError and its kin."""
+        self.dump(path, "chrome")
 
     def dump(
         self, path: Union[str, "os.PathLike[str]"], format: str = "", from_ns: int = 0, to_ns: int = 0, metadata: Optional[Mapping[str, str]] = None, stacks: bool = False
