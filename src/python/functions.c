@@ -32,6 +32,7 @@ typedef struct interface {
   void *(*first_thread)(void *interpreter);
   void *(*next_thread)(void *thread);
   void *(*function_of)(prof_i_py *builtin);
+  prof_i_py *(*self_of)(prof_i_py *builtin);
 } interface;
 
 enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, PROFILE_C_CALL = 4, PROFILE_C_EXCEPTION = 5, PROFILE_C_RETURN = 6, STACK_ROOM_FIRST = 64, BUILTIN_BITS = 13 };
@@ -43,6 +44,7 @@ typedef struct function {
   prof_site site;
   uint64_t epoch; /* that it was judged in */
   verdict verdict;
+  bool is_of_many; /* of a function of C: pybind11's, which calls all of its functions; they are known by the object that they are given */
   bool is_also_function; /* of a module's call: so it is where nobody names the module */
   const char *category;
   char *name, *source, *file; /* malloc()ed; NULL: none yet */
@@ -70,7 +72,7 @@ typedef struct stack {
   call calls[];
 } stack;
 
-/* A function of C, known by its address; a method by its descriptor, which is held. */
+/* A function of C, known by its address; a method by its descriptor, one of pybind11's by its object, which are held. */
 typedef struct builtin {
   const void *key; /* NULL: nobody's place */
   function *function;
@@ -213,13 +215,16 @@ static PROF_I_COLD function *judge(prof_i_py *code, prof_i_py *frame) {
   return f ? f : &unknown;
 }
 
-static PROF_I_COLD function *new_builtin(builtin *place, const void *key, prof_i_py *callable) {
+/* held: what the key is of; NULL: of nothing that could go. */
+static PROF_I_COLD function *new_builtin(builtin *place, const void *key, prof_i_py *callable, prof_i_py *held) {
   prof_i_py *const answer = ask(own.given.describe_builtin, callable);
   if (!answer) return NULL;
   function *const f = answer != PY.given.none && !place->key && own.builtin_count < 3u << (BUILTIN_BITS - 2) ? calloc(1, sizeof *f) : NULL; /* there is always a free place */
   if (f && describe(f, answer, of_c)) {
     f->verdict = VERDICT_FUNCTION;
-    if (key == callable) PY.Py_IncRef(callable);
+    f->is_of_many = f->site.line && !held;
+    f->site.line = 0;
+    if (held) PY.Py_IncRef(held);
     *place = (builtin){key, f};
     own.builtin_count++;
   } else {
@@ -229,17 +234,26 @@ static PROF_I_COLD function *new_builtin(builtin *place, const void *key, prof_i
   return place->key == key ? place->function : NULL;
 }
 
+/* NULL: it is not wanted. */
+static inline function *builtin_by(const void *key, prof_i_py *callable, prof_i_py *held) {
+  size_t at = (size_t)((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUILTIN_BITS));
+  while (own.builtins[at].key && own.builtins[at].key != key) at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
+  return PROF_I_LIKELY(own.builtins[at].key != NULL) ? own.builtins[at].function : new_builtin(&own.builtins[at], key, callable, held);
+}
+
 /* NULL: it is no function of C, or not wanted. An error may be pending behind it. */
 static function *builtin_of(prof_i_py *callable) {
   prof_i_py *const type = PY.PyObject_Type(callable);
   const void *key = NULL;
+  prof_i_py *held = NULL;
   if (type == own.given.builtin_type) key = own.python.function_of(callable);
-  else if (type == own.given.descriptor_type) key = callable;
+  else if (type == own.given.descriptor_type) key = held = callable;
   PY.Py_DecRef(type); /* it is of the interpreter's own, or not looked at */
   if (!key) return NULL;
-  size_t at = (size_t)((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUILTIN_BITS));
-  while (own.builtins[at].key && own.builtins[at].key != key) at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
-  return PROF_I_LIKELY(own.builtins[at].key != NULL) ? own.builtins[at].function : new_builtin(&own.builtins[at], key, callable);
+  function *const f = builtin_by(key, callable, held);
+  if (PROF_I_LIKELY(!f || !f->is_of_many)) return f;
+  held = own.python.self_of(callable);
+  return held ? builtin_by(held, callable, held) : NULL;
 }
 
 static inline function *known(prof_i_py *code) {
@@ -769,7 +783,8 @@ static const char *find(void) {
               {&own.python.interpreter, "PyInterpreterState_Get", NULL, true},
               {&own.python.first_thread, "PyInterpreterState_ThreadHead", NULL, true},
               {&own.python.next_thread, "PyThreadState_Next", NULL, true},
-              {&own.python.function_of, "PyCFunction_GetFunction", NULL, true}};
+              {&own.python.function_of, "PyCFunction_GetFunction", NULL, true},
+              {&own.python.self_of, "PyCFunction_GetSelf", NULL, true}};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     void *const found = first_of(list[i].name, list[i].before);
     if (!found && list[i].is_needed) return list[i].name;

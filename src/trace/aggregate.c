@@ -333,7 +333,7 @@ static inline bool add_to_site(aggregation *a, uint32_t site, uint64_t duration_
 /* False: no memory. */
 static bool find_caller(aggregation *a, const prof_i_span *span) {
   if (!prof_i_callers_around(&a->callers, a->walker, span, &a->caller)) return false;
-  return prof_i_callers_is_function(&a->callers, span->site) || prof_i_callers_of_scope(&a->callers, a->walker, span, a->caller, &a->caller);
+  return prof_i_callers_is_function(&a->callers, span->site) || prof_i_callers_of_scope(&a->callers, span, a->caller, &a->caller);
 }
 
 /* What is no scope. */

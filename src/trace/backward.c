@@ -55,19 +55,24 @@ static prof_i_text name_of(prof_i_backward *backward, const prof_i_span *span) {
 }
 
 /* A range's name is a site's: torch has as many of them as it has kinds of operators. */
-bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span, const prof_i_span *around, prof_i_call_numbers *numbers_out) {
+bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span, uint32_t range_site, prof_i_call_numbers *numbers_out) {
   *numbers_out = prof_i_backward_numbers(backward, span);
   if (numbers_out->forward_thread) return !backward->is_range[span->site];
-  if (!around || !backward->is_range[around->site]) return false;
-  const prof_i_text range = prof_i_trace_site(backward->trace, around->site)->name, name = name_of(backward, span);
+  if (!range_site) return false;
+  const prof_i_text range = prof_i_trace_site(backward->trace, range_site)->name, name = name_of(backward, span);
   const uint64_t before = sizeof range_before - 1;
   return range.bytes == before + name.bytes && memcmp(range.data + before, name.data, (size_t)name.bytes) == 0;
+}
+
+bool prof_i_backward_same_name(prof_i_backward *backward, const prof_i_span *a, const prof_i_span *b) {
+  const prof_i_text first = name_of(backward, a), second = name_of(backward, b); /* of the capture's bytes */
+  return first.bytes == second.bytes && memcmp(first.data, second.data, (size_t)first.bytes) == 0;
 }
 
 /* ---- forward calls ---- */
 
 static prof_i_forward_call *place_of(prof_i_forward_call *calls, uint32_t room, uint64_t thread, int64_t sequence) {
-  const uint64_t hash = ((uint64_t)sequence ^ thread << 40) * UINT64_C(0x9e3779b97f4a7c15);
+  const uint64_t by_thread = (thread + 1) * UINT64_C(0xff51afd7ed558ccd), hash = ((uint64_t)sequence ^ by_thread ^ by_thread >> 32) * UINT64_C(0x9e3779b97f4a7c15);
   uint32_t at = (uint32_t)(hash >> 32) & (room - 1);
   while (calls[at].number && (calls[at].thread != thread || calls[at].sequence != sequence)) at = (at + 1) & (room - 1);
   return &calls[at];

@@ -42,8 +42,11 @@ void prof_i_backward_destroy(prof_i_backward *backward);
 /* Numbers of a scope of a thread of the host's; those of none where it has none. */
 prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const prof_i_span *span);
 
-/* Is it a backward call, as torch.profiler's RecordScope BACKWARD_FUNCTION? around: the innermost thing around it that is no traced function. AccumulateGrad, which has no number, is known by autograd's range around it. */
-bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span, const prof_i_span *around, prof_i_call_numbers *numbers_out);
+/* Is it a backward call, as torch.profiler's RecordScope BACKWARD_FUNCTION? range_site: where the innermost thing around it that is no traced function is autograd's range, that one's, by which AccumulateGrad, which has no number, is known; else 0. */
+bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span, uint32_t range_site, prof_i_call_numbers *numbers_out);
+
+/* Have the two one name? */
+bool prof_i_backward_same_name(prof_i_backward *backward, const prof_i_span *a, const prof_i_span *b);
 
 /* Of forward calls of one number and one thread the first that began has it, and of those that began at once the last one that is added. number as of prof_i_caller. False: no memory. */
 bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers, uint32_t owner, uint64_t start_ns, uint32_t number);

@@ -11,7 +11,7 @@
 #include "capture.h"
 
 enum { TABLE_FIRST = 256, FRAME_ROOM = 4608 /* a path of 4096, and a name */ };
-enum { OF_BACKWARD = UINT32_MAX, OF_STACK = UINT32_MAX - 1 }; /* in the place of a function's site */
+enum { OF_BACKWARD = UINT32_MAX, OF_STACK = UINT32_MAX - 1, OF_SCOPE = UINT32_MAX - 2 }; /* in the place of a function's site */
 
 static bool is_text(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
 static bool is_of_python(const prof_i_site_info *site) { return is_text(site->category, "python_function"); }
@@ -139,11 +139,11 @@ void prof_i_callers_fini(prof_i_callers *callers) {
 }
 
 static uint32_t *place_of(const prof_i_callers *callers, const prof_i_caller *asked) {
-  const uint64_t hash = (((uint64_t)asked->outer << 32 | asked->site) ^ (uint64_t)asked->forward << 20) * UINT64_C(0x9e3779b97f4a7c15);
+  const uint64_t hash = (((uint64_t)asked->outer << 32 | asked->site) ^ (uint64_t)asked->forward << 20 ^ (uint64_t)asked->range << 40) * UINT64_C(0x9e3779b97f4a7c15);
   uint32_t at = (uint32_t)(hash >> 32) & (callers->table_room - 1);
   for (; callers->table[at]; at = (at + 1) & (callers->table_room - 1)) {
     const prof_i_caller *const there = &callers->items[callers->table[at]];
-    if (there->outer == asked->outer && there->site == asked->site && there->forward == asked->forward) break;
+    if (there->outer == asked->outer && there->site == asked->site && there->forward == asked->forward && there->range == asked->range) break;
   }
   return &callers->table[at];
 }
@@ -177,7 +177,14 @@ static uint32_t find(prof_i_callers *callers, const prof_i_caller *asked) {
 }
 
 /* Of a function that was called by that way. What a backward call calls stays in it. */
-static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) { return find(callers, &(prof_i_caller){.outer = outer, .site = site, .forward = callers->items[outer].forward}); }
+static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) { return find(callers, &(prof_i_caller){.outer = outer, .site = site, .range = callers->items[outer].range, .forward = callers->items[outer].forward}); }
+
+/* In a scope that is neither: another one only where autograd's range begins or ends being the innermost. False: no memory. */
+static bool enter_scope(prof_i_callers *callers, uint32_t site, uint32_t *number) {
+  const uint32_t range = callers->backward->is_range[site] ? site : 0, outer = *number;
+  if (range != callers->items[outer].range) *number = find(callers, &(prof_i_caller){.outer = outer, .site = OF_SCOPE, .range = range, .forward = callers->items[outer].forward});
+  return range == callers->items[outer].range || *number != 0;
+}
 
 static uint32_t number_of_backward(prof_i_callers *callers, uint32_t outer, prof_i_call_numbers numbers) {
   return find(callers, &(prof_i_caller){.outer = outer, .site = OF_BACKWARD, .forward = 1 + prof_i_backward_forward(callers->backward, numbers)});
@@ -215,27 +222,17 @@ static void go_to(prof_i_callers *callers, prof_i_walker *walker, const prof_i_w
   }
 }
 
-/* The innermost thing that is no function, from that place of a walk's stack outwards. */
-static const prof_i_span *scope_at(const prof_i_callers *callers, const prof_i_waiting *at) {
-  while (at->start != 0 || at->span.depth != UINT16_MAX) { /* place 0 */
-    if (!prof_i_callers_is_function(callers, at->span.site)) return &at->span;
-    at--;
-  }
-  return NULL;
-}
-
 /* From what stands around a place of the stack to what stands around what that holds. False: no memory. */
 static inline bool step(prof_i_callers *callers, const prof_i_walker *walker, const prof_i_waiting *at, uint32_t *number) {
   prof_i_call_numbers numbers;
+  const uint32_t outer = *number;
   if (prof_i_callers_is_function(callers, at->span.site)) {
-    if (at->span.start_ns >= walker->functions_from_ns) *number = number_of(callers, *number, at->span.site);
-    else return true;
-  } else if (callers->backward && prof_i_backward_is_call(callers->backward, &at->span, scope_at(callers, at - 1), &numbers)) {
-    *number = number_of_backward(callers, *number, numbers);
-  } else {
-    return true;
+    if (at->span.start_ns < walker->functions_from_ns) return true;
+    return (*number = number_of(callers, outer, at->span.site)) != 0;
   }
-  return *number != 0;
+  if (!callers->backward) return true;
+  if (prof_i_backward_is_call(callers->backward, &at->span, callers->items[outer].range, &numbers)) return (*number = number_of_backward(callers, outer, numbers)) != 0;
+  return enter_scope(callers, at->span.site, number);
 }
 
 /* Of what is called, at that time, from that place of a walk's stack. */
@@ -261,10 +258,10 @@ bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const
   return true;
 }
 
-bool prof_i_callers_of_scope(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t around, uint32_t *number_out) {
+bool prof_i_callers_of_scope(prof_i_callers *callers, const prof_i_span *span, uint32_t around, uint32_t *number_out) {
   prof_i_call_numbers numbers;
   *number_out = around;
-  if (!callers->backward || !prof_i_backward_is_call(callers->backward, span, scope_at(callers, prof_i_walker_around(walker, span)), &numbers)) return true;
+  if (!callers->backward || !prof_i_backward_is_call(callers->backward, span, callers->items[around].range, &numbers)) return true;
   *number_out = number_of_backward(callers, around, numbers);
   return *number_out != 0;
 }
@@ -281,7 +278,7 @@ uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, 
 
 /* The frame of one item, as far as it is one and the table has it. */
 static size_t frame_of(const prof_i_callers *callers, const prof_i_caller *item, char *to, size_t room) {
-  if (item->site == OF_BACKWARD) return 0;
+  if (item->site == OF_BACKWARD || item->site == OF_SCOPE) return 0;
   const size_t bytes = prof_i_frame_text(prof_i_trace_site(callers->trace, item->site), to, room);
   return callers->is_of_table && is_left_out(to, bytes) ? 0 : bytes;
 }

@@ -9,9 +9,10 @@
 
 enum { PROF_I_FRAMES_MAX = 256 }; /* in a text: a recursion a thousand deep would otherwise take a thousand texts of a thousand frames */
 
-/* One way to get somewhere: the innermost function or backward call, and the way to it. */
+/* One way to get somewhere: the innermost function, backward call or autograd's range, and the way to it. */
 typedef struct prof_i_caller {
   uint32_t outer, site;
+  uint32_t range;   /* the site of autograd's range, where that is the innermost scope; else 0 */
   uint32_t forward; /* in a backward call 1 + the number of what its forward call has; else 0 */
   char *text; /* its frames by ';', the innermost first; malloc()ed when it is asked for */
   uint64_t bytes;
@@ -45,7 +46,7 @@ static inline bool prof_i_callers_is_function(const prof_i_callers *callers, uin
 bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out);
 
 /* The number of a scope that is no function, which stands there: another one where it is a backward call itself. False: no memory. */
-bool prof_i_callers_of_scope(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t around, uint32_t *number_out);
+bool prof_i_callers_of_scope(prof_i_callers *callers, const prof_i_span *span, uint32_t around, uint32_t *number_out);
 static inline bool prof_i_callers_is_backward(const prof_i_callers *callers, uint32_t number) { return callers->items[number].forward != 0; }
 
 /* A number for a stack that a scope has itself, which stays where it is. False: no memory. */

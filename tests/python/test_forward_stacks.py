@@ -112,6 +112,17 @@ class ForwardStacks(Folder):
         t.op("SinBackward0", 500, 550, 3, forward_thread=1)
         self.assertEqual(self.stacks(t)["SinBackward0"], [(["first.py(1): run"], 1)])
 
+    def test_calls_inside_of_one_of_their_name(self):
+        """As vmap makes them: the inner one of mul has sin's number already."""
+        t = Trace()
+        t.function("first.py(1): run", 0, 90)
+        t.op("aten::mul", 10, 80, 3, own_thread=1)
+        t.op("aten::mul", 20, 70, 4, own_thread=1)
+        t.function("second.py(1): run", 100, 190)
+        t.op("aten::sin", 110, 180, 4, own_thread=1)
+        t.op("SinBackward0", 500, 550, 4, forward_thread=1)
+        self.assertEqual(self.stacks(t)["SinBackward0"], [(["second.py(1): run"], 1)])
+
     def test_stacks_of_their_own(self):
         t = Trace()
         t.op("aten::sin", 10, 20, 3, own_thread=1, stack="own.py(1): a;torch/autograd/__init__.py(2): backward;own.py(3): b")

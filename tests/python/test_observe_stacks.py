@@ -122,6 +122,29 @@ class Backward(unittest.TestCase):
 
         self.compare(work)
 
+    def test_vmap(self):
+        """Its operators stand inside of others of their name, the inner ones with the next one's number."""
+        gradient = torch.func.vmap(torch.func.grad(lambda v: (v * v).sin().sum()))
+        gradient(self.x)
+        with prof.profile(with_stack=True, torch=True) as p:
+            gradient(self.x)
+        for read in (p.key_averages(group_by_stack_n=1), p.events()):
+            backward = {e.key: e.stack[0] for e in read if e.key in ("SumBackward0", "SinBackward0")}
+            self.assertEqual(backward, {"SumBackward0": "<built-in method sum of TensorBase object>", "SinBackward0": "<built-in method sin of TensorBase object>"})
+
+    def test_functions_of_pybind11(self):
+        """One function of C calls all of them."""
+        names = ("_jit_get_num_profiled_runs", "_get_tracing_state", "_jit_get_inline_everything_mode")
+
+        def work():
+            for name in names * 3:
+                getattr(torch._C, name)()
+
+        with prof.profile() as p, prof.trace_functions(c_functions=True):
+            work()
+        counts = {a.key: a.count for a in p.key_averages()}
+        self.assertEqual({name: counts.get(f"torch._C.{name}") for name in names}, dict.fromkeys(names, 3))
+
     def test_a_function_of_the_programs(self):
         class Doubled(torch.autograd.Function):
             @staticmethod

@@ -25,6 +25,8 @@ def give(events: Sequence[Any]) -> None:
         if call is not None:
             backward[id(e)] = call
         elif e.sequence_nr >= 0:
+            if around is not None and around.name == e.name:
+                continue  # as where vmap calls mul inside of mul: torch.profiler's events leave the inner ones out
             number = numbers.get(e.thread)
             if number is None and e.name.startswith(EVALUATION):
                 continue  # it may be on the thread of another

@@ -159,7 +159,8 @@ def _judge_anew(code: CodeType) -> None:
 
 
 def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
-    """For C, of a function of C: by its module, or the class that has it. Methods of classes that inherit it are the same function."""
+    """For C, of a function of C: by its module, or the class that has it. Methods of classes that inherit it are the same function. In the line's place 1: pybind11 calls all of its functions by one of C, and which it is stands in
+    the object that it gives that."""
     name: str = function.__name__
     of = getattr(function, "__self__", None)
     if of is None or isinstance(of, ModuleType):
@@ -168,7 +169,8 @@ def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
         owner = next((c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__), None)
     full = f"{owner.__qualname__}.{name}" if owner is not None else name
     module = owner.__module__ if owner is not None else function.__module__
-    return full if module in (None, "", "builtins") else f"{module}.{full}", full, _shown(function, owner), 0
+    is_of_pybind = type(of).__name__ == "PyCapsule" or type(of).__name__.startswith("pybind11_detail_function_record")
+    return full if module in (None, "", "builtins") else f"{module}.{full}", full, _shown(function, owner), int(is_of_pybind)
 
 
 def _shown(function: Any, owner: Any) -> str:
