@@ -118,9 +118,10 @@ class Beside(unittest.TestCase):
 
     def test_a_depth_of_stacks_is_one_of_them(self):
         for done in self.both("--by", "stack", "-f", "1", "FIRST"):
-            self.assertNotIn(";<string>", done.stdout)
+            self.assertIn("<string>(7): work\n", done.stdout)
+            self.assertNotRegex(done.stdout, r"(?m)^ +<string>\(\d+\): <module>$")
         for done in self.both("--by", "stack", "FIRST"):
-            self.assertIn(";<string>", done.stdout)
+            self.assertRegex(done.stdout, r"<string>\(7\): work\n +<string>\(17\): <module>\n\n")
 
     def test_the_same_words_are_refused(self):
         for words in WRONG:

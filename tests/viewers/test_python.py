@@ -42,6 +42,10 @@ p.add_metadata_json("numbers", "[1, 2.5, null]")
 p.export_chrome_trace("all.json")
 p.export_chrome_trace("all.json.gz")
 prof.profiler.dump("raf.json")
+exec(compile("def traced():\\n  return len([])", "a \\"path\\" \u00e4\\\\", "exec"))
+with prof.profile() as p, prof.trace_functions(c_functions=True, imports=False):
+    traced()
+p.export_chrome_trace("functions.json")
 '''
 PROCESSES = '''
 import multiprocessing, prof
@@ -90,6 +94,14 @@ def test_a_profile_with_all_that_it_can_have(folder, engines, name):  # noqa: F8
     operator = next(e for e in document["traceEvents"] if e["name"] == "operators.mm")
     assert operator["args"]["Input Dims"] == [[2, 3], [3, 4]] and "everything.py" in operator["args"]["Call stack"]
     assert phases["C"] > 0
+
+
+@needs_node
+def test_traced_functions_have_their_places(folder, engines):  # noqa: F811
+    document, _ = check_trace.check_chrome(folder / "functions.json", engines)
+    places = {e["name"]: e["args"] for e in document["traceEvents"] if e["ph"] == "X"}
+    assert [places["traced"][key] for key in ("file", "line")] == ['a "path" \u00e4\\', 1]
+    assert places["len"]["frame"] == "<built-in function len>"
 
 
 @needs_node
