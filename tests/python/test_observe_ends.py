@@ -63,6 +63,27 @@ class NobodyHolds(unittest.TestCase):
             self.assertEqual(self.counted(), {"aten::add": 1})
         prof.torch.stop()  # none
 
+    def test_of_a_thread_that_has_ended(self):
+        """Whoever holds it can end it, and its tracing of functions."""
+        for options in ({}, {"record_shapes": True, "with_modules": True}, {"with_stack": True}):
+            with self.subTest(**options):
+                held = prof.torch.observe(**options)
+                thread = threading.Thread(target=held.start)
+                thread.start()
+                thread.join()
+                self.assertEqual(prof.functions.is_traced(), "with_stack" in options)
+                held.stop()
+                self.assertFalse(prof.functions.is_traced())
+                with held:
+                    self.assertEqual(self.counted()["aten::add"], 1)
+                self.assertNotIn("aten::add", self.counted())
+        begun = []
+        thread = threading.Thread(target=lambda: begun.append(prof.profile(torch=True, with_stack=True).__enter__()))
+        thread.start()
+        thread.join()
+        begun[0].stop()
+        self.assertFalse(prof.functions.is_traced())
+
     def test_what_somebody_holds_is_ended_once(self):
         with prof.torch.observe() as held:
             prof.torch.stop()

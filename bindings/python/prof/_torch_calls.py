@@ -66,7 +66,7 @@ class Calls:
         library.prof_i_torch_prove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
         library.prof_i_torch_add_1.argtypes = [ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)]
-        library.prof_i_torch_remove_1.argtypes = [ctypes.POINTER(ctypes.c_uint64)]
+        library.prof_i_torch_remove_1.argtypes = [ctypes.POINTER(ctypes.c_uint64), ctypes.c_int]
         library.prof_i_torch_add_1.restype = library.prof_i_torch_remove_1.restype = None
         self._prove_apart(torch)
 
@@ -74,9 +74,9 @@ class Calls:
         """To this thread, or to all. C writes what remove() takes into `added`, which the caller has before: an interrupt may come between C and any line of Python."""
         self.library.prof_i_torch_add_1(int(with_shapes), who, added)
 
-    def remove(self, added: ctypes.c_uint64) -> None:
-        """On add()'s thread where it was for that one. A second time does nothing."""
-        self.library.prof_i_torch_remove_1(added)
+    def remove(self, added: ctypes.c_uint64, is_gone: bool = False) -> None:
+        """On add()'s thread where it was for that one, or is_gone: that has ended. A second time does nothing."""
+        self.library.prof_i_torch_remove_1(added, int(is_gone))
 
     def has_for_all(self) -> bool:
         """Does this torch export at::addGlobalCallback()?"""

@@ -42,6 +42,10 @@ class _ByCalls:
         """A second time does nothing."""
         self._calls.remove(self._added)
 
+    def forget(self) -> None:
+        """Of a thread that has ended, which has taken what is torch's with it."""
+        self._calls.remove(self._added, True)
+
 
 class NoCallbacksError(RuntimeError):
     """Of profile_all_threads."""
@@ -65,6 +69,10 @@ class _Once:
         way, self._entered = self._entered, None
         if way is not None:
             way.__exit__(None, None, None)
+
+    def forget(self) -> None:
+        """Of a thread that has ended, which has taken what is torch's with it."""
+        self._entered = None
 
 
 def _dispatch_mode(torch: Any) -> Any:
@@ -131,6 +139,7 @@ class observe:  # noqa: N801 (as profile)
         self._tracing: Any = None
         self._with_memory = bool(profile_memory)
         self._running: Any = None
+        self._begun_on = threading.current_thread()
         self._thread = self._pid = 0
         self._is_left = False
         self.way = ""
@@ -161,6 +170,7 @@ class observe:  # noqa: N801 (as profile)
         running = self._choose(torch)
         _torch_group.ask(torch)
         self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
+        self._begun_on = threading.current_thread()
         try:
             if self._with_modules:
                 self._modules = Modules(torch, self._is_for_all)
@@ -202,7 +212,7 @@ class observe:  # noqa: N801 (as profile)
         return _Once(_dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt())
 
     def stop(self) -> None:
-        """Without a start it does nothing. RuntimeError on another thread than start()'s, but with profile_all_threads: then it goes on, until its own thread stops it, or begins another."""
+        """Without a start it does nothing. RuntimeError on another thread than start()'s while that lives, but with profile_all_threads: then it goes on, until its own thread stops it, or begins another."""
         if self._running is None:
             return
         if not self._may_end_here():
@@ -218,7 +228,13 @@ class observe:  # noqa: N801 (as profile)
             self._end()
 
     def _may_end_here(self) -> bool:
-        return self._is_for_all or self._thread == threading.get_ident()
+        return self._is_for_all or self._thread == threading.get_ident() or self._is_thread_gone()
+
+    def _is_thread_gone(self) -> bool:
+        """Of a thread that Python did not begin only a fork says so: it may be anywhere."""
+        if isinstance(self._begun_on, threading._DummyThread):
+            return self._pid != os.getpid()
+        return not self._begun_on.is_alive()
 
     def _is_forsaken(self) -> bool:
         """Nobody will stop it: somebody tried to, on another thread, or it is of the process that this one was forked from."""
@@ -229,7 +245,10 @@ class observe:  # noqa: N801 (as profile)
         if self._modules is not None:
             self._modules.remove()
             self._modules = None
-        self._running.__exit__(None, None, None)
+        if self._is_for_all or not self._is_thread_gone():
+            self._running.__exit__(None, None, None)
+        else:
+            self._running.forget()
         if self._tracing is not None:
             end_stacks(self._tracing, self)
             self._tracing = None

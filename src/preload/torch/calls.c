@@ -163,7 +163,7 @@ START(start_of_run_with_shapes, true, FOR_RUN)
 enum { SHAPES_BIT = 60, OWNER_BIT = 61 };
 
 PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t *added_out);
-PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(uint64_t *place);
+PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(uint64_t *place, int is_gone);
 PROF_I_TORCH_EXPORT int prof_i_torch_has_for_all_1(void);
 
 int prof_i_torch_has_for_all_1(void) { return prof_i_torch.add_global != NULL; }
@@ -178,11 +178,11 @@ void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t *added_out) {
   *added_out = (who == FOR_THREAD ? prof_i_torch.add : prof_i_torch.add_global)(callback) | (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)who << OWNER_BIT;
 }
 
-/* On the thread that has added it, where it is for that one; *place of 0: nothing, which it is from then on. Calls that run on other threads meanwhile are seen to their end. */
-void prof_i_torch_remove_1(uint64_t *place) {
+/* On the thread that has added it, where it is for that one, or is_gone: that thread has ended, and torch's list with it. *place of 0: nothing, which it is from then on. Calls that run on other threads meanwhile are seen to their end. */
+void prof_i_torch_remove_1(uint64_t *place, int is_gone) {
   const uint64_t added = __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
   if (!added) return;
-  prof_i_torch.remove(added & ((UINT64_C(1) << SHAPES_BIT) - 1));
+  if (!is_gone) prof_i_torch.remove(added & ((UINT64_C(1) << SHAPES_BIT) - 1));
   __atomic_fetch_sub(&own.counts[added >> OWNER_BIT], 1, __ATOMIC_RELAXED);
   if (added >> SHAPES_BIT & 1) __atomic_fetch_sub(&own.with_shapes, 1, __ATOMIC_RELAXED);
 }
