@@ -96,7 +96,7 @@ bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers,
   if (backward->call_count * 2 >= backward->call_room && !grow(backward)) return false;
   prof_i_forward_call *const call = place_of(backward->calls, backward->call_room, numbers.thread, numbers.sequence);
   const bool is_new = call->number == 0;
-  if (!is_new && !numbers.thread && call->owner != owner) {
+  if (!is_new && call->owner != owner) {
     call->is_of_many = true;
     return true;
   }

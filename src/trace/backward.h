@@ -23,7 +23,7 @@ typedef struct prof_i_forward_call {
   uint64_t start_ns;
   uint32_t owner;  /* our thread that it ran on */
   uint32_t number; /* 1 + that of the stack it has, callers.h; 0: nobody's place */
-  bool is_of_many; /* without a thread, and several threads have such a call */
+  bool is_of_many; /* several threads have such a call: it says no thread, or they are of several processes */
 } prof_i_forward_call;
 
 typedef struct prof_i_backward {

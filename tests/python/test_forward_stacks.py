@@ -88,6 +88,15 @@ class ForwardStacks(Folder):
         self.assertEqual(found["ExpBackward0"], [(["part.py(2): run"], 1)])
         self.assertEqual(found["SinBackward0"], [([], 1)])
 
+    def test_threads_of_several_processes(self):
+        """Each process numbers its own: which of the two it is, nobody can tell."""
+        t = Trace()
+        for thread in (1, 2):
+            t.function(f"part.py({thread}): run", 0, 100, thread)
+            t.op("aten::sin", 10, 20, 3, own_thread=1, thread=thread)
+            t.op("SinBackward0", 200, 250, 3, forward_thread=1, thread=thread)
+        self.assertEqual(self.stacks(t)["SinBackward0"], [([], 2)])
+
     def test_a_forward_call_inside_of_a_backward_one(self):
         """It has no stack of its own; autograd's range around its backward call stands for it, as in torch.profiler's."""
         t = Trace()

@@ -65,6 +65,25 @@ print(traced())
 """
         self.assert_prints(text, ["1"])
 
+    def test_a_tool_that_an_interrupt_left_is_taken_again(self):
+        """It came before anybody held it."""
+        text = """
+monitoring.use_tool_id(4, "prof")  # of another copy of prof, say
+for _ in range(7):
+    real = monitoring.use_tool_id
+    def interrupted(tool, name):
+        real(tool, name)
+        raise KeyboardInterrupt
+    monitoring.use_tool_id = interrupted
+    try:
+        prof.trace_functions().start()
+    except KeyboardInterrupt:
+        pass
+    monitoring.use_tool_id = real
+print(traced(), monitoring.get_tool(3), monitoring.get_tool(4))
+"""
+        self.assert_prints(text, ["1", "None", "prof"])
+
     def test_a_module_that_is_followed_asks_again_only_where_it_was_left_out(self):
         text = """
 import threading

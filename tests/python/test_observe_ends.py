@@ -84,6 +84,32 @@ class NobodyHolds(unittest.TestCase):
         begun[0].stop()
         self.assertFalse(prof.functions.is_traced())
 
+    def test_inside_of_a_backward_call(self):
+        """autograd brings back what the thread had, behind it."""
+        x = torch.ones(3, requires_grad=True)
+
+        def ended_in(hook, **options):
+            p = prof.profile(torch=True, **options)
+            y = x * x
+            y.register_hook(lambda gradient: (hook(p), gradient)[1])
+            p.start()
+            y.sum().backward()
+            return p
+
+        for hook in (lambda p: p.stop(), lambda p: p.step()):
+            for _ in range(3):
+                p = ended_in(hook, schedule=prof.schedule(wait=0, warmup=0, active=1, repeat=1))
+                self.assertEqual(self.counted(), {})
+                p.stop()
+                self.assertEqual(self.counted(), {})
+            with prof.profile(torch=True) as p:
+                (x * x).sum().backward()
+            self.assertEqual({a.key: a.count for a in p.key_averages() if a.key in ("aten::mul", "MulBackward0")}, {"aten::mul": 3, "MulBackward0": 1})
+        with self.assertWarnsRegex(RuntimeWarning, "Begin outside of it"):
+            y = x * x
+            y.register_hook(lambda gradient: (prof.torch.observe().start().stop(), gradient)[1])
+            y.sum().backward()
+
     def test_what_somebody_holds_is_ended_once(self):
         with prof.torch.observe() as held:
             prof.torch.stop()

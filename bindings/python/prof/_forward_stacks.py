@@ -16,7 +16,7 @@ def give(events: Sequence[Any]) -> None:
     numbers = {e.thread: e.torch_thread for e in events if e.torch_thread is not None}  # torch's own of the threads, by ours
     backward: Dict[int, Any] = {}  # by the id of what is in a backward call: that call
     forward: Dict[Tuple[int, Optional[int]], List[str]] = {}
-    owners: Dict[int, int] = {}  # of forward calls that say no thread of torch's, as those of its own traces: ours
+    owners: Dict[Tuple[int, Optional[int]], int] = {}  # our thread of each
     for e in events:
         around = e.cpu_parent
         call = backward.get(id(around)) if around is not None else None
@@ -31,8 +31,8 @@ def give(events: Sequence[Any]) -> None:
             if number is None and e.name.startswith(EVALUATION):
                 continue  # it may be on the thread of another
             forward.setdefault((e.sequence_nr, number), e.stack)
-            if number is None and owners.setdefault(e.sequence_nr, e.thread) != e.thread:
-                forward[e.sequence_nr, None] = []  # which of the threads' it is, nobody knows
+            if owners.setdefault((e.sequence_nr, number), e.thread) != e.thread:
+                forward[e.sequence_nr, number] = []  # which of the threads' it is, nobody knows: threads that say no number, or of several processes
     for e in events:
         call = backward.get(id(e))
         if call is not None and not e.is_python_function:

@@ -67,16 +67,43 @@ class Calls:
         library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
         library.prof_i_torch_add_1.argtypes = [ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)]
         library.prof_i_torch_remove_1.argtypes = [ctypes.POINTER(ctypes.c_uint64), ctypes.c_int]
-        library.prof_i_torch_add_1.restype = library.prof_i_torch_remove_1.restype = None
+        library.prof_i_torch_retire_1.argtypes = [ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)]
+        library.prof_i_torch_drop_1.argtypes = [ctypes.POINTER(ctypes.c_uint64)]
+        for made in (library.prof_i_torch_add_1, library.prof_i_torch_remove_1, library.prof_i_torch_retire_1, library.prof_i_torch_drop_1):
+            made.restype = None
+        self._backward_call = getattr(torch._C, "_current_graph_task_id", None)
         self._prove_apart(torch)
 
     def add(self, added: ctypes.c_uint64, with_shapes: bool, who: int = FOR_THREAD) -> None:
         """To this thread, or to all. C writes what remove() takes into `added`, which the caller has before: an interrupt may come between C and any line of Python."""
+        self._drop_retired()
+        if who == FOR_THREAD and self._is_in_backward():
+            import warnings
+
+            warnings.warn("prof: PyTorch's operators are observed from inside of a backward call, and only as long as that lasts: autograd puts back what the thread had before. Begin outside of it", RuntimeWarning, stacklevel=5)
         self.library.prof_i_torch_add_1(int(with_shapes), who, added)
 
     def remove(self, added: ctypes.c_uint64, is_gone: bool = False) -> None:
         """On add()'s thread where it was for that one, or is_gone: that has ended. A second time does nothing."""
-        self.library.prof_i_torch_remove_1(added, int(is_gone))
+        if is_gone or not self._is_in_backward():
+            self.library.prof_i_torch_remove_1(added, int(is_gone))
+            self._drop_retired()
+            return
+        handle = ctypes.c_uint64()  # in the list before C writes it: an interrupt may come between
+        self._retired.__dict__.setdefault("handles", []).append(handle)
+        self.library.prof_i_torch_retire_1(added, handle)
+
+    _retired = threading.local()
+    """handles: of callbacks that this thread was to remove inside of a backward call, whose end would have brought them back."""
+
+    def _is_in_backward(self) -> bool:
+        return self._backward_call is not None and self._backward_call() != -1
+
+    def _drop_retired(self) -> None:
+        handles = self._retired.__dict__.get("handles")
+        while handles and not self._is_in_backward():
+            self.library.prof_i_torch_drop_1(handles[-1])
+            handles.pop()
 
     def has_for_all(self) -> bool:
         """Does this torch export at::addGlobalCallback()?"""

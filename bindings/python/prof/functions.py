@@ -213,10 +213,15 @@ class _Monitoring:
 
     _used: Set[int] = set()
     """Tools that a tracing before this one had."""
+    _claimed: Set[int] = set()
+    """Tools that were taken and not given back: by the one tracing that there is, or where an interrupt came before anybody held it."""
 
     def __init__(self, made: Dict[str, Any], c_functions: bool) -> None:
+        for tool in list(self._claimed):
+            self._give_back(tool)
         for tool in _TOOLS:
             if _monitoring.get_tool(tool) is None:
+                self._claimed.add(tool)
                 _monitoring.use_tool_id(tool, "prof")
                 self._tool = tool
                 break
@@ -252,8 +257,13 @@ class _Monitoring:
             _monitoring.set_events(self._tool, 0)
             for event in self._callbacks:
                 _monitoring.register_callback(self._tool, event, None)
-            _monitoring.free_tool_id(self._tool)
+        self._give_back(self._tool)
         made["stop"](None)
+
+    def _give_back(self, tool: int) -> None:
+        if tool in self._claimed and _monitoring.get_tool(tool) == "prof":
+            _monitoring.free_tool_id(tool)
+        self._claimed.discard(tool)
 
 
 class _Profile:

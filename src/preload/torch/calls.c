@@ -126,7 +126,7 @@ static inline bool has_inputs(const void *call, bool has_shapes) {
 
 static inline void *start(void **context_out, const void *call, bool has_shapes, owner who) {
   *context_out = NULL;
-  if (!prof_i_is_on(1) || is_taken(call, who)) return context_out;
+  if (!prof_i_is_on(1) || !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED) || is_taken(call, who)) return context_out; /* none: retired, and still there */
   context *const c = take_context();
   if (!c) return context_out;
   c->start = begin(call, has_inputs(call, has_shapes));
@@ -164,6 +164,8 @@ enum { SHAPES_BIT = 60, OWNER_BIT = 61 };
 
 PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t *added_out);
 PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(uint64_t *place, int is_gone);
+PROF_I_TORCH_EXPORT void prof_i_torch_retire_1(uint64_t *place, uint64_t *handle_out);
+PROF_I_TORCH_EXPORT void prof_i_torch_drop_1(uint64_t *handle);
 PROF_I_TORCH_EXPORT int prof_i_torch_has_for_all_1(void);
 
 int prof_i_torch_has_for_all_1(void) { return prof_i_torch.add_global != NULL; }
@@ -180,9 +182,22 @@ void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t *added_out) {
 
 /* On the thread that has added it, where it is for that one, or is_gone: that thread has ended, and torch's list with it. *place of 0: nothing, which it is from then on. Calls that run on other threads meanwhile are seen to their end. */
 void prof_i_torch_remove_1(uint64_t *place, int is_gone) {
+  uint64_t handle = 0;
+  prof_i_torch_retire_1(place, &handle);
+  if (handle && !is_gone) prof_i_torch.remove(handle);
+}
+
+/* The callback stays where it is and begins nothing, until *handle_out is dropped: inside of a backward call it cannot be removed, for autograd puts back what the thread had before. */
+void prof_i_torch_retire_1(uint64_t *place, uint64_t *handle_out) {
   const uint64_t added = __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
   if (!added) return;
-  if (!is_gone) prof_i_torch.remove(added & ((UINT64_C(1) << SHAPES_BIT) - 1));
+  *handle_out = added & ((UINT64_C(1) << SHAPES_BIT) - 1);
   __atomic_fetch_sub(&own.counts[added >> OWNER_BIT], 1, __ATOMIC_RELAXED);
   if (added >> SHAPES_BIT & 1) __atomic_fetch_sub(&own.with_shapes, 1, __ATOMIC_RELAXED);
+}
+
+/* On the thread that has added it. 0: nothing, which it is from then on. */
+void prof_i_torch_drop_1(uint64_t *handle) {
+  const uint64_t dropped = __atomic_exchange_n(handle, 0, __ATOMIC_RELAXED);
+  if (dropped) prof_i_torch.remove(dropped);
 }
