@@ -71,7 +71,7 @@ class Calls:
         library.prof_i_torch_drop_1.argtypes = [ctypes.POINTER(ctypes.c_uint64)]
         for made in (library.prof_i_torch_add_1, library.prof_i_torch_remove_1, library.prof_i_torch_retire_1, library.prof_i_torch_drop_1):
             made.restype = None
-        self._backward_call = getattr(torch._C, "_current_graph_task_id", None)
+        self._backward_call = getattr(getattr(torch, "_C", None), "_current_graph_task_id", None)
         self._prove_apart(torch)
 
     def add(self, added: ctypes.c_uint64, with_shapes: bool, who: int = FOR_THREAD) -> None:
