@@ -122,6 +122,19 @@ class Backward(unittest.TestCase):
 
         self.compare(work)
 
+    def test_functions_that_stand_open_are_no_loss(self):
+        """Those around the profile's begin, which end with it."""
+        def work():
+            with prof.profile(with_stack=True, torch=True):
+                self.model(self.x)
+
+        prof.profiler.clear()
+        work()
+        with prof.profile(with_stack=True, torch=True) as p:
+            self.model(self.x)
+        for trace in (p.trace, prof.Trace.now()):
+            self.assertRegex(trace.loss_text(), r"recorded; no loss")
+
     def test_vmap(self):
         """Its operators stand inside of others of their name, the inner ones with the next one's number."""
         gradient = torch.func.vmap(torch.func.grad(lambda v: (v * v).sin().sum()))

@@ -70,6 +70,15 @@ class Run(unittest.TestCase):
                 self.assertIn("late True", self.assert_same(*arguments, "a").stdout)
         self.assert_same("-", "a", input=SEES.replace("__file__, ", ""))
 
+    def test_a_rank_says_which_it_is_and_where_its_trace_is(self):
+        self.write("script.py", "pass\n")
+        done = self.prof("run", "-o", "of-%r-100%%.prof", "script.py", env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"})
+        self.assertIn("prof: rank 1 of 2:\n", done.stderr)
+        path = self.path("of-1-100%.prof")
+        self.assertIn(f"prof: the trace is in {path}; python -m prof table {path} shows it\n", done.stderr)
+        self.assertTrue(os.path.exists(path))
+        self.assertNotIn("rank", self.prof("run", "script.py").stderr)
+
     def test_processes_are_spawned_whatever_the_folder_is(self):
         self.write("script.py", POOL)
         self.write("pkg/__init__.py", "")
@@ -126,12 +135,12 @@ class Run(unittest.TestCase):
 
     def test_a_wrong_number_of_rows_is_told_before_the_script_runs(self):
         script = self.write("script.py", "print(1)")
-        for rows in ("-7", "-2", "x", "\u00b2", "1.5"):
+        for rows in ("-7", "-2", "0", "x", "\u00b2", "1.5"):
             for arguments in (("run", "-r", rows, script), ("table", "-r", rows, "t.prof")):
                 done = self.prof(*arguments)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn("is no number of rows; -1 is all", done.stderr)
-        for rows in ("-1", "0", "7"):
+        for rows in ("-1", "1", "7"):
             self.assertEqual(self.prof("run", "-r", rows, script).stdout, "1\n")
 
     def test_what_cannot_be_run_is_told_as_python_tells_it(self):

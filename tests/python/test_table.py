@@ -41,6 +41,7 @@ WRONG = (
     ("--sort", "self_memory", "FIRST"),
     ("--rows", "many", "FIRST"),
     ("--rows", "-2", "FIRST"),
+    ("--rows", "0", "FIRST"),
     ("--rows", "", "FIRST"),
     ("--level", "3", "FIRST"),
     ("--level", "-1", "FIRST"),

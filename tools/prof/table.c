@@ -68,9 +68,11 @@ static int number(const char *name, const char *text, unsigned long most, uint32
 }
 
 static int read_rows(const char *text, uint32_t *to) {
-  if (strcmp(text, "all") != 0 && strcmp(text, "-1") != 0) return number("--rows: no number of rows, nor all:", text, 1000000000, to);
+  const char *const wrong = "--rows: no number of rows, nor all:";
   *to = UINT32_MAX;
-  return EXIT_OK;
+  if (strcmp(text, "all") == 0 || strcmp(text, "-1") == 0) return EXIT_OK;
+  const int status = number(wrong, text, 1000000000, to);
+  return status == EXIT_OK && *to == 0 ? bad_words("table", wrong, text) : status; /* to the library 0 is as many as it shows by itself */
 }
 
 static int read_options(int argc, char **argv, prof_aggregate_options *options) {

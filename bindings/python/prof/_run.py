@@ -8,6 +8,7 @@ import atexit
 import ctypes
 import glob
 import os
+import re
 import sys
 import threading
 import time
@@ -189,6 +190,9 @@ class _Recording:
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
             if not self.options.quiet:
+                info = own.info()
+                if info.world_size > 1:
+                    say(f"prof: rank {info.rank} of {info.world_size}:")
                 try:
                     say(self._table(traces))
                 except (ProfError, OSError) as e:
@@ -223,7 +227,9 @@ class _Recording:
         path = path.replace("%p", str(pid or self.pid))
         with Progress(f"writing {path}", not self.options.quiet):
             trace.dump(path)
-        return path
+        info = trace.info()
+        words = {"%r": str(max(info.rank, 0)), "%h": os.fsdecode(info.host), "%%": "%"}  # as the library fills them in
+        return re.sub("%[rh%]", lambda word: words[word[0]], path)
 
 
 class _Again:

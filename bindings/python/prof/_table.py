@@ -40,7 +40,7 @@ def rows(text: str) -> int:
         number = int(text)
     except ValueError:
         number = -2
-    if number < -1:
+    if number < -1 or number == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of rows; -1 is all, and so is the word all")
     return number
 

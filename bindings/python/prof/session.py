@@ -358,9 +358,15 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def _give_up(self) -> None:
         """What has been begun is none."""
         self._is_recording = False
-        _wish(self, 0)
-        if self._observer is not None:
-            self._observer.stop()
+        self._end_wishes()
+
+    def _end_wishes(self) -> None:
+        """Functions that stood open for the stacks end first: behind the recording's end they would count as lost."""
+        try:
+            if self._observer is not None:
+                self._observer.stop()
+        finally:
+            _wish(self, 0)
 
     def _start_recording(self, is_brief: bool = False) -> None:
         trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else urandom(16).hex().upper()
@@ -396,9 +402,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._cycles.append(window)
         finally:
             if not self._is_recording:  # else a signal's handler has begun it anew
-                _wish(self, 0)
-                if self._observer is not None:
-                    self._observer.stop()
+                self._end_wishes()
         lost = window.lost
         if lost:
             warnings.warn(
