@@ -285,7 +285,8 @@ typedef enum prof_sort {
 
 /* What has no rows: its time is that of what stands around it, as part of the whole, and nobody's own, as in torch.profiler. */
 typedef enum prof_leave_out {
-  PROF_LEAVE_OUT_FUNCTIONS = 1u /* traced functions (categories python_function and c_function), but for calls of modules, whose names begin with "nn.Module: ": as in torch.profiler's tables. They are stacks all the same */
+  PROF_LEAVE_OUT_FUNCTIONS = 1u, /* traced functions (categories python_function and c_function), but for calls of modules, whose names begin with "nn.Module: ". They are stacks all the same */
+  PROF_LEAVE_OUT_MODULES = 2u    /* those calls. With both, as in torch.profiler's tables */
 } prof_leave_out;
 
 typedef struct prof_aggregate_options {

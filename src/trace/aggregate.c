@@ -173,16 +173,15 @@ static group *find_group(aggregation *a, const group_key *key, uint32_t level) {
 
 static bool text_is(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
 
-/* A module's call is none: who asked for those wants to see them. */
-static bool is_function(prof_i_text name, prof_i_text category) {
+static bool is_left_out(uint32_t which, prof_i_text name, prof_i_text category) {
   static const char module[] = "nn.Module: ";
   const bool is_module = name.bytes >= sizeof module - 1 && memcmp(name.data, module, sizeof module - 1) == 0;
-  return !is_module && prof_i_is_function_category(category);
+  return (which & (is_module ? PROF_LEAVE_OUT_MODULES : PROF_LEAVE_OUT_FUNCTIONS)) && prof_i_is_function_category(category);
 }
 
 static bool is_wanted(const prof_aggregate_options *options, prof_i_text name, prof_i_text category, uint32_t level) {
   if (options->level && options->level != level) return false;
-  if ((options->leave_out & PROF_LEAVE_OUT_FUNCTIONS) && is_function(name, category)) return false;
+  if (options->leave_out && is_left_out(options->leave_out, name, category)) return false;
   return !options->category || text_is(category, options->category);
 }
 
@@ -655,8 +654,9 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)
     return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort, PROF_SORT_SELF_DEVICE);
-  if ((options->leave_out & ~(uint32_t)PROF_LEAVE_OUT_FUNCTIONS) || options->reserved)
-    return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x and reserved is %u; the known bits are 0x%x, and reserved is 0", options->leave_out, options->reserved, (unsigned)PROF_LEAVE_OUT_FUNCTIONS);
+  const uint32_t left_out = PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES;
+  if ((options->leave_out & ~left_out) || options->reserved)
+    return prof_i_fail(PROF_E_INVALID, "options.leave_out is 0x%x and reserved is %u; the known bits are 0x%x, and reserved is 0", options->leave_out, options->reserved, left_out);
   if (options->time_unit % 3 || options->time_unit > 9)
     return prof_i_fail(PROF_E_INVALID, "options.time_unit is %u, not 0, 3, 6 or 9", options->time_unit);
   if (options->to_ns && options->to_ns <= options->from_ns)

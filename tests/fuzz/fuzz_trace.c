@@ -78,7 +78,7 @@ static void read_ordered(const prof_trace *trace, const sums *expected) {
 static void read_aggregates(const prof_trace *trace, size_t which) {
   static const uint32_t groups[] = {0, 31, PROF_GROUP_CATEGORY, PROF_GROUP_SHAPE | PROF_GROUP_DEVICE, PROF_GROUP_NAME | PROF_GROUP_STACK};
   which %= sizeof groups / sizeof *groups;
-  const prof_aggregate_options options = {.size = sizeof options, .group = groups[which], .sort = which == 3 ? PROF_SORT_DEVICE : (uint32_t)which, .rows_limit = UINT32_MAX, .leave_out = which == 4 ? PROF_LEAVE_OUT_FUNCTIONS : 0};
+  const prof_aggregate_options options = {.size = sizeof options, .group = groups[which], .sort = which == 3 ? PROF_SORT_DEVICE : (uint32_t)which, .rows_limit = UINT32_MAX, .leave_out = which == 4 ? PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES : 0};
   char *text = NULL;
   require(prof_trace_table(trace, &options, &text) == PROF_OK, "no table");
   free(text);

@@ -53,6 +53,12 @@ class LeftOut(Folder):
             ours, theirs = ([tuple(getattr(row, field) for field in fields) for row in rows if row.count and row.cpu_time_total] for rows in (averages, single.key_averages(include_python_functions=functions)))
             self.assertEqual(sorted(ours), sorted(theirs))
 
+    def test_modules(self):
+        self.assertEqual(set(self.rows(group="name")) - set(self.rows(group="name", modules=False)), {"nn.Module: Linear_0"})
+        self.assertEqual(set(self.rows(group="name", functions=False, modules=False)), {"step", "aten::mm", "aten::relu", "aten::neg"} | {name for name in self.rows(group="name") if name.startswith("cuda")})
+        self.assertEqual({row.key for row in self.trace.key_averages()}, {"step", "aten::mm", "aten::relu", "aten::neg"} | {row.key for row in self.trace.key_averages() if row.key.startswith("cuda")})
+        self.assertIn("nn.Module: Linear_0", {row.key for row in self.trace.key_averages(include_python_functions=True)})
+
     def test_the_table(self):
         table = self.trace.table(functions=False)
         self.assertIn("aten::mm", table)
@@ -61,8 +67,8 @@ class LeftOut(Folder):
 
     def test_bad_bits(self):
         options = self.trace._options("name", "total", -1, 0, None)
-        options.leave_out = 2
-        with self.assertRaisesRegex(prof.ProfError, "leave_out is 0x2"):
+        options.leave_out = 4
+        with self.assertRaisesRegex(prof.ProfError, "leave_out is 0x4"):
             self.aggregate(options)
 
     def aggregate(self, options):

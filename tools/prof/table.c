@@ -34,7 +34,7 @@ static const char help[] =
     "  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)\n"
     "  -c, --category C       only scopes of this category (default: of all)\n"
     "  -f, --stack-frames N   by stack: the innermost so many frames; 0: all (default 0)\n"
-    "  -F, --no-functions     traced functions have no rows, as in torch.profiler's tables; modules have\n"
+    "  -F, --no-functions     traced functions, and calls of modules, have no rows, as in torch.profiler's tables\n"
     "  -h, --help             this text\n"
     "\n"
     "Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own.\n";
@@ -87,7 +87,7 @@ static int read_options(int argc, char **argv, prof_aggregate_options *options) 
       case 'l': status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level); break;
       case 'c': options->category = optarg; break;
       case 'f': status = number("--stack-frames: not a number:", optarg, 1000000000, &options->stack_frames); break;
-      case 'F': options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS; break;
+      case 'F': options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES; break;
       default: return bad_option("table", argc, argv);
     }
   }

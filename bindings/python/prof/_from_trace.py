@@ -9,6 +9,7 @@ from . import _forward_stacks
 from . import flops as _flops
 from ._event_list import EventList
 from ._library import whole
+from ._read_events import FUNCTIONS
 from ._rows import ANNOTATION, STEP, STEPS, Either, FunctionEvent, FunctionEventAvg
 from ._stacks import FRAMES_MOST, Callers, Frames
 from .device import TYPES
@@ -50,8 +51,8 @@ def _device_of(windows: Sequence[Window]) -> Optional[str]:
     return None
 
 
-def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool, functions: bool = True) -> EventList[FunctionEventAvg]:
-    """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. functions: whether traced ones have rows. In the order of their first calls."""
+def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool, functions: bool = True, modules: bool = True) -> EventList[FunctionEventAvg]:
+    """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. functions, modules: whether traced ones, and calls of modules, have rows. In the order of their first calls."""
     stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
     group = ["name", "category"]
     if by_shape or with_flops:
@@ -61,7 +62,7 @@ def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profi
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
     frames = Frames()
     for window in windows:
-        for row in window.trace.aggregate(group, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions):
+        for row in window.trace.aggregate(group, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions, modules=modules):
             average = _average(row, by_shape, frames)
             key = (average.key, average.is_user_annotation, row.shape if by_shape else "", row.stack)
             if key in merged:
@@ -145,11 +146,14 @@ def _charge_launched(launched: Dict[Tuple[int, int], List[Event]], hosts: Sequen
             _charge_device(host, ran, device)
 
 
-def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True) -> EventList[FunctionEvent]:
-    """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. Made one by one in Python: some us each."""
+def single_events(windows: Sequence[Window], profile_memory: bool, with_flops: bool, with_stack: bool = True, shows_functions: bool = True, modules: bool = True) -> EventList[FunctionEvent]:
+    """Each scope of the windows, by its start; those that had not ended are marked. with_stack: what has no stack of its own has the traced functions around it. modules: whether calls of modules are more than functions, which key_averages() leaves out. Made one by one in Python: some us each."""
     events: List[FunctionEvent] = []
     for window in windows:
         events += _scopes(window, len(events), with_stack)
+    for e in events if not modules else ():
+        if e.category in FUNCTIONS:
+            e.is_python_function, e.activity_type = True, "python_function"
     found = EventList(events, use_device=_device_of(windows), profile_memory=profile_memory, with_flops=with_flops)
     found._is_of_events, found._shows_functions = True, shows_functions
     found.lost = sum(window.lost for window in windows)

@@ -217,7 +217,7 @@ class _Recording:
             from . import _scope
 
             is_for_stacks = not _scope.functions.begun  # by the script itself
-        return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks))
+        return str(traces.table(group=_table.group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, category=options.category, stack_frames=options.stack_frames, functions=not is_for_stacks, modules=options.with_modules or not is_for_stacks))
 
     def _write(self, trace: Any, pid: Optional[int]) -> str:
         path: str = self.options.output

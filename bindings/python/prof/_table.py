@@ -18,7 +18,7 @@ Totals of a capture, or of several together (of a program's processes, say), as 
   -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)
   -c, --category C       only scopes of this category (default: of all)
   -f, --stack-frames N   by stack: the innermost so many frames; 0: all (default 0)
-  -F, --no-functions     traced functions have no rows, as in torch.profiler's tables; modules have
+  -F, --no-functions     traced functions, and calls of modules, have no rows, as in torch.profiler's tables
   -h, --help             this text
 
 Numbers are sorted from the largest, name and first (call) from the front. By kernel, kernels and copies on devices have rows of their own."""
@@ -80,5 +80,5 @@ def text(options: argparse.Namespace) -> str:
     """The table that the options ask for."""
     with Traces.open(options.files) as traces:
         return traces.table(
-            group=group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames, functions=not options.no_functions
+            group=group_of(options), sort=options.sort.replace("-", "_"), rows=options.rows, level=options.level, category=options.category, stack_frames=options.stack_frames, functions=not options.no_functions, modules=not options.no_functions
         )

@@ -30,7 +30,9 @@ class Modules:
     _for_all: Optional["Modules"] = None
     """The one that sees all threads: others are silent meanwhile, so that a call is a scope once."""
 
-    def __init__(self, torch: Any, is_for_all: bool = False) -> None:
+    def __init__(self, torch: Any, is_for_all: bool = False, is_for_stacks: bool = False) -> None:
+        """is_for_stacks: frames of stacks alone, so nothing where functions are not traced."""
+        self._is_for_stacks = is_for_stacks
         self._is_compiling = import_module("torch.compiler").is_compiling if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling") else lambda: False
         self._names: Dict[int, Tuple[Any, str, int]] = {}  # by id, with a reference that tells whether it is the same: modules may compare and hash as they like, or not at all
         self._counts: Dict[str, Any] = {}
@@ -41,13 +43,22 @@ class Modules:
         self._hooks: List[Any] = []
         self.lose_functions()  # for what it raises
         self._remove_hooks()
-        code: Any = getattr(import_module("torch.nn").Module.__call__, "__code__", None)  # not where the program has put something of its own there
+        code = self._code_of_calls()
         self._can_follow = code is not None
         if self._can_follow:
             follow_modules(code, self)  # before functions are traced, if they are to be: what runs then begins with that
 
         if is_for_all and Modules._for_all is None:
             Modules._for_all = self
+
+    def _code_of_calls(self) -> Any:
+        """None where the program has put something of its own there, or where stacks do without."""
+        try:
+            return getattr(import_module("torch.nn").Module.__call__, "__code__", None)
+        except (ImportError, AttributeError):
+            if self._is_for_stacks:
+                return None
+            raise
 
     def start(self) -> None:
         if not (self._can_follow and is_traced()):
@@ -56,7 +67,7 @@ class Modules:
 
     def lose_functions(self) -> None:
         """Functions are not traced, or not any longer: modules are seen by hooks from here on."""
-        if self._hooks:
+        if self._hooks or self._is_for_stacks:
             return
         hooks = import_module("torch.nn.modules.module")
         try:

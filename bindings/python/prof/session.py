@@ -436,9 +436,9 @@ class profile(Owner):  # noqa: N801 (torch's name)
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: Optional[bool] = None
     ) -> EventList[FunctionEventAvg]:
         """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. group_by_overload_name changes nothing: there are no overloads. include_python_functions: whether
-        traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not. AssertionError before anything was recorded."""
+        traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not; calls of modules are with with_modules. AssertionError before anything was recorded."""
         functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
-        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions)
+        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self.with_modules)
         if self._observer is None and "torch" in sys.modules:
             found._note = "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), inside of prof.torch.observe(), or by python -m prof run --torch script.py\n"
         return found
@@ -448,7 +448,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     def events(self) -> EventList[FunctionEvent]:
         """Each scope, by its start. AssertionError before anything was recorded."""
-        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops, with_stack=self.with_stack, shows_functions=self._are_functions_shown())
+        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops, with_stack=self.with_stack, shows_functions=self._are_functions_shown(), modules=self.with_modules)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes

@@ -172,8 +172,8 @@ class observe:  # noqa: N801 (as profile)
         self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
         self._begun_on = threading.current_thread()
         try:
-            if self._with_modules:
-                self._modules = Modules(torch, self._is_for_all)
+            if self._with_modules or self._with_stack:
+                self._modules = Modules(torch, self._is_for_all, not self._with_modules)
             if self._with_stack:
                 self._tracing = begin_stacks(self)
             if self._modules is not None:

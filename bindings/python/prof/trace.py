@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterable, Iterator,
 from . import _read_events
 from . import _structs as s
 from ._library import C, Owner, RowsPointer, Shared, encoded, short, sized, whole
-from ._read_events import FUNCTIONS, Event
+from ._read_events import Event
 
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
@@ -19,7 +19,7 @@ GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stac
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 ALL_ROWS = (1 << 32) - 1
-LEAVE_OUT_FUNCTIONS = 1
+LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES = 1, 2
 
 
 class Row(NamedTuple):
@@ -91,7 +91,7 @@ class _Totals(Owner):
         raise NotImplementedError
 
     def _options(
-        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0, functions: bool = True
+        self, group: Any, sort: str, rows: int, level: int, category: Optional[str], from_ns: int = 0, to_ns: int = 0, stack_frames: int = 0, functions: bool = True, modules: bool = True
     ) -> s.AggregateOptions:
         bits = 0
         for word in [group] if isinstance(group, str) else group:
@@ -106,7 +106,7 @@ class _Totals(Owner):
             stack_frames=whole(stack_frames, "stack_frames", 0, ALL_ROWS),
             from_ns=whole(from_ns, "from_ns"),
             to_ns=whole(to_ns, "to_ns"),
-            leave_out=0 if functions else LEAVE_OUT_FUNCTIONS,
+            leave_out=(0 if functions else LEAVE_OUT_FUNCTIONS) | (0 if modules else LEAVE_OUT_MODULES),
         )
 
     def aggregate(
@@ -120,10 +120,11 @@ class _Totals(Owner):
         to_ns: int = 0,
         stack_frames: int = 0,
         functions: bool = True,
+        modules: bool = True,
     ) -> Rows:
         """Scopes added up by group (words of GROUPS), sorted (a word of SORTS), at most so many rows (-1: all). Only those that begin from from_ns on and before to_ns (0: no bound), ns from the capture's start. stack_frames: of the
-        group "stack", the innermost so many (0: all). functions: whether traced functions have rows; modules always have."""
-        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames, functions)
+        group "stack", the innermost so many (0: all). functions: whether traced functions have rows; modules: whether calls of modules have."""
+        options = self._options(group, sort, rows, level, category, from_ns, to_ns, stack_frames, functions, modules)
         out = RowsPointer()
         with self._pointers() as pointers:
             C.check(C.prof_traces_aggregate(pointers, len(pointers), ctypes.byref(options), ctypes.byref(out)))
@@ -166,10 +167,10 @@ class _Totals(Owner):
             C.prof_rows_destroy(out)
 
     def table(
-        self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None, stack_frames: int = 0, functions: bool = True
+        self, group: Any = ("name", "category"), sort: str = "total", rows: int = 100, level: int = 0, category: Optional[str] = None, stack_frames: int = 0, functions: bool = True, modules: bool = True
     ) -> str:
         """The same as prof's own table, with the line of losses below. torch.profiler's table is profile.key_averages().table()."""
-        options = self._options(group, sort, rows, level, category, stack_frames=stack_frames, functions=functions)
+        options = self._options(group, sort, rows, level, category, stack_frames=stack_frames, functions=functions, modules=modules)
         with self._pointers() as pointers:
             return C.asked(C.prof_traces_table, pointers, len(pointers), ctypes.byref(options))
 
@@ -259,14 +260,12 @@ class Trace(_Totals):
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, include_python_functions: bool = False, profile_memory: Optional[bool] = None, with_flops: bool = False
     ) -> EventList[FunctionEventAvg]:
-        """As profile.key_averages(), of a capture that another process recorded, or ``prof import`` made of a trace. Traced functions, of Python and of C, are rows only where asked for, as in torch.profiler. profile_memory: whether the table has the
+        """As profile.key_averages(), of a capture that another process recorded, or ``prof import`` made of a trace. Traced functions, of Python and of C, and calls of modules are rows only where asked for, as in torch.profiler. profile_memory: whether the table has the
         columns of memory; None: where a row has any."""
         from . import tables  # which needs this module
 
         functions = bool(include_python_functions)
-        found = tables.averages([tables.Window(self, 0, 0, 0, 0)], group_by_input_shape, group_by_stack_n, profile_memory is not False, with_flops, functions)
-        if not functions:
-            found[:] = [row for row in found if not (row.category in FUNCTIONS and row.level > 1)]  # torch.profiler's own tables have no modules
+        found = tables.averages([tables.Window(self, 0, 0, 0, 0)], group_by_input_shape, group_by_stack_n, profile_memory is not False, with_flops, functions, functions)
         if profile_memory is None:
             found._profile_memory = any(row.cpu_memory_usage or row.self_cpu_memory_usage or row.device_memory_usage or row.self_device_memory_usage for row in found)
         return found
