@@ -325,12 +325,12 @@ class Run(unittest.TestCase):
         self.assertRegex(table, r"(?m)^aten::neg .* 1 +\[\[1\]\]$")
         self.assertRegex(table, r"(?m)^aten::neg .* 2 +\[\[2\]\]$")
         table = self.run_script("--with-stack", "-b", "name,stack").stderr
-        self.assertRegex(table, r"(?m)^aten::neg .* 3 .*built-in method neg.*script\.py\(2\)")
+        self.assertRegex(table, r"(?m)^aten::neg .* 3 .*built-in method neg.*\n +\S*script\.py\(2\)")
         self.assertNotRegex(table, r"(?m)^(inner|.*<module>) ")
         self.assertRegex(self.run_script("--with-stack", "--python").stderr, r"(?m)^(script\.)?inner ")
         self.assertRegex(self.run_script("--with-stack", "-c", "python_function").stderr, r"(?m)^\S*inner ")
         table = self.run_script("--with-stack", "-b", "name,stack", "-c", "cpu_op").stderr
-        self.assertRegex(table, r"(?m)^aten::neg .* 3 .*built-in method neg.*script\.py\(2\)")
+        self.assertRegex(table, r"(?m)^aten::neg .* 3 .*built-in method neg.*\n +\S*script\.py\(2\)")
         self.assertNotRegex(table, r"(?m)^(script\.py|.*<module>) ")
 
     def test_processes_however_they_come(self):
