@@ -48,6 +48,8 @@ class _Functions:
 
     begun = 0
     are_shown = False
+    are_modules_shown = False
+    """Has observe(with_modules=True) been on, beside a profile that did not ask for modules itself? Then their calls are rows."""
 
 
 functions = _Functions()

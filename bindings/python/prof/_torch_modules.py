@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Dict, List, Optional, Tuple
 
 from ._library import C
-from ._scope import scope
+from ._scope import functions, scope
 from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules
 
 CATEGORY = "python_function"
@@ -61,6 +61,7 @@ class Modules:
             raise
 
     def start(self) -> None:
+        functions.are_modules_shown = functions.are_modules_shown or not self._is_for_stacks
         if not (self._can_follow and is_traced()):
             leave_modules(self)
             self.lose_functions()

@@ -438,7 +438,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         """Scopes added up by name, and by input shapes and the innermost stack frames where asked for, in the order of their first calls. group_by_overload_name changes nothing: there are no overloads. include_python_functions: whether
         traced functions are rows; None: those of trace_functions() are, those that are traced for stacks alone are not; calls of modules are with with_modules. AssertionError before anything was recorded."""
         functions = self._are_functions_shown() if include_python_functions is None else bool(include_python_functions)
-        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self.with_modules)
+        found = tables.averages(self._windows(), by_shape=group_by_input_shape, stack_frames=group_by_stack_n, profile_memory=self.profile_memory, with_flops=self.with_flops, functions=functions, modules=functions or self._are_modules_shown())
         if self._observer is None and "torch" in sys.modules:
             found._note = "No scopes: of PyTorch's operators there are some with prof.profile(torch=True), inside of prof.torch.observe(), or by python -m prof run --torch script.py\n"
         return found
@@ -446,9 +446,13 @@ class profile(Owner):  # noqa: N801 (torch's name)
     def _are_functions_shown(self) -> bool:
         return self._shows_functions or (self._is_recording and functions.begun != self._functions_before)
 
+    def _are_modules_shown(self) -> bool:
+        """Of a profile that observes itself by its own word."""
+        return self.with_modules or (self._observer is None and functions.are_modules_shown)
+
     def events(self) -> EventList[FunctionEvent]:
         """Each scope, by its start. AssertionError before anything was recorded."""
-        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops, with_stack=self.with_stack, shows_functions=self._are_functions_shown(), modules=self.with_modules)
+        return tables.single_events(self._windows(), profile_memory=self.profile_memory, with_flops=self.with_flops, with_stack=self.with_stack, shows_functions=self._are_functions_shown(), modules=self._are_modules_shown())
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Chrome JSON, compressed where the path ends in .gz; it opens in Perfetto, chrome://tracing and TensorBoard: of the last cycle. Written at C's rate; what is under the path is never half a file. use_python_export changes
