@@ -77,8 +77,6 @@ typedef struct aggregation {
   prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
   uint64_t shape[SHAPE_WORDS];
-  char *stack; /* that a scope has itself */
-  uint64_t stack_room;
 } aggregation;
 
 /* ---- keys ---- */
@@ -203,25 +201,13 @@ static inline bool has_details(const aggregation *a, const uint64_t *record) {
          (record[2] >> 32 != 0 && (by & (PROF_GROUP_SHAPE | PROF_GROUP_STACK)));
 }
 
-/* The innermost frames of where it was begun, of those that it has itself. False: no memory. */
-static bool own_stack_of(aggregation *a, const prof_event *event, prof_i_text *stack_out) {
-  const prof_i_text own = prof_i_own_stack(event);
-  *stack_out = (prof_i_text){"", 0};
-  if (own.bytes > a->stack_room) {
-    char *const larger = realloc(a->stack, (size_t)own.bytes);
-    if (!larger) return false;
-    a->stack = larger;
-    a->stack_room = own.bytes;
-  }
-  if (own.bytes) *stack_out = (prof_i_text){a->stack, prof_i_frames_of_table(own, a->options.stack_frames, a->stack)};
-  return true;
-}
-
 /* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. False: no memory. */
 static bool stack_of(aggregation *a, uint32_t site, const prof_event *event, prof_i_text *stack_out) {
   const bool is_call_of_function = prof_i_callers_is_function(&a->callers, site), is_backward = a->caller && !is_call_of_function && prof_i_callers_is_backward(&a->callers, a->caller);
+  const prof_i_text own = is_backward ? (prof_i_text){"", 0} : prof_i_own_stack(event);
+  uint32_t number = 0;
   *stack_out = (prof_i_text){"", 0};
-  if (!is_backward && !own_stack_of(a, event, stack_out)) return false;
+  if (own.bytes && (!prof_i_callers_of_stack(&a->callers, own, &number) || !prof_i_callers_text(&a->callers, number, false, stack_out))) return false;
   return stack_out->bytes != 0 || !a->caller || prof_i_callers_text(&a->callers, a->caller, is_call_of_function, stack_out);
 }
 
@@ -493,7 +479,6 @@ static int add_all(aggregation *a) {
 static void fini(aggregation *a) {
   prof_i_memory_sums_fini(&a->memory);
   prof_i_tally_fini(&a->unwanted);
-  free(a->stack);
   group *g, *next;
   HASH_ITER(hh, a->groups, g, next) {
     HASH_DEL(a->groups, g); /* NOLINT(clang-analyzer-unix.Malloc): uthash frees its table with the last one, and sets groups to NULL */

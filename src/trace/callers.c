@@ -56,7 +56,8 @@ static bool is_left_out(const char *frame, size_t bytes) {
   return false;
 }
 
-size_t prof_i_frames_of_table(prof_i_text stack, uint32_t frames, char *to) {
+/* Of frames by ';' the innermost so many, 0: all, without those. to has room for all of them; returns the bytes. */
+static size_t frames_of_table(prof_i_text stack, uint32_t frames, char *to) {
   size_t written = 0;
   uint32_t kept = 0;
   for (const char *at = stack.data, *const end = stack.data + stack.bytes; at < end && (!frames || kept < frames);) {
@@ -113,15 +114,15 @@ static bool find_ends(prof_i_callers *callers, const prof_trace *trace) {
 }
 
 bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames) {
-  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX};
+  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX, .own_frames = frames};
   if (!find_functions(callers, trace)) return false;
   if (!callers->is_function) return true;
   return find_ends(callers, trace) && prof_i_callers_begin(callers);
 }
 
 bool prof_i_callers_begin(prof_i_callers *callers) {
-  if (callers->table) return true;
-  callers->table = calloc(TABLE_FIRST, sizeof *callers->table);
+  if (callers->count > 0) return true;
+  if (!callers->table) callers->table = calloc(TABLE_FIRST, sizeof *callers->table);
   callers->table_room = TABLE_FIRST;
   if (!callers->table || !prof_i_make_room((void **)&callers->items, &callers->room, 0, sizeof *callers->items)) return false;
   callers->items[callers->count++] = (prof_i_caller){0};
@@ -138,12 +139,14 @@ void prof_i_callers_fini(prof_i_callers *callers) {
   *callers = (prof_i_callers){0};
 }
 
+static bool is_same(prof_i_text a, prof_i_text b) { return a.bytes == b.bytes && memcmp(a.data, b.data, (size_t)a.bytes) == 0; }
+
 static uint32_t *place_of(const prof_i_callers *callers, const prof_i_caller *asked) {
   const uint64_t hash = (((uint64_t)asked->outer << 32 | asked->site) ^ (uint64_t)asked->forward << 20 ^ (uint64_t)asked->range << 40) * UINT64_C(0x9e3779b97f4a7c15);
   uint32_t at = (uint32_t)(hash >> 32) & (callers->table_room - 1);
   for (; callers->table[at]; at = (at + 1) & (callers->table_room - 1)) {
     const prof_i_caller *const there = &callers->items[callers->table[at]];
-    if (there->outer == asked->outer && there->site == asked->site && there->forward == asked->forward && there->range == asked->range) break;
+    if (there->outer == asked->outer && there->site == asked->site && there->forward == asked->forward && there->range == asked->range && (asked->site != OF_STACK || is_same(there->own, asked->own))) break;
   }
   return &callers->table[at];
 }
@@ -154,16 +157,8 @@ static bool grow_table(prof_i_callers *callers) {
   free(callers->table);
   callers->table = larger;
   callers->table_room *= 2;
-  for (uint32_t i = 1; i < callers->count; i++)
-    if (callers->items[i].site != OF_STACK) *place_of(callers, &callers->items[i]) = i;
+  for (uint32_t i = 1; i < callers->count; i++) *place_of(callers, &callers->items[i]) = i;
   return true;
-}
-
-/* 0: no memory. */
-static uint32_t add(prof_i_callers *callers, const prof_i_caller *item) {
-  if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count, sizeof *callers->items)) return 0;
-  callers->items[callers->count] = *item;
-  return callers->count++;
 }
 
 /* 0: no memory. */
@@ -171,7 +166,9 @@ static uint32_t find(prof_i_callers *callers, const prof_i_caller *asked) {
   uint32_t *const place = place_of(callers, asked);
   const uint32_t known = *place;
   if (known != 0) return known;
-  const uint32_t number = add(callers, asked);
+  if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count, sizeof *callers->items)) return 0;
+  callers->items[callers->count] = *asked;
+  const uint32_t number = callers->count++;
   *place = number;
   return callers->count * 2 < callers->table_room || grow_table(callers) ? number : 0;
 }
@@ -190,12 +187,21 @@ static uint32_t number_of_backward(prof_i_callers *callers, uint32_t outer, prof
   return find(callers, &(prof_i_caller){.outer = outer, .site = OF_BACKWARD, .forward = 1 + prof_i_backward_forward(callers->backward, numbers)});
 }
 
-bool prof_i_callers_add_stack(prof_i_callers *callers, prof_i_text stack, uint32_t *number_out) {
-  char *const text = malloc((size_t)stack.bytes + 1);
-  if (!text) return false;
-  const size_t bytes = prof_i_frames_of_table(stack, callers->frames, text);
-  *number_out = add(callers, &(prof_i_caller){.site = OF_STACK, .text = text, .bytes = bytes});
-  if (*number_out == 0) free(text);
+static uint32_t hash_of(prof_i_text text) {
+  uint64_t hash = text.bytes;
+  for (uint64_t i = 0; i < text.bytes; i += 8) {
+    uint64_t word = 0;
+    memcpy(&word, text.data + i, text.bytes - i < 8 ? (size_t)(text.bytes - i) : 8);
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 32;
+  }
+  return (uint32_t)hash;
+}
+
+bool prof_i_callers_of_stack(prof_i_callers *callers, prof_i_text stack, uint32_t *number_out) {
+  *number_out = 0;
+  if (!prof_i_callers_begin(callers)) return false;
+  *number_out = find(callers, &(prof_i_caller){.outer = hash_of(stack), .site = OF_STACK, .own = stack});
   return *number_out != 0;
 }
 
@@ -284,7 +290,15 @@ static size_t frame_of(const prof_i_callers *callers, const prof_i_caller *item,
 }
 
 /* False: no memory. */
+static bool make_own_text(const prof_i_callers *callers, prof_i_caller *c) {
+  if (!(c->text = malloc((size_t)c->own.bytes + 1))) return false;
+  c->bytes = frames_of_table(c->own, callers->own_frames, c->text);
+  return true;
+}
+
+/* False: no memory. */
 static bool make_text(const prof_i_callers *callers, uint32_t number, prof_i_caller *c) {
+  if (c->site == OF_STACK) return make_own_text(callers, c);
   char frame[FRAME_ROOM];
   uint64_t room = 0;
   uint32_t frames = 0;

@@ -14,6 +14,7 @@ typedef struct prof_i_caller {
   uint32_t outer, site;
   uint32_t range;   /* the site of autograd's range, where that is the innermost scope; else 0 */
   uint32_t forward; /* in a backward call 1 + the number of what its forward call has; else 0 */
+  prof_i_text own; /* of a scope that says its stack itself: that, where the capture has it */
   char *text; /* its frames by ';', the innermost first; malloc()ed when it is asked for */
   uint64_t bytes;
 } prof_i_caller;
@@ -26,6 +27,7 @@ typedef struct prof_i_callers {
   uint32_t *table; /* of places in items, found by a hash of outer and site; 0: nobody's */
   uint32_t table_room; /* a power of two */
   uint32_t frames; /* of a text at most */
+  uint32_t own_frames; /* of a stack that a scope has itself; 0: all */
   uint64_t *ends_ns; /* when a tracing of functions ended while some stood open; by time */
   uint32_t end_count;
   bool is_of_table; /* frames of autograd's own are left out */
@@ -49,8 +51,8 @@ bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const
 bool prof_i_callers_of_scope(prof_i_callers *callers, const prof_i_span *span, uint32_t around, uint32_t *number_out);
 static inline bool prof_i_callers_is_backward(const prof_i_callers *callers, uint32_t number) { return callers->items[number].forward != 0; }
 
-/* A number for a stack that a scope has itself, which stays where it is. False: no memory. */
-bool prof_i_callers_add_stack(prof_i_callers *callers, prof_i_text stack, uint32_t *number_out);
+/* The number of a stack that scopes have themselves, one for all that have it; its text is without the frames that a table leaves out. False: no memory. */
+bool prof_i_callers_of_stack(prof_i_callers *callers, prof_i_text stack, uint32_t *number_out);
 
 /* The number of what is on lane 0 of a walk and began at that time, in ticks and in ns, or before: it holds what overlaps the rest. 0 where there is no memory, too. */
 uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, uint64_t start, uint64_t start_ns);
@@ -60,9 +62,6 @@ bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_fu
 
 /* The stack that a scope has itself, whole; "" where it has none. */
 prof_i_text prof_i_own_stack(const prof_event *scope);
-
-/* Of frames by ';' the innermost so many, without those that a table leaves out. to has room for all of them; returns the bytes. */
-size_t prof_i_frames_of_table(prof_i_text stack, uint32_t frames, char *to);
 
 /* Of a traced function, by its category; one of C's. */
 bool prof_i_is_function_category(prof_i_text category);

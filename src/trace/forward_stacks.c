@@ -60,7 +60,7 @@ static bool look_at(looking *l, const prof_i_span *span) {
   if (!prof_i_callers_around(callers, l->walker, span, &around) || !prof_i_callers_of_scope(callers, span, around, &number)) return false;
   if (prof_i_callers_is_backward(callers, number)) return true;
   if (prof_i_backward_same_name(callers->backward, span, &prof_i_walker_around(l->walker, span)->span)) return true; /* as where vmap calls mul inside of mul: torch.profiler's events leave the inner ones out */
-  if (own.bytes && !prof_i_callers_add_stack(callers, own, &number)) return false;
+  if (own.bytes && !prof_i_callers_of_stack(callers, own, &number)) return false;
   return prof_i_backward_add(callers->backward, numbers, l->thread, span->start_ns, number);
 }
 
