@@ -145,11 +145,11 @@ class ForwardStacks(Folder):
         self.assertEqual(self.stacks(t, 2)["SinBackward0"], [(["own.py(1): a", "own.py(3): b"], 1)])
 
     def test_a_deep_stack_of_its_own(self):
-        t, frames = Trace(), [f"own.py({i}): f" for i in range(600)]
+        t, frames = Trace(), [f"own.py({i}): f" for i in range(310)]
         for i in range(50):
             t.op("aten::sin", 20 * i, 20 * i + 10, i, own_thread=1, stack=";".join(frames[i % 2 :]))
             t.op("SinBackward0", 5000 + 20 * i, 5010 + 20 * i, i, forward_thread=1)
-        for n in (600, 300):
+        for n in (310, 300):
             self.assertEqual(self.stacks(t, n), {name: [(frames[0:n], 25), (frames[1 : n + 1], 25)] for name in ("aten::sin", "SinBackward0")})
 
     def test_no_forward_call(self):
