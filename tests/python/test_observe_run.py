@@ -347,33 +347,29 @@ class Run(unittest.TestCase):
         self.assertEqual(done.stdout, "140.0\n140.0\n")
         self.assertEqual(self.rows(done.stderr)["aten::square"], 16, done.stderr)
 
-    def test_ranks_that_torchrun_starts(self):
-        self.write(RANKS)
-        done = self.python("-m", "prof", "run", "--torch", "-o", "rank.json", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "script.py", OMP_NUM_THREADS="1")
-        self.assertEqual((done.returncode, done.stdout), (0, 2 * "sum [1.0, 1.0, 1.0]\n"), done.stderr)
+    def ranks(self, theirs, counted):
+        """Of each rank.PID.json that has the one operator: its rank, the world's size, and how often it has the other."""
         found = []
         for name in os.listdir(self.folder):
             if re.fullmatch(r"rank\.\d+\.json", name):
                 with open(os.path.join(self.folder, name)) as f:
                     whole = json.load(f)
                 names = collections.Counter(e.get("name") for e in whole["traceEvents"] if e["ph"] == "X")
-                if names["aten::ones"]:
-                    found.append((whole["distributedInfo"]["rank"], whole["distributedInfo"]["world_size"], names["aten::mul"]))
-        self.assertEqual(sorted(found), [(0, 2, 1), (1, 2, 1)])
+                if names[theirs]:
+                    found.append((whole["distributedInfo"]["rank"], whole["distributedInfo"]["world_size"], names[counted]))
+        return sorted(found)
+
+    def test_ranks_that_torchrun_starts(self):
+        self.write(RANKS)
+        done = self.python("-m", "prof", "run", "--torch", "-o", "rank.json", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "script.py", OMP_NUM_THREADS="1")
+        self.assertEqual((done.returncode, done.stdout), (0, 2 * "sum [1.0, 1.0, 1.0]\n"), done.stderr)
+        self.assertEqual(self.ranks("aten::ones", "aten::mul"), [(0, 2, 1), (1, 2, 1)])
 
     def test_ranks_that_no_launcher_says(self):
         """Children of torch.multiprocessing.spawn(), which have left their group when they end, and end without exit handlers."""
         self.write(SPAWNS)
         self.run_script("--torch", "-o", "rank.json", arguments=[os.path.join(self.folder, "meeting")], RANK="", WORLD_SIZE="")
-        found = []
-        for name in os.listdir(self.folder):
-            if re.fullmatch(r"rank\.\d+\.json", name):
-                with open(os.path.join(self.folder, name)) as f:
-                    whole = json.load(f)
-                names = collections.Counter(e.get("name") for e in whole["traceEvents"] if e["ph"] == "X")
-                if names["c10d::allreduce_"]:
-                    found.append((whole["distributedInfo"]["rank"], whole["distributedInfo"]["world_size"], names["aten::sin"]))
-        self.assertEqual(sorted(found), [(0, 2, 1), (1, 2, 0)])
+        self.assertEqual(self.ranks("c10d::allreduce_", "aten::sin"), [(0, 2, 1), (1, 2, 0)])
 
     def test_a_script_that_observes_itself(self):
         for text in (

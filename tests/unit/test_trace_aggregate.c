@@ -271,15 +271,20 @@ static uint64_t calls_with_stack(const prof_rows *rows, const char *name, const 
   return calls;
 }
 
+static prof_i_head *begin_with_functions(capture *c) {
+  capture_begin(c, 1 << 20);
+  prof_i_head *const meta = capture_meta(c);
+  capture_site(meta, 1, "op", "operator", 1);
+  capture_site(meta, 2, "f", "python_function", 1);
+  capture_site(meta, 3, "g", "c_function", 1);
+  return meta;
+}
+
 static void stacks_are_the_functions_around(void **state) {
   (void)state;
   static const char python[] = "file.c(10): function", both[] = "file.c;file.c(10): function"; /* of C's what the interpreter called it, which stands for the file */
   capture c;
-  capture_begin(&c, 1 << 20);
-  prof_i_head *const meta = capture_meta(&c);
-  capture_site(meta, 1, "op", "operator", 1);
-  capture_site(meta, 2, "f", "python_function", 1);
-  capture_site(meta, 3, "g", "c_function", 1);
+  begin_with_functions(&c);
   prof_i_head *const one = capture_chunk(&c, CHUNK, 1), *const two = capture_chunk(&c, CHUNK, 2);
   for (uint64_t i = 0; i < 100; i++) {
     const uint64_t at = T0 + i * 1000;
@@ -322,11 +327,7 @@ static void functions_of_a_tracing_that_ended_are_no_stack(void **state) {
   static const char outer[] = "file.c(10): function", inner[] = "file.c";
   for (int is_mixed = 0; is_mixed < 2; is_mixed++) {
     capture c;
-    capture_begin(&c, 1 << 20);
-    prof_i_head *const meta = capture_meta(&c);
-    capture_site(meta, 1, "op", "operator", 1);
-    capture_site(meta, 2, "f", "python_function", 1);
-    capture_site(meta, 3, "g", "c_function", 1);
+    prof_i_head *const meta = begin_with_functions(&c);
     capture_session(meta, T0 + 5600, 1, 3); /* not in their order */
     capture_session(meta, T0 + 5000, 1, 3);
     capture_session(meta, T0 + 9000, 1, 0);
