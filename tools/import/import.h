@@ -58,7 +58,8 @@ typedef enum import_end {
   IMPORT_OPEN_ARRAY, /* a bare array that nobody closed, behind a whole element: the format allows it */
   IMPORT_CUT_SHORT,
   IMPORT_DAMAGED,
-  IMPORT_NO_TRACE /* JSON, but there is no traceEvents in it */
+  IMPORT_NO_TRACE, /* JSON, but there is no traceEvents in it */
+  IMPORT_CAPTURE /* of prof's already: there is nothing to make of it */
 } import_end;
 
 typedef struct import_result {

@@ -24,7 +24,7 @@ struct import_input {
   int fd;
   const char *path;
   uint64_t bytes, read_bytes;
-  bool is_packed, is_over, is_cut;
+  bool is_packed, is_capture, is_over, is_cut;
   size_t at, count; /* in packed */
   unsigned char packed[PACKED_BYTES];
 #ifdef PROF_HAVE_ZLIB
@@ -112,14 +112,8 @@ static size_t unpack(import_input *input, char *to, size_t room) {
 
 /* ---- the face ---- */
 
-/* Where a trace is asked for, and the capture is at hand that would be made of it. */
-static void refuse_capture(const import_input *input) {
-  const uint64_t magic = PROF_I_MAGIC;
-  if (input->count < sizeof magic || memcmp(input->packed, &magic, sizeof magic) != 0) return;
-  import_fail("'%s' is a capture of prof's already, and needs no import; prof table and prof dump read it as it is, in Python prof.Trace.open()", input->path);
-}
-
 import_input *import_input_open(const char *path) {
+  const uint64_t magic = PROF_I_MAGIC;
   import_input *const input = import_make(sizeof *input);
   struct stat about;
   input->path = path;
@@ -127,12 +121,12 @@ import_input *import_input_open(const char *path) {
   if (input->fd < 0 || fstat(input->fd, &about) != 0) import_fail("cannot open '%s': %s", path, strerror(errno));
   if (S_ISDIR(about.st_mode)) import_fail("cannot read '%s': it is a directory; name one trace in it", path);
   input->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
-  while (input->count < sizeof(uint64_t)) {
+  while (input->count < sizeof magic) {
     const size_t count = read_some(input, input->packed + input->count, sizeof input->packed - input->count);
     if (count == 0) break;
     input->count += count;
   }
-  refuse_capture(input);
+  input->is_capture = input->count >= sizeof magic && memcmp(input->packed, &magic, sizeof magic) == 0;
   input->is_packed = input->count >= 2 && input->packed[0] == 0x1f && input->packed[1] == 0x8b;
   if (input->is_packed) open_zlib(input);
   return input;
@@ -153,6 +147,7 @@ size_t import_input_read(import_input *input, char *to, size_t room) {
   return first;
 }
 
+bool import_input_is_capture(const import_input *input) { return input->is_capture; }
 bool import_input_is_cut(const import_input *input) { return input->is_cut; }
 bool import_input_is_packed(const import_input *input) { return input->is_packed; }
 

@@ -128,12 +128,17 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   import_output output;
   import_result *const result = result_out;
   *result = (import_result){.end = IMPORT_CUT_SHORT};
+  import_input *const input = import_input_open(from);
+  if (import_input_is_capture(input)) {
+    result->end = IMPORT_CAPTURE;
+    import_input_close(input);
+    return;
+  }
   import_state *const state = import_make(sizeof *state);
   state->counts = &result->counts;
   state->rank = -1;
   state->world_size = 1;
   state->names = import_names_create();
-  import_input *const input = import_input_open(from);
   import_output_open(&output, to, must_be_new);
   import_spool_open(&state->spool, output.folder);
   read_all(state, input, result);

@@ -68,14 +68,16 @@ static int say_end(const char *from, const import_result *r) {
     case IMPORT_DAMAGED:
       say("prof import: '%s' is damaged near byte %" PRIu64 "%s: %s; what stands whole before is taken", from, r->at, unpacked, r->error);
       return EXIT_FAILED;
-    case IMPORT_NO_TRACE: break;
+    case IMPORT_NO_TRACE:
+    case IMPORT_CAPTURE: break;
   }
   return EXIT_FAILED;
 }
 
 /* Nothing was written. */
 static int say_nothing(const char *from, const import_result *r) {
-  if (r->end == IMPORT_NO_TRACE) say("prof import: '%s' is JSON, but no trace: it has no traceEvents", from);
+  if (r->end == IMPORT_CAPTURE) say("prof import: '%s' is a capture of prof's already, and needs no import; prof table and prof dump read it as it is, in Python prof.Trace.open()", from);
+  else if (r->end == IMPORT_NO_TRACE) say("prof import: '%s' is JSON, but no trace: it has no traceEvents", from);
   else if (r->end == IMPORT_DAMAGED) say("prof import: '%s' is no JSON, or damaged before the first event, near byte %" PRIu64 ": %s", from, r->at, r->error);
   else if (r->at == 0 && r->is_packing_cut) say("prof import: '%s' ends, or is damaged, before anything could be unpacked", from);
   else if (r->at == 0) say("prof import: '%s' is empty", from);
