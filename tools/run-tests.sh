@@ -15,8 +15,8 @@
 #   long              all of these but test
 #   demo              make demo
 #   report            only the table of the groups that were run since build/report was removed
-# Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with what failed, by name, and
-# the sums alone on a line. Fails when anything failed. A group's log stays in build/report.
+# Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with what failed, by name, what it said
+# of it, and the sums alone on a line. Fails when anything failed. A group's log stays in build/report.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -27,11 +27,17 @@ ran=()
 mkdir -p $report
 
 # Reads a log: of ctest (Testing/Temporary/LastTest.log), or of a command whose last counts are "N passed, N failed". Prints
-# "passed failed skipped", then one line for each skip and each failure: "skipped WHY", "failed NAME". A ctest entry counts as the cases that it lists itself (cmocka,
+# "passed failed skipped", then one line for each skip and each failure: "skipped WHY", "failed NAME", and behind an entry's failures "said TEXT", some lines of its output
+# that tell most: how a check failed, or, where none does, its last ones. A ctest entry counts as the cases that it lists itself (cmocka,
 # pytest, "N passed, N failed"), else as one. Which entries were skipped whole, only what ctest printed (terminal) knows.
 count='
 function number_before(word) { return match($0, "[0-9]+ " word) ? substr($0, RSTART, RLENGTH) + 0 : 0 }
 function say(kind, text) { lines[++n] = kind " " entry (entry != "" && text != "" ? ": " : "") text }
+function keep(text) { if (k < 12) kept[++k] = text }
+function close_said(   i) {
+  if (k == 0) for (i = l > 6 ? l - 5 : 1; i <= l; i++) kept[++k] = last[i % 6]
+  for (i = 1; i <= k; i++) lines[++n] = "said " substr(kept[i], 1, 240)
+}
 function failing(name) { if (!seen[entry, name]++) case_of[++cases] = name }
 function close_entry(   i) {
   if (entry == "" && s < reasons) s = reasons
@@ -41,14 +47,22 @@ function close_entry(   i) {
   for (i = 1; i <= s; i++) say("skipped", i <= reasons ? why[i] : "no reason given")
   for (i = 1; i <= cases; i++) say("failed", case_of[i])
   if (f && !cases && entry != "") say("failed", "")
+  if (f || cases) close_said()
   passed += p; failed += f; skipped += s
-  entry = status = ""; p = f = s = reasons = cases = 0
+  entry = status = ""; p = f = s = reasons = cases = k = l = input = told = 0
 }
 BEGIN {
   while (terminal != "" && (getline line < terminal) > 0)
     if (line ~ /Test +#[0-9]+: .*\*\*\*Skipped/) { sub(/^.*#[0-9]+: /, "", line); sub(/ .*/, "", line); is_skipped[line] }
 }
 /^[0-9]+\/[0-9]+ Testing: / { close_entry(); entry = $NF; status = "failed" }
+/^to have .* again: / { keep($0); input = 1; next } # and what follows, in base64
+input && /^[A-Za-z0-9+\/=]+$/ { keep($0); next }
+{ input = 0 }
+/^\[  ERROR   \] --- / { told = 3; sub(/^.* --- /, "") }
+/^E  +[^ ]|^[A-Za-z.]*(Error|Exception): |^==[0-9]+== ?ERROR|^SUMMARY: |: runtime error: |: warning: |: error: |[Aa]ssertion.*failed/ { if (!told) told = 1 }
+told > 0 { told--; keep($0) }
+NF && !/^(-+|<end of output>|Test time = .*|Test Failed\..*|"[^"]*" (start|end|time elapsed).*)$/ { last[++l % 6] = $0 }
 /^Test Passed\.$/ { status = "passed" }
 /^(\[ *[A-Z]* *\] )?-*skip: / { sub(/^.*skip: /, ""); why[++reasons] = $0; next }
 /^SKIPPED \[[0-9]+\] / { sub(/^SKIPPED \[[0-9]+\] /, ""); why[++reasons] = $0; next }
@@ -181,7 +195,7 @@ print_report() {
     sed -n "s/^skipped /skipped: $group: /p" "$report/$group.count"
   done <<<"$rows"
   while read -r group _ failed _; do
-    sed -n "s/^failed /failed: $group: /p" "$report/$group.count"
+    sed -n "s/^failed /failed: $group: /p; s/^said /  | /p" "$report/$group.count"
     if [ "$failed" -ne 0 ] && ! grep -q '^failed ' "$report/$group.count"; then echo "failed: $group: see $report/$group.log"; fi
   done <<<"$rows"
   printf '%d passed, %d failed, %d skipped\n' $total_passed $total_failed $total_skipped
