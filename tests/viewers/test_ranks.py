@@ -281,7 +281,8 @@ def test_htas_overlap(found, truths):
 
 
 def test_htas_critical_path(found, truths):
-    """It ends with what ended last: as a rule the last product of the step, before it those that kept its stream busy since it was launched, and not the collective beside them, which is over before."""
+    """It ends with what ended last: as a rule the last product of the step, before it those that kept its stream busy since it was launched, and not the collective beside them, which is over before. On a busy machine, where the thread
+    waits before it launches the collective, it is that one, and HTA says that communication bounds the step."""
     for rank, truth in truths.items():
         path = found["paths"][rank]
         assert path["is found"]
@@ -293,6 +294,7 @@ def test_htas_critical_path(found, truths):
                 wanted.append(kernel)
             else:
                 break
-        on_device = sorted(us for name, by, us in path["parts"] if by == "gpu_compute_bound" and name == last["name"])
-        assert on_device == [near(us) for us in sorted(k["dur"] for k in wanted)]
-        assert {name for name, by, _ in path["parts"] if by == "gpu_compute_bound"} <= {last["name"], COPY}
+        on_device = [(name, by, us) for name, by, us in path["parts"] if by.startswith("gpu_com")]
+        name_and_bound = (last["name"].split("(")[0], "gpu_communication_bound" if last["name"] == REDUCE else "gpu_compute_bound")  # without its parameters, as HTA writes it here
+        assert sorted(us for name, by, us in on_device if (name, by) == name_and_bound) == [near(us) for us in sorted(k["dur"] for k in wanted)]
+        assert {(name, by) for name, by, _ in on_device} <= {name_and_bound, (COPY, "gpu_compute_bound")}
