@@ -137,6 +137,13 @@ typedef struct prof_i_python {
 
 extern prof_i_python prof_i_python_now __attribute__((visibility("hidden")));
 
+static inline void prof_i_py_drop(prof_i_py *object) {
+  if (object) prof_i_python_now.Py_DecRef(object);
+}
+
+/* Is an error pending? */
+static inline bool prof_i_py_is_interrupted(void) { return prof_i_python_now.PyErr_Occurred() != NULL; }
+
 /* Between scope.c and functions.c. Stacks are wanted, or are not any more: what stands open where they begin is a function from there on. An error may be pending behind it. The GIL is held, as below. */
 void prof_i_python_functions_stacks(bool are_wanted);
 /* Functions are traced, or are not any more: where they are, what stands around a scope is its stack, and it takes none itself. */

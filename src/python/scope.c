@@ -57,10 +57,6 @@ static known *place_of(const prof_i_py *name, const prof_i_py *category, uint32_
   return &own.names[key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
 }
 
-static void drop(prof_i_py *object) {
-  if (object) PY.Py_DecRef(object);
-}
-
 /* The place is another name's from here on. What it held goes last: a name may be of a class whose __del__() begins scopes. */
 static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t level) {
   const known before = *k;
@@ -68,8 +64,8 @@ static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t 
   PY.Py_IncRef(name); /* held: while it stands here, its address is nobody else's */
   if (category) PY.Py_IncRef(category);
   free(before.texts);
-  drop(before.name);
-  drop(before.category);
+  prof_i_py_drop(before.name);
+  prof_i_py_drop(before.category);
 }
 
 /* ---- the object ---- */
@@ -96,7 +92,7 @@ static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t coun
 static bool is_of(prof_i_py *object, prof_i_py *type) {
   prof_i_py *const own_type = PY.PyObject_Type(object);
   const bool is = own_type == type || (own_type && PY.PyType_IsSubtype(own_type, type));
-  drop(own_type);
+  prof_i_py_drop(own_type);
   return is;
 }
 
@@ -143,8 +139,8 @@ static bool ask_number(prof_i_py *object, ptrdiff_t at, answer *to) {
   prof_i_py *const item = PY.PySequence_GetItem(object, at);
   if (!item) return false;
   to->number = PY.PyLong_AsLongLongAndOverflow(item, &overflow);
-  drop(item);
-  return to->number != -1 || !PY.PyErr_Occurred();
+  prof_i_py_drop(item);
+  return to->number != -1 || !prof_i_py_is_interrupted();
 }
 
 /* The answer is empty where the program's code failed, and that is nobody's concern; or was interrupted, then the error stays, and nothing more is asked: code that runs with an error pending loses it. Handlers of signals run
@@ -152,16 +148,16 @@ static bool ask_number(prof_i_py *object, ptrdiff_t at, answer *to) {
 static answer ask(question *of, prof_i_py *object, ptrdiff_t at) {
   prof_i_py *type, *error, *traceback;
   answer found = {NULL, 0}, again = {NULL, 0};
-  if (PY.PyErr_Occurred() || of(object, at, &found) || !PY.PyErr_ExceptionMatches(PY.given.exception)) return found;
+  if (prof_i_py_is_interrupted() || of(object, at, &found) || !PY.PyErr_ExceptionMatches(PY.given.exception)) return found;
   PY.PyErr_Fetch(&type, &error, &traceback);
   if (of(object, at, &again)) {
-    drop(again.object);
+    prof_i_py_drop(again.object);
     PY.PyErr_Restore(type, error, traceback);
     return found;
   }
-  drop(type);
-  drop(error);
-  drop(traceback);
+  prof_i_py_drop(type);
+  prof_i_py_drop(error);
+  prof_i_py_drop(traceback);
   if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
   return found;
 }
@@ -211,15 +207,15 @@ static size_t put_frame(char *to, size_t used, prof_i_py *frame) {
     const prof_i_py_text f = prof_i_py_text_of(file), n = prof_i_py_text_of(function);
     const int bytes = snprintf(to + used, STACK_ROOM - used, "%s%.*s(%d): %.*s", used ? ";" : "", (int)f.bytes, f.data, PY.PyFrame_GetLineNumber(frame), (int)n.bytes, n.data);
     if (bytes > 0 && (size_t)bytes < STACK_ROOM - used) used += (size_t)bytes;
-    drop(f.holder);
-    drop(n.holder);
+    prof_i_py_drop(f.holder);
+    prof_i_py_drop(n.holder);
   } else {
     PY.PyErr_Clear();
   }
   to[used] = '\0';
-  drop(file);
-  drop(function);
-  drop(code);
+  prof_i_py_drop(file);
+  prof_i_py_drop(function);
+  prof_i_py_drop(code);
   return used;
 }
 
@@ -236,9 +232,9 @@ static bool is_own(prof_i_py *frame) {
   const prof_i_py_text f = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
   const bool is_here = own.package_bytes && f.bytes > own.package_bytes && memcmp(f.data, own.package, own.package_bytes) == 0;
   if (!file) PY.PyErr_Clear();
-  drop(f.holder);
-  drop(file);
-  drop(code);
+  prof_i_py_drop(f.holder);
+  prof_i_py_drop(file);
+  prof_i_py_drop(code);
   return is_here;
 }
 
@@ -254,9 +250,9 @@ static void find_package(void) {
     own.package_bytes = (uint32_t)bytes;
   }
   if (!file) PY.PyErr_Clear();
-  drop(f.holder);
-  drop(file);
-  drop(code);
+  prof_i_py_drop(f.holder);
+  prof_i_py_drop(file);
+  prof_i_py_drop(code);
 }
 
 static size_t put_stack(char *to) {
@@ -269,7 +265,7 @@ static size_t put_stack(char *to) {
     used = put_frame(to, used, frame);
     count++;
   }
-  drop(frame);
+  prof_i_py_drop(frame);
   return used;
 }
 
@@ -292,7 +288,7 @@ static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *item
     for (ptrdiff_t d = 0; d < rank; d++) to->dims[i][d] = ask(ask_number, one, d + 1).number;
     to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, one ? (uint32_t)ask(ask_number, one, 0).number : 0};
     items[i] = (prof_arg){.type = PROF_ARG_TENSOR, .value.tensor = &to->tensors[i]};
-    drop(one);
+    prof_i_py_drop(one);
   }
   return count > 0 ? (uint32_t)count : 0;
 }
@@ -310,7 +306,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   tensor_room tensors;
   char stack[STACK_ROOM];
   if (s->shapes) count = take_shapes(s->shapes, &tensors, items); /* they come first: what has no key */
-  if (s->shapes && PY.PyErr_Occurred()) return 0;
+  if (s->shapes && prof_i_py_is_interrupted()) return 0;
   if (own.stack_frames && count < PROF_ARGS_MAX) {
     const size_t bytes = put_stack(stack);
     items[count++] = (prof_arg){.key = PROF_STACK_KEY, .type = PROF_ARG_STRING, .bytes = (uint32_t)bytes, .value.text = stack};
@@ -325,7 +321,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     held[2] = t.holder;
     items[count].key = t.data;
     count += arg_of(value, &items[count], &held[3]);
-    is_interrupted = PY.PyErr_Occurred() != NULL;
+    is_interrupted = prof_i_py_is_interrupted();
   }
   if (has_args) prof_i_this_flags.is_making_text = false;
   if (!is_interrupted) {
@@ -334,10 +330,10 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     const prof_details details = {.name = name.data, .category = category.data, .name_bytes = name.bytes, .category_bytes = category.bytes, .flags = PROF_I_BY_CALL,
                                   .device = PROF_HOST, .args = {.items = items, .count = count, .kind = s->shapes ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS}};
     start = prof_i_begin_details_1(&sites[s->level], &details);
-    drop(name.holder);
-    drop(category.holder);
+    prof_i_py_drop(name.holder);
+    prof_i_py_drop(category.holder);
   }
-  for (uint32_t i = 0; i < HELD * count; i++) drop(holders[i]);
+  for (uint32_t i = 0; i < HELD * count; i++) prof_i_py_drop(holders[i]);
   return start;
 }
 
@@ -352,8 +348,8 @@ static bool give_site(known *k) {
     k->site = (prof_site){.file = "", .function = "", .level = k->level};
     k->category_text = k->texts + name.bytes + 1;
   }
-  drop(name.holder);
-  drop(category.holder);
+  prof_i_py_drop(name.holder);
+  prof_i_py_drop(category.holder);
   return k->texts != NULL;
 }
 
@@ -413,7 +409,7 @@ static prof_i_py *enter(prof_i_py *self) {
   } else {
     s->depth++;
     s->start = begin(s);
-    if (PROF_I_UNLIKELY(!s->start && (s->args || s->shapes) && PY.PyErr_Occurred())) return give_up(s);
+    if (PROF_I_UNLIKELY(!s->start && (s->args || s->shapes) && prof_i_py_is_interrupted())) return give_up(s);
   }
   PY.Py_IncRef(self);
   return self;
@@ -505,9 +501,9 @@ static void destroy(prof_i_py *self) {
   scope *const s = scope_of(self);
   free(s->outer);
   PY.Py_DecRef(s->name);
-  drop(s->category);
-  drop(s->args);
-  drop(s->shapes);
+  prof_i_py_drop(s->category);
+  prof_i_py_drop(s->args);
+  prof_i_py_drop(s->shapes);
   if (own.free_count < FREE_MAX) own.free[own.free_count++] = self;
   else PY.PyObject_Free(self);
   PY.Py_DecRef(own.type); /* each object holds its type */
@@ -541,7 +537,7 @@ static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments
   if (!is_string(args, "record_function", "args")) return NULL;
   prof_i_py *const dict = PY.PyDict_New();
   prof_i_py *const made = dict && PY.PyDict_SetItemString(dict, "args", args) == 0 ? make(name, NULL, 1, dict, NULL) : NULL;
-  drop(dict);
+  prof_i_py_drop(dict);
   return made;
 }
 
@@ -573,7 +569,7 @@ static uint32_t read_level(prof_i_py *object) {
   prof_i_py *const number = object ? PY.PyNumber_Index(object) : NULL; /* Python 3.9 would take a float */
   if (object && !number) return 0;
   const long long level = number ? PY.PyLong_AsLongLongAndOverflow(number, &overflow) : 1;
-  drop(number);
+  prof_i_py_drop(number);
   if (!overflow && level >= 1 && level <= 2) return (uint32_t)level;
   PY.PyErr_Format(PY.given.value_error, "scope() level must be 1 or 2, not %.200R", object);
   return 0;
@@ -594,7 +590,7 @@ static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptr
     is_good = false;
   }
   prof_i_py *const made = is_good && level ? make(arguments[0], words.category ? words.category : own.operator, level, words.args, words.shapes) : NULL;
-  drop(words.args);
+  prof_i_py_drop(words.args);
   return made;
 }
 
@@ -640,7 +636,7 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
   for (size_t i = 0; is_made && i < sizeof functions / sizeof *functions; i++) {
     prof_i_py *const function = PY.PyCFunction_NewEx(&functions[i], NULL, NULL);
     is_made = function && PY.PyDict_SetItemString(given->names, functions[i].name, function) == 0;
-    drop(function);
+    prof_i_py_drop(function);
   }
   if (!is_made) {
     PY.PyErr_Clear();

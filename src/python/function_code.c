@@ -1,0 +1,203 @@
+/* See functions.h: which code is wanted. Python's side (functions.py) is asked once for each, and what it said hangs at the code; functions of C are known by a table, calls of nn.Modules by the place of their name. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions.h"
+#include "text.h"
+
+#define PY prof_i_python_now
+#define NOW prof_i_functions_now
+
+enum { BUILTIN_BITS = 13, MODULE_ROOM_FIRST = 64 };
+
+/* A function of C, known by its address; a method by its descriptor, one of pybind11's by its object, which are held. */
+typedef struct builtin {
+  const void *key; /* NULL: nobody's place */
+  prof_i_function *function;
+} builtin;
+
+static struct {
+  builtin builtins[1 << BUILTIN_BITS];
+  uint32_t builtin_count;
+  prof_i_function **modules; /* by the place of a name, which Python's side gives: they stay, as that does */
+  size_t module_room;
+} own;
+
+const char prof_i_category_of_python[] = "python_function", prof_i_category_of_c[] = "c_function"; /* the first as Kineto calls it */
+
+static void destroy_function(void *extra) {
+  prof_i_function *const f = extra;
+  if (!f) return;
+  free(f->name);
+  free(f->source);
+  free(f->file);
+  free(f);
+}
+
+static char *copied(prof_i_py *string) {
+  const prof_i_py_text t = prof_i_py_text_of(string);
+  char *const copy = malloc(t.bytes + 1);
+  if (copy) {
+    memcpy(copy, t.data, t.bytes);
+    copy[t.bytes] = '\0';
+  }
+  prof_i_py_drop(t.holder);
+  return copy;
+}
+
+/* Of (name, function, file, line). */
+static bool describe(prof_i_function *f, prof_i_py *answer, const char *category) {
+  int overflow = 0;
+  f->category = category;
+  f->name = copied(PY.PyTuple_GetItem(answer, 0));
+  f->source = copied(PY.PyTuple_GetItem(answer, 1));
+  f->file = copied(PY.PyTuple_GetItem(answer, 2));
+  const long long line = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 3), &overflow);
+  f->site = (prof_site){.file = f->file, .function = f->source, .line = (uint32_t)line, .level = 1};
+  if (f->name && f->source && f->file) return true;
+  free(f->name);
+  free(f->source);
+  free(f->file);
+  f->name = f->source = f->file = NULL;
+  return false;
+}
+
+static prof_i_py *ask_once(prof_i_py *callable, prof_i_py *object) {
+  prof_i_py *const arguments = PY.PyTuple_New(1);
+  if (!arguments) return NULL;
+  PY.Py_IncRef(object);
+  PY.PyTuple_SetItem(arguments, 0, object);
+  prof_i_py *const answer = PY.PyObject_CallObject(callable, arguments);
+  PY.Py_DecRef(arguments);
+  return answer;
+}
+
+PROF_I_COLD prof_i_py *prof_i_function_ask(prof_i_py *callable, prof_i_py *object) {
+  prof_i_py *type, *error, *traceback, *answer = ask_once(callable, object);
+  if (answer || !PY.PyErr_ExceptionMatches(PY.given.exception)) return answer;
+  PY.PyErr_Fetch(&type, &error, &traceback);
+  if ((answer = ask_once(callable, object)) != NULL) {
+    PY.Py_DecRef(answer);
+    PY.PyErr_Restore(type, error, traceback);
+    return NULL;
+  }
+  prof_i_py_drop(type);
+  prof_i_py_drop(error);
+  prof_i_py_drop(traceback);
+  if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
+  return NULL;
+}
+
+/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function, of five a module's call, and whether it is a function otherwise. It is kept with the code. NULL: no memory. */
+static prof_i_function *take_answer(prof_i_py *code, prof_i_py *answer) {
+  prof_i_function *f = NULL;
+  NOW.python.get_extra(code, NOW.index, (void **)&f); /* now: another thread may have asked meanwhile */
+  if (!f) {
+    f = calloc(1, sizeof *f);
+    if (f && NOW.python.set_extra(code, NOW.index, f) != 0) {
+      free(f);
+      f = NULL;
+    }
+  }
+  if (!f) return NULL;
+  if (answer == PY.given.none) f->verdict = PROF_I_VERDICT_LEFT_OUT;
+  else if (answer == NOW.given.import) f->verdict = PROF_I_VERDICT_IMPORT;
+  else f->verdict = f->name || describe(f, answer, prof_i_category_of_python) ? PROF_I_VERDICT_FUNCTION : PROF_I_VERDICT_LEFT_OUT; /* what was learnt for another filter is still so */
+  if (f->verdict == PROF_I_VERDICT_FUNCTION && PY.PyTuple_Size(answer) == 5) {
+    int overflow = 0;
+    f->verdict = PROF_I_VERDICT_MODULE;
+    f->is_also_function = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 4), &overflow) != 0;
+  }
+  f->epoch = NOW.epoch;
+  return f;
+}
+
+PROF_I_COLD prof_i_function *prof_i_function_judge(prof_i_py *code, prof_i_py *frame) {
+  static prof_i_function unknown = {.verdict = PROF_I_VERDICT_UNKNOWN};
+  prof_i_py *type, *error, *traceback;
+  PY.PyErr_Fetch(&type, &error, &traceback);
+  prof_i_py *const answer = prof_i_function_ask(NOW.given.judge, frame);
+  prof_i_function *const f = answer ? take_answer(code, answer) : NULL;
+  if (!answer && prof_i_py_is_interrupted()) {
+    prof_i_py_drop(type);
+    prof_i_py_drop(error);
+    prof_i_py_drop(traceback);
+    return NULL;
+  }
+  prof_i_py_drop(answer);
+  PY.PyErr_Restore(type, error, traceback); /* in place of what set_extra() may have raised, too */
+  return f ? f : &unknown;
+}
+
+/* ---- functions of C ---- */
+
+/* held: what the key is of; NULL: of nothing that could go. */
+static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key, prof_i_py *callable, prof_i_py *held) {
+  prof_i_py *const answer = prof_i_function_ask(NOW.given.describe_builtin, callable);
+  if (!answer) return NULL;
+  prof_i_function *const f = answer != PY.given.none && !place->key && own.builtin_count < 3u << (BUILTIN_BITS - 2) ? calloc(1, sizeof *f) : NULL; /* there is always a free place */
+  if (f && describe(f, answer, prof_i_category_of_c)) {
+    f->verdict = PROF_I_VERDICT_FUNCTION;
+    f->is_of_many = f->site.line && !held;
+    f->site.line = 0;
+    if (held) PY.Py_IncRef(held);
+    *place = (builtin){key, f};
+    own.builtin_count++;
+  } else {
+    destroy_function(f);
+  }
+  PY.Py_DecRef(answer);
+  return place->key == key ? place->function : NULL;
+}
+
+/* NULL: it is not wanted. */
+static inline prof_i_function *builtin_by(const void *key, prof_i_py *callable, prof_i_py *held) {
+  size_t at = (size_t)((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUILTIN_BITS));
+  while (own.builtins[at].key && own.builtins[at].key != key) at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
+  return PROF_I_LIKELY(own.builtins[at].key != NULL) ? own.builtins[at].function : new_builtin(&own.builtins[at], key, callable, held);
+}
+
+prof_i_function *prof_i_function_of_c(prof_i_py *callable) {
+  prof_i_py *const type = PY.PyObject_Type(callable);
+  const void *key = NULL;
+  prof_i_py *held = NULL;
+  if (type == NOW.given.builtin_type) key = NOW.python.function_of(callable);
+  else if (type == NOW.given.descriptor_type) key = held = callable;
+  PY.Py_DecRef(type); /* it is of the interpreter's own, or not looked at */
+  if (!key) return NULL;
+  prof_i_function *const f = builtin_by(key, callable, held);
+  if (PROF_I_LIKELY(!f || !f->is_of_many)) return f;
+  held = NOW.python.self_of(callable);
+  return held ? builtin_by(held, callable, held) : NULL;
+}
+
+/* ---- calls of nn.Modules ---- */
+
+prof_i_function *prof_i_function_of_module(prof_i_py *answer) {
+  int overflow = 0;
+  const size_t place = (size_t)PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 1), &overflow);
+  if (place >= own.module_room) {
+    const size_t room = 2 * place + MODULE_ROOM_FIRST;
+    prof_i_function **const larger = realloc(own.modules, room * sizeof *larger);
+    if (!larger) return NULL;
+    memset(larger + own.module_room, 0, (room - own.module_room) * sizeof *larger);
+    own.modules = larger;
+    own.module_room = room;
+  }
+  prof_i_function *f = own.modules[place];
+  if (f) return f;
+  f = calloc(1, sizeof *f);
+  if (f) f->name = copied(PY.PyTuple_GetItem(answer, 0));
+  if (!f || !f->name) {
+    free(f);
+    return NULL;
+  }
+  f->site = (prof_site){.file = "", .function = "", .level = 1};
+  own.modules[place] = f;
+  return f;
+}
+
+bool prof_i_function_code_create(void) {
+  NOW.index = NOW.python.request_index(destroy_function);
+  return NOW.index >= 0;
+}

@@ -1,0 +1,287 @@
+/* See functions.h: what stands open on each thread.
+
+   A call stands on its thread's stack until its frame is left: by a return, a yield or an exception. What comes back without a call is of a frame that is older than the tracing, and passed over; frames of one thread nest, so none that
+   is newer stands open then.
+
+   Where stacks are wanted (a profile with_stack), what stands open when they begin is a scope from there on, as torch.profiler has it: each thread sees to its own when it comes by. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "functions.h"
+#include "text.h"
+
+#define PY prof_i_python_now
+#define NOW prof_i_functions_now
+#define HERE prof_i_function_stack_here
+
+enum { STACK_ROOM_FIRST = 64 };
+
+static struct {
+  pthread_key_t key; /* frees the stack of a thread that ends */
+  pthread_mutex_t lock; /* of the list of stacks, which a thread leaves without the GIL; a leaf: nothing is called under it but realloc() and free() */
+  prof_i_function_stack *stacks;
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+__thread prof_i_function_stack *prof_i_function_stack_here;
+
+static void end_down_to(prof_i_function_stack *s, size_t count) {
+  while (s->count > count) {
+    const uint64_t start = s->calls[--s->count].start;
+    if (start) prof_i_end_1(start);
+  }
+}
+
+/* ---- all threads' stacks ---- */
+
+/* The lock is held. */
+static void enter_list(prof_i_function_stack *s) {
+  s->next = own.stacks;
+  s->at = &own.stacks;
+  if (s->next) s->next->at = &s->next;
+  own.stacks = s;
+}
+static void leave_list(prof_i_function_stack *s) {
+  *s->at = s->next;
+  if (s->next) s->next->at = s->at;
+}
+
+/* This thread's with that room, which moves; NULL: no memory, and it is as it was. */
+static prof_i_function_stack *grown(size_t room) {
+  pthread_mutex_lock(&own.lock);
+  if (HERE) leave_list(HERE);
+  prof_i_function_stack *const larger = realloc(HERE, sizeof *larger + room * sizeof *larger->calls);
+  if (larger && !HERE) *larger = (prof_i_function_stack){.epoch = NOW.epoch};
+  if (larger) HERE = larger;
+  if (HERE) enter_list(HERE);
+  pthread_mutex_unlock(&own.lock);
+  return larger;
+}
+
+/* Does anything that this tracing has recorded stand open on another thread? */
+static bool others_stand_open(void) {
+  bool is_open = false;
+  pthread_mutex_lock(&own.lock);
+  for (const prof_i_function_stack *s = own.stacks; s && !is_open; s = s->next)
+    for (size_t i = 0; s != HERE && s->epoch == NOW.epoch && i < s->count && !is_open; i++) is_open = s->calls[i].start != 0;
+  pthread_mutex_unlock(&own.lock);
+  return is_open;
+}
+
+/* The stack with room for one more, of this tracing, but perhaps of an older stamp; NULL: no memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the calls that come, it is older than the tracing. */
+static PROF_I_COLD prof_i_function_stack *make_room(void) {
+  if (HERE && HERE->epoch != NOW.epoch) {
+    end_down_to(HERE, 0); /* of a tracing that was stopped while they ran */
+    HERE->epoch = NOW.epoch;
+  }
+  if (HERE && HERE->count < HERE->room) return HERE;
+  const size_t room = HERE ? HERE->room * 2 : STACK_ROOM_FIRST;
+  prof_i_function_stack *const larger = grown(room);
+  if (!larger) {
+    if (HERE) end_down_to(HERE, 0);
+    return HERE;
+  }
+  larger->room = room;
+  pthread_setspecific(own.key, larger);
+  return larger;
+}
+
+/* ---- calls of which Python's side says more ---- */
+
+static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
+  static prof_site site = {.file = "", .function = "import", .level = 1};
+  prof_i_py *const name = prof_i_function_ask(NOW.given.import_name, frame);
+  if (!name) return 0;
+  const prof_i_py_text t = prof_i_py_text_of(name);
+  const prof_details details = {.name = t.data, .category = "import", .name_bytes = t.bytes, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_CATEGORY_LITERAL, .device = PROF_HOST};
+  const uint64_t start = prof_i_begin_details_1(&site, &details);
+  prof_i_py_drop(t.holder);
+  PY.Py_DecRef(name);
+  return start;
+}
+
+/* The number of the module's call that what begins here stands in; 0: none. */
+static int64_t module_around(prof_i_function_stack *s) {
+  for (; s->module_count > 0; s->module_count--) {
+    const prof_i_module_call *const m = &s->modules[s->module_count - 1];
+    if (m->place < s->count && s->calls[m->place].start == m->start) return m->number;
+  }
+  return 0;
+}
+
+/* What comes last on the stack is one. No memory: those inside of it are told to be of the one around it. */
+static void keep_module(prof_i_function_stack *s, int64_t number) {
+  if (s->module_count == s->module_room) {
+    const size_t room = s->module_room ? s->module_room * 2 : STACK_ROOM_FIRST;
+    prof_i_module_call *const larger = realloc(s->modules, room * sizeof *larger);
+    if (!larger) return;
+    s->modules = larger;
+    s->module_room = room;
+  }
+  s->modules[s->module_count++] = (prof_i_module_call){.place = s->count - 1, .start = s->calls[s->count - 1].start, .number = number};
+}
+
+/* The scope of a module's call: Python's side says (name, its place, number, which of its class), or None, where nobody observes modules on this thread. */
+static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame, int64_t *number_out) {
+  prof_arg items[] = {{.key = "Python id", .type = PROF_ARG_I64}, {.key = "Python parent id", .type = PROF_ARG_I64}, {.key = "Python module id", .type = PROF_ARG_I64}};
+  int overflow = 0;
+  prof_i_py *const answer = prof_i_function_ask(NOW.given.module_call, frame);
+  if (!answer) return 0;
+  uint64_t start = 0;
+  if (answer == PY.given.none) {
+    if (f->is_also_function) start = prof_i_begin_1(&f->site, f->name, f->category);
+  } else if ((f = prof_i_function_of_module(answer)) != NULL) {
+    *number_out = items[0].value.i64 = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 2), &overflow);
+    items[1].value.i64 = HERE ? module_around(HERE) : 0;
+    items[2].value.i64 = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 3), &overflow);
+    const prof_details details = {.name = f->name, .category = prof_i_category_of_python, .name_bytes = PROF_NUL_TERMINATED, .category_bytes = PROF_NUL_TERMINATED, .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL, .device = PROF_HOST,
+                                  .args = {.items = items, .count = 3, .kind = PROF_ARGS_PAIRS | PROF_I_KEYS_LITERAL}};
+    start = prof_i_begin_details_1(&f->site, &details);
+  }
+  PY.Py_DecRef(answer);
+  return start;
+}
+
+PROF_I_COLD void prof_i_function_begin_asked(const prof_i_py *of, prof_i_function *f, prof_i_py *frame) {
+  uint64_t start = 0;
+  int64_t number = 0;
+  if (PROF_I_IS_ON(1)) start = f->verdict == PROF_I_VERDICT_IMPORT ? begin_import(frame) : begin_module(f, frame, &number);
+  prof_i_function_stack *const s = make_room();
+  if (!s || s->count == s->room) {
+    if (start) prof_i_end_1(start);
+    return;
+  }
+  s->calls[s->count++] = (prof_i_function_call){of, start};
+  if (number && start) keep_module(s, number);
+}
+
+/* ---- stacks that begin while functions run ---- */
+
+/* Is what stands here recorded, all of it? */
+static bool is_recorded(const prof_i_function_stack *s) {
+  for (size_t i = 0; i < s->count; i++)
+    if (!prof_i_scope_stands_open(s->calls[i].start)) return false;
+  return s->count > 0;
+}
+
+/* What of an older recording is on the stack is not to be ended in this one. */
+static void take_off(prof_i_function_stack *s) {
+  for (; s->count > 0; s->count--)
+    if (prof_i_scope_stands_open(s->calls[s->count - 1].start)) prof_i_end_1(s->calls[s->count - 1].start);
+}
+
+/* Judges what stands around a frame, and itself, and gives it, the innermost first, with a reference each: how many. No memory, or an error that is pending: 0. */
+static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
+  size_t count = 0, room = STACK_ROOM_FIRST;
+  prof_i_py **frames = *frames_out = malloc(room * sizeof(void *));
+  if (!frames) return 0;
+  if (frame) PY.Py_IncRef(frame);
+  while (frame) {
+    if (count == room) {
+      prof_i_py **const larger = realloc(frames, 2 * room * sizeof(void *));
+      if (!larger) break;
+      frames = larger;
+      room *= 2;
+    }
+    prof_i_py *const code = PY.PyFrame_GetCode(frame);
+    frames[count++] = frame;
+    const bool is_judged = prof_i_function_known(code) || prof_i_function_judge(code, frame);
+    PY.Py_DecRef(code);
+    frame = is_judged ? PY.PyFrame_GetBack(frame) : NULL;
+  }
+  if (frame || prof_i_py_is_interrupted()) {
+    prof_i_py_drop(frame);
+    while (count > 0) PY.Py_DecRef(frames[--count]);
+  }
+  *frames_out = frames;
+  return count;
+}
+
+/* Recording with stacks has begun since this thread came by: what stands open here, out from that frame, begins. */
+static PROF_I_COLD void renew(prof_i_py *frame) {
+  prof_i_py **frames;
+  HERE->stamp = NOW.stamp;
+  if (!NOW.has_stacks || !PROF_I_IS_ON(1) || is_recorded(HERE)) return;
+  size_t count = running_frames(frame, &frames);
+  take_off(HERE);
+  while (count > 0) {
+    prof_i_py *const one = frames[--count], *const code = PY.PyFrame_GetCode(one);
+    prof_i_function *const f = prof_i_function_known(code);
+    prof_i_function_stack *const s = make_room();
+    if (s && f && f->verdict == PROF_I_VERDICT_MODULE) prof_i_function_begin_asked(NOW.is_by_frame ? one : code, f, one);
+    else if (s && f && f->verdict == PROF_I_VERDICT_FUNCTION) s->calls[s->count++] = (prof_i_function_call){NOW.is_by_frame ? one : code, prof_i_begin_1(&f->site, f->name, f->category)};
+    PY.Py_DecRef(code); /* its frame has it */
+    PY.Py_DecRef(one);
+  }
+  free(frames);
+}
+
+/* ---- threads that end ---- */
+
+/* This thread goes, without the GIL: what stands open here, since another one has ended the tracing, ends while it can. */
+static void leave(void) {
+  prof_i_function_stack *const s = HERE;
+  if (!s) return;
+  pthread_mutex_lock(&own.lock);
+  size_t count = s->count;
+  s->count = 0;
+  pthread_mutex_unlock(&own.lock);
+  while (count > 0)
+    if (prof_i_scope_stands_open(s->calls[--count].start)) prof_i_end_1(s->calls[count].start);
+}
+
+static void free_stack(void *memory) {
+  prof_i_function_stack *const s = memory;
+  leave();
+  HERE = NULL;
+  pthread_mutex_lock(&own.lock);
+  leave_list(s);
+  pthread_mutex_unlock(&own.lock);
+  free(s->modules);
+  free(s);
+}
+
+/* In a forked child: what its parent had begun is the parent's. The frames are the child's; other threads' are nobody's, and one of them may have had the lock. */
+static void forget_starts(void) {
+  own.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  own.stacks = NULL;
+  if (HERE) enter_list(HERE);
+  for (size_t i = 0; HERE && i < HERE->count; i++) HERE->calls[i].start = 0;
+}
+
+PROF_I_COLD bool prof_i_function_stack_ready(bool is_of_c) {
+  prof_i_function_stack *const s = make_room(); /* before the scope begins: it may end others */
+  if (!s || s->stamp == NOW.stamp) return true;
+  prof_i_py *const frame = PY.PyEval_GetFrame(), *outer = NULL;
+  if (frame && !is_of_c) outer = PY.PyFrame_GetBack(frame);
+  renew(is_of_c ? frame : outer);
+  prof_i_py_drop(outer);
+  make_room();
+  return !prof_i_py_is_interrupted();
+}
+
+PROF_I_COLD void prof_i_function_end_unusual(const prof_i_py *of) {
+  prof_i_function_stack *const s = HERE;
+  if (!s || s->epoch != NOW.epoch) return;
+  for (size_t i = s->count; i-- > 0;) {
+    if (s->calls[i].of != of) continue;
+    end_down_to(s, i); /* those above were left without a word: stacks were switched */
+    return;
+  }
+}
+
+void prof_i_function_begin_running(void) {
+  if (NOW.is_on && NOW.has_stacks && PROF_I_IS_ON(1) && make_room()) renew(PY.PyEval_GetFrame());
+}
+
+bool prof_i_function_end_all(void) {
+  if (HERE && HERE->epoch == NOW.epoch) end_down_to(HERE, 0);
+  return others_stand_open();
+}
+
+bool prof_i_function_stack_create(void) {
+  if (pthread_key_create(&own.key, free_stack) != 0) return false;
+  pthread_atfork(NULL, NULL, forget_starts);
+  prof_i_thread_set_leave(leave);
+  return true;
+}
