@@ -1,11 +1,17 @@
 """What runs in a backward call of autograd's has the forward call's stack, in tables, which C adds up, as in events(), which Python reads one by one: as torch.profiler's tables have it. Traces written by hand: without torch, and of what it does seldom."""
 
+import os
+import subprocess
+import sys
 import unittest
 
 from folder import Folder
 from slices import RANGE, Trace
 
 from prof import tables
+
+COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
+PEAK = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"  # KiB; beside what this process has itself, when it begins another
 
 
 class ForwardStacks(Folder):
@@ -151,6 +157,23 @@ class ForwardStacks(Folder):
             t.op("SinBackward0", 5000 + 20 * i, 5010 + 20 * i, i, forward_thread=1)
         for n in (310, 300):
             self.assertEqual(self.stacks(t, n), {name: [(frames[0:n], 25), (frames[1 : n + 1], 25)] for name in ("aten::sin", "SinBackward0")})
+
+    @unittest.skipIf("libasan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer keeps what is freed")
+    @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
+    def test_stacks_of_their_own_are_kept_once(self):
+        """Of 12,000 forward calls with 4 KiB each (48 MB), a table by stack takes little more than one by name."""
+        t, stack = Trace(), "".join(f"{'own' * 10}.py({i}): f;" for i in range(100))
+        for i in range(12000):
+            t.op("aten::sin", 20 * i, 20 * i + 10, i, own_thread=1, stack=f"{i % 4}.py(1): g;{stack}")
+            t.op("SinBackward0", 500000 + 20 * i, 500010 + 20 * i, i, forward_thread=1)
+        t.read(self.path("trace.json")).close()
+        subprocess.run([COMMAND, "import", "trace.json", "-o", "trace.prof"], check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
+        peaks = {}
+        for by in ("name", "name,stack"):
+            done = subprocess.run([sys.executable, "-c", PEAK, COMMAND, "table", "--by", by, "trace.prof"], check=True, capture_output=True, text=True, cwd=self.folder)
+            self.assertEqual(done.stdout.count("SinBackward0"), 1 if by == "name" else 4)
+            peaks[by] = int(done.stderr)
+        self.assertLess(peaks["name,stack"] - peaks["name"], 16 << 10, peaks)
 
     def test_no_forward_call(self):
         t = Trace()
