@@ -27,16 +27,17 @@ ran=()
 mkdir -p $report
 
 # Reads a log: of ctest (Testing/Temporary/LastTest.log), or of a command whose last counts are "N passed, N failed". Prints
-# "passed failed skipped", then one line for each skip and each failure: "skipped WHY", "failed NAME", and behind an entry's failures "said TEXT", some lines of its output
-# that tell most: how a check failed, or, where none does, its last ones. A ctest entry counts as the cases that it lists itself (cmocka,
+# "passed failed skipped", then one line for each skip and each failure: "skipped WHY", "failed NAME", and behind an entry's failures "said TEXT", lines of its output that
+# tell most: the last that say how a check failed, or, where none does, its last ones; and an input in base64, whole. A ctest entry counts as the cases that it lists itself (cmocka,
 # pytest, "N passed, N failed"), else as one. Which entries were skipped whole, only what ctest printed (terminal) knows.
 count='
 function number_before(word) { return match($0, "[0-9]+ " word) ? substr($0, RSTART, RLENGTH) + 0 : 0 }
 function say(kind, text) { lines[++n] = kind " " entry (entry != "" && text != "" ? ": " : "") text }
-function keep(text) { if (k < 12) kept[++k] = text }
+function keep(text) { kept[++k % 12] = text }
 function close_said(   i) {
-  if (k == 0) for (i = l > 6 ? l - 5 : 1; i <= l; i++) kept[++k] = last[i % 6]
-  for (i = 1; i <= k; i++) lines[++n] = "said " substr(kept[i], 1, 240)
+  if (k == 0) for (i = l > 6 ? l - 5 : 1; i <= l; i++) keep(last[i % 6])
+  for (i = k > 12 ? k - 11 : 1; i <= k; i++) lines[++n] = "said " substr(kept[i % 12], 1, 240)
+  for (i = 1; i <= inputs; i++) lines[++n] = "said " input[i]
 }
 function failing(name) { if (!seen[entry, name]++) case_of[++cases] = name }
 function close_entry(   i) {
@@ -49,16 +50,16 @@ function close_entry(   i) {
   if (f && !cases && entry != "") say("failed", "")
   if (f || cases) close_said()
   passed += p; failed += f; skipped += s
-  entry = status = ""; p = f = s = reasons = cases = k = l = input = told = 0
+  entry = status = ""; p = f = s = reasons = cases = k = l = inputs = is_input = told = 0
 }
 BEGIN {
   while (terminal != "" && (getline line < terminal) > 0)
     if (line ~ /Test +#[0-9]+: .*\*\*\*Skipped/) { sub(/^.*#[0-9]+: /, "", line); sub(/ .*/, "", line); is_skipped[line] }
 }
 /^[0-9]+\/[0-9]+ Testing: / { close_entry(); entry = $NF; status = "failed" }
-/^to have .* again: / { keep($0); input = 1; next } # and what follows, in base64
-input && /^[A-Za-z0-9+\/=]+$/ { keep($0); next }
-{ input = 0 }
+/^to have .* again: / { input[++inputs] = $0; is_input = 1; next } # and what follows, in base64
+is_input && /^[A-Za-z0-9+\/=]+$/ { if (inputs < 200) input[++inputs] = $0; next }
+{ is_input = 0 }
 /^\[  ERROR   \] --- / { told = 3; sub(/^.* --- /, "") }
 /^E  +[^ ]|^[A-Za-z.]*(Error|Exception): |^==[0-9]+== ?ERROR|^SUMMARY: |: runtime error: |: warning: |: error: |[Aa]ssertion.*failed/ { if (!told) told = 1 }
 told > 0 { told--; keep($0) }
