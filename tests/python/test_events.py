@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -15,6 +16,11 @@ import prof
 from prof import _read_events
 from prof import _structs as s
 from prof._library import C
+
+try:
+    import tracemalloc
+except ImportError:
+    tracemalloc = None
 
 F32 = 0x0220
 IMPORTED = [
@@ -138,10 +144,48 @@ class Reading(unittest.TestCase):
                     pass
 
         trace = recorded(work).trace
-        with mock.patch.object(_read_events, "_TEXTS_MOST", 7):
-            found = [event for event in trace.events() if event.kind == "scope"]
-        self.assertEqual([event.name for event in found], [name for i in range(100) for name in (f"scope {i}", f"name {i}")])
-        self.assertEqual([event.args for event in found if event.category != "user_annotation"], [[(i, i + 1)] for i in range(100)])
+        for most in ("_TEXTS_MOST", "_TEXT_BYTES_MOST"):
+            with self.subTest(most), mock.patch.object(_read_events, most, 7):
+                found = [event for event in trace.events() if event.kind == "scope"]
+                self.assertEqual([event.name for event in found], [name for i in range(100) for name in (f"scope {i}", f"name {i}")])
+                self.assertEqual([event.args for event in found if event.category != "user_annotation"], [[(i, i + 1)] for i in range(100)])
+
+    @unittest.skipUnless(tracemalloc, "this Python has no tracemalloc")
+    def test_long_texts_are_not_all_kept(self):
+        """Of 40 MB of texts, each of them another, what reads them keeps 16 MiB, as bytes and as text."""
+
+        def work():
+            for i in range(5000):
+                with prof.scope("s", text=f"{i}" + "x" * 8000):
+                    pass
+
+        trace, lengths = recorded(work).trace, []
+        tracemalloc.start()
+        for event in trace.events():
+            if event.kind == "scope":
+                lengths.append(len(event.args["text"]))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        self.assertEqual((len(lengths), min(lengths)), (5000, 8001))
+        self.assertLess(peak, 40 << 20)
+
+    def test_a_row_of_asynchronous_and_other_calls_is_some_threads_time(self):
+        """As C adds it up."""
+
+        def work():
+            with prof.scope("of one thread"):
+                pass
+            for _ in range(2):
+                begun = C.prof_scope_begin(1, b"ended elsewhere", b"cpu_op", None)
+                thread = threading.Thread(target=C.prof_scope_end, args=(begun,))
+                thread.start()
+                thread.join()
+            with prof.scope("ended elsewhere"):
+                pass
+
+        profile = recorded(work)
+        for rows in (profile.key_averages(), profile.events().key_averages()):
+            self.assertEqual({row.key: (row.count, row.is_async) for row in rows}, {"of one thread": (1, False), "ended elsewhere": (3, False)})
 
 
 class Calls(unittest.TestCase):

@@ -42,18 +42,21 @@ class OtherTools(unittest.TestCase):
         done = run(text)
         self.assertEqual((done.stderr, done.stdout.split()), ("", expected))
 
-    def test_what_they_have_disabled_stays_so(self):
-        self.assert_prints("print(traced(), len(told))", ["1", "1"])
+    def test_they_are_asked_again_of_what_they_have_disabled(self):
+        """Once, when the tracing begins."""
+        self.assert_prints("print(traced(), len(told)); asked(3); print(len(told))", ["1", "2", "2"])
 
     def test_what_one_filter_left_out_another_sees(self):
-        """They are asked again then, which the interpreter does for all or none."""
         self.assert_prints("print(traced(exclude='__main__'), traced(), traced(exclude='__main__'), traced())", ["0", "1", "0", "1"])
 
-    def test_where_there_is_no_other_what_a_tool_before_has_disabled_is_seen(self):
-        text = """
+    def test_what_a_tool_before_has_disabled_is_seen(self):
+        """It had prof's number, and is gone; beside the other one, which stays, and alone."""
+        gone = """
 monitoring.set_events(1, 0)
 monitoring.set_local_events(1, asked.__code__, 0)
 monitoring.free_tool_id(1)
+"""
+        text = """
 monitoring.use_tool_id(3, "before")
 monitoring.register_callback(3, monitoring.events.PY_START, lambda *_: monitoring.DISABLE)
 monitoring.set_events(3, monitoring.events.PY_START)
@@ -64,6 +67,7 @@ monitoring.free_tool_id(3)
 print(traced())
 """
         self.assert_prints(text, ["1"])
+        self.assert_prints(gone + text, ["1"])
 
     def test_a_tool_that_an_interrupt_left_is_taken_again(self):
         """It came before anybody held it."""
@@ -95,6 +99,7 @@ def call(self): pass
 def follow(**options):
     with prof.profile() as p, prof.trace_functions(**options):
         call(0)
+        asked(1)
         prof.functions.follow_modules(call.__code__, Named())
         call(0)
         asked(2)
@@ -106,4 +111,4 @@ print(first["nn.Module: M_0"], first["call"], len(told))
 second = follow(exclude="__main__")
 print(second["nn.Module: M_0"], "call" in second)
 """
-        self.assert_prints(text, ["1", "2", "1", "1", "False"])
+        self.assert_prints(text, ["1", "2", "2", "1", "False"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ._read_events import FUNCTIONS
+
 EVALUATION = "autograd::engine::evaluate_function: "
 _LEFT_OUT = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
 
@@ -17,11 +19,15 @@ def give(events: Sequence[Any]) -> None:
     backward: Dict[int, Any] = {}  # by the id of what is in a backward call: that call
     forward: Dict[Tuple[int, Optional[int]], List[str]] = {}
     owners: Dict[Tuple[int, Optional[int]], int] = {}  # our thread of each
+    outer: Dict[int, Any] = {}  # by the id of a traced function: what it runs inside of that is none
     for e in events:
         around = e.cpu_parent
         call = backward.get(id(around)) if around is not None else None
-        if call is None or _is_backward(e):
-            call = e if _is_backward(e) else None
+        holder = outer.get(id(around)) if around is not None and around.is_python_function else around
+        if e.is_python_function:
+            outer[id(e)] = holder
+        if _is_backward(e, holder):
+            call = e
         if call is not None:
             backward[id(e)] = call
         elif e.sequence_nr >= 0:
@@ -35,7 +41,7 @@ def give(events: Sequence[Any]) -> None:
                 forward[e.sequence_nr, number] = []  # which of the threads' it is, nobody knows: threads that say no number, or of several processes
     for e in events:
         call = backward.get(id(e))
-        if call is not None and not e.is_python_function:
+        if call is not None and e.category not in FUNCTIONS:
             found = forward.get((call.sequence_nr, call.fwd_thread))
             e.stack = forward.get((call.sequence_nr, None), []) if found is None else found
 
@@ -57,11 +63,8 @@ def _leave_out(events: Sequence[Any]) -> None:
         e.stack = found[1]
 
 
-def _is_backward(e: Any) -> bool:
+def _is_backward(e: Any, holder: Any) -> bool:
     """torch's scope BACKWARD_FUNCTION. One of no number, AccumulateGrad's, is known by autograd's range around it."""
     if e.fwd_thread and not e.name.startswith(EVALUATION):
         return True
-    around = e.cpu_parent
-    while around is not None and around.is_python_function:
-        around = around.cpu_parent
-    return around is not None and bool(around.name == EVALUATION + e.name)
+    return holder is not None and bool(holder.name == EVALUATION + e.name)

@@ -21,8 +21,8 @@ CALL = 32  # PROF_EVENT_CALL
 ASYNC = 2 | 64  # PROF_EVENT_OTHER_THREAD, PROF_EVENT_ASYNC
 NO_THREAD = (1 << 32) - 1
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
-_TEXTS_MOST = 1 << 16
-"""So many are kept for the next event: a program that makes a name for each call has no end of them."""
+_TEXTS_MOST, _TEXT_BYTES_MOST = 1 << 16, 16 << 20
+"""So many are kept for the next event: a program that makes a name for each call has no end of them, nor one that has a long text as an argument."""
 
 
 class Event(NamedTuple):
@@ -86,6 +86,7 @@ class _Reader:
         self.trace = trace
         self.bytes = memoryview(event).cast("B")
         self.texts: Dict[bytes, str] = {}
+        self.text_bytes = 0
         self.shapes: Dict[bytes, Tuple[int, ...]] = {}
         self.frames: Dict[int, str] = {}
 
@@ -95,8 +96,10 @@ class _Reader:
         raw = string_at(pointer, count)
         found = self.texts.get(raw)
         if found is None:
-            if len(self.texts) >= _TEXTS_MOST:
+            self.text_bytes += count
+            if len(self.texts) >= _TEXTS_MOST or self.text_bytes > _TEXT_BYTES_MOST:
                 self.texts.clear()
+                self.text_bytes = count
             found = self.texts[raw] = raw.decode(errors="replace")
         return found
 

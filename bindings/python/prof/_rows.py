@@ -146,6 +146,7 @@ class FunctionEventAvg(_Times):
                 setattr(self, field, getattr(other, field))
         elif other.key != self.key:
             raise AssertionError(f"only calls of one key add up, not {other.key!r} to {self.key!r}")
+        self.is_async = self.is_async and other.is_async  # as C's rows have it: of a mixed one the time is some thread's
         for field in _SUMMED:
             setattr(self, field, getattr(self, field) + getattr(other, field))
         self.flops += other.flops or 0

@@ -211,8 +211,6 @@ def _make() -> Dict[str, Any]:
 class _Monitoring:
     """sys.monitoring: one tool among several."""
 
-    _used: Set[int] = set()
-    """Tools that a tracing before this one had."""
     _claimed: Set[int] = set()
     """Tools that were taken and not given back: by the one tracing that there is, or where an interrupt came before anybody held it."""
 
@@ -244,13 +242,7 @@ class _Monitoring:
         for event, callback in self._callbacks.items():
             _monitoring.register_callback(self._tool, event, callback)
         _monitoring.set_events(self._tool, sum(self._callbacks))
-        if self._tool in self._used or not self._is_beside_others():
-            _monitoring.restart_events()  # what an earlier filter has left out; who had the tool before, and is gone, may have left places disabled, too
-        self._used.add(self._tool)
-
-    def _is_beside_others(self) -> bool:
-        """Restarting is for all tools: others are asked again of what they had disabled."""
-        return any(tool != self._tool and _monitoring.get_tool(tool) is not None for tool in range(6))
+        _monitoring.restart_events()  # what an earlier filter has left out, or who had this tool before and is gone: a call would be lost without a word. It is for all tools: others are asked again, once, of what they had disabled
 
     def stop(self, made: Dict[str, Any]) -> None:
         if _monitoring.get_tool(self._tool) == "prof":
