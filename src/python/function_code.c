@@ -1,4 +1,5 @@
 /* See functions.h: which code is wanted. Python's side (functions.py) is asked once for each, and what it said hangs at the code; functions of C are known by a table, calls of nn.Modules by the place of their name. */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,17 +9,28 @@
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now
 
-enum { BUILTIN_BITS = 13, MODULE_ROOM_FIRST = 64 };
+enum { BUILTIN_BITS = 13, BUILTINS_MOST = 3 << (BUILTIN_BITS - 2), BOUND_BITS = 11, MODULE_ROOM_FIRST = 64 };
 
-/* A function of C, known by its address; a method by its descriptor, one of pybind11's by its object, which are held. */
+/* A function of C, known by its address; a method by its descriptor, which is held: it goes with its class alone. */
 typedef struct builtin {
   const void *key; /* NULL: nobody's place */
   prof_i_function *function;
 } builtin;
 
+/* One of pybind11's, known by its object, which is not held: a program makes and drops such functions as it runs. So another one may come by its address, which has another name, or is as good. */
+typedef struct bound {
+  const void *key;
+  char *name; /* malloc()ed: what its method has */
+  prof_i_function *function;
+} bound;
+
 static struct {
   builtin builtins[1 << BUILTIN_BITS];
   uint32_t builtin_count;
+  bound bounds[1 << BOUND_BITS]; /* by a hash; the newest of a place has it */
+  prof_i_function *named[1 << BUILTIN_BITS]; /* those of bounds, by their names: one for all that have one */
+  uint32_t named_count;
+  bool has_methods; /* a function of C has its method right behind an object's head, as our own was seen to have it */
   prof_i_function **modules; /* by the place of a name, which Python's side gives: they stay, as that does */
   size_t module_room;
 } own;
@@ -131,11 +143,17 @@ PROF_I_COLD prof_i_function *prof_i_function_judge(prof_i_py *code, prof_i_py *f
 
 /* ---- functions of C ---- */
 
+/* Of more than there are places for: their time is told all the same. */
+static prof_i_function others = {.site = {.file = "", .function = "", .level = 1}, .verdict = PROF_I_VERDICT_FUNCTION, .category = prof_i_category_of_c, .name = "<other functions of C>"};
+
+static size_t spread(uint64_t bits, unsigned count) { return (size_t)(bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - count)); }
+
 /* held: what the key is of; NULL: of nothing that could go. */
 static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key, prof_i_py *callable, prof_i_py *held) {
+  if (own.builtin_count >= BUILTINS_MOST) return &others; /* there is always a free place */
   prof_i_py *const answer = prof_i_function_ask(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
-  prof_i_function *const f = answer != PY.given.none && !place->key && own.builtin_count < 3u << (BUILTIN_BITS - 2) ? calloc(1, sizeof *f) : NULL; /* there is always a free place */
+  prof_i_function *const f = answer != PY.given.none && !place->key ? calloc(1, sizeof *f) : NULL;
   if (f && describe(f, answer, prof_i_category_of_c)) {
     f->verdict = PROF_I_VERDICT_FUNCTION;
     f->is_of_many = f->site.line && !held;
@@ -152,9 +170,57 @@ static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
 
 /* NULL: it is not wanted. */
 static inline prof_i_function *builtin_by(const void *key, prof_i_py *callable, prof_i_py *held) {
-  size_t at = (size_t)((uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUILTIN_BITS));
+  size_t at = spread((uintptr_t)key, BUILTIN_BITS);
   while (own.builtins[at].key && own.builtins[at].key != key) at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
   return PROF_I_LIKELY(own.builtins[at].key != NULL) ? own.builtins[at].function : new_builtin(&own.builtins[at], key, callable, held);
+}
+
+/* NULL: it is not known. */
+static const char *method_name(prof_i_py *callable) {
+  const prof_i_py_method *method = NULL;
+  if (own.has_methods) memcpy(&method, (const char *)callable + PY.given.head_bytes, sizeof method);
+  return method ? method->name : NULL;
+}
+
+/* The one function of that name and source; NULL: no memory. */
+static prof_i_function *named(prof_i_py *answer) {
+  prof_i_function *const f = calloc(1, sizeof *f);
+  if (!f || !describe(f, answer, prof_i_category_of_c)) {
+    free(f);
+    return NULL;
+  }
+  uint64_t sum = 0;
+  for (const char *c = f->name; *c; c++) sum = (sum ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+  size_t at = spread(sum, BUILTIN_BITS);
+  while (own.named[at] && (strcmp(own.named[at]->name, f->name) != 0 || strcmp(own.named[at]->source, f->source) != 0 || strcmp(own.named[at]->file, f->file) != 0)) at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
+  if (own.named[at] || own.named_count >= BUILTINS_MOST) {
+    destroy_function(f);
+    return own.named[at] ? own.named[at] : &others;
+  }
+  f->verdict = PROF_I_VERDICT_FUNCTION;
+  f->site.line = 0;
+  own.named_count++;
+  return own.named[at] = f;
+}
+
+static PROF_I_COLD prof_i_function *new_bound(bound *place, const void *key, prof_i_py *callable) {
+  prof_i_py *const answer = prof_i_function_ask(NOW.given.describe_builtin, callable);
+  if (!answer) return NULL;
+  prof_i_function *const f = named(answer);
+  PY.Py_DecRef(answer);
+  const char *const name = method_name(callable);
+  char *const copy = f && name ? strdup(name) : NULL;
+  if (!copy) return f;
+  free(place->name);
+  *place = (bound){key, copy, f};
+  return f;
+}
+
+/* Which of those that one function of C calls. */
+static prof_i_function *bound_by(const void *key, prof_i_py *callable) {
+  bound *const place = &own.bounds[spread((uintptr_t)key, BOUND_BITS)];
+  const char *const name = method_name(callable);
+  return PROF_I_LIKELY(place->key == key && name && strcmp(place->name, name) == 0) ? place->function : new_bound(place, key, callable);
 }
 
 prof_i_function *prof_i_function_of_c(prof_i_py *callable) {
@@ -167,8 +233,8 @@ prof_i_function *prof_i_function_of_c(prof_i_py *callable) {
   if (!key) return NULL;
   prof_i_function *const f = builtin_by(key, callable, held);
   if (PROF_I_LIKELY(!f || !f->is_of_many)) return f;
-  held = NOW.python.self_of(callable);
-  return held ? builtin_by(held, callable, held) : NULL;
+  const void *const self = NOW.python.self_of(callable);
+  return self ? bound_by(self, callable) : NULL;
 }
 
 /* ---- calls of nn.Modules ---- */
@@ -195,6 +261,12 @@ prof_i_function *prof_i_function_of_module(prof_i_py *answer) {
   f->site = (prof_site){.file = "", .function = "", .level = 1};
   own.modules[place] = f;
   return f;
+}
+
+void prof_i_function_code_look(prof_i_py *function, const prof_i_py_method *method) {
+  const prof_i_py_method *found;
+  memcpy(&found, (const char *)function + PY.given.head_bytes, sizeof found);
+  own.has_methods = found == method;
 }
 
 bool prof_i_function_code_create(void) {

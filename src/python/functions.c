@@ -301,6 +301,7 @@ const char *prof_i_python_functions_1(const prof_i_python_functions_given *given
       PY.PyErr_Clear();
       return "Python could not make its functions";
     }
+    prof_i_function_code_look(made, &methods[i]);
     if (methods[i].call == (void *)on_hook) own.hook = made; /* for good */
     else PY.Py_DecRef(made);
   }

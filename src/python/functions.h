@@ -79,6 +79,9 @@ extern const char prof_i_category_of_python[] __attribute__((visibility("hidden"
 /* Before anything else. False: code objects cannot hold one thing more. */
 bool prof_i_function_code_create(void);
 
+/* One of C's that was made of this method. */
+void prof_i_function_code_look(prof_i_py *function, const prof_i_py_method *method);
+
 /* A code that is called, or runs, and its frame. NULL: an error is pending. An exception that is thrown into the function may be pending before, and is behind it. */
 prof_i_function *prof_i_function_judge(prof_i_py *code, prof_i_py *frame);
 
