@@ -566,11 +566,13 @@ class Tables(Base):
         with prof.profile() as p:
             for _ in range(200000):
                 f()
-        begun = time.perf_counter()
-        averages = p.key_averages()
-        took = time.perf_counter() - begun
-        self.assertEqual(counts(averages), {"many": 200000})
-        self.assertLess(took, 0.1 * float(os.environ.get("PROF_TEST_SLOWNESS", "1")))
+        took = []
+        for _ in range(3):
+            begun = time.process_time()
+            averages = p.key_averages()
+            took.append(time.process_time() - begun)
+            self.assertEqual(counts(averages), {"many": 200000})
+        self.assertLess(min(took), 0.1)
 
 
 class Exports(Base):

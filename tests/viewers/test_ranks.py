@@ -281,20 +281,20 @@ def test_htas_overlap(found, truths):
 
 
 def test_htas_critical_path(found, truths):
-    """It ends with what ended last: as a rule the last product of the step, before it those that kept its stream busy since it was launched, and not the collective beside them, which is over before. On a busy machine, where the thread
-    waits before it launches the collective, it is that one, and HTA says that communication bounds the step."""
+    """It ends with the last product of the step, and before it stand those that ended behind the begin of the next one's launch; or, where the thread waits before it launches the collective, as on a busy machine, with that one, and HTA says
+    that communication bounds the step."""
     for rank, truth in truths.items():
         path = found["paths"][rank]
         assert path["is found"]
         step = [k for k in truth.kernels if truth.step_of(k) == truth.steps[1][2]]
-        last = max((k for k in step if k["name"] != COPY), key=lambda k: k["ts"] + k["dur"])
-        wanted = [last]
-        for kernel in reversed([k for k in step if k["name"] == GEMM and k is not last]):
-            if last["name"] == GEMM and kernel["ts"] + kernel["dur"] > truth.call_of(wanted[-1])["ts"] + truth.call_of(wanted[-1])["dur"]:
-                wanted.append(kernel)
-            else:
+        products = [k for k in step if k["name"] == GEMM]
+        chain = [products[-1]]
+        for kernel in reversed(products[:-1]):
+            if kernel["ts"] + kernel["dur"] <= truth.call_of(chain[-1])["ts"]:
                 break
-        on_device = [(name, by, us) for name, by, us in path["parts"] if by.startswith("gpu_com")]
-        name_and_bound = (last["name"].split("(")[0], "gpu_communication_bound" if last["name"] == REDUCE else "gpu_compute_bound")  # without its parameters, as HTA writes it here
-        assert sorted(us for name, by, us in on_device if (name, by) == name_and_bound) == [near(us) for us in sorted(k["dur"] for k in wanted)]
-        assert {(name, by) for name, by, _ in on_device} <= {name_and_bound, (COPY, "gpu_compute_bound")}
+            chain.append(kernel)
+        by_products = sorted((GEMM, "gpu_compute_bound", k["dur"]) for k in chain)
+        by_collective = sorted((k["name"].split("(")[0], "gpu_communication_bound", k["dur"]) for k in step if k["name"] == REDUCE)  # without its parameters, as HTA writes it here
+        on_device = sorted((name, by, us) for name, by, us in path["parts"] if by.startswith("gpu_com") and name != COPY)
+        assert on_device in ([(name, by, near(us)) for name, by, us in rows] for rows in (by_products, by_collective))
+        assert [by for name, by, _ in path["parts"] if name == COPY and by.startswith("gpu_com")] in ([], ["gpu_compute_bound"])
