@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 from importlib import import_module
 from typing import Any, Dict, List, Sequence
 
@@ -126,9 +127,10 @@ class Calls:
             except Exception as e:
                 errors.append(e)
 
-        thread = threading.Thread(target=prove, name="prof")
+        thread = threading.Thread(target=prove, name="prof", daemon=False)
         thread.start()
-        thread.join()
+        while thread.is_alive():  # join() and a daemon of None ask for the current thread, and make a dummy where Python did not begin it
+            time.sleep(0.001)
         if errors and not isinstance(errors[0], Unproven):
             raise Unproven(f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: {errors[0]}")
         if errors:
