@@ -12,7 +12,6 @@ torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIF
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import threading
 from importlib import import_module
@@ -33,7 +32,7 @@ class _ByCalls:
     """The dispatcher's callbacks of this thread, or of all, as a context manager."""
 
     def __init__(self, calls: _torch_calls.Calls, with_shapes: bool, who: int) -> None:
-        self._calls, self._with_shapes, self._who, self._added = calls, with_shapes, who, ctypes.c_uint64()
+        self._calls, self._with_shapes, self._who, self._added = calls, with_shapes, who, _torch_calls.Added()
 
     def __enter__(self) -> None:
         self._calls.add(self._added, self._with_shapes, self._who)
