@@ -229,6 +229,23 @@ class InABackwardCall(unittest.TestCase):
             self.assertEqual(self.counted(), 1)
         self.assertEqual(self.counted(), 0)
 
+    def test_a_thread_of_autograds_own_that_observes_itself(self):
+        """Deeper than autograd's own limit of 60 its threads run a hook, with the callbacks of the thread that they work for."""
+        warnings.simplefilter("ignore")
+        found = []
+
+        def deepest():
+            with prof.torch.observe():
+                found.append((self.counted(), threading.current_thread() is threading.main_thread()))
+
+        def nest(depth):
+            with torch.enable_grad():
+                in_a_hook(deepest if depth == 0 else lambda: nest(depth - 1))
+
+        with prof.torch.observe():
+            nest(70)
+        self.assertEqual(found, [(1, False)])
+
     def test_what_is_gone_is_not_asked_for(self):
         """Torch would write to stderr that it does not find it."""
         code = """

@@ -42,7 +42,8 @@ static __thread struct {
   context *waiting;
   bool is_ending; /* what comes after let_go() is freed at once */
   bool has_value;
-  uint8_t taken_for;  /* an owner */
+  bool is_open;      /* what has taken a call hears of its end */
+  uint8_t taken_for; /* an owner */
   const void *taken; /* the call that began last and has not ended, see is_taken() */
 } this_thread __attribute__((tls_model("initial-exec")));
 
@@ -120,11 +121,15 @@ static uint64_t begin(const void *call, bool has_shapes) {
   return prof_i_begin_details_1(&name->site, &details);
 }
 
-/* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch calls the begins of one call one behind the other, and the first one takes it. An owner whose callbacks are gone has left what it took. */
+static inline bool is_range(const void *call) { return *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope) == PROF_I_TORCH_USER; }
+
+/* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch calls the begins of one call one behind the other, and the first one takes it. An owner whose callbacks are gone has left what it took.
+   A thread of autograd's own that is observed itself has two of FOR_THREAD, with those of the thread that it works for. There a range that ended on another thread would be taken for another one in its place; operators end where they began. */
 static inline bool is_taken(const void *call, owner who) {
-  if (this_thread.taken == call && this_thread.taken_for != who && __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED)) return true;
+  if (this_thread.taken == call && (this_thread.taken_for == who ? this_thread.is_open && !is_range(call) : __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED) != 0)) return true;
   this_thread.taken = call;
   this_thread.taken_for = (uint8_t)who;
+  this_thread.is_open = false;
   return false;
 }
 
@@ -144,6 +149,7 @@ static inline void *start(void **context_out, const void *call, bool has_shapes,
   context *const c = take_context();
   if (!c) return context_out;
   c->start = begin(call, has_inputs(call, has_shapes));
+  this_thread.is_open = c->start != 0;
   if (c->start) *context_out = c;
   else release(c);
   return context_out;
