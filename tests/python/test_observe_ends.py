@@ -1,11 +1,14 @@
 """How prof.torch.observe() ends where nobody stops it, or not where it began, and torch.profiler beside it on other threads: torch's state is right afterwards, and nothing is said on stderr. make test-torch."""
 
+import contextlib
 import gc
+import os
 import subprocess
 import sys
 import threading
 import unittest
 import unittest.mock
+import warnings
 
 from beside_torch import calls, calls_of, seen_by_prof, seen_by_torch, skip_without_torch, torch
 from test_observe import is_observed
@@ -135,6 +138,138 @@ class NobodyHolds(unittest.TestCase):
         done.set()
         thread.join(60)
         self.assertEqual(found, [{"aten::add": 1}])
+
+
+def in_a_hook(hook, following=lambda: None):
+    """Calls them inside of a backward call, each in a node of its own, and gives what the first one gave."""
+    x, given = torch.ones(3, requires_grad=True), []
+    y = x * x
+    y.register_hook(lambda gradient: given.append(hook()))
+    x.register_hook(lambda gradient: following())
+    y.sum().backward()
+    return given[0]
+
+
+def count_of(work):
+    with prof.profile() as p:
+        work()
+    return {row.key: row.count for row in p.key_averages()}.get("aten::add", 0)
+
+
+@skip_without_torch
+@unittest.skipIf(torch is None or not hasattr(torch._C, "_current_graph_task_id"), "this torch does not say whether it is in a backward call")
+class InABackwardCall(unittest.TestCase):
+    """There autograd gives this thread the callbacks that it had when the call began, for each node anew, and puts back what it had behind it."""
+
+    def setUp(self):
+        self.x = torch.ones(3)
+        left = contextlib.ExitStack()
+        self.addCleanup(left.close)
+        left.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error")
+        self.addCleanup(prof.torch.stop)
+
+    def counted(self):
+        return count_of(lambda: self.x.add(self.x))
+
+    def test_stopped_while_another_thread_is_observed(self):
+        """The callback that autograd has put back is this thread's: it is silent, whoever else is observed."""
+        begun, done = threading.Event(), threading.Event()
+
+        def work():
+            with prof.torch.observe():
+                begun.set()
+                done.wait(60)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        begun.wait(60)
+        for options in ({}, {"record_shapes": True}):
+            with self.subTest(**options):
+                held = prof.torch.observe(**options).start()
+                self.assertEqual(in_a_hook(lambda: (held.stop(), self.counted())[1]), 0)
+                self.assertEqual(self.counted(), 0)
+                with prof.torch.observe():
+                    self.assertEqual(self.counted(), 1)
+        done.set()
+        thread.join(60)
+
+    def test_stopped_and_begun(self):
+        """It goes on behind the backward call, each operator once, and nobody is warned: there it was before."""
+        for options in ({}, {"record_shapes": True}):
+            with self.subTest(**options):
+                held = prof.torch.observe(**options).start()
+                following = []
+                self.assertEqual(in_a_hook(lambda: (held.stop(), held.start(), self.counted())[2], lambda: following.append(self.counted())), 1)
+                self.assertEqual((following, self.counted()), ([1], 1))
+                held.stop()
+                self.assertEqual(self.counted(), 0)
+
+    def test_a_step_of_a_schedule(self):
+        with prof.profile(torch=True, schedule=lambda step: prof.ProfilerAction.RECORD_AND_SAVE) as p:
+            in_a_hook(lambda: (self.x.add(self.x), p.step(), self.x.add(self.x)))
+            self.x.add(self.x)
+        self.assertEqual(calls(p)["aten::add"], 2)
+
+    def test_stopped_and_another_begun_with_shapes(self):
+        warnings.simplefilter("ignore")
+        held, other = prof.torch.observe(), prof.torch.observe(record_shapes=True)
+        held.start()
+        self.assertEqual(in_a_hook(lambda: (held.stop(), other.start(), self.counted())[2]), 1)
+        other.stop()
+        self.assertEqual(self.counted(), 0)
+
+    def test_all_threads_stopped_on_a_thread_that_ends(self):
+        """What is there for all autograd does not put back: it goes at once, for no other thread could remove it later."""
+        held = prof.torch.observe(profile_all_threads=True).start()
+        thread = threading.Thread(target=lambda: in_a_hook(held.stop))
+        thread.start()
+        thread.join(60)
+        with held:
+            self.assertEqual(self.counted(), 1)
+        self.assertEqual(self.counted(), 0)
+
+    def test_a_thread_of_autograds_own_that_observes_itself(self):
+        """Deeper than autograd's own limit of 60 its threads run a hook, with the callbacks of the thread that they work for."""
+        warnings.simplefilter("ignore")
+        found = []
+
+        def deepest():
+            with prof.torch.observe():
+                found.append((self.counted(), threading.current_thread() is threading.main_thread()))
+
+        def nest(depth):
+            with torch.enable_grad():
+                in_a_hook(deepest if depth == 0 else lambda: nest(depth - 1))
+
+        with prof.torch.observe():
+            nest(70)
+        self.assertEqual(found, [(1, False)])
+
+    def test_what_is_gone_is_not_asked_for(self):
+        """Torch would write to stderr that it does not find it."""
+        code = """
+import sys, warnings
+sys.path.insert(0, sys.argv[1])
+from test_observe_ends import count_of, in_a_hook
+warnings.simplefilter("ignore")
+add, o = lambda: x.add(x), prof.torch.observe()
+def in_an_inner_call():
+    o.start()
+    with torch.enable_grad():
+        in_a_hook(o.stop)
+    found = [count_of(add)]
+    o.start(); found.append(count_of(add)); o.stop()
+    return found
+for hook, following in ((lambda: (o.start().stop(), o.start(), count_of(add), o.stop())[2], None), (o.start, None), (o.start, o.stop), (in_an_inner_call, None)):
+    found = in_a_hook(hook, following or (lambda: None))
+    print(found if found is not o else "begun", count_of(add))
+    o.stop()
+    with o: print(count_of(add))
+o.start(); in_a_hook(o.stop)
+"""
+        done = subprocess.run([sys.executable, "-c", "import prof, prof.torch, torch\nx = torch.ones(3)" + code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.stderr, done.stdout.splitlines()), ("", ["1 0", "1", "begun 0", "1", "begun 0", "1", "[0, 1] 0", "1"]))
 
 
 @skip_without_torch

@@ -113,8 +113,9 @@ class Torch(unittest.TestCase):
             self.assertEqual(said.splitlines()[-1], "0 0")
 
     STAND_IN = """
-import contextlib, types, prof
+import contextlib, types, warnings, prof
 import prof.torch as t
+warnings.simplefilter("ignore")  # a fork beside other threads is one, from Python 3.12 on
 log = []
 class emit_itt:
     on = False
@@ -133,6 +134,50 @@ t._torch.error = None
         self.make_torch("9.0", True)
         code = "emit_itt.on = True\np = prof.profile(torch=True)\ntry: p.start()\nexcept RuntimeError as e: print(str(e)[:27], prof.health().level)\nemit_itt.on = False\nwith p: print(log, prof.health().level)\nprint(log, prof.health().level)"
         self.assertEqual(self.run_code(self.STAND_IN + code).splitlines(), ["a profiler of torch's is on 0", "['on'] 1", "['on', 'off'] 0"])
+
+    def in_a_thread_that_python_did_not_begin(self, code):
+        """threading knows it as little as one that C began."""
+        body = "".join(f"    {line}\n" for line in code.splitlines())
+        return self.run_code(f"{self.STAND_IN}\nimport _thread, os, threading\nover = _thread.allocate_lock()\nover.acquire()\ndef work():\n{body}    over.release()\n_thread.start_new_thread(work, ())\nif not over.acquire(timeout=60): raise SystemExit('it takes too long')\n")
+
+    def test_a_fork_on_a_thread_that_python_did_not_begin(self):
+        """It is the child's one thread: what it has begun ends there as in its parent."""
+        self.make_torch("9.0", True)
+        code = "o = t.observe().start()\nchild = os.fork()\nif child == 0:\n    o.stop()\n    o.start().stop()\n    print('child', log, flush=True)\n    os._exit(0)\nos.waitpid(child, 0)\no.stop()\nprint('parent', log, flush=True)"
+        self.assertEqual(self.in_a_thread_that_python_did_not_begin(code).splitlines(), ["child ['on', 'off', 'on', 'off']", "parent ['on', 'off']"])
+
+    def test_a_fork_on_another_thread_than_the_one_that_python_did_not_begin(self):
+        """In the child that one is gone, and torch's state with it."""
+        self.make_torch("9.0", True)
+        code = """
+import _thread, os
+o, begun, forked, over = t.observe(), *(_thread.allocate_lock() for _ in range(3))
+for lock in (begun, forked, over): lock.acquire()
+def work():
+    o.start(); begun.release()
+    if forked.acquire(timeout=60): o.stop()
+    over.release()
+_thread.start_new_thread(work, ())
+begun.acquire(timeout=60)
+child = os.fork()
+if child == 0:
+    o.stop(); print("child", log, flush=True); os._exit(0)
+os.waitpid(child, 0)
+forked.release(); over.acquire(timeout=60)
+print("parent", log)
+"""
+        self.assertEqual(self.run_code(self.STAND_IN + code).splitlines(), ["child ['on']", "parent ['on', 'off']"])
+
+    def test_a_thread_that_python_did_not_begin_stays_unknown_to_it(self):
+        """threading.current_thread() makes a dummy of it, which threading.enumerate() has, up to Python 3.12 for good."""
+        self.make_torch("9.0", True)
+        code = "with t.observe(): pass\nwith prof.profile(torch=True): pass\nprint([thread.name for thread in threading.enumerate()], log, flush=True)"
+        self.assertEqual(self.in_a_thread_that_python_did_not_begin(code), "['MainThread'] ['on', 'off', 'on', 'off']")
+
+    def test_what_nobody_stops_ends_with_the_program(self):
+        """The main thread is not alive then, as threading has it, and can end it all the same."""
+        self.make_torch("9.0", True)
+        self.assertEqual(self.run_code(self.STAND_IN + "import atexit\natexit.register(lambda: print(log))\no = t.observe().start()"), "['on', 'off']")
 
     @unittest.skipUnless(sys.implementation.name == "cpython", "functions are traced in CPython alone")
     def test_stacks_trace_functions_while_it_observes(self):

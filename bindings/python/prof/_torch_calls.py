@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 from importlib import import_module
 from typing import Any, Dict, List, Sequence
 
@@ -49,6 +50,12 @@ def _bits(keys: Any) -> int:
     return ctypes.c_uint64.from_address(ctypes.c_size_t.from_address(id(keys) + object.__basicsize__).value).value
 
 
+class Added(ctypes.Structure):
+    """added of calls.c."""
+
+    _fields_ = [("handle", ctypes.c_uint64), ("node", ctypes.c_uint64)]
+
+
 class Unproven(RuntimeError):
     """This torch keeps things elsewhere than known calls say, or lacks what is called."""
 
@@ -65,45 +72,33 @@ class Calls:
         library.prof_i_torch_keys_1.restype = None
         library.prof_i_torch_prove_1.argtypes = [ctypes.c_uint64]
         library.prof_i_torch_layout_1.restype = ctypes.POINTER(_Layout)
-        library.prof_i_torch_add_1.argtypes = [ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64)]
-        library.prof_i_torch_remove_1.argtypes = [ctypes.POINTER(ctypes.c_uint64), ctypes.c_int]
-        library.prof_i_torch_retire_1.argtypes = [ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)]
-        library.prof_i_torch_drop_1.argtypes = [ctypes.POINTER(ctypes.c_uint64)]
-        for made in (library.prof_i_torch_add_1, library.prof_i_torch_remove_1, library.prof_i_torch_retire_1, library.prof_i_torch_drop_1):
-            made.restype = None
-        self._backward_call = getattr(getattr(torch, "_C", None), "_current_graph_task_id", None)
+        library.prof_i_torch_add_1.argtypes = [ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.POINTER(Added)]
+        library.prof_i_torch_remove_1.argtypes = [ctypes.POINTER(Added), ctypes.c_uint64, ctypes.c_int]
+        library.prof_i_torch_has_retired_1.argtypes = [ctypes.c_int, ctypes.c_uint64]
+        library.prof_i_torch_add_1.restype = library.prof_i_torch_remove_1.restype = None
+        self._torch_c = getattr(torch, "_C", None)
         self._prove_apart(torch)
 
-    def add(self, added: ctypes.c_uint64, with_shapes: bool, who: int = FOR_THREAD) -> None:
+    def add(self, added: Added, with_shapes: bool, who: int = FOR_THREAD) -> None:
         """To this thread, or to all. C writes what remove() takes into `added`, which the caller has before: an interrupt may come between C and any line of Python."""
-        self._drop_retired()
-        if who == FOR_THREAD and self._is_in_backward():
+        node = self._node()
+        if who == FOR_THREAD and node and not self.library.prof_i_torch_has_retired_1(int(with_shapes), node):
             import warnings
 
             warnings.warn("prof: PyTorch's operators are observed from inside of a backward call, and only as long as that lasts: autograd puts back what the thread had before. Begin outside of it", RuntimeWarning, stacklevel=5)
-        self.library.prof_i_torch_add_1(int(with_shapes), who, added)
+        self.library.prof_i_torch_add_1(int(with_shapes), who, node, added)
 
-    def remove(self, added: ctypes.c_uint64, is_gone: bool = False) -> None:
+    def remove(self, added: Added, is_gone: bool = False) -> None:
         """On add()'s thread where it was for that one, or is_gone: that has ended. A second time does nothing."""
-        if is_gone or not self._is_in_backward():
-            self.library.prof_i_torch_remove_1(added, int(is_gone))
-            self._drop_retired()
-            return
-        handle = ctypes.c_uint64()  # in the list before C writes it: an interrupt may come between
-        self._retired.__dict__.setdefault("handles", []).append(handle)
-        self.library.prof_i_torch_retire_1(added, handle)
+        self.library.prof_i_torch_remove_1(added, self._node(), int(is_gone))
 
-    _retired = threading.local()
-    """handles: of callbacks that this thread was to remove inside of a backward call, whose end would have brought them back."""
-
-    def _is_in_backward(self) -> bool:
-        return self._backward_call is not None and self._backward_call() != -1
-
-    def _drop_retired(self) -> None:
-        handles = self._retired.__dict__.get("handles")
-        while handles and not self._is_in_backward():
-            self.library.prof_i_torch_drop_1(handles[-1])
-            handles.pop()
+    def _node(self) -> int:
+        """A number of the node of autograd's graph that this thread runs, not 0; those of one backward call that have none of torch's (AccumulateGrad) have one together. 0: outside of a backward call."""
+        call = getattr(self._torch_c, "_current_graph_task_id", lambda: -1)()
+        if call == -1:
+            return 0
+        node = getattr(self._torch_c, "_current_autograd_node", lambda: None)()
+        return (call + 1) << 32 | getattr(node, "_sequence_nr", int)() & (1 << 32) - 1
 
     def has_for_all(self) -> bool:
         """Does this torch export at::addGlobalCallback()?"""
@@ -126,9 +121,10 @@ class Calls:
             except Exception as e:
                 errors.append(e)
 
-        thread = threading.Thread(target=prove, name="prof")
+        thread = threading.Thread(target=prove, name="prof", daemon=False)
         thread.start()
-        thread.join()
+        while thread.is_alive():  # join() and a daemon of None ask for the current thread, and make a dummy where Python did not begin it
+            time.sleep(0.001)
         if errors and not isinstance(errors[0], Unproven):
             raise Unproven(f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: {errors[0]}")
         if errors:

@@ -12,11 +12,10 @@ torch is imported, so this module imports torch, and meanwhile INTEL_LIBITTNOTIF
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import threading
 from importlib import import_module
-from typing import Any, List
+from typing import Any, List, Optional
 
 from . import _torch_calls, _torch_found, _torch_group
 from ._library import C
@@ -33,7 +32,7 @@ class _ByCalls:
     """The dispatcher's callbacks of this thread, or of all, as a context manager."""
 
     def __init__(self, calls: _torch_calls.Calls, with_shapes: bool, who: int) -> None:
-        self._calls, self._with_shapes, self._who, self._added = calls, with_shapes, who, ctypes.c_uint64()
+        self._calls, self._with_shapes, self._who, self._added = calls, with_shapes, who, _torch_calls.Added()
 
     def __enter__(self) -> None:
         self._calls.add(self._added, self._with_shapes, self._who)
@@ -109,6 +108,12 @@ def _check_memory() -> None:
     raise RuntimeError(f"prof: torch's memory is seen as the process's malloc() is: start the program {how}")
 
 
+def _this_thread() -> Optional[threading.Thread]:
+    """None: Python did not begin it. threading.current_thread() would make a dummy of it, which the program then finds among its threads, up to Python 3.12 for good."""
+    thread: Optional[threading.Thread] = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]
+    return None if isinstance(thread, threading._DummyThread) else thread
+
+
 class _Observed:
     """one: the observe(profile_all_threads=True) of the process, of the program's or of ``python -m prof run``."""
 
@@ -139,7 +144,7 @@ class observe:  # noqa: N801 (as profile)
         self._tracing: Any = None
         self._with_memory = bool(profile_memory)
         self._running: Any = None
-        self._begun_on = threading.current_thread()
+        self._begun_on: Optional[threading.Thread] = None
         self._thread = self._pid = 0
         self._is_left = False
         self.way = ""
@@ -170,7 +175,7 @@ class observe:  # noqa: N801 (as profile)
         running = self._choose(torch)
         _torch_group.ask(torch)
         self._running, self._thread, self._pid, self._is_left = running, threading.get_ident(), os.getpid(), False
-        self._begun_on = threading.current_thread()
+        self._begun_on = _this_thread()
         try:
             if self._with_modules or self._with_stack:
                 self._modules = Modules(torch, self._is_for_all, not self._with_modules)
@@ -231,10 +236,10 @@ class observe:  # noqa: N801 (as profile)
         return self._is_for_all or self._thread == threading.get_ident() or self._is_thread_gone()
 
     def _is_thread_gone(self) -> bool:
-        """Of a thread that Python did not begin only a fork says so: it may be anywhere."""
-        if isinstance(self._begun_on, threading._DummyThread):
-            return self._pid != os.getpid()
-        return not self._begun_on.is_alive()
+        """Of a thread that Python did not begin only a fork on another one says so: it may be anywhere. The main thread is not alive once the interpreter ends, and here nevertheless."""
+        if self._begun_on is None:
+            return self._pid != os.getpid() and self._thread != threading.get_ident()
+        return self._begun_on is not _this_thread() and not self._begun_on.is_alive()
 
     def _is_forsaken(self) -> bool:
         """Nobody will stop it: somebody tried to, on another thread, or it is of the process that this one was forked from."""

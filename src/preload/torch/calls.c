@@ -29,11 +29,21 @@ static struct {
   pthread_key_t key; /* its value: anything, so that let_go() is called when the thread ends */
 } own = {.once = PTHREAD_ONCE_INIT};
 
+/* What add gives and remove takes, the caller's; the same in _torch_calls.py. */
+typedef struct added {
+  uint64_t handle; /* torch's, which counts them from 1, and above it what remove has to count. 0: none */
+  uint64_t node;   /* of autograd's graph, in which it was added; 0: outside of a backward call */
+} added;
+
+enum { SHAPES_BIT = 60, OWNER_BIT = 61 };
+
 static __thread struct {
+  added retired[2]; /* by whether with shapes: this thread's callback that was to be removed in a backward call, may be there still, and begins nothing */
   context *waiting;
   bool is_ending; /* what comes after let_go() is freed at once */
   bool has_value;
-  uint8_t taken_for;  /* an owner */
+  bool is_open;      /* what has taken a call hears of its end */
+  uint8_t taken_for; /* an owner */
   const void *taken; /* the call that began last and has not ended, see is_taken() */
 } this_thread __attribute__((tls_model("initial-exec")));
 
@@ -111,11 +121,15 @@ static uint64_t begin(const void *call, bool has_shapes) {
   return prof_i_begin_details_1(&name->site, &details);
 }
 
-/* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch calls the begins of one call one behind the other, and the first one takes it. An owner whose callbacks are gone has left what it took. */
+static inline bool is_range(const void *call) { return *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope) == PROF_I_TORCH_USER; }
+
+/* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch calls the begins of one call one behind the other, and the first one takes it. An owner whose callbacks are gone has left what it took.
+   A thread of autograd's own that is observed itself has two of FOR_THREAD, with those of the thread that it works for. There a range that ended on another thread would be taken for another one in its place; operators end where they began. */
 static inline bool is_taken(const void *call, owner who) {
-  if (this_thread.taken == call && this_thread.taken_for != who && __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED)) return true;
+  if (this_thread.taken == call && (this_thread.taken_for == who ? this_thread.is_open && !is_range(call) : __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED) != 0)) return true;
   this_thread.taken = call;
   this_thread.taken_for = (uint8_t)who;
+  this_thread.is_open = false;
   return false;
 }
 
@@ -124,12 +138,18 @@ static inline bool has_inputs(const void *call, bool has_shapes) {
   return has_shapes || (__atomic_load_n(&own.with_shapes, __ATOMIC_RELAXED) && *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope + 1));
 }
 
+/* Threads of autograd's have the callbacks of the one that they work for: there the count alone says that these were retired. */
+static inline bool is_retired(bool has_shapes, owner who) {
+  return (who == FOR_THREAD && this_thread.retired[has_shapes].handle) || !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED);
+}
+
 static inline void *start(void **context_out, const void *call, bool has_shapes, owner who) {
   *context_out = NULL;
-  if (!prof_i_is_on(1) || !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED) || is_taken(call, who)) return context_out; /* none: retired, and still there */
+  if (!prof_i_is_on(1) || is_retired(has_shapes, who) || is_taken(call, who)) return context_out;
   context *const c = take_context();
   if (!c) return context_out;
   c->start = begin(call, has_inputs(call, has_shapes));
+  this_thread.is_open = c->start != 0;
   if (c->start) *context_out = c;
   else release(c);
   return context_out;
@@ -159,45 +179,64 @@ START(start_of_all_with_shapes, true, FOR_ALL)
 START(start_of_run, false, FOR_RUN)
 START(start_of_run_with_shapes, true, FOR_RUN)
 
-/* What add gives: torch's handle, and above it what remove has to count. Torch counts its handles from 1. */
-enum { SHAPES_BIT = 60, OWNER_BIT = 61 };
+/* ---- added and removed ---- */
 
-PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t *added_out);
-PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(uint64_t *place, int is_gone);
-PROF_I_TORCH_EXPORT void prof_i_torch_retire_1(uint64_t *place, uint64_t *handle_out);
-PROF_I_TORCH_EXPORT void prof_i_torch_drop_1(uint64_t *handle);
+/* For each node of its graph autograd gives a thread the callbacks of its own that it had when the backward call began, and behind the node those from before it. What is added in a node is gone behind it; what was there before and is removed
+   in one comes back. So that is retired, and removed when the thread is next here outside of a backward call; an add for the same before then takes it back, for torch calls each callback that it has. Those for all threads come and go anywhere. */
+
+PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *added_out);
+PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(added *place, uint64_t node, int is_gone);
+PROF_I_TORCH_EXPORT int prof_i_torch_has_retired_1(int has_shapes, uint64_t node);
 PROF_I_TORCH_EXPORT int prof_i_torch_has_for_all_1(void);
 
 int prof_i_torch_has_for_all_1(void) { return prof_i_torch.add_global != NULL; }
 
-/* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after prof_i_torch_prove_1() has found all. *added_out is the caller's before he calls: a handler of a signal of Python's may raise between this and what he does next. */
-void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t *added_out) {
+static void count(uint64_t handle, int32_t by) {
+  __atomic_fetch_add(&own.counts[handle >> OWNER_BIT], (uint32_t)by, __ATOMIC_RELAXED);
+  if (handle >> SHAPES_BIT & 1) __atomic_fetch_add(&own.with_shapes, (uint32_t)by, __ATOMIC_RELAXED);
+}
+
+/* Of one that is not there torch says so on stderr. */
+static void remove_there(uint64_t handle) { prof_i_torch.remove(handle & ((UINT64_C(1) << SHAPES_BIT) - 1)); }
+
+static void remove_retired(void) {
+  for (int i = 0; i < 2; i++) {
+    const added was = this_thread.retired[i];
+    this_thread.retired[i] = (added){0, 0};
+    if (was.handle && !was.node) remove_there(was.handle);
+  }
+}
+
+/* Will an add in that node take back what this thread has? */
+int prof_i_torch_has_retired_1(int has_shapes, uint64_t node) {
+  const added *const was = &this_thread.retired[has_shapes != 0];
+  return node && was->handle && (!was->node || was->node == node);
+}
+
+/* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after prof_i_torch_prove_1() has found all. node: of autograd's graph, which this thread is in. *added_out is the caller's before he calls: a handler of a signal of Python's may raise between this and what he does next. */
+void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *added_out) {
   static void *(*const starts[OWNERS][2])(void **, const void *) = {{start_of_thread, start_of_thread_with_shapes}, {start_of_all, start_of_all_with_shapes}, {start_of_run, start_of_run_with_shapes}};
   pthread_once(&own.once, make_key);
+  if (!node) remove_retired();
   const prof_i_torch_callback callback = {.start = starts[who][has_shapes != 0], .end = end, .probability = 1, .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .needs_inputs = has_shapes != 0};
-  __atomic_fetch_add(&own.counts[who], 1, __ATOMIC_RELAXED);
-  if (has_shapes) __atomic_fetch_add(&own.with_shapes, 1, __ATOMIC_RELAXED);
-  *added_out = (who == FOR_THREAD ? prof_i_torch.add : prof_i_torch.add_global)(callback) | (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)who << OWNER_BIT;
+  const uint64_t bits = (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)who << OWNER_BIT;
+  count(bits, 1);
+  if (who != FOR_THREAD) {
+    *added_out = (added){prof_i_torch.add_global(callback) | bits, 0};
+    return;
+  }
+  const bool is_back = prof_i_torch_has_retired_1(has_shapes, node);
+  *added_out = is_back ? this_thread.retired[has_shapes != 0] : (added){prof_i_torch.add(callback) | bits, node};
+  this_thread.retired[has_shapes != 0] = (added){0, 0};
 }
 
-/* On the thread that has added it, where it is for that one, or is_gone: that thread has ended, and torch's list with it. *place of 0: nothing, which it is from then on. Calls that run on other threads meanwhile are seen to their end. */
-void prof_i_torch_remove_1(uint64_t *place, int is_gone) {
-  uint64_t handle = 0;
-  prof_i_torch_retire_1(place, &handle);
-  if (handle && !is_gone) prof_i_torch.remove(handle);
-}
-
-/* The callback stays where it is and begins nothing, until *handle_out is dropped: inside of a backward call it cannot be removed, for autograd puts back what the thread had before. */
-void prof_i_torch_retire_1(uint64_t *place, uint64_t *handle_out) {
-  const uint64_t added = __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
-  if (!added) return;
-  *handle_out = added & ((UINT64_C(1) << SHAPES_BIT) - 1);
-  __atomic_fetch_sub(&own.counts[added >> OWNER_BIT], 1, __ATOMIC_RELAXED);
-  if (added >> SHAPES_BIT & 1) __atomic_fetch_sub(&own.with_shapes, 1, __ATOMIC_RELAXED);
-}
-
-/* On the thread that has added it. 0: nothing, which it is from then on. */
-void prof_i_torch_drop_1(uint64_t *handle) {
-  const uint64_t dropped = __atomic_exchange_n(handle, 0, __ATOMIC_RELAXED);
-  if (dropped) prof_i_torch.remove(dropped);
+/* On the thread that has added it, where it is for that one, or is_gone: that thread has ended, and torch's list with it. place->handle of 0: nothing, which it is from then on. Calls that run on other threads meanwhile are seen to their end. */
+void prof_i_torch_remove_1(added *place, uint64_t node, int is_gone) {
+  const added was = {__atomic_exchange_n(&place->handle, 0, __ATOMIC_RELAXED), place->node};
+  if (!node) remove_retired();
+  if (!was.handle) return;
+  count(was.handle, -1);
+  if (is_gone) return;
+  if (was.handle >> OWNER_BIT != FOR_THREAD || was.node == node) remove_there(was.handle);
+  else if (node) this_thread.retired[was.handle >> SHAPES_BIT & 1] = was;
 }
