@@ -1,4 +1,4 @@
-"""Which observe() names the calls of modules where several are on; beside a stand-in for torch. test_observe_stacks.py and test_observe_run.py have the real one."""
+"""Which observe() names the calls of modules where several are on, which profile has rows of them; beside a stand-in for torch. test_observe_stacks.py and test_observe_run.py have the real one."""
 
 import contextlib
 import sys
@@ -168,6 +168,54 @@ class Names(Base):
                     self.assertEqual(self.rows(lambda: second(1)), {"Linear_1": 1})
                 finally:
                     run.stop()
+
+
+class Shown(Base):
+    """Rows of modules are of the profiles beside which somebody asked for them."""
+
+    def observed(self, **options):
+        return prof.torch.observe(with_modules=True, **options)
+
+    @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
+    def test_a_profile_behind_has_none(self):
+        def profiled():
+            with prof.torch.observe(with_stack=True):
+                return self.rows(with_stack=True)
+
+        self.assertEqual(profiled(), {})
+        with self.observed():
+            self.assertEqual(self.rows(), {"Linear_0": 3})
+        self.assertEqual(profiled(), {})
+
+    def test_one_that_began_before_or_within_has_them(self):
+        def work():
+            with self.observed():
+                self.work()
+
+        self.assertEqual(self.rows(work), {"Linear_0": 3})
+        with self.observed():
+            p = prof.profile()
+            p.start()
+            self.work()
+            self.assertEqual(self.rows_of(p), {"Linear_0": 3})  # while it records
+            p.stop()
+        self.assertEqual(self.rows_of(p), {"Linear_0": 3})
+
+    def test_while_one_of_several_is_on(self):
+        with self.observed():
+            with self.observed(profile_all_threads=True):
+                pass
+            self.assertEqual(self.rows(), {"Linear_0": 3})
+
+    def test_a_profile_that_is_begun_again_asks_again(self):
+        p = prof.profile()
+        for _ in range(2):
+            with p, self.observed():
+                self.work()
+            self.assertEqual(self.rows_of(p), {"Linear_0": 3})
+        with p, prof.scope("nn.Module: Linear_9", "python_function", 1):
+            pass
+        self.assertEqual(self.rows_of(p), {})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Dict, List, Optional, Tuple
 
 from ._library import C
-from ._scope import functions, scope
+from ._scope import modules, scope
 from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules, who_names_modules
 
 CATEGORY = "python_function"
@@ -58,7 +58,8 @@ class Modules:
             raise
 
     def start(self) -> None:
-        functions.are_modules_shown = functions.are_modules_shown or not self.is_for_stacks
+        if not self.is_for_stacks:
+            modules.begin(self)
         if self._is_by_hooks or not is_traced():
             self.lose_functions()
 
@@ -84,6 +85,7 @@ class Modules:
         leave_modules(self)
         self._remove_hooks()
         self._end_down_to(0)
+        modules.end(self)
 
     def _remove_hooks(self) -> None:
         for hook in self._hooks:

@@ -337,8 +337,7 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
             raise
         if not self._is_for_stacks:
             gc.callbacks.append(made["on_gc"])
-            _scope.functions.begun += 1
-            _scope.functions.are_shown = True
+            _scope.functions.begin(self)
 
     def stop(self) -> None:
         """A second time does nothing."""
@@ -346,8 +345,7 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
         if self._way is None:
             return
         self._way.stop(_made)  # each step may be done twice: an interrupt may come anywhere, and then the next call does what is left
-        if not self._is_for_stacks:
-            _scope.functions.are_shown = False
+        _scope.functions.end(self)
         if _made["on_gc"] in gc.callbacks:
             gc.callbacks.remove(_made["on_gc"])
         self._way = None
