@@ -240,6 +240,8 @@ class Module:
 class Named:
     """As _torch_modules.Modules."""
 
+    is_for_stacks = True
+
     def __init__(self):
         self.thread, self.numbers, self.was_lost = threading.get_ident(), 0, 0
 
@@ -249,6 +251,7 @@ class Named:
 
     def lose_functions(self):
         self.was_lost += 1
+        prof.functions.leave_modules(self)
 
 
 @unittest.skipUnless(is_traced, "functions are traced in CPython alone")

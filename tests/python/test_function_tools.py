@@ -92,7 +92,7 @@ print(traced(), monitoring.get_tool(3), monitoring.get_tool(4))
         text = """
 import threading
 class Named:
-    thread = threading.get_ident()
+    thread, is_for_stacks = threading.get_ident(), False
     def call(self, module): return "nn.Module: M_0", 1, 0
     def lose_functions(self): pass
 def call(self): pass
@@ -103,7 +103,7 @@ def follow(**options):
         prof.functions.follow_modules(call.__code__, Named())
         call(0)
         asked(2)
-        prof.functions.leave_modules(prof.functions._modules[Named.thread])
+        prof.functions.leave_modules(prof.functions._modules[Named.thread][0])
         call(0)
     return {row.key: row.count for row in p.key_averages()}
 first = follow()

@@ -319,6 +319,10 @@ class Run(unittest.TestCase):
         self.assertEqual(collections.Counter(e["ph"] for e in arrows)["s"], collections.Counter(e["ph"] for e in arrows)["f"])
         self.assertEqual({str(e["args"]["Input Dims"]) for e in events if e.get("name") == "aten::relu"}, {"[[3, 4]]"})
 
+    def test_modules_are_rows_behind_a_scripts_own_observe_for_stacks(self):
+        self.write("import torch, prof.torch\nmodel, x = torch.nn.Linear(3, 3), torch.ones(1, 3)\nmodel(x)\nwith prof.torch.observe(profile_all_threads=True, with_stack=True): model(x)\nmodel(x)\n")
+        self.assertEqual(self.rows(self.run_script("--with-modules", "--with-stack").stderr)["nn.Module: Linear_0"], 3)
+
     def test_a_row_for_each_shape_and_each_stack(self):
         self.write("import torch\ndef inner(x): return torch.neg(x)\nfor n in (1, 2, 2): inner(torch.ones(n))\n")
         table = self.run_script("--record-shapes", "-b", "name,shape").stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import TYPE_CHECKING, Any, Dict
+from typing import TYPE_CHECKING, Any, Dict, Set
 
 from . import _slow
 from ._decorate import decorate
@@ -43,16 +43,29 @@ else:
     scope = _names.get("scope", _slow.scope)
 
 
-class _Functions:
-    """Of prof.functions, which need not be loaded: how often somebody has begun to trace functions to see them, not for stacks alone, and whether somebody does."""
+class _Asked:
+    """For a profile, what has rows where somebody asks for them: functions of prof.functions, and modules of prof.torch, which need not be loaded."""
 
-    begun = 0
-    are_shown = False
-    are_modules_shown = False
-    """Has observe(with_modules=True) been on, beside a profile that did not ask for modules itself? Then their calls are rows."""
+    def __init__(self) -> None:
+        self.begun = 0
+        self._on: Set[int] = set()
+        """Ids of who has begun and not ended."""
+
+    def begin(self, who: Any) -> None:
+        self._on.add(id(who))
+        self.begun += 1
+
+    def end(self, who: Any) -> None:
+        """Also where it has not begun."""
+        self._on.discard(id(who))
+
+    def before(self) -> int:
+        """For a profile that begins here: `begun` is another as soon as somebody was on beside it."""
+        return self.begun - bool(self._on)
 
 
-functions = _Functions()
+functions, modules = _Asked(), _Asked()
+"""Not those for stacks alone."""
 
 
 def set_stack_frames(count: int) -> None:

@@ -10,10 +10,12 @@ from importlib import import_module
 from typing import Any, Dict, List, Optional, Tuple
 
 from ._library import C
-from ._scope import functions, scope
-from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules
+from ._scope import modules, scope
+from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules, who_names_modules
 
 CATEGORY = "python_function"
+GONE_MAX = 4096
+"""Modules of one class that had a number and are gone. A program may make one for each step, and a name stays with the process: those that come later have the class's name alone."""
 
 
 class _Own(threading.local):
@@ -25,72 +27,78 @@ class _Own(threading.local):
 
 
 class Modules:
-    """Of the thread that makes it, or of all, as all of observe(). RuntimeError where torch has no such hooks."""
-
-    _for_all: Optional["Modules"] = None
-    """The one that sees all threads: others are silent meanwhile, so that a call is a scope once."""
+    """Of the thread that makes it, or of all, as all of observe(). From follow() to remove()."""
 
     def __init__(self, torch: Any, is_for_all: bool = False, is_for_stacks: bool = False) -> None:
         """is_for_stacks: frames of stacks alone, so nothing where functions are not traced."""
-        self._is_for_stacks = is_for_stacks
+        self.is_for_stacks = is_for_stacks
         self._is_compiling = import_module("torch.compiler").is_compiling if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling") else lambda: False
         self._names: Dict[int, Tuple[Any, str, int]] = {}  # by id, with a reference that tells whether it is the same: modules may compare and hash as they like, or not at all
         self._counts: Dict[str, Any] = {}
+        self._gone: Dict[str, int] = {}
         self._numbers = itertools.count(1)
         self._own = _Own()
         self.thread = ALL_THREADS if is_for_all else threading.get_ident()
         self._version = torch.__version__
         self._hooks: List[Any] = []
-        self.lose_functions()  # for what it raises
+        self._is_by_hooks = False
+
+    def follow(self) -> None:
+        """Before functions are traced, if they are to be: what runs then begins with that. RuntimeError where torch has no such hooks."""
+        self._add_hooks()
         self._remove_hooks()
         code = self._code_of_calls()
-        self._can_follow = code is not None
-        if self._can_follow:
-            follow_modules(code, self)  # before functions are traced, if they are to be: what runs then begins with that
-
-        if is_for_all and Modules._for_all is None:
-            Modules._for_all = self
+        self._is_by_hooks = code is None
+        follow_modules(code, self)
 
     def _code_of_calls(self) -> Any:
         """None where the program has put something of its own there, or where stacks do without."""
         try:
             return getattr(import_module("torch.nn").Module.__call__, "__code__", None)
         except (ImportError, AttributeError):
-            if self._is_for_stacks:
+            if self.is_for_stacks:
                 return None
             raise
 
     def start(self) -> None:
-        functions.are_modules_shown = functions.are_modules_shown or not self._is_for_stacks
-        if not (self._can_follow and is_traced()):
-            leave_modules(self)
+        if not self.is_for_stacks:
+            modules.begin(self)
+        if self._is_by_hooks or not is_traced():
             self.lose_functions()
 
     def lose_functions(self) -> None:
         """Functions are not traced, or not any longer: modules are seen by hooks from here on."""
-        if self._hooks or self._is_for_stacks:
+        self._is_by_hooks = True
+        if self.is_for_stacks:
+            leave_modules(self)
+        self._add_hooks()
+
+    def _add_hooks(self) -> None:
+        if self._hooks or self.is_for_stacks:
             return
         hooks = import_module("torch.nn.modules.module")
         try:
             after = hooks.register_module_forward_hook(self._end, always_call=True)  # also behind an exception
         except (AttributeError, TypeError):
             raise RuntimeError(f"prof: torch {self._version} has no hooks for all modules that are called behind an exception, too, by which observe() has modules: they are there from 2.1 on") from None
-        self._hooks = [after, hooks.register_module_forward_pre_hook(self._begin)]
+        self._hooks = [after]
+        self._hooks.append(hooks.register_module_forward_pre_hook(self._begin))
 
     def remove(self) -> None:
         leave_modules(self)
         self._remove_hooks()
         self._end_down_to(0)
-        if Modules._for_all is self:
-            Modules._for_all = None
+        modules.end(self)
 
     def _remove_hooks(self) -> None:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
 
-    def call(self, module: Any) -> Tuple[str, int, int]:
-        """For functions.py: what it is called, its number, and which of its class it is."""
+    def call(self, module: Any) -> Optional[Tuple[str, int, int]]:
+        """For functions.py: what it is called, its number, and which of its class it is. None: hooks see it."""
+        if self._is_by_hooks:
+            return None
         name, of_kind = self._name_of(module)
         return name, next(self._numbers), of_kind
 
@@ -100,13 +108,16 @@ class Modules:
         if found is None or found[0]() is not module:  # as torch.profiler counts: those of a class in the order in which they are first called
             kind = type(module).__name__
             number = next(self._counts.setdefault(kind, itertools.count()))
-            found = self._names[key] = (weakref.ref(module, lambda _: self._names.pop(key, None)), f"nn.Module: {kind}_{number}", number)
+            name = f"nn.Module: {kind}_{number}" if self._gone.get(kind, 0) < GONE_MAX else f"nn.Module: {kind}"
+            found = self._names[key] = (weakref.ref(module, lambda _: self._forget(key, kind)), name, number)
         return found[1:]
 
+    def _forget(self, key: int, kind: str) -> None:
+        self._names.pop(key, None)
+        self._gone[kind] = self._gone.get(kind, 0) + 1
+
     def _begin(self, module: Any, args: Any) -> None:
-        if self._is_compiling() or self.thread not in (ALL_THREADS, threading.get_ident()):  # torch.compile() takes the first for a constant, and the hook is no part of what it makes
-            return
-        if Modules._for_all is not None and Modules._for_all is not self:
+        if self._is_compiling() or who_names_modules() is not self:  # torch.compile() takes the first for a constant, and the hook is no part of what it makes
             return
         calls, opened = self._own.calls, None
         number = next(self._numbers)

@@ -121,37 +121,57 @@ def _import_name(frame: FrameType) -> str:
 _module_code: Any = None
 """Of torch's nn.Module.__call__, from the first time on that somebody follows it."""
 ALL_THREADS = 0
-_modules: Dict[int, Any] = {}
-"""By thread, who names the calls of modules there (_torch_modules.py); that of all threads goes before."""
+_modules: Dict[int, Tuple[Any, ...]] = {}
+"""By thread, who observes modules there (_torch_modules.py), by functions or by hooks. The last one goes before the others. Never empty, nor changed: a call on another thread may look at it."""
 
 _module_places: Dict[str, int] = {}
-"""Of each name, for C, which keeps it from then on: not many, as each observe() counts anew."""
+"""Of each name, for C, which keeps it from then on: not many, as each observe() counts anew, and to a bound (_torch_modules.py)."""
 
 
 def _module_call(frame: FrameType) -> Optional[Tuple[str, int, int, int]]:
-    of = _modules.get(ALL_THREADS) or _modules.get(_thread.get_ident())
-    if of is None:
+    of = who_names_modules()
+    call = of.call(frame.f_locals[frame.f_code.co_varnames[0]]) if of is not None else None
+    if call is None:
         return None
-    name, number, of_kind = of.call(frame.f_locals[frame.f_code.co_varnames[0]])
+    name, number, of_kind = call
     return name, _module_places.setdefault(name, len(_module_places)), number, of_kind
 
 
-def follow_modules(code: CodeType, of: Any) -> None:
-    """From here on the calls of modules on this thread are scopes, in the place of that code's own, as `of.call(module)` says, while functions are traced; when they are no longer, `of.lose_functions()` is called."""
+def who_names_modules() -> Any:
+    """Of those who observe modules on this thread the one by whom a call is a scope, once: of all threads, where that wants rows; else this thread's own; else of all threads, for stacks alone. None: nobody is there."""
+    of_all, own = _modules.get(ALL_THREADS), _modules.get(_thread.get_ident())
+    if own is not None and (of_all is None or of_all[-1].is_for_stacks):
+        return own[-1]
+    return of_all[-1] if of_all is not None else None
+
+
+def follow_modules(code: Optional[CodeType], of: Any) -> None:
+    """From here on `of` is among those who observe modules, on `of.thread`. While functions are traced, calls are scopes in the place of that code's own, as `of.call(module)` says; None: hooks see them. When functions are traced no longer, `of.lose_functions()` is called."""
     global _module_code
-    _module_code = code
-    _modules[of.thread] = of
-    _judge_anew(code)
+    with _stacks:
+        others = _modules.get(of.thread, ())
+        at = next((i for i, other in enumerate(others) if of.is_for_stacks and not other.is_for_stacks), len(others))  # who wants rows goes before
+        _modules[of.thread] = (*others[:at], of, *others[at:])
+    if code is not None:
+        _module_code = code
+        _judge_anew()
 
 
 def leave_modules(of: Any) -> None:
-    if _modules.get(of.thread) is of:
-        del _modules[of.thread]
-        _judge_anew(_module_code)
+    """Who was there before names them again. A second time does nothing."""
+    with _stacks:
+        others = tuple(other for other in _modules.get(of.thread, ()) if other is not of)
+        if others:
+            _modules[of.thread] = others
+        else:
+            _modules.pop(of.thread, None)
+    _judge_anew()
 
 
-def _judge_anew(code: CodeType) -> None:
-    if _now is None:
+def _judge_anew() -> None:
+    """nn.Module's call: whether anybody follows it has changed."""
+    code = _module_code
+    if _now is None or code is None:
         return
     was_left_out = _made["forget"](code)
     if was_left_out and _monitoring is not None:
@@ -309,8 +329,7 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
             raise
         if not self._is_for_stacks:
             gc.callbacks.append(made["on_gc"])
-            _scope.functions.begun += 1
-            _scope.functions.are_shown = True
+            _scope.functions.begin(self)
 
     def stop(self) -> None:
         """A second time does nothing."""
@@ -318,16 +337,16 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
         if self._way is None:
             return
         self._way.stop(_made)  # each step may be done twice: an interrupt may come anywhere, and then the next call does what is left
-        if not self._is_for_stacks:
-            _scope.functions.are_shown = False
+        _scope.functions.end(self)
         if _made["on_gc"] in gc.callbacks:
             gc.callbacks.remove(_made["on_gc"])
         self._way = None
         if _now is self:
             _now = None
         atexit.unregister(self.stop)
-        while _modules:
-            _modules.popitem()[1].lose_functions()
+        with _stacks:  # who leaves meanwhile has no hooks behind it
+            for of in [of for others in _modules.values() for of in others]:
+                of.lose_functions()
 
     def __enter__(self) -> "trace_functions":
         self.start()

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, NoReturn, Op
 from . import _structs as s
 from . import _torch_group, tables
 from ._library import C, Owner, encoded, short, sized
-from ._scope import functions, record_function, set_stack_frames
+from ._scope import functions, modules, record_function, set_stack_frames
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
 from .trace import Trace
 
@@ -237,7 +237,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             from .torch import observe  # imports torch
 
             self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules)
-        self._functions_before, self._shows_functions = 0, False
+        self._functions_before, self._shows_functions, self._modules_before, self._shows_modules = 0, False, 0, False
         self._before = _Counts(0, 0, 0)
         self._cycles: List[Window] = []
         self._trace_id: Optional[str] = None
@@ -376,11 +376,11 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._devices_now, self._is_paused = self._devices, False
             _wish(self, self.level)
             self._trace_id = trace_id
-            self._functions_before = functions.begun - functions.are_shown
+            self._functions_before, self._modules_before = functions.before(), modules.before()
             if self._observer is not None:
                 self._observer.start()
             if not self.acc_events:
-                self._cycles, self._shows_functions = [], False
+                self._cycles, self._shows_functions, self._shows_modules = [], False, False
             with Trace.now() as trace:
                 self._before = _counts(trace)
             self._from_ns = monotonic_ns()
@@ -398,6 +398,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         try:
             self._is_recording = False
             self._shows_functions = self._shows_functions or functions.begun != self._functions_before
+            self._shows_modules = self._shows_modules or modules.begun != self._modules_before
             window = self._window(Trace.now(), to_ns)
             self._cycles.append(window)
         finally:
@@ -448,7 +449,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
 
     def _are_modules_shown(self) -> bool:
         """Of a profile that observes itself by its own word."""
-        return self.with_modules or (self._observer is None and functions.are_modules_shown)
+        return self.with_modules or (self._observer is None and (self._shows_modules or (self._is_recording and modules.begun != self._modules_before)))
 
     def events(self) -> EventList[FunctionEvent]:
         """Each scope, by its start. AssertionError before anything was recorded."""

@@ -179,6 +179,7 @@ class observe:  # noqa: N801 (as profile)
         try:
             if self._with_modules or self._with_stack:
                 self._modules = Modules(torch, self._is_for_all, not self._with_modules)
+                self._modules.follow()
             if self._with_stack:
                 self._tracing = begin_stacks(self)
             if self._modules is not None:
