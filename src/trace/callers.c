@@ -259,8 +259,7 @@ static bool inside(prof_i_callers *callers, prof_i_walker *walker, prof_i_waitin
 bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out) {
   prof_i_waiting *const around = prof_i_walker_around(walker, span);
   if (!inside(callers, walker, around, span->start_ns, number_out)) return false;
-  const prof_i_lane *const lane = &walker->lanes[span->lane];
-  if (*number_out == 0 && span->lane > 0 && lane->count < lane->room && lane->stack[lane->count].span.start_ns == span->start_ns) *number_out = lane->stack[lane->count].outside; /* it has just been taken off */
+  if (*number_out == 0 && span->lane > 0) *number_out = walker->outside;
   return true;
 }
 
