@@ -297,7 +297,7 @@ typedef struct prof_aggregate_options {
   uint32_t level;       /* only scopes of this level; 0: all */
   const char *category; /* only this category; NULL: all */
   uint32_t time_unit;   /* of the table: 0 by magnitude, as torch.profiler; 3 s, 6 ms... as powers: 3 = ms, 6 = us, 9 = ns */
-  uint32_t stack_frames; /* of PROF_GROUP_STACK: the innermost so many; 0: all */
+  uint32_t stack_frames; /* of PROF_GROUP_STACK: the innermost so many; 0: all, of traced functions those that fit in 64 KiB, and 256 at most */
   uint64_t from_ns;     /* only scopes that begin so many ns after the capture's start, or later */
   uint64_t to_ns;       /* only those that begin before; 0: all */
   uint32_t leave_out;   /* prof_leave_out bits */

@@ -12,6 +12,7 @@
 
 enum { TABLE_FIRST = 256, FRAME_ROOM = 4608 /* a path of 4096, and a name */ };
 enum { OF_BACKWARD = UINT32_MAX, OF_STACK = UINT32_MAX - 1, OF_SCOPE = UINT32_MAX - 2 }; /* in the place of a function's site */
+enum { FUNCTION = 1 /* not looked at */, FUNCTION_SHOWN, FUNCTION_LEFT_OUT }; /* of is_function */
 
 static bool is_text(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
 static bool is_of_python(const prof_i_site_info *site) { return is_text(site->category, "python_function"); }
@@ -92,7 +93,7 @@ static bool find_functions(prof_i_callers *callers, const prof_trace *trace) {
     if (!prof_i_is_function_site(info)) continue;
     if (!callers->is_function) callers->is_function = calloc(site_count, sizeof *callers->is_function);
     if (!callers->is_function) return false;
-    callers->is_function[site] = 1;
+    callers->is_function[site] = FUNCTION;
   }
   return true;
 }
@@ -130,7 +131,9 @@ bool prof_i_callers_begin(prof_i_callers *callers) {
 }
 
 void prof_i_callers_fini(prof_i_callers *callers) {
-  for (uint32_t i = 0; i < callers->count; i++) free(callers->items[i].text);
+  for (uint32_t i = 0; i < callers->count; i++)
+    if (!callers->items[i].is_given) free(callers->items[i].text);
+  free(callers->buffer);
   free(callers->is_function);
   free(callers->items);
   free(callers->table);
@@ -161,6 +164,26 @@ static bool grow_table(prof_i_callers *callers) {
   return true;
 }
 
+/* The frame of a function, as far as the table has it. */
+static size_t frame_of(const prof_i_callers *callers, uint32_t site, char *to, size_t room) {
+  const size_t bytes = prof_i_frame_text(prof_i_trace_site(callers->trace, site), to, room);
+  return callers->is_of_table && is_left_out(to, bytes) ? 0 : bytes;
+}
+
+/* Each site is looked at once. */
+static bool has_frame(const prof_i_callers *callers, uint32_t site) {
+  uint8_t *const is_function = &callers->is_function[site];
+  char frame[FRAME_ROOM];
+  if (*is_function == FUNCTION) *is_function = frame_of(callers, site, frame, sizeof frame) ? FUNCTION_SHOWN : FUNCTION_LEFT_OUT;
+  return *is_function == FUNCTION_SHOWN;
+}
+
+/* That one where it has a frame in texts, else the nearest outer one that has; 0: none. So a text takes no longer for what stands between its frames. */
+static uint32_t nearest_frame(const prof_i_callers *callers, uint32_t number) {
+  const prof_i_caller *const c = &callers->items[number];
+  return number && c->site < OF_SCOPE && has_frame(callers, c->site) ? number : c->up;
+}
+
 /* 0: no memory. */
 static uint32_t find(prof_i_callers *callers, const prof_i_caller *asked) {
   uint32_t *const place = place_of(callers, asked);
@@ -168,6 +191,7 @@ static uint32_t find(prof_i_callers *callers, const prof_i_caller *asked) {
   if (known != 0) return known;
   if (!prof_i_make_room((void **)&callers->items, &callers->room, callers->count, sizeof *callers->items)) return 0;
   callers->items[callers->count] = *asked;
+  if (asked->site != OF_STACK) callers->items[callers->count].up = nearest_frame(callers, asked->outer);
   const uint32_t number = callers->count++;
   *place = number;
   return callers->count * 2 < callers->table_room || grow_table(callers) ? number : 0;
@@ -259,8 +283,7 @@ static bool inside(prof_i_callers *callers, prof_i_walker *walker, prof_i_waitin
 bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out) {
   prof_i_waiting *const around = prof_i_walker_around(walker, span);
   if (!inside(callers, walker, around, span->start_ns, number_out)) return false;
-  const prof_i_lane *const lane = &walker->lanes[span->lane];
-  if (*number_out == 0 && span->lane > 0 && lane->count < lane->room && lane->stack[lane->count].span.start_ns == span->start_ns) *number_out = lane->stack[lane->count].outside; /* it has just been taken off */
+  if (*number_out == 0 && span->lane > 0) *number_out = walker->outside;
   return true;
 }
 
@@ -282,13 +305,6 @@ uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, 
 
 /* ---- texts ---- */
 
-/* The frame of one item, as far as it is one and the table has it. */
-static size_t frame_of(const prof_i_callers *callers, const prof_i_caller *item, char *to, size_t room) {
-  if (item->site == OF_BACKWARD || item->site == OF_SCOPE) return 0;
-  const size_t bytes = prof_i_frame_text(prof_i_trace_site(callers->trace, item->site), to, room);
-  return callers->is_of_table && is_left_out(to, bytes) ? 0 : bytes;
-}
-
 /* False: no memory. */
 static bool make_own_text(const prof_i_callers *callers, prof_i_caller *c) {
   if (!(c->text = malloc((size_t)c->own.bytes + 1))) return false;
@@ -297,26 +313,21 @@ static bool make_own_text(const prof_i_callers *callers, prof_i_caller *c) {
 }
 
 /* False: no memory. */
-static bool make_text(const prof_i_callers *callers, uint32_t number, prof_i_caller *c) {
+static bool make_text(prof_i_callers *callers, uint32_t number, prof_i_caller *c) {
   if (c->site == OF_STACK) return make_own_text(callers, c);
-  char frame[FRAME_ROOM];
-  uint64_t room = 0;
+  if (!callers->buffer && !(callers->buffer = malloc(PROF_I_STACK_BYTES_MAX + 1 + FRAME_ROOM))) return false;
+  uint64_t bytes = 0;
   uint32_t frames = 0;
-  for (uint32_t at = number; at && frames < callers->frames; at = callers->items[at].outer) {
-    const size_t bytes = frame_of(callers, &callers->items[at], frame, sizeof frame);
-    if (!bytes) continue;
-    room += bytes + 1;
-    frames++;
+  for (uint32_t at = nearest_frame(callers, number); at && frames < callers->frames; at = callers->items[at].up, frames++) {
+    char *const to = callers->buffer + bytes;
+    if (frames) *to = ';';
+    const uint64_t more = (frames != 0) + frame_of(callers, callers->items[at].site, to + (frames != 0), FRAME_ROOM);
+    if (bytes + more > PROF_I_STACK_BYTES_MAX) break;
+    bytes += more;
   }
-  if (!(c->text = malloc((size_t)room + 1))) return false;
-  frames = 0;
-  for (uint32_t at = number; at && frames < callers->frames; at = callers->items[at].outer) {
-    const size_t bytes = frame_of(callers, &callers->items[at], frame, sizeof frame);
-    if (!bytes) continue;
-    if (frames++) c->text[c->bytes++] = ';';
-    memcpy(c->text + c->bytes, frame, bytes);
-    c->bytes += bytes;
-  }
+  if (!(c->text = malloc((size_t)bytes + 1))) return false;
+  memcpy(c->text, callers->buffer, (size_t)bytes);
+  c->bytes = bytes;
   return true;
 }
 
@@ -327,6 +338,15 @@ bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_fu
   if (number == 0) return true;
   if (!c->text && !make_text(callers, number, c)) return false;
   *text_out = (prof_i_text){c->text, c->bytes};
+  callers->asked = number;
+  return true;
+}
+
+bool prof_i_callers_give(prof_i_callers *callers, const char *text, bool *is_owner_out) {
+  prof_i_caller *const c = callers->count ? &callers->items[callers->asked] : NULL;
+  if (!c || c->text != text) return false;
+  *is_owner_out = !c->is_given;
+  c->is_given = true;
   return true;
 }
 

@@ -7,21 +7,24 @@
 #include "backward.h"
 #include "walker.h"
 
-enum { PROF_I_FRAMES_MAX = 256 }; /* in a text: a recursion a thousand deep would otherwise take a thousand texts of a thousand frames */
+/* Of a text of functions: a recursion a thousand deep would otherwise take a thousand texts of a thousand frames, and a frame may be of 4,608 bytes. Frames are whole. */
+enum { PROF_I_FRAMES_MAX = 256, PROF_I_STACK_BYTES_MAX = 65536 };
 
 /* One way to get somewhere: the innermost function, backward call or autograd's range, and the way to it. */
 typedef struct prof_i_caller {
   uint32_t outer, site;
+  uint32_t up;      /* the nearest outer one that has a frame in texts; 0: none. What is asked for leaves it out */
   uint32_t range;   /* the site of autograd's range, where that is the innermost scope; else 0 */
   uint32_t forward; /* in a backward call 1 + the number of what its forward call has; else 0 */
   prof_i_text own; /* of a scope that says its stack itself: that, where the capture has it */
   char *text; /* its frames by ';', the innermost first; malloc()ed when it is asked for */
   uint64_t bytes;
+  bool is_given; /* the text is another's to free */
 } prof_i_caller;
 
 typedef struct prof_i_callers {
   const prof_trace *trace;
-  uint8_t *is_function; /* by site; NULL: the trace has no functions */
+  uint8_t *is_function; /* by site, and whether it has a frame in texts (callers.c); NULL: the trace has no functions */
   prof_i_caller *items; /* the first: nothing stands around it */
   uint32_t count, room;
   uint32_t *table; /* of places in items, found by a hash of outer and site; 0: nobody's */
@@ -30,6 +33,8 @@ typedef struct prof_i_callers {
   uint32_t own_frames; /* of a stack that a scope has itself; 0: all */
   uint64_t *ends_ns; /* when a tracing of functions ended while some stood open; by time */
   uint32_t end_count;
+  char *buffer; /* where a text is made */
+  uint32_t asked; /* the number whose text was asked for last */
   bool is_of_table; /* frames of autograd's own are left out */
   prof_i_backward *backward; /* of a table; NULL: there are no backward calls */
 } prof_i_callers;
@@ -59,6 +64,9 @@ uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, 
 
 /* Valid until fini; "" of 0. Of a function the functions around it, also in a backward call. False: no memory. */
 bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_function, prof_i_text *text_out);
+
+/* Is it the text that was asked for last? Then it stays valid after fini, until one frees it: who is told *is_owner_out. */
+bool prof_i_callers_give(prof_i_callers *callers, const char *text, bool *is_owner_out);
 
 /* The stack that a scope has itself, whole; "" where it has none. */
 prof_i_text prof_i_own_stack(const prof_event *scope);

@@ -51,6 +51,12 @@ static inline void hand_out_last(prof_i_walker *w, prof_i_lane *lane) {
   hand_out_waiting(w, last);
 }
 
+/* Of a lane beside the thread's own. */
+static inline void hand_out_last_beside(prof_i_walker *w, prof_i_lane *lane) {
+  w->outside = lane->stack[lane->count - 1].outside;
+  hand_out_last(w, lane);
+}
+
 /* ---- lanes ---- */
 
 static bool grow(prof_i_walker *w, prof_i_lane *lane) {
@@ -85,13 +91,26 @@ typedef struct thing {
   uint8_t kind;
 } thing;
 
-/* In the first lane beside the thread's own where nothing is in the way. The last lane takes what is left, overlapping or
-   not. */
+/* What began on another thread has none of this one's functions around it. 0: nothing. */
+static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) {
+  if (!w->callers || (t->record && prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD)) return 0;
+  return prof_i_callers_holding(w->callers, w, t->start, start_ns);
+}
+
+/* Where each lane has something in its way: in the last one, overlapping or not, so nothing there stands around it. */
+static void hand_out_left(prof_i_walker *w, prof_i_span *span) {
+  span->lane = PROF_I_LANES_MAX - 1;
+  w->around = w->lanes[0].stack;
+  hand_out(w, span);
+  w->around = NULL;
+}
+
+/* In the first lane beside the thread's own where nothing is in the way. */
 static void put_beside(prof_i_walker *w, const thing *t) {
   prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
-  const bool is_async = t->record && prof_i_is_async(t->record);
   set_span(w, &span, t->start, t->end);
-  if (is_async) span.self_ns = 0; /* it is no thread's time: what its thread did meanwhile has its own */
+  if (t->record && prof_i_is_async(t->record)) span.self_ns = 0; /* it is no thread's time: what its thread did meanwhile has its own */
+  const uint32_t outside = outside_of(w, t, span.start_ns);
   for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
     prof_i_lane *const lane = &w->lanes[i];
     if (i == w->lane_count) {
@@ -99,19 +118,19 @@ static void put_beside(prof_i_walker *w, const thing *t) {
       w->lane_count++;
     }
     while (lane->stack[lane->count - 1].start > t->start && lane->stack[lane->count - 1].start >= t->end)
-      hand_out_last(w, lane);
+      hand_out_last_beside(w, lane);
     if (lane->stack[lane->count - 1].start > t->start) continue;
     span.lane = (uint8_t)i;
     span.depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
     prof_i_waiting *const place = push(w, lane);
-    if (!place) break;
-    *place = (prof_i_waiting){.span = span, .start = t->start};
-    if (w->callers && !is_async) place->outside = prof_i_callers_holding(w->callers, w, t->start, span.start_ns);
+    if (place) *place = (prof_i_waiting){.span = span, .start = t->start, .outside = outside};
+    if (place || w->status) return;
+    w->outside = outside;
+    hand_out(w, &span);
     return;
   }
-  if (w->status) return;
-  span.lane = PROF_I_LANES_MAX - 1;
-  hand_out(w, &span);
+  w->outside = outside;
+  hand_out_left(w, &span);
 }
 
 /* On the thread's own lane. Takes about 3 ns for a plain scope; everything beside that is out of line. */
@@ -323,7 +342,7 @@ void prof_i_walker_open(prof_i_walker *walker) {
 void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks) {
   for (uint32_t i = 0; i < walker->lane_count; i++) {
     prof_i_lane *const lane = &walker->lanes[i];
-    while (lane->count > 1 && lane->stack[lane->count - 1].start >= ticks) hand_out_last(walker, lane);
+    while (lane->count > 1 && lane->stack[lane->count - 1].start >= ticks) hand_out_last_beside(walker, lane);
   }
   flush(walker);
 }
@@ -340,6 +359,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->stretch = 0;
   w->walk_plain = walk_plain;
   w->around = NULL;
+  w->outside = 0;
   w->callers = NULL;
   w->functions_from_ns = 0;
   w->visit = visit;

@@ -21,7 +21,7 @@ typedef struct prof_i_lane {
 
 enum {
   PROF_I_LANES_MAX = 256,
-  PROF_I_DEPTH_MAX = 65535 /* deeper ones are handed out at once, and their children count as their parent's */
+  PROF_I_DEPTH_MAX = 65535 /* of a lane: deeper ones are handed out at once, and their children count as their parent's */
 };
 
 typedef struct prof_i_walker prof_i_walker;
@@ -38,7 +38,8 @@ struct prof_i_walker {
   void *user;
   struct prof_i_callers *callers; /* of a walk that looks around; else NULL */
   uint64_t functions_from_ns; /* of such a walk: functions that began before are nobody's stack, as the numbers in its lanes have it */
-  prof_i_waiting *around; /* of what is just handed out, from a plain segment to a visitor that looks around; else NULL */
+  prof_i_waiting *around; /* of what is just handed out, where that is not the last of its lane: in a plain segment, and where it shares the last lane. To a visitor that looks around; else NULL */
+  uint32_t outside; /* of what is just handed out, where it is not of lane 0: as in prof_i_waiting */
   int status; /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
   prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless
                                       the visitor sets another room for what comes next */
@@ -55,7 +56,7 @@ void prof_i_walker_destroy(prof_i_walker *walker);
 /* The whole walk; returns the status. */
 int prof_i_walker_run(prof_i_walker *walker);
 
-/* From here on each span is handed out by itself, and the visitor may ask what it stands inside of: place 0, which holds everything, has no site. What shares the last lane may not be inside of what stands there. */
+/* From here on each span is handed out by itself, and the visitor may ask what it stands inside of: place 0, which holds everything, has no site. */
 void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers);
 static inline prof_i_waiting *prof_i_walker_around(const prof_i_walker *walker, const prof_i_span *span) {
   const prof_i_lane *const lane = &walker->lanes[span->lane];
