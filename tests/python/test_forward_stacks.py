@@ -120,6 +120,24 @@ class ForwardStacks(Folder):
         self.assertEqual(found["MulBackward0"], [(["second.py(2): backward", "train.py(9): step"], 1), (["train.py(9): step"], 1)])
         self.assertEqual(found["aten::div"], [(["second.py(2): backward", "train.py(9): step"], 1)])
 
+    def test_behind_a_device(self):
+        """A device's row comes first, as the file may have it: what scopes say of themselves is read as a host's all the same."""
+        t = Trace()
+        t.kernel("gemm", 31, 400, 450, 8)
+        t.events.insert(1, t.events.pop())
+        t.function("model.py(3): forward", 10, 100)
+        t.op("aten::mul", 20, 90, 5, own_thread=1)
+        t.op("aten::sin", 110, 120, 6, own_thread=1, stack="own.py(1): a")
+        t.op(RANGE + "MulBackward0", 200, 300, thread=2)
+        t.op("MulBackward0", 210, 290, 5, forward_thread=1, thread=2)
+        t.op("aten::mm", 220, 230, thread=2)
+        t.op("SinBackward0", 310, 390, 6, forward_thread=1, thread=2)
+        found = self.stacks(t)
+        for name in ("aten::mul", "MulBackward0", "aten::mm"):
+            self.assertEqual(found[name], [(["model.py(3): forward"], 1)], name)
+        for name in ("aten::sin", "SinBackward0"):
+            self.assertEqual(found[name], [(["own.py(1): a"], 1)], name)
+
     def test_the_first_of_one_number(self):
         t = Trace()
         for i, name in enumerate(("first", "second")):
@@ -150,6 +168,19 @@ class ForwardStacks(Folder):
             self.assertEqual(found[name], [(["own.py(1): a", "own.py(3): b"], 1)], name)
         self.assertEqual(found["aten::tan"], [([], 1)])
         self.assertEqual(self.stacks(t, 2)["SinBackward0"], [(["own.py(1): a", "own.py(3): b"], 1)])
+
+    def test_a_stack_of_its_own_of_which_nothing_stays(self):
+        """It is no stack, and the functions around it are not it."""
+        t, left_out = Trace(), "torch/autograd/__init__.py(2): backward"
+        t.function("train.py(9): step", 0, 1000)
+        t.op("aten::sin", 10, 20, 3, own_thread=1, stack=left_out)
+        t.op("SinBackward0", 500, 550, 3, forward_thread=1)
+        t.op("aten::tan", 610, 620, stack=left_out)
+        t.op("aten::cos", 630, 640)
+        found = self.stacks(t)
+        for name in ("aten::sin", "SinBackward0", "aten::tan"):
+            self.assertEqual(found[name], [([], 1)], name)
+        self.assertEqual(found["aten::cos"], [(["train.py(9): step"], 1)])
 
     def test_a_deep_stack_of_its_own(self):
         t, frames = Trace(), [f"own.py({i}): f" for i in range(310)]
