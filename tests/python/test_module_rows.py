@@ -1,4 +1,4 @@
-"""Which observe() names the calls of modules where several are on, which profile has rows of them; beside a stand-in for torch. test_observe_stacks.py and test_observe_run.py have the real one."""
+"""Which observe() names the calls of modules where several are on, which profile has rows of them, and how many names there can be; beside a stand-in for torch. test_observe_stacks.py and test_observe_run.py have the real one."""
 
 import contextlib
 import sys
@@ -216,6 +216,49 @@ class Shown(Base):
         with p, prof.scope("nn.Module: Linear_9", "python_function", 1):
             pass
         self.assertEqual(self.rows_of(p), {})
+
+
+@unittest.skipUnless(sys.implementation.name == "cpython", "what nobody holds is gone at once in CPython alone")
+class Bounds(Base):
+    MAX = prof._torch_modules.GONE_MAX
+
+    def profiled(self, work, **options):
+        with prof.torch.observe(with_modules=True, **options):
+            return self.rows(work)
+
+    def test_a_class_of_which_each_step_has_one(self):
+        """Its later ones have one name, and nobody keeps what is gone."""
+        for options in ({}, {"with_stack": True})[: 1 + is_traced]:
+            with self.subTest(**options):
+
+                def work():
+                    for _ in range(self.MAX + 500):
+                        Loss()(1)
+                    self.work()
+
+                names = dict(prof.functions._module_places)
+                observing = prof.torch.observe(with_modules=True, **options)
+                with observing:
+                    rows = self.rows(work)
+                    self.assertEqual(set(observing._modules._names), {id(self.linear)})
+                self.assertEqual(rows.pop("Linear_0"), 3)
+                self.assertEqual(rows.pop("Loss"), 500)
+                self.assertEqual(rows, {f"Loss_{number}": 1 for number in range(self.MAX)})
+                if options:
+                    self.assertEqual(len(prof.functions._module_places.keys() - names.keys() - {"nn.Module: Linear_0"}), self.MAX + 1)
+
+    def test_those_that_live_have_names_of_their_own(self):
+        losses = [Loss() for _ in range(self.MAX + 500)]
+        rows = self.profiled(lambda: [loss(1) for loss in losses])
+        self.assertEqual(rows, {f"Loss_{number}": 1 for number in range(len(losses))})
+
+    def test_each_has_its_own_number_all_the_same(self):
+        with mock.patch.object(prof._torch_modules, "GONE_MAX", 2):
+            with prof.profile() as p, prof.torch.observe(with_modules=True):
+                for _ in range(4):
+                    Loss()(1)
+        found = [(e.name, e.args["Python module id"]) for e in sorted(p.trace.events(), key=lambda e: e.start_ns) if e.name.startswith("nn.Module: ")]
+        self.assertEqual(found, [("nn.Module: Loss_0", 0), ("nn.Module: Loss_1", 1), ("nn.Module: Loss", 2), ("nn.Module: Loss", 3)])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 import prof
@@ -259,6 +260,17 @@ class Modules(unittest.TestCase):
                     self.assertEqual([frame for frame in e.stack if ours in frame and "profile" not in frame], [])
             names = {row.key for row in p.key_averages(include_python_functions=True)}
             self.assertEqual([name for name in names if "_call_impl.<locals>.inner" in name or "is_compiling" in name or name.startswith("prof.")], [])
+
+    def test_a_loss_of_each_step_takes_so_many_names_and_no_more(self):
+        def work():
+            for _ in range(5):
+                torch.nn.MSELoss()(self.model[0](self.x), self.x).backward()
+
+        with unittest.mock.patch.object(prof._torch_modules, "GONE_MAX", 2):
+            with prof.profile(with_stack=True, torch=True) as p:
+                work()
+        self.assertEqual(self.modules_of(p, "aten::mse_loss"), [["nn.Module: MSELoss_0"], ["nn.Module: MSELoss_1"], *[["nn.Module: MSELoss"]] * 3])
+        self.assertEqual(self.modules_of(p, "aten::linear"), [["nn.Module: Linear_0"]] * 5)
 
     def test_rows_and_numbers_are_the_hooks(self):
         def seen(**options):

@@ -14,6 +14,8 @@ from ._scope import modules, scope
 from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules, who_names_modules
 
 CATEGORY = "python_function"
+GONE_MAX = 4096
+"""Modules of one class that had a number and are gone. A program may make one for each step, and a name stays with the process: those that come later have the class's name alone."""
 
 
 class _Own(threading.local):
@@ -33,6 +35,7 @@ class Modules:
         self._is_compiling = import_module("torch.compiler").is_compiling if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling") else lambda: False
         self._names: Dict[int, Tuple[Any, str, int]] = {}  # by id, with a reference that tells whether it is the same: modules may compare and hash as they like, or not at all
         self._counts: Dict[str, Any] = {}
+        self._gone: Dict[str, int] = {}
         self._numbers = itertools.count(1)
         self._own = _Own()
         self.thread = ALL_THREADS if is_for_all else threading.get_ident()
@@ -105,8 +108,13 @@ class Modules:
         if found is None or found[0]() is not module:  # as torch.profiler counts: those of a class in the order in which they are first called
             kind = type(module).__name__
             number = next(self._counts.setdefault(kind, itertools.count()))
-            found = self._names[key] = (weakref.ref(module, lambda _: self._names.pop(key, None)), f"nn.Module: {kind}_{number}", number)
+            name = f"nn.Module: {kind}_{number}" if self._gone.get(kind, 0) < GONE_MAX else f"nn.Module: {kind}"
+            found = self._names[key] = (weakref.ref(module, lambda _: self._forget(key, kind)), name, number)
         return found[1:]
+
+    def _forget(self, key: int, kind: str) -> None:
+        self._names.pop(key, None)
+        self._gone[kind] = self._gone.get(kind, 0) + 1
 
     def _begin(self, module: Any, args: Any) -> None:
         if self._is_compiling() or who_names_modules() is not self:  # torch.compile() takes the first for a constant, and the hook is no part of what it makes

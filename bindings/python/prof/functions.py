@@ -125,7 +125,7 @@ _modules: Dict[int, Tuple[Any, ...]] = {}
 """By thread, who observes modules there (_torch_modules.py), by functions or by hooks. The last one goes before the others. Never empty, nor changed: a call on another thread may look at it."""
 
 _module_places: Dict[str, int] = {}
-"""Of each name, for C, which keeps it from then on: not many, as each observe() counts anew."""
+"""Of each name, for C, which keeps it from then on: not many, as each observe() counts anew, and to a bound (_torch_modules.py)."""
 
 
 def _module_call(frame: FrameType) -> Optional[Tuple[str, int, int, int]]:
