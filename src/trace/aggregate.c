@@ -16,7 +16,7 @@
 #include "show.h"
 #include "tally.h"
 
-/* What tells one group from another; what takes no part is empty. Texts are the capture's, shapes and stacks are the row's own. A shape is words of shape.h's: its text is made of rows alone, for an operator's takes longer than all else about it. */
+/* What tells one group from another; what takes no part is empty. Texts are the capture's, shapes are the row's own, and a stack is the first one's that has its text. A shape is words of shape.h's: its text is made of rows alone, for an operator's takes longer than all else about it. */
 typedef struct group_key {
   prof_i_text name, category, shape, stack;
   prof_device device;
@@ -41,6 +41,7 @@ typedef struct group {
   uint64_t first_ns; /* PROF_SORT_FIRST: its earliest begin */
   uint64_t async_count;
   uint32_t level;
+  bool has_own_stack; /* to be freed with it */
   UT_hash_handle hh;
 } group;
 
@@ -104,7 +105,7 @@ static uint32_t hash_of(const group_key *key) {
 }
 
 static int texts_differ(prof_i_text a, prof_i_text b) {
-  return a.bytes != b.bytes || memcmp(a.data, b.data, (size_t)a.bytes) != 0;
+  return a.bytes != b.bytes || (a.data != b.data && memcmp(a.data, b.data, (size_t)a.bytes) != 0);
 }
 
 static int differ(const group_key *a, const group_key *b) {
@@ -127,7 +128,7 @@ static group_key make_key(const aggregation *a, prof_i_text name, prof_i_text ca
 
 static void free_group(group *g) {
   free((void *)(uintptr_t)g->key.shape.data);
-  free((void *)(uintptr_t)g->key.stack.data);
+  if (g->has_own_stack) free((void *)(uintptr_t)g->key.stack.data);
   prof_i_tally_fini(&g->tally);
   free(g);
 }
@@ -139,7 +140,8 @@ static const char *copy_text(prof_i_text text) {
   return copy;
 }
 
-static group *make_group(const group_key *key, uint32_t level) {
+/* All groups go at once, so they may share a text. */
+static group *make_group(aggregation *a, const group_key *key, uint32_t level) {
   group *const g = calloc(1, sizeof *g);
   if (!g) return NULL;
   g->key = *key;
@@ -147,7 +149,10 @@ static group *make_group(const group_key *key, uint32_t level) {
   g->first_ns = UINT64_MAX;
   prof_i_tally_init(&g->tally);
   g->key.shape.data = copy_text(key->shape);
-  g->key.stack.data = copy_text(key->stack);
+  if (!prof_i_callers_give(&a->callers, key->stack.data, &g->has_own_stack)) {
+    g->key.stack.data = copy_text(key->stack);
+    g->has_own_stack = true;
+  }
   if (g->key.shape.data && g->key.stack.data) return g;
   free_group(g);
   return NULL;
@@ -159,7 +164,7 @@ static group *find_group(aggregation *a, const group_key *key, uint32_t level) {
   bool is_out_of_memory = false;
   HASH_FIND(hh, a->groups, key, sizeof *key, g);
   if (g) return g;
-  g = make_group(key, level);
+  g = make_group(a, key, level);
   if (!g) return NULL;
   HASH_ADD(hh, a->groups, key, sizeof g->key, g);
   if (!is_out_of_memory) return g;

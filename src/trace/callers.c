@@ -131,7 +131,8 @@ bool prof_i_callers_begin(prof_i_callers *callers) {
 }
 
 void prof_i_callers_fini(prof_i_callers *callers) {
-  for (uint32_t i = 0; i < callers->count; i++) free(callers->items[i].text);
+  for (uint32_t i = 0; i < callers->count; i++)
+    if (!callers->items[i].is_given) free(callers->items[i].text);
   free(callers->buffer);
   free(callers->is_function);
   free(callers->items);
@@ -337,6 +338,15 @@ bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_fu
   if (number == 0) return true;
   if (!c->text && !make_text(callers, number, c)) return false;
   *text_out = (prof_i_text){c->text, c->bytes};
+  callers->asked = number;
+  return true;
+}
+
+bool prof_i_callers_give(prof_i_callers *callers, const char *text, bool *is_owner_out) {
+  prof_i_caller *const c = callers->count ? &callers->items[callers->asked] : NULL;
+  if (!c || c->text != text) return false;
+  *is_owner_out = !c->is_given;
+  c->is_given = true;
   return true;
 }
 

@@ -19,6 +19,7 @@ typedef struct prof_i_caller {
   prof_i_text own; /* of a scope that says its stack itself: that, where the capture has it */
   char *text; /* its frames by ';', the innermost first; malloc()ed when it is asked for */
   uint64_t bytes;
+  bool is_given; /* the text is another's to free */
 } prof_i_caller;
 
 typedef struct prof_i_callers {
@@ -33,6 +34,7 @@ typedef struct prof_i_callers {
   uint64_t *ends_ns; /* when a tracing of functions ended while some stood open; by time */
   uint32_t end_count;
   char *buffer; /* where a text is made */
+  uint32_t asked; /* the number whose text was asked for last */
   bool is_of_table; /* frames of autograd's own are left out */
   prof_i_backward *backward; /* of a table; NULL: there are no backward calls */
 } prof_i_callers;
@@ -62,6 +64,9 @@ uint32_t prof_i_callers_holding(prof_i_callers *callers, prof_i_walker *walker, 
 
 /* Valid until fini; "" of 0. Of a function the functions around it, also in a backward call. False: no memory. */
 bool prof_i_callers_text(prof_i_callers *callers, uint32_t number, bool is_of_function, prof_i_text *text_out);
+
+/* Is it the text that was asked for last? Then it stays valid after fini, until one frees it: who is told *is_owner_out. */
+bool prof_i_callers_give(prof_i_callers *callers, const char *text, bool *is_owner_out);
 
 /* The stack that a scope has itself, whole; "" where it has none. */
 prof_i_text prof_i_own_stack(const prof_event *scope);
