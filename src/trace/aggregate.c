@@ -386,6 +386,7 @@ static int add_thread(aggregation *a) {
   if (!walker) return PROF_E_NO_MEMORY;
   a->has_launched = prof_i_device_sums_go(&a->on_device, a->thread);
   a->walker = prof_i_callers_any(&a->callers) ? walker : NULL;
+  if (a->callers.backward) a->callers.backward->thread = a->thread;
   a->caller = 0;
   if (a->walker) prof_i_walker_look_around(walker, &a->callers);
   else if (!a->memory_by_site && !a->first_by_site && !a->has_launched && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */

@@ -44,13 +44,13 @@ prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const pro
   const uint32_t number = (uint32_t)(span->record[2] >> 32);
   const prof_i_schema *const schema = number ? prof_i_catalog_schema(catalog, number) : NULL;
   if (!schema || !backward->has_numbers[schema - catalog->schemas]) return none;
-  prof_i_trace_expand(backward->trace, 0, span, &backward->event);
+  prof_i_trace_expand(backward->trace, backward->thread, span, &backward->event);
   return prof_i_call_numbers_of(&backward->event);
 }
 
 static prof_i_text name_of(prof_i_backward *backward, const prof_i_span *span) {
   if (!span->record) return prof_i_trace_site(backward->trace, span->site)->name;
-  prof_i_trace_expand(backward->trace, 0, span, &backward->event);
+  prof_i_trace_expand(backward->trace, backward->thread, span, &backward->event);
   return (prof_i_text){backward->event.name, backward->event.name_bytes};
 }
 

@@ -28,6 +28,7 @@ typedef struct prof_i_forward_call {
 
 typedef struct prof_i_backward {
   const prof_trace *trace;
+  uint32_t thread;      /* of the capture, the one that is walked: set by whoever walks */
   uint8_t *is_range;    /* by site: autograd's own range around a backward call */
   uint8_t *has_numbers; /* by place of the schema */
   prof_i_forward_call *calls; /* by a hash */
@@ -39,7 +40,7 @@ typedef struct prof_i_backward {
 bool prof_i_backward_create(const prof_trace *trace, prof_i_backward **backward_out);
 void prof_i_backward_destroy(prof_i_backward *backward);
 
-/* Numbers of a scope of a thread of the host's; those of none where it has none. */
+/* Numbers of a scope of the thread that is walked; those of none where it has none. */
 prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const prof_i_span *span);
 
 /* Is it a backward call, as torch.profiler's RecordScope BACKWARD_FUNCTION? range_site: where the innermost thing around it that is no traced function is autograd's range, that one's, by which AccumulateGrad, which has no number, is known; else 0. */

@@ -120,6 +120,24 @@ class ForwardStacks(Folder):
         self.assertEqual(found["MulBackward0"], [(["second.py(2): backward", "train.py(9): step"], 1), (["train.py(9): step"], 1)])
         self.assertEqual(found["aten::div"], [(["second.py(2): backward", "train.py(9): step"], 1)])
 
+    def test_behind_a_device(self):
+        """A device's row comes first, as the file may have it: what scopes say of themselves is read as a host's all the same."""
+        t = Trace()
+        t.kernel("gemm", 31, 400, 450, 8)
+        t.events.insert(1, t.events.pop())
+        t.function("model.py(3): forward", 10, 100)
+        t.op("aten::mul", 20, 90, 5, own_thread=1)
+        t.op("aten::sin", 110, 120, 6, own_thread=1, stack="own.py(1): a")
+        t.op(RANGE + "MulBackward0", 200, 300, thread=2)
+        t.op("MulBackward0", 210, 290, 5, forward_thread=1, thread=2)
+        t.op("aten::mm", 220, 230, thread=2)
+        t.op("SinBackward0", 310, 390, 6, forward_thread=1, thread=2)
+        found = self.stacks(t)
+        for name in ("aten::mul", "MulBackward0", "aten::mm"):
+            self.assertEqual(found[name], [(["model.py(3): forward"], 1)], name)
+        for name in ("aten::sin", "SinBackward0"):
+            self.assertEqual(found[name], [(["own.py(1): a"], 1)], name)
+
     def test_the_first_of_one_number(self):
         t = Trace()
         for i, name in enumerate(("first", "second")):
