@@ -206,14 +206,14 @@ static inline bool has_details(const aggregation *a, const uint64_t *record) {
          (record[2] >> 32 != 0 && (by & (PROF_GROUP_SHAPE | PROF_GROUP_STACK)));
 }
 
-/* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. False: no memory. */
+/* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. Where nothing stays of what it says, it has none. False: no memory. */
 static bool stack_of(aggregation *a, uint32_t site, const prof_event *event, prof_i_text *stack_out) {
   const bool is_call_of_function = prof_i_callers_is_function(&a->callers, site), is_backward = a->caller && !is_call_of_function && prof_i_callers_is_backward(&a->callers, a->caller);
   const prof_i_text own = is_backward ? (prof_i_text){"", 0} : prof_i_own_stack(event);
   uint32_t number = 0;
   *stack_out = (prof_i_text){"", 0};
-  if (own.bytes && (!prof_i_callers_of_stack(&a->callers, own, &number) || !prof_i_callers_text(&a->callers, number, false, stack_out))) return false;
-  return stack_out->bytes != 0 || !a->caller || prof_i_callers_text(&a->callers, a->caller, is_call_of_function, stack_out);
+  if (own.bytes) return prof_i_callers_of_stack(&a->callers, own, &number) && prof_i_callers_text(&a->callers, number, false, stack_out);
+  return !a->caller || prof_i_callers_text(&a->callers, a->caller, is_call_of_function, stack_out);
 }
 
 static inline bool has_window(const prof_aggregate_options *options) { return (options->from_ns | options->to_ns) != 0; }

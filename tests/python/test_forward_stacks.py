@@ -169,6 +169,19 @@ class ForwardStacks(Folder):
         self.assertEqual(found["aten::tan"], [([], 1)])
         self.assertEqual(self.stacks(t, 2)["SinBackward0"], [(["own.py(1): a", "own.py(3): b"], 1)])
 
+    def test_a_stack_of_its_own_of_which_nothing_stays(self):
+        """It is no stack, and the functions around it are not it."""
+        t, left_out = Trace(), "torch/autograd/__init__.py(2): backward"
+        t.function("train.py(9): step", 0, 1000)
+        t.op("aten::sin", 10, 20, 3, own_thread=1, stack=left_out)
+        t.op("SinBackward0", 500, 550, 3, forward_thread=1)
+        t.op("aten::tan", 610, 620, stack=left_out)
+        t.op("aten::cos", 630, 640)
+        found = self.stacks(t)
+        for name in ("aten::sin", "SinBackward0", "aten::tan"):
+            self.assertEqual(found[name], [([], 1)], name)
+        self.assertEqual(found["aten::cos"], [(["train.py(9): step"], 1)])
+
     def test_a_deep_stack_of_its_own(self):
         t, frames = Trace(), [f"own.py({i}): f" for i in range(310)]
         for i in range(50):
