@@ -6,6 +6,9 @@ import sys
 import tempfile
 import unittest
 
+import slices
+from folder import Folder
+
 from prof import tables
 from prof.trace import Trace
 
@@ -191,6 +194,33 @@ class Calls(unittest.TestCase):
             self.assertEqual([(e.name, len(e.kernels), round(e.self_cpu_time_total, 3)) for e in events if e.thread == 0],
                              [("model", 0, 7.0), ("layer", 2, 0.4), ("cudaLaunchKernel", 0, 0.2), ("cuLaunchKernel", 0, 0.1), ("cudaLaunchKernel", 0, 0.3)])
             self.assertEqual({e.cpu_parent.name for e in events if e.name == "cudaLaunchKernel" and e.thread == 0}, {"layer"})
+
+
+class Asynchronous(Folder):
+    """An asynchronous range is no thread's own time, and holds nothing: nor does it what was launched meanwhile."""
+
+    def test_a_range_has_nothing_of_the_device(self):
+        t = slices.Trace()
+        for at, number in ((0, 1), (1000, 3)):
+            t.put("step", at + 10, at + 210, "user_annotation")
+            t.op("aten::conv2d", at + 30, at + 80)
+            t.kernel("conv", at + 40, at + 60, at + 80, number)
+            t.kernel("fill", at + 100, at + 120, at + 140, number + 1)
+            t.put("gloo:all_reduce", at + 20, at + 320, "user_annotation", asynchronous=True)
+            t.put("handed over", at + 25, at + 110, "user_annotation", **{"ended on another thread": True})
+        with t.read(self.path("trace.json")) as read:
+            took = {"step": (80, 40), "aten::conv2d": (40, 40), "gloo:all_reduce": (0, 0), "handed over": (0, 0)}
+            events = tables.single_events([tables.Window(read, 0, 0, 0, 0)], False, False)
+            for averages in (read.key_averages(), events.key_averages()):
+                self.assertEqual({row.key: (row.device_time_total, row.self_device_time_total) for row in averages if row.key in took}, took)
+
+    def test_what_nothing_else_stood_around_keeps_its_own_row(self):
+        t = slices.Trace()
+        t.put("nccl:all_reduce", 20, 320, "user_annotation", asynchronous=True)
+        t.kernel("ncclKernel", 40, 60, 80, 1)
+        with t.read(self.path("trace.json")) as read:
+            rows = {row.name: row for row in read.aggregate()}
+        self.assertEqual({name: (row.self_device_ns, row.device_count) for name, row in rows.items()}, {"nccl:all_reduce": (0, 0), "cudaLaunchKernel": (0, 0), "ncclKernel": (20000, 1)})
 
 
 class Operators(unittest.TestCase):
