@@ -60,6 +60,15 @@ prof_i_text prof_i_chrome_name_or(prof_i_text text, const char *otherwise) {
 static prof_i_text site_name(const prof_i_site_info *site) { return prof_i_chrome_name_or(site->name, "(unnamed)"); }
 static prof_i_text site_category(const prof_i_site_info *site) { return prof_i_chrome_name_or(site->category, "scope"); }
 
+/* A call of an nn.Module, which is a function of its category, and in tables a row. */
+static bool is_module(prof_i_text name) {
+  static const char begin[] = "nn.Module: ";
+  return name.bytes >= sizeof begin - 1 && memcmp(name.data, begin, sizeof begin - 1) == 0;
+}
+
+/* Are the traced functions around it among its arguments? Around a function the viewer shows them, but a module has them as a row of tables. */
+static bool has_callers(const prof_i_chrome *w, uint32_t site, prof_i_text name) { return !prof_i_callers_is_function(&w->callers, site) || is_module(name); }
+
 static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t number) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, number);
   const prof_i_text name = site_name(site), category = site_category(site);
@@ -69,7 +78,7 @@ static void render_site(prof_i_chrome *w, prof_i_site_line *line, uint32_t numbe
   to += prof_i_escape(to, (size_t)(limit - to), category.data, category.bytes, &category_at);
   line->site_plus_one = number + 1;
   line->bytes = 0;
-  if (limit - to < 16) return;
+  if (limit - to < 16 || (prof_i_callers_any(&w->callers) && has_callers(w, number, site->name))) return;
   to = put_text(to, "\",\"name\":\"");
   to += prof_i_escape(to, (size_t)(limit - to), name.data, name.bytes, &name_at);
   if (category_at < category.bytes || name_at < name.bytes || !prof_i_chrome_place_text(site, site->name, to, (size_t)(limit - to), &place_bytes)) return;
@@ -197,18 +206,12 @@ static void put_correlation(prof_i_chrome *w, uint64_t id) {
   prof_i_sink_u64(w->sink, id);
 }
 
-/* A call of an nn.Module, which is a function of its category, and in tables a row. */
-static bool is_module(const prof_event *event) {
-  static const char begin[] = "nn.Module: ";
-  return event->name_bytes >= sizeof begin - 1 && memcmp(event->name, begin, sizeof begin - 1) == 0;
-}
-
-/* "Call stack" of w->event, where it has none of its own: the traced functions around it. A function has them around it in the viewer. False: no memory. */
+/* "Call stack" of w->event, where it has none of its own: the traced functions around it. False: no memory. */
 static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
   const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
   uint32_t number;
   prof_i_text stack;
-  if (!w->walker || (prof_i_callers_is_function(&w->callers, span->site) && !is_module(&w->event))) return true;
+  if (!w->walker || !has_callers(w, span->site, (prof_i_text){w->event.name, w->event.name_bytes})) return true;
   for (uint32_t i = 0; i < w->event.arg_count; i++)
     if (w->event.args[i].key_bytes == key_bytes && memcmp(w->event.args[i].key, PROF_STACK_KEY, key_bytes) == 0) return true;
   if (!prof_i_callers_around(&w->callers, w->walker, span, &number) || !prof_i_callers_text(&w->callers, number, true, &stack)) return false;
@@ -383,7 +386,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
       if (w->flows.waiting != PROF_I_NO_FLOW && span->lane == 0)
         prof_i_flows_bind(&w->flows, span->depth, span->start_ns, span->start_ns + span->duration_ns);
     }
-    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && !w->has_records && w->owner_count == 0 && (!w->walker || prof_i_callers_is_function(&w->callers, span->site)) && put_plain(w, span))
+    if (span->kind == PROF_EVENT_SCOPE && span->record == NULL && span->lane == w->lane && !w->has_records && w->owner_count == 0 && put_plain(w, span))
       w->written.scope_count++;
     else if (!put_detailed(w, span))
       return PROF_E_NO_MEMORY;

@@ -33,7 +33,7 @@ enum {
   PROF_I_OWNER_DEPTHS = 512       /* deeper than Perfetto draws; calls below have no scope that they belong to */
 };
 
-/* {"ph":"X","cat":"operator","name":"conv2d   of one call site, and behind it what its arguments end with, where it is a traced function's: ,"file":"a.py","line":7   bytes is 0 when both are too long for this. */
+/* {"ph":"X","cat":"operator","name":"conv2d   of one call site, and behind it what its arguments end with, where it is a traced function's: ,"file":"a.py","line":7   bytes is 0 when both are too long for this, and where its scopes have a stack among theirs: the slow way. */
 typedef struct prof_i_site_line {
   uint32_t site_plus_one;
   uint16_t bytes, place_bytes;

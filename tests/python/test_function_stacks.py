@@ -10,6 +10,8 @@ import time
 import unittest
 import warnings
 
+import slices
+
 import prof
 
 MODULE = __name__
@@ -141,6 +143,20 @@ class Stacks(unittest.TestCase):
             p.export_stacks(os.path.join(folder, "stacks"))
             with open(os.path.join(folder, "stacks")) as f:
                 self.assertRegex(f.read(), r"<lambda>;.*over;.*stacked \d+\n")
+
+    def test_in_the_trace_every_call_of_a_module_has_one(self):
+        """However long it took, and whatever stands beside it; other functions have none, for theirs are around them."""
+        t = slices.Trace()
+        t.function("train.py(1): main", 0, 900000)
+        for begin, us in ((10, 1000), (2000, 200000), (300000, 20)):
+            t.function("nn.Module: Linear_0", begin, begin + us)
+            t.function("layer.py(3): forward", begin + 400000, begin + 400000 + us)
+        t.put("beside", 300010, 300030, "user_annotation", asynchronous=True)
+        with tempfile.TemporaryDirectory() as folder, t.read(os.path.join(folder, "trace.json")) as read:
+            events = json.loads(read.json("chrome", stacks=True))["traceEvents"]
+        stacks = [(e["name"], e["args"].get("Call stack")) for e in events if e["ph"] == "X"]
+        self.assertEqual(stacks.count(("nn.Module: Linear_0", "train.py(1): main")), 3, stacks)
+        self.assertEqual(stacks.count(("layer.py(3): forward", None)), 3, stacks)
 
     def test_a_stack_that_a_scope_has_itself_stays(self):
         def work():
