@@ -158,6 +158,20 @@ class Import(Folder):
         self.assertEqual(rows["f"], (1, 100000, 30000))
         self.assertEqual(rows["__exit__"], (1, 20000, 10000))
 
+    def test_what_says_nothing_to_prof_is_an_argument(self):
+        """A program's own "asynchronous" of what is on no thread's row, or is no scope, and a "function" that is none."""
+        own = {"asynchronous": True, "q": 1}
+        events = [x("cuda_runtime", "cudaMalloc", 1, 10, 5, **own), {"ph": "i", "s": "t", "cat": "z", "name": "mark", "pid": 100, "tid": 1, "ts": 40, "args": own}]
+        events += [{"ph": ph, "cat": "z", "name": name, "id": "1", "pid": 100, "tid": 1, "ts": ts, "args": own} for ph, name, ts in (("b", "outer", 42), ("b", "inner", 43), ("n", "step", 45))]
+        events += [{"ph": "e", "cat": "z", "name": name, "id": "1", "pid": 100, "tid": 1, "ts": ts} for name, ts in (("inner", 46), ("outer", 52))]
+        opened = self.imported([*events, x("python_function", "h", 1, 60, 5, file="z.py", line=12, function=5)])
+        self.assertEqual({e.name: e.args for e in opened.events()}, {**dict.fromkeys(("cudaMalloc", "mark", "outer", "inner", "step"), own), "h": {"function": 5}})
+        self.assertEqual(next(row for row in opened.aggregate() if row.name == "outer").self_ns, 7000)
+        written = {e["name"]: e["args"] for e in json.loads(opened.json())["traceEvents"] if e["ph"] in "Xin"}
+        for name in ("cudaMalloc", "mark", "outer", "step"):  # marked, for prof's own could stand there
+            self.assertEqual({key: value for key, value in written[name].items() if key != "External id"}, {"asynchronous#": True, "q": 1}, name)
+        self.assertEqual((written["h"]["file"], written["h"]["function#"]), ("z.py", 5))
+
     def test_what_info_says(self):
         members = {"distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}, "host_name": "box", "deviceProperties": [{"id": 1, "name": "NVIDIA H100"}]}
         self.imported(training_step(), **members)

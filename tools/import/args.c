@@ -174,7 +174,7 @@ static const key_rule *rule_of(const key_rule *rules, import_text key) {
   return rules;
 }
 
-static void put_arg(import_values *v, const import_event *event, const import_arg *arg, const key_rule *rules) {
+static void put_arg(import_values *v, const import_event *event, const import_arg *arg, const key_rule *rules, bool may_be_async) {
   const import_text key = {event->text + arg->key_at, arg->key_bytes}, text = import_text_of(event, &arg->value);
   uint64_t words[1 + DIMS_MAX];
   uint32_t rank;
@@ -200,7 +200,7 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
       v->flags |= found->flag;
       return;
     case ASYNC:
-      if (arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
+      if (!may_be_async || arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
       v->is_async = true;
       return;
     case KEEP: break;
@@ -217,7 +217,7 @@ void import_args_begin(import_values *values) {
 
 void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }
 
-void import_args_of_host(import_values *values, const import_event *event, const import_place *place) {
+void import_args_of_host(import_values *values, const import_event *event, const import_place *place, bool may_be_async) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types = import_event_arg(event, "Input type");
   bool has_shapes = false, has_lists = false;
   import_args_begin(values);
@@ -226,8 +226,8 @@ void import_args_of_host(import_values *values, const import_event *event, const
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const import_value *const value = &event->args[i].value;
     if (has_shapes && (value == dims || value == types)) continue;
-    if (place && import_place_has(place, (import_text){event->text + event->args[i].key_at, event->args[i].key_bytes})) continue;
-    put_arg(values, event, &event->args[i], host_rules);
+    if (place && import_place_has(place, event, &event->args[i])) continue;
+    put_arg(values, event, &event->args[i], host_rules, may_be_async);
   }
   values->is_cut |= event->is_cut;
 }
@@ -240,6 +240,6 @@ void import_args_of_device(import_values *values, const import_event *event, con
   import_args_begin(values);
   for (int i = 0; i < IMPORT_HIDDEN_VALUES; i++) put_item(values, (import_text){keys[i], strlen(keys[i])}, PROF_ARG_U64, &hidden[i], 1);
   if (correlation && !import_event_arg(event, vendors)) put_value(values, (import_text){vendors, sizeof vendors - 1}, event, correlation);
-  for (uint32_t i = 0; i < event->arg_count; i++) put_arg(values, event, &event->args[i], device_rules);
+  for (uint32_t i = 0; i < event->arg_count; i++) put_arg(values, event, &event->args[i], device_rules, false);
   values->is_cut |= event->is_cut;
 }

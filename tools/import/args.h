@@ -15,9 +15,9 @@ typedef struct import_values {
 
 enum { IMPORT_HIDDEN_VALUES = 5 }; /* of what ran on a device the first values are its launch, its times and its kind (docs/format.md) */
 
-/* Of the host's. Numbers that only tie the file's rows to each other (External id, correlation, Ev Idx, Record function id) are left out: ties are
+/* Of the host's. may_be_async: "asynchronous" is said to prof, as of a scope; else it is an argument. Numbers that only tie the file's rows to each other (External id, correlation, Ev Idx, Record function id) are left out: ties are
    made of them, and exports number anew. So is what the site's place was made of; NULL: it has none. */
-void import_args_of_host(import_values *values, const import_event *event, const import_place *place);
+void import_args_of_host(import_values *values, const import_event *event, const import_place *place, bool may_be_async);
 
 /* Of a device's; hidden: the first values. */
 void import_args_of_device(import_values *values, const import_event *event, const uint64_t hidden[IMPORT_HIDDEN_VALUES]);

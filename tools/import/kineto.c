@@ -206,7 +206,7 @@ static void take_host_scope(import_state *state, const import_event *event, uint
   const uint32_t site = placed_site_of(state, name, category, level_of(category), &place, &own_name);
   count_step(state, name);
   note_launch(state, event, thread, start, category, name);
-  import_args_of_host(&own.values, event, &place);
+  import_args_of_host(&own.values, event, &place, !is_call(category));
   state->has_forward_numbers |= import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
   state->counts->scopes++;
   const prof_i_kind kind = is_call(category) ? PROF_I_KIND_CALL : own.values.is_async ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE; /* what a call launched is in tables the scope's around it */
@@ -274,7 +274,7 @@ static void take_scope(import_state *state, const import_event *event) {
 /* ---- begun and ended ---- */
 
 /* False: it is missed. */
-static bool make_begun(import_state *state, const import_event *event, import_begun *begun_out) {
+static bool make_begun(import_state *state, const import_event *event, bool may_be_async, import_begun *begun_out) {
   const import_text category = text_of(event, IMPORT_CAT), name = text_of(event, IMPORT_NAME);
   import_text own_name = {"", 0};
   import_place place;
@@ -286,9 +286,9 @@ static bool make_begun(import_state *state, const import_event *event, import_be
   }
   import_place_of(event, category, name, &place);
   const uint32_t site = placed_site_of(state, name, category, level_of(category), &place, &own_name);
-  import_args_of_host(&own.values, event, &place);
+  import_args_of_host(&own.values, event, &place, may_be_async);
   import_record_begin(&own.record);
-  put_like_scope(state, PROF_I_KIND_SCOPE, PROF_I_FLAG_LONG, site, own_name, 0);
+  put_like_scope(state, own.values.is_async ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE, PROF_I_FLAG_LONG, site, own_name, 0);
   *begun_out = (import_begun){start, import_make(own.record.count * sizeof(uint64_t)), own.record.count};
   memcpy(begun_out->words, own.record.words, own.record.count * sizeof(uint64_t));
   state->begun_count++;
@@ -298,7 +298,7 @@ static bool make_begun(import_state *state, const import_event *event, import_be
 static void take_begin(import_state *state, const import_event *event) {
   import_thread *const thread = host_thread(state, event);
   import_begun begun;
-  if (!make_begun(state, event, &begun)) return;
+  if (!make_begun(state, event, true, &begun)) return;
   thread->begun = import_room(thread->begun, &thread->begun_room, thread->begun_count + 1, sizeof *thread->begun);
   thread->begun[thread->begun_count++] = begun;
 }
@@ -356,7 +356,7 @@ static void end_async(import_state *state, import_nest *nest, uint64_t end) {
 
 static void take_async_begin(import_state *state, const import_event *event) {
   import_begun begun;
-  if (!make_begun(state, event, &begun)) return;
+  if (!make_begun(state, event, false, &begun)) return; /* it is on no thread's row */
   import_nest *const nest = nest_of(state, event);
   nest->begun = import_room(nest->begun, &nest->begun_room, nest->begun_count + 1, sizeof *nest->begun);
   nest->begun[nest->begun_count++] = begun;
@@ -378,7 +378,7 @@ static void take_async_instant(import_state *state, const import_event *event) {
   if (!read_time(state, event, &at)) return;
   const uint32_t site = site_of(state, text_of(event, IMPORT_NAME), text_of(event, IMPORT_CAT), LEVEL_OPERATOR, &own_name);
   import_nest *const nest = nest_of(state, event);
-  import_args_of_host(&own.values, event, NULL);
+  import_args_of_host(&own.values, event, NULL, false);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
   put_async(state, nest, at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
@@ -462,7 +462,7 @@ static void take_instant(import_state *state, const import_event *event) {
     return;
   }
   const uint32_t site = site_of(state, name, category, LEVEL_OPERATOR, &own_name);
-  import_args_of_host(&own.values, event, NULL);
+  import_args_of_host(&own.values, event, NULL, false);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
   put(state, host_thread(state, event), at, at, own.record.words, own.record.count, IMPORT_ENTRY_MARK);

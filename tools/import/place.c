@@ -3,11 +3,13 @@
 
 #include "number.h"
 
+static bool is_text(const import_event *event, const import_value *value) { return value->type == IMPORT_TEXT && import_text_of(event, value).bytes > 0; }
+
 static bool text_arg(const import_event *event, const char *key, import_text *out) {
   const import_value *const value = import_event_arg(event, key);
-  if (!value || value->type != IMPORT_TEXT) return false;
+  if (!value || !is_text(event, value)) return false;
   *out = import_text_of(event, value);
-  return out->bytes > 0;
+  return true;
 }
 
 static bool line_arg(const import_event *event, uint32_t *out) {
@@ -34,7 +36,9 @@ bool import_place_of(const import_event *event, import_text category, import_tex
   return true;
 }
 
-bool import_place_has(const import_place *place, import_text key) {
+bool import_place_has(const import_place *place, const import_event *event, const import_arg *arg) {
+  const import_text key = {event->text + arg->key_at, arg->key_bytes};
   if (place->file.bytes == 0) return false;
-  return place->is_frame ? import_text_is(key, "frame") : import_text_is(key, "file") || import_text_is(key, "line") || import_text_is(key, "function");
+  if (place->is_frame) return import_text_is(key, "frame");
+  return import_text_is(key, "file") || import_text_is(key, "line") || (import_text_is(key, "function") && is_text(event, &arg->value));
 }

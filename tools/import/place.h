@@ -8,6 +8,6 @@
 bool import_place_of(const import_event *event, import_text category, import_text name, import_place *place_out);
 
 /* Is it an argument that place_out was made of? */
-bool import_place_has(const import_place *place, import_text key);
+bool import_place_has(const import_place *place, const import_event *event, const import_arg *arg);
 
 #endif
