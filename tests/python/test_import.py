@@ -74,10 +74,10 @@ class Import(Folder):
         self.addCleanup(opened.close)
         return opened
 
-    def imported(self, events, **members):
+    def imported(self, events, output="t.prof", **members):
         with open(self.path("t.json"), "w") as f:
             json.dump(trace(events, **members), f)
-        return self.run_import("t.json")
+        return self.run_import("t.json", output)
 
     def test_an_event_larger_than_any_is_an_error_with_its_place(self):
         """Its texts stand in memory at once, so they have an end: 256 MiB. Packed, for a file of that size is in nobody's way then."""
@@ -157,6 +157,18 @@ class Import(Folder):
         self.assertEqual(rows["model"], (1, 20000, 10000))
         self.assertEqual(rows["f"], (1, 100000, 30000))
         self.assertEqual(rows["__exit__"], (1, 20000, 10000))
+
+    def test_functions_that_an_asynchronous_range_crosses_stay(self):
+        """It holds nothing, so that nothing overlaps with it: begun and ended, too, and what ended on another thread."""
+        functions = [x("python_function", "main", 1, 0, 1000), x("python_function", "f", 1, 10, 90)]
+        held = [x("cpu_op", "aten::sin", 1, 20, 10), x("cpu_op", "aten::mul", 1, 60, 10)]
+        begun = [{"ph": "B", "cat": "user_annotation", "name": "range", "pid": 100, "tid": 1, "ts": 50, "args": {"asynchronous": True}}, {"ph": "E", "pid": 100, "tid": 1, "ts": 150}]
+        for place, ranges in enumerate(([], [x("user_annotation", "range", 1, 50, 100, asynchronous=True)], [x("user_annotation", "range", 1, 50, 100, **{"ended on another thread": True})], begun)):
+            with self.subTest(ranges):
+                opened = self.imported(functions + held + ranges, output=f"{place}.prof")
+                rows = {r.name: (r.stack, r.total_ns, r.self_ns) for r in opened.aggregate(group=("name", "stack"))}
+                self.assertEqual(rows.pop("range", None), (None, ("main", 100000, 0), ("", 100000, 0), ("main", 100000, 0))[place])
+                self.assertEqual(rows, {"main": ("", 1000000, 910000), "f": ("main", 90000, 70000), "aten::sin": ("f;main", 10000, 10000), "aten::mul": ("f;main", 10000, 10000)})
 
     def test_what_says_nothing_to_prof_is_an_argument(self):
         """A program's own "asynchronous" of what is on no thread's row, or is no scope, and a "function" that is none."""

@@ -109,6 +109,7 @@ static void note_time(import_state *state, uint64_t start, uint64_t end) {
 
 static void put(import_state *state, import_thread *thread, uint64_t start, uint64_t end, const uint64_t *words, uint32_t count, uint32_t bits) {
   note_time(state, start, end);
+  if (count > 2 && import_record_is_async(words)) bits |= IMPORT_ENTRY_ASYNC; /* two: a plain scope's */
   import_thread_add(thread, start, end, import_spool_add(&state->spool, words + 1, count - 1, bits));
 }
 

@@ -40,6 +40,12 @@ static inline void import_record_end(import_record *record, prof_i_kind kind, ui
 static inline uint32_t import_record_kind(const uint64_t *words) { return (words[1] & 15) == 1 ? words[2] >> 16 & 0xff : 0; }
 static inline uint32_t import_record_flags(const uint64_t *words) { return words[2] >> 24 & 0xff; }
 
+/* As src/trace/parse.h has it: is it no thread's own time? */
+static inline bool import_record_is_async(const uint64_t *words) {
+  const uint32_t kind = import_record_kind(words);
+  return kind == PROF_I_KIND_ASYNC || (kind && import_record_flags(words) & PROF_I_FLAG_OTHER_THREAD);
+}
+
 /* No longer than a text may be, and no character cut in two. */
 static inline import_text import_text_cut(import_text text, size_t most) {
   if (text.bytes <= most) return text;

@@ -45,7 +45,7 @@ static void flush(import_spool *spool) {
 uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count, uint32_t bits) {
   if (spool->count - spool->flushed + count > WAITING_WORDS) flush(spool);
   memcpy(spool->waiting + (spool->count - spool->flushed), words, count * sizeof *words);
-  const uint64_t place = spool->count << 19 | (uint64_t)count << 3 | bits;
+  const uint64_t place = spool->count << 20 | (uint64_t)count << 4 | bits;
   spool->count += count;
   return place;
 }

@@ -10,10 +10,10 @@
 /* An event in its thread's list: ticks, and where its words from the second on stand. */
 typedef struct import_entry {
   uint64_t end, start;
-  uint64_t place; /* word << 19 | words << 3 | IMPORT_ENTRY_... */
+  uint64_t place; /* word << 20 | words << 4 | IMPORT_ENTRY_... */
 } import_entry;
 
-enum { IMPORT_ENTRY_MARK = 1, IMPORT_ENTRY_FUNCTION = 2 /* of Python */, IMPORT_ENTRY_MOVED = 4 };
+enum { IMPORT_ENTRY_MARK = 1, IMPORT_ENTRY_FUNCTION = 2 /* of Python */, IMPORT_ENTRY_MOVED = 4, IMPORT_ENTRY_ASYNC = 8 /* it holds nothing */ };
 
 typedef struct import_spool {
   int fd;
@@ -32,8 +32,8 @@ void import_spool_close(import_spool *spool);
 void import_spool_fini(import_spool *spool);
 
 static inline const uint64_t *import_entry_words(const import_spool *spool, const import_entry *entry, uint32_t *count_out) {
-  *count_out = entry->place >> 3 & 0xffff;
-  return spool->words + (entry->place >> 19);
+  *count_out = entry->place >> 4 & 0xffff;
+  return spool->words + (entry->place >> 20);
 }
 
 #endif

@@ -140,12 +140,12 @@ void import_threads_join(import_threads *threads) {
 
 uint32_t import_threads_serial(const import_threads *threads, uint32_t serial) { return threads->joined && threads->joined[serial] ? threads->joined[serial] : serial; }
 
-/* Marks functions that overlap, and those that one of them called. stack: room for all. */
+/* Marks functions that overlap, and those that one of them called. What holds nothing overlaps with nothing. stack: room for all. */
 static void find_overlapping(import_entry *entries, size_t count, import_entry **stack) {
   size_t depth = 0, moved_depth = 0;
   uint64_t moved_end = 0;
   for (import_entry *it = entries; it != entries + count; it++) {
-    if (it->place & IMPORT_ENTRY_MARK) continue;
+    if (it->place & (IMPORT_ENTRY_MARK | IMPORT_ENTRY_ASYNC)) continue;
     while (depth > 0 && stack[depth - 1]->end <= it->start) depth--;
     while (depth > 0 && it->end > stack[depth - 1]->end && stack[depth - 1]->place & IMPORT_ENTRY_FUNCTION) stack[--depth]->place |= IMPORT_ENTRY_MOVED;
     const bool overlaps = depth > 0 && it->end > stack[depth - 1]->end, is_called = it->end <= moved_end && depth <= moved_depth;
