@@ -392,8 +392,7 @@ static void a_stream_that_cannot_be_timed_is_refused_with_the_reason(void **stat
 static void expect_waited(double least_s) {
   static const char words[] = "not passed after ";
   const char *const at = strstr(prof_last_error(), words);
-  if (!at) fail_msg("'%s'", prof_last_error());
-  const double waited_s = strtod(at + strlen(words), NULL);
+  const double waited_s = at ? strtod(at + strlen(words), NULL) : -1;
   if (waited_s < least_s || waited_s >= 10) fail_msg("'%s': from %.3f s to 10", prof_last_error(), least_s);
 }
 
