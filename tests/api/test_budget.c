@@ -291,6 +291,12 @@ static void run_fast_until(uint64_t changes, uint64_t *ones, uint64_t *twos) {
   }
 }
 
+/* For so long at least, and until so many sites are muted: 10 s at most. */
+static int goes_on(uint64_t begun_ns, uint64_t least_ns, uint32_t muted_sites) {
+  const uint64_t passed_ns = now_ns() - begun_ns;
+  return passed_ns < least_ns || (passed_ns < 10000000000 && health().muted_sites_count < muted_sites);
+}
+
 static void what_is_seldom_is_never_touched(void **state) {
   (void)state;
   start((prof_options){.level = 2, .budget_permille = 10, .budget_events = 100000});
@@ -374,7 +380,7 @@ static void the_most_frequent_are_muted_and_the_rare_are_heard(void **state) {
   (void)state;
   start((prof_options){.level = 1, .budget_permille = 10, .budget_action = PROF_BUDGET_MUTE});
   uint64_t rare = 0;
-  for (const uint64_t until = now_ns() + 500000000; now_ns() < until; rare++) {
+  for (const uint64_t begun = now_ns(); goes_on(begun, 500000000, 1); rare++) {
     for (int i = 0; i < 2000; i++) add();
     alloc();
     usleep(20);
@@ -389,7 +395,7 @@ static void the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back(v
   (void)state;
   uint64_t ones, twos;
   start((prof_options){.level = 2, .budget_permille = 5, .budget_action = PROF_BUDGET_LEVEL});
-  run_fast(500000000, &ones, &twos);
+  run_fast_until(2, &ones, &twos);
   assert_int_equal(prof_level(), 0);
   prof_health h = health();
   assert_int_equal(h.changes_count, 2);
@@ -406,7 +412,7 @@ static void a_start_takes_back_what_the_budget_muted_and_not_what_was_asked(void
   start((prof_options){.level = 1, .budget_permille = 5, .budget_action = PROF_BUDGET_MUTE});
   assert_status(prof_mute("alloc", NULL, 1), PROF_OK);
   alloc();
-  run_fast(500000000, &ones, &twos);
+  for (const uint64_t begun = now_ns(); goes_on(begun, 500000000, 2);) run_fast(10000000, &ones, &twos);
   assert_int_equal(health().muted_sites_count, 2);
   const uint64_t muted = health().lost_count[PROF_LOSS_MUTED];
   add();

@@ -115,20 +115,28 @@ static double seconds(void) {
 
 /* Of what takes nothing, all the time passes between the samples, and in the statistics of many. */
 static void the_time_limit_is_the_whole_calls(void **state) {
+  enum { TRIES = 10 }; /* others may have the processor meanwhile */
   int count = 0;
   const prof_op op = {.size = sizeof op, .key = "nothing", .user = &count, .run = nothing};
   const char *const loaded = getenv("LD_PRELOAD"); /* valgrind's time is its own */
   (void)state;
   const prof_op_options options = {
-      .size = sizeof options, .exec = 1, .repeat = 1 << 24, .repeat_all = 1, .time_limit_ns = 300000000};
-  prof_op_result *result = NULL;
-  const double begun = seconds();
-  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
-  const double passed = seconds() - begun;
-  print_message("  a limit of 0.3 s: %.2f s, %u samples\n", passed, info_of(result).sample_count);
-  if (!SKIP_SANITIZED && !(loaded && strstr(loaded, "vgpreload"))) assert_true(passed > 0.15 && passed < 0.6);
-  assert_true(info_of(result).doubts & PROF_OP_TIME_OVER);
-  prof_op_result_destroy(result);
+      .size = sizeof options, .exec = 1, .repeat = 1 << 24, .repeat_all = 1, .no_reuse = 1, .time_limit_ns = 300000000};
+  const int is_timed = !SKIP_SANITIZED && !(loaded && strstr(loaded, "vgpreload"));
+  double passed = 0;
+  for (int i = 0; i < TRIES; i++) {
+    prof_op_result *result = NULL;
+    const double begun = seconds();
+    assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+    passed = seconds() - begun;
+    print_message("  a limit of 0.3 s: %.2f s, %u samples\n", passed, info_of(result).sample_count);
+    assert_true(info_of(result).doubts & PROF_OP_TIME_OVER);
+    prof_op_result_destroy(result);
+    if (!is_timed) return;
+    assert_true(passed > 0.15);
+    if (passed < 0.6) return;
+  }
+  fail_msg("a limit of 0.3 s: %.2f s in the last of %d tries", passed, TRIES);
 }
 
 static int count_and_nap(void *user) {

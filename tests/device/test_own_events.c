@@ -76,19 +76,23 @@ static void each_has_its_own_times_and_its_scope(void **state) {
   prof_trace_device about = {.size = sizeof about};
   assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
   assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
-  const int64_t bar_ns = (int64_t)(about.clock_error_ns + info.clock_error_ns) + 1, between_ns = 10000000; /* the latter: from the event to the work beside it, where the stream's thread has no processor */
+  const uint64_t bar_ns = about.clock_error_ns + info.clock_error_ns + 1;
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {
     if (!(event.flags & PROF_EVENT_ON_DEVICE)) continue;
-    uint64_t begin_ns, end_ns;
-    emulated_truth(stream, count, &begin_ns, &end_ns);
     assert_int_equal(event.launch.record, PROF_BACKEND_KERNEL);
     assert_int_equal(event.stream, (uintptr_t)stream);
     assert_memory_equal(event.name, count % 2 ? "odd" : "even", event.name_bytes);
     assert_memory_equal(event.category, "kernel", event.category_bytes);
-    const int64_t before = (int64_t)(begin_ns - info.start_ns - event.start_ns), behind = (int64_t)(info.start_ns + event.start_ns + event.duration_ns - end_ns);
-    assert_in_range(before + bar_ns, 0, bar_ns * 2 + between_ns);
-    assert_in_range(behind + bar_ns, 0, bar_ns * 2 + between_ns);
+    /* Its marks lie between the work before it and the work behind it: where the stream's thread has no processor, anywhere there. */
+    uint64_t begin_ns, end_ns, unused, before_ns = info.start_ns, behind_ns = UINT64_MAX;
+    assert_true(count < COUNT);
+    emulated_truth(stream, count, &begin_ns, &end_ns);
+    if (count > 0) emulated_truth(stream, count - 1, &unused, &before_ns);
+    if (count < COUNT - 1) emulated_truth(stream, count + 1, &behind_ns, &unused);
+    const uint64_t from = info.start_ns + event.start_ns, to = from + event.duration_ns;
+    if (from > begin_ns + bar_ns || from + bar_ns < before_ns || to + bar_ns < end_ns || to - bar_ns > behind_ns)
+      fail_msg("work %lu: %ld ns after its begin, %ld ns after its end; within %lu?", (unsigned long)count, (long)(from - begin_ns), (long)(to - end_ns), (unsigned long)bar_ns);
     count++;
   }
   assert_int_equal(count, COUNT);

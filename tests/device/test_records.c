@@ -81,6 +81,25 @@ static void launch_all(emulated_stream *stream) {
   settle(KERNELS);
 }
 
+/* By how much its times on the host's clock may be wrong: how near the looks at the device's clock were is the machine's affair, that the truth lies inside is prof's. */
+static int64_t bar_of(const prof_trace *trace) {
+  prof_trace_device about = {.size = sizeof about};
+  assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
+  assert_in_range(about.clock_error_ns, 1, 1000000000);
+  return (int64_t)(about.clock_error_ns + info_of(trace).clock_error_ns) + 1;
+}
+
+/* The event is the stream's work of that number: as long as that was by the device's clock, which has the host's rate, and where that was within the bar. */
+static void check_times(const prof_event *event, const prof_trace_info *info, const emulated_stream *stream, uint64_t number, int64_t bar_ns) {
+  uint64_t begin_ns, end_ns;
+  emulated_truth(stream, number, &begin_ns, &end_ns);
+  const uint64_t from = info->start_ns + event->start_ns;
+  const int64_t begin_off = (int64_t)(from - begin_ns), end_off = (int64_t)(from + event->duration_ns - end_ns);
+  if (llabs(begin_off) > bar_ns || llabs(end_off) > bar_ns) fail_msg("kernel %lu: %ld ns after its begin, %ld after its end; within %ld?", (unsigned long)number, (long)begin_off, (long)end_off, (long)bar_ns);
+  assert_true(end_ns - begin_ns >= KERNEL_NS);
+  assert_int_equal(event->launch.device_end_ns - event->launch.device_start_ns, end_ns - begin_ns);
+}
+
 static void kernels_stand_on_their_stream_at_their_times(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(1);
@@ -91,23 +110,15 @@ static void kernels_stand_on_their_stream_at_their_times(void **state) {
   launch_all(stream);
   prof_trace *const trace = stop_and_get();
   const prof_trace_info info = info_of(trace);
-  prof_trace_device about = {.size = sizeof about};
-  assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
-  const int64_t bar_ns = (int64_t)(about.clock_error_ns + info.clock_error_ns) + 1;
-  assert_in_range(bar_ns, 1, 1000000);
+  const int64_t bar_ns = bar_of(trace);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   for (; next_on_device(cursor, &event); count++) {
-    uint64_t begin_ns, end_ns;
-    emulated_truth(stream, count, &begin_ns, &end_ns);
     assert_true(is_text(event.name, event.name_bytes, "busy") && is_text(event.category, event.category_bytes, "kernel"));
     assert_int_equal(event.launch.record, PROF_BACKEND_KERNEL);
     assert_int_equal(event.stream, (uintptr_t)stream);
     assert_int_equal(event.device.index, 1);
-    const uint64_t from = info.start_ns + event.start_ns;
-    const int64_t begin_off = (int64_t)(from - begin_ns), end_off = (int64_t)(from + event.duration_ns - end_ns);
-    if (llabs(begin_off) > bar_ns || llabs(end_off) > bar_ns) fail_msg("kernel %lu: %ld ns after its begin, %ld after its end; within %ld?", (unsigned long)count, (long)begin_off, (long)end_off, (long)bar_ns);
+    check_times(&event, &info, stream, count, bar_ns);
     assert_int_equal(arg_of(&event, "queued ns")->value.u64, event.launch.device_start_ns - 2);
-    assert_in_range(event.launch.device_end_ns - event.launch.device_start_ns, KERNEL_NS, 100 * KERNEL_NS);
     assert_int_equal(arg_of(&event, "submitted ns")->value.u64, event.launch.device_start_ns - 1);
     const prof_trace_arg *const grid = arg_of(&event, "grid");
     assert_int_equal(grid->type, PROF_ARG_TENSOR);
@@ -289,8 +300,8 @@ static void what_ends_before_it_begins_is_lost_and_counted(void **state) {
   assert_int_equal(lost, KERNELS / 4);
 }
 
-/* And spoils nothing for the others. */
-static void check_that_others_stand(uint64_t expected_lost) {
+/* Of every three the last is spoiled, and spoils nothing for the others. */
+static void check_that_others_stand(void) {
   emulated_stream *const stream = emulated_create(1);
   static prof_event event;
   prof_cursor *cursor = NULL;
@@ -299,10 +310,11 @@ static void check_that_others_stand(uint64_t expected_lost) {
   launch_all(stream);
   prof_trace *const trace = stop_and_get();
   const prof_trace_info info = info_of(trace);
-  assert_int_equal(info.lost_count[PROF_LOSS_DEVICE_TIMES], expected_lost);
+  const int64_t bar_ns = bar_of(trace);
+  assert_int_equal(info.lost_count[PROF_LOSS_DEVICE_TIMES], KERNELS / 3);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
-  for (; next_on_device(cursor, &event); count++) assert_in_range(event.duration_ns, KERNEL_NS, 100 * KERNEL_NS);
-  assert_int_equal(count, KERNELS - expected_lost);
+  for (; next_on_device(cursor, &event); count++) check_times(&event, &info, stream, count / 2 * 3 + count % 2, bar_ns);
+  assert_int_equal(count, KERNELS - KERNELS / 3);
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
   emulated_destroy(stream);
@@ -311,13 +323,13 @@ static void check_that_others_stand(uint64_t expected_lost) {
 static void what_will_have_been_is_lost_and_counted(void **state) {
   (void)state;
   emulated_fault.record_future_every = 3;
-  check_that_others_stand(KERNELS / 3);
+  check_that_others_stand();
 }
 
 static void what_has_no_end_is_lost_and_counted(void **state) {
   (void)state;
   emulated_fault.record_endless_every = 3;
-  check_that_others_stand(KERNELS / 3);
+  check_that_others_stand();
 }
 
 static void a_size_that_cannot_be_is_lost_and_counted(void **state) {
@@ -349,7 +361,7 @@ static void what_seems_to_begin_before_its_launch_is_moved_and_counted(void **st
   prof_trace *const trace = stop_and_get();
   assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
   assert_int_equal(about.early_count, KERNELS / 3);
-  assert_in_range(about.early_ns, KERNEL_NS / 2, 100 * KERNEL_NS);
+  assert_in_range(about.early_ns, KERNEL_NS / 2, 10000000000); /* it is as long as its kernel took, and more where there was no processor */
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
   while (next_on_device(cursor, &event)) assert_true(event.start_ns >= event.launch.start_ns);
   prof_cursor_destroy(cursor);
@@ -452,9 +464,10 @@ static void after_a_clear_the_line_says_since_when(void **state) {
   emulated_destroy(stream);
 }
 
+/* This thread's time on a processor. */
 static double now_s(void) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -514,17 +527,21 @@ static void starts_and_stops(void **state) {
   emulated_destroy(stream);
 }
 
-static uint64_t records_of(uint64_t launches, emulated_stream *stream) {
-  prof_trace *trace = get();
-  const uint64_t before = record_count(trace);
+static uint64_t records_now(void) {
+  prof_trace *const trace = get();
+  const uint64_t count = record_count(trace);
   prof_trace_destroy(trace);
+  return count;
+}
+
+/* Launches so many, of which that many are to be recorded: waits for those, and looks some times more at whether others come. */
+static void expect_records(uint64_t launches, uint64_t recorded, emulated_stream *stream) {
+  const uint64_t before = records_now();
   for (uint64_t i = 0; i < launches; i++) emulated_launch(stream, 1000);
   emulated_wait(stream);
+  for (int i = 0; i < 1000 && records_now() - before < recorded; i++) usleep(10000);
   for (int i = 0; i < 5; i++, usleep(10000)) prof_trace_destroy(get()); /* a round each */
-  trace = get();
-  const uint64_t after = record_count(trace);
-  prof_trace_destroy(trace);
-  return after - before;
+  assert_int_equal(records_now() - before, recorded);
 }
 
 /* Who asks for memory has the kernels of a vendor that tells none, and no empty pools of it. */
@@ -554,20 +571,20 @@ static void who_records_for_a_while_says_what_of_devices_he_wants(void **state) 
   assert_int_equal(prof_level(), 0);
   assert_int_equal(prof_level_want_with(&scopes, 1, PROF_DEVICES_SCOPES), PROF_OK);
   assert_int_equal(prof_level_want(&whatever, 1), PROF_OK);
-  assert_int_equal(records_of(3, stream), 0);
+  expect_records(3, 0, stream);
   assert_int_equal(emulated_tracing_starts(), 0);
   assert_int_equal(prof_level_want_with(&all, 1, PROF_DEVICES_RECORDS), PROF_OK); /* while others record */
   assert_int_equal(emulated_tracing_starts(), 1);
-  assert_int_equal(records_of(KERNELS, stream), KERNELS);
+  expect_records(KERNELS, KERNELS, stream);
   assert_int_equal(prof_level_want_with(&all, PROF_LEVEL_PAUSED, PROF_DEVICES_RECORDS), PROF_OK);
-  assert_int_equal(records_of(3, stream), 0);
+  expect_records(3, 0, stream);
   assert_int_equal(prof_level_want_with(&all, 1, PROF_DEVICES_RECORDS), PROF_OK);
-  assert_int_equal(records_of(KERNELS, stream), KERNELS);
+  expect_records(KERNELS, KERNELS, stream);
   const uint64_t stops = emulated_tracing_stops();
   assert_int_equal(prof_level_want(&all, 0), PROF_OK);
   for (int i = 0; i < 1000 && emulated_tracing_stops() == stops; i++) usleep(10000); /* when it returns, unless the collector has no processor */
   assert_int_equal(emulated_tracing_stops(), stops + 1);
-  assert_int_equal(records_of(3, stream), 0);
+  expect_records(3, 0, stream);
   assert_int_equal(prof_level_want(&scopes, 0), PROF_OK);
   assert_int_equal(prof_level_want(&whatever, 0), PROF_OK);
   assert_int_equal(prof_level(), 0);
@@ -581,7 +598,7 @@ static void options_forbid_what_a_wish_wants(void **state) {
   emulated_stream *const stream = emulated_create(1);
   assert_int_equal(prof_start_with(&options), PROF_OK);
   assert_int_equal(prof_level_want_with(&who, 2, PROF_DEVICES_RECORDS), PROF_OK);
-  assert_int_equal(records_of(3, stream), 0);
+  expect_records(3, 0, stream);
   assert_int_equal(emulated_tracing_starts(), 0);
   assert_int_equal(prof_level_want(&who, 0), PROF_OK);
   assert_int_equal(prof_stop(), PROF_OK);

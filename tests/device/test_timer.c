@@ -15,7 +15,7 @@
 
 #include "emulated/emulated.h"
 
-enum { SAMPLES = 20 };
+enum { SAMPLES = 20, TRIES = 10 }; /* of what a busy machine can spoil one has to hold */
 /* The stream may be at work. */
 static void set(uint32_t *fault, uint32_t every) { __atomic_store_n(fault, every, __ATOMIC_RELAXED); }
 
@@ -149,16 +149,22 @@ static void a_group_has_its_streams_at_once(void **state) {
   work works[] = {{emulated_create(0), 4000000}, {emulated_create(0), 2000000}};
   prof_op_timer *const timers[] = {timer_of(works[0].stream, device), timer_of(works[1].stream, device)};
   const prof_op ops[] = {op_of(&works[0], "4 ms", timers[0]), op_of(&works[1], "2 ms", timers[1])};
-  prof_op_result *results[3];
+  prof_op_options options = each_run;
   prof_op_overlap overlap = {.size = sizeof overlap};
+  bool is_gained = false;
   (void)state;
-  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &each_run, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
-  assert_true(info_of(results[0]).min_us >= 4000);
-  assert_true(info_of(results[1]).min_us >= 2000 && info_of(results[1]).min_us < 4000); /* its own stream's time, and no other's */
-  assert_true(info_of(results[2]).min_us >= 4000);
-  if (overlap.gained < 0.5) fail_msg("two streams gained %.3f: %.1f us at once, %.1f one after the other", overlap.gained, overlap.group_us, overlap.alone_us);
-  for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
+  options.no_reuse = 1;
+  for (int i = 0; i < TRIES && !is_gained; i++) {
+    prof_op_result *results[3];
+    if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
+    const double first = info_of(results[0]).min_us, second = info_of(results[1]).min_us, both = info_of(results[2]).min_us;
+    for (int j = 0; j < 3; j++) prof_op_result_destroy(results[j]);
+    assert_true(first >= 4000 && second >= 2000 && both >= 4000);
+    is_gained = overlap.gained >= 0.5 && second < 4000; /* its own stream's time, and no other's */
+    if (!is_gained) print_message("  gained %.3f, the shorter stream took %.1f us\n", overlap.gained, second);
+  }
   for (int i = 0; i < 2; i++) drop(timers[i], works[i].stream);
+  if (!is_gained) fail_msg("two streams gained %.3f in the last of %d tries: %.1f us at once, %.1f one after the other", overlap.gained, TRIES, overlap.group_us, overlap.alone_us);
 }
 
 static void refuse_group(const prof_op *ops, const char *text) {
@@ -326,7 +332,9 @@ static void a_group_with_cold_caches_begins_when_all_are_written_over(void **sta
   prof_op_result *results[3] = {NULL, NULL, NULL};
   prof_op_overlap overlap = {.size = sizeof overlap};
   prof_op_options options = each_run;
+  bool is_at_once = false;
   options.caches = PROF_OP_COLD;
+  options.no_reuse = 1;
   for (int i = 0; i < 2; i++) {
     prof_op_stream place = place_of(c[i].of.stream, device);
     if (i == 0) place.cold = fill; /* the other one's device has no such caches: the processor's are written over for it */
@@ -334,18 +342,24 @@ static void a_group_with_cold_caches_begins_when_all_are_written_over(void **sta
     assert_int_equal(prof_op_timer_create(&place, &timers[i]), PROF_OK);
     ops[i] = op_of(&c[i].of, i ? "cold group 1" : "cold group 0", timers[i]);
   }
-  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
-  assert_int_equal(c[0].fills, 2 * SAMPLES); /* alone, and in the group */
-  assert_int_equal(c[1].fills, 0);
-  says(results[0], 0, ", cold caches");
-  says(results[1], 1, "the device's as they were");
-  says(results[2], 0, ", cold caches"); /* of one device, which the first one's fill is of */
-  if (overlap.group_us < 500 || overlap.group_us > 2500) fail_msg("two streams at once, of 500 us each, took %.1f us", overlap.group_us);
-  for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
+  for (int i = 0; i < TRIES && !is_at_once; i++) {
+    c[0].fills = 0;
+    if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap) != PROF_OK) fail_msg("%s", prof_last_error());
+    assert_int_equal(c[0].fills, 2 * SAMPLES); /* alone, and in the group */
+    assert_int_equal(c[1].fills, 0);
+    says(results[0], 0, ", cold caches");
+    says(results[1], 1, "the device's as they were");
+    says(results[2], 0, ", cold caches"); /* of one device, which the first one's fill is of */
+    for (int j = 0; j < 3; j++) prof_op_result_destroy(results[j]);
+    assert_true(overlap.group_us >= 500);
+    is_at_once = overlap.group_us <= 2500;
+    if (!is_at_once) print_message("  two streams at once, of 500 us each, took %.1f us\n", overlap.group_us);
+  }
   c[0].fails = c[0].fills + SAMPLES / 2;
   assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &options, results, &overlap), PROF_E_OPERATOR);
   assert_non_null(strstr(prof_last_error(), "cold: returned 7"));
   for (int i = 0; i < 2; i++) drop(timers[i], c[i].of.stream);
+  if (!is_at_once) fail_msg("two streams at once, of 500 us each, took %.1f us in the last of %d tries", overlap.group_us, TRIES);
 }
 
 /* ---- what cannot be timed ---- */
@@ -374,6 +388,14 @@ static void a_stream_that_cannot_be_timed_is_refused_with_the_reason(void **stat
   emulated_destroy(stream);
 }
 
+/* The last error's time: the patience, and what a busy machine adds. */
+static void expect_waited(double least_s) {
+  static const char words[] = "not passed after ";
+  const char *const at = strstr(prof_last_error(), words);
+  const double waited_s = at ? strtod(at + strlen(words), NULL) : -1;
+  if (waited_s < least_s || waited_s >= 10) fail_msg("'%s': from %.3f s to 10", prof_last_error(), least_s);
+}
+
 static void a_device_that_never_passes_an_event_ends_the_measurement(void **state) {
   (void)state;
   work w = {emulated_create(0), 1000};
@@ -384,8 +406,9 @@ static void a_device_that_never_passes_an_event_ends_the_measurement(void **stat
   const prof_op op = op_of(&w, "for ever", timer);
   set(&emulated_fault.lost_every, 1);
   fail_to_profile(&op, "for ever: the timer emulated events of 12:0: stream 0x");
-  if (!strstr(prof_last_error(), "not passed after 0.02")) fail_msg("'%s'", prof_last_error());
-  fail_to_profile(&op, "not passed after 0.02"); /* nor is it recorded again */
+  expect_waited(0.020);
+  fail_to_profile(&op, "not passed after "); /* nor is it recorded again */
+  expect_waited(0.020);
   prof_op_timer_destroy(timer); /* its events are not: the device has them */
   assert_int_equal(emulated_event_count(), 2);
   emulated_destroy(w.stream);

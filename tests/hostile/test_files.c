@@ -87,15 +87,21 @@ static int run(const char *words, const char *path) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The library refuses it, within a second, with that text in its error; so does the command. */
+static double wall_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The library refuses it, within a second of a processor's and without waiting for anybody, with that text in its error; so does the command. */
 static void assert_refused(const char *path, int wanted, const char *text) {
   prof_trace *trace = NULL;
-  const double start = seconds_now();
+  const double start = seconds_now(), wall_start = wall_seconds();
   const int status = prof_trace_open(path, &trace);
-  const double took = seconds_now() - start;
-  if (status != wanted || trace || !strstr(prof_last_error(), text) || took >= 1)
-    fail_msg("%s: %s in %.3f s, '%s'; wanted is %s with '%s'", path, prof_status_name(status), took, prof_last_error(),
-             prof_status_name(wanted), text);
+  const double took = seconds_now() - start, passed = wall_seconds() - wall_start;
+  if (status != wanted || trace || !strstr(prof_last_error(), text) || took >= 1 || passed >= 10)
+    fail_msg("%s: %s, %.3f s of a processor's in %.3f s, '%s'; wanted is %s with '%s'", path, prof_status_name(status), took, passed,
+             prof_last_error(), prof_status_name(wanted), text);
   if (access(own.command, X_OK) != 0) return;
   const int said = run("info", path);
   if (said != 1 || !strstr(own.said, text) || strchr(own.said, '\n') != own.said + strlen(own.said) - 1)
