@@ -23,7 +23,7 @@ static struct {
   prof_i_function_stack *stacks;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-__thread prof_i_function_stack *prof_i_function_stack_here;
+__thread prof_i_function_stack *prof_i_function_stack_here __attribute__((tls_model("initial-exec"))); /* said again: gcc forgets it */
 
 static void end_down_to(prof_i_function_stack *s, size_t count) {
   while (s->count > count) {
