@@ -65,13 +65,20 @@ static char *json_of(const prof_trace *trace) {
   return json;
 }
 
-static uint64_t scopes_of(const char *json, const char *stack) {
+/* A scope has one line. By lines, for a sanitizer's strstr() looks how long the whole text is. */
+static uint64_t scopes_of(char *json, const char *stack) {
   const size_t room = strlen(stack) + 64;
   char *const member = malloc(room);
   assert_non_null(member);
   uint64_t scopes = 0;
   const size_t bytes = (size_t)snprintf(member, room, "\"" PROF_STACK_KEY "\":\"%s\"", stack);
-  for (const char *at = json; (at = strstr(at, member)) != NULL; at += bytes) scopes++;
+  assert_true(bytes < room);
+  char *const limit = json + strlen(json);
+  for (char *line = json, *end; (end = memchr(line, '\n', (size_t)(limit - line))) != NULL; line = end + 1) {
+    *end = '\0';
+    scopes += strstr(line, member) != NULL;
+    *end = '\n';
+  }
   free(member);
   return scopes;
 }
