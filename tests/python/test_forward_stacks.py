@@ -8,7 +8,7 @@ import unittest
 from folder import Folder
 from slices import RANGE, Trace
 
-from prof import tables
+from prof import _forward_stacks, tables
 
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 PEAK = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"  # KiB; beside what this process has itself, when it begins another
@@ -233,6 +233,28 @@ class ForwardStacks(Folder):
         found = self.stacks(t)
         self.assertEqual(found["nn.Module: Linear_0"], [(["checkpoint.py(7): backward", "train.py(9): step"], 1)])
         self.assertEqual(found["aten::linear"], [(["train.py(9): step"], 1)])
+
+    def test_a_deep_recursion_is_not_walked_for_each_event(self):
+        """Of 500 functions in each other beside a backward call each one's parent is asked for some times, whatever the depth."""
+        asked = []
+
+        class Call:
+            fwd_thread, torch_thread, sequence_nr, thread = 0, None, -1, 1
+
+            def __init__(self, name, parent, category):
+                self.name, self.parent, self.category, self.stack = name, parent, category, []
+                self.is_python_function = category == "python_function"
+
+            @property
+            def cpu_parent(self):
+                asked.append(self)
+                return self.parent
+
+        events = [Call(RANGE + "SinBackward0", None, "cpu_op")]
+        for _ in range(500):
+            events.append(Call("f.py(1): f", events[-1] if len(events) > 1 else None, "python_function"))
+        _forward_stacks.give(events)
+        self.assertLess(len(asked), 5 * len(events))
 
     def test_no_forward_call(self):
         t = Trace()
