@@ -116,6 +116,14 @@ with prof.scope("convolution"):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(said, done.stderr)
 
+    def test_an_option_that_is_none_names_the_help(self):
+        script = self.script("print('run')")
+        for command, word in (("run", "--with-shapes"), ("table", "--nothing"), ("memory", "--nothing")):
+            done = self.prof(command, word, script)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"{command} does not know {word}; python -m prof {command} --help has what it knows", done.stderr)
+            self.assertEqual(self.prof(command, "--help").returncode, 0)
+
     def test_processes_are_added_up_by_name(self):
         script = self.script(PROCESSES)
         for method in ("fork", "spawn", "forkserver"):

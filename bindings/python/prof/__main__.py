@@ -69,7 +69,10 @@ def _arguments() -> argparse.ArgumentParser:
 
 def _parsed(words: List[str]) -> argparse.Namespace:
     """--python alone is --python=own: an option that may have a value would take the script for it. What stands behind the script is the script's."""
-    options = _arguments().parse_args(["--python=own" if word == "--python" else word for word in words])
+    parser = _arguments()
+    options, unknown = parser.parse_known_args(["--python=own" if word == "--python" else word for word in words])
+    if unknown:
+        parser.error(f"{options.command} does not know {' '.join(unknown)}; python -m prof {options.command} --help has what it knows")
     if options.command == "run":
         options.args = words[len(words) - len(options.args) :]
     return options
