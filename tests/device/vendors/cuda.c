@@ -87,7 +87,7 @@ static context *current(void) {
 static stream *make_stream(context *of) {
   static uint32_t number = 6;
   stream *const s = handles_add(&own.streams);
-  *s = (stream){.of = of, .engine = engine_stream_create(), .number = ++number};
+  *s = (stream){.of = of, .engine = engine_stream_create(CLOCK_REALTIME), .number = ++number};
   return s;
 }
 

@@ -19,6 +19,7 @@ struct engine_stream {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   command *first, **end;
+  clockid_t told_by;
   int is_busy, quits;
 };
 
@@ -102,10 +103,10 @@ static command *take(engine_stream *s) {
 static void *run(void *stream) {
   engine_stream *const s = stream;
   for (command *c; (c = take(s)) != NULL; free(c)) {
-    const uint64_t start_ns = c->told ? read_clock(CLOCK_REALTIME) : 0;
+    const uint64_t start_ns = c->told ? read_clock(s->told_by) : 0;
     if (c->event) pass(c->event, c->generation);
     else work_for(c->ns);
-    if (c->told) c->told(c->user, start_ns, read_clock(CLOCK_REALTIME));
+    if (c->told) c->told(c->user, start_ns, read_clock(s->told_by));
   }
   pthread_mutex_destroy(&s->lock);
   pthread_cond_destroy(&s->changed);
@@ -113,13 +114,14 @@ static void *run(void *stream) {
   return NULL;
 }
 
-engine_stream *engine_stream_create(void) {
+engine_stream *engine_stream_create(clockid_t told_by) {
   pthread_t thread;
   engine_stream *const s = calloc(1, sizeof *s);
   if (!s) abort();
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->changed, NULL);
   s->end = &s->first;
+  s->told_by = told_by;
   if (pthread_create(&thread, NULL, run, s) != 0) abort();
   pthread_detach(thread);
   return s;

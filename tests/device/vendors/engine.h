@@ -3,15 +3,16 @@
 #define TESTS_DEVICE_VENDORS_ENGINE_H
 
 #include <stdint.h>
+#include <time.h>
 
 typedef struct engine_stream engine_stream;
 typedef struct engine_event engine_event;
 
-engine_stream *engine_stream_create(void);
+engine_stream *engine_stream_create(clockid_t told_by); /* the clock of what it tells */
 void engine_stream_destroy(engine_stream *stream); /* returns at once; what is on it is still done */
 void engine_stream_wait(engine_stream *stream);
 void engine_work(engine_stream *stream, uint64_t ns); /* returns at once */
-/* The same, and when it has ended the stream's thread says when it was, by CLOCK_REALTIME. */
+/* The same, and when it has ended the stream's thread says when it was. */
 typedef void (*engine_told)(void *user, uint64_t start_ns, uint64_t end_ns);
 void engine_work_told(engine_stream *stream, uint64_t ns, engine_told told, void *user);
 

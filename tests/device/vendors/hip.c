@@ -150,7 +150,7 @@ static int is_stream(const stream *s) { return s >= own.streams && s < own.strea
 static stream *make_stream(int device) {
   if (own.count == STREAMS) abort();
   stream *const s = &own.streams[own.count++];
-  *s = (stream){.engine = engine_stream_create(), .device = device};
+  *s = (stream){.engine = engine_stream_create(CLOCK_BOOTTIME), .device = device};
   return s;
 }
 
@@ -240,9 +240,9 @@ HIP void *emulated_hip_kernel(const char *name, uint64_t ns) {
   return k;
 }
 
-static uint64_t real_ns(void) {
+static uint64_t boot_ns(void) {
   struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
+  clock_gettime(CLOCK_BOOTTIME, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
@@ -262,7 +262,7 @@ static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
   begun *const b = user;
   if (b->deed.own) {
     b->deed.run(b->deed.own);
-    end_ns = real_ns();
+    end_ns = boot_ns();
   }
   if (b->by) b->by->ends(b->it, start_ns, end_ns);
   free(b);
@@ -271,7 +271,7 @@ static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
 /* As one call. */
 static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *about, uint64_t ns, deed what) {
   const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
-  const uint64_t start_ns = real_ns();
+  const uint64_t start_ns = boot_ns();
   stream *s = NULL;
   pthread_mutex_lock(&own.lock);
   const int error = find(handle, &s);
@@ -291,7 +291,7 @@ static int put_work(emulated_hip_call which, void *handle, emulated_hip_done *ab
   if (b) *b = (begun){by, by ? by->begins(about) : NULL, what};
   if (b) engine_work_told(engine, ns, ended, b);
   else engine_work(engine, ns);
-  if (by) by->call(which, about->correlation, start_ns, real_ns());
+  if (by) by->call(which, about->correlation, start_ns, boot_ns());
   return SUCCESS;
 }
 
@@ -369,12 +369,12 @@ HIP int hipStreamSynchronize(void *handle);
 HIP int hipStreamSynchronize(void *handle) {
   engine_stream *const engine = engine_of(handle);
   const emulated_hip_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
-  const uint64_t start_ns = real_ns();
+  const uint64_t start_ns = boot_ns();
   const int over = last_error();
   if (over) return said(over);
   if (!engine) return INVALID_HANDLE;
   engine_stream_wait(engine);
-  if (by) by->call(EMULATED_HIP_SYNCHRONIZE, __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), start_ns, real_ns());
+  if (by) by->call(EMULATED_HIP_SYNCHRONIZE, __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED), start_ns, boot_ns());
   return SUCCESS;
 }
 

@@ -38,7 +38,7 @@ typedef struct emulated_hip_done {
 } emulated_hip_done;
 
 typedef struct emulated_hip_observer {
-  void (*call)(emulated_hip_call which, uint64_t correlation, uint64_t start_ns, uint64_t end_ns); /* by CLOCK_REALTIME, on the calling thread */
+  void (*call)(emulated_hip_call which, uint64_t correlation, uint64_t start_ns, uint64_t end_ns); /* by CLOCK_BOOTTIME, rocprofiler's, on the calling thread */
   void *(*begins)(const emulated_hip_done *it);                      /* it is put on its stream */
   void (*ends)(void *begun, uint64_t start_ns, uint64_t end_ns);     /* on the stream's thread */
   void (*starts)(void);                                              /* the runtime begins: its first call */

@@ -77,18 +77,6 @@ static uint64_t read_clock(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The nearest of some looks at both: between two the thread may have no processor. */
-static uint64_t boot_ns(uint64_t real_ns) {
-  uint64_t ahead_ns = 0, least_ns = UINT64_MAX;
-  for (int i = 0; i < 5 && least_ns > 2000; i++) {
-    const uint64_t before = read_clock(CLOCK_REALTIME), boot = read_clock(CLOCK_BOOTTIME), width_ns = read_clock(CLOCK_REALTIME) - before;
-    if (width_ns >= least_ns) continue;
-    least_ns = width_ns;
-    ahead_ns = boot - before - width_ns / 2;
-  }
-  return real_ns + ahead_ns;
-}
-
 /* ---- what is recorded; lock held ---- */
 
 static bool is_active(int32_t kind, int32_t operation) {
@@ -134,9 +122,9 @@ static void on_call(emulated_hip_call which, uint64_t correlation, uint64_t star
   pthread_mutex_lock(&own.lock);
   if (is_active(kind, operation)) {
 #ifdef EMULATED_ROCP_0
-    prof_i_rocp_call_0 call = {head, boot_ns(start_ns), boot_ns(end_ns), (uint64_t)gettid()};
+    prof_i_rocp_call_0 call = {head, start_ns, end_ns, (uint64_t)gettid()};
 #else
-    prof_i_rocp_call_1 call = {head, 0, boot_ns(start_ns), boot_ns(end_ns), (uint64_t)gettid()};
+    prof_i_rocp_call_1 call = {head, 0, start_ns, end_ns, (uint64_t)gettid()};
 #endif
     call.record.size = sizeof call;
     put(kind, &call, sizeof call);
@@ -162,7 +150,7 @@ static void on_end(void *begun, uint64_t start_ns, uint64_t end_ns) {
   const emulated_hip_done *const it = &w->it;
   pthread_mutex_lock(&own.lock);
   const bool has_none = w->is_wanted && it->kind == EMULATED_HIP_KERNEL && takes(&own.state.no_times);
-  const uint64_t start = has_none ? 0 : boot_ns(start_ns), end = has_none ? 0 : boot_ns(end_ns);
+  const uint64_t start = has_none ? 0 : start_ns, end = has_none ? 0 : end_ns;
   /* In the real ones more stands behind what prof knows. */
   struct {
     prof_i_rocp_dispatch known;
