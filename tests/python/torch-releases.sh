@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# torch-releases.sh VERSION/TORCHVISION...: the tests of prof.torch.observe() under other releases of torch than make test-torch has, one after the other; each is brought from PyPI into a folder that goes again (5 to 7 GB, a minute or two).
-#   tests/python/torch-releases.sh 2.5.1/0.20.1 2.9.1/0.24.1
+# torch-releases.sh TORCH/TORCHVISION[/PYTHON]...: the tests of prof.torch.observe() under other releases of torch, or under another Python, than make test-torch has, one after the other; each is brought from PyPI into a folder that goes again (5 to 7 GB, a minute or two).
+#   tests/python/torch-releases.sh 2.5.1/0.20.1 2.15.0/0.29.2/python3.13
 # docs/python.md says of which it was run.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -10,17 +10,18 @@ export PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python
 status=0
 folder=
 trap 'rm -rf "$folder"' EXIT
-for pair in "$@"; do
+for release in "$@"; do
+  IFS=/ read -r torch torchvision python <<<"$release"
+  rm -rf "$folder"
   folder=$(mktemp -d "${TMPDIR:-/tmp}/prof-torch-XXXXXX")
-  python3 -m venv "$folder"
-  if ! TMPDIR=$folder "$folder/bin/python" -m pip install --quiet --no-cache-dir --disable-pip-version-check "torch==${pair%/*}" "torchvision==${pair#*/}" 'numpy<2.3'; then
-    echo "torch ${pair%/*}: pip could not install it"
+  "${python:-python3}" -m venv "$folder" || { echo "torch $torch: ${python:-python3} makes no environment"; status=1; continue; }
+  if ! TMPDIR=$folder "$folder/bin/python" -m pip install --quiet --no-cache-dir --disable-pip-version-check "torch==$torch" "torchvision==$torchvision" 'numpy<2.3'; then
+    echo "torch $torch: pip could not install it"
     status=1
     continue
   fi
   for test in tests/python/test_observe*.py; do
-    tests/python/run.sh "$PWD/$test" "with torch ${pair%/*}" "$folder/bin/python" || status=1
+    tests/python/run.sh "$PWD/$test" "${python:-python3} with torch $torch" "$folder/bin/python" || status=1
   done
-  rm -rf "$folder"
 done
 exit $status

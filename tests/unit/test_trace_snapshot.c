@@ -6,7 +6,7 @@
 #include "trace_checks.h"
 
 enum {
-  ROOM = 1 << 20,
+  ROOM = 192 << 10, /* the names and all its chunks fit in, and little more: it is filled anew some 19,000 times */
   CHUNKS = 6,   /* of the ring, when it has grown */
   SCOPES = 10,  /* in each */
   STEP = 10,    /* ticks from a scope to the next one */
