@@ -17,7 +17,7 @@ struct prof_backend_self {
 };
 
 typedef struct event {
-  uint32_t is_past; /* release */
+  uint32_t is_past; /* past_lock */
   uint64_t device_ns;
   emulated_own *own_event; /* that it is the end of */
 } event;
@@ -48,6 +48,8 @@ struct emulated_stream {
 };
 
 emulated_faults emulated_fault;
+/* An event's time, and that it is past, come at once: who is told that it is not past knows that its time is later, however long the stream's thread has no processor in between. */
+static pthread_mutex_t past_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
   uint64_t events, records, begun_ns;
   uint64_t last_ns; /* of the device's clock, as it was told last; relaxed */
@@ -78,10 +80,20 @@ static bool is_time_for(const uint32_t *every, uint64_t count) {
 /* ---- streams ---- */
 
 static void pass(event *e) {
-  const uint64_t count = __atomic_fetch_add(&own.records, 1, __ATOMIC_RELAXED), now = device_ns();
+  const uint64_t count = __atomic_fetch_add(&own.records, 1, __ATOMIC_RELAXED);
   if (is_time_for(&emulated_fault.lost_every, count)) return;
+  pthread_mutex_lock(&past_lock);
+  const uint64_t now = device_ns();
   e->device_ns = is_time_for(&emulated_fault.zero_every, count) ? 0 : is_time_for(&emulated_fault.reversed_every, count) ? now - 1000000000 : now;
-  __atomic_store_n(&e->is_past, 1, __ATOMIC_RELEASE);
+  e->is_past = 1;
+  pthread_mutex_unlock(&past_lock);
+}
+
+static uint32_t is_past(const event *e) {
+  pthread_mutex_lock(&past_lock);
+  const uint32_t is = e->is_past;
+  pthread_mutex_unlock(&past_lock);
+  return is;
 }
 
 static void note(emulated_stream *s, uint64_t number, span when) {
@@ -220,13 +232,15 @@ static int event_record(prof_backend_self *self, uint64_t stream, void **of) {
   if (is_time_for(&emulated_fault.refused_every, __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED))) return PROF_BACKEND_VENDOR;
   event *const e = *of;
   uint64_t unused;
-  __atomic_store_n(&e->is_past, 0, __ATOMIC_RELAXED);
+  pthread_mutex_lock(&past_lock);
+  e->is_past = 0;
+  pthread_mutex_unlock(&past_lock);
   return put((emulated_stream *)(uintptr_t)stream, e, 0, 0, &unused) ? PROF_BACKEND_OK : PROF_BACKEND_NO_MEMORY;
 }
 static int event_query(prof_backend_self *self, void *of) {
   (void)self;
   while (__atomic_load_n(&emulated_fault.hangs, __ATOMIC_RELAXED)) usleep(1000);
-  return __atomic_load_n(&((event *)of)->is_past, __ATOMIC_ACQUIRE) ? PROF_BACKEND_OK : PROF_BACKEND_NOT_READY;
+  return is_past(of) ? PROF_BACKEND_OK : PROF_BACKEND_NOT_READY;
 }
 static void event_destroy(prof_backend_self *self, void *of) {
   (void)self;
