@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "sampled.h"
 #include "told.h"
 #include "vendors/cuda.h"
 #include "vendors/nvml.h"
@@ -69,12 +70,18 @@ static prof_sampler_state state_now(void) {
 static void sample_with(const prof_sampler_options *options, uint64_t count) {
   if (prof_sampler_start(options) != PROF_OK) fail_msg("%s", prof_last_error());
   for (int i = 0; i < 5000 && state_now().sample_count < count; i++) usleep(2000);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
 }
 
+static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+
 /* A counter's last value; its device's index is that of its row. -1: there is none. */
+static double middle; /* of its values: half of them are not above it */
 static double value_of(const char *name, int32_t index) {
+  enum { VALUES = 4096 };
+  static double values[VALUES];
   static prof_event event;
+  size_t count = 0;
   prof_trace *trace = NULL;
   prof_cursor *cursor = NULL;
   double value = -1;
@@ -85,7 +92,10 @@ static double value_of(const char *name, int32_t index) {
     assert_int_equal(event.device.type, PROF_DEVICE_CUDA);
     assert_int_equal(event.device.index, index);
     value = event.value;
+    if (count < VALUES) values[count++] = value;
   }
+  qsort(values, count, sizeof *values, by_value);
+  middle = count ? values[count / 2] : -1;
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
   return value;
@@ -122,8 +132,8 @@ static void each_meter_has_its_unit(void **state) {
   assert_int_equal(state_now().meter_count, METERS_OF_A_DEVICE * EMULATED_NVML_DEVICES);
   assert_true(value_of("nvml:0 power (W)", 0) == 100);
   assert_true(value_of("nvml:2 power (W)", 2) == 75.5);
-  const double average = value_of("nvml:1 average power (W)", 1);
-  assert_true(average > 200 && average < 300);
+  value_of("nvml:1 average power (W)", 1);
+  assert_true(middle > 200 && middle < 300); /* each is as wrong as long as the sampler had no processor between what it read and the time of that */
   assert_true(value_of("nvml:1 memory used (B)", 1) == 20.0 * (1 << 30)); /* without what the driver keeps for itself */
   assert_true(value_of("nvml:0 utilisation (%)", 0) == 40);
   assert_true(value_of("nvml:2 memory utilisation (%)", 2) == 22);
@@ -214,7 +224,7 @@ static void a_device_that_is_lost_leaves_a_gap(void **state) {
   __atomic_store_n(&nvml->lost_device, 2, __ATOMIC_RELAXED);
   const uint64_t then = state_now().sample_count;
   for (int i = 0; i < 5000 && state_now().sample_count < then + 5; i++) usleep(2000);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_non_null(strstr(read_csv(), ",100.00,250.00\n"));
   assert_non_null(strstr(read_csv(), ",100.00,N/A\n"));
   drop_folder();
@@ -300,7 +310,7 @@ static void a_forked_child_may_use_cuda(void **state) {
   }
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   drop_folder();
 }
 

@@ -16,6 +16,7 @@
 
 #include "alone.h"
 #include "emulated/emulated.h"
+#include "sampled.h"
 
 static const prof_device device = {EMULATED_TYPE, 0};
 static uint32_t is_at_it, is_held; /* atomic. is_held: until somebody lets it go */
@@ -75,7 +76,7 @@ static void a_sampler_waits_for_who_is_looking(void **state) {
   assert_int_equal(pthread_create(&other, NULL, have_a_scope, stream), 0);
   wait_until_somebody_is_at_it();
   if (prof_sampler_start(&options) != PROF_OK) fail_msg("%s", prof_last_error());
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_int_equal(pthread_join(other, NULL), 0);
   assert_int_equal(prof_stop(), PROF_OK);
   emulated_destroy(stream);

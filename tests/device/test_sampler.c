@@ -20,6 +20,7 @@
 
 #include "alone.h"
 #include "emulated/emulated.h"
+#include "sampled.h"
 
 enum { INTERVAL_NS = 2000000 };
 
@@ -64,6 +65,12 @@ static prof_sampler_state state_now(void) {
   return now;
 }
 
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void wait_for_samples(uint64_t count) {
   for (int i = 0; i < 5000 && state_now().sample_count < count; i++) usleep(2000);
   assert_true(state_now().sample_count >= count);
@@ -81,7 +88,11 @@ static const char *read_file(const char *path) {
 /* Of one counter how often it stands there, and its last value. It is its device's. */
 static int32_t counted_type = EMULATED_TYPE;
 static double integral; /* of what was counted last, over the time, from its first value on */
+static double middle;   /* of its values: half of them are not above it */
+static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 static uint64_t count_of(const char *name, double *last_out) {
+  enum { VALUES = 4096 };
+  static double values[VALUES];
   static prof_event event;
   const int32_t type = strncmp(name, "host:", 5) == 0 ? PROF_DEVICE_CPU : counted_type, index = atoi(strchr(name, ':') + 1);
   uint64_t last_ns = 0;
@@ -98,8 +109,11 @@ static uint64_t count_of(const char *name, double *last_out) {
     if (count) integral += event.value * (double)(event.start_ns - last_ns) / 1e9;
     last_ns = event.start_ns;
     *last_out = event.value;
+    if (count < VALUES) values[count] = event.value;
     count++;
   }
+  qsort(values, count < VALUES ? count : VALUES, sizeof *values, by_value);
+  middle = count ? values[(count < VALUES ? count : VALUES) / 2] : 0;
   prof_cursor_destroy(cursor);
   prof_trace_destroy(trace);
   return count;
@@ -113,7 +127,7 @@ static void each_meter_is_a_counter(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   assert_int_equal(state_now().meter_count, 5 * EMULATED_DEVICES);
   wait_for_samples(20);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_int_equal(prof_stop(), PROF_OK);
   const uint64_t samples = state_now().sample_count;
   assert_int_equal(count_of("emulated:0 power (W)", &value), samples);
@@ -123,7 +137,7 @@ static void each_meter_is_a_counter(void **state) {
   assert_int_equal(count_of("emulated:0 memory used (B)", &value), samples);
   assert_true(value == (double)EMULATED_MEMORY_BYTES / 4);
   assert_int_equal(count_of("emulated:0 average power (W)", &value), samples - 1); /* the first tells where it began */
-  assert_true(value > 200 && value < 300);
+  assert_true(middle > 200 && middle < 300); /* each is as wrong as long as the sampler had no processor between what it read and the time of that */
   drop_folder();
 }
 
@@ -135,7 +149,7 @@ static void what_is_not_asked_for_is_not_read(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   assert_int_equal(state_now().meter_count, 1);
   wait_for_samples(3);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_true(count_of("emulated:1 memory used (B)", &value) >= 3);
   assert_int_equal(count_of("emulated:0 memory used (B)", &value) + count_of("emulated:1 power (W)", &value), 0);
   drop_folder();
@@ -173,7 +187,7 @@ static void csv_is_as_madengine_writes_it(void **state) {
     assert_int_equal(prof_sampler_start(&options), PROF_OK);
     wait_for_samples(5);
     assert_int_not_equal(access(path, F_OK), 0); /* never half of it */
-    assert_int_equal(prof_sampler_stop(), PROF_OK);
+    stop_sampler();
     check_rows(read_file(path), wanted[i].head, wanted[i].row);
     assert_int_equal(unlink(path), 0);
   }
@@ -187,7 +201,7 @@ static void csv_of_all_has_a_row_a_value(void **state) {
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS, .csv_path = path};
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   wait_for_samples(3);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   const char *const text = read_file(path), head[] = "time_ns,meter,unit,value\n";
   assert_memory_equal(text, head, sizeof head - 1);
   snprintf(row, sizeof row, ",emulated:0 memory used (B),B,%.1f\n", (double)EMULATED_MEMORY_BYTES / 4);
@@ -217,7 +231,7 @@ static void wrong_options_are_refused_with_their_values(void **state) {
   assert_int_equal(prof_sampler_get(NULL), PROF_E_INVALID);
   assert_int_equal(prof_sampler_start(NULL), PROF_OK);
   assert_int_equal(prof_sampler_start(NULL), PROF_E_RUNNING);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   drop_folder();
 }
 
@@ -235,7 +249,7 @@ static void one_that_hangs_holds_nobody(void **state) {
   int status;
   for (int i = 0; (status = prof_sampler_start(&options)) == PROF_E_BUSY && i < 1000; i++) usleep(5000);
   assert_int_equal(status, PROF_OK);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   drop_folder();
 }
 
@@ -266,7 +280,7 @@ static void one_that_hangs_while_it_is_asked_holds_nobody_for_good(void **state)
   __atomic_store_n(&emulated_meter.finding_hangs, 0, __ATOMIC_RELAXED);
   for (int i = 0; (status = prof_sampler_start(NULL)) == PROF_E_BUSY && i < 1000; i++) usleep(5000);
   assert_int_equal(status, PROF_OK);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   drop_folder();
 }
 
@@ -325,7 +339,7 @@ static void of_many_those_that_there_is_no_room_for_are_counted(void **state) {
   assert_int_equal(state_now().meter_count, 256);
   assert_int_equal(state_now().left_out_count, MANY + 5 - 256);
   wait_for_samples(3);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_int_equal(most_at_once, 64);
   const struct {
     const char *name;
@@ -368,7 +382,7 @@ static void what_is_no_number_is_not_told(void **state) {
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS, .csv_path = path};
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   wait_for_samples(3);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   const char *const text = read_file(path);
   assert_non_null(strstr(text, ",odd:0 odd 4 (W),W,"));
   for (int i = 0; i < 4; i++) {
@@ -385,11 +399,13 @@ static void what_was_due_meanwhile_is_missed_and_counted(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   wait_for_samples(1);
   __atomic_store_n(&emulated_meter.hangs, 1, __ATOMIC_RELAXED);
-  usleep(200 * INTERVAL_NS / 1000); /* it may take a while to be at it */
+  while (!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED)) usleep(1000);
+  const uint64_t then = state_now().sample_count;
+  usleep(200 * INTERVAL_NS / 1000);
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
-  wait_for_samples(5);
+  wait_for_samples(then + 2); /* the one that hung, and one behind it: what was missed between them has been counted */
   assert_true(state_now().missed_count >= 40);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   drop_folder();
 }
 
@@ -401,7 +417,7 @@ static void one_that_refuses_leaves_a_gap(void **state) {
   emulated_meter.refuses = 1;
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   wait_for_samples(3);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_int_equal(count_of("emulated:0 power (W)", &value), 0);
   drop_folder();
 }
@@ -419,14 +435,15 @@ static void the_processors_energy_is_power(void **state) {
   assert_int_equal(prof_start(1), PROF_OK);
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   assert_int_equal(state_now().why_not[0], 0);
-  for (uint64_t uj = 65532000000; state_now().sample_count < 200; uj += 1000000, joules++) {
+  wait_for_samples(1);
+  for (const uint64_t begin_ns = now_ns(); state_now().sample_count < 200; usleep(1000)) { /* 1 kW, also while this thread has no processor */
     char text[32];
-    if (uj > 65532610987) uj -= 65532610987;
-    snprintf(text, sizeof text, "%llu\n", (unsigned long long)uj);
+    const uint64_t uj = now_ns() - begin_ns;
+    joules = (double)uj / 1e6;
+    snprintf(text, sizeof text, "%llu\n", (unsigned long long)((65532000000 + uj) % 65532610988));
     put_file("sys/class/powercap/intel-rapl:0/energy_uj", text);
-    usleep(1000);
   }
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_true(count_of("host:0 average power (W)", &value) > 50);
   print_message("  %.0f J written, %.1f J seen\n", joules, integral);
   assert_true(integral > 0.5 * joules && integral < 1.1 * joules);
@@ -436,7 +453,7 @@ static void the_processors_energy_is_power(void **state) {
   assert_int_equal(prof_sampler_start(&alone), PROF_OK);
   assert_int_equal(state_now().meter_count, 2);
   assert_string_equal(state_now().host_meters, "energy (J), battery power (W)");
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   drop_folder();
 }
 
@@ -448,7 +465,7 @@ static void without_any_meter_it_says_why(void **state) {
   bare.metric = NULL;
   assert_int_equal(prof_backend_add(&bare), PROF_OK);
   assert_int_equal(prof_sampler_start(&options), PROF_OK); /* the one that has them is taken */
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_non_null(strstr(state_now().why_not, "intel-rapl"));
   drop_folder();
 }
@@ -462,25 +479,34 @@ static void a_forked_child_has_none(void **state) {
   if (child == 0) _exit(prof_sampler_stop() == PROF_E_NOT_RUNNING && !state_now().is_running ? 0 : 1);
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   drop_folder();
 }
 
+/* It waits 100 ms for the sampler's thread: where that has no processor for so long, there is no file. Never half of one. */
 static void an_exit_without_a_stop_leaves_a_whole_file(void **state) {
   (void)state;
+  enum { TRIES = 20 };
   char path[128];
-  int status = -1;
+  int files = 0;
   snprintf(path, sizeof path, "%s/out.csv", folder);
-  const pid_t child = fork();
-  if (child == 0) {
-    const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS, .mode = PROF_SAMPLE_POWER, .csv_path = path};
-    if (prof_sampler_start(&options) != PROF_OK) _exit(1);
-    wait_for_samples(6);
-    exit(0);
+  for (int i = 0; i < TRIES && !files; i++) {
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0) {
+      const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS, .mode = PROF_SAMPLE_POWER, .csv_path = path};
+      if (prof_sampler_start(&options) != PROF_OK) _exit(1);
+      wait_for_samples(6);
+      exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    if (access(path, F_OK) == 0) {
+      check_rows(read_file(path), "time,Power(Watt) GPU0,Power(Watt) GPU1\n", ",250.00,75.50\n");
+      files++;
+    }
   }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
-  check_rows(read_file(path), "time,Power(Watt) GPU0,Power(Watt) GPU1\n", ",250.00,75.50\n");
+  assert_int_equal(files, 1);
   drop_folder();
 }
 
@@ -489,7 +515,7 @@ static void starts_and_stops(void **state) {
   enum { ROUNDS = 200 };
   for (int i = 0; i < ROUNDS; i++) {
     assert_int_equal(prof_sampler_start(NULL), PROF_OK);
-    assert_int_equal(prof_sampler_stop(), PROF_OK);
+    stop_sampler();
   }
   drop_folder();
 }
@@ -506,7 +532,7 @@ static void the_environment_asks_for_it(void **state) {
   put_file("sys/class/powercap/intel-rapl:0/energy_uj", "1000\n");
   snprintf(path, sizeof path, "%s/out.csv", folder);
   snprintf(command, sizeof command, "PROF_LEVEL=1 PROF_SAMPLE=0.002 PROF_SAMPLE_MODE=power PROF_SAMPLE_CSV=%s /proc/%d/exe samples", path, (int)getpid());
-  assert_int_equal(system(command), 0);
+  for (int i = 0; i < 20 && access(path, F_OK) != 0; i++) assert_int_equal(system(command), 0); /* its end waits 100 ms for the sampler's thread, as above */
   check_rows(read_file(path), "time,Power(Watt) host0\n", ",");
   drop_folder();
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -529,6 +555,6 @@ int main(int argc, char **argv) {
     return count < 10;
   }
   if (argc != 2 || strcmp(argv[1], "waits") != 0) return alone_main(argc, argv);
-  usleep(60000);
+  for (int i = 0; i < 10000 && prof_sampler_stop() == PROF_E_BUSY; i++) usleep(1000); /* until it has been said what is wrong */
   return 0;
 }

@@ -18,6 +18,7 @@
 #include "alone.h"
 #include "cuda_program.h"
 #include "emulated/emulated.h"
+#include "sampled.h"
 #include "told.h"
 #include "vendors/nvml.h"
 
@@ -320,7 +321,7 @@ static void a_sampler_goes_on_beside_it(void **state) {
   const prof_op_info info = measure(device, NULL);
   assert_int_equal(info.looks, SAMPLES + 1);
   for (int i = 0; i < 5000 && now.sample_count <= 5; i++, usleep(2000)) assert_int_equal(prof_sampler_get(&now), PROF_OK);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   assert_true(now.sample_count > 5);
   emulated_destroy(stream);
 }
@@ -372,7 +373,7 @@ static void nvmls_device_is_cudas_also_where_a_sampler_was_first(void **state) {
   nvml->reasons[0] = 32;
   nvml->reasons[1] = 4;
   assert_int_equal(prof_sampler_start(NULL), PROF_OK); /* before anybody knows CUDA's numbers */
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   open_cuda();
   const prof_op_info info = measure(cuda_device, NULL), other = measure((prof_device){PROF_DEVICE_CUDA, 1}, NULL);
   assert_int_equal(info.throttle, 4);
@@ -386,7 +387,7 @@ static void a_device_that_nvml_does_not_know_is_not_anothers(void **state) {
   nvml->device_count = 1; /* CUDA's device 1, which is NVML's 0 */
   nvml->reasons[0] = 4;
   assert_int_equal(prof_sampler_start(NULL), PROF_OK);
-  assert_int_equal(prof_sampler_stop(), PROF_OK);
+  stop_sampler();
   open_cuda();
   const prof_op_info info = measure(cuda_device, NULL);
   assert_int_equal(info.looks, 0);

@@ -1,0 +1,21 @@
+/* A sampler's end, for tests that look at what it wrote. Includes what it needs of cmocka's. */
+#ifndef TESTS_DEVICE_SAMPLED_H
+#define TESTS_DEVICE_SAMPLED_H
+
+#include <prof/profiler.h>
+#include <prof/sampler.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+/* A stop waits 100 ms for the sampler's thread and no longer, also where that has no processor: it ends by itself then, with its file, and from there on none is running. */
+static inline void stop_sampler(void) {
+  prof_sampler_state now = {.size = sizeof now};
+  int status = prof_sampler_stop();
+  const bool is_late = status == PROF_E_BUSY;
+  for (int i = 0; i < 10000 && status == PROF_E_BUSY; i++, status = prof_sampler_stop()) usleep(1000);
+  assert_int_equal(status, is_late ? PROF_E_NOT_RUNNING : PROF_OK);
+  assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  assert_int_equal(now.csv_status, PROF_OK);
+}
+
+#endif
