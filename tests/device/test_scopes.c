@@ -79,6 +79,17 @@ static void settle(uint64_t on_device) {
   fail_msg("not all of %lu device scopes came within 10 s", (unsigned long)on_device);
 }
 
+/* The same of those that a stop found on their way: where the collector has no processor, that ends after it. */
+static sums settle_late(uint64_t late) {
+  sums s = {0};
+  for (int i = 0; i < 1000 && s.lost_late < late; i++, usleep(10000)) {
+    prof_trace *const trace = get();
+    s = sums_of(trace);
+    prof_trace_destroy(trace);
+  }
+  return s;
+}
+
 static sums stop_and_sum(void) {
   assert_int_equal(prof_stop(), PROF_OK);
   prof_trace *const trace = get();
@@ -185,6 +196,8 @@ static void distances_lose_nothing_over_time(void **state) {
   emulated_destroy(stream);
 }
 
+static void hold(uint32_t holds) { __atomic_store_n(&emulated_fault.holds, holds, __ATOMIC_RELAXED); }
+
 static void launch(emulated_stream *stream, int count, uint64_t busy_ns) {
   for (int i = 0; i < count; i++) WITH_GPU_PROFILER(device, (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, { emulated_launch(stream, busy_ns); });
 }
@@ -208,8 +221,10 @@ static void a_device_that_is_behind_costs_its_side_alone(void **state) {
   enum { MANY = 5000 };
   (void)state;
   emulated_stream *const stream = emulated_create(0);
-  emulated_launch(stream, 200000000); /* all wait behind it */
+  hold(1);
+  emulated_launch(stream, 0); /* all wait behind it */
   launch(stream, MANY, 0);
+  hold(0);
   emulated_wait(stream);
   settle(MANY);
   const sums s = stop_and_sum();
@@ -226,11 +241,12 @@ static void what_is_not_past_at_the_stop_is_counted(void **state) {
   launch(stream, 10, 0);
   emulated_wait(stream);
   settle(10);
-  emulated_launch(stream, 300000000);
+  hold(1);
+  emulated_launch(stream, 0);
   launch(stream, 7, 0);
-  const uint64_t begun = emulated_fault.has_clock ? (uint64_t)time(NULL) : 0;
-  sums s = stop_and_sum();
-  assert_true((uint64_t)time(NULL) - begun <= 1); /* nobody waited for the device */
+  assert_int_equal(prof_stop(), PROF_OK); /* comes back: nobody waits for the device */
+  sums s = settle_late(7);
+  hold(0);
   assert_int_equal(s.host, 17);
   assert_int_equal(s.on_device, 10);
   assert_int_equal(s.lost_late, 7);
@@ -292,12 +308,15 @@ static void starts_and_stops(void **state) {
     if (i % 2) emulated_wait(stream);
     assert_int_equal(prof_stop(), PROF_OK);
   }
-  prof_trace *const trace = get();
-  const sums s = sums_of(trace);
+  sums s = {0};
+  for (int i = 0; i < 1000 && s.on_device + s.lost_late + s.lost_full < 1000; i++, usleep(10000)) { /* a collector that had no processor at the last stop ends after it */
+    prof_trace *const trace = get();
+    s = sums_of(trace);
+    prof_trace_destroy(trace);
+  }
   assert_int_equal(s.host, 1000);
   assert_int_equal(s.on_device + s.lost_late + s.lost_full, 1000);
   assert_true(s.on_device >= 400); /* but for where the collector had no processor */
-  prof_trace_destroy(trace);
   emulated_destroy(stream);
 }
 
@@ -493,9 +512,12 @@ static void a_refused_stream_is_said_in_each_capture(void **state) {
 static void a_device_that_is_never_done_is_said(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(0);
-  launch(stream, 2, 400000000);
+  hold(1);
+  launch(stream, 2, 0);
   assert_string_equal(health().device_warning, ""); /* it may be on its way */
   assert_int_equal(prof_stop(), PROF_OK);
+  settle_late(2);
+  hold(0);
   expect_warning("device 12:0: the host's side of its scopes alone: it was not done with its work when recording stopped");
   emulated_destroy(stream);
 }
@@ -506,6 +528,7 @@ static void events_without_times_are_said(void **state) {
   emulated_fault.zero_every = 1;
   launch(stream, 2, 0);
   emulated_wait(stream);
+  settle(2);
   assert_int_equal(prof_stop(), PROF_OK);
   expect_warning("device 12:0: the host's side of its scopes alone: its events tell no times");
   emulated_destroy(stream);
@@ -584,7 +607,7 @@ static void a_call_that_hangs_holds_nobody(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
   clock_gettime(CLOCK_MONOTONIC, &now);
   const double took = (double)(now.tv_sec - begun.tv_sec) + (double)(now.tv_nsec - begun.tv_nsec) / 1e9;
-  if (took > 1.0) fail_msg("a stop took %f s", took);
+  if (took > 10.0) fail_msg("a stop took %f s", took); /* a tenth, and what a busy machine adds; who waits for the call waits for ever */
   assert_int_equal(prof_start(1), PROF_OK);
   WITH_BASE_PROFILER(PROF_HOST, "goes on", "test", PROF_NO_ARGS, {});
   launch(stream, 3, 0); /* nobody asks for it any more */

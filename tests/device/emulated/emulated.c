@@ -120,6 +120,7 @@ static void run(emulated_stream *s, const command *c) {
   }
   while (host_ns() < begin + c->busy_ns) {
   }
+  while (__atomic_load_n(&emulated_fault.holds, __ATOMIC_RELAXED)) usleep(1000);
   const uint64_t end = host_ns();
   note(s, c->number, (span){begin, end});
   emulated_tracing_done(&c->mark, (uintptr_t)s, s->device, c->bytes, device_ns_at(begin), device_ns_at(end));

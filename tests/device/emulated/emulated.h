@@ -21,6 +21,7 @@ typedef struct emulated_faults {
   uint32_t is_capturing;    /* all streams are being captured */
   uint32_t open_ms;         /* opening takes so long */
   uint32_t hangs;           /* event_query does not return, while it is 1 */
+  uint32_t holds;           /* work does not end, and what is behind it does not begin, while it is 1 */
   /* Of its own tracing: of so many records one ... */
   uint32_t record_unknown_every;  /* is of a kind that nobody knows */
   uint32_t record_larger_every;   /* is larger than prof knows */
