@@ -2,6 +2,7 @@
 #ifndef TESTS_DEVICE_RECORDED_H
 #define TESTS_DEVICE_RECORDED_H
 
+#include "collector.h"
 #include "told.h"
 
 #include <prof/profiler.h>
@@ -68,6 +69,7 @@ static inline void wait_for_sides(uint64_t wanted) {
 
 static inline prof_trace *stop_and_get(void) {
   assert_int_equal(prof_stop(), PROF_OK);
+  collector_has_ended();
   return get();
 }
 

@@ -38,6 +38,7 @@ int main(void) {
 #include <cmocka.h>
 
 #include "alone.h"
+#include "collector.h"
 #include "opencl.h"
 #include "told.h"
 
@@ -95,7 +96,7 @@ static cl_uint holders_of(cl_event event) {
 
 /* prof has let go of it, and the driver's own threads, which do so a little later. */
 static void is_the_programs_alone(cl_event event) {
-  for (int i = 0; i < 2000 && holders_of(event) != 1; i++) usleep(1000);
+  for (int i = 0; i < 10000 && holders_of(event) != 1; i++) usleep(1000);
   assert_int_equal(holders_of(event), 1);
 }
 
@@ -109,6 +110,7 @@ static prof_trace *get(void) {
 
 static prof_trace *stop_and_get(void) {
   assert_int_equal(prof_stop(), PROF_OK);
+  collector_has_ended();
   return get();
 }
 
@@ -133,6 +135,17 @@ static void settle(uint64_t count) {
     prof_trace_destroy(trace);
   }
   if (told < count) fail_msg("of %lu commands %lu were told within 10 s", (unsigned long)count, (unsigned long)told);
+}
+
+/* The same of the device's sides of scopes. */
+static void settle_scopes(uint64_t count) {
+  uint64_t told = 0;
+  for (int i = 0; i < 2000 && told < count; i++, usleep(5000)) {
+    prof_trace *const trace = get();
+    told = device_of(trace).scope_count;
+    prof_trace_destroy(trace);
+  }
+  if (told < count) fail_msg("of %lu scopes' sides %lu were told within 10 s", (unsigned long)count, (unsigned long)told);
 }
 
 typedef struct reader {
@@ -381,6 +394,7 @@ static void who_forbids_it_gets_scopes_alone(void **state) {
   assert_int_equal(prof_start_with(&options), PROF_OK);
   WITH_GPU_PROFILER(device, queue, "fused", "operator", PROF_NO_ARGS, { run_kernel(queue, NULL); });
   assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
+  settle_scopes(1);
   prof_trace *const trace = stop_and_get();
   assert_int_equal(device_of(trace).record_count, 0);
   assert_int_equal(device_of(trace).scope_count, 1);

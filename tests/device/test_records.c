@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "collector.h"
 #include "emulated/emulated.h"
 #include "sampled.h"
 #include "told.h"
@@ -44,6 +45,7 @@ static prof_trace *get(void) {
 
 static prof_trace *stop_and_get(void) {
   assert_int_equal(prof_stop(), PROF_OK);
+  collector_has_ended();
   return get();
 }
 
