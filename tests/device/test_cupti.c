@@ -350,7 +350,7 @@ static void streams_of_two_names(void **state) {
   void *const later = make_stream();
   for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, later, "later", "c", PROF_NO_ARGS, { launch(kernel, later); });
   cu.cuStreamSynchronize(later);
-  for (int i = 0; i < 500 && records_on(later) < COUNT; i++) usleep(10000); /* as they come: what was late before is counted, too */
+  for (int i = 0; i < 1000 && records_on(later) < COUNT; i++) usleep(10000); /* as they come: what was late before is counted, too */
   assert_int_equal(records_on(later), COUNT);
   assert_int_equal(prof_stop(), PROF_OK);
 }
@@ -469,6 +469,7 @@ static void what_does_not_fit_is_said(void **state) {
     cu.cuStreamSynchronize(stream);
     const prof_backend_state about = state_of_back_end("cuda");
     if (!strstr(about.reason, cases[i].reason)) fail_msg("%s", about.reason);
+    wait_for_sides(COUNT * (i + 1));
     prof_trace *const trace = stop_and_get();
     assert_int_equal(sums_of(trace).sides, COUNT * (i + 1));
     prof_trace_destroy(trace);
@@ -732,11 +733,11 @@ static void a_flush_that_hangs(void **state) {
   void *const stream = begin_recording(1);
   cu.emulated_cuda_work(stream, 1000);
   cu.cuStreamSynchronize(stream);
-  cupti->hangs_ms = 3000;
+  cupti->hangs_ms = 60000;
   clock_gettime(CLOCK_MONOTONIC, &from);
   assert_int_equal(prof_stop(), PROF_OK);
   clock_gettime(CLOCK_MONOTONIC, &to);
-  assert_in_range((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000, 0, 2000);
+  assert_in_range((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000, 0, 30000); /* a second, and what a busy machine adds; who waits for the flush needs 60 */
 }
 
 #define TESTS(X)                                                                                                                                                           \

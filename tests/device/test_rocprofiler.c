@@ -50,7 +50,7 @@ static void start(uint32_t level) {
 /* What is launched in the first 20 ms is not recorded. */
 static void *begin_with_hip(void) {
   void *const stream = make_stream(0);
-  for (int i = 0; i < 500 && __atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3; i++) usleep(10000);
+  for (int i = 0; i < 1000 && __atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3; i++) usleep(10000);
   return stream;
 }
 
@@ -315,7 +315,7 @@ static void a_runtime_that_nobody_uses_is_left_alone(void **state) {
   WITH_BASE_PROFILER(PROF_HOST, "host", "model", PROF_NO_ARGS, { usleep(100000); });
   assert_int_equal(__atomic_load_n(&runtime->calls, __ATOMIC_RELAXED), 0);
   void *const stream = make_stream(0); /* now it does: kernels are recorded from 20 ms on */
-  for (int i = 0; i < 500 && __atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3; i++) usleep(10000);
+  for (int i = 0; i < 1000 && __atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3; i++) usleep(10000);
   for (int i = 0; i < COUNT; i++) hip.emulated_hip_work(stream, 1000);
   hip.hipStreamSynchronize(stream);
   settle(COUNT);
@@ -340,11 +340,13 @@ static void what_has_no_times_is_counted(void **state) {
 /* A buffer that is full drops what comes, and says how much. */
 static void what_is_dropped_is_counted(void **state) {
   (void)state;
-  enum { MANY = 400 };
+  enum { MANY = 400, TIMES = 100 };
   void *const stream = begin_recording(1), *const kernel = hip.emulated_hip_kernel("k", 0);
   __atomic_store_n(&rocp->room, 100, __ATOMIC_RELAXED);
-  for (int i = 0; i < MANY; i++) launch(kernel, stream);
-  hip.hipStreamSynchronize(stream);
+  for (int i = 0; i < TIMES && __atomic_load_n(&rocp->dropped, __ATOMIC_RELAXED) == 0; i++) { /* once, unless this thread has no processor while it launches: prof empties the buffer five times a second */
+    for (int k = 0; k < MANY; k++) launch(kernel, stream);
+    hip.hipStreamSynchronize(stream);
+  }
   settle(MANY / 2);
   __atomic_store_n(&rocp->room, 0, __ATOMIC_RELAXED);
   for (int i = 0; i < COUNT; i++) hip.emulated_hip_work(stream, 1000);
@@ -435,7 +437,7 @@ static void a_flush_that_hangs(void **state) {
   clock_gettime(CLOCK_MONOTONIC, &from);
   assert_int_equal(prof_stop(), PROF_OK);
   clock_gettime(CLOCK_MONOTONIC, &to);
-  assert_in_range((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000, 0, 2000);
+  assert_in_range((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000, 0, 30000); /* a second, and what a busy machine adds; who waits for the flush needs 60 */
 }
 
 #define TESTS(X)                                                                                                                                                              \

@@ -128,7 +128,7 @@ static void events_tell_their_launch(void **state) {
     assert_true(is_known);
     assert_int_equal(event.launch.thread, 0);
     assert_true(event.start_ns >= event.launch.start_ns);
-    assert_in_range(event.launch.device_end_ns - event.launch.device_start_ns, KERNEL_NS, 100 * KERNEL_NS * 12ull);
+    assert_in_range(event.launch.device_end_ns - event.launch.device_start_ns, KERNEL_NS, UINT64_C(10000000000)); /* more where the stream's thread has no processor */
     met++;
   }
   prof_cursor_destroy(cursor);
