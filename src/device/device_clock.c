@@ -60,7 +60,7 @@ static void thin(prof_i_device_clock *clock) {
   for (uint32_t i = 0; i < PROF_I_KNOTS_MAX / 4; i++) {
     prof_i_clock_knot *const knot = &clock->knots[i], *const next = knot + 1;
     knot->error_ticks = later(knot->error_ticks, next->error_ticks);
-    knot->rate = (double)(next->ticks - knot->ticks) / (double)(next->device_ns - knot->device_ns);
+    knot->rate = (double)(later(next->ticks, next->floor_ticks) - knot->ticks) / (double)(next->device_ns - knot->device_ns); /* the floor is where the line before it has come to, so not below this knot */
   }
   clock->count = kept;
 }
@@ -114,25 +114,29 @@ static bool read_pair(prof_i_device_clock *clock, prof_i_clock_bound *best) {
   return is_read;
 }
 
-/* Has the clock gone on as the host's since that knot? */
+/* Has the clock gone on as the host's since that knot? That may stand behind where the host is now: what was brought over when nobody had looked for long is off by what the two have parted meanwhile. */
 static bool is_on_line(const prof_i_device_clock *clock, const prof_i_clock_knot *before, uint64_t device_ns, uint64_t ticks, uint64_t error_ticks) {
-  if (device_ns < before->device_ns || ticks < before->ticks) return false;
-  const double off = size_of((double)(ticks - before->ticks) - ticks_in(clock, (double)(device_ns - before->device_ns)));
-  return off <= (double)(before->error_ticks + error_ticks + drift_in(clock, ticks - before->ticks)) + ticks_in(clock, STEP_NS);
+  if (device_ns < before->device_ns) return false;
+  const int64_t passed = (int64_t)(ticks - before->ticks);
+  const double off = size_of((double)passed - ticks_in(clock, (double)(device_ns - before->device_ns)));
+  return off <= (double)(before->error_ticks + error_ticks + drift_in(clock, passed > 0 ? (uint64_t)passed : 0)) + ticks_in(clock, STEP_NS);
 }
 
 static void add_reading(prof_i_device_clock *clock, const prof_i_clock_bound *pair) {
   const uint64_t ticks = pair->low_ticks + (pair->high_ticks - pair->low_ticks) / 2, error_ticks = (pair->high_ticks - pair->low_ticks) / 2 + 1;
   prof_i_clock_knot *last = clock->count ? &clock->knots[clock->count - 1] : NULL;
+  bool is_carried = false;
   learn_rate(clock);
   if (last && !is_on_line(clock, last, pair->device_ns, ticks, error_ticks)) {
     begin_anew(clock);
     last = NULL;
   }
-  if (last && clock->edge_ns > last->device_ns) /* what was brought over beyond the last reading stays: the line goes on from there */
+  if (last && clock->edge_ns > last->device_ns) { /* what was brought over beyond the last reading stays: the line goes on from there */
     last = put_knot(clock, clock->edge_ns, at_rate(last, clock->edge_ns), last->error_ticks + drift_in(clock, at_rate(last, clock->edge_ns) - last->ticks), last->rate);
-  if (last && (pair->device_ns <= last->device_ns || ticks <= last->ticks)) return; /* nearer to it than readings can tell */
-  if (last) {
+    is_carried = true;
+  }
+  if (last && (pair->device_ns <= last->device_ns || (!is_carried && ticks <= last->ticks))) return; /* nearer to it than readings can tell */
+  if (last && ticks > last->ticks) { /* else time stands at it, until the reading's line has come as far */
     last->rate = (double)(ticks - last->ticks) / (double)(pair->device_ns - last->device_ns);
     last->error_ticks = later(last->error_ticks, error_ticks);
   }

@@ -278,6 +278,44 @@ static void a_rough_rate_is_in_the_bar_and_does_not_stay(void **state) {
   assert_true((double)error < back_ns * prof_i_clock_ticks_per_ns() * 1e-3);
 }
 
+static prof_backend_pair scripted_pair;
+static int read_script(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
+  (void)self, (void)index;
+  *out = scripted_pair;
+  return PROF_BACKEND_OK;
+}
+static prof_i_back_end scripted = {.table = {.name = "scripted", .clock = read_script, .event_time = time_it}};
+
+/* Of a device whose clock gains 100 us a second: what it says at a moment of the host's. */
+static uint64_t gaining(uint64_t ns) { return 5000000000 + ns + ns / 10000; }
+
+static void look_at(uint64_t ns) {
+  const uint64_t ticks = first_ticks + (uint64_t)((double)ns * it.rate);
+  scripted_pair = (prof_backend_pair){.size = sizeof scripted_pair, .device_ns = gaining(ns), .host_before_ticks = ticks - 100, .host_after_ticks = ticks + 100};
+  prof_i_device_clock_look(&it, 0);
+}
+
+/* Nobody looks for a second, and what is brought over then is too late by what the device has gained: the looks behind it stand before it on the host's clock. That is no step; time stands until the truth has come as far, and the bar is honest all along. */
+static void a_clock_that_gains_is_not_taken_for_one_that_was_set(void **state) {
+  (void)state;
+  enum { MOMENTS = 40, APART_NS = 10000 };
+  uint64_t before = 0, error = 0;
+  begin(&scripted, 0, 0);
+  first_ticks = UINT64_C(1) << 40;
+  look_at(0);
+  for (uint64_t i = 0; i < MOMENTS; i++) {
+    const uint64_t ns = 1000000000 + i * APART_NS, truth_ticks = first_ticks + (uint64_t)((double)ns * it.rate);
+    uint64_t ticks;
+    assert_true(prof_i_device_clock_host(&it, gaining(ns), &ticks, &error));
+    if (ticks < before) fail_msg("moment %lu stands %lu ticks before the one before it", (unsigned long)i, (unsigned long)(before - ticks));
+    if (off_by(ticks, truth_ticks) > error + 1) fail_msg("moment %lu is %lu ticks off, said to be within %lu", (unsigned long)i, (unsigned long)off_by(ticks, truth_ticks), (unsigned long)error);
+    before = ticks;
+    look_at(ns + APART_NS / 2);
+  }
+  assert_int_equal(it.steps, 0);
+  assert_in_range((uint64_t)((double)error / it.rate), 0, 10000); /* it has come as far: 100 us were to be made up for */
+}
+
 static void step(prof_i_back_end *end, int64_t by_ns) {
   uint64_t worst = 0;
   int inside = 0;
@@ -309,6 +347,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_bar_of_a_clock_that_can_be_read_is_honest), cmocka_unit_test(the_bar_of_one_that_cannot_is_honest),
                                      cmocka_unit_test(what_was_brought_over_stays), cmocka_unit_test(lengths_are_the_devices), cmocka_unit_test(the_first_length_is_the_devices),
                                      cmocka_unit_test(pauses_leave_the_bar_honest), cmocka_unit_test(what_lies_before_the_first_reading_is_honest), cmocka_unit_test(what_lies_before_the_first_reading_stays),
-                                     cmocka_unit_test(a_rough_rate_is_in_the_bar_and_does_not_stay), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
+                                     cmocka_unit_test(a_rough_rate_is_in_the_bar_and_does_not_stay), cmocka_unit_test(a_clock_that_gains_is_not_taken_for_one_that_was_set), cmocka_unit_test(a_clock_that_is_set_is_seen_and_counted)};
   return cmocka_run_group_tests(tests, start, NULL);
 }
