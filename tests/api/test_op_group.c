@@ -155,7 +155,7 @@ static void a_group_gains_what_runs_at_once(void **state) {
   prof_op ops[3];
   prof_op_result *results[4] = {NULL};
   prof_op_overlap overlap = {.size = sizeof overlap};
-  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 12, .repeat_all = 1};
+  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 12, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
   static const char *const keys[] = {"one", "two", "three"};
   pthread_t first;
   (void)state;
@@ -237,7 +237,7 @@ static void a_groups_time_has_no_waking_in_it(void **state) {
 /* They take turns, and nobody waits for one that cannot run because others wait. */
 static void more_members_than_processors_get_through(void **state) {
   enum { MEMBERS = 8 };
-  const prof_op_options options = {.size = sizeof options, .warmup = 2, .exec = 3, .repeat = 10, .repeat_all = 1};
+  const prof_op_options options = {.size = sizeof options, .warmup = 2, .exec = 3, .repeat = 10, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
   int64_t spin_ns = 200000;
   prof_op ops[MEMBERS];
   prof_op_result *results[MEMBERS + 1] = {NULL};
