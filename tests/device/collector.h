@@ -18,18 +18,19 @@ static inline bool is_collector(const char *task) {
   return is_read && strcmp(name, "prof-collector\n") == 0;
 }
 
+static inline bool collector_is_there(void) {
+  bool is_there = false;
+  DIR *const tasks = opendir("/proc/self/task");
+  assert_non_null(tasks);
+  for (const struct dirent *task; (task = readdir(tasks)) != NULL;) is_there |= task->d_name[0] != '.' && is_collector(task->d_name);
+  closedir(tasks);
+  return is_there;
+}
+
 /* A stop waits for it for a tenth of a second, with records for a second, and no longer, also where it has no processor: it ends by itself then. */
 static inline void collector_has_ended(void) {
-  bool is_there = true;
-  for (int i = 0; i < 1000 && is_there; i++) {
-    if (i) usleep(10000);
-    is_there = false;
-    DIR *const tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    for (const struct dirent *task; (task = readdir(tasks)) != NULL;) is_there |= task->d_name[0] != '.' && is_collector(task->d_name);
-    closedir(tasks);
-  }
-  assert_false(is_there);
+  for (int i = 0; i < 1000 && collector_is_there(); i++) usleep(10000);
+  assert_false(collector_is_there());
 }
 
 #endif

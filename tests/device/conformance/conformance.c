@@ -225,7 +225,7 @@ static void look(void) {
   prof_trace_destroy(trace);
 }
 
-static uint64_t lost_sides(void) { return info.lost_count[PROF_LOSS_DEVICE_FULL] + info.lost_count[PROF_LOSS_DEVICE_LATE] + info.lost_count[PROF_LOSS_DEVICE_TIMES]; }
+static uint64_t lost_sides(void) { return info.lost_count[PROF_LOSS_LATE] /* read just when recording stopped */ + info.lost_count[PROF_LOSS_DEVICE_FULL] + info.lost_count[PROF_LOSS_DEVICE_LATE] + info.lost_count[PROF_LOSS_DEVICE_TIMES]; }
 
 static void settle(uint64_t count) {
   for (int i = 0; i < 2000; i++) {
