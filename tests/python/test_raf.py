@@ -322,20 +322,26 @@ class Operators(unittest.TestCase):
             ProfileGroup([])
 
     def test_other_threads_run_meanwhile(self):
-        seen = []
-        over = threading.Event()
+        """An operator that gives the GIL away goes on when another thread has run inside of it, each time: how soon, the machine decides."""
+        asked, ran = threading.Semaphore(0), threading.Semaphore(0)
+        answers, over = [], threading.Event()
 
-        def count():
-            while not over.is_set():
-                seen.append(1)
-                time.sleep(0.001)
+        def answer():
+            while asked.acquire(timeout=60) and not over.is_set():
+                ran.release()
 
-        thread = threading.Thread(target=count)
+        def ask():
+            asked.release()
+            answers.append(ran.acquire(timeout=60))
+
+        thread = threading.Thread(target=answer)
         thread.start()
-        op_profiler.profile(Op(time.sleep, 0.005), warmup=1, time_limit_s=0.2, no_reuse=1)
+        op_profiler.profile(Op(ask), warmup=1, time_limit_s=0.2, no_reuse=1)
         over.set()
+        asked.release()
         thread.join()
-        self.assertGreater(len(seen), 10)
+        self.assertGreater(len(answers), 1)
+        self.assertEqual(set(answers), {True})
 
 
 if __name__ == "__main__":
