@@ -638,6 +638,15 @@ ALONE_TESTS
 
 enum { STEPS = 4, LAYERS = 3 };
 
+/* Until the sampler has looked once more, from begin to end: the look at which it may be now is the one before. */
+static void wait_for_a_look(void) {
+  prof_sampler_state now = {.size = sizeof now};
+  assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  const uint64_t wanted = now.sample_count + 2;
+  for (int i = 0; i < 10000 && now.sample_count < wanted; i++, usleep(1000)) assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  assert_true(now.sample_count >= wanted);
+}
+
 /* While its power is sampled and a tensor lies in its memory, some steps of a model, each a copy and some layers of two kernels, which calls named as CUDA's launch: for readers that know kernels by those. The path ends in .json. */
 static int write_trace(const char *path) {
   const prof_sampler_options meters = {.size = sizeof meters, .interval_ns = 1000000, .devices = "1"};
@@ -663,6 +672,7 @@ static int write_trace(const char *path) {
       });
     }
     emulated_wait(stream);
+    wait_for_a_look();
     prof_step();
   }
   settle(STEPS * (1 + 3 * LAYERS));
