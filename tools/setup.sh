@@ -158,7 +158,7 @@ install_python_packages() {
   make_venv
   say "installing into .venv: $wanted"
   # shellcheck disable=SC2086 # a list
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check $wanted >build/setup.log 2>&1 </dev/null ||
+  tools/again.sh .venv/bin/python -m pip install --quiet --disable-pip-version-check $wanted >build/setup.log 2>&1 </dev/null ||
     fail "missing: $wanted. pip failed (no network? see build/setup.log); when it works again, type: tools/setup.sh $groups"
   printf '%s\n' "$wanted" >"$stamp"
 }

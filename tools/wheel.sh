@@ -22,7 +22,7 @@ mkdir -p "$out"
 for machine in "${@:-x86_64}"; do
   rm -f "$out"/libprof-*_"$machine".whl
   CC="$zig cc -target $machine-linux-gnu.$glibc" CFLAGS="-I$scratch/include" \
-    .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" \
+    tools/again.sh .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" \
     --config-settings="--build-option=--plat-name=manylinux_${glibc/./_}_$machine" ./bindings/python
   ls "$out"/libprof-*_"$machine".whl
 done

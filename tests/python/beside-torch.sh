@@ -18,7 +18,7 @@ if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
   rm -rf .venv-torch
   python3 -m venv .venv-torch || skip "python3 -m venv failed"
   # shellcheck disable=SC2086 # a list
-  TMPDIR=$PWD/.venv-torch .venv-torch/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check $packages ||
+  TMPDIR=$PWD/.venv-torch tools/again.sh .venv-torch/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check $packages ||
     skip "pip could not install $packages"
   echo "$packages" >$stamp
 fi

@@ -103,7 +103,7 @@ done < <("$here/pythons.sh")
 
 place=$scratch/venv-source
 "${last_python:-python3}" -m venv "$place"
-expect "pip install ./bindings/python, Python ${last:-3}" "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$source/bindings/python"
+expect "pip install ./bindings/python, Python ${last:-3}" "$source/tools/again.sh" "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$source/bindings/python"
 expect "it uses what it has compiled" uses_its_own_library "$place/bin/python"
 tests_in "$last" "$place/bin/python"
 expect "the checkout is as it was" test "$checkout_before" = "$(git -C "$source" status --porcelain --ignored 2>/dev/null | grep bindings)"

