@@ -2,6 +2,7 @@
 says of it to FOLDER/seen_RANK.json. For test_torch_viewers.py."""
 
 import collections
+import gc
 import json
 import os
 import sys
@@ -43,6 +44,8 @@ def main():
             model(x).square().mean().backward()
             optimizer.step()
             p.step()
+    del model, optimizer, layers
+    gc.collect()  # nobody else has the group now, so that its threads end with it: of one that asks for the interpreter's lock when that ends the process dies
     torch.distributed.destroy_process_group()
 
 
