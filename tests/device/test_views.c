@@ -52,6 +52,15 @@ static int record(void **state) {
   return prof_get(&trace);
 }
 
+/* By how much a stretch of the device's may be wrong on the host's clock: how near the looks at the device's clock were is the machine's affair, that the truth lies inside is prof's. */
+static uint64_t stretch_error_ns(void) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_device about = {.size = sizeof about};
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
+  return 2 * (about.clock_error_ns + info.clock_error_ns + 1);
+}
+
 static prof_row row_of(const prof_rows *rows, const char *name) {
   for (uint64_t i = 0; i < rows->row_count; i++)
     if (strcmp(rows->rows[i].name, name) == 0) return rows->rows[i];
@@ -67,11 +76,11 @@ static void a_scope_has_what_was_launched_in_it(void **state) {
   assert_int_equal(rows->all_row_count, 6); /* no row of the device's own */
   assert_int_equal(kernel.calls_count, LAYERS * KERNELS);
   assert_int_equal(kernel.device_count, LAYERS * KERNELS);
-  assert_true(kernel.self_device_ns >= (uint64_t)LAYERS * KERNELS * KERNEL_NS);
+  assert_true(kernel.self_device_ns + LAYERS * KERNELS * stretch_error_ns() >= (uint64_t)LAYERS * KERNELS * KERNEL_NS);
   assert_int_equal(kernel.device_total_ns, kernel.self_device_ns);
   assert_int_equal(layer.device_total_ns, kernel.self_device_ns);
   assert_int_equal(layer.self_device_ns + layer.device_count + norm.device_total_ns, 0);
-  assert_true(inner.self_device_ns >= KERNEL_NS && outer.self_device_ns >= KERNEL_NS);
+  assert_true(inner.self_device_ns + stretch_error_ns() >= KERNEL_NS && outer.self_device_ns + stretch_error_ns() >= KERNEL_NS);
   assert_int_equal(outer.device_total_ns, outer.self_device_ns + inner.self_device_ns);
   assert_int_equal(rows->total_self_device_ns, kernel.self_device_ns + outer.self_device_ns + inner.self_device_ns);
   assert_int_equal(rows->has_device, 1);

@@ -30,10 +30,14 @@ class Devices(unittest.TestCase):
     def tearDownClass(cls):
         cls.trace.close()
 
+    def stretch_error_us(self):
+        """By how much a kernel may be too short or too long on the host's clock: how near the looks at the device's clock were is the machine's affair, that the truth lies inside is prof's."""
+        return 2 * (self.trace.devices()[0].clock_error_ns + self.trace.info().clock_error_ns + 1) / 1000
+
     def test_averages_have_what_devices_took(self):
         rows = {row.key: row for row in tables.averages(self.windows, False, 0, False, False)}
         self.assertEqual(set(rows), {"layer", "norm", "kernel", "outer", "inner", "nobody's"})
-        self.assertGreater(rows["kernel"].self_device_time_total, KERNELS * KERNEL_US)
+        self.assertGreater(rows["kernel"].self_device_time_total, KERNELS * (KERNEL_US - self.stretch_error_us()))
         self.assertEqual(rows["kernel"].device_time_total, rows["kernel"].self_device_time_total)
         self.assertEqual(rows["layer"].device_time_total, rows["kernel"].device_time_total)
         self.assertEqual((rows["layer"].self_device_time_total, rows["norm"].device_time_total), (0, 0))
@@ -57,7 +61,7 @@ class Devices(unittest.TestCase):
             by_name.setdefault(event.name, []).append(event)
         for event in by_name["kernel"]:
             self.assertEqual([(k.name, k.device) for k in event.kernels], [("kernel", 1)])
-            self.assertGreaterEqual(event.device_time_total, KERNEL_US)
+            self.assertGreaterEqual(event.device_time_total, KERNEL_US - self.stretch_error_us())
         layers = by_name["layer"]
         self.assertAlmostEqual(sum(e.device_time_total for e in layers), sum(e.device_time_total for e in by_name["kernel"]))
         self.assertEqual(sum(len(e.kernels) for e in layers), 0)
