@@ -245,8 +245,9 @@ warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of forks be
 with prof.profile() as p:
     stop = []
     def work():
-        while not stop:
+        while True:  # once at least, however late it comes
             with prof.record_function("thread"), prof.scope("s", x=1): time.sleep(0.00001)
+            if stop: break
     threads = [threading.Thread(target=work) for _ in range(3)]
     for t in threads: t.start()
     with prof.record_function("around the fork"):
