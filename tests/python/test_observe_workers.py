@@ -28,7 +28,7 @@ class Workers(unittest.TestCase):
     def run_loader(self, context, what, **variables):
         """What it printed; nothing else may come, and it must end."""
         environment = {**os.environ, "TMPDIR": self.folder, **variables}
-        done = subprocess.run([sys.executable, os.path.join(HERE, "loader_of_two.py"), context, what], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=180)
+        done = subprocess.run([sys.executable, os.path.join(HERE, "loader_of_two.py"), context, what], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return json.loads(done.stdout)
 
