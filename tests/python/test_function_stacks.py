@@ -114,7 +114,7 @@ class Stacks(unittest.TestCase):
         go, over_now = threading.Event(), threading.Event()
 
         def old():
-            go.wait(10)
+            go.wait(60)
             over(1)
             over_now.set()
 
@@ -122,7 +122,7 @@ class Stacks(unittest.TestCase):
         thread.start()
         with prof.profile(with_stack=True) as p, prof.trace_functions():
             go.set()
-            over_now.wait(10)
+            over_now.wait(60)
             thread.join()
             new = threading.Thread(target=lambda: over(2))
             new.start()

@@ -441,13 +441,13 @@ class Stacks(unittest.TestCase):
         def other():
             with prof.torch.observe(with_stack=True):
                 ready.set()
-                done.wait(10)
+                done.wait(60)
                 work()
 
         with prof.profile(with_stack=True) as p:
             thread = threading.Thread(target=other)
             thread.start()
-            ready.wait(10)
+            ready.wait(60)
             with prof.torch.observe(with_stack=True):
                 work()
             done.set()
@@ -589,12 +589,12 @@ class Life(unittest.TestCase):
             with prof.torch.observe():
                 self.x.div(self.x)
                 ready.set()
-                seen.wait(10)
+                seen.wait(60)
 
         with prof.profile() as p, o:
             t = threading.Thread(target=other)
             t.start()
-            ready.wait(10)
+            ready.wait(60)
             self.x.add(self.x)
             seen.set()
             t.join()
