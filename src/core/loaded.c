@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include "port.h"
 
@@ -23,12 +22,9 @@ static struct {
 } own = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void before_fork(void) {
-  enum { PATIENCE_S = 1 };
-  struct timespec until;
+  static const uint64_t patience_ns = 1000000000;
   __atomic_fetch_add(&own.forks, 1, __ATOMIC_SEQ_CST);
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += PATIENCE_S;
-  if (pthread_mutex_timedlock(&own.lock, &until) != 0) return;
+  if (!prof_i_port_lock(&own.lock, patience_ns)) return;
   own.holder = pthread_self();
   __atomic_store_n(&own.is_held, 1, __ATOMIC_RELEASE);
 }

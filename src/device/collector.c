@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "../core/arena.h"
 #include "../core/clock.h"
@@ -166,6 +165,7 @@ static void *work(void *unused) {
     prof_i_port_wake(&own.done);
     if (is_last) {
       __atomic_store_n(&own.state, OFF, __ATOMIC_SEQ_CST); /* from here on another may be there: nothing of ours is touched any more */
+      prof_i_port_wake(&own.state);
       make_another();
       return NULL;
     }
@@ -215,14 +215,10 @@ static void harvest(void) {
 static void stop(void) {
   pthread_mutex_lock(&own.lock);
   if (is_on()) {
-    struct timespec until;
+    const uint64_t patience_ms = prof_i_activity_is_on() ? STOP_RECORDS_MS : STOP_MS; /* a vendor's tracing empties its buffers: what comes later is lost */
     __atomic_store_n(&own.state, CLOSING, __ATOMIC_SEQ_CST);
     raise_word();
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (prof_i_activity_is_on() ? STOP_RECORDS_MS : STOP_MS) * INT64_C(1000000); /* a vendor's tracing empties its buffers: what comes later is lost */
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    if (pthread_timedjoin_np(own.thread, NULL, &until) != 0) pthread_detach(own.thread); /* it hangs in a vendor's call, or has no processor: it ends by itself, and until then there is no other */
+    if (!prof_i_port_join(own.thread, &own.state, CLOSING, patience_ms * 1000000)) pthread_detach(own.thread); /* it hangs in a vendor's call, or has no processor: it ends by itself, and until then there is no other */
   }
   pthread_mutex_unlock(&own.lock);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../core/event.h"
 #include "../core/log.h"
@@ -294,18 +293,13 @@ int prof_sampler_start(const prof_sampler_options *options) { return start_by(op
 int prof_i_sampler_begin(const prof_sampler_options *options) { return start_by(options, false); }
 
 static int stop(void) {
-  struct timespec until;
   if (state() == OFF || state() == FAILED) return prof_i_fail(PROF_E_NOT_RUNNING, "no sampler is running");
   if (state() == STARTING) return prof_i_fail(PROF_E_BUSY, "the sampler is just being started: by another thread, or by PROF_SAMPLE");
   if (state() == CLOSING) return prof_i_fail(PROF_E_BUSY, "a back end has not answered the sampler yet; its file comes when it does");
   __atomic_store_n(&own.state, CLOSING, __ATOMIC_SEQ_CST);
   __atomic_fetch_add(&own.word, 1, __ATOMIC_SEQ_CST);
   prof_i_port_wake(&own.word);
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += STOP_MS * 1000000;
-  until.tv_sec += until.tv_nsec / 1000000000;
-  until.tv_nsec %= 1000000000;
-  if (pthread_timedjoin_np(own.thread, NULL, &until) != 0) {
+  if (!prof_i_port_join(own.thread, &own.state, CLOSING, STOP_MS * UINT64_C(1000000))) {
     pthread_detach(own.thread); /* it ends by itself, and until then there is no other */
     return prof_i_fail(PROF_E_BUSY, "the sampler has not ended for %d ms: a back end has not answered, or its file takes longer; that comes when it has", STOP_MS);
   }
