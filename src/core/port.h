@@ -152,8 +152,7 @@ void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd);
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void prof_i_port_wake(uint32_t *word);
 
-/* By CLOCK_MONOTONIC: glibc's own calls that wait so long at most go by CLOCK_REALTIME, and one that is set back meanwhile holds them up by as much. False: not within so long. */
-bool prof_i_port_join(pthread_t thread, uint32_t *word, uint32_t value, uint64_t patience_ns); /* the word has another value, for which it is woken, when the thread is about to end */
-bool prof_i_port_lock(pthread_mutex_t *mutex, uint64_t patience_ns);
+/* By CLOCK_MONOTONIC: pthread_timedjoin_np() goes by CLOCK_REALTIME, and one that is set back meanwhile holds it up by as much. The word has another value, for which it is woken, when the thread is about to end. False: it has not ended within so long. */
+bool prof_i_port_join(pthread_t thread, uint32_t *word, uint32_t value, uint64_t patience_ns);
 
 #endif

@@ -283,22 +283,14 @@ void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns) {
 
 void prof_i_port_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }
 
-static void nap(void) { nanosleep(&(struct timespec){0, 20000}, NULL); }
-
 bool prof_i_port_join(pthread_t thread, uint32_t *word, uint32_t value, uint64_t patience_ns) {
+  enum { NAP_NS = 20000 };
   const uint64_t begun = prof_i_port_monotonic_ns();
   for (uint64_t passed; __atomic_load_n(word, __ATOMIC_ACQUIRE) == value; prof_i_port_wait(word, value, patience_ns - passed)) {
     passed = prof_i_ns_since(begun);
     if (passed >= patience_ns) return false;
   }
-  for (; pthread_tryjoin_np(thread, NULL) != 0; nap())
-    if (prof_i_ns_since(begun) >= patience_ns) return false;
-  return true;
-}
-
-bool prof_i_port_lock(pthread_mutex_t *mutex, uint64_t patience_ns) {
-  const uint64_t begun = prof_i_port_monotonic_ns();
-  for (; pthread_mutex_trylock(mutex) != 0; nap())
+  for (; pthread_tryjoin_np(thread, NULL) != 0; nanosleep(&(struct timespec){0, NAP_NS}, NULL))
     if (prof_i_ns_since(begun) >= patience_ns) return false;
   return true;
 }
