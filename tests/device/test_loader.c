@@ -20,6 +20,7 @@
 #include "alone.h"
 #include "api/sanitizers.h"
 #include "cupti_program.h"
+#include "wall_clock.h"
 
 static void begin(void) {}
 
@@ -102,7 +103,7 @@ static void a_forks_child_can_load_libraries(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* It waits for a second, and goes on while the walk does; prof looks on after it. The child has the walk's lock, which is glibc's matter, and loads nothing. */
+/* It waits for a second, also where the wall clock is set back meanwhile, and goes on while the walk does; prof looks on after it. The child has the walk's lock, which is glibc's matter, and loads nothing. */
 static void a_fork_gives_up_on_one_who_looks_for_ever(void **state) {
   (void)state;
   int status = -1;
@@ -111,6 +112,7 @@ static void a_fork_gives_up_on_one_who_looks_for_ever(void **state) {
   __atomic_store_n(&own.is_held, 1, __ATOMIC_RELEASE);
   __atomic_store_n(&own.is_slow, 1, __ATOMIC_RELAXED);
   wait_for_a_walk();
+  __atomic_store_n(&wall_clock_will_be_set, 1, __ATOMIC_RELAXED);
   const pid_t child = fork();
   if (child == 0) _exit(0);
   assert_int_equal(waitpid(child, &status, 0), child);

@@ -126,27 +126,18 @@ static uint64_t lost_of(const prof_trace *trace, int reason) {
   return info.lost_count[reason];
 }
 
-/* Until so many commands have been told: the collector may have no processor. */
-static void settle(uint64_t count) {
-  uint64_t told = 0;
-  for (int i = 0; i < 2000 && told < count; i++, usleep(5000)) {
+/* Until so many commands, and devices' sides of scopes, have been told: the collector may have no processor. */
+static void settle_both(uint64_t commands, uint64_t sides) {
+  prof_trace_device now = {.size = sizeof now};
+  for (int i = 0; i < 2000; i++, usleep(5000)) {
     prof_trace *const trace = get();
-    told = device_of(trace).record_count;
+    now = device_of(trace);
     prof_trace_destroy(trace);
+    if (now.record_count >= commands && now.scope_count >= sides) return;
   }
-  if (told < count) fail_msg("of %lu commands %lu were told within 10 s", (unsigned long)count, (unsigned long)told);
+  fail_msg("of %lu commands %lu, of %lu scopes' sides %lu were told within 10 s", (unsigned long)commands, (unsigned long)now.record_count, (unsigned long)sides, (unsigned long)now.scope_count);
 }
-
-/* The same of the device's sides of scopes. */
-static void settle_scopes(uint64_t count) {
-  uint64_t told = 0;
-  for (int i = 0; i < 2000 && told < count; i++, usleep(5000)) {
-    prof_trace *const trace = get();
-    told = device_of(trace).scope_count;
-    prof_trace_destroy(trace);
-  }
-  if (told < count) fail_msg("of %lu scopes' sides %lu were told within 10 s", (unsigned long)count, (unsigned long)told);
-}
+static void settle(uint64_t commands) { settle_both(commands, 0); }
 
 typedef struct reader {
   prof_trace *trace;
@@ -394,7 +385,7 @@ static void who_forbids_it_gets_scopes_alone(void **state) {
   assert_int_equal(prof_start_with(&options), PROF_OK);
   WITH_GPU_PROFILER(device, queue, "fused", "operator", PROF_NO_ARGS, { run_kernel(queue, NULL); });
   assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
-  settle_scopes(1);
+  settle_both(0, 1);
   prof_trace *const trace = stop_and_get();
   assert_int_equal(device_of(trace).record_count, 0);
   assert_int_equal(device_of(trace).scope_count, 1);

@@ -1,4 +1,4 @@
-/* CLOCK_REALTIME is set back by an hour while somebody waits for a device: he waits no longer for that. Who read it just before got a time of an hour later than it is now: so it is told here. */
+/* CLOCK_REALTIME is set back by an hour while somebody waits for a device, or a meter: he waits no longer for that. A fork that waits: test_loader.c. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -9,9 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,22 +17,13 @@
 #include "alone.h"
 #include "emulated/emulated.h"
 #include "kept.h"
-
-enum { SETTING_S = 3600 };
-
-static uint32_t is_about_to_be_set; /* atomic */
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-  const int result = (int)syscall(SYS_clock_gettime, clock, now);
-  if (clock == CLOCK_REALTIME && __atomic_load_n(&is_about_to_be_set, __ATOMIC_RELAXED)) now->tv_sec += SETTING_S;
-  return result;
-}
+#include "wall_clock.h"
 
 static void begin(void) {
   alarm(60);
   emulated_fault.has_clock = 1;
   assert_int_equal(prof_backend_add(&emulated_backend), PROF_OK);
-  __atomic_store_n(&is_about_to_be_set, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&wall_clock_will_be_set, 1, __ATOMIC_RELAXED);
 }
 
 /* Else the others would tell nothing. */
@@ -45,7 +34,7 @@ static void libraries_read_this_clock(void **state) {
   *(void **)&read = dlsym(RTLD_DEFAULT, "clock_gettime");
   assert_int_equal(read(CLOCK_REALTIME, &here), 0);
   syscall(SYS_clock_gettime, CLOCK_REALTIME, &there);
-  assert_in_range(here.tv_sec, there.tv_sec + SETTING_S - 1, there.tv_sec + SETTING_S + 60);
+  assert_in_range(here.tv_sec, there.tv_sec + WALL_CLOCK_SETTING_S - 1, there.tv_sec + WALL_CLOCK_SETTING_S + 60);
 }
 
 static void a_stop_waits_no_longer_for_a_device(void **state) {
