@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "../fault/support/skip.h"
+#include "hang_guard.h"
 
 enum { PROCESSES = 6, OPERATORS = 8 };
 
@@ -67,7 +68,7 @@ static int elsewhere(int (*body)(void)) {
   fflush(NULL);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
+    hang_guard();
     prof_op_cache_open(NULL);
     prof_op_cache_reset(NULL); /* of the memory alone */
     _exit(prof_op_cache_open(own.path) == PROF_OK ? body() : 99);
@@ -219,7 +220,7 @@ static void processes_share_it(void **state) {
     children[i] = fork();
     assert_true(children[i] >= 0);
     if (children[i] == 0) {
-      alarm(60);
+      hang_guard();
       _exit(prof_op_cache_open(own.path) == PROF_OK ? measures_all() : 99);
     }
   }
@@ -429,7 +430,7 @@ static void a_file_with_more_than_tables_is_refused(void **state) {
     prof_op_cache_reset(NULL);
     open_cache();
     alter(schemas[i]);
-    alarm(30); /* who asks the first one without looking does not come back */
+    hang_guard(); /* who asks the first one without looking does not come back */
     assert_int_equal(prof_op_cache_count(NULL), 0);
     assert_int_equal(measure("one", NULL).file_status, PROF_E_IO);
     prof_op_cache_reset(NULL);
@@ -480,7 +481,7 @@ static void a_table_without_end_is_left(void **state) {
   assert_int_equal(fclose(file), 0);
   snprintf(text, sizeof text, "python3 '%s'", path);
   assert_int_equal(system(text), 0);
-  alarm(60);
+  hang_guard();
   assert_int_equal(prof_op_cache_count(NULL), 1); /* of the memory: the file was given up */
   assert_non_null(strstr(prof_last_error(), "damaged: it takes more than 4 s"));
   prof_op_cache_reset(NULL);

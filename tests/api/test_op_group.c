@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "op_checks.h"
+#include "hang_guard.h"
 
 enum { TRIES = 10 }; /* of what a busy machine can spoil one has to hold */
 
@@ -90,7 +91,7 @@ static int count_threads(void) {
 
 /* One that has been joined may be there for a moment. */
 static void expect_threads(int wanted) {
-  for (int i = 0; i < 10000 && count_threads() != wanted; i++) usleep(1000);
+  WAIT_WHILE(count_threads() != wanted);
   assert_int_equal(count_threads(), wanted);
 }
 
@@ -107,7 +108,7 @@ static void make_first_thread(void) {
   assert_int_equal(pthread_create(&first, NULL, leave, &tid), 0);
   pthread_join(first, NULL);
   snprintf(path, sizeof path, "/proc/self/task/%d", (int)tid);
-  for (int i = 0; i < 10000 && access(path, F_OK) == 0; i++) usleep(1000);
+  WAIT_WHILE(access(path, F_OK) == 0);
   assert_int_not_equal(access(path, F_OK), 0);
 }
 

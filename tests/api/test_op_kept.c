@@ -1,6 +1,7 @@
 /* Results that are kept in memory: for what, how many, and in a child. Those in a file are test_op_file.c's. */
 #define _GNU_SOURCE
 #include "op_checks.h"
+#include "hang_guard.h"
 
 static void results_are_kept_by_key_device_and_options(void **state) {
   subject s = {0};
@@ -109,7 +110,7 @@ static void a_child_goes_on_with_what_was_kept(void **state) {
   prof_op_result_destroy(measured("before the fork", us, 1));
   const pid_t child = fork();
   if (child == 0) {
-    alarm(10);
+    hang_guard();
     const size_t kept = prof_op_cache_count(NULL);
     prof_op_cache_reset(NULL);
     _exit(kept == 1 && prof_op_cache_count(NULL) == 0 ? 0 : 1);

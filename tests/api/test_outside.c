@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include "hang_guard.h"
+
 enum { OPS = 1000 };
 enum { NAMESPACE_OFFSET = 288, HOST_OFFSET = 296, BOOT_OFFSET = 424 }; /* in the header: docs/format.md */
 
@@ -115,12 +117,12 @@ static pid_t begin_child(void (*body)(void)) {
   memset((void *)(uintptr_t)own.page, 0, sizeof *own.page);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(50);
+    hang_guard();
     body();
     _exit(0);
   }
   assert_true(child > 0);
-  for (int i = 0; i < 50000 && !own.page->ready && waitpid(child, NULL, WNOHANG) == 0; i++) nap();
+  WAIT_WHILE(!own.page->ready && waitpid(child, NULL, WNOHANG) == 0);
   if (!own.page->ready) fail_msg("the child did not begin");
   return child;
 }
@@ -134,7 +136,7 @@ static void end_child(pid_t child) {
 
 static bool grows(volatile uint64_t *count) {
   const uint64_t before = *count;
-  for (int i = 0; i < 50000 && *count == before; i++) nap();
+  WAIT_WHILE(*count == before);
   return *count != before;
 }
 

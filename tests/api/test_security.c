@@ -25,6 +25,7 @@
 #include <cmocka.h>
 
 #include "sanitizers.h"
+#include "hang_guard.h"
 
 enum { OPS = 50000, ASKED_MAX = 64, WORD_BYTES = 64, UNIT_BYTES = 16384 };
 
@@ -88,7 +89,7 @@ static void record_into(const char *path) {
 }
 
 static void wait_for(volatile uint32_t *is_ready, const char *what) {
-  for (int i = 0; i < 100000 && !*is_ready; i++) nap();
+  WAIT_WHILE(!*is_ready);
   if (!*is_ready) fail_msg("%s did not begin", what);
 }
 
@@ -199,7 +200,7 @@ static void record_until_told(int number) {
   const prof_options options = {.size = sizeof options, .level = 1, .path = path};
   prof_health health = {.size = sizeof health};
   signal(SIGBUS, SIG_DFL); /* a sanitizer has a handler */
-  alarm(50);
+  hang_guard();
   if (prof_start_with(&options) != PROF_OK || prof_health(&health) != PROF_OK || !health.capture_path[0]) _exit(3);
   snprintf((char *)(uintptr_t)p->capture, sizeof p->capture, "%s", health.capture_path);
   while (!p->leave) {
@@ -265,7 +266,7 @@ static void a_capture_cut_off_kills_its_process_by_sigbus_and_nobody_else(void *
   prof_trace_destroy(after);
 
   const uint64_t seen = own.pages[1].ended;
-  for (int i = 0; i < 100000 && own.pages[1].ended == seen; i++) nap();
+  WAIT_WHILE(own.pages[1].ended == seen);
   assert_true(own.pages[1].ended > seen);
   own.pages[1].leave = 1;
   assert_int_equal(waitpid(other, &status, 0), other);

@@ -8,6 +8,7 @@
 
 #include "events.h"
 #include "sanitizers.h"
+#include "hang_guard.h"
 
 enum { RECORDERS = 4, SHORT_THREADS = 2000, SHORT_AT_ONCE = 8, SECONDS_EACH = 2, KEYS_EACH = 2000 };
 
@@ -551,7 +552,7 @@ static struct {
 } renamed;
 
 static void wait_for_stage(uint32_t stage) {
-  while (__atomic_load_n(&renamed.stage, __ATOMIC_ACQUIRE) != stage) usleep(200);
+  WAIT_WHILE(__atomic_load_n(&renamed.stage, __ATOMIC_ACQUIRE) != stage);
 }
 
 static void *rename_without_scopes(void *unused) {

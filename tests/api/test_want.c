@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "events.h"
+#include "hang_guard.h"
 
 enum { FORKS = 300, TURNS = 3000 };
 
@@ -301,7 +302,7 @@ static void forks_beside_a_thread_that_wants_and_leaves(void **state) {
   for (int i = 0; i < FORKS; i++) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);
+      hang_guard();
       scope();
       _exit(prof_level() == 0 && !prof_memory_is_on() && prof_stop() == PROF_E_NOT_RUNNING ? 0 : 1);
     }

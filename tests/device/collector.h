@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hang_guard.h"
+
 static inline bool is_collector(const char *task) {
   char path[64], name[32] = "";
   snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", task);
@@ -29,7 +31,7 @@ static inline bool collector_is_there(void) {
 
 /* A stop waits for it for a tenth of a second, with records for a second, and no longer, also where it has no processor: it ends by itself then. */
 static inline void collector_has_ended(void) {
-  for (int i = 0; i < 1000 && collector_is_there(); i++) usleep(10000);
+  WAIT_WHILE(collector_is_there());
   assert_false(collector_is_there());
 }
 

@@ -4,6 +4,7 @@
 
 #include "collector.h"
 #include "told.h"
+#include "hang_guard.h"
 
 #include <prof/profiler.h>
 #include <unistd.h>
@@ -47,19 +48,19 @@ static inline uint64_t come(const sums *s) { return s->records + s->lost[PROF_LO
 
 /* Until so many records have come or been lost: whoever brings them may have no processor. */
 static inline void settle(uint64_t wanted) {
-  sums s;
-  for (int i = 0; i < 1000; i++, usleep(10000)) {
+  sums s = {0};
+  for (unsigned naps = 0; hang_nap(&naps);) {
     prof_trace *const trace = get();
     s = sums_of(trace);
     prof_trace_destroy(trace);
     if (come(&s) >= wanted) return;
   }
-  fail_msg("of %lu records %lu came within 10 s", (unsigned long)wanted, (unsigned long)come(&s));
+  fail_msg("of %lu records %lu came", (unsigned long)wanted, (unsigned long)come(&s));
 }
 
 static inline void wait_for_sides(uint64_t wanted) {
   uint64_t sides = 0;
-  for (int i = 0; i < 1000 && sides < wanted; i++, usleep(10000)) {
+  for (unsigned naps = 0; sides < wanted && hang_nap(&naps);) {
     prof_trace *const trace = get();
     sides = sums_of(trace).sides;
     prof_trace_destroy(trace);

@@ -20,6 +20,7 @@
 #include "alone.h"
 #include "sampled.h"
 #include "told.h"
+#include "hang_guard.h"
 
 enum { INTERVAL_NS = 2000000 };
 
@@ -81,7 +82,7 @@ static void sample(void) {
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = INTERVAL_NS};
   prof_sampler_state now = {.size = sizeof now};
   if (prof_sampler_start(&options) != PROF_OK) fail_msg("%s", prof_last_error());
-  for (int i = 0; i < 5000 && now.sample_count < 20; i++, usleep(2000)) assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  for (unsigned naps = 0; now.sample_count < 20 && hang_nap(&naps);) assert_int_equal(prof_sampler_get(&now), PROF_OK);
   stop_sampler();
 }
 

@@ -16,6 +16,7 @@
 
 #include "alone.h"
 #include "cupti_program.h"
+#include "hang_guard.h"
 
 #if defined(__SANITIZE_THREAD__)
 enum { WITH_TSAN = 1 }; /* which lets no child of a fork from among threads make threads */
@@ -60,7 +61,7 @@ static void all_are_there_from_the_first_on(const prof_trace *trace) {
 
 /* CUPTI is at rest again: until then the collector may be at it, where it has no processor. */
 static void nothing_is_left_on(void) {
-  for (int i = 0; i < 1000 && __atomic_load_n(&cupti->subscribers, __ATOMIC_RELAXED); i++) usleep(10000);
+  WAIT_WHILE(__atomic_load_n(&cupti->subscribers, __ATOMIC_RELAXED));
   assert_int_equal(__atomic_load_n(&cupti->subscribers, __ATOMIC_RELAXED), 0);
   assert_int_equal(kinds_on(), 0);
 }
@@ -131,7 +132,7 @@ static void with_memory_records_begin_later_and_say_so(void **state) {
   load_cupti("libcupti.so.13");
   assert_int_equal(prof_start_with(&options), PROF_OK);
   begin_on(0);
-  for (int i = 0; i < 1000 && !kinds_on(); i++) usleep(10000);
+  WAIT_WHILE(!kinds_on());
   launch_all();
   settle(COUNT);
   prof_trace *const trace = stop_and_get();
@@ -178,7 +179,7 @@ static void an_injected_program_beside_another_tool(void **state) {
   assert_int_equal(prof_start(1), PROF_OK);
   begin_on(0);
   assert_int_equal(kinds_on(), 0);
-  for (int i = 0; i < 1000 && !s.devices; i++, usleep(10000)) { /* until that is told */
+  for (unsigned naps = 0; !s.devices && hang_nap(&naps);) { /* until that is told */
     prof_trace *const trace = get();
     s = sums_of(trace);
     prof_trace_destroy(trace);
@@ -242,7 +243,7 @@ static void a_start_that_did_not_wait_to_the_end_is_late(void **state) {
   begin_on(0);
   start(1);
   assert_int_equal(kinds_on(), 0);
-  for (int i = 0; i < 1000 && !kinds_on(); i++) usleep(10000);
+  WAIT_WHILE(!kinds_on());
   launch_all();
   settle(1);
   prof_trace *const trace = stop_and_get();
@@ -260,7 +261,7 @@ static void a_program_that_begins_late(void **state) {
   load_cupti("libcupti.so.13");
   begin_on(0);
   void *const stream = make_stream();
-  for (int i = 0; i < 500 && !__atomic_load_n(&cupti->kinds, __ATOMIC_RELAXED); i++) usleep(10000);
+  WAIT_WHILE(!__atomic_load_n(&cupti->kinds, __ATOMIC_RELAXED));
   for (int i = 0; i < COUNT; i++) cu.emulated_cuda_work(stream, 1000);
   cu.cuStreamSynchronize(stream);
   settle(COUNT);

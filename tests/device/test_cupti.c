@@ -21,6 +21,7 @@
 #include "alone.h"
 #include "cupti_program.h"
 #include "kept.h"
+#include "hang_guard.h"
 
 static const prof_device device = {PROF_DEVICE_CUDA, 0};
 
@@ -351,7 +352,7 @@ static void streams_of_two_names(void **state) {
   void *const later = make_stream();
   for (int i = 0; i < COUNT; i++) WITH_CUDA_PROFILER(device, later, "later", "c", PROF_NO_ARGS, { launch(kernel, later); });
   cu.cuStreamSynchronize(later);
-  for (int i = 0; i < 1000 && records_on(later) < COUNT; i++) usleep(10000); /* as they come: what was late before is counted, too */
+  WAIT_WHILE(records_on(later) < COUNT); /* as they come: what was late before is counted, too */
   assert_int_equal(records_on(later), COUNT);
   assert_int_equal(prof_stop(), PROF_OK);
 }
@@ -416,7 +417,7 @@ static void another_tool_has_it(void **state) {
   for (int i = 0; i < COUNT; i++) WITH_GPU_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { cu.emulated_cuda_work(stream, 1000); });
   cu.cuStreamSynchronize(stream);
   sums s = {0};
-  for (int i = 0; i < 1000 && s.sides < COUNT; i++, usleep(10000)) {
+  for (unsigned naps = 0; s.sides < COUNT && hang_nap(&naps);) {
     prof_trace *const trace = get();
     s = sums_of(trace);
     prof_trace_destroy(trace);

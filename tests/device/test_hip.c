@@ -21,6 +21,7 @@
 #include "alone.h"
 #include "hip_program.h"
 #include "told.h"
+#include "hang_guard.h"
 
 enum { COUNT = 20, WORK_NS = 300000, CAPTURE_GLOBAL = 0 };
 
@@ -66,7 +67,7 @@ static sums look(void) {
 
 static sums settle(uint64_t wanted) {
   sums s = look();
-  for (int i = 0; i < 1000 && s.sides[0] + s.sides[1] + s.times + s.late < wanted; i++, s = look()) usleep(10000);
+  for (unsigned naps = 0; s.sides[0] + s.sides[1] + s.times + s.late < wanted && hang_nap(&naps); s = look()) continue;
   return s;
 }
 

@@ -21,6 +21,7 @@
 #include "told.h"
 #include "vendors/cuda.h"
 #include "vendors/nvml.h"
+#include "hang_guard.h"
 
 #if defined(__SANITIZE_THREAD__)
 enum { WITH_TSAN = 1 }; /* which lets no child of a fork from among threads make threads */
@@ -69,7 +70,7 @@ static prof_sampler_state state_now(void) {
 
 static void sample_with(const prof_sampler_options *options, uint64_t count) {
   if (prof_sampler_start(options) != PROF_OK) fail_msg("%s", prof_last_error());
-  for (int i = 0; i < 5000 && state_now().sample_count < count; i++) usleep(2000);
+  WAIT_WHILE(state_now().sample_count < count);
   stop_sampler();
 }
 
@@ -220,10 +221,10 @@ static void a_device_that_is_lost_leaves_a_gap(void **state) {
   (void)state;
   const prof_sampler_options power = options_of(PROF_SAMPLE_POWER, "0,1");
   assert_int_equal(prof_sampler_start(&power), PROF_OK);
-  for (int i = 0; i < 5000 && state_now().sample_count < 3; i++) usleep(2000);
+  WAIT_WHILE(state_now().sample_count < 3);
   __atomic_store_n(&nvml->lost_device, 2, __ATOMIC_RELAXED);
   const uint64_t then = state_now().sample_count;
-  for (int i = 0; i < 5000 && state_now().sample_count < then + 5; i++) usleep(2000);
+  WAIT_WHILE(state_now().sample_count < then + 5);
   stop_sampler();
   assert_non_null(strstr(read_csv(), ",100.00,250.00\n"));
   assert_non_null(strstr(read_csv(), ",100.00,N/A\n"));
@@ -298,7 +299,7 @@ static void a_forked_child_may_use_cuda(void **state) {
     begin_cuda();
     if (prof_start(1) != PROF_OK) _exit(1);
     for (int i = 0; i < 10; i++) WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_CUDA, 0}), 0, "a child's", "test", PROF_NO_ARGS, {});
-    for (int i = 0; i < 1000; i++, usleep(5000)) {
+    for (unsigned naps = 0; hang_nap(&naps);) {
       prof_trace *trace;
       prof_trace_device about = {.size = sizeof about};
       if (prof_get(&trace) != PROF_OK) _exit(2);

@@ -19,6 +19,7 @@
 #include "cuda_program.h"
 #include "recorded.h"
 #include "vendors/cupti.h"
+#include "hang_guard.h"
 
 static const prof_device device = {PROF_DEVICE_CUDA, 0};
 static emulated_cupti *cupti;
@@ -515,7 +516,7 @@ static void a_recording_that_begins_in_the_run_waits(void **state) {
   const prof_op_info info = measure(&s, start_recording);
   assert_int_equal(info.workspace_bytes, 3030);
   assert_int_equal(info.workspace_source, PROF_OP_WORKSPACE_VENDOR);
-  for (int i = 0; i < 10000 && !__atomic_load_n(&cupti->kinds, __ATOMIC_RELAXED); i++) usleep(1000);
+  WAIT_WHILE(!__atomic_load_n(&cupti->kinds, __ATOMIC_RELAXED));
   cu.emulated_cuda_work(s.stream, 1000);
   cu.cuStreamSynchronize(s.stream);
   prof_trace *const trace = stop_and_get();

@@ -47,6 +47,7 @@ int main(void) {
 #include "collector.h"
 #include "opencl.h"
 #include "told.h"
+#include "hang_guard.h"
 
 static const prof_device device = {PROF_DEVICE_OPENCL, 0};
 static const cl_queue_properties profiling[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
@@ -120,7 +121,7 @@ static cl_uint holders_of(cl_command_queue queue) {
 
 /* The driver's own threads let go a little later. */
 static cl_uint soon_holders_of(cl_command_queue queue, cl_uint expected) {
-  for (int i = 0; i < 10000 && holders_of(queue) != expected; i++) usleep(1000);
+  WAIT_WHILE(holders_of(queue) != expected);
   return holders_of(queue);
 }
 
@@ -446,7 +447,7 @@ static void a_forked_child_has_the_host_side_alone(void **state) {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);
+      hang_guard();
       for (int i = 0; i < 5; i++) SCOPE(queue, {}); /* its driver's threads are not there: any call of OpenCL's could wait for ever */
       const sums *const s = take();
       _exit(s->host == 5 && s->on_device == 0 && s->late + s->times == 0 && state_of_back_end("opencl").result == PROF_BACKEND_FORKED && prof_stop() == PROF_OK ? 0 : 1);
@@ -510,7 +511,7 @@ static void the_programs_own_events_tell_the_kernels_times(void **state) {
   assert_int_equal(prof_device_event(device, (uint64_t)(uintptr_t)queue, (void *)5, PROF_BACKEND_KERNEL, "spin"), PROF_E_INVALID);
   assert_int_equal(cl.clFinish(queue), CL_SUCCESS);
   assert_int_equal(cl.clFinish(none), CL_SUCCESS);
-  for (int i = 0; i < 1000 && about.record_count < COUNT; i++, usleep(10000)) {
+  for (unsigned naps = 0; about.record_count < COUNT && hang_nap(&naps);) {
     assert_int_equal(prof_get(&trace), PROF_OK);
     if (prof_trace_device_get(trace, 0, &about) != PROF_OK) about.record_count = 0;
     prof_trace_destroy(trace);
@@ -609,7 +610,7 @@ static void an_exit_with_work_in_flight_neither_hangs_nor_crashes(void **state) 
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-      alarm(60);
+      hang_guard();
       execl("/proc/self/exe", "opencl", "leaves", (char *)NULL);
       _exit(127);
     }

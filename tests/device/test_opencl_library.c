@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#include "hang_guard.h"
+
 enum { COUNT = 50, PROFILING = 2, OWNER = 65534, CALLER = 65533 };
 
 static char folder[256];
@@ -123,7 +125,7 @@ static sums record(uint64_t properties) {
     ends[i] = now_ns();
   }
   sums s = sum();
-  for (int i = 0; i < 1000 && s.on_device + s.lost < COUNT; i++, s = sum()) usleep(10000);
+  for (unsigned naps = 0; s.on_device + s.lost < COUNT && hang_nap(&naps); s = sum()) continue;
   CHECK(s.host == COUNT && s.on_device + s.lost == COUNT);
   CHECK(prof_stop() == PROF_OK);
   return s;
@@ -225,7 +227,7 @@ static void memory(void) {
   CHECK(prof_start(1) == PROF_OK && prof_sampler_start(&memory_used) == PROF_OK);
   while (sampler.sample_count < 3) CHECK(prof_sampler_get(&sampler) == PROF_OK);
   int stopped = prof_sampler_stop();
-  for (int i = 0; i < 10000 && stopped == PROF_E_BUSY; i++) stopped = prof_sampler_stop() == PROF_E_NOT_RUNNING ? PROF_OK : (usleep(1000), PROF_E_BUSY); /* its thread may have no processor for longer than a stop waits */
+  for (unsigned naps = 0; stopped == PROF_E_BUSY && hang_nap(&naps);) stopped = prof_sampler_stop() == PROF_E_NOT_RUNNING ? PROF_OK : PROF_E_BUSY; /* its thread may have no processor for longer than a stop waits */
   CHECK(sampler.meter_count == 1 && stopped == PROF_OK && prof_stop() == PROF_OK);
   CHECK(prof_get(&trace) == PROF_OK && prof_cursor_create(trace, &cursor) == PROF_OK);
   while (prof_cursor_next(cursor, &event) == 1) {

@@ -17,6 +17,7 @@
 #include "alone.h"
 #include "emulated/emulated.h"
 #include "sampled.h"
+#include "hang_guard.h"
 
 static const prof_device device = {EMULATED_TYPE, 0};
 static uint32_t is_at_it, is_held; /* atomic. is_held: until somebody lets it go */
@@ -24,12 +25,12 @@ static uint32_t is_at_it, is_held; /* atomic. is_held: until somebody lets it go
 static void take_time(void) {
   __atomic_store_n(&is_at_it, 1, __ATOMIC_RELEASE);
   usleep(100000);
-  for (int i = 0; __atomic_load_n(&is_held, __ATOMIC_ACQUIRE) && i < 10000; i++) usleep(1000);
+  WAIT_WHILE(__atomic_load_n(&is_held, __ATOMIC_ACQUIRE));
 }
 
 static void wait_until_somebody_is_at_it(void) {
-  for (int i = 0; !__atomic_load_n(&is_at_it, __ATOMIC_ACQUIRE); i++, usleep(1000))
-    if (i == 10000) fail_msg("%s", "nobody has begun");
+  WAIT_WHILE(!__atomic_load_n(&is_at_it, __ATOMIC_ACQUIRE));
+  assert_true(__atomic_load_n(&is_at_it, __ATOMIC_ACQUIRE));
 }
 
 static int look_slowly(const prof_backend_host *host) {
@@ -85,12 +86,13 @@ static void a_sampler_waits_for_who_is_looking(void **state) {
 /* On a busy machine the device's times may come late. */
 static void wait_for_times(void) {
   prof_trace_device about = {.size = sizeof about};
-  for (int i = 0; i < 1000 && (i == 0 || about.result != PROF_BACKEND_OK || about.scope_count == 0); i++, usleep(10000)) {
+  unsigned naps = 0;
+  do {
     prof_trace *trace = NULL;
     assert_int_equal(prof_get(&trace), PROF_OK);
     assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
     prof_trace_destroy(trace);
-  }
+  } while ((about.result != PROF_BACKEND_OK || about.scope_count == 0) && hang_nap(&naps));
 }
 
 /* One scope opens the back end, and another one comes meanwhile, which does not wait. */

@@ -16,6 +16,7 @@
 #include "alone.h"
 #include "collector.h"
 #include "emulated/emulated.h"
+#include "hang_guard.h"
 
 enum { COUNT = 20, KERNEL_NS = 300000, THREADS = 4, EACH = 500, ROOM = 4096 };
 
@@ -48,7 +49,7 @@ static sums look(void) {
 }
 
 static void settle(uint64_t told) {
-  for (int i = 0; i < 1000 && look().told < told; i++) usleep(10000);
+  WAIT_WHILE(look().told < told);
   assert_int_equal(look().told, told);
 }
 
@@ -57,7 +58,7 @@ static void hold(uint32_t holds) { __atomic_store_n(&emulated_fault.holds, holds
 
 /* The program has let go of its own: prof's thread does so a little later, where it has no processor. */
 static void no_event_is_left(void) {
-  for (int i = 0; i < 1000 && emulated_event_count() > 0; i++) usleep(10000);
+  WAIT_WHILE(emulated_event_count() > 0);
   assert_int_equal(emulated_event_count(), 0);
 }
 
@@ -207,7 +208,7 @@ static void *launch_many(void *unused) {
   emulated_stream *const stream = emulated_create(1);
   for (int i = 0; i < EACH; i++) {
     emulated_own *const event = emulated_launch_with_own(stream, 1000);
-    while (prof_device_event(device, (uintptr_t)stream, event, PROF_BACKEND_KERNEL, "threads") == PROF_E_BUSY) usleep(100);
+    WAIT_WHILE(prof_device_event(device, (uintptr_t)stream, event, PROF_BACKEND_KERNEL, "threads") == PROF_E_BUSY);
     emulated_own_release(event);
   }
   emulated_wait(stream);

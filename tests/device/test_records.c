@@ -21,6 +21,7 @@
 #include "emulated/emulated.h"
 #include "sampled.h"
 #include "told.h"
+#include "hang_guard.h"
 
 enum { KERNELS = 12, KERNEL_NS = 300000 };
 
@@ -62,13 +63,13 @@ static uint64_t record_count(const prof_trace *trace) {
 
 /* Waits until so many have come or been lost: the collector may have no processor. */
 static void settle(uint64_t count) {
-  for (int i = 0; i < 1000; i++, usleep(10000)) {
+  for (unsigned naps = 0; hang_nap(&naps);) {
     prof_trace *const trace = get();
     const uint64_t come = record_count(trace) + info_of(trace).lost_count[PROF_LOSS_DEVICE_TIMES];
     prof_trace_destroy(trace);
     if (come >= count) return;
   }
-  fail_msg("not all of %lu records came within 10 s", (unsigned long)count);
+  fail_msg("not all of %lu records came", (unsigned long)count);
 }
 
 /* The trace's next event on a device; false: there is none. */
@@ -422,7 +423,7 @@ static void a_drain_that_hangs_holds_nobody(void **state) {
   assert_int_equal(prof_start(1), PROF_OK); /* while it cannot end */
   __atomic_store_n(&emulated_fault.drain_hangs, 0, __ATOMIC_RELAXED);
   const uint32_t starts = emulated_tracing_starts();
-  for (int i = 0; i < 1000 && emulated_tracing_starts() == starts; i++) usleep(10000);
+  WAIT_WHILE(emulated_tracing_starts() == starts);
   launch_all(stream);
   assert_int_equal(prof_stop(), PROF_OK);
   prof_trace_destroy((prof_trace *)(uintptr_t)before);
@@ -542,7 +543,7 @@ static void expect_records(uint64_t launches, uint64_t recorded, emulated_stream
   const uint64_t before = records_now();
   for (uint64_t i = 0; i < launches; i++) emulated_launch(stream, 1000);
   emulated_wait(stream);
-  for (int i = 0; i < 1000 && records_now() - before < recorded; i++) usleep(10000);
+  WAIT_WHILE(records_now() - before < recorded);
   for (int i = 0; i < 5; i++, usleep(10000)) prof_trace_destroy(get()); /* a round each */
   assert_int_equal(records_now() - before, recorded);
 }
@@ -585,7 +586,7 @@ static void who_records_for_a_while_says_what_of_devices_he_wants(void **state) 
   expect_records(KERNELS, KERNELS, stream);
   const uint64_t stops = emulated_tracing_stops();
   assert_int_equal(prof_level_want(&all, 0), PROF_OK);
-  for (int i = 0; i < 1000 && emulated_tracing_stops() == stops; i++) usleep(10000); /* when it returns, unless the collector has no processor */
+  WAIT_WHILE(emulated_tracing_stops() == stops); /* when it returns, unless the collector has no processor */
   assert_int_equal(emulated_tracing_stops(), stops + 1);
   expect_records(3, 0, stream);
   assert_int_equal(prof_level_want(&scopes, 0), PROF_OK);
@@ -621,7 +622,7 @@ static void scopes_alone_are_scopes_alone(void **state) {
   usleep(50000);
   assert_int_equal(emulated_tracing_starts(), 0);
   assert_int_equal(prof_level_want(&who, 1), PROF_OK);
-  for (int i = 0; i < 1000 && emulated_tracing_starts() == 0; i++, usleep(10000)) prof_trace_destroy(get());
+  for (unsigned naps = 0; emulated_tracing_starts() == 0 && hang_nap(&naps);) prof_trace_destroy(get());
   assert_int_equal(emulated_tracing_starts(), 1);
   assert_int_equal(prof_level_want(&who, 0), PROF_OK);
 }
@@ -643,7 +644,7 @@ static void wait_for_a_look(void) {
   prof_sampler_state now = {.size = sizeof now};
   assert_int_equal(prof_sampler_get(&now), PROF_OK);
   const uint64_t wanted = now.sample_count + 2;
-  for (int i = 0; i < 10000 && now.sample_count < wanted; i++, usleep(1000)) assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  for (unsigned naps = 0; now.sample_count < wanted && hang_nap(&naps);) assert_int_equal(prof_sampler_get(&now), PROF_OK);
   assert_true(now.sample_count >= wanted);
 }
 

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "table.h"
+#include "hang_guard.h"
 
 static char folder[PATH_MAX];
 
@@ -292,7 +293,7 @@ static void bad_plugins(void) {
   CHECK(prof_backend_load("/proc/self/exe") == PROF_E_UNSUPPORTED);
   char path[PATH_MAX + 16], *const longer = calloc(1, 3 * PATH_MAX);
   snprintf(path, sizeof path, "%s/pipe.so", folder);
-  alarm(20);
+  hang_guard();
   CHECK(mkfifo(path, 0600) == 0 && load("pipe.so") == PROF_E_FILE_TYPE && says("no regular file"));
   alarm(0);
   memset(longer, '/', 2 * PATH_MAX);

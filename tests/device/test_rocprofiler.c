@@ -22,6 +22,7 @@
 #include "kept.h"
 #include "recorded.h"
 #include "vendors/rocprofiler.h"
+#include "hang_guard.h"
 
 enum { COUNT = 20, KERNEL_NS = 100000, THREADS = 4 };
 
@@ -51,7 +52,7 @@ static void start(uint32_t level) {
 /* What is launched in the first 20 ms is not recorded. */
 static void *begin_with_hip(void) {
   void *const stream = make_stream(0);
-  for (int i = 0; i < 1000 && __atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3; i++) usleep(10000);
+  WAIT_WHILE(__atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3);
   return stream;
 }
 
@@ -244,7 +245,7 @@ static void records_scopes_alone(void *stream, const char *why) {
   sums s = {0};
   for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, handle_of(stream), "op", "model", PROF_NO_ARGS, { hip.emulated_hip_work(stream, 1000); });
   hip.hipStreamSynchronize(stream);
-  for (int i = 0; i < 1000 && s.sides < COUNT; i++, usleep(10000)) {
+  for (unsigned naps = 0; s.sides < COUNT && hang_nap(&naps);) {
     prof_trace *const trace = get();
     s = sums_of(trace);
     prof_trace_destroy(trace);
@@ -316,7 +317,7 @@ static void a_runtime_that_nobody_uses_is_left_alone(void **state) {
   WITH_BASE_PROFILER(PROF_HOST, "host", "model", PROF_NO_ARGS, { usleep(100000); });
   assert_int_equal(__atomic_load_n(&runtime->calls, __ATOMIC_RELAXED), 0);
   void *const stream = make_stream(0); /* now it does: kernels are recorded from 20 ms on */
-  for (int i = 0; i < 1000 && __atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3; i++) usleep(10000);
+  WAIT_WHILE(__atomic_load_n(&rocp->active, __ATOMIC_RELAXED) < 3);
   for (int i = 0; i < COUNT; i++) hip.emulated_hip_work(stream, 1000);
   hip.hipStreamSynchronize(stream);
   settle(COUNT);

@@ -21,6 +21,7 @@
 #include "alone.h"
 #include "emulated/emulated.h"
 #include "sampled.h"
+#include "hang_guard.h"
 
 enum { INTERVAL_NS = 2000000 };
 
@@ -72,7 +73,7 @@ static uint64_t now_ns(void) {
 }
 
 static void wait_for_samples(uint64_t count) {
-  for (int i = 0; i < 5000 && state_now().sample_count < count; i++) usleep(2000);
+  WAIT_WHILE(state_now().sample_count < count);
   assert_true(state_now().sample_count >= count);
 }
 
@@ -241,13 +242,13 @@ static void one_that_hangs_holds_nobody(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   wait_for_samples(2);
   __atomic_store_n(&emulated_meter.hangs, 1, __ATOMIC_RELAXED);
-  while (!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED)) usleep(1000);
+  WAIT_WHILE(!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED));
   assert_int_equal(prof_sampler_stop(), PROF_E_BUSY);
   assert_int_equal(prof_sampler_start(&options), PROF_E_BUSY);
   assert_int_equal(prof_sampler_stop(), PROF_E_BUSY);
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
   int status;
-  for (int i = 0; (status = prof_sampler_start(&options)) == PROF_E_BUSY && i < 1000; i++) usleep(5000);
+  WAIT_WHILE((status = prof_sampler_start(&options)) == PROF_E_BUSY);
   assert_int_equal(status, PROF_OK);
   stop_sampler();
   drop_folder();
@@ -267,7 +268,7 @@ static void one_that_hangs_while_it_is_asked_holds_nobody_for_good(void **state)
   const time_t begin = time(NULL);
   assert_int_equal(pthread_create(&other, NULL, start_of_another_thread, &others), 0);
   int status;
-  while ((status = prof_sampler_stop()) == PROF_E_NOT_RUNNING) usleep(1000);
+  WAIT_WHILE((status = prof_sampler_stop()) == PROF_E_NOT_RUNNING);
   assert_int_equal(status, PROF_E_BUSY);
   assert_int_equal(prof_sampler_start(NULL), PROF_E_BUSY);
   assert_non_null(strstr(prof_last_error(), "just being started"));
@@ -278,7 +279,7 @@ static void one_that_hangs_while_it_is_asked_holds_nobody_for_good(void **state)
   assert_int_equal(prof_sampler_start(NULL), PROF_E_BUSY);
   assert_non_null(strstr(prof_last_error(), "still has not answered"));
   __atomic_store_n(&emulated_meter.finding_hangs, 0, __ATOMIC_RELAXED);
-  for (int i = 0; (status = prof_sampler_start(NULL)) == PROF_E_BUSY && i < 1000; i++) usleep(5000);
+  WAIT_WHILE((status = prof_sampler_start(NULL)) == PROF_E_BUSY);
   assert_int_equal(status, PROF_OK);
   stop_sampler();
   drop_folder();
@@ -293,12 +294,12 @@ static void what_became_of_a_late_file_is_told(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   wait_for_samples(2);
   __atomic_store_n(&emulated_meter.hangs, 1, __ATOMIC_RELAXED);
-  while (!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED)) usleep(1000);
+  WAIT_WHILE(!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED));
   assert_int_equal(prof_sampler_stop(), PROF_E_BUSY);
   assert_int_equal(state_now().csv_status, PROF_OK);
   assert_int_equal(mkdir(path, 0700), 0); /* no file can take its place */
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
-  for (int i = 0; i < 5000 && state_now().csv_status == PROF_OK; i++) usleep(2000);
+  WAIT_WHILE(state_now().csv_status == PROF_OK);
   assert_true(state_now().csv_status < 0);
   assert_non_null(strstr(state_now().csv_error, "out.csv"));
   assert_int_equal(rmdir(path), 0);
@@ -399,7 +400,7 @@ static void what_was_due_meanwhile_is_missed_and_counted(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   wait_for_samples(1);
   __atomic_store_n(&emulated_meter.hangs, 1, __ATOMIC_RELAXED);
-  while (!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED)) usleep(1000);
+  WAIT_WHILE(!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED));
   const uint64_t then = state_now().sample_count;
   usleep(200 * INTERVAL_NS / 1000);
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
@@ -551,10 +552,10 @@ ALONE_TESTS
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "samples") == 0) {
     uint64_t count = 0;
-    for (int i = 0; i < 5000 && count < 10; i++, usleep(2000)) count = state_now().sample_count;
+    for (unsigned naps = 0; count < 10 && hang_nap(&naps);) count = state_now().sample_count;
     return count < 10;
   }
   if (argc != 2 || strcmp(argv[1], "waits") != 0) return alone_main(argc, argv);
-  for (int i = 0; i < 10000 && prof_sampler_stop() == PROF_E_BUSY; i++) usleep(1000); /* until it has been said what is wrong */
+  WAIT_WHILE(prof_sampler_stop() == PROF_E_BUSY); /* until it has been said what is wrong */
   return 0;
 }

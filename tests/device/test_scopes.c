@@ -20,6 +20,7 @@
 #include "collector.h"
 #include "emulated/emulated.h"
 #include "kept.h"
+#include "hang_guard.h"
 
 static const prof_device device = {EMULATED_TYPE, 0};
 
@@ -669,7 +670,7 @@ static void an_exit_with_work_in_flight_neither_hangs_nor_crashes(void **state) 
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);
+      hang_guard();
       execl("/proc/self/exe", "scopes", "leaves", (char *)NULL);
       _exit(127);
     }

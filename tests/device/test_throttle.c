@@ -21,6 +21,7 @@
 #include "sampled.h"
 #include "told.h"
 #include "vendors/nvml.h"
+#include "hang_guard.h"
 
 enum { SAMPLES = 7 };
 
@@ -320,7 +321,7 @@ static void a_sampler_goes_on_beside_it(void **state) {
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   const prof_op_info info = measure(device, NULL);
   assert_int_equal(info.looks, SAMPLES + 1);
-  for (int i = 0; i < 5000 && now.sample_count <= 5; i++, usleep(2000)) assert_int_equal(prof_sampler_get(&now), PROF_OK);
+  for (unsigned naps = 0; now.sample_count <= 5 && hang_nap(&naps);) assert_int_equal(prof_sampler_get(&now), PROF_OK);
   stop_sampler();
   assert_true(now.sample_count > 5);
   emulated_destroy(stream);

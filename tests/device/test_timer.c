@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "emulated/emulated.h"
+#include "hang_guard.h"
 
 enum { SAMPLES = 20, TRIES = 10 }; /* of what a busy machine can spoil one has to hold */
 /* The stream may be at work. */
@@ -471,7 +472,7 @@ static void a_forked_child_is_told(void **state) {
   const pid_t child = fork();
   if (child == 0) {
     prof_op_result *result = NULL;
-    alarm(20);
+    hang_guard();
     const bool is_told = prof_op_profile(&op, &each_run, &result) == PROF_E_OPERATOR && strstr(prof_last_error(), "forked from the one that opened it");
     prof_op_timer_destroy(timer);
     _exit(is_told ? 0 : 1);

@@ -18,9 +18,10 @@
 #include "emulated/emulated.h"
 #include "kept.h"
 #include "wall_clock.h"
+#include "hang_guard.h"
 
 static void begin(void) {
-  alarm(60);
+  hang_guard();
   emulated_fault.has_clock = 1;
   assert_int_equal(prof_backend_add(&emulated_backend), PROF_OK);
   __atomic_store_n(&wall_clock_will_be_set, 1, __ATOMIC_RELAXED);
@@ -58,7 +59,7 @@ static void a_samplers_stop_waits_no_longer_for_a_meter(void **state) {
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = 2000000};
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   __atomic_store_n(&emulated_meter.hangs, 1, __ATOMIC_RELAXED);
-  while (!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED)) usleep(1000);
+  WAIT_WHILE(!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED));
   kept_begin(&beside);
   assert_int_equal(prof_sampler_stop(), PROF_E_BUSY);
   assert_in_range(kept_end(&beside), 0, 1000000000);

@@ -23,6 +23,8 @@
 
 #include <cmocka.h>
 
+#include "hang_guard.h"
+
 enum { HOST_SKIPPED = 77, HOST_PATH_ROOM = 512, HOST_SAID_ROOM = 2048 };
 
 static char host_folder[64]; /* of this test program; made by host_make_folder() */
@@ -57,8 +59,8 @@ typedef struct host_child {
 
 typedef int host_body(const void *context);
 
-/* Runs body(context) in a child, which SIGALRM ends after so many seconds: it hangs. */
-static inline host_child host_begin(host_body *body, const void *context, unsigned limit_s) {
+/* Runs body(context) in a child, which SIGALRM ends if it hangs. */
+static inline host_child host_begin(host_body *body, const void *context) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail_msg("pipe: %s", strerror(errno));
   fflush(NULL);
@@ -67,7 +69,7 @@ static inline host_child host_begin(host_body *body, const void *context, unsign
     dup2(ends[1], STDERR_FILENO);
     close(ends[0]); /* the child begins with 0, 1 and 2 alone, and counts from there */
     close(ends[1]);
-    alarm(limit_s);
+    hang_guard();
     const int result = body(context);
     fflush(NULL);
     _exit(result);
@@ -98,9 +100,9 @@ static inline const char *host_complaint(int status, const char *said, char *to,
 }
 
 /* Runs it, and fails or skips this test as it did. */
-static inline void host_expect(const char *name, host_body *body, const void *context, unsigned limit_s) {
+static inline void host_expect(const char *name, host_body *body, const void *context) {
   char said[HOST_SAID_ROOM], complaint[HOST_SAID_ROOM + 64];
-  const int status = host_end(host_begin(body, context, limit_s), said);
+  const int status = host_end(host_begin(body, context), said);
   if (WIFEXITED(status) && WEXITSTATUS(status) == HOST_SKIPPED) {
     print_message("%s", said);
     skip();

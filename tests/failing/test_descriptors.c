@@ -6,7 +6,7 @@
 
 #include <sys/syscall.h>
 
-enum { LIMIT_S = 30, FILES_MAX = 24, MORE_FILES = 6, FILE_BYTES = 500, FEW = 1000, MANY = 300000 };
+enum { FILES_MAX = 24, MORE_FILES = 6, FILE_BYTES = 500, FEW = 1000, MANY = 300000 };
 
 typedef enum closing_stage { BEFORE_START, WHILE_RECORDING, BEFORE_STOP, BEFORE_DUMP, STAGES } closing_stage;
 
@@ -122,7 +122,7 @@ static void expect_closing(closing what) {
     what.stages = stages;
     host_empty(host_folder);
     print_message("  stages %x\n", stages);
-    host_expect("a host that closes descriptors", run_closing, &what, LIMIT_S);
+    host_expect("a host that closes descriptors", run_closing, &what);
   }
 }
 
@@ -149,7 +149,7 @@ static void memory_survives_a_host_that_closes_its_descriptors(void **state) {
 static void what_cannot_be_recorded_into_a_removed_capture_is_counted(void **state) {
   (void)state;
   const closing what = {.stages = 1u << WHILE_RECORDING, .policy = PROF_POLICY_STREAM, .removes_capture = true};
-  host_expect("a host that removes the capture", run_closing, &what, LIMIT_S);
+  host_expect("a host that removes the capture", run_closing, &what);
 }
 
 /* ---- a daemon ---- */
@@ -206,7 +206,7 @@ static int run_daemon(const void *context) {
 
 static void a_daemon_without_descriptors_records_for_itself(void **state) {
   (void)state;
-  host_expect("a daemon", run_daemon, NULL, LIMIT_S);
+  host_expect("a daemon", run_daemon, NULL);
 }
 
 int main(void) {

@@ -12,7 +12,7 @@
 #include "device/emulated/emulated.h"
 #include "failing/walk.h"
 
-enum { ERRNO_OF_HOST = 12345, LIMIT_S = 20, STREAMS = 2, EACH = 20, PATIENCE_MS = 2000 };
+enum { ERRNO_OF_HOST = 12345, STREAMS = 2, EACH = 20, PATIENCE_MS = 2000 };
 
 static const prof_device device = {EMULATED_TYPE, 0}, nobodys = {77, 0};
 
@@ -114,19 +114,19 @@ static int run_case(const void *unused) {
 
 static void scopes_have_both_sides_without_a_failure(void **state) {
   (void)state;
-  assert_false(walk_nth(run_case, NULL, &ways[0], 0, false, LIMIT_S));
+  assert_false(walk_nth(run_case, NULL, &ways[0], 0, false));
   assert_int_equal(walk.failures, 0);
   assert_true(walk.plan->counts[INJECT_calloc] > 0 && walk.plan->counts[INJECT_pthread_create] > 0); /* the plugin stands in front */
 }
 
 static void a_side_is_there_or_counted_with_each_call_failing_once(void **state) {
   (void)state;
-  walk_all(run_case, NULL, ways, WAYS, false, LIMIT_S);
+  walk_all(run_case, NULL, ways, WAYS, false);
 }
 
 static void a_side_is_there_or_counted_with_each_call_failing_from_then_on(void **state) {
   (void)state;
-  walk_all(run_case, NULL, ways, WAYS, true, LIMIT_S);
+  walk_all(run_case, NULL, ways, WAYS, true);
 }
 
 /* The disk is full once the thread and the stream have their first places: what finds none from then on is counted, on either side, and what stands there is read. */
@@ -165,7 +165,7 @@ static void a_full_disk_is_counted_on_both_sides(void **state) {
   host_empty(host_folder);
   assert_int_equal(mkdir(host_path("run"), 0755), 0);
   *walk.plan = (inject_plan){.function = INJECT_fallocate, .error = ENOSPC, .is_lasting = 1};
-  host_expect("full disk", run_full_disk, NULL, LIMIT_S);
+  host_expect("full disk", run_full_disk, NULL);
 }
 
 int main(int argc, char **argv) {

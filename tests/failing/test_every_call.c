@@ -19,8 +19,7 @@
 enum {
   MAIN_SCOPES = 400, /* each with a name, arguments and an inner scope: some of 64 bytes, so that chunks change */
   WORKER_SCOPES = 2600,
-  ERRNO_OF_HOST = 12345,
-  LIMIT_S = 10
+  ERRNO_OF_HOST = 12345
 };
 
 static const walk_way ways[] = {
@@ -278,12 +277,11 @@ static int run_case(const void *context) {
 
 /* ---- the walk over all n ---- */
 
-
 /* False: the nth call is never made. */
 static void the_host_survives_without_a_failure(void **state) {
   (void)state;
   const failing_case what = {false};
-  assert_false(walk_nth(run_case, &what, &ways[0], 0, false, LIMIT_S));
+  assert_false(walk_nth(run_case, &what, &ways[0], 0, false));
   assert_int_equal(walk.failures, 0);
   assert_true(walk.plan->counts[INJECT_malloc] > 0 && walk.plan->counts[INJECT_open] > 0); /* the plugin stands in front */
 }
@@ -291,19 +289,19 @@ static void the_host_survives_without_a_failure(void **state) {
 static void the_host_survives_each_call_failing_once(void **state) {
   (void)state;
   const failing_case what = {false};
-  walk_all(run_case, &what, ways, WAYS, false, LIMIT_S);
+  walk_all(run_case, &what, ways, WAYS, false);
 }
 
 static void the_host_survives_each_call_failing_from_then_on(void **state) {
   (void)state;
   const failing_case what = {false};
-  walk_all(run_case, &what, ways, WAYS, true, LIMIT_S);
+  walk_all(run_case, &what, ways, WAYS, true);
 }
 
 static void the_host_survives_each_call_failing_with_a_helper_thread(void **state) {
   (void)state;
   const failing_case what = {true};
-  walk_all(run_case, &what, ways, WAYS, false, LIMIT_S);
+  walk_all(run_case, &what, ways, WAYS, false);
 }
 
 int main(int argc, char **argv) {

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum { LIMIT_S = 60, ROUNDS = 4, SCOPES = 200000, PERIOD_US = 100 };
+enum { ROUNDS = 4, SCOPES = 200000, PERIOD_US = 100 };
 
 typedef struct interrupted {
   const char *path;
@@ -68,13 +68,13 @@ static int run_interrupted(const void *context) {
 static void into_a_file_all_goes_through(void **state) {
   (void)state;
   const interrupted what = {host_path("trace.json"), 0, PROF_POLICY_STREAM};
-  host_expect("interrupted", run_interrupted, &what, LIMIT_S);
+  host_expect("interrupted", run_interrupted, &what);
 }
 
 static void into_a_file_with_a_helper_thread_all_goes_through(void **state) {
   (void)state;
   const interrupted what = {host_path("trace.json"), 1, PROF_POLICY_STREAM};
-  host_expect("interrupted", run_interrupted, &what, LIMIT_S);
+  host_expect("interrupted", run_interrupted, &what);
 }
 
 static void on_tmpfs_all_goes_through(void **state) {
@@ -86,7 +86,7 @@ static void on_tmpfs_all_goes_through(void **state) {
     print_message("skip: /dev/shm is not writable here\n");
     skip();
   }
-  host_expect("interrupted", run_interrupted, &what, LIMIT_S);
+  host_expect("interrupted", run_interrupted, &what);
   assert_int_equal(unlink(path), 0);
   assert_int_equal(host_entries("/dev/shm", strrchr(host_folder, '/') + 1, names, sizeof names), 0);
 }
@@ -94,7 +94,7 @@ static void on_tmpfs_all_goes_through(void **state) {
 static void in_memory_all_goes_through(void **state) {
   (void)state;
   const interrupted what = {NULL, 0, PROF_POLICY_KEEP};
-  host_expect("interrupted", run_interrupted, &what, LIMIT_S);
+  host_expect("interrupted", run_interrupted, &what);
 }
 
 int main(void) {

@@ -12,7 +12,7 @@
 
 #include "failing/walk.h"
 
-enum { ERRNO_OF_HOST = 12345, LIMIT_S = 20, PIECES = 6000, PIECE_BYTES = 64, ROUNDS = 12 };
+enum { ERRNO_OF_HOST = 12345, PIECES = 6000, PIECE_BYTES = 64, ROUNDS = 12 };
 
 static const walk_way ways[] = {
 #define WAY WALK_WAY
@@ -185,19 +185,19 @@ static int run_case(const void *unused) {
 /* False: the nth call is never made. */
 static void memory_is_right_without_a_failure(void **state) {
   (void)state;
-  assert_false(walk_nth(run_case, NULL, &ways[0], 0, false, LIMIT_S));
+  assert_false(walk_nth(run_case, NULL, &ways[0], 0, false));
   assert_int_equal(walk.failures, 0);
   assert_true(walk.plan->counts[INJECT_malloc] > 0 && walk.plan->counts[INJECT_calloc] > 0); /* the plugin stands in front */
 }
 
 static void memory_is_right_with_each_call_failing_once(void **state) {
   (void)state;
-  walk_all(run_case, NULL, ways, WAYS, false, LIMIT_S);
+  walk_all(run_case, NULL, ways, WAYS, false);
 }
 
 static void memory_is_right_with_each_call_failing_from_then_on(void **state) {
   (void)state;
-  walk_all(run_case, NULL, ways, WAYS, true, LIMIT_S);
+  walk_all(run_case, NULL, ways, WAYS, true);
 }
 
 /* A pool whose state finds no room in the arena: no record can name it. In the process its peaks are right all the same, and each of its events is counted as lost. */
@@ -240,7 +240,7 @@ static int run_full(const void *unused) {
 
 static void a_pool_without_room_in_the_arena_keeps_its_peaks(void **state) {
   (void)state;
-  host_expect("no room", run_full, NULL, LIMIT_S);
+  host_expect("no room", run_full, NULL);
 }
 
 int main(int argc, char **argv) {

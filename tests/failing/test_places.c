@@ -3,6 +3,7 @@
    another that runs beside it, and health says where a capture went and why. */
 #define _GNU_SOURCE
 #include "failing/host.h"
+#include "hang_guard.h"
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -10,7 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { LIMIT_S = 30, PROCESSES = 8 };
+enum { PROCESSES = 8 };
 
 /* ---- processes that run beside each other ---- */
 
@@ -26,7 +27,7 @@ typedef struct beside {
 } beside;
 
 static void wait_for(int count) {
-  for (int i = 0; i < 2000 && together->started < count; i++) nanosleep(&(const struct timespec){0, 5000000}, NULL);
+  WAIT_WHILE(together->started < count);
   check(together->started >= count, "%d of %d have started", together->started, count);
 }
 
@@ -79,7 +80,7 @@ static void expect_beside(host_body *body, const beside *all) {
   char said[HOST_SAID_ROOM], complaint[HOST_SAID_ROOM + 64], first[HOST_SAID_ROOM + 64] = "";
   bool skipped = false;
   together->started = together->numbers = 0;
-  for (int i = 0; i < all->count; i++) children[i] = host_begin(body, all, LIMIT_S);
+  for (int i = 0; i < all->count; i++) children[i] = host_begin(body, all);
   for (int i = 0; i < all->count; i++) {
     const int status = host_end(children[i], said);
     if (WIFEXITED(status) && WEXITSTATUS(status) == HOST_SKIPPED) {
@@ -174,7 +175,7 @@ static int in_a_poor_place(const void *context) {
 
 static void without_room_for_a_file_the_reason_is_given(void **state) {
   (void)state;
-  host_expect("a poor place", in_a_poor_place, NULL, LIMIT_S);
+  host_expect("a poor place", in_a_poor_place, NULL);
 }
 
 /* Nobody's capture stands beside the output here; it is in /dev/shm. */
@@ -201,7 +202,7 @@ static int beside_in_a_poor_place(const void *context) {
 static void two_processes_on_a_poor_file_system_have_two_traces(void **state) {
   (void)state;
   together->started = together->numbers = 0;
-  host_expect("two in a poor place", beside_in_a_poor_place, NULL, LIMIT_S);
+  host_expect("two in a poor place", beside_in_a_poor_place, NULL);
 }
 
 /* ---- a disk that fills, and is freed ---- */
@@ -239,12 +240,12 @@ static int on_a_full_disk(const void *context) {
 
 static void a_full_disk_costs_scopes_until_a_clear(void **state) {
   (void)state;
-  host_expect("a full disk", on_a_full_disk, &(const uint32_t){0}, LIMIT_S);
+  host_expect("a full disk", on_a_full_disk, &(const uint32_t){0});
 }
 
 static void a_full_disk_with_a_helper_thread_costs_scopes_until_a_clear(void **state) {
   (void)state;
-  host_expect("a full disk", on_a_full_disk, &(const uint32_t){1}, LIMIT_S);
+  host_expect("a full disk", on_a_full_disk, &(const uint32_t){1});
 }
 
 /* ---- the size of files ---- */
@@ -280,12 +281,12 @@ static int under_a_file_size_limit(const void *context) {
 
 static void no_file_size_limit_ends_the_host(void **state) {
   (void)state;
-  host_expect("a limit", under_a_file_size_limit, &(const uint32_t){0}, LIMIT_S);
+  host_expect("a limit", under_a_file_size_limit, &(const uint32_t){0});
 }
 
 static void no_file_size_limit_ends_the_host_with_a_helper_thread(void **state) {
   (void)state;
-  host_expect("a limit", under_a_file_size_limit, &(const uint32_t){1}, LIMIT_S);
+  host_expect("a limit", under_a_file_size_limit, &(const uint32_t){1});
 }
 
 int main(void) {

@@ -18,6 +18,7 @@
 #include "../../src/trace/memory.h"
 #include "support/scenes.h"
 #include "support/skip.h"
+#include "hang_guard.h"
 
 /* ---- what the child announces ---- */
 
@@ -520,7 +521,7 @@ int main(int argc, char **argv) {
   unused = plan_make();
   announced = mmap(NULL, sizeof *announced, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (!unused || announced == MAP_FAILED || !captures_make_folder(true)) return 1;
-  alarm(580);
+  hang_guard();
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   print_message("%llu instructions walked, %llu signals given, %llu times read\n", (unsigned long long)total.instructions, (unsigned long long)total.signals, (unsigned long long)total.readings);
   captures_remove_folder();

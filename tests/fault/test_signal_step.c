@@ -13,6 +13,7 @@
 
 #include "support/scenes.h"
 #include "support/skip.h"
+#include "hang_guard.h"
 
 typedef struct scene {
   const char *name;
@@ -270,7 +271,7 @@ int main(int argc, char **argv) {
   own.judge = plan_make();
   own.places = malloc(WALK_MAX * sizeof *own.places);
   if (!own.judge || !own.places || !captures_make_folder(true)) return 1;
-  alarm(880);
+  hang_guard();
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   print_message("%llu signals given, %llu places not reached again, %llu instructions walked to find them\n",
                 (unsigned long long)own.interrupted, (unsigned long long)own.missed, (unsigned long long)own.instructions);

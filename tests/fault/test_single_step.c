@@ -11,6 +11,7 @@
 
 #include "support/scenes.h"
 #include "support/skip.h"
+#include "hang_guard.h"
 
 /* ---- what the parent sees ---- */
 
@@ -139,7 +140,7 @@ int main(int argc, char **argv) {
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   total.judge = plan_make();
   if (!total.judge || !captures_make_folder(false)) return 1;
-  alarm(880);
+  hang_guard();
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   print_message("%llu instructions walked, each state judged; %llu read by the library too\n",
                 (unsigned long long)total.instructions, (unsigned long long)total.readings);

@@ -10,6 +10,7 @@
 
 #include "gpu.h"
 #include "seen.h"
+#include "../hang_guard.h"
 
 static const prof_device device = {PROF_DEVICE_CUDA, 0};
 static bool has_records; /* CUPTI is there, and may be used */
@@ -572,7 +573,7 @@ static int end_so(const char *how, int count) {
   gpu.cuStreamSynchronize(stream);
   if (is_busy) return gpu_launch(stream, 300000000);
   if (strcmp(how, "be-killed") != 0) return 0;
-  for (int i = 0; i < 1000 && kernels_now() < (size_t)count; i++) usleep(10000);
+  WAIT_WHILE(kernels_now() < (size_t)count);
   return raise(SIGTERM);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "read_everything.h"
+#include "hang_guard.h"
 
 enum { PATH_ROOM = 512, RUNS = 250 };
 
@@ -75,7 +76,7 @@ static int import_to(const char *output, rlim_t file_bytes) {
   assert_int_equal(pipe(ends), 0);
   const pid_t pid = fork();
   if (pid == 0) {
-    alarm(60);
+    hang_guard();
     become_the_command(ends[1], output, file_bytes);
   }
   close(ends[1]);

@@ -226,7 +226,6 @@ int main(int argc, char **argv) {
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (!captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_remove_folder();
   return failed;

@@ -19,6 +19,7 @@
 #include "core/thread.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
+#include "hang_guard.h"
 
 enum { RECORDERS = 2, COUNTS = RECORDERS + 1, LONGEST_US = 4000 }; /* the one that dies counts, too */
 
@@ -238,7 +239,7 @@ static void run_once(int way, situation what) {
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
-    alarm(30);
+    hang_guard();
     live_and_die(what);
   }
   assert_int_equal(waitpid(child, &status, 0), child);
@@ -297,7 +298,6 @@ int main(int argc, char **argv) {
   own.recorders = mmap(NULL, COUNTS * sizeof *own.recorders, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (own.recorders == MAP_FAILED || !captures_make_folder(false)) return 1;
   print_message("PROF_DEATHS_SEED=%#llx\n", (unsigned long long)own.random);
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_clear();
   captures_remove_folder();

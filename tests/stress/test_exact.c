@@ -589,7 +589,6 @@ int main(int argc, char **argv) {
   own.attempts = attempts ? strtoull(attempts, NULL, 0) : SKIP_SANITIZED ? 1000000 : 20000000;
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (sigaction(SIGRTMIN, &action, NULL) != 0 || !captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 880);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   print_message("%llu attempted, %llu of them by handlers\n", (unsigned long long)own.done_attempts, (unsigned long long)own.done_handler);
   captures_remove_folder();

@@ -13,6 +13,7 @@
 
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
+#include "hang_guard.h"
 
 enum { THREADS = 4 };
 
@@ -99,9 +100,10 @@ static void chrome_json_through_a_pipe(void **state) {
   assert_int_equal(mkfifo(path, 0600), 0);
   pipe_reader reader = {.path = path};
   assert_int_equal(pthread_create(&thread, NULL, read_pipe, &reader), 0);
+  unsigned naps = 0;
   int status;
   do status = prof_dump(path); /* until the reader has opened it */
-  while (status != PROF_OK && reader.seen.count == 0 && usleep(1000) == 0);
+  while (status != PROF_OK && reader.seen.count == 0 && hang_nap(&naps));
   if (status != PROF_OK) fail_msg("%s (%s)", prof_status_name(status), prof_last_error());
   pthread_join(thread, &failed);
   assert_null(failed);
@@ -194,7 +196,6 @@ int main(void) {
   const char *const set = getenv("PROF_EXPORTS");
   own.wanted = set ? strtoull(set, NULL, 0) : SKIP_SANITIZED ? 100000 : 1000000;
   if (!captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, record_all, clean);
   captures_remove_folder();
   return failed;

@@ -23,6 +23,7 @@
 #include "api/sanitizers.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
+#include "hang_guard.h"
 
 enum { THREADS = 8, SCOPES_AROUND = 16, SCOPES_IN_CHILD = 10 };
 
@@ -207,7 +208,7 @@ static void a_child_without_handlers_may_do_anything_first(void **state) {
       if (child == 0) {
         prof_health health = {.size = sizeof health};
         prof_trace *trace = NULL;
-        alarm(20);
+        hang_guard();
         switch (first) {
           case 0: break; /* the end */
           case 1: _exit(prof_stop() == PROF_E_NOT_RUNNING ? 0 : 1);
@@ -284,7 +285,6 @@ int main(int argc, char **argv) {
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (!captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_remove_folder();
   return failed;

@@ -315,7 +315,6 @@ int main(int argc, char **argv) {
 #endif
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (sigaction(SIGRTMIN, &action, NULL) != 0 || !captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_remove_folder();
   return failed;

@@ -292,7 +292,6 @@ int main(void) {
   shared.threads = mmap(NULL, THREADS * sizeof *shared.threads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared.threads == MAP_FAILED || !captures_make_folder(false)) return 1;
   print_message("%d kills, PROF_KILL_SEED=%#llx\n", own.runs, (unsigned long long)own.random);
-  alarm(getenv("PROF_LONG") ? 0 : 880);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_remove_folder();
   return failed;

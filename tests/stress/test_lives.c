@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "fault/support/captures.h"
+#include "hang_guard.h"
 
 static void start(prof_options options) {
   options.size = sizeof options;
@@ -303,7 +304,7 @@ static void sessions_and_clears_under_load_stay_exact(void **state) {
   /* A thread that is not known yet may be turned away while the arena is being cleared: its begin counts the loss and returns 0, which
      the thread here cannot tell from the level being off. So all are known before the first clear. */
   for (int i = 0; i < 3; i++)
-    while (!__atomic_load_n(&churn.attempted[i], __ATOMIC_ACQUIRE)) usleep(100);
+    WAIT_WHILE(!__atomic_load_n(&churn.attempted[i], __ATOMIC_ACQUIRE));
   prof_stop();
   for (int i = 0; i < 300; i++) {
     assert_int_equal(prof_start(2), PROF_OK);

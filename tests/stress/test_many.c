@@ -130,7 +130,6 @@ static void all_that_short_threads_recorded_is_there(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(all_that_short_threads_recorded_is_there)};
   if (pthread_key_create(&own.key, at_its_end) != 0 || !captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_clear();
   captures_remove_folder();

@@ -171,7 +171,6 @@ static void sixteen_threads_may_ask_for_anything_at_once(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sixteen_threads_may_ask_for_anything_at_once)};
   if (!captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_clear();
   captures_remove_folder();

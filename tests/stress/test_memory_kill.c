@@ -345,7 +345,6 @@ int main(void) {
   calls = mmap(NULL, THREADS * sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (calls == MAP_FAILED || !captures_make_folder(false)) return 1;
   print_message("%d kills, PROF_KILL_SEED=%#llx\n", own.runs, (unsigned long long)own.random);
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_remove_folder();
   return failed;

@@ -17,6 +17,7 @@
 #include "core/thread.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
+#include "hang_guard.h"
 
 enum { DEEP = 200, HAND_OVERS = 1000, FORKS = SKIP_SANITIZED ? 20 : 200, FORK_THREADS = 4, JUMPS = 500 };
 
@@ -451,7 +452,7 @@ static void *fork_often(void *which) {
     pid_t child = -1;
     WITH_BASE_PROFILER(PROF_HOST, "around the fork", "stress", PROF_ARGS("i", i), {
       child = fork();
-      if (child == 0) alarm(60);
+      if (child == 0) hang_guard();
     });
     ++*count;
     if (child == 0) _exit(i % 4 ? record_in_a_forked_child() : 0);
@@ -499,7 +500,6 @@ int main(int argc, char **argv) {
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (!captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 880);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_remove_folder();
   return failed;

@@ -193,7 +193,6 @@ int main(void) {
       cmocka_unit_test_teardown(two_profilers_in_one_process_have_two_traces, clean),
   };
   if (!captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_remove_folder();
   return failed;

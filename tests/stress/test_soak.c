@@ -367,7 +367,6 @@ static void a_ring_of_few_chunks_is_read_without_a_pause(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_long_run_through_a_ring_stays_as_it_began), cmocka_unit_test(a_ring_of_few_chunks_is_read_without_a_pause)};
   if (!captures_make_folder(false)) return 1;
-  alarm(getenv("PROF_LONG") ? 0 : 280);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   captures_clear();
   captures_remove_folder();

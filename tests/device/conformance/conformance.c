@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "stage.h"
+#include "../../hang_guard.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { HAS_SANITIZER = 1 }; /* whose own memory grows with each address */
@@ -56,10 +57,7 @@ static prof_backend_self *opened(void) {
 
 static int wait_for(prof_backend_self *self, void *event) {
   int result = PROF_BACKEND_NOT_READY;
-  for (int ms = 0; ms < 10000 && result == PROF_BACKEND_NOT_READY; ms++) {
-    result = stage->table->event_query(self, event);
-    if (result == PROF_BACKEND_NOT_READY) usleep(1000);
-  }
+  WAIT_WHILE((result = stage->table->event_query(self, event)) == PROF_BACKEND_NOT_READY);
   return result;
 }
 
@@ -76,7 +74,7 @@ static int64_t ns_between(prof_backend_self *self, void *a, void *b) {
 }
 
 /* Silence is part of it: what comes on stderr meanwhile fails. */
-static void a_probe_is_quick_and_silent(void) {
+static void a_probe_is_silent(void) {
   int ends[2];
   char text[256];
   fflush(NULL);
@@ -84,16 +82,13 @@ static void a_probe_is_quick_and_silent(void) {
   const int kept = dup(2), kept_out = dup(1);
   dup2(ends[1], 2);
   dup2(ends[1], 1);
-  const uint64_t begun = now_ns();
   const int first = stage->table->probe(&host), second = stage->table->probe(&host);
-  const uint64_t took = now_ns() - begun;
   dup2(kept, 2);
   dup2(kept_out, 1);
   assert_int_equal(first, second);
   assert_int_equal(first, PROF_BACKEND_OK);
   const ssize_t said = read(ends[0], text, sizeof text);
   if (said > 0) fail_msg("it said: %.*s", (int)said, text);
-  assert_true(took < 2000000000);
 }
 
 static void a_table_has_what_is_needed(void) {
@@ -228,11 +223,11 @@ static void look(void) {
 static uint64_t lost_sides(void) { return info.lost_count[PROF_LOSS_LATE] /* read just when recording stopped */ + info.lost_count[PROF_LOSS_DEVICE_FULL] + info.lost_count[PROF_LOSS_DEVICE_LATE] + info.lost_count[PROF_LOSS_DEVICE_TIMES]; }
 
 static void settle(uint64_t count) {
-  for (int i = 0; i < 2000; i++) {
+  unsigned naps = 0;
+  do {
     look();
     if (about.scope_count + lost_sides() >= count) return;
-    usleep(5000);
-  }
+  } while (hang_nap(&naps));
   fail_msg("of %lu scopes %lu came, and %lu were counted as lost", (unsigned long)count, (unsigned long)about.scope_count, (unsigned long)lost_sides());
 }
 
@@ -294,13 +289,13 @@ static uint64_t begin_records(void) {
   if (!can_record()) exit(CANNOT);
   assert_int_equal(prof_start_with(&options), PROF_OK); /* before the program begins: some vendors must know by then */
   const uint64_t stream = stage->stream_create();
-  for (int i = 0; i < 200 && !is_open(); i++) usleep(5000); /* its library was not in use until now */
+  WAIT_WHILE(!is_open()); /* its library was not in use until now */
   look();                                                  /* a round of the collector's: it has been asked to record */
   return stream;
 }
 
 static void settle_records(uint64_t count) {
-  for (int i = 0; i < 2000 && about.record_count + lost_sides() < count; i++, usleep(5000)) look();
+  for (unsigned naps = 0; about.record_count + lost_sides() < count && hang_nap(&naps);) look();
   if (about.record_count + lost_sides() < count) fail_msg("of %lu records %lu came, and %lu were counted as lost", (unsigned long)count, (unsigned long)about.record_count, (unsigned long)lost_sides());
 }
 
@@ -413,7 +408,7 @@ static void starts_and_stops(void) {
     assert_int_equal(prof_stop(), PROF_OK);
   }
   stage->wait(stream);
-  for (int i = 0; i < 1000 && (look(), about.scope_count + lost_sides() < TIMES); i++) usleep(10000); /* a collector that got no processor at the last stop is done a little later */
+  WAIT_WHILE((look(), about.scope_count + lost_sides() < TIMES)); /* a collector that got no processor at the last stop is done a little later */
   assert_int_equal(about.scope_count + lost_sides(), TIMES);
   stage->stream_destroy(stream);
 }
@@ -495,7 +490,7 @@ static void a_forked_child_is_left_alone(void) {
   fflush(NULL);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);
+    hang_guard();
     for (int i = 0; i < 10; i++) WITH_GPU_PROFILER(stage->device, stream, "work", "conformance", PROF_NO_ARGS, {});
     look();
     _exit(info.scope_count == 10 && lost_sides() == 0 && about.scope_count == 0 && prof_stop() == PROF_OK ? 0 : 1);
@@ -563,7 +558,7 @@ static void an_exit_without_a_stop(void) {
 
 /* X(name, what it needs): TABLE: the vendor's table; STREAMS: queues. */
 #define TESTS(X)                                                                                                                                                               \
-  X(a_table_has_what_is_needed, TABLE) X(a_probe_is_quick_and_silent, TABLE) X(devices_are_told_up_to_the_last, TABLE) X(what_is_no_stream_is_refused, TABLE)                  \
+  X(a_table_has_what_is_needed, TABLE) X(a_probe_is_silent, TABLE) X(devices_are_told_up_to_the_last, TABLE) X(what_is_no_stream_is_refused, TABLE)                  \
   X(events_are_past_in_order, BOTH) X(an_event_is_used_again, BOTH) X(the_clock_is_the_events, BOTH) X(alone_with_a_short_table, BOTH) X(short_and_long_tables_work, BOTH)    \
   X(each_scope_has_its_times, STREAMS) X(starts_and_stops, STREAMS) X(four_streams_from_eight_threads, STREAMS) X(a_hundred_thousand_scopes_take_no_more_memory, STREAMS)      \
   X(a_forked_child_is_left_alone, STREAMS) X(a_thread_ends_with_work_on_its_way, STREAMS) X(a_stream_goes_while_its_events_are_on_their_way, STREAMS)                          \
@@ -583,7 +578,7 @@ static void run_alone(const char *name, int needs) {
   int status = -1;
   const pid_t child = fork();
   if (child == 0) {
-    alarm(120);
+    hang_guard();
     execl(program, program, stage_path, name, (char *)NULL);
     _exit(127);
   }
