@@ -255,7 +255,7 @@ static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t b
   int error = open_up(&prof_i_the_arena, offset + bytes);
   if (!error) error = reserve(offset, bytes);
   if (!error) note_made(offset + bytes);
-  if (!error && prof_i_the_arena.is_file && populate_bytes == bytes && !prof_i_the_arena.by_faults) error = make_pages(offset + kept, bytes - kept);
+  if (!error && prof_i_the_arena.is_file && populate_bytes == bytes && !prof_i_this_flags.takes_faults) error = make_pages(offset + kept, bytes - kept);
   if (!error) error = prof_i_port_populate(head, populate_bytes);
   if (error) {
     *loss_out = PROF_LOSS_DISK; /* the hole stays: a reader steps over units without a head */

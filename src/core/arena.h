@@ -18,7 +18,6 @@ typedef struct prof_i_arena {
   uint64_t open_bytes; /* so far the mapping may be touched; no less than the file has. Any thread, only grows */
   uint64_t number; /* counts arenas over the process's life, from 1 */
   uint32_t policy; /* prof_policy */
-  bool by_faults; /* a file's pages are made by faults: see arena.c */
   bool is_file;
   int fd;     /* of the file; used only while fstat says it is still ours */
   dev_t device;

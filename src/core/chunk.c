@@ -22,7 +22,8 @@ enum {
   LEFT_COUNT = 64,      /* part-filled chunks of dead threads that are remembered */
   FREE_COUNT = 8192,    /* cleared ones */
   ASIDE_COUNT = 8192,   /* and those that somebody reads */
-  STOCK_COUNT = 16,     /* made ready by the helper */
+  STOCK_COUNT = 16,     /* made ready by the helper at most */
+  STOCK_SHARE = 8,      /* and that part of the arena */
   TIDY_COUNT = 16,      /* whose pages the helper is to drop; more, and the thread drops them itself: the disk may hold the helper up */
   ROOM_WORTH_TAKING = 256,
   WALK_AHEAD_BYTES = 1024, /* 512 to 4096 are alike */
@@ -52,13 +53,16 @@ static struct {
   aside_chunk *aside; /* ASIDE_COUNT places, with `free`. Control lock */
   uint32_t aside_count;
   uint64_t stock[STOCK_COUNT];
+  uint32_t stock_most; /* how many of them are used: a small arena has its room for other things */
   uint32_t stock_loss; /* loss + 1: why no more can be made ready; any thread */
+  uint32_t stock_is_empty; /* somebody found it so, and nothing has come since: whoever needs a chunk goes without. Any thread */
+  uint32_t stock_was_full; /* once since the helper began: until then threads help themselves. Any thread */
   uint64_t tidy[TIDY_COUNT];
   uint64_t *ring; /* all chunks of a ring: age << RING_UNIT_BITS | its first unit. The age is the number at which it was last given to a
                      thread */
   uint64_t ring_count, ring_room;
   uint64_t *next_ring, next_ring_room; /* of the arena that is being made. Control lock */
-  uint32_t helper_on, helper_word;
+  uint32_t helper_on, helper_word, helper_sleeps;
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
 } own;
 
@@ -347,7 +351,7 @@ static prof_i_head *take_free(uint64_t bytes, int *loss_out) {
 }
 
 /* What is left of the piece goes back, in pieces of a slot's size. The head keeps what has gone from here. */
-prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
+static prof_i_head *take_free_for_slot(uint64_t populate_bytes) {
   const uint64_t used = __atomic_load_n(&own.free_hint, __ATOMIC_ACQUIRE);
   for (uint64_t i = 0; i < used && i < FREE_COUNT; i++) {
     uint64_t value = __atomic_load_n(&own.free[i], __ATOMIC_RELAXED);
@@ -364,6 +368,16 @@ prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
     return slot;
   }
   return NULL;
+}
+
+/* What the helper has made ready serves for slots, too, but in a ring, which goes on using each of its chunks. */
+prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes) {
+  prof_i_head *const slot = take_free_for_slot(populate_bytes);
+  if (slot || prof_i_the_arena.policy == PROF_POLICY_RING) return slot;
+  const uint64_t offset = get(own.stock, own.stock_most);
+  if (!offset) return NULL;
+  put_free(offset | unit_log(at(offset)->bytes));
+  return take_free_for_slot(populate_bytes);
 }
 
 /* ---- a ring's ages ---- */
@@ -467,20 +481,45 @@ static uint64_t size_for(const prof_i_thread *thread, uint64_t need) {
   return bytes;
 }
 
-static prof_i_head *take_stock(uint64_t need, int *loss_out) {
-  const uint32_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE); /* first: once it is set, no more stock comes */
-  const uint64_t offset = get(own.stock, STOCK_COUNT);
-  __atomic_fetch_add(&own.helper_word, 1, __ATOMIC_RELEASE);
+/* One call for each sleep: a helper that gets no processor is not woken again by each scope that is lost meanwhile. */
+static void call_helper(void) {
+  __atomic_fetch_add(&own.helper_word, 1, __ATOMIC_SEQ_CST); /* pairs with prof_i_chunk_helper_sleep(): it sees the word, or is seen asleep */
+  if (!__atomic_load_n(&own.helper_sleeps, __ATOMIC_SEQ_CST) || !__atomic_exchange_n(&own.helper_sleeps, 0, __ATOMIC_SEQ_CST)) return;
   prof_i_port_wake(&own.helper_word);
-  *loss_out = loss ? (int)loss - 1 : PROF_LOSS_NO_CHUNK; /* it is full only now that all that was ready is used */
-  (void)need; /* stock is of the largest size: every record fits */
+}
+
+/* Stock is of the largest size: every record fits. NULL with PROF_LOSS_NO_CHUNK: the helper is behind, and nobody waits for it. NULL with another loss: no
+   more stock comes, and what is left of the room may go in smaller pieces. */
+static prof_i_head *take_stock(int *loss_out) {
+  const uint32_t loss = __atomic_load_n(&own.stock_loss, __ATOMIC_ACQUIRE); /* first: once it is set, no more stock comes */
+  uint64_t offset = get(own.stock, own.stock_most);
+  if (!offset) { /* said first and looked at again: what the helper brings meanwhile is found here, or it takes the word back */
+    __atomic_store_n(&own.stock_is_empty, 1, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if ((offset = get(own.stock, own.stock_most)) != 0) __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED);
+  }
+  if (offset || !loss) call_helper();
+  *loss_out = loss ? (int)loss - 1 : PROF_LOSS_NO_CHUNK;
   return offset ? at(offset) : NULL;
+}
+
+/* Everything a thread can take goes through the helper, once it has caught up. */
+static bool is_served(void) { return __atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE) && __atomic_load_n(&own.stock_was_full, __ATOMIC_RELAXED); }
+
+/* What a scope costs that is lost meanwhile: this look. */
+static bool is_starved(void) {
+  return __atomic_load_n(&own.stock_is_empty, __ATOMIC_RELAXED) && is_served() && !__atomic_load_n(&own.stock_loss, __ATOMIC_RELAXED);
 }
 
 static prof_i_head *take_any(prof_i_thread *thread, uint64_t need, int *loss_out) {
   prof_i_head *chunk = take_left(need);
   if (chunk) return chunk;
-  if (__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) return take_stock(need, loss_out);
+  if (!__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) { /* a session before this one may have left some */
+    const uint64_t offset = get(own.stock, own.stock_most);
+    if (offset) return at(offset);
+  } else if ((chunk = take_stock(loss_out)) != NULL || (*loss_out == PROF_LOSS_NO_CHUNK && is_served())) {
+    return chunk;
+  }
   const uint64_t bytes = size_for(thread, need);
   if ((chunk = take_free(bytes, loss_out)) != NULL) return chunk;
   if (prof_i_the_arena.policy == PROF_POLICY_RING) return take_ring(bytes, loss_out);
@@ -539,6 +578,7 @@ static void give_away(prof_i_head *chunk) {
   const uint64_t offset = prof_i_arena_offset(chunk);
   set_retired(chunk);
   put(own.left, LEFT_COUNT, offset);
+  __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED); /* there is this one */
 }
 
 static bool resume_parked(prof_i_thread *thread) {
@@ -577,6 +617,10 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   if (full >= 0 && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) { /* most of what comes here in a long run */
     prof_i_thread_leave_out(thread);
     *loss_out = full;
+    return false;
+  }
+  if (PROF_I_UNLIKELY(is_starved()) && !__atomic_load_n(&thread->parked, __ATOMIC_RELAXED)) {
+    *loss_out = PROF_LOSS_NO_CHUNK;
     return false;
   }
   const uint64_t begun = prof_i_port_monotonic_ns(), processor_begun = prof_i_budget_is_on() ? prof_i_port_processor_ns() : 0;
@@ -724,7 +768,10 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh) {
 void prof_i_chunk_begin(void) {
   memset(own.left, 0, sizeof own.left);
   memset(own.stock, 0, sizeof own.stock);
+  const uint64_t fit = prof_i_the_arena.cap_bytes / STOCK_SHARE / prof_i_the_arena.chunk_bytes_max;
+  own.stock_most = fit < 1 ? 1 : fit < STOCK_COUNT ? (uint32_t)fit : STOCK_COUNT;
   own.stock_loss = 0;
+  own.stock_is_empty = 0;
   memset(own.tidy, 0, sizeof own.tidy);
   own.sequence = 1;
   own.free_hint = 0;
@@ -741,14 +788,23 @@ void prof_i_chunk_begin(void) {
 /* ---- the helper's side ---- */
 
 void prof_i_chunk_use_helper(bool on) {
-  prof_i_the_arena.by_faults = on;
+  __atomic_store_n(&own.stock_was_full, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&own.helper_on, on, __ATOMIC_RELEASE);
 }
-uint32_t *prof_i_chunk_helper_word(void) { return &own.helper_word; }
+uint32_t prof_i_chunk_helper_word(void) { return __atomic_load_n(&own.helper_word, __ATOMIC_ACQUIRE); }
+
+void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns) {
+  __atomic_store_n(&own.helper_sleeps, 1, __ATOMIC_SEQ_CST);
+  prof_i_port_wait(&own.helper_word, seen, ns);
+  __atomic_store_n(&own.helper_sleeps, 0, __ATOMIC_SEQ_CST);
+}
+
+void prof_i_chunk_helper_wake(void) { call_helper(); }
 
 bool prof_i_chunk_stock(void) {
   if (prof_i_arena_full_loss() >= 0 || __atomic_load_n(&own.stock_loss, __ATOMIC_RELAXED)) return false;
-  for (int i = 0; i < STOCK_COUNT; i++) {
+  for (uint32_t i = 0; i < own.stock_most; i++) {
     if (__atomic_load_n(&own.stock[i], __ATOMIC_RELAXED)) continue;
     int loss = 0;
     const uint64_t bytes = prof_i_the_arena.chunk_bytes_max;
@@ -759,9 +815,12 @@ bool prof_i_chunk_stock(void) {
       if (loss != PROF_LOSS_NO_CHUNK) __atomic_store_n(&own.stock_loss, (uint32_t)loss + 1, __ATOMIC_RELEASE);
       return false;
     }
-    __atomic_store_n(&own.stock[i], prof_i_arena_offset(chunk), __ATOMIC_RELEASE);
+    __atomic_store_n(&own.stock[i], prof_i_arena_offset(chunk), __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with take_stock()'s */
+    __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_SEQ_CST);
     return true;
   }
+  __atomic_store_n(&own.stock_was_full, 1, __ATOMIC_RELAXED);
   return false;
 }
 

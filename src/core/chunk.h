@@ -41,7 +41,9 @@ void prof_i_chunk_begin(void);
 void prof_i_chunk_use_helper(bool on);
 bool prof_i_chunk_stock(void);   /* helper: makes one chunk ready; false when enough are */
 bool prof_i_chunk_tidy(void);    /* helper: drops one retired chunk's pages; false when none waits */
-uint32_t *prof_i_chunk_helper_word(void); /* woken when there is work */
+uint32_t prof_i_chunk_helper_word(void); /* another one when there is more to do */
+void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns); /* helper: until the word is another one, or so long */
+void prof_i_chunk_helper_wake(void);
 
 /* Events in the chunk whose records ended at or before clear_ticks, and after; unfinished claims; what it held before. */
 typedef struct prof_i_chunk_count {

@@ -145,6 +145,26 @@ int prof_i_port_processor(void);          /* that it runs on just now; negative:
 /* The calling thread goes to the place-th, from 1, of those that it may run on but the one that is taken, and may run on all that it might before. Does nothing where that cannot be. */
 void prof_i_port_leave_processor(int taken, size_t place);
 
+/* A thread of prof's own: 0 or an errno. It blocks all signals and runs where the main thread might when prof was loaded, at normal
+   priority, whatever the caller has. stack_bytes: 0 for the system's default. Its work begins with prof_i_port_thread_begin(). */
+int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *), void *argument);
+/* In the new thread: its name of at most 15 bytes, and the rest of what it would have from its creator. */
+void prof_i_port_thread_begin(const char *name);
+
+/* The floating point environment: rounding, traps, denormals, flags. What computes or prints doubles for the host does so in the
+   default one, where nothing traps, and gives the host its own back. For the length of a block: PROF_I_HOLD_FP; */
+typedef struct prof_i_fp_state {
+#if defined(__x86_64__)
+  uint32_t sse, x87[7];
+#else
+  uint64_t control, status;
+#endif
+} prof_i_fp_state;
+prof_i_fp_state prof_i_port_fp_default(void); /* returns what was */
+void prof_i_port_fp_restore(const prof_i_fp_state *was);
+#define PROF_I_HOLD_FP \
+  const prof_i_fp_state prof_i_was_fp __attribute__((cleanup(prof_i_port_fp_restore), unused)) = prof_i_port_fp_default()
+
 /* mmap() of memory that may be read and written, past a race detector in the program: it takes a mapping for a write, and what reads the page in the program's own code for a race with it. */
 void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd);
 

@@ -199,6 +199,29 @@ void prof_i_port_let_cancel(const int *was) {
   pthread_setcancelstate(*was, &now);
 }
 
+/* Not by <fenv.h>: that is in libm, which prof does not need otherwise. x87's control alone would not do: a flag that was raised while
+   nothing trapped would trap when the host's control is back. */
+#if defined(__x86_64__)
+prof_i_fp_state prof_i_port_fp_default(void) {
+  static const uint32_t sse_default = 0x1f80;
+  prof_i_fp_state was;
+  __asm__ __volatile__("fnstenv %0\n\tfninit\n\tstmxcsr %1\n\tldmxcsr %2" : "=m"(was.x87), "=m"(was.sse) : "m"(sse_default) : "memory");
+  return was;
+}
+void prof_i_port_fp_restore(const prof_i_fp_state *was) {
+  __asm__ __volatile__("fldenv %0\n\tldmxcsr %1" ::"m"(was->x87), "m"(was->sse) : "memory");
+}
+#else
+prof_i_fp_state prof_i_port_fp_default(void) {
+  prof_i_fp_state was;
+  __asm__ __volatile__("mrs %0, fpcr\n\tmrs %1, fpsr\n\tmsr fpcr, xzr" : "=r"(was.control), "=r"(was.status)::"memory");
+  return was;
+}
+void prof_i_port_fp_restore(const prof_i_fp_state *was) {
+  __asm__ __volatile__("msr fpcr, %0\n\tmsr fpsr, %1" ::"r"(was->control), "r"(was->status) : "memory");
+}
+#endif
+
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes) {
   return !PROF_I_FAULT(NO_WIPE) && madvise(at, bytes, MADV_WIPEONFORK) == 0;
 }

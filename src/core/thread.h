@@ -75,6 +75,7 @@ typedef struct prof_i_own_flags {
   bool fork_has_lock;     /* its fork took the control lock: several may be in fork */
   bool is_loading_plugin; /* src/device/plugin.c */
   bool is_making_text;    /* src/python/scope.c */
+  bool takes_faults;      /* the helper: see make_pages() in arena.c */
 } prof_i_own_flags;
 extern __thread prof_i_own_flags prof_i_this_flags __attribute__((tls_model("initial-exec"), visibility("hidden")));
 extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));

@@ -5,7 +5,6 @@
 
 #include <prof/profiler.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -154,7 +153,7 @@ static void make_another(void) {
 
 static void *work(void *unused) {
   (void)unused;
-  pthread_setname_np(pthread_self(), "prof-collector");
+  prof_i_port_thread_begin("prof-collector");
   for (bool is_waiting = false;;) {
     const uint32_t seen = __atomic_load_n(&own.word, __ATOMIC_ACQUIRE), asked = __atomic_load_n(&own.asked, __ATOMIC_ACQUIRE);
     const bool is_last = !is_on();
@@ -246,16 +245,12 @@ static void at_exit(void) {
 void prof_i_collector_end_first(void) { atexit(at_exit); }
 
 static void make_thread(void) {
-  sigset_t all, before;
   if (!own.has_exit) {
     own.has_exit = true;
     atexit(at_exit); /* before the vendors' libraries go: they were there before us */
   }
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   __atomic_store_n(&own.state, ON, __ATOMIC_RELEASE);
-  if (pthread_create(&own.thread, NULL, work, NULL) != 0) __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (prof_i_port_thread_create(&own.thread, 0, work, NULL) != 0) __atomic_store_n(&own.state, OFF, __ATOMIC_RELEASE);
 }
 
 bool prof_i_collector_is_wanted(void) {

@@ -4,7 +4,6 @@
 #include <prof/profiler.h>
 #include <prof/sampler.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,7 +161,7 @@ static void sample_all_along(run *r) {
 
 static void *work(void *the_run) {
   run *const r = the_run;
-  pthread_setname_np(pthread_self(), "prof-sampler");
+  prof_i_port_thread_begin("prof-sampler");
   prof_thread_set_name("prof-sampler");
   const int status = begin(r);
   if (status != PROF_OK && r->says) prof_i_say("PROF_SAMPLE: %s; not sampling", prof_last_error());
@@ -217,13 +216,9 @@ static int make_run(const prof_sampler_options *options, bool waits, run **run_o
 
 /* Lock held. */
 static int make_thread(run *r) {
-  sigset_t all, before;
   __atomic_store_n(&own.samples, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&own.missed, 0, __ATOMIC_RELAXED);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&own.thread, NULL, work, r);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  const int error = prof_i_port_thread_create(&own.thread, 0, work, r);
   own.starts += error == 0;
   if (error == 0) return PROF_OK;
   drop(r);

@@ -3,7 +3,6 @@
 #include "watch.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,7 +166,7 @@ static void set_called(prof_i_watch *watch, bool is_at_it) { __atomic_store_n(&w
 
 static void *work(void *the_watch) {
   prof_i_watch *const watch = the_watch;
-  pthread_setname_np(pthread_self(), "prof-op-meters");
+  prof_i_port_thread_begin("prof-op-meters");
   set_called(watch, true);
   const found *const it = find(watch);
   set_called(watch, false);
@@ -189,14 +188,9 @@ static void *work(void *the_watch) {
   return NULL;
 }
 
-/* The host's signals are for the host's threads. */
 static bool make_thread(prof_i_watch *watch) {
-  sigset_t all, before;
   pthread_t thread;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&thread, NULL, work, watch);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  const int error = prof_i_port_thread_create(&thread, 0, work, watch);
   if (error == 0) pthread_detach(thread);
   return error == 0;
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -193,6 +194,34 @@ static void a_part_filled_chunk_is_taken_over(void **state) {
   assert_in_range(chunk_sizes(sizes, 64), 1, 8); /* 200 threads of 10 records and what says whose they are: 60 KB */
 }
 
+static void *record_100(void *unused) {
+  record(100);
+  return unused;
+}
+
+/* In the smallest arena, too: what the helper has ready is a part of it, and no thread is without a slot. */
+static void a_helper_leaves_room_for_threads(void **state) {
+  (void)state;
+  enum { THREADS = 5 };
+  for (uint32_t policy = PROF_POLICY_KEEP; policy <= PROF_POLICY_RING; policy++) {
+    const prof_options options = {.size = sizeof options, .policy = policy, .cap_bytes = 1 << 20, .helper_thread = 1};
+    uint64_t sizes[64];
+    start(policy, 2 << 20); /* so that the arena is a new one */
+    assert_int_equal(prof_stop(), PROF_OK);
+    assert_int_equal(prof_start_with(&options), PROF_OK);
+    while (chunk_sizes(sizes, 64) < 2) nanosleep(&(const struct timespec){0, 100000}, NULL); /* the helper is at it */
+    record(100);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, record_100, NULL), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    const prof_health health = health_now();
+    assert_int_equal(health.recorded_count + health.lost_count[PROF_LOSS_NO_CHUNK], 100 * (THREADS + 1));
+    assert_true(health.recorded_count > 0);
+    assert_int_equal(health.lost_count[PROF_LOSS_NO_THREAD], 0);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chunks_grow_by_four_up_to_a_64th_of_the_arena),
@@ -203,6 +232,7 @@ int main(void) {
       cmocka_unit_test(no_word_of_what_a_ring_held_is_taken_for_a_record),
       cmocka_unit_test(clear_gives_the_room_back),
       cmocka_unit_test(a_part_filled_chunk_is_taken_over),
+      cmocka_unit_test(a_helper_leaves_room_for_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

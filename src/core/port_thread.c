@@ -1,0 +1,102 @@
+/* Threads of prof's own, behind port.h. Whoever starts one may be pinned, real time, or of another floating point environment: nothing
+   of that is the new thread's. Called on the control path only. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "port.h"
+
+enum { SET_BYTES = 1024 }; /* 8192 processors */
+enum { NOT_YET, AT_IT, KNOWN, UNKNOWN };
+
+typedef union processors {
+  cpu_set_t set; /* for the functions' types; they take the size */
+  unsigned char bytes[SET_BYTES];
+} processors;
+
+/* What the main thread had when prof was loaded. */
+static struct {
+  uint32_t state; /* NOT_YET to UNKNOWN; atomic, orders the rest */
+  processors allowed;
+  int policy, nice;
+} own;
+
+/* A constructor of another library may start prof before this one runs. */
+__attribute__((constructor)) static void note_load(void) {
+  uint32_t state = NOT_YET;
+  if (!__atomic_compare_exchange_n(&own.state, &state, AT_IT, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  const int saved = errno;
+  const bool is_known = sched_getaffinity(getpid(), sizeof own.allowed, &own.allowed.set) == 0;
+  own.policy = sched_getscheduler(getpid());
+  own.nice = getpriority(PRIO_PROCESS, (id_t)getpid()); /* -1 is no normal priority either */
+  errno = saved;
+  __atomic_store_n(&own.state, is_known ? KNOWN : UNKNOWN, __ATOMIC_RELEASE);
+}
+
+static bool is_known(void) {
+  note_load();
+  return __atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == KNOWN;
+}
+
+static bool is_placed_as_at_load(void) {
+  processors now;
+  memset(&now, 0, sizeof now);
+  return !is_known() || sched_getaffinity(0, sizeof now, &now.set) != 0 || memcmp(&now, &own.allowed, sizeof now) == 0;
+}
+
+/* A whole process that runs as a batch, or when idle, stays so. */
+static bool is_policy_as_it_should_be(void) {
+  const int policy = sched_getscheduler(0);
+  return policy == SCHED_OTHER || ((policy == SCHED_BATCH || policy == SCHED_IDLE) && is_known() && policy == own.policy);
+}
+
+/* Only what the caller has otherwise is asked for: a sandbox may forbid the calls. */
+static void choose_attributes(pthread_attr_t *attributes, size_t stack_bytes) {
+  if (stack_bytes) pthread_attr_setstacksize(attributes, stack_bytes > (size_t)PTHREAD_STACK_MIN ? stack_bytes : (size_t)PTHREAD_STACK_MIN);
+#ifdef __GLIBC__
+  if (!is_placed_as_at_load()) pthread_attr_setaffinity_np(attributes, sizeof own.allowed, &own.allowed.set);
+#endif
+  if (is_policy_as_it_should_be()) return;
+  const struct sched_param none = {0};
+  pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
+  pthread_attr_setschedpolicy(attributes, SCHED_OTHER);
+  pthread_attr_setschedparam(attributes, &none);
+}
+
+static int create_with(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *), void *argument) {
+  pthread_attr_t attributes;
+  int error = pthread_attr_init(&attributes);
+  if (error) return error;
+  choose_attributes(&attributes, stack_bytes);
+  error = pthread_create(thread_out, &attributes, work, argument);
+  pthread_attr_destroy(&attributes);
+  return error;
+}
+
+int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *), void *argument) {
+  sigset_t all, before;
+  const int saved = errno;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = create_with(thread_out, stack_bytes, work, argument);
+  /* The processors may be gone, the policy forbidden, or the stack too small for the program's thread-local storage. */
+  if (error == EINVAL || error == EPERM) error = pthread_create(thread_out, NULL, work, argument);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = saved;
+  return error;
+}
+
+void prof_i_port_thread_begin(const char *name) {
+  const int wanted = own.nice > 0 ? own.nice : 0; /* a whole process that is nice stays so */
+  pthread_setname_np(pthread_self(), name);
+#ifndef __GLIBC__ /* it has no attribute for that */
+  if (!is_placed_as_at_load()) sched_setaffinity(0, sizeof own.allowed, &own.allowed.set);
+#endif
+  if (is_known() && getpriority(PRIO_PROCESS, 0) != wanted) setpriority(PRIO_PROCESS, 0, wanted);
+  prof_i_port_fp_default();
+}
