@@ -113,12 +113,12 @@ static void bare_file(const char *directory) {
 }
 
 /* A capture goes on after a stop unless the options differ: a cap that is another each time makes a new arena each time. */
-static void measure_start(const char *what, const char *path, const char *directory, double bound_ns) {
+static void measure_start(const char *what, const char *path, const char *directory, uint32_t devices, double bound_ns) {
   static double took[FRAME_ROUNDS_MAX], stopped[FRAME_ROUNDS_MAX], file_took[FRAME_ROUNDS_MAX];
   const unsigned rounds = frame_rounds(STARTS);
   char bound[32];
   for (unsigned r = 0; r < rounds; r++) {
-    const prof_options options = {.size = sizeof options, .path = path, .cap_bytes = (256u << 20) + (r % 2 << 14)};
+    const prof_options options = {.size = sizeof options, .path = path, .cap_bytes = (256u << 20) + (r % 2 << 14), .devices = devices};
     const double begun = frame_now_ns();
     const int status = start_with(&options);
     const double between = frame_now_ns();
@@ -158,8 +158,9 @@ int main(int argc, char **argv) {
   const char *const directory = frame_directory();
   char path[600];
   snprintf(path, sizeof path, "%s/start.json", directory);
-  measure_start("start and stop of an empty capture, in memory", NULL, NULL, 0.3e6);
-  measure_start("start and stop of an empty capture, with a file", path, directory, 1e6);
+  measure_start("start and stop of an empty capture, in memory", NULL, NULL, PROF_DEVICES_DEFAULT, 0.3e6);
+  measure_start("the same, and devices' records are asked for", NULL, NULL, PROF_DEVICES_RECORDS, 0.4e6);
+  measure_start("start and stop of an empty capture, with a file", path, directory, PROF_DEVICES_DEFAULT, 1e6);
   frame_remove_directory(directory);
   return 0;
 }

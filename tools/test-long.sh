@@ -53,11 +53,13 @@ row R13 'an instrumented library loaded and unloaded 10 000 times; two profilers
 row R14 '1e10 scopes through a ring: cost, counts, memory, what is read' env PROF_SOAK_SCOPES=10000000000 $stress/soak
 row R17 'a host that closes every descriptor and takes the numbers' $failing/descriptors
 row R18 'one pid or output for several processes; poor file systems' $failing/places
+row C1 'operators, live readers, baselines: what CI does in part' ctest --test-dir build/dev -R '^(unit.op_judge|unit.trace_snapshot|api.memory_begin|api.op_file)$' --output-on-failure --no-tests=error
+row C2 'each compiler; the headers and libraries of each release of a vendor' ctest --test-dir build/dev -R '^(api.compare-objects|device.cuda-headers|device.cupti-walk|device.hip-headers|minilm.compilers)$' --output-on-failure --no-tests=error
 row M1 'memory: kill -9 at random instants, 1000 times' env PROF_KILL_RUNS=1000 $stress/memory_kill
 row M1x 'memory: each instruction walked and interrupted' build/dev/tests/fault/memory_step
 row M2 'memory: every call failing at every n' env PROF_TEST_PLUGIN_DIR=$failing $failing/memory_calls
 row M3 'memory: reset and clear under load, 60 s each' env PROF_RESET_SECONDS=60 $stress/memory_reset
-row R11 'every truncation of a capture of 1 MiB' env PROF_TEST_LONG=1 $hostile/truncation
+row R11 'every truncation of a capture of 1 MiB' $hostile/truncation
 row R11b 'every byte and bit of a small one turned over' $hostile/flips
 row R11f 'the reader fuzzed, 5e7 runs' tools/fuzz-long.sh 50000000
 [ $failed -eq 0 ]

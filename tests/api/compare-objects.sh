@@ -170,7 +170,7 @@ check_uses() { # check_uses COMPILER STANDARD SUFFIX
       [ -n "$expected" ] || continue
       printf '#include <prof/profiler.h>\nint use(int n, const char *text);\nint use(int n, const char *text) {\n  %s\n  (void)text;\n  return n;\n}\n' \
         "$statement" >"$folder/use$3"
-      $1 "-std=$2" $warnings $disable -O2 -Iinclude -c "$folder/use$3" -o "$folder/use.o" 2>"$folder/why" && got=yes || got=no
+      $1 "-std=$2" $warnings $disable -fsyntax-only -Iinclude "$folder/use$3" 2>"$folder/why" && got=yes || got=no
       [ $got = "$expected" ]
       verdict $? "$1 $3 $disable: compiles: $got: $statement$(echo; [ $got = no ] && head -5 "$folder/why")"
     done <<<"$c_uses"
@@ -196,19 +196,22 @@ measure_site() { # measure_site COMPILER: the text of a second plain call site i
   done
 }
 
+# is_asked ONE COMPILER: in CI one compiler a language refuses what does not type-check, with PROF_LONG=1 each does.
+is_asked() { [ -n "${PROF_LONG:-}" ] || [ "$1" = "$2" ] || ! command -v "$1" >/dev/null; }
+
 tried=0
 for compiler in gcc clang; do
   command -v $compiler >/dev/null || { echo "note: no $compiler here"; continue; }
   tried=$((tried + 1))
   compare $compiler c11 same.c
-  check_uses $compiler c11 .c
+  if is_asked gcc $compiler; then check_uses $compiler c11 .c; fi
   measure_site $compiler
 done
 for compiler in g++ clang++; do
   command -v $compiler >/dev/null || { echo "note: no $compiler here"; continue; }
   tried=$((tried + 1))
   compare $compiler c++17 same.cpp
-  check_uses $compiler c++17 .cpp
+  if is_asked clang++ $compiler; then check_uses $compiler c++17 .cpp; fi
 done
 if [ $tried -eq 0 ]; then
   echo "skip: neither gcc nor clang is here"

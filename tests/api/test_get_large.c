@@ -18,7 +18,7 @@
 
 #include "sanitizers.h"
 
-enum { SCOPES = 8000000, FEW_SCOPES = 400000, EXTRA_KIB = 4 << 10 };
+enum { SCOPES = 5000000, FEW_SCOPES = 400000, EXTRA_KIB = 4 << 10 };
 
 static char folder[64], output[96];
 
@@ -116,13 +116,13 @@ static void what_is_read_stays_when_the_capture_is_cleared(void **state) {
     prof_trace_destroy(later);
     assert_int_equal(prof_clear(), PROF_OK); /* nobody reads: now the room comes back */
     assert_int_equal(prof_clear(), PROF_OK);
-    for (int i = 0; i < 20; i++) { /* far more than the cap, without a loss */
+    for (int i = 0; i < 8; i++) { /* far more than the cap, without a loss */
       record(FEW_SCOPES);
       assert_int_equal(prof_clear(), PROF_OK);
     }
     assert_int_equal(prof_health(&health), PROF_OK);
     assert_int_equal(health.recorded_count, 0);
-    assert_int_equal(health.lost_count[PROF_LOSS_CLEARED], 24 * FEW_SCOPES);
+    assert_int_equal(health.lost_count[PROF_LOSS_CLEARED], 12 * FEW_SCOPES);
     assert_int_equal(health.lost_count[PROF_LOSS_FULL], 0);
     assert_int_equal(prof_stop(), PROF_OK);
   }
@@ -132,10 +132,10 @@ static void what_is_read_stays_when_the_capture_is_cleared(void **state) {
    the clear of what it shows. */
 static void clears_beside_living_traces_stay_within_the_capture(void **state) {
   (void)state;
-  enum { ROUNDS = 1000, ROUND_SCOPES = 20000 };
+  enum { ROUNDS = 200, ROUND_SCOPES = 20000 };
   const uint32_t policies[] = {PROF_POLICY_KEEP, PROF_POLICY_STREAM};
   for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
-    start(policies[p], policies[p] == PROF_POLICY_STREAM ? output : NULL, 16 << 20); /* a round is 320 KB, all of them 320 MB */
+    start(policies[p], policies[p] == PROF_POLICY_STREAM ? output : NULL, 16 << 20); /* a round is 320 KB, all of them 64 MB */
     record(FEW_SCOPES / 4);
     prof_trace *const for_ever = get();
     assert_int_equal(prof_clear(), PROF_OK);
@@ -146,7 +146,7 @@ static void clears_beside_living_traces_stay_within_the_capture(void **state) {
       assert_int_equal(prof_clear(), PROF_OK);
       if (before) prof_trace_destroy(before); /* there was one at every clear */
       before = trace;
-      if (i % 100 == 0) assert_int_equal(events_read(trace), ROUND_SCOPES);
+      if (i % 50 == 0) assert_int_equal(events_read(trace), ROUND_SCOPES);
     }
     assert_int_equal(events_read(before), ROUND_SCOPES);
     prof_trace_destroy(before);

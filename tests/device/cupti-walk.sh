@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# What src/cuda makes of CUPTI's records, walked by the real libcupti of CUDA 11.8, 12.0, 12.9 and 13.0 (later ones walk nothing without a driver); and that library in a process that has no driver: quiet, and nothing is left behind.
+# What src/cuda makes of CUPTI's records, walked by the real libcupti of CUDA 11.8 and 13.0, with PROF_LONG=1 also of 12.0 and
+# 12.9 (later ones walk nothing without a driver); and that library in a process that has no driver: quiet, and nothing is left.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 [ "$(uname -m)" = x86_64 ] || { echo "skip: the packages that hold libcupti are x86-64's"; exit 77; }
-folder=$("$here/headers/fetch-cuda.sh") || { echo "failed: the libraries could not be fetched"; exit 1; }
+releases=(11.8 13.0)
+if [ -n "${PROF_LONG:-}" ]; then releases=(11.8 12.0 12.9 13.0); fi
+folder=$("$here/headers/fetch-cuda.sh" "$root/.cache/cuda" 13.5 "${releases[@]}") || { echo "failed: the libraries could not be fetched"; exit 1; }
 failed=0
 
 for source in "$root"/src/cuda/*.c "$root"/src/core/library.c "$root"/src/core/loaded.c "$root"/src/core/unreadable.c "$root"/src/core/demangle.c "$root"/src/device/words.c "$root"/src/device/launches.c; do
@@ -26,8 +29,10 @@ walk() {
   fi
 }
 walk 11.8 11.8
-walk 12.0 12.0 -DCUPTI_HAS_KERNEL9
-walk 12.9 12.9
+if [ -n "${PROF_LONG:-}" ]; then
+  walk 12.0 12.0 -DCUPTI_HAS_KERNEL9
+  walk 12.9 12.9
+fi
 walk 13.0 13.5
 
 # usage: quiet VERSION: it is loaded, no driver is there, and records are wanted.
@@ -41,5 +46,5 @@ quiet() {
   fi
 }
 ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -I"$root/include" "$here/headers/cupti_quiet.c" -L"${PROF_TEST_BUILD_DIR:?}" -lprof -ldl -Wl,-rpath,"$PROF_TEST_BUILD_DIR" -o "$work/quiet" || exit 1
-for version in 11.8 12.0 12.9 13.0; do quiet $version; done
+for version in "${releases[@]}"; do quiet "$version"; done
 exit "$failed"

@@ -8,6 +8,7 @@ CC=${CC:-gcc}
 wanted=" $* "
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export PROF_TEST_HANG_SECONDS=${PROF_TEST_HANG_SECONDS:-120} # a fault may be caught by its hanging
 passed=0 failed=0 skipped=0
 sound_last=
 flags=(-std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Iinclude -Isrc -Itests)
@@ -73,7 +74,7 @@ run() {
   local folder=$1 environment=$2 filter=$3 wrapper=()
   case "$folder" in *sanitize-thread*) setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R) ;; esac
   # shellcheck disable=SC2086
-  env PROF_TEST_PLUGIN_DIR="$folder" PROF_TEST_BUILD_DIR="$folder" $environment timeout 120 "${wrapper[@]}" "$folder/test" ${filter:+"$filter"} \
+  env PROF_TEST_PLUGIN_DIR="$folder" PROF_TEST_BUILD_DIR="$folder" $environment timeout "$PROF_TEST_HANG_SECONDS" "${wrapper[@]}" "$folder/test" ${filter:+"$filter"} \
     >"$folder/log" 2>&1 </dev/null
   echo $? >"$folder/status"
 }

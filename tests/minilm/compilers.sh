@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kernels.cu by the vendors' real compilers, called as the engine calls them: NVRTC 11.8, 12.9 and 13.0 out of NVIDIA's wheels, where these can be had, and the hipRTC of Debian's HIP 5.2. None of them needs a device, and nothing that they make is run.
+# kernels.cu by the vendors' real compilers, called as the engine calls them: NVRTC 13.0, with PROF_LONG=1 also 11.8 and 12.9, out of NVIDIA's wheels, where these can be had, and the hipRTC of Debian's HIP 5.2. None of them needs a device, and nothing that they make is run.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
@@ -33,8 +33,11 @@ refuses() {
 
 python=python3
 [ -x "$root/.venv/bin/python" ] && python=$root/.venv/bin/python
-if folder=$("$python" "$root/tests/device/headers/fetch_toolkit.py" 2>"$work/why"); then
-  for library in "$folder"/11.8/libnvrtc.so.11.2 "$folder"/12.9/libnvrtc.so.12 "$folder"/13.0/libnvrtc.so.13; do
+releases=(13.0)
+if [ -n "${PROF_LONG:-}" ]; then releases=(11.8 12.9 13.0); fi
+if folder=$("$python" "$root/tests/device/headers/fetch_toolkit.py" "$root/.cache/cuda-toolkit" "${releases[@]}" 2>"$work/why"); then
+  for library in "${releases[@]/#/$folder/}"; do
+    library=$(echo "$library"/libnvrtc.so.*)
     export LD_LIBRARY_PATH=${library%/*} # for libnvrtc-builtins beside it
     what="NVRTC $(basename "${library%/*}")"
     for number in 80 90; do

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# usage: fetch-cuda.sh [FOLDER]
-# Puts into FOLDER/VERSION (.cache/cuda of the source tree) what NVIDIA's own wheels on PyPI have of several releases: <cuda.h>, <nvml.h>, CUPTI's headers (cupti) and its library. They are unpacked and nothing in them is run here; hashes
+# usage: fetch-cuda.sh [FOLDER [VERSION...]]
+# Puts into FOLDER/VERSION (.cache/cuda of the source tree) what NVIDIA's own wheels on PyPI have of these releases, or of all: <cuda.h>, <nvml.h>, CUPTI's headers (cupti) and its library. They are unpacked and nothing in them is run here; hashes
 # are checked. Prints FOLDER.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 folder=${1:-$root/.cache/cuda}
+wanted=" ${*:2} "
 
 # version, package, sha256 of its wheel, then what it is called here = where it is in the wheel
 releases='
@@ -37,6 +38,7 @@ has() {
 
 while read -r version package sha256 items; do
   [ -n "$version" ] || continue
+  case $wanted in "  " | *" $version "*) ;; *) continue ;; esac
   read -ra items <<<"$items"
   has "$version" "${items[@]}" && continue
   new=$folder/$version.new.$$

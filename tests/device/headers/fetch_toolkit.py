@@ -1,6 +1,6 @@
-"""usage: fetch_toolkit.py [FOLDER]
+"""usage: fetch_toolkit.py [FOLDER [VERSION...]]
 
-Puts into FOLDER/VERSION (.cache/cuda-toolkit of the source tree) what NVIDIA's own wheels on PyPI have of several releases: NVRTC with its header, cuBLAS's headers, and what these include. 110 MiB out of 2 GB, asked for by ranges. NVRTC is run by tests/minilm/nvrtc.sh, which needs
+Puts into FOLDER/VERSION (.cache/cuda-toolkit of the source tree) what NVIDIA's own wheels on PyPI have of these releases, or of all: NVRTC with its header, cuBLAS's headers, and what these include. 110 MiB out of 2 GB, asked for by ranges. NVRTC is run by tests/minilm/nvrtc.sh, which needs
 no GPU; what it is is checked. Prints FOLDER.
 """
 
@@ -77,7 +77,7 @@ def main() -> None:
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may ask at once
-        for version in sorted({part.version for part in PARTS}):
+        for version in sys.argv[2:] or sorted({part.version for part in PARTS}):
             place = os.path.join(folder, version)
             fresh = f"{place}.new.{os.getpid()}"
             try:
