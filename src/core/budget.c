@@ -210,6 +210,7 @@ static bool is_new_window(prof_i_spending *window, uint64_t now) {
 }
 
 static void judge(prof_i_thread *thread, const prof_i_head *chunk, uint64_t own_ns) {
+  PROF_I_HOLD_FP;
   const uint64_t now = prof_i_port_monotonic_ns();
   prof_i_spending *const window = &thread->spending;
   excess e;

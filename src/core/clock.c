@@ -191,6 +191,7 @@ static void measure_rate(pair *start) {
 }
 
 void prof_i_clock_begin(void) {
+  PROF_I_HOLD_FP;
   prof_i_header *const header = prof_i_arena_header();
   __atomic_store_n(&own.segments, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&own.error_ns, 0, __ATOMIC_RELAXED);
@@ -226,6 +227,7 @@ static bool is_too_soon(void) {
 }
 
 void prof_i_clock_pair(bool rarely) {
+  PROF_I_HOLD_FP;
   if (rarely && is_too_soon()) return;
   if (__atomic_exchange_n(&own.busy, 1, __ATOMIC_ACQUIRE)) return;
   pair p;
@@ -246,6 +248,7 @@ bool prof_i_clock_went_back(uint64_t since) {
 }
 
 void prof_i_clock_begin_session(void) {
+  PROF_I_HOLD_FP;
   prof_i_clock_pair(false);
   __atomic_store_n(&own.went_back, 0, __ATOMIC_RELAXED);
 }

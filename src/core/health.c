@@ -83,6 +83,7 @@ static void add_scopes_cost(prof_health *health) {
 }
 
 int prof_health_get(prof_health *health_out) {
+  PROF_I_HOLD_FP;
   if (!health_out) return prof_i_fail(PROF_E_INVALID, "prof_health: health_out is NULL");
   prof_health health = {.size = sizeof health};
   prof_i_control_lock();

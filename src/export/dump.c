@@ -132,6 +132,7 @@ static int expand_and_dump(const prof_trace *trace, const char *path, const prof
 }
 
 int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
+  PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   bool is_kept;
   if (trace == NULL) return prof_i_fail(PROF_E_INVALID, "trace is NULL");
@@ -140,6 +141,7 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
 }
 
 int prof_dump_with(const char *path, const prof_dump_options *options) {
+  PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
   if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
@@ -157,6 +159,7 @@ int prof_dump_with(const char *path, const prof_dump_options *options) {
 int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
 
 int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out, size_t *bytes_out) {
+  PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   if (trace == NULL || text_out == NULL) return prof_i_fail(PROF_E_INVALID, "%s is NULL", trace == NULL ? "trace" : "text_out");
   dump_plan plan;
@@ -175,6 +178,7 @@ int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, c
 }
 
 int prof_get_json(char **text_out, size_t *bytes_out) {
+  PROF_I_HOLD_FP;
   if (text_out == NULL) return prof_i_fail(PROF_E_INVALID, "text_out is NULL");
   prof_trace *trace;
   int status = prof_get(&trace);

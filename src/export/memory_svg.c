@@ -163,6 +163,7 @@ static void put_foot(picture *p) {
 }
 
 int prof_memory_svg(const prof_memory *memory, uint32_t index, char **text_out) {
+  PROF_I_HOLD_FP;
   if (!memory || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_svg: %s is NULL", memory ? "text_out" : "memory");
   if (index >= prof_memory_pool_count(memory))
     return prof_i_fail(PROF_E_INVALID, "prof_memory_svg: index is %u; there are %u pools", index, prof_memory_pool_count(memory));
@@ -185,6 +186,7 @@ int prof_memory_svg(const prof_memory *memory, uint32_t index, char **text_out) 
 }
 
 int prof_memory_svg_dump(const prof_memory *memory, uint32_t index, const char *path) {
+  PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   char *text = NULL;
   prof_i_sink sink;

@@ -5,6 +5,7 @@
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/pool.h"
+#include "../core/port.h"
 #include "../trace/units.h"
 
 int prof_memory_is_on(void) { return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) == PROF_I_MEMORY_ON; }
@@ -16,6 +17,7 @@ static int fail_without_memory(prof_device device) {
 }
 
 int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
+  PROF_I_HOLD_FP;
   if (!max_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_max_get: max_out is NULL");
   if (source > PROF_MEMORY_QUERY) return prof_i_fail(PROF_E_INVALID, "source is %u; it is at most %d", (unsigned)source, PROF_MEMORY_QUERY);
   if (device.type == 0) device = PROF_HOST;

@@ -351,6 +351,7 @@ uint64_t prof_memory_collect_begin(prof_pool *pool) {
 }
 
 void prof_memory_collect_end(prof_pool *pool, uint64_t begun) {
+  PROF_I_HOLD_FP;
   if (!prof_i_memory_is_on() || !pool || !begun) return;
   const uint64_t now = prof_i_clock_ticks(), ticks = now > begun ? now - begun : 0;
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE);

@@ -14,6 +14,7 @@
 
 #include "../core/control.h"
 #include "../core/log.h"
+#include "../core/port.h"
 #include "../trace/show.h"
 #include "../trace/units.h"
 #include "note.h"
@@ -266,6 +267,7 @@ static int fail_without_pool(prof_device device) {
 }
 
 int prof_memory_oom(prof_device device, uint64_t bytes) {
+  PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   if (device.type == 0) device = PROF_HOST;
   const int saved = errno;

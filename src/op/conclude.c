@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/port.h"
 #include "judge.h"
 #include "result.h"
 
@@ -87,6 +88,7 @@ static void doubt(prof_op_info *info, const prof_i_op_identity *identity, const 
 }
 
 prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key, const prof_i_facts *facts) {
+  PROF_I_HOLD_FP;
   prof_op_result *const result = make_room(identity, key, facts->samples, facts->count);
   if (!result || !fill_statistics(result)) {
     free(result);

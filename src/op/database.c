@@ -381,6 +381,7 @@ int prof_i_database_check(const char *path) {
 }
 
 int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key, prof_op_result **result_out) {
+  PROF_I_HOLD_FP;
   database d;
   int status = visit(&d, path);
   *result_out = NULL;
@@ -390,6 +391,7 @@ int prof_i_database_find(const char *path, const prof_i_op_identity *identity, c
 }
 
 int prof_i_database_keep(const char *path, const prof_op_result *result) {
+  PROF_I_HOLD_FP;
   database d;
   int status = visit(&d, path);
   if (!status) status = keep(&d, result);

@@ -269,6 +269,7 @@ static double time_empty_rounds(group *g) {
 }
 
 static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *results, size_t count) {
+  PROF_I_HOLD_FP;
   double alone = 0, longest = 0;
   for (size_t i = 0; i < count; i++) {
     const double us = results[i]->info.median_us;

@@ -147,6 +147,7 @@ static int said_timer(const prof_i_measurement *m, const char *callback, int cod
 }
 
 static int said_time(const prof_i_measurement *m, double us) {
+  PROF_I_HOLD_FP;
   return prof_i_fail(PROF_E_OPERATOR, "%s: the timer %s says %g us", m->op.key, m->timer.name, us);
 }
 
@@ -363,6 +364,7 @@ int prof_i_measure_sample(prof_i_measurement *m) {
 
 /* Is the median known to the precision asked for? */
 static int look_at_median(prof_i_measurement *m) {
+  PROF_I_HOLD_FP;
   prof_i_series series;
   double low, high;
   m->next_look = m->count + m->count / 4;
@@ -390,6 +392,7 @@ int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
 
 /* The slowest tenth of the looks at the processor's speed against the best one. */
 static double slowdown_of(prof_i_measurement *m) {
+  PROF_I_HOLD_FP;
   const size_t count = (size_t)m->chain_count;
   if (m->chain_count < CHAINS_MIN) return 1;
   const double usual = prof_i_quantile_among(m->chains, count, 0.9), best = prof_i_quantile_among(m->chains, count, 0);

@@ -10,6 +10,7 @@
 
 #include "../core/log.h"
 #include "../core/options.h"
+#include "../core/port.h"
 #include "compare.h"
 #include "series.h"
 
@@ -26,6 +27,7 @@ const double *prof_op_samples(const prof_op_result *result, size_t *count_out) {
 }
 
 double prof_op_quantile(const prof_op_result *result, double share) {
+  PROF_I_HOLD_FP;
   if (!result || !(share >= 0 && share <= 1)) return 0;
   return prof_i_quantile(result->sorted, result->count, share);
 }
@@ -135,6 +137,7 @@ static void add_doubts(line *l, const prof_op_info *info) {
 }
 
 size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
+  PROF_I_HOLD_FP;
   line l = {to, to ? room : 0, 0};
   if (l.room) to[0] = '\0';
   if (!result) return 0;
@@ -182,6 +185,7 @@ static prof_op_order order_of(const prof_i_ratio *ratio, double threshold) {
 
 int prof_op_compare(const prof_op_result *first, const prof_op_result *second, double threshold,
                     prof_op_comparison *comparison_out) {
+  PROF_I_HOLD_FP;
   if (!first || !second || !comparison_out) return prof_i_fail(PROF_E_INVALID, "prof_op_compare: an argument is NULL");
   if (!(threshold >= 0 && threshold < 1))
     return prof_i_fail(PROF_E_INVALID, "threshold is %g; a share from 0 to 1, for example 0.02", threshold);

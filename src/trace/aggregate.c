@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "callers.h"
 #include "device_sums.h"
 #include "forward_stacks.h"
@@ -665,6 +666,7 @@ static int check(const char *function, const prof_trace *const *traces, size_t c
 }
 
 int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
+  PROF_I_HOLD_FP;
   int status = check("prof_traces_aggregate", traces, count, rows_out);
   if (status) return status;
   aggregation *const a = calloc(1, sizeof *a);

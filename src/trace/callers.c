@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "capture.h"
 
 enum { TABLE_FIRST = 256, FRAME_ROOM = 4608 /* a path of 4096, and a name */ };
@@ -351,6 +352,7 @@ bool prof_i_callers_give(prof_i_callers *callers, const char *text, bool *is_own
 }
 
 int prof_trace_frame_text(const prof_trace *trace, uint32_t site, char **text_out) {
+  PROF_I_HOLD_FP;
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_frame_text: %s is NULL", trace ? "text_out" : "trace");
   char frame[FRAME_ROOM];
   const size_t bytes = site < prof_i_trace_site_count(trace) ? prof_i_frame_text(prof_i_trace_site(trace, site), frame, sizeof frame) : 0;

@@ -6,6 +6,7 @@
 
 #include "../core/log.h"
 #include "../core/options.h"
+#include "../core/port.h"
 #include "capture.h"
 #include "show.h"
 
@@ -42,6 +43,7 @@ static prof_trace_change change_of(const prof_trace *trace, const prof_i_change_
 }
 
 int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof_trace_change *change_out) {
+  PROF_I_HOLD_FP;
   if (!trace || !change_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: %s is NULL", trace ? "change_out" : "trace");
   if (index >= trace->catalog.change_count)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_change_get: index is %u; the trace has %u changes", index, trace->catalog.change_count);
@@ -85,6 +87,7 @@ static void put_reason(char *to, size_t room, const prof_trace *trace, const pro
 }
 
 int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) {
+  PROF_I_HOLD_FP;
   if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_change_text: text_out is NULL");
   prof_trace_change change = {.size = sizeof change};
   const int status = prof_trace_change_get(trace, index, &change);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "plain.h"
 #include "walker.h"
 
@@ -161,6 +162,7 @@ static int advance(prof_cursor *cursor) {
 }
 
 int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
+  PROF_I_HOLD_FP;
   if (!trace || !cursor_out)
     return prof_i_fail(PROF_E_INVALID, "prof_cursor_create: %s is NULL", trace ? "cursor_out" : "trace");
   prof_cursor *const cursor = calloc(1, sizeof *cursor);

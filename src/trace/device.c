@@ -7,6 +7,7 @@
 
 #include "../core/log.h"
 #include "../core/options.h"
+#include "../core/port.h"
 #include "capture.h"
 #include "show.h"
 #include "units.h"
@@ -38,6 +39,7 @@ static prof_trace_device device_of(const prof_i_device_state *state) {
 }
 
 int prof_trace_device_get(const prof_trace *trace, uint32_t index, prof_trace_device *device_out) {
+  PROF_I_HOLD_FP;
   if (!trace || !device_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_device_get: %s is NULL", trace ? "device_out" : "trace");
   if (index >= trace->catalog.device_count)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_device_get: index is %u; the trace has %u devices", index, trace->catalog.device_count);
@@ -106,6 +108,7 @@ static void put_reason(line *l, const prof_trace_device *device) {
 }
 
 int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out) {
+  PROF_I_HOLD_FP;
   prof_trace_device device = {.size = sizeof device};
   line l = {"", 0};
   char name[64];

@@ -5,6 +5,7 @@
 #include "../core/arena.h"
 #include "../core/control.h"
 #include "../core/log.h"
+#include "../core/port.h"
 #include "capture.h"
 
 static uint64_t bytes_now(int fd) {
@@ -13,6 +14,7 @@ static uint64_t bytes_now(int fd) {
 }
 
 int prof_get(prof_trace **trace_out) {
+  PROF_I_HOLD_FP;
   if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
   const void *bytes = NULL;
   size_t room = 0;
@@ -52,6 +54,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
 }
 
 int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out, uint64_t *count_out) {
+  PROF_I_HOLD_FP;
   prof_trace *trace = NULL;
   int status = prof_get(&trace);
   if (status) return status;

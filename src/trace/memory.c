@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "show.h"
 
 #define HASH_NONFATAL_OOM 1
@@ -434,6 +435,7 @@ static int read_memory(const prof_trace *trace, bool is_played, prof_memory **me
 int prof_i_memory_order(const prof_trace *trace, prof_memory **memory_out) { return read_memory(trace, false, memory_out); }
 
 int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
+  PROF_I_HOLD_FP;
   if (!trace || !memory_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_read: %s is NULL", trace ? "memory_out" : "trace");
   return read_memory(trace, true, memory_out);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "memory.h"
 #include "page.h"
 #include "show.h"
@@ -45,6 +46,7 @@ static void add_samples(prof_i_grid *grid, const prof_memory *memory, prof_devic
 }
 
 int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **text_out) {
+  PROF_I_HOLD_FP;
   static const char *const titles[] = {"#Trace", "#Tag", "used", "alloc"};
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_trace_text: %s is NULL", trace ? "text_out" : "trace");
   if (device.type == 0) device = PROF_HOST;

@@ -9,6 +9,7 @@
 
 #include "../core/log.h"
 #include "../core/options.h"
+#include "../core/port.h"
 #include "memory.h"
 #include "memory_plot.h"
 #include "page.h"
@@ -532,6 +533,7 @@ static int check(const prof_memory *memory, const prof_memory_text_options *opti
 }
 
 int prof_memory_text(const prof_memory *memory, const prof_memory_text_options *options, char **text_out) {
+  PROF_I_HOLD_FP;
   if (!memory || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_text: %s is NULL", memory ? "text_out" : "memory");
   prof_memory_text_options checked = {.size = sizeof checked};
   int status = options ? prof_i_sized_copy(&checked, sizeof checked, options, "prof_memory_text_options") : PROF_OK;

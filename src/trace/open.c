@@ -127,6 +127,7 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
 /* ---- the public face ---- */
 
 int prof_trace_open(const char *path, prof_trace **trace_out) {
+  PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
   if (!path || !trace_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
   prof_i_source source;
@@ -137,6 +138,7 @@ int prof_trace_open(const char *path, prof_trace **trace_out) {
 }
 
 int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_out) {
+  PROF_I_HOLD_FP;
   if (!bytes || !trace_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_open_bytes: %s is NULL", bytes ? "trace_out" : "bytes");
   prof_i_source source;
@@ -191,6 +193,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
 }
 
 int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
+  PROF_I_HOLD_FP;
   if (!trace || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_info_get: %s is NULL", trace ? "info_out" : "trace");
   prof_trace_info info;
   fill_info(trace, &info);
@@ -198,6 +201,7 @@ int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
 }
 
 int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
+  PROF_I_HOLD_FP;
   if (!trace || !thread_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL", trace ? "thread_out" : "trace");
   if (index >= trace->thread_count)
@@ -222,6 +226,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
 }
 
 int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
+  PROF_I_HOLD_FP;
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL", trace ? "text_out" : "trace");
   enum { ROOM = 256 + PROF_I_LOSS_WORDS * 64 };
   char *const text = malloc(ROOM);

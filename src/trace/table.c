@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "page.h"
 #include "show.h"
 #include "units.h"
@@ -413,6 +414,7 @@ int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *opti
 }
 
 int prof_traces_table(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, char **text_out) {
+  PROF_I_HOLD_FP;
   if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_traces_table: text_out is NULL");
   prof_rows *rows = NULL;
   int status = prof_traces_aggregate(traces, count, options, &rows);
