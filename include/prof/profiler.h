@@ -56,7 +56,7 @@ typedef struct prof_options {
   const char *path;       /* where prof_dump(NULL) writes; the capture file stands beside it, so kill -9 loses nothing that had
                              ended. %p pid, %h host, %r rank. NULL: recorded in memory. A relative one, PROF_OUTPUT too, means
                              the working directory of the start, wherever the program goes later */
-  uint64_t cap_bytes;     /* hard bound of the capture; 0: 256 MiB in memory (at most an eighth of the memory limit), 4 GiB in a file */
+  uint64_t cap_bytes;     /* hard bound of the capture; 0: 256 MiB in memory and on tmpfs (at most an eighth of the memory limit), 4 GiB in another file */
   uint64_t ring_ns;       /* PROF_POLICY_RING: at export keep only the last so many ns; 0: all that fits */
   uint32_t helper_thread; /* 1: one thread prepares room ahead, so that no traced thread waits for the disk */
   uint32_t keep_capture;  /* 1: the capture file stays after a clean dump */

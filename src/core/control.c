@@ -56,6 +56,7 @@ static struct {
   prof_i_device_warning *warn;        /* the same */
   const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
   prof_options options; /* in force; path points at the next */
+  bool has_default_cap; /* nobody said how large the capture may be */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given, but absolute: a child expands it anew */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -238,20 +239,26 @@ static int make_memory(prof_i_arena *fresh, const prof_options *options) {
                      "cannot map %llu bytes to record into: %s", (unsigned long long)options->cap_bytes, strerror(error));
 }
 
+/* What stands on tmpfs is memory, which the machine or the control group has only so much of. Who names a cap for a place of that kind gets it, as for
+   memory. */
+static uint64_t cap_on(int fd, const prof_options *options, bool is_elsewhere) {
+  const uint64_t most = prof_i_options_memory_cap();
+  const bool is_chosen = !own.has_default_cap && !is_elsewhere;
+  return is_chosen || options->cap_bytes <= most || !prof_i_place_is_memory(fd) ? options->cap_bytes : most;
+}
+
 static int make_anywhere(prof_i_arena *fresh, const prof_options *options) {
   char path[sizeof fresh->path];
   if (!options->path) return make_memory(fresh, options);
   const int fd = prof_i_place_create(options->path, path, sizeof path, fresh->reason, sizeof fresh->reason);
   if (fd < 0) {
-    prof_options in_memory = {.size = sizeof in_memory, .level = 1};
-    const uint64_t asked = options->cap_bytes;
-    prof_i_options_complete(&in_memory); /* a file's default cap would be too much for memory */
-    if (asked < in_memory.cap_bytes) in_memory.cap_bytes = asked;
-    in_memory.policy = options->policy;
+    const uint64_t most = prof_i_options_memory_cap(); /* a file's cap may be too much for memory */
+    prof_options in_memory = *options;
+    if (in_memory.cap_bytes > most) in_memory.cap_bytes = most;
     return make_memory(fresh, &in_memory);
   }
   int error = 0;
-  for (uint64_t cap = options->cap_bytes; cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1))
+  for (uint64_t cap = cap_on(fd, options, fresh->reason[0]); cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1))
     if ((error = prof_i_arena_make(fresh, fd, path, cap, options->policy)) == 0) return PROF_OK;
   close(fd);
   unlink(path);
@@ -405,6 +412,7 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   status = given ? prof_i_sized_copy(&options, sizeof options, given, "prof_options") : PROF_OK;
+  const bool is_default_cap = options.cap_bytes == 0;
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
   if (!has_scopes) options.level = 0;
@@ -412,7 +420,10 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   prof_i_control_ensure();
   lock();
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
+  const bool had_default_cap = own.has_default_cap;
+  if (!own.recording) own.has_default_cap = is_default_cap;
   status = own.recording ? refuse_second_start() : start_locked(&options, false, is_left_over(&options));
+  if (status != PROF_OK) own.has_default_cap = had_default_cap;
   if (status == PROF_OK) {
     own.started_by = variable;
     if (has_scopes) prof_i_want_asked(options.level);
@@ -449,6 +460,7 @@ static void stop_locked(void) {
 static int start_as_before(int level, bool is_fresh) {
   prof_options options = {.size = sizeof options};
   if (own.options.size) options = own.options;
+  else own.has_default_cap = true;
   options.level = level ? (uint32_t)level : 1;
   char template_[PATH_ROOM];
   if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);

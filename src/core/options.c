@@ -38,11 +38,18 @@ int prof_i_sized_give(void *to, const void *from, size_t from_bytes, const char 
   return PROF_OK;
 }
 
-static uint64_t default_cap(bool in_file) {
-  if (in_file) return CAP_FILE_MIB * mib;
-  const uint64_t eighth = prof_i_port_memory_limit() / 8;
-  const uint64_t cap = eighth < CAP_MEMORY_MIB * mib ? eighth : CAP_MEMORY_MIB * mib;
-  return cap > CAP_MIN_MIB * mib ? cap : CAP_MIN_MIB * mib;
+/* As of the last start: a forked child's finds it here, without a look at any file. Any thread. */
+static uint64_t memory_cap_bytes;
+
+static void find_memory_cap(void) {
+  const uint64_t eighth = prof_i_port_memory_limit() / 8, most = CAP_MEMORY_MIB * mib, least = CAP_MIN_MIB * mib;
+  const uint64_t cap = eighth < least ? least : eighth < most ? eighth : most;
+  __atomic_store_n(&memory_cap_bytes, cap & ~(uint64_t)(PROF_I_UNIT_BYTES - 1), __ATOMIC_RELAXED);
+}
+
+uint64_t prof_i_options_memory_cap(void) {
+  if (!__atomic_load_n(&memory_cap_bytes, __ATOMIC_RELAXED)) find_memory_cap();
+  return __atomic_load_n(&memory_cap_bytes, __ATOMIC_RELAXED);
 }
 
 int prof_i_options_complete(prof_options *options) {
@@ -62,7 +69,8 @@ int prof_i_options_complete(prof_options *options) {
   if (options->policy == PROF_POLICY_DEFAULT) options->policy = in_file ? PROF_POLICY_STREAM : PROF_POLICY_KEEP;
   if (options->ring_ns && options->policy != PROF_POLICY_RING)
     return prof_i_fail(PROF_E_INVALID, "options.ring_ns is set, but options.policy is not ring");
-  if (!options->cap_bytes) options->cap_bytes = default_cap(in_file);
+  find_memory_cap();
+  if (!options->cap_bytes) options->cap_bytes = in_file ? CAP_FILE_MIB * mib : prof_i_options_memory_cap();
   if (options->cap_bytes < CAP_MIN_MIB * mib || options->cap_bytes > cap_max_bytes)
     return prof_i_fail(PROF_E_INVALID, "options.cap_bytes is %llu; from 1 MiB to 1 TiB is possible", (unsigned long long)options->cap_bytes);
   options->cap_bytes &= ~(uint64_t)(PROF_I_UNIT_BYTES - 1);

@@ -14,4 +14,7 @@ int prof_i_sized_give(void *to, const void *from, size_t from_bytes, const char 
 /* Checks values and fills in what depends on others: level, policy, cap. The path is left as it is. */
 int prof_i_options_complete(prof_options *options);
 
+/* The cap of a capture in memory that was given none: it follows the memory limit of the machine or control group. */
+uint64_t prof_i_options_memory_cap(void);
+
 #endif

@@ -81,6 +81,9 @@ int prof_i_place_check_output(const char *path) {
   return PROF_OK;
 }
 
+#define TMPFS 0x01021994ul
+#define RAMFS 0x858458f6ul
+
 /* File systems whose fallocate reserves: a later store cannot run out of disk. NULL: this one does. */
 static const char *why_unfit(int fd) {
   struct statfs about;
@@ -88,11 +91,16 @@ static const char *why_unfit(int fd) {
   switch ((unsigned long)about.f_type) {
     case 0xef53ul:     /* ext2, 3, 4 */
     case 0x58465342ul: /* XFS */
-    case 0x01021994ul: /* tmpfs */
+    case TMPFS:
     case 0x794c7630ul: /* overlay: as its upper layer; the probe tells */
       return NULL;
     default: return "its file system does not keep what fallocate reserves";
   }
+}
+
+bool prof_i_place_is_memory(int fd) {
+  struct statfs about;
+  return fstatfs(fd, &about) == 0 && ((unsigned long)about.f_type == TMPFS || (unsigned long)about.f_type == RAMFS);
 }
 
 /* A first piece is reserved and stored to: what cannot do that is found out here. */

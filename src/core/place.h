@@ -31,6 +31,9 @@ int prof_i_place_add_suffix(char *output, size_t room);
    descriptor and its path; -1: none qualifies, and `reason` says why. In both cases reason is "" only when it is beside the output. */
 int prof_i_place_create(const char *output, char *path_out, size_t path_room, char *reason_out, size_t reason_room);
 
+/* Does what is written there take memory, as on tmpfs? */
+bool prof_i_place_is_memory(int fd);
+
 /* Gives the capture in force, into which nobody records any more, the output's name in place of its own, without reading it; its mode becomes that of a trace. Not over a
    capture that another process records into, nor to another file system. 0, or a status with its text: then it stands as it was. */
 int prof_i_place_rename(const char *capture, const char *output);

@@ -40,7 +40,11 @@ static uint64_t number_in(const char *folder, const char *file) {
   return prof_i_port_read_small(path, text, sizeof text) ? number_of(text) : UINT64_MAX;
 }
 
-static uint64_t memory_of_2(const char *folder) { return number_in(folder, "memory.max"); }
+/* Past the one processes are ended, past the other they are slowed down until they stand still. */
+static uint64_t memory_of_2(const char *folder) {
+  const uint64_t most = number_in(folder, "memory.max"), high = number_in(folder, "memory.high");
+  return high < most ? high : most;
+}
 static uint64_t memory_of_1(const char *folder) { return number_in(folder, "memory.limit_in_bytes"); }
 
 /* "200000 100000": so many us of each so many. */

@@ -8,10 +8,11 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/statfs.h>
 #include <sys/resource.h>
 #include <time.h>
 
-enum { PROCESSES = 8 };
+enum { MIB = 1 << 20, PROCESSES = 8 };
 
 /* ---- processes that run beside each other ---- */
 
@@ -178,6 +179,36 @@ static void without_room_for_a_file_the_reason_is_given(void **state) {
   host_expect("a poor place", in_a_poor_place, NULL);
 }
 
+static uint64_t cap_of(const char *path, uint64_t cap_bytes) {
+  const prof_options options = {.size = sizeof options, .path = path, .cap_bytes = cap_bytes};
+  check_status(prof_start_with(&options), PROF_OK);
+  const prof_health health = host_health();
+  check_status(prof_stop(), PROF_OK);
+  return health.cap_bytes;
+}
+
+static int on_tmpfs(const void *unused) {
+  (void)unused;
+  unsetenv("TMPDIR");
+  unsetenv("PROF_CAPTURE_DIR");
+  if (!mount_here(host_path("poor"), "ramfs", NULL) || !mount_here("/dev/shm", "tmpfs", "size=64m")) return skip_child("this user may not mount a file system");
+  const uint64_t in_memory = cap_of(NULL, 0), more = in_memory + MIB;
+  check(cap_of("/dev/shm/default.json", 0) == in_memory, "the default is not memory's, %" PRIu64, in_memory);
+  check(cap_of("/dev/shm/chosen.json", more) == more, "a cap that is asked for is not given");
+  check(cap_of(host_path("poor/trace.json"), more) == in_memory, "what goes to /dev/shm instead has more than memory would, %" PRIu64, in_memory);
+  check(strstr(host_health().reason, "/dev/shm"), "the reason is %s", host_health().reason);
+  struct statfs about;
+  check(statfs(host_folder, &about) == 0, "%s", strerror(errno));
+  const bool is_disk = about.f_type != 0x01021994; /* no tmpfs */
+  check(!is_disk || cap_of(host_path("file.json"), 0) > in_memory, "a file on a disk has no more than memory, %" PRIu64, in_memory);
+  return 0;
+}
+
+static void a_capture_on_tmpfs_has_the_cap_of_memory(void **state) {
+  (void)state;
+  host_expect("on tmpfs", on_tmpfs, NULL);
+}
+
 /* Nobody's capture stands beside the output here; it is in /dev/shm. */
 static int beside_in_a_poor_place(const void *context) {
   (void)context;
@@ -297,6 +328,7 @@ int main(void) {
       TEST(eight_processes_with_one_output_have_eight_traces),
       TEST(three_processes_that_are_all_process_1_have_three_traces),
       TEST(without_room_for_a_file_the_reason_is_given),
+      TEST(a_capture_on_tmpfs_has_the_cap_of_memory),
       TEST(two_processes_on_a_poor_file_system_have_two_traces),
       TEST(a_full_disk_costs_scopes_until_a_clear),
       TEST(a_full_disk_with_a_helper_thread_costs_scopes_until_a_clear),
