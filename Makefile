@@ -3,7 +3,7 @@
 JOBS ?= $(shell nproc)
 PRESET ?= dev
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 300
+FUZZ_SECONDS ?= 60
 # make demo DEMO_FLAGS= takes all texts and the longer experiment; --quick ends in 15 s.
 DEMO_FLAGS ?= --quick
 export FUZZ_SECONDS JOBS
@@ -32,19 +32,19 @@ demo: ## Set up, build, and profile a real model's inference (examples/minilm)
 	@tools/demo.sh $(DEMO_FLAGS)
 
 .PHONY: test
-test: ## Set up, build, and run the unit, api, device, hostile, embedding and documentation tests
+test: ## Set up, build, and run the quick tests, in under 6 minutes on 2 cores
 	@tools/setup.sh build example tests
 	@tools/run-tests.sh test
 
 .PHONY: test-long
-test-long: ## The robustness tests at full length, some 70 minutes (ROWS="R1 R7": only these)
-	@tools/setup.sh build tests
+test-long: ## All that takes long, hours (ROWS="R1 R7": only these rows)
+	@tools/setup.sh build example tests valgrind lint wheel viewers
 	@tools/test-long.sh $(ROWS)
 
 .PHONY: test-ci
-test-ci: ## The long tests: faults, stress, sanitizers, valgrind, lint, the wheel, torch, fuzzing, viewers
-	@tools/setup.sh build example tests valgrind lint wheel viewers
-	@tools/run-tests.sh long
+test-ci: ## The rest of CI: faults, stress, sanitizers, lint, the wheel, torch, fuzzing, viewers
+	@tools/setup.sh build example tests lint wheel viewers
+	@tools/run-tests.sh ci
 
 .PHONY: bench
 bench: ## Measure the promises, one a line: measured, bound, held or not
@@ -67,10 +67,10 @@ test-valgrind: ## The C tests that fit under valgrind's memcheck
 .PHONY: test-torch
 test-torch: ## The Python package beside the real torch.profiler; torch takes 5 GB in .venv-torch
 	@tools/setup.sh build tests
-	@tools/run-tests.sh torch
+	@PROF_LONG=1 tools/run-tests.sh torch
 
 .PHONY: lint
-lint: ## clang-tidy, cppcheck, ruff and mypy; a finding is an error
+lint: ## clang-tidy (PROF_LONG=1: its analyzer too), cppcheck, ruff, mypy; a finding is an error
 	@tools/setup.sh build example tests lint
 	@tools/run-tests.sh lint
 

@@ -4,6 +4,7 @@
 # targets, or everything. A target that this configuration does not have is named and fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/cache.bash
 
 preset=$1
 shift

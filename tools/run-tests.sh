@@ -1,28 +1,30 @@
 #!/usr/bin/env bash
 # usage: tools/run-tests.sh GROUP
-#   test              the unit, api, clock, failing, hostile, example, embedding and documentation tests of the build dev
+#   test              the quick tests of the build dev (tests/tiers.cmake says which are)
+#   more              the tests of the build dev that are not quick
 #   stress            the fault and stress tests and the longer failing ones of the build dev
-#   faults            builds with a deliberate fault, each of which a test must catch
+#   faults            builds with a deliberate fault, each of which a test must catch; one for each row
 #   aarch64           cross-built, its machine code looked at, and run under qemu-user
 #   asan              the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan              the C tests under ThreadSanitizer
 #   valgrind          the C tests that fit under valgrind's memcheck; those that do not are named with the reason
-#   lint              clang-tidy, cppcheck, ruff and mypy
+#   lint              clang-tidy without its analyzer, cppcheck, ruff and mypy
 #   wheel             the Python wheel: built, installed into clean environments, its package's tests there
-#   torch             the Python package beside the real torch.profiler, where the disk has room for it
+#   torch             the package beside the real torch.profiler, where the disk has room: a part
 #   fuzz              every fuzz target, FUZZ_SECONDS together
 #   viewers           traces shown to the engines of the real viewers
-#   long              all of these but test
+#   ci                all of these but test and valgrind
 #   demo              make demo
 #   report            only the table of the groups that were run since build/report was removed
 # Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with what failed, by name, what it said
 # of it, and the sums alone on a line. Fails when anything failed. A group's log stays in build/report.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
+. tools/cache.bash
 
 report=build/report
 jobs=${JOBS:-2}
-fuzz_seconds=${FUZZ_SECONDS:-300}
+fuzz_seconds=${FUZZ_SECONDS:-60}
 ran=()
 mkdir -p $report
 
@@ -106,17 +108,18 @@ command_group() {
   finish "$group" "${PIPESTATUS[0]}" "$start"
 }
 
-# ctest_group GROUP PRESET LABELS [WRAPPER...]: builds PRESET, then runs the tests whose label is in LABELS (a|b|c).
+# ctest_group GROUP PRESET LABELS TIERS [WRAPPER...]: builds PRESET, then runs the tests that have one of
+# LABELS (a|b|c) and are of one of TIERS.
 ctest_group() {
-  local group=$1 preset=$2 labels=$3 start=$SECONDS status
-  shift 3
+  local group=$1 preset=$2 labels=$3 tiers=$4 start=$SECONDS status
+  shift 4
   printf '\n== %s\n' "$group"
   if ! tools/build.sh "$preset" 2>&1 | tee "$report/$group.log"; then
     finish "$group" 1 "$start"
     return 1
   fi
   rm -f "build/$preset/Testing/Temporary/LastTest.log"
-  "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -j "$jobs" --output-on-failure --no-tests=error </dev/null 2>&1 |
+  "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -L "^($tiers)$" -j "$jobs" --output-on-failure --no-tests=error </dev/null 2>&1 |
     tee "$report/$group.terminal"
   status=${PIPESTATUS[0]}
   cp "build/$preset/Testing/Temporary/LastTest.log" "$report/$group.log" || : >"$report/$group.log"
@@ -131,7 +134,7 @@ without_randomisation() {
 sanitizer() {
   local wrapper=() labels='unit|api|clock|device|hostile|fault|stress|python' # python: AddressSanitizer alone
   [ "$1" = tsan ] && wrapper=(without_randomisation) labels='unit|api|clock|device|fault|stress' # hostile bytes are read by one thread
-  ctest_group "$1" "$1" "$labels" "${wrapper[@]}"
+  ctest_group "$1" "$1" "$labels" 'quick|ci' "${wrapper[@]}"
 }
 
 # What one target said of the input that failed: its report's summary, and the input itself, to be read where nothing but the output is left.
@@ -203,14 +206,16 @@ print_report() {
   [ $total_failed -eq 0 ] && [ $total_passed -gt 0 ]
 }
 
+plain='unit|api|clock|device|failing|hostile|minilm|embed|docs|python'
 run_group() {
   case $1 in
     test)
       # Without the model (no network) the tests that need it skip, and say so.
       PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
-      ctest_group test dev 'unit|api|clock|device|failing|hostile|minilm|embed|docs|python'
+      ctest_group test dev "$plain" quick
       ;;
-    stress) ctest_group stress dev 'fault|stress|failing_long' ;;
+    more) ctest_group more dev "$plain" ci ;;
+    stress) ctest_group stress dev 'fault|stress|failing_long' 'quick|ci' ;;
     faults) command_group faults fault_builds ;;
     aarch64) command_group aarch64 bash tests/aarch64/run-aarch64.sh ;;
     asan | tsan) sanitizer "$1" ;;
@@ -219,7 +224,7 @@ run_group() {
     wheel) command_group wheel tests/python/check-wheel.sh ;;
     torch) command_group torch tests/python/beside-torch.sh ;;
     fuzz) command_group fuzz fuzz_targets ;;
-    viewers) ctest_group viewers dev viewers ;;
+    viewers) ctest_group viewers dev viewers 'quick|ci' ;;
     demo) command_group demo make demo ;;
     *)
       sed -n '2,/^set/{/^#/p}' "$0"
@@ -230,8 +235,9 @@ run_group() {
 
 case ${1:-} in
   report) print_report ;;
-  long)
-    for group in stress faults aarch64 asan tsan valgrind lint wheel fuzz viewers torch; do run_group $group; done
+  ci)
+    # faults comes behind tsan, whose objects it uses
+    for group in more stress asan tsan faults aarch64 lint wheel fuzz viewers torch; do run_group $group; done
     print_report "${ran[@]}"
     ;;
   *)

@@ -26,6 +26,7 @@ example | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | down
 example | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
 example | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | the model on a device: the processor as one
 example | opencl-headers     | test -e /usr/include/CL/cl.h   | the model on OpenCL
+tests   | ccache             | command -v ccache              | compiles nothing twice
 tests   | g++                | command -v c++                 | C++ consumers of the library
 tests   | libcmocka-dev      |                                | C tests
 tests   | clang              | command -v clang               | second compiler, fuzzing

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # usage: tools/test-long.sh [ROW...]
-# The robustness tests at full length, one row of docs/reliability.md after another: what it is, passed or not, and how long it took; every half minute
-# a line says that it goes on. Without rows: all, some 70 minutes on 2 cores, of which the fuzzing takes 25. Logs in build/report/long. Fails when a row did.
+# What takes long: the robustness tests at full length, one row of docs/reliability.md after another, and what make test-ci does a part of.
+# A line a row: what it is, passed or not, and how long it took; every half minute a line says that it goes on. Without rows: all.
+# Logs in build/report/long. Fails when a row did.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
+. tools/cache.bash
 
 logs=build/report/long
 wanted=" $* "
@@ -62,4 +64,22 @@ row M3 'memory: reset and clear under load, 60 s each' env PROF_RESET_SECONDS=60
 row R11 'every truncation of a capture of 1 MiB' $hostile/truncation
 row R11b 'every byte and bit of a small one turned over' $hostile/flips
 row R11f 'the reader fuzzed, 5e7 runs' tools/fuzz-long.sh 50000000
+# What CI does a part of.
+of() { # PRESET LABELS TIERS [WRAPPER...]: builds, and runs the tests that have the labels and are of the tiers
+  local preset=$1 labels=$2 tiers=$3
+  shift 3
+  tools/build.sh "$preset" &&
+    "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -L "^($tiers)$" -j "${JOBS:-2}" --output-on-failure --no-tests=error
+}
+export -f of
+row B1 'ways to build and to link: every linker, C library and project' bash -c "of dev embed 'ci|long'"
+row B2 'for aarch64 with all flags; all C tests that run under qemu, and Python' bash tests/aarch64/run-aarch64.sh
+row P1 'the Python package under every Python here' env PROF_TEST_PYTHONS=all bash -c "of dev python 'quick|ci|long'"
+row P2 'the wheel under every Python here' tests/python/check-wheel.sh
+row P3 'the Python package beside the real torch, all tests' tests/python/beside-torch.sh
+row F1 'every deliberate fault is caught' bash tests/fault/run-faults.sh
+row S1 'AddressSanitizer: what CI leaves out' bash -c "of asan 'hostile|stress' long"
+row S2 'ThreadSanitizer: what CI leaves out' bash -c "of tsan stress long setarch $(uname -m) -R"
+row S3 'valgrind over the C tests that fit' tools/valgrind.sh
+row L1 "clang-tidy's analyzer over everything" tools/lint.sh
 [ $failed -eq 0 ]

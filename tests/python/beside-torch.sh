@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's, and those of prof.torch.observe().
+# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk
+# has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's.
+# PROF_LONG=1: all tests of prof.torch.observe() as well.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 packages='torch==2.15.0 torchvision==0.29.2 numpy'
@@ -26,7 +28,10 @@ tools/build.sh dev >/dev/null || exit
 export PROF_LIBRARY=$PWD/build/dev/libprof.so PYTHONPATH=$PWD/bindings/python
 version=$(.venv-torch/bin/python -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')
 status=0
-for test in tests/python/test_against_torch.py tests/python/test_observe*.py tests/python/test_torch_viewers.py; do
+tests=(tests/python/test_against_torch.py tests/python/test_observe.py tests/python/test_observe_table.py)
+[ "${PROF_LONG:-0}" != 1 ] ||
+  tests=(tests/python/test_against_torch.py tests/python/test_observe*.py tests/python/test_torch_viewers.py)
+for test in "${tests[@]}"; do
   tests/python/run.sh "$PWD/$test" "$version" "$PWD/.venv-torch/bin/python" || status=1
 done
 exit $status

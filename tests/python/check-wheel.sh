@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# check-wheel.sh: builds the wheel for this machine, looks at what it asks of the C library, installs it into a clean environment of each Python that pythons.sh names and runs the package's tests there; then the same of
-# `pip install ./bindings/python` with the machine's own compiler, under one Python. The wheel for the other processor is built and looked at.
+# check-wheel.sh: builds the wheel for this machine and looks at what it asks of the C library. Then it
+# installs the wheel into a clean environment of the oldest and the newest Python, two at a time, and runs
+# the package's tests there; then some of them with `pip install ./bindings/python`, which uses the
+# machine's own compiler. The wheel for the other processor is built and looked at. PROF_LONG=1: every
+# Python, and all tests with what was compiled here.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && pwd)
@@ -46,11 +49,12 @@ auditwheel_agrees() {
   grep -qF "is consistent with the following platform tag: \"manylinux_2_17_$2\"" "$scratch/show"
 }
 
-# tests_in VERSION PYTHON: all test files, with what is installed there.
+# tests_in VERSION PYTHON TEST...: these test files, with what is installed there.
 tests_in() {
-  local test log
-  for test in "$here"/test_*.py; do
-    log=$("$here/run.sh" "$test" "$1" "$2")
+  local version=$1 python=$2 test log
+  shift 2
+  for test in "$@"; do
+    log=$("$here/run.sh" "$test" "$version" "$python")
     if [[ $(tail -n 1 <<<"$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; then
       passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) skipped=$((skipped + BASH_REMATCH[3]))
     else
@@ -58,6 +62,30 @@ tests_in() {
     fi
     sed '$d' <<<"$log"
   done
+}
+
+# in_python VERSION PYTHON: all that is asked of the wheel under one Python; the counts go to a file.
+in_python() {
+  local version=$1 python=$2 place
+  passed=0 failed=0 skipped=0 # of this process alone
+  scratch=$scratch/${version// /-} # as expect's log is
+  mkdir "$scratch"
+  place=$scratch/venv
+  if ! "$python" -m venv "$place" >"$scratch/log" 2>&1; then
+    echo "skip: Python $version makes no environment: $(tail -n 1 "$scratch/log")"
+    skipped=1
+  else
+    expect "Python $version installs the wheel, without network and compiler" env PATH=/nowhere \
+      "$place/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
+    "$place/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: numpy \
+      >"$scratch/log" 2>&1 || # what skips without it says so
+      echo "no numpy for Python $version: $(tail -n 1 "$scratch/log")"
+    expect "Python $version uses the wheel's library" uses_its_own_library "$place/bin/python"
+    expect "Python $version records malloc() by the wheel's library" records_malloc "$place/bin/python"
+    expect "Python $version uses the wheel's command" uses_its_own_command "$place/bin/python"
+    tests_in "$version" "$place/bin/python" "$here"/test_*.py
+  fi
+  echo "$passed $failed $skipped" >"$scratch/counts"
 }
 
 uses_its_own_command() { (cd / && "$1" -c 'import os, prof; from prof._import import command; print(command()); raise SystemExit(os.path.dirname(command()) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
@@ -84,28 +112,27 @@ for machine in x86_64 aarch64; do
 done
 
 wheel=$(echo "$source"/build/wheel/libprof-*-py3-none-manylinux_2_17_"$own".whl)
-while IFS='|' read -r version python; do
-  place=$scratch/venv-${version// /-}
-  if ! "$python" -m venv "$place" >"$scratch/log" 2>&1; then
-    echo "skip: Python $version makes no environment: $(tail -n 1 "$scratch/log")"
-    skipped=$((skipped + 1))
-    continue
-  fi
-  expect "Python $version installs the wheel, without network and compiler" env PATH=/nowhere "$place/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
-  "$place/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: numpy >"$scratch/log" 2>&1 || # what skips without it says so
-    echo "no numpy for Python $version: $(tail -n 1 "$scratch/log")"
-  expect "Python $version uses the wheel's library" uses_its_own_library "$place/bin/python"
-  expect "Python $version records malloc() by the wheel's library" records_malloc "$place/bin/python"
-  expect "Python $version uses the wheel's command" uses_its_own_command "$place/bin/python"
-  tests_in "$version" "$place/bin/python"
-  [[ $version == pypy* ]] || last=$version last_python=$python
-done < <("$here/pythons.sh")
+pythons=ends tests=("$here"/test_scopes.py "$here"/test_command.py "$here"/test_import.py)
+[ "${PROF_LONG:-0}" != 1 ] || pythons=all tests=("$here"/test_*.py)
+mapfile -t pythons < <(PROF_TEST_PYTHONS=$pythons "$here/pythons.sh")
+for line in "${pythons[@]}"; do
+  while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n; done
+  in_python "${line%%|*}" "${line#*|}" >"$scratch/${line%%|*}.said" 2>&1 &
+  [[ $line == pypy* ]] || last=${line%%|*} last_python=${line#*|}
+done
+wait
+for line in "${pythons[@]}"; do
+  version=${line%%|*}
+  cat "$scratch/$version.said"
+  read -r p f s <"$scratch/${version// /-}/counts" || p=0 f=1 s=0 # it died
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+done
 
 place=$scratch/venv-source
 "${last_python:-python3}" -m venv "$place"
 expect "pip install ./bindings/python, Python ${last:-3}" "$source/tools/again.sh" "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$source/bindings/python"
 expect "it uses what it has compiled" uses_its_own_library "$place/bin/python"
-tests_in "$last" "$place/bin/python"
+tests_in "$last" "$place/bin/python" "${tests[@]}"
 expect "the checkout is as it was" test "$checkout_before" = "$(git -C "$source" status --porcelain --ignored 2>/dev/null | grep bindings)"
 
 echo "$passed passed, $failed failed, $skipped skipped"

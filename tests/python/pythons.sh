@@ -11,6 +11,7 @@ which='import ctypes, sys
 name = "" if sys.implementation.name == "cpython" else sys.implementation.name + " "
 print(name + "%d.%d" % sys.version_info[:2] if sys.version_info >= (3, 9) else "")'
 
+# list_all [COUNT]: no more than that many.
 list_all() {
   local python path version
   for python in "$source/.venv/bin/python" python3 python3.{9,10,11,12,13,14} \
@@ -20,11 +21,12 @@ list_all() {
     if [ -z "$version" ] || [ -n "${seen[$version]:-}" ]; then continue; fi
     seen[$version]=1
     echo "$version|$path"
+    [ ${#seen[@]} -ne "${1:-0}" ] || return 0
   done
 }
 
 case ${PROF_TEST_PYTHONS:-one} in
-  one) list_all | sed -n 1p ;; # all are looked at: a pipe that closes early is an error
+  one) list_all 1 ;;
   ends) list_all | grep -v '^pypy' | sort -t '|' -V | sed -n '1p; 1d; $p' ;;
   all) list_all ;;
   *) echo "pythons.sh: PROF_TEST_PYTHONS is '$PROF_TEST_PYTHONS'; it may be one, ends or all" >&2 && exit 2 ;;
