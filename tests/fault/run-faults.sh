@@ -96,13 +96,14 @@ build() {
   echo "$built"
 }
 
-# run FOLDER ENVIRONMENT FILTER: its exit status goes to FOLDER/status, what it says to FOLDER/log. ThreadSanitizer wants its addresses where they
+# run FOLDER ENVIRONMENT FILTER HANG: it hangs after HANG seconds. Its exit status goes to FOLDER/status, what it says to FOLDER/log. ThreadSanitizer wants its addresses where they
 # always are.
 run() {
-  local folder=$1 environment=$2 filter=$3 wrapper=()
+  local folder=$1 environment=$2 filter=$3 hang=$4 wrapper=()
   case "$folder" in *sanitize-thread*) setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R) ;; esac
   # shellcheck disable=SC2086
-  env PROF_TEST_PLUGIN_DIR="$folder" PROF_TEST_BUILD_DIR="$folder" $environment timeout "$PROF_TEST_HANG_SECONDS" "${wrapper[@]}" "$folder/test" ${filter:+"$filter"} \
+  env PROF_TEST_PLUGIN_DIR="$folder" PROF_TEST_BUILD_DIR="$folder" $environment PROF_TEST_HANG_SECONDS="$hang" \
+    timeout $((4 * hang)) "${wrapper[@]}" "$folder/test" ${filter:+"$filter"} \
     >"$folder/log" 2>&1 </dev/null
   echo $? >"$folder/status"
 }
@@ -131,8 +132,8 @@ fault() {
     failed=$((failed + 1))
     return
   fi
-  [ "$sound_last" = "$sound $environment $filter" ] || run "$sound" "$environment" "$filter" &
-  run "$faulty" "$environment" "$filter"
+  [ "$sound_last" = "$sound $environment $filter" ] || run "$sound" "$environment" "$filter" 300 &
+  run "$faulty" "$environment" "$filter" 20 # what waits for what a fault keeps away need not wait long
   wait
   sound_last="$sound $environment $filter"
   sound_status=$(cat "$sound/status") faulty_status=$(cat "$faulty/status")
