@@ -82,6 +82,17 @@ FRAME_LOOP void with_name(uint64_t count) {
   for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, run_time_text, "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 
+/* Another each time: none has a site of its own. */
+FRAME_LOOP void with_new_name(uint64_t count) {
+  static uint64_t last;
+  char name[24] = "new name, ";
+  for (uint64_t i = 0; i < count; i++) {
+    last++;
+    memcpy(name + 10, &(uint64_t){last | 0x8080808080808080u}, 8); /* no byte is 0 */
+    WITH_BASE_PROFILER(PROF_HOST, &name[0], "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  }
+}
+
 FRAME_LOOP void with_shapes(uint64_t count) {
   static const int64_t dims[] = {32, 128, 384};
   const prof_tensor a = PROF_TENSOR(dims, 3, PROF_F32), b = PROF_TENSOR(dims + 1, 2, PROF_F32);
@@ -125,13 +136,28 @@ FRAME_LOOP void rotation_floor(uint64_t count) {
   place = at;
 }
 
-enum { FLOOR, PLAIN, NESTED, STRING, INTEGERS, NAME, SHAPES, CALLS, CALLS_AT, ROTATION_FLOOR, ROTATION, CASES };
+enum {
+  FLOOR,
+  PLAIN,
+  NESTED,
+  STRING,
+  INTEGERS,
+  NAME,
+  NEW_NAME,
+  SHAPES,
+  CALLS,
+  CALLS_AT,
+  ROTATION_FLOOR,
+  ROTATION,
+  CASES
+};
 static frame_case on[CASES] = {[FLOOR] = {.run = frame_floor, .count = BATCH},
                                [PLAIN] = {.run = plain, .count = BATCH},
                                [NESTED] = {.run = nested, .count = BATCH},
                                [STRING] = {.run = with_string, .count = LONG_BATCH},
                                [INTEGERS] = {.run = with_integers, .count = LONG_BATCH},
                                [NAME] = {.run = with_name, .count = LONG_BATCH},
+                               [NEW_NAME] = {.run = with_new_name, .count = LONG_BATCH},
                                [SHAPES] = {.run = with_shapes, .count = LONG_BATCH},
                                [CALLS] = {.run = by_calls, .count = LONG_BATCH},
                                [CALLS_AT] = {.run = by_calls_at_site, .count = BATCH},
@@ -165,9 +191,12 @@ static void measure_file(const char *directory) {
   frame_promise_ratio("scope on, plain, four nested", &on[NESTED], &on[FLOOR], rounds, 1.1);
   frame_promise_ratio("+ a short run-time string as argument", &on[STRING], &on[FLOOR], rounds, 1.3);
   frame_promise_ratio("+ two integers as arguments", &on[INTEGERS], &on[FLOOR], rounds, 1.2);
-  frame_promise_ratio("a run-time name (const char *)", &on[NAME], &on[FLOOR], rounds, 1.5);
+  frame_promise_ratio("a run-time name seen before, over a literal's scope", &on[NAME], &on[PLAIN],
+                      rounds, 1.1);
+  frame_promise_ratio("a new run-time name (const char *)", &on[NEW_NAME], &on[FLOOR], rounds, 1.5);
   frame_promise_ratio("+ the shapes of two tensors", &on[SHAPES], &on[FLOOR], rounds, 0);
-  frame_promise_ratio("prof_scope_begin/_end by calls, name copied", &on[CALLS], &on[FLOOR], rounds, 1.6);
+  frame_promise_ratio("prof_scope_begin/_end by calls, name seen before", &on[CALLS], &on[FLOOR],
+                      rounds, 1.6);
   frame_promise_ratio("prof_scope_begin_at/_end by calls, own site", &on[CALLS_AT], &on[FLOOR], rounds, 1.6);
   frame_promise_ratio("1000 distinct sites in rotation (floor: the same)", &on[ROTATION], &on[ROTATION_FLOOR], rounds, 1.25);
   prof_stop();
@@ -208,7 +237,8 @@ int main(void) {
   measure_bytes("bytes of a plain scope", plain, 16);
   measure_bytes("bytes of a scope with a short string", with_string, 0);
   measure_bytes("bytes of a scope with two integers", with_integers, 0);
-  measure_bytes("bytes of a scope with a run-time name", with_name, 0);
+  measure_bytes("bytes of a scope with a run-time name seen before", with_name, 16);
+  measure_bytes("bytes of a scope with a new run-time name", with_new_name, 0);
   frame_remove_directory(directory);
   return taken != 0;
 }

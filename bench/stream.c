@@ -149,16 +149,23 @@ static void measure_memory(void) {
   frame_promise_ratio("  against the same with 16 bytes an event", &cases[SCOPES], &cases[FRESH_16], rounds, 0);
 }
 
-static void measure_ring(void) {
+/* From the second time round on every chunk is a used one. 5 million scopes and more, chunk changes
+   included. */
+static void measure_ring_of(unsigned mib) {
   static frame_case cases[] = {{.run = frame_floor, .count = BLOCK}, {.run = scopes, .count = BLOCK}};
-  start((prof_options){.policy = PROF_POLICY_RING, .cap_bytes = 32 << 20});
-  scopes(4 << 20); /* twice round: from here on every chunk is a used one */
-  const unsigned rounds = frame_rounds(60);
+  char what[64];
+  snprintf(what, sizeof what, "in memory, ring of %u MiB, warm, sustained", mib);
+  start((prof_options){.policy = PROF_POLICY_RING, .cap_bytes = (uint64_t)mib << 20});
+  scopes(mib << 17);
+  const unsigned rounds = frame_rounds(100);
   frame_run(cases, 2, rounds);
   const prof_health ring = health();
   note_changes(&ring);
-  frame_promise_ratio("in memory, ring of 32 MiB, chunk changes included", &cases[1], &cases[0], rounds, 0);
+  frame_promise_ratio(what, &cases[1], &cases[0], rounds, 1.1);
 }
+static void measure_ring(void) { measure_ring_of(32); }
+static void measure_ring_of_8(void) { measure_ring_of(8); }
+static void measure_ring_of_1(void) { measure_ring_of(1); }
 
 /* ---- to a file ---- */
 
@@ -358,9 +365,10 @@ static void touch_memory(void) {
 }
 
 int main(void) {
-  static void (*const measurements[])(void) = {measure_memory,       measure_ring,  measure_stream, measure_stream_helper,
-                                               measure_stream_floor, tail_of_floor, tail_of_memory, tail_of_ring,
-                                               tail_of_file,         tail_of_helper};
+  static void (*const measurements[])(void) = {
+      measure_memory, measure_ring,          measure_ring_of_8,    measure_ring_of_1,
+      measure_stream, measure_stream_helper, measure_stream_floor, tail_of_floor,
+      tail_of_memory, tail_of_ring,          tail_of_file,         tail_of_helper};
   frame_begin("stream");
   directory = frame_directory();
   touch_memory();

@@ -82,12 +82,14 @@ PROF_API int prof_start(int level) PROF_I_NOEXCEPT;
    is no error: the capture goes to $PROF_CAPTURE_DIR, $TMPDIR, /dev/shm or memory, and prof_health() says where and why. */
 PROF_API int prof_start_with(const prof_options *options) PROF_I_NOEXCEPT;
 
-/* Mutes all call sites of that name and category, those to come too (1), or takes such a mute back (0). A site has its
-   literal name and category, or those of prof_scope_begin_at(); where its names are made at run time, its function's name stands instead: "prof_scope_begin" for
-   all scopes by that. NULL: any; a name that ends in '*': all that begin so. A muted scope costs a call,
-   records nothing, and is counted as lost (muted); one that is open still ends as recorded. prof_mute(NULL, NULL, 0) takes back all mutes, the
-   budget's too. They hold from capture to capture. Not in a signal handler. Errors: PROF_E_INVALID (both NULL and 1, a text longer than 127 bytes), PROF_E_NOT_FOUND (0, and no
-   such mute), PROF_E_TOO_LARGE (64 are in force). */
+/* Mutes all scopes of that name and category, those to come too (1), or takes such a mute back (0).
+   Names may be literals, made at run time, or those of prof_scope_begin_at(). Where a call site's
+   names are made at run time, its function's name mutes all of them: "prof_scope_begin" for all
+   scopes by that. NULL: any; a name that ends in '*': all that begin so. A muted scope costs a
+   call, records nothing, and is counted as lost (muted); one that is open still ends as recorded.
+   prof_mute(NULL, NULL, 0) takes back all mutes, the budget's too. They hold from capture to
+   capture. Not in a signal handler. Errors: PROF_E_INVALID (both NULL and 1, a text longer than 127
+   bytes), PROF_E_NOT_FOUND (0, and no such mute), PROF_E_TOO_LARGE (64 are in force). */
 PROF_API int prof_mute(const char *name, const char *category, int is_muted) PROF_I_NOEXCEPT;
 
 /* For those who record for a while and do not know of each other, as language bindings' profiles do: who (any address that stays its own) wants this level from here on; 0: none any more. The

@@ -25,6 +25,7 @@
 #include "lease.h"
 #include "log.h"
 #include "meta.h"
+#include "name.h"
 #include "mute.h"
 #include "options.h"
 #include "path.h"
@@ -292,6 +293,8 @@ static int create(const prof_options *options) {
   prof_i_clock_begin();
   prof_i_identity_begin();
   prof_i_site_copy_all();
+  if (prof_i_name_is_any())
+    prof_i_site_raise_epoch(); /* their sites are written when they come again */
   prof_i_change_begin();
   prof_i_thread_place_losses();
   __atomic_store_n(&header->magic, PROF_I_MAGIC, __ATOMIC_RELEASE);

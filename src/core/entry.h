@@ -25,6 +25,15 @@ static inline uint64_t prof_i_entry_text(uint64_t what) { return what >> PROF_I_
 static inline uint64_t prof_i_entry_by_call(const prof_details *details) {
   return details->flags & PROF_I_BY_CALL ? PROF_I_OPEN_BY_CALL : 0;
 }
+/* Does the scope add nothing to its site? */
+static inline bool prof_i_entry_is_bare(const prof_details *details) {
+  return !(details->flags & (PROF_I_ON_STREAM | PROF_I_ASYNC)) && details->args.count == 0 &&
+         details->device.type == PROF_DEVICE_CPU && details->device.index == 0;
+}
+static inline bool prof_i_entry_is_plain(const prof_details *details) {
+  const uint32_t both = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
+  return (details->flags & both) == both && prof_i_entry_is_bare(details);
+}
 static inline void prof_i_entry_set(prof_i_open *open, uint64_t ticks) {
   __atomic_store_n(&open->ticks, ticks, __ATOMIC_RELEASE);
 }
@@ -61,13 +70,18 @@ static inline uint64_t prof_i_entry_ticks(const prof_i_open *open) { return __at
 
 /* Whatever the fast path cannot do. ticks: when it ended, or 0: now. Keep errno. Signal-safe. */
 PROF_I_COLD uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details);
+/* The same of a scope whose name has that state: see name.h. */
+PROF_I_COLD uint64_t prof_i_scope_begin_slow_named(prof_site *site, const prof_details *details,
+                                                   uint64_t name_state);
 PROF_I_COLD void prof_i_scope_end_slow(uint64_t start, uint64_t ticks);
 /* Does what this thread began then stand open, in the session in force? */
 PROF_I_COLD bool prof_i_scope_stands_open(uint64_t start);
 
-/* Copies what the scope adds into the slot's text area; the entry's what. `own` is the entry that is being made. Owner thread only. */
+/* Copies what the scope adds into the slot's text area; the entry's what, for the site of that
+   number. `own` is the entry that is being made. call_site: the number of the call site, which
+   remembers its arguments' keys. Owner thread only. */
 uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,
-                          uint32_t site);
+                          uint32_t call_site, uint32_t number);
 
 /* What no scope needs any more behind the last text of one that stands open, if all have entries. Owner thread only. */
 void prof_i_texts_give_back(prof_i_thread *thread);

@@ -12,6 +12,7 @@
 #include "gate.h"
 #include "log.h"
 #include "meta.h"
+#include "name.h"
 #include "payload.h"
 #include "port.h"
 #include "record.h"
@@ -45,8 +46,8 @@ static prof_i_thread *enter(void) {
 }
 
 /* Is the site muted? Then it is counted. */
-static bool is_muted(prof_i_thread *thread, const prof_site *site) {
-  if (!prof_i_site_is_muted(site)) return false;
+static bool is_muted(prof_i_thread *thread, const prof_site *site, prof_i_name_way way) {
+  if (!prof_i_site_is_muted(site) && way != PROF_I_NAME_MUTED) return false;
   prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
   return true;
 }
@@ -58,17 +59,22 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
     prof_i_slot *const slot = thread->slot;
     const uint32_t number = prof_i_site_ask(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
                                             details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
-    if (is_muted(thread, site)) {
+    uint32_t shown = number;
+    const prof_i_name_way way =
+        number ? prof_i_name_ask(site, number, details, &shown) : PROF_I_NAME_COPY;
+    if (is_muted(thread, site, way)) {
       prof_i_gate_leave();
       errno = saved;
       return;
     }
-    prof_details named;
-    if (!number) { /* there is no site to keep the name: it is copied */
-      named = *details;
-      named.flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
-      details = &named;
-    }
+    prof_details named = *details;
+    if (!number)
+      named.flags &= ~(
+          uint32_t)(PROF_I_NAME_LITERAL |
+                    PROF_I_CATEGORY_LITERAL); /* there is no site to keep the name: it is copied */
+    if (way == PROF_I_NAME_SITE) named.flags |= PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
+    else shown = number;
+    details = &named;
     prof_i_texts_make_room(thread);
     const prof_i_hold hold = prof_i_thread_hold(thread);
     const bool was_busy = thread->is_text_busy;
@@ -88,7 +94,7 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
       if (payload.arg_count && !schema) prof_i_payload_leave_args(&payload);
       if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
       prof_i_payload_pack(&payload, details, PROF_I_KIND_INSTANT, schema, words);
-      write_now(thread, number, words, payload.words);
+      write_now(thread, shown, words, payload.words);
       slot->text_top = top;
     }
     thread->is_text_busy = was_busy;
@@ -107,7 +113,7 @@ static void counter(prof_site *site, const char *name, double value, uint64_t de
     uint64_t words[4] = {slots | (uint64_t)PROF_I_KIND_COUNTER << 16 | flags << 24, 0, device, 0};
     memcpy(&words[1], &value, sizeof value);
     const uint32_t number = prof_i_site_ask(site, name, "counter");
-    if (!is_muted(thread, site)) write_now(thread, number, words, 2 * slots - 2);
+    if (!is_muted(thread, site, PROF_I_NAME_COPY)) write_now(thread, number, words, 2 * slots - 2);
     prof_i_gate_leave();
   }
   errno = saved;

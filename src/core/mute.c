@@ -10,6 +10,7 @@
 #include "change.h"
 #include "control.h"
 #include "log.h"
+#include "name.h"
 #include "site.h"
 
 enum { RULE_COUNT = 64, TEXT_BYTES = 128, SITE_COUNT = PROF_I_SITE_COUNT_MAX + 1 };
@@ -68,13 +69,26 @@ static void hear(uint32_t site, prof_i_muter muter, bool is_told) {
   if (is_told) prof_i_change_site(PROF_CHANGE_HEARD, site);
 }
 
+/* Names made at run time are muted with their call site, where the rule fits that. */
 static bool fits(uint32_t site, const rule *r) {
-  return prof_i_site_fits(site, r->has_name ? r->name : NULL, r->has_category ? r->category : NULL);
+  const char *const name = r->has_name ? r->name : NULL, *const category =
+                                                             r->has_category ? r->category : NULL;
+  const uint32_t call_site = prof_i_site_name_of(site);
+  return prof_i_site_fits(site, name, category) &&
+         !(call_site && prof_i_site_fits(call_site, name, category));
 }
 
 static bool is_asked(uint32_t site) {
   for (const rule *r = first_rule(); r; r = r->next)
     if (is_in_force(r) && fits(site, r)) return true;
+  return false;
+}
+
+bool prof_i_mute_asks(const prof_i_site_texts *texts) {
+  for (const rule *r = first_rule(); r; r = r->next)
+    if (is_in_force(r) && prof_i_site_texts_fit(texts, r->has_name ? r->name : NULL,
+                                                r->has_category ? r->category : NULL))
+      return true;
   return false;
 }
 
@@ -129,6 +143,11 @@ static rule *make_rule(const char *name, const char *category) {
   return r;
 }
 
+/* Names made at run time are asked about while any mute is in force. Control lock held. */
+static void watch_names(void) {
+  __atomic_store_n(&prof_i_the_names.watch, own.rule_count != 0, __ATOMIC_SEQ_CST);
+}
+
 static int add_rule(const char *name, const char *category) {
   rule *r = find_rule(name, category);
   if (r && r->in_force) return PROF_OK;
@@ -136,6 +155,7 @@ static int add_rule(const char *name, const char *category) {
     return prof_i_fail(PROF_E_TOO_LARGE, "prof_mute: %d mutes are in force already; a name that ends in * covers many, prof_mute(NULL, NULL, 0) takes all back", RULE_COUNT);
   if (!r && !(r = make_rule(name, category))) return prof_i_fail(PROF_E_NO_MEMORY, "prof_mute: no memory for a mute");
   own.rule_count++;
+  watch_names();
   __atomic_store_n(&r->in_force, 1, __ATOMIC_SEQ_CST); /* before the walk: a site that comes meanwhile sees it, or is seen */
   const uint32_t count = prof_i_site_count();
   for (uint32_t site = 1; site <= count; site++)
@@ -152,6 +172,7 @@ static int remove_rule(const char *name, const char *category) {
     own.rule_count--;
     __atomic_store_n(&each->in_force, 0, __ATOMIC_SEQ_CST);
   }
+  watch_names();
   if (!r) hear_all(PROF_I_MUTED_BUDGET, true);
   const uint32_t most = __atomic_load_n(&own.most, __ATOMIC_RELAXED);
   for (uint32_t site = 1; prof_i_mute_count() && site <= most; site++)

@@ -6,6 +6,8 @@
 #include <prof/profiler.h>
 #include <stdbool.h>
 
+#include "site.h"
+
 typedef enum prof_i_muter {
   PROF_I_MUTED_ASKED = 1, /* prof_mute() */
   PROF_I_MUTED_BUDGET = 2
@@ -13,6 +15,8 @@ typedef enum prof_i_muter {
 
 /* Any thread. Signal-safe. */
 bool prof_i_mute_has(uint32_t site);
+/* Does what prof_mute() was told fit a scope of these texts? Any thread. Signal-safe. */
+bool prof_i_mute_asks(const prof_i_site_texts *texts);
 
 /* A site has just got its number: is it to be muted, by what prof_mute() was told? Any thread. Signal-safe. */
 void prof_i_mute_consider(uint32_t site);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "layout.h"
+#include "name.h"
 #include "port.h"
 #include "site.h"
 
@@ -25,20 +26,7 @@ static inline uint64_t *prof_i_short_copy(uint64_t *to, const char *text, uint32
   uint32_t left = bytes;
   for (; left >= 8; left -= 8, text += 8) memcpy(to++, text, 8);
   if (left == 0) return to;
-  uint64_t word = 0;
-  if (bytes >= 8) { /* the last eight, of which the first have been copied */
-    memcpy(&word, text + left - 8, 8);
-    word >>= 8 * (8 - left);
-  } else if (left >= 4) {
-    uint32_t first, last;
-    memcpy(&first, text, 4);
-    memcpy(&last, text + left - 4, 4);
-    word = first | (uint64_t)last << 8 * (left - 4);
-  } else {
-    const unsigned char *const at = (const unsigned char *)text;
-    word = at[0] | (uint64_t)at[left / 2] << 8 * (left / 2) | (uint64_t)at[left - 1] << 8 * (left - 1);
-  }
-  *to++ = word;
+  *to++ = prof_i_text_tail(text, left, bytes);
   return to;
 }
 
@@ -88,15 +76,17 @@ static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args, c
   return to;
 }
 
-/* Writes the payload of a scope; the words it takes, or 0: it is none of these. There is room for PROF_I_SHORT_WORDS. */
-static inline uint32_t prof_i_short_pack(uint64_t *to, const prof_details *details, uint32_t site) {
+/* Writes the payload of a scope; the words it takes, or 0: it is none of these. There is room for
+   PROF_I_SHORT_WORDS. own: which of its texts are a site's, PROF_I_NAME_LITERAL and so on. */
+static inline uint32_t prof_i_short_pack(uint64_t *to, const prof_details *details, uint32_t own,
+                                         uint32_t site) {
   if (details->flags & (PROF_I_ON_STREAM | PROF_I_ASYNC) || details->device.type != PROF_DEVICE_CPU || details->device.index != 0) return 0;
   uint64_t flags = 0, schema = 0, *at = to + 1;
-  if (!(details->flags & PROF_I_NAME_LITERAL)) {
+  if (!(own & PROF_I_NAME_LITERAL)) {
     if (!(at = prof_i_short_put(at, details->name, details->name_bytes))) return 0;
     flags |= PROF_I_FLAG_NAME;
   }
-  if (!(details->flags & PROF_I_CATEGORY_LITERAL)) {
+  if (!(own & PROF_I_CATEGORY_LITERAL)) {
     if (!(at = prof_i_short_put(at, details->category, details->category_bytes))) return 0;
     flags |= PROF_I_FLAG_CATEGORY;
   }

@@ -50,32 +50,80 @@ uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category)
   return begin_plain(prof_i_this_thread, site, name, category, 0);
 }
 
+/* own: which of its texts are a site's. */
+static PROF_I_COLD uint64_t put_long(prof_i_thread *thread, prof_i_slot *slot,
+                                     const prof_i_open *open, const prof_details *details,
+                                     uint32_t own, uint32_t call_site, uint32_t number) {
+  prof_details named = *details;
+  named.flags |= own;
+  return prof_i_texts_put(thread, slot, open, &named, call_site, number);
+}
+
 /* A short payload's room is taken before it is written, so that a handler's goes behind, and what is too much is given back. */
-static inline __attribute__((always_inline)) uint64_t put_short(prof_i_thread *thread, prof_i_slot *slot,
-                                                                const prof_i_open *own, const prof_details *details,
-                                                                uint32_t site) {
+static inline __attribute__((always_inline)) uint64_t put_short(
+    prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *open, const prof_details *details,
+    uint32_t own, uint32_t call_site, uint32_t number) {
   const uint64_t top = slot->text_top, taken = top + PROF_I_SHORT_WORDS * 8;
-  if (PROF_I_UNLIKELY(taken > PROF_I_TEXT_END)) return prof_i_texts_put(thread, slot, own, details, site);
+  if (PROF_I_UNLIKELY(taken > PROF_I_TEXT_END))
+    return put_long(thread, slot, open, details, own, call_site, number);
   __atomic_store_n(&slot->text_top, taken, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
-  const uint64_t words = prof_i_short_pack((uint64_t *)((char *)slot + top), details, site);
+  const uint64_t words =
+      prof_i_short_pack((uint64_t *)((char *)slot + top), details, own, call_site);
   PROF_I_SIGNAL_FENCE();
   if (PROF_I_LIKELY(slot->text_top == taken))
     __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED); /* else a handler has left something open */
-  if (PROF_I_UNLIKELY(words == 0)) return prof_i_texts_put(thread, slot, own, details, site);
-  return (uint64_t)site << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details) | PROF_I_TYPE_LONG |
-         top << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT;
+  if (PROF_I_UNLIKELY(words == 0))
+    return put_long(thread, slot, open, details, own, call_site, number);
+  return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details) |
+         PROF_I_TYPE_LONG | top << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT;
+}
+
+/* The state of a name that is known; NAME_COPIED or, where the slow path must see it, NAME_ASKED.
+   Of its own: most scopes have none. */
+enum { NAME_COPIED = 0, NAME_ASKED = 1 };
+static __attribute__((noinline)) uint64_t state_of_name(prof_i_thread *thread,
+                                                        const prof_details *details,
+                                                        uint32_t site) {
+  const prof_i_name **const recent = prof_i_name_recent(thread, details->name);
+  if (PROF_I_LIKELY(*recent && prof_i_name_is_of(*recent, details, site)))
+    return __atomic_load_n(&(*recent)->state, __ATOMIC_ACQUIRE);
+  prof_i_name_key key;
+  if (!prof_i_name_key_of(&key, details, site))
+    return __atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED) ? NAME_ASKED : NAME_COPIED;
+  const prof_i_name *const name = prof_i_name_find(&key);
+  if (!name) return prof_i_name_is_new(key.hash) ? NAME_COPIED : NAME_ASKED;
+  *recent = name;
+  return __atomic_load_n(&name->state, __ATOMIC_ACQUIRE);
 }
 
 static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *site, const prof_details *details) {
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  const uint32_t both = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL,
+                 epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
   prof_i_slot *const slot = thread->fast;
-  if (PROF_I_UNLIKELY(!slot || __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
+  if (PROF_I_UNLIKELY(!slot || epoch != (uint32_t)(state >> 32) ||
                       slot->depth >= PROF_I_OPEN_COUNT))
     return prof_i_scope_begin_slow(site, details);
+  uint32_t own = details->flags & both, number = (uint32_t)state;
+  if (own != both) {
+    const uint64_t named = state_of_name(thread, details, number);
+    if (named != NAME_COPIED) {
+      if (PROF_I_UNLIKELY((uint32_t)(named >> 32) != epoch))
+        return prof_i_scope_begin_slow_named(site, details, named);
+      if (PROF_I_LIKELY((uint32_t)named != 0)) {
+        own = both;
+        number = (uint32_t)named;
+      }
+    }
+  }
   prof_i_open *const open = prof_i_entry_take(slot);
-  __atomic_store_n(&open->what, put_short(thread, slot, open, details, (uint32_t)state), __ATOMIC_RELAXED);
+  const uint64_t what =
+      own == both && prof_i_entry_is_bare(details)
+          ? (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details)
+          : put_short(thread, slot, open, details, own, (uint32_t)state, number);
+  __atomic_store_n(&open->what, what, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   prof_i_entry_set(open, start);
   return start;
@@ -225,9 +273,82 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
   return open_with(thread, open, state, top, words, 0);
 }
 
+/* A scope of a name that is known is a plain one of the name's site. */
+static inline __attribute__((always_inline)) uint64_t begin_known(prof_i_thread *thread,
+                                                                  prof_i_slot *slot,
+                                                                  const prof_i_name *known,
+                                                                  uint64_t by_call) {
+  const uint64_t state = __atomic_load_n(&known->state, __ATOMIC_ACQUIRE);
+  if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) !=
+                          (uint32_t)(state >> 32) ||
+                      slot->depth >= PROF_I_OPEN_COUNT || !(uint32_t)state))
+    return PROF_I_NOT_SHORT;
+  prof_i_open *const open = prof_i_entry_take(slot);
+  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call,
+                   __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
+  prof_i_entry_set(open, start);
+  return start;
+}
+
+/* None of the thread's recent names. */
+static __attribute__((noinline)) uint64_t begin_named(const prof_site *site, const char *name,
+                                                      size_t name_bytes, const char *category,
+                                                      size_t category_bytes, uint64_t by_call) {
+  if (PROF_I_UNLIKELY(name_bytes - 1 >= PROF_I_NAME_TEXT_BYTES ||
+                      category_bytes > PROF_I_NAME_TEXT_BYTES))
+    return PROF_I_NOT_SHORT;
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_name_key key = {name,
+                         category,
+                         (uint32_t)name_bytes,
+                         (uint32_t)category_bytes,
+                         (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED),
+                         0};
+  prof_i_slot *const slot = thread->fast;
+  if (PROF_I_UNLIKELY(!slot || !key.site)) return PROF_I_NOT_SHORT;
+  prof_i_name_hash(&key);
+  const prof_i_name *const known = prof_i_name_find(&key);
+  if (known) {
+    const uint64_t start = begin_known(thread, slot, known, by_call);
+    if (start != PROF_I_NOT_SHORT)
+      *prof_i_name_recent(thread, name) = known; /* its own: it is attached */
+    return start;
+  }
+  if (!prof_i_name_is_new(key.hash)) return PROF_I_NOT_SHORT;
+  const uint64_t flags = PROF_I_FLAG_NAME | (category ? PROF_I_FLAG_CATEGORY : 0);
+  return begin_copied(site, name, name_bytes, category, category_bytes, flags, 0, by_call);
+}
+
 uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) {
-  const size_t bytes = name_bytes != PROF_NUL_TERMINATED ? name_bytes : name ? strnlen(name, PROF_I_SHORT_TEXT_BYTES + 1) : SIZE_MAX;
-  return begin_copied(site, name, bytes, NULL, 0, PROF_I_FLAG_NAME, 0, 0);
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_slot *const slot = thread->fast;
+  const prof_i_name *const recent = *prof_i_name_recent(thread, name);
+  if (PROF_I_UNLIKELY(!slot || !name)) return PROF_I_NOT_SHORT;
+  if (PROF_I_LIKELY(recent &&
+                    recent->site == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)) &&
+      PROF_I_LIKELY(
+          prof_i_name_is_given((const char *)recent->words, recent->name_bytes, name, name_bytes)))
+    return begin_known(thread, slot, recent, 0);
+  return begin_named(
+      site, name,
+      name_bytes != PROF_NUL_TERMINATED ? name_bytes : strnlen(name, PROF_I_NAME_TEXT_BYTES + 1),
+      NULL, 0, 0);
+}
+
+/* A name and a category, both made at run time and NUL-terminated. */
+static inline uint64_t begin_texts_by_call(const prof_site *site, const char *name,
+                                           const char *category) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_slot *const slot = thread->fast;
+  const prof_i_name *const recent = *prof_i_name_recent(thread, name);
+  if (PROF_I_LIKELY(slot && recent &&
+                    recent->site == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)) &&
+      PROF_I_LIKELY(strcmp((const char *)recent->words, name) == 0 &&
+                    strcmp(prof_i_name_category(recent), category) == 0))
+    return begin_known(thread, slot, recent, PROF_I_OPEN_BY_CALL);
+  return begin_named(site, name, strnlen(name, PROF_I_NAME_TEXT_BYTES + 1), category,
+                     strnlen(category, PROF_I_NAME_TEXT_BYTES + 1), PROF_I_OPEN_BY_CALL);
 }
 
 /* ---- end ---- */
@@ -332,8 +453,7 @@ uint64_t prof_scope_begin(int level, const char *name, const char *category, con
   name = name ? name : "";
   category = category ? category : "";
   if (!args || args->count == 0) {
-    const uint64_t start = begin_copied(&by_call[level], name, strnlen(name, PROF_I_SHORT_TEXT_BYTES + 1), category, strnlen(category, PROF_I_SHORT_TEXT_BYTES + 1),
-                                        PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY, 0, PROF_I_OPEN_BY_CALL);
+    const uint64_t start = begin_texts_by_call(&by_call[level], name, category);
     if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start;
   }
   const prof_details details = {name, category, PROF_NUL_TERMINATED,        PROF_NUL_TERMINATED, PROF_I_BY_CALL, PROF_HOST,

@@ -12,17 +12,12 @@
 #include "entry.h"
 #include "fault.h"
 #include "gate.h"
+#include "name.h"
 #include "record.h"
 #include "scope.h"
 #include "site.h"
 
 /* ---- begin ---- */
-
-static bool is_plain(const prof_details *details) {
-  return (details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_ON_STREAM | PROF_I_ASYNC)) ==
-             (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) &&
-         details->args.count == 0 && details->device.type == PROF_DEVICE_CPU && details->device.index == 0;
-}
 
 static uint32_t number_of(prof_site *site, const prof_details *details) {
   return prof_i_site_ask(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
@@ -31,14 +26,14 @@ static uint32_t number_of(prof_site *site, const prof_details *details) {
 
 /* Most of what comes here once the arena is full, or when the site is muted: a count in the own slot, which stands as long as the thread's epoch
    does, and back. */
-static bool is_left_out(prof_i_thread *thread, const prof_site *site) {
+static bool is_left_out(prof_i_thread *thread, uint64_t state) {
   const uint64_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
   int loss = PROF_LOSS_MUTED;
   if (epoch == PROF_I_EPOCH_FULL) {
     loss = prof_i_arena_full_loss();
     if (loss < 0) return false; /* cleared since */
-    if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 == (prof_i_site_epoch() | PROF_I_EPOCH_MUTED)) loss = PROF_LOSS_MUTED;
-  } else if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 != (epoch | PROF_I_EPOCH_MUTED) || epoch & PROF_I_EPOCH_MUTED) {
+    if (state >> 32 == (prof_i_site_epoch() | PROF_I_EPOCH_MUTED)) loss = PROF_LOSS_MUTED;
+  } else if (state >> 32 != (epoch | PROF_I_EPOCH_MUTED) || epoch & PROF_I_EPOCH_MUTED) {
     return false;
   }
   prof_i_count_up(&thread->slot->lost[loss]);
@@ -80,9 +75,15 @@ static prof_i_open *entry_between(prof_i_thread *thread) {
 }
 
 /* Without a number there is no site to keep the name: it is copied, as one made at run time. */
-static prof_details with_own_name(const prof_details *details) {
-  prof_details named = *details;
-  named.flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
+static const prof_details *with_own_name(prof_details *named, const prof_details *details) {
+  *named = *details;
+  named->flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
+  return named;
+}
+/* Its name has one. */
+static const prof_details *with_site(prof_details *named, const prof_details *details) {
+  *named = *details;
+  named->flags |= PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
   return named;
 }
 
@@ -124,9 +125,13 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     return 0;
   }
   prof_details named;
-  if (!number) {
-    named = with_own_name(details);
-    details = &named;
+  uint32_t shown = number;
+  switch (number ? prof_i_name_ask(site, number, details, &shown) : PROF_I_NAME_COPY) {
+    case PROF_I_NAME_MUTED: prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1); return 0;
+    case PROF_I_NAME_SITE: details = with_site(&named, details); break;
+    case PROF_I_NAME_COPY:
+      shown = number;
+      if (!number) details = with_own_name(&named, details);
   }
   prof_i_open *open;
   if (slot->depth == PROF_I_OPEN_COUNT) trim(thread); /* of scopes that are handed to other threads, the entries pile up */
@@ -142,8 +147,9 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     return 0;
   }
   __atomic_store_n(&open->what,
-                   is_plain(details) ? (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details)
-                                     : prof_i_texts_put(thread, slot, open, details, number),
+                   prof_i_entry_is_plain(details)
+                       ? (uint64_t)shown << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details)
+                       : prof_i_texts_put(thread, slot, open, details, number, shown),
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_clock_ticks()) << 4;
   prof_i_entry_set(open, start);
@@ -151,7 +157,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
 }
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
-  if (is_left_out(prof_i_this_thread, site)) return 0;
+  if (is_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
   const int saved = errno;
   uint64_t start = 0;
   if (!prof_i_control_is_own_process()) return 0;
@@ -169,9 +175,14 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   return start;
 }
 
+uint64_t prof_i_scope_begin_slow_named(prof_site *site, const prof_details *details,
+                                       uint64_t name_state) {
+  return is_left_out(prof_i_this_thread, name_state) ? 0 : prof_i_scope_begin_slow(site, details);
+}
+
 /* As a begin does it: a call with a description of the scope, in a call. */
 static __attribute__((noinline)) uint64_t left_out_inside(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
-  return is_left_out(thread, site) ? 0 : details->stream;
+  return is_left_out(thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED)) ? 0 : details->stream;
 }
 static __attribute__((noinline)) uint64_t left_out_called(prof_i_thread *thread, const prof_site *site) {
   const prof_details details = {.name = "", .category = "", .name_bytes = PROF_NUL_TERMINATED, .category_bytes = PROF_NUL_TERMINATED};

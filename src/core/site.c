@@ -17,7 +17,8 @@
 enum {
   TABLE_SIZE = 1 << 21, /* twice as many places as numbers */
   BLOCK_BYTES = 64 << 20,
-  TEXT_BYTES_MAX = 8000, /* of a literal; longer ones are cut: a meta record fits its extent */
+  TEXT_BYTES_MAX = PROF_I_SITE_TEXT_BYTES,
+  NAMES_SHARE = 8, /* of names' sites: at most one in so many bytes of a capture's cap */
   KEY_BYTES_MAX = 64,     /* of an argument's key, and 1000 of a format: a schema is put together on the stack, perhaps a handler's */
   FORMAT_BYTES_MAX = 1000,
   SCHEMA_WORDS_MAX = 1 + (2 + FORMAT_BYTES_MAX / 8) + PROF_ARGS_MAX * (1 + 2 + KEY_BYTES_MAX / 8),
@@ -31,6 +32,8 @@ typedef struct entry {
   uint32_t kind; /* prof_i_kind */
   uint32_t word_count;
   uint32_t site_word; /* the site that goes into word 1 */
+  uint32_t name_of;   /* the call site whose name was made at run time: not copied into every arena.
+                         0: it is one itself. Any thread, relaxed */
   uint64_t arena;     /* the last one that it was written into; any thread, release */
   uint64_t words[];
 } entry;
@@ -51,6 +54,7 @@ static struct {
   block *block;     /* the newest */
   uint32_t epoch;
   uint64_t arena; /* the one in force, for who is not past the gate; written with it closed, relaxed */
+  uint64_t name_bytes; /* that names' sites have taken of it; any thread */
 } own = {.epoch = 1};
 
 static void *map(size_t bytes) {
@@ -60,7 +64,7 @@ static void *map(size_t bytes) {
 }
 
 /* Makes *place point to zeroed memory once; several may try, one wins. */
-static void *map_once(void **place, size_t bytes) {
+void *prof_i_site_map_once(void **place, size_t bytes) {
   void *at = __atomic_load_n(place, __ATOMIC_ACQUIRE);
   if (at) return at;
   void *const fresh = map(bytes);
@@ -71,7 +75,7 @@ static void *map_once(void **place, size_t bytes) {
 }
 
 /* Memory that is never given back, of far less than a block. Where that is full, each who finds it so makes another, and one wins. */
-static void *allot(size_t bytes) {
+void *prof_i_site_allot(size_t bytes) {
   bytes = (bytes + 15) & ~(size_t)15;
   for (block *from = __atomic_load_n(&own.block, __ATOMIC_ACQUIRE);;) {
     const uint64_t at = from ? __atomic_fetch_add(&from->used, bytes, __ATOMIC_RELAXED) : BLOCK_BYTES;
@@ -98,7 +102,21 @@ static uint64_t mix_text(uint64_t hash, const char *text, size_t bytes) {
   return mix(hash, bytes);
 }
 
+bool prof_i_site_has_room_for_name(size_t bytes) {
+  return !prof_i_the_arena.base || __atomic_load_n(&own.name_bytes, __ATOMIC_RELAXED) + bytes <=
+                                       prof_i_the_arena.cap_bytes / NAMES_SHARE;
+}
+
+static bool has_room(const entry *e) {
+  const uint64_t bytes = (e->word_count + 4ull) * 8;
+  if (!__atomic_load_n(&e->name_of, __ATOMIC_RELAXED)) return true;
+  if (!prof_i_site_has_room_for_name(bytes)) return false;
+  __atomic_fetch_add(&own.name_bytes, bytes, __ATOMIC_RELAXED);
+  return true;
+}
+
 static void write_entry(entry *e) {
+  if (!has_room(e)) return;
   if (prof_i_meta_write((prof_i_kind)e->kind, 0, e->site_word, e->words, e->word_count))
     __atomic_store_n(&e->arena, prof_i_the_arena.number, __ATOMIC_RELEASE); /* behind the record: whoever reads it may name that */
 }
@@ -113,7 +131,7 @@ static entry *if_written(entry *e) {
 static entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
   const int which = kind == PROF_I_KIND_SCHEMA;
   if (__atomic_load_n(&own.count[which], __ATOMIC_RELAXED) >= (uint32_t)PROF_I_SITE_COUNT_MAX) return NULL; /* before it takes memory that is never given back */
-  entry *const e = allot(sizeof *e + count * sizeof *e->words);
+  entry *const e = prof_i_site_allot(sizeof *e + count * sizeof *e->words);
   if (!e) return NULL;
   const uint32_t number = __atomic_add_fetch(&own.count[which], 1, __ATOMIC_RELAXED);
   if (number > (uint32_t)PROF_I_SITE_COUNT_MAX) { /* others took the last ones meanwhile */
@@ -137,6 +155,7 @@ typedef struct asked {
   uint64_t line_level;   /* of a site */
   const char *texts[SITE_TEXTS];
   size_t bytes[SITE_TEXTS];
+  uint32_t name_of;
 } asked;
 
 static bool same(const entry *e, const asked *a) {
@@ -165,9 +184,10 @@ static void fill(entry *e, const asked *a) {
 
 /* Finds or enters it. Past the gate. NULL when there is no memory, no number left or no room in the capture. */
 static entry *intern(const asked *a) {
-  entry **const table = map_once((void **)&own.table, TABLE_SIZE * sizeof *table);
+  entry **const table = prof_i_site_map_once((void **)&own.table, TABLE_SIZE * sizeof *table);
   const int which = a->kind == PROF_I_KIND_SCHEMA;
-  entry **const numbers = map_once((void **)&own.by_number[which], (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *numbers);
+  entry **const numbers = prof_i_site_map_once((void **)&own.by_number[which],
+                                               (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *numbers);
   if (!table || !numbers) return NULL;
   entry *fresh = NULL;
   bool is_written = false;
@@ -177,6 +197,7 @@ static entry *intern(const asked *a) {
     if (!there) {
       if (!fresh && !(fresh = make_entry(a->word_count, a->kind, a->hash))) return NULL;
       fill(fresh, a);
+      fresh->name_of = a->name_of;
       /* Into the capture before anybody can find it: no record may name what is not there. If another thread is faster, its number is
          used, and this one never. */
       if (!is_written && prof_i_the_arena.base) write_entry(fresh);
@@ -184,7 +205,10 @@ static entry *intern(const asked *a) {
       __atomic_store_n(&numbers[fresh->number], fresh, __ATOMIC_SEQ_CST);
       if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return if_written(fresh);
     }
-    if (same(there, a)) return if_written(there); /* a fresh one's number is then never used */
+    if (!same(there, a)) continue;
+    if (!a->name_of)
+      __atomic_store_n(&there->name_of, 0, __ATOMIC_RELAXED); /* a call site has it, too */
+    return if_written(there); /* a fresh one's number is then never used */
   }
   return NULL;
 }
@@ -201,29 +225,64 @@ static const entry *find(const asked *a) {
   return NULL;
 }
 
-uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category) {
-  asked a = {.kind = PROF_I_KIND_SITE, .line_level = site->line | (uint64_t)site->level << 32, .texts = {name, category, site->file, site->function}};
+static entry *ask_for_site(const prof_site *site, const prof_i_site_texts *texts,
+                           uint32_t name_of) {
+  const char *const file = site->file ? site->file : "", *const function =
+                                                             site->function ? site->function : "";
+  asked a = {.kind = PROF_I_KIND_SITE,
+             .line_level = site->line | (uint64_t)site->level << 32,
+             .texts = {texts->name, texts->category, file, function},
+             .bytes = {texts->name_bytes, texts->category_bytes, strnlen(file, TEXT_BYTES_MAX),
+                       strnlen(function, TEXT_BYTES_MAX)},
+             .name_of = name_of};
   a.hash = mix(0xcbf29ce484222325ull, a.line_level);
   a.word_count = 1;
   for (int i = 0; i < SITE_TEXTS; i++) {
-    if (!a.texts[i]) a.texts[i] = "";
-    a.bytes[i] = strnlen(a.texts[i], TEXT_BYTES_MAX);
     a.hash = mix_text(a.hash, a.texts[i], a.bytes[i]);
     a.word_count += prof_i_text_words(a.bytes[i]);
   }
-  const entry *const e = intern(&a);
+  return intern(&a);
+}
+
+uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category) {
+  const prof_i_site_texts texts = {name ? name : "", category ? category : "",
+                                   name ? strnlen(name, TEXT_BYTES_MAX) : 0,
+                                   category ? strnlen(category, TEXT_BYTES_MAX) : 0};
+  const entry *const e = ask_for_site(site, &texts, 0);
   return e ? e->number : 0;
+}
+
+static entry *entry_of(uint32_t number) {
+  entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
+  return numbers ? __atomic_load_n(&numbers[number], __ATOMIC_SEQ_CST) : NULL;
+}
+
+uint32_t prof_i_site_number_of_name(const prof_site *site, uint32_t number,
+                                    const prof_i_site_texts *texts) {
+  const entry *const e = ask_for_site(site, texts, number);
+  return e ? e->number : 0;
+}
+
+uint32_t prof_i_site_name_of(uint32_t number) {
+  const entry *const e = entry_of(number);
+  return e ? __atomic_load_n(&e->name_of, __ATOMIC_RELAXED) : 0;
+}
+
+bool prof_i_site_is_written(uint32_t number) {
+  entry *const e = entry_of(number);
+  return e && if_written(e);
 }
 
 /* Remembers them, as the schema's own words have them. Not where a text was cut: those are looked up each time. */
 static void remember(uint32_t site, const entry *schema, const prof_args *args, uint32_t count) {
-  const prof_i_seen **const all = map_once((void **)&prof_i_seen_by_site, (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *all);
+  const prof_i_seen **const all = prof_i_site_map_once(
+      (void **)&prof_i_seen_by_site, (PROF_I_SITE_COUNT_MAX + 1ull) * sizeof *all);
   if (!all || __atomic_load_n(&all[site], __ATOMIC_RELAXED)) return;
   const uint64_t *word = schema->words + 1;
   bool is_whole = *word < FORMAT_BYTES_MAX;
   for (uint32_t i = 0; i < count; i++) is_whole &= !args->items[i].key || strnlen(args->items[i].key, KEY_BYTES_MAX) < KEY_BYTES_MAX;
   if (!is_whole) return; /* before it takes memory that is never given back */
-  prof_i_seen *const seen = allot(sizeof *seen + count * sizeof *seen->items);
+  prof_i_seen *const seen = prof_i_site_allot(sizeof *seen + count * sizeof *seen->items);
   if (!seen) return;
   *seen = (prof_i_seen){schema->number, count, args->kind, (uint32_t)*word, (const char *)(word + 1), args->format};
   word += prof_i_text_words(*word);
@@ -284,9 +343,10 @@ void prof_i_site_copy_all(void) {
     const uint32_t count = __atomic_load_n(&own.count[which], __ATOMIC_ACQUIRE);
     for (uint32_t i = 1; numbers && i <= count; i++) {
       entry *const e = __atomic_load_n(&numbers[i], __ATOMIC_SEQ_CST);
-      if (e) write_entry(e);
+      if (e && !__atomic_load_n(&e->name_of, __ATOMIC_RELAXED)) write_entry(e);
     }
   }
+  __atomic_store_n(&own.name_bytes, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&own.arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
 }
 
@@ -320,12 +380,18 @@ static bool fits(const char *wanted, const char *text, uint64_t bytes) {
   return bytes == length && memcmp(text, wanted, length) == 0;
 }
 
+bool prof_i_site_texts_fit(const prof_i_site_texts *texts, const char *name, const char *category) {
+  return fits(name, texts->name, texts->name_bytes) &&
+         fits(category, texts->category, texts->category_bytes);
+}
+
 bool prof_i_site_fits(uint32_t number, const char *name, const char *category) {
-  entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
-  const entry *const e = numbers ? __atomic_load_n(&numbers[number], __ATOMIC_SEQ_CST) : NULL;
+  const entry *const e = entry_of(number);
   if (!e) return false;
   const uint64_t *its_name = e->words + 1;
   const uint64_t *const its_category = its_name + prof_i_text_words(its_name[0]), *const its_file = its_category + prof_i_text_words(its_category[0]);
   if (its_name[0] == 0) its_name = its_file + prof_i_text_words(its_file[0]); /* its names are made at run time: the function's stands instead, as in traces */
-  return fits(name, (const char *)(its_name + 1), its_name[0]) && fits(category, (const char *)(its_category + 1), its_category[0]);
+  const prof_i_site_texts texts = {(const char *)(its_name + 1), (const char *)(its_category + 1),
+                                   its_name[0], its_category[0]};
+  return prof_i_site_texts_fit(&texts, name, category);
 }

@@ -12,6 +12,32 @@
    at its first appearance. Any thread. Signal-safe. */
 uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category);
 
+/* The texts of a site that stands for a name made at run time: see name.h. */
+enum {
+  PROF_I_SITE_TEXT_BYTES = 8000
+}; /* of a literal; longer ones are cut: a meta record fits its extent */
+typedef struct prof_i_site_texts {
+  const char *name, *category; /* not NUL-terminated */
+  size_t name_bytes, category_bytes;
+} prof_i_site_texts;
+
+/* The number of such a site, of the call site with that number. Unlike that it is written into an
+   arena only when a record there is to name it. Past the gate. */
+uint32_t prof_i_site_number_of_name(const prof_site *site, uint32_t number,
+                                    const prof_i_site_texts *texts);
+/* The call site of a name's site; 0: it is a call site itself. Any thread. Signal-safe. */
+uint32_t prof_i_site_name_of(uint32_t number);
+/* Stands the site of that number in this capture? Of a name's it is written now, unless all of
+   those have had their share of the cap. Past the gate. */
+bool prof_i_site_is_written(uint32_t number);
+/* Is so much of their share left? Past the gate. */
+bool prof_i_site_has_room_for_name(size_t bytes);
+
+/* Memory that is never given back; NULL: there is none. Makes *place point to zeroed memory once.
+   Any thread. Signal-safe. */
+void *prof_i_site_allot(size_t bytes);
+void *prof_i_site_map_once(void **place, size_t bytes);
+
 /* The same for a call site, which remembers the answer: its state is epoch << 32 | number, the epoch with PROF_I_EPOCH_MUTED when it is
    muted. Asked for again when the epoch has been raised. Any thread, past the gate. Signal-safe. */
 enum { PROF_I_EPOCH_MUTED = 1 << 30 };
@@ -23,6 +49,7 @@ static inline bool prof_i_site_is_muted(const prof_site *site) {
 
 /* Is the site of this number, in this table, of that name and category (NULL: any)? A name that ends in '*': does it begin so? */
 bool prof_i_site_fits(uint32_t number, const char *name, const char *category);
+bool prof_i_site_texts_fit(const prof_i_site_texts *texts, const char *name, const char *category);
 
 /* The arguments that a site had first: most have the same ever after. Keys and format are compared as texts: a pointer may come again
    with another text behind it. Immutable once published. */

@@ -97,7 +97,7 @@ void prof_i_texts_make_room(prof_i_thread *thread) {
 
 /* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */
 uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,
-                          uint32_t site) {
+                          uint32_t call_site, uint32_t number) {
   prof_i_payload payload;
   const uint64_t by_call = prof_i_entry_by_call(details);
   if (PROF_I_UNLIKELY(PROF_I_TEXT_END - slot->text_top < PROF_I_PAYLOAD_BYTES_MAX)) close_holes(thread, own);
@@ -109,14 +109,15 @@ uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i
                                                           : 0));
   if (top + payload.words * 8ull > PROF_I_TEXT_END) { /* not even a word: the site must do */
     prof_i_claim(&slot->cut_count, 1);
-    return (uint64_t)site << PROF_I_WHAT_SITE_SHIFT | by_call;
+    return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | by_call;
   }
   __atomic_store_n(&slot->text_top, top + payload.words * 8ull, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
-  const uint32_t schema = payload.arg_count ? prof_i_schema_number(site, &details->args, payload.arg_count) : 0;
+  const uint32_t schema =
+      payload.arg_count ? prof_i_schema_number(call_site, &details->args, payload.arg_count) : 0;
   if (payload.arg_count && !schema) prof_i_payload_leave_args(&payload); /* their room stays taken until the scope ends */
   if (payload.flags & PROF_I_FLAG_CUT) prof_i_claim(&slot->cut_count, 1);
   prof_i_payload_pack(&payload, details, details->flags & PROF_I_ASYNC ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE, schema, (uint64_t *)((char *)slot + top));
-  return (uint64_t)site << PROF_I_WHAT_SITE_SHIFT | by_call | PROF_I_TYPE_LONG | top << PROF_I_WHAT_OFFSET_SHIFT |
-         (uint64_t)payload.words << PROF_I_WHAT_WORDS_SHIFT;
+  return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | by_call | PROF_I_TYPE_LONG |
+         top << PROF_I_WHAT_OFFSET_SHIFT | (uint64_t)payload.words << PROF_I_WHAT_WORDS_SHIFT;
 }

@@ -9,6 +9,7 @@
 
 enum {
   PROF_I_PIN_COUNT = 12,
+  PROF_I_RECENT_NAMES = 32,
   PROF_I_DEEP_COUNT = 65536 /* open scopes below the 64 shown: remembered, or the site would be lost */
 };
 
@@ -64,6 +65,7 @@ typedef struct prof_i_thread {
   _Alignas(8) char name[PROF_I_NAME_BYTES]; /* as the owner record has it */
   prof_i_spending spending;
   prof_i_head full;                  /* limit 0: every claim fails and takes the slow path */
+  const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
   struct prof_i_thread *next;        /* all that ever were; only grows */
 } prof_i_thread;
 

@@ -71,10 +71,12 @@ typedef struct rule {
 
 static void a_mute_leaves_out_what_it_names_and_counts_it(void **state) {
   (void)state;
-  static const rule rules[] = {{"add", NULL, 1},     {"add*", NULL, 2},     {NULL, "operator", 2}, {"alloc", "memory", 1}, {"alloc", "operator", 0},
-                               {"*", NULL, ALL},     {NULL, "m*", 2},       {"one", NULL, 0}, /* made at run time: no site's */
-                               {NULL, "named", 1},   {"mark", "marks", 1},  {"level", NULL, 1}, {"addx", NULL, 0},      {"ad", NULL, 0},
-                               {"dispatch", "vm", 1}};
+  static const rule rules[] = {
+      {"add", NULL, 1},       {"add*", NULL, 2},        {NULL, "operator", 2},
+      {"alloc", "memory", 1}, {"alloc", "operator", 0}, {"*", NULL, ALL},
+      {NULL, "m*", 2},        {"one", NULL, 1}, /* made at run time */
+      {NULL, "named", 1},     {"mark", "marks", 1},     {"level", NULL, 1},
+      {"addx", NULL, 0},      {"ad", NULL, 0},          {"dispatch", "vm", 1}};
   for (size_t i = 0; i < COUNT_OF(rules); i++) {
     const rule *const r = &rules[i];
     start((prof_options){.level = 2});
@@ -458,7 +460,54 @@ static void each_change_of_the_level_is_told(void **state) {
   unlink(path);
 }
 
-/* Made at run time, a name is no site's: the function's stands instead. */
+/* A name made at run time has a site of its own when it has come twice, and a mute sees it the
+   first time. */
+static void names_made_at_run_time_are_muted(void **state) {
+  (void)state;
+  char fresh[32];
+  start((prof_options){.level = 1});
+  named("known");
+  named("known");
+  assert_status(prof_mute("known", NULL, 1), PROF_OK);
+  assert_status(prof_mute("fresh*", "named", 1), PROF_OK);
+  for (int i = 0; i < 4; i++) {
+    snprintf(fresh, sizeof fresh, "fresh %d", i / 2);
+    named("known");
+    named(fresh);
+    prof_scope_end(prof_scope_begin(1, fresh, "named", NULL));
+    prof_scope_end(prof_scope_begin(1, "known", "by call", NULL));
+    named("other");
+    PROF_INSTANT(fresh, "named", PROF_NO_ARGS);
+  }
+  prof_health h = health();
+  assert_int_equal(h.recorded_count, 2 + 4);
+  assert_int_equal(h.lost_count[PROF_LOSS_MUTED], 5 * 4);
+  assert_int_equal(h.muted_sites_count, 1 + 3 * 2 + 1);
+  assert_status(prof_mute(NULL, NULL, 0), PROF_OK);
+  named("known");
+  named("fresh 0");
+  h = health();
+  assert_int_equal(h.recorded_count, 2 + 4 + 2);
+  assert_int_equal(h.muted_sites_count, 0);
+}
+
+/* Too long to have a site of its own. */
+static void a_name_that_is_copied_is_muted(void **state) {
+  (void)state;
+  char name[200];
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  start((prof_options){.level = 1});
+  named(name);
+  assert_status(prof_mute("nnn*", NULL, 1), PROF_OK);
+  for (int i = 0; i < 3; i++) named(name);
+  named("other");
+  const prof_health h = health();
+  assert_int_equal(h.recorded_count, 2);
+  assert_int_equal(h.lost_count[PROF_LOSS_MUTED], 3);
+}
+
+/* The function's name stands for the call site, and mutes all names that it makes. */
 static void scopes_by_call_are_muted_as_such(void **state) {
   (void)state;
   start((prof_options){.level = 1});
@@ -514,6 +563,8 @@ int main(void) {
       cmocka_unit_test_teardown(the_level_alone_may_step_down_to_nothing_and_a_start_takes_it_back, stop_all),
       cmocka_unit_test_teardown(a_start_takes_back_what_the_budget_muted_and_not_what_was_asked, stop_all),
       cmocka_unit_test_teardown(each_change_of_the_level_is_told, stop_all),
+      cmocka_unit_test_teardown(names_made_at_run_time_are_muted, stop_all),
+      cmocka_unit_test_teardown(a_name_that_is_copied_is_muted, stop_all),
       cmocka_unit_test_teardown(scopes_by_call_are_muted_as_such, stop_all),
       cmocka_unit_test_teardown(recording_tells_what_it_takes_thread_by_thread, stop_all),
   };

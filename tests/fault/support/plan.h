@@ -216,10 +216,14 @@ static inline int plan_find(plan_judge *judge, int kind, uint64_t start) {
   return (int)of[*hint];
 }
 
+/* A name that came before is its site's. */
 static inline void plan_check_name(plan_judge *judge, const volatile plan_log *log, const arena_record *record) {
-  if (!record->name || !plan_is(plan_name(log->number), record->name, record->name_bytes))
-    plan_fault(judge, "record at %llu: name '%.*s' instead of '%s'", (unsigned long long)record->offset,
-               record->name ? (int)record->name_bytes : 4, record->name ? record->name : "none", plan_name(log->number));
+  arena_text name = {record->name, record->name_bytes};
+  if (!name.data && record->site < ARENA_SITES_MAX) name = judge->view.names[record->site];
+  if (!name.data || !plan_is(plan_name(log->number), name.data, name.bytes))
+    plan_fault(judge, "record at %llu: name '%.*s' instead of '%s'",
+               (unsigned long long)record->offset, name.data ? (int)name.bytes : 4,
+               name.data ? name.data : "none", plan_name(log->number));
 }
 
 /* The values of NAMED, WIDE and INSTANT: "number", then "text". */
