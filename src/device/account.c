@@ -3,6 +3,7 @@
 #include "account.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +14,24 @@
 #include "../core/gate.h"
 #include "../core/meta.h"
 
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(item) (is_out_of_memory = true)
+#include <uthash.h>
+
 typedef struct account {
   prof_device device;
   uint64_t arena;             /* the number of the one that it stands in; 0: none */
   prof_i_device_state *state; /* there */
   bool has_times;             /* it does not say why there are none */
   struct account *next;
+  UT_hash_handle hh; /* by the device */
 } account;
+_Static_assert(sizeof(prof_device) == 2 * sizeof(int32_t), "a key without gaps");
 
 static struct {
   pthread_mutex_t lock; /* rank 3. Nothing of anybody's is called under it */
-  account *first;
+  account *first; /* the newest */
+  account *by_device; /* the same, as a hash table */
   const account *parents; /* of a forked child */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -64,13 +72,18 @@ static void *fill(uint64_t *words, void *with) {
 }
 
 static account *find(prof_device device) {
-  for (account *a = own.first; a; a = a->next)
-    if (a->device.type == device.type && a->device.index == device.index) return a;
-  account *const a = calloc(1, sizeof *a);
-  if (!a) return NULL;
-  *a = (account){.device = device, .next = own.first};
-  own.first = a;
-  return a;
+  account *found = NULL;
+  bool is_out_of_memory = false;
+  HASH_FIND(hh, own.by_device, &device, sizeof device, found);
+  if (found || !(found = calloc(1, sizeof *found))) return found;
+  *found = (account){.device = device, .next = own.first};
+  HASH_ADD(hh, own.by_device, device, sizeof device, found);
+  if (is_out_of_memory) {
+    free(found);
+    return NULL;
+  }
+  own.first = found;
+  return found;
 }
 
 /* ---- what health says ---- */
@@ -187,4 +200,5 @@ void prof_i_device_accounts_forget(void) {
   own.lock = fresh;
   own.parents = own.first; /* their memory stays, and is not lost */
   own.first = NULL;
+  own.by_device = NULL;
 }

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <prof/profiler.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
@@ -18,14 +20,27 @@
 #include "collector.h"
 #include "side.h"
 
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(item) (is_out_of_memory = true)
+#include <uthash.h>
+
 enum { OPEN_MAX = 64, PAIRS_AT_ONCE = 16 };
+
+/* Found by handle and device, which stand beside each other in it. */
+typedef struct listed_lot {
+  prof_i_lot lot;
+  UT_hash_handle hh;
+} listed_lot;
+enum { LOT_KEY_BYTES = sizeof(uint64_t) + sizeof(prof_device) };
+_Static_assert(offsetof(prof_i_lot, device) == offsetof(prof_i_lot, handle) + sizeof(uint64_t) && sizeof(prof_device) == 2 * sizeof(int32_t), "a key without gaps");
 
 /* What a thread has to do with devices. When it ends, the next one that comes takes it, and what the collector still has to give back to it. */
 typedef struct here {
   prof_i_pair *open[OPEN_MAX];
   uint32_t depth;
   uint64_t process; /* tells a forked parent's from ours */
-  prof_i_lot *lots; /* the last one used first */
+  listed_lot *lots; /* a hash table: of a cluster's devices there may be many thousand */
+  prof_i_lot *last; /* used; NULL: none was */
   struct here *next; /* of those whose thread has ended */
 } here;
 
@@ -112,19 +127,28 @@ static void look_for_stream(prof_i_lot *lot) {
   prof_i_device_account_nobody(lot->device); /* the capture says why its own times are not there */
 }
 
+static prof_i_lot *make_lot(here *h, prof_device device, uint64_t handle) {
+  bool is_out_of_memory = false;
+  listed_lot *const made = calloc(1, sizeof *made);
+  if (!made) return NULL;
+  made->lot = (prof_i_lot){.handle = handle, .device = device};
+  HASH_ADD(hh, h->lots, lot.handle, LOT_KEY_BYTES, made);
+  if (!is_out_of_memory) return &made->lot;
+  free(made);
+  return NULL;
+}
+
+static prof_i_lot *find_lot(here *h, prof_device device, uint64_t handle) {
+  listed_lot *found = NULL;
+  const prof_i_lot key = {.handle = handle, .device = device};
+  HASH_FIND(hh, h->lots, &key.handle, LOT_KEY_BYTES, found);
+  return found ? &found->lot : make_lot(h, device, handle);
+}
+
 static prof_i_lot *lot_of(here *h, prof_device device, uint64_t handle) {
-  prof_i_lot **at = &h->lots;
-  while (*at && !is_of(*at, device, handle)) at = &(*at)->next;
-  prof_i_lot *lot = *at;
-  if (lot) {
-    *at = lot->next;
-  } else {
-    lot = calloc(1, sizeof *lot);
-    if (!lot) return NULL;
-    *lot = (prof_i_lot){.handle = handle, .device = device};
-  }
-  lot->next = h->lots;
-  h->lots = lot;
+  prof_i_lot *const lot = h->last && is_of(h->last, device, handle) ? h->last : find_lot(h, device, handle);
+  if (!lot) return NULL;
+  h->last = lot;
   look_for_stream(lot);
   return lot;
 }

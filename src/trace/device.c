@@ -39,7 +39,6 @@ static prof_trace_device device_of(const prof_i_device_state *state) {
 }
 
 int prof_trace_device_get(const prof_trace *trace, uint32_t index, prof_trace_device *device_out) {
-  PROF_I_HOLD_FP;
   if (!trace || !device_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_device_get: %s is NULL", trace ? "device_out" : "trace");
   if (index >= trace->catalog.device_count)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_device_get: index is %u; the trace has %u devices", index, trace->catalog.device_count);

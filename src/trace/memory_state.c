@@ -4,7 +4,6 @@
 
 #include "../core/log.h"
 #include "../core/options.h"
-#include "../core/port.h"
 #include "memory.h"
 
 /* ---- what stands at a moment ---- */
@@ -465,7 +464,6 @@ int prof_i_memory_fill(prof_memory *m) {
 uint32_t prof_memory_pool_count(const prof_memory *memory) { return memory ? memory->trace->catalog.pool_count : 0; }
 
 int prof_memory_pool_get(const prof_memory *memory, uint32_t index, prof_memory_info *info_out) {
-  PROF_I_HOLD_FP;
   if (!memory || !info_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: %s is NULL", memory ? "info_out" : "memory");
   if (index >= prof_memory_pool_count(memory))
     return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: index is %u; there are %u pools", index, prof_memory_pool_count(memory));
@@ -473,7 +471,6 @@ int prof_memory_pool_get(const prof_memory *memory, uint32_t index, prof_memory_
 }
 
 int prof_memory_example_get(const prof_memory *memory, uint32_t pool_index, uint32_t index, prof_memory_example *example_out) {
-  PROF_I_HOLD_FP;
   if (!memory || !example_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_example_get: %s is NULL", memory ? "example_out" : "memory");
   if (pool_index >= prof_memory_pool_count(memory) || index >= memory->pools[pool_index].example_count)
     return prof_i_fail(PROF_E_NOT_FOUND, "there is no wrong call %u of pool %u", index, pool_index);

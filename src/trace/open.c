@@ -201,7 +201,6 @@ int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
 }
 
 int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
-  PROF_I_HOLD_FP;
   if (!trace || !thread_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL", trace ? "thread_out" : "trace");
   if (index >= trace->thread_count)

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <prof/profiler.h>
 #include <prof/sampler.h>
+#include <prof/trace.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -93,7 +94,30 @@ static void nothing_is_said(void **state) {
   assert_int_equal(about.st_size, 0);
 }
 
-#define TESTS(X) X(no_vendors_library_is_opened) X(nor_where_the_environment_asks) X(nothing_is_said)
+/* A cluster's devices by one number each: many thousand. Each is found again among them, so the second round adds none. */
+static void each_of_many_devices_is_one(void **state) {
+  (void)state;
+  enum { DEVICES = 20000, ROUNDS = 2 };
+  const prof_options options = {.size = sizeof options, .cap_bytes = 256 << 20};
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  for (int round = 0; round < ROUNDS; round++)
+    for (int i = 0; i < DEVICES; i++) WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_VULKAN, i}), (uint64_t)i, "kernel", "test", PROF_NO_ARGS, {});
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  assert_int_equal(info.scope_count, ROUNDS * DEVICES);
+  assert_int_equal(info.device_count, DEVICES);
+  for (uint32_t i = 0; i < DEVICES; i++) {
+    prof_trace_device device = {.size = sizeof device};
+    assert_int_equal(prof_trace_device_get(trace, i, &device), PROF_OK);
+    assert_int_equal(device.device.index, i);
+  }
+  prof_trace_destroy(trace);
+}
+
+#define TESTS(X) X(no_vendors_library_is_opened) X(nor_where_the_environment_asks) X(nothing_is_said) X(each_of_many_devices_is_one)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }
