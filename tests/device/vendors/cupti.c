@@ -356,7 +356,7 @@ int32_t cuptiActivityDisable(int32_t kind) { LOCKED(enable(kind, 0)); }
 
 static int32_t flush(uint32_t flags) {
   count(&own.state.flushes);
-  if (own.state.hangs_ms) usleep(own.state.hangs_ms * 1000);
+  while (__atomic_load_n(&own.state.hangs, __ATOMIC_RELAXED)) usleep(1000);
   for (held *h = own.held, *next; h; h = next) {
     next = h->next;
     put(h->call.kind, &h->call, sizeof h->call);

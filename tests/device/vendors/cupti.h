@@ -14,7 +14,7 @@ typedef struct emulated_cupti {
   uint32_t unknown;      /* so many of the next buffers have a record of no known kind at their end, behind which one more is */
   uint32_t calls_last;   /* 1: records of calls stand behind those of what they launched */
   uint32_t begins_ms;    /* so long takes a subscription */
-  uint32_t hangs_ms;     /* so long takes a flush */
+  uint32_t hangs;        /* a flush takes until this is 0 again; atomic */
   uint32_t late_pieces;  /* so many of the next records of memory come with the flush after the next one, as those in a buffer with work that is not done */
   uint32_t hoards;       /* so many buffers it asks for when it next wants one, as many threads together do, and keeps them, empty, until it is flushed by force */
   /* What it has seen; atomic. */

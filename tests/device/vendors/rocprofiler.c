@@ -318,8 +318,7 @@ int32_t rocprofiler_flush_buffer(prof_i_rocp_id buffer) {
   pthread_t thread;
   count(&own.state.calls, 1);
   count(&own.state.flushes, 1);
-  const uint32_t hangs_ms = __atomic_load_n(&own.state.hangs_ms, __ATOMIC_RELAXED);
-  if (hangs_ms) usleep(hangs_ms * 1000);
+  while (__atomic_load_n(&own.state.hangs, __ATOMIC_RELAXED)) usleep(1000);
   if (buffer.handle != 500 || pthread_create(&thread, NULL, flush, NULL) != 0) return ERROR;
   pthread_join(thread, NULL);
   return SUCCESS;

@@ -12,7 +12,7 @@ typedef struct emulated_rocp {
   uint32_t calls_last;   /* 1: records of calls stand behind those of what they launched */
   uint32_t names_late;   /* 1: a kernel's symbol is told when its buffer is flushed, after its records */
   uint32_t room;         /* so many records fit into a buffer; 0: many */
-  uint32_t hangs_ms;     /* so long takes a flush */
+  uint32_t hangs;        /* a flush takes until this is 0 again; atomic */
   /* What it has seen; atomic. */
   uint32_t calls;        /* of it at all */
   uint32_t configured, active; /* tools; contexts that are started now */
