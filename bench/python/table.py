@@ -10,6 +10,7 @@ import os
 import platform
 import resource
 import subprocess
+import sys
 import tempfile
 
 import operators
@@ -80,9 +81,42 @@ def measure_import(folder, rounds):
     measure("the same of torch's trace, imported, by shapes", path, rounds, group_by_input_shape=True)
 
 
+def under(depth, then):
+    return under(depth - 1, then) if depth else then()
+
+
+def measure_many(rounds):
+    """The averages of 200 000 events in memory."""
+    empty = prof.record_function("many")(lambda: None)
+    with prof.profile() as p:
+        for _ in range(200000):
+            empty()
+    row("key_averages(), 200 000 events in memory", [timed_both(p.key_averages)[1] for _ in range(rounds)], "s", 1, 0.1)
+
+
+def measure_deep(rounds):
+    """Rows by stack: a scope 600 functions deep beside one at 1. A walk to the outside for each would be 600 times."""
+    sys.setrecursionlimit(3000)
+
+    def work(scopes):
+        for _ in range(scopes):
+            with prof.scope("leaf"):
+                pass
+
+    found = []
+    for depth, scopes in ((1, 20000), (600, 20), (600, 20000)):
+        with prof.profile(with_stack=True) as p, prof.trace_functions():
+            under(depth, lambda scopes=scopes: work(scopes))
+        found.append([timed_both(lambda p=p: p.trace.aggregate(["name", "stack"]))[1] for _ in range(rounds)])
+    deep = [all_ - few for all_, few in zip(found[2], found[1])]  # the 600 rows' own texts are in both
+    row("rows by stack, 20 000 scopes 600 deep, beside 1 deep", deep, "s", 1, 20, found[0])
+
+
 def main():
     rounds = 5 if IS_QUICK else 15
     print(f"python table: Python {platform.python_version()}, {rounds} rounds; opened, key_averages().table(), a million operators, {operators.THREADS} threads")
+    measure_many(rounds)
+    measure_deep(rounds)
     with tempfile.TemporaryDirectory(prefix="prof-bench-", dir=os.environ.get("BENCH_DIR")) as folder:
         path = os.path.join(folder, "operators.prof")
         check(path, operators.record(path, False))

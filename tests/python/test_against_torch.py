@@ -11,6 +11,8 @@ import tempfile
 import unittest
 import warnings
 
+from hang_guard import HANG_SECONDS
+
 import prof
 from prof import tables
 from prof.tables import EventList, FunctionEventAvg
@@ -342,7 +344,7 @@ class Imported(unittest.TestCase):
         profile.export_chrome_trace(paths[0])  # once: torch does it no second time
         with gzip.open(paths[0]) as f:
             self.exported = json.load(f)["traceEvents"]
-        done = subprocess.run([self.COMMAND, "import", paths[0], "-o", paths[1]], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([self.COMMAND, "import", paths[0], "-o", paths[1]], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
         trace = prof.Trace.open(paths[1])
         self.addCleanup(trace.close)

@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 import prof
 
 SCRIPT = """
@@ -56,7 +58,7 @@ class Command(unittest.TestCase):
         return self.path("script.py")
 
     def prof(self, *arguments):
-        return subprocess.run([sys.executable, "-m", "prof", *arguments], capture_output=True, text=True, timeout=120, cwd=self.folder.name)
+        return subprocess.run([sys.executable, "-m", "prof", *arguments], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder.name)
 
     def test_run(self):
         done = self.prof("run", "-o", self.path("t.json"), self.script(SCRIPT), "a", "--b", "-o")
@@ -192,8 +194,8 @@ atexit.register(lambda: prof.record_function("at exit").__enter__())
         with open(self.path("beside.py"), "w") as f:
             f.write("value = 3\n")
         script = self.script("import sys, beside\nprint(sys.argv, sys.path[0], __name__, __file__, __package__, __spec__, beside.value, sorted(k for k in globals() if k != 'beside' and k != 'sys'))\nraise KeyError('x')\n")
-        plain = subprocess.run([sys.executable, script, "a"], capture_output=True, text=True, timeout=60, cwd="/")
-        done = subprocess.run([sys.executable, "-m", "prof", "run", "-q", script, "a"], capture_output=True, text=True, timeout=60, cwd=self.folder.name)
+        plain = subprocess.run([sys.executable, script, "a"], capture_output=True, text=True, timeout=HANG_SECONDS, cwd="/")
+        done = subprocess.run([sys.executable, "-m", "prof", "run", "-q", script, "a"], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder.name)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (plain.returncode, plain.stdout, plain.stderr))
 
     def test_an_interrupt_keeps_the_table(self):

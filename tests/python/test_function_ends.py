@@ -8,6 +8,8 @@ import threading
 import time
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 import prof
 from prof._library import C
 
@@ -42,11 +44,11 @@ class Worker:
 
     def wait(self):
         self._is_there.release()
-        if not self._go.acquire(timeout=60):
+        if not self._go.acquire(timeout=HANG_SECONDS):
             raise TimeoutError
 
     def until_it_waits(self):
-        if not self._is_there.acquire(timeout=60):
+        if not self._is_there.acquire(timeout=HANG_SECONDS):
             raise TimeoutError
         if self._error:
             raise self._error
@@ -59,7 +61,7 @@ class Worker:
         """Returns when the system's thread is gone, too: Python's is before the thread's destructors have run."""
         self._go.release()
         self._thread.join(60)
-        until = time.monotonic() + 60
+        until = time.monotonic() + HANG_SECONDS
         while os.path.exists(f"/proc/self/task/{self._thread.native_id}"):
             if time.monotonic() > until:
                 raise TimeoutError

@@ -6,7 +6,6 @@ import re
 import sys
 import tempfile
 import threading
-import time
 import unittest
 import warnings
 
@@ -202,28 +201,20 @@ class Stacks(unittest.TestCase):
         p = self.profiled(lambda: over(1), include="nothing_here")
         self.assertEqual([row.stack for row in p.key_averages(group_by_stack_n=5) if row.key == "op"], [[]])
 
-    def test_deep_recursions_and_many_scopes_take_no_longer_for_each(self):
+    def test_deep_recursions_and_many_scopes_have_their_stacks(self):  # bench/python/table.py has how long that takes
         def work(scopes):
             for _ in range(scopes):
                 with prof.scope("leaf"):
                     pass
 
         sys.setrecursionlimit(3000)
-        times = {}
-        for depth, scopes in ((1, 20000), (600, 20), (600, 20000)):
+        for depth, scopes in ((1, 2000), (600, 20), (600, 2000)):
             with prof.profile(with_stack=True) as p, prof.trace_functions():
                 under(depth, lambda: work(scopes))
-            took = []
-            for _ in range(5):
-                begun = time.process_time()
-                rows = p.trace.aggregate(["name", "stack"])
-                took.append(time.process_time() - begun)
-            times[depth, scopes] = min(took)
+            rows = p.trace.aggregate(["name", "stack"])
             leaf = next(row for row in rows if row.name == "leaf")
             self.assertEqual((leaf.count, here(leaf.stack.split(";")[0])), (scopes, "work"))
             self.assertEqual(leaf.stack.count("under"), min(depth + 1, 254))
-        of_scopes = times[600, 20000] - times[600, 20]  # the 600 rows' own texts, of up to 256 frames each, are in both
-        self.assertLess(of_scopes, 20 * times[1, 20000] + 0.05)  # a walk to the outside for each would be 600 times
 
     def test_scopes_take_no_stack_of_their_own_meanwhile(self):
         p = self.profiled(lambda: over(1))

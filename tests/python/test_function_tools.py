@@ -5,6 +5,8 @@ import subprocess
 import sys
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 monitoring = getattr(sys, "monitoring", None)
 
 BESIDE = """
@@ -33,7 +35,7 @@ def traced(**options):
 
 
 def run(text):
-    return subprocess.run([sys.executable, "-c", BESIDE + text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=120, env=dict(os.environ))
+    return subprocess.run([sys.executable, "-c", BESIDE + text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=HANG_SECONDS, env=dict(os.environ))
 
 
 @unittest.skipUnless(monitoring, "sys.monitoring is there from 3.12 on")

@@ -11,6 +11,8 @@ import textwrap
 import threading
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 import prof
 
 HERE = os.path.abspath(__file__)
@@ -133,7 +135,7 @@ def short(name):
 
 
 def run_python(text, **more):
-    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, **more)
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_SECONDS, **more)
 
 
 class Balance(unittest.TestCase):
@@ -651,7 +653,7 @@ class Command(unittest.TestCase):
             path = os.path.join(folder, "script.py")
             with open(path, "w") as f:
                 f.write(script)
-            done = subprocess.run([sys.executable, "-m", "prof", "run", *(path if word == "SCRIPT" else word for word in arguments)], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([sys.executable, "-m", "prof", "run", *(path if word == "SCRIPT" else word for word in arguments)], capture_output=True, text=True, timeout=HANG_SECONDS)
         calls = {}
         for line in done.stderr.splitlines():
             words = line.split()
@@ -716,7 +718,7 @@ else:
                 with open(os.path.join(folder, name), "w") as f:
                     f.write(text)
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])}
-            done = subprocess.run([sys.executable, "-m", "prof", "run", "-q", "--python", "-o", "out.prof", "script.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+            done = subprocess.run([sys.executable, "-m", "prof", "run", "-q", "--python", "-o", "out.prof", "script.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
             self.assertEqual((done.stdout, done.stderr), ("1 [] True\n2 [] True\n3 [] True\n4 [] False\n", ""))
             counts = []
             for name in os.listdir(folder):

@@ -13,6 +13,7 @@ import unittest
 import warnings
 
 from folder import Folder
+from hang_guard import HANG_SECONDS
 
 import prof
 
@@ -62,7 +63,7 @@ def training_step():
 @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
 class Import(Folder):
     def command(self, *words):
-        return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=120, cwd=self.folder)
+        return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder)
 
     def run_import(self, path, output="t.prof"):
         done = self.command("import", path, "-o", output)
@@ -537,7 +538,7 @@ class Import(Folder):
                 with open(self.path(name), "rb") as f, open(os.path.join(other, name), "wb") as copy:
                     copy.write(f.read())
             found = self.command("import", *words)
-            module = subprocess.run([sys.executable, "-m", "prof", "import", *words], capture_output=True, text=True, timeout=120, cwd=other)
+            module = subprocess.run([sys.executable, "-m", "prof", "import", *words], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=other)
             self.assertEqual((module.stdout, module.stderr, module.returncode), (found.stdout, found.stderr, found.returncode), words)
             for name in os.listdir(self.folder):
                 with open(self.path(name), "rb") as f, open(os.path.join(other, name), "rb") as copy:

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 BEGIN = """
 import sys
 try:
@@ -35,7 +37,7 @@ has_ctypes_in_all = sys.version_info[:2] != (3, 12)  # there an interpreter with
 
 
 def run_python(text, **more):
-    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, **more)
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=HANG_SECONDS, **more)
 
 
 @unittest.skipUnless(sys.implementation.name == "cpython", "this Python has one interpreter a process")
@@ -275,7 +277,7 @@ assert names == {"thread", "s", "around the fork"}, names
 
 
 def run_python_with(text, *arguments):
-    return subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=HANG_SECONDS)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import tempfile
 import threading
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 ROOT = os.environ.get("PROF_TEST_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(ROOT, "examples", "minilm", "minilm.py")
 sys.path.insert(0, os.path.dirname(PROGRAM))
@@ -331,7 +333,7 @@ class Refusals(Base):
 class Program(Base):
     def run_program(self, *arguments, stdin="", **variables):
         environment = {**os.environ, "PYTHONPATH": PACKAGES, **variables}
-        return subprocess.run([sys.executable, "-S", PROGRAM, *arguments], capture_output=True, text=True, input=stdin, timeout=120, cwd=self.folder, env=environment)
+        return subprocess.run([sys.executable, "-S", PROGRAM, *arguments], capture_output=True, text=True, input=stdin, timeout=HANG_SECONDS, cwd=self.folder, env=environment)
 
     def test_default(self):
         done = self.run_program()
@@ -468,7 +470,7 @@ class Copies(Base):
 
     def run_steps(self, *steps, **variables):
         environment = {key: value for key, value in os.environ.items() if key != "PROF_LIBRARY"}
-        return subprocess.run([sys.executable, "-c", COPIES.format(program=PROGRAM), *steps], capture_output=True, text=True, timeout=120, env={**environment, "PYTHONPATH": PACKAGES, **variables})
+        return subprocess.run([sys.executable, "-c", COPIES.format(program=PROGRAM), *steps], capture_output=True, text=True, timeout=HANG_SECONDS, env={**environment, "PYTHONPATH": PACKAGES, **variables})
 
     def test_the_runtimes_copy_is_found(self):
         done = self.run_steps("runtime", "prof")

@@ -19,6 +19,8 @@ import typing
 import unittest
 import warnings
 
+from hang_guard import HANG_SECONDS
+
 import prof
 from prof import modules, profiler
 
@@ -198,7 +200,7 @@ class Modules(unittest.TestCase):
 
     def test_profs_own_calls_are_no_rows(self):
         child = "import os, time, prof\nprof.trace_module(os); prof.trace_module(time)\nwith prof.profile() as p: os.getpid()\nprint([(r.key, r.count) for r in p.key_averages()])"
-        done = subprocess.run([sys.executable, "-c", child], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+        done = subprocess.run([sys.executable, "-c", child], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[('os.getpid', 1)]\n", ""))
 
     @unittest.skipIf(numpy is None, "numpy is missing")

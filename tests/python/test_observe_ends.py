@@ -11,6 +11,7 @@ import unittest.mock
 import warnings
 
 from beside_torch import calls, calls_of, seen_by_prof, seen_by_torch, skip_without_torch, torch
+from hang_guard import HANG_SECONDS
 from test_observe import is_observed
 
 import prof
@@ -20,7 +21,7 @@ from prof import functions
 @skip_without_torch
 class NeverStopped(unittest.TestCase):
     def run_code(self, code):
-        done = subprocess.run([sys.executable, "-c", "import os, prof, prof.torch, threading, torch\nx, o = torch.ones(3), prof.torch.observe()\n" + code], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "-c", "import os, prof, prof.torch, threading, torch\nx, o = torch.ones(3), prof.torch.observe()\n" + code], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.strip()
 
@@ -268,7 +269,7 @@ for hook, following in ((lambda: (o.start().stop(), o.start(), count_of(add), o.
     with o: print(count_of(add))
 o.start(); in_a_hook(o.stop)
 """
-        done = subprocess.run([sys.executable, "-c", "import prof, prof.torch, torch\nx = torch.ones(3)" + code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "-c", "import prof, prof.torch, torch\nx = torch.ones(3)" + code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.stderr, done.stdout.splitlines()), ("", ["1 0", "1", "begun 0", "1", "begun 0", "1", "[0, 1] 0", "1"]))
 
 

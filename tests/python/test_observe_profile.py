@@ -6,6 +6,7 @@ import sys
 import threading
 import unittest
 
+from hang_guard import HANG_SECONDS
 from test_observe import calls, is_observed, small_input, torch
 
 import prof
@@ -53,7 +54,7 @@ class Profile(unittest.TestCase):
     def test_dropped_without_a_stop(self):
         """Also the one that has torch looked for, and finds no ITT: what is kept of that holds nothing of the profile."""
         code = "import torch, prof\ndef f():\n    p = prof.profile(torch=True)\n    p.start()\nf()\nwith prof.profile(torch=True) as p: torch.relu(torch.ones(3))\nprint(len(p.key_averages()))"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual(done.stdout, "5\n", done.stderr)
 
     def test_again_after_an_error(self):

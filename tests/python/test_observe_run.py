@@ -13,6 +13,7 @@ import unittest
 import unittest.mock
 
 from beside_torch import bits, calls, calls_of, nested, nested_in, skip_without_torch, torch
+from hang_guard import HANG_SECONDS
 
 import prof
 
@@ -190,7 +191,7 @@ class AllThreads(unittest.TestCase):
             "import os, prof.torch, torch\nx = torch.ones(3)\no = prof.torch.observe(profile_all_threads=True); o.start()\nchild = os.fork()\nif child == 0:\n    with prof.profile() as p, prof.torch.observe(profile_all_threads=True): x.mul(x)\n"
             "    print([(a.key, a.count) for a in p.key_averages()], flush=True); os._exit(0)\nos.waitpid(child, 0)\nwith prof.profile() as p: x.add(x)\nprint([(a.key, a.count) for a in p.key_averages()])"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[('aten::mul', 1)]\n[('aten::add', 1)]\n", ""))
 
     def test_modules_of_all_threads_once(self):
@@ -284,7 +285,7 @@ class Run(unittest.TestCase):
 
     def python(self, *arguments, **variables):
         environment = {**os.environ, "TMPDIR": self.folder, **variables}
-        return subprocess.run([sys.executable, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run([sys.executable, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
 
     def run_script(self, *options, arguments=(), code=0, **variables):
         done = self.python("-m", "prof", "run", "-r", "-1", *options, "script.py", *arguments, **variables)

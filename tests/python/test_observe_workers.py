@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from beside_torch import skip_without_torch
+from hang_guard import HANG_SECONDS
 
 import prof
 
@@ -28,7 +29,7 @@ class Workers(unittest.TestCase):
     def run_loader(self, context, what, **variables):
         """What it printed; nothing else may come, and it must end."""
         environment = {**os.environ, "TMPDIR": self.folder, **variables}
-        done = subprocess.run([sys.executable, os.path.join(HERE, "loader_of_two.py"), context, what], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run([sys.executable, os.path.join(HERE, "loader_of_two.py"), context, what], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return json.loads(done.stdout)
 

@@ -17,6 +17,7 @@ import time
 import unittest
 import warnings
 
+from hang_guard import HANG_SECONDS
 from recorded import counts, work
 
 import prof
@@ -561,18 +562,13 @@ class Tables(Base):
         self.assertEqual([tables.format_time(t) for t in (0.5, 999.9994, 1000, 2.5e6)], ["0.500us", "999.999us", "1.000ms", "2.500s"])
         self.assertEqual([tables.format_memory(b) for b in (0, -5, 1023, 1024, -3 << 20, 5 << 30)], ["0 B", "-5 B", "1023 B", "1.00 KB", "-3.00 MB", "5.00 GB"])
 
-    def test_two_hundred_thousand_events_take_less_than_a_tenth_of_a_second(self):
+    def test_two_hundred_thousand_events_are_counted_each_time(self):  # bench/python/table.py has how long that takes
         f = prof.record_function("many")(nothing)
         with prof.profile() as p:
             for _ in range(200000):
                 f()
-        took = []
-        for _ in range(3):
-            begun = time.process_time()
-            averages = p.key_averages()
-            took.append(time.process_time() - begun)
-            self.assertEqual(counts(averages), {"many": 200000})
-        self.assertLess(min(took), 0.1)
+        for _ in range(2):
+            self.assertEqual(counts(p.key_averages()), {"many": 200000})
 
 
 class Exports(Base):
@@ -658,7 +654,7 @@ class Exports(Base):
 
         reader = threading.Thread(target=read)
         reader.start()
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG_SECONDS
         while reader.is_alive() and time.monotonic() < end:
             with contextlib.suppress(OSError):
                 tables.write_whole(fifo, text)
@@ -688,7 +684,7 @@ class Exports(Base):
     def test_standard_output_goes_on_where_it_stands(self):
         code = "import os\nfrom prof import tables\nos.write(1, b'before\\n')\ntables.write_whole('/dev/stdout', 'stacks\\n')\nos.write(1, b'behind\\n')"
         with open(self.path("out"), "w+") as f:
-            subprocess.run([sys.executable, "-c", code], stdout=f, timeout=60, check=True)
+            subprocess.run([sys.executable, "-c", code], stdout=f, timeout=HANG_SECONDS, check=True)
             f.seek(0)
             self.assertEqual(f.read(), "before\nstacks\nbehind\n")
 

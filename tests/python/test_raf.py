@@ -12,6 +12,8 @@ import threading
 import time
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 import prof
 from prof import memory_profiler, op_profiler, profiler
 from prof.op_profiler import GetCacheSize, Op, Profile, ProfileGroup, ResetCache
@@ -108,7 +110,7 @@ class Latency(unittest.TestCase):
 
     def test_before_anything_was_started(self):
         code = "import prof\nassert prof.profiler.get()['traceEvents'] == []\nprof.profiler.stop()\nprof.profiler.clear()\nprof.memory_profiler.reset()\nprof.memory_profiler.stop()\nassert prof.memory_profiler.get_memory_trace('cpu').startswith('#Trace')\n"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
@@ -251,7 +253,7 @@ class Operators(unittest.TestCase):
 
     def test_another_process_takes_no_result_that_is_not_its_own(self):
         code = "def f(): return %s\ndef g(x): return lambda: x\nfrom prof.op_profiler import Op\nprint(Op(f).key, Op(g(1)).key, sep='|')"
-        said = [subprocess.run([sys.executable, "-c", code % text], capture_output=True, text=True, timeout=60, check=True).stdout.strip().split("|") for text in ("1", "1", "2")]
+        said = [subprocess.run([sys.executable, "-c", code % text], capture_output=True, text=True, timeout=HANG_SECONDS, check=True).stdout.strip().split("|") for text in ("1", "1", "2")]
         self.assertEqual(said[0][0], said[1][0])
         self.assertNotEqual(said[0][0], said[2][0])
         self.assertEqual(len({closure for _, closure in said}), 3)
@@ -327,12 +329,12 @@ class Operators(unittest.TestCase):
         answers, over = [], threading.Event()
 
         def answer():
-            while asked.acquire(timeout=60) and not over.is_set():
+            while asked.acquire(timeout=HANG_SECONDS) and not over.is_set():
                 ran.release()
 
         def ask():
             asked.release()
-            answers.append(ran.acquire(timeout=60))
+            answers.append(ran.acquire(timeout=HANG_SECONDS))
 
         thread = threading.Thread(target=answer)
         thread.start()

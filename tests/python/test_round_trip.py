@@ -11,6 +11,7 @@ import threading
 import unittest
 
 from folder import Folder
+from hang_guard import HANG_SECONDS
 
 import prof
 
@@ -231,7 +232,7 @@ class Written(Folder):
             self.skipTest("no C compiler")
         program = self.path("make_traces")
         subprocess.run([compiler, "-std=c11", f"-I{SOURCE}/include", f"{SOURCE}/tests/viewers/make_traces.c", "-o", program, f"-L{LIBRARY}", "-lprof", "-lpthread", f"-Wl,-rpath,{LIBRARY}"], check=True)
-        subprocess.run([program, self.folder], check=True, stderr=subprocess.DEVNULL, timeout=120)
+        subprocess.run([program, self.folder], check=True, stderr=subprocess.DEVNULL, timeout=HANG_SECONDS)
         compared = 0
         for name in sorted(os.listdir(self.folder)):
             if not name.endswith((".json", ".json.gz")) or name.startswith("raf-") or name in ("manifest.json", "empty.json"):  # RAF's log has no names of rows; nothing has no process

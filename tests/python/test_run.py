@@ -10,6 +10,8 @@ import tempfile
 import unittest
 import zipfile
 
+from hang_guard import HANG_SECONDS
+
 SEES = "import sys\nprint(__name__, __file__, __package__, getattr(__spec__, 'name', None), sys.argv, sys.path[0], sys._getframe().f_code.co_filename, type(__loader__).__name__)\n"
 LATE = SEES + "import atexit, pickle\nclass Thing: pass\ndef late(): print('late', type(pickle.loads(pickle.dumps(Thing()))) is Thing)\natexit.register(late)\n"
 POOL = """
@@ -158,7 +160,7 @@ class Run(unittest.TestCase):
         self.write("none.py", "import sys\nprint('out')\nsys.stderr = None")
         for name, redirect in (("plain.py", "2>&-"), ("plain.py", "2>/dev/full"), ("closes.py", ""), ("none.py", "")):
             with self.subTest((name, redirect)):
-                done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m prof run -o t.json {name} {redirect}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, cwd=self.folder.name)
+                done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m prof run -o t.json {name} {redirect}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS, cwd=self.folder.name)
                 self.assertEqual((done.stdout, done.stderr), ("out\n", ""))
                 with open(self.path("t.json")) as f:
                     self.assertIn(name, f.read())
@@ -215,7 +217,7 @@ class Run(unittest.TestCase):
     def test_a_reader_that_goes_is_no_error(self):
         self.write("script.py", "print('ran')")
         self.prof("run", "-q", "-o", "t.prof", "script.py")
-        done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m prof table t.prof | true; exit ${{PIPESTATUS[0]}}'], stderr=subprocess.PIPE, text=True, timeout=60, cwd=self.folder.name)
+        done = subprocess.run(["bash", "-c", f'"{sys.executable}" -m prof table t.prof | true; exit ${{PIPESTATUS[0]}}'], stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS, cwd=self.folder.name)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_what_a_killed_process_has_left_is_named(self):

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 import prof
 from prof import _torch_found
 
@@ -31,7 +33,7 @@ class Case(unittest.TestCase):
         return path
 
     def python(self, *arguments, **variables):
-        done = subprocess.run([sys.executable, *arguments], cwd=self.folder, env={**self.environment, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, *arguments], cwd=self.folder, env={**self.environment, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_SECONDS)
         return done.returncode, done.stdout, done.stderr
 
     def assert_same(self, *arguments, options=("--torch",), before=(), **variables):

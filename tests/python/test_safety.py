@@ -15,6 +15,7 @@ import time
 import unittest
 import warnings
 
+from hang_guard import HANG_SECONDS
 from recorded import counts, work
 
 import prof
@@ -300,7 +301,7 @@ if os.fork() == 0:
 assert os.wait()[1] == 0
 """
         for _ in range(3):
-            self.assertEqual(subprocess.run([sys.executable, "-c", child], timeout=100).returncode, 0)
+            self.assertEqual(subprocess.run([sys.executable, "-c", child], timeout=HANG_SECONDS).returncode, 0)
 
     def test_many_profiles_fit_into_one_process(self):
         for _ in range(12):  # each as large as a tenth of what a capture holds
@@ -332,7 +333,7 @@ assert os.wait()[1] == 0
                 assert rows.lost == 200000 - have, rows.lost
                 assert rows.table().endswith(f"\\nNot in it, for want of room: {200000 - have} scopes\\n"), rows.table()[-200:]
         """
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=100)
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_capture_that_was_full_before_says_so_and_what_helps(self):
@@ -361,7 +362,7 @@ assert os.wait()[1] == 0
             assert [row.count for row in p.key_averages()] == [1], p.key_averages()
         """
         for which in ("PROF_MEMORY", "PROF_LEVEL"):
-            done = subprocess.run([sys.executable, "-c", f"which = {which!r}\n" + textwrap.dedent(child)], capture_output=True, text=True, timeout=100)
+            done = subprocess.run([sys.executable, "-c", f"which = {which!r}\n" + textwrap.dedent(child)], capture_output=True, text=True, timeout=HANG_SECONDS)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_what_the_program_records_itself_goes_on(self):
@@ -549,7 +550,7 @@ assert os.wait()[1] == 0
             assert abs(p.key_averages().lost - (10 * 65536 - held)) <= 4096, (held, p.key_averages().lost)
         """
         variables = {**os.environ, "PROF_LEVEL": "1", "PROF_POLICY": "ring", "PROF_CAP_BYTES": "2097152"}
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=100, env=variables)
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=HANG_SECONDS, env=variables)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
@@ -574,7 +575,7 @@ assert os.wait()[1] == 0
             assert os.waitpid(pid, 0)[1] == 7 << 8
             assert [a.key for a in p.key_averages()] == ["parent"]
         """
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=100)
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
@@ -610,7 +611,7 @@ assert os.wait()[1] == 0
     def run_python(self, text):
         import textwrap
 
-        return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=100)
+        return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=HANG_SECONDS)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import threading
 import time
 import unittest
 
+from hang_guard import HANG_SECONDS
 from recorded import work
 from test_safety import Base
 
@@ -198,7 +199,7 @@ class Memory(Base):
         other.join()
 
     def test_a_report_of_nothing_says_what_to_call(self):
-        done = subprocess.run([sys.executable, "-c", "from prof import memory_profiler\nmemory_profiler.report()"], capture_output=True, text=True, timeout=100)
+        done = subprocess.run([sys.executable, "-c", "from prof import memory_profiler\nmemory_profiler.report()"], capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertIn("ProfRuntimeError: no memory was recorded: call memory_profiler.start() or profiler.start() first", done.stderr)
 
 

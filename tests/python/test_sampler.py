@@ -8,6 +8,8 @@ import tempfile
 import time
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 import prof
 
 PACKAGES = os.path.dirname(os.path.dirname(os.path.abspath(prof.__file__)))
@@ -16,7 +18,7 @@ SCRIPT = """
 import os, sys, time, prof
 with prof.profile() as p:
     with prof.Sampler(interval=0.002, mode=sys.argv[1], csv=sys.argv[2]) as s:
-        end = time.monotonic() + 20
+        end = time.monotonic() + HANG_SECONDS
         while s.state().sample_count < 20 and time.monotonic() < end:
             time.sleep(0.005)
     assert s.state().is_running == 0 and s.state().meter_count == 1, s.state()
@@ -39,7 +41,7 @@ class Meters(unittest.TestCase):
 
     def run_script(self, *arguments, script=SCRIPT):
         environment = {**os.environ, "PROF_SYSFS_ROOT": self.folder, "PYTHONPATH": PACKAGES}
-        return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=60, env=environment)
+        return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=HANG_SECONDS, env=environment)
 
     def path(self, name):
         return os.path.join(self.folder, name)

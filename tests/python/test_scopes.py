@@ -11,6 +11,8 @@ import threading
 import unittest
 from unittest import mock
 
+from hang_guard import HANG_SECONDS
+
 import prof
 from prof import _scope, _slow, profiler
 
@@ -504,7 +506,7 @@ class Processes(unittest.TestCase):
         self.assertEqual(_scope.is_fast, sys.implementation.name == "cpython")
 
     def run_python(self, text, **environment):
-        return subprocess.run([sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
+        return subprocess.run([sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True, timeout=HANG_SECONDS)
 
     def test_an_interpreter_that_ends_inside_of_a_scope(self):
         done = self.run_python(

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 
 LINES = (
@@ -75,7 +77,7 @@ work(int(sys.argv[2]))
 """
     paths = [os.path.join(folder, name) for name in ("first.prof", "second.prof")]
     for count, path in enumerate(paths, 3):
-        subprocess.run([sys.executable, "-c", code, path, str(count)], check=True, timeout=120)
+        subprocess.run([sys.executable, "-c", code, path, str(count)], check=True, timeout=HANG_SECONDS)
     return paths
 
 
@@ -89,7 +91,7 @@ class Beside(unittest.TestCase):
 
     def both(self, *words):
         words = [self.paths[0] if word == "FIRST" else word for word in words]
-        return [subprocess.run([*command, "table", *words], capture_output=True, text=True, timeout=120) for command in ([COMMAND], [sys.executable, "-m", "prof"])]
+        return [subprocess.run([*command, "table", *words], capture_output=True, text=True, timeout=HANG_SECONDS) for command in ([COMMAND], [sys.executable, "-m", "prof"])]
 
     def test_the_help_is_one_text(self):
         for word in ("--help", "-h"):

@@ -15,6 +15,8 @@ import threading
 import unittest
 import warnings
 
+from hang_guard import HANG_SECONDS
+
 import prof
 
 prof.torch  # before torch
@@ -32,7 +34,7 @@ sys.path.insert(0, str(HERE))
 
 def fetched(script):
     """What it prints, or a skip."""
-    done = subprocess.run([str(VIEWERS / script)], capture_output=True, text=True, timeout=2 * LIMIT_S)
+    done = subprocess.run([str(VIEWERS / script)], capture_output=True, text=True, timeout=HANG_SECONDS * LIMIT_S)
     if done.returncode != 0:
         raise unittest.SkipTest(f"{script}: {done.stderr.strip()[-200:]}")
     return done.stdout.split()[-1]

@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TIMES = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
 OPERATORS = {"operators." + name for name in ("add", "batch_norm", "conv2d", "linear", "matmul", "max_pool2d", "mean", "relu", "unfold")}
@@ -52,7 +54,7 @@ class Tutorials(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         script = os.path.join(SOURCE, "examples", "python", name)
-        done = subprocess.run([sys.executable, "-W", "error", script], cwd=self.folder.name, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "-W", "error", script], cwd=self.folder.name, capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from hang_guard import HANG_SECONDS
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("PROF_TEST_BUILD_DIR", HERE.parent.parent / "build" / "dev"))
@@ -25,7 +26,7 @@ def trace(tmp_path_factory):
     if not views.exists():
         pytest.skip("tests/device/views is not built: cmocka is missing")
     file = tmp_path_factory.mktemp("devices") / "views.json"
-    subprocess.run([str(views), str(file)], check=True, timeout=60)
+    subprocess.run([str(views), str(file)], check=True, timeout=HANG_SECONDS)
     return file
 
 
@@ -80,7 +81,7 @@ def records(tmp_path_factory):
     if not program.exists():
         pytest.skip("tests/device/records is not built: cmocka is missing")
     file = tmp_path_factory.mktemp("records") / "records.json"
-    subprocess.run([str(program), str(file)], check=True, timeout=60, env={**os.environ, "RANK": "0", "WORLD_SIZE": "1"})
+    subprocess.run([str(program), str(file)], check=True, timeout=HANG_SECONDS, env={**os.environ, "RANK": "0", "WORLD_SIZE": "1"})
     return file
 
 
@@ -134,8 +135,8 @@ def calls(tmp_path_factory):
     if not writer.exists():
         pytest.skip("tests/unit/trace_calls is not built: cmocka is missing")
     folder = tmp_path_factory.mktemp("calls")
-    subprocess.run([str(writer), str(folder / "calls.prof")], check=True, timeout=60)
-    subprocess.run([str(prof), "dump", str(folder / "calls.prof"), "-o", str(folder / "calls.json")], check=True, timeout=60)
+    subprocess.run([str(writer), str(folder / "calls.prof")], check=True, timeout=HANG_SECONDS)
+    subprocess.run([str(prof), "dump", str(folder / "calls.prof"), "-o", str(folder / "calls.json")], check=True, timeout=HANG_SECONDS)
     return folder / "calls.json"
 
 

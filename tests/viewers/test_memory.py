@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from hang_guard import HANG_SECONDS
 from test_viewers import BUILD, HERE, ROOT, engines, needs_node  # noqa: F401
 
 sys.path.insert(0, str(HERE))
@@ -40,7 +41,7 @@ def label_of(pool):
 def told(tmp_path_factory):
     """The folder with the traces, and what the program says of them; pools by the words that their graphs' names hold."""
     folder = tmp_path_factory.mktemp("memory")
-    subprocess.run([str(build(folder)), str(folder)], check=True, timeout=120, stderr=subprocess.DEVNULL)
+    subprocess.run([str(build(folder)), str(folder)], check=True, timeout=HANG_SECONDS, stderr=subprocess.DEVNULL)
     story = json.loads((folder / "memory-told.json").read_text(encoding="utf-8"))
     story["folder"] = folder
     for pool in story["pools"]:
@@ -188,7 +189,7 @@ def test_a_part_begins_with_what_was_there(documents):
 
 @needs_node
 def test_half_a_million_changes_are_shown(engines, tmp_path):  # noqa: F811
-    done = subprocess.run([str(build(tmp_path)), str(tmp_path), "250000"], check=True, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([str(build(tmp_path)), str(tmp_path), "250000"], check=True, capture_output=True, text=True, timeout=HANG_SECONDS)
     size = (tmp_path / "large.json").stat().st_size
     print(done.stdout, f"{size} bytes, {(tmp_path / 'large.json.gz').stat().st_size} compressed")
     answer = check_trace.run_engine("perfetto.mjs", engines, tmp_path / "large.json",

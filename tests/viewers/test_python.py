@@ -8,6 +8,7 @@ import sys
 
 import check_trace
 import pytest
+from hang_guard import HANG_SECONDS
 from test_viewers import BUILD, ROOT, engines, needs_node  # noqa: F401
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "bindings/python"), "PROF_LIBRARY": str(BUILD / "libprof.so")}
@@ -62,7 +63,7 @@ if __name__ == "__main__":
 
 
 def run(folder, *arguments):
-    subprocess.run([sys.executable, *arguments], check=True, timeout=120, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([sys.executable, *arguments], check=True, timeout=HANG_SECONDS, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def names(document):

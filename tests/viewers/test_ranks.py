@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from hang_guard import HANG_SECONDS
 from test_python import ENVIRONMENT
 from test_readers import python, read  # noqa: F401
 from test_viewers import BUILD, HERE, needs_node
@@ -29,7 +30,7 @@ def folder(tmp_path_factory):
         pytest.skip("tests/device/vendors is not built: cmocka is missing")
     made = tmp_path_factory.mktemp("ranks")
     for rank in RANKS:
-        subprocess.run([sys.executable, str(HERE / "ranks.py"), str(made), rank], check=True, timeout=120, env={**ENVIRONMENT, "PROF_BACKEND_CUPTI": str(VENDORS / "libcupti.so.13")})
+        subprocess.run([sys.executable, str(HERE / "ranks.py"), str(made), rank], check=True, timeout=HANG_SECONDS, env={**ENVIRONMENT, "PROF_BACKEND_CUPTI": str(VENDORS / "libcupti.so.13")})
     return made
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+from hang_guard import HANG_SECONDS
 from test_python import run
 from test_viewers import HERE
 
@@ -56,7 +57,7 @@ def folder(tmp_path_factory):
 
 
 def read(python, script, folder, *options, **environment):
-    done = subprocess.run([python, str(HERE / script), str(folder), *options], capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
+    done = subprocess.run([python, str(HERE / script), str(folder), *options], capture_output=True, text=True, timeout=HANG_SECONDS, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 

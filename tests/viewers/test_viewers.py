@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from hang_guard import HANG_SECONDS
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -44,7 +45,7 @@ def traces(tmp_path_factory):
     subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}",
                     str(HERE / "make_traces.c"), "-o", str(program), f"-L{BUILD}", "-lprof", "-lpthread", f"-Wl,-rpath,{BUILD}"],
                    check=True)
-    subprocess.run([str(program), str(folder)], check=True, timeout=120)
+    subprocess.run([str(program), str(folder)], check=True, timeout=HANG_SECONDS)
     entries = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     return folder, {entry["file"]: entry for entry in entries}
 
@@ -87,7 +88,7 @@ def test_both_engines_take_every_text_in_every_place(engines, tmp_path):
     writer = BUILD / "tests" / "hostile" / "text"
     if not writer.exists():
         pytest.skip("tests/hostile/text is not built: cmocka is missing")
-    subprocess.run([str(writer), "--write", str(tmp_path)], check=True, timeout=120)
+    subprocess.run([str(writer), "--write", str(tmp_path)], check=True, timeout=HANG_SECONDS)
     texts = (tmp_path / "texts").read_text(encoding="ascii").splitlines()
     _, phases = check_trace.check_chrome(tmp_path / "texts.json", engines)
     assert phases["X"] > 4 * len(texts) and phases["C"] == phases["s"] > 500
