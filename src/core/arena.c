@@ -293,30 +293,57 @@ uint64_t prof_i_arena_readable_bytes(void) {
   return there < used ? there : used;
 }
 
+/* The open part and the rest are two mappings of the kernel's, each of which must be named alone. */
+static bool map_pieces(char *to, uint64_t open_bytes, uint64_t room) {
+  char *const base = prof_i_the_arena.base;
+  if (mremap(base, 0, open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != (void *)to) return false;
+  if (room > open_bytes && mremap(base + open_bytes, 0, room - open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to + open_bytes) != (void *)(to + open_bytes)) return false;
+  return mprotect(to, room, PROT_READ) == 0;
+}
+
+const void *prof_i_arena_map_again(uint64_t more_bytes, uint64_t *room_out) {
+  const prof_i_arena *const arena = &prof_i_the_arena;
+  const uint64_t open_bytes = __atomic_load_n(&arena->open_bytes, __ATOMIC_ACQUIRE);
+  const uint64_t wanted = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED) + more_bytes;
+  const uint64_t units = wanted / PROF_I_UNIT_BYTES * PROF_I_UNIT_BYTES, most = arena->cap_bytes;
+  const uint64_t room = units < most ? units : most;
+  const uint64_t open_part = open_bytes < room ? open_bytes : room;
+  void *const to = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (to == MAP_FAILED) return NULL;
+  *room_out = room;
+  if (map_pieces(to, open_part, room)) return to;
+  munmap(to, room);
+  return NULL;
+}
+
 /* Where an extent is taken and its head not yet made, a unit of it may begin with anything, which somebody may be writing. */
 static PROF_I_RACES_BY_DESIGN bool may_be_head(const prof_i_head *head) {
   return __atomic_load_n(&head->magic, __ATOMIC_RELAXED) == PROF_I_EXTENT_MAGIC;
 }
 
-static bool is_head(const prof_i_head *head, uint64_t *bytes_out) {
+static bool is_head(const prof_i_head *head, uint64_t offset, uint64_t *bytes_out) {
   if (!may_be_head(head) || __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PROF_I_EXTENT_MAGIC) return false;
   *bytes_out = __atomic_load_n(&head->bytes, __ATOMIC_RELAXED);
   const uint64_t kind = __atomic_load_n(&head->kind, __ATOMIC_RELAXED);
-  return __atomic_load_n(&head->check, __ATOMIC_RELAXED) == (prof_i_arena_offset(head) ^ *bytes_out ^ kind ^ PROF_I_MAGIC);
+  return __atomic_load_n(&head->check, __ATOMIC_RELAXED) == (offset ^ *bytes_out ^ kind ^ PROF_I_MAGIC);
 }
 
-prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
+const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t *offset, uint64_t end) {
   if (*offset < PROF_I_FIRST_UNIT_OFFSET) *offset = PROF_I_FIRST_UNIT_OFFSET;
   while (*offset + PROF_I_HEAD_BYTES <= end) {
-    prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + *offset);
+    const prof_i_head *const head = (const prof_i_head *)((const char *)base + *offset);
     uint64_t bytes;
-    if (is_head(head, &bytes)) {
+    if (is_head(head, *offset, &bytes)) {
       *offset += bytes;
       return head;
     }
     *offset += PROF_I_UNIT_BYTES;
   }
   return NULL;
+}
+
+prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
+  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base, offset, end);
 }
 
 /* ---- full ---- */

@@ -57,11 +57,18 @@ prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, u
 /* Writes the head of an extent whose memory is zero. */
 void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t bytes);
 
+/* The arena mapped a second time, to be read while others replace it, clear it, or let its pages go: what is open of it, and up to
+   more_bytes behind. Read only. NULL: the kernel has no room for that, or another thread was opening more. Control lock held. It is the
+   caller's: prof_i_port_unmap(). */
+const void *prof_i_arena_map_again(uint64_t more_bytes, uint64_t *room_out);
+
 /* How much of the arena can be read without SIGBUS: what is claimed, and no further than the file reaches. */
 uint64_t prof_i_arena_readable_bytes(void);
 
 /* The next extent after this offset, by the heads; NULL at the end. Start with offset 0; end is prof_i_arena_readable_bytes(). */
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end);
+/* The same of an arena that is mapped there. */
+const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t *offset, uint64_t end);
 /* What it is by now: it may just be taken again. */
 static inline prof_i_extent_kind prof_i_head_kind(const prof_i_head *head) { return (prof_i_extent_kind)__atomic_load_n(&head->kind, __ATOMIC_RELAXED); }
 

@@ -708,61 +708,65 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
 /* ---- clear, begin ---- */
 
 /* It is ours, and nobody reads it. The first page stays, for its head: what has gone from here still counts. */
-static void make_free(prof_i_head *chunk) {
+void prof_i_chunk_give_back(prof_i_head *chunk) {
   memset((char *)chunk + PROF_I_HEAD_BYTES, 0, KEPT_BYTES - PROF_I_HEAD_BYTES);
   __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
   prof_i_port_punch((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
   put_free(prof_i_arena_offset(chunk) | unit_log(chunk->bytes));
 }
 
-/* Somebody reads it: it stays ours until he is done. Without a place, the next clear tries again. */
-static void put_aside(prof_i_head *chunk, uint64_t number, uint64_t clear) {
-  if (own.aside_count == ASIDE_COUNT) {
-    set_retired(chunk);
-    return;
-  }
-  own.aside[own.aside_count++] = (aside_chunk){prof_i_arena_offset(chunk), number, clear};
+/* Without a place, the next clear tries again. */
+bool prof_i_chunk_set_aside(prof_i_head *chunk, uint64_t number, uint64_t clear) {
+  if (!prof_i_lease_sees(number, clear)) return false;
+  if (own.aside_count == ASIDE_COUNT) set_retired(chunk);
+  else own.aside[own.aside_count++] = (aside_chunk){prof_i_arena_offset(chunk), number, clear};
+  return true;
 }
 
-void prof_i_chunk_give_back(void) {
-  uint32_t kept = 0;
-  if (PROF_I_FAULT(NEVER_BACK)) return;
-  for (uint32_t i = 0; i < own.aside_count; i++) {
+prof_i_head *prof_i_chunk_take_back(void) {
+  if (PROF_I_FAULT(NEVER_BACK)) return NULL;
+  for (uint32_t i = own.aside_count; i-- > 0;) {
     const aside_chunk one = own.aside[i];
-    if (prof_i_lease_sees(one.number, one.clear)) own.aside[kept++] = one;
-    else make_free(at(one.offset));
+    if (prof_i_lease_sees(one.number, one.clear)) continue;
+    own.aside[i] = own.aside[--own.aside_count];
+    return at(one.offset);
   }
-  own.aside_count = kept;
+  return NULL;
 }
 
 uint64_t prof_i_chunk_newest(void) { return __atomic_load_n(&own.sequence, __ATOMIC_ACQUIRE); }
 
-static void clear_one(prof_i_head *chunk, uint64_t clear) {
-  if (!own_if_retired(chunk)) return;
-  const prof_i_chunk_count count = prof_i_chunk_look(chunk, prof_i_arena_header()->clear_ticks);
+/* True: it is ours, and holds nothing any more. */
+static bool clear_one(prof_i_head *chunk, uint64_t *number_out) {
+  if (!own_if_retired(chunk)) return false;
+  const prof_i_chunk_count count = prof_i_chunk_look(chunk, __atomic_load_n(&prof_i_arena_header()->clear_ticks, __ATOMIC_RELAXED));
   if (count.unfinished || count.live) {
     set_retired(chunk);
-    return;
+    return false;
   }
-  const uint64_t number = prof_i_sequence_number(chunk->sequence);
+  *number_out = prof_i_sequence_number(chunk->sequence);
   give_up(chunk, &count, PROF_I_GONE_CLEARED);
-  if (prof_i_the_arena.policy == PROF_POLICY_RING) {
-    next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
-    prof_i_port_drop(chunk, chunk->bytes);
-    ring_set_age(chunk, 1);
-    set_retired(chunk);
-    return;
-  }
-  if (prof_i_lease_sees(number, clear)) put_aside(chunk, number, clear);
-  else make_free(chunk);
+  if (prof_i_the_arena.policy != PROF_POLICY_RING) return true;
+  next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
+  prof_i_port_drop(chunk, chunk->bytes);
+  ring_set_age(chunk, 1);
+  set_retired(chunk);
+  return false;
 }
 
-void prof_i_chunk_clear(void) {
+uint64_t prof_i_chunk_begin_clear(void) {
   for (int i = 0; i < LEFT_COUNT; i++) __atomic_store_n(&own.left[i], 0, __ATOMIC_RELEASE);
-  uint64_t offset = 0;
-  const uint64_t end = prof_i_arena_readable_bytes(), clear = prof_i_lease_clear();
-  for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
-    if (prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK) clear_one(head, clear);
+  return prof_i_lease_clear();
+}
+
+bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t *number_out) {
+  prof_i_head *const head = prof_i_arena_next(offset, prof_i_arena_readable_bytes());
+  *chunk_out = head && prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK && clear_one(head, number_out) ? head : NULL;
+  return head != NULL;
+}
+
+void prof_i_chunk_end_clear(void) {
+  prof_i_arena_clear_full();
   __atomic_store_n(&own.stock_loss, 0, __ATOMIC_RELEASE);
 }
 

@@ -22,11 +22,27 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread);
 /* Room for a thread's slot out of what a clear gave back, for when the arena itself is used up. NULL: there is none. */
 prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes);
 
-/* Forgets all retired chunks, counted, and gives their memory back; of those that somebody reads (lease.h) when he is done. Control lock held. */
-void prof_i_chunk_clear(void);
+/* ---- A clear, by steps: each takes one chunk, so that nobody waits for more ---- */
 
-/* Gives back what was cleared while somebody read it, and nobody reads any more. Control lock held. */
-void prof_i_chunk_give_back(void);
+/* Control lock held, gate closed. Returns the clear's number (lease.h). */
+uint64_t prof_i_chunk_begin_clear(void);
+
+/* Looks at the extent at *offset, or the next. If it is a retired chunk of which all is cleared, what it holds is counted and given up.
+   *chunk_out: one whose room can be given back, with its number, or NULL. False: there are no more extents. Past the gate. */
+bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t *number_out);
+
+/* Keeps a chunk that was given up for as long as somebody reads it. False: nobody does. After it was given up: who begins to read later does
+   not see it any more. Control lock held. */
+bool prof_i_chunk_set_aside(prof_i_head *chunk, uint64_t number, uint64_t clear);
+
+/* Control lock held. */
+void prof_i_chunk_end_clear(void);
+
+/* One that was set aside and nobody reads any more; NULL: there is none. Control lock held. */
+prof_i_head *prof_i_chunk_take_back(void);
+
+/* Gives the room of a chunk back that was given up. Past the gate, no lock. */
+void prof_i_chunk_give_back(prof_i_head *chunk);
 
 /* The number that was last given to a chunk. */
 uint64_t prof_i_chunk_newest(void);

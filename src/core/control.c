@@ -110,14 +110,17 @@ static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&own.de
 
 /* ---- fork ---- */
 
-/* Waits only a moment: a long dump of another thread must not hold the host's fork. The child needs nothing that a dump changes. */
+/* Waits only a moment: whatever another thread does under the lock must not hold the host's fork. The child needs nothing of that. Not by
+   pthread_mutex_timedlock(), which goes by CLOCK_REALTIME; nor by nanosleep(), where the host's thread could be cancelled. */
 static void before_fork(void) {
-  prof_i_this_flags.fork_has_lock = pthread_mutex_trylock(&own.lock) == 0;
-  if (!prof_i_this_flags.fork_has_lock) {
-    const uint64_t until_ns = prof_i_port_realtime_ns() + 50000000;
-    const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
-    prof_i_this_flags.fork_has_lock = pthread_mutex_timedlock(&own.lock, &until) == 0;
+  enum { PATIENCE_NS = 10000000, NAP_NS = 100000 };
+  const uint64_t begun = prof_i_port_monotonic_ns();
+  bool has_lock;
+  while (!(has_lock = pthread_mutex_trylock(&own.lock) == 0) && prof_i_ns_since(begun) < PATIENCE_NS) {
+    uint32_t nobody_wakes_it = 0;
+    prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
   }
+  prof_i_this_flags.fork_has_lock = has_lock;
   prof_i_this_flags.fork_level = prof_i_arena_level() + 1; /* with the lock: a start or a stop of another thread is over, or has not begun */
   prof_i_pool_before_fork();
 }
@@ -640,29 +643,68 @@ void prof_i_control_end(void) {
   errno = saved;
 }
 
+/* What was cleared while somebody read it goes back, one chunk after the other: the lock is held for each one's choice alone. */
+static void give_back(void) {
+  for (;;) {
+    lock();
+    const bool is_past_gate = prof_i_the_arena.base && prof_i_gate_enter();
+    prof_i_head *const chunk = is_past_gate ? prof_i_chunk_take_back() : NULL;
+    unlock();
+    if (chunk) prof_i_chunk_give_back(chunk);
+    if (is_past_gate) prof_i_gate_leave();
+    if (!chunk) return;
+  }
+}
+
+/* From here on all that ended before now is forgotten; its room comes back later. Lock held. The clear's number; 0: a thread does not leave the slow path. */
+static uint64_t begin_clear(void) {
+  if (!prof_i_gate_close()) return 0;
+  prof_i_header *const header = prof_i_arena_header();
+  prof_i_clock_pair(false);
+  const uint64_t now = prof_i_clock_ticks();
+  const uint64_t clear = prof_i_chunk_begin_clear();
+  __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
+  const uint64_t words[] = {header->session, prof_i_arena_level(), 2, header->session + !own.recording};
+  prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 4);
+  prof_i_pool_reset_all();
+  prof_i_thread_place_losses();
+  prof_i_gate_open();
+  return clear;
+}
+
+/* A clear's steps. The lock is held between them alone, and never taken past the gate: who closes that has the lock. */
+static void clear_by_steps(uint64_t arena, uint64_t clear) {
+  prof_i_head *chunk = NULL;
+  uint64_t number = 0, offset = 0;
+  for (bool is_more = true; is_more;) {
+    lock();
+    if (!prof_i_the_arena.base || prof_i_the_arena.number != arena || !prof_i_gate_enter()) { /* another arena: nothing of this one is left */
+      unlock();
+      return;
+    }
+    if (chunk && prof_i_chunk_set_aside(chunk, number, clear)) chunk = NULL;
+    unlock();
+    if (chunk) prof_i_chunk_give_back(chunk);
+    is_more = prof_i_chunk_clear_next(&offset, &chunk, &number);
+    prof_i_gate_leave();
+  }
+  lock();
+  if (prof_i_the_arena.base && prof_i_the_arena.number == arena) prof_i_chunk_end_clear();
+  prof_i_lease_cleared(arena);
+  unlock();
+  give_back();
+}
+
 int prof_clear(void) {
+  PROF_I_HOLD_CANCEL;
   const int saved = errno;
   int status = PROF_OK;
   lock();
-  if (prof_i_the_arena.base) {
-    if (!prof_i_gate_close()) {
-      status = prof_i_fail(PROF_E_BUSY, "cannot clear: a thread has been inside the profiler for two seconds");
-    } else {
-      prof_i_header *const header = prof_i_arena_header();
-      prof_i_clock_pair(false);
-      const uint64_t now = prof_i_clock_ticks();
-      __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
-      const uint64_t words[] = {header->session, prof_i_arena_level(), 2, header->session + !own.recording};
-      prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 4);
-      prof_i_chunk_clear();
-      prof_i_pool_reset_all();
-      prof_i_arena_clear_full();
-      prof_i_thread_place_losses();
-      prof_i_gate_open();
-      prof_i_want_cleared();
-    }
-  }
+  const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0, clear = arena ? begin_clear() : 0;
+  if (clear) prof_i_want_cleared();
+  else if (arena) status = prof_i_fail(PROF_E_BUSY, "cannot clear: a thread has been inside the profiler for two seconds");
   unlock();
+  if (clear) clear_by_steps(arena, clear);
   errno = saved;
   return status;
 }
@@ -693,35 +735,85 @@ void prof_i_control_ensure(void) {
 
 /* ---- for readers ---- */
 
-int prof_i_arena_hold(const void **bytes_out, size_t *room_out) {
+/* A file that somebody has cut off is as long as it was found. */
+uint64_t prof_i_pinned_readable(const prof_i_pinned *pinned) {
+  const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
+  const uint64_t made = __atomic_load_n(&header->made_bytes, __ATOMIC_ACQUIRE), used = __atomic_load_n(&header->used_bytes, __ATOMIC_ACQUIRE);
+  const uint64_t there = made < used ? made : used;
+  return pinned->is_cut || there < pinned->readable ? pinned->readable : there;
+}
+
+/* Lock held. */
+static void map_pinned(prof_i_pinned *pinned) {
+  enum { MORE_BYTES = 64 << 20, TRIES = 4 };
+  const prof_i_arena *const arena = &prof_i_the_arena;
+  pinned->bytes = (const unsigned char *)arena->base;
+  const uint64_t made = prof_i_pinned_readable(pinned); /* first: files only grow, unless they are cut off */
+  pinned->bytes = NULL;
+  pinned->readable = prof_i_arena_readable_bytes();
+  pinned->is_cut = pinned->readable < made;
+  for (int i = 0; i < TRIES && !pinned->bytes; i++) pinned->bytes = prof_i_arena_map_again(MORE_BYTES, &pinned->room);
+  pinned->is_locked = !pinned->bytes;
+  if (pinned->is_locked) {
+    pinned->bytes = (const unsigned char *)arena->base;
+    pinned->room = arena->cap_bytes;
+  }
+  pinned->has_more_room = pinned->room < arena->cap_bytes;
+}
+
+void prof_i_arena_prepare_read(void) {
   if (devices()) devices()->harvest();
   lock();
-  if (!prof_i_the_arena.base) {
-    unlock();
-    return PROF_E_NOT_RUNNING;
-  }
+  const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0;
+  unlock();
+  if (arena) prof_i_thread_refresh_names(arena);
+}
+
+bool prof_i_arena_pin_held(prof_i_pinned *pinned_out, bool with_lease) {
+  *pinned_out = (prof_i_pinned){.bytes = NULL};
+  if (!prof_i_the_arena.base) return false;
+  prof_i_thread_place_losses();
+  map_pinned(pinned_out);
+  pinned_out->arena = prof_i_the_arena.number;
+  pinned_out->clears = prof_i_lease_clears();
+  if (with_lease) pinned_out->lease = prof_i_lease_begin();
+  return true;
+}
+
+void prof_i_pinned_unlock(const prof_i_pinned *pinned) {
+  if (!pinned->is_locked) unlock();
+}
+
+int prof_i_arena_pin(prof_i_pinned *pinned_out, bool with_lease) {
+  lock();
   if (own.recording) {
     prof_i_clock_pair(false);
     prof_i_change_look_at_level();
   }
-  prof_i_thread_place_losses();
-  prof_i_thread_refresh_names();
-  *bytes_out = prof_i_the_arena.base;
-  *room_out = prof_i_the_arena.cap_bytes;
-  return PROF_OK;
+  const bool is_there = prof_i_arena_pin_held(pinned_out, with_lease);
+  prof_i_pinned_unlock(pinned_out);
+  return is_there ? PROF_OK : PROF_E_NOT_RUNNING;
 }
 
-void prof_i_arena_release(void) { unlock(); }
-
-uint64_t prof_i_arena_begin_lease(void) {
-  return prof_i_lease_begin(prof_i_chunk_newest());
+bool prof_i_arena_unpin(prof_i_pinned *pinned, bool wants_lease, bool is_content) {
+  if (!pinned->is_locked) prof_i_port_unmap((void *)(uintptr_t)pinned->bytes, pinned->room);
+  if (!pinned->is_locked) lock();
+  const bool is_whole = prof_i_the_arena.number != pinned->arena || prof_i_lease_clears() == pinned->clears;
+  const bool keeps = wants_lease && (is_whole || is_content);
+  if (keeps) prof_i_lease_settle(pinned->lease, prof_i_chunk_newest());
+  const bool is_free = !keeps && prof_i_lease_end(pinned->lease, false);
+  if (!keeps) pinned->lease = 0;
+  unlock();
+  if (is_free) give_back();
+  return is_whole;
 }
 
 void prof_i_arena_end_lease(uint64_t lease) {
   if (!lease) return;
   lock();
-  if (prof_i_lease_end(lease) && prof_i_the_arena.base) prof_i_chunk_give_back();
+  const bool is_free = prof_i_lease_end(lease, true);
   unlock();
+  if (is_free) give_back();
 }
 
 /* Removes the capture. Somebody may have moved it, and put another file in its place. False: it is still there, or nobody can tell; the next

@@ -19,32 +19,24 @@
 #include "thread.h"
 
 /* What stands in this extent, and what it held before. */
-static void count_extent(prof_health *health, const prof_i_head *extent) {
-  const prof_i_chunk_count count = prof_i_chunk_look(extent, prof_i_arena_header()->clear_ticks);
+static void count_extent(prof_health *health, const prof_i_head *extent, uint64_t clear_ticks) {
+  const prof_i_chunk_count count = prof_i_chunk_look(extent, clear_ticks);
   health->recorded_count += count.live;
   health->lost_count[PROF_LOSS_CLEARED] += count.cleared + count.gone[PROF_I_GONE_CLEARED];
   health->lost_count[PROF_LOSS_OVERWRITTEN] += count.gone[PROF_I_GONE_OVERWRITTEN];
 }
 
-/* What had left this process before the walk leaves it again. Not one by one: a look at the next would bring its neighbours back. */
-static void drop_retired(void) {
-  uint64_t offset = 0;
-  const uint64_t end = prof_i_arena_readable_bytes();
-  for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;)
-    if (prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK && __atomic_load_n(&head->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_RETIRED)
-      prof_i_port_drop(head, head->bytes);
-}
-
-/* Losses, and records counted by walking the chunks. Control lock held: nothing is cleared or replaced meanwhile. */
-static void count_records(prof_health *health) {
-  const prof_i_header *const header = prof_i_arena_header();
+/* Losses, and records counted by walking the chunks; nobody else waits for that. */
+static void count_records(prof_health *health, const prof_i_pinned *pinned) {
+  const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
+  const uint64_t clear_ticks = __atomic_load_n(&header->clear_ticks, __ATOMIC_RELAXED);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
   uint64_t offset = 0;
-  const uint64_t end = prof_i_arena_readable_bytes();
-  for (prof_i_head *head; (head = prof_i_arena_next(&offset, end)) != NULL;) {
+  const uint64_t readable = prof_i_pinned_readable(pinned), end = readable < pinned->room ? readable : pinned->room;
+  for (const prof_i_head *head; (head = prof_i_arena_next_of(pinned->bytes, &offset, end)) != NULL;) {
     const prof_i_extent_kind kind = prof_i_head_kind(head);
-    if (kind == PROF_I_EXTENT_META) continue;
-    count_extent(health, head); /* a slot may stand where a chunk was */
+    if (kind == PROF_I_EXTENT_META || offset > end) continue; /* one that goes on behind what is there is just being made */
+    count_extent(health, head, clear_ticks); /* a slot may stand where a chunk was */
     if (kind == PROF_I_EXTENT_SLOT) {
       const prof_i_slot *const slot = (const prof_i_slot *)head;
       for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
@@ -52,18 +44,18 @@ static void count_records(prof_health *health) {
       health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
       health->own_ns += __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
       const prof_i_head *const reserve = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
-      if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve);
+      if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve, clear_ticks);
     }
   }
-  if (prof_i_the_arena.policy == PROF_POLICY_STREAM) drop_retired();
+  health->resident_bytes = prof_i_port_resident_bytes((void *)(uintptr_t)pinned->bytes, end);
 }
 
+/* Control lock held. */
 static void describe_arena(prof_health *health) {
   const prof_i_arena *const arena = &prof_i_the_arena;
   const prof_i_header *const header = prof_i_arena_header();
   const uint64_t used = __atomic_load_n(&header->used_bytes, __ATOMIC_RELAXED);
   health->arena_bytes = used < arena->cap_bytes ? used : arena->cap_bytes;
-  health->resident_bytes = prof_i_port_resident_bytes(arena->base, health->arena_bytes);
   health->cap_bytes = arena->cap_bytes;
   health->policy = arena->policy;
   health->survives_kill = arena->is_file;
@@ -72,9 +64,29 @@ static void describe_arena(prof_health *health) {
   snprintf(health->reason, sizeof health->reason, "%s", arena->reason);
 }
 
+/* What does not take long. Control lock held. */
+static void describe(prof_health *health) {
+  describe_arena(health);
+  health->clock = prof_i_clock_kind();
+  health->clock_segments_count = prof_i_clock_segments();
+  health->ticks_per_ns = prof_i_clock_ticks_per_ns();
+  health->clock_error_ns = prof_i_clock_error_ns();
+  health->threads_seen_count = (uint32_t)prof_i_thread_seen_count();
+  health->threads_alive_count = (uint32_t)prof_i_thread_alive_count();
+  health->helper_thread = prof_i_helper_is_on();
+  const prof_i_chunk_times times = prof_i_chunk_change_times();
+  health->chunk_changes_count = times.count;
+  health->chunk_change_median_ns = times.median_ns;
+  health->chunk_change_p99_ns = times.p99_ns;
+  health->chunk_change_max_ns = times.max_ns;
+  const prof_i_cost cost = prof_i_cost_measure();
+  health->scope_cost_ns = (double)cost.scope_ps / 1e3;
+  health->muted_sites_count = prof_i_mute_count();
+  health->changes_count = prof_i_change_count();
+}
+
 /* What recording took beside chunk changes; see prof_trace_thread.own_ns. */
-static void add_scopes_cost(prof_health *health) {
-  const prof_i_header *const header = prof_i_arena_header();
+static void add_scopes_cost(prof_health *health, const prof_i_header *header) {
   const uint64_t *const lost = health->lost_count;
   const double left_out = (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
   double events = (double)health->recorded_count - left_out;
@@ -85,33 +97,22 @@ static void add_scopes_cost(prof_health *health) {
 int prof_health_get(prof_health *health_out) {
   PROF_I_HOLD_FP;
   if (!health_out) return prof_i_fail(PROF_E_INVALID, "prof_health: health_out is NULL");
+  PROF_I_HOLD_CANCEL;
   prof_health health = {.size = sizeof health};
+  prof_i_pinned pinned;
   prof_i_control_lock();
   health.level = prof_i_arena_level();
   health.sites_count = prof_i_site_count();
-  if (prof_i_the_arena.base) {
-    prof_i_thread_place_losses();
-    count_records(&health);
-    describe_arena(&health);
-    health.clock = prof_i_clock_kind();
-    health.clock_segments_count = prof_i_clock_segments();
-    health.ticks_per_ns = prof_i_clock_ticks_per_ns();
-    health.clock_error_ns = prof_i_clock_error_ns();
-    health.threads_seen_count = (uint32_t)prof_i_thread_seen_count();
-    health.threads_alive_count = (uint32_t)prof_i_thread_alive_count();
-    health.helper_thread = prof_i_helper_is_on();
-    const prof_i_chunk_times times = prof_i_chunk_change_times();
-    health.chunk_changes_count = times.count;
-    health.chunk_change_median_ns = times.median_ns;
-    health.chunk_change_p99_ns = times.p99_ns;
-    health.chunk_change_max_ns = times.max_ns;
-    const prof_i_cost cost = prof_i_cost_measure();
-    health.scope_cost_ns = (double)cost.scope_ps / 1e3;
-    health.muted_sites_count = prof_i_mute_count();
-    health.changes_count = prof_i_change_count();
-    add_scopes_cost(&health);
+  const bool is_there = prof_i_arena_pin_held(&pinned, false);
+  if (is_there) {
+    describe(&health);
     prof_i_control_device_warning(health.device_warning, sizeof health.device_warning);
   }
-  prof_i_control_unlock();
+  prof_i_pinned_unlock(&pinned);
+  if (is_there) {
+    count_records(&health, &pinned);
+    add_scopes_cost(&health, (const prof_i_header *)(const void *)pinned.bytes);
+    prof_i_arena_unpin(&pinned, false, false);
+  }
   return prof_i_sized_give(health_out, &health, sizeof health, "prof_health");
 }

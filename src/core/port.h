@@ -132,6 +132,8 @@ int prof_i_port_memfd(uint64_t bytes, int *fd_out);                    /* sized,
 int prof_i_port_populate(void *at, size_t bytes);                      /* pages present and writable, or an error: never SIGBUS later */
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes);                 /* in a child they are zeros; false: not by this kernel */
 void prof_i_port_drop(void *at, size_t bytes);                         /* pages leave this process; the file keeps them */
+/* By pieces, none of which holds up another thread's mmap() for long. */
+void prof_i_port_unmap(void *at, size_t bytes);
 void prof_i_port_punch(void *at, size_t bytes);                        /* pages and what they held are gone: reads give zeros */
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes); /* fallocate, RLIMIT_FSIZE looked at first */
 int prof_i_port_fd_aside(int fd); /* the same file under a high number, fd closed; fd itself when there is none */

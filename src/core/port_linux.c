@@ -226,6 +226,15 @@ bool prof_i_port_wipe_on_fork(void *at, size_t bytes) {
   return !PROF_I_FAULT(NO_WIPE) && madvise(at, bytes, MADV_WIPEONFORK) == 0;
 }
 void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
+
+void prof_i_port_unmap(void *at, size_t bytes) {
+  enum { PIECE_BYTES = 32 << 20 };
+  for (size_t done = 0, piece; done < bytes; done += piece) {
+    piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+    munmap((char *)at + done, piece);
+  }
+}
+
 void prof_i_port_punch(void *at, size_t bytes) {
   if (madvise(at, bytes, MADV_REMOVE) != 0) memset(at, 0, bytes);
 }

@@ -216,10 +216,10 @@ static void refresh_name_of(prof_i_thread *thread) {
   }
 }
 
-void prof_i_thread_refresh_names(void) {
+void prof_i_thread_refresh_names(uint64_t arena) {
   prof_i_thread_look();
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number)
+    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == arena)
       refresh_name_of(t);
   prof_i_thread_look_away();
 }

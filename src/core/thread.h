@@ -175,8 +175,8 @@ void prof_i_thread_lose_outside(prof_i_thread *thread, int loss, uint64_t count)
 
 /* Reads the thread's name again: the last one wins. Owner thread only. */
 void prof_i_thread_refresh_name(prof_i_thread *thread);
-/* The same of all threads that live, by what the kernel calls them. Control lock held. */
-void prof_i_thread_refresh_names(void);
+/* The same of all threads that live in this arena, by what the kernel calls them. Any thread. */
+void prof_i_thread_refresh_names(uint64_t arena);
 /* A slot's name changes under its readers: word by word. `to` and `from` have PROF_I_NAME_BYTES and are aligned. */
 void prof_i_thread_copy_name(char *to, const char *from);
 

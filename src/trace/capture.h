@@ -51,14 +51,18 @@ typedef struct prof_i_source {
 typedef struct prof_i_live {
   const unsigned char *bytes;
   uint64_t room; /* bytes of address space: what may be there later */
-  uint64_t (*bytes_now)(int fd); /* what is there now; only grows. NULL: all */
-  int fd; /* of bytes_now */
+  uint64_t (*bytes_now)(const struct prof_i_live *live); /* what is there now; only grows. NULL: all */
+  int fd; /* for bytes_now, as is the next */
+  void *user;
+  bool may_map_more; /* the arena has more than the room: who outgrows that is told so */
 } prof_i_live;
 
 int prof_i_source_file(prof_i_source *source, const char *path);
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
 /* What is used of an arena that others write to: every record that was committed before the call, whole. Where may_share,
-   chunks that nobody writes to any more are seen where they stand, and the source needs a lease; all else is copied. */
+   chunks that nobody writes to any more are seen where they stand, and the source needs a lease; all else is copied.
+   PROF_I_OUTGROWN, without a text: live->may_map_more, and it is needed. */
+enum { PROF_I_OUTGROWN = 1 };
 int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool may_share);
 /* These bytes have been read: of a large capture, their pages may go until they are read again. Any thread. */
 void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes);

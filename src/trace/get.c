@@ -2,28 +2,41 @@
 #include <prof/profiler.h>
 #include <string.h>
 
-#include "../core/arena.h"
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/port.h"
 #include "capture.h"
 
-static uint64_t bytes_now(int fd) {
-  (void)fd;
-  return prof_i_arena_readable_bytes();
+enum { TRIES = 8 };
+
+static uint64_t bytes_now(const prof_i_live *live) { return prof_i_pinned_readable(live->user); }
+
+/* False: once more, for a clear came in between, or the capture outgrew what was pinned of it. is_last: then what is there must do. */
+static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) {
+  prof_i_pinned pinned;
+  *status_out = prof_i_arena_pin(&pinned, true);
+  if (*status_out) {
+    prof_i_fail(*status_out, "there is no capture: nothing has been started");
+    return true;
+  }
+  const prof_i_live live = {.bytes = pinned.bytes, .room = pinned.room, .bytes_now = bytes_now, .user = &pinned, .may_map_more = pinned.has_more_room && !is_last};
+  const int status = prof_i_source_snapshot(source, &live, true);
+  const bool is_whole = prof_i_arena_unpin(&pinned, status == PROF_OK, is_last);
+  if (status == PROF_OK) source->lease = pinned.lease;
+  *status_out = status;
+  if (is_last || (status != PROF_I_OUTGROWN && is_whole)) return true;
+  if (status == PROF_OK) prof_i_source_fini(source);
+  return status != PROF_OK && status != PROF_I_OUTGROWN;
 }
 
 int prof_get(prof_trace **trace_out) {
   PROF_I_HOLD_FP;
   if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
-  const void *bytes = NULL;
-  size_t room = 0;
   prof_i_source source = {.bytes = NULL};
-  int status = prof_i_arena_hold(&bytes, &room);
-  if (status) return prof_i_fail(status, "there is no capture: nothing has been started");
-  status = prof_i_source_snapshot(&source, &(prof_i_live){.bytes = bytes, .room = room, .bytes_now = bytes_now}, true);
-  if (status == PROF_OK) source.lease = prof_i_arena_begin_lease();
-  prof_i_arena_release();
+  int status = PROF_OK;
+  prof_i_arena_prepare_read();
+  for (int i = 1; !take_snapshot(&source, i >= TRIES, &status); i++) {
+  }
   return status ? status : prof_i_trace_make(&source, trace_out);
 }
 

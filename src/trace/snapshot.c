@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 
 #include "../core/log.h"
+#include "../core/port.h"
 #include "parse.h"
 
 enum { TRIES = 4, PAGE_BYTES = 4096 };
@@ -102,7 +103,7 @@ static void copy_records(const snapshot *s, uint64_t offset, const prof_i_head *
 static uint64_t bytes_there(const snapshot *s, uint64_t wanted) {
   if (wanted > s->count) wanted = s->count;
   if (wanted <= s->there || !s->live->bytes_now) return wanted;
-  const uint64_t now = s->live->bytes_now(s->live->fd) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  const uint64_t now = s->live->bytes_now(s->live) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
   return wanted < now ? wanted : now > s->there ? now : s->there;
 }
 
@@ -380,8 +381,8 @@ static void copy_meta(const snapshot *s) {
 /* Less the hole: somebody else may be there by now. */
 static void unmap(const snapshot *s) {
   const uint64_t behind = s->hole.offset + s->hole.bytes;
-  if (s->hole.offset) munmap(s->to, (size_t)s->hole.offset);
-  munmap(s->to + behind, (size_t)(s->count - behind));
+  if (s->hole.offset) prof_i_port_unmap(s->to, (size_t)s->hole.offset);
+  prof_i_port_unmap(s->to + behind, (size_t)(s->count - behind));
 }
 
 /* Address space only: pages that nothing is copied to cost nothing. */
@@ -414,7 +415,9 @@ static int make_room(snapshot *s) {
 }
 
 /* What is taken beyond our room is not seen, and may stand between what is. */
-static bool is_outgrown(const snapshot *s) { return s->count + PROF_I_UNIT_BYTES <= s->live->room && used_of_all(s) > s->count; }
+static bool is_outgrown(const snapshot *s) {
+  return (s->live->may_map_more || s->count + PROF_I_UNIT_BYTES <= s->live->room) && used_of_all(s) > s->count;
+}
 
 /* All but losses and meta extents. *again_out: it has outgrown its room, which has been given back. */
 static int fill_once(snapshot *s, bool *again_out) {
@@ -431,7 +434,7 @@ static int fill_once(snapshot *s, bool *again_out) {
     if (may_repeat && is_outgrown(s)) {
       unmap(s);
       *again_out = true;
-      return PROF_OK;
+      return s->live->may_map_more ? PROF_I_OUTGROWN : PROF_OK;
     }
     copy_chunks(s);
   }
@@ -467,8 +470,6 @@ int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool 
   const uint64_t used = (used_bytes(&s) + PROF_I_UNIT_BYTES - 1) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
   if (used < s.count) munmap(s.to + used, (size_t)(s.count - used));
   source->count = used < s.count ? used : s.count;
-  for (uint32_t i = 0; i < source->run_count && s.count > PROF_I_LARGE_BYTES; i++) /* the heads' pages, which we have looked at */
-    madvise((void *)(uintptr_t)(live->bytes + source->runs[i].offset), (size_t)source->runs[i].bytes, MADV_DONTNEED);
   source->kind = PROF_I_SOURCE_MAPPING;
   return PROF_OK;
 }

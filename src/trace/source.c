@@ -21,7 +21,7 @@
 void prof_i_source_fini(prof_i_source *source) {
   void *const bytes = (void *)(uintptr_t)source->bytes;
   if (source->kind == PROF_I_SOURCE_COPY) free(bytes);
-  if (source->kind == PROF_I_SOURCE_MAPPING && bytes) munmap(bytes, (size_t)source->count);
+  if (source->kind == PROF_I_SOURCE_MAPPING && bytes) prof_i_port_unmap(bytes, (size_t)source->count);
   prof_i_arena_end_lease(source->lease);
   free(source->runs);
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED};
@@ -125,9 +125,9 @@ static int map_whole(prof_i_source *source, int fd, uint64_t bytes, const char *
   return PROF_OK;
 }
 
-static uint64_t bytes_now(int fd) {
+static uint64_t bytes_now(const prof_i_live *live) {
   struct stat about;
-  return fstat(fd, &about) == 0 ? (uint64_t)about.st_size : 0;
+  return fstat(live->fd, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
 /* Room behind its end, too, where this process may have that much: it may grow while it is copied. */
@@ -137,7 +137,7 @@ static int copy_live(prof_i_source *source, int fd, uint64_t bytes, const char *
   if (at == MAP_FAILED) at = mmap(NULL, (size_t)(room = bytes), PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return fail_errno("cannot map", path);
   const int status = prof_i_source_snapshot(source, &(prof_i_live){.bytes = at, .room = room, .bytes_now = bytes_now, .fd = fd}, false);
-  munmap(at, (size_t)room);
+  prof_i_port_unmap(at, (size_t)room);
   return status;
 }
 
