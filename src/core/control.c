@@ -73,7 +73,11 @@ static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
   pthread_once(&once, watch_forks);
   prof_i_control_is_own_process();
   const int was = prof_i_port_hold_cancel();
+  const bool was_there = prof_i_this_flags.is_at_control; /* then take() never returns: no handler may call us from there */
+  prof_i_this_flags.is_at_control = true;
+  PROF_I_SIGNAL_FENCE();
   if (!PROF_I_FAULT(NO_LOCK) && take(&own.lock) != 0) {
+    prof_i_this_flags.is_at_control = was_there;
     prof_i_port_let_cancel(&was);
     return false;
   }
@@ -84,6 +88,8 @@ static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.is_at_control = false;
   prof_i_port_let_cancel(&was);
 }
 void prof_i_control_lock(void) { lock(); }
@@ -153,7 +159,7 @@ static void become_child(void) {
   own.pid = getpid();
   own.child_waits = goes_on;
   if (!goes_on) prof_i_pool_end_all();
-  prof_i_this_flags.fork_has_lock = false;
+  prof_i_this_flags.fork_has_lock = prof_i_this_flags.is_at_control = false;
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   errno = saved;
@@ -697,6 +703,7 @@ static void clear_by_steps(uint64_t arena, uint64_t clear) {
 
 int prof_clear(void) {
   PROF_I_HOLD_CANCEL;
+  PROF_I_INSIDE;
   const int saved = errno;
   int status = PROF_OK;
   lock();
@@ -716,6 +723,7 @@ void prof_i_control_ensure(void) {
   if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
   PROF_I_HOLD_CANCEL;
   if (pthread_mutex_trylock(&own.lock) != 0) return;
+  prof_i_this_flags.is_at_control = true;
   if (own.child_waits) {
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
     prof_options options = own.options;
@@ -731,6 +739,7 @@ void prof_i_control_ensure(void) {
     }
   }
   pthread_mutex_unlock(&own.lock);
+  prof_i_this_flags.is_at_control = false;
 }
 
 /* ---- for readers ---- */

@@ -64,7 +64,7 @@ void prof_i_arena_end_lease(uint64_t lease);
 /* To be called before the own arena is pinned to be read as a whole: what devices have done is recorded, and the threads' names are as they are now. */
 void prof_i_arena_prepare_read(void);
 
-/* Takes and gives the control lock, for health. */
+/* Takes and gives the control lock. Who must not be waited for under it tries. */
 void prof_i_control_lock(void);
 bool prof_i_control_try_lock(void); /* for who may be waited for under it */
 void prof_i_control_unlock(void);

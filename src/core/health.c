@@ -98,6 +98,7 @@ int prof_health_get(prof_health *health_out) {
   PROF_I_HOLD_FP;
   if (!health_out) return prof_i_fail(PROF_E_INVALID, "prof_health: health_out is NULL");
   PROF_I_HOLD_CANCEL;
+  PROF_I_INSIDE;
   prof_health health = {.size = sizeof health};
   prof_i_pinned pinned;
   prof_i_control_lock();

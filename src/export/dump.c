@@ -12,6 +12,7 @@
 #include "../core/options.h"
 #include "../core/path.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "raf.h"
 #include "sink.h"
 #include "../trace/walk.h"
@@ -134,6 +135,7 @@ static int expand_and_dump(const prof_trace *trace, const char *path, const prof
 int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
+  PROF_I_INSIDE;
   bool is_kept;
   if (trace == NULL) return prof_i_fail(PROF_E_INVALID, "trace is NULL");
   if (path == NULL) return prof_i_fail(PROF_E_INVALID, "path is NULL");
@@ -143,6 +145,7 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
 int prof_dump_with(const char *path, const prof_dump_options *options) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
+  PROF_I_INSIDE;
   char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
   if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
     return prof_i_fail(PROF_E_INVALID, "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
@@ -161,6 +164,7 @@ int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
 int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out, size_t *bytes_out) {
   PROF_I_HOLD_FP;
   PROF_I_HOLD_CANCEL;
+  PROF_I_INSIDE;
   if (trace == NULL || text_out == NULL) return prof_i_fail(PROF_E_INVALID, "%s is NULL", trace == NULL ? "trace" : "text_out");
   dump_plan plan;
   int status = make_plan("", options, &plan);

@@ -14,6 +14,7 @@
 #include "../core/copy.h"
 #include "../core/log.h"
 #include "../core/path.h"
+#include "../core/thread.h"
 #include "../device/collector.h"
 #include "sample.h"
 
@@ -169,7 +170,17 @@ static void write_trace(void) {
                prof_i_the_arena.path);
 }
 
+/* exit() of a signal handler that came while its thread was inside prof: what that had, a lock or half a file, nobody will give back. */
+static void say_interrupted(void) {
+  if (own.started) prof_i_say("PROF_OUTPUT: exit() was called in a signal handler that interrupted a call of prof: the trace is not written%s%s",
+                              prof_i_the_arena.path[0] ? "; the capture is " : "", prof_i_the_arena.path);
+}
+
 static void __attribute__((destructor)) at_exit(void) {
+  if (prof_i_thread_is_interrupted()) {
+    say_interrupted();
+    return;
+  }
   write_trace();
   if (prof_i_copy_can_go()) prof_i_control_go();
 }

@@ -5,6 +5,7 @@
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/port.h"
+#include "../core/thread.h"
 #include "capture.h"
 
 enum { TRIES = 8 };
@@ -32,6 +33,7 @@ static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) 
 int prof_get(prof_trace **trace_out) {
   PROF_I_HOLD_FP;
   if (!trace_out) return prof_i_fail(PROF_E_INVALID, "prof_get: trace_out is NULL");
+  PROF_I_INSIDE;
   prof_i_source source = {.bytes = NULL};
   int status = PROF_OK;
   prof_i_arena_prepare_read();

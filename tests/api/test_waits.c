@@ -27,14 +27,17 @@
 
 enum { SCOPES = 400000, CHUNK_BYTES = 1 << 20, GUARD_SECONDS = 120 };
 
-typedef enum pause_at { NOWHERE, AT_COPY, AT_WALK, AT_PUNCH } pause_at;
+typedef enum pause_at { NOWHERE, AT_PIN, AT_COPY, AT_WALK, AT_PUNCH, AT_WRITE } pause_at;
 
 static __thread pause_at armed; /* of the thread that is to stand still, once */
 static sem_t stands, may_go_on;
 
+static bool raises; /* instead of standing still */
+
 static void stand_still(pause_at here) {
   if (armed != here) return;
   armed = NOWHERE;
+  if (raises) raise(SIGUSR1);
   sem_post(&stands);
   while (sem_wait(&may_go_on) != 0) {
   }
@@ -48,6 +51,7 @@ void *mremap(void *from, size_t from_bytes, size_t to_bytes, int flags, ...) {
   void *const to = flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL;
   va_end(rest);
   if (from_bytes == 0 && to_bytes <= CHUNK_BYTES) stand_still(AT_COPY);
+  if (from_bytes == 0 && to_bytes > CHUNK_BYTES) stand_still(AT_PIN);
   void *(*const next)(void *, size_t, size_t, int, ...) = (void *(*)(void *, size_t, size_t, int, ...))dlsym(RTLD_NEXT, "mremap");
   return flags & MREMAP_FIXED ? next(from, from_bytes, to_bytes, flags, to) : next(from, from_bytes, to_bytes, flags);
 }
@@ -62,6 +66,12 @@ int madvise(void *at, size_t bytes, int advice) {
   int (*const next)(void *, size_t, int) = (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "madvise");
   if (advice == MADV_REMOVE) stand_still(AT_PUNCH);
   return next(at, bytes, advice);
+}
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+  ssize_t (*const next)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+  if (fd > STDERR_FILENO) stand_still(AT_WRITE);
+  return next(fd, bytes, count);
 }
 
 /* ---- the long call ---- */
@@ -110,6 +120,7 @@ static void finish(long_call *one) {
 
 static int call_get(long_call *self) { return prof_get(&self->trace); }
 static int call_clear(long_call *self) { return (void)self, prof_clear(); }
+static int call_dump(long_call *self) { return (void)self, prof_dump(NULL); }
 static int call_destroy(long_call *self) { return prof_trace_destroy(self->trace), PROF_OK; }
 static int call_health(long_call *self) {
   self->health.size = sizeof self->health;
@@ -255,7 +266,11 @@ static void a_trace_taken_beside_a_clear_is_whole(void **state) {
 }
 
 static void a_clear_beside_a_trace_that_is_being_taken_is_before_it(void **state) {
+  enum { CAP_BYTES = 33 << 20, TRIP_SCOPES = CAP_BYTES / 16 / 4 };
   (void)state;
+  assert_int_equal(prof_stop(), PROF_OK);
+  start(CAP_BYTES);
+  record(SCOPES);
   long_call one = {.at = AT_COPY, .call = call_get};
   begin(&one);
   assert_int_equal(RUN(prof_clear()), PROF_OK);
@@ -265,8 +280,8 @@ static void a_clear_beside_a_trace_that_is_being_taken_is_before_it(void **state
   assert_int_equal(info.scope_count, 1000);
   assert_int_equal(info.lost_count[PROF_LOSS_CLEARED], SCOPES);
   prof_trace_destroy(one.trace);
-  for (int i = 0; i < 100; i++) { /* far more than the cap: all that was kept for the reader is back */
-    record(SCOPES);
+  for (int i = 0; i < 8; i++) { /* twice the cap: all that was kept for the reader is back */
+    record(TRIP_SCOPES);
     assert_int_equal(prof_clear(), PROF_OK);
   }
   prof_health health = {.size = sizeof health};
@@ -313,9 +328,61 @@ static void nobody_waits_for_room_that_comes_back(void **state) {
   finish(&one);
 }
 
+/* ---- exit() in a handler ---- */
+
+/* Which call, and where its thread is when the signal comes. Under the lock: AT_PIN. */
+static const struct {
+  pause_at at;
+  int (*call)(long_call *self);
+} interrupted[] = {{AT_PIN, call_get}, {AT_COPY, call_get}, {AT_PIN, call_health}, {AT_WALK, call_health}, {AT_PUNCH, call_clear}, {AT_WRITE, call_dump}};
+
+static void exit_at_once(int signal_number) { exit(signal_number == SIGUSR1 ? 0 : 1); }
+
+/* Another process of this program, whose environment asks for a trace at its end. */
+static int be_interrupted(size_t which) {
+  signal(SIGUSR1, exit_at_once);
+  alarm(GUARD_SECONDS); /* it hangs */
+  raises = true;
+  record(SCOPES);
+  long_call one = {.at = interrupted[which].at, .call = interrupted[which].call};
+  run_long(&one);
+  fputs("no signal came\n", stderr);
+  return 3;
+}
+
+static void remove_folder(const char *folder) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  assert_int_equal(system(command), 0);
+}
+
+static void exit_ends_in_a_handler_that_interrupted_a_call(void **state) {
+  (void)state;
+  char folder[] = "/tmp/prof-waits-XXXXXX", output[64];
+  assert_non_null(mkdtemp(folder));
+  snprintf(output, sizeof output, "%s/trace.json", folder);
+  for (size_t i = 0; i < sizeof interrupted / sizeof *interrupted; i++) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+      char which[8];
+      snprintf(which, sizeof which, "%zu", i);
+      setenv("PROF_LEVEL", "1", 1);
+      setenv("PROF_OUTPUT", output, 1);
+      execl("/proc/self/exe", "waits", which, (char *)NULL);
+      _exit(2);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status) fail_msg("call %zu: wait status %d", i, status);
+  }
+  remove_folder(folder);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc > 1) return be_interrupted(strtoul(argv[1], NULL, 10));
   const struct CMUnitTest tests[] = {
       CASE(nobody_waits_for_a_trace_that_is_being_taken),
       CASE(nobody_waits_for_health_that_is_being_counted),
@@ -325,6 +392,7 @@ int main(void) {
       CASE(a_start_beside_a_trace_that_is_being_taken_leaves_it_as_it_was),
       CASE(a_start_beside_a_clear_has_its_own_capture),
       CASE(nobody_waits_for_room_that_comes_back),
+      cmocka_unit_test(exit_ends_in_a_handler_that_interrupted_a_call),
   };
   sem_init(&stands, 0, 0);
   sem_init(&may_go_on, 0, 0);
