@@ -23,9 +23,10 @@
 
 #include <cmocka.h>
 
+#include "hang_guard.h"
 #include "sanitizers.h"
 
-enum { SCOPES = 400000, CHUNK_BYTES = 1 << 20, GUARD_SECONDS = 120 };
+enum { SCOPES = 400000, CHUNK_BYTES = 1 << 20 };
 
 typedef enum pause_at { NOWHERE, AT_PIN, AT_COPY, AT_WALK, AT_PUNCH, AT_WRITE } pause_at;
 
@@ -107,7 +108,7 @@ static void begin(long_call *one) {
   while (sem_wait(&stands) != 0) {
   }
   signal(SIGALRM, hangs);
-  alarm(GUARD_SECONDS);
+  hang_guard();
 }
 
 static void finish(long_call *one) {
@@ -341,7 +342,7 @@ static void exit_at_once(int signal_number) { exit(signal_number == SIGUSR1 ? 0 
 /* Another process of this program, whose environment asks for a trace at its end. */
 static int be_interrupted(size_t which) {
   signal(SIGUSR1, exit_at_once);
-  alarm(GUARD_SECONDS); /* it hangs */
+  hang_guard();
   raises = true;
   record(SCOPES);
   long_call one = {.at = interrupted[which].at, .call = interrupted[which].call};
