@@ -49,6 +49,7 @@ row R6 'a million threads, ten scopes each' env PROF_THREADS=1000000 $stress/man
 row R7 'ten thousand processes out of eight threads that record' env PROF_FORKS=10000 $stress/forks
 row R8 'anything asked from sixteen threads at once, 60 s' env PROF_MEDDLE_SECONDS=60 $stress/meddle
 row R9 'longjmp, exit, cancel, fibres under a 10 kHz handler, 60 s' env PROF_JUMPS_SECONDS=60 $stress/jumps
+row R9x 'a signal at every instruction' build/dev/tests/fault/signal_step
 row R10 'texts that mean harm, in every place, read back' env PROF_TEST_BUILD_DIR=build/dev $hostile/text
 row R12 'scripted clocks: jumps, other processors, wraps, coarse and broken ones' ctest --test-dir build/dev -L '^clock$' --output-on-failure --no-tests=error
 row R13 'an instrumented library loaded and unloaded 10 000 times; two profilers' env PROF_RELOADS=10000 PROF_TEST_PLUGIN_DIR=$stress $stress/reload

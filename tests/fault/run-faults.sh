@@ -173,8 +173,8 @@ fault R8 NO_GATE tests/stress/test_exact.c 'captures_may*' ''
 fault R8 NOBODY_READS tests/api/test_get_large.c 'clears_beside*' ''
 fault R8 NEVER_BACK tests/api/test_get_large.c 'room_comes_back*' ''
 fault R8 NO_LOCK tests/stress/test_meddle.c '' PROF_MEDDLE_SECONDS=2 -fsanitize=thread
-fault R9 LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*' ''
-fault R9 LEAVE_AT_ONCE tests/fault/test_signal_step.c 'a_ring_that_goes_round*' ''
+fault R9 LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*' PROF_LONG=1
+fault R9 LEAVE_AT_ONCE tests/fault/test_signal_step.c 'a_ring_that_goes_round*' PROF_LONG=1
 fault R9 SKIPPED_STAYS tests/stress/test_jumps.c 'jumps_out*' PROF_JUMPS_SECONDS=1
 fault R9 DEPTH tests/stress/test_jumps.c 'fibres_with_blocks*' PROF_JUMPS_SECONDS=4
 fault R10 RAW_CONTROL tests/hostile/test_text.c '' ''

@@ -384,6 +384,7 @@ static void expect_fit(const scene *what, uint64_t step, uint64_t where, const c
 }
 
 static void walk(const scene *what) {
+  hang_guard();
   tracee child;
   uint64_t steps = 0;
   begin(&child, what, false);
@@ -459,6 +460,7 @@ static bool interrupt(const scene *what, const place *where, bool is_patient) {
 }
 
 static void interrupt_everywhere(const scene *what) {
+  hang_guard();
   size_t walked = 0, missed = 0;
   const size_t count = find_places(what, &walked);
   for (size_t i = 0; i < count; i++) missed += !interrupt(what, &places[i], false) && !interrupt(what, &places[i], true);
@@ -521,7 +523,6 @@ int main(int argc, char **argv) {
   unused = plan_make();
   announced = mmap(NULL, sizeof *announced, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (!unused || announced == MAP_FAILED || !captures_make_folder(true)) return 1;
-  hang_guard();
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   print_message("%llu instructions walked, %llu signals given, %llu times read\n", (unsigned long long)total.instructions, (unsigned long long)total.signals, (unsigned long long)total.readings);
   captures_remove_folder();

@@ -61,6 +61,7 @@ static void judge_state(const scenario *what, uint64_t step, const tracee *child
 }
 
 static void walk(const scenario *what) {
+  hang_guard();
   tracee *const child = &total.child;
   *child = (tracee){0};
   struct timespec begun, done;
@@ -140,7 +141,6 @@ int main(int argc, char **argv) {
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   total.judge = plan_make();
   if (!total.judge || !captures_make_folder(false)) return 1;
-  hang_guard();
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   print_message("%llu instructions walked, each state judged; %llu read by the library too\n",
                 (unsigned long long)total.instructions, (unsigned long long)total.readings);

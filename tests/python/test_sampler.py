@@ -18,8 +18,7 @@ SCRIPT = """
 import os, sys, time, prof
 with prof.profile() as p:
     with prof.Sampler(interval=0.002, mode=sys.argv[1], csv=sys.argv[2]) as s:
-        end = time.monotonic() + HANG_SECONDS
-        while s.state().sample_count < 20 and time.monotonic() < end:
+        while s.state().sample_count < 20:  # whoever runs this ends it
             time.sleep(0.005)
     assert s.state().is_running == 0 and s.state().meter_count == 1, s.state()
 p.export_chrome_trace(sys.argv[3])
