@@ -125,8 +125,11 @@ static left_thread *thread_of(left *l, uint64_t serial) {
 /* A numbered record says whose it is, and which: the ones between must be as many as the numbers between. */
 static void see_number(left *l, left_thread *t, const arena_record *record) {
   const uint64_t number = record->value_words >= 2 ? record->values[0] : 0; /* a word of padding may follow */
+  const arena_text name = arena_name(&l->view, record); /* the site's, where it came before */
   int worker = 0;
-  while (worker < THREADS && (!record->name || strlen(name_of(worker)) != record->name_bytes || memcmp(name_of(worker), record->name, record->name_bytes) != 0)) worker++;
+  while (worker < THREADS && (!name.data || strlen(name_of(worker)) != name.bytes ||
+                              memcmp(name_of(worker), name.data, name.bytes) != 0))
+    worker++;
   if (worker == THREADS || number == 0 || record->values[1] != mixed(number)) {
     left_fault(l, "record at %llu is torn: number %llu", (unsigned long long)record->offset, (unsigned long long)number);
     return;
@@ -145,7 +148,7 @@ static void see_record(void *context, const arena_record *record) {
   t->recovered++;
   if (record->start < t->last_end) left_fault(l, "record at %llu starts %llu ticks before the one before it ended", (unsigned long long)record->offset, (unsigned long long)(t->last_end - record->start));
   t->last_end = record->start + record->duration;
-  if (record->flags & PROF_I_FLAG_NAME) see_number(l, t, record);
+  if (record->schema) see_number(l, t, record);
   else if (t->worker >= 0) t->number++;
 }
 

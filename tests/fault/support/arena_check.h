@@ -271,6 +271,13 @@ static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *sl
 
 /* ---- sites ---- */
 
+/* The record's own name, or its site's; no data: neither has one. */
+static inline arena_text arena_name(const arena_view *view, const arena_record *record) {
+  if (record->name) return (arena_text){record->name, record->name_bytes};
+  if (record->site < ARENA_SITES_MAX) return view->names[record->site];
+  return (arena_text){NULL, 0};
+}
+
 static inline void arena_take_site(arena_view *view, const uint64_t *words, uint64_t slots, arena_seen *seen) {
   const uint64_t site = words[1] >> 4 & PROF_I_SITE_COUNT_MAX;
   arena_text name, category;

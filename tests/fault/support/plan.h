@@ -218,8 +218,7 @@ static inline int plan_find(plan_judge *judge, int kind, uint64_t start) {
 
 /* A name that came before is its site's. */
 static inline void plan_check_name(plan_judge *judge, const volatile plan_log *log, const arena_record *record) {
-  arena_text name = {record->name, record->name_bytes};
-  if (!name.data && record->site < ARENA_SITES_MAX) name = judge->view.names[record->site];
+  const arena_text name = arena_name(&judge->view, record);
   if (!name.data || !plan_is(plan_name(log->number), name.data, name.bytes))
     plan_fault(judge, "record at %llu: name '%.*s' instead of '%s'",
                (unsigned long long)record->offset, name.data ? (int)name.bytes : 4,
