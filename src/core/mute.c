@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "mute.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,9 +16,10 @@
 
 enum { RULE_COUNT = 64, TEXT_BYTES = 128, SITE_COUNT = PROF_I_SITE_COUNT_MAX + 1 };
 
-/* Written once, but for in_force, and never freed: a call site that just comes may be looking at it. One that comes again is the same rule. */
+/* Written once, but for the two words, and never freed: a call site that just comes may be looking at it. One that comes again is the same rule. */
 typedef struct rule {
   uint32_t in_force; /* any thread */
+  uint32_t has_fit;  /* a name made at run time; any thread, relaxed */
   bool has_name, has_category;
   char name[TEXT_BYTES], category[TEXT_BYTES];
   struct rule *next;
@@ -85,11 +87,38 @@ static bool is_asked(uint32_t site) {
 }
 
 bool prof_i_mute_asks(const prof_i_site_texts *texts) {
-  for (const rule *r = first_rule(); r; r = r->next)
-    if (is_in_force(r) && prof_i_site_texts_fit(texts, r->has_name ? r->name : NULL,
-                                                r->has_category ? r->category : NULL))
-      return true;
-  return false;
+  bool has_fit = false;
+  for (rule *r = first_rule(); r; r = r->next) {
+    if (!is_in_force(r) || !prof_i_site_texts_fit(texts, r->has_name ? r->name : NULL,
+                                                  r->has_category ? r->category : NULL))
+      continue;
+    __atomic_store_n(&r->has_fit, 1, __ATOMIC_RELAXED);
+    has_fit = true;
+  }
+  return has_fit;
+}
+
+/* Did it fit anything that has come so far? */
+static bool has_fit(const rule *r) {
+  const uint32_t count = prof_i_site_count();
+  bool fit = __atomic_load_n(&r->has_fit, __ATOMIC_RELAXED);
+  for (uint32_t site = 1; !fit && site <= count; site++)
+    fit = prof_i_site_fits(site, r->has_name ? r->name : NULL, r->has_category ? r->category : NULL);
+  return fit;
+}
+
+uint32_t prof_i_mute_list_unfit(char *to, size_t room) {
+  uint32_t count = 0;
+  size_t used = 0;
+  to[0] = '\0';
+  for (const rule *r = first_rule(); r; r = r->next) {
+    if (!is_in_force(r) || has_fit(r)) continue;
+    if (used < room)
+      used += (size_t)snprintf(to + used, room - used, "%s'%s%s%s'", count ? ", " : "", r->name,
+                               r->has_category ? "@" : "", r->category);
+    count++;
+  }
+  return count;
 }
 
 /* A rule may go while we look: then it is looked again, for whoever took it back may not have seen the site. */

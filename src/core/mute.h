@@ -18,6 +18,10 @@ bool prof_i_mute_has(uint32_t site);
 /* Does what prof_mute() was told fit a scope of these texts? Any thread. Signal-safe. */
 bool prof_i_mute_asks(const prof_i_site_texts *texts);
 
+/* The mutes in force that no scope has fitted so far, "'name@category', 'name'", cut at the room;
+   returns how many they are. Control path. */
+uint32_t prof_i_mute_list_unfit(char *to, size_t room);
+
 /* A site has just got its number: is it to be muted, by what prof_mute() was told? Any thread. Signal-safe. */
 void prof_i_mute_consider(uint32_t site);
 

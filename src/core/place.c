@@ -319,17 +319,7 @@ int prof_i_place_create(const char *output, char *path_out, size_t path_room, ch
 
 /* ---- the capture as the output ---- */
 
-/* A trace follows the umask, which can only be asked by making a file. Where that cannot be, the mode stays stricter than it need be. */
-static void follow_umask(int fd, const char *output) {
-  char directory[4096];
-  struct stat about;
-  directory_of(output, directory, sizeof directory);
-  const int like = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-  if (like < 0) return;
-  if (fstat(like, &about) == 0) fchmod(fd, about.st_mode & 0777);
-  close(like);
-}
-
+/* It stays for its user alone: it holds what a trace does not, such as what was cleared. */
 static int rename_alone(const char *capture, const char *output) {
   struct stat about;
   const int status = prof_i_place_check_output(output);
@@ -339,7 +329,6 @@ static int rename_alone(const char *capture, const char *output) {
   const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device && about.st_ino == prof_i_the_arena.inode;
   int error = is_it ? 0 : ENOENT; /* somebody has moved it */
   if (is_it && rename(capture, output) != 0) error = errno;
-  if (!error) follow_umask(fd, output);
   if (fd >= 0) close(fd);
   if (!error) return PROF_OK;
   return prof_i_fail(prof_i_status_of_errno(error), "cannot rename '%s' to '%s': %s", capture, output,

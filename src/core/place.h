@@ -34,7 +34,7 @@ int prof_i_place_create(const char *output, char *path_out, size_t path_room, ch
 /* Does what is written there take memory, as on tmpfs? */
 bool prof_i_place_is_memory(int fd);
 
-/* Gives the capture in force, into which nobody records any more, the output's name in place of its own, without reading it; its mode becomes that of a trace. Not over a
+/* Gives the capture in force, into which nobody records any more, the output's name in place of its own, without reading it; its mode stays 0600. Not over a
    capture that another process records into, nor to another file system. 0, or a status with its text: then it stands as it was. */
 int prof_i_place_rename(const char *capture, const char *output);
 

@@ -154,8 +154,9 @@ int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(
 void prof_i_port_thread_begin(const char *name);
 
 /* The floating point environment: rounding, traps, denormals, flags. What computes or prints doubles for the host does so in the
-   default one, where nothing traps, and gives the host its own back. For the length of a block: PROF_I_HOLD_FP; */
+   default one, where nothing traps, and gives the host its own back, with errno as it was. For the length of a block: PROF_I_HOLD_FP; */
 typedef struct prof_i_fp_state {
+  int error_number;
 #if defined(__x86_64__)
   uint32_t sse, x87[7];
 #else

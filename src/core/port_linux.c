@@ -204,21 +204,23 @@ void prof_i_port_let_cancel(const int *was) {
 #if defined(__x86_64__)
 prof_i_fp_state prof_i_port_fp_default(void) {
   static const uint32_t sse_default = 0x1f80;
-  prof_i_fp_state was;
+  prof_i_fp_state was = {.error_number = errno};
   __asm__ __volatile__("fnstenv %0\n\tfninit\n\tstmxcsr %1\n\tldmxcsr %2" : "=m"(was.x87), "=m"(was.sse) : "m"(sse_default) : "memory");
   return was;
 }
 void prof_i_port_fp_restore(const prof_i_fp_state *was) {
   __asm__ __volatile__("fldenv %0\n\tldmxcsr %1" ::"m"(was->x87), "m"(was->sse) : "memory");
+  errno = was->error_number;
 }
 #else
 prof_i_fp_state prof_i_port_fp_default(void) {
-  prof_i_fp_state was;
+  prof_i_fp_state was = {.error_number = errno};
   __asm__ __volatile__("mrs %0, fpcr\n\tmrs %1, fpsr\n\tmsr fpcr, xzr" : "=r"(was.control), "=r"(was.status)::"memory");
   return was;
 }
 void prof_i_port_fp_restore(const prof_i_fp_state *was) {
   __asm__ __volatile__("msr fpcr, %0\n\tmsr fpsr, %1" ::"r"(was->control), "r"(was->status) : "memory");
+  errno = was->error_number;
 }
 #endif
 

@@ -13,6 +13,7 @@
 #include "../core/control.h"
 #include "../core/copy.h"
 #include "../core/log.h"
+#include "../core/mute.h"
 #include "../core/path.h"
 #include "../core/thread.h"
 #include "../device/collector.h"
@@ -145,11 +146,19 @@ int prof_i_start_early(void) {
   return own.has_memory;
 }
 
+/* A misspelt name mutes nothing, and the trace does not show why. */
+static void say_unfit_mutes(void) {
+  char names[512];
+  if (secure_getenv("PROF_MUTE") && prof_i_mute_list_unfit(names, sizeof names))
+    prof_i_say("PROF_MUTE: no scope was named %s", names);
+}
+
 static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
   prof_i_control_is_own_process(); /* a child without handlers has no capture of its own */
   if (!own.started || !prof_i_the_arena.base || !prof_i_output_path(output, sizeof output)) return; /* the program may have started otherwise since */
   prof_i_control_end();
+  say_unfit_mutes();
   const uint64_t bytes = prof_i_arena_readable_bytes();
   const char *const ending = strrchr(output, '.');
   const uint64_t plain_rate = ending && strcmp(ending, ".gz") == 0 ? GZIP_BYTES_A_SECOND : PLAIN_BYTES_A_SECOND;

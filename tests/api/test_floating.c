@@ -1,6 +1,7 @@
-/* A host with a floating point environment of its own: one that traps is not ended by what prof computes, one that rounds in another way gets the same
+/* A host with a floating point environment and an errno of its own: one that traps is not ended by what prof computes, one that rounds in another way gets the same
    texts, and each finds its environment as it left it. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fenv.h>
 #include <float.h>
 #include <math.h>
@@ -128,6 +129,26 @@ static void texts_are_the_same_however_the_host_rounds(void **state) {
   for (size_t i = 0; i < TEXTS; i++) prof_free(texts[i]);
 }
 
+/* Of calls that succeed, too: they may have looked for files that are not there. */
+static void errno_stays(void **state) {
+  (void)state;
+  enum { OF_HOST = 77 };
+  char *text = NULL;
+  size_t bytes = 0;
+  prof_health health = {.size = sizeof health};
+  errno = OF_HOST;
+  assert_int_equal(prof_start(1), PROF_OK);
+  record();
+  assert_int_equal(prof_health(&health), PROF_OK);
+  assert_int_equal(prof_get_json(&text, &bytes), PROF_OK);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(prof_dump("floating.json"), PROF_OK);
+  assert_int_equal(prof_dump(capture_path), PROF_OK);
+  assert_int_equal(prof_clear(), PROF_OK);
+  assert_int_equal(errno, OF_HOST);
+  prof_free(text);
+}
+
 static int leave(void **state) {
   (void)state;
   remove(capture_path);
@@ -140,6 +161,7 @@ int main(void) {
 #if defined(__GLIBC__)
       cmocka_unit_test(a_host_that_traps_is_not_ended),
 #endif
+      cmocka_unit_test(errno_stays),
       cmocka_unit_test(texts_are_the_same_however_the_host_rounds),
   };
   return cmocka_run_group_tests_name("floating", tests, NULL, leave);

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "host.h"
@@ -100,6 +101,35 @@ static int lose(const void *unused) {
   return 0;
 }
 
+static bool is_pwritev_forbidden;
+
+ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t offset) {
+  if (is_pwritev_forbidden) {
+    errno = EPERM;
+    return -1;
+  }
+  ssize_t (*next)(int, const struct iovec *, int, off_t);
+  *(void **)&next = dlsym(RTLD_NEXT, "pwritev");
+  return next(fd, pieces, count, offset);
+}
+
+static int record_forbidden(const void *unused) {
+  (void)unused;
+  const prof_options options = {.size = sizeof options, .path = host_path("forbidden.json")};
+  is_pwritev_forbidden = true;
+  check_status(prof_start_with(&options), PROF_OK);
+  host_scopes(FIRST_LOOK);
+  check_status(prof_stop(), PROF_OK);
+  const prof_health health = host_health();
+  check(health.recorded_count == FIRST_LOOK, "%" PRIu64 " of %d recorded", health.recorded_count, FIRST_LOOK);
+  return 0;
+}
+
+static void a_sandbox_that_forbids_pwritev_loses_nothing(void **state) {
+  (void)state;
+  host_expect("a sandbox", record_forbidden, NULL);
+}
+
 static void a_lost_scope_makes_no_system_call(void **state) {
   (void)state;
   host_expect("a loss", lose, NULL);
@@ -110,6 +140,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_start_stocks_nothing_and_what_comes_before_the_helper_is_ready_is_recorded),
       TEST(a_lost_scope_makes_no_system_call),
+      TEST(a_sandbox_that_forbids_pwritev_loses_nothing),
   };
   return cmocka_run_group_tests_name("helper behind", tests, host_make_folder, host_remove_folder);
 }
