@@ -34,7 +34,7 @@ mkdir -p $logs
 
 run_one() {
   local folder=${1%%.*} name=${1#*.} start=$SECONDS status
-  PROF_TEST_PLUGIN_DIR=$PROF_TEST_BUILD_DIR/tests/$folder timeout -k 5 600 valgrind --quiet --error-exitcode=99 --leak-check=full \
+  PROF_TEST_PLUGIN_DIR=$PROF_TEST_BUILD_DIR/tests/$folder timeout -k 5 $((4 * ${PROF_TEST_HANG_SECONDS:-300})) valgrind --quiet --error-exitcode=99 --leak-check=full \
     --show-leak-kinds=definite --errors-for-leak-kinds=definite "build/dev/tests/$folder/$name" >"$logs/$1" 2>&1 </dev/null
   status=$?
   # A child's findings are not in the exit status of its parent.

@@ -70,7 +70,7 @@ run() {
   to=$work/$name-$(basename "$source" .c)
   "$CC" -std=gnu11 -O2 -g -Iinclude -Isrc -Itests -isystem "$work/include" -isystem "$cmocka/include" "$source" "$work/$name.a" -o "$to" -rdynamic \
     -L"$cmocka/lib/aarch64-linux-gnu" $with_cmocka -pthread -lm || return
-  timeout -k 5 180 "${QEMU[@]}" -E LD_LIBRARY_PATH="$cmocka/lib/aarch64-linux-gnu" "$to" "$@"
+  timeout -k 5 "${PROF_TEST_HANG_SECONDS:-300}" "${QEMU[@]}" -E LD_LIBRARY_PATH="$cmocka/lib/aarch64-linux-gnu" "$to" "$@"
 }
 
 # records NAME: every kind of scope in threads, and the trace is read back here by python3.

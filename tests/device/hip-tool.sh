@@ -23,6 +23,7 @@ cat >app.c <<'C'
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "hang_guard.h"
 int hipSetDevice(int device);
 int hipStreamCreate(void **stream);
 int hipStreamSynchronize(void *stream);
@@ -64,13 +65,13 @@ int main(void) {
     if (hipModuleLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL)) return 1;
   }
   if (hipStreamSynchronize(stream)) return 1;
-  for (int i = 0; getenv("PROF_LEVEL") && i < 2000 && !has_thread("prof-collector"); i++) usleep(10000);
+  if (getenv("PROF_LEVEL")) WAIT_WHILE(!has_thread("prof-collector"));
   puts("done");
   return 0;
 }
 C
 ln -s "$vendors/libamdhip64.so.6" libamdhip64.so
-${CC:-cc} -std=gnu11 -O1 app.c -L. -lamdhip64 -ldl -o app || fail "the program does not compile"
+${CC:-cc} -std=gnu11 -O1 -I"$here/.." app.c -L. -lamdhip64 -ldl -o app || fail "the program does not compile"
 export LD_LIBRARY_PATH=$vendors ROCP_TOOL_LIBRARIES=$build/libprof_hip.so
 
 # usage: recorded NAME LEVEL: what it prints, what it says, and 200 records

@@ -28,13 +28,12 @@ except ImportError:
 HERE = pathlib.Path(__file__).resolve().parent
 VIEWERS = HERE.parent / "viewers"
 RANKS = ("0", "1")
-LIMIT_S = 300
 sys.path.insert(0, str(HERE))
 
 
 def fetched(script):
     """What it prints, or a skip."""
-    done = subprocess.run([str(VIEWERS / script)], capture_output=True, text=True, timeout=HANG_SECONDS * LIMIT_S)
+    done = subprocess.run([str(VIEWERS / script)], capture_output=True, text=True, timeout=2 * HANG_SECONDS)
     if done.returncode != 0:
         raise unittest.SkipTest(f"{script}: {done.stderr.strip()[-200:]}")
     return done.stdout.split()[-1]
@@ -45,7 +44,7 @@ def train(folder, **variables):
     started = [subprocess.Popen([sys.executable, str(HERE / "torch_ranks.py"), str(folder)], env={**os.environ, **variables, "RANK": rank, "WORLD_SIZE": "2"}, stderr=subprocess.PIPE, text=True) for rank in RANKS]
     for process in started:
         try:
-            _, errors = process.communicate(timeout=LIMIT_S)
+            _, errors = process.communicate(timeout=HANG_SECONDS)
         finally:
             process.kill()
         assert process.returncode == 0, errors[-2000:]
@@ -65,7 +64,7 @@ class Ranks(unittest.TestCase):
     @classmethod
     @functools.lru_cache(maxsize=None)
     def read(cls, script):
-        done = subprocess.run([fetched("fetch-readers.sh"), str(VIEWERS / script), os.path.join(cls.folder.name, "runs")], env={**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"}, capture_output=True, text=True, timeout=LIMIT_S)
+        done = subprocess.run([fetched("fetch-readers.sh"), str(VIEWERS / script), os.path.join(cls.folder.name, "runs")], env={**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"}, capture_output=True, text=True, timeout=HANG_SECONDS)
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -176,7 +175,7 @@ class Example(unittest.TestCase):
             self.skipTest("torchvision is not installed")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "resnet18.json")
-            done = subprocess.run([sys.executable, str(HERE.parent.parent / "examples" / "python" / "resnet18.py"), path], capture_output=True, text=True, timeout=LIMIT_S)
+            done = subprocess.run([sys.executable, str(HERE.parent.parent / "examples" / "python" / "resnet18.py"), path], capture_output=True, text=True, timeout=HANG_SECONDS)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(path, encoding="utf-8") as f:
                 names = collections.Counter(e["name"] for e in json.load(f)["traceEvents"] if e["ph"] == "X")

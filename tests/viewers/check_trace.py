@@ -12,6 +12,7 @@ Prints one line for each trace; exit status 1 if any is not good. Needs node 18 
 import argparse
 import collections
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -146,7 +147,7 @@ def check_account(document, phases, is_part=False):
 
 def run_engine(script, engines, path, *queries):
     command = ["node", str(HERE / script), str(engines), str(path), *queries]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=int(os.environ.get("PROF_TEST_HANG_SECONDS") or 300), check=False)
     need(done.stdout.startswith("{"), f"{script} failed: {done.stderr[-500:]}")
     return json.loads(done.stdout)
 

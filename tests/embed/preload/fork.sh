@@ -16,5 +16,5 @@ same "of the child" "$live_1000037 $live_1000039" "1 0"
 [ "$end_used" -ge $((1000003 + 1000037)) ] && [ "$end_used" -lt $((1000003 + 1000037 + 10000)) ] || fail "the child ends with $end_used"
 
 status=0
-PROF_CAP_BYTES=$((16 << 20)) recorded busy/out.prof timeout 100 ./fork BUSY || status=$?
+PROF_CAP_BYTES=$((16 << 20)) recorded busy/out.prof timeout "${PROF_TEST_HANG_SECONDS:-300}" ./fork BUSY || status=$?
 same "busy: the status" "$status" 0
