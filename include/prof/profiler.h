@@ -125,8 +125,8 @@ PROF_API int prof_get(prof_trace **trace_out) PROF_I_NOEXCEPT;
 PROF_API int prof_get_json(char **text_out, size_t *bytes_out) PROF_I_NOEXCEPT;
 PROF_API void prof_free(void *memory) PROF_I_NOEXCEPT;
 
-/* RAF's get_duration: total ns and number of the ended scopes of that name and category (NULL: any). Outputs may be NULL. Errors:
-   prof_get()'s. */
+/* RAF's get_duration: total ns and number of the ended scopes of that name and category (NULL: any). A scope inside of another of them
+   on its thread is counted, and its time is part of the outer one's. Outputs may be NULL. Errors: prof_get()'s. */
 PROF_API int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
                                uint64_t *count_out) PROF_I_NOEXCEPT;
 

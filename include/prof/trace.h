@@ -194,6 +194,19 @@ typedef struct prof_trace_thread {
 } prof_trace_thread;
 PROF_API int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) PROF_I_NOEXCEPT;
 
+/* A call site: what a scope says of itself in the source. Texts are not NUL-terminated, may hold any bytes, and are valid while the
+   trace is. */
+typedef struct prof_trace_site {
+  size_t size;
+  const char *name, *category;
+  const char *file, *function; /* as the compiler or the interpreter writes them; empty where they are not known */
+  uint32_t name_bytes, category_bytes, file_bytes, function_bytes;
+  uint32_t line;
+  uint32_t level;
+} prof_trace_site;
+/* Of an event's site. PROF_E_INVALID for a number that the trace does not know. Any thread. */
+PROF_API int prof_trace_site_get(const prof_trace *trace, uint32_t site, prof_trace_site *site_out) PROF_I_NOEXCEPT;
+
 /* ---- what was recorded, and what not: steps of the budget, mutes ---- */
 
 typedef enum prof_change_kind {
@@ -263,7 +276,8 @@ typedef enum prof_group {
   PROF_GROUP_THREAD = 8u,
   PROF_GROUP_SHAPE = 16u,
   PROF_GROUP_STACK = 32u, /* by the argument PROF_STACK_KEY; of what has none, by the traced functions around it on its thread (categories python_function and c_function). As in torch.profiler's tables what runs in a backward call of autograd's has the stack of its forward call, and frames of torch.autograd.backward() are left out */
-  PROF_GROUP_KERNEL = 64u /* kernels and copies that a vendor's tracing told have rows of their own, by their names, and are in no scope's device columns. Without another bit: by name and category, too */
+  PROF_GROUP_KERNEL = 64u, /* kernels and copies that a vendor's tracing told have rows of their own, by their names, and are in no scope's device columns. Without another bit: by name and category, too */
+  PROF_GROUP_ANNOTATION = 128u /* a user's annotations (category user_annotation) apart from all else of their name; a row has the category of its earliest call. Nothing beside PROF_GROUP_CATEGORY */
 } prof_group;
 
 /* The key of an argument that says where a scope was begun: a text, its frames by ';', the innermost first, "file.py(12): function", as torch.profiler's "Call stack". */
@@ -304,7 +318,11 @@ typedef struct prof_aggregate_options {
   uint32_t reserved;    /* 0 */
 } prof_aggregate_options;
 
-/* One group. Times are of ended and open scopes; median and p99 are exact to 1 %. Texts live as long as the result. */
+/* One group. Calls and times are of scopes that have ended: prof_rows_more() has the open ones. A total counts the outermost call
+   of a recursion alone: a call inside of a call of the same group, on its thread, is part of that one's. So are memory_bytes and
+   device_total_ns. Median and p99 are of all calls, exact to 1 %. Functions that the compiler or the interpreter named
+   (PROF_FUNCTION(), traced functions) are told apart by file and line, too: two lambdas are two rows. Texts live as long as the
+   result. */
 typedef struct prof_row {
   const char *name; /* "" where it does not take part in the group; NUL-terminated, UTF-8 repaired */
   const char *category;
@@ -321,7 +339,7 @@ typedef struct prof_row {
   uint64_t median_ns;
   uint64_t p99_ns;
   int64_t memory_bytes, self_memory_bytes; /* allocated less freed while it ran, of the host's pools: torch.profiler's CPU Mem and Self CPU Mem. See <prof/memory.h>.
-                                              In a table in B, KB, MB, GB of 2^10, 2^20, 2^30 bytes, as torch.profiler's; the report of memory calls the same KiB, MiB, GiB */
+                                              A table shows B, KiB, MiB, GiB; Python's key_averages().table() calls the same KB, MB, GB, as torch.profiler's */
   int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices' */
   uint64_t device_total_ns, self_device_ns; /* that devices spent on what was launched while it ran; in it and in nothing deeper. Each ns of a stream counts once. A scope of a stream that is in no scope of its launching thread any more
                                                is a row without calls */
@@ -341,7 +359,22 @@ typedef struct prof_rows {
   uint64_t total_self_device_ns; /* over all groups */
   uint32_t has_device;        /* 1: the trace has devices' own times, or says why not */
   uint32_t reserved;
+  uint64_t open_count;        /* scopes that have not ended, over all groups */
 } prof_rows;
+
+/* What else is known of a row. */
+typedef struct prof_row_more {
+  size_t size;
+  const char *file; /* where its calls are in the source, as the compiler or the interpreter writes it; "": not known. Lives as long as the result */
+  uint32_t line;
+  uint32_t has_more_places; /* 1: that is one of several places */
+  uint64_t calls_ns;        /* of all calls, inner ones of a recursion too: by calls_count it is the mean */
+  uint64_t calls_device_ns; /* the same of what devices spent on them */
+  uint64_t open_count;      /* scopes that have not ended: in no other number but those of memory and devices */
+  uint64_t open_ns;         /* how long the oldest of them has been open, up to the last thing known */
+} prof_row_more;
+/* Of the row with that index. PROF_E_INVALID: no such row, or a size that is none. Any thread. */
+PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;
 
 /* The scopes of a trace added up. options may be NULL. The result is the caller's: prof_rows_destroy(). */
 PROF_API int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options,

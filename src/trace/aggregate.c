@@ -1,5 +1,9 @@
-/* Aggregates. Scopes that have nothing beyond their call site are added up by its number, without a look at a name; the
-   others find their group by a hash. In the end the sites' sums join the groups that they belong to. */
+/* Aggregates. Scopes that have nothing beyond their call site find their group by its number, without
+   a look at a name. The others find it by a hash.
+   A total counts the outermost call of a recursion alone. The walk (walk.c) hands out what is inside
+   first, and what is around it waits on lane 0's stack. So what a group has in total when a call begins
+   to wait is kept beside it, and when it is handed out the total becomes that and the call: whatever
+   its own group got meanwhile was inside of it. */
 #include <prof/memory.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,22 +11,16 @@
 
 #include "../core/log.h"
 #include "../core/port.h"
+#include "aggregate.h"
 #include "callers.h"
-#include "device_sums.h"
+#include "capture.h"
 #include "forward_stacks.h"
-#include "memory_sums.h"
+#include "group.h"
 #include "parse.h"
 #include "plain.h"
 #include "shape.h"
-#include "show.h"
-#include "tally.h"
 
-/* What tells one group from another; what takes no part is empty. Texts are the capture's, shapes are the row's own, and a stack is the first one's that has its text. A shape is words of shape.h's: its text is made of rows alone, for an operator's takes longer than all else about it. */
-typedef struct group_key {
-  prof_i_text name, category, shape, stack;
-  prof_device device;
-  uint32_t thread;
-} group_key;
+typedef prof_i_group_key group_key;
 
 static uint32_t hash_of(const group_key *key);
 static int differ(const group_key *a, const group_key *b);
@@ -34,49 +32,51 @@ static int differ(const group_key *a, const group_key *b);
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)
 #include <uthash.h>
 
+/* The group comes first, so that its tally is one line of the cache. */
 typedef struct group {
-  group_key key;
-  prof_i_tally tally;
-  prof_i_held_bytes memory;
-  prof_i_device_time on_device;
-  uint64_t first_ns; /* PROF_SORT_FIRST: its earliest begin */
-  uint64_t async_count;
-  uint32_t level;
-  bool has_own_stack; /* to be freed with it */
+  _Alignas(64) prof_i_group of;
   UT_hash_handle hh;
 } group;
 
-enum { SHAPE_WORDS = 1024, ROWS_DEFAULT = 100, WAYS_FIRST = 256 };
+/* A place of lane 0's stack, and what its group had in total when it began to wait. */
+typedef struct waiting {
+  prof_i_group *group; /* NULL: a step, or outside of the window */
+  uint64_t total_ns, device_ns;
+  int64_t host_bytes, device_bytes;
+} waiting;
+
+enum { SHAPE_WORDS = 1024, WAYS_FIRST = 256 };
 
 /* Scopes of a site that were begun by one way (callers.h): their group. */
 typedef struct way {
   uint32_t caller, site;
-  group *group; /* NULL: nobody's place; &unwanted: not wanted */
+  prof_i_group *group; /* NULL: nobody's place; the unwanted one: not wanted */
 } way;
 
 typedef struct aggregation {
   const prof_trace *const *traces;
   size_t trace_count;
   prof_aggregate_options options;
+  const char *name; /* only scopes of this name; NULL: all */
   group *groups; /* of all traces: texts point into them */
   /* Of the trace that is being added up. */
   const prof_trace *trace;
   uint32_t thread, threads_before; /* those of the traces before it */
   uint32_t site_count;
-  prof_i_tally **by_site; /* NULL: not met yet */
-  prof_i_held_bytes *memory_by_site; /* NULL: the trace has no pools */
-  uint64_t *first_by_site; /* the earliest begin; NULL: nobody asks. Not in the tallies: they fill a line of the cache each */
+  prof_i_group **by_site; /* NULL: not met yet; of the thread where threads are told apart */
+  bool has_pools, has_first; /* somebody asks for the earliest begin */
   prof_i_memory_sums memory;
-  prof_i_device_time *device_by_site; /* NULL: the trace has nothing of devices */
   prof_i_device_sums on_device;
   bool has_launched; /* the thread */
   prof_i_callers callers; /* where stacks are asked for */
   uint32_t caller; /* of the span at hand */
-  prof_i_walker *walker; /* NULL: nobody asks what stands around a span */
+  prof_i_walker *walker; /* of the thread */
+  bool has_callers;
+  waiting *waiting; /* from place 1 of the stack on */
+  uint32_t waiting_count, waiting_room;
   way *ways; /* by a hash; of the thread where threads are told apart */
   uint32_t way_count, way_room; /* the room a power of two */
-  group unwanted_group;
-  prof_i_tally unwanted; /* of all sites that the options leave out: added up like the others, for a test would cost as much */
+  group unwanted; /* of all that the options leave out: added up like the others, for a test would cost as much */
   prof_event event;
   uint64_t shape[SHAPE_WORDS];
 } aggregation;
@@ -98,7 +98,7 @@ static uint64_t hash_bytes(uint64_t hash, const char *bytes, uint64_t count) {
 
 static uint32_t hash_of(const group_key *key) {
   uint64_t hash = (uint64_t)(uint32_t)key->device.type << 32 | (uint32_t)key->device.index;
-  hash = hash * 0xff51afd7ed558ccdu ^ key->thread;
+  hash = hash * 0xff51afd7ed558ccdu ^ key->thread ^ (uint64_t)key->place.line << 32;
   hash = hash_bytes(hash, key->name.data, key->name.bytes);
   hash = hash_bytes(hash, key->category.data, key->category.bytes);
   hash = hash_bytes(hash, key->stack.data, key->stack.bytes);
@@ -111,26 +111,67 @@ static int texts_differ(prof_i_text a, prof_i_text b) {
 
 static int differ(const group_key *a, const group_key *b) {
   return a->thread != b->thread || a->device.type != b->device.type || a->device.index != b->device.index ||
-         texts_differ(a->name, b->name) || texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape) || texts_differ(a->stack, b->stack);
+         texts_differ(a->name, b->name) || texts_differ(a->category, b->category) || texts_differ(a->shape, b->shape) || texts_differ(a->stack, b->stack) ||
+         a->place.line != b->place.line || texts_differ(a->place.file, b->place.file);
 }
 
-static group_key make_key(const aggregation *a, prof_i_text name, prof_i_text category, prof_i_text shape, prof_i_text stack, prof_device device) {
-  static const prof_i_text none = {"", 0};
+/* ---- places ---- */
+
+static bool is_same(prof_i_text a, prof_i_text b) { return !texts_differ(a, b); }
+static bool text_is(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
+
+/* Of a function of C that Python has called, the file's place holds what the interpreter calls it. */
+static prof_i_source_place place_of(const prof_i_site_info *site) {
+  if (prof_i_is_c_function_site(site)) return (prof_i_source_place){.file = {"", 0}};
+  return (prof_i_source_place){site->file, site->line};
+}
+
+/* Nobody chose the name: others may have it, lambdas do. So where it is defined tells it apart. */
+static bool is_named_by_function(const prof_i_site_info *site) {
+  return prof_i_is_function_site(site) || (text_is(site->category, "function") && is_same(site->name, site->function));
+}
+
+static void add_place(prof_i_group *g, const prof_trace *trace, uint32_t site) {
+  prof_i_group_places *const places = &g->places;
+  if (places->last_site == site) return;
+  const prof_i_source_place place = place_of(prof_i_trace_site(trace, site));
+  places->last_site = site;
+  if (place.file.bytes == 0) return;
+  if (places->first.file.bytes && (places->first.line != place.line || texts_differ(places->first.file, place.file))) places->has_more = true;
+  if (places->first.file.bytes && places->site < site) return;
+  places->first = place;
+  places->site = site;
+}
+
+/* ---- keys of scopes ---- */
+
+static const prof_i_text no_text = {"", 0};
+
+/* A user's annotation is told from an operator of its name, whatever other categories there are. */
+static prof_i_text key_category(uint32_t by, prof_i_text category) {
+  if (by & PROF_GROUP_CATEGORY) return category;
+  return (by & PROF_GROUP_ANNOTATION) && text_is(category, "user_annotation") ? category : no_text;
+}
+
+static group_key make_key(const aggregation *a, uint32_t site, prof_i_text name, prof_i_text category, prof_i_text shape, prof_i_text stack, prof_device device) {
   const uint32_t by = a->options.group;
-  return (group_key){.name = by & PROF_GROUP_NAME ? name : none,
-                     .category = by & PROF_GROUP_CATEGORY ? category : none,
-                     .shape = by & PROF_GROUP_SHAPE ? shape : none,
-                     .stack = by & PROF_GROUP_STACK ? stack : none,
+  const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
+  const bool has_place = (by & PROF_GROUP_NAME) && is_named_by_function(info);
+  return (group_key){.name = by & PROF_GROUP_NAME ? name : no_text,
+                     .category = key_category(by, category),
+                     .shape = by & PROF_GROUP_SHAPE ? shape : no_text,
+                     .stack = by & PROF_GROUP_STACK ? stack : no_text,
                      .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
-                     .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX};
+                     .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX,
+                     .place = has_place ? place_of(info) : (prof_i_source_place){.file = no_text}};
 }
 
 /* ---- groups ---- */
 
 static void free_group(group *g) {
-  free((void *)(uintptr_t)g->key.shape.data);
-  if (g->has_own_stack) free((void *)(uintptr_t)g->key.stack.data);
-  prof_i_tally_fini(&g->tally);
+  free((void *)(uintptr_t)g->of.key.shape.data);
+  if (g->of.has_own_stack) free((void *)(uintptr_t)g->of.key.stack.data);
+  prof_i_tally_fini(&g->of.tally);
   free(g);
 }
 
@@ -143,39 +184,41 @@ static const char *copy_text(prof_i_text text) {
 
 /* All groups go at once, so they may share a text. */
 static group *make_group(aggregation *a, const group_key *key, uint32_t level) {
-  group *const g = calloc(1, sizeof *g);
-  if (!g) return NULL;
+  group *const made = aligned_alloc(64, sizeof *made);
+  if (!made) return NULL;
+  memset(made, 0, sizeof *made);
+  prof_i_group *const g = &made->of;
   g->key = *key;
   g->level = level;
   g->first_ns = UINT64_MAX;
+  g->category = no_text;
+  g->places.first.file = no_text;
   prof_i_tally_init(&g->tally);
   g->key.shape.data = copy_text(key->shape);
   if (!prof_i_callers_give(&a->callers, key->stack.data, &g->has_own_stack)) {
     g->key.stack.data = copy_text(key->stack);
     g->has_own_stack = true;
   }
-  if (g->key.shape.data && g->key.stack.data) return g;
-  free_group(g);
+  if (g->key.shape.data && g->key.stack.data) return made;
+  free_group(made);
   return NULL;
 }
 
 /* NULL: no memory. */
-static group *find_group(aggregation *a, const group_key *key, uint32_t level) {
+static prof_i_group *find_group(aggregation *a, const group_key *key, uint32_t level) {
   group *g = NULL;
   bool is_out_of_memory = false;
   HASH_FIND(hh, a->groups, key, sizeof *key, g);
-  if (g) return g;
+  if (g) return &g->of;
   g = make_group(a, key, level);
   if (!g) return NULL;
-  HASH_ADD(hh, a->groups, key, sizeof g->key, g);
-  if (!is_out_of_memory) return g;
+  HASH_ADD(hh, a->groups, of.key, sizeof g->of.key, g);
+  if (!is_out_of_memory) return &g->of;
   free_group(g);
   return NULL;
 }
 
 /* ---- adding up ---- */
-
-static bool text_is(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
 
 static bool is_left_out(uint32_t which, prof_i_text name, prof_i_text category) {
   static const char module[] = "nn.Module: ";
@@ -183,21 +226,30 @@ static bool is_left_out(uint32_t which, prof_i_text name, prof_i_text category) 
   return (which & (is_module ? PROF_LEAVE_OUT_MODULES : PROF_LEAVE_OUT_FUNCTIONS)) && prof_i_is_function_category(category);
 }
 
-static bool is_wanted(const prof_aggregate_options *options, prof_i_text name, prof_i_text category, uint32_t level) {
+static bool is_wanted(const aggregation *a, prof_i_text name, prof_i_text category, uint32_t level) {
+  const prof_aggregate_options *const options = &a->options;
+  if (a->name && !text_is(name, a->name)) return false;
   if (options->level && options->level != level) return false;
   if (options->leave_out && is_left_out(options->leave_out, name, category)) return false;
   return !options->category || text_is(category, options->category);
 }
 
-static prof_i_tally *meet_site(aggregation *a, uint32_t site) {
+/* NULL: no memory. */
+static prof_i_group *meet_site(aggregation *a, uint32_t site) {
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
-  prof_i_tally *tally = &a->unwanted;
-  if (is_wanted(&a->options, info->name, info->category, info->level)) {
-    tally = aligned_alloc(64, sizeof *tally); /* one line of the cache */
-    if (tally) prof_i_tally_init(tally);
+  prof_i_group *g = &a->unwanted.of;
+  if (is_wanted(a, info->name, info->category, info->level)) {
+    const group_key key = make_key(a, site, info->name, info->category, no_text, no_text, (prof_device){PROF_DEVICE_CPU, 0});
+    g = find_group(a, &key, info->level);
+    if (g) add_place(g, a->trace, site);
   }
-  a->by_site[site] = tally;
-  return tally;
+  a->by_site[site] = g;
+  return g;
+}
+
+static inline prof_i_group *group_of(aggregation *a, uint32_t site) {
+  prof_i_group *const g = a->by_site[site];
+  return __builtin_expect(g != NULL, 1) ? g : meet_site(a, site);
 }
 
 /* Does this record say more than its site about what groups are made of? */
@@ -228,35 +280,64 @@ typedef struct beside {
   prof_i_device_time on_device;
 } beside;
 
-/* The group of a scope of that thread of the capture; *group_out NULL: it is not wanted. False: no memory. */
-static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *span, group **group_out) {
+/* The group of a scope of that thread of the capture; *group_out the unwanted one: it is not wanted. False: no memory. */
+static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *span, prof_i_group **group_out) {
   prof_event *const event = &a->event;
   prof_i_trace_expand(a->trace, thread, span, event);
   const prof_i_text name = {event->name, event->name_bytes}, category = {event->category, event->category_bytes};
-  *group_out = NULL;
-  if (!is_wanted(&a->options, name, category, event->level)) return true;
+  *group_out = &a->unwanted.of;
+  if (!is_wanted(a, name, category, event->level)) return true;
   const size_t shape_words = a->options.group & PROF_GROUP_SHAPE ? prof_i_shape_words(event, a->shape, SHAPE_WORDS) : 0;
   const prof_i_text shape = {(const char *)a->shape, shape_words * sizeof *a->shape};
   prof_i_text stack = {"", 0};
   if ((a->options.group & PROF_GROUP_STACK) && !stack_of(a, span->site, event, &stack)) return false;
-  const group_key key = make_key(a, name, category, shape, stack, event->device);
+  const group_key key = make_key(a, span->site, name, category, shape, stack, event->device);
   *group_out = find_group(a, &key, event->level);
+  if (*group_out) add_place(*group_out, a->trace, span->site);
   return *group_out != NULL;
 }
 
-static int add_to_group(group *g, const prof_i_span *span, const beside *also) {
-  if (!prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns)) return PROF_E_NO_MEMORY;
-  prof_i_held_add(&g->memory, &also->memory);
-  prof_i_device_time_add(&g->on_device, &also->on_device);
-  g->async_count += span->record && prof_i_is_async(span->record);
-  if (span->start_ns < g->first_ns) g->first_ns = span->start_ns;
-  return 0;
+/* The earliest call so far says the category, where categories take no part. */
+static void be_first(aggregation *a, prof_i_group *g, const prof_i_span *span) {
+  if (span->start_ns >= g->first_ns) return;
+  g->first_ns = span->start_ns;
+  if ((a->options.group & PROF_GROUP_ANNOTATION) == 0) return;
+  g->category = prof_i_trace_site(a->trace, span->site)->category;
+  if (!span->record || !(prof_i_word_flags(span->record[2]) & PROF_I_FLAG_CATEGORY)) return;
+  prof_i_trace_expand(a->trace, a->thread, span, &a->event);
+  g->category = (prof_i_text){a->event.category, a->event.category_bytes};
 }
 
-static int add_detailed(aggregation *a, const prof_i_span *span, const beside *also) {
-  group *g;
-  if (!find_detailed(a, a->thread, span, &g)) return PROF_E_NO_MEMORY;
-  return g ? add_to_group(g, span, also) : 0;
+/* What the group has in total so far, but for what is beside lane 0, where nothing holds another. */
+static waiting total_of(prof_i_group *g) {
+  return (waiting){g, g->tally.outer_ns, g->on_device.total_ns, g->memory.host, g->memory.device};
+}
+
+static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {
+  const prof_i_held_bytes *const m = &also->memory;
+  const prof_i_device_time *const d = &also->on_device;
+  prof_i_device_time_add(&g->on_device, &(prof_i_device_time){0, d->self_ns, d->count, d->each_ns});
+  prof_i_held_add(&g->memory, &(prof_i_held_bytes){.self_host = m->self_host, .self_device = m->self_device});
+  if (span->lane > 0) {
+    g->beside_device_ns += d->total_ns;
+    return;
+  }
+  g->on_device.total_ns = before->device_ns + d->total_ns;
+  g->memory.host = prof_i_held_plus(before->host_bytes, m->host);
+  g->memory.device = prof_i_held_plus(before->device_bytes, m->device);
+}
+
+static int add_to_group(prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {
+  add_beside(g, span, before, also);
+  g->async_count += span->record && prof_i_is_async(span->record);
+  if (span->kind == PROF_EVENT_OPEN) {
+    g->open_count++;
+    if (span->duration_ns > g->open_ns) g->open_ns = span->duration_ns;
+    return 0;
+  }
+  if (span->lane > 0) g->beside_ns += span->duration_ns;
+  else g->tally.outer_ns = before->total_ns + span->duration_ns;
+  return prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns) ? 0 : PROF_E_NO_MEMORY;
 }
 
 /* ---- by the functions around them ---- */
@@ -286,163 +367,186 @@ static void forget_ways(aggregation *a) {
 }
 
 /* A scope that has nothing beyond its site: which group it belongs to is known from its second one on. */
-static int add_by_way(aggregation *a, const prof_i_span *span, const beside *also) {
-  if (a->way_count * 2 >= a->way_room && !grow_ways(a)) return PROF_E_NO_MEMORY;
+static bool find_by_way(aggregation *a, const prof_i_span *span, prof_i_group **group_out) {
+  if (a->way_count * 2 >= a->way_room && !grow_ways(a)) return false;
   way *const w = way_of(a->ways, a->way_room, a->caller, span->site);
-  group *g = w->group;
-  if (!g) {
-    if (!find_detailed(a, a->thread, span, &g)) return PROF_E_NO_MEMORY;
-    if (!g) g = &a->unwanted_group;
+  if (!w->group) {
+    prof_i_group *g;
+    if (!find_detailed(a, a->thread, span, &g)) return false;
     *w = (way){a->caller, span->site, g};
     a->way_count++;
   }
-  return g == &a->unwanted_group ? 0 : add_to_group(g, span, also);
+  *group_out = w->group;
+  add_place(w->group, a->trace, span->site);
+  return true;
 }
 
 /* What no scope of its thread stood around: its own name has a row for it. */
 static int add_left(aggregation *a) {
   for (const prof_i_launch *left; (left = prof_i_device_sums_left(&a->on_device)) != NULL;) {
     const prof_i_span span = {.record = left->record, .start_ns = left->start_ns, .duration_ns = left->duration_ns, .self_ns = left->self_ns, .site = left->site, .kind = PROF_EVENT_SCOPE};
-    group *g;
+    prof_i_group *g;
     if (has_window(&a->options) && !is_inside(&a->options, &span)) continue;
     if (left->thread == UINT32_MAX) a->thread = left->stream;
     a->caller = 0;
     if (!find_detailed(a, left->stream, &span, &g)) return PROF_E_NO_MEMORY;
-    if (!g) continue;
-    prof_i_device_time_add(&g->on_device, &(prof_i_device_time){left->self_ns, left->self_ns, 1});
-    if (span.start_ns < g->first_ns) g->first_ns = span.start_ns;
+    if (g == &a->unwanted.of) continue;
+    prof_i_device_time_add(&g->on_device, &(prof_i_device_time){left->self_ns, left->self_ns, 1, left->self_ns});
+    be_first(a, g, &span);
   }
   return 0;
 }
 
-static inline bool add_to_site(aggregation *a, uint32_t site, uint64_t duration_ns, uint64_t self_ns) {
-  prof_i_tally *tally = a->by_site[site];
-  if (__builtin_expect(!tally, 0) && !(tally = meet_site(a, site))) return false;
-  return prof_i_tally_add(tally, duration_ns, self_ns);
+/* Its total is total_ns from here on. False: no memory. */
+static inline bool add_plain_scope(prof_i_group *g, uint64_t total_ns, uint64_t duration_ns, uint64_t self_ns) {
+  g->tally.outer_ns = total_ns;
+  return prof_i_tally_add(&g->tally, duration_ns, self_ns);
 }
 
-/* False: no memory. */
-static bool find_caller(aggregation *a, const prof_i_span *span) {
-  if (!prof_i_callers_around(&a->callers, a->walker, span, &a->caller)) return false;
+/* What stands around what is at that place of the walk: around, the place below it. False: no memory. */
+static bool find_caller(aggregation *a, const prof_i_span *span, prof_i_waiting *around) {
+  const bool is_known = around ? prof_i_callers_at(&a->callers, a->walker, around, span->start_ns, &a->caller)
+                               : prof_i_callers_around(&a->callers, a->walker, span, &a->caller);
+  if (!is_known) return false;
   return prof_i_callers_is_function(&a->callers, span->site) || prof_i_callers_of_scope(&a->callers, span, a->caller, &a->caller);
+}
+
+/* around: as in find_caller(), or NULL for what was just handed out. False: no memory. */
+static bool find_any(aggregation *a, const prof_i_span *span, prof_i_waiting *around, prof_i_group **group_out) {
+  const bool is_detailed = span->record != NULL && has_details(a, span->record);
+  if (a->has_callers && !find_caller(a, span, around)) return false;
+  if (is_detailed) return find_detailed(a, a->thread, span, group_out);
+  if (a->has_callers) return find_by_way(a, span, group_out);
+  *group_out = group_of(a, span->site);
+  return *group_out != NULL;
+}
+
+/* ---- what waits ---- */
+
+static inline bool has_room_to_wait(aggregation *a) {
+  if (__builtin_expect(a->waiting_count < a->waiting_room, 1)) return true;
+  return prof_i_make_room((void **)&a->waiting, &a->waiting_room, a->waiting_count, sizeof *a->waiting);
+}
+
+/* A place of lane 0 that may hold what comes. False: no memory. */
+static bool begin_to_wait(aggregation *a, prof_i_waiting *place) {
+  const prof_i_span *const span = &place->span;
+  prof_i_group *g = NULL;
+  if (!has_room_to_wait(a)) return false;
+  const bool is_counted = span->kind <= PROF_EVENT_OPEN && (!has_window(&a->options) || is_inside(&a->options, span));
+  if (is_counted && !find_any(a, span, place - 1, &g)) return false;
+  a->waiting[a->waiting_count++] = g ? total_of(g) : (waiting){.group = NULL};
+  return true;
+}
+
+static void on_wait(prof_i_walker *w, prof_i_waiting *place) {
+  if (!begin_to_wait(w->user, place)) w->status = PROF_E_NO_MEMORY;
+}
+
+/* Of a span that has just been handed out: what was kept when it began to wait. NULL: it never waited. */
+static const waiting *take_waiting(aggregation *a, const prof_i_span *span) {
+  if (span->lane > 0 || a->waiting_count == 0) return NULL;
+  const prof_i_waiting *const around = prof_i_walker_around(a->walker, span);
+  if ((uint32_t)(around - a->walker->lanes[0].stack) != a->waiting_count - 1) return NULL;
+  return &a->waiting[--a->waiting_count];
 }
 
 /* What is no scope. */
 static int visit_other(aggregation *a, const prof_i_span *span) {
   if (a->has_launched && span->kind == PROF_EVENT_STEP) prof_i_device_sums_pass(&a->on_device, span);
-  if (!a->memory_by_site) return 0;
+  if (!a->has_pools) return 0;
   if (span->kind == PROF_EVENT_STEP) prof_i_memory_sums_pass(&a->memory, span);
   return span->kind != PROF_EVENT_MEMORY || prof_i_memory_sums_add(&a->memory, a->trace, span) ? 0 : PROF_E_NO_MEMORY;
 }
 
+static int visit_one(aggregation *a, const prof_i_span *span) {
+  const waiting *const waited = take_waiting(a, span);
+  if (span->kind > PROF_EVENT_OPEN) return visit_other(a, span);
+  beside also = {{0}, {0}};
+  prof_i_group *g = waited ? waited->group : NULL;
+  if (__builtin_expect(a->has_pools, 0)) also.memory = prof_i_memory_sums_take(&a->memory, span);
+  if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
+  if (__builtin_expect(has_window(&a->options), 0) && !is_inside(&a->options, span)) return 0;
+  if (!waited && !find_any(a, span, NULL, &g)) return PROF_E_NO_MEMORY;
+  if (g == &a->unwanted.of) return 0;
+  if (a->has_first) be_first(a, g, span);
+  const waiting before = waited ? *waited : total_of(g);
+  return add_to_group(g, span, &before, &also);
+}
+
 static int visit(void *user, const prof_i_span *spans, size_t count) {
-  aggregation *const a = user;
   int status = 0;
-  for (const prof_i_span *span = spans; span != spans + count; span++) {
-    if (span->kind > PROF_EVENT_OPEN) {
-      status = visit_other(a, span);
-      if (status) return status;
-      continue;
-    }
-    beside also = {{0}, {0}};
-    if (__builtin_expect(a->memory_by_site != NULL, 0)) also.memory = prof_i_memory_sums_take(&a->memory, span);
-    if (__builtin_expect(a->has_launched, 0) && !prof_i_device_sums_take(&a->on_device, span, &also.on_device)) return PROF_E_NO_MEMORY;
-    if (__builtin_expect(has_window(&a->options), 0) && !is_inside(&a->options, span)) continue;
-    const bool is_detailed = __builtin_expect(span->record != NULL, 0) && has_details(a, span->record);
-    if (__builtin_expect(a->walker != NULL, 0) && !find_caller(a, span)) return PROF_E_NO_MEMORY;
-    if (is_detailed || __builtin_expect(a->walker != NULL, 0)) {
-      status = is_detailed ? add_detailed(a, span, &also) : add_by_way(a, span, &also);
-      if (status) return status;
-      continue;
-    }
-    if (__builtin_expect(a->memory_by_site != NULL, 0)) prof_i_held_add(&a->memory_by_site[span->site], &also.memory);
-    if (__builtin_expect(a->has_launched, 0)) prof_i_device_time_add(&a->device_by_site[span->site], &also.on_device);
-    if (a->first_by_site && span->start_ns < a->first_by_site[span->site]) a->first_by_site[span->site] = span->start_ns;
-    if (__builtin_expect(!add_to_site(a, span->site, span->duration_ns, span->self_ns), 0)) return PROF_E_NO_MEMORY;
-  }
-  return 0;
+  for (size_t i = 0; !status && i < count; i++) status = visit_one(user, &spans[i]);
+  return status;
 }
 
 /* ---- segments of plain scopes, without a span in between ---- */
 
 static inline void add_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *around) {
   (void)around;
-  if (!add_to_site(w->user, leaf->site, leaf->duration_ns, leaf->duration_ns)) w->status = PROF_E_NO_MEMORY;
+  prof_i_group *const g = group_of(w->user, leaf->site);
+  if (!g || !add_plain_scope(g, g->tally.outer_ns + leaf->duration_ns, leaf->duration_ns, leaf->duration_ns)) w->status = PROF_E_NO_MEMORY;
 }
 
-static inline void add_waiting(prof_i_walker *w, prof_i_waiting *waiting) {
-  const prof_i_span *const span = &waiting->span;
-  if (__builtin_expect(span->record != NULL, 0)) {
-    prof_i_walker_hand_out(w, waiting);
+static inline void add_waiting(prof_i_walker *w, prof_i_waiting *place) {
+  aggregation *const a = w->user;
+  const prof_i_span *const span = &place->span;
+  if (__builtin_expect(span->record != NULL || span->kind != PROF_EVENT_SCOPE, 0)) {
+    w->around = place - 1;
+    prof_i_walker_hand_out(w, place);
+    w->around = NULL;
     return;
   }
-  const uint64_t self_ns = span->duration_ns - waiting->children_ns;
-  if (!add_to_site(w->user, span->site, span->duration_ns, self_ns)) w->status = PROF_E_NO_MEMORY;
+  if (__builtin_expect(w->status != 0, 0)) return; /* what waits was not kept */
+  const waiting *const waited = &a->waiting[--a->waiting_count];
+  const uint64_t self_ns = span->duration_ns - place->children_ns;
+  if (!add_plain_scope(waited->group, waited->total_ns + span->duration_ns, span->duration_ns, self_ns)) w->status = PROF_E_NO_MEMORY;
 }
 
-static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, add_leaf, add_waiting); }
+/* The rest of what is kept is not looked at here. */
+static inline void wait_plain(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *place) {
+  aggregation *const a = w->user;
+  prof_i_let_wait(leaf, place);
+  prof_i_group *const g = group_of(a, leaf->site);
+  if (__builtin_expect(!g || !has_room_to_wait(a), 0)) {
+    w->status = PROF_E_NO_MEMORY;
+    return;
+  }
+  waiting *const to = &a->waiting[a->waiting_count++];
+  to->group = g;
+  to->total_ns = g->tally.outer_ns;
+}
+
+static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, add_leaf, add_waiting, wait_plain); }
 
 static int add_thread(aggregation *a) {
-  prof_i_walker *const walker = prof_i_walker_create(a->trace, a->thread, visit, a);
+  prof_i_walker *const walker = a->walker = prof_i_walker_create(a->trace, a->thread, visit, a);
   if (!walker) return PROF_E_NO_MEMORY;
   a->has_launched = prof_i_device_sums_go(&a->on_device, a->thread);
-  a->walker = prof_i_callers_any(&a->callers) ? walker : NULL;
+  a->has_callers = prof_i_callers_any(&a->callers);
   if (a->callers.backward) a->callers.backward->thread = a->thread;
   a->caller = 0;
-  if (a->walker) prof_i_walker_look_around(walker, &a->callers);
-  else if (!a->memory_by_site && !a->first_by_site && !a->has_launched && !has_window(&a->options)) walker->walk_plain = add_plain; /* else each scope asks what waits for it, or is looked at */
+  prof_i_walker_look_around(walker, a->has_callers ? &a->callers : NULL);
+  walker->on_wait = on_wait;
+  a->waiting_count = 0;
+  /* Where nothing waits for a scope, and nobody looks at it. */
+  if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched && !has_window(&a->options)) walker->walk_plain = add_plain;
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
   a->walker = NULL;
+  a->has_callers = false;
   a->caller = 0;
   if (a->options.group & PROF_GROUP_THREAD) forget_ways(a);
   return status ? status : add_left(a);
 }
 
-/* Joins the sites' sums to the groups, and empties them. */
-static int join_sites(aggregation *a) {
-  static const prof_i_text none = {"", 0};
-  for (uint32_t site = 0; site < a->site_count; site++) {
-    prof_i_tally *const tally = a->by_site[site];
-    if (!tally || tally == &a->unwanted || tally->calls == 0) continue;
-    const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
-    const group_key key = make_key(a, info->name, info->category, none, none, (prof_device){PROF_DEVICE_CPU, 0});
-    group *const g = find_group(a, &key, info->level);
-    if (!g || !prof_i_tally_merge(&g->tally, tally)) return PROF_E_NO_MEMORY;
-    prof_i_tally_fini(tally);
-    if (a->first_by_site) {
-      if (a->first_by_site[site] < g->first_ns) g->first_ns = a->first_by_site[site];
-      a->first_by_site[site] = UINT64_MAX;
-    }
-    if (a->device_by_site) {
-      prof_i_device_time_add(&g->on_device, &a->device_by_site[site]);
-      a->device_by_site[site] = (prof_i_device_time){0};
-    }
-    if (!a->memory_by_site) continue;
-    prof_i_held_add(&g->memory, &a->memory_by_site[site]);
-    a->memory_by_site[site] = (prof_i_held_bytes){0};
-  }
-  return 0;
-}
-
-static void forget_sites(aggregation *a) {
-  for (uint32_t i = 0; a->by_site && i < a->site_count; i++) {
-    if (!a->by_site[i] || a->by_site[i] == &a->unwanted) continue;
-    prof_i_tally_fini(a->by_site[i]);
-    free(a->by_site[i]);
-  }
+static void forget_trace(aggregation *a) {
   free(a->by_site);
-  free(a->memory_by_site);
-  free(a->first_by_site);
-  free(a->device_by_site);
+  a->by_site = NULL;
   prof_i_device_sums_fini(&a->on_device);
   prof_i_callers_fini(&a->callers);
   forget_ways(a);
-  a->device_by_site = NULL;
-  a->by_site = NULL;
-  a->memory_by_site = NULL;
-  a->first_by_site = NULL;
 }
 
 static bool find_callers(aggregation *a) { return prof_i_callers_init(&a->callers, a->trace, a->options.stack_frames) && prof_i_forward_stacks_find(&a->callers, a->options.from_ns, a->options.to_ns); }
@@ -450,26 +554,21 @@ static bool find_callers(aggregation *a) { return prof_i_callers_init(&a->caller
 static int add_trace(aggregation *a) {
   a->site_count = prof_i_trace_site_count(a->trace);
   a->by_site = calloc(a->site_count, sizeof *a->by_site);
-  const bool has_pools = a->trace->catalog.pool_count != 0;
-  if (has_pools) a->memory_by_site = calloc(a->site_count, sizeof *a->memory_by_site);
-  const bool has_first = a->options.sort == PROF_SORT_FIRST;
-  if (has_first) a->first_by_site = malloc(a->site_count * sizeof *a->first_by_site);
-  int status = a->by_site && (a->memory_by_site || !has_pools) && (a->first_by_site || !has_first) ? 0 : PROF_E_NO_MEMORY;
-  if (a->first_by_site) memset(a->first_by_site, 0xff, a->site_count * sizeof *a->first_by_site);
+  a->has_pools = a->trace->catalog.pool_count != 0;
+  a->has_first = a->options.sort == PROF_SORT_FIRST || (a->options.group & PROF_GROUP_ANNOTATION);
+  int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
   if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
-  if (!status && a->on_device.launches.count && !(a->device_by_site = calloc(a->site_count, sizeof *a->device_by_site))) status = PROF_E_NO_MEMORY;
   if (!status && (a->options.group & PROF_GROUP_STACK) && !find_callers(a)) status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     if (prof_i_is_stream(&a->trace->threads[a->thread])) continue; /* what is there is met where it was launched */
+    if (a->options.group & PROF_GROUP_THREAD) memset(a->by_site, 0, a->site_count * sizeof *a->by_site);
     status = add_thread(a);
-    if (!status && (a->options.group & PROF_GROUP_THREAD)) status = join_sites(a);
   }
   if (!status) {
     prof_i_device_sums_go(&a->on_device, UINT32_MAX);
     status = add_left(a);
   }
-  if (!status) status = join_sites(a);
-  forget_sites(a);
+  forget_trace(a);
   return status;
 }
 
@@ -485,7 +584,8 @@ static int add_all(aggregation *a) {
 
 static void fini(aggregation *a) {
   prof_i_memory_sums_fini(&a->memory);
-  prof_i_tally_fini(&a->unwanted);
+  prof_i_tally_fini(&a->unwanted.of.tally);
+  free(a->waiting);
   group *g, *next;
   HASH_ITER(hh, a->groups, g, next) {
     HASH_DEL(a->groups, g); /* NOLINT(clang-analyzer-unix.Malloc): uthash frees its table with the last one, and sets groups to NULL */
@@ -493,138 +593,14 @@ static void fini(aggregation *a) {
   }
 }
 
-/* ---- the result ---- */
-
-static int order_names(const group *a, const group *b) {
-  const uint64_t both = a->key.name.bytes < b->key.name.bytes ? a->key.name.bytes : b->key.name.bytes;
-  const int order = memcmp(a->key.name.data, b->key.name.data, (size_t)both);
-  return order ? order : (a->key.name.bytes > b->key.name.bytes) - (a->key.name.bytes < b->key.name.bytes);
-}
-
-/* In the same order, what is negative too. */
-static uint64_t above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1) << 63; }
-
-static uint64_t weight_of(const group *g, uint32_t sort) {
-  switch ((prof_sort)sort) {
-    case PROF_SORT_TOTAL: return g->tally.total_ns;
-    case PROF_SORT_SELF: return g->tally.self_ns;
-    case PROF_SORT_CALLS: return g->tally.calls;
-    case PROF_SORT_MEAN: return g->tally.calls ? g->tally.total_ns / g->tally.calls : 0;
-    case PROF_SORT_MAX: return g->tally.max_ns;
-    case PROF_SORT_NAME: return 0;
-    case PROF_SORT_MEMORY: return above_least(prof_i_held_plus(g->memory.host, g->memory.device));
-    case PROF_SORT_FIRST: return ~g->first_ns;
-    case PROF_SORT_DEVICE: return g->on_device.total_ns;
-    case PROF_SORT_SELF_DEVICE: return g->on_device.self_ns;
-    case PROF_SORT_SELF_MEMORY: return above_least(prof_i_held_plus(g->memory.self_host, g->memory.self_device));
-  }
-  return 0;
-}
-
-typedef struct ranked {
-  uint64_t weight;
-  group *of;
-} ranked;
-
-/* By falling weight; what has none by what devices did, and what is equal by falling total, then by name, then by what else tells them apart, so that runs compare. */
-static int by_weight(const void *x, const void *y) {
-  const ranked *const a = x, *const b = y;
-  if (a->weight != b->weight) return a->weight > b->weight ? -1 : 1;
-  const int names = order_names(a->of, b->of);
-  if (a->weight == 0 && a->of->on_device.self_ns != b->of->on_device.self_ns) return a->of->on_device.self_ns > b->of->on_device.self_ns ? -1 : 1;
-  if (a->weight == 0 && names) return names;
-  if (a->of->tally.total_ns != b->of->tally.total_ns) return a->of->tally.total_ns > b->of->tally.total_ns ? -1 : 1;
-  if (names) return names;
-  return (a->of->key.thread > b->of->key.thread) - (a->of->key.thread < b->of->key.thread);
-}
-
-static size_t repaired_bytes(prof_i_text text) { return prof_i_show_repair(NULL, 0, text.data, (size_t)text.bytes) + 1; }
-
-static const char *put_repaired(char **to, prof_i_text text) {
-  char *const from = *to;
-  const size_t bytes = prof_i_show_repair(from, SIZE_MAX, text.data, (size_t)text.bytes);
-  from[bytes] = '\0';
-  *to = from + bytes + 1;
-  return from;
-}
-
-static size_t shape_text(prof_i_text shape, char *to, size_t room) { return prof_i_shape_text((const uint64_t *)(const void *)shape.data, (size_t)shape.bytes / sizeof(uint64_t), to, room); }
-
-static const char *put_shape(char **to, prof_i_text shape) {
-  char *const from = *to;
-  const size_t bytes = shape_text(shape, from, SIZE_MAX);
-  from[bytes] = '\0';
-  *to = from + bytes + 1;
-  return from;
-}
-
-static prof_row make_row(group *g, char **texts) {
-  return (prof_row){.name = put_repaired(texts, g->key.name),
-                    .category = put_repaired(texts, g->key.category),
-                    .shape = put_shape(texts, g->key.shape),
-                    .stack = put_repaired(texts, g->key.stack),
-                    .device = g->key.device,
-                    .thread = g->key.thread,
-                    .level = g->level,
-                    .calls_count = g->tally.calls,
-                    .total_ns = g->tally.total_ns,
-                    .self_ns = g->tally.self_ns,
-                    .min_ns = g->tally.calls ? g->tally.min_ns : 0,
-                    .max_ns = g->tally.max_ns,
-                    .median_ns = prof_i_tally_quantile(&g->tally, 0.5),
-                    .p99_ns = prof_i_tally_quantile(&g->tally, 0.99),
-                    .memory_bytes = g->memory.host,
-                    .self_memory_bytes = g->memory.self_host,
-                    .device_memory_bytes = g->memory.device,
-                    .self_device_memory_bytes = g->memory.self_device,
-                    .device_total_ns = g->on_device.total_ns,
-                    .self_device_ns = g->on_device.self_ns,
-                    .device_count = g->on_device.count,
-                    .is_async = g->async_count && g->async_count == g->tally.calls};
-}
-
-static void look_at_catalog(const prof_i_catalog *catalog, prof_rows *rows) {
-  rows->has_device |= catalog->device_count != 0;
-  for (uint32_t i = 0; i < catalog->pool_count; i++) {
-    if (catalog->pools[i].kind != PROF_MEMORY_POOL) continue;
-    *(catalog->pools[i].device.type == PROF_DEVICE_CPU ? &rows->has_memory : &rows->has_device_memory) = 1;
-  }
-}
-
-/* One block of memory: the head, the rows, their texts. */
-static prof_rows *make_rows(const aggregation *a, const ranked *order, uint64_t all) {
-  const uint64_t limit = a->options.rows_limit ? a->options.rows_limit : ROWS_DEFAULT;
-  const uint64_t count = limit == UINT32_MAX || all < limit ? all : limit;
-  size_t bytes = sizeof(prof_rows) + (size_t)count * sizeof(prof_row);
-  for (uint64_t i = 0; i < count; i++)
-    bytes += repaired_bytes(order[i].of->key.name) + repaired_bytes(order[i].of->key.category) +
-             shape_text(order[i].of->key.shape, NULL, 0) + 1 + repaired_bytes(order[i].of->key.stack);
-  prof_rows *const rows = malloc(bytes);
-  if (!rows) return NULL;
-  prof_row *const row = (prof_row *)(rows + 1);
-  char *texts = (char *)(row + count);
-  *rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
-  for (uint64_t i = 0; i < count; i++) row[i] = make_row(order[i].of, &texts);
-  for (size_t i = 0; i < a->trace_count; i++) look_at_catalog(&a->traces[i]->catalog, rows);
-  for (uint64_t i = 0; i < all; i++) {
-    rows->total_self_ns += order[i].of->tally.self_ns;
-    rows->calls_count += order[i].of->tally.calls;
-    rows->total_self_device_ns += order[i].of->on_device.self_ns;
-  }
-  return rows;
-}
-
 static int collect(const aggregation *a, prof_rows **rows_out) {
   uint64_t count = 0;
-  ranked *const order = malloc((HASH_COUNT(a->groups) + 1) * sizeof *order);
-  if (!order) return PROF_E_NO_MEMORY;
-  for (group *g = a->groups; g; g = g->hh.next) order[count++] = (ranked){weight_of(g, a->options.sort), g};
-  qsort(order, (size_t)count, sizeof *order, by_weight);
-  prof_rows *const rows = make_rows(a, order, count);
-  free(order);
-  if (!rows) return PROF_E_NO_MEMORY;
-  *rows_out = rows;
-  return 0;
+  prof_i_group **const groups = malloc((HASH_COUNT(a->groups) + 1) * sizeof *groups);
+  if (!groups) return PROF_E_NO_MEMORY;
+  for (group *g = a->groups; g; g = g->hh.next) groups[count++] = &g->of;
+  const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count, rows_out);
+  free(groups);
+  return status;
 }
 
 /* ---- options ---- */
@@ -641,7 +617,7 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
         return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set",
                            given->size, i);
   }
-  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK | PROF_GROUP_KERNEL;
+  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK | PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)
@@ -665,15 +641,39 @@ static int check(const char *function, const prof_trace *const *traces, size_t c
   return PROF_OK;
 }
 
+/* NULL: no memory. */
+static aggregation *make_aggregation(const prof_trace *const *traces, size_t count) {
+  aggregation *const a = aligned_alloc(64, (sizeof *a + 63) / 64 * 64);
+  if (!a) return NULL;
+  memset(a, 0, sizeof *a);
+  a->traces = traces;
+  a->trace_count = count;
+  prof_i_tally_init(&a->unwanted.of.tally);
+  return a;
+}
+
+int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *category, uint64_t *total_ns_out, uint64_t *count_out) {
+  aggregation *const a = make_aggregation(&trace, 1);
+  if (!a) return PROF_E_NO_MEMORY;
+  a->name = name;
+  a->options.category = category;
+  const int status = add_all(a);
+  *total_ns_out = *count_out = 0;
+  for (const group *g = a->groups; g; g = g->hh.next) { /* one, or none */
+    *total_ns_out += prof_i_group_total(&g->of);
+    *count_out += g->of.tally.calls;
+  }
+  fini(a);
+  free(a);
+  return status;
+}
+
 int prof_traces_aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options, prof_rows **rows_out) {
   PROF_I_HOLD_FP;
   int status = check("prof_traces_aggregate", traces, count, rows_out);
   if (status) return status;
-  aggregation *const a = calloc(1, sizeof *a);
+  aggregation *const a = make_aggregation(traces, count);
   if (!a) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to aggregate");
-  a->traces = traces;
-  a->trace_count = count;
-  prof_i_tally_init(&a->unwanted);
   status = read_options(options, &a->options);
   if (!status) {
     status = add_all(a);
@@ -689,5 +689,3 @@ int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *
   if (!trace || !rows_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_aggregate: %s is NULL", trace ? "rows_out" : "trace");
   return prof_traces_aggregate(&trace, 1, options, rows_out);
 }
-
-void prof_rows_destroy(prof_rows *rows) { free(rows); }

@@ -288,6 +288,10 @@ bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const
   return true;
 }
 
+bool prof_i_callers_at(prof_i_callers *callers, prof_i_walker *walker, prof_i_waiting *around, uint64_t start_ns, uint32_t *number_out) {
+  return inside(callers, walker, around, start_ns, number_out);
+}
+
 bool prof_i_callers_of_scope(prof_i_callers *callers, const prof_i_span *span, uint32_t around, uint32_t *number_out) {
   prof_i_call_numbers numbers;
   *number_out = around;

@@ -52,6 +52,9 @@ static inline bool prof_i_callers_is_function(const prof_i_callers *callers, uin
 /* The number of what stands around the span that the walker has just handed out; 0: nothing. False: no memory. */
 bool prof_i_callers_around(prof_i_callers *callers, prof_i_walker *walker, const prof_i_span *span, uint32_t *number_out);
 
+/* The same of what stands in lane 0 and has not been handed out: around is the place below it. */
+bool prof_i_callers_at(prof_i_callers *callers, prof_i_walker *walker, prof_i_waiting *around, uint64_t start_ns, uint32_t *number_out);
+
 /* The number of a scope that is no function, which stands there: another one where it is a backward call itself. False: no memory. */
 bool prof_i_callers_of_scope(prof_i_callers *callers, const prof_i_span *span, uint32_t around, uint32_t *number_out);
 static inline bool prof_i_callers_is_backward(const prof_i_callers *callers, uint32_t number) { return callers->items[number].forward != 0; }

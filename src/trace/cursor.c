@@ -42,7 +42,7 @@ static inline void drop_leaf(prof_i_walker *walker, const prof_i_leaf *leaf, pro
 static inline void drop_waiting(prof_i_walker *walker, prof_i_waiting *waiting) { (void)walker, (void)waiting; }
 
 static void walk_past(prof_i_walker *walker, const prof_i_segment *segment) {
-  prof_i_walk_plain(walker, segment, drop_leaf, drop_waiting);
+  prof_i_walk_plain(walker, segment, drop_leaf, drop_waiting, prof_i_just_wait);
 }
 
 /* The walker writes its next spans behind those that are kept. */

@@ -113,7 +113,7 @@ bool prof_i_device_sums_take(prof_i_device_sums *sums, const prof_i_span *span, 
   meet(sums, span, &first);
   if (!add_up(sums, first, span->lane == 0 ? span->depth : UINT16_MAX, time_out)) return false;
   sums->met_count = first;
-  time_out->total_ns = time_out->self_ns;
+  time_out->total_ns = time_out->each_ns = time_out->self_ns;
   if (span->lane != 0) { /* what stands around it is not known */
     sums->uncovered_count = were_uncovered;
     return true;
@@ -121,6 +121,7 @@ bool prof_i_device_sums_take(prof_i_device_sums *sums, const prof_i_span *span, 
   hand_up(sums, span->depth, span->depth == 0);
   if (!prof_i_reach_place((void **)&sums->waiting, &sums->room, span->depth + 1u, sizeof *sums->waiting)) return false;
   time_out->total_ns += sums->waiting[span->depth + 1u];
+  time_out->each_ns = time_out->total_ns;
   sums->waiting[span->depth + 1u] = 0;
   sums->waiting[span->depth] += time_out->total_ns;
   return true;

@@ -11,6 +11,7 @@
    the side's of the scope in which they were launched. */
 typedef struct prof_i_device_time {
   uint64_t total_ns, self_ns, count;
+  uint64_t each_ns; /* of each call, where an inner one of a recursion is in no total */
 } prof_i_device_time;
 
 /* Of a stream's time so much was told by records that were launched in scopes of that depth, or deeper, and that no side has had taken off. */
@@ -51,6 +52,7 @@ static inline void prof_i_device_time_add(prof_i_device_time *to, const prof_i_d
   to->total_ns += from->total_ns;
   to->self_ns += from->self_ns;
   to->count += from->count;
+  to->each_ns += from->each_ns;
 }
 
 #endif

@@ -1,11 +1,11 @@
 /* The own capture, read while others record: a snapshot of the arena, then a trace like any other. */
 #include <prof/profiler.h>
-#include <string.h>
 
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/port.h"
 #include "../core/thread.h"
+#include "aggregate.h"
 #include "capture.h"
 
 enum { TRIES = 8 };
@@ -42,43 +42,16 @@ int prof_get(prof_trace **trace_out) {
   return status ? status : prof_i_trace_make(&source, trace_out);
 }
 
-typedef struct sum {
-  const prof_trace *trace;
-  uint32_t thread;
-  const char *name, *category;
-  uint64_t total_ns, count;
-  prof_event event;
-} sum;
-
-static bool is_text(const char *wanted, const char *data, uint64_t bytes) {
-  return !wanted || (strlen(wanted) == bytes && memcmp(wanted, data, (size_t)bytes) == 0);
-}
-
-static int visit(void *user, const prof_i_span *spans, size_t count) {
-  sum *const s = user;
-  for (size_t i = 0; i < count; i++) {
-    if (spans[i].kind != PROF_EVENT_SCOPE) continue;
-    prof_i_trace_expand(s->trace, s->thread, &spans[i], &s->event);
-    if (!is_text(s->name, s->event.name, s->event.name_bytes) ||
-        !is_text(s->category, s->event.category, s->event.category_bytes))
-      continue;
-    s->total_ns += spans[i].duration_ns;
-    s->count++;
-  }
-  return 0;
-}
-
 int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out, uint64_t *count_out) {
   PROF_I_HOLD_FP;
   prof_trace *trace = NULL;
+  uint64_t total_ns = 0, count = 0;
   int status = prof_get(&trace);
   if (status) return status;
-  sum s = {.trace = trace, .name = name, .category = category};
-  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): prof_i_fail() returns no PROF_OK, so there is a trace */
-  for (; !status && s.thread < trace->thread_count; s.thread++) status = prof_i_trace_walk(trace, s.thread, visit, &s);
+  status = prof_i_aggregate_one(trace, name, category, &total_ns, &count);
   prof_trace_destroy(trace);
   if (status) return prof_i_fail(status, "no memory to add up durations");
-  if (total_ns_out) *total_ns_out = s.total_ns;
-  if (count_out) *count_out = s.count;
+  if (total_ns_out) *total_ns_out = total_ns;
+  if (count_out) *count_out = count;
   return PROF_OK;
 }

@@ -200,6 +200,25 @@ int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
   return prof_i_sized_give(info_out, &info, sizeof info, "prof_trace_info");
 }
 
+int prof_trace_site_get(const prof_trace *trace, uint32_t site, prof_trace_site *site_out) {
+  if (!trace || !site_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_site_get: %s is NULL", trace ? "site_out" : "trace");
+  if (site >= prof_i_trace_site_count(trace))
+    return prof_i_fail(PROF_E_INVALID, "site is %u, and the trace has %u", site, prof_i_trace_site_count(trace));
+  const prof_i_site_info *const from = prof_i_trace_site(trace, site);
+  const prof_trace_site found = {.size = sizeof found,
+                                 .name = from->name.data,
+                                 .category = from->category.data,
+                                 .file = from->file.data,
+                                 .function = from->function.data,
+                                 .name_bytes = (uint32_t)from->name.bytes,
+                                 .category_bytes = (uint32_t)from->category.bytes,
+                                 .file_bytes = (uint32_t)from->file.bytes,
+                                 .function_bytes = (uint32_t)from->function.bytes,
+                                 .line = from->line,
+                                 .level = from->level};
+  return prof_i_sized_give(site_out, &found, sizeof found, "prof_trace_site");
+}
+
 int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
   if (!trace || !thread_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_thread_get: %s is NULL", trace ? "thread_out" : "trace");

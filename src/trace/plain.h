@@ -19,6 +19,8 @@ typedef struct prof_i_leaf {
    segment and no plain scope. Both leave the stack alone. */
 typedef void (*prof_i_take_leaf)(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *around);
 typedef void (*prof_i_take_waiting)(prof_i_walker *walker, prof_i_waiting *waiting);
+/* Puts a leaf that holds something on its place, by prof_i_let_wait(). */
+typedef void (*prof_i_make_wait)(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *place);
 
 /* The leaf holds something: it waits. */
 static inline void prof_i_let_wait(const prof_i_leaf *leaf, prof_i_waiting *place) {
@@ -34,11 +36,17 @@ static inline void prof_i_let_wait(const prof_i_leaf *leaf, prof_i_waiting *plac
   place->caller = 0;
 }
 
+static inline void prof_i_just_wait(prof_i_walker *walker, const prof_i_leaf *leaf, prof_i_waiting *place) {
+  (void)walker;
+  prof_i_let_wait(leaf, place);
+}
+
 /* The same as put() in walk.c for one record after another, but that the last one is kept aside. Every record counts, and every
    site is known (is_simple() in walk.c). Budget: 4 ns. */
 static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walker *w, const prof_i_segment *segment,
                                                                     prof_i_take_leaf take_leaf,
-                                                                    prof_i_take_waiting take_waiting) {
+                                                                    prof_i_take_waiting take_waiting,
+                                                                    prof_i_make_wait make_wait) {
   prof_i_lane *const lane = &w->lanes[0];
   const prof_i_timeline *const timeline = &w->trace->timeline;
   const prof_i_time_line *line = w->line;
@@ -52,7 +60,7 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walke
     const prof_i_interval when = prof_i_plain_interval(words, start_ticks);
     const uint64_t over = when.end + (when.start == when.end); /* what starts there or later cannot hold this one */
     if (has_leaf) {
-      if (leaf.start < over) prof_i_let_wait(&leaf, ++top);
+      if (leaf.start < over) make_wait(w, &leaf, ++top);
       else take_leaf(w, &leaf, top);
     }
     for (; top->start >= over; top--) {
@@ -73,7 +81,7 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walke
     top->children_ns += leaf.duration_ns;
     has_leaf = true;
   }
-  if (has_leaf) prof_i_let_wait(&leaf, ++top);
+  if (has_leaf) make_wait(w, &leaf, ++top);
   lane->count = (uint32_t)(top - lane->stack) + 1;
   w->line = line;
 }

@@ -14,6 +14,8 @@
 #include "units.h"
 #include "walk.h"
 
+enum { PLACE_BYTES = 40 };
+
 /* title, kind, group bit that shows it (0: always), most columns wide */
 /* clang-format off */
 #define COLUMN_LIST(X)                                      \
@@ -38,6 +40,9 @@
   X("Device Mem", DEVICE_MEMORY, 0, 24)                     \
   X("Self Device Mem", SELF_DEVICE_MEMORY, 0, 24)           \
   X("Calls", CALLS, 0, 24)                                  \
+  X("Open", OPEN, 0, 24)                                    \
+  X("Open for", OPEN_TIME, 0, 24)                           \
+  X("Location", PLACE, PROF_GROUP_NAME, PLACE_BYTES)        \
   X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)          \
   X("Source Location", STACK, PROF_GROUP_STACK, 75) /* the last: rows go on below it */
 /* clang-format on */
@@ -72,17 +77,6 @@ typedef struct table {
 
 /* ---- cells ---- */
 
-/* As torch.profiler writes bytes. */
-static int put_bytes(char *to, size_t room, int64_t bytes) {
-  static const char *const units[] = {"KB", "MB", "GB"};
-  const uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
-  if (size < 1024) return snprintf(to, room, "%lld B", (long long)bytes);
-  const int unit = size >> 30 ? 2 : size >> 20 ? 1 : 0, shift = 10 * (unit + 1);
-  const uint64_t hundredths = (size >> shift) * 100 + (((size & ((1ull << shift) - 1)) * 100 + (1ull << (shift - 1))) >> shift);
-  return snprintf(to, room, "%s%llu.%02llu %s", bytes < 0 ? "-" : "", (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100),
-                  units[unit]);
-}
-
 static prof_trace_info info_of(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
@@ -103,7 +97,35 @@ static size_t put_thread(const table *t, char *to, uint32_t index) {
 /* Of what ran on a device and belongs to no scope of the host's: how often it ran there, as torch.profiler counts kernels. */
 static uint64_t calls_of(const prof_row *row) { return row->calls_count ? row->calls_count : row->device_count; }
 
-static uint64_t mean_on_device(const prof_row *row) { return calls_of(row) ? row->device_total_ns / calls_of(row) : 0; }
+static prof_row_more more_of(const table *t, const prof_row *row) {
+  prof_row_more more = {.size = sizeof more};
+  prof_rows_more(t->rows, (uint64_t)(row - t->rows->rows), &more);
+  return more;
+}
+
+static uint64_t mean_on_device(const table *t, const prof_row *row) {
+  return calls_of(row) ? more_of(t, row).calls_device_ns / calls_of(row) : 0;
+}
+
+/* The last folders of a long path tell more than its first ones. */
+static size_t put_place(char to[CELL_BYTES], const prof_row_more *more) {
+  char tail[32], text[PLACE_BYTES + 1];
+  const char *from = more->file, *slash;
+  if (!*from) return 0;
+  const int bytes = snprintf(tail, sizeof tail, ":%u%s", more->line, more->has_more_places ? ", ..." : "");
+  const size_t most = PLACE_BYTES - (size_t)bytes, whole = strlen(from);
+  if (whole > most) {
+    while (strlen(from) > most - 3 && (slash = strchr(from + 1, '/')) != NULL) from = slash;
+    if (strlen(from) > most - 3) from += strlen(from) - (most - 3);
+    while (((unsigned char)*from & 0xc0) == 0x80) from++; /* no half character */
+  }
+  snprintf(text, sizeof text, "%s%s%s", from == more->file ? "" : "...", from, tail);
+  return prof_i_show_name(to, text);
+}
+
+static int put_count(char *to, size_t room, uint64_t count) {
+  return snprintf(to, room, "%llu", (unsigned long long)count);
+}
 
 static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
   int count = 0;
@@ -118,19 +140,29 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_SELF: count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
     case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->is_async ? 0 : row->total_ns, t->rows->total_self_ns); break;
     case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
-    case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, row->calls_count ? row->total_ns / row->calls_count : 0, t->time_unit); break;
+    case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, row->calls_count ? more_of(t, row).calls_ns / row->calls_count : 0, t->time_unit); break;
     case COLUMN_MEDIAN: count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit); break;
     case COLUMN_P99: count = prof_i_put_time(to, CELL_BYTES, row->p99_ns, t->time_unit); break;
     case COLUMN_MAX: count = prof_i_put_time(to, CELL_BYTES, row->max_ns, t->time_unit); break;
     case COLUMN_SELF_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->self_device_ns, t->time_unit); break;
     case COLUMN_SELF_DEVICE_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_device_ns, t->rows->total_self_device_ns); break;
     case COLUMN_DEVICE_TIME: count = prof_i_put_time(to, CELL_BYTES, row->device_total_ns, t->time_unit); break;
-    case COLUMN_DEVICE_MEAN: count = prof_i_put_time(to, CELL_BYTES, mean_on_device(row), t->time_unit); break;
-    case COLUMN_MEMORY: count = put_bytes(to, CELL_BYTES, row->memory_bytes); break;
-    case COLUMN_SELF_MEMORY: count = put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
-    case COLUMN_DEVICE_MEMORY: count = put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
-    case COLUMN_SELF_DEVICE_MEMORY: count = put_bytes(to, CELL_BYTES, row->self_device_memory_bytes); break;
-    case COLUMN_CALLS: count = snprintf(to, CELL_BYTES, "%llu", (unsigned long long)calls_of(row)); break;
+    case COLUMN_DEVICE_MEAN: count = prof_i_put_time(to, CELL_BYTES, mean_on_device(t, row), t->time_unit); break;
+    case COLUMN_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->memory_bytes); break;
+    case COLUMN_SELF_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->self_memory_bytes); break;
+    case COLUMN_DEVICE_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->device_memory_bytes); break;
+    case COLUMN_SELF_DEVICE_MEMORY: count = prof_i_put_bytes(to, CELL_BYTES, row->self_device_memory_bytes); break;
+    case COLUMN_CALLS: count = put_count(to, CELL_BYTES, calls_of(row)); break;
+    case COLUMN_OPEN:
+    case COLUMN_OPEN_TIME:
+    case COLUMN_PLACE: {
+      const prof_row_more more = more_of(t, row);
+      if (which == COLUMN_PLACE) return put_place(to, &more);
+      if (!more.open_count) break;
+      if (which == COLUMN_OPEN) count = put_count(to, CELL_BYTES, more.open_count);
+      else count = prof_i_put_time(to, CELL_BYTES, more.open_ns, t->time_unit);
+      break;
+    }
     case COLUMN_COUNT: break;
   }
   return count > 0 ? (size_t)count : 0;
@@ -166,9 +198,17 @@ static size_t frame_width(const char *stack) {
 
 /* ---- the table ---- */
 
+static bool has_place(const table *t) {
+  bool has_any = false;
+  for (uint64_t i = 0; i < t->rows->row_count; i++) has_any |= *more_of(t, &t->rows->rows[i]).file != '\0';
+  return has_any;
+}
+
 /* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of scopes has nothing to read there. */
 static bool is_told(const table *t, column c) {
   const prof_rows *const rows = t->rows;
+  if (c == COLUMN_OPEN || c == COLUMN_OPEN_TIME) return rows->open_count != 0;
+  if (c == COLUMN_PLACE) return has_place(t);
   if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN) return rows->total_self_device_ns != 0;
   const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY, is_device = c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY;
   if (!is_host && !is_device) return true;
@@ -291,13 +331,13 @@ static int put_changes(table *t, const prof_trace *trace) {
   const prof_trace_info info = info_of(trace);
   if (info.untold_change_count) {
     put_process(t, trace);
-    snprintf(line, sizeof line, "%llu changes had no room in the capture\n", (unsigned long long)info.untold_change_count);
+    snprintf(line, sizeof line, "%llu change%s had no room in the capture\n", (unsigned long long)info.untold_change_count, info.untold_change_count == 1 ? "" : "s");
     prof_i_page_text(&t->page, line);
   }
   const uint32_t first = info.change_count > CHANGES_SHOWN ? info.change_count - CHANGES_SHOWN : 0;
   if (first) {
     put_process(t, trace);
-    snprintf(line, sizeof line, "%u changes before these:\n", first);
+    snprintf(line, sizeof line, "%u change%s before these:\n", first, first == 1 ? "" : "s");
     prof_i_page_text(&t->page, line);
   }
   for (uint32_t i = first; i < info.change_count; i++) {
@@ -390,8 +430,8 @@ static int put_sums(table *t) {
   char line[256], time[64];
   const prof_rows *const rows = t->rows;
   prof_i_put_time(time, sizeof time, rows->total_self_ns, t->time_unit);
-  snprintf(line, sizeof line, "Self time total: %s in %llu calls, %llu group%s", time, (unsigned long long)rows->calls_count,
-           (unsigned long long)rows->all_row_count, rows->all_row_count == 1 ? "" : "s");
+  snprintf(line, sizeof line, "Self time total: %s in %llu call%s, %llu group%s", time, (unsigned long long)rows->calls_count,
+           rows->calls_count == 1 ? "" : "s", (unsigned long long)rows->all_row_count, rows->all_row_count == 1 ? "" : "s");
   prof_i_page_text(&t->page, line);
   if (rows->all_row_count > rows->row_count) {
     snprintf(line, sizeof line, " (%llu not shown)", (unsigned long long)(rows->all_row_count - rows->row_count));

@@ -13,15 +13,16 @@ void prof_i_tally_fini(prof_i_tally *tally) {
   prof_i_tally_init(tally);
 }
 
-static bool reach(prof_i_tally *tally, uint64_t count) {
-  if (count <= tally->exact_room) return true;
-  uint64_t room = tally->exact_room ? tally->exact_room : 4;
-  while (room < count) room *= 2;
+/* Room doubles, so it is known from the number of calls, of which the first needs none. */
+static bool reach(prof_i_tally *tally) {
+  enum { FIRST_ROOM = 4 };
+  const bool is_first = tally->calls == 1, is_full = tally->calls >= FIRST_ROOM && (tally->calls & (tally->calls - 1)) == 0;
+  if (!is_first && !is_full) return true;
+  const uint64_t room = is_first ? FIRST_ROOM : tally->calls * 2;
   uint64_t *const larger = realloc(tally->more.exact, room * sizeof *larger);
   if (!larger) return false;
-  if (tally->calls == 1) larger[0] = tally->min_ns;
+  if (is_first) larger[0] = tally->min_ns;
   tally->more.exact = larger;
-  tally->exact_room = room;
   return true;
 }
 
@@ -40,14 +41,6 @@ static uint64_t count_in(const prof_i_tally *tally, uint32_t bucket) {
   return tally->buckets[bucket] + (tally->more.carries ? (uint64_t)tally->more.carries[bucket] << 16 : 0);
 }
 
-static bool add_to(prof_i_tally *tally, uint32_t bucket, uint64_t count) {
-  const uint64_t sum = tally->buckets[bucket] + count;
-  if (sum >> 16 && !make_carries(tally)) return false;
-  if (sum >> 16) tally->more.carries[bucket] += (uint32_t)(sum >> 16);
-  tally->buckets[bucket] = (uint16_t)sum;
-  return true;
-}
-
 static bool use_buckets(prof_i_tally *tally) {
   uint16_t *const buckets = calloc(PROF_I_TALLY_BUCKETS, sizeof *buckets);
   if (!buckets) return false;
@@ -55,7 +48,6 @@ static bool use_buckets(prof_i_tally *tally) {
   for (uint64_t i = 0; i < tally->calls && tally->calls > 1; i++) buckets[prof_i_tally_bucket(tally->more.exact[i])]++;
   free(tally->more.exact);
   tally->more.carries = NULL;
-  tally->exact_room = 0;
   tally->buckets = buckets;
   return true;
 }
@@ -67,40 +59,8 @@ bool prof_i_tally_keep(prof_i_tally *tally, uint64_t duration_ns) {
     tally->buckets[prof_i_tally_bucket(duration_ns)]++;
     return true;
   }
-  if (!reach(tally, tally->calls + 1)) return false;
+  if (!reach(tally)) return false;
   tally->more.exact[tally->calls] = duration_ns;
-  return true;
-}
-
-static bool merge_durations(prof_i_tally *to, const prof_i_tally *from) {
-  const uint64_t both = to->calls + from->calls;
-  if (!to->buckets && !from->buckets && both <= PROF_I_TALLY_EXACT) {
-    if (both > 1 && !reach(to, both)) return false;
-    if (from->calls == 1 && both > 1) to->more.exact[to->calls] = from->min_ns;
-    if (from->calls > 1) memcpy(to->more.exact + to->calls, from->more.exact, from->calls * sizeof *to->more.exact);
-    return true;
-  }
-  if (!to->buckets && !use_buckets(to)) return false;
-  for (uint32_t i = 0; i < PROF_I_TALLY_BUCKETS && from->buckets; i++)
-    if (!add_to(to, i, count_in(from, i))) return false;
-  for (uint64_t i = 0; i < from->calls && !from->buckets; i++)
-    if (!add_to(to, prof_i_tally_bucket(from->calls == 1 ? from->min_ns : from->more.exact[i]), 1)) return false;
-  return true;
-}
-
-bool prof_i_tally_merge(prof_i_tally *to, prof_i_tally *from) {
-  if (to->calls == 0) { /* as most groups are: most have one site */
-    const prof_i_tally empty = *to;
-    *to = *from;
-    *from = empty;
-  }
-  if (from->calls == 0) return true;
-  if (!merge_durations(to, from)) return false;
-  to->calls += from->calls;
-  to->total_ns += from->total_ns;
-  to->self_ns += from->self_ns;
-  if (from->min_ns < to->min_ns) to->min_ns = from->min_ns;
-  if (from->max_ns > to->max_ns) to->max_ns = from->max_ns;
   return true;
 }
 

@@ -25,7 +25,7 @@ typedef struct prof_i_tally {
     uint64_t *exact;   /* without buckets: all durations, from the second call on */
     uint32_t *carries; /* with buckets: how often each ran over; NULL until one did */
   } more;
-  uint64_t exact_room;
+  uint64_t outer_ns; /* the owner's: what of total_ns is in no other call of this tally */
 } prof_i_tally;
 
 void prof_i_tally_init(prof_i_tally *tally);
@@ -34,7 +34,6 @@ void prof_i_tally_fini(prof_i_tally *tally);
 /* All of these give false when there is no memory; the tally is then of no more use. */
 bool prof_i_tally_keep(prof_i_tally *tally, uint64_t duration_ns); /* its part of add, while there are few */
 bool prof_i_tally_carry(prof_i_tally *tally, uint32_t bucket);     /* a bucket has just run over */
-bool prof_i_tally_merge(prof_i_tally *to, prof_i_tally *from);     /* leaves nothing in from to use; fini stays due */
 
 /* The duration that this share of the calls does not exceed. Sorts what is exact. */
 uint64_t prof_i_tally_quantile(prof_i_tally *tally, double share);

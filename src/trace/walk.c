@@ -161,9 +161,10 @@ static inline void put(prof_i_walker *w, const thing *t) {
   place->caller = 0;
   if (__builtin_expect(place == &spare, 0)) {
     if (!w->status) hand_out(w, &spare.span);
-  } else if (t->kind != PROF_EVENT_STEP) {
-    top->children_ns += place->span.duration_ns;
+    return;
   }
+  if (t->kind != PROF_EVENT_STEP) top->children_ns += place->span.duration_ns;
+  if (w->on_wait) w->on_wait(w, place);
 }
 
 /* Something without duration: handed out at once. */
@@ -253,7 +254,7 @@ static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof
 static inline void hand_out_plain(prof_i_walker *w, prof_i_waiting *waiting) { hand_out_waiting(w, waiting); }
 
 static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
-  prof_i_walk_plain(w, segment, hand_out_leaf, hand_out_plain);
+  prof_i_walk_plain(w, segment, hand_out_leaf, hand_out_plain, prof_i_just_wait);
 }
 
 /* ---- one by one, with what stands around it ---- */
@@ -270,7 +271,15 @@ static inline void show_waiting(prof_i_walker *w, prof_i_waiting *waiting) {
   w->around = NULL;
 }
 
-static void walk_plain_around(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, show_leaf, show_waiting); }
+static inline void show_wait(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *place) {
+  prof_i_let_wait(leaf, place);
+  if (!w->on_wait) return;
+  w->around = place - 1;
+  w->on_wait(w, place);
+  w->around = NULL;
+}
+
+static void walk_plain_around(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, show_leaf, show_waiting, show_wait); }
 
 void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
   walker->callers = callers;
@@ -359,6 +368,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->stretch = 0;
   w->walk_plain = walk_plain;
   w->around = NULL;
+  w->on_wait = NULL;
   w->outside = 0;
   w->callers = NULL;
   w->functions_from_ns = 0;

@@ -36,6 +36,7 @@ struct prof_i_walker {
   prof_i_walk_segment walk_plain; /* hands out the spans of a segment of plain scopes; plain.h makes other ways */
   prof_i_visit visit;
   void *user;
+  void (*on_wait)(prof_i_walker *walker, prof_i_waiting *place); /* of a walk that looks around: a place of lane 0 is filled, and holds nothing yet. NULL: nobody asks */
   struct prof_i_callers *callers; /* of a walk that looks around; else NULL */
   uint64_t functions_from_ns; /* of such a walk: functions that began before are nobody's stack, as the numbers in its lanes have it */
   prof_i_waiting *around; /* of what is just handed out, where that is not the last of its lane: in a plain segment, and where it shares the last lane. To a visitor that looks around; else NULL */
@@ -56,7 +57,7 @@ void prof_i_walker_destroy(prof_i_walker *walker);
 /* The whole walk; returns the status. */
 int prof_i_walker_run(prof_i_walker *walker);
 
-/* From here on each span is handed out by itself, and the visitor may ask what it stands inside of: place 0, which holds everything, has no site. */
+/* From here on each span is handed out by itself, and the visitor may ask what it stands inside of: place 0, which holds everything, has no site. callers: of a walk that asks for those, or NULL. */
 void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers);
 static inline prof_i_waiting *prof_i_walker_around(const prof_i_walker *walker, const prof_i_span *span) {
   const prof_i_lane *const lane = &walker->lanes[span->lane];

@@ -514,8 +514,8 @@ static void operators_have_columns_of_memory(void **state) {
   }
   OK(prof_trace_table(trace, &options, &text));
   assert_non_null(strstr(text, "CPU Mem  Self CPU Mem  Device Mem  Self Device Mem"));
-  assert_non_null(strstr(text, "12.00 KB"));
-  assert_non_null(strstr(text, "-9.00 KB"));
+  assert_non_null(strstr(text, "12.00 KiB"));
+  assert_non_null(strstr(text, "-9.00 KiB"));
   prof_free(text);
   prof_rows_destroy(rows);
   prof_trace_destroy(trace);

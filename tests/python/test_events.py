@@ -289,5 +289,70 @@ class Calls(unittest.TestCase):
                 self.assertEqual([tuple(event) for event in trace.events()], [tuple(event) for event in p.trace.events()])
 
 
+class Recursions(unittest.TestCase):
+    def check(self, p, **options):
+        """Averages made in C, and of events() made in Python, which are equal; by key."""
+        rows = {}
+        for averages in (p.key_averages(**options), p.events().key_averages(**options)):
+            found = [(r.key, r.count, r.cpu_time_total, r.self_cpu_time_total, r.cpu_time, r.open_count, r.place) for r in averages]
+            rows[len(rows)] = sorted((key, count, round(total, 1), round(own, 1), round(mean, 1), opened, place) for key, count, total, own, mean, opened, place in found)
+        self.assertEqual(rows[0], rows[1])
+        return {r.key: r for r in p.key_averages(**options)}
+
+    def test_a_total_is_the_outermost_calls(self):
+        def descend(depth):
+            with prof.record_function("descend"), prof.scope("operator", category="a"):
+                if depth:
+                    with prof.scope("operator", category="b"):  # of one name with what stands around it
+                        descend(depth - 1)
+
+        with prof.profile() as p:
+            descend(20)
+            descend(0)
+        for options in ({}, {"group_by_stack_n": 2}):
+            rows = self.check(p, **options)
+            whole = sum(r.self_cpu_time_total for r in rows.values())
+            self.assertEqual({key: r.count for key, r in rows.items()}, {"descend": 22, "operator": 42})
+            outermost = sum(e.cpu_time_total for e in p.events() if e.cpu_parent is None)
+            self.assertAlmostEqual(rows["descend"].cpu_time_total, outermost, 2)
+            self.assertLess(rows["operator"].cpu_time_total, outermost)
+            self.assertAlmostEqual(whole, outermost, 2)
+            calls = [e.cpu_time_total for e in p.events() if e.key == "descend"]
+            self.assertAlmostEqual(rows["descend"].cpu_time, sum(calls) / len(calls), 2)
+        shares = [float(word[:-1]) for word in p.key_averages().table().split() if word.endswith("%") and word != "%"]
+        self.assertTrue(shares and max(shares) <= 100.0, shares)
+
+    def test_with_flops_rows_are_not_of_shapes(self):
+        with prof.profile(record_shapes=True, with_flops=True) as p:
+            with prof.scope("matmul", "operator", 1, _shapes=[(F32, 2, 3), (F32, 3, 4)]), prof.scope("matmul", "operator", 1, _shapes=[(F32, 5, 6), (F32, 6, 7)]):
+                pass
+        (row,) = p.key_averages()
+        outer = max(e.cpu_time_total for e in p.events())
+        self.assertEqual((row.count, row.flops), (2, 2 * 2 * 3 * 4 + 2 * 5 * 6 * 7))
+        self.assertAlmostEqual(row.cpu_time_total, outer, 2)
+
+    def test_open_scopes_are_in_no_time(self):
+        with prof.profile() as p:
+            scope = prof.record_function("open")
+            scope.__enter__()
+            with prof.record_function("ended"):
+                pass
+        rows = self.check(p)
+        self.assertEqual({key: (r.count, r.open_count) for key, r in rows.items()}, {"open": (0, 1), "ended": (1, 0)})
+        self.assertEqual((rows["open"].cpu_time_total, rows["open"].self_cpu_time_total, rows["open"].cpu_time), (0, 0, 0))
+        self.assertEqual(sum(r.self_cpu_time_total for r in rows.values()), rows["ended"].cpu_time_total)
+        scope.__exit__(None, None, None)
+
+    @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
+    def test_two_lambdas_are_two_rows(self):
+        one = lambda: None  # noqa: E731
+        two = lambda: None  # noqa: E731
+        with prof.profile() as p, prof.trace_functions(include=__name__):
+            one(), two(), two()
+        rows = [(r.place, r.count) for r in p.key_averages() if r.key.endswith("<lambda>")]
+        line = one.__code__.co_firstlineno
+        self.assertEqual(sorted(rows), [(f"{one.__code__.co_filename}:{line}", 1), (f"{one.__code__.co_filename}:{line + 1}", 2)])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -30,6 +30,8 @@ STRUCTS = {
     "AggregateOptions": "prof_aggregate_options",
     "Row": "prof_row",
     "Rows": "prof_rows",
+    "RowMore": "prof_row_more",
+    "TraceSite": "prof_trace_site",
     "MemoryTextOptions": "prof_memory_text_options",
     "MemoryMax": "prof_memory_max",
     "PoolOptions": "prof_pool_options",

@@ -60,6 +60,8 @@ static void print_own(const prof_trace_info *info) {
          info->own_ns / 1000 % 1000, ps / 1000, ps / 100 % 10);
 }
 
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
 /* Steps of the budget, and mutes. */
 static void print_changes(const prof_trace *trace, uint32_t count, uint64_t untold) {
   if (count || untold) printf("changes      %" PRIu32, count);
@@ -75,14 +77,16 @@ static void print_changes(const prof_trace *trace, uint32_t count, uint64_t unto
 /* Only where something happened to it. */
 static void print_clock(const prof_trace_info *info) {
   if (info->clock_segments_count > 1)
-    printf("clock        changed %" PRIu32 " times, jumped %" PRIu32 " times; between the readings around a jump, %" PRIu64
+    printf("clock        changed %" PRIu32 " time%s, jumped %" PRIu32 " time%s; between the readings around a jump, %" PRIu64
            " us at most, times are not known better\n",
-           info->clock_segments_count - 1, info->clock_jump_count, info->clock_gap_ns / 1000);
+           info->clock_segments_count - 1, plural(info->clock_segments_count - 1), info->clock_jump_count,
+           plural(info->clock_jump_count), info->clock_gap_ns / 1000);
   if (info->clock_back_count)
-    printf("clock        %" PRIu64 " scopes ended before they began: processors' counters differ\n", info->clock_back_count);
+    printf("clock        %" PRIu64 " scope%s ended before %s began: processors' counters differ\n", info->clock_back_count,
+           plural(info->clock_back_count), info->clock_back_count == 1 ? "it" : "they");
   if (info->wall_step_count)
-    printf("wall clock   set, or the machine slept, %" PRIu32 " times: %+" PRId64 " ms together; times here count from the start\n",
-           info->wall_step_count, info->wall_step_ns / 1000000);
+    printf("wall clock   set, or the machine slept, %" PRIu32 " time%s: %+" PRId64 " ms together; times here count from the start\n",
+           info->wall_step_count, plural(info->wall_step_count), info->wall_step_ns / 1000000);
 }
 
 static void print_devices(const prof_trace *trace, uint32_t count) {
@@ -104,14 +108,14 @@ static uint32_t count_streams(const prof_trace *trace, uint32_t count) {
 static void print_threads(const prof_trace *trace, uint32_t count, uint64_t duration_ns) {
   const uint32_t streams = count_streams(trace, count);
   printf("threads      %" PRIu32, count - streams);
-  if (streams) printf(", and %" PRIu32 " stream%s of devices", streams, streams == 1 ? "" : "s");
+  if (streams) printf(", and %" PRIu32 " stream%s of devices", streams, plural(streams));
   putchar('\n');
   for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;
     uint64_t lost = 0;
     for (int r = 0; r < PROF_LOSS_COUNT; r++) lost += thread.lost_count[r];
-    printf("  %8" PRIu64 "  %10" PRIu64 " events  %8" PRIu64 " lost  recording ", thread.tid, thread.event_count, lost);
+    printf("  %8" PRIu64 "  %10" PRIu64 " event%s  %8" PRIu64 " lost  recording ", thread.tid, thread.event_count, thread.event_count == 1 ? " " : "s", lost);
     print_share(thread.own_ns, duration_ns);
     fputs("  ", stdout);
     print_text(stdout, thread.name, strnlen(thread.name, sizeof thread.name));
@@ -161,12 +165,12 @@ int command_info(int argc, char **argv) {
   print_limits(&info);
   print_state(&info);
   printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n", (double)info.duration_ns / 1e9,
-         clock_name(info.clock), info.clock_error_ns, info.clock_segments_count, info.clock_segments_count == 1 ? "" : "s");
+         clock_name(info.clock), info.clock_error_ns, info.clock_segments_count, plural(info.clock_segments_count));
   print_clock(&info);
   printf("level        %" PRIu32 "%s, policy %s\n", info.level, info.is_live && info.level_now == 0 ? " at the start, off now" : "", policy_name(info.policy));
-  printf("events       %" PRIu64 ": %" PRIu64 " scopes, %" PRIu64 " open, %" PRIu64 " marks, counters, flows and steps\n", info.event_count,
-         info.scope_count, info.open_count, info.event_count - info.scope_count - info.open_count);
-  if (info.bad_count) printf("damage       %" PRIu64 " places could not be read\n", info.bad_count);
+  printf("events       %" PRIu64 ": %" PRIu64 " scope%s, %" PRIu64 " open, %" PRIu64 " marks, counters, flows and steps\n", info.event_count,
+         info.scope_count, plural(info.scope_count), info.open_count, info.event_count - info.scope_count - info.open_count);
+  if (info.bad_count) printf("damage       %" PRIu64 " place%s could not be read\n", info.bad_count, plural(info.bad_count));
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);
   print_own(&info);

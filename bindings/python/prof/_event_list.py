@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple, cast
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple, cast
 
 from ._library import whole
+from ._read_events import is_told_by_place
 from ._rows import Either, FunctionEvent, FunctionEventAvg
 from ._stacks import FRAMES_MOST
 from ._text_table import Table
@@ -30,6 +31,29 @@ def _attribute(name: str) -> str:
     for device in ("cuda", "xpu", "privateuse1"):
         name = name.replace(device, "device")
     return name
+
+
+def _inner(events: Iterable[Any], keys: Dict[int, Tuple[Any, ...]]) -> Set[int]:
+    """Those of them that stand in another one of their key."""
+    nothing: FrozenSet[Any] = frozenset()
+    around: Dict[int, FrozenSet[Any]] = {}  # of each that holds others, its key and all around it
+    found: Set[int] = set()
+    for e in events:
+        if id(e) not in keys:
+            continue
+        ways, parent = [], e.cpu_parent
+        while parent is not None and id(parent) not in around:
+            ways.append(parent)
+            parent = parent.cpu_parent
+        holders = nothing if parent is None else around[id(parent)]
+        for holder in reversed(ways):
+            key = keys.get(id(holder))
+            if key is not None and key not in holders and not holder.is_open:
+                holders = holders | {key}
+            around[id(holder)] = holders
+        if keys[id(e)] in holders:
+            found.add(id(e))
+    return found
 
 
 class SortError(ValueError, AttributeError):
@@ -78,17 +102,23 @@ class EventList(List[_Row]):
             include_python_functions = self._shows_functions
         group_by_stack_n = whole(group_by_stack_n, "group_by_stack_n", 0, FRAMES_MOST)
         merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
+        keys: Dict[int, Tuple[Any, ...]] = {}
         for e in self:
-            if not include_python_functions and getattr(e, "is_python_function", False):
+            if include_python_functions or not getattr(e, "is_python_function", False):
+                stack = e.stack[:group_by_stack_n]
+                shapes, overload = e.input_shapes if group_by_input_shapes else "", e.overload_name if group_by_overload_name else ""
+                keys[id(e)] = (e.key, e.node_id, e.device_type, e.is_legacy, e.is_user_annotation, overload, str(shapes), e.place if is_told_by_place(e.category) else "", *stack)
+        inner = _inner(self, keys)
+        for e in self:
+            if id(e) not in keys:
                 continue
-            shapes, stack = (e.input_shapes if group_by_input_shapes else ""), e.stack[:group_by_stack_n]
-            overload = e.overload_name if group_by_overload_name else ""
-            key = (e.key, e.node_id, e.device_type, e.is_legacy, e.is_user_annotation, overload, str(shapes), *stack)
+            key = keys[id(e)]
             average = merged.get(key)
             if average is None:
                 average = merged[key] = FunctionEventAvg()
-            average.add(e)
-            average.input_shapes, average.stack, average.overload_name = shapes, stack, overload
+            average.add(e, id(e) in inner)
+            average.stack = e.stack[:group_by_stack_n]
+            average.input_shapes, average.overload_name = e.input_shapes if group_by_input_shapes else "", e.overload_name if group_by_overload_name else ""
         return EventList(merged.values(), use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops)
 
     def export_chrome_trace(self, path: str) -> None:

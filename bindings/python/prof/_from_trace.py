@@ -9,7 +9,7 @@ from . import _forward_stacks
 from . import flops as _flops
 from ._event_list import EventList
 from ._library import whole
-from ._read_events import FUNCTIONS
+from ._read_events import FUNCTIONS, is_told_by_place
 from ._rows import ANNOTATION, STEP, STEPS, Either, FunctionEvent, FunctionEventAvg
 from ._stacks import FRAMES_MOST, Callers, Frames
 from .device import TYPES
@@ -30,15 +30,17 @@ def _average(row: Row, by_shape: bool, frames: Frames) -> FunctionEventAvg:
     average = FunctionEventAvg(STEPS if row.name.startswith(STEP) else row.name)
     average.count = row.count or row.device_count  # what ran on a device, and belongs to no scope of the host's: how often it ran there
     average.cpu_time_total, average.self_cpu_time_total = row.total_ns / 1e3, row.self_ns / 1e3
+    average.inner_cpu_time = (row.calls_ns - row.total_ns) / 1e3
+    average.inner_device_time = (row.calls_device_ns - row.device_total_ns) / 1e3
+    average.open_count = row.open_count
+    average.place = f"{row.file}:{row.line}" if row.file else ""
     average.cpu_memory_usage, average.self_cpu_memory_usage = row.memory_bytes, row.self_memory_bytes
     average.device_memory_usage, average.self_device_memory_usage = row.device_memory_bytes, row.self_device_memory_bytes
     average.device_time_total, average.self_device_time_total = row.device_total_ns / 1e3, row.self_device_ns / 1e3
     average.min_us, average.max_us = row.min_ns / 1e3, row.max_ns / 1e3
     average.category, average.level = row.category, row.level
     average.is_user_annotation, average.is_async = row.category == ANNOTATION, row.is_async
-    shapes = _flops.parsed(row.shape)
-    average.flops = _flops.of(row.name, shapes) * row.count
-    average.input_shapes = shapes if by_shape else ""
+    average.input_shapes = _flops.parsed(row.shape) if by_shape else ""
     average.stack = list(frames.of(row.stack))
     return average
 
@@ -54,21 +56,26 @@ def _device_of(windows: Sequence[Window]) -> Optional[str]:
 def averages(windows: Sequence[Window], by_shape: bool, stack_frames: int, profile_memory: bool, with_flops: bool, functions: bool = True, modules: bool = True) -> EventList[FunctionEventAvg]:
     """All scopes of the windows, added up in C by name and, where asked for, shapes and innermost frames; a user's annotation apart from an operator of its name. functions, modules: whether traced ones, and calls of modules, have rows. In the order of their first calls."""
     stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)  # the user's word
-    group = ["name", "category"]
-    if by_shape or with_flops:
-        group.append("shape")
-    if stack_frames > 0:
-        group.append("stack")
+    group = ["name", "annotation"] + ["shape"] * by_shape + ["stack"] * (stack_frames > 0)
     merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
     frames = Frames()
+
+    def rows(window: Window, more: List[str]) -> Iterable[Tuple[Tuple[Any, ...], Row]]:
+        for row in window.trace.aggregate(group + more, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions, modules=modules):
+            name = STEPS if row.name.startswith(STEP) else row.name
+            place = (row.file, row.line) if is_told_by_place(row.category) else None
+            yield (name, row.category == ANNOTATION, row.shape if by_shape else "", row.stack, place), row
+
     for window in windows:
-        for row in window.trace.aggregate(group, "first", from_ns=window.from_ns, to_ns=window.to_ns, stack_frames=stack_frames, functions=functions, modules=modules):
+        for key, row in rows(window, []):
             average = _average(row, by_shape, frames)
-            key = (average.key, average.is_user_annotation, row.shape if by_shape else "", row.stack)
             if key in merged:
                 merged[key].add(average)
             else:
                 merged[key] = average
+        for key, row in rows(window, ["shape"]) if with_flops else ():
+            if key in merged:
+                merged[key].flops += _flops.of(row.name, _flops.parsed(row.shape)) * row.count
     device = _device_of(windows)
     for average in merged.values():
         average.use_device = device

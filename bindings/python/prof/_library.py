@@ -70,6 +70,8 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_trace_device_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceDevice)],
     "prof_trace_aggregate": [c_int, c_void_p, POINTER(s.AggregateOptions), POINTER(RowsPointer)],
     "prof_rows_destroy": [None, RowsPointer],
+    "prof_trace_site_get": [c_int, c_void_p, c_uint32, POINTER(s.TraceSite)],
+    "prof_rows_more": [c_int, RowsPointer, c_uint64, POINTER(s.RowMore)],
     "prof_traces_aggregate": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), POINTER(RowsPointer)],
     "prof_traces_table": [c_int, POINTER(c_void_p), c_size_t, POINTER(s.AggregateOptions), _text],
     "prof_trace_table": [c_int, c_void_p, POINTER(s.AggregateOptions), _text],

@@ -8,7 +8,7 @@ from ctypes import string_at
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from . import _structs as s
-from ._library import C
+from ._library import C, sized
 
 KINDS = {1: "scope", 2: "open", 3: "instant", 4: "counter", 5: "flow_begin", 6: "flow_end", 7: "step", 8: "memory"}
 MEMORY = 8
@@ -28,7 +28,7 @@ _TEXTS_MOST, _TEXT_BYTES_MOST = 1 << 16, 16 << 20
 class Event(NamedTuple):
     """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
     DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
-    tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks. is_async: it is no thread's own time, began on another one, say."""
+    tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks. is_async: it is no thread's own time, began on another one, say. place: "file.c:12", where it is known."""
 
     kind: str
     name: str
@@ -50,11 +50,17 @@ class Event(NamedTuple):
     is_call: bool = False
     frame: str = ""
     is_async: bool = False
+    place: str = ""
 
 
 def is_function(category: str, name: str) -> bool:
     """Is it a traced function? A module's call is none: who asked for those wants to see them."""
     return category in FUNCTIONS and not name.startswith(MODULE)
+
+
+def is_told_by_place(category: str) -> bool:
+    """Functions that the interpreter or the compiler named: two lambdas have one name."""
+    return category in FUNCTIONS or category == "function"
 
 
 _CODES = {ctypes.c_uint32: "I", ctypes.c_int32: "i", ctypes.c_uint64: "Q", ctypes.c_int64: "q", ctypes.c_double: "d", ctypes.c_void_p: "P"}
@@ -89,6 +95,7 @@ class _Reader:
         self.text_bytes = 0
         self.shapes: Dict[bytes, Tuple[int, ...]] = {}
         self.frames: Dict[int, str] = {}
+        self.site = sized(s.TraceSite)
 
     def text(self, pointer: int, count: int) -> str:
         if not (pointer and count):
@@ -108,6 +115,13 @@ class _Reader:
         if site not in self.frames:
             self.frames[site] = C.asked(C.prof_trace_frame_text, self.trace, site)
         return self.frames[site]
+
+    def place(self, site: int, category: str) -> str:
+        """Of a function of C that Python has called, the file's place has what the interpreter calls it."""
+        if not site or category == "c_function":
+            return ""
+        C.check(C.prof_trace_site_get(self.trace, site, ctypes.byref(self.site)))
+        return f"{self.text(self.site.file, self.site.file_bytes)}:{self.site.line}" if self.site.file_bytes else ""
 
     def args(self, kind: int, count: int) -> Tuple[Any, Dict[str, Any]]:
         """An Event's args and more."""
@@ -150,7 +164,7 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
     cursor, event = ctypes.c_void_p(), s.Event()
     reader, place = _Reader(trace, event), ctypes.byref(event)
     next_event, unpack, raw, text = C.prof_cursor_next, HEAD.unpack_from, reader.bytes, reader.text
-    sites: Dict[int, Tuple[int, int, str, str, str]] = {}  # where name and category stand, name, category, frame; of events whose names were made for them alone the names stand elsewhere
+    sites: Dict[int, Tuple[int, int, str, str, str, str]] = {}  # where name and category stand, name, category, frame, place; of events whose names were made for them alone the names stand elsewhere
     C.check(C.prof_cursor_create(trace, ctypes.byref(cursor)))
     try:
         while True:
@@ -164,9 +178,10 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
             if known is None or known[1] != category_at:
                 name, category = text(name_at, name_bytes), text(category_at, category_bytes)
                 frame = reader.frame(site) if category in FUNCTIONS else ""
-                sites[site] = name_at, category_at, name, category, frame
+                place_text = reader.place(site, category)
+                sites[site] = name_at, category_at, name, category, frame, place_text
             else:
-                _, _, name, category, frame = known
+                _, _, name, category, frame, place_text = known
                 if known[0] != name_at:
                     name = text(name_at, name_bytes)
             args, more = reader.args(args_kind, arg_count) if arg_count else (None, {})
@@ -195,6 +210,7 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
                 flags & CALL != 0,
                 frame,
                 flags & ASYNC != 0,
+                place_text,
             )
     finally:
         C.prof_cursor_destroy(cursor)

@@ -59,14 +59,20 @@ class _Times:
     cpu_parent: Optional["FunctionEvent"] = None
     input_shapes: Any
     stack: List[str]
+    inner_cpu_time = inner_device_time = 0.0
+    """Beyond torch: of calls inside of a call of their row. They are in no total, but in the mean."""
+    open_count = 0
+    """Beyond torch: scopes that had not ended. They are in no count and no time."""
+    place = ""
+    """Beyond torch: "file.c:12", where it is known."""
 
     @property
     def cpu_time(self) -> float:
-        return self.cpu_time_total / self.count if self.count else 0.0
+        return (self.cpu_time_total + self.inner_cpu_time) / self.count if self.count else 0.0
 
     @property
     def device_time(self) -> float:
-        return self.device_time_total / self.count if self.count else 0.0
+        return (self.device_time_total + self.inner_device_time) / self.count if self.count else 0.0
 
     cpu_time_str = property(lambda self: format_time(self.cpu_time))
     cpu_time_total_str = property(lambda self: format_time(self.cpu_time_total))
@@ -91,7 +97,12 @@ _SUMMED = (
     "self_cpu_memory_usage",
     "device_memory_usage",
     "self_device_memory_usage",
+    "inner_cpu_time",
+    "inner_device_time",
+    "open_count",
 )
+_OF_ENDED = ("count", "cpu_time_total", "self_cpu_time_total")
+_INCLUSIVE = ("cpu_time_total", "device_time_total", "cpu_memory_usage", "device_memory_usage")
 _TAKEN = (
     "key",
     "node_id",
@@ -108,6 +119,7 @@ _TAKEN = (
     "use_device",
     "is_user_annotation",
     "category",
+    "place",
 )
 
 
@@ -137,8 +149,8 @@ class FunctionEventAvg(_Times):
     def name(self) -> str:
         return self.key
 
-    def add(self, other: "Either") -> "FunctionEventAvg":
-        """Calls of the same key; the first ones give it theirs. AssertionError for another key."""
+    def add(self, other: "Either", is_inner: bool = False) -> "FunctionEventAvg":
+        """Calls of the same key; the first ones give it theirs. is_inner: it stands in a call that is added, so what it took is part of that one's. AssertionError for another key."""
         if not isinstance(other, _Times):
             raise AssertionError(f"a FunctionEvent or a FunctionEventAvg can be added, not {other!r}")
         if self.key is None:
@@ -147,15 +159,25 @@ class FunctionEventAvg(_Times):
         elif other.key != self.key:
             raise AssertionError(f"only calls of one key add up, not {other.key!r} to {self.key!r}")
         self.is_async = self.is_async and other.is_async  # as C's rows have it: of a mixed one the time is some thread's
+        is_open = isinstance(other, FunctionEvent) and other.is_open
         for field in _SUMMED:
-            setattr(self, field, getattr(self, field) + getattr(other, field))
+            if not (is_open and field in _OF_ENDED) and not (is_inner and field in _INCLUSIVE):
+                setattr(self, field, getattr(self, field) + getattr(other, field))
+        if is_inner:
+            self.inner_device_time += other.device_time_total
+        if is_open:
+            self.open_count += 1
+            return self
+        if is_inner:
+            self.inner_cpu_time += other.cpu_time_total
         self.flops += other.flops or 0
         is_average = isinstance(other, FunctionEventAvg)
         self.min_us = min(self.min_us, other.min_us if is_average else other.cpu_time_total)
         self.max_us = max(self.max_us, other.max_us if is_average else other.cpu_time_total)
         return self
 
-    __iadd__ = add
+    def __iadd__(self, other: "Either") -> "FunctionEventAvg":
+        return self.add(other)
 
     def __repr__(self) -> str:
         device = self.use_device or "cuda"
@@ -242,6 +264,8 @@ class FunctionEvent(_Times):
         self.stack = frames.of(str(stack)) if stack else callers if callers is not None else []
         if event.frame:
             self.frame = frames.of(event.frame)[0]
+        if event.place:
+            self.place = event.place
         if is_function(event.category, self.name):
             self.is_python_function, self.activity_type = True, "python_function"
 

@@ -380,6 +380,32 @@ class Rows(_Shown):
         ("total_self_device_ns", c_uint64),
         ("has_device", c_uint32),
         ("reserved", c_uint32),
+        ("open_count", c_uint64),
+    ]
+
+
+class TraceSite(_Shown):
+    """A call site: texts and their lengths."""
+
+    _fields_ = (
+        [("size", c_size_t)]
+        + [(name, c_void_p) for name in ("name", "category", "file", "function")]
+        + [(name, c_uint32) for name in ("name_bytes", "category_bytes", "file_bytes", "function_bytes", "line", "level")]
+    )
+
+
+class RowMore(_Shown):
+    """What else is known of a row: the time of all its calls, inner ones of a recursion too, its place in the source, and the scopes that have not ended."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("file", c_char_p),
+        ("line", c_uint32),
+        ("has_more_places", c_uint32),
+        ("calls_ns", c_uint64),
+        ("calls_device_ns", c_uint64),
+        ("open_count", c_uint64),
+        ("open_ns", c_uint64),
     ]
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
 GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "kernel": 64}
+ANNOTATION_GROUP = 128  # PROF_GROUP_ANNOTATION
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
 ALL_ROWS = (1 << 32) - 1
@@ -23,7 +24,8 @@ LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES = 1, 2
 
 
 class Row(NamedTuple):
-    """One group of scopes. Times are in ns, of ended and open ones; median and p99 are exact to 1 %; memory in bytes, allocated less freed while it ran.
+    """One group of scopes. Times are in ns, of scopes that have ended; a total counts the outermost call of a recursion alone, calls_ns, median and p99 (exact to 1 %) are of all calls; memory in bytes, allocated less freed while it ran.
+    open_count scopes had not ended, the oldest of them was open for open_ns. file, line: where they are in the source, has_more_places: and elsewhere.
     device_total_ns: what devices spent on what was launched while it ran; self_device_ns: in it and in nothing deeper, device_count scopes of streams."""
 
     name: str
@@ -48,6 +50,13 @@ class Row(NamedTuple):
     device_count: int
     is_async: bool = False
     """All its calls are no thread's own time."""
+    calls_ns: int = 0
+    calls_device_ns: int = 0
+    open_count: int = 0
+    open_ns: int = 0
+    file: str = ""
+    line: int = 0
+    has_more_places: bool = False
 
 
 class Rows(List[Row]):
@@ -59,6 +68,14 @@ class Rows(List[Row]):
     has_device_memory: bool = False
     total_self_device_ns: int = 0
     has_device: bool = False
+    open_count: int = 0
+
+
+def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool]:
+    """The last fields of a Row."""
+    more = sized(s.RowMore)
+    C.check(C.prof_rows_more(rows, index, ctypes.byref(more)))
+    return more.calls_ns, more.calls_device_ns, more.open_count, more.open_ns, more.file.decode(errors="replace"), more.line, bool(more.has_more_places)
 
 
 def _choice(value: str, words: Dict[str, int], what: str) -> int:
@@ -95,7 +112,7 @@ class _Totals(Owner):
     ) -> s.AggregateOptions:
         bits = 0
         for word in [group] if isinstance(group, str) else group:
-            bits |= _choice(word, GROUPS, "group")
+            bits |= ANNOTATION_GROUP if word == "annotation" else _choice(word, GROUPS, "group")
         return sized(
             s.AggregateOptions,
             group=bits,
@@ -153,8 +170,9 @@ class _Totals(Owner):
                     r.self_device_ns,
                     r.device_count,
                     bool(r.is_async),
+                    *_more(out, index),
                 )
-                for r in got.rows[: got.row_count]
+                for index, r in enumerate(got.rows[: got.row_count])
             )
             result.total_self_ns = got.total_self_ns
             result.all_row_count = got.all_row_count
@@ -162,6 +180,7 @@ class _Totals(Owner):
             result.has_device_memory = bool(got.has_device_memory)
             result.total_self_device_ns = got.total_self_device_ns
             result.has_device = bool(got.has_device)
+            result.open_count = got.open_count
             return result
         finally:
             C.prof_rows_destroy(out)

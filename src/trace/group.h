@@ -1,0 +1,61 @@
+/* One group of scopes while it is added up: what becomes a row. Filled by aggregate.c, read by rows.c. */
+#ifndef PROF_TRACE_GROUP_H
+#define PROF_TRACE_GROUP_H
+
+#include "device_sums.h"
+#include "memory_sums.h"
+#include "tally.h"
+#include "walk.h"
+
+/* A place in the source. No bytes: none. */
+typedef struct prof_i_source_place {
+  prof_i_text file;
+  uint32_t line;
+} prof_i_source_place;
+
+/* What tells one group from another. What takes no part is empty. Texts are the capture's, shapes
+   are the row's own, and a stack is the first one's that has its text. A shape is words of
+   shape.h's: its text is made of rows alone, for an operator's takes longer than all else about it. */
+typedef struct prof_i_group_key {
+  prof_i_text name, category, shape, stack;
+  prof_device device;
+  uint32_t thread;
+  prof_i_source_place place; /* of a function that the compiler or the interpreter named */
+} prof_i_group_key;
+
+/* Where calls of a group were begun. */
+typedef struct prof_i_group_places {
+  prof_i_source_place first; /* of the lowest site */
+  uint32_t site, last_site;  /* of `first`; looked at last. 0: none */
+  bool has_more;
+} prof_i_group_places;
+
+typedef struct prof_i_group {
+  prof_i_tally tally; /* of ended scopes */
+  prof_i_group_key key;
+  uint64_t beside_ns, beside_device_ns; /* of calls that overlap with others, or are asynchronous */
+  uint64_t open_count, open_ns; /* scopes that have not ended, and the longest time so far */
+  prof_i_held_bytes memory;
+  prof_i_device_time on_device;
+  uint64_t first_ns; /* its earliest begin, where somebody asks */
+  uint64_t async_count;
+  prof_i_text category; /* of its earliest call, where categories take no part. Empty otherwise */
+  prof_i_group_places places;
+  uint32_t level;
+  bool has_own_stack; /* to be freed with it */
+} prof_i_group;
+
+static inline uint64_t prof_i_group_total(const prof_i_group *group) {
+  return group->tally.outer_ns + group->beside_ns;
+}
+static inline uint64_t prof_i_group_device_total(const prof_i_group *group) {
+  return group->on_device.total_ns + group->beside_device_ns;
+}
+
+/* rows.c: the groups as rows, sorted and cut as the options say. Groups are moved, not changed.
+   0 or PROF_E_NO_MEMORY. */
+int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
+                     const prof_aggregate_options *options, prof_i_group **groups, uint64_t count,
+                     prof_rows **rows_out);
+
+#endif
