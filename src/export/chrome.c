@@ -250,11 +250,11 @@ static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64
   return *owner;
 }
 
-/* Where a traced function is defined. */
+/* Where a function is defined. */
 static void put_place(prof_i_chrome *w, const prof_i_span *span) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, span->site);
   size_t bytes;
-  w->has_place = prof_i_is_function_category((prof_i_text){w->event.category, w->event.category_bytes});
+  w->has_place = prof_i_is_function_category((prof_i_text){w->event.category, w->event.category_bytes}) || prof_i_is_named_by_function(site);
   if (w->has_place && prof_i_chrome_place_text(site, (prof_i_text){w->event.name, w->event.name_bytes}, w->place_text, sizeof w->place_text, &bytes)) prof_i_sink_bytes(w->sink, w->place_text, bytes);
 }
 

@@ -202,6 +202,26 @@ static void put_threads(prof_i_chrome *w) {
   put(w, "]");
 }
 
+/* Where sites are that somebody has named: of functions each call says it. */
+static void put_sites(prof_i_chrome *w) {
+  const uint32_t count = prof_i_trace_site_count(w->trace);
+  bool has_any = false;
+  for (uint32_t i = 0; i < count && w->sink->status == PROF_OK; i++) {
+    const prof_i_site_info *const site = prof_i_trace_site(w->trace, i);
+    if (site->file.bytes == 0 || prof_i_is_named_by_function(site)) continue;
+    put(w, has_any ? ",\n  {\"name\":" : ",\n \"sites\":[\n  {\"name\":");
+    prof_i_sink_string(w->sink, site->name.data, site->name.bytes);
+    put(w, ",\"cat\":");
+    prof_i_sink_string(w->sink, site->category.data, site->category.bytes);
+    put(w, ",\"file\":");
+    prof_i_sink_string(w->sink, site->file.data, site->file.bytes);
+    put_member(w, "line", site->line);
+    put(w, "}");
+    has_any = true;
+  }
+  if (has_any) put(w, "]");
+}
+
 /* Where the time line has them: what is missing from there on was not recorded. */
 static void put_change_marks(prof_i_chrome *w) {
   for (uint32_t i = 0; i < w->info.change_count && w->sink->status == PROF_OK; i++) {
@@ -274,5 +294,6 @@ void prof_i_chrome_tail(prof_i_chrome *w) {
     prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_ALL);
   }
   put_threads(w);
+  put_sites(w);
   put(w, "}\n}\n");
 }

@@ -1,5 +1,7 @@
-/* Chrome JSON: where a traced function is defined, among the arguments of its calls, for their name is short. `file` and `line` of one of Python's; of one of C's `frame`, as the interpreter writes it. prof import takes these back (tools/import/place.c), so
-   that frames of stacks are the same. */
+/* Chrome JSON: where a function is defined, among the arguments of its calls, for the compiler or the interpreter has named it, and
+   others have that name. `file` and `line`; of a function of C that Python has called `frame`, as the interpreter writes it. prof
+   import takes these back (tools/import/place.c), so that rows and frames of stacks are the same. A site that somebody named is said
+   once, at the JSON's end (chrome_meta.c): at each scope it would make the text a third longer. */
 #include <string.h>
 
 #include "../trace/callers.h"
@@ -34,7 +36,7 @@ static void put_member(piece *p, const char *key, prof_i_text text) {
 bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room, size_t *bytes_out) {
   piece p = {to, to + room, true};
   *bytes_out = 0;
-  if (site->file.bytes == 0 || !prof_i_is_function_site(site)) return true;
+  if (site->file.bytes == 0 || !prof_i_is_named_by_function(site)) return true;
   if (prof_i_is_c_function_site(site)) {
     put_member(&p, "frame", site->file);
   } else {

@@ -86,6 +86,7 @@ enum {
   X(int, PyUnicode_CompareWithASCIIString, (prof_i_py * text, const char *ascii))                  \
   X(int, PyBytes_AsStringAndSize, (prof_i_py * bytes, char **data_out, ptrdiff_t *count_out))      \
   X(prof_i_py *, PyNumber_Index, (prof_i_py * number))                                             \
+  X(prof_i_py *, PyLong_FromLong, (long number))                                                   \
   X(long long, PyLong_AsLongLongAndOverflow, (prof_i_py * number, int *overflow_out))              \
   X(double, PyFloat_AsDouble, (prof_i_py * number))                                                \
   X(prof_i_py *, PyEval_GetFrame, (void))                                                          \

@@ -490,11 +490,32 @@ static bool add_part(prof_i_py *part_type, const char *name, part which) {
   return is_added;
 }
 
+enum { PARTS = 5 };
+
 /* One that is not entered, of the same name, category, level and arguments: a decorated function has one for each call. */
 static prof_i_py *copy(prof_i_py *self, prof_i_py *unused) {
   const scope *const s = scope_of(self);
   (void)unused;
   return make(s->name, s->category, s->level, s->args, s->shapes);
+}
+
+/* Of one that is not entered what make() takes, with None for what it has not, for copies and pickles: those hold no time. */
+static prof_i_py *parts(prof_i_py *self, prof_i_py *unused) {
+  const scope *const s = scope_of(self);
+  (void)unused;
+  if (s->depth || s->untold) return PY.PyErr_Format(PY.given.type_error, "a scope that is entered cannot be copied or pickled: %.200R", s->name);
+  prof_i_py *const level = PY.PyLong_FromLong(s->level), *const tuple = PY.PyTuple_New(PARTS);
+  prof_i_py *const items[PARTS] = {s->name, s->category, level, s->args, s->shapes};
+  bool is_made = level && tuple;
+  for (ptrdiff_t i = 0; is_made && i < PARTS; i++) {
+    prof_i_py *const item = items[i] ? items[i] : PY.given.none;
+    PY.Py_IncRef(item);
+    is_made = PY.PyTuple_SetItem(tuple, i, item) == 0;
+  }
+  prof_i_py_drop(level);
+  if (is_made) return tuple;
+  prof_i_py_drop(tuple);
+  return NULL;
 }
 
 static void destroy(prof_i_py *self) {
@@ -611,6 +632,7 @@ void prof_i_python_stacks_1(int frames) {
 
 const char *prof_i_python_1(const prof_i_python_given *given) {
   static prof_i_py_method methods[] = {{"_copy", (void *)copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
+                                       {"_parts", (void *)parts, PROF_I_PY_NO_ARGUMENTS, "Name, category (None: an annotation), level, arguments and shapes. TypeError while it is entered."},
                                        {NULL, NULL, 0, NULL}};
   static prof_i_py_method functions[] = {
       {"record_function", (void *)record_function, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,

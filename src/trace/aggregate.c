@@ -117,18 +117,12 @@ static int differ(const group_key *a, const group_key *b) {
 
 /* ---- places ---- */
 
-static bool is_same(prof_i_text a, prof_i_text b) { return !texts_differ(a, b); }
 static bool text_is(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
 
 /* Of a function of C that Python has called, the file's place holds what the interpreter calls it. */
 static prof_i_source_place place_of(const prof_i_site_info *site) {
   if (prof_i_is_c_function_site(site)) return (prof_i_source_place){.file = {"", 0}};
   return (prof_i_source_place){site->file, site->line};
-}
-
-/* Nobody chose the name: others may have it, lambdas do. So where it is defined tells it apart. */
-static bool is_named_by_function(const prof_i_site_info *site) {
-  return prof_i_is_function_site(site) || (text_is(site->category, "function") && is_same(site->name, site->function));
 }
 
 static void add_place(prof_i_group *g, const prof_trace *trace, uint32_t site) {
@@ -156,7 +150,7 @@ static prof_i_text key_category(uint32_t by, prof_i_text category) {
 static group_key make_key(const aggregation *a, uint32_t site, prof_i_text name, prof_i_text category, prof_i_text shape, prof_i_text stack, prof_device device) {
   const uint32_t by = a->options.group;
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
-  const bool has_place = (by & PROF_GROUP_NAME) && is_named_by_function(info);
+  const bool has_place = (by & PROF_GROUP_NAME) && prof_i_is_named_by_function(info);
   return (group_key){.name = by & PROF_GROUP_NAME ? name : no_text,
                      .category = key_category(by, category),
                      .shape = by & PROF_GROUP_SHAPE ? shape : no_text,

@@ -21,6 +21,12 @@ bool prof_i_is_c_function_site(const prof_i_site_info *site) { return is_text(si
 bool prof_i_is_function_category(prof_i_text category) { return is_text(category, "python_function") || is_text(category, "c_function"); }
 bool prof_i_is_function_site(const prof_i_site_info *site) { return prof_i_is_function_category(site->category); }
 
+bool prof_i_is_named_by_function(const prof_i_site_info *site) {
+  if (prof_i_is_function_site(site)) return true;
+  const bool is_name = site->name.bytes == site->function.bytes && memcmp(site->name.data, site->function.data, (size_t)site->name.bytes) == 0;
+  return is_name && is_text(site->category, "function");
+}
+
 /* ---- a frame ---- */
 
 prof_i_text prof_i_plain_name(prof_i_text qualified) {

@@ -79,6 +79,9 @@ bool prof_i_is_function_category(prof_i_text category);
 bool prof_i_is_function_site(const prof_i_site_info *site);
 bool prof_i_is_c_function_site(const prof_i_site_info *site);
 
+/* Has the compiler or the interpreter named it (PROF_FUNCTION(), traced functions)? Others may have that name, lambdas do. */
+bool prof_i_is_named_by_function(const prof_i_site_info *site);
+
 /* Of "Class.method" and "outer.<locals>.inner" the last: what code calls itself. */
 prof_i_text prof_i_plain_name(prof_i_text qualified);
 

@@ -85,6 +85,9 @@ static prof_cursor *cursor;
   X(prof_traces_table((const prof_trace *const *)&trace, 1, NULL, NULL), PROF_E_INVALID)          \
   X(prof_trace_table(trace, NULL, NULL), PROF_E_INVALID)               \
   X(prof_trace_loss_text(NULL, &text), PROF_E_INVALID)                 \
+  X(prof_trace_site_get(NULL, 0, &site), PROF_E_INVALID)               \
+  X(prof_trace_site_get(trace, 0, NULL), PROF_E_INVALID)               \
+  X(prof_trace_site_get(trace, UINT32_MAX, &site), PROF_E_INVALID)     \
   X(prof_trace_frame_text(NULL, 0, &text), PROF_E_INVALID)             \
   X(prof_trace_frame_text(trace, 0, NULL), PROF_E_INVALID)             \
   X(prof_trace_loss_text(trace, NULL), PROF_E_INVALID)                 \
@@ -100,6 +103,7 @@ static void null_is_refused_or_ignored(void **state) {
   prof_event event;
   prof_trace_info info = {.size = sizeof info};
   prof_trace_thread thread = {.size = sizeof thread};
+  prof_trace_site site = {.size = sizeof site};
   events_record(2);
   prof_step();
   assert_status(prof_get(&trace), PROF_OK);
@@ -429,7 +433,7 @@ static void aggregate_options_out_of_range_are_refused_with_their_value(void **s
   static const struct {
     prof_aggregate_options options;
     const char *texts[2];
-  } bad[] = {{{.group = 128}, {"group", "80"}},
+  } bad[] = {{{.group = 256}, {"group", "100"}},
              {{.sort = 11}, {"sort", "11"}},
              {{.time_unit = 4}, {"time_unit", "4"}},
              {{.from_ns = 9, .to_ns = 8}, {"to_ns", "8"}}};

@@ -249,7 +249,18 @@ static void two_lambdas_are_two_rows(void **state) {
   prof_rows *const by_category = aggregate_by(trace, PROF_GROUP_CATEGORY); /* one row each */
   assert_int_equal(by_category->row_count, 4);
   prof_rows_destroy(by_category);
+  prof_trace_site site = {.size = sizeof site};
+  assert_int_equal(prof_trace_site_get(trace, 3, &site), PROF_OK);
+  assert_int_equal(site.line, 20);
+  assert_int_equal(site.file_bytes, 5);
+  assert_memory_equal(site.file, "b.cpp", 5);
   char *text = NULL;
+  assert_int_equal(prof_trace_json(trace, NULL, &text, NULL), PROF_OK);
+  /* Each call of a function says where that is; of names that somebody chose the end does. */
+  assert_non_null(strstr(text, "\"args\":{\"External id\":6,\"file\":\"b.cpp\",\"line\":20}"));
+  assert_non_null(strstr(text, "\"args\":{\"External id\":4}"));
+  assert_non_null(strstr(text, "{\"name\":\"matmul\",\"cat\":\"operator\",\"file\":\"c.cpp\",\"line\":40}"));
+  prof_free(text);
   assert_int_equal(prof_trace_table(trace, NULL, &text), PROF_OK);
   assert_non_null(strstr(text, "Calls  Location"));
   assert_non_null(strstr(text, "2  b.cpp:30, ..."));

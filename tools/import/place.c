@@ -26,7 +26,7 @@ bool import_place_of(const import_event *event, import_text category, import_tex
   if (import_text_is(category, "c_function")) {
     if (!text_arg(event, "frame", &place.file)) return false;
     place.is_frame = true;
-  } else if (import_text_is(category, "python_function")) {
+  } else if (import_text_is(category, "python_function") || import_text_is(category, "function")) {
     if (!text_arg(event, "file", &place.file) || !line_arg(event, &place.line)) return false;
     text_arg(event, "function", &place.function);
   } else {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
 import ctypes
 import sys
-from typing import TYPE_CHECKING, Any, Dict, Set
+from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Tuple
 
 from . import _slow
 from ._decorate import decorate
@@ -41,6 +42,20 @@ else:
     Scope = _names.get("Scope", _slow.Scope)
     record_function = _names.get("record_function", _slow.record_function)
     scope = _names.get("scope", _slow.scope)
+
+
+def _make_again(name: str, category: Optional[str], level: int, args: Optional[Dict[str, Any]], shapes: Any) -> Any:
+    if category is None:
+        return record_function(name, *(args or {}).values())
+    return scope(name, category, level, **(args or {}), **({} if shapes is None else {"_shapes": shapes}))
+
+
+def _reduce(made: Any) -> Tuple[Any, Tuple[Any, ...]]:
+    """For copy and pickle: an object that keeps a scope is copied with it, as with torch.profiler's, where that is not entered. TypeError."""
+    return _make_again, made._parts()
+
+
+copyreg.pickle(Scope, _reduce)
 
 
 class _Asked:

@@ -126,6 +126,15 @@ class Scope:
     def _copy(self) -> "Scope":
         return Scope(self._name, self._category, self._level, self._args)
 
+    def _parts(self) -> Tuple[str, Optional[str], int, Optional[Dict[str, Any]], Any]:
+        """As C's."""
+        if self._starts:
+            raise TypeError(f"a scope that is entered cannot be copied or pickled: {short(self._name)}")
+        args = dict(self._args or {})
+        is_annotation = self._category == ANNOTATION and set(args) <= {"args"}
+        shapes = args.pop("_shapes", None)
+        return self._name, None if is_annotation else self._category, self._level, args or None, shapes
+
     def _begin(self) -> int:
         if C.prof_level() < self._level:
             return 0

@@ -126,6 +126,8 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
 
 STACK_FRAMES = 32
 LEVEL_PAUSED = -1  # PROF_LEVEL_PAUSED of <prof/profiler.h>
+DEVICES_ASKED = 16
+"""So many of each type are asked whether memory was recorded of them."""
 DEVICES_DEFAULT, DEVICES_SCOPES, DEVICES_RECORDS = range(3)  # prof_devices
 _users: Dict[int, Tuple["weakref.ref[profile]", bool]] = {}
 """Who records, and whether with stacks."""
@@ -161,8 +163,18 @@ def _forget_users() -> None:
         _set_stacks()
 
 
+_forks = 0
+"""Workers of multiprocessing that were forked while somebody recorded."""
+
+
+def _count_fork() -> None:
+    global _forks
+    if _users and "multiprocessing.popen_fork" in sys.modules and "PROF_OUTPUT" not in os.environ:  # else their captures are where they were asked for
+        _forks += 1
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_users)
+    os.register_at_fork(after_in_child=_forget_users, after_in_parent=_count_fork)
 
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
@@ -239,6 +251,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             self._observer = observe(self.record_shapes, self.profile_memory, self.with_stack, self.with_modules)
         self._functions_before, self._shows_functions, self._modules_before, self._shows_modules = 0, False, 0, False
         self._before = _Counts(0, 0, 0)
+        self._forks_before = 0
         self._cycles: List[Window] = []
         self._trace_id: Optional[str] = None
         self._metadata: Dict[str, str] = {}
@@ -377,6 +390,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
             _wish(self, self.level)
             self._trace_id = trace_id
             self._functions_before, self._modules_before = functions.before(), modules.before()
+            self._forks_before = _forks
             if self._observer is not None:
                 self._observer.start()
             if not self.acc_events:
@@ -411,6 +425,12 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 RuntimeWarning,
                 stacklevel=_outside(),
             )
+        if self.profile_memory and not _is_memory_told():
+            warnings.warn(_NO_MEMORY, RuntimeWarning, stacklevel=_outside())
+        workers = _forks - self._forks_before
+        if workers > 0:
+            who = "1 process was" if workers == 1 else f"{workers} processes were"
+            warnings.warn(f"{who} forked while this profile recorded: {_NO_WORKERS}", RuntimeWarning, stacklevel=_outside())
 
     # ---- what was recorded ----
 
@@ -531,6 +551,26 @@ def _advice(was_full: bool) -> str:
         )
     begin = "The capture was full before it began: prof.profiler.clear() forgets" if was_full else "Where the capture is full, record less at once (schedule, a shorter profile); prof.profiler.clear() forgets"
     return f"{begin} what profiler.start() or memory_profiler.start() has left in it; or begin the process with PROF_LEVEL=1 and PROF_CAP_BYTES, or with PROF_POLICY=ring"
+
+
+def _is_memory_told() -> bool:
+    """Has any device's memory been recorded?"""
+    from .device import TYPES
+
+    found = sized(s.MemoryMax)
+    import ctypes
+
+    return any(C.prof_memory_max_get(s.Device(code, index), 0, ctypes.byref(found)) == 0 for code in TYPES.values() for index in range(DEVICES_ASKED))
+
+
+_NO_MEMORY = (
+    "profile_memory=True, and nothing tells prof of memory: the columns of memory have nothing to show. `python3 -m prof run --profile-memory SCRIPT` records each malloc() and free(), "
+    "prof.memory_profiler's Pool and <prof/memory.h> what an allocator of your own hands out"
+)
+_NO_WORKERS = (
+    "a profile has the scopes of its own process alone, not those of a pool's workers. `python3 -m prof run -o FILE SCRIPT`, or PROF_LEVEL=1 and PROF_OUTPUT=FILE in the environment, "
+    "makes a capture of each process, and `python3 -m prof table FILE...` adds them up"
+)
 
 
 def _outside() -> int:
