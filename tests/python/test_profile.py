@@ -16,6 +16,7 @@ import threading
 import time
 import unittest
 import warnings
+from unittest import mock
 
 from hang_guard import HANG_SECONDS
 from recorded import counts, work
@@ -116,6 +117,54 @@ class Schedules(Base):
             with prof.profile(schedule=lambda step: actions[step]) as p:
                 for _ in range(3):
                     p.step()
+
+
+class Warned(unittest.TestCase):
+    """What is silently absent elsewhere is said once."""
+
+    def said(self, use):
+        with warnings.catch_warnings(record=True) as w:
+            warnings.simplefilter("always")
+            use()
+        return [str(x.message) for x in w]
+
+    def test_memory_that_nothing_tells_of(self):
+        code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import test_profile as t; case = t.Warned(); print(case.said(case.of_memory))"
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+        (text,) = eval(found.stdout)
+        self.assertIn("python3 -m prof run --profile-memory", text)
+
+    @staticmethod
+    def of_memory():
+        with prof.profile(profile_memory=True):
+            pass
+
+    def test_memory_that_something_tells_of(self):
+        def use():
+            with prof.profile(profile_memory=True), prof.memory_profiler.Pool("tensors") as pool:
+                pool.alloc(1, 10)
+                pool.free(1, 10)
+
+        self.assertEqual(self.said(use), [])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "nothing is forked here")
+    def test_workers_of_a_pool(self):
+        import multiprocessing
+
+        def use(count):
+            with prof.profile() as p:
+                if count:
+                    with multiprocessing.get_context("fork").Pool(count) as pool:
+                        pool.map(abs, range(3))
+            return p
+
+        with mock.patch.dict(os.environ):
+            os.environ.pop("PROF_OUTPUT", None)
+            self.assertEqual([text.split(":")[0] for text in self.said(lambda: use(2))], ["2 processes were forked while this profile recorded"])
+            self.assertEqual([text.split(":")[0] for text in self.said(lambda: use(1))], ["1 process was forked while this profile recorded"])
+            self.assertEqual(self.said(lambda: use(0)), [])
+            os.environ["PROF_OUTPUT"] = "elsewhere"
+            self.assertEqual(self.said(lambda: use(1)), [])
 
 
 class Life(Base):

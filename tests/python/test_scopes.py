@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import copy
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -294,6 +296,18 @@ class Scopes(unittest.TestCase):
 
         asyncio.run(main())
         self.assertEqual(sorted(names()), ["a", "b", "c"])
+
+    def test_what_is_not_entered_is_copied_and_pickled(self):
+        made = [self.record_function("layer"), self.record_function("layer", "given"), self.scope("mm", "c", 2, a=1, _shapes=[(0x0220, 2, 3)])]
+        for again in (copy.deepcopy, copy.copy, lambda x: pickle.loads(pickle.dumps(x))):
+            with prof.profile(level=2) as p:
+                for one in made:
+                    with again(one), one:
+                        with self.assertRaisesRegex(TypeError, "entered"):
+                            again(one)
+            events = [(e.name, e.category, e.args, e.input_shapes) for e in p.events()]
+            self.assertEqual(events[::2], events[1::2])
+            self.assertEqual([e[0] for e in events[::2]], ["layer", "layer", "mm"])
 
     def test_one_object_may_be_entered_again(self):
         again = self.record_function("again")

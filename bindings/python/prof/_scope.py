@@ -55,7 +55,8 @@ def _reduce(made: Any) -> Tuple[Any, Tuple[Any, ...]]:
     return _make_again, made._parts()
 
 
-copyreg.pickle(Scope, _reduce)
+for _kind in {Scope, _slow.Scope}:
+    copyreg.pickle(_kind, _reduce)
 
 
 class _Asked:
