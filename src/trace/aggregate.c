@@ -497,7 +497,7 @@ static inline void add_waiting(prof_i_walker *w, prof_i_waiting *place) {
   if (!add_plain_scope(waited->group, waited->total_ns + span->duration_ns, span->duration_ns, self_ns)) w->status = PROF_E_NO_MEMORY;
 }
 
-/* The rest of what is kept is not looked at here. */
+/* All of it is kept: behind the segment another way may hand it out. */
 static inline void wait_plain(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *place) {
   aggregation *const a = w->user;
   prof_i_let_wait(leaf, place);
@@ -506,9 +506,7 @@ static inline void wait_plain(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_
     w->status = PROF_E_NO_MEMORY;
     return;
   }
-  waiting *const to = &a->waiting[a->waiting_count++];
-  to->group = g;
-  to->total_ns = g->tally.outer_ns;
+  a->waiting[a->waiting_count++] = total_of(g);
 }
 
 static void add_plain(prof_i_walker *w, const prof_i_segment *segment) { prof_i_walk_plain(w, segment, add_leaf, add_waiting, wait_plain); }

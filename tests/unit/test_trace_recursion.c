@@ -1,4 +1,6 @@
 /* What a recursion adds up to, what stands open in a table, and where rows are in the source. */
+#include <malloc.h>
+
 #include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };
@@ -23,6 +25,8 @@ static uint64_t index_of(const prof_rows *rows, const char *name) {
 
 static void check_row(const prof_rows *rows, const char *name, uint64_t calls, uint64_t total, uint64_t self) {
   const prof_row *const row = &rows->rows[index_of(rows, name)];
+  assert_int_equal(row->memory_bytes, 0);
+  assert_int_equal(row->device_total_ns, 0);
   if (row->calls_count != calls || row->total_ns != total || row->self_ns != self)
     fail_msg("%s: %llu calls, total %llu, self %llu", name, (unsigned long long)row->calls_count,
              (unsigned long long)row->total_ns, (unsigned long long)row->self_ns);
@@ -278,5 +282,6 @@ int main(void) {
       cmocka_unit_test(open_scopes_have_columns_of_their_own),
       cmocka_unit_test(two_lambdas_are_two_rows),
   };
+  mallopt(M_PERTURB, 0x5a); /* memory that nobody has set holds no zeros */
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
