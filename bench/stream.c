@@ -237,6 +237,38 @@ static void stream(bool helper, double bound) {
 static void measure_stream(void) { stream(false, 1.45); }
 static void measure_stream_helper(void) { stream(true, 1.15); }
 
+/* What a scope adds goes to the file too. 5 million scopes and more, everything included. */
+static const char *text;
+
+FRAME_LOOP void scopes_with_text(uint64_t count) {
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "text", "bench", PROF_ARGS("shape", text), { FRAME_WORK(); });
+}
+
+FRAME_LOOP void scopes_with_name(uint64_t count) {
+  for (uint64_t i = 0; i < count; i++)
+    WITH_BASE_PROFILER(PROF_HOST, text, "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+}
+
+static void measure_texts(void) {
+  enum { FLOOR, TEXT, NAME };
+  static frame_case cases[] = {[FLOOR] = {.run = frame_floor, .count = FLOOR_BLOCK},
+                               [TEXT] = {.run = scopes_with_text, .count = BLOCK},
+                               [NAME] = {.run = scopes_with_name, .count = BLOCK}};
+  const unsigned rounds = frame_rounds(60);
+  char same[] = "T<768xf32>";
+  text = same;
+  touch_page_cache();
+  start_file("texts", false);
+  frame_run(cases, 3, rounds);
+  const prof_health now = health();
+  note_changes(&now);
+  frame_promise_ratio("stream to a file, a string argument", &cases[TEXT], &cases[FLOOR], rounds,
+                      1.65);
+  frame_promise_ratio("stream to a file, a run-time name seen before", &cases[NAME], &cases[FLOOR],
+                      rounds, 1.3);
+}
+
 /* The floor into fresh pages of a file: what the same bytes cost whoever writes them so. */
 static void measure_stream_floor(void) {
   static double floors[FRAME_ROUNDS_MAX];
@@ -367,7 +399,7 @@ static void touch_memory(void) {
 int main(void) {
   static void (*const measurements[])(void) = {
       measure_memory, measure_ring,          measure_ring_of_8,    measure_ring_of_1,
-      measure_stream, measure_stream_helper, measure_stream_floor, tail_of_floor,
+      measure_stream, measure_stream_helper, measure_stream_floor, measure_texts, tail_of_floor,
       tail_of_memory, tail_of_ring,          tail_of_file,         tail_of_helper};
   frame_begin("stream");
   directory = frame_directory();
