@@ -174,11 +174,13 @@ PROF_API int prof_dump_with(const char *path, const prof_dump_options *options) 
   X(CLEARED, "cleared", "prof_clear() forgot it")                                      \
   X(UNFINISHED, "unfinished", "its record was begun and never finished")               \
   X(FORKED, "forked", "it was open across a fork, and ended in the child")             \
-  X(LOST_STATE, "lost_state", "its begin left no trace: ended twice, or skipped by longjmp and ended after") \
+  X(LOST_STATE, "lost_state", "its thread had no room to remember it") \
   X(MUTED, "muted", "its call site was muted, by the program or by the budget")        \
   X(DEVICE_FULL, "device_full", "too many scopes waited for their device")             \
   X(DEVICE_LATE, "device_late", "its device was not done with it when recording stopped") \
-  X(DEVICE_TIMES, "device_times", "its device gave no times for it")
+  X(DEVICE_TIMES, "device_times", "its device gave no times for it")                   \
+  X(SKIPPED, "skipped", "a jump left it, and there was no room to record that")        \
+  X(THREAD_ENDED, "thread_ended", "its thread ended before it did")
 
 typedef enum prof_loss {
 #define PROF_I_LOSS(name, word, text) PROF_LOSS_##name,
@@ -224,6 +226,8 @@ typedef struct prof_health {
   uint32_t muted_sites_count;
   uint32_t changes_count;               /* steps of the budget and mutes, in this capture */
   char device_warning[512];             /* scopes were put on a device, and not one of its own times stands in the capture: which, why, and what to do; "": no such device is known, though work may still be on its way */
+  uint64_t open_count;                  /* scopes that have not ended yet, also those below 64 open ones of a thread */
+  uint64_t stray_count;                 /* ends that found no scope: it had ended already, or never began. Not part of any sum */
 } prof_health;
 
 /* PROF_E_INVALID when NULL or size is 0. Measuring scope_cost_ns takes about a millisecond and records nothing. */

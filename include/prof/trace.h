@@ -60,6 +60,9 @@ typedef struct prof_trace_info {
   uint64_t clock_back_count;  /* scopes whose end was before their begin: their thread went to a processor whose counter is behind. They take 0 */
   uint32_t is_copy;           /* 1: written by prof_dump() or prof_trace_dump() while it was being recorded: what came after is not in it */
   uint32_t device_count;      /* that scopes were put on: for prof_trace_device_get() */
+  uint64_t open_below_count;  /* scopes that had not ended, below the 64 open ones of a thread that open_count has. They have no names.
+                                 Begins = recorded + lost + open_count + open_below_count */
+  uint64_t stray_count;       /* ends that found no scope: it had ended already, or never began. Not part of that sum */
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -166,7 +169,8 @@ enum {
   PROF_EVENT_NO_DETAILS = 8u,   /* name or arguments were lost; the site's name stands instead */
   PROF_EVENT_ON_DEVICE = 16u,   /* a device's own side: its thread is a stream, its times are the device's */
   PROF_EVENT_CALL = 32u,        /* a call of a vendor's interface, as its own tracing told it: what it launched counts as the scope's around it */
-  PROF_EVENT_ASYNC = 64u        /* work that goes on by itself, as who began it said: as of OTHER_THREAD, it is no thread's own time, and holds nothing */
+  PROF_EVENT_ASYNC = 64u,       /* work that goes on by itself, as who began it said: as of OTHER_THREAD, it is no thread's own time, and holds nothing */
+  PROF_EVENT_SKIPPED = 128u     /* a jump left this block: it ended when an older block of its thread did */
 };
 
 /* Walks the events: by thread, and inside a thread by start, outer scopes before the ones they hold. One walker at a time a

@@ -47,6 +47,7 @@ static struct {
   uint32_t recording;
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
+  uint64_t first_at; /* any thread; relaxed */
   pid_t pid; /* whose all this is */
   bool prepared;
   int fork_error; /* an errno: forks cannot be watched */
@@ -64,6 +65,7 @@ static struct {
 
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
 uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
+uint64_t prof_i_control_first_at(void) { return __atomic_load_n(&own.first_at, __ATOMIC_RELAXED); }
 
 static void watch_forks(void);
 
@@ -300,6 +302,7 @@ static int create(const prof_options *options) {
   prof_i_meta_reset();
   prof_i_pool_renumber();
   prof_i_clock_begin();
+  if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
   prof_i_identity_begin();
   prof_i_site_copy_all();
   if (prof_i_name_is_any())

@@ -22,6 +22,8 @@ int prof_i_control_start_for(const prof_options *options, const char *variable);
 
 /* Ticks at the fork this process came from; 0: none. Scopes that began before it belong to the parent. */
 uint64_t prof_i_control_forked_at(void);
+/* When the process's first capture began, in ticks: no scope began before. */
+uint64_t prof_i_control_first_at(void);
 
 /* Where prof_dump(NULL) writes, expanded. False: nowhere. */
 bool prof_i_output_path(char *to, size_t room);

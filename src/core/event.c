@@ -33,7 +33,7 @@ static prof_i_thread *enter(void) {
   if (!prof_i_control_is_own_process()) return NULL;
   prof_i_control_ensure();
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
+    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
     return NULL;
   }
   const bool is_recording = prof_i_control_is_recording();

@@ -26,11 +26,22 @@ static void count_extent(prof_health *health, const prof_i_head *extent, uint64_
   health->lost_count[PROF_LOSS_OVERWRITTEN] += count.gone[PROF_I_GONE_OVERWRITTEN];
 }
 
+/* Of a thread that lives. */
+static uint64_t open_in(const prof_i_slot *slot) {
+  if (!__atomic_load_n(&slot->serial, __ATOMIC_ACQUIRE)) return 0;
+  const uint64_t depth = __atomic_load_n(&slot->depth, __ATOMIC_RELAXED);
+  uint64_t count = prof_i_slot_deep_open(slot);
+  for (uint64_t i = 1; i <= depth && i <= PROF_I_OPEN_COUNT; i++)
+    count += prof_i_open_stands(__atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED)) != 0;
+  return prof_i_slot_is_over(slot, __atomic_load_n(&slot->lost[PROF_LOSS_THREAD_ENDED], __ATOMIC_RELAXED)) ? 0 : count;
+}
+
 /* Losses, and records counted by walking the chunks; nobody else waits for that. */
 static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
   const uint64_t clear_ticks = __atomic_load_n(&header->clear_ticks, __ATOMIC_RELAXED);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
+  health->stray_count = __atomic_load_n(&header->stray_count, __ATOMIC_RELAXED);
   uint64_t offset = 0;
   const uint64_t readable = prof_i_pinned_readable(pinned), end = readable < pinned->room ? readable : pinned->room;
   for (const prof_i_head *head; (head = prof_i_arena_next_of(pinned->bytes, &offset, end)) != NULL;) {
@@ -40,6 +51,8 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
     if (kind == PROF_I_EXTENT_SLOT) {
       const prof_i_slot *const slot = (const prof_i_slot *)head;
       for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] += __atomic_load_n(&slot->lost[i], __ATOMIC_RELAXED);
+      health->open_count += open_in(slot);
+      health->stray_count += __atomic_load_n(&slot->stray_count, __ATOMIC_RELAXED);
       health->deep_count += __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
       health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
       health->own_ns += __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);

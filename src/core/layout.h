@@ -134,7 +134,24 @@ typedef struct prof_i_slot {
   prof_i_open open[PROF_I_OPEN_COUNT + 1];
   uint64_t own_ns; /* that chunk changes and the like took the threads that had the slot; the owner writes */
   uint64_t own_ns_before;
+  uint64_t stray_count; /* ends that found no scope, of all threads that ever had the slot; the owner writes. No losses */
+  uint64_t deep_gone;   /* of `deep`: scopes that have ended, and whose entries the owner has not removed yet. Any thread, atomic */
+  /* A thread ends with scopes open. The value that lost[PROF_LOSS_THREAD_ENDED] is about to get: once it has it, the entries count as
+     lost and are not open any more, whatever stands in them. 0: no thread is ending here. */
+  uint64_t ended_mark;
 } prof_i_slot;
+
+/* Scopes that stand open below the 64 with entries. */
+static inline uint64_t prof_i_slot_deep_open(const prof_i_slot *slot) {
+  const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED), deep = __atomic_load_n(&slot->deep, __ATOMIC_RELAXED);
+  return deep > gone ? deep - gone : 0;
+}
+
+/* Have the scopes whose entries stand in the slot been counted as lost, since their thread has ended? */
+static inline int prof_i_slot_is_over(const prof_i_slot *slot, uint64_t ended_count) {
+  const uint64_t mark = __atomic_load_n(&slot->ended_mark, __ATOMIC_RELAXED);
+  return mark != 0 && ended_count >= mark;
+}
 
 enum {
   PROF_I_TEXT_OFFSET = 4096,                     /* the slot's text area: payloads of the scopes that stand open */
@@ -297,6 +314,7 @@ typedef enum prof_i_kind {
                                one word more. SAMPLE: 5 used, 6 its number */
   PROF_I_KIND_CALL = 7,    /* as a scope: a call of a vendor's interface, as its own tracing told it, mostly by another clock than the thread's scopes */
   PROF_I_KIND_ASYNC = 8,   /* as a scope: of work that goes on by itself, no thread's own time: what runs beside it is not inside of it */
+  PROF_I_KIND_SKIPPED = 9, /* as a scope: a block that never ended by itself. A jump left it, and it was closed when an older block of its thread ended */
   /* in a thread's chunks, about the thread */
   PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_role, 6.. name (64 bytes) */
   PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own ns */
@@ -360,6 +378,7 @@ typedef struct prof_i_header {
   uint64_t cpu_limit_milli;    /* thousandths of a processor that the control group allows; 0: all that there are */
   uint64_t untold_changes;     /* records of kind CHANGE for which there was no room */
   uint64_t made_bytes;         /* how far the capture certainly reaches: of what was taken, what has been made. Only grows; 0: not known */
+  uint64_t stray_count;        /* ends that found no scope, of threads that have no slot. No losses */
 } prof_i_header;
 
 #endif

@@ -40,19 +40,22 @@ static bool is_left_out(prof_i_thread *thread, uint64_t state) {
   return true;
 }
 
-/* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper than that, or no memory. */
+/* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper than that, or no memory. Other threads
+   look at it, too: one of these scopes may end there. */
 static prof_i_open *deep_entry(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   if (!thread->deep) {
     void *const memory = mmap(NULL, PROF_I_DEEP_COUNT * sizeof *thread->deep, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return NULL;
-    thread->deep = memory;
+    __atomic_store_n(&thread->deep, memory, __ATOMIC_RELEASE);
   }
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
   prof_i_claim(&slot->deep_count, 1);
-  return &thread->deep[prof_i_claim(&slot->deep, 1)];
+  prof_i_open *const open = &thread->deep[prof_i_claim(&slot->deep, 1)];
+  prof_i_thread_go_deep(thread);
+  return open;
 }
 
 /* By one instruction: a handler may be at the same. An empty entry is nobody's to take off but his who emptied it. */
@@ -69,8 +72,11 @@ static void one_less(uint64_t *count, uint64_t from) {
 
 /* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile up. */
 static prof_i_open *entry_between(prof_i_thread *thread) {
-  for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++)
-    if (empty_if_gone(&thread->slot->open[i])) return &thread->slot->open[i];
+  for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+    if (!empty_if_gone(&thread->slot->open[i])) continue;
+    prof_i_thread_note_gap(thread); /* there may be more */
+    return &thread->slot->open[i];
+  }
   return NULL;
 }
 
@@ -92,7 +98,12 @@ static const prof_details *with_site(prof_details *named, const prof_details *de
 static void trim(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   if (thread->is_held) return;
-  for (uint64_t deep; (deep = slot->deep) > 0 && empty_if_gone(&thread->deep[deep - 1]);) one_less(&slot->deep, deep);
+  const bool was_deep = slot->deep > 0;
+  for (uint64_t deep; (deep = slot->deep) > 0 && empty_if_gone(&thread->deep[deep - 1]);) {
+    __atomic_fetch_sub(&slot->deep_gone, 1, __ATOMIC_RELAXED);
+    one_less(&slot->deep, deep);
+  }
+  if (was_deep && slot->deep == 0) prof_i_thread_come_up(thread);
   for (uint64_t depth; (depth = slot->depth) > 0 && empty_if_gone(&slot->open[depth]);) one_less(&slot->depth, depth);
   if (slot->depth == 0 && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
 }
@@ -134,11 +145,15 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
       if (!number) details = with_own_name(&named, details);
   }
   prof_i_open *open;
-  if (slot->depth == PROF_I_OPEN_COUNT) trim(thread); /* of scopes that are handed to other threads, the entries pile up */
+  bool has_gaps = false;
+  if (slot->depth == PROF_I_OPEN_COUNT && __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) {
+    has_gaps = __atomic_exchange_n(&thread->has_gaps, 0, __ATOMIC_ACQUIRE);
+    trim(thread); /* of scopes that are handed to other threads, the entries pile up */
+  }
   if (slot->depth < PROF_I_OPEN_COUNT) {
     open = prof_i_entry_take(slot);
     if (open == &slot->open[1] && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
-  } else if ((open = entry_between(thread)) != NULL) {
+  } else if (has_gaps && (open = entry_between(thread)) != NULL) {
     prof_i_thread_be_slow(thread, true); /* the topmost may end before it: then the fast path would take its text for free */
   } else if ((open = deep_entry(thread)) != NULL) {
     if (details->flags & PROF_I_BY_CALL || slot->open[PROF_I_OPEN_COUNT].what & PROF_I_OPEN_BY_CALL) prof_i_thread_be_slow(thread, true);
@@ -156,14 +171,31 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   return start;
 }
 
+/* A plain block below the 64 shown: what the fast path does, with an entry of the thread's own memory. The epoch says the same as there. 0: there
+   is more to do. */
+static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || !slot || slot->depth != PROF_I_OPEN_COUNT) return 0;
+  if (!thread->deep || slot->deep >= PROF_I_DEEP_COUNT || __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) return 0;
+  if ((details->flags | slot->open[PROF_I_OPEN_COUNT].what) & (PROF_I_BY_CALL | PROF_I_OPEN_BY_CALL) || !prof_i_entry_is_plain(details)) return 0;
+  prof_i_open *const open = deep_entry(thread);
+  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT, __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
+  prof_i_entry_set(open, start);
+  return start;
+}
+
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
+  const uint64_t begun = begin_deep(prof_i_this_thread, site, details);
+  if (begun) return begun;
   if (is_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
   const int saved = errno;
   uint64_t start = 0;
   if (!prof_i_control_is_own_process()) return 0;
   prof_i_control_ensure(); /* a forked child makes its own capture here */
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
+    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
   } else {
     if (prof_i_control_is_recording())
       start = begin_unusual(site, details);
@@ -205,6 +237,8 @@ typedef struct found {
   uint64_t scratch;  /* text_top before the copy was put there, or 0 */
   bool is_deep;      /* it had no entry in the slot */
   bool is_old;       /* its entry said that it began in an older session */
+  bool is_skipped;   /* it never ended by itself */
+  bool has_skipped;  /* its end ended others, too */
   uint64_t index;    /* of its entry, or in thread->deep */
 } found;
 
@@ -216,25 +250,13 @@ static bool is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place
   return prof_i_clock_is_before(f->start >> 4, ticks >> 4);
 }
 
-/* A block has ended: blocks that began after it, and have not, were skipped by longjmp or pthread_exit. */
-static void give_up_later(prof_i_thread *thread, const found *f) {
-  prof_i_slot *const slot = thread->slot;
-  for (uint64_t i = slot->depth - PROF_I_FAULT(SKIPPED_STAYS); i > 0; i--) {
-    prof_i_open *const open = &slot->open[i];
-    if (!is_later(thread, prof_i_entry_ticks(open), i, f) || open->what & PROF_I_OPEN_BY_CALL) continue;
-    prof_i_entry_set(open, PROF_I_OPEN_GONE);
-  }
-  for (uint64_t i = slot->deep; i > 0; i--) {
-    prof_i_open *const open = &thread->deep[i - 1];
-    if (is_later(thread, open->ticks, i + PROF_I_OPEN_COUNT, f) && !(open->what & PROF_I_OPEN_BY_CALL)) open->ticks = PROF_I_OPEN_GONE;
-  }
-}
-
-/* Own entries from the top down. */
+/* Own entries from the top down: mostly it is the first. */
 static bool find_own(prof_i_thread *thread, found *f) {
   prof_i_slot *const slot = thread->slot;
   for (uint64_t i = slot->deep; i > 0 && !f->index; i--) {
-    if (thread->deep[i - 1].ticks != f->start) continue;
+    const uint64_t ticks = prof_i_entry_ticks(&thread->deep[i - 1]);
+    if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) != f->start) continue;
+    f->is_old = ticks & PROF_I_OPEN_OLD;
     f->what = thread->deep[i - 1].what;
     f->is_deep = true;
     f->index = i;
@@ -246,10 +268,24 @@ static bool find_own(prof_i_thread *thread, found *f) {
     f->what = slot->open[i].what;
     f->index = i; /* the entry itself is cleared when its record stands */
   }
-  if (!f->index) return false;
-  if (!(f->what & PROF_I_OPEN_BY_CALL)) give_up_later(thread, f);
-  trim(thread);
-  return true;
+  return f->index != 0;
+}
+
+/* Is it the last entry, and so the last that began? */
+static bool is_last_entry(const prof_i_thread *thread, const found *f) {
+  const prof_i_slot *const slot = thread->slot;
+  return !thread->is_slow && (f->is_deep ? slot->deep == f->index : slot->deep == 0 && slot->depth == f->index);
+}
+
+static prof_i_open *entry_of(prof_i_thread *thread, const found *f) {
+  return f->is_deep ? &thread->deep[f->index - 1] : &thread->slot->open[f->index];
+}
+
+/* The entry is over, and stays until trim() takes it off. */
+static void leave_gone(prof_i_thread *thread, const found *f) {
+  if (f->is_deep) __atomic_fetch_add(&thread->slot->deep_gone, 1, __ATOMIC_RELAXED);
+  prof_i_entry_set(entry_of(thread, f), PROF_I_OPEN_GONE);
+  prof_i_thread_note_gap(thread);
 }
 
 /* Of another thread, too: what it writes meanwhile is not used, for its entry has changed by then. */
@@ -276,10 +312,23 @@ static void copy_payload(prof_i_slot *own_slot, const prof_i_slot *from, found *
 
 /* Where on another thread a scope stands open. Past the gate, or looking: slots stay mapped. */
 typedef struct place {
-  const prof_i_slot *slot;
+  prof_i_thread *thread;
+  prof_i_slot *slot;
   prof_i_open *open; /* NULL: nowhere */
   uint64_t ticks;
+  bool is_deep;
 } place;
+
+/* Among the scopes that a thread has below the 64 shown. Its count is of another moment than the entries: what is not its own any more has
+   ticks of 0. */
+static prof_i_open *find_deep(prof_i_thread *thread, const prof_i_slot *slot, uint64_t start) {
+  prof_i_open *const deep = __atomic_load_n(&thread->deep, __ATOMIC_ACQUIRE);
+  const uint64_t count = __atomic_load_n(&slot->deep, __ATOMIC_RELAXED);
+  if (!deep) return NULL;
+  for (uint64_t i = 0; i < count && i < PROF_I_DEEP_COUNT; i++)
+    if ((__atomic_load_n(&deep[i].ticks, __ATOMIC_ACQUIRE) & ~(uint64_t)PROF_I_OPEN_OLD) == start) return &deep[i];
+  return NULL;
+}
 
 static place find_place(const prof_i_thread *thread, uint64_t start) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
@@ -287,10 +336,12 @@ static place find_place(const prof_i_thread *thread, uint64_t start) {
     if (!slot) continue;
     for (uint64_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
       const uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_ACQUIRE);
-      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) == start) return (place){slot, &slot->open[i], ticks};
+      if ((ticks & ~(uint64_t)PROF_I_OPEN_OLD) == start) return (place){t, slot, &slot->open[i], ticks, false};
     }
+    prof_i_open *const deep = find_deep(t, slot, start);
+    if (deep) return (place){t, slot, deep, __atomic_load_n(&deep->ticks, __ATOMIC_RELAXED), true};
   }
-  return (place){NULL, NULL, 0};
+  return (place){0};
 }
 
 /* Whoever swaps it has it. Its own thread may be marking it as old meanwhile. */
@@ -298,6 +349,8 @@ static bool take_out(place *p) {
   uint64_t ticks = p->ticks;
   while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     if (ticks != (p->ticks | PROF_I_OPEN_OLD)) return false;
+  if (p->is_deep) __atomic_fetch_add(&p->slot->deep_gone, 1, __ATOMIC_RELAXED);
+  prof_i_thread_note_gap(p->thread);
   return true;
 }
 
@@ -322,13 +375,14 @@ static int write_found(prof_i_thread *thread, prof_i_slot *slot, found *f) {
   const bool is_long = duration >> PROF_I_DURATION_BITS;
   const uint64_t site = f->what >> PROF_I_WHAT_SITE_SHIFT & PROF_I_SITE_COUNT_MAX;
   if (!(f->flags & PROF_I_FLAG_OTHER_THREAD)) copy_payload(slot, slot, f);
-  if (!f->payload && !is_long && !f->flags)
+  if (!f->payload && !is_long && !f->flags && !f->is_skipped)
     return prof_i_record_write(thread, f->start, f->start, duration << PROF_I_DURATION_SHIFT | site << PROF_I_WHAT_SITE_SHIFT,
                                NULL, 0);
   uint64_t bare[2] = {(uint64_t)PROF_I_KIND_SCOPE << 16, 0};
   uint64_t *const payload = f->payload ? f->payload : bare;
   uint64_t words = f->payload ? f->what >> PROF_I_WHAT_WORDS_SHIFT : 1;
   payload[0] |= (uint64_t)f->flags << 24;
+  if (f->is_skipped) payload[0] = (payload[0] & ~(UINT64_C(0xff) << 16)) | (uint64_t)PROF_I_KIND_SKIPPED << 16;
   if (is_long) { /* the duration goes behind device and stream */
     const uint64_t before = 1 + (payload[0] >> 24 & 1) + (payload[0] >> 25 & 1);
     memmove(payload + before + 1, payload + before, (words - before) * 8);
@@ -353,14 +407,14 @@ static bool is_newest_of(const prof_i_thread *thread, const found *f) {
    the text area from its start. Text goes with the newest scope; what others leave are holes. */
 static void close_own(prof_i_thread *thread, const found *f) {
   prof_i_slot *const slot = thread->slot;
-  const bool is_newest = is_newest_of(thread, f);
-  if (f->is_deep)
-    thread->deep[f->index - 1].ticks = PROF_I_OPEN_GONE;
-  else
-    prof_i_entry_set(&slot->open[f->index], PROF_I_OPEN_GONE);
+  const bool is_last = is_last_entry(thread, f) && !thread->is_held, is_newest = is_last || is_newest_of(thread, f);
+  if (is_last) prof_i_entry_set(entry_of(thread, f), 0);
+  else leave_gone(thread, f);
   if (is_newest && f->what & PROF_I_TYPE_LONG) slot->text_top = prof_i_entry_text(f->what);
   PROF_I_SIGNAL_FENCE();
-  if (!is_newest) prof_i_texts_give_back(thread);
+  if (is_last) one_less(f->is_deep ? &slot->deep : &slot->depth, f->index);
+  if (is_last && f->is_deep && slot->deep == 0) prof_i_thread_come_up(thread);
+  if (!is_newest || f->has_skipped) prof_i_texts_give_back(thread);
   trim(thread);
 }
 
@@ -374,29 +428,84 @@ static bool is_of_older_session(const prof_i_header *header, const found *f) {
   return f->is_old || (prof_i_clock_is_before(f->start >> 4, since) && !prof_i_clock_went_back(since));
 }
 
-/* Past the gate. The loss, or -1 when the scope stands in the capture. */
+/* A jump left this block, and an older one ends: it is recorded as skipped. False: it is lost. */
+static bool skip(prof_i_thread *thread, found *f, bool may_record) {
+  f->is_skipped = true;
+  const bool is_recorded =
+      may_record && !is_of_older_session(prof_i_arena_header(), f) && write_found(thread, thread->slot, f) < 0;
+  if (f->scratch) thread->slot->text_top = f->scratch;
+  leave_gone(thread, f);
+  return is_recorded;
+}
+
+/* A block has ended: blocks that began after it, and have not, were left by longjmp() or the like. They end with it. may_record: past the gate,
+   and recording. Returns how many are lost. */
+static uint64_t skip_later(prof_i_thread *thread, found *f, bool may_record) {
+  prof_i_slot *const slot = thread->slot;
+  uint64_t lost = 0;
+  if (f->what & PROF_I_OPEN_BY_CALL || is_last_entry(thread, f)) return 0;
+  for (uint64_t i = slot->deep; i > 0; i--) {
+    const uint64_t ticks = prof_i_entry_ticks(&thread->deep[i - 1]);
+    found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD, .end = f->end, .what = thread->deep[i - 1].what, .is_deep = true, .index = i, .is_old = ticks & PROF_I_OPEN_OLD};
+    if (!is_later(thread, ticks, i + PROF_I_OPEN_COUNT, f) || g.what & PROF_I_OPEN_BY_CALL) continue;
+    lost += !skip(thread, &g, may_record);
+    f->has_skipped = true;
+  }
+  for (uint64_t i = slot->depth - PROF_I_FAULT(SKIPPED_STAYS); i > 0; i--) {
+    const uint64_t ticks = prof_i_entry_ticks(&slot->open[i]);
+    found g = {.start = ticks & ~(uint64_t)PROF_I_OPEN_OLD, .end = f->end, .what = slot->open[i].what, .index = i, .is_old = ticks & PROF_I_OPEN_OLD};
+    if (!is_later(thread, ticks, i, f) || g.what & PROF_I_OPEN_BY_CALL) continue;
+    lost += !skip(thread, &g, may_record);
+    f->has_skipped = true;
+  }
+  trim(thread);
+  return lost;
+}
+
+/* An end whose scope has no entry any more. Its loss, or -1: it is a stray, of a scope that has ended and been counted, or that never began.
+   A capture's entries go when another one replaces it. */
+static int loss_without_entry(prof_i_thread *thread, uint64_t start) {
+  if (is_of_the_parent(start)) return PROF_LOSS_FORKED;
+  if (!prof_i_the_arena.base) return -1;
+  const uint64_t since = prof_i_arena_header()->start_ticks;
+  if (prof_i_clock_is_before(start >> 4, since) && !prof_i_clock_is_before(start >> 4, prof_i_control_first_at())) return PROF_LOSS_LATE;
+  return thread && prof_i_thread_left_behind(thread, start) ? PROF_LOSS_LATE : -1;
+}
+
+enum { STRAY = -2 };
+
+/* There is no room for this thread: the scope must not stand open on its own thread for ever. */
+static int end_without_thread(uint64_t start) {
+  place p = find_place(NULL, start);
+  if (p.open && take_out(&p)) return PROF_LOSS_NO_THREAD;
+  const int loss = loss_without_entry(NULL, start);
+  return loss < 0 ? STRAY : loss;
+}
+
+/* Past the gate. The loss, -1 when the scope stands in the capture, or STRAY. */
 static int end_unusual(uint64_t start, uint64_t ticks) {
-  if (!prof_i_the_arena.base) return is_of_the_parent(start) ? PROF_LOSS_FORKED : PROF_LOSS_LATE;
-  const prof_i_header *const header = prof_i_arena_header();
+  if (!prof_i_the_arena.base) return is_of_the_parent(start) ? PROF_LOSS_FORKED : STRAY;
   prof_i_thread *const thread = prof_i_thread_attach();
-  if (!thread) return PROF_LOSS_NO_THREAD;
+  if (!thread) return end_without_thread(start);
+  const prof_i_header *const header = prof_i_arena_header();
+  const bool is_recording = prof_i_control_is_recording();
   prof_i_slot *const slot = thread->slot;
   found f = {.start = start, .end = ticks ? ticks : prof_i_entry_ends(thread, prof_i_clock_ticks())};
   const bool was_busy = thread->is_text_busy;
   thread->is_text_busy = true;
   PROF_I_SIGNAL_FENCE();
   const bool mine = find_own(thread, &f);
+  if (mine) {
+    const uint64_t lost = skip_later(thread, &f, is_recording);
+    if (lost) prof_i_thread_lose(thread, PROF_LOSS_SKIPPED, lost);
+  }
   const prof_i_hold hold = mine ? PROF_I_HOLD_NONE : prof_i_thread_hold(thread);
-  const bool is_found = mine || find_elsewhere(thread, &f);
   int loss = -1;
-  if (!is_found && is_of_the_parent(start))
-    loss = PROF_LOSS_FORKED;
-  else if (!prof_i_control_is_recording() || is_of_older_session(header, &f))
-    loss = PROF_LOSS_LATE;
-  else if (!is_found)
-    loss = PROF_LOSS_LOST_STATE;
-  else
-    loss = write_found(thread, slot, &f);
+  if (!mine && !find_elsewhere(thread, &f)) {
+    if ((loss = loss_without_entry(thread, start)) < 0) loss = STRAY;
+  } else {
+    loss = is_recording && !is_of_older_session(header, &f) ? write_found(thread, slot, &f) : PROF_LOSS_LATE;
+  }
   if (f.scratch) slot->text_top = f.scratch;
   thread->is_text_busy = was_busy;
   if (mine) {
@@ -408,22 +517,52 @@ static int end_unusual(uint64_t start, uint64_t ticks) {
   return loss;
 }
 
-/* The gate is closed: somebody starts another capture, or clears. */
+/* The gate is closed: somebody starts another capture, whose entries may be gone at any moment, or clears. */
 static void end_outside(uint64_t start) {
   prof_i_thread *const thread = prof_i_this_thread;
+  const bool is_recording = prof_i_control_is_recording();
   found f = {.start = start};
-  if (find_own(thread, &f)) {
+  bool is_found = find_own(thread, &f);
+  if (is_found) {
+    const uint64_t lost = skip_later(thread, &f, false);
+    if (lost) prof_i_thread_lose_unplaced(PROF_LOSS_SKIPPED, lost);
     close_own(thread, &f);
   } else { /* it must not stand open on its own thread for ever */
     prof_i_thread_look();
     place p = find_place(thread, start);
-    if (p.open) take_out(&p);
+    is_found = p.open && take_out(&p);
     prof_i_thread_look_away();
   }
-  prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
+  const int loss = is_found ? (is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE) : is_recording ? loss_without_entry(NULL, start) : PROF_LOSS_LATE;
+  if (loss >= 0) prof_i_thread_lose_unplaced(loss, 1);
+}
+
+/* The last block below the 64 shown, as the fast path would end it. False: there is more to do. */
+static bool end_deep(prof_i_thread *thread, uint64_t start) {
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t deep = slot ? slot->deep : 0;
+  if (deep == 0 || thread->is_slow || thread->is_held || !prof_i_clock_is_counter()) return false;
+  prof_i_open *const open = &thread->deep[deep - 1];
+  const uint64_t what = open->what;
+  if (prof_i_entry_ticks(open) != start || what & (PROF_I_TYPE_LONG | PROF_I_OPEN_BY_CALL)) return false;
+  const uint64_t duration4 = (prof_i_entry_ends(thread, prof_i_counter()) << 4) - start;
+  if (duration4 >> (PROF_I_DURATION_BITS + 4)) return false;
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+  const uint64_t at = prof_i_claim(&chunk->cursor, 16);
+  if (at >= chunk->limit) return false;
+  uint64_t *const record = (uint64_t *)((char *)chunk + at);
+  __atomic_store_n(&record[1], duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what), __ATOMIC_RELAXED);
+  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
+  PROF_I_SIGNAL_FENCE();
+  prof_i_entry_set(open, 0);
+  prof_i_claim(&slot->deep, (uint64_t)-1);
+  if (deep == 1) prof_i_thread_come_up(thread);
+  if (prof_i_entry_ticks(deep > 1 ? open - 1 : &slot->open[PROF_I_OPEN_COUNT]) == PROF_I_OPEN_GONE) trim(thread);
+  return true;
 }
 
 void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
+  if (start && !ticks && end_deep(prof_i_this_thread, start)) return;
   if (!start || !prof_i_control_is_own_process()) return;
   const int saved = errno;
   if (!prof_i_gate_enter()) {
@@ -431,6 +570,7 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
   } else {
     const int loss = end_unusual(start, ticks);
     if (loss >= 0) prof_i_thread_lose(prof_i_this_thread, loss, 1);
+    if (loss == STRAY) prof_i_thread_count_stray(prof_i_this_thread);
     prof_i_gate_leave();
   }
   errno = saved;

@@ -96,7 +96,14 @@ static void lose_unplaced(int loss, uint64_t count) {
   else __atomic_fetch_add(&own.unplaced[loss], count, __ATOMIC_RELAXED);
 }
 
-void prof_i_thread_lose_unplaced(int loss) { lose_unplaced(loss, 1); }
+void prof_i_thread_lose_unplaced(int loss, uint64_t count) { lose_unplaced(loss, count); }
+
+void prof_i_thread_count_stray(prof_i_thread *thread) {
+  if (prof_i_is_attached(thread) && thread->slot && thread->arena == prof_i_the_arena.number)
+    prof_i_claim(&thread->slot->stray_count, 1);
+  else if (prof_i_the_arena.base)
+    __atomic_fetch_add(&prof_i_arena_header()->stray_count, 1, __ATOMIC_RELAXED);
+}
 
 void prof_i_thread_lose_outside(prof_i_thread *thread, int loss, uint64_t count) {
   if (!prof_i_gate_enter()) {
@@ -180,6 +187,18 @@ static void pin_chunks(prof_i_thread *thread) {
   }
 }
 
+bool prof_i_thread_left_behind(prof_i_thread *thread, uint64_t start) {
+  for (int p = 0; p < PROF_I_PIN_COUNT; p++) {
+    if (!thread->pins[p].at || thread->pins[p].bytes != PROF_I_SLOT_BYTES) continue;
+    prof_i_slot *const slot = thread->pins[p].at; /* or a chunk of that size: what stands there is no start, mostly */
+    for (int i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+      uint64_t ticks = start;
+      if (__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return true;
+    }
+  }
+  return false;
+}
+
 /* ---- attach ---- */
 
 /* What prof_thread_set_name() said; it may say so before the first scope, or between captures. */
@@ -254,6 +273,7 @@ static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t
   memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
   slot->text_top = top;
   slot->deep = old->deep;
+  slot->deep_gone = __atomic_load_n(&old->deep_gone, __ATOMIC_RELAXED);
   slot->depth = depth;
   for (uint64_t i = 1; i <= depth; i++) {
     const uint64_t ticks = __atomic_load_n(&old->open[i].ticks, __ATOMIC_RELAXED);
@@ -276,7 +296,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   const bool keeps = old && thread->arena == prof_i_the_arena.number;
   prof_i_slot *const slot = keeps ? old : take_slot();
   if (!slot) return false;
-  slot->depth = slot->deep = 0;
+  slot->depth = slot->deep = slot->deep_gone = slot->ended_mark = 0;
   count_from_here(slot);
   empty_open(slot);
   slot->text_top = PROF_I_TEXT_OFFSET;
@@ -285,11 +305,12 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   slot->chunk = 0;
   write_name(thread, slot);
   slot->head.owner = thread->serial;
+  thread->is_slow = !keeps && old && since && thread->is_slow;
   if (!keeps && old) {
     if (since) move_open_scopes(slot, old, since);
     pin(thread, old, PROF_I_SLOT_BYTES);
+    prof_i_thread_note_gap(thread);
   }
-  thread->is_slow = slot->deep != 0;
   __atomic_store_n(&thread->slot, slot, __ATOMIC_SEQ_CST); /* from here on others look for their scopes in it */
   __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELAXED); /* health looks at it */
   __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
@@ -300,7 +321,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
 /* The counter may be read inline only when it is the clock. */
 static void open_fast_path(prof_i_thread *thread) {
   const bool fast = prof_i_clock_is_counter() && !thread->is_slow;
-  thread->fast = fast ? thread->slot : &no_slot;
+  thread->fast = fast && thread->slot->deep == 0 ? thread->slot : &no_slot;
   PROF_I_SIGNAL_FENCE();
   uint32_t epoch;
   do { /* it may be raised, and the threads seen to, between the two */
@@ -319,6 +340,11 @@ void prof_i_thread_leave_out(prof_i_thread *thread) {
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow) {
   thread->is_slow = is_slow;
   open_fast_path(thread);
+}
+
+void prof_i_thread_go_deep(prof_i_thread *thread) { thread->fast = &no_slot; }
+void prof_i_thread_come_up(prof_i_thread *thread) {
+  if (prof_i_clock_is_counter() && !thread->is_slow) thread->fast = thread->slot;
 }
 
 static bool is_in_arena(const void *at) {
@@ -366,13 +392,15 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
 
 /* What began in an older session must not end as a record of this one: its entry is marked, and stays to be taken off by its own end. The
    owner marks, another thread may be taking it out. */
-static void mark_old_scopes(prof_i_slot *slot, uint64_t since) {
-  for (uint64_t i = 1; i <= slot->depth && i <= PROF_I_OPEN_COUNT; i++) {
-    uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
-    if (!prof_i_open_stands(ticks) || !prof_i_clock_is_before(ticks >> 4, since)) continue;
-    __atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, ticks | PROF_I_OPEN_OLD, false, __ATOMIC_RELAXED,
-                                __ATOMIC_RELAXED);
-  }
+static void mark_if_old(prof_i_open *open, uint64_t since) {
+  uint64_t ticks = __atomic_load_n(&open->ticks, __ATOMIC_RELAXED);
+  if (!prof_i_open_stands(ticks) || !prof_i_clock_is_before(ticks >> 4, since)) return;
+  __atomic_compare_exchange_n(&open->ticks, &ticks, ticks | PROF_I_OPEN_OLD, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+static void mark_old_scopes(prof_i_thread *thread, uint64_t since) {
+  prof_i_slot *const slot = thread->slot;
+  for (uint64_t i = 1; i <= slot->depth && i <= PROF_I_OPEN_COUNT; i++) mark_if_old(&slot->open[i], since);
+  for (uint64_t i = 0; thread->deep && i < slot->deep; i++) mark_if_old(&thread->deep[i], since);
 }
 
 /* Slot, chunk and pins change together; a handler must not find, or change, half of it. */
@@ -394,7 +422,7 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
 static prof_i_thread *attach_again(prof_i_thread *thread) {
   const prof_i_header *const header = prof_i_arena_header();
   if (thread->arena == prof_i_the_arena.number)
-    mark_old_scopes(thread->slot, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
+    mark_old_scopes(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   else if (!move_to_this_arena(thread, header))
     return NULL;
   else
@@ -425,16 +453,39 @@ prof_i_thread *prof_i_thread_attach_line(prof_i_line *line) {
 
 /* ---- going ---- */
 
+/* Scopes that stand open in so many entries. */
+static uint64_t standing_in(const prof_i_open *open, uint64_t count) {
+  uint64_t standing = 0;
+  for (uint64_t i = 0; i < count; i++) standing += prof_i_open_stands(__atomic_load_n(&open[i].ticks, __ATOMIC_RELAXED)) != 0;
+  return standing;
+}
+
+/* Counts the scopes that the thread leaves open as lost. One store does both: they are lost, and not open any more. */
+static void end_open_scopes(prof_i_thread *thread) {
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t depth = slot->depth <= PROF_I_OPEN_COUNT ? slot->depth : 0;
+  const uint64_t count = standing_in(slot->open + 1, depth) + (thread->deep ? standing_in(thread->deep, slot->deep) : 0);
+  if (!count) return;
+  const uint64_t lost = __atomic_load_n(&slot->lost[PROF_LOSS_THREAD_ENDED], __ATOMIC_RELAXED) + count;
+  __atomic_store_n(&slot->ended_mark, lost, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->lost[PROF_LOSS_THREAD_ENDED], lost, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
+  empty_open(slot);
+  for (uint64_t i = 0; thread->deep && i < slot->deep; i++) __atomic_store_n(&thread->deep[i].ticks, 0, __ATOMIC_RELAXED);
+  slot->depth = slot->deep = slot->deep_gone = 0;
+  __atomic_store_n(&slot->ended_mark, 0, __ATOMIC_RELEASE);
+}
+
 /* The slot waits for the next thread. What was lost stays counted where it is. */
 static void vacate(prof_i_slot *slot) {
   __atomic_store_n(&slot->serial, 0, __ATOMIC_RELAXED);
-  slot->depth = slot->deep = 0;
+  slot->depth = slot->deep = slot->deep_gone = 0;
   empty_open(slot);
 }
 
 /* What a thread that is gone leaves behind goes to the capture. Past the gate. */
 static void bury(prof_i_thread *thread) {
   if (!prof_i_the_arena.base || thread->arena != prof_i_the_arena.number) return;
+  end_open_scopes(thread);
   prof_i_chunk_thread_goes(thread);
   vacate(thread->slot);
 }

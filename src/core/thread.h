@@ -60,6 +60,8 @@ typedef struct prof_i_thread {
   bool is_named;     /* by prof_thread_set_name(). Atomic: any thread reads it */
   uint32_t is_being_named; /* by a thread that takes a trace. Atomic */
   bool is_slow;      /* prof_i_thread_be_slow() */
+  uint32_t has_gaps; /* entries that are not its last may be gone: a begin that finds all 64 taken looks for them. Any thread; release, pairs with
+                        the acquire of the owner who takes it back to look */
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
   _Alignas(8) char name[PROF_I_NAME_BYTES]; /* as the owner record has it */
@@ -144,6 +146,21 @@ static inline prof_i_slot *prof_i_thread_slot(const prof_i_thread *thread) { ret
 /* Keeps the thread off the fast path, or lets it back. Owner thread only, past the gate. */
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow);
 
+/* Scopes stand open below the 64 that have entries in the slot, or none do any more: meanwhile every begin and end takes the slow path, so that
+   the end of an entry's scope sees those that began after it. Owner thread only. */
+void prof_i_thread_go_deep(prof_i_thread *thread);
+void prof_i_thread_come_up(prof_i_thread *thread);
+
+/* Did a begin, which a move to another arena interrupted, put its entry where the thread does not look any more? Then it is taken away. Owner
+   thread only. */
+bool prof_i_thread_left_behind(prof_i_thread *thread, uint64_t start);
+
+/* Entries of that thread may be gone, below one that is not. Any thread. */
+static inline void prof_i_thread_note_gap(prof_i_thread *thread) { __atomic_store_n(&thread->has_gaps, 1, __ATOMIC_RELEASE); }
+
+/* An end has found no scope. Owner thread, past the gate. */
+void prof_i_thread_count_stray(prof_i_thread *thread);
+
 /* The arena is full: what the thread begins from here on is left out at its begin, as long as that is so. Owner thread, past the gate. */
 void prof_i_thread_leave_out(prof_i_thread *thread);
 
@@ -201,7 +218,7 @@ uint64_t prof_i_thread_serial_of(uint64_t tid);
 
 uint64_t prof_i_thread_seen_count(void);
 /* Counts one loss while no arena can be touched; it is added to the arena by prof_i_thread_place_losses(). Signal-safe. */
-void prof_i_thread_lose_unplaced(int loss);
+void prof_i_thread_lose_unplaced(int loss, uint64_t count);
 void prof_i_thread_place_losses(void);
 
 uint64_t prof_i_thread_alive_count(void);

@@ -191,5 +191,6 @@ void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
   put_flag(w, PROF_EVENT_CUT, "\"cut\":true", &has_members);
   put_flag(w, PROF_EVENT_NO_DETAILS, "\"details lost\":true", &has_members);
   put_flag(w, PROF_EVENT_ASYNC, "\"asynchronous\":true", &has_members);
+  put_flag(w, PROF_EVENT_SKIPPED, "\"skipped\":true", &has_members);
   put_flag(w, PROF_EVENT_OTHER_THREAD, "\"ended on another thread\":true", &has_members);
 }

@@ -142,6 +142,8 @@ static void put_counts(prof_i_chrome *w) {
   put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "scopes", w->info.scope_count);
   put_member(w, "unfinished", w->info.open_count);
+  put_member(w, "unfinished_below", w->info.open_below_count);
+  put_member(w, "stray_ends", w->info.stray_count);
   put_member(w, "events", w->info.event_count);
   put(w, ",\n \"lost\":");
   prof_i_account_loss(w->sink, w->info.lost_count);
@@ -246,7 +248,7 @@ static void put_summary(prof_i_chrome *w) {
   const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0, has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
   const bool is_whole = missing(w) == 0 && faults == 0 && !has_silent;
   put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":\"");
-  put(w, !is_whole ? "prof: see the arguments" : has_late ? "prof: no loss, but records began late" : w->info.open_count ? "prof: no loss, some unfinished" : "prof: no loss");
+  put(w, !is_whole ? "prof: see the arguments" : has_late ? "prof: no loss, but records began late" : w->info.open_count || w->info.open_below_count ? "prof: no loss, some unfinished" : "prof: no loss");
   put(w, "\"");
   put_member(w, "pid", w->info.pid);
   put_member(w, "tid", w->info.pid);
@@ -257,6 +259,8 @@ static void put_summary(prof_i_chrome *w) {
   put(w, "\"");
   put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "unfinished", w->info.open_count);
+  if (w->info.open_below_count) put_member(w, "unfinished below 64 others", w->info.open_below_count);
+  if (w->info.stray_count) put_member(w, "ends that found no scope", w->info.stray_count);
   if (w->window.from_ns || w->window.to_ns) put_member(w, "of these in this file", w->written.scope_count + w->written.open_count + w->written.step_count + w->written.instant_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;

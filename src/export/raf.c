@@ -197,6 +197,10 @@ static void put_account(raf *r, const prof_trace *trace) {
   prof_i_sink_u64(r->sink, r->info.event_count - r->info.open_count);
   prof_i_sink_text(r->sink, ",\"unfinished\":");
   prof_i_sink_u64(r->sink, r->info.open_count);
+  prof_i_sink_text(r->sink, ",\"unfinished_below\":");
+  prof_i_sink_u64(r->sink, r->info.open_below_count);
+  prof_i_sink_text(r->sink, ",\"stray_ends\":");
+  prof_i_sink_u64(r->sink, r->info.stray_count);
   prof_i_sink_text(r->sink, ",\"lost\":");
   prof_i_account_loss(r->sink, r->info.lost_count);
   prof_i_sink_text(r->sink, ",\"changes\":");

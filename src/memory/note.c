@@ -164,7 +164,7 @@ static bool is_left_out(prof_i_thread *thread) {
 static void write_or_lose(prof_pool *pool, uint64_t ticks, const uint64_t *words, uint64_t count) {
   if (is_left_out(prof_i_this_thread)) return;
   if (!prof_i_gate_enter()) {
-    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE);
+    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
     return;
   }
   const bool is_recording = prof_i_control_is_recording();

@@ -227,6 +227,7 @@ struct prof_trace {
   uint64_t last;  /* the last thing known */
   uint64_t event_count, scope_count;
   uint64_t lost[PROF_I_LOSS_WORDS];
+  uint64_t open_below_count, stray_count; /* as in prof_trace_info */
   uint64_t own_ns;
   uint64_t bad_count;
   bool has_unknown_sites;

@@ -159,6 +159,10 @@ static __attribute__((noinline)) void set_long(const prof_trace *trace, const ui
       event_out->flags |= PROF_EVENT_ASYNC;
       set_details(trace, &record, event_out);
       return;
+    case PROF_I_KIND_SKIPPED:
+      event_out->flags |= PROF_EVENT_SKIPPED;
+      set_details(trace, &record, event_out);
+      return;
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_INSTANT: set_details(trace, &record, event_out); return;
     case PROF_I_KIND_COUNTER:

@@ -218,7 +218,7 @@ static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
     for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
       prof_i_long record;
       const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
-      if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && (record.kind == PROF_I_KIND_SCOPE || record.kind == PROF_I_KIND_ASYNC))) continue;
+      if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && prof_i_is_scope(record.kind) && record.kind != PROF_I_KIND_CALL)) continue;
       const prof_i_interval when = sight == PROF_I_SIGHT_PLAIN ? prof_i_plain_interval_in(at, segment->start_ticks, segment->stretch)
                                                                : prof_i_event_interval(at, &record, segment->start_ticks, segment->stretch);
       if (when.end >= latest) take_out(trace, thread, when.start, prof_i_record_site(at[1]));
@@ -232,6 +232,8 @@ int prof_i_index_open(prof_trace *trace) {
     const prof_i_mention *const mention = &trace->mentions[i];
     prof_i_trace_thread *const thread = prof_i_index_thread(trace, mention->serial);
     if (!thread || !mention->slot || mention->is_beside || thread->open_count || !thread->is_alive) continue;
+    if (prof_i_slot_is_over(mention->slot, mention->slot->lost[PROF_LOSS_THREAD_ENDED])) continue;
+    trace->open_below_count += prof_i_slot_deep_open(mention->slot);
     thread->first_open = trace->open_count;
     const int status = add_open(trace, thread, mention->slot, &room);
     if (status) return status;
@@ -263,6 +265,7 @@ static uint64_t cost_of(const prof_trace *trace, uint64_t event_count, const uin
 
 void prof_i_index_sum(prof_trace *trace) {
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.unplaced[i];
+  trace->stray_count += trace->header.stray_count;
   for (uint32_t i = 0; i < trace->segment_count; i++) {
     const prof_i_segment *const segment = &trace->segments[i];
     trace->lost[PROF_LOSS_UNFINISHED] += segment->unfinished_count;

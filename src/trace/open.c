@@ -155,6 +155,8 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->event_count = trace->event_count;
   info->scope_count = trace->scope_count;
   info->open_count = trace->open_count;
+  info->open_below_count = trace->open_below_count;
+  info->stray_count = trace->stray_count;
   memcpy(info->lost_count, trace->lost, sizeof info->lost_count);
   info->bad_count = trace->bad_count;
   info->start_unix_ns = header->start_realtime_ns;
@@ -246,7 +248,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
 int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
   PROF_I_HOLD_FP;
   if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_loss_text: %s is NULL", trace ? "text_out" : "trace");
-  enum { ROOM = 256 + PROF_I_LOSS_WORDS * 64 };
+  enum { ROOM = 512 + PROF_I_LOSS_WORDS * 64 };
   char *const text = malloc(ROOM);
   if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
   uint64_t all = 0;
@@ -257,8 +259,12 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
     if (trace->lost[i])
       used += snprintf(text + used, (size_t)(ROOM - used), "%s %llu %s", n++ ? "," : "", (unsigned long long)trace->lost[i],
                        prof_loss_name(i));
-  if (trace->open_count)
-    used += snprintf(text + used, (size_t)(ROOM - used), "; %llu scope%s had not ended yet", (unsigned long long)trace->open_count, trace->open_count == 1 ? "" : "s");
+  const uint64_t open = trace->open_count + trace->open_below_count;
+  if (open) used += snprintf(text + used, (size_t)(ROOM - used), "; %llu scope%s had not ended yet", (unsigned long long)open, open == 1 ? "" : "s");
+  if (trace->open_below_count)
+    used += snprintf(text + used, (size_t)(ROOM - used), ", %llu of them below 64 others, without a name", (unsigned long long)trace->open_below_count);
+  if (trace->stray_count)
+    used += snprintf(text + used, (size_t)(ROOM - used), "; %llu end%s found no scope", (unsigned long long)trace->stray_count, trace->stray_count == 1 ? "" : "s");
   if (trace->bad_count)
     snprintf(text + used, (size_t)(ROOM - used), "; the capture is damaged, or cut off: %llu place%s could not be read", (unsigned long long)trace->bad_count,
              trace->bad_count == 1 ? "" : "s");

@@ -65,6 +65,7 @@ bool prof_i_long_read(const uint64_t *words, uint64_t word_count, prof_i_long *o
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_CALL:
     case PROF_I_KIND_ASYNC:
+    case PROF_I_KIND_SKIPPED:
     case PROF_I_KIND_INSTANT: return read_details(out, words + 3, left);
     case PROF_I_KIND_COUNTER:
       if (out->flags & PROF_I_FLAG_DEVICE && left >= 2) out->device = words[4];

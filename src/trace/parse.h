@@ -19,7 +19,7 @@ typedef enum prof_i_sight {
 static inline uint32_t prof_i_word_kind(uint64_t word2) { return word2 >> 16 & 0xff; }
 static inline uint32_t prof_i_word_flags(uint64_t word2) { return word2 >> 24 & 0xff; }
 
-static inline bool prof_i_is_scope(uint32_t kind) { return kind == PROF_I_KIND_SCOPE || kind == PROF_I_KIND_CALL || kind == PROF_I_KIND_ASYNC; }
+static inline bool prof_i_is_scope(uint32_t kind) { return kind == PROF_I_KIND_SCOPE || kind == PROF_I_KIND_CALL || kind == PROF_I_KIND_ASYNC || kind == PROF_I_KIND_SKIPPED; }
 
 /* Of a long record's words: is it no thread's own time? */
 static inline bool prof_i_is_async(const uint64_t *words) { return prof_i_word_kind(words[2]) == PROF_I_KIND_ASYNC || prof_i_word_flags(words[2]) & PROF_I_FLAG_OTHER_THREAD; }

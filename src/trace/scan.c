@@ -261,6 +261,7 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   if (slot->serial && !trace->source.is_live && slot->chunk >= trace->source.count) trace->bad_count++; /* the file was cut off before it */
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += slot->lost[i];
   trace->own_ns += slot->own_ns;
+  trace->stray_count += slot->stray_count;
   add_gone(trace, &slot->head); /* it may stand where a chunk was */
   if (slot->serial && !add_mention(trace, (prof_i_mention){.serial = slot->serial, .slot = slot})) return PROF_E_NO_MEMORY;
   const prof_i_extent reserve = {(const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),

@@ -379,7 +379,7 @@ static int put_loss(table *t, const prof_trace *trace) {
 
 /* What was open across a fork stands in the parent's. */
 static bool is_whole(const prof_trace_info *info) {
-  uint64_t missing = info->open_count | info->bad_count;
+  uint64_t missing = info->open_count | info->open_below_count | info->bad_count;
   for (size_t i = 0; i < sizeof info->lost_count / sizeof *info->lost_count; i++) missing |= i == PROF_LOSS_FORKED ? 0 : info->lost_count[i];
   return missing == 0;
 }

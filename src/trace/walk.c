@@ -208,6 +208,7 @@ static void put_event(prof_i_walker *w, const uint64_t *words) {
     case PROF_I_KIND_CALL:
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_ASYNC:
+    case PROF_I_KIND_SKIPPED:
       if (prof_i_is_async(words)) put_beside(w, &t);
       else put(w, &t);
       return;

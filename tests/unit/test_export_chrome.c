@@ -379,7 +379,7 @@ static void steps_of_the_budget_stand_in_the_text_and_on_the_time_line(void **st
   assert_int_equal(count_of("\"name\":\"prof: level lowered\""), 0);
   assert_int_equal(count_of("\"at_ns\":"), 2);
   assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_RAF}), PROF_OK);
-  has("\"muted\":1000,\"device_full\":0,\"device_late\":0,\"device_times\":0},\"changes\":[\n  {\"at_ns\":2500,");
+  has("\"muted\":1000,\"device_full\":0,\"device_late\":0,\"device_times\":0,\"skipped\":0,\"thread_ended\":0},\"changes\":[\n  {\"at_ns\":2500,");
   capture_end(&c);
 }
 
@@ -429,9 +429,9 @@ static void rafs_log_is_as_raf_wrote_it(void **state) {
       "\"args\":{\"args_string\":[]}},\n"
       "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123472,\"pid\":77,\"tid\":\"operator\"}\n"
       "],\"displayTimeUnit\":\"ms\",\n"
-      "\"prof\":{\"recorded\":3,\"unfinished\":0,\"lost\":{\"total\":0,\"full\":0,\"overwritten\":0,\"disk\":0,\"no_chunk\":0,"
+      "\"prof\":{\"recorded\":3,\"unfinished\":0,\"unfinished_below\":0,\"stray_ends\":0,\"lost\":{\"total\":0,\"full\":0,\"overwritten\":0,\"disk\":0,\"no_chunk\":0,"
       "\"no_thread\":0,\"late\":0,\"cleared\":0,\"unfinished\":0,\"forked\":0,\"lost_state\":0,\"muted\":0,\"device_full\":0,\"device_late\":0,"
-      "\"device_times\":0},\"changes\":[]}}\n");
+      "\"device_times\":0,\"skipped\":0,\"thread_ended\":0},\"changes\":[]}}\n");
 }
 
 /* Viewers pair an end with the last beginning of its row. */

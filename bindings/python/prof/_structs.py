@@ -117,6 +117,8 @@ class Health(_Shown):
         ("muted_sites_count", c_uint32),
         ("changes_count", c_uint32),
         ("device_warning", c_char * 512),
+        ("open_count", c_uint64),
+        ("stray_count", c_uint64),
     ]
 
 
@@ -159,6 +161,8 @@ class TraceInfo(_Shown):
         ("clock_back_count", c_uint64),
         ("is_copy", c_uint32),
         ("device_count", c_uint32),
+        ("open_below_count", c_uint64),
+        ("stray_count", c_uint64),
     ]
 
 
