@@ -223,7 +223,7 @@ typedef enum prof_change_reason {
   PROF_REASON_ASKED = 1,      /* prof_mute(), or a start that takes the budget's steps back */
   PROF_REASON_TIME = 2,       /* a thread's time: measured and allowed are per cent */
   PROF_REASON_EVENTS = 3,     /* events a second */
-  PROF_REASON_OUTSIDE = 4     /* prof_trace_set_level(), seen at a chunk change, a stop or a reading: it was earlier */
+  PROF_REASON_OUTSIDE = 4     /* prof_trace_set_level(). Where an older prof did that, at_ns is when the process saw it: it was earlier */
 } prof_change_reason;
 
 typedef struct prof_trace_change {

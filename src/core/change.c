@@ -8,11 +8,13 @@
 
 static uint32_t written;    /* any thread */
 static uint32_t function_ends; /* any thread */
-static uint32_t told_level; /* what the capture knows of; any thread */
+static uint32_t told_level;  /* what the capture knows of; any thread */
+static uint64_t told_number; /* of the header's changes from outside, how many it has as records; whoever has told_level BEING_CHANGED */
 
 void prof_i_change_begin(void) {
   __atomic_store_n(&written, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&function_ends, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&told_number, 0, __ATOMIC_RELAXED);
 }
 uint32_t prof_i_change_count(void) { return __atomic_load_n(&written, __ATOMIC_RELAXED); }
 
@@ -47,12 +49,50 @@ static void note_level(uint32_t before, uint32_t after, const prof_i_change *why
   if (before != after) prof_i_change_note(&change);
 }
 
+/* Those that have been told since, as records: the header keeps the last ones alone. Returns the level after the last, or `level`. */
+static uint32_t write_told(uint32_t level) {
+  const prof_i_header *const header = prof_i_arena_header();
+  const uint64_t count = __atomic_load_n(&header->level_change_count, __ATOMIC_SEQ_CST);
+  uint64_t number = __atomic_load_n(&told_number, __ATOMIC_RELAXED);
+  if (count - number > PROF_I_LEVEL_CHANGES) {
+    __atomic_fetch_add(&prof_i_arena_header()->untold_changes, count - number - PROF_I_LEVEL_CHANGES, __ATOMIC_RELAXED);
+    number = count - PROF_I_LEVEL_CHANGES;
+  }
+  while (number < count) {
+    const prof_i_level_change *const change = &header->level_changes[number % PROF_I_LEVEL_CHANGES];
+    if (__atomic_load_n(&change->number, __ATOMIC_ACQUIRE) != number + 1) break; /* somebody is just writing it */
+    const uint64_t levels = __atomic_load_n(&change->levels, __ATOMIC_RELAXED);
+    number++;
+    level = (uint32_t)(levels >> 32);
+    note_level((uint32_t)levels, level,
+               &(prof_i_change){.reason = PROF_REASON_OUTSIDE, .measured = __atomic_load_n(&change->monotonic_ns, __ATOMIC_RELAXED), .allowed = number});
+  }
+  __atomic_store_n(&told_number, number, __ATOMIC_RELAXED);
+  return level;
+}
+
+/* Has somebody told of a change to the level that the capture knows, and not made it yet? */
+static bool is_about_to_be(uint32_t before, uint32_t after) {
+  const prof_i_header *const header = prof_i_arena_header();
+  const uint64_t count = __atomic_load_n(&header->level_change_count, __ATOMIC_SEQ_CST);
+  const prof_i_level_change *const last = &header->level_changes[(count - 1) % PROF_I_LEVEL_CHANGES];
+  return count && (__atomic_load_n(&last->number, __ATOMIC_ACQUIRE) != count || last->levels == (before | (uint64_t)after << 32));
+}
+
+/* Past the gate, or with the control lock. */
 void prof_i_change_look_at_level(void) {
   uint32_t before = __atomic_load_n(&told_level, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE) || before == BEING_CHANGED) return;
+  const bool has_new = __atomic_load_n(&prof_i_arena_header()->level_change_count, __ATOMIC_SEQ_CST) != __atomic_load_n(&told_number, __ATOMIC_RELAXED);
   const uint32_t level = prof_i_arena_level();
-  if (before == level || before == BEING_CHANGED) return;
-  if (!__atomic_compare_exchange_n(&told_level, &before, level, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
-  note_level(before, level, &(prof_i_change){.reason = PROF_REASON_OUTSIDE});
+  if (before == level && !has_new) return;
+  if (!__atomic_compare_exchange_n(&told_level, &before, BEING_CHANGED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
+  uint32_t told = has_new ? write_told(before) : before;
+  if (!has_new && told != level && !is_about_to_be(level, told)) {
+    note_level(told, level, &(prof_i_change){.reason = PROF_REASON_OUTSIDE}); /* by an older prof, which tells nobody */
+    told = level;
+  }
+  __atomic_store_n(&told_level, told, __ATOMIC_SEQ_CST);
 }
 
 uint32_t prof_i_change_begin_level(void) {

@@ -341,6 +341,14 @@ enum {
   PROF_I_STATE_COPIED = 2     /* a copy, made while the original was being recorded: it stays as it is */
 };
 
+/* A level that was set from outside. Whoever sets one writes it here first. */
+typedef struct prof_i_level_change {
+  uint64_t number;       /* from 1, stored last: whole when it is its place's */
+  uint64_t monotonic_ns; /* CLOCK_MONOTONIC */
+  uint64_t levels;       /* before | after << 32; both the same: it did not come to that */
+} prof_i_level_change;
+enum { PROF_I_LEVEL_CHANGES = 64 };
+
 typedef struct prof_i_header {
   uint64_t magic; /* stored last */
   uint32_t version;
@@ -379,6 +387,8 @@ typedef struct prof_i_header {
   uint64_t untold_changes;     /* records of kind CHANGE for which there was no room */
   uint64_t made_bytes;         /* how far the capture certainly reaches: of what was taken, what has been made. Only grows; 0: not known */
   uint64_t stray_count;        /* ends that found no scope, of threads that have no slot. No losses */
+  uint64_t level_change_count; /* ever set from outside. Any process; atomic */
+  prof_i_level_change level_changes[PROF_I_LEVEL_CHANGES]; /* the last ones: that of number n at (n - 1) % PROF_I_LEVEL_CHANGES */
 } prof_i_header;
 
 #endif

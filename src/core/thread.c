@@ -289,6 +289,15 @@ static prof_i_slot *take_slot(void) {
   return (prof_i_slot *)(slot ? slot : prof_i_chunk_take_for_slot(SLOT_TOUCHED_BYTES));
 }
 
+/* A begin that is left out is counted without the gate, perhaps when the slot's arena has just gone: zeros stand there since, and what has been
+   counted on them is nowhere else. Of the owner, or of one that has ended; past the gate. */
+static void place_left_out(prof_i_slot *old) {
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
+    const uint64_t count = __atomic_exchange_n(&old->lost[i], 0, __ATOMIC_RELAXED);
+    if (count) __atomic_fetch_add(&prof_i_arena_header()->unplaced[i], count, __ATOMIC_RELAXED);
+  }
+}
+
 /* A slot in the arena in force, to which scopes move that stand open and began since then; a thread that comes again in the same arena
    keeps its own, and nothing stands open in it. */
 static bool give_slot(prof_i_thread *thread, uint64_t since) {
@@ -308,6 +317,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   thread->is_slow = !keeps && old && since && thread->is_slow;
   if (!keeps && old) {
     if (since) move_open_scopes(slot, old, since);
+    place_left_out(old);
     pin(thread, old, PROF_I_SLOT_BYTES);
     prof_i_thread_note_gap(thread);
   }
@@ -484,7 +494,11 @@ static void vacate(prof_i_slot *slot) {
 
 /* What a thread that is gone leaves behind goes to the capture. Past the gate. */
 static void bury(prof_i_thread *thread) {
-  if (!prof_i_the_arena.base || thread->arena != prof_i_the_arena.number) return;
+  if (!prof_i_the_arena.base) return;
+  if (thread->arena != prof_i_the_arena.number) {
+    if (thread->slot) place_left_out(thread->slot);
+    return;
+  }
   end_open_scopes(thread);
   prof_i_chunk_thread_goes(thread);
   vacate(thread->slot);
@@ -569,6 +583,7 @@ void prof_i_thread_forget_all(void) {
   own.looking = 0;
   if (own.gone_at) memset(own.gone, 0, sizeof own.gone); /* the parent's */
   own.gone_at = 0;
+  memset(own.unplaced, 0, sizeof own.unplaced); /* the parent counts them */
   own.first = NULL; /* the parent's; its memory stays, one page a thread */
   prof_i_this_thread = &prof_i_no_thread;
 }

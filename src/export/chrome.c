@@ -400,6 +400,11 @@ void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index) {
   set_track(w, 0);
 }
 
+void prof_i_chrome_go_to_process(prof_i_chrome *w) {
+  w->ids = (prof_i_tids){.first = w->info.pid, .step = 1, .pid = w->info.pid};
+  set_track(w, 0);
+}
+
 static int walk_thread(prof_i_chrome *w, uint32_t index) {
   prof_i_walker *const walker = prof_i_walker_create(w->trace, index, visit, w);
   if (!walker) return PROF_E_NO_MEMORY;

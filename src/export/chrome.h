@@ -134,7 +134,8 @@ typedef struct prof_i_chrome {
 void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns); /* a moment of the capture as ts has it */
 
 void prof_i_chrome_track_and_time(prof_i_chrome *w, uint64_t start_ns); /* the end of a name, then pid, tid and ts */
-void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index);      /* what is written next stands on its row */
+void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index);
+void prof_i_chrome_go_to_process(prof_i_chrome *w); /* what belongs to no thread */      /* what is written next stands on its row */
 prof_i_text prof_i_chrome_name_or(prof_i_text text, const char *otherwise); /* never empty: readers take a missing name for a broken event */
 
 /* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no memory); then writes all. */

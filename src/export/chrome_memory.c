@@ -214,6 +214,7 @@ static void put_all(writer *w) {
   const uint32_t pool_count = m->trace->catalog.pool_count;
   for (uint32_t i = 0; i < pool_count; i++) begin_graphs(w, i);
   if (m->trace->thread_count) prof_i_chrome_go_to_thread(w->chrome, 0);
+  else prof_i_chrome_go_to_process(w->chrome); /* a pool has something, and nobody has recorded anything */
   for (uint32_t i = 0; i < m->item_count && w->chrome->sink->status == PROF_OK; i++) {
     const prof_i_memory_item *const item = &m->items[m->order[i]];
     const prof_i_memory_record record = prof_i_memory_item_read(item);

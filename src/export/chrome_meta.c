@@ -230,7 +230,7 @@ static void put_change_marks(prof_i_chrome *w) {
     prof_trace_change change = {.size = sizeof change};
     if (prof_trace_change_get(w->trace, i, &change) != PROF_OK || !prof_i_window_has(&w->window, change.at_ns, change.at_ns)) continue;
     put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":");
-    put(w, change.kind == PROF_CHANGE_LEVEL ? "\"prof: level lowered\"" : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\"" : "\"prof: site heard again\"");
+    put(w, change.kind == PROF_CHANGE_LEVEL ? change.level_after < change.level_before ? "\"prof: level lowered\"" : "\"prof: level raised\"" : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\"" : "\"prof: site heard again\"");
     put_member(w, "pid", w->info.pid);
     put_member(w, "tid", w->info.pid);
     put(w, ",\"ts\":");

@@ -88,6 +88,8 @@ typedef struct prof_i_track {
 
 /* prof_trace_change, with the thread by its serial. */
 typedef struct prof_i_change_seen {
+  uint32_t number; /* as it was read: of two at one time */
+  uint64_t monotonic_ns; /* when, of one from outside that was told by whoever made it; 0: ticks say it */
   uint64_t ticks;
   uint32_t kind, reason, site, level_before, level_after;
   uint64_t serial, measured, allowed;
@@ -122,6 +124,7 @@ typedef struct prof_i_catalog {
   uint32_t function_end_count, function_end_room;
   prof_i_change_seen *changes;
   uint32_t change_count, change_room;
+  uint64_t outside_count; /* changes from outside that have records, by their numbers: the header may have later ones */
   prof_i_pool_seen *pools;
   uint32_t pool_count, pool_room;
   prof_i_device_state *devices; /* by device, each once */
@@ -185,6 +188,12 @@ typedef struct prof_i_open_scope {
   uint32_t site;
 } prof_i_open_scope;
 
+/* Room that was claimed for a record, and never used: marks and what has no marks, of so many slots. */
+typedef struct prof_i_claim_seen {
+  uint64_t serial; /* of the thread */
+  uint64_t slots;
+} prof_i_claim_seen;
+
 typedef struct prof_i_trace_thread {
   uint64_t serial;
   uint64_t tid;
@@ -223,6 +232,9 @@ struct prof_trace {
   uint32_t thread_count;
   prof_i_open_scope *opens;
   uint32_t open_count;
+  prof_i_claim_seen *claims;
+  uint32_t claim_count, claim_room; /* the last ones; those of an end whose scope stands open are no losses */
+  uint64_t open_claim_count;
   uint64_t floor; /* events that ended before are not handed out: cleared, or past the ring's bound */
   uint64_t last;  /* the last thing known */
   uint64_t event_count, scope_count;
@@ -306,6 +318,9 @@ int prof_i_index_open(prof_trace *trace);
 void prof_i_index_sum(prof_trace *trace);
 /* The thread of this serial, or NULL. Once they are in order. */
 prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t serial);
+
+/* After the timeline: those in the header, too, and all in the order of time. Of change.c. 0 or PROF_E_NO_MEMORY. */
+int prof_i_changes_settle(prof_trace *trace);
 
 /* An array's room for one element more, doubled when it is used up. False when there is no memory; the array stays. */
 bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes);

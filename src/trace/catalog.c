@@ -254,6 +254,11 @@ static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_co
                                                                    .serial = words[6],
                                                                    .measured = words[7],
                                                                    .allowed = words[8]};
+  prof_i_change_seen *const seen = &catalog->changes[catalog->change_count - 1];
+  if (seen->reason != PROF_REASON_OUTSIDE) return 0;
+  seen->monotonic_ns = seen->measured;
+  if (seen->allowed > catalog->outside_count) catalog->outside_count = seen->allowed;
+  seen->measured = seen->allowed = 0;
   return 0;
 }
 

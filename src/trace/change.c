@@ -51,6 +51,45 @@ int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof_trace_ch
   return prof_i_sized_give(change_out, &change, sizeof change, "prof_trace_change");
 }
 
+/* ---- changes from outside ---- */
+
+/* Those in the header that the process has not written as records yet. Each is checked: a live one may be changing, and a damaged one says anything. */
+static int add_from_header(prof_trace *trace) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  const uint64_t count = trace->header.level_change_count;
+  const uint64_t first = count > PROF_I_LEVEL_CHANGES ? count - PROF_I_LEVEL_CHANGES : 0;
+  for (uint64_t n = first > catalog->outside_count ? first : catalog->outside_count; n < count; n++) {
+    const prof_i_level_change *const change = &trace->header.level_changes[n % PROF_I_LEVEL_CHANGES];
+    const uint32_t before = (uint32_t)change->levels, after = (uint32_t)(change->levels >> 32);
+    if (change->number != n + 1 || before > 2 || after > 2 || before == after || change->monotonic_ns == 0) continue;
+    if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count, sizeof *catalog->changes)) return PROF_E_NO_MEMORY;
+    catalog->changes[catalog->change_count++] = (prof_i_change_seen){
+        .monotonic_ns = change->monotonic_ns, .kind = PROF_CHANGE_LEVEL, .reason = PROF_REASON_OUTSIDE, .level_before = before, .level_after = after};
+  }
+  return 0;
+}
+
+static int by_ticks(const void *a, const void *b) {
+  const prof_i_change_seen *const x = a, *const y = b;
+  if (x->ticks != y->ticks) return x->ticks < y->ticks ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+int prof_i_changes_settle(prof_trace *trace) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  const int status = add_from_header(trace);
+  if (status || catalog->change_count == 0) return status;
+  for (uint32_t i = 0; i < catalog->change_count; i++) {
+    prof_i_change_seen *const seen = &catalog->changes[i];
+    seen->number = i;
+    if (!seen->monotonic_ns) continue;
+    const uint64_t start_ns = trace->header.start_monotonic_ns;
+    seen->ticks = prof_i_timeline_ticks_at(&trace->timeline, seen->monotonic_ns > start_ns ? seen->monotonic_ns - start_ns : 0);
+  }
+  qsort(catalog->changes, catalog->change_count, sizeof *catalog->changes, by_ticks);
+  return 0;
+}
+
 /* ---- as text ---- */
 
 /* Repaired, made plain, and cut; to holds TEXT_BYTES. */
@@ -70,7 +109,7 @@ static void put_rate(char *to, size_t room, double value) {
   else snprintf(to, room, "%llu.%02llu million", (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
 }
 
-static void put_reason(char *to, size_t room, const prof_trace *trace, const prof_trace_change *change) {
+static void put_reason(char *to, size_t room, const prof_trace *trace, const prof_trace_change *change, bool has_time) {
   char measured[48], allowed[48];
   if (change->reason == PROF_REASON_TIME) {
     const uint64_t spent = (uint64_t)(change->measured * 100 + 0.5), budget = (uint64_t)(change->allowed * 100 + 0.5);
@@ -82,7 +121,7 @@ static void put_reason(char *to, size_t room, const prof_trace *trace, const pro
     put_rate(allowed, sizeof allowed, change->allowed);
     snprintf(to, room, "%s events a second, the budget is %s", measured, allowed);
   } else {
-    snprintf(to, room, change->reason == PROF_REASON_OUTSIDE ? "from outside, at that time or earlier" : "as asked");
+    snprintf(to, room, change->reason != PROF_REASON_OUTSIDE ? "as asked" : has_time ? "from outside" : "from outside, at that time or earlier");
   }
 }
 
@@ -95,7 +134,7 @@ int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_
   enum { ROOM = LINE_BYTES + 2 * TEXT_BYTES };
   char reason[256], name[TEXT_BYTES], category[TEXT_BYTES], *const text = malloc(ROOM);
   if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
-  put_reason(reason, sizeof reason, trace, &change);
+  put_reason(reason, sizeof reason, trace, &change, trace->catalog.changes[index].monotonic_ns != 0);
   int used = snprintf(text, ROOM, "%llu.%03llu s: ", (unsigned long long)(change.at_ns / 1000000000), (unsigned long long)(change.at_ns / 1000000 % 1000));
   if (change.kind == PROF_CHANGE_LEVEL)
     used += snprintf(text + used, (size_t)(ROOM - used), "level %u -> %u", change.level_before, change.level_after);

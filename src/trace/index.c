@@ -226,6 +226,29 @@ static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
   }
 }
 
+static uint64_t slots_of(const prof_i_open_scope *scope) { return scope->record ? scope->record[2] & 0xffff : 1; }
+
+/* The newest scope whose end would claim so much, of those that no claim has been found for; UINT32_MAX: none. */
+static uint32_t scope_of_claim(const prof_trace *trace, const prof_i_trace_thread *thread, uint64_t slots, uint64_t found) {
+  for (uint32_t i = thread->open_count; i-- > 0;)
+    if (!(found >> i & 1) && slots_of(&trace->opens[thread->first_open + i]) == slots) return i;
+  return UINT32_MAX;
+}
+
+/* The end of a scope claims room, fills it, and clears the scope's entry last. One that never came to that stands open: its claim is no loss
+   beside that. */
+static void find_open_claims(prof_trace *trace, prof_i_trace_thread *thread) {
+  uint64_t found = 0; /* one bit a scope, of 64 */
+  for (uint32_t c = trace->claim_count; c-- > 0;) {
+    if (trace->claims[c].serial != thread->serial) continue;
+    const uint32_t scope = scope_of_claim(trace, thread, trace->claims[c].slots, found);
+    if (scope >= PROF_I_OPEN_COUNT || !thread->lost[PROF_LOSS_UNFINISHED]) continue;
+    found |= UINT64_C(1) << scope;
+    thread->lost[PROF_LOSS_UNFINISHED]--;
+    trace->open_claim_count++;
+  }
+}
+
 int prof_i_index_open(prof_trace *trace) {
   uint32_t room = 0;
   for (uint32_t i = 0; i < trace->mention_count; i++) {
@@ -238,6 +261,7 @@ int prof_i_index_open(prof_trace *trace) {
     const int status = add_open(trace, thread, mention->slot, &room);
     if (status) return status;
     if (thread->open_count) hide_ended(trace, thread);
+    if (thread->open_count) find_open_claims(trace, thread);
     for (uint32_t n = 0; n < thread->open_count; n++) {
       prof_i_open_scope *const scope = &trace->opens[thread->first_open + n];
       if (scope->site && !prof_i_known_site(&trace->catalog, scope->site)) trace->bad_count++;
@@ -274,6 +298,7 @@ void prof_i_index_sum(prof_trace *trace) {
     trace->event_count += segment->event_count;
     trace->scope_count += segment->scope_count;
   }
+  trace->lost[PROF_LOSS_UNFINISHED] -= trace->open_claim_count;
   trace->event_count += trace->open_count;
   for (uint32_t i = 0; i < trace->thread_count; i++)
     trace->threads[i].own_ns += cost_of(trace, trace->threads[i].event_count - trace->threads[i].beside_count, trace->threads[i].lost);

@@ -47,15 +47,39 @@ static int check(const char *path, int fd) {
   return PROF_OK;
 }
 
+/* Writes the change into the header before it is one, so that the process never sees a level that nobody has told of. */
+static prof_i_level_change *tell(prof_i_header *header, uint32_t before, uint32_t after) {
+  const uint64_t number = __atomic_add_fetch(&header->level_change_count, 1, __ATOMIC_SEQ_CST);
+  prof_i_level_change *const change = &header->level_changes[(number - 1) % PROF_I_LEVEL_CHANGES];
+  __atomic_store_n(&change->number, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&change->monotonic_ns, prof_i_port_monotonic_ns(), __ATOMIC_RELAXED);
+  __atomic_store_n(&change->levels, before | (uint64_t)after << 32, __ATOMIC_RELAXED);
+  __atomic_store_n(&change->number, number, __ATOMIC_SEQ_CST);
+  return change;
+}
+
+/* The level before. *told: the change, or NULL where there is none. */
+static uint32_t set_and_tell(prof_i_header *header, uint32_t level, prof_i_level_change **told) {
+  uint32_t before = __atomic_load_n(&header->level, __ATOMIC_SEQ_CST);
+  *told = before == level ? NULL : tell(header, before, level);
+  while (!__atomic_compare_exchange_n(&header->level, &before, level, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    if (*told) __atomic_store_n(&(*told)->levels, before | (uint64_t)level << 32, __ATOMIC_RELAXED); /* another was faster */
+    else if (before != level) *told = tell(header, before, level);
+  }
+  return before;
+}
+
 static int switch_level(int fd, const char *path, uint32_t level, int *before_out) {
   prof_i_header *const header = mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (header == MAP_FAILED) return fail_errno(path);
-  const uint32_t before = __atomic_exchange_n(&header->level, level, __ATOMIC_SEQ_CST);
+  prof_i_level_change *told;
+  const uint32_t before = set_and_tell(header, level, &told);
   const bool is_late = !__atomic_load_n(&header->state, __ATOMIC_SEQ_CST);
   uint32_t ours = level, none = 0;
   if (is_late && __atomic_compare_exchange_n(&header->level, &ours, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) &&
       __atomic_load_n(&header->state, __ATOMIC_SEQ_CST)) /* it has just been started again, at this level */
     __atomic_compare_exchange_n(&header->level, &none, level, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+  if (is_late && told) __atomic_store_n(&told->levels, 0, __ATOMIC_RELAXED);
   munmap(header, PROF_I_HEADER_BYTES);
   if (is_late) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
   if (before_out) *before_out = (int)before;

@@ -19,6 +19,7 @@ static void destroy(prof_trace *trace) {
   free(trace->mentions);
   free(trace->threads);
   free(trace->opens);
+  free(trace->claims);
   free(trace);
 }
 
@@ -88,6 +89,7 @@ static int fill(prof_trace *trace) {
   int status = prof_i_header_check(trace);
   if (!status) status = read_catalog(trace);
   if (!status) status = read_clock(trace);
+  if (!status) status = prof_i_changes_settle(trace);
   if (status) return status;
   trace->is_settled = !trace->source.is_live || trace->header.state == PROF_I_STATE_STOPPED;
   set_clear_floor(trace);

@@ -17,6 +17,8 @@ typedef struct scan {
   bool has_seen;
   int64_t latest; /* end in it */
   uint64_t waiting; /* unfinished claims that no committed record has followed yet */
+  uint32_t claims_counted; /* of trace->claims, those of this chunk that count */
+  bool is_in_run;   /* the last slot was claimed, and has no mark that tells how long its record was to be */
   bool is_lost;     /* behind a record that could not be read: where the next one begins is a guess */
 } scan;
 
@@ -88,7 +90,25 @@ static void count_call(scan *s, const uint64_t *words, const prof_i_long *record
 
 static void count_unfinished(scan *s) {
   s->segment->unfinished_count += (uint32_t)s->waiting;
+  s->claims_counted += (uint32_t)s->waiting;
   s->waiting = 0;
+}
+
+/* Slots without a mark that stand side by side are one record's: its claim and its mark are two instructions. False: no memory. */
+static bool see_claim(scan *s, bool has_mark, uint64_t slots) {
+  enum { CLAIMS_MAX = 4096 };
+  prof_trace *const trace = s->trace;
+  const bool goes_on = !has_mark && s->is_in_run;
+  s->is_in_run = !has_mark;
+  if (goes_on) {
+    if (trace->claim_count) trace->claims[trace->claim_count - 1].slots++;
+    return true;
+  }
+  s->waiting++;
+  if (trace->claim_count >= CLAIMS_MAX) return true; /* of a damaged capture */
+  if (!prof_i_make_room((void **)&trace->claims, &trace->claim_room, trace->claim_count, sizeof *trace->claims)) return false;
+  trace->claims[trace->claim_count++] = (prof_i_claim_seen){s->segment->serial, slots};
+  return true;
 }
 
 static inline void check_site(scan *s, uint32_t site) {
@@ -101,7 +121,7 @@ static inline void check_site(scan *s, uint32_t site) {
 static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *end) {
   const bool has_eras = s->trace->era_count > 1;
   count_unfinished(s);
-  s->is_lost = false;
+  s->is_lost = s->is_in_run = false;
   do {
     if (has_eras && !follow_eras(s, at, (int64_t)(at[1] >> PROF_I_DURATION_SHIFT))) return NULL;
     check_site(s, prof_i_record_site(at[1]));
@@ -159,7 +179,8 @@ static int scan_other(scan *s, const uint64_t *at, uint64_t slots_left, uint64_t
   prof_i_long record;
   const prof_i_sight sight = prof_i_look_long(at, slots_left, s->generation, slots_out, &record);
   s->segment->is_plain = false;
-  if (sight == PROF_I_SIGHT_UNFINISHED) s->waiting += !s->is_lost;
+  if (sight == PROF_I_SIGHT_UNFINISHED && !s->is_lost) return see_claim(s, prof_i_is_marked(at[0], s->generation), *slots_out) ? 0 : PROF_E_NO_MEMORY;
+  s->is_in_run = false;
   if (sight == PROF_I_SIGHT_BAD) {
     s->trace->bad_count += !s->is_lost;
     s->is_lost = true;
@@ -219,7 +240,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
       .trace = trace, .sequence = head->sequence, .generation = head->generation, .start_ticks = trace->header.start_ticks};
   s.latest = INT64_MIN / 2;
   s.era = s.first_era = first_era(trace, head);
-  const uint32_t first = trace->segment_count;
+  const uint32_t first = trace->segment_count, first_claim = trace->claim_count;
   const uint64_t *at = (const uint64_t *)(head + 1);
   const uint64_t *end = at + prof_i_extent_claimed(extent) * 2;
   const bool is_cut = extent->bytes < head->bytes;
@@ -243,6 +264,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   }
   if (trace->era_count > 1) keep_clue(trace, head, s.first_era, s.era);
   if (trace->is_settled) count_unfinished(&s);
+  else if (trace->claim_count > first_claim + s.claims_counted) trace->claim_count = first_claim + s.claims_counted;
   end_segment(&s, end);
   if (head->state == PROF_I_CHUNK_TAKEN) drop_taken(trace, first);
   prof_i_source_done_with(&trace->source, head, extent->bytes);

@@ -428,6 +428,52 @@ static void a_start_takes_back_what_the_budget_muted_and_not_what_was_asked(void
 }
 
 /* Whoever sets the level while it records, the capture says so. */
+/* Whoever sets a level from outside tells of it in the capture: also what is set and set back while nothing is recorded, or more often than the
+   header has places for, if the process sees it between. */
+static void each_level_from_outside_stands_in_the_trace_with_its_time(void **state) {
+  (void)state;
+  static const int levels[] = {2, 0, 1};
+  char path[] = "/tmp/prof-budget-XXXXXX.json", *text = NULL, *json = NULL;
+  size_t bytes;
+  close(mkstemps(path, 5));
+  const prof_options options = {.size = sizeof options, .path = path, .level = 1, .cap_bytes = 64 << 20};
+  assert_status(prof_start_with(&options), PROF_OK);
+  const prof_health h = health();
+  uint64_t before_ns[4];
+  for (int round = 0; round < 40; round++) {
+    prof_trace *trace = NULL;
+    prof_trace_info info = {.size = sizeof info};
+    for (int i = 0; i < 3; i++) {
+      before_ns[i] = now_ns();
+      assert_status(prof_trace_set_level(h.capture_path, levels[i], NULL), PROF_OK);
+    }
+    before_ns[3] = now_ns();
+    assert_status(round % 2 ? prof_get(&trace) : prof_trace_open(h.capture_path, &trace), PROF_OK); /* seen by the process, or not yet */
+    prof_trace_info_get(trace, &info);
+    assert_int_equal(info.change_count, 3 * (round + 1));
+    assert_int_equal(info.untold_change_count, 0);
+    for (int i = 0; i < 3; i++) {
+      const prof_trace_change change = change_at(trace, (uint32_t)(3 * round + i));
+      assert_true(change.kind == PROF_CHANGE_LEVEL && change.reason == PROF_REASON_OUTSIDE);
+      assert_int_equal(change.level_before, levels[(i + 2) % 3]);
+      assert_int_equal(change.level_after, levels[i]);
+      assert_in_range(info.start_ns + change.at_ns + info.clock_error_ns, before_ns[i], before_ns[i + 1] + 2 * info.clock_error_ns);
+    }
+    assert_status(prof_trace_change_text(trace, (uint32_t)(3 * round), &text), PROF_OK);
+    assert_non_null(strstr(text, "level 1 -> 2: from outside"));
+    assert_null(strstr(text, "earlier"));
+    prof_free(text);
+    prof_trace_destroy(trace);
+  }
+  assert_status(prof_get_json(&json, &bytes), PROF_OK);
+  assert_non_null(strstr(json, "\"name\":\"prof: level raised\""));
+  assert_non_null(strstr(json, "\"name\":\"prof: level lowered\""));
+  prof_free(json);
+  assert_status(prof_stop(), PROF_OK);
+  unlink(h.capture_path);
+  unlink(path);
+}
+
 static void each_change_of_the_level_is_told(void **state) {
   (void)state;
   char path[] = "/tmp/prof-budget-XXXXXX.json", *text = NULL;
@@ -565,6 +611,7 @@ int main(void) {
       cmocka_unit_test_teardown(each_change_of_the_level_is_told, stop_all),
       cmocka_unit_test_teardown(names_made_at_run_time_are_muted, stop_all),
       cmocka_unit_test_teardown(a_name_that_is_copied_is_muted, stop_all),
+      cmocka_unit_test_teardown(each_level_from_outside_stands_in_the_trace_with_its_time, stop_all),
       cmocka_unit_test_teardown(scopes_by_call_are_muted_as_such, stop_all),
       cmocka_unit_test_teardown(recording_tells_what_it_takes_thread_by_thread, stop_all),
   };

@@ -157,6 +157,56 @@ static void claims_that_were_never_finished_are_counted(void **state) {
   capture_end(&c);
 }
 
+/* An end that was under way: its scope stands open, and its claim, with a mark or without, is no loss beside that. A claim of another length is
+   none of these scopes'. */
+static void the_claim_of_a_scope_that_stands_open_is_no_loss(void **state) {
+  (void)state;
+  for (int has_mark = 0; has_mark < 2; has_mark++) {
+    for (int is_other = 0; is_other < 2; is_other++) {
+      capture c;
+      long_record r;
+      begin_with_sites(&c, 1 << 20, 2);
+      prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+      prof_i_slot *const slot = capture_slot(&c, 1, "main");
+      long_begin(&r, PROF_I_KIND_SCOPE, T0 + 20, 0, 2);
+      r.flags = PROF_I_FLAG_NAME;
+      long_text(&r, "a name of three words, or so");
+      capture_open(slot, T0 + 10, 1);
+      capture_open_long(slot, &r);
+      const uint64_t slots = (r.count + 1) / 2 + (uint64_t)is_other;
+      uint64_t *const claim = capture_claim(chunk, slots * 2);
+      if (has_mark) *claim = slots << PROF_I_PENDING_SLOTS_SHIFT | 1 << 4;
+      prof_trace *const trace = open_capture(&c);
+      assert_int_equal(info_of(trace).open_count, 2);
+      assert_int_equal(info_of(trace).lost_count[PROF_LOSS_UNFINISHED], is_other);
+      assert_int_equal(thread_of(trace, 0).lost_count[PROF_LOSS_UNFINISHED], is_other);
+      prof_trace_destroy(trace);
+      capture_end(&c);
+    }
+  }
+}
+
+/* The thread has ended, and its scopes are counted as lost: their entries still stand there when the process dies. */
+static void scopes_of_a_thread_that_is_ending_are_lost_or_open(void **state) {
+  (void)state;
+  for (uint64_t lost = 4; lost <= 6; lost++) {
+    capture c;
+    begin_with_sites(&c, 1 << 20, 2);
+    prof_i_slot *const slot = capture_slot(&c, 1, "main");
+    capture_open(slot, T0 + 10, 1);
+    slot->deep = 4;
+    slot->deep_gone = 3;
+    slot->ended_mark = 6;
+    slot->lost[PROF_LOSS_THREAD_ENDED] = lost;
+    prof_trace *const trace = open_capture(&c);
+    assert_int_equal(info_of(trace).open_count, lost < 6);
+    assert_int_equal(info_of(trace).open_below_count, lost < 6);
+    assert_int_equal(info_of(trace).lost_count[PROF_LOSS_THREAD_ENDED], lost);
+    prof_trace_destroy(trace);
+    capture_end(&c);
+  }
+}
+
 static void a_pending_record_at_the_end_of_its_chunk_is_one_loss(void **state) {
   (void)state;
   capture c;
@@ -633,6 +683,8 @@ int main(void) {
       cmocka_unit_test(a_chunk_taken_over_gives_each_thread_its_own),
       cmocka_unit_test(what_ended_before_the_clear_is_counted_and_not_shown),
       cmocka_unit_test(claims_that_were_never_finished_are_counted),
+      cmocka_unit_test(the_claim_of_a_scope_that_stands_open_is_no_loss),
+      cmocka_unit_test(scopes_of_a_thread_that_is_ending_are_lost_or_open),
       cmocka_unit_test(a_pending_record_at_the_end_of_its_chunk_is_one_loss),
       cmocka_unit_test(content_of_an_old_generation_is_no_record),
       cmocka_unit_test(chunks_being_made_anew_are_left_out),
