@@ -128,7 +128,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     return 0;
   }
   prof_i_slot *const slot = thread->slot;
-  if (thread->is_slow && is_in_order(thread)) prof_i_thread_be_slow(thread, false);
+  if (thread->is_slow && !prof_i_thread_has_ended() && is_in_order(thread)) prof_i_thread_be_slow(thread, false);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL) prof_i_thread_be_slow(thread, thread->is_slow);
   const uint32_t number = number_of(site, details);
   if (prof_i_site_is_muted(site)) {
@@ -572,6 +572,7 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
     if (loss >= 0) prof_i_thread_lose(prof_i_this_thread, loss, 1);
     if (loss == STRAY) prof_i_thread_count_stray(prof_i_this_thread);
     prof_i_gate_leave();
+    if (prof_i_thread_has_ended()) prof_i_thread_end_again();
   }
   errno = saved;
 }

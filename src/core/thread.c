@@ -324,7 +324,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   __atomic_store_n(&thread->slot, slot, __ATOMIC_SEQ_CST); /* from here on others look for their scopes in it */
   __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELAXED); /* health looks at it */
   __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
-  __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
+  if (thread->serial != prof_i_this_flags.ended_as) __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -372,7 +372,8 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   __atomic_store_n(&thread->tid, tid, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->role, line ? line->role : tid == (uint64_t)getpid() ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->process, own.process, __ATOMIC_RELAXED);
-  __atomic_store_n(&thread->serial, __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+  const uint64_t again = line ? 0 : prof_i_this_flags.ended_as;
+  __atomic_store_n(&thread->serial, again ? again : __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   thread->session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
@@ -389,6 +390,7 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return NULL;
   }
+  thread->is_slow = again != 0; /* each of its ends is looked at */
   open_fast_path(thread);
   prof_i_thread *none = &prof_i_no_thread;
   if (!__atomic_compare_exchange_n(&prof_i_this_thread, &none, thread, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -525,16 +527,22 @@ static void (*leave_first)(void); /* set once, before threads that it is for beg
 
 void prof_i_thread_set_leave(void (*leave)(void)) { __atomic_store_n(&leave_first, leave, __ATOMIC_RELEASE); }
 
-/* The key's destructor. A later destructor of this thread may record again: it attaches anew, and we are called once more. */
+/* The key's destructor. A later destructor of this thread may record again: it attaches anew, as the same thread, and we may be called once more. */
 static void thread_goes(void *value) {
   const int saved = errno;
   prof_i_thread *const thread = value;
-  if (thread->process == own.process && prof_i_this_thread == thread) {
+  if (prof_i_this_thread == thread && thread->process == own.process) { /* else it may be another thread's by now */
     void (*const leave)(void) = __atomic_load_n(&leave_first, __ATOMIC_ACQUIRE);
     if (leave) leave();
+    prof_i_this_flags.ended_as = thread->serial;
     go(thread);
   }
   errno = saved;
+}
+
+void prof_i_thread_end_again(void) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  if (prof_i_is_attached(thread) && thread->slot && thread->slot->depth == 0 && thread->slot->deep == 0) go(thread);
 }
 
 void prof_i_thread_end_line(prof_i_line *line) {

@@ -81,6 +81,7 @@ typedef struct prof_i_own_flags {
   uint32_t inside;        /* calls under way that a handler's exit() must not repeat: PROF_I_INSIDE */
   bool is_loading_plugin; /* src/device/plugin.c */
   bool is_making_text;    /* src/python/scope.c */
+  uint64_t ended_as;      /* the serial that it ended under. What destructors still record after that is the same thread's; 0: it has not ended */
   bool takes_faults;      /* the helper: see make_pages() in arena.c */
 } prof_i_own_flags;
 extern __thread prof_i_own_flags prof_i_this_flags __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -145,6 +146,11 @@ static inline prof_i_slot *prof_i_thread_slot(const prof_i_thread *thread) { ret
 
 /* Keeps the thread off the fast path, or lets it back. Owner thread only, past the gate. */
 void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow);
+
+/* What destructors of others still record comes after the thread has ended, and perhaps in the last round, behind which nobody sees it end. So it ends
+   once more whenever it has no scope open. Owner thread only, outside of the gate. */
+void prof_i_thread_end_again(void);
+static inline bool prof_i_thread_has_ended(void) { return prof_i_this_flags.ended_as != 0; }
 
 /* Scopes stand open below the 64 that have entries in the slot, or none do any more: meanwhile every begin and end takes the slow path, so that
    the end of an entry's scope sees those that began after it. Owner thread only. */

@@ -1,6 +1,7 @@
 /* Each begin is one record, one loss, or one scope that stands open; it is counted once, where its entry is removed. Ends without a scope are
    strays, outside of that sum. */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>
 #include <pthread.h>
@@ -203,6 +204,36 @@ static void ends_in_any_order_below_the_64_are_counted_once(void **state) {
   prof_stop();
 }
 
+/* ---- the end of a thread ---- */
+
+static pthread_key_t key;
+static void record_in_destructor(void *rounds) {
+  WITH_BASE_PROFILER(PROF_HOST, "destructor", "ledger", PROF_NO_ARGS, { WITH_BASE_PROFILER(PROF_HOST, "inside", "ledger", PROF_NO_ARGS, {}); });
+  if ((intptr_t)rounds > 1) pthread_setspecific(key, (void *)((intptr_t)rounds - 1));
+}
+static void *set_key(void *rounds) {
+  pthread_setspecific(key, rounds);
+  return NULL;
+}
+
+/* Also in the last round, behind which nobody sees it end: its chunk and its slot go to the next thread. */
+static void a_thread_that_records_in_destructors_is_one_thread_and_leaves_its_room(void **state) {
+  enum { COMERS = 100 };
+  (void)state;
+  for (intptr_t rounds = 1; rounds <= PTHREAD_DESTRUCTOR_ITERATIONS; rounds++) {
+    start_with_cap((9 + (uint64_t)rounds) << 20); /* another capture each time */
+    assert_int_equal(pthread_key_create(&key, record_in_destructor), 0);
+    for (int i = 0; i < COMERS; i++) run(set_key, (void *)rounds);
+    check_sum((uint64_t)COMERS * 2 * (uint64_t)rounds, -1, 0, 0, 0);
+    const prof_health health = health_now();
+    assert_int_equal(health.threads_seen_count, COMERS);
+    assert_int_equal(health.threads_alive_count, 0);
+    assert_in_range(health.arena_bytes, 1, 1 << 20);
+    pthread_key_delete(key);
+    prof_stop();
+  }
+}
+
 /* ---- strays ---- */
 
 static void an_end_without_a_scope_is_a_stray_outside_of_the_sum(void **state) {
@@ -259,6 +290,7 @@ int main(int argc, char **argv) {
       ENTRY(what_was_skipped_in_a_full_capture_is_lost_as_skipped),
       ENTRY(what_a_thread_leaves_open_is_lost_when_it_ends),
       ENTRY(a_scope_below_the_64_may_end_on_another_thread),
+      ENTRY(a_thread_that_records_in_destructors_is_one_thread_and_leaves_its_room),
       ENTRY(ends_in_any_order_below_the_64_are_counted_once),
       ENTRY(an_end_without_a_scope_is_a_stray_outside_of_the_sum),
       ENTRY(an_end_after_the_stop_is_late_once),

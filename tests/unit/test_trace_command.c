@@ -89,7 +89,7 @@ static void info_tells_what_the_capture_holds(void **state) {
   assert_int_equal(run("info small.prof"), 0);
   assert_says("test (pid 0) on host");
   assert_says("14 scopes, 2 open");
-  assert_says("2 unfinished");
+  assert_says("1 unfinished");
   assert_says("still open");
   assert_says("taker");
   assert_says("evil \\x1b[31m\\xc2\\x9b\\xe2\\x80\\xae\\xff name");
