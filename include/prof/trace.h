@@ -63,6 +63,7 @@ typedef struct prof_trace_info {
   uint64_t open_below_count;  /* scopes that had not ended, below the 64 open ones of a thread that open_count has. They have no names.
                                  Begins = recorded + lost + open_count + open_below_count */
   uint64_t stray_count;       /* ends that found no scope: it had ended already, or never began. Not part of that sum */
+  uint32_t note_count;        /* for prof_trace_note_text() */
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -101,6 +102,10 @@ typedef struct prof_event_memory {
   uint32_t tag_bytes;
   const char *tag;          /* NULL: none */
 } prof_event_memory;
+
+/* Beside prof_backend_kind, as prof_event_launch.record: a stretch of a device's time that an imported trace names, and that is no
+   work (gpu_user_annotation). No device time counts it. */
+#define PROF_RECORD_ANNOTATION 7u
 
 /* Of what stands on a device's stream (PROF_EVENT_ON_DEVICE): what launched it, and what the device said. */
 typedef struct prof_event_launch {
@@ -270,6 +275,10 @@ typedef struct prof_trace_device {
 PROF_API int prof_trace_device_get(const prof_trace *trace, uint32_t index, prof_trace_device *device_out) PROF_I_NOEXCEPT;
 /* The same as a line without its end: "opencl:0 cpu-haswell (opencl): 1000 scopes, times within 2.1 us of the host's", or why it has none and what to do. For prof_free(). */
 PROF_API int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out) PROF_I_NOEXCEPT;
+
+/* What the writer of the capture says of it, a line without its end; `prof import` says what of the trace it dropped or changed, a line
+   a reason. PROF_E_INVALID for an index that is not below info.note_count, PROF_E_NO_MEMORY. For prof_free(). Any thread. */
+PROF_API int prof_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out) PROF_I_NOEXCEPT;
 
 /* ---- aggregates and the table ---- */
 

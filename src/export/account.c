@@ -56,6 +56,18 @@ void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace) {
   prof_i_sink_text(sink, "]");
 }
 
+void prof_i_account_notes(prof_i_sink *sink, const prof_trace *trace, uint32_t count) {
+  prof_i_sink_text(sink, "[");
+  for (uint32_t i = 0; i < count && sink->status == PROF_OK; i++) {
+    char *text = NULL;
+    prof_i_sink_text(sink, i > 0 ? ",\n  " : "\n  ");
+    const bool has_text = prof_trace_note_text(trace, i, &text) == PROF_OK;
+    prof_i_sink_string(sink, has_text ? text : "", has_text ? strlen(text) : 0);
+    free(text);
+  }
+  prof_i_sink_text(sink, "]");
+}
+
 static bool is_silent(const prof_trace *trace, uint32_t index) {
   prof_trace_device device = {.size = sizeof device};
   if (prof_trace_device_get(trace, index, &device) != PROF_OK) return false;

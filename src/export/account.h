@@ -16,6 +16,9 @@ void prof_i_account_change(prof_i_sink *sink, const prof_trace *trace, uint32_t 
 /* [{"at_ns":1,"change":"..."}, ..., {"untold":5}] */
 void prof_i_account_changes(prof_i_sink *sink, const prof_trace *trace);
 
+/* ["not taken: 3 ends without a begin", ...]: what the capture's writer says of it. */
+void prof_i_account_notes(prof_i_sink *sink, const prof_trace *trace, uint32_t count);
+
 /* Silent: scopes were put on it, or records asked for, and not one of its own times is there. Late: its records began after the program had. */
 typedef enum prof_i_devices_which { PROF_I_DEVICES_ALL, PROF_I_DEVICES_SILENT, PROF_I_DEVICES_LATE } prof_i_devices_which;
 

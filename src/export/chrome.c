@@ -301,6 +301,7 @@ static void put_on_device(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink_text(w->sink, ",\"stream\":");
   prof_i_sink_u64(w->sink, w->ids.first);
   if (is_record) {
+    if (w->event.launch.record == PROF_RECORD_ANNOTATION) prof_i_sink_text(w->sink, ",\"annotation\":true");
     w->event.flags &= ~(uint32_t)PROF_EVENT_ON_STREAM; /* it is said */
     w->event.device.type = PROF_DEVICE_CPU;
     prof_i_chrome_args(w, true);
@@ -335,6 +336,7 @@ static void keep_flow(prof_i_chrome *w, const prof_i_span *span) {
                             .start_ns = span->start_ns,
                             .name = event->name,
                             .name_bytes = event->name_bytes,
+                            .pid = (uint32_t)w->ids.pid,
                             .tid = (uint32_t)track_number(w, 0),
                             .depth = span->depth,
                             .is_end = span->kind == PROF_EVENT_FLOW_END};
@@ -445,7 +447,7 @@ static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number,
   to = put_text(to, "\",\"id\":");
   to = prof_i_put_u64(to, number);
   to = put_text(to, ",\"pid\":");
-  to = prof_i_put_u64(to, w->info.pid);
+  to = prof_i_put_u64(to, flow->pid);
   to = put_text(to, ",\"tid\":");
   to = prof_i_put_u64(to, flow->tid);
   to = put_text(to, ",\"ts\":");

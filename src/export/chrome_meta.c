@@ -297,6 +297,10 @@ void prof_i_chrome_tail(prof_i_chrome *w) {
     put(w, ",\n \"devices\":");
     prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_ALL);
   }
+  if (w->info.note_count) {
+    put(w, ",\n \"notes\":");
+    prof_i_account_notes(w->sink, w->trace, w->info.note_count);
+  }
   put_threads(w);
   put_sites(w);
   put(w, "}\n}\n");

@@ -17,7 +17,7 @@ typedef struct prof_i_flow {
   uint64_t start_ns;
   const char *name; /* the trace's bytes */
   uint32_t name_bytes;
-  uint32_t tid;    /* of the track it stands on */
+  uint32_t pid, tid; /* of the track it stands on */
   uint32_t below;  /* while its scope has not come: the end that waited before it */
   uint16_t depth;  /* of it; the scope around it has one less */
   uint8_t is_end;

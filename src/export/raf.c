@@ -209,6 +209,10 @@ static void put_account(raf *r, const prof_trace *trace) {
     prof_i_sink_text(r->sink, ",\"devices\":");
     prof_i_account_devices(r->sink, trace, PROF_I_DEVICES_ALL);
   }
+  if (r->info.note_count) {
+    prof_i_sink_text(r->sink, ",\"notes\":");
+    prof_i_account_notes(r->sink, trace, r->info.note_count);
+  }
   prof_i_sink_text(r->sink, "}");
 }
 

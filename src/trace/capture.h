@@ -125,6 +125,8 @@ typedef struct prof_i_catalog {
   prof_i_change_seen *changes;
   uint32_t change_count, change_room;
   uint64_t outside_count; /* changes from outside that have records, by their numbers: the header may have later ones */
+  prof_i_text *notes; /* in the order in which they stand there */
+  uint32_t note_count, note_room;
   prof_i_pool_seen *pools;
   uint32_t pool_count, pool_room;
   prof_i_device_state *devices; /* by device, each once */

@@ -51,6 +51,7 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
   free(catalog->marks);
   free(catalog->function_ends);
   free(catalog->changes);
+  free(catalog->notes);
   free(catalog->pools);
   memset(catalog, 0, sizeof *catalog);
 }
@@ -345,6 +346,22 @@ static void keep_last_devices(prof_i_catalog *catalog) {
   catalog->device_count = kept + 1;
 }
 
+/* ---- notes ---- */
+
+static int add_note(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  const uint64_t *at = words + 3;
+  uint64_t left = word_count - 3;
+  prof_i_text note;
+  if (!prof_i_take_text(&at, &left, &note)) {
+    trace->bad_count++;
+    return 0;
+  }
+  if (!prof_i_make_room((void **)&catalog->notes, &catalog->note_room, catalog->note_count, sizeof *catalog->notes)) return PROF_E_NO_MEMORY;
+  catalog->notes[catalog->note_count++] = note;
+  return 0;
+}
+
 /* ---- an extent ---- */
 
 static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
@@ -357,6 +374,7 @@ static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_co
     case PROF_I_KIND_POOL: return add_pool(trace, words, word_count);
     case PROF_I_KIND_CHANGE: return add_change(trace, words, word_count);
     case PROF_I_KIND_DEVICE: return add_device(trace, words, word_count);
+    case PROF_I_KIND_NOTE: return add_note(trace, words, word_count);
     default: trace->bad_count++; return 0; /* a number from the file, not an enum */
   }
 }

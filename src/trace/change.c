@@ -1,4 +1,5 @@
 /* What a capture says of steps of the budget and of mutes, as values and as lines of text. */
+#define _GNU_SOURCE
 #include <prof/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,15 @@ static void put_reason(char *to, size_t room, const prof_trace *trace, const pro
   } else {
     snprintf(to, room, change->reason != PROF_REASON_OUTSIDE ? "as asked" : has_time ? "from outside" : "from outside, at that time or earlier");
   }
+}
+
+int prof_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out) {
+  if (!trace || !text_out) return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: %s is NULL", trace ? "text_out" : "trace");
+  if (index >= trace->catalog.note_count)
+    return prof_i_fail(PROF_E_INVALID, "prof_trace_note_text: index is %u; the trace has %u notes", index, trace->catalog.note_count);
+  const prof_i_text note = trace->catalog.notes[index];
+  *text_out = strndup(note.data, note.bytes);
+  return *text_out ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");
 }
 
 int prof_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out) {

@@ -30,6 +30,7 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
     prof_i_long record;
     prof_i_launch_words words;
     if (span->kind != PROF_EVENT_SCOPE || !span->record || !prof_i_event_read(span->record, &record) || !prof_i_launch_read(&record, &words)) continue;
+    if (words.kind == PROF_RECORD_ANNOTATION) continue; /* no work */
     prof_i_launch launch = {.at_ns = prof_i_trace_ns(f->trace, words.ticks),
                             .start_ns = span->start_ns,
                             .duration_ns = span->duration_ns,

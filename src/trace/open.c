@@ -190,6 +190,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->cpu_limit = (double)header->cpu_limit_milli / 1e3;
   info->change_count = trace->catalog.change_count;
   info->device_count = trace->catalog.device_count;
+  info->note_count = trace->catalog.note_count;
   info->untold_change_count = header->untold_changes;
   info->level_now = header->state == PROF_I_STATE_RECORDING ? header->level : 0;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);

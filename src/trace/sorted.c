@@ -60,9 +60,10 @@ static size_t collect(const prof_i_walker *w, const prof_i_segment *segment, pro
   return count;
 }
 
-static void put_last(prof_i_walker *w, prof_i_item *items, size_t *count) {
+/* has_own_clock: calls were told by another clock than the thread's scopes. An imported trace has one clock, and they stay as they are. */
+static void put_last(prof_i_walker *w, prof_i_item *items, size_t *count, bool has_own_clock) {
   const prof_i_item *const last = &items[*count - 1];
-  if ((last->words[1] & 15) != 1 || !prof_i_is_call(last->words)) {
+  if (!has_own_clock || (last->words[1] & 15) != 1 || !prof_i_is_call(last->words)) {
     prof_i_walker_put(w, last->words);
   } else {
     if (!prof_i_fit_call(w, items, *count)) return;
@@ -83,9 +84,11 @@ void prof_i_walk_sorted(prof_i_walker *walker, const prof_i_segment *segments, u
     for (uint32_t i = 0; i < segment_count; i++) count += collect(walker, &segments[i], items + count);
     sort_items(items, count, spare);
     const prof_i_segment *segment = segments;
+    bool has_own_clock = false;
+    for (uint32_t i = 0; i < segment_count; i++) has_own_clock |= segments[i].is_beside;
     while (count > 0 && !walker->status) {
       if (walker->trace->era_count > 1) prof_i_walker_enter(walker, segment = segment_of(segments, segment_count, segment, items[count - 1].words));
-      put_last(walker, items, &count);
+      put_last(walker, items, &count, has_own_clock);
     }
   }
   free(items);

@@ -164,9 +164,9 @@ typedef struct key_rule {
   uint32_t flag;
 } key_rule;
 
-static const key_rule host_rules[] = {{"External id", DROP, 0}, {"correlation", DROP, 0}, {"Ev Idx", DROP, 0}, {"Record function id", DROP, 0}, {PROF_STACK_KEY, STACK, 0},
+static const key_rule host_rules[] = {{"External id", DROP, 0}, {"external id", DROP, 0}, {"correlation", DROP, 0}, {"Ev Idx", DROP, 0}, {"Record function id", DROP, 0}, {PROF_STACK_KEY, STACK, 0},
                                       {"asynchronous", ASYNC, 0}, {"cut", FLAG, PROF_I_FLAG_CUT}, {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS}, {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD}, {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
-static const key_rule device_rules[] = {{"External id", DROP, 0},     {"device", DROP, 0},   {"stream", DROP, 0},        {"correlation", DROP, 0}, {"queued", DROP_ZERO, 0}, {"graph id", DROP_ZERO, 0},
+static const key_rule device_rules[] = {{"External id", DROP, 0},     {"external id", DROP, 0}, {"device", DROP, 0},   {"stream", DROP, 0},        {"correlation", DROP, 0}, {"queued", DROP_ZERO, 0}, {"graph id", DROP_ZERO, 0},
                                         {"graph node id", DROP_ZERO, 0}, {"priority", DROP_ZERO, 0}, {"channel", DROP_ZERO, 0}, {"grid", DIMS, 0},        {"block", DIMS, 0},        {NULL, KEEP, 0}};
 
 static const key_rule *rule_of(const key_rule *rules, import_text key) {
@@ -232,6 +232,11 @@ void import_args_of_host(import_values *values, const import_event *event, const
   values->is_cut |= event->is_cut;
 }
 
+/* By which an export of prof's tells such a stretch from the device's side of a scope. */
+static bool is_annotation(const import_event *event, const import_arg *arg) {
+  return arg->value.is_true && import_text_is((import_text){event->text + arg->key_at, arg->key_bytes}, "annotation");
+}
+
 /* The vendor's number stays, as prof itself keeps it; a trace that prof wrote has it under that name. */
 void import_args_of_device(import_values *values, const import_event *event, const uint64_t hidden[IMPORT_HIDDEN_VALUES]) {
   static const char *const keys[IMPORT_HIDDEN_VALUES] = {"launch thread", "launch ticks", "device start ns", "device end ns", "record kind"};
@@ -240,6 +245,7 @@ void import_args_of_device(import_values *values, const import_event *event, con
   import_args_begin(values);
   for (int i = 0; i < IMPORT_HIDDEN_VALUES; i++) put_item(values, (import_text){keys[i], strlen(keys[i])}, PROF_ARG_U64, &hidden[i], 1);
   if (correlation && !import_event_arg(event, vendors)) put_value(values, (import_text){vendors, sizeof vendors - 1}, event, correlation);
-  for (uint32_t i = 0; i < event->arg_count; i++) put_arg(values, event, &event->args[i], device_rules, false);
+  for (uint32_t i = 0; i < event->arg_count; i++)
+    if (hidden[4] != PROF_RECORD_ANNOTATION || !is_annotation(event, &event->args[i])) put_arg(values, event, &event->args[i], device_rules, false);
   values->is_cut |= event->is_cut;
 }

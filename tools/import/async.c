@@ -4,90 +4,164 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "import.h"
+static const uint64_t hash_first = 14695981039346656037u; /* FNV-1a */
 
 static uint64_t hash_of(uint64_t hash, import_text text) {
-  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u; /* FNV-1a */
-  return hash;
+  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  return hash * 31;
 }
 
-static import_lanes *find_lanes(import_async *async, const import_lanes *wanted) {
-  import_lanes *lanes;
-  HASH_FIND(hh, async->lanes, &wanted->key, sizeof wanted->key, lanes);
+static import_text text_of(const import_event *event, import_member member) {
+  const import_value *const value = &event->members[member];
+  return value->type == IMPORT_NONE || value->type == IMPORT_NULL ? (import_text){"", 0} : import_text_of(event, value);
+}
+
+static import_lanes *find_lanes(import_async *async, int64_t pid, import_text category) {
+  import_lanes wanted = {.key = {pid, hash_of(hash_first, category)}}, *lanes;
+  HASH_FIND(hh, async->lanes, &wanted.key, sizeof wanted.key, lanes);
   if (lanes) return lanes;
   lanes = import_make(sizeof *lanes);
-  *lanes = *wanted;
+  lanes->key = wanted.key;
+  snprintf(lanes->name, sizeof lanes->name, "async %.*s", (int)(category.bytes < 40 ? category.bytes : 40), category.data);
   HASH_ADD(hh, async->lanes, key, sizeof lanes->key, lanes);
   return lanes;
 }
 
-static import_lanes *lanes_of(import_async *async, int64_t pid, uint64_t category) { return find_lanes(async, &(import_lanes){.key = {pid, category}}); }
+static bool is_of_all_processes(const import_event *event) {
+  static const char begin[] = "{\"global\"";
+  const import_text id = text_of(event, IMPORT_ID2);
+  return event->members[IMPORT_ID].type == IMPORT_NONE && id.bytes > sizeof begin - 1 && memcmp(id.data, begin, sizeof begin - 1) == 0;
+}
 
-static import_nest *find_nest(import_async *async, const import_nest *wanted) {
-  import_nest *nest;
-  HASH_FIND(hh, async->nests, &wanted->key, sizeof wanted->key, nest);
+import_nest *import_async_nest(import_async *async, const import_event *event) {
+  const import_member id = event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
+  const int64_t pid = import_threads_id(event).pid;
+  const import_text category = text_of(event, IMPORT_CAT);
+  const uint64_t hash = hash_of(hash_of(hash_of(hash_first, category), text_of(event, IMPORT_SCOPE)), text_of(event, id));
+  import_nest wanted = {.key = {is_of_all_processes(event) ? 0 : pid, hash}}, *nest;
+  HASH_FIND(hh, async->nests, &wanted.key, sizeof wanted.key, nest);
   if (nest) return nest;
   nest = import_make(sizeof *nest);
-  *nest = *wanted;
+  nest->key = wanted.key;
+  nest->lanes = find_lanes(async, pid, category);
   HASH_ADD(hh, async->nests, key, sizeof nest->key, nest);
   return nest;
 }
 
-import_nest *import_async_nest(import_async *async, int64_t pid, import_text category, import_text id) {
-  const uint64_t of_category = hash_of(14695981039346656037u, category);
-  import_nest *const nest = find_nest(async, &(import_nest){.key = {pid, hash_of(of_category * 31, id)}, .lanes = of_category});
-  import_lanes *const lanes = lanes_of(async, pid, of_category);
-  if (lanes->count == 0) snprintf(lanes->name, sizeof lanes->name, "async %.*s", (int)(category.bytes < 40 ? category.bytes : 40), category.data);
-  return nest;
-}
-
-void import_nest_add(import_nest *nest, uint64_t start, uint64_t end, uint64_t place) {
+void import_nest_add(import_nest *nest, import_entry entry) {
   nest->entries = import_room(nest->entries, &nest->room, nest->count + 1, sizeof *nest->entries);
-  nest->entries[nest->count++] = (import_entry){end, start, place};
+  nest->entries[nest->count++] = entry;
 }
 
-static void free_nest(import_nest *nest) {
-  for (size_t i = 0; i < nest->begun_count; i++) free(nest->begun[i].words);
-  free(nest->begun);
-  free(nest->entries);
-  free(nest);
+/* ---- rows ---- */
+
+/* What goes to a row as one: the first holds all. */
+typedef struct tree {
+  uint64_t start, end;
+  import_lanes *lanes;
+  const import_entry *entries;
+  size_t count, order;
+} tree;
+
+typedef struct trees {
+  tree *all;
+  size_t count, room;
+} trees;
+
+/* Outer ones first, and a mark behind what begins with it. */
+static int by_start(const void *a, const void *b) {
+  const import_entry *const x = a, *const y = b;
+  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  if (x->end != y->end) return x->end > y->end ? -1 : 1;
+  return (x->place > y->place) - (x->place < y->place);
 }
 
-static void drop(import_async *async, import_nest *nest) {
-  HASH_DEL(async->nests, nest);
-  free_nest(nest);
+static int by_tree(const void *a, const void *b) {
+  const tree *const x = a, *const y = b;
+  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  return (x->order > y->order) - (x->order < y->order);
+}
+
+static void add_tree(trees *to, const import_nest *nest, size_t from, size_t count) {
+  const import_entry *const first = &nest->entries[from];
+  to->all = import_room(to->all, &to->room, to->count + 1, sizeof *to->all);
+  to->all[to->count] = (tree){first->start, first->end, nest->lanes, first, count, to->count};
+  to->count++;
+}
+
+/* Is it inside of what is open, and crosses nothing? Takes off what has ended. */
+static bool fits(const import_entry *entry, const uint64_t *ends, size_t *depth) {
+  const bool is_mark = entry->place & IMPORT_ENTRY_MARK;
+  while (*depth > 0 && (is_mark ? ends[*depth - 1] < entry->start : ends[*depth - 1] <= entry->start)) --*depth;
+  return *depth == 0 || entry->end <= ends[*depth - 1];
+}
+
+/* Entries of a tree stand behind each other; what crosses goes to the end, each a tree of its own. */
+static void find_trees(import_nest *nest, trees *to) {
+  if (nest->count == 0) return;
+  uint64_t *const ends = import_make(nest->count * sizeof *ends);
+  import_entry *const crossing = import_make(nest->count * sizeof *crossing);
+  size_t depth = 0, kept = 0, crossing_count = 0, from = 0;
+  qsort(nest->entries, nest->count, sizeof *nest->entries, by_start);
+  for (size_t i = 0; i < nest->count; i++) {
+    const import_entry entry = nest->entries[i];
+    if (!fits(&entry, ends, &depth)) {
+      crossing[crossing_count++] = entry;
+      continue;
+    }
+    if (depth == 0 && kept > from) {
+      add_tree(to, nest, from, kept - from);
+      from = kept;
+    }
+    nest->entries[kept++] = entry;
+    if (!(entry.place & IMPORT_ENTRY_MARK) || depth == 0) ends[depth++] = entry.end;
+  }
+  if (kept > from) add_tree(to, nest, from, kept - from);
+  for (size_t i = 0; i < crossing_count; i++) {
+    nest->entries[kept + i] = crossing[i];
+    add_tree(to, nest, kept + i, 1);
+  }
+  free(crossing);
+  free(ends);
 }
 
 /* The row's thread; NULL: all are taken. */
-static import_thread *find_lane(import_lanes *lanes, import_threads *threads, uint64_t start, uint64_t end) {
+static import_thread *find_lane(const tree *it, import_threads *threads) {
+  import_lanes *const lanes = it->lanes;
   char name[96];
   uint32_t lane = 0;
-  while (lane < lanes->count && lanes->ends[lane] > start) lane++;
+  while (lane < lanes->count && lanes->ends[lane] > it->start) lane++;
   if (lane == IMPORT_LANES_MAX) return NULL;
-  const import_thread_id id = {lanes->key.pid, (int64_t)((lanes->key.category + lane) | UINT64_C(1) << 63)};
+  const int64_t number = (int64_t)((lanes->key.category + lane) | UINT64_C(1) << 63);
+  const import_thread_id id = {lanes->key.pid, number};
   if (lane == lanes->count) {
-    const int bytes = lane == 0 ? snprintf(name, sizeof name, "%s", lanes->name) : snprintf(name, sizeof name, "%s %u", lanes->name, lane + 1);
+    const int bytes = lane == 0 ? snprintf(name, sizeof name, "%s", lanes->name)
+                                : snprintf(name, sizeof name, "%s %u", lanes->name, lane + 1);
     import_threads_name(threads, id, (import_text){name, (size_t)bytes});
     lanes->count++;
   }
-  lanes->ends[lane] = end;
+  lanes->ends[lane] = it->end;
   return import_threads_async(threads, id);
 }
 
-bool import_async_settle(import_async *async, import_threads *threads, import_nest *nest) {
-  uint64_t start = UINT64_MAX, end = 0;
-  for (size_t i = 0; i < nest->count; i++) {
-    if (nest->entries[i].start < start) start = nest->entries[i].start;
-    if (nest->entries[i].end > end) end = nest->entries[i].end;
+static void leave_out(const tree *it, import_counts *counts) {
+  counts->missed[IMPORT_MISS_ASYNC] += it->count;
+  for (size_t i = 0; i < it->count; i++)
+    *(it->entries[i].place & IMPORT_ENTRY_MARK ? &counts->instants : &counts->scopes) -= 1;
+}
+
+void import_async_settle(import_async *async, import_threads *threads, import_counts *counts) {
+  trees found = {NULL, 0, 0};
+  for (import_nest *nest = async->nests; nest; nest = nest->hh.next) find_trees(nest, &found);
+  if (found.count) qsort(found.all, found.count, sizeof *found.all, by_tree);
+  for (size_t i = 0; i < found.count; i++) {
+    const tree *const it = &found.all[i];
+    import_thread *const thread = find_lane(it, threads);
+    if (!thread) leave_out(it, counts);
+    for (size_t n = 0; thread && n < it->count; n++)
+      import_thread_add(thread, it->entries[n].start, it->entries[n].end, it->entries[n].place);
   }
-  if (nest->count == 0) {
-    drop(async, nest);
-    return true;
-  }
-  import_thread *const thread = find_lane(lanes_of(async, nest->key.pid, nest->lanes), threads, start, end);
-  for (size_t i = 0; thread && i < nest->count; i++) import_thread_add(thread, nest->entries[i].start, nest->entries[i].end, nest->entries[i].place);
-  drop(async, nest);
-  return thread != NULL;
+  free(found.all);
 }
 
 void import_async_fini(import_async *async) {
@@ -96,7 +170,9 @@ void import_async_fini(import_async *async) {
   HASH_CLEAR(hh, async->nests);
   for (import_nest *next; nest; nest = next) {
     next = nest->hh.next;
-    free_nest(nest);
+    free(nest->entries);
+    free(nest->open);
+    free(nest);
   }
   HASH_CLEAR(hh, async->lanes);
   for (import_lanes *next; lanes; lanes = next) {

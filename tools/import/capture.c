@@ -76,9 +76,8 @@ static void take_meta(void *user, import_record *record) {
 }
 
 static uint64_t unix_ns(const import_state *state, uint64_t ticks) {
-  const int64_t since = (int64_t)(ticks - IMPORT_ORIGIN_TICKS);
-  int64_t ns;
-  if (__builtin_add_overflow(state->first_ns, since, &ns) || __builtin_add_overflow(ns, state->base_ns, &ns)) return 0;
+  int64_t ns = import_times_ns(ticks + state->times.shift);
+  if (__builtin_add_overflow(ns, state->base_ns, &ns)) return 0;
   return ns > 0 ? (uint64_t)ns : 0;
 }
 
@@ -103,11 +102,11 @@ static void put_clock(writer *w, import_record *record, uint64_t ticks) {
   put_meta_at(w, ticks, record);
 }
 
-static int32_t device_type(const import_state *state) { return state->is_hip ? PROF_DEVICE_ROCM : PROF_DEVICE_CUDA; }
+static const import_device *device_of(const import_state *state, const import_thread *thread) { return &state->devices.all[thread->device]; }
 
 static void put_device(writer *w, import_record *record, const import_device *device) {
-  prof_i_device_state about = {.type = device_type(w->state),
-                               .index = (int32_t)device->index,
+  prof_i_device_state about = {.type = device->type,
+                               .index = device->index,
                                .flags = PROF_I_DEVICE_READ,
                                .scope_count = device->scope_count,
                                .record_count = device->record_count,
@@ -129,7 +128,8 @@ static void put_track(writer *w, import_record *record, const import_thread *thr
   if (colon) name = (import_text){colon + 2, name.bytes - (size_t)(colon + 2 - name.data)};
   if (name.bytes == 0 || (is_usual && !colon)) return;
   import_record_begin(record);
-  import_record_word(record, (uint32_t)device_type(w->state) | (uint64_t)thread->key.device << 32);
+  const import_device *const device = device_of(w->state, thread);
+  import_record_word(record, (uint32_t)device->type | (uint64_t)(uint32_t)device->index << 32);
   import_record_word(record, (uint64_t)thread->key.id.tid);
   import_record_text(record, name);
   import_record_end(record, PROF_I_KIND_TRACK, 0, 0, 0, 0);
@@ -143,8 +143,20 @@ static void put_pool(writer *w, import_record *record, uint32_t number) {
     end_extent(w);
     begin_extent(w, PROF_I_EXTENT_META, META_BYTES);
   }
-  import_pools_record(&w->state->pools, number, device_type(w->state), w->output->bytes + w->cursor, record);
+  import_pools_record(&w->state->pools, number, import_devices_type(&w->state->devices), w->output->bytes + w->cursor, record);
   take_meta(w, record);
+}
+
+/* What the import has dropped, or taken otherwise. */
+static void put_notes(writer *w, import_record *record) {
+  char text[IMPORT_NOTE_BYTES];
+  for (int i = 0; i < IMPORT_NOTES_MAX; i++) {
+    if (!import_note(w->state->result, i, text)) continue;
+    import_record_begin(record);
+    import_record_text(record, (import_text){text, strlen(text)});
+    import_record_end(record, PROF_I_KIND_NOTE, 0, 0, 0, 0);
+    take_meta(w, record);
+  }
 }
 
 static void put_meta(writer *w) {
@@ -152,12 +164,12 @@ static void put_meta(writer *w) {
   import_record *const record = import_make(sizeof *record);
   put_session(w, record, state->begin_ticks, STARTED);
   put_clock(w, record, state->end_ticks);
-  import_names_each(state->names, state->is_of_prof ? LEVEL_OPERATOR : LEVEL_RUNTIME, take_meta, w);
-  for (uint32_t i = 0; i < state->device_count; i++)
-    if (state->devices[i].index >= 0 && state->devices[i].index <= INT32_MAX) put_device(w, record, &state->devices[i]);
+  import_names_each(state->names, state->devices.is_of_prof ? LEVEL_OPERATOR : LEVEL_RUNTIME, take_meta, w);
+  for (size_t i = 0; i < state->devices.count; i++) put_device(w, record, &state->devices.all[i]);
   for (const import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
-    if (thread->key.device >= 0) put_track(w, record, thread);
+    if (thread->key.device >= 0 && thread->count) put_track(w, record, thread);
   for (uint32_t i = 1; i <= state->pools.count; i++) put_pool(w, record, i);
+  put_notes(w, record);
   put_session(w, record, state->end_ticks, STOPPED);
   end_extent(w);
   free(record);
@@ -165,20 +177,32 @@ static void put_meta(writer *w) {
 
 /* ---- threads ---- */
 
+/* Of another process than the capture's: with that one's number and name. */
+static void name_elsewhere(const import_state *state, const import_thread *thread, import_text name, char to[PROF_I_NAME_BYTES]) {
+  enum { PROCESS_BYTES = 24 };
+  const import_thread_id process = {thread->called.pid, INT64_MIN};
+  const import_text called = import_text_cut(import_threads_name_of(&state->threads, process), PROCESS_BYTES);
+  int used = snprintf(to, PROF_I_NAME_BYTES, "process %lld", (long long)process.pid);
+  if (called.bytes) used += snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, " (%.*s)", (int)called.bytes, called.data);
+  const import_text kept = import_text_cut(name, PROF_I_NAME_BYTES - 3 - (size_t)used);
+  if (kept.bytes) snprintf(to + used, PROF_I_NAME_BYTES - (size_t)used, ", %.*s", (int)kept.bytes, kept.data);
+}
+
 static void name_thread(const import_state *state, const import_thread *thread, char to[PROF_I_NAME_BYTES]) {
   const import_text name = import_text_cut(import_threads_name_of(&state->threads, thread->called), PROF_I_NAME_BYTES - 1);
   const bool is_elsewhere = state->has_pid && thread->called.pid != state->pid && thread->called.pid != INT64_MAX && thread->key.device < 0;
   memset(to, 0, PROF_I_NAME_BYTES);
   if (thread->called.pid == INT64_MAX) snprintf(to, PROF_I_NAME_BYTES, "the trace");
   else if (thread->key.device == IMPORT_PYTHON) snprintf(to, PROF_I_NAME_BYTES, "Python, %.*s", (int)name.bytes, name.data);
-  else if (is_elsewhere) snprintf(to, PROF_I_NAME_BYTES, "process %lld, %.*s", (long long)thread->called.pid, (int)name.bytes, name.data);
+  else if (is_elsewhere) name_elsewhere(state, thread, name, to);
   else if (thread->key.device >= 0 && name.bytes == 0) snprintf(to, PROF_I_NAME_BYTES, "stream %lld", (long long)thread->key.id.tid);
   else if (name.bytes) memcpy(to, name.data, name.bytes);
 }
 
 static uint64_t role_of(const import_state *state, const import_thread *thread) {
   if (thread->key.device >= 0)
-    return PROF_I_ROLE_STREAM | (uint64_t)device_type(state) << PROF_I_ROLE_TYPE_SHIFT | (uint64_t)thread->key.device << PROF_I_ROLE_INDEX_SHIFT;
+    return PROF_I_ROLE_STREAM | (uint64_t)device_of(state, thread)->type << PROF_I_ROLE_TYPE_SHIFT |
+           (uint64_t)device_of(state, thread)->index << PROF_I_ROLE_INDEX_SHIFT;
   return thread->key.device == IMPORT_HOST && state->has_pid && thread->called.pid == state->pid && thread->called.tid == state->pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
 }
 
@@ -209,53 +233,17 @@ static void begin_chunk(writer *w, const import_thread *thread, uint64_t left_by
   put_owner(w, thread);
 }
 
-/* Where a stream's scope has its launch. */
-static uint64_t *launch_words(uint64_t *words) {
-  const uint32_t flags = import_record_flags(words);
-  uint64_t *at = words + 5;
-  if (flags & PROF_I_FLAG_LONG) at++;
-  if (flags & PROF_I_FLAG_NAME) at += import_text_words(*at);
-  return at;
-}
-
-static void tie(writer *w, uint64_t *words) {
-  uint64_t *const at = launch_words(words);
-  words[3] |= (uint32_t)device_type(w->state);
-  if (at[0] != IMPORT_LAUNCH_WAITS) {
-    w->state->counts->changed[IMPORT_CHANGE_NO_LAUNCH]++;
-    return;
-  }
-  const import_launch *const launch = import_launches_find(&w->state->launches, (int64_t)at[1]);
-  at[0] = launch ? import_threads_serial(&w->state->threads, launch->serial) : 0;
-  at[1] = launch ? launch->start : words[0] >> 4;
-  if (!launch) w->state->counts->changed[IMPORT_CHANGE_NO_LAUNCH]++;
-}
-
-/* A counter of a process that stands for a device is the device's. */
-static void tie_counter(const import_state *state, uint64_t *words) {
-  const int64_t pid = (int64_t)words[4];
-  words[4] = 0;
-  for (uint32_t i = 0; i < state->device_row_count; i++) {
-    if (state->device_rows[i].pid != pid) continue;
-    words[2] |= (uint64_t)PROF_I_FLAG_DEVICE << 24;
-    words[4] = (uint32_t)device_type(state) | (uint64_t)state->device_rows[i].index << 32;
-    return;
-  }
-}
-
-static void put_entry(writer *w, const import_thread *thread, const import_entry *entry, const uint64_t *from, uint32_t count) {
+static void put_entry(writer *w, const import_entry *entry, const uint64_t *from, uint32_t count) {
   const uint64_t ticks = entry->place & IMPORT_ENTRY_MARK ? entry->end : entry->start; /* a step has its start for its place among the others */
   uint64_t *const words = put(w, ticks ? ticks : w->state->begin_ticks /* of metadata */, from, count);
-  if (thread->key.device >= 0) tie(w, words);
   if ((words[1] & 15) == PROF_I_PIECE_TYPE) words[3] = import_pools_counter(&w->state->pools, words[3]);
-  else if (import_record_kind(words) == PROF_I_KIND_COUNTER) tie_counter(w->state, words);
   else if (import_record_kind(words) == PROF_I_KIND_MEMORY) words[6] = import_pools_counter(&w->state->pools, words[6]);
 }
 
 static void put_thread(writer *w, import_thread *thread) {
   uint64_t left_bytes = 0;
   uint32_t count;
-  if (!w->state->is_of_prof) import_thread_part(&w->state->threads, thread); /* prof puts what overlaps on rows of its own, which have come together again */
+  if (!w->state->devices.is_of_prof) import_thread_part(&w->state->threads, thread); /* prof puts what overlaps on rows of its own, which have come together again */
   if (thread->count == 0) return;
   import_thread_sort(thread);
   for (size_t i = 0; i < thread->count; i++) {
@@ -271,7 +259,7 @@ static void put_thread(writer *w, import_thread *thread) {
     } else if (is_taken_over) {
       put_owner(w, thread);
     }
-    put_entry(w, thread, &thread->entries[i], from, count);
+    put_entry(w, &thread->entries[i], from, count);
     left_bytes -= round_up((count + 1) * 8ull, 16);
   }
   free(thread->entries);
@@ -316,8 +304,6 @@ static void write_header(const writer *w) {
 
 void import_capture_write(import_state *state, import_output *output) {
   writer w = {.state = state, .output = output, .extent = import_make(PROF_I_CHUNK_BYTES_MAX)};
-  import_launches_sort(&state->launches);
-  if (state->is_of_prof) import_threads_join(&state->threads);
   import_pools_settle(&state->pools, state->begin_ticks);
   import_output_write(output, w.extent, PROF_I_FIRST_UNIT_OFFSET);
   put_meta(&w);

@@ -21,7 +21,10 @@ typedef struct import_value {
   uint32_t at, bytes; /* in the event's buffer */
 } import_value;
 
-#define IMPORT_MEMBER_LIST(X) X(PH, "ph") X(CAT, "cat") X(NAME, "name") X(PID, "pid") X(TID, "tid") X(TS, "ts") X(DUR, "dur") X(ID, "id") X(ID2, "id2")
+#define IMPORT_MEMBER_LIST(X)                                                           \
+  X(PH, "ph") X(CAT, "cat") X(NAME, "name") X(PID, "pid") X(TID, "tid") X(TS, "ts")     \
+  X(DUR, "dur") X(ID, "id") X(ID2, "id2") X(SCOPE, "scope") X(BP, "bp") X(SF, "sf")     \
+  X(STACK, "stack") X(BIND_ID, "bind_id") X(FLOW_IN, "flow_in") X(FLOW_OUT, "flow_out")
 
 typedef enum import_member {
 #define IMPORT_ENUM(name, key) IMPORT_##name,
@@ -38,6 +41,7 @@ typedef struct import_arg {
 enum {
   IMPORT_ARGS_MAX = 64,
   IMPORT_JSON_BYTES_MAX = 1 << 20,
+  IMPORT_UNKNOWN_BYTES = 32,
   IMPORT_EVENT_BYTES_MAX = 256 << 20 /* all that a sane one has, args of 1 MiB each, is a quarter of it; places in its buffer have 32 bits */
 };
 
@@ -46,6 +50,8 @@ typedef struct import_event {
   import_arg args[IMPORT_ARGS_MAX];
   uint32_t arg_count;
   bool is_cut; /* an argument did not fit */
+  bool is_odd; /* a member has a value of a type that it cannot have */
+  char unknown[IMPORT_UNKNOWN_BYTES]; /* the first member that no one knows; empty: none */
   char *text;
   size_t count, room;
 } import_event;

@@ -12,12 +12,13 @@
   X(NOT_OBJECT, "elements that are no objects")                                             \
   X(PHASE, "of a kind that is not known (ph)")                                              \
   X(ASYNC, "asynchronous, with 1024 of their category beside them (ph b, n, e, S, T, F, p)") \
+  X(STACK, "call stacks by number or address (sf, stack)")                                  \
+  X(BOUND, "arrows between events that name each other (bind_id)")                          \
   X(NO_TIME, "without a time (ts)")                                                         \
-  X(TIME, "with a time that is no number, or beyond four years of the first")               \
+  X(TIME, "with a time that is no number, or years away from the others")                   \
   X(NEGATIVE, "with a negative duration")                                                   \
   X(DURATION, "with a duration that is no number, or longer than a year")                   \
   X(END_ALONE, "ends without a begin (ph E, e, F)")                                               \
-  X(TOO_DEEP, "begun where a million stood open already (ph B, b, S)")                            \
   X(NO_VALUE, "counters without a number")                                                  \
   X(MEMORY, "of memory, without address or bytes that can be")                              \
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                  \
@@ -26,6 +27,10 @@
 /* What is taken otherwise than it stands there. */
 #define IMPORT_CHANGE_LIST(X)                                          \
   X(NO_DURATION, "without a duration: they take 0")                    \
+  X(LOST_END, "begun, whose end is not there (ph B): they end with the scope around them") \
+  X(MEMBER, "with members that are not known")                         \
+  X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type") \
+  X(ARROW_END, "ends of arrows whose other end is not there (ph s, t, f)") \
   X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")  \
   X(CUT, "with a text cut or arguments left out")                      \
   X(UNNAMED, "without a name")                                         \
@@ -51,6 +56,7 @@ typedef struct import_counts {
   uint64_t scopes, device_scopes, instants, counters, flow_ends, memory_events;
   uint64_t threads, streams, steps, processes;
   uint64_t missed[IMPORT_MISS_COUNT], changed[IMPORT_CHANGE_COUNT];
+  char outlier[64], member[32]; /* the first that was missed for its time, and the first that is not known */
 } import_counts;
 
 typedef enum import_end {
@@ -74,8 +80,11 @@ typedef struct import_result {
    must_be_new: a file that is there stays. */
 void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out);
 
-const char *import_miss_text(import_miss miss);
-const char *import_change_text(import_change change);
+enum { IMPORT_NOTES_MAX = IMPORT_MISS_COUNT + IMPORT_CHANGE_COUNT + 1, IMPORT_NOTE_BYTES = 512 };
+
+/* What was dropped, or taken otherwise, one line a reason, and that the trace is not whole. index: below IMPORT_NOTES_MAX.
+   False: there is nothing to say of that reason. */
+bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYTES]);
 
 /* "prof import: ..." on stderr, and the process ends; the output is not there then. */
 _Noreturn void import_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

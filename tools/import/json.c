@@ -54,6 +54,7 @@ struct import_json {
   uint64_t at; /* of the bytes before this piece */
   char error[sizeof((import_result *)NULL)->error];
   bool is_damaged;
+  uint64_t metadata_cut_count;
 };
 
 /* ---- texts ---- */
@@ -70,7 +71,8 @@ static void reset(import_event *event) {
   memset(event->members, 0, sizeof event->members);
   event->arg_count = 0;
   event->count = 0;
-  event->is_cut = false;
+  event->is_cut = event->is_odd = false;
+  event->unknown[0] = '\0';
 }
 
 /* False, which ends the parser: it may not grow any more. */
@@ -133,6 +135,7 @@ static void place(import_json *j, import_value value) {
     case MODE_EVENTS: j->face.take_other(j->face.user); return;
     case MODE_EVENT:
       if (j->member != NO_MEMBER) event->members[j->member] = value;
+      else if (j->is_args) event->is_odd |= value.type != IMPORT_NULL;
       return;
     case MODE_ARGS:
       if (event->arg_count < IMPORT_ARGS_MAX) event->args[event->arg_count++].value = value;
@@ -146,13 +149,23 @@ static void place(import_json *j, import_value value) {
   }
 }
 
+/* A bare array has an end, and a value that is no object is no line of a trace. */
+static void refuse_more(import_json *j) {
+  snprintf(j->error, sizeof j->error, "something follows that is no object with events");
+  j->is_damaged = true;
+}
+
 /* A member that nobody knows, or an argument behind the last: its text would only take memory. */
 static bool is_unwanted(const import_json *j) {
   return (j->mode == MODE_EVENT && j->member == NO_MEMBER) || (j->mode == MODE_ARGS && j->event.arg_count == IMPORT_ARGS_MAX);
 }
 
 static int scalar(import_json *j, import_type type, const char *bytes, size_t count, bool is_true) {
-  if (j->mode == MODE_SKIP || j->mode == MODE_OVER) return 1;
+  if (j->mode == MODE_SKIP) return 1;
+  if (j->mode == MODE_OVER) {
+    refuse_more(j);
+    return 0;
+  }
   if (!has_room(j)) return 0;
   if (is_unwanted(j)) count = 0;
   if (is_inside_json(j)) {
@@ -206,23 +219,32 @@ static void open_at(import_json *j, bool is_object) {
         j->mode = MODE_ARGS;
         return;
       }
-      if (j->member == IMPORT_ID2) begin_json(j, MODE_VALUE, KEY_BYTES_MAX); /* {"local":"0x1"} tells ids apart as well as its number */
-      else skip(j);
+      if (j->member == IMPORT_ID2) {
+        begin_json(j, MODE_VALUE, KEY_BYTES_MAX); /* {"local":"0x1"} tells ids apart as well as its number */
+        break;
+      }
+      if (j->member == IMPORT_STACK) j->event.members[IMPORT_STACK].type = IMPORT_JSON; /* that it is there */
+      else j->event.is_odd |= j->member != NO_MEMBER || j->is_args;
+      skip(j);
       break;
     case MODE_ARGS:
       if (j->event.arg_count < IMPORT_ARGS_MAX) begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
       else skip(j), j->event.is_cut = true;
       break;
+    case MODE_OVER: /* one object a line: each is a trace, and all are one */
+      if (is_object && !j->is_bare) j->mode = MODE_TOP;
+      else refuse_more(j);
+      return;
     case MODE_METADATA:
     case MODE_VALUE:
-    case MODE_SKIP:
-    case MODE_OVER: break;
+    case MODE_SKIP: break;
   }
 }
 
 static int open_one(import_json *j, bool is_object) {
   const mode before = j->mode;
   open_at(j, is_object);
+  if (j->is_damaged) return 0;
   if (j->mode != MODE_METADATA && j->mode != MODE_VALUE && j->mode != MODE_SKIP) return 1;
   if (j->mode != MODE_SKIP && before == j->mode) separate(j);
   j->depth++;
@@ -232,6 +254,7 @@ static int open_one(import_json *j, bool is_object) {
 
 static void close_json(import_json *j) {
   const bool is_cut = j->is_cut;
+  j->metadata_cut_count += is_cut && j->mode == MODE_METADATA;
   const import_value value = {.type = is_cut ? IMPORT_TEXT : IMPORT_JSON, .at = (uint32_t)j->value_at, .bytes = (uint32_t)(j->event.count - j->value_at)};
   j->event.is_cut |= is_cut;
   j->mode = j->behind;
@@ -278,6 +301,12 @@ static int member_of(import_text key) {
   return NO_MEMBER;
 }
 
+/* "s" says how wide an instant is drawn. */
+static void note_unknown(import_event *event, import_text key) {
+  if (event->unknown[0] || key.bytes == 0 || import_text_is(key, "s")) return;
+  snprintf(event->unknown, sizeof event->unknown, "%.*s", (int)(key.bytes < IMPORT_UNKNOWN_BYTES ? key.bytes : IMPORT_UNKNOWN_BYTES), key.data);
+}
+
 static int on_key(void *user, const unsigned char *bytes, size_t count) {
   import_json *const j = user;
   const import_text key = {(const char *)bytes, count};
@@ -289,6 +318,7 @@ static int on_key(void *user, const unsigned char *bytes, size_t count) {
   } else if (j->mode == MODE_EVENT) {
     j->member = member_of(key);
     j->is_args = import_text_is(key, "args");
+    if (j->member == NO_MEMBER && !j->is_args) note_unknown(&j->event, key);
   } else if (j->mode == MODE_ARGS && j->event.arg_count < IMPORT_ARGS_MAX) {
     import_arg *const arg = &j->event.args[j->event.arg_count];
     arg->key_bytes = (uint32_t)(count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX);
@@ -333,6 +363,7 @@ import_json *import_json_create(const import_json_face *face) {
   open_yajl(&json->yajl);
   json->parser = json->yajl.alloc(&callbacks, NULL, json);
   if (!json->parser) import_fail("no memory");
+  json->yajl.config(json->parser, yajl_allow_multiple_values, 1); /* one object a line */
   json->yajl.config(json->parser, yajl_dont_validate_strings, 1); /* names may hold any bytes: exports put them right */
   return json;
 }
@@ -358,7 +389,7 @@ bool import_json_read(import_json *json, const char *bytes, size_t count) {
   const yajl_status status = json->yajl.parse(json->parser, (const unsigned char *)bytes, count);
   json->at += json->yajl.consumed(json->parser);
   if (status == yajl_status_ok) return true;
-  if (status == yajl_status_error) keep_error(json, bytes, count); /* else has_room() has said it */
+  if (status == yajl_status_error) keep_error(json, bytes, count); /* else it was said where it was found */
   json->is_damaged = true;
   return false;
 }
@@ -370,6 +401,7 @@ void import_json_refuse(import_json *json, const char *encoding) {
 
 void import_json_end(import_json *json, import_result *result) {
   result->at = json->at;
+  result->counts.changed[IMPORT_CHANGE_CUT] += json->metadata_cut_count;
   memcpy(result->error, json->error, sizeof json->error);
   if (!json->is_damaged && json->mode == MODE_START) json->yajl.complete(json->parser); /* "12" ends with the file */
   if (!json->has_events) result->end = json->is_damaged ? IMPORT_DAMAGED : json->mode == MODE_OVER ? IMPORT_NO_TRACE : IMPORT_CUT_SHORT;

@@ -46,10 +46,10 @@ void import_output_open(import_output *output, const char *path, bool must_be_ne
   if (is_there && !S_ISREG(about.st_mode)) import_fail("cannot write '%s': it is %s", path, S_ISDIR(about.st_mode) ? "a directory" : "no file");
   if (is_there && must_be_new) import_fail("'%s' is there already; name another file with -o, or this one to write over it", path);
   signal(SIGXFSZ, SIG_IGN); /* past a file size limit write() says so */
-  output->fd = open(output->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  output->fd = open(output->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
   if (output->fd >= 0) return;
   name_temporary(output);
-  output->fd = open(own.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  output->fd = open(own.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   const int error = errno;
   if (output->fd < 0) own.temporary[0] = '\0';
   if (output->fd < 0) import_fail("cannot write '%s': %s", path, strerror(error));

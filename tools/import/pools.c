@@ -86,12 +86,21 @@ static void play(prof_i_pool_state *state, const import_piece *piece) {
   state->used_peaks[0].peak_ticks = piece->ticks;
 }
 
+void import_pools_settle_times(import_pools *pools, const import_times *times) {
+  for (size_t i = 0; i < pools->piece_count; i++) {
+    import_piece *const piece = &pools->pieces[i];
+    if (!import_times_has(times, piece->ticks)) piece->pool = 0;
+    piece->ticks = import_times_ticks(times, piece->ticks);
+  }
+}
+
 void import_pools_settle(import_pools *pools, uint64_t start_ticks) {
   if (pools->piece_count == 0) return;
   pools->counters = import_make(pools->piece_count * sizeof *pools->counters);
   qsort(pools->pieces, pools->piece_count, sizeof *pools->pieces, by_time);
   for (size_t i = 0; i < pools->piece_count; i++) {
     const import_piece *const piece = &pools->pieces[i];
+    if (piece->pool == 0) continue;
     import_pool *const pool = &pools->pools[piece->pool - 1];
     if (pool->state.number == 0) begin(pool, piece, piece->pool, start_ticks);
     play(&pool->state, piece);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "record.h"
+#include "times.h"
 
 enum { IMPORT_POOLS_MAX = 64 };
 
@@ -23,7 +24,7 @@ typedef struct import_piece {
   uint64_t ticks;
   int64_t bytes;    /* negative: it came back; 0: it is no piece, but a change of what is reserved, or a failed allocation */
   int64_t reserved; /* after it, where it is no piece */
-  uint32_t pool, order;
+  uint32_t pool, order; /* pool 0: it is not taken */
   int64_t total; /* allocated after it, as the trace says; negative: it does not */
 } import_piece;
 
@@ -47,6 +48,8 @@ void import_pools_note(import_pools *pools, uint32_t pool, uint64_t ticks, prof_
 /* What is reserved after an event that `bytes` of what is used came or went by, and the trace's own sum of that (negative: it has none). Returns by how much that is more than before. */
 int64_t import_pools_reserve(import_pools *pools, uint32_t number, int64_t reserved, int64_t bytes, int64_t total);
 
+/* Times become ticks, and what is outside of the times that are taken goes. */
+void import_pools_settle_times(import_pools *pools, const import_times *times);
 void import_pools_settle(import_pools *pools, uint64_t start_ticks);
 static inline uint64_t import_pools_counter(const import_pools *pools, uint64_t order) { return pools->counters[order]; }
 

@@ -46,6 +46,15 @@ static inline bool import_record_is_async(const uint64_t *words) {
   return kind == PROF_I_KIND_ASYNC || (kind && import_record_flags(words) & PROF_I_FLAG_OTHER_THREAD);
 }
 
+/* Of a scope on a stream: its launch, five values as docs/format.md has them. words: from word 1 on. */
+static inline uint64_t *import_record_launch(uint64_t *words) {
+  const uint32_t flags = words[1] >> 24 & 0xff;
+  uint64_t *at = words + 4;
+  if (flags & PROF_I_FLAG_LONG) at++;
+  if (flags & PROF_I_FLAG_NAME) at += import_text_words(*at);
+  return at;
+}
+
 /* No longer than a text may be, and no character cut in two. */
 static inline import_text import_text_cut(import_text text, size_t most) {
   if (text.bytes <= most) return text;

@@ -16,18 +16,37 @@
 
 enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
 
-const char *import_miss_text(import_miss miss) {
-  static const char *const texts[] = {
-#define IMPORT_TEXT_OF(name, text) text,
-      IMPORT_MISS_LIST(IMPORT_TEXT_OF)};
-  return texts[miss];
+/* ---- what is said of it ---- */
+
+static bool note_end(const import_result *r, char to[IMPORT_NOTE_BYTES]) {
+  const unsigned long long at = r->at;
+  if (r->end != IMPORT_CUT_SHORT && r->end != IMPORT_DAMAGED) return false;
+  const char *const what = r->end == IMPORT_CUT_SHORT ? "ends in the middle, behind" : "is damaged near";
+  snprintf(to, IMPORT_NOTE_BYTES, "not taken: what follows, for the trace %s byte %llu%s", what, at,
+           r->was_packed ? ", unpacked" : "");
+  return true;
 }
 
-const char *import_change_text(import_change change) {
-  static const char *const texts[] = {IMPORT_CHANGE_LIST(IMPORT_TEXT_OF)
+bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYTES]) {
+  static const char *const misses[] = {
+#define IMPORT_TEXT_OF(name, text) text,
+      IMPORT_MISS_LIST(IMPORT_TEXT_OF)};
+  static const char *const changes[] = {IMPORT_CHANGE_LIST(IMPORT_TEXT_OF)
 #undef IMPORT_TEXT_OF
   };
-  return texts[change];
+  const import_counts *const c = &result->counts;
+  const int change = index - IMPORT_MISS_COUNT;
+  if (change == IMPORT_CHANGE_COUNT) return note_end(result, to);
+  const bool is_miss = change < 0;
+  const unsigned long long count = is_miss ? c->missed[index] : c->changed[change];
+  const char *const first = index == IMPORT_MISS_TIME ? c->outlier
+                            : change == IMPORT_CHANGE_MEMBER ? c->member : "";
+  if (count == 0) return false;
+  const int used = snprintf(to, IMPORT_NOTE_BYTES, "%s %llu %s", is_miss ? "not taken:" : "taken:", count,
+                            is_miss ? misses[index] : changes[change]);
+  if (*first && used > 0 && used < IMPORT_NOTE_BYTES)
+    snprintf(to + used, (size_t)(IMPORT_NOTE_BYTES - used), " (the first: %s)", first);
+  return true;
 }
 
 void *import_make(size_t bytes) {
@@ -136,11 +155,13 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   }
   import_state *const state = import_make(sizeof *state);
   state->counts = &result->counts;
+  state->result = result;
   state->rank = -1;
   state->world_size = 1;
   state->names = import_names_create();
   import_output_open(&output, to, must_be_new);
   import_spool_open(&state->spool, output.folder);
+  import_spool_open(&state->late.spool, output.folder);
   read_all(state, input, result);
   result->was_packed = import_input_is_packed(input);
   result->is_packing_cut = import_input_is_cut(input);
@@ -155,8 +176,8 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   }
   import_input_close(input);
   import_spool_fini(&state->spool);
-  import_async_fini(&state->async);
-  import_flows_fini(&state->flows);
+  import_late_fini(&state->late);
+  import_devices_fini(&state->devices);
   import_threads_fini(&state->threads);
   import_pools_fini(&state->pools);
   import_names_destroy(state->names);

@@ -43,25 +43,36 @@ static void flush(import_spool *spool) {
 }
 
 uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count, uint32_t bits) {
-  if (spool->count - spool->flushed + count > WAITING_WORDS) flush(spool);
-  memcpy(spool->waiting + (spool->count - spool->flushed), words, count * sizeof *words);
   const uint64_t place = spool->count << 20 | (uint64_t)count << 4 | bits;
-  spool->count += count;
+  for (uint32_t done = 0, part; done < count; done += part) {
+    if (spool->count - spool->flushed == WAITING_WORDS) flush(spool);
+    const uint64_t room = WAITING_WORDS - (spool->count - spool->flushed);
+    part = count - done < room ? count - done : (uint32_t)room;
+    memcpy(spool->waiting + (spool->count - spool->flushed), words + done, part * sizeof *words);
+    spool->count += part;
+  }
   return place;
 }
 
-void import_spool_close(import_spool *spool) {
+void import_spool_map(import_spool *spool) {
   flush(spool);
+  if (spool->count == spool->mapped_count) return;
+  if (spool->words) munmap(spool->words, spool->mapped_count * sizeof(uint64_t));
+  const size_t bytes = spool->count * sizeof(uint64_t);
+  void *const words = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, spool->fd, 0);
+  if (words == MAP_FAILED) import_fail("cannot map %zu bytes: %s", bytes, strerror(errno));
+  spool->words = words;
+  spool->mapped_count = spool->count;
+}
+
+void import_spool_close(import_spool *spool) {
+  import_spool_map(spool);
   free(spool->waiting);
   spool->waiting = NULL;
-  if (spool->count == 0) return;
-  void *const words = mmap(NULL, spool->count * sizeof(uint64_t), PROT_READ, MAP_SHARED, spool->fd, 0);
-  if (words == MAP_FAILED) import_fail("cannot map %llu bytes: %s", (unsigned long long)spool->count * 8, strerror(errno));
-  spool->words = words;
 }
 
 void import_spool_fini(import_spool *spool) {
-  if (spool->words) munmap((void *)(uintptr_t)spool->words, spool->count * sizeof(uint64_t));
+  if (spool->words) munmap(spool->words, spool->mapped_count * sizeof(uint64_t));
   close(spool->fd);
   free(spool->waiting);
 }

@@ -54,8 +54,21 @@ import_thread *import_threads_async(import_threads *threads, import_thread_id id
   return find(threads, &(import_thread){.key = {id, IMPORT_ASYNC}, .called = id});
 }
 
-import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called) {
-  return find(threads, &(import_thread){.key = {{device, stream}, device}, .called = called});
+import_thread *import_threads_stream_of(const import_threads *threads, import_thread_id row) {
+  import_stream_row *found;
+  HASH_FIND(hh, threads->streams, &row, sizeof row, found);
+  return found ? found->thread : NULL;
+}
+
+import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id row) {
+  import_thread *const thread = find(threads, &(import_thread){.key = {{row.pid, stream}, device}, .called = row});
+  if (thread->called.tid == row.tid && thread->count) return thread;
+  if (import_threads_stream_of(threads, row)) return thread;
+  import_stream_row *const made = import_make(sizeof *made);
+  made->id = row;
+  made->thread = thread;
+  HASH_ADD(hh, threads->streams, id, sizeof made->id, made);
+  return thread;
 }
 
 /* ---- names ---- */
@@ -85,8 +98,8 @@ import_text import_threads_name_of(const import_threads *threads, import_thread_
 void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place) {
   thread->entries = import_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
   thread->entries[thread->count++] = (import_entry){end, start, place};
-  thread->has_functions |= (place & IMPORT_ENTRY_FUNCTION) != 0;
   if (place & IMPORT_ENTRY_MARK) return;
+  thread->has_functions |= (place & IMPORT_ENTRY_FUNCTION) != 0;
   thread->rising += start > thread->last_start;
   thread->falling += start < thread->last_start;
   thread->last_start = start;
@@ -97,6 +110,37 @@ static int by_start(const void *a, const void *b) {
   if (x->start != y->start) return x->start < y->start ? -1 : 1;
   if (x->end != y->end) return x->end > y->end ? -1 : 1;
   return (x->place > y->place) - (x->place < y->place);
+}
+
+static void sort_by_start(import_thread *thread) {
+  if (thread->sorted_count || !thread->count) return;
+  qsort(thread->entries, thread->count, sizeof *thread->entries, by_start);
+  thread->sorted_count = thread->count;
+}
+
+/* How many of the sorted begin before that time. */
+static size_t count_before(const import_thread *thread, uint64_t time) {
+  size_t low = 0, high = thread->sorted_count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (thread->entries[middle].start < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const import_entry *import_thread_find(import_thread *thread, uint64_t time) {
+  sort_by_start(thread);
+  size_t at = time == UINT64_MAX ? thread->sorted_count : count_before(thread, time + 1);
+  while (at > 0 && thread->entries[at - 1].place & IMPORT_ENTRY_MARK) at--;
+  return at > 0 ? &thread->entries[at - 1] : NULL;
+}
+
+const import_entry *import_thread_next(import_thread *thread, uint64_t time) {
+  sort_by_start(thread);
+  size_t at = count_before(thread, time);
+  while (at < thread->sorted_count && thread->entries[at].place & IMPORT_ENTRY_MARK) at++;
+  return at < thread->sorted_count ? &thread->entries[at] : NULL;
 }
 
 /* The row that this one is a lane of; false: it is none. */
@@ -120,7 +164,7 @@ static bool find_lane_of(const import_threads *threads, import_thread_id lane, i
   return false;
 }
 
-static void move_events(import_thread *from, import_thread *to) {
+void import_thread_move(import_thread *from, import_thread *to) {
   for (size_t i = 0; i < from->count; i++) import_thread_add(to, from->entries[i].start, from->entries[i].end, from->entries[i].place);
   free(from->entries);
   from->entries = NULL;
@@ -133,7 +177,7 @@ void import_threads_join(import_threads *threads) {
     import_thread_id id;
     if (lane->key.device != IMPORT_HOST || !find_lane_of(threads, lane->called, &id)) continue;
     import_thread *const thread = import_threads_host(threads, id);
-    move_events(lane, thread);
+    import_thread_move(lane, thread);
     threads->joined[lane->serial] = thread->serial;
   }
 }
@@ -169,15 +213,21 @@ void import_thread_part(import_threads *threads, import_thread *thread) {
   free(stack);
   for (size_t i = 0; i < thread->count; i++) {
     const import_entry it = thread->entries[i];
-    if (it.place & IMPORT_ENTRY_MOVED) import_thread_add(import_threads_python(threads, thread->called), it.start, it.end, it.place);
+    if (!(it.place & IMPORT_ENTRY_MARK) && it.place & IMPORT_ENTRY_MOVED) import_thread_add(import_threads_python(threads, thread->called), it.start, it.end, it.place);
     else thread->entries[kept++] = it;
   }
   thread->count = kept;
 }
 
-/* Marks stand before what ends with them; of two that are equal the one that came first is the outer one, in a file that tells outer ones first. */
+static bool is_of_next(const import_entry *entry) {
+  return (entry->place & IMPORT_ENTRY_MARK) && (entry->place & IMPORT_ENTRY_NEXT);
+}
+
+/* Marks stand before what ends with them, those of what begins with them behind it; of two that are equal the one that came first is the outer one, in a file that tells outer ones first. */
 static int compare(const import_entry *x, const import_entry *y, bool is_falling) {
   if (x->end != y->end) return x->end < y->end ? -1 : 1;
+  const bool x_is_next = is_of_next(x), y_is_next = is_of_next(y);
+  if (x_is_next != y_is_next && x->start != y->start) return x_is_next ? 1 : -1;
   if (x->start != y->start) return x->start > y->start ? -1 : 1;
   const bool x_is_mark = x->place & IMPORT_ENTRY_MARK, y_is_mark = y->place & IMPORT_ENTRY_MARK;
   if (x_is_mark != y_is_mark) return x_is_mark ? -1 : 1;
@@ -198,10 +248,14 @@ void import_threads_fini(import_threads *threads) {
   HASH_CLEAR(hh, threads->all);
   for (import_thread *next; it; it = next) {
     next = it->hh.next;
-    for (size_t i = 0; i < it->begun_count; i++) free(it->begun[i].words);
-    free(it->begun);
     free(it->entries);
     free(it);
+  }
+  import_stream_row *stream = threads->streams;
+  HASH_CLEAR(hh, threads->streams);
+  for (import_stream_row *next; stream; stream = next) {
+    next = stream->hh.next;
+    free(stream);
   }
   free(threads->joined);
   HASH_CLEAR(hh, threads->rows);

@@ -16,25 +16,18 @@ typedef struct import_thread_id {
 /* Lines that are no thread's own: beside one, for functions of Python that overlap with scopes (see import_thread_part()), and for asynchronous events (async.h). */
 enum { IMPORT_HOST = -1, IMPORT_PYTHON = -2, IMPORT_ASYNC = -3 };
 
-/* Begun, not ended (ph B). */
-typedef struct import_begun {
-  uint64_t start;
-  uint64_t *words; /* a record with FLAG_LONG, whose duration is missing */
-  uint32_t count;
-} import_begun;
-
 typedef struct import_thread {
   struct {
     import_thread_id id;
-    int64_t device; /* IMPORT_HOST, IMPORT_PYTHON, IMPORT_ASYNC; else id is device and stream */
+    int64_t device; /* IMPORT_HOST, IMPORT_PYTHON, IMPORT_ASYNC; else the device's number, as the trace has it, and id is process and stream */
   } key;
   UT_hash_handle hh;
   import_thread_id called; /* its row, for its name */
   uint32_t serial;
   import_entry *entries;
   size_t count, room;
-  import_begun *begun;
-  size_t begun_count, begun_room;
+  size_t sorted_count; /* of the entries, so many stand by start: import_thread_find() */
+  uint32_t device; /* of a stream, in the capture: devices.h */
   bool has_functions;
   uint64_t last_start, rising, falling; /* of scopes as they came: which of two that are equal is the outer one */
 } import_thread;
@@ -47,10 +40,18 @@ typedef struct import_row {
   char name[];
 } import_row;
 
+/* A row that a device's work stands on. */
+typedef struct import_stream_row {
+  import_thread_id id;
+  UT_hash_handle hh;
+  import_thread *thread;
+} import_stream_row;
+
 typedef struct import_threads {
   import_thread *all;
   import_thread *last; /* the one asked for last */
   import_row *rows;
+  import_stream_row *streams;
   uint32_t count;
   uint32_t *joined; /* by a thread's serial the one that its events went to; NULL: each has its own */
 } import_threads;
@@ -60,10 +61,19 @@ import_thread_id import_threads_id(const import_event *event);
 import_thread *import_threads_host(import_threads *threads, import_thread_id id);
 import_thread *import_threads_python(import_threads *threads, import_thread_id id);
 import_thread *import_threads_async(import_threads *threads, import_thread_id id);
-import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id called);
+import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream, import_thread_id row);
+/* The stream whose work stands on that row; NULL: none. */
+import_thread *import_threads_stream_of(const import_threads *threads, import_thread_id row);
 
 void import_threads_name(import_threads *threads, import_thread_id id, import_text name);
 import_text import_threads_name_of(const import_threads *threads, import_thread_id id); /* empty: none */
+
+/* The last scope that began at that time or before; NULL: none. Marks that are added afterwards are not looked at. */
+const import_entry *import_thread_find(import_thread *thread, uint64_t time);
+/* The first scope that begins at that time or later; NULL: none. */
+const import_entry *import_thread_next(import_thread *thread, uint64_t time);
+/* All events of one go to the other. */
+void import_thread_move(import_thread *from, import_thread *to);
 
 void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint64_t place);
 /* What prof has put on the rows "NAME (overlapping N)" beside NAME's goes back to that one's thread. To be called once, when all has come; no thread may be added behind it. */

@@ -42,10 +42,6 @@ static bool is_same_file(const char *a, const char *b) {
 
 /* ---- what it says in the end ---- */
 
-static void say_count(const char *begin, uint64_t count, const char *text) {
-  if (count) say("  %s %" PRIu64 " %s", begin, count, text);
-}
-
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
 static void say_taken(const import_counts *c, const char *to) {
@@ -87,11 +83,12 @@ static int say_nothing(const char *from, const import_result *r) {
 
 static int tell(const char *from, const char *to, const import_result *r) {
   const import_counts *const c = &r->counts;
+  char note[IMPORT_NOTE_BYTES];
   const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends + c->memory_events;
   const bool is_written = r->end != IMPORT_NO_TRACE && (taken > 0 || r->end == IMPORT_WHOLE);
   if (is_written) say_taken(c, to);
-  for (int i = 0; i < IMPORT_MISS_COUNT; i++) say_count("not taken:", c->missed[i], import_miss_text((import_miss)i));
-  for (int i = 0; i < IMPORT_CHANGE_COUNT; i++) say_count("taken:", c->changed[i], import_change_text((import_change)i));
+  for (int i = 0; i < IMPORT_NOTES_MAX - 1; i++) /* the last one is said by say_end() */
+    if (import_note(r, i, note)) say("  %s", note);
   return is_written ? say_end(from, r) : say_nothing(from, r);
 }
 

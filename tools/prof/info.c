@@ -98,6 +98,19 @@ static void print_devices(const prof_trace *trace, uint32_t count) {
   }
 }
 
+/* What the capture's writer says of it. */
+static void print_notes(const prof_trace *trace, uint32_t count) {
+  if (count) printf("notes        %" PRIu32 "\n", count);
+  for (uint32_t i = 0; i < count; i++) {
+    char *text = NULL;
+    if (prof_trace_note_text(trace, i, &text) != PROF_OK) continue;
+    fputs("  ", stdout);
+    print_text(stdout, text, strlen(text));
+    putchar('\n');
+    prof_free(text);
+  }
+}
+
 static uint32_t count_streams(const prof_trace *trace, uint32_t count) {
   prof_trace_thread thread = {.size = sizeof thread};
   uint32_t streams = 0;
@@ -173,6 +186,7 @@ int command_info(int argc, char **argv) {
   if (info.bad_count) printf("damage       %" PRIu64 " place%s could not be read\n", info.bad_count, plural(info.bad_count));
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);
+  print_notes(trace, info.note_count);
   print_own(&info);
   print_changes(trace, info.change_count, info.untold_change_count);
   print_devices(trace, info.device_count);

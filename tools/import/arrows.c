@@ -1,0 +1,228 @@
+/* See arrows.h. */
+#include "arrows.h"
+
+#include <prof/trace.h>
+#include <stdlib.h>
+
+#include "number.h"
+#include "raw.h"
+
+/* ---- which ends belong together ---- */
+
+static uint64_t hash_of(uint64_t hash, import_text text) {
+  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u; /* FNV-1a */
+  return hash * 31;
+}
+
+static import_text id_of(const import_event *event) {
+  const import_member id = event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
+  return import_text_of(event, &event->members[id]);
+}
+
+static uint64_t key_of(const import_event *event) {
+  const uint64_t hash = hash_of(14695981039346656037u, import_member_text(event, IMPORT_CAT));
+  return hash_of(hash_of(hash, import_member_text(event, IMPORT_NAME)), id_of(event));
+}
+
+static void add(import_arrows *arrows, uint32_t from, uint32_t to, uint32_t step) {
+  arrows->all = import_room(arrows->all, &arrows->room, arrows->count + 1, sizeof *arrows->all);
+  arrows->all[arrows->count++] = (import_arrow){from, to, step};
+}
+
+void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry, char phase) {
+  const uint64_t key = key_of(event);
+  import_chain *chain;
+  HASH_FIND(hh, arrows->chains, &key, sizeof key, chain);
+  if (!chain) {
+    chain = import_make(sizeof *chain);
+    chain->key = key;
+    chain->open = IMPORT_LATE_NONE;
+    HASH_ADD(hh, arrows->chains, key, sizeof chain->key, chain);
+  }
+  if (phase != 's') add(arrows, chain->open, entry, chain->step);
+  else if (chain->open != IMPORT_LATE_NONE) add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
+  chain->step = phase == 't' ? chain->step + 1 : 0;
+  chain->open = phase == 'f' ? IMPORT_LATE_NONE : entry;
+}
+
+void import_arrows_close(import_arrows *arrows) {
+  for (const import_chain *chain = arrows->chains; chain; chain = chain->hh.next)
+    if (chain->open != IMPORT_LATE_NONE) add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
+}
+
+void import_arrows_fini(import_arrows *arrows) {
+  import_chain *chain = arrows->chains;
+  HASH_CLEAR(hh, arrows->chains);
+  for (import_chain *next; chain; chain = next) {
+    next = chain->hh.next;
+    free(chain);
+  }
+  import_arrow_number *number = arrows->numbers;
+  HASH_CLEAR(hh, arrows->numbers);
+  for (import_arrow_number *next; number; number = next) {
+    next = number->hh.next;
+    free(number);
+  }
+  free(arrows->all);
+}
+
+/* ---- launches ---- */
+
+/* Arrows from a launch to what it launched: Kineto's, rocmProfileData's and Ascend's. */
+static bool is_launch(import_text category) {
+  static const char *const words[] = {"ac2g", "async_gpu", "async_cpu_to_gpu", "async", "api_op", "async_npu", "HostToDevice"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (import_text_is(category, words[i])) return true;
+  return false;
+}
+
+static void read_end(const import_state *state, uint32_t entry, import_event *event_out) {
+  import_raw_event(import_late_words(&state->late, &state->late.entries[entry]), event_out);
+}
+
+/* "async" is what others call their own arrows, too. */
+void import_arrows_find_devices(const import_arrows *arrows, import_state *state) {
+  import_event *const event = import_make(sizeof *event);
+  for (size_t i = 0; i < arrows->count; i++) {
+    const import_arrow *const arrow = &arrows->all[i];
+    if (arrow->from == IMPORT_LATE_NONE || arrow->to == IMPORT_LATE_NONE) continue;
+    read_end(state, arrow->from, event);
+    const import_text category = import_member_text(event, IMPORT_CAT);
+    if (!is_launch(category) || import_text_is(category, "async")) continue;
+    const int64_t from = import_threads_id(event).pid;
+    read_end(state, arrow->to, event);
+    const int64_t to = import_threads_id(event).pid;
+    if (to != from) import_devices_process(&state->devices, to)->is_device = true;
+  }
+  free(event);
+}
+
+/* The work that stands on the row at that time; NULL: there is none. Its words. */
+static uint64_t *find_work(import_state *state, import_thread *stream, uint64_t time) {
+  enum { LOOK_MAX = 64 };
+  const import_entry *entry = import_thread_find(stream, time);
+  uint32_t count;
+  for (int looked = 0; entry && looked < LOOK_MAX; entry = entry > stream->entries ? entry - 1 : NULL, looked++) {
+    if (entry->place & IMPORT_ENTRY_MARK || (entry->end < time || (entry->end == time && entry->start < time))) continue;
+    uint64_t *const words = import_entry_words(&state->spool, entry, &count);
+    const uint64_t kind = import_record_launch(words)[4];
+    if (kind != IMPORT_KIND_SIDE && kind != PROF_RECORD_ANNOTATION) return words;
+  }
+  return NULL;
+}
+
+/* Is it drawn anew, by the launch of what it ends at? What has no launch gets this one. */
+static bool take_launch(import_state *state, const import_arrow *arrow, import_thread *from, import_thread *to) {
+  if (from->key.device != IMPORT_HOST || to->key.device < 0) return false;
+  uint64_t *const words = find_work(state, to, state->late.entries[arrow->to].time);
+  if (!words) return false;
+  uint64_t *const launch = import_record_launch(words);
+  if (launch[0] != 0) return true; /* by its number, or by an arrow before it */
+  launch[0] = from->serial;
+  launch[1] = state->late.entries[arrow->from].time;
+  return true;
+}
+
+/* ---- arrows that stay ---- */
+
+/* Numbers of one category are its own: the others' are moved away. */
+static uint64_t number_of(const import_event *event) {
+  const import_text id = id_of(event), category = import_member_text(event, IMPORT_CAT);
+  uint64_t number = 0;
+  if (!import_number_u64(id, &number))
+    for (size_t i = 0; i < id.bytes; i++) number = (number ^ (unsigned char)id.data[i]) * 1099511628211u;
+  if (import_text_is(category, "fwdbwd") || import_text_is(category, "flow")) return number;
+  for (size_t i = 0; i < category.bytes; i++) number += (uint64_t)(unsigned char)category.data[i] << (32 + 8 * (i % 3));
+  return number;
+}
+
+/* prof numbers arrows anew, and says beside an arrow's begin what the program called it. */
+static uint64_t said_number_of(const import_event *event) {
+  const import_value *const said = import_event_arg(event, "flow id");
+  char digits[2 + 16 + 1] = "";
+  uint64_t number;
+  if (!said) return number_of(event);
+  const import_text text = import_text_of(event, said);
+  if (said->type == IMPORT_TEXT && import_text_begins(text, "0x") && text.bytes < sizeof digits)
+    return strtoull(memcpy(digits, text.data, text.bytes), NULL, 16); /* what JSON's numbers do not hold */
+  return said->type == IMPORT_NUMBER && import_number_u64(text, &number) ? number : number_of(event);
+}
+
+/* Each step of a chain is an arrow with a number of its own; 53 bits: what a JSON number is exact to. */
+static uint64_t step_number(uint64_t id, uint64_t step) {
+  return step == 0 ? id : (id * 0x9e3779b97f4a7c15u + step * 0xff51afd7ed558ccdu) >> 11;
+}
+
+static uint64_t own_number(import_arrows *arrows, const import_event *event, uint32_t step) {
+  const uint64_t key = key_of(event);
+  uint64_t number = said_number_of(event);
+  import_arrow_number *it;
+  HASH_FIND(hh, arrows->numbers, &number, sizeof number, it);
+  if (!it) {
+    it = import_make(sizeof *it);
+    it->number = number;
+    it->key = key;
+    HASH_ADD(hh, arrows->numbers, number, sizeof it->number, it);
+  }
+  if (it->key != key) number = (number ^ key) >> 11;
+  return step_number(number, step);
+}
+
+/* Where the arrow's end is: without bp at the next scope that begins, as viewers have it. */
+static uint64_t time_of_end(const import_event *event, import_thread *thread, uint64_t time) {
+  const bool binds_next = import_text_is(import_member_text(event, IMPORT_PH), "f") && event->members[IMPORT_BP].type == IMPORT_NONE;
+  const import_entry *const next = binds_next ? import_thread_next(thread, time) : NULL;
+  return next ? next->start : time;
+}
+
+static void keep_end(import_state *state, const import_event *event, import_thread *thread, uint64_t time, uint64_t number,
+                     bool is_end) {
+  const import_entry *const at = import_thread_find(thread, time);
+  const bool is_next = at && at->start == time && at->end > time;
+  import_take_arrow(state, thread, import_member_text(event, IMPORT_NAME), time, number, is_end, is_next);
+}
+
+static bool is_forward(const import_event *event) {
+  return import_text_is(import_member_text(event, IMPORT_CAT), "fwdbwd") && import_text_is(import_member_text(event, IMPORT_NAME), "fwdbwd");
+}
+
+static void take_alone(import_arrows *arrows, import_state *state, uint32_t entry, uint32_t step, bool is_end,
+                       import_event *event) {
+  const uint64_t time = state->late.entries[entry].time;
+  read_end(state, entry, event);
+  import_change_one(state, IMPORT_CHANGE_ARROW_END);
+  import_thread *const thread = import_take_row(state, import_threads_id(event));
+  keep_end(state, event, thread, time, own_number(arrows, event, step), is_end);
+}
+
+static void take_whole(import_arrows *arrows, import_state *state, const import_arrow *arrow, import_event *from,
+                       import_event *to) {
+  read_end(state, arrow->from, from);
+  if (is_forward(from) && state->has_forward_numbers) {
+    state->counts->missed[IMPORT_MISS_DRAWN] += 2;
+    return;
+  }
+  read_end(state, arrow->to, to);
+  import_thread *const begin = import_take_row(state, import_threads_id(from));
+  import_thread *const end = import_take_row(state, import_threads_id(to));
+  if (is_launch(import_member_text(from, IMPORT_CAT)) && take_launch(state, arrow, begin, end)) {
+    state->counts->missed[IMPORT_MISS_DRAWN] += 2;
+    return;
+  }
+  const uint64_t number = own_number(arrows, from, arrow->step);
+  keep_end(state, from, begin, state->late.entries[arrow->from].time, number, false);
+  keep_end(state, to, end, time_of_end(to, end, state->late.entries[arrow->to].time), number, true);
+}
+
+void import_arrows_take(import_arrows *arrows, import_state *state) {
+  import_event *const from = import_make(sizeof *from), *const to = import_make(sizeof *to);
+  import_spool_map(&state->spool);
+  for (size_t i = 0; i < arrows->count; i++) {
+    const import_arrow *const arrow = &arrows->all[i];
+    if (arrow->from == IMPORT_LATE_NONE) take_alone(arrows, state, arrow->to, arrow->step, true, to);
+    else if (arrow->to == IMPORT_LATE_NONE) take_alone(arrows, state, arrow->from, arrow->step, false, from);
+    else take_whole(arrows, state, arrow, from, to);
+  }
+  free(from);
+  free(to);
+}

@@ -1,0 +1,48 @@
+/* Arrows (ph s, t, f): what launched a device's work becomes its launch, which exports draw anew; all others are kept as they are. */
+#ifndef PROF_IMPORT_ARROWS_H
+#define PROF_IMPORT_ARROWS_H
+
+#include "take.h"
+
+/* From and to: entries of late.c. IMPORT_LATE_NONE: that end is not in the trace. */
+typedef struct import_arrow {
+  uint32_t from, to;
+  uint32_t step; /* how many arrows of its chain came before */
+} import_arrow;
+
+/* What of a chain has come. */
+typedef struct import_chain {
+  uint64_t key; /* hash of category, name and id */
+  UT_hash_handle hh;
+  uint32_t open;  /* the begin that waits for its end, or IMPORT_LATE_NONE */
+  uint32_t step;
+} import_chain;
+
+/* Whose number it is: two chains of one number are told apart. */
+typedef struct import_arrow_number {
+  uint64_t number;
+  UT_hash_handle hh;
+  uint64_t key;
+} import_arrow_number;
+
+typedef struct import_arrows {
+  import_chain *chains;
+  import_arrow_number *numbers;
+  import_arrow *all;
+  size_t count, room;
+} import_arrows;
+
+/* The next end, by time; phase: s, t or f. */
+void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry, char phase);
+/* No more ends come. */
+void import_arrows_close(import_arrows *arrows);
+
+/* Processes on which something was launched stand for devices. */
+void import_arrows_find_devices(const import_arrows *arrows, import_state *state);
+
+/* Once all scopes have come. */
+void import_arrows_take(import_arrows *arrows, import_state *state);
+
+void import_arrows_fini(import_arrows *arrows);
+
+#endif

@@ -1,0 +1,66 @@
+/* Processes of the trace: which of them stand for a device, whose work a device's is, and what the capture calls that device. */
+#ifndef PROF_IMPORT_DEVICES_H
+#define PROF_IMPORT_DEVICES_H
+
+#include <uthash.h>
+
+#include "event.h"
+#include "threads.h"
+
+enum { IMPORT_DEVICES_MAX = 1024, IMPORT_DEVICE_NAME_BYTES = 96 };
+
+typedef struct import_process {
+  int64_t pid;
+  UT_hash_handle hh;
+  bool is_device;  /* all on its rows is a device's work: by its name, or by what was launched there */
+  bool has_number; /* it has a device's work, or a label says "GPU N": its counters are the device's */
+  int64_t number;  /* of the device, as the trace has it */
+  bool has_owner;
+  int64_t owner;   /* the process that launches what runs there */
+  char name[IMPORT_DEVICE_NAME_BYTES]; /* of a device's process */
+} import_process;
+
+typedef struct import_device {
+  int64_t owner, number; /* one number is another device in another process */
+  int32_t type, index;   /* as the capture has it */
+  uint64_t scope_count, record_count;
+  char name[IMPORT_DEVICE_NAME_BYTES];
+} import_device;
+
+/* What deviceProperties says. */
+typedef struct import_device_name {
+  int64_t number;
+  char name[IMPORT_DEVICE_NAME_BYTES];
+} import_device_name;
+
+typedef struct import_devices {
+  import_process *processes;
+  import_process *last; /* the one asked for last */
+  import_device *all;
+  size_t count, room;
+  import_device_name *names;
+  size_t name_count, name_room;
+  bool is_hip;
+  bool is_of_prof; /* processes of devices have prof's own numbers */
+} import_devices;
+
+/* It is made where there is none. */
+import_process *import_devices_process(import_devices *devices, int64_t pid);
+
+/* A name, or a label, that says which device the process stands for. */
+void import_devices_call(import_devices *devices, int64_t pid, import_text name, bool is_label);
+
+/* Its process has a device's work with that number. */
+void import_devices_note(import_devices *devices, int64_t pid, int64_t number);
+
+void import_devices_name(import_devices *devices, int64_t number, import_text name);
+
+/* Its place in `all`. Once all have come. */
+uint32_t import_devices_find(import_devices *devices, int64_t pid, int64_t number);
+
+/* The type of device that prof's memory events and streams have where nothing else says it. */
+int32_t import_devices_type(const import_devices *devices);
+
+void import_devices_fini(import_devices *devices);
+
+#endif

@@ -1,0 +1,56 @@
+/* Events as records of the capture: each goes to its thread's list. Times are the trace's own (times.h). */
+#ifndef PROF_IMPORT_TAKE_H
+#define PROF_IMPORT_TAKE_H
+
+#include "args.h"
+#include "state.h"
+
+static inline import_text import_member_text(const import_event *event, import_member member) {
+  const import_value *const value = &event->members[member];
+  const bool is_told = value->type == IMPORT_TEXT || value->type == IMPORT_NUMBER;
+  return is_told ? import_text_of(event, value) : (import_text){"", 0};
+}
+
+static inline void import_miss_one(import_state *state, import_miss why) { state->counts->missed[why]++; }
+static inline void import_change_one(import_state *state, import_change what) { state->counts->changed[what]++; }
+
+bool import_text_begins(import_text text, const char *word);
+
+/* False: it has no such argument, or it is no integer. */
+bool import_read_arg(const import_event *event, const char *key, int64_t *out);
+
+/* ---- categories ---- */
+
+/* The prof_backend_kind of what runs on a device, IMPORT_KIND_SIDE, or IMPORT_KIND_NONE. */
+int import_kind_of(import_text category);
+
+/* Is it certain that it is the host's? */
+bool import_is_hosts(import_text category);
+
+/* ---- where ---- */
+
+import_thread *import_take_host(import_state *state, const import_event *event);
+
+/* The row's thread, which may be a device's stream. */
+import_thread *import_take_row(import_state *state, import_thread_id row);
+
+/* ---- what ---- */
+
+/* A scope of the host's or of a device's. With a kind it is a device's. */
+void import_take_scope(import_state *state, const import_event *event, int kind, uint64_t start, uint64_t duration);
+
+/* A scope that belongs to an id (ph b, S): its entry, for async.h. */
+import_entry import_take_async(import_state *state, const import_event *event, uint64_t start, uint64_t end);
+
+/* An instant. The entry, for whoever has its row. */
+import_entry import_take_instant(import_state *state, const import_event *event, uint64_t time);
+
+void import_take_counters(import_state *state, const import_event *event, uint64_t time);
+
+/* One end of an arrow. is_next: it is inside of the scope that begins with it. */
+void import_take_arrow(import_state *state, import_thread *thread, import_text name, uint64_t time, uint64_t id, bool is_end, bool is_next);
+
+/* A member beside the events, on a row of its own. */
+void import_take_metadata(import_state *state, import_text key, import_text text);
+
+#endif
