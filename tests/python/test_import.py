@@ -274,7 +274,7 @@ class Import(Folder):
     def test_steps_of_flows_are_arrows(self):
         """Each t ends an arrow and begins the next, and a chain that begins anew has its first id again."""
         events = [x("op", name, 100, ts, 5) for name, ts in (("a", 10), ("b", 20), ("c", 30), ("d", 40), ("e", 50))]
-        events += [{"ph": ph, "cat": "fwdbwd", "name": "chain", "id": 9, "pid": 100, "tid": 100, "ts": ts} for ph, ts in (("s", 11), ("t", 21), ("t", 31), ("f", 41), ("s", 42), ("f", 51))]
+        events += [{"ph": ph, "cat": "fwdbwd", "name": "chain", "id": 9, "pid": 100, "tid": 100, "ts": ts, "bp": "e"} for ph, ts in (("s", 11), ("t", 21), ("t", 31), ("f", 41), ("s", 42), ("f", 51))]
         flows = [(e.kind, e.start_ns - 1000, e.id) for e in self.imported(events).events() if e.kind.startswith("flow")]
         ids = [flow[2] for flow in flows]
         self.assertEqual([flow[:2] for flow in flows], [("flow_begin", 0), ("flow_end", 10000), ("flow_begin", 10000), ("flow_end", 20000), ("flow_begin", 20000), ("flow_end", 30000), ("flow_begin", 31000), ("flow_end", 40000)])

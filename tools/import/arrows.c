@@ -117,7 +117,7 @@ static bool take_launch(import_state *state, const import_arrow *arrow, import_t
   uint64_t *const words = find_work(state, to, state->late.entries[arrow->to].time);
   if (!words) return false;
   uint64_t *const launch = import_record_launch(words);
-  if (launch[0] != 0) return true; /* by its number, or by an arrow before it */
+  if (launch[0] != 0 && launch[0] != from->serial) return true; /* by its number, or by an arrow before it */
   launch[0] = from->serial;
   launch[1] = state->late.entries[arrow->from].time;
   return true;
@@ -153,10 +153,12 @@ static uint64_t step_number(uint64_t id, uint64_t step) {
   return step == 0 ? id : (id * 0x9e3779b97f4a7c15u + step * 0xff51afd7ed558ccdu) >> 11;
 }
 
+/* Two chains of one number are told apart; prof's own numbers may come again. */
 static uint64_t own_number(import_arrows *arrows, const import_event *event, uint32_t step) {
   const uint64_t key = key_of(event);
   uint64_t number = said_number_of(event);
   import_arrow_number *it;
+  if (import_event_arg(event, "flow id")) return step_number(number, step);
   HASH_FIND(hh, arrows->numbers, &number, sizeof number, it);
   if (!it) {
     it = import_make(sizeof *it);
@@ -186,15 +188,6 @@ static bool is_forward(const import_event *event) {
   return import_text_is(import_member_text(event, IMPORT_CAT), "fwdbwd") && import_text_is(import_member_text(event, IMPORT_NAME), "fwdbwd");
 }
 
-static void take_alone(import_arrows *arrows, import_state *state, uint32_t entry, uint32_t step, bool is_end,
-                       import_event *event) {
-  const uint64_t time = state->late.entries[entry].time;
-  read_end(state, entry, event);
-  import_change_one(state, IMPORT_CHANGE_ARROW_END);
-  import_thread *const thread = import_take_row(state, import_threads_id(event));
-  keep_end(state, event, thread, time, own_number(arrows, event, step), is_end);
-}
-
 static void take_whole(import_arrows *arrows, import_state *state, const import_arrow *arrow, import_event *from,
                        import_event *to) {
   read_end(state, arrow->from, from);
@@ -219,9 +212,9 @@ void import_arrows_take(import_arrows *arrows, import_state *state) {
   import_spool_map(&state->spool);
   for (size_t i = 0; i < arrows->count; i++) {
     const import_arrow *const arrow = &arrows->all[i];
-    if (arrow->from == IMPORT_LATE_NONE) take_alone(arrows, state, arrow->to, arrow->step, true, to);
-    else if (arrow->to == IMPORT_LATE_NONE) take_alone(arrows, state, arrow->from, arrow->step, false, from);
-    else take_whole(arrows, state, arrow, from, to);
+    const bool is_whole = arrow->from != IMPORT_LATE_NONE && arrow->to != IMPORT_LATE_NONE;
+    if (is_whole) take_whole(arrows, state, arrow, from, to);
+    else import_miss_one(state, IMPORT_MISS_ARROW_END);
   }
   free(from);
   free(to);

@@ -13,6 +13,7 @@
   X(PHASE, "of a kind that is not known (ph)")                                              \
   X(ASYNC, "asynchronous, with 1024 of their category beside them (ph b, n, e, S, T, F, p)") \
   X(STACK, "call stacks by number or address (sf, stack)")                                  \
+  X(ARROW_END, "ends of arrows whose other end is not there (ph s, t, f)")                  \
   X(BOUND, "arrows between events that name each other (bind_id)")                          \
   X(NO_TIME, "without a time (ts)")                                                         \
   X(TIME, "with a time that is no number, or years away from the others")                   \
@@ -30,7 +31,6 @@
   X(LOST_END, "begun, whose end is not there (ph B): they end with the scope around them") \
   X(MEMBER, "with members that are not known")                         \
   X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type") \
-  X(ARROW_END, "ends of arrows whose other end is not there (ph s, t, f)") \
   X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")  \
   X(CUT, "with a text cut or arguments left out")                      \
   X(UNNAMED, "without a name")                                         \

@@ -400,10 +400,11 @@ void import_json_refuse(import_json *json, const char *encoding) {
 }
 
 void import_json_end(import_json *json, import_result *result) {
+  if (!json->is_damaged && (json->mode == MODE_START || json->mode == MODE_OVER))
+    json->yajl.complete(json->parser); /* a number ends with the file */
   result->at = json->at;
   result->counts.changed[IMPORT_CHANGE_CUT] += json->metadata_cut_count;
   memcpy(result->error, json->error, sizeof json->error);
-  if (!json->is_damaged && json->mode == MODE_START) json->yajl.complete(json->parser); /* "12" ends with the file */
   if (!json->has_events) result->end = json->is_damaged ? IMPORT_DAMAGED : json->mode == MODE_OVER ? IMPORT_NO_TRACE : IMPORT_CUT_SHORT;
   else if (json->is_damaged) result->end = IMPORT_DAMAGED;
   else if (json->mode == MODE_OVER) result->end = IMPORT_WHOLE;

@@ -44,6 +44,36 @@ static bool read_duration(import_state *state, const import_event *event, uint64
   return ns >= 0;
 }
 
+/* ---- names of devices ---- */
+
+/* The number behind "key": in JSON without blanks. */
+static bool find_number(import_text json, const char *key, size_t from, int64_t *out, size_t *at_out) {
+  const size_t key_bytes = strlen(key);
+  for (size_t i = from; i + key_bytes < json.bytes; i++) {
+    if (memcmp(json.data + i, key, key_bytes) != 0) continue;
+    size_t digits = 0;
+    while (i + key_bytes + digits < json.bytes && strchr("-0123456789", json.data[i + key_bytes + digits])) digits++;
+    *at_out = i + key_bytes;
+    return import_number_i64((import_text){json.data + *at_out, digits}, out);
+  }
+  return false;
+}
+
+/* [{"id":0,"name":"NVIDIA H100",...}, ...] */
+static void take_devices(import_state *state, import_text json) {
+  static const char key[] = "\"name\":\"";
+  const size_t key_bytes = sizeof key - 1;
+  int64_t number;
+  for (size_t at = 0; find_number(json, "{\"id\":", at, &number, &at);) {
+    size_t from = at, bytes = 0;
+    while (from + key_bytes < json.bytes && json.data[from] != '}' && memcmp(json.data + from, key, key_bytes) != 0) from++;
+    from += key_bytes;
+    if (from >= json.bytes || json.data[from - 1] != '"') continue;
+    while (from + bytes < json.bytes && json.data[from + bytes] != '"') bytes++;
+    import_devices_name(&state->devices, number, (import_text){json.data + from, bytes});
+  }
+}
+
 /* ---- events ---- */
 
 /* May it be a device's, as is known when all have come? */
@@ -70,9 +100,18 @@ static void take_late(import_state *state, const import_event *event, char phase
   if (read_time(state, event, &time)) import_late_add(state, event, phase, time);
 }
 
+/* An import keeps deviceProperties as an instant, and an export of it says the devices' names by that. */
+static void take_named_devices(import_state *state, const import_event *event, import_text category, import_text name) {
+  const import_value *const value = import_event_arg(event, "value");
+  if (!value || value->type != IMPORT_TEXT) return;
+  if (import_text_is(category, "metadata") && import_text_is(name, "deviceProperties"))
+    take_devices(state, import_text_of(event, value));
+}
+
 static void take_instant(import_state *state, const import_event *event) {
   const import_text category = import_member_text(event, IMPORT_CAT), name = import_member_text(event, IMPORT_NAME);
   uint64_t time;
+  take_named_devices(state, event, category, name);
   if (is_about_tracing(event, category) || import_text_is(category, "prof")) import_miss_one(state, IMPORT_MISS_SPAN);
   else if (!read_time(state, event, &time)) return;
   else if (import_text_is(name, "[memory]")) import_take_memory(state, event, time);
@@ -146,40 +185,12 @@ void import_kineto_event(import_state *state, const import_event *event) {
 
 /* ---- beside the events ---- */
 
-/* The number behind "key": in JSON without blanks. */
-static bool find_number(import_text json, const char *key, size_t from, int64_t *out, size_t *at_out) {
-  const size_t key_bytes = strlen(key);
-  for (size_t i = from; i + key_bytes < json.bytes; i++) {
-    if (memcmp(json.data + i, key, key_bytes) != 0) continue;
-    size_t digits = 0;
-    while (i + key_bytes + digits < json.bytes && strchr("-0123456789", json.data[i + key_bytes + digits])) digits++;
-    *at_out = i + key_bytes;
-    return import_number_i64((import_text){json.data + *at_out, digits}, out);
-  }
-  return false;
-}
-
 static void take_distributed(import_state *state, import_text json) {
   int64_t rank, world_size;
   size_t at;
   if (!find_number(json, "\"rank\":", 0, &rank, &at) || rank < 0 || rank > INT32_MAX) return;
   state->rank = (int32_t)rank;
   if (find_number(json, "\"world_size\":", 0, &world_size, &at) && world_size > 0 && world_size <= INT32_MAX) state->world_size = (int32_t)world_size;
-}
-
-/* [{"id":0,"name":"NVIDIA H100",...}, ...] */
-static void take_devices(import_state *state, import_text json) {
-  static const char key[] = "\"name\":\"";
-  const size_t key_bytes = sizeof key - 1;
-  int64_t number;
-  for (size_t at = 0; find_number(json, "{\"id\":", at, &number, &at);) {
-    size_t from = at, bytes = 0;
-    while (from + key_bytes < json.bytes && json.data[from] != '}' && memcmp(json.data + from, key, key_bytes) != 0) from++;
-    from += key_bytes;
-    if (from >= json.bytes || json.data[from - 1] != '"') continue;
-    while (from + bytes < json.bytes && json.data[from + bytes] != '"') bytes++;
-    import_devices_name(&state->devices, number, (import_text){json.data + from, bytes});
-  }
 }
 
 static void keep_metadata(import_state *state, import_text key, import_text text) {

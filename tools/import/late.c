@@ -109,6 +109,7 @@ static void match_end(matcher *m, uint32_t number) {
     import_change_one(m->state, IMPORT_CHANGE_LOST_END);
   }
   entry_of(m, row->items[at])->match = number;
+  entry_of(m, number)->match = row->items[at];
   row->count = at;
 }
 
@@ -120,6 +121,7 @@ static void match_async_end(matcher *m, uint32_t number) {
     return;
   }
   entry_of(m, nest->open[at])->match = number;
+  entry_of(m, number)->match = nest->open[at];
   memmove(nest->open + at, nest->open + at + 1, (--nest->open_count - at) * sizeof *nest->open);
 }
 
@@ -226,6 +228,8 @@ static int kind_of(import_state *state, const import_event *event) {
   const int kind = import_kind_of(category);
   if (kind != IMPORT_KIND_NONE || import_is_hosts(category)) return kind;
   const import_thread_id row = import_threads_id(event);
+  const import_value *const annotation = import_event_arg(event, "annotation"); /* of an export of prof's */
+  if (annotation && annotation->is_true && import_threads_stream_of(&state->threads, row)) return IMPORT_KIND_SIDE;
   if (import_devices_process(&state->devices, row.pid)->is_device) return PROF_BACKEND_KERNEL;
   return import_threads_stream_of(&state->threads, row) ? IMPORT_KIND_SIDE : IMPORT_KIND_NONE;
 }
@@ -271,14 +275,22 @@ static void play(player *p, const import_late_entry *entry) {
   }
 }
 
+static bool is_end(const import_late_entry *entry) {
+  const char phase = phase_of(entry);
+  return phase == 'E' || phase == 'e' || phase == 'F';
+}
+
 /* The last moment of all that is taken. */
 static uint64_t last_time(const import_state *state) {
   uint64_t last = 0;
   for (const import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
     for (size_t i = 0; i < thread->count; i++)
       if (import_times_has(&state->times, thread->entries[i].start) && thread->entries[i].end > last) last = thread->entries[i].end;
-  for (size_t i = 0; i < state->late.count; i++)
-    if (!(state->late.entries[i].bits & IS_LEFT_OUT) && state->late.entries[i].time > last) last = state->late.entries[i].time;
+  for (size_t i = state->late.count; i-- > 0;) {
+    const import_late_entry *const entry = &state->late.entries[i];
+    if (entry->bits & IS_LEFT_OUT || (is_end(entry) && entry->match == IMPORT_LATE_NONE)) continue;
+    return entry->time > last ? entry->time : last;
+  }
   return last;
 }
 
@@ -309,6 +321,7 @@ static void play_all(player *p) {
   import_late *const late = &p->state->late;
   for (size_t i = 0; i < late->count; i++)
     if (!(late->entries[i].bits & IS_LEFT_OUT)) match(p->m, (uint32_t)i);
+  p->last = last_time(p->state);
   import_arrows_close(&p->m->arrows);
   import_arrows_find_devices(&p->m->arrows, p->state);
   for (size_t i = 0; i < late->count; i++)
@@ -323,7 +336,6 @@ void import_late_play(import_state *state) {
   import_spool_map(&state->late.spool);
   sort(&state->late);
   leave_out(state);
-  p->last = last_time(state);
   play_all(p);
   import_settle_launches(state);
   import_arrows_take(&p->m->arrows, state);

@@ -11,7 +11,7 @@
 typedef struct import_late_entry {
   uint64_t time;
   uint64_t place; /* word of the spool << 8 | ph */
-  uint32_t match; /* of a begin: its end */
+  uint32_t match; /* of a begin: its end, and the other way round */
   uint32_t bits;
 } import_late_entry;
 

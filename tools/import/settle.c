@@ -60,29 +60,38 @@ static void count_matches(import_state *state, int64_t pid, scores *all) {
   }
 }
 
-/* The one whose launches fit best; of several the one that has fewest devices, of these the first. */
-static void find_owner(import_state *state, import_process *process, scores *all) {
+/* The one whose launches fit best; of several the one that has fewest devices, of these the first. is_sure: only where it is one. */
+static void find_owner(import_state *state, import_process *process, scores *all, bool is_sure) {
   score *best = &all->all[0];
+  size_t best_count = 1;
   if (all->count > 1) count_matches(state, process->pid, all);
   for (size_t i = 1; i < all->count; i++) {
     score *const it = &all->all[i];
+    best_count = it->matched > best->matched ? 1 : best_count + (it->matched == best->matched);
     if (it->matched > best->matched || (it->matched == best->matched && it->taken < best->taken)) best = it;
   }
-  if (all->count > 1 && best->matched == 0) return;
+  if ((all->count > 1 && best->matched == 0) || (is_sure && best_count > 1)) return;
   best->taken++;
   process->has_owner = true;
   process->owner = best->pid;
 }
 
+static void find_owners_of_all(import_state *state, scores *all, bool is_sure) {
+  size_t found = 0;
+  for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next) {
+    import_process *const process = is_stream(thread) ? import_devices_process(&state->devices, thread->called.pid) : NULL;
+    if (!process || process->has_owner) continue;
+    if (all->count == 1 || found++ < OWNERS_MAX) find_owner(state, process, all, is_sure);
+  }
+}
+
 static void find_owners(import_state *state) {
   scores all = {NULL, 0, 0};
-  size_t found = 0;
   find_launching(state, &all);
   import_launches_sort(&state->launches);
-  for (import_thread *thread = state->threads.all; all.count && thread; thread = thread->hh.next) {
-    import_process *const process = is_stream(thread) ? import_devices_process(&state->devices, thread->called.pid) : NULL;
-    if (!process || process->has_owner || all.count > LAUNCHING_MAX) continue;
-    if (all.count == 1 || found++ < OWNERS_MAX) find_owner(state, process, &all);
+  if (all.count > 0 && all.count <= LAUNCHING_MAX) {
+    find_owners_of_all(state, &all, true);
+    find_owners_of_all(state, &all, false);
   }
   free(all.all);
 }

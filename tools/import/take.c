@@ -94,6 +94,7 @@ static void put(import_state *state, import_thread *thread, uint64_t start, uint
 static uint32_t placed_site_of(import_state *state, import_text name, import_text category, uint32_t level,
                                const import_place *place, import_text *own_name_out) {
   static const import_text unnamed = {"(unnamed)", 9}, many = {"(one of too many names)", 23};
+  if (category.bytes == 0) category = (import_text){"scope", 5}; /* as exports call it, and take it back */
   if (name.bytes == 0) import_change_one(state, IMPORT_CHANGE_UNNAMED);
   if (name.bytes > IMPORT_TEXT_BYTES_MAX) import_change_one(state, IMPORT_CHANGE_CUT);
   const import_site site = {name.bytes ? name : unnamed, category, level, *place};

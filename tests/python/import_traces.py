@@ -1,0 +1,160 @@
+"""Small traces of other tools' kinds, one for each rule of the import. test_import_rules.py has their right values; the viewers'
+engines open the exports of some (tests/viewers/test_imports.py)."""
+
+import json
+
+
+def event(ph, name, ts, tid=2, pid=1, **members):
+    return {"ph": ph, "name": name, "pid": pid, "tid": tid, "ts": ts, **members}
+
+
+def x(name, ts, dur, tid=2, pid=1, **members):
+    return event("X", name, ts, tid, pid, dur=dur, **members)
+
+
+def kernel(name, ts, dur, pid=0, tid=7, cat="kernel", **args):
+    return x(name, ts, dur, tid, pid, cat=cat, args={"device": 0, "stream": 7, **args})
+
+
+def call(name, ts, dur, correlation, pid=1, tid=2, cat="cuda_runtime"):
+    return x(name, ts, dur, tid, pid, cat=cat, args={"correlation": correlation})
+
+
+def named(pid, name, what="process_name", key="name"):
+    return {"ph": "M", "pid": pid, "name": what, "args": {key: name}}
+
+
+def arrow(cat, start, end, number=1, **members):
+    """From (pid, tid, ts) to another. Both are bound to the scopes that they are in."""
+    ends = []
+    for ph, (pid, tid, ts) in (("s", start), ("f", end)):
+        ends.append(event(ph, cat, ts, tid, pid, cat=cat, id=number, **members))
+    return ends
+
+
+def rank(pid, kernel_pid, op, name, duration):
+    return [
+        x(op, 0, 1000, pid, pid, cat="cpu_op"),
+        call("cudaLaunchKernel", 10, 10, 7, pid, pid),
+        kernel(name, 100, duration, pid=kernel_pid, correlation=7),
+    ]
+
+
+LATE = 1715000000000000
+TRACES = {
+    "categories of torch 1.8": [
+        x("mm", 1000, 100, cat="Operator"),
+        call("launch", 1010, 20, 5, cat="Runtime"),
+        kernel("gemm", 1050, 4000, cat="Kernel", correlation=5),
+        kernel("copy", 6000, 500, cat="Memcpy", correlation=6),
+        kernel("fill", 7000, 300, cat="Memset", correlation=8),
+    ],
+    "annotations are no work": [
+        x("mm", 10, 50, cat="cpu_op"),
+        call("launch", 20, 10, 7),
+        kernel("k", 100, 60, correlation=7),
+        kernel("step", 100, 940, cat="gpu_user_annotation"),
+    ],
+    "ranks": rank(100, 1000, "op 0", "k 0", 60) + rank(200, 2000, "op 1", "k 1", 500),
+    "ranks, devices first": rank(200, 2000, "op 1", "k 1", 500)[2:]
+    + rank(100, 1000, "op 0", "k 0", 60)[:2]
+    + [kernel("k 0", 40, 60, pid=1000, correlation=7)]  # before the other's launch
+    + [{**e, "ts": e["ts"] + 50} for e in rank(200, 2000, "op 1", "k 1", 500)[:2]],
+    "calls that overlap": [call("A", 0, 8000, 1), call("B", 2000, 9000, 2)],
+    "a call that crosses": [x("op", 0, 1000, cat="cpu_op"), call("sync", 400, 9600, 1)],
+    "calls with children": [call("A", 0, 5000, 1), call("B", 1000, 9000, 2), x("op", 6000, 10000, cat="cpu_op")],
+    "one id": [
+        event(ph, name, ts, cat="req", id="0x1")
+        for ph, name, ts in (("b", "parent", 0), ("b", "read", 1000), ("b", "write", 2000), ("e", "read", 3000), ("e", "write", 7000), ("e", "parent", 9000))
+    ],
+    "one id, older": [event(ph, name, ts, cat="gpu", id="7") for ph, name, ts in (("S", "up", 0), ("S", "draw", 1000), ("F", "up", 2000), ("F", "draw", 9000))],
+    "ids and scopes": [
+        *(event(ph, name, ts, cat="req", id=1, scope=name) for ph, name, ts in (("b", "A", 0), ("b", "B", 1000), ("e", "A", 2000), ("e", "B", 9000))),
+        *(event(ph, "local", ts, cat="req", id2={"local": "0x1"}) for ph, ts in (("b", 0), ("e", 500))),
+        event("b", "global", 0, cat="req", id2={"global": "0x9"}),
+        event("e", "global", 700, pid=5, cat="req", id2={"global": "0x9"}),
+        event("b", "other", 0, cat="req", id="0x10"),
+        event("e", "other", 800, pid=5, cat="req", id="0x10"),
+    ],
+    "ends by name": [
+        event("B", "main", 0),
+        event("B", "step", 0),
+        event("B", "op", 10),
+        event("E", "step", 100),
+        event("B", "step", 100),
+        event("E", "nobody's", 150),
+        event("E", "step", 200),
+        {"ph": "E", "pid": 1, "tid": 2, "ts": 1000},
+    ],
+    "no order": [event("E", "outer", 1000), event("B", "outer", 0), event("B", "inner", 100), event("E", "inner", 300)],
+    "no order of ids": [event(ph, name, ts, cat="req", id="0x1") for ph, name, ts in (("b", "a", 0), ("e", "a", 3000), ("b", "b", 1000), ("e", "b", 4000))],
+    "counters": [
+        x("run", 0, 5000, pid=11),
+        x("run", 0, 5000, pid=12),
+        *(event("C", "queue", 1000 + 500 * i, pid=11 + i % 2, args={"value": value}) for i, value in enumerate((10, 9000, 20, 8000))),
+        *(event("C", "heap", 1000 + 500 * i, pid=11, id=i % 2, args={"bytes": i}) for i in range(4)),
+    ],
+    "arguments of ends": [
+        event("B", "open", 0, args={"path": "/x", "mode": "r"}),
+        event("E", "open", 50, args={"retval": 7, "mode": "rw"}),
+        event("b", "req", 60, cat="net", id=1, args={"url": "a"}),
+        event("e", "req", 90, cat="net", id=1, args={"status": 200}),
+    ],
+    "arrows at kernels": [
+        x("op", 0, 100, cat="cpu_op"),
+        kernel("k", 50, 100),
+        kernel("k2", 150, 100),
+        *arrow("path", (1, 2, 10), (0, 7, 60), bp="e"),
+        *arrow("path", (0, 7, 70), (0, 7, 150), 2, bp="e"),
+    ],
+    "arrow to the next": [x("send", 0, 10), x("get", 1002, 100, 3), *arrow("ipc", (1, 2, 1), (1, 3, 1001))],
+    "arrows of one number": [
+        x("a", 0, 100),
+        *(event(ph, name, ts, cat="ipc", id=4, bp="e") for ph, name, ts in (("s", "one", 10), ("s", "two", 20), ("f", "one", 30), ("f", "two", 40))),
+        event("f", "none", 50, cat="ipc", id=9, bp="e"),
+    ],
+    "on a stream's row": [
+        x("op", 0, 100, cat="cpu_op"),
+        kernel("k", 50, 100, correlation=5),
+        event("i", "mark", 60, 7, 0, s="t", cat="mark"),
+        event("B", "k2", 200, 7, 0, cat="kernel", args={"device": 0, "stream": 7}),
+        event("E", "k2", 260, 7, 0, cat="kernel"),
+        x("range", 300, 10, 7, 0, cat="nvtx"),
+    ],
+    "the first time is 0": [x("bad", 0, 0), x("a", LATE, 100), x("b", LATE + 200, 100)],
+    "a device by name": [
+        {},
+        named("0", "GPU0"),
+        x("gemm", "1000.0", "500.0", "1", "0"),
+        x("hipLaunchKernel", "900.0", "20.0", "4711", "4711"),
+        *arrow("api_op", ("4711", "4711", "905"), ("0", "1", "1000.0"), bp="e"),
+        event("C", "Idle", 1000, pid="0", args={"value": 1}),
+    ],
+    "a device by launch": [
+        x("gemm", 1000, 500, 1, 50),
+        x("hipLaunchKernel", 900, 20, 4711, 4711),
+        *arrow("api_op", (4711, 4711, 905), (50, 1, 1000), bp="e"),
+    ],
+    "Ascend": [
+        named(911, "Ascend Hardware"),
+        x("aten::mm", f"{LATE}.100", 50.0, 1, 910, cat="cpu_op"),
+        *arrow("async_npu", (910, 1, f"{LATE + 10}.100"), (911, 3, f"{LATE + 100}.000"), bp="e"),
+        x("MatMulV2", f"{LATE + 100}.000", 300.0, 3, 911),
+    ],
+    "stack frames": {"traceEvents": [x("a", 1, 2, sf=2), x("b", 5, 2, stack=["0x1"])], "stackFrames": {"1": {"name": "main"}}},
+    "names of any type": [
+        x(123, 0, 10),
+        x(None, 20, 10, cat=None),
+        x("ok", 40, 10, None, None, args=None),
+        x("list", 60, 10, args=[1, 2]),
+        x({"x": 1}, 80, 10, cat=["a"]),
+        x("true", 90, 10, cat=True, unknown=1),
+        None,
+        7,
+        [],
+    ],
+}
+
+
+def text_of(name):
+    return json.dumps(TRACES[name])

@@ -1,0 +1,210 @@
+"""prof import, rule by rule: the right values of the traces of import_traces.py, and that an export taken back has the same tables."""
+
+import json
+import os
+import stat
+import subprocess
+import unittest
+
+from folder import Folder
+from import_traces import TRACES, text_of, x
+
+import prof
+
+COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
+
+
+@unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
+class Rules(Folder):
+    def command(self, *words):
+        return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=120, cwd=self.folder)
+
+    def imported(self, content, output="t.prof"):
+        with open(self.path("t.json"), "w") as f:
+            f.write(content)
+        done = self.command("import", "t.json", "-o", output)
+        if "yajl" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.said = [line.strip() for line in done.stderr.splitlines() if line.startswith("  ")]
+        opened = prof.Trace.open(self.path(output))
+        self.addCleanup(opened.close)
+        return opened
+
+    def totals(self, name):
+        """By name: total, self and device time in us, of rows that are calls or device time."""
+        self.opened = self.imported(text_of(name))
+        return {r.name: (r.total_ns / 1000, r.self_ns / 1000, r.self_device_ns / 1000) for r in self.opened.aggregate()}
+
+    def exported(self):
+        """What stands in the export, but for names of rows and prof's own summary."""
+        return [e for e in json.loads(self.opened.json())["traceEvents"] if e["ph"] != "M" and e.get("cat") != "prof"]
+
+    def spans(self):
+        return {e["name"]: (e["ts"], e["dur"]) for e in self.exported() if e["ph"] == "X"}
+
+    def test_categories_of_every_torch(self):
+        device = {name: row[2] for name, row in self.totals("categories of torch 1.8").items()}
+        self.assertEqual(device, {"mm": 4000, "launch": 0, "copy": 500, "fill": 300})
+
+    def test_annotations_of_a_device_are_no_work(self):
+        self.assertEqual({name: row[2] for name, row in self.totals("annotations are no work").items()}, {"mm": 60, "launch": 0})
+        self.assertIn("Self device time total: 60.000us", self.command("table", "t.prof").stdout)
+        self.assertEqual(self.spans()["step"], (100, 940))  # the row is in the export
+
+    def test_launches_are_looked_up_within_their_process(self):
+        for name in ("ranks", "ranks, devices first"):
+            with self.subTest(name):
+                rows = self.totals(name)
+                self.assertEqual((rows["op 0"][2], rows["op 1"][2]), (60, 500))
+                rows = {e["name"]: (e["pid"], e["tid"]) for e in self.exported() if e.get("cat") == "kernel"}
+                self.assertEqual(len(set(rows.values())), 2)
+
+    def test_calls_stay_where_they_are(self):
+        self.totals("calls that overlap")
+        self.assertEqual(self.spans(), {"A": (0, 8000), "B": (2000, 9000)})
+        self.totals("a call that crosses")
+        self.assertEqual(self.spans(), {"op": (0, 1000), "sync": (400, 9600)})
+        self.totals("calls with children")
+        self.assertEqual(self.spans(), {"A": (0, 5000), "B": (1000, 9000), "op": (6000, 10000)})
+
+    def test_an_end_closes_the_begin_of_its_name_and_id(self):
+        self.totals("one id")
+        self.assertEqual(self.spans(), {"parent": (0, 9000), "read": (1000, 2000), "write": (2000, 5000)})
+        self.totals("one id, older")
+        self.assertEqual(self.spans(), {"up": (0, 2000), "draw": (1000, 8000)})
+        self.totals("ids and scopes")
+        spans = self.spans()
+        self.assertEqual((spans["A"][1], spans["B"][1], spans["local"][1], spans["global"][1]), (2000, 8000, 500, 700))
+        self.assertIn("not taken: 1 ends without a begin (ph E, e, F)", self.said)
+
+    def test_an_end_closes_down_to_the_begin_of_its_name(self):
+        rows = self.totals("ends by name")
+        self.assertEqual({name: row[:2] for name, row in rows.items()}, {"main": (1000, 800), "step": (200, 110), "op": (90, 90)})
+        self.assertIn("taken: 1 begun, whose end is not there (ph B): they end with the scope around them", self.said)
+        self.assertIn("not taken: 1 ends without a begin (ph E, e, F)", self.said)
+
+    def test_time_order_counts_and_not_file_order(self):
+        self.assertEqual({name: row[:2] for name, row in self.totals("no order").items()}, {"outer": (1000, 800), "inner": (200, 200)})
+        self.totals("no order of ids")
+        self.assertEqual(self.spans(), {"a": (0, 3000), "b": (1000, 3000)})
+
+    def test_counters_by_process_and_id(self):
+        self.totals("counters")
+        values = {}
+        for e in self.exported():
+            if e["ph"] == "C":
+                values.setdefault(e["name"], []).append(e["args"]["value"])
+        self.assertEqual(values, {"queue": [10, 20], "queue (process 12)": [9000, 8000], "heap[0] bytes": [0, 2], "heap[1] bytes": [1, 3]})
+
+    def test_arguments_of_ends_are_kept(self):
+        self.totals("arguments of ends")
+        args = {e.name: e.args for e in self.opened.events()}
+        self.assertEqual(args, {"open": {"path": "/x", "mode": "rw", "retval": 7}, "req": {"url": "a", "status": 200}})
+
+    def arrows(self):
+        """(from, to) by the scopes' names that are innermost there."""
+        events = self.exported()
+        scopes = [e for e in events if e["ph"] == "X"]
+
+        def around(end):
+            held = [e for e in scopes if (e["pid"], e["tid"]) == (end["pid"], end["tid"]) and e["ts"] <= end["ts"] < e["ts"] + e["dur"]]
+            return max(held, key=lambda e: e["ts"])["name"]
+
+        begins, ends = ({e["id"]: e for e in events if e["ph"] == ph} for ph in "sf")
+        self.assertEqual(set(begins), set(ends))
+        return sorted((around(begins[i]), around(ends[i])) for i in begins)
+
+    def test_every_arrow_is_kept(self):
+        self.totals("arrows at kernels")
+        self.assertEqual(self.arrows(), [("k", "k2"), ("op", "k")])
+        self.totals("arrow to the next")
+        self.assertEqual(self.arrows(), [("send", "get")])
+        self.totals("arrows of one number")
+        self.assertEqual(self.arrows(), [("a", "a")] * 2)
+        ends = sorted((e["name"], e["ts"]) for e in self.exported() if e["ph"] in "sf")
+        self.assertEqual(ends, [("one", 10), ("one", 30), ("two", 20), ("two", 40)])
+        self.assertIn("not taken: 1 ends of arrows whose other end is not there (ph s, t, f)", self.said)
+
+    def test_what_stands_on_a_streams_row_stays_there(self):
+        rows = self.totals("on a stream's row")
+        self.assertEqual((rows["k"][2], rows["k2"][2]), (100, 60))
+        self.assertEqual(len({(e["pid"], e["tid"]) for e in self.exported() if e["name"] != "op"}), 1)
+
+    def test_the_first_event_does_not_decide_which_times_are_possible(self):
+        self.assertEqual({name: row[0] for name, row in self.totals("the first time is 0").items()}, {"a": 100, "b": 100})
+        self.assertEqual(self.said, ["not taken: 1 with a time that is no number, or years away from the others (the first: bad)"])
+
+    def test_rows_of_a_device_are_known_by_its_name_or_by_what_was_launched(self):
+        for name in ("a device by name", "a device by launch"):
+            with self.subTest(name):
+                self.assertEqual(self.totals(name), {"hipLaunchKernel": (20, 20, 500)})
+                self.assertEqual(self.arrows(), [("hipLaunchKernel", "gemm")])
+        self.assertEqual(self.totals("Ascend"), {"aten::mm": (50, 50, 300)})
+        self.totals("a device by name")
+        self.assertEqual([e.device for e in self.opened.events() if e.kind == "counter"], [10])
+
+    def test_one_object_a_line(self):
+        lines = [json.dumps({"traceEvents": [x(name, ts, 10, cat="kernel", args={"device": 0})]}) for name, ts in (("k0", 0), ("k1", 5))]
+        self.opened = self.imported("\n".join(lines) + "\n")
+        self.assertEqual({r.name: r.self_device_ns for r in self.opened.aggregate()}, {"k0": 10000, "k1": 10000})
+        for content in (lines[0] + "\n" + lines[1][:-5], lines[0] + "\n[1]", lines[0] + "\n7"):
+            with open(self.path("t.json"), "w") as f:
+                f.write(content)
+            self.assertEqual(self.command("import", "t.json", "-o", "half.prof").returncode, 1, content)
+            with self.assertRaises(ValueError):
+                prof.import_trace(self.path("t.json"))
+        with open(self.path("t.json"), "w") as f:
+            f.write("\n".join(json.dumps(x("a", i, 1)) for i in range(3)))  # events, and no traces
+        self.assertIn("it has no traceEvents", self.command("import", "t.json", "-o", "none.prof").stderr)
+
+    def test_what_is_left_out_is_counted_by_reason(self):
+        self.totals("stack frames")
+        self.assertEqual(self.said, ["not taken: 3 call stacks by number or address (sf, stack)"])
+        self.assertEqual(sorted(self.totals("names of any type")), ["(unnamed)", "123", "list", "ok", "true"])
+        self.assertEqual(
+            self.said,
+            [
+                "not taken: 3 elements that are no objects",
+                "taken: 1 with members that are not known (the first: unknown)",
+                "taken: 3 with a name, a category, arguments or another member of a wrong type",
+                "taken: 2 without a name",
+            ],
+        )
+
+    def test_the_capture_says_again_what_was_left_out(self):
+        self.totals("names of any type")
+        said = self.command("info", "t.prof").stdout
+        self.assertIn("notes        4\n", said)
+        for line in self.said:
+            self.assertIn(f"  {line}\n", said)
+        self.assertEqual(json.loads(self.opened.json())["prof"]["notes"], self.said)
+        with open(self.path("t.json"), "w") as f:
+            f.write(json.dumps([x("a", 1, 1), x("b", 2, 1)])[:-20])
+        self.assertEqual(self.command("import", "t.json", "-o", "cut.prof").returncode, 1)
+        self.assertIn("not taken: what follows, for the trace ends in the middle, behind byte ", self.command("info", "cut.prof").stdout)
+
+    def test_captures_are_their_owners_alone(self):
+        before = os.umask(0)
+        self.addCleanup(os.umask, before)
+        self.imported(text_of("no order"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("t.prof")).st_mode), 0o600)
+
+    def test_an_export_taken_back_has_the_same_tables(self):
+        for name in TRACES:
+            with self.subTest(name):
+                self.opened = self.imported(text_of(name))
+                first = self.opened.table()
+                with open(self.path("back.json"), "w") as f:
+                    f.write(self.opened.json())
+                with open(self.path("back.json")) as f:
+                    again = self.imported(f.read(), "again.prof")
+                self.assertEqual(again.table(), first)
+                counts = [sorted((e["ph"], e["name"], e["ts"], e.get("dur")) for e in self.exported())]
+                self.opened = again
+                counts.append(sorted((e["ph"], e["name"], e["ts"], e.get("dur")) for e in self.exported()))
+                self.assertEqual(*counts)
+
+
+if __name__ == "__main__":
+    unittest.main()
