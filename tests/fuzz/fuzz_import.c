@@ -1,5 +1,7 @@
-/* prof import on any bytes: what it writes is a capture without damage, whose scopes are as many as it says. */
+/* prof import on any bytes: what it writes is a capture without damage, whose scopes are as many as it says, and whose export is JSON
+   that a strict parser takes. */
 #define _GNU_SOURCE
+#include <prof/profiler.h>
 #include <prof/trace.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../tools/import/import.h"
+#include "export/metadata.h"
 
 /* Memory, the disk, a library: none of which any bytes may have to do with. */
 _Noreturn void import_fail(const char *format, ...) {
@@ -24,6 +27,15 @@ static void require(int holds, const char *what) {
   abort();
 }
 
+/* It is 0-terminated, and a byte 0 in it ends it early. */
+static void check_export(const prof_trace *trace) {
+  char *text = NULL;
+  size_t bytes = 0, at = 0;
+  require(prof_trace_json(trace, NULL, &text, &bytes) == PROF_OK, prof_last_error());
+  require(prof_i_json_is_value(text, &at) && at == bytes, "its export is not JSON");
+  prof_free(text);
+}
+
 static void check(const char *path, const import_counts *counts) {
   static prof_event event;
   prof_trace *trace;
@@ -37,6 +49,7 @@ static void check(const char *path, const import_counts *counts) {
   while (prof_cursor_next(cursor, &event) == 1) scopes += event.kind == PROF_EVENT_SCOPE;
   require(scopes == counts->scopes + counts->device_scopes, "there are more scopes, or fewer");
   prof_cursor_destroy(cursor);
+  check_export(trace);
   prof_trace_destroy(trace);
 }
 
