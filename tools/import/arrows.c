@@ -10,7 +10,8 @@
 /* ---- which ends belong together ---- */
 
 static uint64_t hash_of(uint64_t hash, import_text text) {
-  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u; /* FNV-1a */
+  for (size_t i = 0; i < text.bytes; i++)
+    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u; /* FNV-1a */
   return hash * 31;
 }
 
@@ -29,7 +30,8 @@ static void add(import_arrows *arrows, uint32_t from, uint32_t to, uint32_t step
   arrows->all[arrows->count++] = (import_arrow){from, to, step};
 }
 
-void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry, char phase) {
+void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry,
+                       char phase) {
   const uint64_t key = key_of(event);
   import_chain *chain;
   HASH_FIND(hh, arrows->chains, &key, sizeof key, chain);
@@ -39,8 +41,10 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
     chain->open = IMPORT_LATE_NONE;
     HASH_ADD(hh, arrows->chains, key, sizeof chain->key, chain);
   }
-  if (phase != 's') add(arrows, chain->open, entry, chain->step);
-  else if (chain->open != IMPORT_LATE_NONE) add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
+  if (phase != 's')
+    add(arrows, chain->open, entry, chain->step);
+  else if (chain->open != IMPORT_LATE_NONE)
+    add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
   chain->step = phase == 't' ? chain->step + 1 : 0;
   chain->open = phase == 'f' ? IMPORT_LATE_NONE : entry;
 }
@@ -70,7 +74,8 @@ void import_arrows_fini(import_arrows *arrows) {
 
 /* Arrows from a launch to what it launched: Kineto's, rocmProfileData's and Ascend's. */
 static bool is_launch(import_text category) {
-  static const char *const words[] = {"ac2g", "async_gpu", "async_cpu_to_gpu", "async", "api_op", "async_npu", "HostToDevice"};
+  static const char *const words[] = {"ac2g",   "async_gpu", "async_cpu_to_gpu", "async",
+                                      "api_op", "async_npu", "HostToDevice"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (import_text_is(category, words[i])) return true;
   return false;
@@ -102,8 +107,11 @@ static uint64_t *find_work(import_state *state, import_thread *stream, uint64_t 
   enum { LOOK_MAX = 64 };
   const import_entry *entry = import_thread_find(stream, time);
   uint32_t count;
-  for (int looked = 0; entry && looked < LOOK_MAX; entry = entry > stream->entries ? entry - 1 : NULL, looked++) {
-    if (entry->place & IMPORT_ENTRY_MARK || (entry->end < time || (entry->end == time && entry->start < time))) continue;
+  for (int looked = 0;
+       entry && looked<LOOK_MAX; entry = entry> stream->entries ? entry - 1 : NULL, looked++) {
+    if (entry->place & IMPORT_ENTRY_MARK ||
+        (entry->end < time || (entry->end == time && entry->start < time)))
+      continue;
     uint64_t *const words = import_entry_words(&state->spool, entry, &count);
     const uint64_t kind = import_record_launch(words)[4];
     if (kind != IMPORT_KIND_SIDE && kind != PROF_RECORD_ANNOTATION) return words;
@@ -112,12 +120,14 @@ static uint64_t *find_work(import_state *state, import_thread *stream, uint64_t 
 }
 
 /* Is it drawn anew, by the launch of what it ends at? What has no launch gets this one. */
-static bool take_launch(import_state *state, const import_arrow *arrow, import_thread *from, import_thread *to) {
+static bool take_launch(import_state *state, const import_arrow *arrow, import_thread *from,
+                        import_thread *to) {
   if (from->key.device != IMPORT_HOST || to->key.device < 0) return false;
   uint64_t *const words = find_work(state, to, state->late.entries[arrow->to].time);
   if (!words) return false;
   uint64_t *const launch = import_record_launch(words);
-  if (launch[0] != 0 && launch[0] != from->serial) return true; /* by its number, or by an arrow before it */
+  if (launch[0] != 0 && launch[0] != from->serial)
+    return true; /* by its number, or by an arrow before it */
   launch[0] = from->serial;
   launch[1] = state->late.entries[arrow->from].time;
   return true;
@@ -130,9 +140,11 @@ static uint64_t number_of(const import_event *event) {
   const import_text id = id_of(event), category = import_member_text(event, IMPORT_CAT);
   uint64_t number = 0;
   if (!import_number_u64(id, &number))
-    for (size_t i = 0; i < id.bytes; i++) number = (number ^ (unsigned char)id.data[i]) * 1099511628211u;
+    for (size_t i = 0; i < id.bytes; i++)
+      number = (number ^ (unsigned char)id.data[i]) * 1099511628211u;
   if (import_text_is(category, "fwdbwd") || import_text_is(category, "flow")) return number;
-  for (size_t i = 0; i < category.bytes; i++) number += (uint64_t)(unsigned char)category.data[i] << (32 + 8 * (i % 3));
+  for (size_t i = 0; i < category.bytes; i++)
+    number += (uint64_t)(unsigned char)category.data[i] << (32 + 8 * (i % 3));
   return number;
 }
 
@@ -144,11 +156,14 @@ static uint64_t said_number_of(const import_event *event) {
   if (!said) return number_of(event);
   const import_text text = import_text_of(event, said);
   if (said->type == IMPORT_TEXT && import_text_begins(text, "0x") && text.bytes < sizeof digits)
-    return strtoull(memcpy(digits, text.data, text.bytes), NULL, 16); /* what JSON's numbers do not hold */
-  return said->type == IMPORT_NUMBER && import_number_u64(text, &number) ? number : number_of(event);
+    return strtoull(memcpy(digits, text.data, text.bytes), NULL,
+                    16); /* what JSON's numbers do not hold */
+  return said->type == IMPORT_NUMBER && import_number_u64(text, &number) ? number
+                                                                         : number_of(event);
 }
 
-/* Each step of a chain is an arrow with a number of its own; 53 bits: what a JSON number is exact to. */
+/* Each step of a chain is an arrow with a number of its own; 53 bits: what a JSON number is exact
+   to. */
 static uint64_t step_number(uint64_t id, uint64_t step) {
   return step == 0 ? id : (id * 0x9e3779b97f4a7c15u + step * 0xff51afd7ed558ccdu) >> 11;
 }
@@ -172,24 +187,27 @@ static uint64_t own_number(import_arrows *arrows, const import_event *event, uin
 
 /* Where the arrow's end is: without bp at the next scope that begins, as viewers have it. */
 static uint64_t time_of_end(const import_event *event, import_thread *thread, uint64_t time) {
-  const bool binds_next = import_text_is(import_member_text(event, IMPORT_PH), "f") && event->members[IMPORT_BP].type == IMPORT_NONE;
+  const bool binds_next = import_text_is(import_member_text(event, IMPORT_PH), "f") &&
+                          event->members[IMPORT_BP].type == IMPORT_NONE;
   const import_entry *const next = binds_next ? import_thread_next(thread, time) : NULL;
   return next ? next->start : time;
 }
 
-static void keep_end(import_state *state, const import_event *event, import_thread *thread, uint64_t time, uint64_t number,
-                     bool is_end) {
+static void keep_end(import_state *state, const import_event *event, import_thread *thread,
+                     uint64_t time, uint64_t number, bool is_end) {
   const import_entry *const at = import_thread_find(thread, time);
   const bool is_next = at && at->start == time && at->end > time;
-  import_take_arrow(state, thread, import_member_text(event, IMPORT_NAME), time, number, is_end, is_next);
+  import_take_arrow(state, thread, import_member_text(event, IMPORT_NAME), time, number, is_end,
+                    is_next);
 }
 
 static bool is_forward(const import_event *event) {
-  return import_text_is(import_member_text(event, IMPORT_CAT), "fwdbwd") && import_text_is(import_member_text(event, IMPORT_NAME), "fwdbwd");
+  return import_text_is(import_member_text(event, IMPORT_CAT), "fwdbwd") &&
+         import_text_is(import_member_text(event, IMPORT_NAME), "fwdbwd");
 }
 
-static void take_whole(import_arrows *arrows, import_state *state, const import_arrow *arrow, import_event *from,
-                       import_event *to) {
+static void take_whole(import_arrows *arrows, import_state *state, const import_arrow *arrow,
+                       import_event *from, import_event *to) {
   read_end(state, arrow->from, from);
   if (is_forward(from) && state->has_forward_numbers) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
@@ -213,8 +231,10 @@ void import_arrows_take(import_arrows *arrows, import_state *state) {
   for (size_t i = 0; i < arrows->count; i++) {
     const import_arrow *const arrow = &arrows->all[i];
     const bool is_whole = arrow->from != IMPORT_LATE_NONE && arrow->to != IMPORT_LATE_NONE;
-    if (is_whole) take_whole(arrows, state, arrow, from, to);
-    else import_miss_one(state, IMPORT_MISS_ARROW_END);
+    if (is_whole)
+      take_whole(arrows, state, arrow, from, to);
+    else
+      import_miss_one(state, IMPORT_MISS_ARROW_END);
   }
   free(from);
   free(to);

@@ -1,4 +1,5 @@
-/* Arrows (ph s, t, f): what launched a device's work becomes its launch, which exports draw anew; all others are kept as they are. */
+/* Arrows (ph s, t, f): what launched a device's work becomes its launch, which exports draw anew;
+   all others are kept as they are. */
 #ifndef PROF_IMPORT_ARROWS_H
 #define PROF_IMPORT_ARROWS_H
 
@@ -14,7 +15,7 @@ typedef struct import_arrow {
 typedef struct import_chain {
   uint64_t key; /* hash of category, name and id */
   UT_hash_handle hh;
-  uint32_t open;  /* the begin that waits for its end, or IMPORT_LATE_NONE */
+  uint32_t open; /* the begin that waits for its end, or IMPORT_LATE_NONE */
   uint32_t step;
 } import_chain;
 
@@ -33,7 +34,8 @@ typedef struct import_arrows {
 } import_arrows;
 
 /* The next end, by time; phase: s, t or f. */
-void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry, char phase);
+void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry,
+                       char phase);
 /* No more ends come. */
 void import_arrows_close(import_arrows *arrows);
 

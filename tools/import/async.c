@@ -7,13 +7,15 @@
 static const uint64_t hash_first = 14695981039346656037u; /* FNV-1a */
 
 static uint64_t hash_of(uint64_t hash, import_text text) {
-  for (size_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  for (size_t i = 0; i < text.bytes; i++)
+    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
   return hash * 31;
 }
 
 static import_text text_of(const import_event *event, import_member member) {
   const import_value *const value = &event->members[member];
-  return value->type == IMPORT_NONE || value->type == IMPORT_NULL ? (import_text){"", 0} : import_text_of(event, value);
+  return value->type == IMPORT_NONE || value->type == IMPORT_NULL ? (import_text){"", 0}
+                                                                  : import_text_of(event, value);
 }
 
 static import_lanes *find_lanes(import_async *async, int64_t pid, import_text category) {
@@ -22,7 +24,8 @@ static import_lanes *find_lanes(import_async *async, int64_t pid, import_text ca
   if (lanes) return lanes;
   lanes = import_make(sizeof *lanes);
   lanes->key = wanted.key;
-  snprintf(lanes->name, sizeof lanes->name, "async %.*s", (int)(category.bytes < 40 ? category.bytes : 40), category.data);
+  snprintf(lanes->name, sizeof lanes->name, "async %.*s",
+           (int)(category.bytes < 40 ? category.bytes : 40), category.data);
   HASH_ADD(hh, async->lanes, key, sizeof lanes->key, lanes);
   return lanes;
 }
@@ -30,14 +33,16 @@ static import_lanes *find_lanes(import_async *async, int64_t pid, import_text ca
 static bool is_of_all_processes(const import_event *event) {
   static const char begin[] = "{\"global\"";
   const import_text id = text_of(event, IMPORT_ID2);
-  return event->members[IMPORT_ID].type == IMPORT_NONE && id.bytes > sizeof begin - 1 && memcmp(id.data, begin, sizeof begin - 1) == 0;
+  return event->members[IMPORT_ID].type == IMPORT_NONE && id.bytes > sizeof begin - 1 &&
+         memcmp(id.data, begin, sizeof begin - 1) == 0;
 }
 
 import_nest *import_async_nest(import_async *async, const import_event *event) {
   const import_member id = event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
   const int64_t pid = import_threads_id(event).pid;
   const import_text category = text_of(event, IMPORT_CAT);
-  const uint64_t hash = hash_of(hash_of(hash_of(hash_first, category), text_of(event, IMPORT_SCOPE)), text_of(event, id));
+  const uint64_t hash = hash_of(
+      hash_of(hash_of(hash_first, category), text_of(event, IMPORT_SCOPE)), text_of(event, id));
   import_nest wanted = {.key = {is_of_all_processes(event) ? 0 : pid, hash}}, *nest;
   HASH_FIND(hh, async->nests, &wanted.key, sizeof wanted.key, nest);
   if (nest) return nest;
@@ -92,11 +97,14 @@ static void add_tree(trees *to, const import_nest *nest, size_t from, size_t cou
 /* Is it inside of what is open, and crosses nothing? Takes off what has ended. */
 static bool fits(const import_entry *entry, const uint64_t *ends, size_t *depth) {
   const bool is_mark = entry->place & IMPORT_ENTRY_MARK;
-  while (*depth > 0 && (is_mark ? ends[*depth - 1] < entry->start : ends[*depth - 1] <= entry->start)) --*depth;
+  while (*depth > 0 &&
+         (is_mark ? ends[*depth - 1] < entry->start : ends[*depth - 1] <= entry->start))
+    --*depth;
   return *depth == 0 || entry->end <= ends[*depth - 1];
 }
 
-/* Entries of a tree stand behind each other; what crosses goes to the end, each a tree of its own. */
+/* Entries of a tree stand behind each other; what crosses goes to the end, each a tree of its
+   own. */
 static void find_trees(import_nest *nest, trees *to) {
   if (nest->count == 0) return;
   uint64_t *const ends = import_make(nest->count * sizeof *ends);

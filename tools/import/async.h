@@ -1,5 +1,6 @@
-/* Asynchronous events (ph b, e, n; before that S, F, T, p): they belong to an id, not to a thread. What begins and ends under one id
-   nests, ids run beside each other, and rows are as few as run at once. What crosses another under its id has a row of its own. */
+/* Asynchronous events (ph b, e, n; before that S, F, T, p): they belong to an id, not to a
+   thread. What begins and ends under one id nests, ids run beside each other, and rows are as few
+   as run at once. What crosses another under its id has a row of its own. */
 #ifndef PROF_IMPORT_ASYNC_H
 #define PROF_IMPORT_ASYNC_H
 

@@ -66,7 +66,8 @@ void import_devices_note(import_devices *devices, int64_t pid, int64_t number) {
 /* ---- devices ---- */
 
 void import_devices_name(import_devices *devices, int64_t number, import_text name) {
-  devices->names = import_room(devices->names, &devices->name_room, devices->name_count + 1, sizeof *devices->names);
+  devices->names = import_room(devices->names, &devices->name_room, devices->name_count + 1,
+                               sizeof *devices->names);
   import_device_name *const to = &devices->names[devices->name_count++];
   to->number = number;
   put_name(to->name, name);
@@ -79,7 +80,8 @@ int32_t import_devices_type(const import_devices *devices) {
 /* A trace of prof's has the type in the process's number. */
 static int32_t type_of(const import_devices *devices, int64_t pid) {
   const int64_t type = (pid - PID_FIRST) / PID_TYPE_STEP;
-  const bool is_told = devices->is_of_prof && pid >= PID_FIRST && pid < PID_FIRST + PID_COUNT && type > 1;
+  const bool is_told =
+      devices->is_of_prof && pid >= PID_FIRST && pid < PID_FIRST + PID_COUNT && type > 1;
   return is_told ? (int32_t)type : import_devices_type(devices);
 }
 
@@ -106,12 +108,14 @@ uint32_t import_devices_find(import_devices *devices, int64_t pid, int64_t numbe
     if (it->owner == owner && it->number == number && it->type == type) return (uint32_t)i;
   }
   if (devices->count == IMPORT_DEVICES_MAX) return IMPORT_DEVICES_MAX - 1;
-  devices->all = import_room(devices->all, &devices->room, devices->count + 1, sizeof *devices->all);
+  devices->all =
+      import_room(devices->all, &devices->room, devices->count + 1, sizeof *devices->all);
   import_device *const made = &devices->all[devices->count];
   *made = (import_device){.owner = owner, .number = number, .type = type};
   made->index = free_index(devices, type, number);
   for (size_t i = 0; i < devices->name_count; i++)
-    if (devices->names[i].number == number) memcpy(made->name, devices->names[i].name, sizeof made->name);
+    if (devices->names[i].number == number)
+      memcpy(made->name, devices->names[i].name, sizeof made->name);
   if (!made->name[0] && !process->has_number) memcpy(made->name, process->name, sizeof made->name);
   return (uint32_t)devices->count++;
 }

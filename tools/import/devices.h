@@ -1,4 +1,5 @@
-/* Processes of the trace: which of them stand for a device, whose work a device's is, and what the capture calls that device. */
+/* Processes of the trace: which of them stand for a device, whose work a device's is, and what
+   the capture calls that device. */
 #ifndef PROF_IMPORT_DEVICES_H
 #define PROF_IMPORT_DEVICES_H
 
@@ -12,11 +13,11 @@ enum { IMPORT_DEVICES_MAX = 1024, IMPORT_DEVICE_NAME_BYTES = 96 };
 typedef struct import_process {
   int64_t pid;
   UT_hash_handle hh;
-  bool is_device;  /* all on its rows is a device's work: by its name, or by what was launched there */
-  bool has_number; /* it has a device's work, or a label says "GPU N": its counters are the device's */
+  bool is_device;  /* all on its rows is a device's: by its name, or by what was launched there */
+  bool has_number; /* its counters are a device's: it has work, or a label says "GPU N" */
   int64_t number;  /* of the device, as the trace has it */
   bool has_owner;
-  int64_t owner;   /* the process that launches what runs there */
+  int64_t owner; /* the process that launches what runs there */
   char name[IMPORT_DEVICE_NAME_BYTES]; /* of a device's process */
 } import_process;
 

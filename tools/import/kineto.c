@@ -15,7 +15,8 @@ static bool is_about_tracing(const import_event *event, import_text category) {
   const import_value *const pid = &event->members[IMPORT_PID];
   const import_text text = import_text_of(event, pid);
   if (pid->type != IMPORT_TEXT) return false;
-  return import_text_is(category, "Trace") || import_text_is(text, "Spans") || import_text_is(text, "Traces") || text.bytes == 0;
+  return import_text_is(category, "Trace") || import_text_is(text, "Spans") ||
+         import_text_is(text, "Traces") || text.bytes == 0;
 }
 
 /* ---- times ---- */
@@ -34,7 +35,8 @@ static bool read_duration(import_state *state, const import_event *event, uint64
   int64_t ns = 0;
   if (value->type == IMPORT_NONE || value->type == IMPORT_NULL) {
     import_change_one(state, IMPORT_CHANGE_NO_DURATION);
-  } else if (!import_number_us(import_member_text(event, IMPORT_DUR), &ns) || ns > duration_max_ns) {
+  } else if (!import_number_us(import_member_text(event, IMPORT_DUR), &ns) ||
+             ns > duration_max_ns) {
     import_miss_one(state, IMPORT_MISS_DURATION);
     return false;
   } else if (ns < 0) {
@@ -47,12 +49,15 @@ static bool read_duration(import_state *state, const import_event *event, uint64
 /* ---- names of devices ---- */
 
 /* The number behind "key": in JSON without blanks. */
-static bool find_number(import_text json, const char *key, size_t from, int64_t *out, size_t *at_out) {
+static bool find_number(import_text json, const char *key, size_t from, int64_t *out,
+                        size_t *at_out) {
   const size_t key_bytes = strlen(key);
   for (size_t i = from; i + key_bytes < json.bytes; i++) {
     if (memcmp(json.data + i, key, key_bytes) != 0) continue;
     size_t digits = 0;
-    while (i + key_bytes + digits < json.bytes && strchr("-0123456789", json.data[i + key_bytes + digits])) digits++;
+    while (i + key_bytes + digits < json.bytes &&
+           strchr("-0123456789", json.data[i + key_bytes + digits]))
+      digits++;
     *at_out = i + key_bytes;
     return import_number_i64((import_text){json.data + *at_out, digits}, out);
   }
@@ -66,7 +71,9 @@ static void take_devices(import_state *state, import_text json) {
   int64_t number;
   for (size_t at = 0; find_number(json, "{\"id\":", at, &number, &at);) {
     size_t from = at, bytes = 0;
-    while (from + key_bytes < json.bytes && json.data[from] != '}' && memcmp(json.data + from, key, key_bytes) != 0) from++;
+    while (from + key_bytes < json.bytes && json.data[from] != '}' &&
+           memcmp(json.data + from, key, key_bytes) != 0)
+      from++;
     from += key_bytes;
     if (from >= json.bytes || json.data[from - 1] != '"') continue;
     while (from + bytes < json.bytes && json.data[from + bytes] != '"') bytes++;
@@ -89,10 +96,14 @@ static void take_scope(import_state *state, const import_event *event) {
   const import_text category = import_member_text(event, IMPORT_CAT);
   const int kind = import_kind_of(category);
   uint64_t time, duration;
-  if (is_about_tracing(event, category)) import_miss_one(state, IMPORT_MISS_SPAN);
-  else if (!read_time(state, event, &time) || !read_duration(state, event, &duration)) return;
-  else if (kind == IMPORT_KIND_NONE && is_late(state, event, category)) import_late_add(state, event, 'X', time);
-  else import_take_scope(state, event, kind, time, duration);
+  if (is_about_tracing(event, category))
+    import_miss_one(state, IMPORT_MISS_SPAN);
+  else if (!read_time(state, event, &time) || !read_duration(state, event, &duration))
+    return;
+  else if (kind == IMPORT_KIND_NONE && is_late(state, event, category))
+    import_late_add(state, event, 'X', time);
+  else
+    import_take_scope(state, event, kind, time, duration);
 }
 
 static void take_late(import_state *state, const import_event *event, char phase) {
@@ -100,8 +111,10 @@ static void take_late(import_state *state, const import_event *event, char phase
   if (read_time(state, event, &time)) import_late_add(state, event, phase, time);
 }
 
-/* An import keeps deviceProperties as an instant, and an export of it says the devices' names by that. */
-static void take_named_devices(import_state *state, const import_event *event, import_text category, import_text name) {
+/* An import keeps deviceProperties as an instant, and an export of it says the devices' names by
+   that. */
+static void take_named_devices(import_state *state, const import_event *event, import_text category,
+                               import_text name) {
   const import_value *const value = import_event_arg(event, "value");
   if (!value || value->type != IMPORT_TEXT) return;
   if (import_text_is(category, "metadata") && import_text_is(name, "deviceProperties"))
@@ -109,50 +122,63 @@ static void take_named_devices(import_state *state, const import_event *event, i
 }
 
 static void take_instant(import_state *state, const import_event *event) {
-  const import_text category = import_member_text(event, IMPORT_CAT), name = import_member_text(event, IMPORT_NAME);
+  const import_text category = import_member_text(event, IMPORT_CAT),
+                    name = import_member_text(event, IMPORT_NAME);
   uint64_t time;
   take_named_devices(state, event, category, name);
-  if (is_about_tracing(event, category) || import_text_is(category, "prof")) import_miss_one(state, IMPORT_MISS_SPAN);
-  else if (!read_time(state, event, &time)) return;
-  else if (import_text_is(name, "[memory]")) import_take_memory(state, event, time);
-  else if (import_text_is(name, "[OutOfMemory]")) import_take_out_of_memory(state, event, time);
-  else import_late_add(state, event, 'i', time);
+  if (is_about_tracing(event, category) || import_text_is(category, "prof"))
+    import_miss_one(state, IMPORT_MISS_SPAN);
+  else if (!read_time(state, event, &time))
+    return;
+  else if (import_text_is(name, "[memory]"))
+    import_take_memory(state, event, time);
+  else if (import_text_is(name, "[OutOfMemory]"))
+    import_take_out_of_memory(state, event, time);
+  else
+    import_late_add(state, event, 'i', time);
 }
 
 /* Graphs of memory are drawn anew out of its events. */
 static void take_counter(import_state *state, const import_event *event) {
   const import_text name = import_member_text(event, IMPORT_NAME);
   const bool is_memory = import_text_is(import_member_text(event, IMPORT_CAT), "memory");
-  if (is_memory && (import_text_begins(name, "used bytes (") || import_text_begins(name, "allocated bytes (")))
+  if (is_memory &&
+      (import_text_begins(name, "used bytes (") || import_text_begins(name, "allocated bytes (")))
     import_miss_one(state, IMPORT_MISS_DRAWN);
-  else take_late(state, event, 'C');
+  else
+    take_late(state, event, 'C');
 }
 
 /* ---- what names things ---- */
 
 static void take_name(import_state *state, const import_event *event) {
   const import_text what = import_member_text(event, IMPORT_NAME);
-  const bool is_label = import_text_is(what, "process_labels"), is_process = import_text_is(what, "process_name");
+  const bool is_label = import_text_is(what, "process_labels"),
+             is_process = import_text_is(what, "process_name");
   const import_value *const value = import_event_arg(event, is_label ? "labels" : "name");
   import_thread_id id = import_threads_id(event);
   if (!value || value->type != IMPORT_TEXT) return;
   const import_text name = import_text_of(event, value);
   if (is_label || is_process) import_devices_call(&state->devices, id.pid, name, is_label);
-  if (is_process) id.tid = INT64_MIN;
-  else if (!import_text_is(what, "thread_name")) return;
+  if (is_process)
+    id.tid = INT64_MIN;
+  else if (!import_text_is(what, "thread_name"))
+    return;
   import_threads_name(&state->threads, id, name);
 }
 
 /* What is not taken of an event that is. */
 static void count_left_out(import_state *state, const import_event *event) {
   const import_value *const members = event->members;
-  if (event->is_odd || members[IMPORT_NAME].type == IMPORT_BOOL || members[IMPORT_CAT].type == IMPORT_BOOL)
+  if (event->is_odd || members[IMPORT_NAME].type == IMPORT_BOOL ||
+      members[IMPORT_CAT].type == IMPORT_BOOL)
     import_change_one(state, IMPORT_CHANGE_NOT_TEXT);
   if (members[IMPORT_SF].type != IMPORT_NONE || members[IMPORT_STACK].type != IMPORT_NONE)
     import_miss_one(state, IMPORT_MISS_STACK);
   if (members[IMPORT_BIND_ID].type != IMPORT_NONE) import_miss_one(state, IMPORT_MISS_BOUND);
   if (!event->unknown[0]) return;
-  if (state->counts->changed[IMPORT_CHANGE_MEMBER] == 0) memcpy(state->counts->member, event->unknown, sizeof event->unknown);
+  if (state->counts->changed[IMPORT_CHANGE_MEMBER] == 0)
+    memcpy(state->counts->member, event->unknown, sizeof event->unknown);
   import_change_one(state, IMPORT_CHANGE_MEMBER);
 }
 
@@ -160,12 +186,20 @@ void import_kineto_event(import_state *state, const import_event *event) {
   const import_text phase = import_member_text(event, IMPORT_PH);
   const char ph = phase.bytes == 1 ? phase.data[0] : '\0';
   switch (ph) {
-    case 'X': take_scope(state, event); break;
+    case 'X':
+      take_scope(state, event);
+      break;
     case 'i':
     case 'I':
-    case 'R': take_instant(state, event); break;
-    case 'C': take_counter(state, event); break;
-    case 'M': take_name(state, event); return;
+    case 'R':
+      take_instant(state, event);
+      break;
+    case 'C':
+      take_counter(state, event);
+      break;
+    case 'M':
+      take_name(state, event);
+      return;
     case 'B':
     case 'E':
     case 'b':
@@ -177,8 +211,12 @@ void import_kineto_event(import_state *state, const import_event *event) {
     case 'p':
     case 's':
     case 't':
-    case 'f': take_late(state, event, ph); break;
-    default: import_miss_one(state, IMPORT_MISS_PHASE); return;
+    case 'f':
+      take_late(state, event, ph);
+      break;
+    default:
+      import_miss_one(state, IMPORT_MISS_PHASE);
+      return;
   }
   count_left_out(state, event);
 }
@@ -190,40 +228,55 @@ static void take_distributed(import_state *state, import_text json) {
   size_t at;
   if (!find_number(json, "\"rank\":", 0, &rank, &at) || rank < 0 || rank > INT32_MAX) return;
   state->rank = (int32_t)rank;
-  if (find_number(json, "\"world_size\":", 0, &world_size, &at) && world_size > 0 && world_size <= INT32_MAX) state->world_size = (int32_t)world_size;
+  if (find_number(json, "\"world_size\":", 0, &world_size, &at) && world_size > 0 &&
+      world_size <= INT32_MAX)
+    state->world_size = (int32_t)world_size;
 }
 
 static void keep_metadata(import_state *state, import_text key, import_text text) {
   enum { ROW_MAX = 4096 };
   char name[IMPORT_NAME_BYTES + 256];
-  if (state->counts->instants >= ROW_MAX && state->counts->scopes == 0) return; /* nobody says that much about one trace */
+  if (state->counts->instants >= ROW_MAX && state->counts->scopes == 0)
+    return; /* nobody says that much about one trace */
   const int bytes = snprintf(name, sizeof name, "%.*s", (int)key.bytes, key.data);
   import_take_metadata(state, (import_text){name, (size_t)bytes}, text);
 }
 
 /* What every trace says, and what prof tells of itself, says nothing of this one. */
 static bool is_usual(import_text key, import_text text) {
-  static const char *const keys[] = {"schemaVersion", "displayTimeUnit", "traceName", "traceEvents", "prof", "baseTimeNanoseconds",
-                                     "stackFrames"};
+  static const char *const keys[] = {
+      "schemaVersion", "displayTimeUnit",     "traceName",  "traceEvents",
+      "prof",          "baseTimeNanoseconds", "stackFrames"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (import_text_is(key, keys[i])) return true;
-  const bool is_ours = import_text_is(key, "distributedInfo") && import_text_begins(text, "{\"backend\":\"\""); /* the rank is kept, and it says no more */
+  const bool is_ours =
+      import_text_is(key, "distributedInfo") &&
+      import_text_begins(text, "{\"backend\":\"\""); /* the rank is kept, and it says no more */
   return is_ours || import_text_is(text, "[]") || import_text_is(text, "{}");
 }
 
-void import_kineto_metadata(import_state *state, import_text key, const import_value *value, import_text text) {
-  if (import_text_is(key, "baseTimeNanoseconds") && value->type == IMPORT_NUMBER) import_number_i64(text, &state->base_ns);
+void import_kineto_metadata(import_state *state, import_text key, const import_value *value,
+                            import_text text) {
+  if (import_text_is(key, "baseTimeNanoseconds") && value->type == IMPORT_NUMBER)
+    import_number_i64(text, &state->base_ns);
   if (import_text_is(key, "distributedInfo")) take_distributed(state, text);
   if (import_text_is(key, "deviceProperties")) take_devices(state, text);
-  if (import_text_is(key, "prof")) state->devices.is_of_prof = value->type == IMPORT_JSON && import_text_begins(text, "{\"version\":");
-  if (import_text_is(key, "host_name")) snprintf(state->host, sizeof state->host, "%.*s", (int)(text.bytes < sizeof state->host ? text.bytes : sizeof state->host), text.data);
-  if (import_text_is(key, "stackFrames") && !import_text_is(text, "{}")) import_miss_one(state, IMPORT_MISS_STACK);
+  if (import_text_is(key, "prof"))
+    state->devices.is_of_prof =
+        value->type == IMPORT_JSON && import_text_begins(text, "{\"version\":");
+  if (import_text_is(key, "host_name"))
+    snprintf(state->host, sizeof state->host, "%.*s",
+             (int)(text.bytes < sizeof state->host ? text.bytes : sizeof state->host), text.data);
+  if (import_text_is(key, "stackFrames") && !import_text_is(text, "{}"))
+    import_miss_one(state, IMPORT_MISS_STACK);
   if (!is_usual(key, text)) keep_metadata(state, key, text);
 }
 
 void import_kineto_end(import_state *state) {
   import_times_choose(&state->times);
   import_late_play(state);
-  snprintf(state->counts->outlier, sizeof state->counts->outlier, "%s", import_times_outlier(&state->times));
-  if (state->begin_ticks == 0) state->begin_ticks = state->end_ticks = import_times_ticks(&state->times, 0);
+  snprintf(state->counts->outlier, sizeof state->counts->outlier, "%s",
+           import_times_outlier(&state->times));
+  if (state->begin_ticks == 0)
+    state->begin_ticks = state->end_ticks = import_times_ticks(&state->times, 0);
 }

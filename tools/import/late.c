@@ -18,10 +18,12 @@ enum {
 
 void import_late_add(import_state *state, const import_event *event, char phase, uint64_t time) {
   import_late *const late = &state->late;
-  if (late->count >= IMPORT_LATE_NONE - 1) import_fail("the trace has more than 4 billion events that wait for others");
+  if (late->count >= IMPORT_LATE_NONE - 1)
+    import_fail("the trace has more than 4 billion events that wait for others");
   late->entries = import_room(late->entries, &late->room, late->count + 1, sizeof *late->entries);
   import_late_entry *const entry = &late->entries[late->count++];
-  *entry = (import_late_entry){time, late->spool.count << 8 | (unsigned char)phase, IMPORT_LATE_NONE, 0};
+  *entry =
+      (import_late_entry){time, late->spool.count << 8 | (unsigned char)phase, IMPORT_LATE_NONE, 0};
   import_raw_put(&late->spool, event);
 }
 
@@ -74,18 +76,23 @@ static open_row *row_of(matcher *m, import_thread_id id) {
   return row;
 }
 
-static import_late_entry *entry_of(const matcher *m, uint32_t number) { return &m->state->late.entries[number]; }
+static import_late_entry *entry_of(const matcher *m, uint32_t number) {
+  return &m->state->late.entries[number];
+}
 
 static bool is_same(const import_event *end, const import_event *begin, import_member member) {
   const import_text x = import_member_text(end, member), y = import_member_text(begin, member);
-  return x.bytes == 0 || y.bytes == 0 || (x.bytes == y.bytes && memcmp(x.data, y.data, x.bytes) == 0);
+  return x.bytes == 0 || y.bytes == 0 ||
+         (x.bytes == y.bytes && memcmp(x.data, y.data, x.bytes) == 0);
 }
 
-/* The newest of these that the event ends, by its name and category where both say one; count: none. */
+/* The newest of these that the event ends, by its name and category where both say one; count:
+   none. */
 static size_t find_begun(matcher *m, const uint32_t *items, size_t count) {
   for (size_t i = count, looked = 0; i-- > 0 && looked < LOOK_MAX; looked++) {
     import_raw_members(import_late_words(&m->state->late, entry_of(m, items[i])), &m->begun);
-    if (is_same(&m->event, &m->begun, IMPORT_NAME) && is_same(&m->event, &m->begun, IMPORT_CAT)) return i;
+    if (is_same(&m->event, &m->begun, IMPORT_NAME) && is_same(&m->event, &m->begun, IMPORT_CAT))
+      return i;
   }
   return count;
 }
@@ -136,18 +143,25 @@ static void match(matcher *m, uint32_t number) {
       row = row_of(m, import_threads_id(&m->event));
       push(&row->items, &row->count, &row->room, number);
       return;
-    case 'E': match_end(m, number); return;
+    case 'E':
+      match_end(m, number);
+      return;
     case 'b':
     case 'S':
       nest = import_async_nest(&m->async, &m->event);
       push(&nest->open, &nest->open_count, &nest->open_room, number);
       return;
     case 'e':
-    case 'F': match_async_end(m, number); return;
+    case 'F':
+      match_async_end(m, number);
+      return;
     case 's':
     case 't':
-    case 'f': import_arrows_add(&m->arrows, &m->event, number, phase); return;
-    default: return; /* it needs no other */
+    case 'f':
+      import_arrows_add(&m->arrows, &m->event, number, phase);
+      return;
+    default:
+      return; /* it needs no other */
   }
 }
 
@@ -161,7 +175,8 @@ static uint32_t append(import_event *to, const char *bytes, size_t count) {
   return (uint32_t)at;
 }
 
-static import_value copy_value(import_event *to, const import_event *from, const import_value *value) {
+static import_value copy_value(import_event *to, const import_event *from,
+                               const import_value *value) {
   import_value copy = *value;
   copy.at = append(to, from->text + value->at, value->bytes);
   return copy;
@@ -169,7 +184,9 @@ static import_value copy_value(import_event *to, const import_event *from, const
 
 static bool has_key(const import_event *event, import_text key) {
   for (uint32_t i = 0; i < event->arg_count; i++)
-    if (event->args[i].key_bytes == key.bytes && memcmp(event->text + event->args[i].key_at, key.data, key.bytes) == 0) return true;
+    if (event->args[i].key_bytes == key.bytes &&
+        memcmp(event->text + event->args[i].key_at, key.data, key.bytes) == 0)
+      return true;
   return false;
 }
 
@@ -193,7 +210,8 @@ static void merge(import_event *to, const import_event *begin, const import_even
   to->count = 0;
   to->arg_count = 0;
   to->is_cut = begin->is_cut || end->is_cut;
-  for (int i = 0; i < IMPORT_MEMBER_COUNT; i++) to->members[i] = copy_value(to, begin, &begin->members[i]);
+  for (int i = 0; i < IMPORT_MEMBER_COUNT; i++)
+    to->members[i] = copy_value(to, begin, &begin->members[i]);
   copy_args(to, begin, end);
   copy_args(to, end, NULL);
 }
@@ -228,8 +246,10 @@ static int kind_of(import_state *state, const import_event *event) {
   const int kind = import_kind_of(category);
   if (kind != IMPORT_KIND_NONE || import_is_hosts(category)) return kind;
   const import_thread_id row = import_threads_id(event);
-  const import_value *const annotation = import_event_arg(event, "annotation"); /* of an export of prof's */
-  if (annotation && annotation->is_true && import_threads_stream_of(&state->threads, row)) return IMPORT_KIND_SIDE;
+  const import_value *const annotation =
+      import_event_arg(event, "annotation"); /* of an export of prof's */
+  if (annotation && annotation->is_true && import_threads_stream_of(&state->threads, row))
+    return IMPORT_KIND_SIDE;
   if (import_devices_process(&state->devices, row.pid)->is_device) return PROF_BACKEND_KERNEL;
   return import_threads_stream_of(&state->threads, row) ? IMPORT_KIND_SIDE : IMPORT_KIND_NONE;
 }
@@ -239,7 +259,8 @@ static void play_scope(player *p, const import_late_entry *entry) {
   const bool is_whole = phase_of(entry) == 'X';
   const import_event *const event = is_whole ? &p->event : begun_event(p, entry);
   const import_value *const value = &event->members[IMPORT_DUR];
-  if (is_whole && value->type != IMPORT_NONE && value->type != IMPORT_NULL) import_number_us(import_text_of(event, value), &ns);
+  if (is_whole && value->type != IMPORT_NONE && value->type != IMPORT_NULL)
+    import_number_us(import_text_of(event, value), &ns);
   const uint64_t duration = is_whole ? (uint64_t)ns : end_of(p, entry) - entry->time;
   import_take_scope(p->state, event, kind_of(p->state, event), entry->time, duration);
 }
@@ -248,22 +269,29 @@ static void play_instant(player *p, const import_late_entry *entry) {
   const import_entry made = import_take_instant(p->state, &p->event, entry->time);
   const import_thread_id id = import_threads_id(&p->event);
   import_thread *const row = import_take_row(p->state, id);
-  import_thread_add(row->key.device >= 0 ? row : import_take_host(p->state, &p->event), made.start, made.end, made.place);
+  import_thread_add(row->key.device >= 0 ? row : import_take_host(p->state, &p->event), made.start,
+                    made.end, made.place);
 }
 
 static void play(player *p, const import_late_entry *entry) {
   const char phase = phase_of(entry);
-  if (phase == 'E' || phase == 'e' || phase == 'F' || phase == 's' || phase == 't' || phase == 'f') return;
+  if (phase == 'E' || phase == 'e' || phase == 'F' || phase == 's' || phase == 't' || phase == 'f')
+    return;
   import_raw_event(import_late_words(&p->state->late, entry), &p->event);
   import_nest *nest;
   switch (phase) {
     case 'X':
-    case 'B': play_scope(p, entry); return;
-    case 'C': import_take_counters(p->state, &p->event, entry->time); return;
+    case 'B':
+      play_scope(p, entry);
+      return;
+    case 'C':
+      import_take_counters(p->state, &p->event, entry->time);
+      return;
     case 'b':
     case 'S':
       nest = import_async_nest(&p->m->async, &p->event);
-      import_nest_add(nest, import_take_async(p->state, begun_event(p, entry), entry->time, end_of(p, entry)));
+      import_nest_add(
+          nest, import_take_async(p->state, begun_event(p, entry), entry->time, end_of(p, entry)));
       return;
     case 'n':
     case 'T':
@@ -271,7 +299,9 @@ static void play(player *p, const import_late_entry *entry) {
       nest = import_async_nest(&p->m->async, &p->event);
       import_nest_add(nest, import_take_instant(p->state, &p->event, entry->time));
       return;
-    default: play_instant(p, entry); return;
+    default:
+      play_instant(p, entry);
+      return;
   }
 }
 
@@ -285,7 +315,9 @@ static uint64_t last_time(const import_state *state) {
   uint64_t last = 0;
   for (const import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
     for (size_t i = 0; i < thread->count; i++)
-      if (import_times_has(&state->times, thread->entries[i].start) && thread->entries[i].end > last) last = thread->entries[i].end;
+      if (import_times_has(&state->times, thread->entries[i].start) &&
+          thread->entries[i].end > last)
+        last = thread->entries[i].end;
   for (size_t i = state->late.count; i-- > 0;) {
     const import_late_entry *const entry = &state->late.entries[i];
     if (entry->bits & IS_LEFT_OUT || (is_end(entry) && entry->match == IMPORT_LATE_NONE)) continue;

@@ -1,5 +1,6 @@
-/* What can be taken when all has come, in the order of time: begins and ends, asynchronous events, arrows, counters, marks, and scopes
-   of rows that may be a device's. Until then an event stands in a file without a name, and 24 bytes of it in memory. */
+/* What can be taken when all has come, in the order of time: begins and ends, asynchronous
+   events, arrows, counters, marks, and scopes of rows that may be a device's. Until then an event
+   stands in a file without a name, and 24 bytes of it in memory. */
 #ifndef PROF_IMPORT_LATE_H
 #define PROF_IMPORT_LATE_H
 
@@ -23,7 +24,8 @@ typedef struct import_late {
 
 struct import_state;
 
-void import_late_add(struct import_state *state, const import_event *event, char phase, uint64_t time);
+void import_late_add(struct import_state *state, const import_event *event, char phase,
+                     uint64_t time);
 
 /* Takes all, once. */
 void import_late_play(struct import_state *state);

@@ -5,24 +5,33 @@
 
 static import_record record; /* of the event at hand: no stack need hold it */
 
-static void put_mark(import_state *state, const import_event *event, uint64_t at, const uint64_t *words, uint32_t count) {
+static void put_mark(import_state *state, const import_event *event, uint64_t at,
+                     const uint64_t *words, uint32_t count) {
   import_thread *const thread = import_take_host(state, event);
-  import_thread_add(thread, at, at, import_spool_add(&state->spool, words + 1, count - 1, IMPORT_ENTRY_MARK));
+  import_thread_add(thread, at, at,
+                    import_spool_add(&state->spool, words + 1, count - 1, IMPORT_ENTRY_MARK));
 }
 
-static void put_memory_note(import_state *state, const import_event *event, uint64_t at, uint32_t pool, prof_i_verb verb, uint64_t bytes) {
+static void put_memory_note(import_state *state, const import_event *event, uint64_t at,
+                            uint32_t pool, prof_i_verb verb, uint64_t bytes) {
   import_pools_note(&state->pools, pool, at, verb, bytes, &record);
   put_mark(state, event, at, record.words, record.count);
   state->counts->memory_events++;
 }
 
-/* What a device's allocator has taken from the device is told as a sum beside each piece: blocks come and go before it. */
-static void take_reserved(import_state *state, const import_event *event, const import_piece *piece) {
+/* What a device's allocator has taken from the device is told as a sum beside each piece: blocks
+   come and go before it. */
+static void take_reserved(import_state *state, const import_event *event,
+                          const import_piece *piece) {
   int64_t reserved = -1;
   import_read_arg(event, "Total Reserved", &reserved);
-  const int64_t more = import_pools_reserve(&state->pools, piece->pool, reserved, piece->bytes, piece->total);
-  if (more > 0) put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RESERVE, (uint64_t)more);
-  else if (more < 0) put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RELEASE, 0 - (uint64_t)more);
+  const int64_t more =
+      import_pools_reserve(&state->pools, piece->pool, reserved, piece->bytes, piece->total);
+  if (more > 0)
+    put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RESERVE, (uint64_t)more);
+  else if (more < 0)
+    put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RELEASE,
+                    0 - (uint64_t)more);
 }
 
 static uint32_t pool_of(import_state *state, const import_event *event) {
@@ -30,7 +39,8 @@ static uint32_t pool_of(import_state *state, const import_event *event) {
   import_read_arg(event, "Device Type", &type);
   import_read_arg(event, "Device Id", &index);
   const bool is_device = type != 0;
-  return import_pools_of(&state->pools, is_device, is_device && index > 0 && index <= INT32_MAX ? (int32_t)index : 0);
+  return import_pools_of(&state->pools, is_device,
+                         is_device && index > 0 && index <= INT32_MAX ? (int32_t)index : 0);
 }
 
 void import_take_out_of_memory(import_state *state, const import_event *event, uint64_t at) {
@@ -50,7 +60,8 @@ void import_take_memory(import_state *state, const import_event *event, uint64_t
   uint64_t address = 0, words[4] = {0};
   const import_value *const value = import_event_arg(event, "Addr");
   const bool has_address = value && import_number_u64(import_text_of(event, value), &address);
-  if (!has_address || !import_read_arg(event, "Bytes", &piece.bytes) || piece.bytes == 0 || piece.bytes >= bytes_max || piece.bytes <= -bytes_max) {
+  if (!has_address || !import_read_arg(event, "Bytes", &piece.bytes) || piece.bytes == 0 ||
+      piece.bytes >= bytes_max || piece.bytes <= -bytes_max) {
     import_miss_one(state, IMPORT_MISS_MEMORY);
     return;
   }

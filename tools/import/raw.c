@@ -1,12 +1,16 @@
-/* See raw.h. Word 0: count of arguments, is_cut << 8, a bit for each member << 16. Then a word for each member that is there, and
-   two for each argument; behind these the texts, without room between them. */
+/* See raw.h. Word 0: count of arguments, is_cut << 8, a bit for each member << 16. Then a word
+   for each member that is there, and two for each argument; behind these the texts, without room
+   between them. */
 #include "raw.h"
 
 #include <string.h>
 
 #include "record.h"
 
-enum { HEAD_WORDS = 1 + IMPORT_MEMBER_COUNT + 2 * IMPORT_ARGS_MAX, MEMBER_BYTES_MAX = 2 * IMPORT_TEXT_BYTES_MAX };
+enum {
+  HEAD_WORDS = 1 + IMPORT_MEMBER_COUNT + 2 * IMPORT_ARGS_MAX,
+  MEMBER_BYTES_MAX = 2 * IMPORT_TEXT_BYTES_MAX
+};
 
 typedef struct raw {
   uint64_t words[HEAD_WORDS];
@@ -94,7 +98,8 @@ static uint32_t read_members(uint64_t *words, import_event *event, uint32_t *wor
   event->text = (char *)(words + 1 + count + 2 * (words[0] & 0xff));
   event->is_cut = (words[0] >> 8 & 1) != 0;
   for (int i = 0; i < IMPORT_MEMBER_COUNT; i++, members >>= 1)
-    event->members[i] = members & 1 ? value_of(words[next++], &at) : (import_value){.type = IMPORT_NONE};
+    event->members[i] =
+        members & 1 ? value_of(words[next++], &at) : (import_value){.type = IMPORT_NONE};
   *word_out = next;
   return at;
 }

@@ -17,11 +17,15 @@ static uint64_t *launch_of(import_state *state, const import_entry *entry) {
 
 /* ---- whose device a process stands for ---- */
 
-enum { LAUNCHING_MAX = 1024, OWNERS_MAX = 1024 }; /* more than these no one has; they bound the time */
+enum {
+  LAUNCHING_MAX = 1024,
+  OWNERS_MAX = 1024
+}; /* more than these no one has; they bound the time */
 
 typedef struct score {
   int64_t pid; /* that launches */
-  uint64_t matched, taken; /* launches of what ran there; processes of devices that are its own already */
+  uint64_t matched,
+      taken; /* launches of what ran there; processes of devices that are its own already */
 } score;
 
 typedef struct scores {
@@ -53,14 +57,16 @@ static void count_matches(import_state *state, int64_t pid, scores *all) {
       if (!launch || launch[0] != IMPORT_LAUNCH_WAITS) continue;
       looked++;
       for (size_t n = 0; n < all->count; n++) {
-        const import_launch *const found = import_launches_find(&state->launches, (int64_t)launch[1], all->all[n].pid);
+        const import_launch *const found =
+            import_launches_find(&state->launches, (int64_t)launch[1], all->all[n].pid);
         all->all[n].matched += found && found->start <= thread->entries[i].start;
       }
     }
   }
 }
 
-/* The one whose launches fit best; of several the one that has fewest devices, of these the first. is_sure: only where it is one. */
+/* The one whose launches fit best; of several the one that has fewest devices, of these the
+   first. is_sure: only where it is one. */
 static void find_owner(import_state *state, import_process *process, scores *all, bool is_sure) {
   score *best = &all->all[0];
   size_t best_count = 1;
@@ -68,7 +74,8 @@ static void find_owner(import_state *state, import_process *process, scores *all
   for (size_t i = 1; i < all->count; i++) {
     score *const it = &all->all[i];
     best_count = it->matched > best->matched ? 1 : best_count + (it->matched == best->matched);
-    if (it->matched > best->matched || (it->matched == best->matched && it->taken < best->taken)) best = it;
+    if (it->matched > best->matched || (it->matched == best->matched && it->taken < best->taken))
+      best = it;
   }
   if ((all->count > 1 && best->matched == 0) || (is_sure && best_count > 1)) return;
   best->taken++;
@@ -79,7 +86,8 @@ static void find_owner(import_state *state, import_process *process, scores *all
 static void find_owners_of_all(import_state *state, scores *all, bool is_sure) {
   size_t found = 0;
   for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next) {
-    import_process *const process = is_stream(thread) ? import_devices_process(&state->devices, thread->called.pid) : NULL;
+    import_process *const process =
+        is_stream(thread) ? import_devices_process(&state->devices, thread->called.pid) : NULL;
     if (!process || process->has_owner) continue;
     if (all->count == 1 || found++ < OWNERS_MAX) find_owner(state, process, all, is_sure);
   }
@@ -100,12 +108,15 @@ void import_settle_launches(import_state *state) {
   import_spool_map(&state->spool);
   find_owners(state);
   for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next) {
-    const import_process *const process = is_stream(thread) ? import_devices_process(&state->devices, thread->called.pid) : NULL;
+    const import_process *const process =
+        is_stream(thread) ? import_devices_process(&state->devices, thread->called.pid) : NULL;
     for (size_t i = 0; process && i < thread->count; i++) {
       uint64_t *const launch = launch_of(state, &thread->entries[i]);
       if (!launch || launch[0] != IMPORT_LAUNCH_WAITS) continue;
       const import_launch *const found =
-          process->has_owner ? import_launches_find(&state->launches, (int64_t)launch[1], process->owner) : NULL;
+          process->has_owner
+              ? import_launches_find(&state->launches, (int64_t)launch[1], process->owner)
+              : NULL;
       launch[0] = found ? found->serial : 0;
       launch[1] = found ? found->start : 0;
     }
@@ -114,16 +125,19 @@ void import_settle_launches(import_state *state) {
 
 /* ---- devices ---- */
 
-static void put_on_device(import_state *state, const import_entry *entry, const import_device *device) {
+static void put_on_device(import_state *state, const import_entry *entry,
+                          const import_device *device) {
   uint32_t count;
   uint64_t *const words = import_entry_words(&state->spool, entry, &count);
   words[2] = (uint32_t)device->type | (uint64_t)(uint32_t)device->index << 32;
 }
 
-/* A stretch of a device that another tool named is no work; prof's own is the device's side of a scope. */
+/* A stretch of a device that another tool named is no work; prof's own is the device's side of a
+   scope. */
 static void settle_work(import_state *state, const import_entry *entry, import_device *device) {
   uint64_t *const launch = launch_of(state, entry);
-  if (launch[4] == IMPORT_KIND_SIDE && !state->devices.is_of_prof) launch[4] = PROF_RECORD_ANNOTATION;
+  if (launch[4] == IMPORT_KIND_SIDE && !state->devices.is_of_prof)
+    launch[4] = PROF_RECORD_ANNOTATION;
   const bool is_work = launch[4] != PROF_RECORD_ANNOTATION;
   const bool has_launch = launch[0] != 0 && import_times_has(&state->times, launch[1]);
   launch[0] = has_launch ? import_threads_serial(&state->threads, (uint32_t)launch[0]) : 0;
@@ -138,7 +152,8 @@ static void settle_stream(import_state *state, import_thread *thread) {
   thread->device = import_devices_find(&state->devices, thread->called.pid, thread->key.device);
   for (size_t i = 0; i < thread->count; i++) {
     import_entry *const entry = &thread->entries[i];
-    if (entry->place & IMPORT_ENTRY_MARK || !import_times_has(&state->times, entry->start)) continue;
+    if (entry->place & IMPORT_ENTRY_MARK || !import_times_has(&state->times, entry->start))
+      continue;
     settle_work(state, entry, &state->devices.all[thread->device]);
   }
 }
@@ -185,13 +200,20 @@ static void leave_out(import_state *state, const import_thread *thread, const im
   const uint64_t *const words = import_entry_words(&state->spool, entry, &count);
   const uint32_t kind = (words[0] & 15) == 1 ? words[1] >> 16 & 0xff : 0;
   import_miss_one(state, IMPORT_MISS_TIME);
-  if ((words[0] & 15) == PROF_I_PIECE_TYPE || kind == PROF_I_KIND_MEMORY) c->memory_events--;
-  else if (kind == PROF_I_KIND_STEP) c->steps--;
-  else if (kind == PROF_I_KIND_INSTANT) c->instants--;
-  else if (kind == PROF_I_KIND_COUNTER) c->counters--;
-  else if (kind == PROF_I_KIND_FLOW) c->flow_ends--;
-  else if (is_stream(thread)) c->device_scopes--;
-  else c->scopes--;
+  if ((words[0] & 15) == PROF_I_PIECE_TYPE || kind == PROF_I_KIND_MEMORY)
+    c->memory_events--;
+  else if (kind == PROF_I_KIND_STEP)
+    c->steps--;
+  else if (kind == PROF_I_KIND_INSTANT)
+    c->instants--;
+  else if (kind == PROF_I_KIND_COUNTER)
+    c->counters--;
+  else if (kind == PROF_I_KIND_FLOW)
+    c->flow_ends--;
+  else if (is_stream(thread))
+    c->device_scopes--;
+  else
+    c->scopes--;
 }
 
 static void settle_thread(import_state *state, import_thread *thread) {
@@ -208,7 +230,8 @@ static void settle_thread(import_state *state, import_thread *thread) {
     }
     entry.start = import_times_ticks(&state->times, entry.start);
     entry.end = import_times_ticks(&state->times, entry.end);
-    if (state->begin_ticks == 0 || entry.start < state->begin_ticks) state->begin_ticks = entry.start;
+    if (state->begin_ticks == 0 || entry.start < state->begin_ticks)
+      state->begin_ticks = entry.start;
     if (entry.end > state->end_ticks) state->end_ticks = entry.end;
     thread->entries[kept++] = entry;
   }
@@ -226,7 +249,8 @@ static void settle_counters(import_state *state, const import_thread *thread) {
     words[3] = 0;
     if (!(words[1] >> 24 & PROF_I_FLAG_DEVICE)) continue;
     const int64_t number = import_devices_process(&state->devices, pid)->number;
-    const import_device *const device = &state->devices.all[import_devices_find(&state->devices, pid, number)];
+    const import_device *const device =
+        &state->devices.all[import_devices_find(&state->devices, pid, number)];
     words[3] = (uint32_t)device->type | (uint64_t)(uint32_t)device->index << 32;
   }
 }

@@ -1,4 +1,5 @@
-/* Once all scopes have come: whose launch is what, on which devices, and at which ticks of the capture. */
+/* Once all scopes have come: whose launch is what, on which devices, and at which ticks of the
+   capture. */
 #ifndef PROF_IMPORT_SETTLE_H
 #define PROF_IMPORT_SETTLE_H
 
@@ -7,7 +8,8 @@
 /* What a device ran gets its launch, of the process whose device it is. Before arrows. */
 void import_settle_launches(import_state *state);
 
-/* Streams get their devices, and times become ticks; what is outside of the times that are taken goes. Behind arrows. */
+/* Streams get their devices, and times become ticks; what is outside of the times that are taken
+   goes. Behind arrows. */
 void import_settle_times(import_state *state);
 
 #endif

@@ -8,7 +8,12 @@
 
 #include "number.h"
 
-enum { LEVEL_OPERATOR = 1, LEVEL_RUNTIME = 2, LEVEL_OF_FUNCTIONS = 0 /* capture.c */, PLAIN_WORDS = 2 };
+enum {
+  LEVEL_OPERATOR = 1,
+  LEVEL_RUNTIME = 2,
+  LEVEL_OF_FUNCTIONS = 0 /* capture.c */,
+  PLAIN_WORDS = 2
+};
 
 static struct {
   import_values values;
@@ -23,7 +28,8 @@ bool import_text_begins(import_text text, const char *word) {
 
 bool import_read_arg(const import_event *event, const char *key, int64_t *out) {
   const import_value *const value = import_event_arg(event, key);
-  return value && value->type == IMPORT_NUMBER && import_number_i64(import_text_of(event, value), out);
+  return value && value->type == IMPORT_NUMBER &&
+         import_number_i64(import_text_of(event, value), out);
 }
 
 /* ---- categories ---- */
@@ -64,14 +70,17 @@ static bool is_call(import_text category) {
   static const char *const ends[] = {"_runtime", "_driver"};
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     const size_t bytes = strlen(ends[i]);
-    if (category.bytes > bytes && memcmp(category.data + category.bytes - bytes, ends[i], bytes) == 0) return true;
+    if (category.bytes > bytes &&
+        memcmp(category.data + category.bytes - bytes, ends[i], bytes) == 0)
+      return true;
   }
   return import_text_is(category, "runtime") || import_text_is(category, "Runtime");
 }
 
 bool import_is_hosts(import_text category) {
-  static const char *const words[] = {"cpu_op", "user_annotation", "python_function", "c_function",
-                                      "Operator", "cpu_instant_event", "overhead"};
+  static const char *const words[] = {"cpu_op",     "user_annotation", "python_function",
+                                      "c_function", "Operator",        "cpu_instant_event",
+                                      "overhead"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (import_text_is(category, words[i])) return true;
   return is_call(category);
@@ -84,37 +93,44 @@ static uint32_t level_of(import_text category) {
 
 /* ---- records ---- */
 
-static void put(import_state *state, import_thread *thread, uint64_t start, uint64_t end, const uint64_t *words, uint32_t count,
-                uint32_t bits) {
+static void put(import_state *state, import_thread *thread, uint64_t start, uint64_t end,
+                const uint64_t *words, uint32_t count, uint32_t bits) {
   if (count > PLAIN_WORDS && import_record_is_async(words)) bits |= IMPORT_ENTRY_ASYNC;
-  import_thread_add(thread, start, end, import_spool_add(&state->spool, words + 1, count - 1, bits));
+  import_thread_add(thread, start, end,
+                    import_spool_add(&state->spool, words + 1, count - 1, bits));
 }
 
 /* The site; where there are too many of them, the record's own name is set. */
-static uint32_t placed_site_of(import_state *state, import_text name, import_text category, uint32_t level,
-                               const import_place *place, import_text *own_name_out) {
+static uint32_t placed_site_of(import_state *state, import_text name, import_text category,
+                               uint32_t level, const import_place *place,
+                               import_text *own_name_out) {
   static const import_text unnamed = {"(unnamed)", 9}, many = {"(one of too many names)", 23};
-  if (category.bytes == 0) category = (import_text){"scope", 5}; /* as exports call it, and take it back */
+  if (category.bytes == 0)
+    category = (import_text){"scope", 5}; /* as exports call it, and take it back */
   if (name.bytes == 0) import_change_one(state, IMPORT_CHANGE_UNNAMED);
   if (name.bytes > IMPORT_TEXT_BYTES_MAX) import_change_one(state, IMPORT_CHANGE_CUT);
   const import_site site = {name.bytes ? name : unnamed, category, level, *place};
   const uint32_t number = import_names_site(state->names, &site);
   if (number != IMPORT_SITE_MANY) return number;
   *own_name_out = import_text_cut(site.name, IMPORT_TEXT_BYTES_MAX);
-  return import_names_site(state->names, &(import_site){.name = many, .category = category, .level = level});
+  return import_names_site(state->names,
+                           &(import_site){.name = many, .category = category, .level = level});
 }
 
-static uint32_t site_of(import_state *state, import_text name, import_text category, import_text *own_name_out) {
+static uint32_t site_of(import_state *state, import_text name, import_text category,
+                        import_text *own_name_out) {
   static const import_place nowhere = {.file = {"", 0}, .function = {"", 0}};
   return placed_site_of(state, name, category, LEVEL_OPERATOR, &nowhere, own_name_out);
 }
 
-/* A record of the kinds that are like scopes, out of `values`; flags: those that the caller has put words for. */
-static void put_like_scope(import_state *state, prof_i_kind kind, uint32_t flags, uint32_t site, import_text own_name,
-                           uint64_t duration) {
+/* A record of the kinds that are like scopes, out of `values`; flags: those that the caller has
+   put words for. */
+static void put_like_scope(import_state *state, prof_i_kind kind, uint32_t flags, uint32_t site,
+                           import_text own_name, uint64_t duration) {
   import_record *const record = &own.record;
   import_values *const values = &own.values;
-  const uint32_t schema = values->schema.count ? import_names_schema(state->names, &values->schema) : 0;
+  const uint32_t schema =
+      values->schema.count ? import_names_schema(state->names, &values->schema) : 0;
   if (duration >> PROF_I_DURATION_BITS) {
     import_record_word(record, duration);
     flags |= PROF_I_FLAG_LONG;
@@ -169,39 +185,49 @@ import_thread *import_take_row(import_state *state, import_thread_id row) {
 
 /* ---- scopes of the host ---- */
 
-static void note_launch(import_state *state, const import_event *event, const import_thread *thread, uint64_t start,
-                        import_text category, import_text name) {
+static void note_launch(import_state *state, const import_event *event, const import_thread *thread,
+                        uint64_t start, import_text category, import_text name) {
   int64_t number;
-  if ((is_call(category) || !category.bytes) && import_text_begins(name, "hip")) state->devices.is_hip = true;
+  if ((is_call(category) || !category.bytes) && import_text_begins(name, "hip"))
+    state->devices.is_hip = true;
   if (import_read_arg(event, "correlation", &number) && number != 0)
     import_launches_add(&state->launches, number, thread->called.pid, start, thread->serial);
 }
 
-/* What prof_step() marked, as src/export/chrome.c writes it: no scope. False: it is none. A reader has its start from the mark
-   before it, or from where all begins. */
-static bool take_step_mark(import_state *state, const import_event *event, uint64_t start, uint64_t end) {
+/* What prof_step() marked, as src/export/chrome.c writes it: no scope. False: it is none. A
+   reader has its start from the mark before it, or from where all begins. */
+static bool take_step_mark(import_state *state, const import_event *event, uint64_t start,
+                           uint64_t end) {
   int64_t number;
   if (!import_text_begins(import_member_text(event, IMPORT_NAME), "ProfilerStep#")) return false;
   if (!import_read_arg(event, "step mark", &number) || number < 0) return false;
   import_record_begin(&own.record);
   import_record_word(&own.record, (uint64_t)number);
   import_record_end(&own.record, PROF_I_KIND_STEP, 0, 0, 0, 0);
-  put(state, import_take_host(state, event), start, end, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
+  put(state, import_take_host(state, event), start, end, own.record.words, own.record.count,
+      IMPORT_ENTRY_MARK);
   state->counts->steps++;
   return true;
 }
 
-/* Makes the record: a plain scope's two words where it has no more to say. May it be asynchronous work of its thread? */
-static void make_scope(import_state *state, const import_event *event, uint64_t duration, bool may_be_async) {
-  const import_text category = import_member_text(event, IMPORT_CAT), name = import_member_text(event, IMPORT_NAME);
+/* Makes the record: a plain scope's two words where it has no more to say. May it be asynchronous
+   work of its thread? */
+static void make_scope(import_state *state, const import_event *event, uint64_t duration,
+                       bool may_be_async) {
+  const import_text category = import_member_text(event, IMPORT_CAT),
+                    name = import_member_text(event, IMPORT_NAME);
   import_place place;
   import_text own_name = no_text;
   import_place_of(event, category, name, &place);
-  const uint32_t site = placed_site_of(state, name, category, level_of(category), &place, &own_name);
+  const uint32_t site =
+      placed_site_of(state, name, category, level_of(category), &place, &own_name);
   import_args_of_host(&own.values, event, &place, may_be_async);
-  const prof_i_kind kind = is_call(category) ? PROF_I_KIND_CALL : own.values.is_async ? PROF_I_KIND_ASYNC : PROF_I_KIND_SCOPE;
-  const bool is_plain = kind == PROF_I_KIND_SCOPE && !own.values.schema.count && !own.values.is_cut && !own.values.flags &&
-                        !own_name.bytes && duration >> PROF_I_DURATION_BITS == 0;
+  const prof_i_kind kind = is_call(category)     ? PROF_I_KIND_CALL
+                           : own.values.is_async ? PROF_I_KIND_ASYNC
+                                                 : PROF_I_KIND_SCOPE;
+  const bool is_plain = kind == PROF_I_KIND_SCOPE && !own.values.schema.count &&
+                        !own.values.is_cut && !own.values.flags && !own_name.bytes &&
+                        duration >> PROF_I_DURATION_BITS == 0;
   import_record_begin(&own.record);
   if (!is_plain) {
     put_like_scope(state, kind, 0, site, own_name, duration);
@@ -211,33 +237,41 @@ static void make_scope(import_state *state, const import_event *event, uint64_t 
   own.record.count = PLAIN_WORDS;
 }
 
-static void take_host_scope(import_state *state, const import_event *event, uint64_t start, uint64_t duration) {
-  const import_text category = import_member_text(event, IMPORT_CAT), name = import_member_text(event, IMPORT_NAME);
+static void take_host_scope(import_state *state, const import_event *event, uint64_t start,
+                            uint64_t duration) {
+  const import_text category = import_member_text(event, IMPORT_CAT),
+                    name = import_member_text(event, IMPORT_NAME);
   if (take_step_mark(state, event, start, start + duration)) return;
   const uint32_t bits = import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0;
   import_thread *const thread = import_take_host(state, event);
   note_launch(state, event, thread, start, category, name);
   make_scope(state, event, duration, !is_call(category));
-  state->has_forward_numbers |= import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
-  state->counts->steps += import_text_begins(name, "ProfilerStep#"); /* a table has "ProfilerStep*" */
+  state->has_forward_numbers |=
+      import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
+  state->counts->steps +=
+      import_text_begins(name, "ProfilerStep#"); /* a table has "ProfilerStep*" */
   state->counts->scopes++;
   put(state, thread, start, start + duration, own.record.words, own.record.count, bits);
 }
 
-import_entry import_take_async(import_state *state, const import_event *event, uint64_t start, uint64_t end) {
+import_entry import_take_async(import_state *state, const import_event *event, uint64_t start,
+                               uint64_t end) {
   note_pid(state, import_threads_id(event).pid);
   make_scope(state, event, end - start, false); /* it is on no thread's row */
   state->counts->scopes++;
-  return (import_entry){end, start, import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1, 0)};
+  return (import_entry){
+      end, start, import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1, 0)};
 }
 
 /* ---- scopes of a device ---- */
 
-static void take_device_scope(import_state *state, const import_event *event, int kind, uint64_t start, uint64_t duration) {
+static void take_device_scope(import_state *state, const import_event *event, int kind,
+                              uint64_t start, uint64_t duration) {
   const import_thread_id row = import_threads_id(event);
   const import_process *const process = import_devices_process(&state->devices, row.pid);
   import_text category = import_member_text(event, IMPORT_CAT), own_name = no_text;
-  int64_t device = process->is_device ? process->number : row.pid, stream = row.tid, correlation = 0;
+  int64_t device = process->is_device ? process->number : row.pid, stream = row.tid,
+          correlation = 0;
   import_read_arg(event, "device", &device);
   import_read_arg(event, "stream", &stream);
   if (device < 0 || device > INT32_MAX) device = 0;
@@ -247,34 +281,43 @@ static void take_device_scope(import_state *state, const import_event *event, in
   const uint32_t site = site_of(state, import_member_text(event, IMPORT_NAME), category, &own_name);
   const bool has_launch = import_read_arg(event, "correlation", &correlation) && correlation != 0;
   const uint64_t ns = (uint64_t)import_times_ns(start);
-  const uint64_t hidden[IMPORT_HIDDEN_VALUES] = {has_launch ? IMPORT_LAUNCH_WAITS : 0, (uint64_t)correlation, ns, ns + duration,
+  const uint64_t hidden[IMPORT_HIDDEN_VALUES] = {has_launch ? IMPORT_LAUNCH_WAITS : 0,
+                                                 (uint64_t)correlation, ns, ns + duration,
                                                  (uint64_t)kind};
   import_record_begin(&own.record);
   import_record_word(&own.record, 0); /* the device is known when all have come */
   import_record_word(&own.record, (uint64_t)stream);
   import_args_of_device(&own.values, event, hidden);
-  put_like_scope(state, PROF_I_KIND_SCOPE, PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM, site, own_name, duration);
+  put_like_scope(state, PROF_I_KIND_SCOPE, PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM, site, own_name,
+                 duration);
   put(state, thread, start, start + duration, own.record.words, own.record.count, 0);
   state->counts->device_scopes++;
 }
 
-void import_take_scope(import_state *state, const import_event *event, int kind, uint64_t start, uint64_t duration) {
+void import_take_scope(import_state *state, const import_event *event, int kind, uint64_t start,
+                       uint64_t duration) {
   const import_value *const is_annotation = import_event_arg(event, "annotation");
-  const bool is_marked = kind == IMPORT_KIND_SIDE && is_annotation && is_annotation->is_true; /* src/export/chrome.c */
-  if (kind == IMPORT_KIND_NONE) take_host_scope(state, event, start, duration);
-  else take_device_scope(state, event, is_marked ? (int)PROF_RECORD_ANNOTATION : kind, start, duration);
+  const bool is_marked =
+      kind == IMPORT_KIND_SIDE && is_annotation && is_annotation->is_true; /* src/export/chrome.c */
+  if (kind == IMPORT_KIND_NONE)
+    take_host_scope(state, event, start, duration);
+  else
+    take_device_scope(state, event, is_marked ? (int)PROF_RECORD_ANNOTATION : kind, start,
+                      duration);
 }
 
 /* ---- marks ---- */
 
 import_entry import_take_instant(import_state *state, const import_event *event, uint64_t time) {
   import_text own_name = no_text;
-  const uint32_t site = site_of(state, import_member_text(event, IMPORT_NAME), import_member_text(event, IMPORT_CAT), &own_name);
+  const uint32_t site = site_of(state, import_member_text(event, IMPORT_NAME),
+                                import_member_text(event, IMPORT_CAT), &own_name);
   import_args_of_host(&own.values, event, NULL, false);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
   state->counts->instants++;
-  const uint64_t place = import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1, IMPORT_ENTRY_MARK);
+  const uint64_t place = import_spool_add(&state->spool, own.record.words + 1, own.record.count - 1,
+                                          IMPORT_ENTRY_MARK);
   return (import_entry){time, time, place};
 }
 
@@ -285,30 +328,41 @@ void import_take_metadata(import_state *state, import_text key, import_text text
   import_args_text(&own.values, "value", text);
   import_record_begin(&own.record);
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
-  import_thread *const thread = import_threads_host(&state->threads, (import_thread_id){INT64_MAX, INT64_MAX});
+  import_thread *const thread =
+      import_threads_host(&state->threads, (import_thread_id){INT64_MAX, INT64_MAX});
   /* Where the trace begins: that is known in the end. */
   put(state, thread, 0, 0, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
   state->counts->instants++;
 }
 
-/* What the graph is called: beside its name which value, which id, and of which process it is where that is not the first. */
-static import_text name_graph(const import_state *state, const import_event *event, const import_process *process, import_text key,
+/* What the graph is called: beside its name which value, which id, and of which process it is
+   where that is not the first. */
+static import_text name_graph(const import_state *state, const import_event *event,
+                              const import_process *process, import_text key,
                               char to[IMPORT_TEXT_BYTES_MAX]) {
-  const import_text name = import_text_cut(import_member_text(event, IMPORT_NAME), IMPORT_TEXT_BYTES_MAX / 2);
-  const import_text id = import_text_cut(import_member_text(event, IMPORT_ID), IMPORT_TEXT_BYTES_MAX / 8);
-  const bool is_elsewhere = state->has_pid && process->pid != state->pid && !process->is_device && !process->has_number;
+  const import_text name =
+      import_text_cut(import_member_text(event, IMPORT_NAME), IMPORT_TEXT_BYTES_MAX / 2);
+  const import_text id =
+      import_text_cut(import_member_text(event, IMPORT_ID), IMPORT_TEXT_BYTES_MAX / 8);
+  const bool is_elsewhere =
+      state->has_pid && process->pid != state->pid && !process->is_device && !process->has_number;
   int used = snprintf(to, IMPORT_TEXT_BYTES_MAX, "%.*s", (int)name.bytes, name.data);
   const import_text cut_key = import_text_cut(key, IMPORT_TEXT_BYTES_MAX / 8);
-  if (id.bytes) used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, "[%.*s]", (int)id.bytes, id.data);
+  if (id.bytes)
+    used +=
+        snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, "[%.*s]", (int)id.bytes, id.data);
   if (!import_text_is(key, "value"))
-    used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " %.*s", (int)cut_key.bytes, cut_key.data);
+    used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " %.*s", (int)cut_key.bytes,
+                     cut_key.data);
   if (is_elsewhere)
-    used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (process %lld)", (long long)process->pid);
+    used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (process %lld)",
+                     (long long)process->pid);
   return (import_text){to, (size_t)used};
 }
 
 /* A device's where its process is one: settle.c. */
-static void put_counter(import_state *state, const import_event *event, uint64_t time, import_text key, double value) {
+static void put_counter(import_state *state, const import_event *event, uint64_t time,
+                        import_text key, double value) {
   const import_thread_id id = import_threads_id(event);
   const import_process *const process = import_devices_process(&state->devices, id.pid);
   char name[IMPORT_TEXT_BYTES_MAX];
@@ -321,8 +375,10 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
   import_record_begin(&own.record);
   import_record_word(&own.record, bits);
   import_record_word(&own.record, (uint64_t)id.pid);
-  import_record_end(&own.record, PROF_I_KIND_COUNTER, is_devices ? PROF_I_FLAG_DEVICE : 0, 0, site, 0);
-  put(state, import_threads_host(&state->threads, id), time, time, own.record.words, own.record.count, IMPORT_ENTRY_MARK);
+  import_record_end(&own.record, PROF_I_KIND_COUNTER, is_devices ? PROF_I_FLAG_DEVICE : 0, 0, site,
+                    0);
+  put(state, import_threads_host(&state->threads, id), time, time, own.record.words,
+      own.record.count, IMPORT_ENTRY_MARK);
   state->counts->counters++;
 }
 
@@ -332,15 +388,18 @@ void import_take_counters(import_state *state, const import_event *event, uint64
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const import_arg *const arg = &event->args[i];
     double value;
-    if (arg->value.type != IMPORT_NUMBER || !import_number_double(import_text_of(event, &arg->value), &value)) continue;
-    put_counter(state, event, time, (import_text){event->text + arg->key_at, arg->key_bytes}, value);
+    if (arg->value.type != IMPORT_NUMBER ||
+        !import_number_double(import_text_of(event, &arg->value), &value))
+      continue;
+    put_counter(state, event, time, (import_text){event->text + arg->key_at, arg->key_bytes},
+                value);
     has_value = true;
   }
   if (!has_value) import_miss_one(state, IMPORT_MISS_NO_VALUE);
 }
 
-void import_take_arrow(import_state *state, import_thread *thread, import_text name, uint64_t time, uint64_t id, bool is_end,
-                       bool is_next) {
+void import_take_arrow(import_state *state, import_thread *thread, import_text name, uint64_t time,
+                       uint64_t id, bool is_end, bool is_next) {
   import_record_begin(&own.record);
   import_record_word(&own.record, id);
   import_record_word(&own.record, is_end);

@@ -1,4 +1,5 @@
-/* Events as records of the capture: each goes to its thread's list. Times are the trace's own (times.h). */
+/* Events as records of the capture: each goes to its thread's list. Times are the trace's own
+   (times.h). */
 #ifndef PROF_IMPORT_TAKE_H
 #define PROF_IMPORT_TAKE_H
 
@@ -11,8 +12,12 @@ static inline import_text import_member_text(const import_event *event, import_m
   return is_told ? import_text_of(event, value) : (import_text){"", 0};
 }
 
-static inline void import_miss_one(import_state *state, import_miss why) { state->counts->missed[why]++; }
-static inline void import_change_one(import_state *state, import_change what) { state->counts->changed[what]++; }
+static inline void import_miss_one(import_state *state, import_miss why) {
+  state->counts->missed[why]++;
+}
+static inline void import_change_one(import_state *state, import_change what) {
+  state->counts->changed[what]++;
+}
 
 bool import_text_begins(import_text text, const char *word);
 
@@ -37,10 +42,12 @@ import_thread *import_take_row(import_state *state, import_thread_id row);
 /* ---- what ---- */
 
 /* A scope of the host's or of a device's. With a kind it is a device's. */
-void import_take_scope(import_state *state, const import_event *event, int kind, uint64_t start, uint64_t duration);
+void import_take_scope(import_state *state, const import_event *event, int kind, uint64_t start,
+                       uint64_t duration);
 
 /* A scope that belongs to an id (ph b, S): its entry, for async.h. */
-import_entry import_take_async(import_state *state, const import_event *event, uint64_t start, uint64_t end);
+import_entry import_take_async(import_state *state, const import_event *event, uint64_t start,
+                               uint64_t end);
 
 /* An instant. The entry, for whoever has its row. */
 import_entry import_take_instant(import_state *state, const import_event *event, uint64_t time);
@@ -48,7 +55,8 @@ import_entry import_take_instant(import_state *state, const import_event *event,
 void import_take_counters(import_state *state, const import_event *event, uint64_t time);
 
 /* One end of an arrow. is_next: it is inside of the scope that begins with it. */
-void import_take_arrow(import_state *state, import_thread *thread, import_text name, uint64_t time, uint64_t id, bool is_end, bool is_next);
+void import_take_arrow(import_state *state, import_thread *thread, import_text name, uint64_t time,
+                       uint64_t id, bool is_end, bool is_next);
 
 /* A member beside the events, on a row of its own. */
 void import_take_metadata(import_state *state, import_text key, import_text text);

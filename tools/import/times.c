@@ -6,7 +6,8 @@
 #include "number.h"
 
 enum { STRETCH_SHIFT = 56, STRETCHES_TAKEN = 4 };
-static const uint64_t origin_ticks = UINT64_C(1) << 58; /* of 60 bits, with as much room before as behind */
+static const uint64_t origin_ticks = UINT64_C(1)
+                                     << 58; /* of 60 bits, with as much room before as behind */
 
 bool import_times_read(import_times *times, const import_event *event, uint64_t *time_out) {
   const import_value *const value = &event->members[IMPORT_TS];

@@ -1,5 +1,5 @@
-/* Times as the trace has them, and which of them are possible: known when all have come. Until then a time is its ns with the sign
-   turned, so that times compare as numbers do. */
+/* Times as the trace has them, and which of them are possible: known when all have come. Until
+   then a time is its ns with the sign turned, so that times compare as numbers do. */
 #ifndef PROF_IMPORT_TIMES_H
 #define PROF_IMPORT_TIMES_H
 
