@@ -9,12 +9,14 @@
 static uint32_t written;    /* any thread */
 static uint32_t function_ends; /* any thread */
 static uint32_t told_level;  /* what the capture knows of; any thread */
-static uint64_t told_number; /* of the header's changes from outside, how many it has as records; whoever has told_level BEING_CHANGED */
+static uint64_t told_number; /* of the header's changes from outside, how many it has as records; whoever has is_looking */
+static uint32_t is_looking;  /* a thread writes changes from outside as records; any thread, compare-and-swap */
 
 void prof_i_change_begin(void) {
   __atomic_store_n(&written, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&function_ends, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&told_number, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&is_looking, 0, __ATOMIC_RELAXED);
 }
 uint32_t prof_i_change_count(void) { return __atomic_load_n(&written, __ATOMIC_RELAXED); }
 
@@ -86,13 +88,14 @@ void prof_i_change_look_at_level(void) {
   const bool has_new = __atomic_load_n(&prof_i_arena_header()->level_change_count, __ATOMIC_SEQ_CST) != __atomic_load_n(&told_number, __ATOMIC_RELAXED);
   const uint32_t level = prof_i_arena_level();
   if (before == level && !has_new) return;
-  if (!__atomic_compare_exchange_n(&told_level, &before, BEING_CHANGED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
-  uint32_t told = has_new ? write_told(before) : before;
-  if (!has_new && told != level && !is_about_to_be(level, told)) {
-    note_level(told, level, &(prof_i_change){.reason = PROF_REASON_OUTSIDE}); /* by an older prof, which tells nobody */
-    told = level;
-  }
-  __atomic_store_n(&told_level, told, __ATOMIC_SEQ_CST);
+  uint32_t nobody = 0;
+  if (!__atomic_compare_exchange_n(&is_looking, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  const uint32_t told = has_new ? write_told(before) : is_about_to_be(level, before) ? before : level;
+  /* A change of one's own may have begun meanwhile: then that knows the level. */
+  uint32_t was = before;
+  const bool is_known = __atomic_compare_exchange_n(&told_level, &was, told, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+  if (!has_new && is_known) note_level(before, told, &(prof_i_change){.reason = PROF_REASON_OUTSIDE}); /* by an older prof, which tells nobody */
+  __atomic_store_n(&is_looking, 0, __ATOMIC_RELEASE);
 }
 
 uint32_t prof_i_change_begin_level(void) {

@@ -150,7 +150,7 @@ static void end_on_another(actor *a) {
   if (!other->scopes[place].is_block) end_one(other, place, false);
 }
 static void pair_up(actor *a) {
-  for (uint32_t i = below(12) ? 1 + below(200) : 30000; i > 0; i--) { /* so many fill a capture */
+  for (uint32_t i = below(12) ? 1 + below(200) : 100000; i > 0; i--) { /* so many fill a capture */
     const uint32_t before = a->count;
     begin_one(a, i % 2);
     if (a->count == before) continue;
