@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from folder import Folder
-from import_traces import TRACES, text_of, x
+from import_traces import TRACES, named, text_of, x
 
 import prof
 
@@ -183,6 +183,14 @@ class Rules(Folder):
             f.write(json.dumps([x("a", 1, 1), x("b", 2, 1)])[:-20])
         self.assertEqual(self.command("import", "t.json", "-o", "cut.prof").returncode, 1)
         self.assertIn("not taken: what follows, for the trace ends in the middle, behind byte ", self.command("info", "cut.prof").stdout)
+
+    def test_profs_own_trace_is_known_by_what_it_says_however_long_that_is(self):
+        rows = [{**named(1, name, "thread_name"), "tid": tid} for tid, name in ((2, "m"), (10000002, "m (overlapping 1)"))]
+        events = [*rows, x("a", 0, 10), x("b", 5, 10, 10000002)]
+        account = {"version": "1", "threads": ["x" * 100] * 200}
+        opened = self.imported(json.dumps({"traceEvents": events, "prof": account}))
+        self.assertEqual(len({e.thread for e in opened.events()}), 1)
+        self.assertEqual(self.said, [])
 
     def test_captures_are_their_owners_alone(self):
         before = os.umask(0)

@@ -252,10 +252,17 @@ static int open_one(import_json *j, bool is_object) {
   return 1;
 }
 
+/* Members that no capture keeps whole. */
+static bool is_dropped_anyway(const import_json *j) {
+  const import_text key = {j->key, j->key_bytes};
+  return import_text_is(key, "prof") || import_text_is(key, "stackFrames");
+}
+
 static void close_json(import_json *j) {
   const bool is_cut = j->is_cut;
-  j->metadata_cut_count += is_cut && j->mode == MODE_METADATA;
-  const import_value value = {.type = is_cut ? IMPORT_TEXT : IMPORT_JSON, .at = (uint32_t)j->value_at, .bytes = (uint32_t)(j->event.count - j->value_at)};
+  const bool is_metadata = j->mode == MODE_METADATA;
+  j->metadata_cut_count += is_cut && is_metadata && !is_dropped_anyway(j);
+  const import_value value = {.type = is_cut && !is_metadata ? IMPORT_TEXT : IMPORT_JSON, .at = (uint32_t)j->value_at, .bytes = (uint32_t)(j->event.count - j->value_at)};
   j->event.is_cut |= is_cut;
   j->mode = j->behind;
   place(j, value);
