@@ -58,7 +58,8 @@ typedef struct prof_options {
                              the working directory of the start, wherever the program goes later */
   uint64_t cap_bytes;     /* hard bound of the capture; 0: 256 MiB in memory and on tmpfs (at most an eighth of the memory limit), 4 GiB in another file */
   uint64_t ring_ns;       /* PROF_POLICY_RING: at export keep only the last so many ns; 0: all that fits */
-  uint32_t helper_thread; /* 1: one thread prepares room ahead, so that no traced thread waits for the disk */
+  /* 1: one thread prepares room ahead, so that no traced thread waits for the disk. A forked child has none. */
+  uint32_t helper_thread;
   uint32_t keep_capture;  /* 1: the capture file stays after a clean dump */
   uint32_t clock;         /* prof_clock */
   uint32_t budget_permille; /* of each thread's time that recording may take: 10 is 1 %; 0: no such budget */

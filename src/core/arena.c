@@ -5,11 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <prof/profiler.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -87,7 +86,7 @@ static int open_up(prof_i_arena *arena, uint64_t end) {
   return 0;
 }
 
-int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t cap_bytes, uint32_t policy) {
+int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy) {
   const bool is_file = fd >= 0;
   if (PROF_I_FAULT(OVER_CAP)) cap_bytes += PROF_I_CHUNK_BYTES_MAX;
   int error = is_file ? prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET) : prof_i_port_memfd(cap_bytes, &fd);
@@ -110,7 +109,6 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t ca
   fresh->fd = is_file ? prof_i_port_fd_aside(fd) : fd;
   fresh->device = about.st_dev;
   fresh->inode = about.st_ino;
-  snprintf(fresh->path, sizeof fresh->path, "%s", path);
   prof_i_header *const header = (prof_i_header *)base;
   header->used_bytes = PROF_I_FIRST_UNIT_OFFSET;
   header->made_bytes = PROF_I_FIRST_UNIT_OFFSET;
@@ -188,10 +186,10 @@ void prof_i_arena_forget(uint32_t level) {
 static bool disk_has_room(uint64_t used) {
   const uint64_t checked = __atomic_load_n(&own.disk_checked, __ATOMIC_RELAXED);
   if (checked && used - checked < DISK_LOOK_BYTES) return true;
-  struct statvfs about;
-  if (fstatvfs(descriptor(), &about) != 0) return true; /* fallocate will tell */
-  const uint64_t free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
-  const uint64_t all_bytes = (uint64_t)about.f_blocks * about.f_frsize;
+  struct statfs about; /* fstatvfs() of an old glibc reads /proc/mounts, and allocates */
+  if (fstatfs(descriptor(), &about) != 0) return true; /* fallocate will tell */
+  const uint64_t free_bytes = (uint64_t)about.f_bavail * (uint64_t)about.f_frsize;
+  const uint64_t all_bytes = (uint64_t)about.f_blocks * (uint64_t)about.f_frsize;
   const uint64_t floor_bytes = all_bytes / 100 * DISK_FREE_MIN_PERCENT < disk_free_min_bytes
                                    ? all_bytes / 100 * DISK_FREE_MIN_PERCENT
                                    : disk_free_min_bytes;

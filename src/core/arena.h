@@ -33,8 +33,9 @@ extern prof_i_arena prof_i_the_arena;
 static inline prof_i_header *prof_i_arena_header(void) { return (prof_i_header *)prof_i_the_arena.base; }
 static inline uint64_t prof_i_arena_offset(const void *at) { return (uint64_t)((const char *)at - prof_i_the_arena.base); }
 
-/* Maps fd (taken over on success) or a memfd (fd -1) of cap bytes into `fresh`, which nobody uses yet. 0 or an errno. */
-int prof_i_arena_make(prof_i_arena *fresh, int fd, const char *path, uint64_t cap_bytes, uint32_t policy);
+/* Maps fd (taken over on success), whose path `fresh` has, or a memfd (fd -1) of cap bytes into `fresh`, which nobody uses yet. 0 or an
+   errno. */
+int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy);
 
 /* The fresh arena takes the place of the one in force, which is let go. 0 or an errno: then the old one stays. Control lock held, level
    0, gate closed. */

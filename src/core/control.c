@@ -3,8 +3,8 @@
 #include "control.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,6 +16,7 @@
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
+#include "compose.h"
 #include "copy.h"
 #include "cost.h"
 #include "fault.h"
@@ -32,6 +33,7 @@
 #include "place.h"
 #include "pool.h"
 #include "port.h"
+#include "rivals.h"
 #include "site.h"
 #include "thread.h"
 #include "want.h"
@@ -57,10 +59,13 @@ static struct {
   uint32_t preferred_of_devices; /* where nobody says what of devices he wants. Under the lock */
   prof_i_device_warning *warn;        /* the same */
   const char *started_by; /* the variable of the environment that asked for the capture; NULL: the program did */
+  bool is_unsettled;      /* a child's capture in force: nobody has looked whether others have the output's name. See rivals.h */
   prof_options options; /* in force; path points at the next */
   bool has_default_cap; /* nobody said how large the capture may be */
   char path[PATH_ROOM];     /* expanded */
   char template_[PATH_ROOM]; /* as given, but absolute: a child expands it anew */
+  char given[PATH_ROOM], expanded[PATH_ROOM]; /* of the start at hand: a handler's stack, where a child's comes, may have 8 KiB */
+  prof_i_arena fresh; /* the same */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
@@ -98,8 +103,23 @@ void prof_i_control_lock(void) { lock(); }
 bool prof_i_control_try_lock(void) { return lock_with(pthread_mutex_trylock); }
 void prof_i_control_unlock(void) { unlock(); }
 
+/* A child's first scope does not look around, its first dump does. Where the name is another one's from here on, the capture has one to
+   match. Lock held. */
+static void settle(void) {
+  prof_i_arena *const arena = &prof_i_the_arena;
+  struct stat about;
+  if (!own.is_unsettled || !arena->base) return;
+  own.is_unsettled = false;
+  const int fd = arena->path[0] ? open(arena->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
+  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == arena->device && about.st_ino == arena->inode;
+  if (is_it) fchmod(fd, PROF_I_SETTLING);
+  prof_i_rivals_settle(own.path, sizeof own.path, prof_i_arena_header()->start_realtime_ns, is_it ? fd : -1, arena->path, sizeof arena->path);
+  if (fd >= 0) close(fd);
+}
+
 bool prof_i_output_path(char *to, size_t room) {
   lock();
+  settle();
   const char *const path = own.options.path;
   const bool is_there = path && strlen(path) < room;
   if (is_there) memcpy(to, path, strlen(path) + 1);
@@ -158,6 +178,7 @@ static void become_child(void) {
   if (devices()) devices()->forget();
   prof_i_meta_reset();
   own.recording = 0;
+  own.is_unsettled = false;
   own.pid = getpid();
   own.child_waits = goes_on;
   if (!goes_on) prof_i_pool_end_all();
@@ -210,7 +231,7 @@ static int prepare(void) {
   int error = own.fork_error;
   if (!error) error = prof_i_arena_level_page();
   if (!error) error = prof_i_thread_prepare();
-  if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
+  if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", prof_i_error_text(error));
   own.prepared = true;
   return PROF_OK;
 }
@@ -238,17 +259,20 @@ static int make_memory(prof_i_arena *fresh, const prof_options *options) {
   const uint64_t limit = prof_i_port_file_size_limit();
   if (cap > limit) { /* past RLIMIT_FSIZE the kernel kills, memfds too */
     cap = limit & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
-    snprintf(fresh->reason, sizeof fresh->reason, "the cap is %llu bytes: RLIMIT_FSIZE", (unsigned long long)cap);
+    prof_i_compose reason = prof_i_compose_in(fresh->reason, sizeof fresh->reason);
+    prof_i_compose_text(&reason, "the cap is ");
+    prof_i_compose_number(&reason, cap);
+    prof_i_compose_text(&reason, " bytes: RLIMIT_FSIZE");
   }
   if (cap < 4 * PROF_I_SLOT_BYTES) return prof_i_fail(PROF_E_NO_SPACE, "RLIMIT_FSIZE of %llu bytes leaves no room to record", (unsigned long long)limit);
   int error = EINVAL;
   const uint32_t policy = options->policy == PROF_POLICY_STREAM ? PROF_POLICY_KEEP : options->policy;
   do { /* RLIMIT_AS may refuse the first size */
-    if ((error = prof_i_arena_make(fresh, -1, "", cap, policy)) == 0) return PROF_OK;
+    if ((error = prof_i_arena_make(fresh, -1, cap, policy)) == 0) return PROF_OK;
     cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
   } while (cap >= 1u << 20);
   return prof_i_fail(prof_i_status_of_errno(error) == PROF_E_IO ? PROF_E_NO_MEMORY : prof_i_status_of_errno(error),
-                     "cannot map %llu bytes to record into: %s", (unsigned long long)options->cap_bytes, strerror(error));
+                     "cannot map %llu bytes to record into: %s", (unsigned long long)options->cap_bytes, prof_i_error_text(error));
 }
 
 /* What stands on tmpfs is memory, which the machine or the control group has only so much of. Who names a cap for a place of that kind gets it, as for
@@ -259,36 +283,48 @@ static uint64_t cap_on(int fd, const prof_options *options, bool is_elsewhere) {
   return is_chosen || options->cap_bytes <= most || !prof_i_place_is_memory(fd) ? options->cap_bytes : most;
 }
 
-static int make_anywhere(prof_i_arena *fresh, const prof_options *options) {
-  char path[sizeof fresh->path];
+/* A file's cap may be too much for memory. */
+static int make_memory_instead(prof_i_arena *fresh, const prof_options *options) {
+  const uint64_t most = prof_i_options_memory_cap();
+  prof_options in_memory = *options;
+  if (in_memory.cap_bytes > most) in_memory.cap_bytes = most;
+  return make_memory(fresh, &in_memory);
+}
+
+/* output: options->path, which gets another name where another process has it. */
+static int make_anywhere(prof_i_arena *fresh, const prof_options *options, char *output, bool is_child) {
   if (!options->path) return make_memory(fresh, options);
-  const int fd = prof_i_place_create(options->path, path, sizeof path, fresh->reason, sizeof fresh->reason);
-  if (fd < 0) {
-    const uint64_t most = prof_i_options_memory_cap(); /* a file's cap may be too much for memory */
-    prof_options in_memory = *options;
-    if (in_memory.cap_bytes > most) in_memory.cap_bytes = most;
-    return make_memory(fresh, &in_memory);
+  const int fd = prof_i_place_create(output, is_child, fresh->path, sizeof fresh->path, fresh->reason, sizeof fresh->reason);
+  const int status = is_child ? PROF_OK : prof_i_rivals_settle(output, PATH_ROOM, 0, fd, fresh->path, sizeof fresh->path);
+  if (status != PROF_OK) {
+    if (fd >= 0) close(fd);
+    if (fd >= 0) unlink(fresh->path);
+    return status;
   }
+  if (fd < 0) return make_memory_instead(fresh, options);
   int error = 0;
   for (uint64_t cap = cap_on(fd, options, fresh->reason[0]); cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1))
-    if ((error = prof_i_arena_make(fresh, fd, path, cap, options->policy)) == 0) return PROF_OK;
+    if ((error = prof_i_arena_make(fresh, fd, cap, options->policy)) == 0) return PROF_OK;
   close(fd);
-  unlink(path);
-  return prof_i_fail(PROF_E_NO_MEMORY, "cannot map the capture '%s': %s", path, strerror(error));
+  unlink(fresh->path);
+  return prof_i_fail(PROF_E_NO_MEMORY, "cannot map the capture '%s': %s", fresh->path, prof_i_error_text(error));
 }
 
 /* A new arena in place of the old, complete but for recording into it. The old one stays if the new one cannot be made. Lock held. */
-static int create(const prof_options *options) {
-  prof_i_arena fresh = {.fd = -1};
-  const int status = make_anywhere(&fresh, options);
+static int create(const prof_options *options, char *output, bool is_child) {
+  prof_i_arena *const fresh = &own.fresh;
+  memset(fresh, 0, sizeof *fresh);
+  fresh->fd = -1;
+  const int status = make_anywhere(fresh, options, output, is_child);
   if (status != PROF_OK) return status;
-  choose_chunk_sizes(&fresh);
-  int error = prof_i_chunk_prepare(&fresh);
-  if (!error) error = prof_i_arena_install(&fresh);
+  choose_chunk_sizes(fresh);
+  int error = prof_i_chunk_prepare(fresh);
+  if (!error) error = prof_i_arena_install(fresh);
   if (error) {
-    prof_i_arena_discard(&fresh);
-    return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", strerror(error));
+    prof_i_arena_discard(fresh);
+    return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", prof_i_error_text(error));
   }
+  own.is_unsettled = is_child && options->path;
   prof_i_chunk_begin();
   prof_i_want_cleared();
   prof_i_header *const header = prof_i_arena_header();
@@ -303,7 +339,7 @@ static int create(const prof_options *options) {
   prof_i_pool_renumber();
   prof_i_clock_begin();
   if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
-  prof_i_identity_begin();
+  prof_i_identity_begin(is_child);
   prof_i_site_copy_all();
   if (prof_i_name_is_any())
     prof_i_site_raise_epoch(); /* their sites are written when they come again */
@@ -314,7 +350,7 @@ static int create(const prof_options *options) {
 }
 
 /* Sessions need their turn in the capture: what ends after a stop, or in a later session, is told apart by these ticks. */
-static void begin_session(uint32_t level) {
+static void begin_session(uint32_t level, bool is_child) {
   prof_i_header *const header = prof_i_arena_header();
   prof_i_clock_begin_session();
   const uint64_t now = prof_i_clock_ticks();
@@ -324,7 +360,7 @@ static void begin_session(uint32_t level) {
   const uint64_t words[] = {header->session, level, 1};
   prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 3);
   prof_i_budget_begin(&own.options, header->session == 1);
-  if (own.options.helper_thread) prof_i_helper_start();
+  if (own.options.helper_thread && !is_child) prof_i_helper_start(); /* a child is inside of a scope, and starts no thread */
   __atomic_store_n(&own.recording, 1, __ATOMIC_SEQ_CST);
   prof_i_arena_set_level(level);
   prof_i_change_end_level(0, NULL);
@@ -354,15 +390,15 @@ static void keep_options(const prof_options *options, const char *template_, con
 }
 
 /* Another arena than the one in force. */
-static int start_new(const prof_options *options, const char *template_, const char *expanded) {
+static int start_new(const prof_options *options, const char *template_, char *expanded, bool is_child) {
   const uint32_t clock_before = prof_i_clock_kind();
   int status = prof_i_clock_choose(options->clock);
   if (status != PROF_OK) return status;
   if (!prof_i_gate_close()) return prof_i_fail(PROF_E_BUSY, "cannot start: a thread has been inside the profiler for two seconds");
-  status = create(options);
+  status = create(options, expanded, is_child);
   if (status == PROF_OK) {
     keep_options(options, template_, expanded);
-    begin_session(options->level);
+    begin_session(options->level, is_child);
   } else if (clock_before) {
     prof_i_clock_choose(clock_before);
   }
@@ -375,14 +411,14 @@ static int start_new(const prof_options *options, const char *template_, const c
 static int start_locked(const prof_options *given, bool is_child, bool is_fresh) {
   prof_options complete = *given, *const options = &complete;
   const char *const template_ = options->path;
-  char expanded[PATH_ROOM];
+  char *const expanded = own.expanded;
   int status = prepare();
   if (status == PROF_OK && template_) {
     if (strlen(template_) >= PATH_ROOM) return prof_i_fail(PROF_E_INVALID, "options.path is longer than %d bytes", PATH_ROOM - 1);
     char host[64] = "host";
     gethostname(host, sizeof host - 1);
     const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
-    status = prof_i_expand_path(template_, &words, expanded, sizeof expanded);
+    status = prof_i_expand_path(template_, &words, expanded, PATH_ROOM);
     if (status == PROF_OK) status = prof_i_place_check_output(expanded);
     options->path = expanded;
   }
@@ -390,17 +426,11 @@ static int start_locked(const prof_options *given, bool is_child, bool is_fresh)
   if (!is_fresh && prof_i_the_arena.base && fits(options, &own.options, template_)) {
     options->path = template_ ? own.path : NULL; /* perhaps with a suffix */
     keep_options(options, template_ ? template_ : "", own.path);
-    begin_session(options->level);
+    begin_session(options->level, is_child);
     return PROF_OK;
   }
-  /* Without %p, %h or %r two processes may want one output: the second gets a name of its own. */
-  const int lock = template_ ? prof_i_place_lock(expanded) : -1;
-  if (is_child && template_ && !prof_i_path_has(template_, 'p')) status = prof_i_place_add_suffix(expanded, sizeof expanded);
-  while (template_ && status == PROF_OK && prof_i_place_is_taken(expanded)) /* once more where another container has this pid, too */
-    status = prof_i_place_add_suffix(expanded, sizeof expanded);
-  if (status == PROF_OK) status = start_new(options, template_ ? template_ : "", expanded);
-  prof_i_place_unlock(lock);
-  return status;
+  if (is_child && template_ && !prof_i_path_has(template_, 'p')) status = prof_i_place_add_suffix(expanded, PATH_ROOM);
+  return status == PROF_OK ? start_new(options, template_ ? template_ : "", expanded, is_child) : status;
 }
 
 /* Who calls may not know of the environment, and needs only to join. Lock held. */
@@ -422,7 +452,6 @@ static void begin_others(bool waits) {
 
 static int start_with(const prof_options *given, bool has_scopes, const char *variable) {
   prof_options options = {.size = sizeof options};
-  char absolute[PATH_ROOM];
   const int saved = errno;
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
@@ -431,9 +460,9 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (status == PROF_OK) status = prof_i_options_complete(&options);
   if (status != PROF_OK) return status;
   if (!has_scopes) options.level = 0;
-  if (options.path) options.path = prof_i_place_make_absolute(options.path, absolute, sizeof absolute); /* the host may change its directory */
   prof_i_control_ensure();
   lock();
+  if (options.path) options.path = prof_i_place_make_absolute(options.path, own.given, sizeof own.given); /* the host may change its directory */
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
   const bool had_default_cap = own.has_default_cap;
   if (!own.recording) own.has_default_cap = is_default_cap;
@@ -477,8 +506,7 @@ static int start_as_before(int level, bool is_fresh) {
   if (own.options.size) options = own.options;
   else own.has_default_cap = true;
   options.level = level ? (uint32_t)level : 1;
-  char template_[PATH_ROOM];
-  if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
+  if (options.path) options.path = own.template_;
   int status = prof_i_options_complete(&options);
   options.level = (uint32_t)level;
   if (status == PROF_OK) status = start_locked(&options, false, is_fresh);
@@ -730,16 +758,17 @@ void prof_i_control_ensure(void) {
   if (own.child_waits) {
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
     prof_options options = own.options;
-    char template_[PATH_ROOM];
     options.level = prof_i_arena_level();
-    if (options.path) options.path = memcpy(template_, own.template_, sizeof template_);
+    if (options.path) options.path = own.template_;
     const bool wants_memory = prof_i_memory_is_on();
+    prof_i_fail_silently(true);
     if ((options.level || wants_memory) && start_locked(&options, true, false) == PROF_OK) {
       if (wants_memory) prof_i_pool_begin_child();
     } else {
       prof_i_arena_set_level(0);
       prof_i_pool_end_all();
     }
+    prof_i_fail_silently(false);
   }
   pthread_mutex_unlock(&own.lock);
   prof_i_this_flags.is_at_control = false;

@@ -24,6 +24,7 @@ static struct {
 } own;
 
 static __thread error_text *last __attribute__((tls_model("initial-exec")));
+static __thread bool is_silent __attribute__((tls_model("initial-exec")));
 
 static bool is_mine(const error_text *text) { return text && __atomic_load_n(&text->owner, __ATOMIC_RELAXED) == &last; }
 
@@ -70,7 +71,40 @@ static const struct {
 const char *prof_loss_name(int loss) { return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].name : "unknown"; }
 const char *prof_loss_text(int loss) { return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].text : "unknown reason"; }
 
+void prof_i_fail_silently(bool silent) { is_silent = silent; }
+
+/* glibc's own words; those that making a file, mapping it and looking for it can say. */
+static const char *text_without_locale(int error) {
+  switch (error) {
+    case EPERM: return "Operation not permitted";
+    case ENOENT: return "No such file or directory";
+    case EINTR: return "Interrupted system call";
+    case EIO: return "Input/output error";
+    case ENOMEM: return "Cannot allocate memory";
+    case EACCES: return "Permission denied";
+    case EBUSY: return "Device or resource busy";
+    case ENOTDIR: return "Not a directory";
+    case EISDIR: return "Is a directory";
+    case EINVAL: return "Invalid argument";
+    case ENFILE: return "Too many open files in system";
+    case EMFILE: return "Too many open files";
+    case EFBIG: return "File too large";
+    case ENOSPC: return "No space left on device";
+    case EROFS: return "Read-only file system";
+    case ENAMETOOLONG: return "File name too long";
+    case ENOSYS: return "Function not implemented";
+    case ELOOP: return "Too many levels of symbolic links";
+    case EOPNOTSUPP: return "Operation not supported";
+    case ESTALE: return "Stale file handle";
+    case EDQUOT: return "Disk quota exceeded";
+    default: return "another error of the system";
+  }
+}
+
+const char *prof_i_error_text(int error) { return is_silent ? text_without_locale(error) : strerror(error); }
+
 int prof_i_fail(int status, const char *format, ...) {
+  if (is_silent) return status;
   const int saved = errno;
   va_list arguments;
   va_start(arguments, format);

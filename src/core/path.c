@@ -1,18 +1,19 @@
 /* Paths with places to fill in; see path.h. */
 #include "path.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <prof/status.h>
 
+#include "compose.h"
 #include "log.h"
 
 /* What the letter after a % stands for, or NULL when it is no place. number is the caller's room for digits. */
 static const char *find_word(char letter, const prof_i_path_words *words, char number[16]) {
+  prof_i_compose text = prof_i_compose_in(number, 16);
   switch (letter) {
-    case 'p': snprintf(number, 16, "%u", words->pid); return number;
-    case 'r': snprintf(number, 16, "%d", words->rank < 0 ? 0 : words->rank); return number;
+    case 'p': prof_i_compose_number(&text, words->pid); return number;
+    case 'r': prof_i_compose_number(&text, words->rank < 0 ? 0 : (uint64_t)words->rank); return number;
     case 'h': return words->host;
     case '%': return "%";
     default: return NULL;

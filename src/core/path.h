@@ -1,5 +1,5 @@
 /* Paths with places to fill in: %p process id, %h host, %r rank, %% a percent sign; any other % stays as it is, for it is a legal
-   part of a name. Used for outputs and for capture files. Pure; any thread. */
+   part of a name. Used for outputs and for capture files. Pure; any thread. Signal-safe. */
 #ifndef PROF_CORE_PATH_H
 #define PROF_CORE_PATH_H
 

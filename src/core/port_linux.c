@@ -69,12 +69,19 @@ size_t prof_i_port_read_small(const char *path, char *to, size_t room) {
   return count > 0 ? (size_t)count : 0;
 }
 
+/* strtoull() looks at the locale. */
+static uint64_t number_of_digits(const char *digits) {
+  uint64_t number = 0;
+  for (; *digits >= '0' && *digits <= '9'; digits++) number = number * 10 + (uint64_t)(*digits - '0');
+  return number;
+}
+
 static uint64_t start_in(const char *path) {
-  char text[1024];
+  char text[640]; /* the name and the 21 numbers before it, as long as they can be */
   if (!prof_i_port_read_small(path, text, sizeof text)) return 0;
   const char *at = strrchr(text, ')'); /* the name may hold anything; the last parenthesis ends it */
   for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-  return at ? strtoull(at + 1, NULL, 10) : 0;
+  return at ? number_of_digits(at + 1) : 0;
 }
 
 uint64_t prof_i_port_process_start(void) { return start_in("/proc/self/stat"); }

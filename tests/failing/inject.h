@@ -7,7 +7,7 @@
 /* Functions that prof calls, or makes the C library and zlib call, and that can fail. memfd_create comes as a raw system call, and mmap, too, where a race detector is not to see it. */
 #define INJECT_LIST(X)                                                                                                      \
   X(malloc) X(calloc) X(realloc) X(aligned_alloc) X(mmap) X(mremap) X(mprotect) X(madvise) X(mincore) X(open) X(openat)     \
-  X(opendir) X(access) X(stat) X(lstat) X(fstat) X(fstatat) X(fstatfs) X(statvfs) X(fstatvfs) X(fallocate) X(ftruncate)     \
+  X(opendir) X(access) X(stat) X(lstat) X(fstat) X(fstatat) X(fstatfs) X(statfs) X(fallocate) X(ftruncate)     \
   X(fcntl) X(flock) X(lseek) X(read) X(pread) X(write) X(pwritev) X(sync_file_range) X(close) X(linkat) X(renameat)         \
   X(pthread_create) X(pthread_key_create) X(dlopen) X(getrlimit) X(sysinfo) X(register_atfork) X(memfd_create) \
   X(fopen) X(fclose) X(fputs) X(rename) X(open_memstream)

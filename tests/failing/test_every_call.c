@@ -29,7 +29,7 @@ static const walk_way ways[] = {
     WAY(madvise, EINTR),        WAY(mincore, EAGAIN),     WAY(open, EMFILE),      WAY(open, EACCES),          WAY(open, ENOSPC),
     WAY(openat, EMFILE),        WAY(openat, EACCES),      WAY(openat, EOPNOTSUPP), WAY(opendir, EMFILE),       WAY(access, EACCES),
     WAY(stat, EACCES),          WAY(lstat, EACCES),       WAY(fstat, EIO),        WAY(fstatat, EACCES),       WAY(fstatfs, EIO),
-    WAY(statvfs, EIO),          WAY(fstatvfs, EIO),       WAY(fallocate, ENOSPC), WAY(fallocate, EOPNOTSUPP), WAY(fallocate, EINTR),
+    WAY(statfs, EIO),           WAY(fallocate, ENOSPC), WAY(fallocate, EOPNOTSUPP), WAY(fallocate, EINTR),
     WAY(fallocate, EIO),        WAY(ftruncate, ENOMEM),   WAY(fcntl, EMFILE),     WAY(flock, ENOLCK),         WAY(flock, EINTR),
     WAY(lseek, ESPIPE),         WAY(read, EIO),           WAY(read, EINTR),       WAY(pread, EIO),            WAY(write, ENOSPC),
     WAY(write, EIO),            WAY(write, EINTR),        WAY(write, INJECT_SHORT), WAY(pwritev, ENOSPC),     WAY(pwritev, EIO),

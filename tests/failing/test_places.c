@@ -1,5 +1,5 @@
-/* Where several processes, or a poor file system, stand in the way of a capture: one PROF_OUTPUT for eight processes, for two that are both
-   process 1 of their container, file systems that reserve no room, a small /dev/shm, disks that fill. Nobody's trace is overwritten by
+/* Where several processes, or a poor file system, stand in the way of a capture: one PROF_OUTPUT for eight processes, for some that are all
+   process 1 of their container, or all its child, file systems that reserve no room, a small /dev/shm, disks that fill. Nobody's trace is overwritten by
    another that runs beside it, and health says where a capture went and why. */
 #define _GNU_SOURCE
 #include "failing/host.h"
@@ -139,6 +139,44 @@ static void three_processes_that_are_all_process_1_have_three_traces(void **stat
   (void)state;
   const beside all = {3, 1000, host_path("trace.json")};
   expect_beside(process_one, &all);
+}
+
+/* Its child is process 2 of its own namespace, as each of the others' is. */
+static int child_of_process_one(const void *context) {
+  const beside *const all = context;
+  const uint64_t which = (uint64_t)__atomic_fetch_add(&together->numbers, 1, __ATOMIC_SEQ_CST);
+  if (!leave_namespace(CLONE_NEWPID)) return skip_child("this user may not make a pid namespace");
+  const pid_t first = fork();
+  check(first >= 0, "%s", strerror(errno));
+  if (first == 0) {
+    const prof_options options = {.size = sizeof options, .path = all->path, .cap_bytes = 16 << 20};
+    check_status(prof_start_with(&options), PROF_OK);
+    const pid_t child = fork();
+    if (child == 0) {
+      check(getpid() == 2, "the pid is %d", (int)getpid());
+      host_scopes(all->scopes + which);
+      __atomic_add_fetch(&together->started, 1, __ATOMIC_SEQ_CST);
+      wait_for(all->count);
+      check_status(prof_stop(), PROF_OK);
+      check_status(prof_dump(NULL), PROF_OK);
+      _exit(0);
+    }
+    int status = -1;
+    check(waitpid(child, &status, 0) == child && status == 0, "process 2 ended with %x", (unsigned)status);
+    check_status(prof_stop(), PROF_OK);
+    const prof_health health = host_health(); /* its own trace is no matter here */
+    check(unlink(health.capture_path) == 0, "%s: %s", health.capture_path, strerror(errno));
+    _exit(0);
+  }
+  int status = -1;
+  check(waitpid(first, &status, 0) == first && status == 0, "process 1 ended with %x", (unsigned)status);
+  return 0;
+}
+
+static void three_children_that_are_all_process_2_have_three_traces(void **state) {
+  (void)state;
+  const beside all = {3, 1000, host_path("trace.json")};
+  expect_beside(child_of_process_one, &all);
 }
 
 /* ---- file systems ---- */
@@ -327,6 +365,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(eight_processes_with_one_output_have_eight_traces),
       TEST(three_processes_that_are_all_process_1_have_three_traces),
+      TEST(three_children_that_are_all_process_2_have_three_traces),
       TEST(without_room_for_a_file_the_reason_is_given),
       TEST(a_capture_on_tmpfs_has_the_cap_of_memory),
       TEST(two_processes_on_a_poor_file_system_have_two_traces),

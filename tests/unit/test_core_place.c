@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,7 +23,7 @@ static char output[sizeof folder + 16];
 
 enum { ROOM = 512 };
 
-static int create(const char *at, char *path, char *reason) { return prof_i_place_create(at, path, ROOM, reason, ROOM); }
+static int create(const char *at, char *path, char *reason) { return prof_i_place_create(at, false, path, ROOM, reason, ROOM); }
 
 static void a_capture_stands_beside_its_output_and_is_its_users_alone(void **state) {
   (void)state;
@@ -36,7 +35,7 @@ static void a_capture_stands_beside_its_output_and_is_its_users_alone(void **sta
   assert_int_equal(strncmp(path, output, strlen(output)), 0);
   assert_string_equal(path + strlen(path) - 7, "-0.prof");
   assert_int_equal(fstat(fd, &about), 0);
-  assert_int_equal(about.st_mode & 0777, 0600);
+  assert_int_equal(about.st_mode & 0777, PROF_I_SETTLING);
   assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
   const int other = create(output, second, reason);
   assert_true(other >= 0);
@@ -81,7 +80,7 @@ static void an_unfit_directory_is_named_and_another_one_found(void **state) {
 static void a_short_room_is_refused_and_nothing_is_left(void **state) {
   (void)state;
   char path[8], reason[ROOM];
-  assert_int_equal(prof_i_place_create(output, path, sizeof path, reason, sizeof reason), -1);
+  assert_int_equal(prof_i_place_create(output, false, path, sizeof path, reason, sizeof reason), -1);
   assert_non_null(strstr(reason, "too long"));
   assert_non_null(strstr(reason, "in memory"));
   assert_string_equal(path, "");
@@ -108,63 +107,6 @@ static void a_suffix_stands_before_the_ending(void **state) {
   assert_string_equal(tight, "trace.json");
 }
 
-/* A child holds a capture until it is told to end. */
-static pid_t start_child(int *to_child) {
-  int ends[2], ready[2];
-  char one = 'x';
-  assert_int_equal(pipe(ends), 0);
-  assert_int_equal(pipe(ready), 0);
-  const pid_t child = fork();
-  assert_true(child >= 0);
-  if (child == 0) {
-    char path[ROOM], reason[ROOM];
-    close(ends[1]);
-    if (create(output, path, reason) >= 0 && write(ready[1], &one, 1) == 1 && read(ends[0], &one, 1) == 0) _exit(0);
-    _exit(1);
-  }
-  close(ends[0]);
-  close(ready[1]);
-  assert_int_equal(read(ready[0], &one, 1), 1);
-  close(ready[0]);
-  *to_child = ends[1];
-  return child;
-}
-
-static void an_output_is_taken_while_another_living_process_records_for_it(void **state) {
-  (void)state;
-  char path[ROOM], reason[ROOM], other_output[ROOM];
-  int to_child = -1, status = -1;
-  assert_false(prof_i_place_is_taken(output));
-  close(create(output, path, reason));
-  assert_false(prof_i_place_is_taken(output)); /* one's own */
-  unlink(path);
-  const pid_t child = start_child(&to_child);
-  assert_true(prof_i_place_is_taken(output));
-  snprintf(other_output, sizeof other_output, "%s/other.json", folder);
-  assert_false(prof_i_place_is_taken(other_output));
-  close(to_child);
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
-  assert_false(prof_i_place_is_taken(output)); /* its capture is still there, and it is dead */
-}
-
-/* Anybody who may write there can put any name there; and a capture made without /proc has a start of 0. */
-static void a_name_of_no_living_process_takes_no_output(void **state) {
-  (void)state;
-  static const char *const numbers[] = {"4194305-0-0", "999999999999999999999999-0-0", "999999999999999999999999-99999999999999999999999-0",
-                                        "1-99999999999999999999999-0", "--0", "1--0"};
-  char host[64] = "", path[ROOM];
-  gethostname(host, sizeof host - 1);
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    snprintf(path, sizeof path, "%s.%s-%s.prof", output, host, numbers[i]);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    close(fd);
-    if (prof_i_place_is_taken(output)) fail_msg("taken by %s", path);
-    assert_int_equal(unlink(path), 0);
-  }
-}
-
 /* ---- the capture as the output ---- */
 
 /* Makes a capture the one in force, as arena.c does. */
@@ -174,6 +116,7 @@ static int make_current(const char *at, char *path) {
   const int fd = create(at, path, reason);
   assert_true(fd >= 0);
   assert_int_equal(fstat(fd, &about), 0);
+  assert_int_equal(fchmod(fd, PROF_I_SETTLED), 0);
   prof_i_the_arena.is_file = true;
   prof_i_the_arena.device = about.st_dev;
   prof_i_the_arena.inode = about.st_ino;
@@ -185,7 +128,7 @@ static void assert_stays(const char *path, int fd) {
   assert_int_equal(fstat(fd, &ours), 0);
   assert_int_equal(lstat(path, &there), 0);
   assert_true(there.st_ino == ours.st_ino && there.st_dev == ours.st_dev);
-  assert_int_equal(there.st_mode & 0777, 0600);
+  assert_int_equal(there.st_mode & 077, 0);
 }
 
 static void a_capture_takes_its_outputs_name_and_replaces_the_one_of_before(void **state) {
@@ -285,8 +228,6 @@ int main(void) {
       cmocka_unit_test(an_unfit_directory_is_named_and_another_one_found),
       cmocka_unit_test(a_short_room_is_refused_and_nothing_is_left),
       cmocka_unit_test(a_suffix_stands_before_the_ending),
-      cmocka_unit_test(an_output_is_taken_while_another_living_process_records_for_it),
-      cmocka_unit_test(a_name_of_no_living_process_takes_no_output),
       cmocka_unit_test(a_capture_takes_its_outputs_name_and_replaces_the_one_of_before),
       cmocka_unit_test(a_link_under_the_outputs_name_is_replaced_and_not_followed),
       cmocka_unit_test(an_output_that_cannot_be_had_leaves_the_capture_as_it_is),

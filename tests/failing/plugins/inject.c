@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
@@ -116,7 +115,7 @@ int lstat(const char *path, struct stat *to) { return fails(INJECT_lstat) ? -1 :
 int fstatat(int folder, const char *path, struct stat *to, int flags) {
   return fails(INJECT_fstatat) ? -1 : REAL(fstatat)(folder, path, to, flags);
 }
-int statvfs(const char *path, struct statvfs *to) { return fails(INJECT_statvfs) ? -1 : REAL(statvfs)(path, to); }
+int statfs(const char *path, struct statfs *to) { return fails(INJECT_statfs) ? -1 : REAL(statfs)(path, to); }
 int linkat(int from, const char *old, int to, const char *fresh, int flags) {
   return fails(INJECT_linkat) ? -1 : REAL(linkat)(from, old, to, fresh, flags);
 }
@@ -142,7 +141,6 @@ int fclose(FILE *stream) {
 
 int fstat(int fd, struct stat *to) { return fails(INJECT_fstat) ? -1 : REAL(fstat)(fd, to); }
 int fstatfs(int fd, struct statfs *to) { return fails(INJECT_fstatfs) ? -1 : REAL(fstatfs)(fd, to); }
-int fstatvfs(int fd, struct statvfs *to) { return fails(INJECT_fstatvfs) ? -1 : REAL(fstatvfs)(fd, to); }
 int fallocate(int fd, int mode, off_t offset, off_t bytes) {
   return fails(INJECT_fallocate) ? -1 : REAL(fallocate)(fd, mode, offset, bytes);
 }
