@@ -230,7 +230,6 @@ static int prepare(void) {
   if (own.fork_error) own.fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
   int error = own.fork_error;
   if (!error) error = prof_i_arena_level_page();
-  if (!error) error = prof_i_thread_prepare();
   if (error) return prof_i_fail(PROF_E_NO_MEMORY, "cannot start: %s", prof_i_error_text(error));
   own.prepared = true;
   return PROF_OK;
@@ -238,10 +237,10 @@ static int prepare(void) {
 
 /* The helper would go on in code that is not there any more, and the threads that recorded would go there when they end. */
 void prof_i_control_go(void) {
+  prof_i_thread_let_all_end();
   if (!own.prepared) return;
   prof_i_control_is_own_process(); /* a child without handlers has no helper */
   prof_i_helper_stop();
-  prof_i_thread_let_all_end();
 }
 
 /* ---- the arena ---- */
@@ -807,6 +806,7 @@ void prof_i_arena_prepare_read(void) {
   lock();
   const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0;
   unlock();
+  if (arena) prof_i_thread_notice_ends();
   if (arena) prof_i_thread_refresh_names(arena);
 }
 

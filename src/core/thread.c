@@ -3,6 +3,7 @@
 #include "thread.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <prof/profiler.h>
 #include <pthread.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static struct {
   uint64_t process;                     /* raised in each forked child */
   uint64_t unplaced[PROF_I_LOSS_WORDS]; /* any thread, relaxed */
   pthread_key_t key;
-  bool has_key;
+  bool has_key, may_use_key; /* see make_key() */
   prof_i_pin states[STATE_PIN_COUNT]; /* pages of pools' states of arenas that are gone. With state_next under the control lock */
   uint64_t state_next;
   uint32_t looking; /* threads that look at the slots of others; any thread */
@@ -73,10 +74,54 @@ uint64_t prof_i_thread_seen_count(void) {
   return prof_i_the_arena.base ? __atomic_load_n(&prof_i_arena_header()->thread_count, __ATOMIC_RELAXED) : 0;
 }
 
+/* ---- how the end of a thread is seen ---- */
+
+/* By the destructor of a pthread key, which is made when prof is loaded. Of glibc's keys the first 32 have
+   their place in the thread itself, but for any other pthread_setspecific() allocates in each new thread.
+   There the thread locks a robust mutex, and keeps it: when it ends, the kernel marks the mutex, which
+   others see who come by. musl's keys never allocate. */
+#if defined(__GLIBC__)
+enum { KEYS_IN_THREAD = 32 };
+static bool is_cheap(pthread_key_t key) { return key < KEYS_IN_THREAD; }
+static bool is_owner_dead(const pthread_mutex_t *life) {
+  return (uint32_t)__atomic_load_n(&life->__data.__lock, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED;
+}
+#else
+static bool is_cheap(pthread_key_t key) { return (void)key, true; }
+static bool is_owner_dead(const pthread_mutex_t *life) { return (void)life, false; }
+#endif
+
+static void thread_goes(void *value);
+
+static void __attribute__((constructor)) make_key(void) {
+  if (!own.has_key) own.has_key = pthread_key_create(&own.key, thread_goes) == 0;
+  own.may_use_key = own.has_key && is_cheap(own.key);
+}
+
+static void hold_life(prof_i_thread *thread) {
+  pthread_mutexattr_t robust;
+  pthread_mutexattr_init(&robust);
+  pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&thread->life, &robust);
+  pthread_mutex_lock(&thread->life);
+  __atomic_store_n(&thread->life_of, thread->serial, __ATOMIC_RELEASE);
+}
+
+static bool has_ended(const prof_i_thread *thread) {
+  return __atomic_load_n(&thread->life_of, __ATOMIC_ACQUIRE) && is_owner_dead(&thread->life);
+}
+
+/* One of those who find it so gets true, and leaves it gone or free. Not where another thread has the place by now. */
+static bool take_ended(prof_i_thread *thread) {
+  uint64_t serial = __atomic_load_n(&thread->life_of, __ATOMIC_ACQUIRE);
+  return serial && is_owner_dead(&thread->life) &&
+         __atomic_compare_exchange_n(&thread->life_of, &serial, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 uint64_t prof_i_thread_alive_count(void) {
   uint64_t count = 0;
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE &&
+    count += __atomic_load_n(&t->alive, __ATOMIC_RELAXED) == PROF_I_ALIVE && !has_ended(t) &&
              __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == prof_i_the_arena.number;
   return count;
 }
@@ -129,6 +174,10 @@ static prof_i_thread *take_free(void) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     uint32_t was = PROF_I_FREE;
     if (__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return t;
+    if (was == PROF_I_ALIVE && take_ended(t)) {
+      was = PROF_I_GONE;
+      __atomic_store_n(&t->alive, was, __ATOMIC_RELEASE);
+    }
     if (was != PROF_I_GONE) continue;
     if (!__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     bury(t);
@@ -398,7 +447,9 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return prof_i_this_thread;
   }
-  if (own.has_key && !line) pthread_setspecific(own.key, thread);
+  if (line) return thread;
+  if (own.may_use_key) pthread_setspecific(own.key, thread);
+  else hold_life(thread);
   return thread;
 }
 
@@ -553,16 +604,25 @@ void prof_i_thread_end_line(prof_i_line *line) {
   if (thread->process == own.process) go(thread);
 }
 
-int prof_i_thread_prepare(void) {
-  if (own.has_key) return 0;
-  const int error = pthread_key_create(&own.key, thread_goes);
-  own.has_key = error == 0;
-  return error;
+/* As go() for itself. The thread's name stays as it was last. */
+void prof_i_thread_notice_ends(void) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE || !take_ended(t)) continue;
+    uint32_t left_as = PROF_I_GONE;
+    __atomic_store_n(&t->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
+    t->fast = &no_slot;
+    if (prof_i_gate_enter()) {
+      bury(t);
+      left_as = PROF_I_FREE;
+      prof_i_gate_leave();
+    }
+    __atomic_store_n(&t->alive, left_as, __ATOMIC_RELEASE);
+  }
 }
 
 void prof_i_thread_let_all_end(void) {
   if (own.has_key) pthread_key_delete(own.key);
-  own.has_key = false;
+  own.has_key = own.may_use_key = false;
 }
 
 void prof_i_thread_stop_all(void) {

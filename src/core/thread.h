@@ -68,6 +68,9 @@ typedef struct prof_i_thread {
   prof_i_spending spending;
   prof_i_head full;                  /* limit 0: every claim fails and takes the slow path */
   const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
+  /* Locked by its thread where that has no destructor to see it end: see thread.c. */
+  pthread_mutex_t life;
+  uint64_t life_of; /* serial of the thread that locked it; 0: none does. Atomic */
   struct prof_i_thread *next;        /* all that ever were; only grows */
 } prof_i_thread;
 
@@ -195,8 +198,9 @@ void prof_i_thread_follow_epoch(uint32_t was);
 /* Unmaps of a retired arena what no living thread can point to. Control lock held. */
 void prof_i_thread_release_mapping(char *base, uint64_t bytes);
 
-/* Before the first attach; makes the key whose destructor sees threads go. 0 or an errno. */
-int prof_i_thread_prepare(void);
+/* Threads that have ended and had no destructor that saw it: what they leave goes to the capture. Any
+   thread. */
+void prof_i_thread_notice_ends(void);
 
 /* What a thread that goes is to do before, while it can still record: one for the process. May be called more than once for a thread. */
 void prof_i_thread_set_leave(void (*leave)(void));
