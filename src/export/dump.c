@@ -83,7 +83,7 @@ static int fail_check(const char *path, const prof_i_findings *findings) {
 /* A copy of what is being recorded says so, or it would be taken for what a process left that died. */
 static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
   uint64_t count = 0, done = 0;
-  const unsigned char *const bytes = prof_i_trace_bytes(trace, &count);
+  const void *bytes = prof_i_trace_piece(trace, 0, &count);
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
   if (info.is_live && !info.was_clean) {
@@ -92,7 +92,7 @@ static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
     header.state = PROF_I_STATE_COPIED;
     prof_i_sink_bytes(sink, &header, sizeof header);
   }
-  prof_i_sink_bytes(sink, bytes + done, count - done);
+  for (; (bytes = prof_i_trace_piece(trace, done, &count)) != NULL && count; done += count) prof_i_sink_bytes(sink, bytes, count);
   return sink->status;
 }
 

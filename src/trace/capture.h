@@ -36,6 +36,11 @@ enum {
   PROF_I_GROWTH_BYTES = 64 << 20 /* of an arena while it is copied once */
 };
 
+typedef struct prof_i_kept_head {
+  uint64_t offset;
+  prof_i_head head;
+} prof_i_kept_head;
+
 typedef struct prof_i_source {
   const unsigned char *bytes; /* 8-byte aligned */
   uint64_t count;
@@ -44,6 +49,8 @@ typedef struct prof_i_source {
   bool is_elsewhere; /* whether somebody does cannot be told */
   prof_i_run *runs; /* by offset; own */
   uint32_t run_count, run_room;
+  struct prof_i_kept_head *heads; /* by offset; own: of chunks in runs, whose heads in the bytes may change */
+  uint32_t head_count, head_room;
   uint64_t lease; /* prof_i_arena_begin_lease() */
 } prof_i_source;
 
@@ -67,6 +74,12 @@ int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool 
 /* These bytes have been read: of a large capture, their pages may go until they are read again. Any thread. */
 void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes);
 void prof_i_source_fini(prof_i_source *source);
+/* The extent's head, in the bytes or kept beside them. */
+const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offset);
+/* The bytes from this offset on, as the capture's file would have them: as many as stand in one piece. *count_out 0: the end. */
+const void *prof_i_source_piece(const prof_i_source *source, uint64_t offset, uint64_t *count_out);
+/* Another run of the arena's is mapped by a trace. False: there are so many that the process may lack mappings; nothing has changed. */
+bool prof_i_source_begin_run(void);
 
 /* ---- catalog.c: sites, schemas, tracks, clock pairs ---- */
 

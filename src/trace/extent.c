@@ -73,7 +73,7 @@ bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_ex
   bool was_bad = false; /* a stretch of units is one damage */
   uint64_t at = *offset < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_FIRST_UNIT_OFFSET : *offset;
   for (; at < source->count && source->count - at >= PROF_I_HEAD_BYTES; at += PROF_I_UNIT_BYTES) {
-    const prof_i_head *const head = (const prof_i_head *)(source->bytes + at);
+    const prof_i_head *const head = prof_i_source_head(source, at);
     if (!prof_i_head_check(head, at)) {
       /* No magic at all: taken and not made yet, or given back. */
       if (head->magic != 0 && !was_bad) ++*bad_count;

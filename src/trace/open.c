@@ -275,9 +275,8 @@ int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
   return PROF_OK;
 }
 
-const void *prof_i_trace_bytes(const prof_trace *trace, uint64_t *count_out) {
-  *count_out = trace->source.count;
-  return trace->source.bytes;
+const void *prof_i_trace_piece(const prof_trace *trace, uint64_t offset, uint64_t *count_out) {
+  return prof_i_source_piece(&trace->source, offset, count_out);
 }
 
 uint32_t prof_i_trace_site_count(const prof_trace *trace) { return trace->catalog.site_limit ? trace->catalog.site_limit : 1; }

@@ -241,7 +241,8 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   s.latest = INT64_MIN / 2;
   s.era = s.first_era = first_era(trace, head);
   const uint32_t first = trace->segment_count, first_claim = trace->claim_count;
-  const uint64_t *at = (const uint64_t *)(head + 1);
+  const unsigned char *const bytes = trace->source.bytes + extent->offset; /* its head may be kept elsewhere */
+  const uint64_t *at = (const uint64_t *)(const void *)(bytes + sizeof *head);
   const uint64_t *end = at + prof_i_extent_claimed(extent) * 2;
   const bool is_cut = extent->bytes < head->bytes;
   if (!add_segment(&s, at, NULL, serial)) return PROF_E_NO_MEMORY;
@@ -267,7 +268,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   else if (trace->claim_count > first_claim + s.claims_counted) trace->claim_count = first_claim + s.claims_counted;
   end_segment(&s, end);
   if (head->state == PROF_I_CHUNK_TAKEN) drop_taken(trace, first);
-  prof_i_source_done_with(&trace->source, head, extent->bytes);
+  prof_i_source_done_with(&trace->source, bytes, extent->bytes);
   return 0;
 }
 

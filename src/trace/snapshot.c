@@ -214,25 +214,24 @@ static bool is_finished(const snapshot *s, uint64_t offset, const prof_i_head *h
   return true;
 }
 
-static bool note_run(prof_i_source *source, uint64_t offset, uint64_t bytes) {
+/* The chunk stays mapped, and its head, which a clear changes, is kept beside it. Chunks that stand in a row are one mapping of the kernel's. */
+static bool note_run(prof_i_source *source, uint64_t offset, const prof_i_head *head) {
   prof_i_run *const last = source->run_count ? &source->runs[source->run_count - 1] : NULL;
-  if (last && last->offset + last->bytes == offset) {
-    last->bytes += bytes;
-    return true;
-  }
-  if (!prof_i_make_room((void **)&source->runs, &source->run_room, source->run_count, sizeof *source->runs)) return false;
-  source->runs[source->run_count++] = (prof_i_run){offset, bytes};
+  const bool goes_on = last && last->offset + last->bytes == offset;
+  if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count, sizeof *source->heads)) return false;
+  if (!goes_on && !prof_i_make_room((void **)&source->runs, &source->run_room, source->run_count, sizeof *source->runs)) return false;
+  if (!goes_on && !prof_i_source_begin_run()) return false;
+  source->heads[source->head_count++] = (prof_i_kept_head){offset, *head};
+  if (goes_on) last->bytes += head->bytes;
+  else source->runs[source->run_count++] = (prof_i_run){offset, head->bytes};
   return true;
 }
 
-/* The first page becomes the trace's own: a clear changes heads. */
-static bool keep_head(unsigned char *to, const prof_i_head *head) {
-  unsigned char page[PAGE_BYTES];
-  memcpy(page, to, sizeof page);
-  memcpy(page, head, sizeof *head);
-  if (mmap(to, sizeof page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
-  memcpy(to, page, sizeof page);
-  return true;
+/* Of the chunk that was copied last. */
+static prof_i_head *head_of_copy(const snapshot *s, uint64_t offset) {
+  prof_i_source *const source = s->source;
+  prof_i_kept_head *const last = source->head_count ? &source->heads[source->head_count - 1] : NULL;
+  return last && last->offset == offset ? &last->head : (prof_i_head *)(s->to + offset);
 }
 
 /* False: it must be copied. An old size of 0 makes mremap() map the same pages once more. */
@@ -243,8 +242,8 @@ static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
   void *const from = (void *)(uintptr_t)(s->from + offset);
   if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to) {
     mprotect(to, bytes, PROT_READ);
-    if (is_finished(s, offset, head) && keep_head(to, head) && note_run(s->source, offset + PAGE_BYTES, bytes - PAGE_BYTES)) {
-      prof_i_source_done_with(s->source, to + PAGE_BYTES, bytes - PAGE_BYTES);
+    if (is_finished(s, offset, head) && note_run(s->source, offset, head)) {
+      prof_i_source_done_with(s->source, to, bytes);
       return true;
     }
   }
@@ -328,7 +327,7 @@ static bool see_chunks(snapshot *s) {
 /* Takes out of the copy what came into the chunk after a thread had taken it meanwhile. One that is being taken right now will be left out by the
    reader: what is older goes with it. */
 static void keep_what_was_seen(snapshot *s, const seen_chunk *seen) {
-  prof_i_head *const to = (prof_i_head *)(s->to + seen->offset);
+  prof_i_head *const to = head_of_copy(s, seen->offset);
   const uint64_t number = prof_i_sequence_number(to->sequence);
   if (to->magic != PROF_I_EXTENT_MAGIC) return;
   if (number == seen->number) {

@@ -18,7 +18,42 @@
 #include "../core/port.h"
 #include "capture.h"
 
+/* A process has 65530 mappings, and traces may be held for long: of all of them together so many runs are mapped, the rest is copied. */
+enum { RUNS_MAX = 8192 };
+static uint32_t runs_mapped; /* any thread, relaxed */
+
+bool prof_i_source_begin_run(void) {
+  if (__atomic_fetch_add(&runs_mapped, 1, __ATOMIC_RELAXED) < RUNS_MAX) return true;
+  __atomic_fetch_sub(&runs_mapped, 1, __ATOMIC_RELAXED);
+  return false;
+}
+
+static const prof_i_kept_head *first_kept_from(const prof_i_source *source, uint64_t offset) {
+  uint32_t low = 0, high = source->head_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (source->heads[middle].offset < offset) low = middle + 1;
+    else high = middle;
+  }
+  return low < source->head_count ? &source->heads[low] : NULL;
+}
+
+const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offset) {
+  const prof_i_kept_head *const kept = first_kept_from(source, offset);
+  return kept && kept->offset == offset ? &kept->head : (const prof_i_head *)(const void *)(source->bytes + offset);
+}
+
+const void *prof_i_source_piece(const prof_i_source *source, uint64_t offset, uint64_t *count_out) {
+  const prof_i_kept_head *const kept = first_kept_from(source, offset);
+  const bool is_kept = kept && kept->offset == offset;
+  const uint64_t end = is_kept ? offset + sizeof kept->head : kept ? kept->offset : source->count;
+  *count_out = end - offset;
+  return is_kept ? (const void *)&kept->head : source->bytes + offset;
+}
+
 void prof_i_source_fini(prof_i_source *source) {
+  if (source->head_count) __atomic_fetch_sub(&runs_mapped, source->run_count, __ATOMIC_RELAXED);
+  free(source->heads);
   void *const bytes = (void *)(uintptr_t)source->bytes;
   if (source->kind == PROF_I_SOURCE_COPY) free(bytes);
   if (source->kind == PROF_I_SOURCE_MAPPING && bytes) prof_i_port_unmap(bytes, (size_t)source->count);

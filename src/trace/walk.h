@@ -58,6 +58,6 @@ int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *dev
 size_t prof_i_format_args(const prof_event *event, char *to, size_t room);
 
 /* The capture itself, byte by byte. */
-const void *prof_i_trace_bytes(const prof_trace *trace, uint64_t *count_out);
+const void *prof_i_trace_piece(const prof_trace *trace, uint64_t offset, uint64_t *count_out);
 
 #endif
