@@ -108,7 +108,9 @@ PROF_API int prof_level_want_with(const void *who, int level, uint32_t devices) 
    when nothing that was started is recording. */
 PROF_API int prof_stop(void) PROF_I_NOEXCEPT;
 
-/* Forgets all that has been recorded, and gives its memory back; recording goes on if it was on. What is forgotten is counted. */
+/* Forgets all that has been recorded, and gives its memory back; recording goes on if it was on. What is forgotten is counted. It is in no
+   trace, table or export any more, but it is not erased: bytes of it may stand in the capture file, and in a .prof file that prof_dump() writes,
+   until others are recorded over them. Both have mode 0600. */
 PROF_API int prof_clear(void) PROF_I_NOEXCEPT;
 
 /* The level in force: 0 off, 1, 2. */

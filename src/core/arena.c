@@ -27,7 +27,8 @@ static struct {
 
 enum {
   PAGE_BYTES = 4096,
-  OPEN_BYTES = 1 << 20,           /* a file's mapping is opened by pieces of that size */
+  OPEN_FILE_BYTES = 1 << 20,      /* a file's mapping is opened by pieces of that size */
+  OPEN_MEMORY_BYTES = 16 << 20,   /* memory's */
   DISK_LOOK_BYTES = 16 << 20,     /* free space is looked at every 16 MiB */
   DISK_FREE_MIN_PERCENT = 5
 };
@@ -75,11 +76,11 @@ PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) { return __atomic_load_
 
 /* A file's mapping is of its cap, which may be gigabytes where kilobytes are recorded. What the file does not have yet is closed: whoever looks through all
    memory of the process (valgrind for leaks, mlockall(), a collector) would meet SIGBUS at each of its words. Before the file grows: its size says
-   what may be read. */
+   what may be read. Memory's is opened by pieces too: under mlockall(MCL_FUTURE) the kernel makes and locks all pages of what is open. */
 static int open_up(prof_i_arena *arena, uint64_t end) {
   uint64_t before = __atomic_load_n(&arena->open_bytes, __ATOMIC_ACQUIRE);
   if (end <= before) return 0;
-  const uint64_t steps = (end + OPEN_BYTES - 1) / OPEN_BYTES * OPEN_BYTES, after = steps < arena->cap_bytes ? steps : arena->cap_bytes;
+  const uint64_t step = arena->is_file ? OPEN_FILE_BYTES : OPEN_MEMORY_BYTES, steps = (end + step - 1) / step * step, after = steps < arena->cap_bytes ? steps : arena->cap_bytes;
   if (mprotect(arena->base + before, after - before, PROT_READ | PROT_WRITE) != 0) return errno;
   while (before < after && !__atomic_compare_exchange_n(&arena->open_bytes, &before, after, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
@@ -93,11 +94,12 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t 
   if (error) return error;
   struct stat about;
   char *base = MAP_FAILED;
-  const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED, protection = is_file ? PROT_NONE : PROT_READ | PROT_WRITE;
-  if (fstat(fd, &about) == 0) base = mmap(NULL, cap_bytes, protection, sharing | MAP_NORESERVE, fd, 0);
+  const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED;
+  if (fstat(fd, &about) == 0) base = mmap(NULL, cap_bytes, PROT_NONE, sharing | MAP_NORESERVE, fd, 0);
   fresh->base = base;
   fresh->cap_bytes = cap_bytes;
-  fresh->open_bytes = is_file ? 0 : cap_bytes;
+  fresh->open_bytes = 0;
+  fresh->is_file = is_file;
   if (base == MAP_FAILED) error = errno;
   else if ((error = open_up(fresh, PROF_I_FIRST_UNIT_OFFSET)) != 0 || (error = prof_i_port_populate(base, PROF_I_HEADER_BYTES)) != 0) munmap(base, cap_bytes);
   if (error) {
@@ -105,7 +107,6 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t 
     return error;
   }
   fresh->policy = policy;
-  fresh->is_file = is_file;
   fresh->fd = is_file ? prof_i_port_fd_aside(fd) : fd;
   fresh->device = about.st_dev;
   fresh->inode = about.st_ino;
@@ -285,12 +286,13 @@ prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t
 
 uint64_t prof_i_arena_readable_bytes(void) {
   const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_ACQUIRE);
-  if (!prof_i_the_arena.is_file) return used;
+  const uint64_t made = __atomic_load_n(&prof_i_arena_header()->made_bytes, __ATOMIC_ACQUIRE);
+  if (!prof_i_the_arena.is_file) return made < used ? made : used;
   struct stat about;
   const bool known = descriptor_is_ours() ? fstat(descriptor(), &about) == 0
                                           : stat(prof_i_the_arena.path, &about) == 0 && about.st_ino == prof_i_the_arena.inode;
   /* The host may have closed the descriptor, and the file be gone: what has been reserved stays mapped. */
-  const uint64_t there = known ? (uint64_t)about.st_size : __atomic_load_n(&prof_i_arena_header()->made_bytes, __ATOMIC_ACQUIRE);
+  const uint64_t there = known ? (uint64_t)about.st_size : made;
   return there < used ? there : used;
 }
 

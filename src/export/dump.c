@@ -114,6 +114,7 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
   int status = make_plan(path, options, &plan);
   if (status == PROF_OK) status = prof_i_sink_open_file(&sink, path, plan.is_gzip, plan.must_be_new);
   if (status != PROF_OK) return status;
+  if (plan.format == PROF_FORMAT_CAPTURE) prof_i_sink_keep_private(&sink);
   status = write_format(trace, &plan, &sink, &findings);
   if (status != PROF_OK) {
     prof_i_sink_abandon(&sink);

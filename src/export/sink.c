@@ -1,7 +1,9 @@
 /* Where an exporter's bytes go; see sink.h. */
+#define _GNU_SOURCE
 #include "sink.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <prof/status.h>
 
@@ -26,6 +28,11 @@ int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, boo
   if (status == PROF_OK) status = prof_i_target_open(&sink->target, path, must_be_new);
   if (status != PROF_OK) prof_i_sink_abandon(sink);
   return status;
+}
+
+/* Nothing is in it yet. */
+void prof_i_sink_keep_private(prof_i_sink *sink) {
+  if (!sink->target.is_straight) (void)fchmod(sink->target.file.fd, 0600);
 }
 
 int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes) {

@@ -34,6 +34,8 @@ typedef struct prof_i_sink {
 
 /* All of these return PROF_OK or a status whose text is set. After a failed open there is nothing to close. */
 int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, bool must_be_new);
+/* The file is its user's alone, whatever the umask. Right after the open. */
+void prof_i_sink_keep_private(prof_i_sink *sink);
 int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes);
 
 /* Closes a file sink. The file takes its name if nothing has failed; else the failure is returned and no file is there. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +72,54 @@ static long held_kib(void) {
   }
   if (status) fclose(status);
   return kib;
+}
+
+/* A host that locks all its memory, also what it will map. */
+static void a_start_under_mlockall_takes_what_it_uses(void **state) {
+  enum { CAP_KIB = 256 << 10 };
+  (void)state;
+  if (WITH_ASAN || WITH_TSAN || mlockall(MCL_FUTURE) != 0) {
+    print_message("skip: the memory of this process cannot be locked\n");
+    return;
+  }
+  const long before = held_kib();
+  const prof_options options = {.size = sizeof options, .policy = PROF_POLICY_KEEP, .cap_bytes = (uint64_t)CAP_KIB << 10};
+  const int status = prof_start_with(&options);
+  const long after = held_kib();
+  record(FEW_SCOPES);
+  prof_trace *const trace = get();
+  assert_int_equal(munlockall(), 0);
+  assert_int_equal(status, PROF_OK);
+  assert_in_range(after - before, 0, CAP_KIB / 8);
+  assert_int_equal(scopes_in(trace), FEW_SCOPES);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static long mappings(void) {
+  FILE *const maps = fopen("/proc/self/maps", "r");
+  long count = 0;
+  for (int c; maps && (c = fgetc(maps)) != EOF;) count += c == '\n';
+  if (maps) fclose(maps);
+  return count;
+}
+
+/* Whatever a host maps itself must still go: it has 65530 mappings. */
+static void held_traces_take_few_mappings(void **state) {
+  enum { TRACES = 20, MAPPINGS_A_TRACE = 16 };
+  (void)state;
+  prof_trace *traces[TRACES];
+  start(PROF_POLICY_KEEP, NULL, 64 << 20); /* chunks of 1 MiB */
+  record(FEW_SCOPES * 5);                  /* 30 of them */
+  const long before = mappings();
+  for (int i = 0; i < TRACES; i++) traces[i] = get();
+  const long held = mappings();
+  if (!WITH_ASAN && !WITH_TSAN) assert_in_range(held, before, before + TRACES * MAPPINGS_A_TRACE);
+  for (int i = 0; i < TRACES; i++) {
+    assert_int_equal(scopes_in(traces[i]), FEW_SCOPES * 5);
+    prof_trace_destroy(traces[i]);
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
 }
 
 static void a_dump_of_a_large_stream_takes_no_memory(void **state) {
@@ -216,6 +265,9 @@ static void a_capture_written_after_a_clear_is_whole(void **state) {
   assert_int_equal(prof_trace_dump(trace, copy, NULL), PROF_OK);
   prof_trace_destroy(trace);
   assert_int_equal(prof_stop(), PROF_OK);
+  struct stat about;
+  assert_int_equal(stat(copy, &about), 0);
+  assert_int_equal(about.st_mode & 07777, 0600); /* it has what was forgotten */
   prof_trace *read = NULL;
   assert_int_equal(prof_trace_open(copy, &read), PROF_OK);
   assert_int_equal(scopes_in(read), FEW_SCOPES);
@@ -288,6 +340,8 @@ int main(int argc, char **argv) {
   if (argc > 1) cmocka_set_test_filter(argv[1]); /* run-faults.sh */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_dump_of_a_large_stream_takes_no_memory),
+      cmocka_unit_test(a_start_under_mlockall_takes_what_it_uses),
+      cmocka_unit_test(held_traces_take_few_mappings),
       cmocka_unit_test(what_is_read_stays_when_the_capture_is_cleared),
       cmocka_unit_test(clears_beside_living_traces_stay_within_the_capture),
       cmocka_unit_test(room_comes_back_when_its_last_reader_goes),
