@@ -368,6 +368,16 @@ static void copy_chunks(snapshot *s) {
   for (uint32_t i = 0; s->is_ring && s->newest_gone && i < s->seen_count; i++) give_up_older(s, &s->seen[i]);
 }
 
+/* A ring goes on while we look at it. A scope that stood open at first, and has ended since, may have its record in a
+   chunk that was overwritten: it would be shown as open for ever. */
+static void keep_steady_slots(const snapshot *s) {
+  prof_i_head head;
+  uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+  while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0)
+    if (head.bytes >= PROF_I_SLOT_BYTES && ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC)
+      keep_steady_entries(s, at);
+}
+
 static void copy_meta(const snapshot *s) {
   prof_i_head head;
   uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
@@ -435,8 +445,10 @@ static int fill_once(snapshot *s, bool *again_out) {
       *again_out = true;
       return s->live->may_map_more ? PROF_I_OUTGROWN : PROF_OK;
     }
+    if (s->is_ring) keep_steady_slots(s);
     copy_chunks(s);
   }
+  if (s->is_ring && s->newest_gone && !s->hole.bytes) keep_steady_slots(s);
   if (!s->hole.bytes) return PROF_OK;
   unmap(s);
   return prof_i_fail(PROF_E_NO_MEMORY, "the kernel has no room for another mapping of this process");

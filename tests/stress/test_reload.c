@@ -55,14 +55,17 @@ static void unload_for_good(void) {
     mmap((void *)(at + (uintptr_t)i * page), page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
+/* How often the text stands there, but for the list of call sites. */
 static uint64_t count_in(const char *path, const char *text) {
+  static const char of_a_site[] = "  {\"name\":";
   uint64_t count = 0;
   char *line = NULL;
   size_t room = 0;
   FILE *const file = fopen(path, "r");
   if (!file) fail_msg("%s is not there", path);
   while (getline(&line, &room, file) > 0)
-    for (const char *at = line; (at = strstr(at, text)) != NULL; at++) count++;
+    for (const char *at = strncmp(line, of_a_site, strlen(of_a_site)) != 0 ? line : ""; (at = strstr(at, text)) != NULL; at++)
+      count++;
   free(line);
   fclose(file);
   return count;
