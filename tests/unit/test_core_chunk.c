@@ -161,8 +161,9 @@ static void clear_gives_the_room_back(void **state) {
     const prof_health health = health_now();
     assert_int_equal(health.recorded_count, 100000);
     assert_int_equal(health.is_full, 0);
-    if (round == 1) after_first = health.arena_bytes;
-    if (round > 1) assert_in_range(health.arena_bytes, 0, after_first + 4 * PROF_I_UNIT_BYTES);
+    if (round == 2) after_first = health.arena_bytes; /* from here on it uses the same pieces again */
+    if (round > 2) /* records of the clock and of clears take a unit now and then: a slow machine has more of them */
+      assert_in_range(health.arena_bytes, 0, after_first + 4 * PROF_I_UNIT_BYTES);
     assert_int_equal(prof_clear(), PROF_OK);
     assert_int_equal(health_now().recorded_count, 0);
   }
