@@ -149,7 +149,7 @@ static void before_fork(void) {
     prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
   }
   prof_i_this_flags.fork_has_lock = has_lock;
-  prof_i_this_flags.fork_level = prof_i_arena_level() + 1; /* with the lock: a start or a stop of another thread is over, or has not begun */
+  prof_i_this_flags.fork_level = (uint8_t)(prof_i_arena_level() + 1); /* with the lock: a start or a stop of another thread is over, or has not begun */
   prof_i_pool_before_fork();
 }
 
@@ -165,7 +165,7 @@ static void after_fork_parent(void) {
 static void become_child(void) {
   PROF_I_HOLD_CANCEL;
   const int saved = errno;
-  uint32_t level = prof_i_this_flags.fork_level ? prof_i_this_flags.fork_level - 1 : prof_i_arena_level();
+  uint32_t level = prof_i_this_flags.fork_level ? prof_i_this_flags.fork_level - 1u : prof_i_arena_level();
   const bool goes_on = prof_i_want_forget(&level) && (own.recording || own.child_waits); /* a daemon forks twice, and may have no scope in between */
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "thread.h"
+
 enum { ERROR_BYTES = 1024, TEXT_COUNT = 64 };
 
 typedef struct error_text {
@@ -24,7 +26,6 @@ static struct {
 } own;
 
 static __thread error_text *last __attribute__((tls_model("initial-exec")));
-static __thread bool is_silent __attribute__((tls_model("initial-exec")));
 
 static bool is_mine(const error_text *text) { return text && __atomic_load_n(&text->owner, __ATOMIC_RELAXED) == &last; }
 
@@ -71,7 +72,7 @@ static const struct {
 const char *prof_loss_name(int loss) { return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].name : "unknown"; }
 const char *prof_loss_text(int loss) { return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].text : "unknown reason"; }
 
-void prof_i_fail_silently(bool silent) { is_silent = silent; }
+void prof_i_fail_silently(bool is_silent) { prof_i_this_flags.fails_silently = is_silent; }
 
 /* glibc's own words; those that making a file, mapping it and looking for it can say. */
 static const char *text_without_locale(int error) {
@@ -101,10 +102,10 @@ static const char *text_without_locale(int error) {
   }
 }
 
-const char *prof_i_error_text(int error) { return is_silent ? text_without_locale(error) : strerror(error); }
+const char *prof_i_error_text(int error) { return prof_i_this_flags.fails_silently ? text_without_locale(error) : strerror(error); }
 
 int prof_i_fail(int status, const char *format, ...) {
-  if (is_silent) return status;
+  if (prof_i_this_flags.fails_silently) return status;
   const int saved = errno;
   va_list arguments;
   va_start(arguments, format);

@@ -77,26 +77,28 @@ typedef struct prof_i_thread {
 extern __thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* What little else is this thread's own, together: static thread-local storage is scarce. */
+/* Small: static thread-local storage is scarce. Bytes, not bits: a handler may write beside who writes. */
 typedef struct prof_i_own_flags {
-  uint32_t fork_level;    /* the level before its fork, + 1: the parent may stop before the child looks. 0: it is not in fork, or forks without handlers */
+  uint64_t ended_as;      /* the serial that it ended under. What destructors still record after that is the same thread's; 0: it has not ended */
+  uint8_t fork_level;     /* the level before its fork, + 1: the parent may stop before the child looks. 0: it is not in fork, or forks without handlers */
+  uint8_t inside;         /* calls under way that a handler's exit() must not repeat: PROF_I_INSIDE */
   bool fork_has_lock;     /* its fork took the control lock: several may be in fork */
   bool is_at_control;     /* it has the control lock, or waits for it: a handler that finds this set can never have it */
-  uint32_t inside;        /* calls under way that a handler's exit() must not repeat: PROF_I_INSIDE */
   bool is_loading_plugin; /* src/device/plugin.c */
   bool is_making_text;    /* src/python/scope.c */
-  uint64_t ended_as;      /* the serial that it ended under. What destructors still record after that is the same thread's; 0: it has not ended */
   bool takes_faults;      /* the helper: see make_pages() in arena.c */
+  bool fails_silently;    /* src/core/log.c */
 } prof_i_own_flags;
 extern __thread prof_i_own_flags prof_i_this_flags __attribute__((tls_model("initial-exec"), visibility("hidden")));
 extern prof_i_thread prof_i_no_thread __attribute__((visibility("hidden")));
 
 /* To the end of the block this thread is inside a call that allocates, or writes files. */
-static inline void prof_i_thread_leave_inside(const uint32_t *was) {
+static inline void prof_i_thread_leave_inside(const uint8_t *was) {
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.inside = *was;
 }
 #define PROF_I_INSIDE \
-  const uint32_t prof_i_was_inside __attribute__((cleanup(prof_i_thread_leave_inside), unused)) = prof_i_this_flags.inside++
+  const uint8_t prof_i_was_inside __attribute__((cleanup(prof_i_thread_leave_inside), unused)) = prof_i_this_flags.inside++
 
 /* Is this a handler that came while its thread was inside prof? */
 static inline bool prof_i_thread_is_interrupted(void) { return prof_i_this_flags.is_at_control || prof_i_this_flags.inside; }

@@ -106,8 +106,8 @@ class Memory(Case):
         script = self.write("script.py", "import prof\nwith prof.record_function('held'): x = bytearray(1 << 26)\nwith prof.record_function('freed'): del x\n")
         code, _, stderr = self.python("-m", "prof", "run", "--profile-memory", script)
         self.assertEqual(code, 0, stderr)
-        self.assertRegex(stderr, r"(?m)^held .*? 64\.\d+ MB +64\.\d+ MB +1$")
-        self.assertRegex(stderr, r"(?m)^freed .*? -64\.\d+ MB +-64\.\d+ MB +1$")
+        self.assertRegex(stderr, r"(?m)^held .*? 64\.\d+ MiB +64\.\d+ MiB +1$")
+        self.assertRegex(stderr, r"(?m)^freed .*? -64\.\d+ MiB +-64\.\d+ MiB +1$")
 
     def test_the_process_is_as_it_was_begun(self):
         script = self.write("script.py", STATE)
@@ -141,7 +141,7 @@ class Memory(Case):
         script = self.write("script.py", f"import subprocess, sys\nsubprocess.run([sys.executable, {child!r}], check=True)")
         code, _, stderr = self.python("-m", "prof", "run", "--profile-memory", script)
         self.assertEqual(code, 0, stderr)
-        self.assertRegex(stderr, r"(?m)^child .*? 64\.\d+ MB +1$")
+        self.assertRegex(stderr, r"(?m)^child .*? 64\.\d+ MiB +1$")
 
     def test_a_run_inside_of_a_run(self):
         inner = self.write("inner.py", "import prof\nwith prof.record_function('inner'): x = bytearray(1 << 26)")
@@ -149,7 +149,7 @@ class Memory(Case):
         for options in ([], ["--profile-memory"]):
             code, _, stderr = self.python("-m", "prof", "run", "-q", "--profile-memory", outer, *options)
             self.assertEqual(code, 0, stderr)
-            self.assertRegex(stderr, r"(?m)^inner .*? 64\.\d+ MB +1$")
+            self.assertRegex(stderr, r"(?m)^inner .*? 64\.\d+ MiB +1$")
             self.assertEqual(sorted(os.listdir(self.folder)), ["inner.py", "outer.py"])
 
     def test_a_library_that_is_missing(self):

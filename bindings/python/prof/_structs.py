@@ -163,6 +163,7 @@ class TraceInfo(_Shown):
         ("device_count", c_uint32),
         ("open_below_count", c_uint64),
         ("stray_count", c_uint64),
+        ("note_count", c_uint32),
     ]
 
 

@@ -189,6 +189,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
 
     _is_inherited = False
+    _has_failed = False
     """Has it been recording when this process was forked?"""
 
     def __init__(
@@ -270,6 +271,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._has_failed = any(error)  # what is raised says more than a warning of empty columns
         self.stop()
 
     def __del__(self) -> None:
@@ -425,7 +427,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
                 RuntimeWarning,
                 stacklevel=_outside(),
             )
-        if self.profile_memory and not _is_memory_told():
+        if self.profile_memory and not self._has_failed and not _is_memory_told():
             warnings.warn(_NO_MEMORY, RuntimeWarning, stacklevel=_outside())
         workers = _forks - self._forks_before
         if workers > 0:

@@ -22,7 +22,7 @@ same() { [ "$2" = "$3" ] || fail "$1: '$2', expected '$3'"; }
 umask 027
 PROF_OUTPUT=out.prof in_folder alone ../large $count
 same "what stands there" "$(ls alone)" out.prof
-same "the mode, as of a trace that is copied" "$(stat -c %a alone/out.prof)" 640
+same "the mode, as of a capture: nobody else reads it" "$(stat -c %a alone/out.prof)" 600
 same "what it says" "$(cat alone.said)" ""
 has alone/out.prof $count
 
@@ -63,7 +63,7 @@ has "$(ls together/out.*.prof)" $((count + 3))
 
 # Another process records into the output: it stays its own, and ours is where it was, and said.
 mkdir held
-(cd held && : >out.prof && flock -s out.prof env PROF_OUTPUT=out.prof ../large $count 2>said) || fail "held: status $?"
+(cd held && : >out.prof && flock -x out.prof env PROF_OUTPUT=out.prof ../large $count 2>said) || fail "held: status $?"
 same "the other's" "$(stat -c %s held/out.prof)" 0
 grep "another process records into it; the capture is /[^ ]*/held/out.prof\.[^ ]*-0.prof" held/said >/dev/null || fail "it says '$(cat held/said)'"
 has "$(ls held/out.prof.*)" $count
