@@ -46,7 +46,7 @@ static bool is_known(void) {
 static bool is_placed_as_at_load(void) {
   processors now;
   memset(&now, 0, sizeof now);
-  return !is_known() || sched_getaffinity(0, sizeof now, &now.set) != 0 || memcmp(&now, &own.allowed, sizeof now) == 0;
+  return !is_known() || sched_getaffinity(0, sizeof now, &now.set) != 0 || memcmp(now.bytes, own.allowed.bytes, sizeof now.bytes) == 0;
 }
 
 /* A whole process that runs as a batch, or when idle, stays so. */

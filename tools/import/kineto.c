@@ -184,7 +184,8 @@ static void count_left_out(import_state *state, const import_event *event) {
 
 void import_kineto_event(import_state *state, const import_event *event) {
   const import_text phase = import_member_text(event, IMPORT_PH);
-  const char ph = phase.bytes == 1 ? phase.data[0] : '\0';
+  char ph = '\0';
+  if (phase.bytes == 1) ph = phase.data[0];
   switch (ph) {
     case 'X':
       take_scope(state, event);
