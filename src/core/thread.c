@@ -79,8 +79,9 @@ uint64_t prof_i_thread_seen_count(void) {
 /* By the destructor of a pthread key, which is made when prof is loaded. Of glibc's keys the first 32 have
    their place in the thread itself, but for any other pthread_setspecific() allocates in each new thread.
    There the thread locks a robust mutex, and keeps it: when it ends, the kernel marks the mutex, which
-   others see who come by. musl's keys never allocate. */
-#if defined(__GLIBC__)
+   others see who come by. musl's keys never allocate. ThreadSanitizer takes a mutex that a dead thread
+   held, or that a fork has wiped, for locked: under it the key serves. */
+#if defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 enum { KEYS_IN_THREAD = 32 };
 static bool is_cheap(pthread_key_t key) { return key < KEYS_IN_THREAD; }
 static bool is_owner_dead(const pthread_mutex_t *life) {
