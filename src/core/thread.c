@@ -167,6 +167,11 @@ void prof_i_thread_place_losses(void) {
   }
 }
 
+/* Threads that end its scopes look at it, also while the slot gets its next owner. */
+static void set_deep(prof_i_slot *slot, uint64_t count) {
+  __atomic_store_n(&slot->deep, count, __ATOMIC_RELAXED);
+}
+
 /* ---- a thread's memory ---- */
 
 static void bury(prof_i_thread *thread);
@@ -322,7 +327,7 @@ static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t
       old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
   memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
   slot->text_top = top;
-  slot->deep = old->deep;
+  set_deep(slot, old->deep);
   slot->deep_gone = __atomic_load_n(&old->deep_gone, __ATOMIC_RELAXED);
   slot->depth = depth;
   for (uint64_t i = 1; i <= depth; i++) {
@@ -355,7 +360,8 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   const bool keeps = old && thread->arena == prof_i_the_arena.number;
   prof_i_slot *const slot = keeps ? old : take_slot();
   if (!slot) return false;
-  slot->depth = slot->deep = slot->deep_gone = slot->ended_mark = 0;
+  slot->depth = slot->deep_gone = slot->ended_mark = 0;
+  set_deep(slot, 0);
   count_from_here(slot);
   empty_open(slot);
   slot->text_top = PROF_I_TEXT_OFFSET;
@@ -535,14 +541,16 @@ static void end_open_scopes(prof_i_thread *thread) {
   __atomic_store_n(&slot->lost[PROF_LOSS_THREAD_ENDED], lost, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
   empty_open(slot);
   for (uint64_t i = 0; thread->deep && i < slot->deep; i++) __atomic_store_n(&thread->deep[i].ticks, 0, __ATOMIC_RELAXED);
-  slot->depth = slot->deep = slot->deep_gone = 0;
+  slot->depth = slot->deep_gone = 0;
+  set_deep(slot, 0);
   __atomic_store_n(&slot->ended_mark, 0, __ATOMIC_RELEASE);
 }
 
 /* The slot waits for the next thread. What was lost stays counted where it is. */
 static void vacate(prof_i_slot *slot) {
   __atomic_store_n(&slot->serial, 0, __ATOMIC_RELAXED);
-  slot->depth = slot->deep = slot->deep_gone = 0;
+  slot->depth = slot->deep_gone = 0;
+  set_deep(slot, 0);
   empty_open(slot);
 }
 
