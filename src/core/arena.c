@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "fault.h"
+#include "heads.h"
 #include "place.h"
 #include "port.h"
 #include "thread.h"
@@ -161,6 +162,7 @@ int prof_i_arena_install(prof_i_arena *fresh) {
   char *const base = fresh->base;
   fresh->number = prof_i_the_arena.number + 1;
   fresh->base = NULL;
+  prof_i_heads_begin(fresh->number, fresh->cap_bytes);
   prof_i_the_arena = *fresh;
   own.disk_checked = 0;
   own.full_loss = 0;
@@ -260,9 +262,10 @@ static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t b
   if (!error && prof_i_the_arena.is_file && populate_bytes == bytes && !prof_i_this_flags.takes_faults) error = make_pages(offset + kept, bytes - kept);
   if (!error) error = prof_i_port_populate(head, populate_bytes);
   if (error) {
-    *loss_out = PROF_LOSS_DISK; /* the hole stays: a reader steps over units without a head */
+    *loss_out = PROF_LOSS_DISK; /* the hole stays, and no reader looks at it */
     return NULL;
   }
+  prof_i_heads_add(offset);
   prof_i_arena_make_head(head, kind, bytes);
   return head;
 }
@@ -331,12 +334,12 @@ static bool is_head(const prof_i_head *head, uint64_t offset, uint64_t *bytes_ou
   return __atomic_load_n(&head->check, __ATOMIC_RELAXED) == (offset ^ *bytes_out ^ kind ^ PROF_I_MAGIC);
 }
 
-const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t *offset, uint64_t end) {
+const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64_t *offset, uint64_t end) {
   if (*offset < PROF_I_FIRST_UNIT_OFFSET) *offset = PROF_I_FIRST_UNIT_OFFSET;
   while (*offset + PROF_I_HEAD_BYTES <= end) {
     const prof_i_head *const head = (const prof_i_head *)((const char *)base + *offset);
     uint64_t bytes;
-    if (is_head(head, *offset, &bytes)) {
+    if (prof_i_heads_may_look(arena, *offset) && is_head(head, *offset, &bytes)) {
       *offset += bytes;
       return head;
     }
@@ -346,7 +349,7 @@ const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t *offset, uint
 }
 
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
-  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base, offset, end);
+  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base, prof_i_the_arena.number, offset, end);
 }
 
 /* ---- full ---- */

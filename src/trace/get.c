@@ -2,6 +2,7 @@
 #include <prof/profiler.h>
 
 #include "../core/control.h"
+#include "../core/heads.h"
 #include "../core/log.h"
 #include "../core/port.h"
 #include "../core/thread.h"
@@ -12,6 +13,11 @@ enum { TRIES = 8 };
 
 static uint64_t bytes_now(const prof_i_live *live) { return prof_i_pinned_readable(live->user); }
 
+static bool may_look(const prof_i_live *live, uint64_t offset) {
+  const prof_i_pinned *const pinned = live->user;
+  return prof_i_heads_may_look(pinned->arena, offset);
+}
+
 /* False: once more, for a clear came in between, or the capture outgrew what was pinned of it. is_last: then what is there must do. */
 static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) {
   prof_i_pinned pinned;
@@ -20,7 +26,7 @@ static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) 
     prof_i_fail(*status_out, "there is no capture: nothing has been started");
     return true;
   }
-  const prof_i_live live = {.bytes = pinned.bytes, .room = pinned.room, .bytes_now = bytes_now, .user = &pinned, .may_map_more = pinned.has_more_room && !is_last};
+  const prof_i_live live = {.bytes = pinned.bytes, .room = pinned.room, .bytes_now = bytes_now, .may_look = may_look, .user = &pinned, .may_map_more = pinned.has_more_room && !is_last};
   const int status = prof_i_source_snapshot(source, &live, true);
   const bool is_whole = prof_i_arena_unpin(&pinned, status == PROF_OK, is_last);
   if (status == PROF_OK) source->lease = pinned.lease;

@@ -5,6 +5,8 @@
 #include "failing/host.h"
 #include "hang_guard.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -322,6 +324,48 @@ static void a_full_disk_with_a_helper_thread_costs_scopes_until_a_clear(void **s
   host_expect("a full disk", on_a_full_disk, &(const uint32_t){1});
 }
 
+/* A piece for which there was no room stays claimed. Where the disk is tmpfs and has no page left, who looks
+   at it is killed: readers must not. */
+static void *record_many(void *unused) {
+  host_scopes(400000);
+  return unused;
+}
+
+static int on_a_disk_without_a_page(const void *unused) {
+  enum { THREADS = 4 };
+  const char *const disk = host_path("disk");
+  pthread_t threads[THREADS];
+  static const char page[4096] = "no hole";
+  (void)unused;
+  if (!mount_here(disk, "tmpfs", "size=12m")) return skip_child("this user may not mount a file system");
+  const prof_options options = {.size = sizeof options, .path = host_path("disk/trace.json")};
+  check_status(prof_start_with(&options), PROF_OK);
+  for (int i = 0; i < THREADS; i++) check(pthread_create(&threads[i], NULL, record_many, NULL) == 0, "no thread");
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  const int rest = open(host_path("disk/rest"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  while (write(rest, page, sizeof page) > 0) continue;
+  check(host_health().is_full, "it is not full");
+  host_check_sum(THREADS * 400000);
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  check_status(prof_get(&trace), PROF_OK);
+  check_status(prof_trace_info_get(trace, &info), PROF_OK);
+  check(info.event_count == host_health().recorded_count && info.bad_count == 0, "%" PRIu64 " events, %" PRIu64 " bad", info.event_count,
+        info.bad_count);
+  prof_trace_destroy(trace);
+  check_status(prof_clear(), PROF_OK);
+  host_scopes(10);
+  check(host_health().recorded_count == 10, "after the clear %" PRIu64 " are recorded", host_health().recorded_count);
+  check_status(prof_stop(), PROF_OK);
+  close(rest);
+  return 0;
+}
+
+static void what_has_no_room_is_not_looked_at(void **state) {
+  (void)state;
+  host_expect("a disk without a page", on_a_disk_without_a_page, NULL);
+}
+
 /* ---- the size of files ---- */
 
 /* SIGXFSZ would end this child. */
@@ -376,6 +420,7 @@ int main(void) {
       TEST(two_processes_on_a_poor_file_system_have_two_traces),
       TEST(a_full_disk_costs_scopes_until_a_clear),
       TEST(a_full_disk_with_a_helper_thread_costs_scopes_until_a_clear),
+      TEST(what_has_no_room_is_not_looked_at),
       TEST(no_file_size_limit_ends_the_host),
       TEST(no_file_size_limit_ends_the_host_with_a_helper_thread),
   };
