@@ -768,6 +768,8 @@ bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t
 void prof_i_chunk_end_clear(void) {
   prof_i_arena_clear_full();
   __atomic_store_n(&own.stock_loss, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&own.stock_is_empty, 0, __ATOMIC_RELAXED); /* there is room again */
+  if (__atomic_load_n(&own.helper_on, __ATOMIC_ACQUIRE)) call_helper();
 }
 
 int prof_i_chunk_prepare(const prof_i_arena *fresh) {

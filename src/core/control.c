@@ -46,10 +46,11 @@ enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fo
 static struct {
   pthread_mutex_t lock;
   int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
+  bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
-  uint64_t first_at; /* any thread; relaxed */
+  uint64_t first_at, since; /* when the first capture and the one in force began; 0: none. Any thread; relaxed */
   pid_t pid; /* whose all this is */
   bool prepared;
   int fork_error; /* an errno: forks cannot be watched */
@@ -71,6 +72,7 @@ static struct {
 bool prof_i_control_is_recording(void) { return __atomic_load_n(&own.recording, __ATOMIC_RELAXED) != 0; }
 uint64_t prof_i_control_forked_at(void) { return own.forked_at; }
 uint64_t prof_i_control_first_at(void) { return __atomic_load_n(&own.first_at, __ATOMIC_RELAXED); }
+uint64_t prof_i_control_since(void) { return __atomic_load_n(&own.since, __ATOMIC_RELAXED); }
 
 static void watch_forks(void);
 
@@ -89,14 +91,16 @@ static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
     return false;
   }
   own.was_cancel = was;
+  own.was_at_control = was_there;
   return true;
 }
 static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
+  const bool was_there = own.was_at_control; /* this may be a handler, whose victim is at the lock */
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
-  prof_i_this_flags.is_at_control = false;
+  prof_i_this_flags.is_at_control = was_there;
   prof_i_port_let_cancel(&was);
 }
 void prof_i_control_lock(void) { lock(); }
@@ -143,11 +147,16 @@ static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&own.de
 static void before_fork(void) {
   enum { PATIENCE_NS = 10000000, NAP_NS = 100000 };
   const uint64_t begun = prof_i_port_monotonic_ns();
+  const bool was_there = prof_i_this_flags.is_at_control;
   bool has_lock;
+  prof_i_this_flags.is_at_control = true; /* to the fork's end, where it gets the lock */
+  PROF_I_SIGNAL_FENCE();
   while (!(has_lock = pthread_mutex_trylock(&own.lock) == 0) && prof_i_ns_since(begun) < PATIENCE_NS) {
     uint32_t nobody_wakes_it = 0;
     prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
   }
+  if (has_lock) own.was_at_control = was_there;
+  else prof_i_this_flags.is_at_control = was_there;
   prof_i_this_flags.fork_has_lock = has_lock;
   prof_i_this_flags.fork_level = (uint8_t)(prof_i_arena_level() + 1); /* with the lock: a start or a stop of another thread is over, or has not begun */
   prof_i_pool_before_fork();
@@ -158,7 +167,10 @@ static void after_fork_parent(void) {
   if (!prof_i_this_flags.fork_has_lock) return;
   prof_i_lease_fork();
   prof_i_this_flags.fork_has_lock = false;
+  const bool was_there = own.was_at_control;
   pthread_mutex_unlock(&own.lock);
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.is_at_control = was_there;
 }
 
 /* Only the forking thread is here. What the parent's other threads held is gone with them; the arena is the parent's. */
@@ -175,6 +187,7 @@ static void become_child(void) {
   prof_i_clock_forget();
   prof_i_thread_forget_all();
   prof_i_arena_forget(level);
+  own.since = 0;
   if (devices()) devices()->forget();
   prof_i_meta_reset();
   own.recording = 0;
@@ -338,6 +351,7 @@ static int create(const prof_options *options, char *output, bool is_child) {
   prof_i_pool_renumber();
   prof_i_clock_begin();
   if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.since, header->start_ticks, __ATOMIC_RELAXED);
   prof_i_identity_begin(is_child);
   prof_i_site_copy_all();
   if (prof_i_name_is_any())
@@ -752,8 +766,13 @@ int prof_level(void) { return (int)prof_i_arena_level(); }
 void prof_i_control_ensure(void) {
   if (!prof_i_control_is_own_process() || !__atomic_load_n(&own.child_waits, __ATOMIC_RELAXED)) return;
   PROF_I_HOLD_CANCEL;
-  if (pthread_mutex_trylock(&own.lock) != 0) return;
+  const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true;
+  PROF_I_SIGNAL_FENCE();
+  if (pthread_mutex_trylock(&own.lock) != 0) {
+    prof_i_this_flags.is_at_control = was_there;
+    return;
+  }
   if (own.child_waits) {
     __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
     prof_options options = own.options;
@@ -770,7 +789,8 @@ void prof_i_control_ensure(void) {
     prof_i_fail_silently(false);
   }
   pthread_mutex_unlock(&own.lock);
-  prof_i_this_flags.is_at_control = false;
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_flags.is_at_control = was_there;
 }
 
 /* ---- for readers ---- */

@@ -24,6 +24,9 @@ int prof_i_control_start_for(const prof_options *options, const char *variable);
 uint64_t prof_i_control_forked_at(void);
 /* When the process's first capture began, in ticks: no scope began before. */
 uint64_t prof_i_control_first_at(void);
+/* The same of the capture in force, for who may not look at it: another one may take its place at
+   any moment. 0: there is none. */
+uint64_t prof_i_control_since(void);
 
 /* Where prof_dump(NULL) writes, expanded. False: nowhere. */
 bool prof_i_output_path(char *to, size_t room);

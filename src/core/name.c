@@ -45,7 +45,7 @@ static prof_i_name *make(const prof_i_name_key *key, uint32_t number) {
 
 /* NULL: there is no place. */
 static prof_i_name *publish(prof_i_name *fresh, const prof_i_name_key *key) {
-  prof_i_name **const places = prof_i_the_names.places;
+  prof_i_name **const places = __atomic_load_n(&prof_i_the_names.places, __ATOMIC_ACQUIRE);
   for (uint64_t i = key->hash, tries = 0; tries < PROF_I_NAME_TRIES; i++, tries++) {
     prof_i_name *there = NULL;
     if (__atomic_compare_exchange_n(&places[i % PROF_I_NAME_PLACES], &there, fresh, false,

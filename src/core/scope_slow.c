@@ -100,7 +100,8 @@ static void trim(prof_i_thread *thread) {
   if (thread->is_held) return;
   const bool was_deep = slot->deep > 0;
   for (uint64_t deep; (deep = slot->deep) > 0 && empty_if_gone(&thread->deep[deep - 1]);) {
-    __atomic_fetch_sub(&slot->deep_gone, 1, __ATOMIC_RELAXED);
+    const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
+    if (gone) one_less(&slot->deep_gone, gone);
     one_less(&slot->deep, deep);
   }
   if (was_deep && slot->deep == 0) prof_i_thread_come_up(thread);
@@ -149,6 +150,7 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   if (slot->depth == PROF_I_OPEN_COUNT && __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) {
     has_gaps = __atomic_exchange_n(&thread->has_gaps, 0, __ATOMIC_ACQUIRE);
     trim(thread); /* of scopes that are handed to other threads, the entries pile up */
+    if (has_gaps && slot->depth < PROF_I_OPEN_COUNT) prof_i_thread_note_gap(thread); /* those below were not looked at */
   }
   if (slot->depth < PROF_I_OPEN_COUNT) {
     open = prof_i_entry_take(slot);
@@ -466,8 +468,8 @@ static uint64_t skip_later(prof_i_thread *thread, found *f, bool may_record) {
    A capture's entries go when another one replaces it. */
 static int loss_without_entry(prof_i_thread *thread, uint64_t start) {
   if (is_of_the_parent(start)) return PROF_LOSS_FORKED;
-  if (!prof_i_the_arena.base) return -1;
-  const uint64_t since = prof_i_arena_header()->start_ticks;
+  const uint64_t since = prof_i_control_since();
+  if (!since) return -1;
   if (prof_i_clock_is_before(start >> 4, since) && !prof_i_clock_is_before(start >> 4, prof_i_control_first_at())) return PROF_LOSS_LATE;
   return thread && prof_i_thread_left_behind(thread, start) ? PROF_LOSS_LATE : -1;
 }
@@ -555,7 +557,7 @@ static bool end_deep(prof_i_thread *thread, uint64_t start) {
   __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
   PROF_I_SIGNAL_FENCE();
   prof_i_entry_set(open, 0);
-  prof_i_claim(&slot->deep, (uint64_t)-1);
+  one_less(&slot->deep, deep);
   if (deep == 1) prof_i_thread_come_up(thread);
   if (prof_i_entry_ticks(deep > 1 ? open - 1 : &slot->open[PROF_I_OPEN_COUNT]) == PROF_I_OPEN_GONE) trim(thread);
   return true;

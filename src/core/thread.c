@@ -81,7 +81,7 @@ uint64_t prof_i_thread_seen_count(void) {
    There the thread locks a robust mutex, and keeps it: when it ends, the kernel marks the mutex, which
    others see who come by. musl's keys never allocate. ThreadSanitizer takes a mutex that a dead thread
    held, or that a fork has wiped, for locked: under it the key serves. */
-#if defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !defined(PROF_I_TSAN)
 enum { KEYS_IN_THREAD = 32 };
 static bool is_cheap(pthread_key_t key) { return key < KEYS_IN_THREAD; }
 static bool is_owner_dead(const pthread_mutex_t *life) {
@@ -327,8 +327,10 @@ static void move_open_scopes(prof_i_slot *slot, const prof_i_slot *old, uint64_t
       old->text_top >= PROF_I_TEXT_OFFSET && old->text_top <= PROF_I_TEXT_END ? old->text_top : PROF_I_TEXT_OFFSET;
   memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
   slot->text_top = top;
-  set_deep(slot, old->deep);
-  slot->deep_gone = __atomic_load_n(&old->deep_gone, __ATOMIC_RELAXED);
+  const uint64_t deep = old->deep <= PROF_I_DEEP_COUNT ? old->deep : 0;
+  const uint64_t deep_gone = __atomic_load_n(&old->deep_gone, __ATOMIC_RELAXED);
+  set_deep(slot, deep);
+  slot->deep_gone = deep_gone < deep ? deep_gone : deep;
   slot->depth = depth;
   for (uint64_t i = 1; i <= depth; i++) {
     const uint64_t ticks = __atomic_load_n(&old->open[i].ticks, __ATOMIC_RELAXED);
@@ -530,20 +532,31 @@ static uint64_t standing_in(const prof_i_open *open, uint64_t count) {
   return standing;
 }
 
-/* Counts the scopes that the thread leaves open as lost. One store does both: they are lost, and not open any more. */
+/* Empties so many entries. How many of their scopes still stood: another thread may end one meanwhile. */
+static uint64_t empty_entries(prof_i_open *open, uint64_t count) {
+  uint64_t standing = 0;
+  for (uint64_t i = 0; i < count; i++)
+    standing += prof_i_open_stands(__atomic_exchange_n(&open[i].ticks, 0, __ATOMIC_ACQ_REL)) != 0;
+  return standing;
+}
+
+/* Counts the scopes that the thread leaves open as lost. One store does both: they are lost, and not open any more.
+   What another thread ends until its entry is empty is taken back. */
 static void end_open_scopes(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t depth = slot->depth <= PROF_I_OPEN_COUNT ? slot->depth : 0;
-  const uint64_t count = standing_in(slot->open + 1, depth) + (thread->deep ? standing_in(thread->deep, slot->deep) : 0);
+  const uint64_t deep = thread->deep && slot->deep <= PROF_I_DEEP_COUNT ? slot->deep : 0;
+  const uint64_t count = standing_in(slot->open + 1, depth) + (deep ? standing_in(thread->deep, deep) : 0);
   if (!count) return;
   const uint64_t lost = __atomic_load_n(&slot->lost[PROF_LOSS_THREAD_ENDED], __ATOMIC_RELAXED) + count;
   __atomic_store_n(&slot->ended_mark, lost, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->lost[PROF_LOSS_THREAD_ENDED], lost, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
+  const uint64_t taken = empty_entries(slot->open + 1, depth) + (deep ? empty_entries(thread->deep, deep) : 0);
   empty_open(slot);
-  for (uint64_t i = 0; thread->deep && i < slot->deep; i++) __atomic_store_n(&thread->deep[i].ticks, 0, __ATOMIC_RELAXED);
   slot->depth = slot->deep_gone = 0;
   set_deep(slot, 0);
   __atomic_store_n(&slot->ended_mark, 0, __ATOMIC_RELEASE);
+  if (taken < count) __atomic_fetch_sub(&slot->lost[PROF_LOSS_THREAD_ENDED], count - taken, __ATOMIC_RELAXED);
 }
 
 /* The slot waits for the next thread. What was lost stays counted where it is. */

@@ -57,7 +57,6 @@ typedef struct prof_i_lot {
   uint32_t count;        /* pairs made */
   int32_t told;          /* the last result but OK that the registry and the capture were told of */
   uint64_t told_in;      /* the session then */
-  struct prof_i_lot *next;
 } prof_i_lot;
 
 /* The stream, listed if it was not; NULL: nobody serves its device type (loss_out: -1), or it may be there for a later scope, and this one's device side is lost: another thread opens the back end right now, there are too many, or there
