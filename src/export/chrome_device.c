@@ -137,12 +137,16 @@ bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, u
   return has_launched;
 }
 
+/* Only an import writes notes, and it writes one of work that began before its launch. */
+static bool is_imported(const prof_trace *trace) { return trace->catalog.note_count > 0; }
+
 const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) {
   uint32_t end;
   const uint32_t at = find(w, w->event.launch.thread, w->event.launch.start_ns, span->start_ns, span->record, &end);
   if (at == end || w->launches.items[at].record != span->record) return NULL;
   w->ties[at].is_written = true;
-  if (span->start_ns < w->launches.items[at].at_ns) w->check.findings.counts[PROF_I_FINDING_EARLY]++;
+  if (span->start_ns < w->launches.items[at].at_ns)
+    w->check.findings.counts[is_imported(w->trace) ? PROF_I_FINDING_EARLY_THERE : PROF_I_FINDING_EARLY]++;
   return w->ties[at].id ? &w->ties[at] : NULL;
 }
 

@@ -94,6 +94,15 @@ TRACES = {
         *(event("C", "queue", 1000 + 500 * i, pid=11 + i % 2, args={"value": value}) for i, value in enumerate((10, 9000, 20, 8000))),
         *(event("C", "heap", 1000 + 500 * i, pid=11, id=i % 2, args={"bytes": i}) for i in range(4)),
     ],
+    "counters alone": [
+        *(event("C", "queue", 10 * i, pid=11 + i % 2, args={"value": i}) for i in range(4)),
+    ],
+    "an end that is not there": [event("B", "main", 0), x("op", 10, 100)],
+    "before its launch": [
+        x("mm", 0, 50, cat="cpu_op"),
+        call("launch", 20, 10, 7),
+        kernel("k", 15, 60, correlation=7),
+    ],
     "arguments of ends": [
         event("B", "open", 0, args={"path": "/x", "mode": "r"}),
         event("E", "open", 50, args={"retval": 7, "mode": "rw"}),

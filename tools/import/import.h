@@ -35,6 +35,7 @@
   X(CUT, "with a text cut or arguments left out")                      \
   X(UNNAMED, "without a name")                                         \
   X(NO_LAUNCH, "of devices, whose launch is not in the trace")         \
+  X(EARLY, "of devices, begun before their launch: the trace's clocks disagree") \
   X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)") \
   X(CONTROL, "raw control bytes in strings: they are blanks now")
 

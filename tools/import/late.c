@@ -254,14 +254,19 @@ static int kind_of(import_state *state, const import_event *event) {
   return import_threads_stream_of(&state->threads, row) ? IMPORT_KIND_SIDE : IMPORT_KIND_NONE;
 }
 
-static void play_scope(player *p, const import_late_entry *entry) {
+/* Of a whole scope, which has a duration; 0: of what has none. */
+static uint64_t duration_of(const import_event *event) {
+  const import_value *const value = &event->members[IMPORT_DUR];
   int64_t ns = 0;
+  if (value->type != IMPORT_NONE && value->type != IMPORT_NULL)
+    import_number_us(import_text_of(event, value), &ns);
+  return (uint64_t)ns;
+}
+
+static void play_scope(player *p, const import_late_entry *entry) {
   const bool is_whole = phase_of(entry) == 'X';
   const import_event *const event = is_whole ? &p->event : begun_event(p, entry);
-  const import_value *const value = &event->members[IMPORT_DUR];
-  if (is_whole && value->type != IMPORT_NONE && value->type != IMPORT_NULL)
-    import_number_us(import_text_of(event, value), &ns);
-  const uint64_t duration = is_whole ? (uint64_t)ns : end_of(p, entry) - entry->time;
+  const uint64_t duration = is_whole ? duration_of(event) : end_of(p, entry) - entry->time;
   import_take_scope(p->state, event, kind_of(p->state, event), entry->time, duration);
 }
 
@@ -311,17 +316,23 @@ static bool is_end(const import_late_entry *entry) {
 }
 
 /* The last moment of all that is taken. */
-static uint64_t last_time(const import_state *state) {
+static uint64_t last_time(player *p) {
+  const import_state *const state = p->state;
   uint64_t last = 0;
   for (const import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
     for (size_t i = 0; i < thread->count; i++)
       if (import_times_has(&state->times, thread->entries[i].start) &&
           thread->entries[i].end > last)
         last = thread->entries[i].end;
-  for (size_t i = state->late.count; i-- > 0;) {
+  for (size_t i = 0; i < state->late.count; i++) {
     const import_late_entry *const entry = &state->late.entries[i];
     if (entry->bits & IS_LEFT_OUT || (is_end(entry) && entry->match == IMPORT_LATE_NONE)) continue;
-    return entry->time > last ? entry->time : last;
+    uint64_t end = entry->time;
+    if (phase_of(entry) == 'X') {
+      import_raw_members(import_late_words(&state->late, entry), &p->event);
+      end += duration_of(&p->event);
+    }
+    if (end > last) last = end;
   }
   return last;
 }
@@ -353,7 +364,7 @@ static void play_all(player *p) {
   import_late *const late = &p->state->late;
   for (size_t i = 0; i < late->count; i++)
     if (!(late->entries[i].bits & IS_LEFT_OUT)) match(p->m, (uint32_t)i);
-  p->last = last_time(p->state);
+  p->last = last_time(p);
   import_arrows_close(&p->m->arrows);
   import_arrows_find_devices(&p->m->arrows, p->state);
   for (size_t i = 0; i < late->count; i++)

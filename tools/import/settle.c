@@ -140,11 +140,13 @@ static void settle_work(import_state *state, const import_entry *entry, import_d
     launch[4] = PROF_RECORD_ANNOTATION;
   const bool is_work = launch[4] != PROF_RECORD_ANNOTATION;
   const bool has_launch = launch[0] != 0 && import_times_has(&state->times, launch[1]);
+  const bool is_early = has_launch && launch[1] > entry->start;
   launch[0] = has_launch ? import_threads_serial(&state->threads, (uint32_t)launch[0]) : 0;
   launch[1] = import_times_ticks(&state->times, has_launch ? launch[1] : entry->start);
   device->scope_count += launch[4] == IMPORT_KIND_SIDE;
   device->record_count += is_work && launch[4] != IMPORT_KIND_SIDE;
   if (is_work && !has_launch) import_change_one(state, IMPORT_CHANGE_NO_LAUNCH);
+  if (is_early) import_change_one(state, IMPORT_CHANGE_EARLY);
   put_on_device(state, entry, device);
 }
 
@@ -236,7 +238,7 @@ static void settle_thread(import_state *state, import_thread *thread) {
     thread->entries[kept++] = entry;
   }
   thread->count = kept;
-  thread->sorted_count = 0;
+  thread->is_sorted = false;
 }
 
 /* A device's counter says so by its flag; its process is where the device will be. */

@@ -342,8 +342,10 @@ static import_text name_graph(const import_state *state, const import_event *eve
                               char to[IMPORT_TEXT_BYTES_MAX]) {
   const import_text name =
       import_text_cut(import_member_text(event, IMPORT_NAME), IMPORT_TEXT_BYTES_MAX / 2);
+  const import_member has_id =
+      event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
   const import_text id =
-      import_text_cut(import_member_text(event, IMPORT_ID), IMPORT_TEXT_BYTES_MAX / 8);
+      import_text_cut(import_member_text(event, has_id), IMPORT_TEXT_BYTES_MAX / 8);
   const bool is_elsewhere =
       state->has_pid && process->pid != state->pid && !process->is_device && !process->has_number;
   int used = snprintf(to, IMPORT_TEXT_BYTES_MAX, "%.*s", (int)name.bytes, name.data);
@@ -368,6 +370,7 @@ static void put_counter(import_state *state, const import_event *event, uint64_t
   char name[IMPORT_TEXT_BYTES_MAX];
   import_text own_name = no_text;
   uint64_t bits;
+  if (!process->has_number) note_pid(state, id.pid); /* it may come before any scope */
   const import_text graph = name_graph(state, event, process, key, name);
   const uint32_t site = site_of(state, graph, import_member_text(event, IMPORT_CAT), &own_name);
   const bool is_devices = process->is_device || process->has_number;

@@ -112,13 +112,25 @@ static int by_start(const void *a, const void *b) {
   return (x->place > y->place) - (x->place < y->place);
 }
 
-static void sort_by_start(import_thread *thread) {
-  if (thread->sorted_count || !thread->count) return;
-  qsort(thread->entries, thread->count, sizeof *thread->entries, by_start);
-  thread->sorted_count = thread->count;
+/* Scopes before marks, which nobody looks for. */
+static int scopes_by_start(const void *a, const void *b) {
+  const import_entry *const x = a, *const y = b;
+  const bool is_mark = x->place & IMPORT_ENTRY_MARK, is_other_mark = y->place & IMPORT_ENTRY_MARK;
+  return is_mark != is_other_mark ? is_mark - is_other_mark : by_start(a, b);
 }
 
-/* How many of the sorted begin before that time. */
+static void sort_scopes(import_thread *thread) {
+  if (thread->is_sorted) return;
+  if (thread->count)
+    qsort(thread->entries, thread->count, sizeof *thread->entries, scopes_by_start);
+  thread->sorted_count = 0;
+  while (thread->sorted_count < thread->count &&
+         !(thread->entries[thread->sorted_count].place & IMPORT_ENTRY_MARK))
+    thread->sorted_count++;
+  thread->is_sorted = true;
+}
+
+/* How many scopes begin before that time. */
 static size_t count_before(const import_thread *thread, uint64_t time) {
   size_t low = 0, high = thread->sorted_count;
   while (low < high) {
@@ -130,16 +142,15 @@ static size_t count_before(const import_thread *thread, uint64_t time) {
 }
 
 const import_entry *import_thread_find(import_thread *thread, uint64_t time) {
-  sort_by_start(thread);
-  size_t at = time == UINT64_MAX ? thread->sorted_count : count_before(thread, time + 1);
-  while (at > 0 && thread->entries[at - 1].place & IMPORT_ENTRY_MARK) at--;
+  sort_scopes(thread);
+  const size_t at =
+      time == UINT64_MAX ? thread->sorted_count : count_before(thread, time + 1);
   return at > 0 ? &thread->entries[at - 1] : NULL;
 }
 
 const import_entry *import_thread_next(import_thread *thread, uint64_t time) {
-  sort_by_start(thread);
-  size_t at = count_before(thread, time);
-  while (at < thread->sorted_count && thread->entries[at].place & IMPORT_ENTRY_MARK) at++;
+  sort_scopes(thread);
+  const size_t at = count_before(thread, time);
   return at < thread->sorted_count ? &thread->entries[at] : NULL;
 }
 

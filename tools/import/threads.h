@@ -26,7 +26,8 @@ typedef struct import_thread {
   uint32_t serial;
   import_entry *entries;
   size_t count, room;
-  size_t sorted_count; /* of the entries, so many stand by start: import_thread_find() */
+  bool is_sorted;      /* its first entries are its scopes, by start: import_thread_find() */
+  size_t sorted_count; /* so many */
   uint32_t device; /* of a stream, in the capture: devices.h */
   bool has_functions;
   uint64_t last_start, rising, falling; /* of scopes as they came: which of two that are equal is the outer one */
