@@ -7,8 +7,8 @@ prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
 skip() { echo "skip: $1"; exit 77; }
 fail() { echo "$1"; exit 1; }
 [ -x "$prof" ] && [ -e "$build/libprof_cuda.so" ] || skip "$prof or libprof_cuda.so was not built"
-nm "$build/libprof.so" | grep -q __tsan_init && skip "ThreadSanitizer must be in the program, which is not ours"
-nm -D "$build/libprof.so" | grep -q __asan_init && skip "AddressSanitizer must be in the program, which is not ours"
+nm "$build/libprof.so" | grep __tsan_init >/dev/null && skip "ThreadSanitizer must be in the program, which is not ours"
+nm -D "$build/libprof.so" | grep __asan_init >/dev/null && skip "AddressSanitizer must be in the program, which is not ours"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -62,13 +62,13 @@ recorded() {
   [ "$(cat "$name.out")" = done ] && ! [ -s "$name.err" ] || fail "$name: it says $(cat "$name.out" "$name.err")"
   "$prof" info "$name.prof" >"$name.info" || fail "$name: no capture"
   grep -q ': 0 scopes, 200 kernels and copies' "$name.info" && grep -q 'no loss' "$name.info" || fail "$name: $(cat "$name.info")"
-  "$prof" table "$name.prof" | grep -qE '^matmul +kernel .* 100 *$' || fail "$name: $("$prof" table "$name.prof")"
-  "$prof" table "$name.prof" | grep -qE '^Memcpy HtoD \(Pageable -> Device\) +gpu_memcpy .* 100 *$' || fail "$name: $("$prof" table "$name.prof")"
+  "$prof" table "$name.prof" | grep -E '^matmul +kernel .* 100 *$' >/dev/null || fail "$name: $("$prof" table "$name.prof")"
+  "$prof" table "$name.prof" | grep -E '^Memcpy HtoD \(Pageable -> Device\) +gpu_memcpy .* 100 *$' >/dev/null || fail "$name: $("$prof" table "$name.prof")"
   echo "ok: $name"
 }
 recorded injected env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=injected.prof ./app
 recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 PROF_OUTPUT=calls.prof ./app
-"$prof" table calls.prof | grep -qE '^cuLaunchKernel +cuda_driver .* 100 *$' || fail "no calls at level 2: $("$prof" table calls.prof)"
+"$prof" table calls.prof | grep -E '^cuLaunchKernel +cuda_driver .* 100 *$' >/dev/null || fail "no calls at level 2: $("$prof" table calls.prof)"
 recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=asked.prof ./app # prof's thread is there before the driver begins
 grep 'its records began' injected.info calls.info asked.info && fail "it was there from the first call on"
 recorded preloaded env WAITS=1 LD_PRELOAD="$build/libprof.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
@@ -93,8 +93,8 @@ CUDA_INJECTION64_PATH=$build/libprof_cuda.so ./app >out 2>err && [ "$(cat out)" 
 echo "ok: not asked to record"
 
 "$prof" doctor >doctor || fail "prof doctor"
-grep -A3 '^cuda .*: works$' doctor | grep -q "CUDA_INJECTION64_PATH=.*libprof_cuda.so" || fail "$(cat doctor)"
+grep -A3 '^cuda .*: works$' doctor | grep "CUDA_INJECTION64_PATH=.*libprof_cuda.so" >/dev/null || fail "$(cat doctor)"
 grep -q '^  but ' doctor && fail "$(cat doctor)"
 LD_LIBRARY_PATH=$PWD/alone PROF_BACKEND_CUPTI=/nowhere/libcupti.so "$prof" doctor >doctor || fail "prof doctor without CUPTI"
-grep -A3 '^cuda .*: works$' doctor | grep -q '^  but  *records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so: cannot open' || fail "$(cat doctor)"
+grep -A3 '^cuda .*: works$' doctor | grep '^  but  *records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so: cannot open' >/dev/null || fail "$(cat doctor)"
 echo "ok: prof doctor, with CUPTI and without"

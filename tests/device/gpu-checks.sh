@@ -8,8 +8,8 @@ build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
 skip() { echo "skip: $1"; exit 77; }
 fail() { echo "$1"; exit 1; }
-nm "$build/libprof.so" | grep -q __tsan_init && skip "ThreadSanitizer must be in the program, which is not built so here"
-nm -D "$build/libprof.so" | grep -q __asan_init && skip "AddressSanitizer must be in the program, which is not built so here"
+nm "$build/libprof.so" | grep __tsan_init >/dev/null && skip "ThreadSanitizer must be in the program, which is not built so here"
+nm -D "$build/libprof.so" | grep __asan_init >/dev/null && skip "AddressSanitizer must be in the program, which is not built so here"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root" || exit 1
@@ -38,7 +38,7 @@ status_of() {
 }
 shown() { cat "$work/$1.out" "$work/$1.err"; }
 
-if ! ldconfig -p | grep -q 'libcuda.so.1 '; then
+if ! ldconfig -p | grep 'libcuda.so.1 ' >/dev/null; then
   for program in checks hip_checks; do
     status_of none env -u LD_LIBRARY_PATH PROF_BACKEND_CUPTI=none LD_LIBRARY_PATH="$work/gpu/shim" "$work/gpu/$program"
     [ $? -eq 77 ] && grep -q "^skipped  ${program%_checks}  *[^ ]" "$work/none.out" && ! [ -s "$work/none.err" ] || fail "$program without a driver: $(shown none)"

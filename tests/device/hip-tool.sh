@@ -7,8 +7,8 @@ prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
 skip() { echo "skip: $1"; exit 77; }
 fail() { echo "$1"; exit 1; }
 [ -x "$prof" ] && [ -e "$build/libprof_hip.so" ] || skip "$prof or libprof_hip.so was not built"
-nm "$build/libprof.so" | grep -q __tsan_init && skip "ThreadSanitizer must be in the program, which is not ours"
-nm -D "$build/libprof.so" | grep -q __asan_init && skip "AddressSanitizer must be in the program, which is not ours"
+nm "$build/libprof.so" | grep __tsan_init >/dev/null && skip "ThreadSanitizer must be in the program, which is not ours"
+nm -D "$build/libprof.so" | grep __asan_init >/dev/null && skip "AddressSanitizer must be in the program, which is not ours"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -97,5 +97,5 @@ STOPS=1 recorded again 1 # none of what ran in between, and all of what came the
 echo "ok: not asked to record"
 
 LD_PRELOAD=$vendors/libamdhip64.so.6 env -u ROCP_TOOL_LIBRARIES "$prof" doctor >doctor || fail "prof doctor" # in the process as the program has it: /dev/kfd is asked for elsewhere
-grep -A6 '^hip .*: works' doctor | grep -q "ROCP_TOOL_LIBRARIES=.*libprof_hip.so" || fail "$(cat doctor)"
+grep -A6 '^hip .*: works' doctor | grep "ROCP_TOOL_LIBRARIES=.*libprof_hip.so" >/dev/null || fail "$(cat doctor)"
 echo "ok: prof doctor"

@@ -6,9 +6,9 @@ build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 skip() { echo "skip: $1"; exit 77; }
 fail() { echo "$1"; exit 1; }
 [ -e /dev/kfd ] && skip "there is /dev/kfd: a device may be behind it"
-ldconfig -p | grep -q 'libamdhip64.so.5 ' || skip "libamdhip64.so.5 is missing: apt-get install libamdhip64-5"
-nm "$build/libprof.so" | grep -q __tsan_init && skip "ThreadSanitizer must be in the program, which is not ours"
-nm -D "$build/libprof.so" | grep -q __asan_init && skip "AddressSanitizer must be in the program, which is not ours"
+ldconfig -p | grep 'libamdhip64.so.5 ' >/dev/null || skip "libamdhip64.so.5 is missing: apt-get install libamdhip64-5"
+nm "$build/libprof.so" | grep __tsan_init >/dev/null && skip "ThreadSanitizer must be in the program, which is not ours"
+nm -D "$build/libprof.so" | grep __asan_init >/dev/null && skip "AddressSanitizer must be in the program, which is not ours"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -41,5 +41,5 @@ ${CC:-cc} -std=gnu11 -I"$root/include" app.c -L"$build" -lprof -ldl -Wl,-rpath,"
 echo "ok: a program that has the runtime and no device"
 "$build/prof" doctor >doctor 2>err || fail "prof doctor: $(cat err)"
 [ -s err ] && fail "prof doctor writes to stderr: $(cat err)"
-grep -A3 '^hip ' doctor | grep -q '/dev/kfd is not there' || fail "$(cat doctor)"
+grep -A3 '^hip ' doctor | grep '/dev/kfd is not there' >/dev/null || fail "$(cat doctor)"
 echo "ok: prof doctor says why"

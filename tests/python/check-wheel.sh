@@ -89,7 +89,7 @@ in_python() {
 }
 
 uses_its_own_command() { (cd / && "$1" -c 'import os, prof; from prof._import import command; print(command()); raise SystemExit(os.path.dirname(command()) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
-records_malloc() { (cd / && "$1" -m prof run --profile-memory -s memory - <<<'import ctypes; ctypes.CDLL(None).malloc(1 << 26)' 2>&1 | tee /dev/stderr | grep -q '64\.[0-9]* MiB'); }
+records_malloc() { (cd / && "$1" -m prof run --profile-memory -s memory - <<<'import ctypes; ctypes.CDLL(None).malloc(1 << 26)' 2>&1 | tee /dev/stderr | grep '64\.[0-9]* MiB' >/dev/null); }
 uses_its_own_library() { (cd / && "$1" -c 'import os, prof; from prof._library import C; print(C.path); raise SystemExit(os.path.dirname(C.path) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
 
 own=$(uname -m)
