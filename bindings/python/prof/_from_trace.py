@@ -96,9 +96,15 @@ class Origin(NamedTuple):
         """Gives each the parent of its first event, as torch.profiler's have it."""
         first: Dict[Any, Optional[FunctionEvent]] = {}
         for e in single_events(self.windows, False, False, self.stack_frames > 0):
-            first.setdefault((e.key, e.is_user_annotation, str(e.input_shapes) if self.by_shape else "", tuple(e.stack[: self.stack_frames])), e.cpu_parent)
+            place = e.place if is_told_by_place(e.category) else ""
+            shapes = str(e.input_shapes) if self.by_shape else ""
+            key = (e.key, e.is_user_annotation, shapes, place, tuple(e.stack[: self.stack_frames]))
+            first.setdefault(key, e.cpu_parent)
         for average in averages:
-            average.cpu_parent = first.get((average.key, average.is_user_annotation, str(average.input_shapes), tuple(average.stack)))
+            place = average.place if is_told_by_place(average.category) else ""
+            shapes = str(average.input_shapes)
+            key = (average.key, average.is_user_annotation, shapes, place, tuple(average.stack))
+            average.cpu_parent = first.get(key)
 
 
 def _charge(event: Event, around: Sequence[FunctionEvent], until_ns: int) -> None:

@@ -189,8 +189,10 @@ class profile(Owner):  # noqa: N801 (torch's name)
     Any thread may call it. A handler is called when the state has changed, without the lock: it may call start(), step() and stop(), and what it raises leaves the profile as it should be. In a forked child it has ended, in silence."""
 
     _is_inherited = False
-    _has_failed = False
     """Has it been recording when this process was forked?"""
+
+    _has_failed = False
+    """Has the block that it was used with ended by an exception?"""
 
     def __init__(
         self,
