@@ -333,7 +333,7 @@ typedef struct prof_aggregate_options {
 
 /* One group. Calls and times are of scopes that have ended: prof_rows_more() has the open ones. A total counts the outermost call
    of a recursion alone: a call inside of a call of the same group, on its thread, is part of that one's. So are memory_bytes and
-   device_total_ns. Median and p99 are of all calls, exact to 1 %. Functions that the compiler or the interpreter named
+   device_total_ns. What overlaps its thread's scopes without nesting (asynchronous work, or what another thread ended) counts by itself. Median and p99 are of all calls, exact to 1 %. Functions that the compiler or the interpreter named
    (PROF_FUNCTION(), traced functions) are told apart by file and line, too: two lambdas are two rows. Texts live as long as the
    result. */
 typedef struct prof_row {

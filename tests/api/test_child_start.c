@@ -28,6 +28,7 @@
 
 #include <cmocka.h>
 
+#include "../hang_guard.h"
 #include "fault/support/skip.h"
 
 #if defined(__GLIBC__) && !SKIP_SANITIZED
@@ -120,7 +121,7 @@ static void only_memory(void) {
 
 /* Says what it was, and ends the child. */
 static _Noreturn void end_counted(void (*what)(void), uint64_t recorded) {
-  alarm(60);
+  hang_guard();
   __atomic_store_n(&calls.is_armed, 1, __ATOMIC_RELAXED);
   what();
   __atomic_store_n(&calls.is_armed, 0, __ATOMIC_RELAXED);

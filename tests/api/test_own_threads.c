@@ -1,5 +1,4 @@
-/* prof's own threads take nothing from whoever starts them: neither processors, nor scheduling class, nor signals, nor the floating point
-   environment. */
+/* prof's own threads take nothing from whoever starts them: neither processors, nor scheduling class, nor signals. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +17,8 @@
 #include <cmocka.h>
 
 #include <prof/profiler.h>
+
+#include "../hang_guard.h"
 
 static cpu_set_t at_load;
 
@@ -38,7 +39,8 @@ static long tid_named(const char *wanted) {
 /* It gives itself its name as the first thing that it does. */
 static long wait_for(const char *name) {
   long tid;
-  while ((tid = tid_named(name)) == 0) nanosleep(&(const struct timespec){0, 1000000}, NULL);
+  WAIT_WHILE((tid = tid_named(name)) == 0);
+  assert_true(tid != 0);
   return tid;
 }
 

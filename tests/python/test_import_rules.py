@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 from folder import Folder
+from hang_guard import HANG_SECONDS
 from import_traces import TRACES, named, text_of, x
 
 import prof
@@ -17,7 +18,7 @@ COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "bu
 @unittest.skipUnless(os.access(COMMAND, os.X_OK), "the prof command is not built")
 class Rules(Folder):
     def command(self, *words):
-        return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=120, cwd=self.folder)
+        return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder)
 
     def imported(self, content, output="t.prof"):
         with open(self.path("t.json"), "w") as f:

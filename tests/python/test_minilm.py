@@ -437,7 +437,7 @@ class Activities(Base):
             self.skipTest("libprof_opencl.so is not beside the library: it is no part of the wheel")
         own = {**os.environ, "OCL_ICD_VENDORS": "", "OPENCL_LAYERS": layer, "POCL_CACHE_DIR": self.folder, "PYTHONPATH": PACKAGES}
         done = subprocess.run(
-            [sys.executable, "-c", ACTIVITIES.format(program=PROGRAM), "none", "cpu", "device", "cpu", "none"], capture_output=True, text=True, timeout=120, cwd=self.folder, env=own
+            [sys.executable, "-c", ACTIVITIES.format(program=PROGRAM), "none", "cpu", "device", "cpu", "none"], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder, env=own
         )
         if done.returncode and re.search("there is no OpenCL|OpenCL has no device|without OpenCL's headers", done.stderr):
             self.skipTest(done.stderr.strip().splitlines()[-1])

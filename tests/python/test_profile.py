@@ -130,7 +130,7 @@ class Warned(unittest.TestCase):
 
     def test_memory_that_nothing_tells_of(self):
         code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import test_profile as t; case = t.Warned(); print(case.said(case.of_memory))"
-        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_SECONDS)
         (text,) = eval(found.stdout)
         self.assertIn("python3 -m prof run --profile-memory", text)
 

@@ -13,6 +13,7 @@
 #include <prof/memory.h>
 #include <prof/profiler.h>
 
+#include "../hang_guard.h"
 #include "core/arena.h"
 #include "core/layout.h"
 
@@ -210,7 +211,8 @@ static void a_helper_leaves_room_for_threads(void **state) {
     start(policy, 2 << 20); /* so that the arena is a new one */
     assert_int_equal(prof_stop(), PROF_OK);
     assert_int_equal(prof_start_with(&options), PROF_OK);
-    while (chunk_sizes(sizes, 64) < 2) nanosleep(&(const struct timespec){0, 100000}, NULL); /* the helper is at it */
+    WAIT_WHILE(chunk_sizes(sizes, 64) < 2); /* the helper is at it */
+    assert_true(chunk_sizes(sizes, 64) >= 2);
     record(100);
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, record_100, NULL), 0);

@@ -23,6 +23,7 @@
   X(NO_VALUE, "counters without a number")                                                  \
   X(MEMORY, "of memory, without address or bytes that can be")                              \
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                  \
+  X(ROWS, "members beside the events, past 4096 of them")                                   \
   X(DRAWN, "arrows and graphs that exports draw anew from what is taken")
 
 /* What is taken otherwise than it stands there. */

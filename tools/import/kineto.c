@@ -235,10 +235,13 @@ static void take_distributed(import_state *state, import_text json) {
 }
 
 static void keep_metadata(import_state *state, import_text key, import_text text) {
-  enum { ROW_MAX = 4096 };
+  enum { MEMBERS_MAX = 4096 }; /* nobody says that much about one trace */
   char name[IMPORT_NAME_BYTES + 256];
-  if (state->counts->instants >= ROW_MAX && state->counts->scopes == 0)
-    return; /* nobody says that much about one trace */
+  if (state->member_count == MEMBERS_MAX) {
+    import_miss_one(state, IMPORT_MISS_ROWS);
+    return;
+  }
+  state->member_count++;
   const int bytes = snprintf(name, sizeof name, "%.*s", (int)key.bytes, key.data);
   import_take_metadata(state, (import_text){name, (size_t)bytes}, text);
 }
