@@ -1,3 +1,4 @@
+. "$EMBED/toolchain/ways.bash"
 command -v musl-gcc >/dev/null || skip "musl-gcc is missing"
 [ "$(uname -m)" = x86_64 ] || skip "musl's folder is known for x86-64 only"
 # uthash.h and the kernel's headers are not musl's: they come after its own.

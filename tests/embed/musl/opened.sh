@@ -16,9 +16,10 @@ int main(int argc, char **argv) {
 }
 C
 plugin=$EMBED/plug-in/plugin.c
-quietly "${MUSL[@]}" -fPIC -shared "$SOURCE"/src/*/*.c -o libprof.so -pthread
+compile "${MUSL[@]}" -fPIC
+quietly musl-gcc -shared objects/*.o -o libprof.so -pthread
 quietly "${MUSL[@]}" -fPIC -shared "$plugin" -o links.so -L. -lprof -Wl,-rpath,"$PWD"
-quietly "${MUSL[@]}" -fPIC -shared "$plugin" "$SOURCE"/src/*/*.c -o inside.so -pthread
+quietly "${MUSL[@]}" -fPIC -shared "$plugin" objects/*.o -o inside.so -pthread
 quietly musl-gcc -O2 host.c -o host
 for library in libprof.so links.so inside.so; do
   status=0

@@ -35,3 +35,12 @@ claims_by_one_instruction() {
   objdump -d --no-show-raw-insn "$1" >code
   grep -E '\sxadd ' code >/dev/null || fail "$1 has no xadd"
 }
+
+# lto_of_clang FLAG: one program, and a shared library.
+lto_of_clang() {
+  need clang ld.lld
+  compile clang -O2 "$1" -fPIC -fvisibility=hidden
+  runs_whole clang -O2 "$1" -fuse-ld=lld
+  claims_by_one_instruction busy
+  runs_shared clang -O2 "$1" -fuse-ld=lld
+}
