@@ -290,7 +290,10 @@ typedef enum prof_group {
   PROF_GROUP_SHAPE = 16u,
   PROF_GROUP_STACK = 32u, /* by the argument PROF_STACK_KEY; of what has none, by the traced functions around it on its thread (categories python_function and c_function). As in torch.profiler's tables what runs in a backward call of autograd's has the stack of its forward call, and frames of torch.autograd.backward() are left out */
   PROF_GROUP_KERNEL = 64u, /* kernels and copies that a vendor's tracing told have rows of their own, by their names, and are in no scope's device columns. Without another bit: by name and category, too */
-  PROF_GROUP_ANNOTATION = 128u /* a user's annotations (category user_annotation) apart from all else of their name; a row has the category of its earliest call. Nothing beside PROF_GROUP_CATEGORY */
+  PROF_GROUP_ANNOTATION = 128u, /* a user's annotations (category user_annotation) apart from all else of their name; a row has the category of its earliest call. Nothing beside PROF_GROUP_CATEGORY */
+  PROF_GROUP_SCOPES = 256u /* by all that stood open around it on its thread, the innermost first:
+                              scopes by their names, traced functions as in PROF_GROUP_STACK, which is
+                              nothing beside it. It is the row's stack */
 } prof_group;
 
 /* The key of an argument that says where a scope was begun: a text, its frames by ';', the innermost first, "file.py(12): function", as torch.profiler's "Call stack". */
@@ -324,7 +327,7 @@ typedef struct prof_aggregate_options {
   uint32_t level;       /* only scopes of this level; 0: all */
   const char *category; /* only this category; NULL: all */
   uint32_t time_unit;   /* of the table: 0 by magnitude, as torch.profiler; 3 s, 6 ms... as powers: 3 = ms, 6 = us, 9 = ns */
-  uint32_t stack_frames; /* of PROF_GROUP_STACK: the innermost so many; 0: all, of traced functions those that fit in 64 KiB, and 256 at most */
+  uint32_t stack_frames; /* of PROF_GROUP_STACK and PROF_GROUP_SCOPES: the innermost so many; 0: all, of traced functions those that fit in 64 KiB, and 256 at most */
   uint64_t from_ns;     /* only scopes that begin so many ns after the capture's start, or later */
   uint64_t to_ns;       /* only those that begin before; 0: all */
   uint32_t leave_out;   /* prof_leave_out bits */
@@ -340,7 +343,7 @@ typedef struct prof_row {
   const char *name; /* "" where it does not take part in the group; NUL-terminated, UTF-8 repaired */
   const char *category;
   const char *shape; /* "[[2, 3], [3, 4]]", as torch.profiler writes Input Shapes */
-  const char *stack; /* of PROF_GROUP_STACK: its frames by ';' */
+  const char *stack; /* of PROF_GROUP_STACK and PROF_GROUP_SCOPES: its frames by ';' */
   prof_device device;
   uint32_t thread; /* index; UINT32_MAX when it takes no part */
   uint32_t level;

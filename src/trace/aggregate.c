@@ -45,7 +45,7 @@ typedef struct waiting {
   int64_t host_bytes, device_bytes;
 } waiting;
 
-enum { SHAPE_WORDS = 1024, WAYS_FIRST = 256 };
+enum { SHAPE_WORDS = 1024, WAYS_FIRST = 256, STACKS = PROF_GROUP_STACK | PROF_GROUP_SCOPES };
 
 /* Scopes of a site that were begun by one way (callers.h): their group. */
 typedef struct way {
@@ -154,7 +154,7 @@ static group_key make_key(const aggregation *a, uint32_t site, prof_i_text name,
   return (group_key){.name = by & PROF_GROUP_NAME ? name : no_text,
                      .category = key_category(by, category),
                      .shape = by & PROF_GROUP_SHAPE ? shape : no_text,
-                     .stack = by & PROF_GROUP_STACK ? stack : no_text,
+                     .stack = by & STACKS ? stack : no_text,
                      .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
                      .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX,
                      .place = has_place ? place_of(info) : (prof_i_source_place){.file = no_text}};
@@ -256,7 +256,8 @@ static inline bool has_details(const aggregation *a, const uint64_t *record) {
 /* Where it was begun: what it says itself, or by the functions around it; in a backward call where the forward one was. Where nothing stays of what it says, it has none. False: no memory. */
 static bool stack_of(aggregation *a, uint32_t site, const prof_event *event, prof_i_text *stack_out) {
   const bool is_call_of_function = prof_i_callers_is_function(&a->callers, site), is_backward = a->caller && !is_call_of_function && prof_i_callers_is_backward(&a->callers, a->caller);
-  const prof_i_text own = is_backward ? (prof_i_text){"", 0} : prof_i_own_stack(event);
+  const bool has_none = is_backward || a->options.group & PROF_GROUP_SCOPES;
+  const prof_i_text own = has_none ? (prof_i_text){"", 0} : prof_i_own_stack(event);
   uint32_t number = 0;
   *stack_out = (prof_i_text){"", 0};
   if (own.bytes) return prof_i_callers_of_stack(&a->callers, own, &number) && prof_i_callers_text(&a->callers, number, false, stack_out);
@@ -284,7 +285,7 @@ static bool find_detailed(aggregation *a, uint32_t thread, const prof_i_span *sp
   const size_t shape_words = a->options.group & PROF_GROUP_SHAPE ? prof_i_shape_words(event, a->shape, SHAPE_WORDS) : 0;
   const prof_i_text shape = {(const char *)a->shape, shape_words * sizeof *a->shape};
   prof_i_text stack = {"", 0};
-  if ((a->options.group & PROF_GROUP_STACK) && !stack_of(a, span->site, event, &stack)) return false;
+  if ((a->options.group & STACKS) && !stack_of(a, span->site, event, &stack)) return false;
   const group_key key = make_key(a, span->site, name, category, shape, stack, event->device);
   *group_out = find_group(a, &key, event->level);
   if (*group_out) add_place(*group_out, a->trace, span->site);
@@ -541,7 +542,12 @@ static void forget_trace(aggregation *a) {
   forget_ways(a);
 }
 
-static bool find_callers(aggregation *a) { return prof_i_callers_init(&a->callers, a->trace, a->options.stack_frames) && prof_i_forward_stacks_find(&a->callers, a->options.from_ns, a->options.to_ns); }
+static bool find_callers(aggregation *a) {
+  const bool with_scopes = a->options.group & PROF_GROUP_SCOPES;
+  if (!prof_i_callers_init(&a->callers, a->trace, a->options.stack_frames, with_scopes)) return false;
+  return with_scopes ||
+         prof_i_forward_stacks_find(&a->callers, a->options.from_ns, a->options.to_ns);
+}
 
 static int add_trace(aggregation *a) {
   a->site_count = prof_i_trace_site_count(a->trace);
@@ -550,7 +556,7 @@ static int add_trace(aggregation *a) {
   a->has_first = a->options.sort == PROF_SORT_FIRST || (a->options.group & PROF_GROUP_ANNOTATION);
   int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
   if (!status) status = prof_i_device_sums_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
-  if (!status && (a->options.group & PROF_GROUP_STACK) && !find_callers(a)) status = PROF_E_NO_MEMORY;
+  if (!status && (a->options.group & STACKS) && !find_callers(a)) status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     if (prof_i_is_stream(&a->trace->threads[a->thread])) continue; /* what is there is met where it was launched */
     if (a->options.group & PROF_GROUP_THREAD) memset(a->by_site, 0, a->site_count * sizeof *a->by_site);
@@ -609,7 +615,7 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
         return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set",
                            given->size, i);
   }
-  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK | PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION;
+  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK | PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION | PROF_GROUP_SCOPES;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)

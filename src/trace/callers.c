@@ -10,9 +10,10 @@
 #include "../core/log.h"
 #include "../core/port.h"
 #include "capture.h"
+#include "parse.h"
 
 enum { TABLE_FIRST = 256, FRAME_ROOM = 4608 /* a path of 4096, and a name */ };
-enum { OF_BACKWARD = UINT32_MAX, OF_STACK = UINT32_MAX - 1, OF_SCOPE = UINT32_MAX - 2 }; /* in the place of a function's site */
+enum { OF_BACKWARD = UINT32_MAX, OF_STACK = UINT32_MAX - 1, OF_SCOPE = UINT32_MAX - 2, OF_NAME = UINT32_MAX - 3 }; /* in the place of a function's site */
 enum { FUNCTION = 1 /* not looked at */, FUNCTION_SHOWN, FUNCTION_LEFT_OUT }; /* of is_function */
 
 static bool is_text(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
@@ -35,6 +36,12 @@ prof_i_text prof_i_plain_name(prof_i_text qualified) {
   return (prof_i_text){qualified.data + at, qualified.bytes - at};
 }
 
+static size_t put_frame(const char *text, size_t bytes, char *to, size_t room) {
+  for (size_t i = 0; i < bytes && i < room; i++)
+    to[i] = text[i] == ';' ? '_' : text[i]; /* it stands between frames */
+  return bytes;
+}
+
 size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
   char text[FRAME_ROOM];
   int bytes = 0;
@@ -48,10 +55,7 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
   }
   if (bytes < 0) return 0;
   const size_t written = (size_t)bytes < sizeof text ? (size_t)bytes : sizeof text - 1;
-  for (size_t i = 0; i < written; i++)
-    if (text[i] == ';') text[i] = '_'; /* it stands between frames */
-  memcpy(to, text, written < room ? written : room);
-  return written;
+  return put_frame(text, written, to, room);
 }
 
 /* ---- a stack ---- */
@@ -97,7 +101,7 @@ static bool find_functions(prof_i_callers *callers, const prof_trace *trace) {
   const uint32_t site_count = prof_i_trace_site_count(trace);
   for (uint32_t site = 0; site < site_count; site++) {
     const prof_i_site_info *const info = prof_i_trace_site(trace, site);
-    if (!prof_i_is_function_site(info)) continue;
+    if (!callers->has_scopes && !prof_i_is_function_site(info)) continue;
     if (!callers->is_function) callers->is_function = calloc(site_count, sizeof *callers->is_function);
     if (!callers->is_function) return false;
     callers->is_function[site] = FUNCTION;
@@ -121,8 +125,9 @@ static bool find_ends(prof_i_callers *callers, const prof_trace *trace) {
   return true;
 }
 
-bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames) {
-  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX, .own_frames = frames};
+bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames,
+                         bool with_scopes) {
+  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX, .own_frames = frames, .has_scopes = with_scopes};
   if (!find_functions(callers, trace)) return false;
   if (!callers->is_function) return true;
   return find_ends(callers, trace) && prof_i_callers_begin(callers);
@@ -138,8 +143,10 @@ bool prof_i_callers_begin(prof_i_callers *callers) {
 }
 
 void prof_i_callers_fini(prof_i_callers *callers) {
-  for (uint32_t i = 0; i < callers->count; i++)
+  for (uint32_t i = 0; i < callers->count; i++) {
     if (!callers->items[i].is_given) free(callers->items[i].text);
+    if (callers->items[i].site == OF_NAME) free((void *)(uintptr_t)callers->items[i].own.data);
+  }
   free(callers->buffer);
   free(callers->is_function);
   free(callers->items);
@@ -151,12 +158,25 @@ void prof_i_callers_fini(prof_i_callers *callers) {
 
 static bool is_same(prof_i_text a, prof_i_text b) { return a.bytes == b.bytes && memcmp(a.data, b.data, (size_t)a.bytes) == 0; }
 
+static uint32_t hash_of(prof_i_text text) {
+  uint64_t hash = text.bytes;
+  for (uint64_t i = 0; i < text.bytes; i += 8) {
+    uint64_t word = 0;
+    memcpy(&word, text.data + i, text.bytes - i < 8 ? (size_t)(text.bytes - i) : 8);
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 32;
+  }
+  return (uint32_t)hash;
+}
+
 static uint32_t *place_of(const prof_i_callers *callers, const prof_i_caller *asked) {
-  const uint64_t hash = (((uint64_t)asked->outer << 32 | asked->site) ^ (uint64_t)asked->forward << 20 ^ (uint64_t)asked->range << 40) * UINT64_C(0x9e3779b97f4a7c15);
+  const bool has_text = asked->site == OF_STACK || asked->site == OF_NAME;
+  const uint64_t text = asked->site == OF_NAME ? hash_of(asked->own) : 0;
+  const uint64_t hash = (((uint64_t)asked->outer << 32 | asked->site) ^ (uint64_t)asked->forward << 20 ^ (uint64_t)asked->range << 40 ^ text) * UINT64_C(0x9e3779b97f4a7c15);
   uint32_t at = (uint32_t)(hash >> 32) & (callers->table_room - 1);
   for (; callers->table[at]; at = (at + 1) & (callers->table_room - 1)) {
     const prof_i_caller *const there = &callers->items[callers->table[at]];
-    if (there->outer == asked->outer && there->site == asked->site && there->forward == asked->forward && there->range == asked->range && (asked->site != OF_STACK || is_same(there->own, asked->own))) break;
+    if (there->outer == asked->outer && there->site == asked->site && there->forward == asked->forward && there->range == asked->range && (!has_text || is_same(there->own, asked->own))) break;
   }
   return &callers->table[at];
 }
@@ -171,9 +191,16 @@ static bool grow_table(prof_i_callers *callers) {
   return true;
 }
 
+/* Of a scope its name. Returns what it has written, at most room. */
+static size_t name_frame(prof_i_text name, char *to, size_t room) {
+  return put_frame(name.data, name.bytes < room ? (size_t)name.bytes : room, to, room);
+}
+
 /* The frame of a function, as far as the table has it. */
 static size_t frame_of(const prof_i_callers *callers, uint32_t site, char *to, size_t room) {
-  const size_t bytes = prof_i_frame_text(prof_i_trace_site(callers->trace, site), to, room);
+  const prof_i_site_info *const info = prof_i_trace_site(callers->trace, site);
+  const size_t bytes = prof_i_frame_text(info, to, room);
+  if (bytes == 0 && callers->has_scopes) return name_frame(info->name, to, room);
   return callers->is_of_table && is_left_out(to, bytes) ? 0 : bytes;
 }
 
@@ -188,7 +215,8 @@ static bool has_frame(const prof_i_callers *callers, uint32_t site) {
 /* That one where it has a frame in texts, else the nearest outer one that has; 0: none. So a text takes no longer for what stands between its frames. */
 static uint32_t nearest_frame(const prof_i_callers *callers, uint32_t number) {
   const prof_i_caller *const c = &callers->items[number];
-  return number && c->site < OF_SCOPE && has_frame(callers, c->site) ? number : c->up;
+  if (c->site == OF_NAME) return number;
+  return number && c->site < OF_NAME && has_frame(callers, c->site) ? number : c->up;
 }
 
 /* 0: no memory. */
@@ -207,6 +235,20 @@ static uint32_t find(prof_i_callers *callers, const prof_i_caller *asked) {
 /* Of a function that was called by that way. What a backward call calls stays in it. */
 static uint32_t number_of(prof_i_callers *callers, uint32_t outer, uint32_t site) { return find(callers, &(prof_i_caller){.outer = outer, .site = site, .range = callers->items[outer].range, .forward = callers->items[outer].forward}); }
 
+/* Of a scope whose name its record has. 0: no memory. */
+static uint32_t number_of_name(prof_i_callers *callers, uint32_t outer, prof_i_text name) {
+  prof_i_caller asked = {.outer = outer, .site = OF_NAME, .own = name};
+  const uint32_t known = *place_of(callers, &asked);
+  if (known) return known;
+  char *const copy = malloc((size_t)name.bytes + 1);
+  if (!copy) return 0;
+  memcpy(copy, name.data, (size_t)name.bytes);
+  asked.own.data = copy;
+  const uint32_t count = callers->count, number = find(callers, &asked);
+  if (callers->count == count) free(copy);
+  return number;
+}
+
 /* In a scope that is neither: another one only where autograd's range begins or ends being the innermost. False: no memory. */
 static bool enter_scope(prof_i_callers *callers, uint32_t site, uint32_t *number) {
   const uint32_t range = callers->backward->is_range[site] ? site : 0, outer = *number;
@@ -216,17 +258,6 @@ static bool enter_scope(prof_i_callers *callers, uint32_t site, uint32_t *number
 
 static uint32_t number_of_backward(prof_i_callers *callers, uint32_t outer, prof_i_call_numbers numbers) {
   return find(callers, &(prof_i_caller){.outer = outer, .site = OF_BACKWARD, .forward = 1 + prof_i_backward_forward(callers->backward, numbers)});
-}
-
-static uint32_t hash_of(prof_i_text text) {
-  uint64_t hash = text.bytes;
-  for (uint64_t i = 0; i < text.bytes; i += 8) {
-    uint64_t word = 0;
-    memcpy(&word, text.data + i, text.bytes - i < 8 ? (size_t)(text.bytes - i) : 8);
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 32;
-  }
-  return (uint32_t)hash;
 }
 
 bool prof_i_callers_of_stack(prof_i_callers *callers, prof_i_text stack, uint32_t *number_out) {
@@ -259,12 +290,29 @@ static void go_to(prof_i_callers *callers, prof_i_walker *walker, const prof_i_w
   }
 }
 
+/* Are there functions alone, of which the tracing may end before they do? */
+static inline bool is_traced(const prof_i_callers *callers, uint32_t site) {
+  return !callers->has_scopes || prof_i_is_function_site(prof_i_trace_site(callers->trace, site));
+}
+
+static inline bool has_own_name(const prof_i_span *span) {
+  return span->record && span->kind <= PROF_EVENT_OPEN &&
+         prof_i_word_flags(span->record[2]) & PROF_I_FLAG_NAME;
+}
+
 /* From what stands around a place of the stack to what stands around what that holds. False: no memory. */
 static inline bool step(prof_i_callers *callers, const prof_i_walker *walker, const prof_i_waiting *at, uint32_t *number) {
   prof_i_call_numbers numbers;
   const uint32_t outer = *number;
   if (prof_i_callers_is_function(callers, at->span.site)) {
-    if (at->span.start_ns < walker->functions_from_ns) return true;
+    if (at->span.start_ns < walker->functions_from_ns && is_traced(callers, at->span.site)) return true;
+    if (callers->has_scopes && has_own_name(&at->span)) {
+      prof_event *const event = &callers->named;
+      const uint32_t thread = (uint32_t)(walker->thread - callers->trace->threads);
+      prof_i_trace_expand(callers->trace, thread, &at->span, event);
+      const prof_i_text name = {event->name, event->name_bytes};
+      return !name.bytes || (*number = number_of_name(callers, outer, name)) != 0;
+    }
     return (*number = number_of(callers, outer, at->span.site)) != 0;
   }
   if (!callers->backward) return true;
@@ -332,7 +380,10 @@ static bool make_text(prof_i_callers *callers, uint32_t number, prof_i_caller *c
   for (uint32_t at = nearest_frame(callers, number); at && frames < callers->frames; at = callers->items[at].up, frames++) {
     char *const to = callers->buffer + bytes;
     if (frames) *to = ';';
-    const uint64_t more = (frames != 0) + frame_of(callers, callers->items[at].site, to + (frames != 0), FRAME_ROOM);
+    const prof_i_caller *const it = &callers->items[at];
+    char *const frame = to + (frames != 0);
+    const uint64_t more = (frames != 0) + (it->site == OF_NAME ? name_frame(it->own, frame, FRAME_ROOM)
+                                                               : frame_of(callers, it->site, frame, FRAME_ROOM));
     if (bytes + more > PROF_I_STACK_BYTES_MAX) break;
     bytes += more;
   }

@@ -44,7 +44,7 @@ enum { PLACE_BYTES = 40 };
   X("Open for", OPEN_TIME, 0, 24)                           \
   X("Location", PLACE, PROF_GROUP_NAME, PLACE_BYTES)        \
   X("Input Shapes", SHAPE, PROF_GROUP_SHAPE, 80)          \
-  X("Source Location", STACK, PROF_GROUP_STACK, 75) /* the last: rows go on below it */
+  X("Source Location", STACK, PROF_GROUP_STACK | PROF_GROUP_SCOPES, 75) /* the last: rows go on below it */
 /* clang-format on */
 
 typedef enum column {
@@ -219,12 +219,16 @@ static bool is_told(const table *t, column c) {
   return false;
 }
 
+static const char *title_of(const table *t, column c) {
+  return c == COLUMN_STACK && t->group & PROF_GROUP_SCOPES ? "Called From" : columns[c].title;
+}
+
 static void measure(table *t) {
   char cell[CELL_BYTES];
   for (column c = 0; c < COLUMN_COUNT; c++) {
     if (columns[c].group && !(columns[c].group & t->group)) continue;
     if (!is_told(t, c)) continue;
-    t->widths[c] = strlen(columns[c].title);
+    t->widths[c] = strlen(title_of(t, c));
     for (uint64_t i = 0; i < t->rows->row_count; i++) {
       const prof_row *const row = &t->rows->rows[i];
       const size_t width = c == COLUMN_STACK ? frame_width(row->stack) : prof_i_show_width(cell, make_cell(t, row, c, cell));
@@ -283,7 +287,7 @@ static void put_titles(table *t) {
   bool is_first = true;
   put_rule(t);
   for (column c = 0; c < COLUMN_COUNT; c++)
-    if (t->widths[c]) put_cell(t, c, columns[c].title, strlen(columns[c].title), &is_first);
+    if (t->widths[c]) put_cell(t, c, title_of(t, c), strlen(title_of(t, c)), &is_first);
   prof_i_page_end_line(&t->page);
   put_rule(t);
 }

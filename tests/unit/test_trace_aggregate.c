@@ -292,6 +292,54 @@ static prof_i_head *begin_with_functions(capture *c) {
   return meta;
 }
 
+/* A scope, its name in its record: 20 words at most. */
+static void put_own_name(prof_i_head *chunk, uint64_t start, uint64_t duration, const char *name) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, start, duration, 1);
+  r.flags = PROF_I_FLAG_NAME;
+  long_text(&r, name);
+  long_end(&r, chunk);
+}
+
+static void scopes_are_the_stack_where_they_are_asked_for(void **state) {
+  (void)state;
+  capture c;
+  capture_site(begin_with_functions(&c), 4, "step;", "scope", 1);
+  prof_i_head *const one = capture_chunk(&c, CHUNK, 1), *const two = capture_chunk(&c, CHUNK, 2);
+  for (uint64_t i = 0; i < 100; i++) {
+    const uint64_t at = T0 + i * 1000;
+    capture_plain(one, at + 20, 10, 1);
+    put_own_name(one, at + 15, 20, i % 2 ? "odd" : "even");
+    capture_plain(one, at + 10, 30, 2); /* a traced function */
+    capture_plain(one, at + 50, 10, 1);
+    capture_plain(one, at, 100, 4);
+  }
+  capture_plain(two, T0 + 10, 5, 1); /* the other thread's scopes are not around it */
+  prof_trace *const trace = open_capture(&c);
+  for (uint32_t both = 0; both < 2; both++)
+    for (uint32_t frames = 0; frames <= 2; frames++) {
+      const prof_aggregate_options options = {
+          .size = sizeof options,
+          .group = PROF_GROUP_NAME | PROF_GROUP_SCOPES | both * PROF_GROUP_STACK,
+          .stack_frames = frames};
+      static const char *const odd[] = {"odd;file.c(10): function;step_", "odd",
+                                        "odd;file.c(10): function"};
+      static const char *const outer[] = {"file.c(10): function;step_", "file.c(10): function",
+                                          "file.c(10): function;step_"};
+      prof_rows *const rows = aggregate(trace, &options);
+      assert_int_equal(rows->row_count, 8);
+      assert_int_equal(calls_with_stack(rows, "op", odd[frames]), 50);
+      assert_int_equal(calls_with_stack(rows, "op", "step_"), 100);
+      assert_int_equal(calls_with_stack(rows, "op", ""), 1);
+      assert_int_equal(calls_with_stack(rows, "even", outer[frames]), 50);
+      assert_int_equal(calls_with_stack(rows, "f", "step_"), 100);
+      assert_int_equal(calls_with_stack(rows, "step;", ""), 100);
+      prof_rows_destroy(rows);
+    }
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static void stacks_are_the_functions_around(void **state) {
   (void)state;
   static const char python[] = "file.c(10): function", both[] = "file.c;file.c(10): function"; /* of C's what the interpreter called it, which stands for the file */
@@ -469,7 +517,7 @@ static void options_of_every_size_are_taken_or_refused(void **state) {
   prof_aggregate_options bad[4];
   memset(bad, 0, sizeof bad);
   for (int i = 0; i < 4; i++) bad[i].size = sizeof bad[i];
-  bad[0].group = 256;
+  bad[0].group = 512;
   bad[1].sort = 11;
   bad[2].time_unit = 4;
   bad[3].from_ns = bad[3].to_ns = 5;
@@ -623,6 +671,7 @@ int main(void) {
       cmocka_unit_test(run_time_names_shapes_and_devices_make_groups),
       cmocka_unit_test(shapes_of_other_ranks_are_other_groups),
       cmocka_unit_test(shapes_may_have_pairs_behind_them),
+      cmocka_unit_test(scopes_are_the_stack_where_they_are_asked_for),
       cmocka_unit_test(stacks_are_the_functions_around),
       cmocka_unit_test(functions_of_a_tracing_that_ended_are_no_stack),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),

@@ -17,6 +17,7 @@ static const struct {
               {"thread", PROF_GROUP_THREAD},
               {"shape", PROF_GROUP_SHAPE},
               {"stack", PROF_GROUP_STACK},
+              {"scopes", PROF_GROUP_SCOPES},
               {"kernel", PROF_GROUP_KERNEL}},
   sorts[] = {{"total", PROF_SORT_TOTAL}, {"self", PROF_SORT_SELF}, {"calls", PROF_SORT_CALLS},
              {"mean", PROF_SORT_MEAN},   {"max", PROF_SORT_MAX},   {"name", PROF_SORT_NAME},
@@ -28,12 +29,12 @@ static const char help[] =
     "\n"
     "Totals of a capture, or of several together (of a program's processes, say), as a text table.\n"
     "\n"
-    "  -b, --by GROUPS        what is one row: name,category,device,thread,shape,stack,kernel; may be repeated (default name,category)\n"
+    "  -b, --by GROUPS        what is one row: name,category,device,thread,shape,stack,scopes,kernel; may be repeated (default name,category)\n"
     "  -s, --sort BY          total, self, calls, mean, max, name, memory, self-memory, first, device, self-device (default total)\n"
     "  -r, --rows N           at most so many rows; all, or -1: all of them (default 100)\n"
     "  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)\n"
     "  -c, --category C       only scopes of this category (default: of all)\n"
-    "  -f, --stack-frames N   by stack: the innermost so many frames; 0: all (default 0)\n"
+    "  -f, --stack-frames N   by stack or scopes: the innermost so many frames; 0: all (default 0)\n"
     "  -F, --no-functions     traced functions, and calls of modules, have no rows, as in torch.profiler's tables\n"
     "  -h, --help             this text\n"
     "\n"

@@ -15,7 +15,7 @@ from ._read_events import Event
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
-GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "kernel": 64}
+GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "kernel": 64, "scopes": 256}
 ANNOTATION_GROUP = 128  # PROF_GROUP_ANNOTATION
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
