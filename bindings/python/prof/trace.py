@@ -24,8 +24,11 @@ LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES = 1, 2
 
 
 class Row(NamedTuple):
-    """One group of scopes. Times are in ns, of scopes that have ended; a total counts the outermost call of a recursion alone, calls_ns, median and p99 (exact to 1 %) are of all calls; memory in bytes, allocated less freed while it ran.
-    open_count scopes had not ended, the oldest of them was open for open_ns. file, line: where they are in the source, has_more_places: and elsewhere.
+    """One group of scopes. Times are in ns, of scopes that have ended. A total counts only the
+    outermost call of a recursion. calls_ns, median and p99 (exact to 1 %) are of all calls. Memory
+    is in bytes, allocated less freed while it ran. open_count scopes had not ended, and the oldest
+    of them was open for open_ns. file and line: where they are in the source. has_more_places: also
+    elsewhere.
     device_total_ns: what devices spent on what was launched while it ran; self_device_ns: in it and in nothing deeper, device_count scopes of streams."""
 
     name: str
