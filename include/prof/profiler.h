@@ -56,9 +56,12 @@ typedef struct prof_options {
   const char *path;       /* where prof_dump(NULL) writes; the capture file stands beside it, so kill -9 loses nothing that had
                              ended. %p pid, %h host, %r rank. NULL: recorded in memory. A relative one, PROF_OUTPUT too, means
                              the working directory of the start, wherever the program goes later */
-  uint64_t cap_bytes;     /* hard bound of the capture; 0: 256 MiB in memory and on tmpfs (at most an eighth of the memory limit), 4 GiB in another file */
+  /* Hard bound of the capture. 0: 256 MiB in memory and on tmpfs, but at most an eighth of the
+     memory limit; 4 GiB in any other file. */
+  uint64_t cap_bytes;
   uint64_t ring_ns;       /* PROF_POLICY_RING: at export keep only the last so many ns; 0: all that fits */
-  /* 1: one thread prepares room ahead, so that no traced thread waits for the disk. A forked child has none. */
+  /* 1: one thread prepares room ahead, so that no traced thread waits for the disk. A forked child
+     has no such thread until it starts a capture itself. */
   uint32_t helper_thread;
   uint32_t keep_capture;  /* 1: the capture file stays after a clean dump */
   uint32_t clock;         /* prof_clock */
@@ -83,14 +86,17 @@ PROF_API int prof_start(int level) PROF_I_NOEXCEPT;
    is no error: the capture goes to $PROF_CAPTURE_DIR, $TMPDIR, /dev/shm or memory, and prof_health() says where and why. */
 PROF_API int prof_start_with(const prof_options *options) PROF_I_NOEXCEPT;
 
-/* Mutes all scopes of that name and category, those to come too (1), or takes such a mute back (0).
-   Names may be literals, made at run time, or those of prof_scope_begin_at(). Where a call site's
-   names are made at run time, its function's name mutes all of them: "prof_scope_begin" for all
-   scopes by that. NULL: any; a name that ends in '*': all that begin so. A muted scope costs a
-   call, records nothing, and is counted as lost (muted); one that is open still ends as recorded.
-   prof_mute(NULL, NULL, 0) takes back all mutes, the budget's too. They hold from capture to
-   capture. Not in a signal handler. Errors: PROF_E_INVALID (both NULL and 1, a text longer than 127
-   bytes), PROF_E_NOT_FOUND (0, and no such mute), PROF_E_TOO_LARGE (64 are in force). */
+/* Mutes all present and future scopes of that name and category (1), or takes such a mute back (0).
+   Names may be literals, made at run time, or those of prof_scope_begin_at(). NULL matches any
+   text. A name that ends in '*' matches all names that begin so. If a call site's names are made at
+   run time, its function's name mutes all of them: "prof_scope_begin" mutes all scopes by that
+   call.
+
+   A muted scope costs a call, records nothing, and is counted as lost (muted). A scope that is open
+   when it is muted is still recorded. Mutes stay in force from capture to capture. prof_mute(NULL,
+   NULL, 0) takes back all mutes, also those of the budget. Not in a signal handler. Errors:
+   PROF_E_INVALID (both NULL and 1, a text longer than 127 bytes), PROF_E_NOT_FOUND (0, and no such
+   mute), PROF_E_TOO_LARGE (64 are in force). */
 PROF_API int prof_mute(const char *name, const char *category, int is_muted) PROF_I_NOEXCEPT;
 
 /* For those who record for a while and do not know of each other, as language bindings' profiles do: who (any address that stays its own) wants this level from here on; 0: none any more. The
@@ -108,9 +114,10 @@ PROF_API int prof_level_want_with(const void *who, int level, uint32_t devices) 
    when nothing that was started is recording. */
 PROF_API int prof_stop(void) PROF_I_NOEXCEPT;
 
-/* Forgets all that has been recorded, and gives its memory back; recording goes on if it was on. What is forgotten is counted. It is in no
-   trace, table or export any more, but it is not erased: bytes of it may stand in the capture file, and in a .prof file that prof_dump() writes,
-   until others are recorded over them. Both have mode 0600. */
+/* Forgets all that has been recorded, and gives its memory back. Recording goes on if it was on.
+   What is forgotten is counted. No trace, table or export shows it any more, but it is not erased.
+   Its bytes may stay in the capture file, and in a .prof file that prof_dump() writes, until new
+   records overwrite them. Both files have mode 0600. */
 PROF_API int prof_clear(void) PROF_I_NOEXCEPT;
 
 /* The level in force: 0 off, 1, 2. */
@@ -128,8 +135,9 @@ PROF_API int prof_get(prof_trace **trace_out) PROF_I_NOEXCEPT;
 PROF_API int prof_get_json(char **text_out, size_t *bytes_out) PROF_I_NOEXCEPT;
 PROF_API void prof_free(void *memory) PROF_I_NOEXCEPT;
 
-/* RAF's get_duration: total ns and number of the ended scopes of that name and category (NULL: any). A scope inside of another of them
-   on its thread is counted, and its time is part of the outer one's. Outputs may be NULL. Errors: prof_get()'s. */
+/* RAF's get_duration: total ns and number of the ended scopes of that name and category (NULL:
+   any). If such a scope is inside another one on its thread, it is counted, and its time is part of
+   the outer one's. Outputs may be NULL. Errors: prof_get()'s. */
 PROF_API int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
                                uint64_t *count_out) PROF_I_NOEXCEPT;
 
@@ -229,8 +237,10 @@ typedef struct prof_health {
   uint32_t muted_sites_count;
   uint32_t changes_count;               /* steps of the budget and mutes, in this capture */
   char device_warning[512];             /* scopes were put on a device, and not one of its own times stands in the capture: which, why, and what to do; "": no such device is known, though work may still be on its way */
-  uint64_t open_count;                  /* scopes that have not ended yet, also those below 64 open ones of a thread */
-  uint64_t stray_count;                 /* ends that found no scope: it had ended already, or never began. Not part of any sum */
+  /* Scopes that have not ended yet, also those below the 64 open ones of a thread. */
+  uint64_t open_count;
+  /* Ends that found no scope: it had ended already, or never began. Not part of any sum. */
+  uint64_t stray_count;
 } prof_health;
 
 /* PROF_E_INVALID when NULL or size is 0. Measuring scope_cost_ns takes about a millisecond and records nothing. */

@@ -46,8 +46,8 @@ extern PROF_API const uint32_t *prof_i_level_1;
 /* The library's own: which of several copies of prof in one process has the call sites (docs/embedding.md). */
 extern PROF_API const char prof_i_copy_1;
 
-/* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe, also as a forked child's first: takes less than
-   4 KiB of stack. */
+/* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe, also as
+   the first scope of a forked child. Takes less than 4 KiB of stack. */
 PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
 /* The same, by the shortest way, when it can be gone: for up to PROF_I_VALUES_MAX arguments that are one word each or NUL-terminated, with

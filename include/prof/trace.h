@@ -60,10 +60,12 @@ typedef struct prof_trace_info {
   uint64_t clock_back_count;  /* scopes whose end was before their begin: their thread went to a processor whose counter is behind. They take 0 */
   uint32_t is_copy;           /* 1: written by prof_dump() or prof_trace_dump() while it was being recorded: what came after is not in it */
   uint32_t device_count;      /* that scopes were put on: for prof_trace_device_get() */
-  uint64_t open_below_count;  /* scopes that had not ended, below the 64 open ones of a thread that open_count has. They have no names.
-                                 Begins = recorded + lost + open_count + open_below_count */
-  uint64_t stray_count;       /* ends that found no scope: it had ended already, or never began. Not part of that sum */
-  uint32_t note_count;        /* for prof_trace_note_text() */
+  /* Scopes that had not ended, below the 64 of a thread that open_count has. They have no names.
+     Begins = recorded + lost + open_count + open_below_count. */
+  uint64_t open_below_count;
+  /* Ends that found no scope: it had ended already, or never began. Not part of that sum. */
+  uint64_t stray_count;
+  uint32_t note_count; /* for prof_trace_note_text() */
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -103,8 +105,9 @@ typedef struct prof_event_memory {
   const char *tag;          /* NULL: none */
 } prof_event_memory;
 
-/* Beside prof_backend_kind, as prof_event_launch.record: a stretch of a device's time that an imported trace names, and that is no
-   work (gpu_user_annotation). No device time counts it. */
+/* A value of prof_event_launch.record beside those of prof_backend_kind: an imported trace's name
+   for a stretch of a device's time (gpu_user_annotation). It is no work, and no device time counts
+   it. */
 #define PROF_RECORD_ANNOTATION 7u
 
 /* Of what stands on a device's stream (PROF_EVENT_ON_DEVICE): what launched it, and what the device said. */
@@ -175,7 +178,7 @@ enum {
   PROF_EVENT_ON_DEVICE = 16u,   /* a device's own side: its thread is a stream, its times are the device's */
   PROF_EVENT_CALL = 32u,        /* a call of a vendor's interface, as its own tracing told it: what it launched counts as the scope's around it */
   PROF_EVENT_ASYNC = 64u,       /* work that goes on by itself, as who began it said: as of OTHER_THREAD, it is no thread's own time, and holds nothing */
-  PROF_EVENT_SKIPPED = 128u     /* a jump left this block: it ended when an older block of its thread did */
+  PROF_EVENT_SKIPPED = 128u     /* a jump left this block: an older block of its thread ended it */
 };
 
 /* Walks the events: by thread, and inside a thread by start, outer scopes before the ones they hold. One walker at a time a
@@ -203,17 +206,18 @@ typedef struct prof_trace_thread {
 } prof_trace_thread;
 PROF_API int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) PROF_I_NOEXCEPT;
 
-/* A call site: what a scope says of itself in the source. Texts are not NUL-terminated, may hold any bytes, and are valid while the
-   trace is. */
+/* A call site: what the source says of a scope. Texts are not NUL-terminated, may hold any bytes,
+   and live as long as the trace. */
 typedef struct prof_trace_site {
   size_t size;
   const char *name, *category;
-  const char *file, *function; /* as the compiler or the interpreter writes them; empty where they are not known */
+  const char *file, *function; /* as the compiler or the interpreter writes them; empty: unknown */
   uint32_t name_bytes, category_bytes, file_bytes, function_bytes;
   uint32_t line;
   uint32_t level;
 } prof_trace_site;
-/* Of an event's site. PROF_E_INVALID for a number that the trace does not know. Any thread. */
+/* The call site of that number (prof_event.site). PROF_E_INVALID: the trace has no such site. Any
+   thread. */
 PROF_API int prof_trace_site_get(const prof_trace *trace, uint32_t site, prof_trace_site *site_out) PROF_I_NOEXCEPT;
 
 /* ---- what was recorded, and what not: steps of the budget, mutes ---- */
@@ -228,7 +232,9 @@ typedef enum prof_change_reason {
   PROF_REASON_ASKED = 1,      /* prof_mute(), or a start that takes the budget's steps back */
   PROF_REASON_TIME = 2,       /* a thread's time: measured and allowed are per cent */
   PROF_REASON_EVENTS = 3,     /* events a second */
-  PROF_REASON_OUTSIDE = 4     /* prof_trace_set_level(). Where an older prof did that, at_ns is when the process saw it: it was earlier */
+  /* prof_trace_set_level(). If an older prof did that, at_ns is not when it was set, but when the
+     process saw it. */
+  PROF_REASON_OUTSIDE = 4
 } prof_change_reason;
 
 typedef struct prof_trace_change {
@@ -276,8 +282,9 @@ PROF_API int prof_trace_device_get(const prof_trace *trace, uint32_t index, prof
 /* The same as a line without its end: "opencl:0 cpu-haswell (opencl): 1000 scopes, times within 2.1 us of the host's", or why it has none and what to do. For prof_free(). */
 PROF_API int prof_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out) PROF_I_NOEXCEPT;
 
-/* What the writer of the capture says of it, a line without its end; `prof import` says what of the trace it dropped or changed, a line
-   a reason. PROF_E_INVALID for an index that is not below info.note_count, PROF_E_NO_MEMORY. For prof_free(). Any thread. */
+/* A line that the writer of the capture says about it, without a line end. `prof import` writes one
+   line for each reason why it dropped or changed something of the trace. For prof_free(). Any
+   thread. Errors: PROF_E_INVALID (the index is not below info.note_count), PROF_E_NO_MEMORY. */
 PROF_API int prof_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out) PROF_I_NOEXCEPT;
 
 /* ---- aggregates and the table ---- */
@@ -290,10 +297,12 @@ typedef enum prof_group {
   PROF_GROUP_SHAPE = 16u,
   PROF_GROUP_STACK = 32u, /* by the argument PROF_STACK_KEY; of what has none, by the traced functions around it on its thread (categories python_function and c_function). As in torch.profiler's tables what runs in a backward call of autograd's has the stack of its forward call, and frames of torch.autograd.backward() are left out */
   PROF_GROUP_KERNEL = 64u, /* kernels and copies that a vendor's tracing told have rows of their own, by their names, and are in no scope's device columns. Without another bit: by name and category, too */
-  PROF_GROUP_ANNOTATION = 128u, /* a user's annotations (category user_annotation) apart from all else of their name; a row has the category of its earliest call. Nothing beside PROF_GROUP_CATEGORY */
-  PROF_GROUP_SCOPES = 256u /* by all that stood open around it on its thread, the innermost first:
-                              scopes by their names, traced functions as in PROF_GROUP_STACK, which is
-                              nothing beside it. It is the row's stack */
+  /* A user's annotations (category user_annotation) apart from other scopes of their name. A row
+     has the category of its earliest call. No effect together with PROF_GROUP_CATEGORY. */
+  PROF_GROUP_ANNOTATION = 128u,
+  /* By all scopes around it that stand open on its thread, the innermost first: scopes by their
+     names, traced functions as in PROF_GROUP_STACK. Both together: as this one alone. */
+  PROF_GROUP_SCOPES = 256u
 } prof_group;
 
 /* The key of an argument that says where a scope was begun: a text, its frames by ';', the innermost first, "file.py(12): function", as torch.profiler's "Call stack". */
@@ -334,11 +343,13 @@ typedef struct prof_aggregate_options {
   uint32_t reserved;    /* 0 */
 } prof_aggregate_options;
 
-/* One group. Calls and times are of scopes that have ended: prof_rows_more() has the open ones. A total counts the outermost call
-   of a recursion alone: a call inside of a call of the same group, on its thread, is part of that one's. So are memory_bytes and
-   device_total_ns. What overlaps its thread's scopes without nesting (asynchronous work, or what another thread ended) counts by itself. Median and p99 are of all calls, exact to 1 %. Functions that the compiler or the interpreter named
-   (PROF_FUNCTION(), traced functions) are told apart by file and line, too: two lambdas are two rows. Texts live as long as the
-   result. */
+/* One group. Calls and times are of scopes that have ended; prof_rows_more() has the open ones.
+   total_ns, memory_bytes and device_total_ns count only the outermost call of a recursion. A call
+   inside a call of the same group, on the same thread, is part of that one. Scopes that overlap
+   others of their thread without nesting (asynchronous work, or what another thread ended) count by
+   themselves. Median and p99 are of all calls, exact to 1 %. Functions that the compiler or the
+   interpreter named (PROF_FUNCTION(), traced functions) are also told apart by file and line: two
+   lambdas are two rows. Texts live as long as the result. */
 typedef struct prof_row {
   const char *name; /* "" where it does not take part in the group; NUL-terminated, UTF-8 repaired */
   const char *category;
@@ -355,7 +366,9 @@ typedef struct prof_row {
   uint64_t median_ns;
   uint64_t p99_ns;
   int64_t memory_bytes, self_memory_bytes; /* allocated less freed while it ran, of the host's pools: torch.profiler's CPU Mem and Self CPU Mem. See <prof/memory.h>.
-                                              A table shows B, KiB, MiB, GiB; Python's key_averages().table() calls the same KB, MB, GB, as torch.profiler's */
+                                              A table shows B, KiB, MiB, GiB. Python's
+                                              key_averages().table() calls these KB, MB, GB, as
+                                              torch.profiler does */
   int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices' */
   uint64_t device_total_ns, self_device_ns; /* that devices spent on what was launched while it ran; in it and in nothing deeper. Each ns of a stream counts once. A scope of a stream that is in no scope of its launching thread any more
                                                is a row without calls */
@@ -381,15 +394,18 @@ typedef struct prof_rows {
 /* What else is known of a row. */
 typedef struct prof_row_more {
   size_t size;
-  const char *file; /* where its calls are in the source, as the compiler or the interpreter writes it; "": not known. Lives as long as the result */
+  /* Where its calls are in the source, as the compiler or the interpreter writes it. "": not known.
+     Lives as long as the result. */
+  const char *file;
   uint32_t line;
-  uint32_t has_more_places; /* 1: that is one of several places */
-  uint64_t calls_ns;        /* of all calls, inner ones of a recursion too: by calls_count it is the mean */
+  uint32_t has_more_places; /* 1: file and line are one of several places */
+  uint64_t calls_ns;        /* of all calls, also inner ones of a recursion; mean: / calls_count */
   uint64_t calls_device_ns; /* the same of what devices spent on them */
-  uint64_t open_count;      /* scopes that have not ended: in no other number but those of memory and devices */
-  uint64_t open_ns;         /* how long the oldest of them has been open, up to the last thing known */
+  /* Scopes that have not ended. No other number has them, except those of memory and devices. */
+  uint64_t open_count;
+  uint64_t open_ns; /* how long the oldest of them has been open, up to the last thing known */
 } prof_row_more;
-/* Of the row with that index. PROF_E_INVALID: no such row, or a size that is none. Any thread. */
+/* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;
 
 /* The scopes of a trace added up. options may be NULL. The result is the caller's: prof_rows_destroy(). */

@@ -34,9 +34,10 @@ def _attribute(name: str) -> str:
 
 
 def _inner(events: Iterable[Any], keys: Dict[int, Tuple[Any, ...]]) -> Set[int]:
-    """Those of them that stand in another one of their key."""
+    """The id() of each of them that is inside an ended event of the same key."""
     nothing: FrozenSet[Any] = frozenset()
-    around: Dict[int, FrozenSet[Any]] = {}  # of each that holds others, its key and all around it
+    # By the id() of an event that holds others: its key and the keys of the events around it.
+    around: Dict[int, FrozenSet[Any]] = {}
     found: Set[int] = set()
     for e in events:
         if id(e) not in keys:

@@ -28,7 +28,8 @@ _TEXTS_MOST, _TEXT_BYTES_MOST = 1 << 16, 16 << 20
 class Event(NamedTuple):
     """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of kind "memory": bytes are those handed out, below 0 those that came back; device is
     DLPack's code of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own
-    tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks. is_async: it is no thread's own time, began on another one, say. place: "file.c:12", where it is known."""
+    tracing told it; what it launched is the scope's around it. frame: of a traced function, how it stands in stacks. is_async: it is no thread's own time, began on another one, say.
+    place: "file.c:12", if known."""
 
     kind: str
     name: str
@@ -59,7 +60,8 @@ def is_function(category: str, name: str) -> bool:
 
 
 def is_told_by_place(category: str) -> bool:
-    """Functions that the interpreter or the compiler named: two lambdas have one name."""
+    """Whether functions of that category are told apart by place. The interpreter or the compiler
+    named them: two lambdas have one name."""
     return category in FUNCTIONS or category == "function"
 
 
@@ -117,7 +119,8 @@ class _Reader:
         return self.frames[site]
 
     def place(self, site: int, category: str) -> str:
-        """Of a function of C that Python has called, the file's place has what the interpreter calls it."""
+        """The file and line of the site, or "". A function of C that Python calls has no file: its
+        site has the interpreter's text for it instead."""
         if not site or category == "c_function":
             return ""
         C.check(C.prof_trace_site_get(self.trace, site, ctypes.byref(self.site)))
@@ -164,7 +167,9 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
     cursor, event = ctypes.c_void_p(), s.Event()
     reader, place = _Reader(trace, event), ctypes.byref(event)
     next_event, unpack, raw, text = C.prof_cursor_next, HEAD.unpack_from, reader.bytes, reader.text
-    sites: Dict[int, Tuple[int, int, str, str, str, str]] = {}  # where name and category stand, name, category, frame, place; of events whose names were made for them alone the names stand elsewhere
+    # Of a site: addresses of name and category, name, category, frame, place. An event whose name
+    # was made for it alone has the name at another address.
+    sites: Dict[int, Tuple[int, int, str, str, str, str]] = {}
     C.check(C.prof_cursor_create(trace, ctypes.byref(cursor)))
     try:
         while True:

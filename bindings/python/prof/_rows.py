@@ -60,11 +60,11 @@ class _Times:
     input_shapes: Any
     stack: List[str]
     inner_cpu_time = inner_device_time = 0.0
-    """Beyond torch: of calls inside of a call of their row. They are in no total, but in the mean."""
+    """Beyond torch: times of calls inside another call of their row. Only the mean has them."""
     open_count = 0
     """Beyond torch: scopes that had not ended. They are in no count and no time."""
     place = ""
-    """Beyond torch: "file.c:12", where it is known."""
+    """Beyond torch: "file.c:12", if known."""
 
     @property
     def cpu_time(self) -> float:
@@ -150,7 +150,10 @@ class FunctionEventAvg(_Times):
         return self.key
 
     def add(self, other: "Either", is_inner: bool = False) -> "FunctionEventAvg":
-        """Calls of the same key; the first ones give it theirs. is_inner: it stands in a call that is added, so what it took is part of that one's. AssertionError for another key."""
+        """Adds calls of the same key. If this average has no key yet, it takes theirs.
+
+        is_inner: they are inside another call that is added, so their time is part of that call's.
+        Raises AssertionError for another key."""
         if not isinstance(other, _Times):
             raise AssertionError(f"a FunctionEvent or a FunctionEventAvg can be added, not {other!r}")
         if self.key is None:

@@ -51,7 +51,8 @@ def _make_again(name: str, category: Optional[str], level: int, args: Optional[D
 
 
 def _reduce(made: Any) -> Tuple[Any, Tuple[Any, ...]]:
-    """For copy and pickle: an object that keeps a scope is copied with it, as with torch.profiler's, where that is not entered. TypeError."""
+    """For copy and pickle: an object that keeps a scope can be copied, as with torch.profiler.
+    Raises TypeError if the scope is entered."""
     return _make_again, made._parts()
 
 

@@ -127,7 +127,8 @@ class Scope:
         return Scope(self._name, self._category, self._level, self._args)
 
     def _parts(self) -> Tuple[str, Optional[str], int, Optional[Dict[str, Any]], Any]:
-        """As C's."""
+        """Name, category (None: an annotation), level, arguments and shapes, as src/python/scope.c
+        gives them. Raises TypeError if the scope is entered."""
         if self._starts:
             raise TypeError(f"a scope that is entered cannot be copied or pickled: {short(self._name)}")
         args = dict(self._args or {})

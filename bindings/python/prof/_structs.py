@@ -400,7 +400,8 @@ class TraceSite(_Shown):
 
 
 class RowMore(_Shown):
-    """What else is known of a row: the time of all its calls, inner ones of a recursion too, its place in the source, and the scopes that have not ended."""
+    """What else is known of a row: its place in the source, the scopes that have not ended, and the
+    time of all calls. That includes inner calls of a recursion."""
 
     _fields_ = [
         ("size", c_size_t),

@@ -17,7 +17,7 @@ Totals of a capture, or of several together (of a program's processes, say), as 
   -r, --rows N           at most so many rows; all, or -1: all of them (default 100)
   -l, --level N          only scopes of this level, 1 or 2; 0: of both (default 0)
   -c, --category C       only scopes of this category (default: of all)
-  -f, --stack-frames N   by stack: the innermost so many frames; 0: all (default 0)
+  -f, --stack-frames N   by stack or scopes: the innermost so many frames; 0: all (default 0)
   -F, --no-functions     traced functions, and calls of modules, have no rows, as in torch.profiler's tables
   -h, --help             this text
 

@@ -127,7 +127,7 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
 STACK_FRAMES = 32
 LEVEL_PAUSED = -1  # PROF_LEVEL_PAUSED of <prof/profiler.h>
 DEVICES_ASKED = 16
-"""So many of each type are asked whether memory was recorded of them."""
+"""How many devices of each type are asked whether their memory was recorded."""
 DEVICES_DEFAULT, DEVICES_SCOPES, DEVICES_RECORDS = range(3)  # prof_devices
 _users: Dict[int, Tuple["weakref.ref[profile]", bool]] = {}
 """Who records, and whether with stacks."""
@@ -164,12 +164,13 @@ def _forget_users() -> None:
 
 
 _forks = 0
-"""Workers of multiprocessing that were forked while somebody recorded."""
+"""Forks, in a program that uses multiprocessing, while a profile recorded."""
 
 
 def _count_fork() -> None:
     global _forks
-    if _users and "multiprocessing.popen_fork" in sys.modules and "PROF_OUTPUT" not in os.environ:  # else their captures are where they were asked for
+    # With PROF_OUTPUT each child writes a capture of its own.
+    if _users and "multiprocessing.popen_fork" in sys.modules and "PROF_OUTPUT" not in os.environ:
         _forks += 1
 
 
@@ -192,7 +193,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
     """Has it been recording when this process was forked?"""
 
     _has_failed = False
-    """Has the block that it was used with ended by an exception?"""
+    """Did its `with` block end by an exception?"""
 
     def __init__(
         self,
@@ -273,7 +274,7 @@ class profile(Owner):  # noqa: N801 (torch's name)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._has_failed = any(error)  # what is raised says more than a warning of empty columns
+        self._has_failed = any(error)  # then no warning of empty columns: the exception says more
         self.stop()
 
     def __del__(self) -> None:

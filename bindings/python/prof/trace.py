@@ -15,7 +15,7 @@ from ._read_events import Event
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
-GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "kernel": 64, "scopes": 256}
+GROUPS = {"name": 1, "category": 2, "device": 4, "thread": 8, "shape": 16, "stack": 32, "scopes": 256, "kernel": 64}
 ANNOTATION_GROUP = 128  # PROF_GROUP_ANNOTATION
 SORTS = {"total": 0, "self": 1, "calls": 2, "mean": 3, "max": 4, "name": 5, "memory": 6, "self_memory": 7, "first": 8, "device": 9, "self_device": 10}
 FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3}
@@ -24,8 +24,11 @@ LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES = 1, 2
 
 
 class Row(NamedTuple):
-    """One group of scopes. Times are in ns, of scopes that have ended; a total counts the outermost call of a recursion alone, calls_ns, median and p99 (exact to 1 %) are of all calls; memory in bytes, allocated less freed while it ran.
-    open_count scopes had not ended, the oldest of them was open for open_ns. file, line: where they are in the source, has_more_places: and elsewhere.
+    """One group of scopes. Times are in ns, of scopes that have ended. A total counts only the
+    outermost call of a recursion. calls_ns, median and p99 (exact to 1 %) are of all calls. Memory
+    is in bytes, allocated less freed while it ran. open_count scopes had not ended, and the oldest
+    of them was open for open_ns. file and line: where they are in the source. has_more_places: also
+    elsewhere.
     device_total_ns: what devices spent on what was launched while it ran; self_device_ns: in it and in nothing deeper, device_count scopes of streams."""
 
     name: str
