@@ -76,6 +76,8 @@ class Rules(Folder):
         self.totals("ids and scopes")
         spans = self.spans()
         self.assertEqual((spans["A"][1], spans["B"][1], spans["local"][1], spans["global"][1]), (2000, 8000, 500, 700))
+        self.assertEqual((spans["other"][1], spans["older"][1]), (800, 300))  # begun in one process, ended in another
+        self.assertEqual(sorted(e["dur"] for e in self.exported() if e["name"] == "two"), [400, 590])
         self.assertIn("not taken: 1 ends without a begin (ph E, e, F)", self.said)
 
     def test_an_end_closes_down_to_the_begin_of_its_name(self):
