@@ -84,6 +84,14 @@ TRACES = {
         event("e", "two", 400, cat="req", id="8"),
         event("e", "two", 600, pid=5, cat="req", id="8"),
     ],
+    "memory in no order": [
+        event("i", "[memory]", ts, args={"Device Type": 1, "Device Id": 0, "Addr": address, "Bytes": bytes, "Total Allocated": total, "Total Reserved": reserved})
+        for ts, address, bytes, total, reserved in ((300, 3, 64, 448, 2000), (400, 3, -64, 384, 2000), (100, 1, 128, 256, 500), (200, 2, 128, 384, 1000))
+    ],
+    "one begin, one end": [
+        x("outer", 0, 10),
+        *(event(ph, name, ts) for ph, name, ts in (("B", "beta", 1), ("B", "gamma", 1), ("E", "beta", 2))),
+    ],
     "ends by name": [
         event("B", "main", 0),
         event("B", "step", 0),

@@ -80,6 +80,12 @@ class Rules(Folder):
         self.assertEqual(sorted(e["dur"] for e in self.exported() if e["name"] == "two"), [400, 590])
         self.assertIn("not taken: 1 ends without a begin (ph E, e, F)", self.said)
 
+    def test_memory_is_played_in_the_order_of_time(self):
+        self.totals("memory in no order")
+        blocks = [(e.name, e.start_ns) for e in self.opened.events() if e.kind == "memory" and not e.bytes]
+        self.assertEqual(blocks, [("reserve", 100000), ("reserve", 200000)])
+        self.assertIn("before the start 128 B were used and 500 B allocated", self.opened.memory_text())
+
     def test_an_end_closes_down_to_the_begin_of_its_name(self):
         rows = self.totals("ends by name")
         self.assertEqual({name: row[:2] for name, row in rows.items()}, {"main": (1000, 800), "step": (200, 110), "op": (90, 90)})

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "arrows.h"
+#include "memory.h"
 #include "number.h"
 #include "raw.h"
 #include "settle.h"
@@ -274,6 +275,15 @@ static void play_scope(player *p, const import_late_entry *entry) {
 }
 
 static void play_instant(player *p, const import_late_entry *entry) {
+  const import_text name = import_member_text(&p->event, IMPORT_NAME);
+  if (import_text_is(name, "[memory]")) {
+    import_take_memory(p->state, &p->event, entry->time);
+    return;
+  }
+  if (import_text_is(name, "[OutOfMemory]")) {
+    import_take_out_of_memory(p->state, &p->event, entry->time);
+    return;
+  }
   const import_entry made = import_take_instant(p->state, &p->event, entry->time);
   const import_thread_id id = import_threads_id(&p->event);
   import_thread *const row = import_take_row(p->state, id);
