@@ -3,24 +3,28 @@
 
 usage: tests/long/public_traces.py [FOLDER]
 
-FOLDER, or PROF_PUBLIC_TRACES, has traces (*.json, *.json.gz). Without one the files of public_traces.txt
-are fetched by https into build/public-traces, and their sha256 is checked. No trace is committed. Without
-network or traces: a line "skip: WHY", exit status 77. It needs libprof.so (PROF_LIBRARY) and the prof
-command beside it. Of each trace:
+FOLDER, or PROF_PUBLIC_TRACES, has traces (*.json, *.json.gz). Without one the files of
+public_traces.txt are fetched by https into build/public-traces, and their sha256 is checked. No
+trace is committed. Without network or traces: a line "skip: WHY", exit status 77. It needs
+libprof.so (PROF_LIBRARY) and the prof command beside it. Of each trace:
 
-- what `prof import` took and trace_oracle.py, which shares nothing with prof, are equal to the ns: every
-  scope, instant, counter and piece of memory, the number of arrows, what was left out or changed by
-  reason, and by name and category calls, their times, self times and device times; memory's peaks;
+- what `prof import` took and trace_oracle.py, which shares nothing with prof, are equal to the
+  ns: every scope, instant, counter and piece of memory, the number of arrows, what was left out
+  or changed by reason, and by name and category calls, their times, self times and device
+  times; memory's peaks;
 - the export is strict JSON: UTF-8, no NaN, no key twice;
-- the export taken back has the same tables: by name, kernel, shape, thread; the same text of memory.
+- the export taken back has the same tables: by name, kernel, shape, thread; the same text of
+  memory.
 
 What is not compared, and why. It is left out by these rules alone, never by a tolerance:
-- total, self and device total of a row with a scope that crosses another one on its thread, or holds one
-  that does: the format does not say which holds which. Calls and their times are compared.
+- total, self and device total of a row with a scope that crosses another one on its thread, or
+  holds one that does: the format does not say which holds which. Calls and their times are
+  compared.
 - the same of what belongs to an id (ph b, S): no thread's own time.
 - median and p99, which are exact to 1 %.
-- there and back: a row's level, which JSON does not have; the process's name where the trace has none;
-  arrows, of which an export leaves out those that no scope holds, and moves others into their scope.
+- there and back: a row's level, which JSON does not have; the process's name where the trace
+  has none; arrows, of which an export leaves out those that no scope holds, and moves others
+  into their scope.
 """
 
 import collections
@@ -41,7 +45,10 @@ from trace_oracle import NotATrace, Oracle  # noqa: E402
 
 import prof  # noqa: E402
 
-LIST, FETCHED = os.path.join(HERE, "public_traces.txt"), os.path.join(ROOT, "build", "public-traces")
+LIST, FETCHED = (
+    os.path.join(HERE, "public_traces.txt"),
+    os.path.join(ROOT, "build", "public-traces"),
+)
 MISSED = {
     "NOT_OBJECT": "elements that are no objects",
     "PHASE": "of a kind that is not known (ph)",
@@ -111,7 +118,11 @@ def fetched():
 
 def paths():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PROF_PUBLIC_TRACES") or fetched()
-    found = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith((".json", ".json.gz")))
+    found = sorted(
+        os.path.join(folder, name)
+        for name in os.listdir(folder)
+        if name.endswith((".json", ".json.gz"))
+    )
     if not found:
         raise Skip(f"no *.json or *.json.gz in {folder}")
     return found
@@ -123,21 +134,37 @@ def paths():
 def difference(what, want, got):
     want, got = collections.Counter(want), collections.Counter(got)
     if want != got:
-        yield f"{what}: oracle {list((want - got).items())[:3]}, prof {list((got - want).items())[:3]}"
+        ours, profs = (list(of.items())[:3] for of in (want - got, got - want))
+        yield f"{what}: oracle {ours}, prof {profs}"
 
 
 def compare_events(oracle, events):
     """Every event, whole ns from the earliest one."""
     scopes = [(e.name, e.category, e.start_ns, e.duration_ns) for e in events if e.kind == "scope"]
-    instants = [(e.name, e.category, e.start_ns) for e in events if e.kind == "instant" and e.category != "metadata"]
+    instants = [
+        (e.name, e.category, e.start_ns)
+        for e in events
+        if e.kind == "instant" and e.category != "metadata"
+    ]
     counters = [(e.start_ns, e.value) for e in events if e.kind == "counter"]
     memory = [(e.start_ns, e.bytes) for e in events if e.kind == "memory" and e.bytes]
-    first = min([e.start_ns for e in events if e.category != "metadata" and not e.kind.startswith("flow")], default=0)
+    first = min(
+        [e.start_ns for e in events if e.category != "metadata" and not e.kind.startswith("flow")],
+        default=0,
+    )
     start = oracle.first_ns() - first
-    yield from difference("scopes", [(s.name, s.cat, s.start - start, s.duration) for s in oracle.scopes], scopes)
-    yield from difference("instants", [(name, cat, at - start) for name, cat, at in oracle.instants], instants)
-    yield from difference("counters", [(at - start, value) for at, value in oracle.counters], counters)
-    yield from difference("memory", [(at - start, int(args["Bytes"])) for at, _, args in oracle.memory], memory)
+    yield from difference(
+        "scopes", [(s.name, s.cat, s.start - start, s.duration) for s in oracle.scopes], scopes
+    )
+    yield from difference(
+        "instants", [(name, cat, at - start) for name, cat, at in oracle.instants], instants
+    )
+    yield from difference(
+        "counters", [(at - start, value) for at, value in oracle.counters], counters
+    )
+    yield from difference(
+        "memory", [(at - start, int(args["Bytes"])) for at, _, args in oracle.memory], memory
+    )
     for kind in "flow_begin", "flow_end":
         count = sum(e.kind == kind for e in events)
         if count != len(oracle.other_arrows):
@@ -160,7 +187,8 @@ def compare_rows(oracle, rows):
         want = oracle.rows[key]
         for ours, field in FIELDS + (NESTED if want.is_clean else ()):
             if (getattr(want, ours) or 0) != getattr(got[key], field):
-                yield f"{field} of {key}: oracle {getattr(want, ours)}, prof {getattr(got[key], field)}"
+                figures = f"oracle {getattr(want, ours)}, prof {getattr(got[key], field)}"
+                yield f"{field} of {key}: {figures}"
     if rows.total_self_device_ns != oracle.device_ns:
         yield f"device time: oracle {oracle.device_ns}, prof {rows.total_self_device_ns}"
 
@@ -170,9 +198,18 @@ def compare_peaks(oracle, text):
     got = {}
     for part in re.split(r"^Pool \d+: ", text, flags=re.M)[1:]:
         gpu = re.match(r"\[memory\] of GPU (\d+) ", part)
-        sums = [re.search(rf"^  {word} .*\n +bytes +(-?\d+) +(-?\d+)", part, re.M) for word in ("used", "allocated")]
-        got[("gpu", int(gpu[1])) if gpu else ("cpu", 0)] = int(sums[0][1]), int(sums[1][2]) if sums[1] else None
-    want = {key: (used, reserved or got.get(key, (0, reserved))[1]) for key, (used, reserved) in oracle.memory_peaks().items()}
+        sums = [
+            re.search(rf"^  {word} .*\n +bytes +(-?\d+) +(-?\d+)", part, re.M)
+            for word in ("used", "allocated")
+        ]
+        got[("gpu", int(gpu[1])) if gpu else ("cpu", 0)] = (
+            int(sums[0][1]),
+            int(sums[1][2]) if sums[1] else None,
+        )
+    want = {
+        key: (used, reserved or got.get(key, (0, reserved))[1])
+        for key, (used, reserved) in oracle.memory_peaks().items()
+    }
     yield from difference("peaks of memory", want.items(), got.items())
 
 
@@ -199,14 +236,21 @@ def there_and_back(trace, path):
         for group in GROUPS:
             without = {"level", "thread"}
             tables = [
-                [tuple((key, value) for key, value in row._asdict().items() if key not in without) for row in of.aggregate(group=group)]
+                [
+                    tuple(
+                        (key, value) for key, value in row._asdict().items() if key not in without
+                    )
+                    for row in of.aggregate(group=group)
+                ]
                 for of in (trace, again)
             ]
             if tables[0] != tables[1]:
                 yield from difference(f"taken back, by {group}", *tables)
                 if collections.Counter(tables[0]) == collections.Counter(tables[1]):
                     yield f"taken back, by {group}: rows in another order"
-        texts = [re.sub(r"^Memory of .*?\(pid", "", of.memory_text(rows=-1)) for of in (trace, again)]
+        texts = [
+            re.sub(r"^Memory of .*?\(pid", "", of.memory_text(rows=-1)) for of in (trace, again)
+        ]
         yield from difference("taken back, memory", *(text.splitlines() for text in texts))
 
 
@@ -223,8 +267,13 @@ def check(path, folder):
             *there_and_back(trace, os.path.join(folder, "back.json")),
         ]
     clean = sum(row.is_clean for row in oracle.rows.values())
-    figures = f"{oracle.event_count} events, {len(oracle.rows)} rows, {clean} of them with nested times"
-    return found, f"{figures}, {oracle.device_ns / 1e6:.3f} ms of devices, {len(oracle.memory)} of memory"
+    figures = (
+        f"{oracle.event_count} events, {len(oracle.rows)} rows, {clean} of them with nested times"
+    )
+    return (
+        found,
+        f"{figures}, {oracle.device_ns / 1e6:.3f} ms of devices, {len(oracle.memory)} of memory",
+    )
 
 
 def main():
@@ -243,7 +292,9 @@ def main():
                 continue
             checked += 1
             differing += bool(found)
-            print(f"{'DIFF ' if found else 'equal'} {os.path.basename(path)}: {figures}", flush=True)
+            print(
+                f"{'DIFF ' if found else 'equal'} {os.path.basename(path)}: {figures}", flush=True
+            )
             for line in found[:20]:
                 print(f"      {line[:400]}")
     print(f"{checked} traces, {differing} differ")

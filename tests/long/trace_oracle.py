@@ -1,11 +1,11 @@
-"""What stands in a trace of the Chrome trace event format, worked out from the JSON alone: calls, times,
-self times, device times by launch, memory, counters, instants and arrows.
+"""What stands in a trace of the Chrome trace event format, worked out from the JSON alone: calls,
+times, self times, device times by launch, memory, counters, instants and arrows.
 
-It shares nothing with prof: not a line of its import. The rules are those of the
-format ("Trace Event Format", Google) and of what Kineto writes into it. Where both leave a choice, the
-rule is prof's documented one (docs/viewers.md, "The way back"), and the place that has it says so.
-Times are whole ns; a fraction of one is rounded to the nearest, halves up.
-public_traces.py compares the result with what prof says of the same file.
+It shares nothing with prof: not a line of its import. The rules are those of the format ("Trace
+Event Format", Google) and of what Kineto writes into it. Where both leave a choice, the rule is
+prof's documented one (docs/viewers.md, "The way back"), and the place that has it says so.
+Times are whole ns; a fraction of one is rounded to the nearest, halves up. public_traces.py
+compares the result with what prof says of the same file.
 """
 
 import bisect
@@ -41,8 +41,22 @@ class NotATrace(ValueError):
 class Scope:
     """One stretch of time. kind: "host", "call", "async", "work" or "annotation"."""
 
-    __slots__ = ("name", "category", "start", "end", "row", "kind", "order", "args", "parent", "self_ns",
-                 "is_outermost", "is_clean", "is_whole", "launch")
+    __slots__ = (
+        "name",
+        "category",
+        "start",
+        "end",
+        "row",
+        "kind",
+        "order",
+        "args",
+        "parent",
+        "self_ns",
+        "is_outermost",
+        "is_clean",
+        "is_whole",
+        "launch",
+    )
 
     def __init__(self, event, kind, start, end, order):
         self.name, self.category = text_of(event, "name", "(unnamed)"), text_of(event, "cat", "")
@@ -50,7 +64,7 @@ class Scope:
         args = event.get("args")
         self.args = args if isinstance(args, dict) else {}
         self.kind, self.start, self.end, self.order = kind, start, end, order
-        self.is_whole = event["ph"] == "X"
+        self.is_whole = event["ph"] == "X" and bool(self.category)
         self.parent, self.launch = None, None
         self.self_ns, self.is_outermost, self.is_clean = 0, True, True
 
@@ -142,7 +156,9 @@ class Oracle:
     def first_ns(self):
         """The earliest of all that is taken."""
         times = [s.start for s in self.scopes] + [at for _, _, at in self.instants]
-        return min(times + [at for at, _ in self.counters] + [at for at, _, _ in self.memory], default=0)
+        return min(
+            times + [at for at, _ in self.counters] + [at for at, _, _ in self.memory], default=0
+        )
 
     # ---- what each event is ----
 
@@ -150,7 +166,10 @@ class Oracle:
         self.process_names = {
             e.get("pid"): e["args"].get("name")
             for e in events
-            if isinstance(e, dict) and e.get("ph") == "M" and e.get("name") == "process_name" and isinstance(e.get("args"), dict)
+            if isinstance(e, dict)
+            and e.get("ph") == "M"
+            and e.get("name") == "process_name"
+            and isinstance(e.get("args"), dict)
         }
         self.timed = collections.defaultdict(list)  # by kind: (ns, order, event)
         for order, event in enumerate(events):
@@ -193,7 +212,9 @@ class Oracle:
             self._memory(at, event)
             self.timed["memory"].append((at, order, event))
         else:
-            self.instants.append((text_of(event, "name", "(unnamed)"), text_of(event, "cat", ""), at))
+            self.instants.append(
+                (text_of(event, "name", "(unnamed)"), text_of(event, "cat", ""), at)
+            )
             self.timed["instant"].append((at, order, event))
 
     def _complete(self, at, order, event):
@@ -219,7 +240,15 @@ class Oracle:
 
     def _counter(self, at, event):
         args = event.get("args")
-        numbers = [v for v in args.values() if isinstance(v, (int, decimal.Decimal)) and not isinstance(v, bool)] if isinstance(args, dict) else []
+        numbers = (
+            [
+                v
+                for v in args.values()
+                if isinstance(v, (int, decimal.Decimal)) and not isinstance(v, bool)
+            ]
+            if isinstance(args, dict)
+            else []
+        )
         if not numbers:
             self.missed["NO_VALUE"] += 1
         for value in numbers:
@@ -237,14 +266,18 @@ class Oracle:
     # ---- begins and ends ----
 
     def _duration_events(self):
-        """An end closes the innermost begin of its name and category (prof's rule; the format has no name in an end). What was begun in it ends with it."""
+        """An end closes the innermost begin of its name and category (prof's rule; the format
+        has no name in an end). What was begun in it ends with it."""
         stacks = collections.defaultdict(list)
         for at, order, event in sorted(self.timed["duration"], key=lambda e: e[:2]):
             stack = stacks[event.get("pid"), event.get("tid")]
             if event["ph"] == "B":
                 stack.append((at, order, event))
                 continue
-            found = next((i for i in reversed(range(len(stack))) if self._is_end_of(stack[i][2], event)), None)
+            found = next(
+                (i for i in reversed(range(len(stack))) if self._is_end_of(stack[i][2], event)),
+                None,
+            )
             if found is None:
                 self.missed["END_ALONE"] += 1
                 continue
@@ -267,7 +300,13 @@ class Oracle:
         self.changed["UNENDED"] = len(self.left_open)
         for begun in self.left_open:
             event = begun[2]
-            scope = Scope(event, "async" if event["ph"] in ASYNC_BEGIN else self._kind(event), begun[0], self.trace_end, begun[1])
+            scope = Scope(
+                event,
+                "async" if event["ph"] in ASYNC_BEGIN else self._kind(event),
+                begun[0],
+                self.trace_end,
+                begun[1],
+            )
             self.scopes.append(scope)
 
     def _async_events(self):
@@ -279,11 +318,19 @@ class Oracle:
                 stack.append((at, order, event))
                 continue
             if event["ph"] in ASYNC_STEP:
-                self.instants.append((text_of(event, "name", "(unnamed)"), text_of(event, "cat", ""), at))
+                self.instants.append(
+                    (text_of(event, "name", "(unnamed)"), text_of(event, "cat", ""), at)
+                )
                 continue
-            fits = [i for i in reversed(range(len(stack))) if event.get("name") in (None, "", stack[i][2].get("name"))]
+            fits = [
+                i
+                for i in reversed(range(len(stack)))
+                if event.get("name") in (None, "", stack[i][2].get("name"))
+            ]
             own = [i for i in fits if stack[i][2].get("pid") == event.get("pid")]
-            found = (own or fits or [None])[0]  # processes that use one id at the same time end their own
+            found = (own or fits or [None])[
+                0
+            ]  # processes that use one id at the same time end their own
             if found is None:
                 self.missed["END_ALONE"] += 1
                 continue
@@ -304,10 +351,11 @@ class Oracle:
     # ---- arrows ----
 
     def _arrows(self):
-        """An arrow has the category, the name and the id of its ends. A step ends one and begins the next."""
+        """An arrow has the category, the name and the id of its ends. A step ends one and
+        begins the next."""
         self.launch_arrows, self.other_arrows = [], []
         ends = collections.defaultdict(list)
-        for at, order, event in sorted(self.timed["arrow"], key=lambda e: e[:2]):
+        for at, _, event in sorted(self.timed["arrow"], key=lambda e: e[:2]):
             ends[event.get("cat"), event.get("name"), str(event.get("id"))].append((at, event))
         for (cat, _, _), of in ends.items():
             pairs, alone = self._pairs(of)
@@ -316,7 +364,8 @@ class Oracle:
 
     @staticmethod
     def _pairs(of):
-        """One arrow of a number is under way at a time: a begin takes the place of one that waits for its end. How many ends have no other end."""
+        """One arrow of a number is under way at a time: a begin takes the place of one that
+        waits for its end. How many ends have no other end."""
         pairs, begun, alone = [], None, 0
         for at, event in of:
             if event["ph"] == "s" or begun is None:
@@ -332,10 +381,18 @@ class Oracle:
     # ---- launches ----
 
     def _launches(self):
-        """Work was launched by the call with its correlation; what has none, by the arrow that ends on it."""
-        ends = {(event.get("pid"), event.get("tid"), at): begin for begin, (at, event) in self.launch_arrows}
+        """Work was launched by the call with its correlation; what has none, by the arrow that
+        ends on it."""
+        ends = {
+            (event.get("pid"), event.get("tid"), at): begin
+            for begin, (at, event) in self.launch_arrows
+        }
         devices = {event.get("pid") for _, (_, event) in self.launch_arrows}
-        devices |= {pid for pid, name in self.process_names.items() if isinstance(name, str) and DEVICE_PROCESS.match(name)}
+        devices |= {
+            pid
+            for pid, name in self.process_names.items()
+            if isinstance(name, str) and DEVICE_PROCESS.match(name)
+        }
         calls = {}
         for scope in self.scopes:
             if scope.kind == "host" and scope.row[0] in devices and scope.cat not in HOST:
@@ -351,7 +408,10 @@ class Oracle:
                 if scope.launch is None and "correlation" not in scope.args and begin:
                     scope.launch = (begin[1].get("pid"), begin[1].get("tid")), begin[0]
                 self.changed["NO_LAUNCH"] += scope.launch is None
-        for begin, end in self.launch_arrows:  # those of launches say nothing that the launches do not
+        for (
+            begin,
+            end,
+        ) in self.launch_arrows:  # those of launches say nothing that the launches do not
             if (end[1].get("pid"), end[1].get("tid"), end[0]) in work:
                 self.missed["DRAWN"] += 2
             else:
@@ -360,14 +420,21 @@ class Oracle:
     # ---- memory ----
 
     def memory_peaks(self):
-        """By device, ("cpu", 0) or ("gpu", n): the highest sum of what is handed out, beginning with what was there before, and of what is reserved; None: that is never said."""
+        """By device, ("cpu", 0) or ("gpu", n): the highest sum of what is handed out, beginning
+        with what was there before, and of what is reserved; None: that is never said."""
         peaks, used = {}, {}
-        for at, order, args in sorted(self.memory, key=lambda e: e[:2]):
+        for _, _, args in sorted(self.memory, key=lambda e: e[:2]):
             is_device = int(args.get("Device Type", 0)) != 0
             key = ("gpu", max(int(args.get("Device Id", 0)), 0)) if is_device else ("cpu", 0)
-            total, change, reserved = args.get("Total Allocated"), int(args["Bytes"]), args.get("Total Reserved")
+            total, change, reserved = (
+                args.get("Total Allocated"),
+                int(args["Bytes"]),
+                args.get("Total Reserved"),
+            )
             if key not in used:
-                used[key] = max(int(total) - change, 0) if total is not None and int(total) >= 0 else 0
+                used[key] = (
+                    max(int(total) - change, 0) if total is not None and int(total) >= 0 else 0
+                )
                 peaks[key] = [used[key], None]
             used[key] += change
             peaks[key][0] = max(peaks[key][0], used[key])
@@ -378,7 +445,9 @@ class Oracle:
     # ---- nesting ----
 
     def _nest(self):
-        """Of one begin and one end the one that came first holds the other; an X holds a B with its E, whatever came first (the format says nothing of it, prof does so)."""
+        """Of one begin and one end the one that came first holds the other. The format says
+        nothing of it. prof leaves the order of the file in one case: an X with a category holds
+        a B with its E, whatever came first."""
         rows = collections.defaultdict(list)
         for scope in self.scopes:
             if scope.kind in ("host", "call"):
@@ -425,7 +494,9 @@ class Oracle:
         self._device_times()
 
     def _device_times(self):
-        """Each work's time belongs to the innermost scope around its launch. Of work inside of other work on its stream the outer one has the rest; what crosses other work has its whole time."""
+        """Each work's time belongs to the innermost scope around its launch. Of work inside of
+        other work on its stream the outer one has the rest; what crosses other work has its
+        whole time."""
         streams = collections.defaultdict(list)
         for scope in self.scopes:
             if scope.kind == "work":
@@ -468,7 +539,8 @@ class Oracle:
 
 
 class _Index:
-    """Answers which of the scopes, sorted by start, hold a moment, by a walk that goes on where moments rise."""
+    """Answers which of the scopes, sorted by start, hold a moment, by a walk that goes on where
+    moments rise."""
 
     def __init__(self, scopes):
         self.scopes, self.starts = scopes, [s.start for s in scopes]
