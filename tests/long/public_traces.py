@@ -202,14 +202,10 @@ def compare_peaks(oracle, text):
             re.search(rf"^  {word} .*\n +bytes +(-?\d+) +(-?\d+)", part, re.M)
             for word in ("used", "allocated")
         ]
-        got[("gpu", int(gpu[1])) if gpu else ("cpu", 0)] = (
-            int(sums[0][1]),
-            int(sums[1][2]) if sums[1] else None,
-        )
-    want = {
-        key: (used, reserved or got.get(key, (0, reserved))[1])
-        for key, (used, reserved) in oracle.memory_peaks().items()
-    }
+        key = ("gpu", int(gpu[1])) if gpu else ("cpu", 0)
+        got[key] = int(sums[0][1]), int(sums[1][2]) if sums[1] else 0
+    peaks = oracle.memory_peaks()
+    want = {key: (used, reserved or 0) for key, (used, reserved) in peaks.items()}
     yield from difference("peaks of memory", want.items(), got.items())
 
 
