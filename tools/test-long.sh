@@ -66,6 +66,7 @@ row M3 'memory: reset and clear under load, 60 s each' env PROF_RESET_SECONDS=60
 row R11 'every truncation of a capture of 1 MiB' $hostile/truncation
 row R11b 'every byte and bit of a small one turned over' $hostile/flips
 row R11f 'the reader fuzzed, 5e7 runs' tools/fuzz-long.sh 50000000
+row T1 'public traces against an independent computation, and there and back' env PROF_LIBRARY=build/dev/libprof.so .venv/bin/python tests/long/public_traces.py
 # What CI does a part of.
 of() { # PRESET LABELS TIERS [WRAPPER...]: builds, and runs the tests that have the labels and are of the tiers
   local preset=$1 labels=$2 tiers=$3

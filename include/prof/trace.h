@@ -370,7 +370,7 @@ typedef struct prof_row {
                                               key_averages().table() calls these KB, MB, GB, as
                                               torch.profiler does */
   int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices' */
-  uint64_t device_total_ns, self_device_ns; /* that devices spent on what was launched while it ran; in it and in nothing deeper. Each ns of a stream counts once. A scope of a stream that is in no scope of its launching thread any more
+  uint64_t device_total_ns, self_device_ns; /* that devices spent on what was launched while it ran; in it and in nothing deeper. Each ns of a stream counts once, except where its work overlaps without nesting: that counts in full. A scope of a stream that is in no scope of its launching thread any more
                                                is a row without calls */
   uint64_t device_count;                    /* scopes of streams in self_device_ns */
   uint32_t is_async;                        /* 1: all its calls are asynchronous, no thread's own time (PROF_EVENT_ASYNC, PROF_EVENT_OTHER_THREAD): self_ns is 0, and a table's share of total_ns, too */

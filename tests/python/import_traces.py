@@ -75,6 +75,22 @@ TRACES = {
         event("e", "global", 700, pid=5, cat="req", id2={"global": "0x9"}),
         event("b", "other", 0, cat="req", id="0x10"),
         event("e", "other", 800, pid=5, cat="req", id="0x10"),
+        event("b", "own", 0, cat="req", id2={"local": "0x2"}),
+        event("e", "own", 900, pid=5, cat="req", id2={"local": "0x2"}),
+        event("S", "older", 0, cat="req", id="7"),
+        event("F", "older", 300, pid=5, cat="req", id="7"),
+        event("b", "two", 0, cat="req", id="8"),
+        event("b", "two", 10, pid=5, cat="req", id="8"),
+        event("e", "two", 400, cat="req", id="8"),
+        event("e", "two", 600, pid=5, cat="req", id="8"),
+    ],
+    "memory in no order": [
+        event("i", "[memory]", ts, args={"Device Type": 1, "Device Id": 0, "Addr": address, "Bytes": bytes, "Total Allocated": total, "Total Reserved": reserved})
+        for ts, address, bytes, total, reserved in ((300, 3, 64, 448, 2000), (400, 3, -64, 384, 2000), (100, 1, 128, 256, 500), (200, 2, 128, 384, 1000))
+    ],
+    "one begin, one end": [
+        x("outer", 0, 10),
+        *(event(ph, name, ts) for ph, name, ts in (("B", "beta", 1), ("B", "gamma", 1), ("E", "beta", 2))),
     ],
     "ends by name": [
         event("B", "main", 0),

@@ -77,7 +77,15 @@ class Rules(Folder):
         self.totals("ids and scopes")
         spans = self.spans()
         self.assertEqual((spans["A"][1], spans["B"][1], spans["local"][1], spans["global"][1]), (2000, 8000, 500, 700))
+        self.assertEqual((spans["other"][1], spans["older"][1]), (800, 300))  # begun in one process, ended in another
+        self.assertEqual(sorted(e["dur"] for e in self.exported() if e["name"] == "two"), [400, 590])
         self.assertIn("not taken: 1 ends without a begin (ph E, e, F)", self.said)
+
+    def test_memory_is_played_in_the_order_of_time(self):
+        self.totals("memory in no order")
+        blocks = [(e.name, e.start_ns) for e in self.opened.events() if e.kind == "memory" and not e.bytes]
+        self.assertEqual(blocks, [("reserve", 100000), ("reserve", 200000)])
+        self.assertIn("before the start 128 B were used and 500 B allocated", self.opened.memory_text())
 
     def test_an_end_closes_down_to_the_begin_of_its_name(self):
         rows = self.totals("ends by name")

@@ -30,20 +30,24 @@ static import_lanes *find_lanes(import_async *async, int64_t pid, import_text ca
   return lanes;
 }
 
-static bool is_of_all_processes(const import_event *event) {
+static bool has_id(const import_event *event) {
+  return event->members[IMPORT_ID].type != IMPORT_NONE;
+}
+
+static bool is_global(const import_event *event) {
   static const char begin[] = "{\"global\"";
   const import_text id = text_of(event, IMPORT_ID2);
-  return event->members[IMPORT_ID].type == IMPORT_NONE && id.bytes > sizeof begin - 1 &&
+  return !has_id(event) && id.bytes > sizeof begin - 1 &&
          memcmp(id.data, begin, sizeof begin - 1) == 0;
 }
 
-import_nest *import_async_nest(import_async *async, const import_event *event) {
-  const import_member id = event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
+static import_nest *find_nest(import_async *async, const import_event *event, bool is_of_all) {
   const int64_t pid = import_threads_id(event).pid;
   const import_text category = text_of(event, IMPORT_CAT);
-  const uint64_t hash = hash_of(
-      hash_of(hash_of(hash_first, category), text_of(event, IMPORT_SCOPE)), text_of(event, id));
-  import_nest wanted = {.key = {is_of_all_processes(event) ? 0 : pid, hash}}, *nest;
+  const uint64_t hash =
+      hash_of(hash_of(hash_of(hash_first, category), text_of(event, IMPORT_SCOPE)),
+              text_of(event, has_id(event) ? IMPORT_ID : IMPORT_ID2));
+  import_nest wanted = {.key = {is_of_all ? 0 : pid, hash}}, *nest;
   HASH_FIND(hh, async->nests, &wanted.key, sizeof wanted.key, nest);
   if (nest) return nest;
   nest = import_make(sizeof *nest);
@@ -51,6 +55,14 @@ import_nest *import_async_nest(import_async *async, const import_event *event) {
   nest->lanes = find_lanes(async, pid, category);
   HASH_ADD(hh, async->nests, key, sizeof nest->key, nest);
   return nest;
+}
+
+import_nest *import_async_nest(import_async *async, const import_event *event) {
+  return find_nest(async, event, is_global(event));
+}
+
+import_nest *import_async_open(import_async *async, const import_event *event) {
+  return find_nest(async, event, has_id(event) || is_global(event));
 }
 
 void import_nest_add(import_nest *nest, import_entry entry) {

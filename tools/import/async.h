@@ -24,7 +24,7 @@ typedef struct import_lanes {
 /* What one id has. */
 typedef struct import_nest {
   struct {
-    int64_t pid; /* 0 where the id is of all processes */
+    int64_t pid; /* 0: of all processes */
     uint64_t id; /* hash of category, scope and id */
   } key;
   UT_hash_handle hh;
@@ -40,8 +40,12 @@ typedef struct import_async {
   import_lanes *lanes;
 } import_async;
 
-/* The id's of this event; it is made where there is none. */
+/* The id's of this event, on rows of its process; it is made where there is none. */
 import_nest *import_async_nest(import_async *async, const import_event *event);
+
+/* Where the id's begins wait for their ends: a process may end what another one began, unless id2
+   says "local". */
+import_nest *import_async_open(import_async *async, const import_event *event);
 
 void import_nest_add(import_nest *nest, import_entry entry);
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "memory.h"
 #include "number.h"
 #include "take.h"
 
@@ -128,13 +127,7 @@ static void take_instant(import_state *state, const import_event *event) {
   take_named_devices(state, event, category, name);
   if (is_about_tracing(event, category) || import_text_is(category, "prof"))
     import_miss_one(state, IMPORT_MISS_SPAN);
-  else if (!read_time(state, event, &time))
-    return;
-  else if (import_text_is(name, "[memory]"))
-    import_take_memory(state, event, time);
-  else if (import_text_is(name, "[OutOfMemory]"))
-    import_take_out_of_memory(state, event, time);
-  else
+  else if (read_time(state, event, &time))
     import_late_add(state, event, 'i', time);
 }
 

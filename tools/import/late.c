@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "arrows.h"
+#include "memory.h"
 #include "number.h"
 #include "raw.h"
 #include "settle.h"
@@ -87,10 +88,11 @@ static bool is_same(const import_event *end, const import_event *begin, import_m
 }
 
 /* The newest of these that the event ends, by its name and category where both say one; count:
-   none. */
-static size_t find_begun(matcher *m, const uint32_t *items, size_t count) {
+   none. is_own: only of those that its process began. */
+static size_t find_begun(matcher *m, const uint32_t *items, size_t count, bool is_own) {
   for (size_t i = count, looked = 0; i-- > 0 && looked < LOOK_MAX; looked++) {
     import_raw_members(import_late_words(&m->state->late, entry_of(m, items[i])), &m->begun);
+    if (is_own && import_threads_id(&m->event).pid != import_threads_id(&m->begun).pid) continue;
     if (is_same(&m->event, &m->begun, IMPORT_NAME) && is_same(&m->event, &m->begun, IMPORT_CAT))
       return i;
   }
@@ -105,7 +107,7 @@ static void push(uint32_t **items, size_t *count, size_t *room, uint32_t number)
 /* What was begun inside and not ended ends with it. */
 static void match_end(matcher *m, uint32_t number) {
   open_row *const row = row_of(m, import_threads_id(&m->event));
-  const size_t at = find_begun(m, row->items, row->count);
+  const size_t at = find_begun(m, row->items, row->count, false);
   if (at == row->count) {
     import_miss_one(m->state, IMPORT_MISS_END_ALONE);
     return;
@@ -120,9 +122,11 @@ static void match_end(matcher *m, uint32_t number) {
   row->count = at;
 }
 
+/* Processes that use one id at the same time end their own. */
 static void match_async_end(matcher *m, uint32_t number) {
-  import_nest *const nest = import_async_nest(&m->async, &m->event);
-  const size_t at = find_begun(m, nest->open, nest->open_count);
+  import_nest *const nest = import_async_open(&m->async, &m->event);
+  size_t at = find_begun(m, nest->open, nest->open_count, true);
+  if (at == nest->open_count) at = find_begun(m, nest->open, nest->open_count, false);
   if (at == nest->open_count) {
     import_miss_one(m->state, IMPORT_MISS_END_ALONE);
     return;
@@ -148,7 +152,7 @@ static void match(matcher *m, uint32_t number) {
       return;
     case 'b':
     case 'S':
-      nest = import_async_nest(&m->async, &m->event);
+      nest = import_async_open(&m->async, &m->event);
       push(&nest->open, &nest->open_count, &nest->open_room, number);
       return;
     case 'e':
@@ -271,6 +275,15 @@ static void play_scope(player *p, const import_late_entry *entry) {
 }
 
 static void play_instant(player *p, const import_late_entry *entry) {
+  const import_text name = import_member_text(&p->event, IMPORT_NAME);
+  if (import_text_is(name, "[memory]")) {
+    import_take_memory(p->state, &p->event, entry->time);
+    return;
+  }
+  if (import_text_is(name, "[OutOfMemory]")) {
+    import_take_out_of_memory(p->state, &p->event, entry->time);
+    return;
+  }
   const import_entry made = import_take_instant(p->state, &p->event, entry->time);
   const import_thread_id id = import_threads_id(&p->event);
   import_thread *const row = import_take_row(p->state, id);

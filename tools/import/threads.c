@@ -100,8 +100,10 @@ void import_thread_add(import_thread *thread, uint64_t start, uint64_t end, uint
   thread->entries[thread->count++] = (import_entry){end, start, place};
   if (place & IMPORT_ENTRY_MARK) return;
   thread->has_functions |= (place & IMPORT_ENTRY_FUNCTION) != 0;
-  thread->rising += start > thread->last_start;
-  thread->falling += start < thread->last_start;
+  if (thread->last_start) { /* before the first there is none to compare with */
+    thread->rising += start > thread->last_start;
+    thread->falling += start < thread->last_start;
+  }
   thread->last_start = start;
 }
 
