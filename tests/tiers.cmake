@@ -25,6 +25,12 @@ if(PROF_SANITIZE)
   list(PREPEND prof_tiers "long:^stress\\.(exact|kill|cap)$" "long:^hostile\\.(flips|truncation)$")
 endif()
 
+# ThreadSanitizer looks at threads. Of those who read a capture or write an export only these have any.
+if(PROF_SANITIZE MATCHES "thread")
+  list(PREPEND prof_tiers "quick:^unit\\.trace_live$" "long:^unit\\.(trace|export|op)_"
+                          "long:^api\\.(bad_input|get_large)$")
+endif()
+
 # prof_tier(NAME TIER): sets TIER to the tier of the test NAME.
 function(prof_tier name result)
   set(${result} quick PARENT_SCOPE)

@@ -49,6 +49,7 @@ row R6 'a million threads, ten scopes each' env PROF_THREADS=1000000 $stress/man
 row R7 'ten thousand processes out of eight threads that record' env PROF_FORKS=10000 $stress/forks
 row R8 'anything asked from sixteen threads at once, 60 s' env PROF_MEDDLE_SECONDS=60 $stress/meddle
 row R9 'longjmp, exit, cancel, fibres under a 10 kHz handler, 60 s' env PROF_JUMPS_SECONDS=60 $stress/jumps
+row R1x 'each instruction walked: what stands there if the process dies' build/dev/tests/fault/single_step
 row R9x 'a signal at every instruction' build/dev/tests/fault/signal_step
 row R10 'texts that mean harm, in every place, read back' env PROF_TEST_BUILD_DIR=build/dev $hostile/text
 row R12 'scripted clocks: jumps, other processors, wraps, coarse and broken ones' ctest --test-dir build/dev -L '^clock$' --output-on-failure --no-tests=error
@@ -82,7 +83,7 @@ row P2 'the wheel under every Python here' tests/python/check-wheel.sh
 row P3 'the Python package beside the real torch, all tests' tests/python/beside-torch.sh
 row F1 'every deliberate fault is caught' bash tests/fault/run-faults.sh
 row S1 'AddressSanitizer: what CI leaves out' bash -c "of asan 'hostile|stress' long"
-row S2 'ThreadSanitizer: what CI leaves out' bash -c "of tsan stress long setarch $(uname -m) -R"
+row S2 'ThreadSanitizer: what CI leaves out' bash -c "of tsan 'unit|api|stress' long setarch $(uname -m) -R"
 row S3 'valgrind over the C tests that fit' tools/valgrind.sh
 row L1 "clang-tidy's analyzer over everything" tools/lint.sh
 [ $failed -eq 0 ]
