@@ -28,7 +28,7 @@ endif()
 # ThreadSanitizer looks at threads. Of those who read a capture or write an export only these have any.
 if(PROF_SANITIZE MATCHES "thread")
   list(PREPEND prof_tiers "quick:^unit\\.trace_live$" "long:^unit\\.(trace|export|op)_"
-                          "long:^api\\.(bad_input|get_large)$")
+                          "long:^api\\.(bad_input|get_large|interleaved)$")
 endif()
 
 # prof_tier(NAME TIER): sets TIER to the tier of the test NAME.

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../hang_guard.h"
 #include "events.h"
 
 enum { CAP = 8 << 20, THREADS = 4 };
@@ -286,17 +287,17 @@ static void run_fast(uint64_t ns, uint64_t *ones, uint64_t *twos) {
 static void run_fast_until(uint64_t changes, uint64_t *ones, uint64_t *twos) {
   uint64_t more_ones, more_twos;
   run_fast(700000000, ones, twos);
-  for (int i = 0; i < 100 && health().changes_count < changes; i++) {
+  for (unsigned i = 0; i < 10 * hang_seconds() && health().changes_count < changes; i++) {
     run_fast(100000000, &more_ones, &more_twos);
     *ones += more_ones;
     *twos += more_twos;
   }
 }
 
-/* For so long at least, and until so many sites are muted: 10 s at most. */
+/* For so long at least, and until so many sites are muted. */
 static int goes_on(uint64_t begun_ns, uint64_t least_ns, uint32_t muted_sites) {
   const uint64_t passed_ns = now_ns() - begun_ns;
-  return passed_ns < least_ns || (passed_ns < 10000000000 && health().muted_sites_count < muted_sites);
+  return passed_ns < least_ns || (passed_ns < hang_seconds() * 1000000000ull && health().muted_sites_count < muted_sites);
 }
 
 static void what_is_seldom_is_never_touched(void **state) {
