@@ -37,8 +37,10 @@ prof_i_text prof_i_plain_name(prof_i_text qualified) {
 }
 
 static size_t put_frame(const char *text, size_t bytes, char *to, size_t room) {
-  for (size_t i = 0; i < bytes && i < room; i++)
-    to[i] = text[i] == ';' ? '_' : text[i]; /* it stands between frames */
+  for (size_t i = 0; i < bytes && i < room; i++) {
+    to[i] = text[i];
+    if (to[i] == ';') to[i] = '_'; /* it stands between frames */
+  }
   return bytes;
 }
 
