@@ -25,7 +25,8 @@ if(PROF_SANITIZE)
   list(PREPEND prof_tiers "long:^stress\\.(exact|kill|cap)$" "long:^hostile\\.(flips|truncation)$")
 endif()
 
-# ThreadSanitizer looks at threads. Of those who read a capture or write an export only these have any.
+# ThreadSanitizer checks threads. Of the tests that read a capture or write an export, only
+# unit.trace_live has any.
 if(PROF_SANITIZE MATCHES "thread")
   list(PREPEND prof_tiers "quick:^unit\\.trace_live$" "long:^unit\\.(trace|export|op)_"
                           "long:^api\\.(bad_input|get_large|interleaved)$")

@@ -336,7 +336,9 @@ typedef struct prof_aggregate_options {
   uint32_t level;       /* only scopes of this level; 0: all */
   const char *category; /* only this category; NULL: all */
   uint32_t time_unit;   /* of the table: 0 by magnitude, as torch.profiler; 3 s, 6 ms... as powers: 3 = ms, 6 = us, 9 = ns */
-  uint32_t stack_frames; /* of PROF_GROUP_STACK and PROF_GROUP_SCOPES: the innermost so many; 0: all, of traced functions those that fit in 64 KiB, and 256 at most */
+  /* Of PROF_GROUP_STACK and PROF_GROUP_SCOPES: at most so many frames, the innermost. 0: all. Of
+     traced functions and scopes at most 256 frames, in at most 64 KiB. */
+  uint32_t stack_frames;
   uint64_t from_ns;     /* only scopes that begin so many ns after the capture's start, or later */
   uint64_t to_ns;       /* only those that begin before; 0: all */
   uint32_t leave_out;   /* prof_leave_out bits */
@@ -370,8 +372,11 @@ typedef struct prof_row {
                                               key_averages().table() calls these KB, MB, GB, as
                                               torch.profiler does */
   int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices' */
-  uint64_t device_total_ns, self_device_ns; /* that devices spent on what was launched while it ran; in it and in nothing deeper. Each ns of a stream counts once, except where its work overlaps without nesting: that counts in full. A scope of a stream that is in no scope of its launching thread any more
-                                               is a row without calls */
+  /* Time that devices spent on what was launched while it ran; and of that, on what was launched in
+     no deeper scope. Each ns of a stream counts once. Exception: kernels of a stream that overlap
+     without nesting each count their whole duration. Device work that was launched in no scope of
+     its thread has a row without calls. */
+  uint64_t device_total_ns, self_device_ns;
   uint64_t device_count;                    /* scopes of streams in self_device_ns */
   uint32_t is_async;                        /* 1: all its calls are asynchronous, no thread's own time (PROF_EVENT_ASYNC, PROF_EVENT_OTHER_THREAD): self_ns is 0, and a table's share of total_ns, too */
   uint32_t reserved;

@@ -334,7 +334,8 @@ static bool is_head(const prof_i_head *head, uint64_t offset, uint64_t *bytes_ou
   return __atomic_load_n(&head->check, __ATOMIC_RELAXED) == (offset ^ *bytes_out ^ kind ^ PROF_I_MAGIC);
 }
 
-const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64_t *offset, uint64_t end) {
+const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64_t *offset,
+                                        uint64_t end) {
   if (*offset < PROF_I_FIRST_UNIT_OFFSET) *offset = PROF_I_FIRST_UNIT_OFFSET;
   while (*offset + PROF_I_HEAD_BYTES <= end) {
     const prof_i_head *const head = (const prof_i_head *)((const char *)base + *offset);
@@ -349,7 +350,8 @@ const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64
 }
 
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
-  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base, prof_i_the_arena.number, offset, end);
+  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base,
+                                                        prof_i_the_arena.number, offset, end);
 }
 
 /* ---- full ---- */

@@ -69,7 +69,8 @@ uint64_t prof_i_arena_readable_bytes(void);
 /* The next extent after this offset, by the heads; NULL at the end. Start with offset 0; end is prof_i_arena_readable_bytes(). */
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end);
 /* The same of the arena of that number, which is mapped there. */
-const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64_t *offset, uint64_t end);
+const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64_t *offset,
+                                        uint64_t end);
 /* What it is by now: it may just be taken again. */
 static inline prof_i_extent_kind prof_i_head_kind(const prof_i_head *head) { return (prof_i_extent_kind)__atomic_load_n(&head->kind, __ATOMIC_RELAXED); }
 

@@ -50,7 +50,8 @@ static struct {
   uint32_t recording;
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
-  uint64_t first_at, since; /* when the first capture and the one in force began; 0: none. Any thread; relaxed */
+  /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
+  uint64_t first_at, since;
   pid_t pid; /* whose all this is */
   bool prepared;
   int fork_error; /* an errno: forks cannot be watched */
@@ -97,7 +98,7 @@ static bool lock_with(int (*take)(pthread_mutex_t *mutex)) {
 static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
-  const bool was_there = own.was_at_control; /* this may be a handler, whose victim is at the lock */
+  const bool was_there = own.was_at_control; /* for a handler inside a call that has the lock */
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;
@@ -155,8 +156,10 @@ static void before_fork(void) {
     uint32_t nobody_wakes_it = 0;
     prof_i_port_wait(&nobody_wakes_it, 0, NAP_NS);
   }
-  if (has_lock) own.was_at_control = was_there;
-  else prof_i_this_flags.is_at_control = was_there;
+  if (has_lock)
+    own.was_at_control = was_there;
+  else
+    prof_i_this_flags.is_at_control = was_there;
   prof_i_this_flags.fork_has_lock = has_lock;
   prof_i_this_flags.fork_level = (uint8_t)(prof_i_arena_level() + 1); /* with the lock: a start or a stop of another thread is over, or has not begun */
   prof_i_pool_before_fork();

@@ -1,5 +1,5 @@
-/* See heads.h. A bit a unit, in memory of the process's own. It serves one arena after the other, and
-   is never unmapped: a reader of the arena before may be looking at it. */
+/* See heads.h. A bit a unit, in memory of the process's own. It serves one arena after the other,
+   and is never unmapped: a reader of the arena before may be looking at it. */
 #define _GNU_SOURCE
 #include "heads.h"
 
@@ -39,8 +39,10 @@ static void empty(void) {
 void prof_i_heads_begin(uint64_t arena, uint64_t cap_bytes) {
   const uint64_t wanted = words_for(cap_bytes);
   __atomic_store_n(&map.arena, arena, __ATOMIC_SEQ_CST);
-  if (wanted > count_of(map.words)) grow(wanted);
-  else empty();
+  if (wanted > count_of(map.words))
+    grow(wanted);
+  else
+    empty();
 }
 
 /* The word of that unit, and its bit. NULL: not known. */

@@ -92,7 +92,7 @@ int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(
 }
 
 void prof_i_port_thread_begin(const char *name) {
-  const bool knows_load = is_known(); /* first: it may be noted only now */
+  const bool knows_load = is_known();             /* first: it may be noted only now */
   const int wanted = own.nice > 0 ? own.nice : 0; /* a whole process that is nice stays so */
   pthread_setname_np(pthread_self(), name);
 #ifndef __GLIBC__ /* it has no attribute for that */

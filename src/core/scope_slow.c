@@ -150,7 +150,8 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   if (slot->depth == PROF_I_OPEN_COUNT && __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) {
     has_gaps = __atomic_exchange_n(&thread->has_gaps, 0, __ATOMIC_ACQUIRE);
     trim(thread); /* of scopes that are handed to other threads, the entries pile up */
-    if (has_gaps && slot->depth < PROF_I_OPEN_COUNT) prof_i_thread_note_gap(thread); /* those below were not looked at */
+    if (has_gaps && slot->depth < PROF_I_OPEN_COUNT)
+      prof_i_thread_note_gap(thread); /* those below were not looked at */
   }
   if (slot->depth < PROF_I_OPEN_COUNT) {
     open = prof_i_entry_take(slot);

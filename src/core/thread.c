@@ -532,7 +532,8 @@ static uint64_t standing_in(const prof_i_open *open, uint64_t count) {
   return standing;
 }
 
-/* Empties so many entries. How many of their scopes still stood: another thread may end one meanwhile. */
+/* Empties so many entries. Returns how many of their scopes were still open: another thread may end
+   one at the same time. */
 static uint64_t empty_entries(prof_i_open *open, uint64_t count) {
   uint64_t standing = 0;
   for (uint64_t i = 0; i < count; i++)
@@ -540,23 +541,26 @@ static uint64_t empty_entries(prof_i_open *open, uint64_t count) {
   return standing;
 }
 
-/* Counts the scopes that the thread leaves open as lost. One store does both: they are lost, and not open any more.
-   What another thread ends until its entry is empty is taken back. */
+/* Counts the scopes that the thread leaves open as lost. One store does both: they are lost, and
+   not open any more. What another thread ends until its entry is empty is taken back. */
 static void end_open_scopes(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t depth = slot->depth <= PROF_I_OPEN_COUNT ? slot->depth : 0;
   const uint64_t deep = thread->deep && slot->deep <= PROF_I_DEEP_COUNT ? slot->deep : 0;
-  const uint64_t count = standing_in(slot->open + 1, depth) + (deep ? standing_in(thread->deep, deep) : 0);
+  const uint64_t count =
+      standing_in(slot->open + 1, depth) + (deep ? standing_in(thread->deep, deep) : 0);
   if (!count) return;
   const uint64_t lost = __atomic_load_n(&slot->lost[PROF_LOSS_THREAD_ENDED], __ATOMIC_RELAXED) + count;
   __atomic_store_n(&slot->ended_mark, lost, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->lost[PROF_LOSS_THREAD_ENDED], lost, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
-  const uint64_t taken = empty_entries(slot->open + 1, depth) + (deep ? empty_entries(thread->deep, deep) : 0);
+  const uint64_t taken =
+      empty_entries(slot->open + 1, depth) + (deep ? empty_entries(thread->deep, deep) : 0);
   empty_open(slot);
   slot->depth = slot->deep_gone = 0;
   set_deep(slot, 0);
   __atomic_store_n(&slot->ended_mark, 0, __ATOMIC_RELEASE);
-  if (taken < count) __atomic_fetch_sub(&slot->lost[PROF_LOSS_THREAD_ENDED], count - taken, __ATOMIC_RELAXED);
+  if (taken < count)
+    __atomic_fetch_sub(&slot->lost[PROF_LOSS_THREAD_ENDED], count - taken, __ATOMIC_RELAXED);
 }
 
 /* The slot waits for the next thread. What was lost stays counted where it is. */

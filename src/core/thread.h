@@ -76,8 +76,8 @@ typedef struct prof_i_thread {
 
 extern __thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* What else is this thread's own. Small, since static thread-local storage is scarce. Bytes, not bits: a handler may
-   write one while the thread writes another. */
+/* What else is this thread's own. Small, since static thread-local storage is scarce. Bytes, not
+   bits: a handler may write one while the thread writes another. */
 typedef struct prof_i_own_flags {
   uint64_t ended_as;      /* the serial that it ended under. What destructors still record after that is the same thread's; 0: it has not ended */
   uint8_t fork_level;     /* the level before its fork, + 1: the parent may stop before the child looks. 0: it is not in fork, or forks without handlers */

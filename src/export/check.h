@@ -17,7 +17,8 @@
   X(OVERLAPPING, "overlapping", 1, "overlaps another scope of its track without nesting")           \
   X(UNREADABLE, "unreadable", 1, "records or chunks of the capture could not be read")              \
   X(EARLY, "before_launch", 1, "ran on a device before it was launched")                            \
-  X(EARLY_THERE, "before_launch_in_source", 0, "ran on a device before it was launched, by the trace it was imported from")  \
+  X(EARLY_THERE, "before_launch_in_source", 0,                                                      \
+    "ran on a device before it was launched, by the trace it was imported from")                    \
   X(UNNAMED, "unnamed", 0, "had an empty name")                                                     \
   X(TOO_DEEP, "deeper_than_512", 0, "stands deeper than 512 scopes, where Perfetto draws it over the others")       \
   X(NOT_FINITE, "counters_not_finite", 0, "counter values that were no number, left out")           \

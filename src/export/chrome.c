@@ -519,7 +519,9 @@ int prof_i_chrome_write(const prof_trace *trace, const prof_i_window *window, co
 
   if (status == PROF_OK) status = prof_i_tids_make(trace, w->info.thread_count, &w->tids);
   if (status == PROF_OK) status = prof_i_chrome_find_launches(w);
-  if (status == PROF_OK && with_stacks && !prof_i_callers_init(&w->callers, trace, 0, false)) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the stacks of %u call sites", prof_i_trace_site_count(trace));
+  if (status == PROF_OK && with_stacks && !prof_i_callers_init(&w->callers, trace, 0, false))
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the stacks of %u call sites",
+                         prof_i_trace_site_count(trace));
   if (status == PROF_OK) prof_i_chrome_head(w);
   for (int streams = 0; streams < 2; streams++) /* what was launched behind what launched it */
     for (uint32_t i = 0; status == PROF_OK && i < w->info.thread_count; i++)

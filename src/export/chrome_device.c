@@ -146,7 +146,8 @@ const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) 
   if (at == end || w->launches.items[at].record != span->record) return NULL;
   w->ties[at].is_written = true;
   if (span->start_ns < w->launches.items[at].at_ns)
-    w->check.findings.counts[is_imported(w->trace) ? PROF_I_FINDING_EARLY_THERE : PROF_I_FINDING_EARLY]++;
+    w->check.findings
+        .counts[is_imported(w->trace) ? PROF_I_FINDING_EARLY_THERE : PROF_I_FINDING_EARLY]++;
   return w->ties[at].id ? &w->ties[at] : NULL;
 }
 

@@ -544,7 +544,8 @@ static void forget_trace(aggregation *a) {
 
 static bool find_callers(aggregation *a) {
   const bool with_scopes = a->options.group & PROF_GROUP_SCOPES;
-  if (!prof_i_callers_init(&a->callers, a->trace, a->options.stack_frames, with_scopes)) return false;
+  if (!prof_i_callers_init(&a->callers, a->trace, a->options.stack_frames, with_scopes))
+    return false;
   return with_scopes ||
          prof_i_forward_stacks_find(&a->callers, a->options.from_ns, a->options.to_ns);
 }
@@ -615,7 +616,9 @@ static int read_options(const prof_aggregate_options *given, prof_aggregate_opti
         return prof_i_fail(PROF_E_INVALID, "options.size is %zu, and byte %zu, which this library does not know, is set",
                            given->size, i);
   }
-  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE | PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK | PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION | PROF_GROUP_SCOPES;
+  const uint32_t groups = PROF_GROUP_NAME | PROF_GROUP_CATEGORY | PROF_GROUP_DEVICE |
+                          PROF_GROUP_THREAD | PROF_GROUP_SHAPE | PROF_GROUP_STACK |
+                          PROF_GROUP_KERNEL | PROF_GROUP_ANNOTATION | PROF_GROUP_SCOPES;
   if (options->group & ~groups)
     return prof_i_fail(PROF_E_INVALID, "options.group is 0x%x; the known bits are 0x%x", options->group, groups);
   if (options->sort > PROF_SORT_SELF_DEVICE)

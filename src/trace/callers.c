@@ -13,7 +13,12 @@
 #include "parse.h"
 
 enum { TABLE_FIRST = 256, FRAME_ROOM = 4608 /* a path of 4096, and a name */ };
-enum { OF_BACKWARD = UINT32_MAX, OF_STACK = UINT32_MAX - 1, OF_SCOPE = UINT32_MAX - 2, OF_NAME = UINT32_MAX - 3 }; /* in the place of a function's site */
+enum {
+  OF_BACKWARD = UINT32_MAX,
+  OF_STACK = UINT32_MAX - 1,
+  OF_SCOPE = UINT32_MAX - 2,
+  OF_NAME = UINT32_MAX - 3
+}; /* instead of a function's site */
 enum { FUNCTION = 1 /* not looked at */, FUNCTION_SHOWN, FUNCTION_LEFT_OUT }; /* of is_function */
 
 static bool is_text(prof_i_text text, const char *word) { return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0; }
@@ -129,7 +134,11 @@ static bool find_ends(prof_i_callers *callers, const prof_trace *trace) {
 
 bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames,
                          bool with_scopes) {
-  *callers = (prof_i_callers){.trace = trace, .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX, .own_frames = frames, .has_scopes = with_scopes};
+  *callers =
+      (prof_i_callers){.trace = trace,
+                       .frames = frames && frames < PROF_I_FRAMES_MAX ? frames : PROF_I_FRAMES_MAX,
+                       .own_frames = frames,
+                       .has_scopes = with_scopes};
   if (!find_functions(callers, trace)) return false;
   if (!callers->is_function) return true;
   return find_ends(callers, trace) && prof_i_callers_begin(callers);
@@ -174,11 +183,16 @@ static uint32_t hash_of(prof_i_text text) {
 static uint32_t *place_of(const prof_i_callers *callers, const prof_i_caller *asked) {
   const bool has_text = asked->site == OF_STACK || asked->site == OF_NAME;
   const uint64_t text = asked->site == OF_NAME ? hash_of(asked->own) : 0;
-  const uint64_t hash = (((uint64_t)asked->outer << 32 | asked->site) ^ (uint64_t)asked->forward << 20 ^ (uint64_t)asked->range << 40 ^ text) * UINT64_C(0x9e3779b97f4a7c15);
+  const uint64_t hash = (((uint64_t)asked->outer << 32 | asked->site) ^
+                         (uint64_t)asked->forward << 20 ^ (uint64_t)asked->range << 40 ^ text) *
+                        UINT64_C(0x9e3779b97f4a7c15);
   uint32_t at = (uint32_t)(hash >> 32) & (callers->table_room - 1);
   for (; callers->table[at]; at = (at + 1) & (callers->table_room - 1)) {
     const prof_i_caller *const there = &callers->items[callers->table[at]];
-    if (there->outer == asked->outer && there->site == asked->site && there->forward == asked->forward && there->range == asked->range && (!has_text || is_same(there->own, asked->own))) break;
+    if (there->outer == asked->outer && there->site == asked->site &&
+        there->forward == asked->forward && there->range == asked->range &&
+        (!has_text || is_same(there->own, asked->own)))
+      break;
   }
   return &callers->table[at];
 }
@@ -307,7 +321,8 @@ static inline bool step(prof_i_callers *callers, const prof_i_walker *walker, co
   prof_i_call_numbers numbers;
   const uint32_t outer = *number;
   if (prof_i_callers_is_function(callers, at->span.site)) {
-    if (at->span.start_ns < walker->functions_from_ns && is_traced(callers, at->span.site)) return true;
+    if (at->span.start_ns < walker->functions_from_ns && is_traced(callers, at->span.site))
+      return true;
     if (callers->has_scopes && has_own_name(&at->span)) {
       prof_event *const event = &callers->named;
       const uint32_t thread = (uint32_t)(walker->thread - callers->trace->threads);
@@ -384,8 +399,9 @@ static bool make_text(prof_i_callers *callers, uint32_t number, prof_i_caller *c
     if (frames) *to = ';';
     const prof_i_caller *const it = &callers->items[at];
     char *const frame = to + (frames != 0);
-    const uint64_t more = (frames != 0) + (it->site == OF_NAME ? name_frame(it->own, frame, FRAME_ROOM)
-                                                               : frame_of(callers, it->site, frame, FRAME_ROOM));
+    const uint64_t more =
+        (frames != 0) + (it->site == OF_NAME ? name_frame(it->own, frame, FRAME_ROOM)
+                                             : frame_of(callers, it->site, frame, FRAME_ROOM));
     if (bytes + more > PROF_I_STACK_BYTES_MAX) break;
     bytes += more;
   }

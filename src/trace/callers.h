@@ -16,8 +16,8 @@ typedef struct prof_i_caller {
   uint32_t up;      /* the nearest outer one that has a frame in texts; 0: none. What is asked for leaves it out */
   uint32_t range;   /* the site of autograd's range, where that is the innermost scope; else 0 */
   uint32_t forward; /* in a backward call 1 + the number of what its forward call has; else 0 */
-  prof_i_text own; /* of a scope that says its stack itself: that, where the capture has it. Of one
-                      whose name its record has: a copy of that */
+  prof_i_text own;  /* of a scope that says its stack itself: that, where the capture has it. Of one
+                       whose name its record has: a copy of that */
   char *text; /* its frames by ';', the innermost first; malloc()ed when it is asked for */
   uint64_t bytes;
   bool is_given; /* the text is another's to free */
@@ -42,8 +42,8 @@ typedef struct prof_i_callers {
   prof_i_backward *backward; /* of a table; NULL: there are no backward calls */
 } prof_i_callers;
 
-/* frames 0: PROF_I_FRAMES_MAX. with_scopes: all scopes are frames, by their names; else traced functions
-   alone. False: no memory. */
+/* frames 0: PROF_I_FRAMES_MAX. with_scopes: all scopes are frames, by their names; else traced
+   functions alone. False: no memory. */
 bool prof_i_callers_init(prof_i_callers *callers, const prof_trace *trace, uint32_t frames,
                          bool with_scopes);
 void prof_i_callers_fini(prof_i_callers *callers);

@@ -59,7 +59,8 @@ typedef struct prof_i_live {
   const unsigned char *bytes;
   uint64_t room; /* bytes of address space: what may be there later */
   uint64_t (*bytes_now)(const struct prof_i_live *live); /* what is there now; only grows. NULL: all */
-  bool (*may_look)(const struct prof_i_live *live, uint64_t offset); /* at the unit there; NULL: at all */
+  bool (*may_look)(const struct prof_i_live *live,
+                   uint64_t offset); /* at the unit there; NULL: at all */
   int fd; /* for bytes_now, as is the next */
   void *user;
   bool may_map_more; /* the arena has more than the room: who outgrows that is told so */

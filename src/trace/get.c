@@ -26,7 +26,12 @@ static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) 
     prof_i_fail(*status_out, "there is no capture: nothing has been started");
     return true;
   }
-  const prof_i_live live = {.bytes = pinned.bytes, .room = pinned.room, .bytes_now = bytes_now, .may_look = may_look, .user = &pinned, .may_map_more = pinned.has_more_room && !is_last};
+  const prof_i_live live = {.bytes = pinned.bytes,
+                            .room = pinned.room,
+                            .bytes_now = bytes_now,
+                            .may_look = may_look,
+                            .user = &pinned,
+                            .may_map_more = pinned.has_more_room && !is_last};
   const int status = prof_i_source_snapshot(source, &live, true);
   const bool is_whole = prof_i_arena_unpin(&pinned, status == PROF_OK, is_last);
   if (status == PROF_OK) source->lease = pinned.lease;

@@ -122,7 +122,8 @@ static uint64_t next_of_any_kind(const snapshot *s, uint64_t *offset, prof_i_hea
   const uint64_t used = used_bytes(s);
   while (*offset < used && used - *offset >= PROF_I_UNIT_BYTES) {
     const uint64_t at = *offset;
-    const bool is_head = (!s->live->may_look || s->live->may_look(s->live, at)) && load_head(s, at, head_out);
+    const bool is_head =
+        (!s->live->may_look || s->live->may_look(s->live, at)) && load_head(s, at, head_out);
     *offset += is_head ? head_out->bytes : PROF_I_UNIT_BYTES;
     if (is_head) return at;
   }

@@ -297,7 +297,8 @@ static void run_fast_until(uint64_t changes, uint64_t *ones, uint64_t *twos) {
 /* For so long at least, and until so many sites are muted. */
 static int goes_on(uint64_t begun_ns, uint64_t least_ns, uint32_t muted_sites) {
   const uint64_t passed_ns = now_ns() - begun_ns;
-  return passed_ns < least_ns || (passed_ns < hang_seconds() * 1000000000ull && health().muted_sites_count < muted_sites);
+  return passed_ns < least_ns ||
+         (passed_ns < hang_seconds() * 1000000000ull && health().muted_sites_count < muted_sites);
 }
 
 static void what_is_seldom_is_never_touched(void **state) {

@@ -135,13 +135,16 @@ static void what_no_block_ends_stands_open_and_is_counted(void **state) {
 static void what_was_skipped_in_a_full_capture_is_lost_as_skipped(void **state) {
   (void)state;
   start_with_cap(1 << 20);
-  enum { LEFT = 4000 }; /* more than what is kept aside for scopes that are open when it becomes full */
+  enum {
+    LEFT = 4000
+  }; /* more than what is kept aside for scopes that are open when it becomes full */
   uint64_t lost = 0, fillers = 0;
   prof_health health = health_now();
   WITH_BASE_PROFILER(PROF_HOST, "outer", "ledger", PROF_NO_ARGS, {
     leave_blocks(LEFT);
     for (; !health.is_full; fillers++) {
-      WITH_BASE_PROFILER(PROF_HOST, "filler", "ledger", PROF_ARGS("text", "a text that takes some room in each record"), {});
+      WITH_BASE_PROFILER(PROF_HOST, "filler", "ledger",
+                         PROF_ARGS("text", "a text that takes some room in each record"), {});
       if (fillers % 64 == 0) health = health_now();
     }
   });

@@ -1,4 +1,5 @@
-/* prof's own threads take nothing from whoever starts them: neither processors, nor scheduling class, nor signals. */
+/* prof's own threads take nothing from whoever starts them: neither processors, nor scheduling
+ * class, nor signals. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

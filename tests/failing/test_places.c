@@ -10,8 +10,8 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/statfs.h>
 #include <sys/resource.h>
+#include <sys/statfs.h>
 #include <time.h>
 
 enum { MIB = 1 << 20, PROCESSES = 8 };
@@ -324,8 +324,8 @@ static void a_full_disk_with_a_helper_thread_costs_scopes_until_a_clear(void **s
   host_expect("a full disk", on_a_full_disk, &(const uint32_t){1});
 }
 
-/* A piece for which there was no room stays claimed. Where the disk is tmpfs and has no page left, who looks
-   at it is killed: readers must not. */
+/* A piece for which there was no room stays claimed. Where the disk is tmpfs and has no page left,
+   who looks at it is killed: readers must not. */
 static void *record_many(void *unused) {
   host_scopes(400000);
   return unused;
@@ -337,10 +337,12 @@ static int on_a_disk_without_a_page(const void *unused) {
   pthread_t threads[THREADS];
   static const char page[4096] = "no hole";
   (void)unused;
-  if (!mount_here(disk, "tmpfs", "size=12m")) return skip_child("this user may not mount a file system");
+  if (!mount_here(disk, "tmpfs", "size=12m"))
+    return skip_child("this user may not mount a file system");
   const prof_options options = {.size = sizeof options, .path = host_path("disk/trace.json")};
   check_status(prof_start_with(&options), PROF_OK);
-  for (int i = 0; i < THREADS; i++) check(pthread_create(&threads[i], NULL, record_many, NULL) == 0, "no thread");
+  for (int i = 0; i < THREADS; i++)
+    check(pthread_create(&threads[i], NULL, record_many, NULL) == 0, "no thread");
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   const int rest = open(host_path("disk/rest"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   while (write(rest, page, sizeof page) > 0) continue;
@@ -350,12 +352,13 @@ static int on_a_disk_without_a_page(const void *unused) {
   prof_trace_info info = {.size = sizeof info};
   check_status(prof_get(&trace), PROF_OK);
   check_status(prof_trace_info_get(trace, &info), PROF_OK);
-  check(info.event_count == host_health().recorded_count && info.bad_count == 0, "%" PRIu64 " events, %" PRIu64 " bad", info.event_count,
-        info.bad_count);
+  check(info.event_count == host_health().recorded_count && info.bad_count == 0,
+        "%" PRIu64 " events, %" PRIu64 " bad", info.event_count, info.bad_count);
   prof_trace_destroy(trace);
   check_status(prof_clear(), PROF_OK);
   host_scopes(10);
-  check(host_health().recorded_count == 10, "after the clear %" PRIu64 " are recorded", host_health().recorded_count);
+  check(host_health().recorded_count == 10, "after the clear %" PRIu64 " are recorded",
+        host_health().recorded_count);
   check_status(prof_stop(), PROF_OK);
   close(rest);
   return 0;

@@ -106,6 +106,12 @@ class Rules(Folder):
                 values.setdefault(e["name"], []).append(e["args"]["value"])
         self.assertEqual(values, {"queue": [10, 20], "queue (process 12)": [9000, 8000], "heap[0] bytes": [0, 2], "heap[1] bytes": [1, 3]})
 
+    def test_members_beside_the_events_have_a_bound(self):
+        members = {f"member {i}": i for i in range(4100)}
+        opened = self.imported(json.dumps({"traceEvents": [x("op", 0, 1)], **members}))
+        self.assertEqual(sum(e.kind == "instant" for e in opened.events()), 4096)
+        self.assertIn("not taken: 4 members beside the events, past 4096 of them", self.said)
+
     def test_counters_alone_are_known_by_their_process_too(self):
         self.totals("counters alone")
         names = sorted({e["name"] for e in self.exported() if e["ph"] == "C"})
@@ -113,12 +119,16 @@ class Rules(Folder):
 
     def test_what_never_ends_lasts_as_long_as_the_trace(self):
         rows = self.totals("an end that is not there")
-        self.assertEqual({name: row[:2] for name, row in rows.items()}, {"main": (110, 10), "op": (100, 100)})
+        times = {name: row[:2] for name, row in rows.items()}
+        self.assertEqual(times, {"main": (110, 10), "op": (100, 100)})
+        stacks = {r.name: r.stack for r in self.opened.aggregate(group=("name", "scopes"))}
+        self.assertEqual(stacks, {"main": "", "op": "main"})
 
     def test_work_before_its_launch_stays_its_launchs(self):
         rows = self.totals("before its launch")
         self.assertEqual({name: row[2] for name, row in rows.items()}, {"mm": 60, "launch": 0})
-        self.assertIn("taken: 1 of devices, begun before their launch: the trace's clocks disagree", self.said)
+        said = "taken: 1 of devices, begun before their launch: the trace's clocks disagree"
+        self.assertIn(said, self.said)
         self.assertEqual(self.spans()["k"], (15, 60))  # the export is no fault of its own
 
     def test_arguments_of_ends_are_kept(self):

@@ -19,10 +19,10 @@
 #include <prof/status.h>
 
 #include "core/layout.h"
-#include "hang_guard.h"
 #include "core/place.h"
 #include "core/port.h"
 #include "core/rivals.h"
+#include "hang_guard.h"
 
 static char folder[] = "/tmp/prof-rivals-XXXXXX";
 static char output[sizeof folder + 16];
@@ -197,7 +197,8 @@ static void of_many_that_start_at_once_one_has_the_name(void **state) {
     children[i] = fork();
     assert_true(children[i] >= 0);
     if (children[i] != 0) continue;
-    char name[ROOM], path[ROOM]; /* and no assertion of cmocka's: it would go on with the other tests here */
+    char name[ROOM],
+        path[ROOM]; /* and no assertion of cmocka's: it would go on with the other tests here */
     __atomic_add_fetch(&all->ready, 1, __ATOMIC_SEQ_CST);
     WAIT_WHILE(__atomic_load_n(&all->ready, __ATOMIC_SEQ_CST) < MANY);
     const bool has_settled = try_to_settle(output, name, path) >= 0;

@@ -315,6 +315,13 @@ static void scopes_are_the_stack_where_they_are_asked_for(void **state) {
     capture_plain(one, at, 100, 4);
   }
   capture_plain(two, T0 + 10, 5, 1); /* the other thread's scopes are not around it */
+  prof_i_head *const three = capture_chunk(&c, CHUNK, 3);
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, T0 + 5, 0, 1);
+  r.flags = PROF_I_FLAG_NAME;
+  long_text(&r, "still open");
+  capture_open_long(capture_slot(&c, 3, "third"), &r);
+  capture_plain(three, T0 + 10, 5, 3);
   prof_trace *const trace = open_capture(&c);
   for (uint32_t both = 0; both < 2; both++)
     for (uint32_t frames = 0; frames <= 2; frames++) {
@@ -327,7 +334,8 @@ static void scopes_are_the_stack_where_they_are_asked_for(void **state) {
       static const char *const outer[] = {"file.c(10): function;step_", "file.c(10): function",
                                           "file.c(10): function;step_"};
       prof_rows *const rows = aggregate(trace, &options);
-      assert_int_equal(rows->row_count, 8);
+      assert_int_equal(rows->row_count, 10);
+      assert_int_equal(calls_with_stack(rows, "g", "still open"), 1);
       assert_int_equal(calls_with_stack(rows, "op", odd[frames]), 50);
       assert_int_equal(calls_with_stack(rows, "op", "step_"), 100);
       assert_int_equal(calls_with_stack(rows, "op", ""), 1);

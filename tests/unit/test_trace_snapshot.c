@@ -172,8 +172,8 @@ static open_sight look_at_open(uint64_t from, uint64_t to) {
   open_sight sight = {false, false};
   for (size_t i = 0; i < all.count; i++) {
     sight.is_open |= all.items[i].kind == PROF_EVENT_OPEN;
-    sight.is_later |= all.items[i].kind == PROF_EVENT_SCOPE &&
-                      all.items[i].start_ns > begun - CAPTURE_START;
+    sight.is_later |=
+        all.items[i].kind == PROF_EVENT_SCOPE && all.items[i].start_ns > begun - CAPTURE_START;
   }
   free(all.items);
   prof_trace_destroy(trace);

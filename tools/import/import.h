@@ -8,36 +8,36 @@
 #include <stdint.h>
 
 /* What is not taken, by reason: name, text. */
-#define IMPORT_MISS_LIST(X)                                                                 \
-  X(NOT_OBJECT, "elements that are no objects")                                             \
-  X(PHASE, "of a kind that is not known (ph)")                                              \
+#define IMPORT_MISS_LIST(X)                                                                  \
+  X(NOT_OBJECT, "elements that are no objects")                                              \
+  X(PHASE, "of a kind that is not known (ph)")                                               \
   X(ASYNC, "asynchronous, with 1024 of their category beside them (ph b, n, e, S, T, F, p)") \
-  X(STACK, "call stacks by number or address (sf, stack)")                                  \
-  X(ARROW_END, "ends of arrows whose other end is not there (ph s, t, f)")                  \
-  X(BOUND, "arrows between events that name each other (bind_id)")                          \
-  X(NO_TIME, "without a time (ts)")                                                         \
-  X(TIME, "with a time that is no number, or years away from the others")                   \
-  X(NEGATIVE, "with a negative duration")                                                   \
-  X(DURATION, "with a duration that is no number, or longer than a year")                   \
-  X(END_ALONE, "ends without a begin (ph E, e, F)")                                               \
-  X(NO_VALUE, "counters without a number")                                                  \
-  X(MEMORY, "of memory, without address or bytes that can be")                              \
-  X(SPAN, "rows about the tracing itself (Spans, Traces)")                                  \
-  X(ROWS, "members beside the events, past 4096 of them")                                   \
+  X(STACK, "call stacks by number or address (sf, stack)")                                   \
+  X(ARROW_END, "ends of arrows whose other end is not there (ph s, t, f)")                   \
+  X(BOUND, "arrows between events that name each other (bind_id)")                           \
+  X(NO_TIME, "without a time (ts)")                                                          \
+  X(TIME, "with a time that is no number, or years away from the others")                    \
+  X(NEGATIVE, "with a negative duration")                                                    \
+  X(DURATION, "with a duration that is no number, or longer than a year")                    \
+  X(END_ALONE, "ends without a begin (ph E, e, F)")                                          \
+  X(NO_VALUE, "counters without a number")                                                   \
+  X(MEMORY, "of memory, without address or bytes that can be")                               \
+  X(SPAN, "rows about the tracing itself (Spans, Traces)")                                   \
+  X(ROWS, "members beside the events, past 4096 of them")                                    \
   X(DRAWN, "arrows and graphs that exports draw anew from what is taken")
 
 /* What is taken otherwise than it stands there. */
-#define IMPORT_CHANGE_LIST(X)                                          \
-  X(NO_DURATION, "without a duration: they take 0")                    \
+#define IMPORT_CHANGE_LIST(X)                                                              \
+  X(NO_DURATION, "without a duration: they take 0")                                        \
   X(LOST_END, "begun, whose end is not there (ph B): they end with the scope around them") \
-  X(MEMBER, "with members that are not known")                         \
-  X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type") \
-  X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")  \
-  X(CUT, "with a text cut or arguments left out")                      \
-  X(UNNAMED, "without a name")                                         \
-  X(NO_LAUNCH, "of devices, whose launch is not in the trace")         \
-  X(EARLY, "of devices, begun before their launch: the trace's clocks disagree") \
-  X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)") \
+  X(MEMBER, "with members that are not known")                                             \
+  X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type")      \
+  X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")                \
+  X(CUT, "with a text cut or arguments left out")                                          \
+  X(UNNAMED, "without a name")                                                             \
+  X(NO_LAUNCH, "of devices, whose launch is not in the trace")                             \
+  X(EARLY, "of devices, begun before their launch: the trace's clocks disagree")           \
+  X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)")                 \
   X(CONTROL, "raw control bytes in strings: they are blanks now")
 
 typedef enum import_miss {

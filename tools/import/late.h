@@ -1,6 +1,6 @@
 /* What can be taken when all has come, in the order of time: begins and ends, asynchronous
-   events, arrows, counters, memory, marks, and scopes of rows that may be a device's. Until then an event
-   stands in a file without a name, and 24 bytes of it in memory. */
+   events, arrows, counters, memory, marks, and scopes of rows that may be a device's. Until then an
+   event stands in a file without a name, and 24 bytes of it in memory. */
 #ifndef PROF_IMPORT_LATE_H
 #define PROF_IMPORT_LATE_H
 

@@ -145,8 +145,7 @@ static size_t count_before(const import_thread *thread, uint64_t time) {
 
 const import_entry *import_thread_find(import_thread *thread, uint64_t time) {
   sort_scopes(thread);
-  const size_t at =
-      time == UINT64_MAX ? thread->sorted_count : count_before(thread, time + 1);
+  const size_t at = time == UINT64_MAX ? thread->sorted_count : count_before(thread, time + 1);
   return at > 0 ? &thread->entries[at - 1] : NULL;
 }
 

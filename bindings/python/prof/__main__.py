@@ -35,7 +35,10 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument("-r", "--rows", type=_table.rows, default=30, metavar="N", help="at most so many rows (default 30; all, or -1: all of them)")
     run.add_argument("-b", "--by", type=_table.groups, action="append", default=[], metavar="GROUPS", help=f"what is one row of the table: {','.join(GROUPS)}; may be repeated (default name,category)")
     run.add_argument("-c", "--category", help="only scopes of this category in the table: cpu_op, PyTorch's operators, say (default: of all)")
-    run.add_argument("-f", "--stack-frames", type=_table.frames, default=0, metavar="N", help="by stack or scopes: the innermost so many frames; 0: all (default 0)")
+    frames = "by stack or scopes: the innermost so many frames; 0: all (default 0)"
+    run.add_argument(
+        "-f", "--stack-frames", type=_table.frames, default=0, metavar="N", help=frames
+    )
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
     run.add_argument("-t", "--trace", action="append", default=[], metavar="MODULE", help="see this module's functions as operators, with shapes (numpy); may be repeated")
     run.add_argument("--python", choices=("own", "all"), metavar="own|all", help="see every Python function of the script: --python, all but the standard library's; --python=all, those, too")

@@ -1,4 +1,4 @@
-# musl: the library in the program, dynamic and -static, and a shared library that the program links.
+# musl: the library inside the program (dynamic and -static), and as a shared library.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/musl.bash"
 
