@@ -108,8 +108,16 @@ enum {
 
 /* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
 /* What a thread of the capture is: in the low 8 bits. Of a stream the device's type stands in the next 24, its index above, and the stream's handle for the tid.
-   CALLS is no thread: these records, of KIND_CALL alone, are those of the thread whose serial stands for the tid. */
-typedef enum prof_i_role { PROF_I_ROLE_THREAD = 0, PROF_I_ROLE_MAIN = 1, PROF_I_ROLE_STREAM = 2, PROF_I_ROLE_CALLS = 3 } prof_i_role;
+   CALLS is no thread: these records, of KIND_CALL alone, are those of the thread whose serial stands for the tid.
+   FIBER is a track as a thread is; its tid is PROF_I_TID_OF_FIBERS and its number. */
+typedef enum prof_i_role {
+  PROF_I_ROLE_THREAD = 0,
+  PROF_I_ROLE_MAIN = 1,
+  PROF_I_ROLE_STREAM = 2,
+  PROF_I_ROLE_CALLS = 3,
+  PROF_I_ROLE_FIBER = 4
+} prof_i_role;
+enum { PROF_I_TID_OF_FIBERS = 1 << 30 }; /* above every number of the kernel's: PID_MAX_LIMIT is 2^22 */
 enum { PROF_I_ROLE_TYPE_SHIFT = 8, PROF_I_ROLE_INDEX_SHIFT = 32 };
 static inline int prof_i_role_is_line(uint64_t role) { return (role & 0xff) >= PROF_I_ROLE_STREAM; }
 

@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <prof/profiler.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -69,6 +70,8 @@ static void remember_gone(const prof_i_thread *thread) {
   const uint32_t place = __atomic_fetch_add(&own.gone_at, 1, __ATOMIC_RELAXED) % GONE_COUNT;
   __atomic_store_n(&own.gone[place], serial << TID_BITS | tid, __ATOMIC_RELAXED);
 }
+
+uint64_t prof_i_thread_process(void) { return own.process; }
 
 uint64_t prof_i_thread_seen_count(void) {
   return prof_i_the_arena.base ? __atomic_load_n(&prof_i_arena_header()->thread_count, __ATOMIC_RELAXED) : 0;
@@ -267,11 +270,12 @@ void prof_i_thread_copy_name(char *to, const char *from) {
 /* Not while a reader copies the kernel's name, a matter of some ns, unless it sleeps just there: then that may stand until the next chunk. */
 static void write_name(prof_i_thread *thread, prof_i_slot *slot) {
   _Alignas(8) char name[PROF_I_NAME_BYTES];
-  __atomic_store_n(&thread->is_named, kept_name[0] != '\0', __ATOMIC_SEQ_CST);
+  const char *const kept = prof_i_this_flags.line ? prof_i_this_flags.line->name : kept_name;
+  __atomic_store_n(&thread->is_named, kept[0] != '\0', __ATOMIC_SEQ_CST);
   for (int i = 0; i < 1000 && __atomic_load_n(&thread->is_being_named, __ATOMIC_SEQ_CST); i++) {
   }
-  if (!kept_name[0]) prof_i_port_thread_name(name, sizeof name);
-  prof_i_thread_copy_name(slot->name, kept_name[0] ? kept_name : name);
+  if (!kept[0]) prof_i_port_thread_name(name, sizeof name);
+  prof_i_thread_copy_name(slot->name, kept[0] ? kept : name);
 }
 
 void prof_i_thread_refresh_name(prof_i_thread *thread) { write_name(thread, thread->slot); }
@@ -301,7 +305,8 @@ void prof_i_thread_refresh_names(uint64_t arena) {
 void prof_i_thread_keep_name(const char *name) {
   char fresh[PROF_I_NAME_BYTES] = {0};
   memcpy(fresh, name, strnlen(name, PROF_I_NAME_BYTES - 1));
-  memcpy(kept_name, fresh, sizeof kept_name);
+  prof_i_line *const line = prof_i_this_flags.line;
+  memcpy(line ? line->name : kept_name, fresh, sizeof fresh);
   prof_i_thread *const thread = prof_i_this_thread;
   if (prof_i_is_attached(thread) && thread->slot) prof_i_thread_refresh_name(thread);
 }
@@ -504,10 +509,30 @@ static prof_i_thread *attach_again(prof_i_thread *thread) {
   return thread;
 }
 
+/* The thread that has this line's records, or none in this process yet. */
+static prof_i_thread *thread_of(const prof_i_line *line) {
+  prof_i_thread *const thread = line ? __atomic_load_n(&line->thread, __ATOMIC_RELAXED) : NULL;
+  return thread && thread->process == own.process ? thread : &prof_i_no_thread;
+}
+
+/* Of a thread that nothing is known of here: itself, or the fiber that it is in. */
+static prof_i_thread *attach_mine(void) {
+  prof_i_line *const line = prof_i_this_flags.line;
+  if (!line) return attach_new(NULL);
+  prof_i_thread *thread = thread_of(line);
+  if (prof_i_is_attached(thread)) { /* a handler's scope, where the thread leaves a fiber */
+    prof_i_this_thread = thread;
+    return prof_i_thread_attach();
+  }
+  thread = attach_new(line);
+  if (thread) __atomic_store_n(&line->thread, thread, __ATOMIC_RELAXED);
+  return thread;
+}
+
 prof_i_thread *prof_i_thread_attach(void) {
   prof_i_thread *const thread = prof_i_this_thread;
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
-  if (!prof_i_is_attached(thread)) return attach_new(NULL);
+  if (!prof_i_is_attached(thread)) return attach_mine();
   const prof_i_header *const header = prof_i_arena_header();
   if (thread->arena == prof_i_the_arena.number && thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
     return thread;
@@ -521,6 +546,34 @@ prof_i_thread *prof_i_thread_attach_line(prof_i_line *line) {
   prof_i_thread *const thread = line->thread ? prof_i_thread_attach() : attach_new(line);
   if (thread) line->thread = thread;
   return thread;
+}
+
+/* A handler that comes between two of these stores records into the one or the other, and may attach
+   it: what it attached is looked at again. */
+static void be_line(prof_i_line *line) {
+  prof_i_own_flags *const flags = &prof_i_this_flags;
+  flags->line = line;
+  PROF_I_SIGNAL_FENCE();
+  prof_i_thread *const outer = prof_i_this_thread;
+  flags->outer = outer == thread_of(line) ? &prof_i_no_thread : outer;
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_thread = thread_of(line);
+}
+
+static void leave_line(void) {
+  prof_i_own_flags *const flags = &prof_i_this_flags;
+  prof_i_line *const line = flags->line;
+  prof_i_this_thread = flags->outer;
+  PROF_I_SIGNAL_FENCE();
+  flags->line = NULL;
+  PROF_I_SIGNAL_FENCE();
+  if (prof_i_this_thread == thread_of(line)) prof_i_this_thread = flags->outer;
+  __atomic_store_n(&line->on, 0, __ATOMIC_RELEASE); /* pairs with the acquire of the next to enter */
+}
+
+void prof_i_thread_enter_line(prof_i_line *line) {
+  if (prof_i_this_flags.line) leave_line();
+  if (line) be_line(line);
 }
 
 /* ---- going ---- */
@@ -607,6 +660,7 @@ void prof_i_thread_set_leave(void (*leave)(void)) { __atomic_store_n(&leave_firs
 /* The key's destructor. A later destructor of this thread may record again: it attaches anew, as the same thread, and we may be called once more. */
 static void thread_goes(void *value) {
   const int saved = errno;
+  prof_i_thread_enter_line(NULL);
   prof_i_thread *const thread = value;
   if (prof_i_this_thread == thread && thread->process == own.process) { /* else it may be another thread's by now */
     void (*const leave)(void) = __atomic_load_n(&leave_first, __ATOMIC_ACQUIRE);
@@ -619,7 +673,7 @@ static void thread_goes(void *value) {
 
 void prof_i_thread_end_again(void) {
   prof_i_thread *const thread = prof_i_this_thread;
-  if (prof_i_is_attached(thread) && thread->slot && thread->slot->depth == 0 && thread->slot->deep == 0) go(thread);
+  if (!prof_i_this_flags.line && prof_i_is_attached(thread) && thread->slot && thread->slot->depth == 0 && thread->slot->deep == 0) go(thread);
 }
 
 void prof_i_thread_end_line(prof_i_line *line) {
@@ -628,6 +682,17 @@ void prof_i_thread_end_line(prof_i_line *line) {
   line->thread = NULL;
   memcpy(kept_name, line->name, sizeof kept_name);
   if (thread->process == own.process) go(thread);
+}
+
+void prof_i_thread_end_fiber(prof_i_line *line) {
+  sigset_t all, was;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &was); /* a handler's record would attach it anew */
+  prof_i_line *const line_was = prof_i_this_flags.line;
+  prof_i_thread_enter_line(line);
+  if (prof_i_is_attached(prof_i_this_thread)) go(prof_i_this_thread);
+  prof_i_thread_enter_line(line_was);
+  pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
 /* As go() for itself. The thread's name stays as it was last. */
@@ -679,7 +744,7 @@ void prof_i_thread_forget_all(void) {
   own.gone_at = 0;
   memset(own.unplaced, 0, sizeof own.unplaced); /* the parent counts them */
   own.first = NULL; /* the parent's; its memory stays, one page a thread */
-  prof_i_this_thread = &prof_i_no_thread;
+  prof_i_this_thread = prof_i_this_flags.outer = &prof_i_no_thread;
 }
 
 /* ---- a retired arena's address space ---- */

@@ -81,6 +81,8 @@ extern __thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("init
 typedef struct prof_i_own_flags {
   uint64_t ended_as;      /* the serial that it ended under. What destructors still record after that is the same thread's; 0: it has not ended */
   uint8_t fork_level;     /* the level before its fork, + 1: the parent may stop before the child looks. 0: it is not in fork, or forks without handlers */
+  struct prof_i_line *line; /* the fiber that the thread is in; NULL: it is itself */
+  struct prof_i_thread *outer; /* itself, while it is in a fiber */
   uint8_t inside;         /* calls under way that a handler's exit() must not repeat: PROF_I_INSIDE */
   bool fork_has_lock;     /* its fork took the control lock: several may be in fork */
   bool is_at_control;     /* it has the control lock, or waits for it: a handler that finds this set can never have it */
@@ -106,17 +108,27 @@ static inline bool prof_i_thread_is_interrupted(void) { return prof_i_this_flags
 /* This thread, ready to record in the arena and session in force; NULL when there is no room for it. Signal-safe. */
 prof_i_thread *prof_i_thread_attach(void);
 
-/* A device's stream, as a thread of the capture: whoever writes its records is that thread for so long. */
+/* A device's stream or a fiber, as a thread of the capture: whoever writes its records is that thread for so long. */
 typedef struct prof_i_line {
   prof_i_thread *thread; /* NULL: not attached */
   uint64_t role, handle; /* PROF_I_ROLE_STREAM with its device; the stream */
   char name[PROF_I_NAME_BYTES];
+  uint64_t on; /* fibers: prof_i_thread_process(), while a thread of it is in it; 0: none. Any thread */
 } prof_i_line;
 
 /* The calling thread is that line from here on, ready to record; NULL: there is no room. It must be nobody else: a thread of prof's own, all signals blocked. Past the gate. */
 prof_i_thread *prof_i_thread_attach_line(prof_i_line *line);
 /* The line's last record has been written: its chunks and losses go to the capture, its slot to the next thread. The same thread; the gate is open. */
 void prof_i_thread_end_line(prof_i_line *line);
+
+/* The calling thread is that line, a fiber, until it leaves; in another one it leaves that first.
+   Attaches nothing: the next record does. A handler may record in between, and must not call these.
+   No line: the calling thread is itself again. */
+void prof_i_thread_enter_line(prof_i_line *line);
+/* Ends a line that no thread is in. */
+void prof_i_thread_end_fiber(prof_i_line *line);
+/* Tells this process from those that it was forked from. */
+uint64_t prof_i_thread_process(void);
 
 /* Takes an entry without a start, so that no handler believes the text area to be empty while something of ours is in it and no
    scope may stand open; where there is none left, nothing may be taken off meanwhile. What it returns is for prof_i_thread_let_go(). Owner
