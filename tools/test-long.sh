@@ -48,7 +48,7 @@ row R5c 'every call interrupted by a 10 kHz timer' $failing/interrupted
 row R6 'a million threads, ten scopes each' env PROF_THREADS=1000000 $stress/many
 row R7 'ten thousand processes out of eight threads that record' env PROF_FORKS=10000 $stress/forks
 row R8 'anything asked from sixteen threads at once, 60 s' env PROF_MEDDLE_SECONDS=60 $stress/meddle
-row R9 'longjmp, exit, cancel, fibres under a 10 kHz handler, 60 s' env PROF_JUMPS_SECONDS=60 $stress/jumps
+row R9 'longjmp, exit, cancel, fibers under a 10 kHz handler, 60 s' env PROF_JUMPS_SECONDS=60 $stress/jumps
 row R1x 'each instruction walked: what stands there if the process dies' build/dev/tests/fault/single_step
 row R9x 'a signal at every instruction' build/dev/tests/fault/signal_step
 row R10 'texts that mean harm, in every place, read back' env PROF_TEST_BUILD_DIR=build/dev $hostile/text
@@ -72,7 +72,7 @@ row T1 'public traces against an independent computation, and there and back' en
 of() { # PRESET LABELS TIERS [WRAPPER...]: builds, and runs the tests that have the labels and are of the tiers
   local preset=$1 labels=$2 tiers=$3
   shift 3
-  tools/build.sh "$preset" &&
+  tools/build.sh "$preset" all prof_long_tests &&
     "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -L "^($tiers)$" -j "${JOBS:-2}" --output-on-failure --no-tests=error
 }
 export -f of

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
@@ -11,20 +12,26 @@
 
 enum { PATH_ROOM = 1024 };
 
-/* Of version 2 (all controllers in one tree, "") or of a controller of version 1: where the process stands in its tree, "/a/b". */
-static bool find_group(const char *controller, char *to, size_t room) {
-  char text[8192];
-  if (!prof_i_port_read_small("/proc/self/cgroup", text, sizeof text)) return false;
+/* What is read here, outside of the caller's stack, which may be small. */
+typedef struct desk {
+  char text[8192], group[PATH_ROOM], folder[2 * PATH_ROOM], path[2 * PATH_ROOM];
+} desk;
+
+/* Of version 2 (all controllers in one tree, "") or of a controller of version 1: where the process
+   stands in its tree, "/a/b", in r->group. */
+static bool find_group(desk *r, const char *controller) {
+  if (!prof_i_port_read_small("/proc/self/cgroup", r->text, sizeof r->text)) return false;
   char *state = NULL;
-  for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+  for (char *line = strtok_r(r->text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
     char *const names = strchr(line, ':'), *const path = names ? strchr(names + 1, ':') : NULL;
-    if (!path || strlen(path + 1) >= room) continue;
+    if (!path || strlen(path + 1) >= sizeof r->group) continue;
     *path = '\0';
     char *inner = NULL;
     bool is_it = !*controller && !names[1];
-    for (char *name = strtok_r(names + 1, ",", &inner); name; name = strtok_r(NULL, ",", &inner)) is_it |= *controller && strcmp(name, controller) == 0;
+    for (char *name = strtok_r(names + 1, ",", &inner); name; name = strtok_r(NULL, ",", &inner))
+      is_it |= *controller && strcmp(name, controller) == 0;
     if (is_it) {
-      memcpy(to, path + 1, strlen(path + 1) + 1);
+      memcpy(r->group, path + 1, strlen(path + 1) + 1);
       return true;
     }
   }
@@ -32,67 +39,82 @@ static bool find_group(const char *controller, char *to, size_t room) {
 }
 
 /* "max", and what is no number: none. */
-static uint64_t number_of(const char *text) { return *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX; }
+static uint64_t number_of(const char *text) {
+  return *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
 
-static uint64_t number_in(const char *folder, const char *file) {
-  char path[2 * PATH_ROOM], text[64];
-  snprintf(path, sizeof path, "%s/%s", folder, file);
-  return prof_i_port_read_small(path, text, sizeof text) ? number_of(text) : UINT64_MAX;
+/* The file in r->folder, in r->text. */
+static bool read_in(desk *r, const char *file) {
+  const int bytes = snprintf(r->path, sizeof r->path, "%s/%s", r->folder, file);
+  return bytes < (int)sizeof r->path && prof_i_port_read_small(r->path, r->text, sizeof r->text);
+}
+
+static uint64_t number_in(desk *r, const char *file) {
+  return read_in(r, file) ? number_of(r->text) : UINT64_MAX;
 }
 
 /* Past the one processes are ended, past the other they are slowed down until they stand still. */
-static uint64_t memory_of_2(const char *folder) {
-  const uint64_t most = number_in(folder, "memory.max"), high = number_in(folder, "memory.high");
+static uint64_t memory_of_2(desk *r) {
+  const uint64_t most = number_in(r, "memory.max"), high = number_in(r, "memory.high");
   return high < most ? high : most;
 }
-static uint64_t memory_of_1(const char *folder) { return number_in(folder, "memory.limit_in_bytes"); }
+static uint64_t memory_of_1(desk *r) { return number_in(r, "memory.limit_in_bytes"); }
 
 /* "200000 100000": so many us of each so many. */
-static uint64_t cpu_of_2(const char *folder) {
-  char path[2 * PATH_ROOM], text[64];
-  snprintf(path, sizeof path, "%s/cpu.max", folder);
-  if (!prof_i_port_read_small(path, text, sizeof text) || number_of(text) == UINT64_MAX) return UINT64_MAX;
-  const char *const gap = strchr(text, ' ');
+static uint64_t cpu_of_2(desk *r) {
+  if (!read_in(r, "cpu.max") || number_of(r->text) == UINT64_MAX) return UINT64_MAX;
+  const char *const gap = strchr(r->text, ' ');
   const uint64_t period = gap ? number_of(gap + 1) : UINT64_MAX;
-  return period == 0 || period == UINT64_MAX ? UINT64_MAX : number_of(text) * 1000 / period;
+  return period == 0 || period == UINT64_MAX ? UINT64_MAX : number_of(r->text) * 1000 / period;
 }
 
-static uint64_t cpu_of_1(const char *folder) {
-  const uint64_t quota = number_in(folder, "cpu.cfs_quota_us"), period = number_in(folder, "cpu.cfs_period_us");
+static uint64_t cpu_of_1(desk *r) {
+  const uint64_t quota = number_in(r, "cpu.cfs_quota_us"), period = number_in(r, "cpu.cfs_period_us");
   return quota == UINT64_MAX || period == 0 || period == UINT64_MAX ? UINT64_MAX : quota * 1000 / period;
 }
 
 /* The least over the group and all around it, up to the root of what is mounted here. */
-static uint64_t least(const char *mount, const char *controller, uint64_t (*limit_of)(const char *folder)) {
-  char group[PATH_ROOM] = "", folder[2 * PATH_ROOM];
-  uint64_t limit = limit_of(mount);
-  if (!find_group(controller, group, sizeof group)) return limit;
-  for (char *end; (end = strrchr(group, '/')) != NULL; *end = '\0') {
+static uint64_t least(desk *r, const char *mount, const char *controller,
+                      uint64_t (*limit_of)(desk *r)) {
+  snprintf(r->folder, sizeof r->folder, "%s", mount);
+  uint64_t limit = limit_of(r);
+  if (!find_group(r, controller)) return limit;
+  for (char *end; (end = strrchr(r->group, '/')) != NULL; *end = '\0') {
     if (!end[1]) continue;
-    snprintf(folder, sizeof folder, "%s%s", mount, group);
-    const uint64_t own = limit_of(folder);
+    snprintf(r->folder, sizeof r->folder, "%s%s", mount, r->group);
+    const uint64_t own = limit_of(r);
     if (own < limit) limit = own;
   }
   return limit;
 }
 
+/* UINT64_MAX: no limit, or no memory to look for one. */
+static uint64_t least_of_both(uint64_t (*limit_of_2)(desk *r), const char *mount1,
+                              const char *controller1, uint64_t (*limit_of_1)(desk *r)) {
+  desk *const r =
+      mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (r == MAP_FAILED) return UINT64_MAX;
+  const uint64_t limit2 = least(r, "/sys/fs/cgroup", "", limit_of_2);
+  const uint64_t limit1 = least(r, mount1, controller1, limit_of_1);
+  munmap(r, sizeof *r);
+  return limit2 < limit1 ? limit2 : limit1;
+}
+
 uint64_t prof_i_port_memory_limit(void) {
   struct sysinfo about;
   const uint64_t all = sysinfo(&about) == 0 ? (uint64_t)about.totalram * about.mem_unit : UINT64_MAX;
-  const uint64_t group2 = least("/sys/fs/cgroup", "", memory_of_2), group1 = least("/sys/fs/cgroup/memory", "memory", memory_of_1);
-  const uint64_t group = group2 < group1 ? group2 : group1;
+  const uint64_t group = least_of_both(memory_of_2, "/sys/fs/cgroup/memory", "memory", memory_of_1);
   return group < all ? group : all;
 }
 
 uint64_t prof_i_port_cpu_limit(void) {
-  const uint64_t group2 = least("/sys/fs/cgroup", "", cpu_of_2), group1 = least("/sys/fs/cgroup/cpu", "cpu", cpu_of_1);
-  const uint64_t group = group2 < group1 ? group2 : group1;
+  const uint64_t group = least_of_both(cpu_of_2, "/sys/fs/cgroup/cpu", "cpu", cpu_of_1);
   return group == UINT64_MAX ? 0 : group;
 }
 
 void prof_i_port_processor_name(char *to, size_t room) {
   static const char label[] = "model name";
-  char text[4096];
+  char text[1024]; /* it stands at the file's begin */
   struct utsname machine;
   const char *const at = prof_i_port_read_small("/proc/cpuinfo", text, sizeof text) ? strstr(text, label) : NULL;
   const char *name = at ? strchr(at, ':') : NULL;

@@ -300,7 +300,7 @@ int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes) {
 }
 
 uint64_t prof_i_port_resident_bytes(void *at, size_t bytes) {
-  enum { PAGE = 4096, STEP = 4096 };
+  enum { PAGE = 4096, STEP = 1024 }; /* little stack */
   static const size_t step_bytes = (size_t)PAGE * STEP;
   unsigned char present[STEP];
   uint64_t pages = 0;

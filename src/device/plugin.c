@@ -71,6 +71,17 @@ static void keep_first(int *status, int next) {
   if (*status == PROF_OK) *status = next;
 }
 
+static int load_in(const char *folder, const char *name) {
+  char *path = NULL;
+  const int bytes = asprintf(&path, "%s/%s", folder, name);
+  if (bytes < 0) return prof_i_fail(PROF_E_NO_MEMORY, "%s: no memory for its path", name);
+  const int status = bytes < PATH_MAX ? load_file(path)
+                                      : prof_i_fail(PROF_E_INVALID, "%s is longer than %d bytes",
+                                                    path, PATH_MAX - 1);
+  free(path);
+  return status;
+}
+
 /* By name, so that the order is the same each time. */
 static int load_folder(const char *folder) {
   struct dirent **names = NULL;
@@ -78,9 +89,7 @@ static int load_folder(const char *folder) {
   if (count < 0) return list_unused(folder, prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", folder, strerror(errno)));
   int status = PROF_OK;
   for (int i = 0; i < count; i++) {
-    char path[PATH_MAX];
-    const int bytes = snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-    keep_first(&status, bytes < (int)sizeof path ? load_file(path) : prof_i_fail(PROF_E_INVALID, "%s/%s is longer than %d bytes", folder, names[i]->d_name, PATH_MAX - 1));
+    keep_first(&status, load_in(folder, names[i]->d_name));
     free(names[i]);
   }
   free(names);
@@ -95,20 +104,25 @@ static int load_path(const char *path) {
   return S_ISDIR(about.st_mode) ? load_folder(path) : load_file(path);
 }
 
+/* One of a list of paths: so many bytes. */
+static int load_listed(const char *at, size_t bytes) {
+  char *const path = strndup(at, bytes);
+  if (!path) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %zu bytes", bytes);
+  const int status =
+      bytes < PATH_MAX
+          ? load_path(path)
+          : list_unused(path, prof_i_fail(PROF_E_INVALID, "a path of %zu bytes; %d are possible",
+                                          bytes, PATH_MAX - 1));
+  free(path);
+  return status;
+}
+
 int prof_i_plugins_load(const char *paths) {
   int status = PROF_OK;
   if (getauxval(AT_SECURE)) return prof_i_fail(PROF_E_PERMISSION, "this program has rights that its user has not: it loads no back ends");
   for (const char *at = paths; *at;) {
     const size_t bytes = strcspn(at, ":");
-    char path[PATH_MAX];
-    if (bytes >= sizeof path) {
-      snprintf(path, sizeof path, "%s", at);
-      keep_first(&status, list_unused(path, prof_i_fail(PROF_E_INVALID, "a path of %zu bytes; %d are possible", bytes, PATH_MAX - 1)));
-    } else if (bytes > 0) {
-      memcpy(path, at, bytes);
-      path[bytes] = '\0';
-      keep_first(&status, load_path(path));
-    }
+    if (bytes > 0) keep_first(&status, load_listed(at, bytes));
     at += bytes + (at[bytes] == ':');
   }
   return status;

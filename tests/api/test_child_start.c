@@ -29,6 +29,7 @@
 #include <cmocka.h>
 
 #include "../hang_guard.h"
+#include "api/sanitizers.h"
 #include "fault/support/skip.h"
 
 #if defined(__GLIBC__) && !SKIP_SANITIZED
@@ -279,6 +280,24 @@ static void every_event_does_with_4_KiB_of_stack(void **state) {
   }
 }
 
+static void start(void) { prof_start(1); }
+static void start_with_a_path(void) {
+  prof_start_with(&(const prof_options){.size = sizeof(prof_options), .level = 1, .path = output});
+}
+
+static void a_start_does_with_4_KiB_of_stack(void **state) {
+  (void)state;
+  if (WITH_ASAN || WITH_TSAN) skip(); /* their frames are larger */
+  assert_int_equal(prof_start(7), PROF_E_LEVEL); /* the dynamic linker has found the calls */
+  assert_int_equal(prof_start_with(&(const prof_options){.size = 1}), PROF_E_INVALID);
+  void (*const starts[])(void) = {start, start_with_a_path};
+  for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+    const pid_t child = fork();
+    if (child == 0) _exit(check_stack(i ? "a start with a path" : "a start", starts[i]));
+    wait_for_success(child);
+  }
+}
+
 /* A page behind it may not be touched. 8 KiB is SIGSTKSZ; a frame with AVX-512 takes 3.5 KiB of it. */
 static void a_childs_first_scope_does_with_a_signal_stack_of_8_KiB(void **state) {
   (void)state;
@@ -321,6 +340,7 @@ int main(void) {
       cmocka_unit_test(a_first_event_that_gets_no_capture_calls_nothing_of_the_sort_either),
       cmocka_unit_test(a_child_that_was_forked_inside_of_malloc_records),
       cmocka_unit_test(every_event_does_with_4_KiB_of_stack),
+      cmocka_unit_test(a_start_does_with_4_KiB_of_stack),
       cmocka_unit_test(a_childs_first_scope_does_with_a_signal_stack_of_8_KiB),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
