@@ -82,14 +82,27 @@ FRAME_LOOP void with_name(uint64_t count) {
   for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, run_time_text, "bench", PROF_NO_ARGS, { FRAME_WORK(); });
 }
 
-/* Another each time: none has a site of its own. */
-FRAME_LOOP void with_new_name(uint64_t count) {
+/* Another each time: none has a site of its own. No byte is 0. */
+static inline void renew(char text[8]) {
   static uint64_t last;
+  last++;
+  memcpy(text, &(uint64_t){last | 0x8080808080808080u}, 8);
+}
+
+FRAME_LOOP void with_new_name(uint64_t count) {
   char name[24] = "new name, ";
   for (uint64_t i = 0; i < count; i++) {
-    last++;
-    memcpy(name + 10, &(uint64_t){last | 0x8080808080808080u}, 8); /* no byte is 0 */
+    renew(name + 10);
     WITH_BASE_PROFILER(PROF_HOST, &name[0], "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+  }
+}
+
+FRAME_LOOP void with_new_string(uint64_t count) {
+  char shape[24] = "T<768xf32>";
+  for (uint64_t i = 0; i < count; i++) {
+    renew(shape + 2);
+    WITH_BASE_PROFILER(PROF_HOST, "string", "bench", PROF_ARGS("shape", &shape[0]),
+                       { FRAME_WORK(); });
   }
 }
 
@@ -141,6 +154,7 @@ enum {
   PLAIN,
   NESTED,
   STRING,
+  NEW_STRING,
   INTEGERS,
   NAME,
   NEW_NAME,
@@ -155,6 +169,7 @@ static frame_case on[CASES] = {[FLOOR] = {.run = frame_floor, .count = BATCH},
                                [PLAIN] = {.run = plain, .count = BATCH},
                                [NESTED] = {.run = nested, .count = BATCH},
                                [STRING] = {.run = with_string, .count = LONG_BATCH},
+                               [NEW_STRING] = {.run = with_new_string, .count = LONG_BATCH},
                                [INTEGERS] = {.run = with_integers, .count = LONG_BATCH},
                                [NAME] = {.run = with_name, .count = LONG_BATCH},
                                [NEW_NAME] = {.run = with_new_name, .count = LONG_BATCH},
@@ -189,7 +204,10 @@ static void measure_file(const char *directory) {
              (unsigned long long)(after.lost_count[PROF_LOSS_FULL] + after.lost_count[PROF_LOSS_DISK]));
   frame_promise_ratio("scope on, plain, arena in a file", &on[PLAIN], &on[FLOOR], rounds, 1.1);
   frame_promise_ratio("scope on, plain, four nested", &on[NESTED], &on[FLOOR], rounds, 1.1);
-  frame_promise_ratio("+ a short run-time string as argument", &on[STRING], &on[FLOOR], rounds, 1.3);
+  frame_promise_ratio("+ a short run-time string as argument", &on[NEW_STRING], &on[FLOOR], rounds,
+                      1.3);
+  frame_promise_ratio("+ one seen before, over a plain scope", &on[STRING], &on[PLAIN], rounds,
+                      1.1);
   frame_promise_ratio("+ two integers as arguments", &on[INTEGERS], &on[FLOOR], rounds, 1.2);
   frame_promise_ratio("a run-time name seen before, over a literal's scope", &on[NAME], &on[PLAIN],
                       rounds, 1.1);
@@ -235,7 +253,8 @@ int main(void) {
   measure_file(directory);
   measure_memory();
   measure_bytes("bytes of a plain scope", plain, 16);
-  measure_bytes("bytes of a scope with a short string", with_string, 0);
+  measure_bytes("bytes of a scope with a short string", with_new_string, 0);
+  measure_bytes("bytes of a scope with a short string seen before", with_string, 16);
   measure_bytes("bytes of a scope with two integers", with_integers, 0);
   measure_bytes("bytes of a scope with a run-time name seen before", with_name, 16);
   measure_bytes("bytes of a scope with a new run-time name", with_new_name, 0);

@@ -115,6 +115,7 @@ typedef struct survey {
 
 static void see(void *to, uint32_t site) {
   survey *const s = to;
+  site = prof_i_site_judged(site);
   s->events++;
   for (uint32_t i = site, tries = 0; tries < 8; i++, tries++) {
     seen *const place = &s->sites[i % SITES_SEEN];

@@ -83,6 +83,9 @@ PROF_I_COLD bool prof_i_scope_stands_open(uint64_t start);
 uint64_t prof_i_texts_put(prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *own, const prof_details *details,
                           uint32_t call_site, uint32_t number);
 
+/* A scope of this `what` is over, and others' texts stand behind its own. Any thread. */
+void prof_i_texts_leave_hole(prof_i_thread *thread, uint64_t what);
+
 /* What no scope needs any more behind the last text of one that stands open, if all have entries. Owner thread only. */
 void prof_i_texts_give_back(prof_i_thread *thread);
 /* The same, and the holes before it, when not even the longest payload would fit behind. */

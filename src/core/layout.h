@@ -327,7 +327,9 @@ typedef enum prof_i_kind {
   PROF_I_KIND_OWNER = 16,  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_role, 6.. name (64 bytes) */
   PROF_I_KIND_EXIT = 17,   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own ns */
   /* in meta extents */
-  PROF_I_KIND_SITE = 32,   /* word 1's site; word 3 line | level << 32; then four strings: name, category, file, function */
+  PROF_I_KIND_SITE = 32,   /* word 1's site; word 3 line | level << 32; then four strings: name,
+                              category, file, function; of an argument's text then a scope's record:
+                              each plain scope of the site has what that has */
   PROF_I_KIND_SCHEMA = 33, /* word 3 number | args kind << 32 | count << 40; format string; then per item: type word, key string */
   PROF_I_KIND_TRACK = 34,  /* word 3 device type | index << 32, 4 stream, then a string */
   PROF_I_KIND_CLOCK = 35,  /* word 3 ticks, 4 monotonic ns, 5 realtime ns, 6 width of the reading in ns, 7 segment, 8 width of the realtime

@@ -3,6 +3,11 @@
 #define _GNU_SOURCE
 #include "name.h"
 
+#include <errno.h>
+
+#include "entry.h"
+#include "gate.h"
+#include "meta.h"
 #include "mute.h"
 #include "site.h"
 
@@ -37,7 +42,7 @@ static prof_i_name *make(const prof_i_name_key *key, uint32_t number) {
   const size_t words = prof_i_name_words(key->name_bytes) + prof_i_name_words(key->category_bytes);
   prof_i_name *const name = prof_i_site_allot(sizeof *name + words * sizeof *name->words);
   if (!name) return NULL;
-  *name = (prof_i_name){key->hash, 0, key->site, key->name_bytes, key->category_bytes, number};
+  *name = (prof_i_name){key->hash, 0, key->of, key->name_bytes, key->category_bytes, number};
   memcpy(name->words, key->name, key->name_bytes);
   memcpy(name->words + prof_i_name_words(key->name_bytes), key->category, key->category_bytes);
   return name;
@@ -76,7 +81,7 @@ static prof_i_name *learn(const prof_site *site, const prof_i_name_key *key,
   __atomic_fetch_add(&prof_i_the_names.count, 1,
                      __ATOMIC_RELAXED); /* of all that take memory, learnt or not */
   const prof_i_site_texts texts = texts_of(details);
-  const uint32_t number = prof_i_site_number_of_name(site, key->site, &texts);
+  const uint32_t number = prof_i_site_number_of_name(site, (uint32_t)key->of, &texts);
   prof_i_name *const fresh = number ? make(key, number) : NULL;
   if (!fresh) return NULL;
   prof_i_mute_consider(number);
@@ -90,7 +95,7 @@ static uint64_t up_to_date(prof_i_name *name) {
   const uint32_t epoch = prof_i_site_epoch();
   if ((state >> 32 & ~(uint64_t)PROF_I_EPOCH_MUTED) == epoch) return state;
   const uint64_t muted =
-      prof_i_mute_has(name->number) || prof_i_mute_has(name->site) ? PROF_I_EPOCH_MUTED : 0;
+      prof_i_mute_has(name->number) || prof_i_mute_has((uint32_t)name->of) ? PROF_I_EPOCH_MUTED : 0;
   const uint64_t fresh =
       (epoch | muted) << 32 | (prof_i_site_is_written(name->number) ? name->number : 0);
   __atomic_store_n(&name->state, fresh, __ATOMIC_RELEASE);
@@ -104,14 +109,6 @@ static prof_i_name_way way_of(uint64_t state, uint32_t *number_out) {
                                           : PROF_I_NAME_COPY;
 }
 
-/* First comes the mark, then the name: true when it is to be learnt now. */
-static bool has_come_before(uint64_t hash) {
-  uint32_t *const place = prof_i_name_mark_of(hash);
-  const uint32_t mark = prof_i_name_mark(hash), there = __atomic_load_n(place, __ATOMIC_RELAXED);
-  if (there != mark && there != ~mark) __atomic_store_n(place, mark, __ATOMIC_RELAXED);
-  return there == mark;
-}
-
 static bool is_muted(const prof_details *details) {
   if (!__atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED)) return false;
   const prof_i_site_texts texts = texts_of(details);
@@ -123,7 +120,7 @@ static bool is_muted(const prof_details *details) {
 static prof_i_name_way ask_new(const prof_site *site, const prof_i_name_key *key,
                                const prof_details *details, uint32_t *number_out) {
   const bool muted = is_muted(details);
-  if (!muted && !has_come_before(key->hash)) return PROF_I_NAME_COPY;
+  if (!muted && !prof_i_name_comes_again(key->hash)) return PROF_I_NAME_COPY;
   prof_i_name *const name = learn(site, key, details);
   if (!name) {
     mark_as_copied(key->hash);
@@ -141,4 +138,42 @@ prof_i_name_way prof_i_name_ask(const prof_site *site, uint32_t number, const pr
     return is_muted(details) ? PROF_I_NAME_MUTED : PROF_I_NAME_COPY;
   prof_i_name *const name = prof_i_name_find(&key);
   return name ? way_of(up_to_date(name), number_out) : ask_new(site, &key, details, number_out);
+}
+
+/* ---- the text of an argument ---- */
+
+enum { RECORD_WORDS = 3 + 1 + PROF_I_NAME_TEXT_BYTES / 8 };
+
+/* The record of a scope that has it, but for its times and its site. */
+static uint32_t pack_argument(uint64_t to[RECORD_WORDS], const prof_i_name_key *key) {
+  const uint64_t words = 3 + prof_i_text_words(key->name_bytes), slots = (words + 1) / 2;
+  to[slots * 2 - 1] = to[0] = 0; /* the last slot may be half empty */
+  to[1] = PROF_I_TYPE_LONG;
+  to[2] = slots | (uint64_t)PROF_I_KIND_SCOPE << 16 | key->of >> 32 << 32;
+  prof_i_put_text(to + 3, key->name, key->name_bytes);
+  return (uint32_t)slots * 2;
+}
+
+static prof_i_name *learn_argument(const prof_i_name_key *key) {
+  if (memchr(key->name, 0, key->name_bytes) || !has_place(key) ||
+      __atomic_load_n(&prof_i_the_names.arguments, __ATOMIC_RELAXED) >= PROF_I_ARGUMENTS_MAX)
+    return NULL;
+  __atomic_fetch_add(&prof_i_the_names.count, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&prof_i_the_names.arguments, 1, __ATOMIC_RELAXED);
+  uint64_t given[RECORD_WORDS];
+  const uint32_t count = pack_argument(given, key);
+  const uint32_t number = prof_i_site_number_of_argument((uint32_t)key->of, given, count);
+  prof_i_name *const name = number ? make(key, number) : NULL;
+  return name ? publish(name, key) : NULL;
+}
+
+void prof_i_name_ask_argument(const prof_i_name_key *key) {
+  if (!prof_i_gate_enter()) return;
+  const int saved = errno;
+  prof_i_name *name = prof_i_name_find(key);
+  if (!name && prof_i_name_comes_again(key->hash) && !(name = learn_argument(key)))
+    mark_as_copied(key->hash);
+  if (name) up_to_date(name);
+  errno = saved;
+  prof_i_gate_leave();
 }

@@ -1,7 +1,8 @@
 /* Names made at run time that come again. Each gets a site of its own, with the file, line and
    function of its call site, so that its second scope is a plain one of 16 bytes, and mutes and the
-   budget find it. Found by hash, length and text, never by address: an address may come again with
-   another text. A name that comes once only is copied into its record: it is known by a mark, which
+   budget find it. So does the text of a call site's only argument: mutes and the budget take its
+   scopes for the call site's. Found by hash, length and text, never by address: an address may come
+   again with another text. A name that comes once only is copied into its record: it is known by a mark, which
    others take over. Bounded: PROF_I_NAMES_MAX names a process, an eighth of a capture's cap; what
    has no place is copied. No lock, no malloc, nothing of the module that the text came from. */
 #ifndef PROF_CORE_NAME_H
@@ -18,6 +19,7 @@
 enum {
   PROF_I_NAME_PLACES = 1 << 16,
   PROF_I_NAMES_MAX = PROF_I_NAME_PLACES / 2,
+  PROF_I_ARGUMENTS_MAX = PROF_I_NAMES_MAX / 2, /* of them, texts of arguments */
   PROF_I_NAME_MARKS = 1 << 15,
   PROF_I_NAME_TRIES = 8,       /* places from the hash's own on */
   PROF_I_NAME_TEXT_BYTES = 128 /* longer ones are copied */
@@ -28,7 +30,7 @@ typedef struct prof_i_name {
   uint64_t hash;
   uint64_t state; /* as a call site's, with its own site's number, or 0: the capture has no room for
                      that. Any thread; release, acquire */
-  uint32_t site;  /* the call site's number */
+  uint64_t of;    /* the call site's number; of an argument's text with schema << 32, and no name */
   uint32_t name_bytes, category_bytes; /* 0: the call site's own */
   uint32_t number;                     /* of its own site */
   uint64_t words[];                    /* both texts, each with a NUL and padded with zeros */
@@ -37,7 +39,7 @@ typedef struct prof_i_name {
 /* Any thread. */
 typedef struct prof_i_names {
   prof_i_name **places; /* NULL until there is one */
-  uint32_t count;
+  uint32_t count, arguments;
   uint32_t watch; /* a mute is in force: it must see names that are not known */
   uint32_t marks[PROF_I_NAME_MARKS];
 } prof_i_names;
@@ -47,7 +49,7 @@ extern prof_i_names prof_i_the_names __attribute__((visibility("hidden")));
 typedef struct prof_i_name_key {
   const char *name, *category;
   uint32_t name_bytes, category_bytes;
-  uint32_t site;
+  uint64_t of; /* as in prof_i_name */
   uint64_t hash;
 } prof_i_name_key;
 
@@ -86,7 +88,7 @@ static inline uint64_t prof_i_name_mix_text(uint64_t hash, const char *text, uin
 }
 
 static inline void prof_i_name_hash(prof_i_name_key *key) {
-  const uint64_t seed = prof_i_name_mix(0xcbf29ce484222325ull ^ key->site,
+  const uint64_t seed = prof_i_name_mix(0xcbf29ce484222325ull ^ key->of,
                                         (uint64_t)key->name_bytes << 32 | key->category_bytes);
   key->hash = prof_i_name_mix_text(prof_i_name_mix_text(seed, key->name, key->name_bytes),
                                    key->category, key->category_bytes);
@@ -121,7 +123,7 @@ static inline prof_i_name *prof_i_name_find(const prof_i_name_key *key) {
   for (uint64_t i = key->hash, tries = 0; places && tries < PROF_I_NAME_TRIES; i++, tries++) {
     prof_i_name *const name = __atomic_load_n(&places[i % PROF_I_NAME_PLACES], __ATOMIC_ACQUIRE);
     if (!name) return NULL;
-    if (name->hash == key->hash && name->site == key->site && name->name_bytes == key->name_bytes &&
+    if (name->hash == key->hash && name->of == key->of && name->name_bytes == key->name_bytes &&
         name->category_bytes == key->category_bytes &&
         prof_i_name_is_text(name->words, key->name, key->name_bytes) &&
         prof_i_name_is_text(name->words + prof_i_name_words(key->name_bytes), key->category,
@@ -135,6 +137,14 @@ static inline prof_i_name *prof_i_name_find(const prof_i_name_key *key) {
 static inline uint32_t prof_i_name_mark(uint64_t hash) { return (uint32_t)(hash >> 32) | 1; }
 static inline uint32_t *prof_i_name_mark_of(uint64_t hash) {
   return &prof_i_the_names.marks[hash % PROF_I_NAME_MARKS];
+}
+
+/* First comes the mark, then the text: true when it is to be learnt now. */
+static inline bool prof_i_name_comes_again(uint64_t hash) {
+  uint32_t *const place = prof_i_name_mark_of(hash);
+  const uint32_t mark = prof_i_name_mark(hash), there = __atomic_load_n(place, __ATOMIC_RELAXED);
+  if (there != mark && there != ~mark) __atomic_store_n(place, mark, __ATOMIC_RELAXED);
+  return there == mark;
 }
 
 /* Of a name that is not known: is it to be copied, for this is its first time, or there is no place
@@ -184,7 +194,7 @@ static inline bool prof_i_name_is_given(const char *known, uint32_t known_bytes,
 /* Are these the texts of a scope of that call site? */
 static inline bool prof_i_name_is_of(const prof_i_name *name, const prof_details *details,
                                      uint32_t site) {
-  return name->site == site &&
+  return name->of == site &&
          (details->flags & PROF_I_NAME_LITERAL ||
           prof_i_name_is_given((const char *)name->words, name->name_bytes, details->name,
                                details->name_bytes)) &&
@@ -204,6 +214,10 @@ typedef enum prof_i_name_way {
    number. Past the gate, any thread. Signal-safe. */
 PROF_I_COLD prof_i_name_way prof_i_name_ask(const prof_site *site, uint32_t number,
                                             const prof_details *details, uint32_t *number_out);
+
+/* Learns the text of an argument where it comes again, or brings its state up to date. From outside
+   of the gate. Signal-safe, keeps errno. */
+PROF_I_COLD void prof_i_name_ask_argument(const prof_i_name_key *key);
 
 /* Are there names? Then sites are asked again in another arena. */
 static inline bool prof_i_name_is_any(void) {

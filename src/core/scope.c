@@ -206,13 +206,6 @@ static inline __attribute__((always_inline)) uint64_t begin_copied(const prof_si
   return open_with(thread, open, state, top, words, by_call);
 }
 
-uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) {
-  const uint64_t shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
-  if (PROF_I_UNLIKELY(!shape || !text)) return PROF_I_NOT_SHORT;
-  return begin_copied(site, text, text_bytes == PROF_NUL_TERMINATED ? strnlen(text, PROF_I_SHORT_TEXT_BYTES + 1) : text_bytes, NULL, 0, 0, (uint32_t)shape,
-                      0);
-}
-
 /* Some of the values are texts. Measured first, so that their room is taken before they are written, and a handler's go behind. */
 static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   prof_i_thread *const thread = prof_i_this_thread;
@@ -291,6 +284,50 @@ static inline __attribute__((always_inline)) uint64_t begin_known(prof_i_thread 
   return start;
 }
 
+/* None of the thread's recent texts: the argument's text is copied, the first time, or where there
+   is no place for it. */
+static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, const char *text,
+                                                         size_t bytes, uint64_t of) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_slot *const slot = thread->fast;
+  if (PROF_I_UNLIKELY(!slot || !(uint32_t)of)) return PROF_I_NOT_SHORT;
+  if (PROF_I_LIKELY(bytes <= PROF_I_NAME_TEXT_BYTES)) {
+    prof_i_name_key key = {text, "", (uint32_t)bytes, 0, of, 0};
+    prof_i_name_hash(&key);
+    const prof_i_name *const known = prof_i_name_find(&key);
+    if (PROF_I_LIKELY(known != NULL)) {
+      const uint64_t start = begin_known(thread, slot, known, 0);
+      if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) {
+        *prof_i_name_recent(thread, text) = known; /* its own: it is attached */
+        return start;
+      }
+      prof_i_name_ask_argument(&key);
+    } else if (prof_i_name_comes_again(key.hash)) {
+      prof_i_name_ask_argument(&key); /* its next scope is a plain one */
+    }
+  }
+  return begin_copied(site, text, bytes, NULL, 0, 0, of >> 32, 0);
+}
+
+uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_slot *const slot = thread->fast;
+  const uint64_t schema = (uint32_t)__atomic_load_n(&site->values, __ATOMIC_RELAXED);
+  if (PROF_I_UNLIKELY(!slot || !schema || !text)) return PROF_I_NOT_SHORT;
+  const prof_i_name *const recent = *prof_i_name_recent(thread, text);
+  const uint64_t of = schema << 32 | (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (PROF_I_LIKELY(recent && recent->of == of) &&
+      PROF_I_LIKELY(prof_i_name_is_given((const char *)recent->words, recent->name_bytes, text,
+                                         text_bytes))) {
+    const uint64_t start = begin_known(thread, slot, recent, 0);
+    if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start;
+  }
+  const size_t bytes = text_bytes != PROF_NUL_TERMINATED
+                           ? text_bytes
+                           : strnlen(text, PROF_I_SHORT_TEXT_BYTES + 1);
+  return begin_argument(site, text, bytes, of);
+}
+
 /* None of the thread's recent names. */
 static __attribute__((noinline)) uint64_t begin_named(const prof_site *site, const char *name,
                                                       size_t name_bytes, const char *category,
@@ -306,7 +343,7 @@ static __attribute__((noinline)) uint64_t begin_named(const prof_site *site, con
                          (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED),
                          0};
   prof_i_slot *const slot = thread->fast;
-  if (PROF_I_UNLIKELY(!slot || !key.site)) return PROF_I_NOT_SHORT;
+  if (PROF_I_UNLIKELY(!slot || !key.of)) return PROF_I_NOT_SHORT;
   prof_i_name_hash(&key);
   const prof_i_name *const known = prof_i_name_find(&key);
   if (known) {
@@ -326,7 +363,7 @@ uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_by
   const prof_i_name *const recent = *prof_i_name_recent(thread, name);
   if (PROF_I_UNLIKELY(!slot || !name)) return PROF_I_NOT_SHORT;
   if (PROF_I_LIKELY(recent &&
-                    recent->site == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)) &&
+                    recent->of == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)) &&
       PROF_I_LIKELY(
           prof_i_name_is_given((const char *)recent->words, recent->name_bytes, name, name_bytes)))
     return begin_known(thread, slot, recent, 0);
@@ -343,7 +380,7 @@ static inline uint64_t begin_texts_by_call(const prof_site *site, const char *na
   prof_i_slot *const slot = thread->fast;
   const prof_i_name *const recent = *prof_i_name_recent(thread, name);
   if (PROF_I_LIKELY(slot && recent &&
-                    recent->site == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)) &&
+                    recent->of == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)) &&
       PROF_I_LIKELY(strcmp((const char *)recent->words, name) == 0 &&
                     strcmp(prof_i_name_category(recent), category) == 0))
     return begin_known(thread, slot, recent, PROF_I_OPEN_BY_CALL);

@@ -40,6 +40,39 @@ static bool is_left_out(prof_i_thread *thread, uint64_t state) {
   return true;
 }
 
+/* By one instruction: a handler may be at the same. An empty entry is nobody's to take off but his
+   who emptied it. */
+static bool empty_if_gone(prof_i_open *open) {
+  uint64_t ticks = PROF_I_OPEN_GONE;
+  return prof_i_entry_ticks(open) == ticks &&
+         __atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED);
+}
+
+/* The slot may become zeros at any moment, as in one_less(). */
+static void one_gone_less(prof_i_slot *slot) {
+  uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
+  while (gone && !__atomic_compare_exchange_n(&slot->deep_gone, &gone, gone - 1, false,
+                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+/* Where scopes end in any order, as tasks do, an entry whose scope is over serves again once half
+   of them are: they would pile up, and each end looks at all. NULL: there are few. */
+static prof_i_open *deep_entry_between(prof_i_thread *thread) {
+  enum { GONE_MIN = 64 };
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
+  if (gone < GONE_MIN || gone < slot->deep / 2) return NULL;
+  for (uint64_t i = 0; i < slot->deep; i++) {
+    if (!empty_if_gone(&thread->deep[i])) continue;
+    one_gone_less(slot);
+    prof_i_thread_be_slow(thread, true); /* their order is that of their ticks from here on */
+    return &thread->deep[i];
+  }
+  return NULL;
+}
+
 /* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper than that, or no memory. Other threads
    look at it, too: one of these scopes may end there. */
 static prof_i_open *deep_entry(prof_i_thread *thread) {
@@ -50,19 +83,17 @@ static prof_i_open *deep_entry(prof_i_thread *thread) {
     if (memory == MAP_FAILED) return NULL;
     __atomic_store_n(&thread->deep, memory, __ATOMIC_RELEASE);
   }
+  prof_i_open *const between = deep_entry_between(thread);
+  if (between) {
+    prof_i_claim(&slot->deep_count, 1);
+    return between;
+  }
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
   prof_i_claim(&slot->deep_count, 1);
   prof_i_open *const open = &thread->deep[prof_i_claim(&slot->deep, 1)];
   prof_i_thread_go_deep(thread);
   return open;
-}
-
-/* By one instruction: a handler may be at the same. An empty entry is nobody's to take off but his who emptied it. */
-static bool empty_if_gone(prof_i_open *open) {
-  uint64_t ticks = PROF_I_OPEN_GONE;
-  return prof_i_entry_ticks(open) == ticks &&
-         __atomic_compare_exchange_n(&open->ticks, &ticks, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 /* With the gate closed the whole slot may become zeros at any moment, when its arena goes: then not less than that. */
@@ -100,8 +131,7 @@ static void trim(prof_i_thread *thread) {
   if (thread->is_held) return;
   const bool was_deep = slot->deep > 0;
   for (uint64_t deep; (deep = slot->deep) > 0 && empty_if_gone(&thread->deep[deep - 1]);) {
-    const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
-    if (gone) one_less(&slot->deep_gone, gone);
+    one_gone_less(slot);
     one_less(&slot->deep, deep);
   }
   if (was_deep && slot->deep == 0) prof_i_thread_come_up(thread);
@@ -347,12 +377,19 @@ static place find_place(const prof_i_thread *thread, uint64_t start) {
   return (place){0};
 }
 
-/* Whoever swaps it has it. Its own thread may be marking it as old meanwhile. */
+/* Whoever swaps it has it. Its own thread may be marking it as old meanwhile, and takes what is
+   gone off its counts at once: so those come first. */
 static bool take_out(place *p) {
   uint64_t ticks = p->ticks;
-  while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-    if (ticks != (p->ticks | PROF_I_OPEN_OLD)) return false;
+  const uint64_t what = __atomic_load_n(&p->open->what, __ATOMIC_RELAXED);
   if (p->is_deep) __atomic_fetch_add(&p->slot->deep_gone, 1, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&p->open->ticks, &ticks, PROF_I_OPEN_GONE, false,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    if (ticks == (p->ticks | PROF_I_OPEN_OLD)) continue;
+    if (p->is_deep) one_gone_less(p->slot);
+    return false;
+  }
+  prof_i_texts_leave_hole(p->thread, what);
   prof_i_thread_note_gap(p->thread);
   return true;
 }
@@ -403,7 +440,14 @@ static bool is_newest_of(const prof_i_thread *thread, const found *f) {
   const prof_i_slot *const slot = thread->slot;
   for (uint64_t i = 1; i <= slot->depth; i++)
     if ((f->is_deep || i != f->index) && is_later(thread, prof_i_entry_ticks(&slot->open[i]), i, f)) return false;
-  return slot->deep == (f->is_deep ? f->index : 0); /* the deep ones are in order */
+  if (!thread->is_slow) /* the deep ones are in order */
+    return slot->deep == (f->is_deep ? f->index : 0);
+  for (uint64_t i = slot->deep; i > 0; i--) {
+    const uint64_t ticks = prof_i_entry_ticks(&thread->deep[i - 1]);
+    if ((!f->is_deep || i != f->index) && is_later(thread, ticks, i + PROF_I_OPEN_COUNT, f))
+      return false;
+  }
+  return true;
 }
 
 /* What find_own() found goes, once its record stands or its loss is certain. The depth comes last: at depth 0 a handler would take
@@ -414,6 +458,7 @@ static void close_own(prof_i_thread *thread, const found *f) {
   if (is_last) prof_i_entry_set(entry_of(thread, f), 0);
   else leave_gone(thread, f);
   if (is_newest && f->what & PROF_I_TYPE_LONG) slot->text_top = prof_i_entry_text(f->what);
+  if (!is_newest) prof_i_texts_leave_hole(thread, f->what);
   PROF_I_SIGNAL_FENCE();
   if (is_last) one_less(f->is_deep ? &slot->deep : &slot->depth, f->index);
   if (is_last && f->is_deep && slot->deep == 0) prof_i_thread_come_up(thread);
@@ -437,6 +482,7 @@ static bool skip(prof_i_thread *thread, found *f, bool may_record) {
   const bool is_recorded =
       may_record && !is_of_older_session(prof_i_arena_header(), f) && write_found(thread, thread->slot, f) < 0;
   if (f->scratch) thread->slot->text_top = f->scratch;
+  prof_i_texts_leave_hole(thread, f->what);
   leave_gone(thread, f);
   return is_recorded;
 }

@@ -32,6 +32,7 @@ typedef struct entry {
   uint32_t kind; /* prof_i_kind */
   uint32_t word_count;
   uint32_t site_word; /* the site that goes into word 1 */
+  uint32_t given_count; /* of an argument's site: as many words at the end */
   uint32_t name_of;   /* the call site whose name was made at run time: not copied into every arena.
                          0: it is one itself. Any thread, relaxed */
   uint64_t arena;     /* the last one that it was written into; any thread, release */
@@ -156,6 +157,8 @@ typedef struct asked {
   const char *texts[SITE_TEXTS];
   size_t bytes[SITE_TEXTS];
   uint32_t name_of;
+  uint32_t given_count; /* words of a record that the site has beyond its texts */
+  const uint64_t *given;
 } asked;
 
 static bool same(const entry *e, const asked *a) {
@@ -168,7 +171,8 @@ static bool same(const entry *e, const asked *a) {
     if (at[0] != a->bytes[i] || memcmp(at + 1, a->texts[i], a->bytes[i]) != 0) return false;
     at += prof_i_text_words(a->bytes[i]);
   }
-  return true;
+  return e->given_count == a->given_count &&
+         (!a->given_count || memcmp(at, a->given, a->given_count * sizeof *at) == 0);
 }
 
 static void fill(entry *e, const asked *a) {
@@ -180,6 +184,8 @@ static void fill(entry *e, const asked *a) {
   uint64_t *at = e->words;
   *at++ = a->line_level;
   for (int i = 0; i < SITE_TEXTS; i++) at += prof_i_put_text(at, a->texts[i], a->bytes[i]);
+  e->given_count = a->given_count;
+  if (a->given_count) memcpy(at, a->given, a->given_count * sizeof *at);
 }
 
 /* Finds or enters it. Past the gate. NULL when there is no memory, no number left or no room in the capture. */
@@ -225,6 +231,17 @@ static const entry *find(const asked *a) {
   return NULL;
 }
 
+static entry *intern_site(asked *a) {
+  a->hash = mix(0xcbf29ce484222325ull, a->line_level);
+  a->word_count = 1 + a->given_count;
+  for (int i = 0; i < SITE_TEXTS; i++) {
+    a->hash = mix_text(a->hash, a->texts[i], a->bytes[i]);
+    a->word_count += prof_i_text_words(a->bytes[i]);
+  }
+  a->hash = mix_text(a->hash, (const char *)a->given, a->given_count * sizeof *a->given);
+  return intern(a);
+}
+
 static entry *ask_for_site(const prof_site *site, const prof_i_site_texts *texts,
                            uint32_t name_of) {
   const char *const file = site->file ? site->file : "", *const function =
@@ -235,13 +252,7 @@ static entry *ask_for_site(const prof_site *site, const prof_i_site_texts *texts
              .bytes = {texts->name_bytes, texts->category_bytes, strnlen(file, TEXT_BYTES_MAX),
                        strnlen(function, TEXT_BYTES_MAX)},
              .name_of = name_of};
-  a.hash = mix(0xcbf29ce484222325ull, a.line_level);
-  a.word_count = 1;
-  for (int i = 0; i < SITE_TEXTS; i++) {
-    a.hash = mix_text(a.hash, a.texts[i], a.bytes[i]);
-    a.word_count += prof_i_text_words(a.bytes[i]);
-  }
-  return intern(&a);
+  return intern_site(&a);
 }
 
 uint32_t prof_i_site_number(const prof_site *site, const char *name, const char *category) {
@@ -263,9 +274,31 @@ uint32_t prof_i_site_number_of_name(const prof_site *site, uint32_t number,
   return e ? e->number : 0;
 }
 
+uint32_t prof_i_site_number_of_argument(uint32_t number, const uint64_t *given, uint32_t count) {
+  const entry *const call_site = entry_of(number);
+  if (!call_site) return 0;
+  const uint64_t *at = call_site->words;
+  asked a = {.kind = PROF_I_KIND_SITE,
+             .line_level = *at++,
+             .name_of = number,
+             .given_count = count,
+             .given = given};
+  for (int i = 0; i < SITE_TEXTS; i++, at += prof_i_text_words(*at)) {
+    a.texts[i] = (const char *)(at + 1);
+    a.bytes[i] = *at;
+  }
+  const entry *const e = intern_site(&a);
+  return e ? e->number : 0;
+}
+
 uint32_t prof_i_site_name_of(uint32_t number) {
   const entry *const e = entry_of(number);
   return e ? __atomic_load_n(&e->name_of, __ATOMIC_RELAXED) : 0;
+}
+
+uint32_t prof_i_site_judged(uint32_t number) {
+  const entry *const e = entry_of(number);
+  return e && e->given_count ? prof_i_site_name_of(number) : number;
 }
 
 bool prof_i_site_is_written(uint32_t number) {

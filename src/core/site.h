@@ -25,8 +25,14 @@ typedef struct prof_i_site_texts {
    arena only when a record there is to name it. Past the gate. */
 uint32_t prof_i_site_number_of_name(const prof_site *site, uint32_t number,
                                     const prof_i_site_texts *texts);
-/* The call site of a name's site; 0: it is a call site itself. Any thread. Signal-safe. */
+/* The number of a site that stands for the call site of that number with its only argument's text:
+   `given` is a record that has it. Written as a name's. Past the gate. */
+uint32_t prof_i_site_number_of_argument(uint32_t number, const uint64_t *given, uint32_t count);
+/* The call site of a name's or an argument's site; 0: it is a call site itself. Any thread.
+   Signal-safe. */
 uint32_t prof_i_site_name_of(uint32_t number);
+/* What the budget takes the site for: the call site where it stands for an argument's text. */
+uint32_t prof_i_site_judged(uint32_t number);
 /* Stands the site of that number in this capture? Of a name's it is written now, unless all of
    those have had their share of the cap. Past the gate. */
 bool prof_i_site_is_written(uint32_t number);

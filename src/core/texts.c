@@ -6,25 +6,32 @@
 #include "payload.h"
 #include "site.h"
 
-enum { HOLES_WORTH_CLOSING = 8192 };
+enum { HOLES_WORTH_CLOSING = 8192, DEEP_WORTH_LOOKING = 1024 };
 
 static bool has_text(const prof_i_open *open) { return prof_i_open_stands(prof_i_entry_ticks(open)) && open->what & PROF_I_TYPE_LONG; }
 
-/* The scope whose text comes next behind that offset, among the shown ones and, by their offsets in order, the deep ones from *deep on.
-   NULL: there is no more. */
+/* Of two scopes, or of one and none, the one whose text comes first behind that offset. */
+static prof_i_open *nearer(prof_i_open *next, prof_i_open *open, uint64_t behind) {
+  if (!has_text(open) || prof_i_entry_text(open->what) <= behind) return next;
+  return !next || prof_i_entry_text(open->what) < prof_i_entry_text(next->what) ? open : next;
+}
+
+/* The scope whose text comes next behind that offset, among the shown ones and the deep ones: from
+   *deep on, while their offsets are in order, else of all. NULL: there is no more. */
 static prof_i_open *next_text(prof_i_thread *thread, uint64_t behind, uint64_t *deep) {
   prof_i_slot *const slot = thread->slot;
   prof_i_open *next = NULL;
   for (uint64_t i = 1; i <= slot->depth; i++) {
     prof_i_open *const open = &slot->open[i];
-    if (has_text(open) && prof_i_entry_text(open->what) > behind &&
-        (!next || prof_i_entry_text(open->what) < prof_i_entry_text(next->what)))
-      next = open;
+    next = nearer(next, open, behind);
+  }
+  if (thread->is_slow) {
+    for (uint64_t i = 0; i < slot->deep; i++) next = nearer(next, &thread->deep[i], behind);
+    return next;
   }
   while (*deep < slot->deep && (!has_text(&thread->deep[*deep]) || prof_i_entry_text(thread->deep[*deep].what) <= behind))
     ++*deep;
-  prof_i_open *const other = *deep < slot->deep ? &thread->deep[*deep] : NULL;
-  return other && (!next || prof_i_entry_text(other->what) < prof_i_entry_text(next->what)) ? other : next;
+  return *deep < slot->deep ? nearer(next, &thread->deep[*deep], behind) : next;
 }
 
 /* Is some other begin or end of this thread under way, which we, a handler, have interrupted? An entry whose ticks are 0 is being made, or
@@ -53,13 +60,28 @@ static void move_text(prof_i_slot *slot, prof_i_open *open, uint64_t to) {
                    __ATOMIC_RELEASE);
 }
 
+void prof_i_texts_leave_hole(prof_i_thread *thread, uint64_t what) {
+  if (what & PROF_I_TYPE_LONG)
+    __atomic_fetch_add(&thread->hole_bytes, (what >> PROF_I_WHAT_WORDS_SHIFT) * 8,
+                       __ATOMIC_RELAXED);
+}
+
+/* Looked for only when scopes have left so much: a text area that is full of open scopes' texts
+   costs the scopes inside of them nothing. */
 static void close_holes(prof_i_thread *thread, const prof_i_open *own) {
   prof_i_slot *const slot = thread->slot;
+  if (thread->is_slow && slot->deep > DEEP_WORTH_LOOKING) return; /* each text would ask them all */
+  if (__atomic_load_n(&thread->hole_bytes, __ATOMIC_RELAXED) < HOLES_WORTH_CLOSING) return;
   const uint64_t top = slot->text_top;
   uint64_t used = 0, behind = 0, deep = 0;
   for (const prof_i_open *open; (open = next_text(thread, behind, &deep)) != NULL; behind = prof_i_entry_text(open->what))
     used += (open->what >> PROF_I_WHAT_WORDS_SHIFT) * 8;
-  if (top < PROF_I_TEXT_OFFSET + used + HOLES_WORTH_CLOSING || has_interrupted(thread, own)) return;
+  if (has_interrupted(thread, own)) return;
+  __atomic_store_n(&thread->hole_bytes, 0, __ATOMIC_RELAXED);
+  if (top < PROF_I_TEXT_OFFSET + used + HOLES_WORTH_CLOSING) {
+    __atomic_fetch_add(&thread->hole_bytes, top - PROF_I_TEXT_OFFSET - used, __ATOMIC_RELAXED);
+    return;
+  }
   thread->is_text_busy = true; /* a handler that comes meanwhile goes behind what stands there, or cuts */
   PROF_I_SIGNAL_FENCE();
   uint64_t to = PROF_I_TEXT_OFFSET;

@@ -62,6 +62,8 @@ typedef struct prof_i_thread {
   bool is_slow;      /* prof_i_thread_be_slow() */
   uint32_t has_gaps; /* entries that are not its last may be gone: a begin that finds all 64 taken looks for them. Any thread; release, pairs with
                         the acquire of the owner who takes it back to look */
+  uint64_t hole_bytes; /* of the slot's text area, since they were looked for: see texts.c. Any
+                          thread, relaxed */
   uint32_t pin_next;
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
   _Alignas(8) char name[PROF_I_NAME_BYTES]; /* as the owner record has it */

@@ -260,6 +260,7 @@ struct prof_trace {
   uint64_t own_ns;
   uint64_t bad_count;
   bool has_unknown_sites;
+  bool has_site_records; /* prof_i_site_info.record */
   prof_i_era eras[PROF_I_ERAS_MAX];
   uint32_t era_count;        /* 1 but where the counter jumped */
   prof_i_era_clue clues[PROF_I_ERA_CLUES], clue; /* by owner; of the chunk scanned last */

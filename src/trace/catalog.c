@@ -34,7 +34,7 @@ bool prof_i_reach_place(void **array, uint32_t *room, uint32_t place, size_t ele
 }
 
 int prof_i_catalog_init(prof_i_catalog *catalog) {
-  static const prof_i_site_info unknown = {{"(unknown)", 9}, {"", 0}, {"", 0}, {"", 0}, 0, 1};
+  static const prof_i_site_info unknown = {{"(unknown)", 9}, {"", 0}, {"", 0}, {"", 0}, 0, 1, NULL};
   memset(catalog, 0, sizeof *catalog);
   if (!prof_i_make_room((void **)&catalog->sites, &catalog->site_room, 0, sizeof *catalog->sites)) return PROF_E_NO_MEMORY;
   catalog->sites[catalog->site_count++] = unknown;
@@ -64,6 +64,18 @@ static prof_i_text name_or_function(prof_i_text name, prof_i_text function) {
   return name.bytes ? name : function.bytes ? function : none;
 }
 
+/* A scope's record behind the texts, or what is left of a slot. */
+static bool take_record(const uint64_t *at, uint64_t left, const uint64_t **record_out) {
+  prof_i_long record;
+  if (left < 4) return true;
+  const uint64_t slots = prof_i_long_slots(at, left / 2);
+  if (!slots || !prof_i_long_read(at, slots * 2, &record) || record.kind != PROF_I_KIND_SCOPE ||
+      record.flags)
+    return false;
+  *record_out = at;
+  return true;
+}
+
 static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
   const uint32_t number = prof_i_record_site(words[1]);
@@ -78,6 +90,8 @@ static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_coun
     return 0;
   }
   site.name = name_or_function(site.name, site.function);
+  if (!take_record(at, left, &site.record)) trace->bad_count++;
+  if (site.record) trace->has_site_records = true;
   /* The table by number: 4 bytes a number, at most 4 MiB. */
   if (!prof_i_reach_place((void **)&catalog->site_at, &catalog->site_limit, number, sizeof *catalog->site_at)) return PROF_E_NO_MEMORY;
   uint32_t place = catalog->site_at[number];

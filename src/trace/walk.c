@@ -189,11 +189,16 @@ uint64_t prof_i_step_start(const prof_i_catalog *catalog, uint64_t end) {
   return low ? catalog->marks[low - 1] : 0;
 }
 
+/* What a plain scope of that site has beyond it. */
+static inline const uint64_t *record_of(const prof_trace *trace, uint32_t site) {
+  return prof_i_catalog_site(&trace->catalog, site)->record;
+}
+
 static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
   const prof_i_interval when = prof_i_plain_interval_in(words, w->start_ticks, w->stretch);
   if (when.end < w->trace->floor) return;
-  const thing t = {when.start, when.end, NULL, prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1])),
-                   PROF_EVENT_SCOPE};
+  const uint32_t site = prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1]));
+  const thing t = {when.start, when.end, record_of(w->trace, site), site, PROF_EVENT_SCOPE};
   put(w, &t);
 }
 
@@ -288,9 +293,11 @@ void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
   walker->walk_plain = walk_plain_around;
 }
 
-/* Nothing but plain scopes, none of them hidden, none of an unknown site: so the fast walk need not ask. */
+/* Nothing but plain scopes, none of them hidden, none of an unknown site, none with more than its
+   site: so the fast walk need not ask. */
 static bool is_simple(const prof_trace *trace, const prof_i_segment *segment) {
-  return segment->is_plain && segment->cleared_count == 0 && segment->passed_count == 0 && !trace->has_unknown_sites;
+  return segment->is_plain && segment->cleared_count == 0 && segment->passed_count == 0 &&
+         !trace->has_unknown_sites && !trace->has_site_records;
 }
 
 /* Records have different lengths, so where they begin is found forwards. */
@@ -342,8 +349,9 @@ void prof_i_walker_open(prof_i_walker *walker) {
   const prof_trace *const trace = walker->trace;
   for (uint32_t i = 0; i < walker->thread->open_count; i++) {
     const prof_i_open_scope *const scope = &trace->opens[walker->thread->first_open + i];
-    const thing t = {scope->start, trace->last, scope->record, prof_i_known_site(&trace->catalog, scope->site),
-                     PROF_EVENT_OPEN};
+    const uint32_t site = prof_i_known_site(&trace->catalog, scope->site);
+    const uint64_t *const record = scope->record ? scope->record : record_of(trace, site);
+    const thing t = {scope->start, trace->last, record, site, PROF_EVENT_OPEN};
     if (t.record && prof_i_is_async(t.record)) put_beside(walker, &t);
     else put(walker, &t);
   }

@@ -33,6 +33,7 @@ typedef struct prof_i_site_info {
   prof_i_text function;
   uint32_t line;
   uint32_t level;
+  const uint64_t *record; /* what each of its plain scopes has beyond the site; NULL: nothing */
 } prof_i_site_info;
 
 uint32_t prof_i_trace_site_count(const prof_trace *trace); /* numbers 0..count-1 */
