@@ -45,6 +45,7 @@ struct prof_i_walker {
   prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless
                                       the visitor sets another room for what comes next */
   uint32_t lane_count;
+  uint32_t crosswise_count; /* of what waits in lanes beside the thread's own, and has self time (walk.c). Not 0: no plain way */
   prof_i_lane lanes[PROF_I_LANES_MAX];
   uint64_t *begins; /* one bit a slot: a record begins there. Made when a segment needs it */
   prof_i_span batch[PROF_I_BATCH];

@@ -314,9 +314,11 @@ static int put_counts(FILE *to, const prof_trace *trace) {
 int book_write_prof(const char *path) {
   prof_trace *trace;
   FILE *const to = fopen(path, "w");
-  if (!to || prof_get(&trace)) return -1;
+  if (!to || prof_get(&trace)) return 1;
   fputs("{", to);
   const int status = put_events(to, trace) || put_rows(to, trace) || put_pools(to, trace) || put_counts(to, trace);
   prof_trace_destroy(trace);
-  return fclose(to) || status ? -1 : 0;
+  const int dumped = prof_dump(NULL);
+  if (status || dumped) fprintf(stderr, "failed: reading %d, prof_dump() %d: %s\n", status, dumped, prof_last_error());
+  return fclose(to) || status || dumped ? 1 : 0;
 }

@@ -46,7 +46,7 @@ void book_put_text(FILE *to, const char *text, size_t bytes); /* as a JSON strin
 /* {"scopes": [...], and what `more` writes behind it. */
 void book_write(FILE *to, const book *b, const book_account *accounts, size_t account_count);
 
-/* What prof_get() and its readers say of the recording, as one JSON object in a file. 0: done. */
+/* What prof_get() and its readers say of the recording, as one JSON object in a file; then prof_dump(NULL). 0: done. */
 int book_write_prof(const char *path);
 
 #endif

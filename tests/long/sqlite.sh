@@ -61,7 +61,7 @@ for threads in 1 4; do
 done
 sed -n 's/^"instruments": {\(.*\)},/        own instruments: \1/p' "$work/2-delete-4/own.json"
 
-python3 tests/long/kill.py build/dev/prof "$work/kill" "${PROF_SUBJECT_KILLS:-5}" "$work/host" "$work/kill" 2 wal 3 ||
+python3 tests/long/kill.py build/dev/prof "$work/kill" "${PROF_SUBJECT_KILLS:-5}" "$work/host" "$work/kill" 2 delete 3 ||
   failed=$((failed + 1))
 
 run_again() { rm -f "$1"/data-* && "$work/host" "$1" "$(basename "${1%%-*}")" delete 1 2>/dev/null; }

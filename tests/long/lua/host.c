@@ -460,7 +460,7 @@ int main(int count, char **words) {
     char path[4096];
     prof_stop();
     snprintf(path, sizeof path, "%s/prof.json", folder);
-    status |= book_write_prof(path) | prof_dump(NULL);
+    status |= book_write_prof(path);
   }
   for (int i = 0; i < thread_count; i++) {
     prof_pool_destroy(runners[i].pool);

@@ -50,7 +50,7 @@ typedef struct runner {
   uint64_t rows_by_trace, rows_by_step;
   uint64_t main_writes, pages_by_sqlite; /* writes of pages: by the VFS, and SQLITE_DBSTATUS_CACHE_WRITE */
   uint64_t page_reads, misses_by_sqlite;
-  uint64_t bad;
+  uint64_t ends_alone; /* of a run that began anew: SQLite tells the end of both, and the begin of the first */
   uint64_t sum;
   bool has_failed;
 } runner;
@@ -253,7 +253,7 @@ static void end_statement(runner *r, sqlite3_stmt *statement) {
   size_t i = r->run_count;
   while (i > 0 && r->runs[i - 1].statement != statement) i--;
   if (i == 0) {
-    r->bad++;
+    r->ends_alone++;
     return;
   }
   running *const run = &r->runs[i - 1];
@@ -504,10 +504,11 @@ static uint64_t agree(const char *what, uint64_t own, uint64_t by_sqlite) {
 }
 
 static uint64_t compare_with_sqlite(const runner *r) {
-  uint64_t bad = r->bad + r->has_failed;
+  uint64_t bad = r->has_failed;
   if (!has_hooks) return bad;
   const uint64_t more = r->runs_by_sqlite - r->runs_by_trace;
   if (more > r->reruns_by_sqlite) bad += agree("runs of statements", r->runs_by_trace, r->runs_by_sqlite);
+  if (r->ends_alone > r->reruns_by_sqlite) bad += agree("ends without a begin", r->ends_alone, r->reruns_by_sqlite);
   bad += agree("rows", r->rows_by_trace, r->rows_by_step);
   bad += agree("statements that run at the end", r->run_count, 0);
   if (!is_wal) bad += agree("pages written", r->main_writes, r->pages_by_sqlite);
@@ -597,7 +598,7 @@ int main(int count, char **words) {
   if (uses_prof && *how != '0') {
     char path[4096];
     snprintf(path, sizeof path, "%s/prof.json", folder);
-    status |= book_write_prof(path) | prof_dump(NULL);
+    status |= book_write_prof(path);
   }
   for (int i = 0; i < thread_count; i++) book_destroy(&runners[i].own);
   free(runners);
