@@ -58,9 +58,9 @@ static inline bool has_self(const prof_i_span *span) {
   return span->kind == PROF_EVENT_SCOPE && !(span->record && prof_i_is_async(span->record));
 }
 
-/* Of a lane beside the thread's own. */
+/* Of a lane beside the thread's own, or, where a stretch is over, of any. */
 static inline void hand_out_last_beside(prof_i_walker *w, prof_i_lane *lane) {
-  w->crosswise_count -= has_self(&lane->stack[lane->count - 1].span);
+  if (lane != w->lanes) w->crosswise_count -= has_self(&lane->stack[lane->count - 1].span);
   w->outside = lane->stack[lane->count - 1].outside;
   hand_out_last(w, lane);
 }

@@ -217,7 +217,7 @@ static void check_self_times(void) {
 
 static void self_times_of_what_overlaps_add_up(void **state) {
   (void)state;
-  enum { TURNS = 300, OPEN = 12 };
+  enum { TURNS = 1150, OPEN = 12 };
   uint64_t open[OPEN] = {0}, left = 0;
   start();
   WITH_BASE_PROFILER(PROF_HOST, "around", "block", PROF_NO_ARGS, {
@@ -239,6 +239,40 @@ static void self_times_of_what_overlaps_add_up(void **state) {
   events_stop_and_read();
   assert_int_equal(events.count, 1 + 3 * TURNS + (TURNS + 6) / 7 + TURNS / 50);
   check_self_times();
+}
+
+static void run_blocks(unsigned turns) {
+  for (unsigned i = 0; i < turns; i++) WITH_BASE_PROFILER(PROF_HOST, "block", "block", PROF_NO_ARGS, {});
+}
+
+/* Two long tasks overlap crosswise over several stretches of the cursor's: its self times are the table's. */
+static void the_cursor_and_the_rows_have_the_same_self_times(void **state) {
+  (void)state;
+  enum { TURNS = 50000 };
+  uint64_t self_ns = 0;
+  start();
+  const uint64_t one = prof_scope_begin(1, "one", "call", NULL);
+  run_blocks(2 * TURNS);
+  const uint64_t two = prof_scope_begin(1, "two", "call", NULL);
+  run_blocks(TURNS);
+  prof_scope_end(one);
+  run_blocks(TURNS);
+  prof_scope_end(two);
+  assert_int_equal(prof_stop(), PROF_OK);
+  prof_trace *trace;
+  prof_rows *rows;
+  prof_cursor *cursor;
+  prof_event event;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1)
+    if (event.kind == PROF_EVENT_SCOPE) self_ns += event.self_ns;
+  assert_int_equal(rows->calls_count, 4 * TURNS + 2);
+  assert_int_equal(self_ns, rows->total_self_ns);
+  prof_cursor_destroy(cursor);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
 }
 
 static volatile uint64_t handled;
@@ -295,6 +329,7 @@ int main(void) {
       cmocka_unit_test(blocks_and_tasks_mix),
       cmocka_unit_test(a_skipped_block_ends_with_the_block_around_it_and_a_task_does_not),
       cmocka_unit_test(self_times_of_what_overlaps_add_up),
+      cmocka_unit_test(the_cursor_and_the_rows_have_the_same_self_times),
       cmocka_unit_test(tasks_take_turns_under_a_handler),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,10 +41,12 @@ book_line *book_find(book *b, const char *name, const char *category, uint32_t l
   if (b->count == b->room) grow(b);
   for (size_t at = hash & (b->room * 2 - 1); b->places[at]; at = (at + 1) & (b->room * 2 - 1)) {
     book_line *const line = b->lines[b->places[at] - 1];
-    if (line->hash == hash && !strcmp(line->name, name) && !strcmp(line->category, category)) return line;
+    if (line->hash == hash && !strcmp(line->name, name) && !strcmp(line->category, category))
+      return line;
   }
   book_line *const line = need(calloc(1, sizeof *line));
-  *line = (book_line){.name = need(strdup(name)), .category = category, .level = level, .hash = hash};
+  *line =
+      (book_line){.name = need(strdup(name)), .category = category, .level = level, .hash = hash};
   b->lines[b->count] = line;
   place(b, b->count++);
   return line;
@@ -90,8 +92,10 @@ void book_put_text(FILE *to, const char *text, size_t bytes) {
   fputc('"', to);
   for (size_t i = 0; i < bytes; i++) {
     const unsigned char c = (unsigned char)text[i];
-    if (c < 0x20 || c == '"' || c == '\\') fprintf(to, "\\u%04x", c);
-    else fputc(c, to);
+    if (c < 0x20 || c == '"' || c == '\\')
+      fprintf(to, "\\u%04x", c);
+    else
+      fputc(c, to);
   }
   fputc('"', to);
 }
@@ -199,13 +203,15 @@ static int put_events(FILE *to, const prof_trace *trace) {
       fputs(between, to);
       between = ",\n";
       put_name(to, s.names.lines[i]->name, s.names.lines[i]->category);
-      fprintf(to, ", \"kind\": \"%s\", \"count\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"self_ns\": %" PRIu64 "}",
+      fprintf(to,
+              ", \"kind\": \"%s\", \"count\": %" PRIu64 ", \"ns\": %" PRIu64
+              ", \"self_ns\": %" PRIu64 "}",
               seen_kinds[kind], what->count, what->ns, what->self_ns);
     }
   fputs("],\n\"threads\": [", to);
   for (uint32_t i = 0; i < info.thread_count; i++)
-    fprintf(to, "%s{\"self_ns\": %" PRIu64 ", \"outermost_ns\": %" PRIu64 "}", i ? ", " : "", self[i],
-            outermost[i]);
+    fprintf(to, "%s{\"self_ns\": %" PRIu64 ", \"outermost_ns\": %" PRIu64 "}", i ? ", " : "",
+            self[i], outermost[i]);
   fputs("],\n", to);
   free(self);
   free(s.seen);
@@ -231,7 +237,9 @@ static int put_rows(FILE *to, const prof_trace *trace) {
             row->calls_count, row->total_ns, row->self_ns, more.calls_ns, more.open_count,
             row->memory_bytes, row->self_memory_bytes);
   }
-  fprintf(to, "],\n\"rows_self_ns\": %" PRIu64 ", \"rows_calls\": %" PRIu64 ", \"rows_open\": %" PRIu64 ",\n",
+  fprintf(to,
+          "],\n\"rows_self_ns\": %" PRIu64 ", \"rows_calls\": %" PRIu64 ", \"rows_open\": %" PRIu64
+          ",\n",
           rows->total_self_ns, rows->calls_count, rows->open_count);
   prof_rows_destroy(rows);
   return 0;
@@ -239,7 +247,8 @@ static int put_rows(FILE *to, const prof_trace *trace) {
 
 static int put_live(FILE *to, const prof_memory *memory, uint32_t index) {
   prof_memory_rows *rows;
-  if (prof_memory_live(memory, index, PROF_MEMORY_AT_END, 0, PROF_MEMORY_BY_SCOPE, &rows)) return -1;
+  if (prof_memory_live(memory, index, PROF_MEMORY_AT_END, 0, PROF_MEMORY_BY_SCOPE, &rows))
+    return -1;
   fputs(", \"live_by_scope\": [", to);
   for (uint64_t i = 0; i < rows->row_count; i++) {
     fputs(i ? ", {\"scope\": " : "{\"scope\": ", to);
@@ -263,14 +272,15 @@ static int put_pools(FILE *to, const prof_trace *trace) {
     for (int j = 0; j < PROF_MEMORY_WRONG_COUNT; j++) wrong += pool.wrong_count[j];
     fputs(i ? ",\n{\"name\": " : "\n{\"name\": ", to);
     book_put_text(to, pool.name, strlen(pool.name));
-    fprintf(to,
-            ", \"used\": %" PRId64 ", \"peak\": %" PRId64 ", \"peak_is_exact\": %u, \"alloc_count\": %" PRIu64
-            ", \"free_count\": %" PRIu64 ", \"live_count\": %" PRIu64 ", \"live_bytes\": %" PRIu64
-            ", \"peak_live_bytes\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"wrong\": %" PRIu64
-            ", \"unsure\": %" PRIu64,
-            pool.end.used_bytes, pool.peak_used.used_bytes, pool.peak_used.is_exact, pool.alloc_count,
-            pool.free_count, pool.end.live_count, pool.end.live_bytes, pool.peak_used.live_bytes,
-            pool.missing_count, wrong, pool.unsure_count + pool.unchecked_count + pool.refused_count);
+    fprintf(
+        to,
+        ", \"used\": %" PRId64 ", \"peak\": %" PRId64
+        ", \"peak_is_exact\": %u, \"alloc_count\": %" PRIu64 ", \"free_count\": %" PRIu64
+        ", \"live_count\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"peak_live_bytes\": %" PRIu64
+        ", \"missing\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"unsure\": %" PRIu64,
+        pool.end.used_bytes, pool.peak_used.used_bytes, pool.peak_used.is_exact, pool.alloc_count,
+        pool.free_count, pool.end.live_count, pool.end.live_bytes, pool.peak_used.live_bytes,
+        pool.missing_count, wrong, pool.unsure_count + pool.unchecked_count + pool.refused_count);
     if (put_live(to, memory, i)) return -1;
     fputs("}", to);
   }
@@ -278,7 +288,8 @@ static int put_pools(FILE *to, const prof_trace *trace) {
   prof_memory_destroy(memory);
   prof_memory_max most = {.size = sizeof most};
   if (prof_memory_max_get(PROF_HOST, PROF_MEMORY_POOL, &most) == PROF_OK)
-    fprintf(to, "\"max_used\": %" PRIu64 ", \"now_used\": %" PRIu64 ",\n", most.max_used_bytes, most.used_bytes);
+    fprintf(to, "\"max_used\": %" PRIu64 ", \"now_used\": %" PRIu64 ",\n", most.max_used_bytes,
+            most.used_bytes);
   return 0;
 }
 
@@ -295,13 +306,15 @@ static int put_counts(FILE *to, const prof_trace *trace) {
   if (prof_trace_info_get(trace, &info) || prof_health_get(&health)) return -1;
   fprintf(to,
           "\"info\": {\"scope_count\": %" PRIu64 ", \"open_count\": %" PRIu64
-          ", \"open_below_count\": %" PRIu64 ", \"bad_count\": %" PRIu64 ", \"stray_count\": %" PRIu64 ", ",
-          info.scope_count, info.open_count, info.open_below_count, info.bad_count, info.stray_count);
+          ", \"open_below_count\": %" PRIu64 ", \"bad_count\": %" PRIu64
+          ", \"stray_count\": %" PRIu64 ", ",
+          info.scope_count, info.open_count, info.open_below_count, info.bad_count,
+          info.stray_count);
   put_losses(to, info.lost_count);
   fprintf(to,
           "},\n\"health\": {\"recorded_count\": %" PRIu64 ", \"open_count\": %" PRIu64
-          ", \"stray_count\": %" PRIu64 ", \"deep_count\": %" PRIu64 ", \"cut_text_count\": %" PRIu64
-          ", \"capture\": ",
+          ", \"stray_count\": %" PRIu64 ", \"deep_count\": %" PRIu64
+          ", \"cut_text_count\": %" PRIu64 ", \"capture\": ",
           health.recorded_count, health.open_count, health.stray_count, health.deep_count,
           health.cut_text_count);
   book_put_text(to, health.capture_path, strlen(health.capture_path));
@@ -316,9 +329,11 @@ int book_write_prof(const char *path) {
   FILE *const to = fopen(path, "w");
   if (!to || prof_get(&trace)) return 1;
   fputs("{", to);
-  const int status = put_events(to, trace) || put_rows(to, trace) || put_pools(to, trace) || put_counts(to, trace);
+  const int status =
+      put_events(to, trace) || put_rows(to, trace) || put_pools(to, trace) || put_counts(to, trace);
   prof_trace_destroy(trace);
   const int dumped = prof_dump(NULL);
-  if (status || dumped) fprintf(stderr, "failed: reading %d, prof_dump() %d: %s\n", status, dumped, prof_last_error());
+  if (status || dumped)
+    fprintf(stderr, "failed: reading %d, prof_dump() %d: %s\n", status, dumped, prof_last_error());
   return fclose(to) || status || dumped ? 1 : 0;
 }

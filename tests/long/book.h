@@ -1,6 +1,6 @@
-/* book.h: what a test subject counts by itself, and what prof says of the same run, both as JSON for
-   check.py. The counts are the host's own: nothing here is asked of prof before the run is over.
-   A book belongs to one thread; books are added up after the threads have ended. */
+/* book.h: what a test subject counts by itself, and what prof says of the same run, both as JSON
+   for check.py. The counts are the host's own: nothing here is asked of prof before the run is
+   over. A book belongs to one thread; books are added up after the threads have ended. */
 #ifndef PROF_TESTS_LONG_BOOK_H
 #define PROF_TESTS_LONG_BOOK_H
 
@@ -14,10 +14,10 @@ typedef struct book_line {
   uint32_t level;
   uint32_t hash;
   uint64_t begun;
-  uint64_t ended;  /* by its own end */
-  uint64_t jumped; /* a block that a longjmp() left: prof records it as skipped */
-  uint64_t open;   /* a scope by calls that nobody ended */
-  uint64_t marks;  /* instants or counters of that name */
+  uint64_t ended;     /* by its own end */
+  uint64_t jumped;    /* a block that a longjmp() left: prof records it as skipped */
+  uint64_t open;      /* a scope by calls that nobody ended */
+  uint64_t marks;     /* instants or counters of that name */
   int64_t live_bytes; /* of memory that was handed out inside of it and lives at the end */
 } book_line;
 
@@ -46,7 +46,8 @@ void book_put_text(FILE *to, const char *text, size_t bytes); /* as a JSON strin
 /* {"scopes": [...], and what `more` writes behind it. */
 void book_write(FILE *to, const book *b, const book_account *accounts, size_t account_count);
 
-/* What prof_get() and its readers say of the recording, as one JSON object in a file; then prof_dump(NULL). 0: done. */
+/* What prof_get() and its readers say of the recording, as one JSON object in a file; then
+ * prof_dump(NULL). 0: done. */
 int book_write_prof(const char *path);
 
 #endif

@@ -48,7 +48,9 @@ def read(path):
 
 
 def run(*words):
-    return subprocess.run(words, check=True, capture_output=True, text=True, encoding="utf-8").stdout
+    return subprocess.run(
+        words, check=True, capture_output=True, text=True, encoding="utf-8"
+    ).stdout
 
 
 def key_of(line):
@@ -76,7 +78,11 @@ def check_events(own, prof):
     # Those below the 64 open ones of a thread have no names.
     named = by_key([e for e in prof["events"] if e["kind"] == "open"], lambda e: e["count"])
     for key, count in named.items():
-        same(f"open by name, at most: {key}", count <= by_key(own, lambda line: line["open"])[key], True)
+        same(
+            f"open by name, at most: {key}",
+            count <= by_key(own, lambda line: line["open"])[key],
+            True,
+        )
     below = prof["info"]["open_below_count"]
     same("open, of the trace", sum(named.values()) + below, prof["health"]["open_count"])
     same("open, of all rows", prof["rows_open"], sum(named.values()))
@@ -89,25 +95,47 @@ def check_sums(own, counts, prof):
     health = prof["health"]
     lost = sum(health["lost"].values())
     recorded = health["recorded_count"]
-    same("recorded + lost + open = attempted", recorded + lost + health["open_count"], begun + marks + memory)
+    same(
+        "recorded + lost + open = attempted",
+        recorded + lost + health["open_count"],
+        begun + marks + memory,
+    )
     left_open = sum(line["open"] for line in own)
-    same("lost with their thread", health["lost"]["thread_ended"], left_open if counts["threads_ended"] else 0)
+    same(
+        "lost with their thread",
+        health["lost"]["thread_ended"],
+        left_open if counts["threads_ended"] else 0,
+    )
     same("lost otherwise", lost - health["lost"]["thread_ended"], 0)
     same("open", health["open_count"], 0 if counts["threads_ended"] else left_open)
     same("losses of the trace", prof["info"]["lost"], health["lost"])
     same("strays", health["stray_count"] + prof["info"]["stray_count"], 0)
     same("unreadable", prof["info"]["bad_count"], 0)
     same("cut", health["cut_text_count"], 0)
-    same("scope_count", prof["info"]["scope_count"], sum(line["ended"] + line["jumped"] for line in own))
+    same(
+        "scope_count",
+        prof["info"]["scope_count"],
+        sum(line["ended"] + line["jumped"] for line in own),
+    )
 
 
 def check_rows(own, prof):
     calls = by_key(own, lambda line: line["ended"] + line["jumped"])
-    same_by_name("prof_trace_aggregate, calls", by_key(prof["rows"], lambda row: row["calls"]), calls)
-    same("calls of all rows", prof["rows_calls"], calls.total() if hasattr(calls, "total") else sum(calls.values()))
+    same_by_name(
+        "prof_trace_aggregate, calls", by_key(prof["rows"], lambda row: row["calls"]), calls
+    )
+    same(
+        "calls of all rows",
+        prof["rows_calls"],
+        calls.total() if hasattr(calls, "total") else sum(calls.values()),
+    )
     same("self of all rows", prof["rows_self_ns"], sum(row["self_ns"] for row in prof["rows"]))
-    spent = by_key([e for e in prof["events"] if e["kind"] in ("scope", "skipped")], lambda e: e["ns"])
-    same_by_name("ns of all calls, rows as events", by_key(prof["rows"], lambda row: row["all_ns"]), spent)
+    spent = by_key(
+        [e for e in prof["events"] if e["kind"] in ("scope", "skipped")], lambda e: e["ns"]
+    )
+    same_by_name(
+        "ns of all calls, rows as events", by_key(prof["rows"], lambda row: row["all_ns"]), spent
+    )
 
 
 def ns_of(number):
@@ -117,13 +145,16 @@ def ns_of(number):
 def worked_out(scopes):
     """Of each thread, from its scopes in the JSON: self ns by name, and how long any of them ran.
 
-    Each moment of a thread belongs to the scope that began last of those that run. Where scopes nest, that is what a
+    Each moment of a thread belongs to the scope that began last of those that run. Where scopes
+nest, that is what a
     scope takes less what its children take."""
     self_ns, covered_ns = collections.Counter(), 0
     threads = collections.defaultdict(list)
     for scope in scopes:
         begin = ns_of(scope["ts"])
-        threads[scope["tid"] % LANE_STEP].append((begin, begin + ns_of(scope["dur"]), scope["name"], scope["cat"]))
+        threads[scope["tid"] % LANE_STEP].append(
+            (begin, begin + ns_of(scope["dur"]), scope["name"], scope["cat"])
+        )
     for line in threads.values():
         line.sort(key=lambda scope: (scope[0], -scope[1]))
         running, last = [], 0
@@ -149,7 +180,9 @@ def check_json(own, prof, trace):
     named_open = by_key([e for e in prof["events"] if e["kind"] == "open"], lambda e: e["count"])
     ended = by_key(own, lambda line: line["ended"] + line["jumped"])
     same_by_name("Chrome JSON, scopes", names, ended + named_open)
-    skipped = collections.Counter((e["name"], e["cat"]) for e in scopes if e.get("args", {}).get("skipped"))
+    skipped = collections.Counter(
+        (e["name"], e["cat"]) for e in scopes if e.get("args", {}).get("skipped")
+    )
     same_by_name("Chrome JSON, skipped", skipped, by_key(own, lambda line: line["jumped"]))
     marks = collections.Counter(e["name"] for e in trace["traceEvents"] if e["ph"] == "i")
     wanted = {line["name"]: line["marks"] for line in own if line["category"] == "mark"}
@@ -157,7 +190,11 @@ def check_json(own, prof, trace):
     self_ns, covered_ns = worked_out([e for e in scopes if not e.get("args", {}).get("unfinished")])
     same_by_name("self by name", by_key(prof["rows"], lambda row: row["self_ns"]), +self_ns)
     same("self times add up", prof["rows_self_ns"], covered_ns)
-    same("self times of all events add up", sum(thread["self_ns"] for thread in prof["threads"]), covered_ns)
+    same(
+        "self times of all events add up",
+        sum(thread["self_ns"] for thread in prof["threads"]),
+        covered_ns,
+    )
 
 
 def check_table(own, text):
@@ -169,7 +206,7 @@ def check_table(own, text):
     calls_start = columns["Calls"][1]
     found = collections.Counter()
     for line in lines[head + 2 :]:
-        number = re.search(r"(\d+)$", line[: calls_start])
+        number = re.search(r"(\d+)$", line[:calls_start])
         if len(line) < calls_start or not number:
             break
         category = line[name_end:].split("  ")[0].strip()
@@ -188,7 +225,11 @@ def check_pools(own, prof):
         seen = pools.get(pool["name"], collections.Counter())
         for field in ("used", "peak", "alloc_count", "free_count"):
             same(f"pool, {field}: {pool['name']}", seen[field], pool[field])
-        same(f"pool, live pieces: {pool['name']}", seen["live_count"], pool["alloc_count"] - pool["free_count"])
+        same(
+            f"pool, live pieces: {pool['name']}",
+            seen["live_count"],
+            pool["alloc_count"] - pool["free_count"],
+        )
         same(f"pool, live bytes: {pool['name']}", seen["live_bytes"], pool["used"])
         same(f"pool, live bytes at the peak: {pool['name']}", seen["peak_live_bytes"], pool["peak"])
         for field in ("missing", "wrong", "unsure"):
@@ -215,10 +256,12 @@ def main():
     same("prof dump, events as prof_dump()", again["traceEvents"] == trace["traceEvents"], True)
     check_pools(counts, prof)
     same("the host's own instruments", counts["disagreements"], 0)
-    print(f"  {sum(line['begun'] for line in own)} scopes of {len(own)} names, "
-          f"{sum(line['jumped'] for line in own)} left by a jump, {sum(line['open'] for line in own)} open, "
-          f"{sum(line['marks'] for line in own)} marks; {sum(p['alloc_count'] for p in counts['pools'])} allocations, "
-          f"peak {max(p['peak'] for p in counts['pools'])} bytes")
+    print(
+        f"  {sum(line['begun'] for line in own)} scopes of {len(own)} names, "
+        f"{sum(line['jumped'] for line in own)} left by a jump, {sum(line['open'] for line in own)} open, "
+        f"{sum(line['marks'] for line in own)} marks; {sum(p['alloc_count'] for p in counts['pools'])} allocations, "
+        f"peak {max(p['peak'] for p in counts['pools'])} bytes"
+    )
     print(f"  {sum(compared.values())} comparisons, {len(differences)} differ")
     for difference in differences[:40]:
         print(f"  differs: {difference}")

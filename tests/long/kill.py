@@ -1,5 +1,6 @@
 """kill.py PROF FOLDER TIMES COMMAND...: kills a test subject with SIGKILL while it records, and holds what its capture
-says against the counts that it had shared until then: each scope that had ended is there, and none that had not begun.
+says against the counts that it had shared until then: each scope that had ended is there, and none
+that had not begun.
 """
 
 import json
@@ -25,13 +26,17 @@ def counts_of(path):
 
 
 def run(*words):
-    return subprocess.run(words, check=True, capture_output=True, text=True, encoding="utf-8").stdout
+    return subprocess.run(
+        words, check=True, capture_output=True, text=True, encoding="utf-8"
+    ).stdout
 
 
 def kill_once(folder, command, after):
     """The counts as they were at the death of a process that had ended `after` scopes or more."""
     progress = os.path.join(folder, "progress")
-    process = subprocess.Popen(command, env=dict(os.environ, PROGRESS=progress), stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=dict(os.environ, PROGRESS=progress), stdout=subprocess.DEVNULL
+    )
     give_up = time.monotonic() + HANG_SECONDS
     while counts_of(progress)[2] < after and process.poll() is None and time.monotonic() < give_up:
         time.sleep(0.001)
@@ -44,7 +49,9 @@ def kill_once(folder, command, after):
 
 def counted_scopes(trace):
     """Scopes that the host counts as progress: those by calls, of level 2, that have ended."""
-    events = [e for e in trace["traceEvents"] if e["ph"] == "X" and e.get("cat") in ("lua", "statement")]
+    events = [
+        e for e in trace["traceEvents"] if e["ph"] == "X" and e.get("cat") in ("lua", "statement")
+    ]
     return sum(1 for e in events if not e.get("args", {}).get("unfinished"))
 
 
@@ -64,8 +71,12 @@ def check_once(prof, folder, command, after):
     traces = [f for f in os.listdir(os.path.join(folder, "recovered")) if f.endswith(".json")]
     with open(os.path.join(folder, "recovered", traces[0]), encoding="utf-8") as file:
         seen = counted_scopes(json.load(file))
-    right = ended <= seen <= ending and len(traces) == 1 and "died" in info and captures[0] in listed
-    print(f"{'ok    ' if right else 'FAILED'}  kill -9: begun {begun}, ended {ended} to {ending}, in the capture {seen}")
+    right = (
+        ended <= seen <= ending and len(traces) == 1 and "died" in info and captures[0] in listed
+    )
+    print(
+        f"{'ok    ' if right else 'FAILED'}  kill -9: begun {begun}, ended {ended} to {ending}, in the capture {seen}"
+    )
     if not right:
         print(info, listed, sep="\n")
     return right

@@ -1,5 +1,7 @@
-# subject.sh: sourced by the scripts of this folder, which put prof into programs that others wrote. It brings their
-# sources, builds prof, and has the steps that all of them take. Nothing foreign stays in the tree: it goes to .cache.
+# subject.sh: sourced by the scripts of this folder, which put prof into programs that others wrote.
+# It brings their
+# sources, builds prof, and has the steps that all of them take. Nothing foreign stays in the tree:
+# it goes to .cache.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 . tools/cache.bash
@@ -14,7 +16,8 @@ unset PROF_LEVEL PROF_OUTPUT PROF_MEMORY
 skip() { printf 'skip: %s\n' "$*"; exit 77; }
 fail() { printf 'failed: %s\n' "$*" >&2; exit 1; }
 
-# unpack PACKAGE...: of Debian, into $cache/debian, without installing them. Fails where they cannot be had.
+# unpack PACKAGE...: of Debian, into $cache/debian, without installing them. Fails where they cannot
+# be had.
 unpack() {
   local package
   command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return
@@ -55,7 +58,8 @@ same_result() {
 # fresh FOLDER
 fresh() { rm -rf "$1" && mkdir -p "$1"; }
 
-# overhead TEXT ONE TWO: the ratio of the times of two folders' runs, each the least of seven. To be read, not judged.
+# overhead TEXT ONE TWO: the ratio of the times of two folders' runs, each the least of seven. To be
+# read, not judged.
 #   run_again FOLDER: the script's own, runs it once more.
 overhead() {
   local one=() two=() i

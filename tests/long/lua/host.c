@@ -1,11 +1,12 @@
-/* host.c: a Lua 5.4 that prof is put into, as a runtime would: functions by the debug hook and scopes
-   by calls (level 2), pieces of work by block macros (level 1), memory by lua_Alloc. No patch of Lua.
-   It counts by itself what it tells prof, and ends with the counts, which check.py compares.
+/* host.c: a Lua 5.4 that prof is put into, as a runtime would: functions by the debug hook and
+   scopes by calls (level 2), pieces of work by block macros (level 1), memory by lua_Alloc. No
+   patch of Lua. It counts by itself what it tells prof, and ends with the counts, which check.py
+   compares.
 
    usage: host WORKLOAD FOLDER HOW COROUTINES [THREADS]
-     HOW         bare: no hook, nothing of prof; counts: hooks and counts alone; 0: prof stays off; 1, 2: its level
-     COROUTINES  nest: a coroutine's scopes end when it yields and begin again when it is resumed;
-                 cross: they stay open meanwhile, so that scopes of several coroutines overlap
+     HOW         bare: no hook, nothing of prof; counts: hooks and counts alone; 0: prof stays off;
+   1, 2: its level COROUTINES  nest: a coroutine's scopes end when it yields and begin again when it
+   is resumed; cross: they stay open meanwhile, so that scopes of several coroutines overlap
    PARTS="[NAME][NAME]": these parts of the workload alone.
    PROGRESS=FILE: the counts of begins and ends go there while it runs, for whoever kills it.
 
@@ -29,7 +30,8 @@
 
 enum { LINES_MAX = 1024, QUIET_MAX = 64, COUNT_STEP = 1000, PIECES = 1 << 20 };
 
-/* A function that runs, by its call information: Lua's, which stays its own as long as the call runs. */
+/* A function that runs, by its call information: Lua's, which stays its own as long as the call
+ * runs. */
 typedef struct frame {
   const void *call;
   book_line *line;
@@ -60,8 +62,8 @@ typedef struct runner {
   uint64_t limit_bytes; /* of used; more is refused. 0: no limit */
   stack *stacks;
   size_t stack_count;
-  size_t current; /* in stacks: where the hook was last */
-  uint64_t calls_at[LINES_MAX]; /* of Lua functions, by the line where they begin */
+  size_t current;                    /* in stacks: where the hook was last */
+  uint64_t calls_at[LINES_MAX];      /* of Lua functions, by the line where they begin */
   uint64_t called_by_lua[LINES_MAX]; /* the same as the script counted it; UINT64_MAX: it did not */
   uint64_t count_events;
   uint64_t ns; /* that the script took */
@@ -115,8 +117,9 @@ static void resume(stack *s) {
   s->is_suspended = false;
 }
 
-/* Another coroutine runs than at the last event. One that is resumed runs inside of those that wait for it: they stay
-   as they are. One that yielded, ended or failed is suspended: it comes back only where it is resumed. */
+/* Another coroutine runs than at the last event. One that is resumed runs inside of those that wait
+   for it: they stay as they are. One that yielded, ended or failed is suspended: it comes back only
+   where it is resumed. */
 static stack *switch_to(runner *r, lua_State *state) {
   stack *const to = stack_of(r, state);
   stack *const from = &r->stacks[r->current];
@@ -134,7 +137,8 @@ static stack *switch_to(runner *r, lua_State *state) {
   return to;
 }
 
-/* What an error has unwound has no return: it is what stands above the caller of the function that runs now. */
+/* What an error has unwound has no return: it is what stands above the caller of the function that
+ * runs now. */
 static void unwind_to(stack *s, const void *call) {
   while (s->count > 0 && s->frames[s->count - 1].call != call) end(&s->frames[--s->count]);
 }
@@ -187,7 +191,8 @@ static void hook(lua_State *state, lua_Debug *ar) {
   begin(&s->frames[s->count++]);
 }
 
-/* What is left when the script is over: its own coroutine's by an error, others' because nobody resumed them again. */
+/* What is left when the script is over: its own coroutine's by an error, others' because nobody
+ * resumed them again. */
 static void settle(runner *r) {
   for (size_t i = 0; i < r->stack_count; i++) {
     stack *const s = &r->stacks[i];
@@ -227,7 +232,8 @@ static void *allocate(void *user, void *old, size_t old_bytes, size_t bytes) {
 
 /* ---- what the script may call ---- */
 
-/* host.block(name, f, ...): f inside of a block of that name. An error in f leaves it by longjmp(). */
+/* host.block(name, f, ...): f inside of a block of that name. An error in f leaves it by longjmp().
+ */
 static int block(lua_State *state) {
   const char *const name = luaL_checkstring(state, 1);
   const int count = lua_gettop(state) - 2;
@@ -243,7 +249,8 @@ static int block(lua_State *state) {
   return lua_gettop(state) - 1;
 }
 
-/* host.loop(name, f): the same for a C function that may be left by a yield, and goes on in its continuation. */
+/* host.loop(name, f): the same for a C function that may be left by a yield, and goes on in its
+ * continuation. */
 static int block_goes_on(lua_State *state, int status, lua_KContext context) {
   (void)status, (void)context;
   return lua_gettop(state) - 1;
@@ -269,14 +276,17 @@ static int instant(lua_State *state) {
   return 0;
 }
 
-/* host.quiet(): no buffer of the auxiliary library lives, so what Lua counts is what the allocator counts. */
+/* host.quiet(): no buffer of the auxiliary library lives, so what Lua counts is what the allocator
+ * counts. */
 static int quiet(lua_State *state) {
   runner *const r = runner_of(state);
-  const uint64_t by_lua = (uint64_t)lua_gc(state, LUA_GCCOUNT) * 1024 + (uint64_t)lua_gc(state, LUA_GCCOUNTB);
+  const uint64_t by_lua =
+      (uint64_t)lua_gc(state, LUA_GCCOUNT) * 1024 + (uint64_t)lua_gc(state, LUA_GCCOUNTB);
   r->quiet_count++;
   if (by_lua == r->account.used) return 0;
   r->quiet_bad++;
-  fprintf(stderr, "Lua counts %" PRIu64 " bytes, its allocator %" PRIu64 "\n", by_lua, r->account.used);
+  fprintf(stderr, "Lua counts %" PRIu64 " bytes, its allocator %" PRIu64 "\n", by_lua,
+          r->account.used);
   return 0;
 }
 
@@ -294,7 +304,8 @@ static int counted(lua_State *state) {
   const uint64_t calls = (uint64_t)luaL_checkinteger(state, 2);
   lua_settop(state, 1);
   lua_getinfo(state, ">S", &ar);
-  if (ar.linedefined > 0 && ar.linedefined < LINES_MAX) runner_of(state)->called_by_lua[ar.linedefined] = calls;
+  if (ar.linedefined > 0 && ar.linedefined < LINES_MAX)
+    runner_of(state)->called_by_lua[ar.linedefined] = calls;
   return 0;
 }
 
@@ -373,8 +384,10 @@ static uint64_t compare_with_lua(const runner *r) {
   uint64_t bad = 0;
   for (int i = 0; i < LINES_MAX; i++)
     if (r->called_by_lua[i] != UINT64_MAX && r->called_by_lua[i] != r->calls_at[i]) {
-      fprintf(stderr, "the function at line %d: the script counts %" PRIu64 " calls, the hook %" PRIu64 "\n", i,
-              r->called_by_lua[i], r->calls_at[i]);
+      fprintf(stderr,
+              "the function at line %d: the script counts %" PRIu64 " calls, the hook %" PRIu64
+              "\n",
+              i, r->called_by_lua[i], r->calls_at[i]);
       bad++;
     }
   return bad;
@@ -446,11 +459,13 @@ int main(int count, char **words) {
     r->index = i;
     snprintf(r->pool_name, sizeof r->pool_name, "lua %d", i);
     r->account.name = r->pool_name;
-    if (uses_prof && prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options), .name = r->pool_name},
+    if (uses_prof && prof_pool_create(&(prof_pool_options){.size = sizeof(prof_pool_options),
+                                                           .name = r->pool_name},
                                       &r->pool))
       return 2;
   }
-  /* One alone runs on the main thread: what it leaves open is open at the end. What a thread leaves is lost with it. */
+  /* One alone runs on the main thread: what it leaves open is open at the end. What a thread leaves
+   * is lost with it. */
   if (thread_count == 1) run(&runners[0]);
   for (int i = 0; i < thread_count && thread_count > 1; i++)
     if (pthread_create(&runners[i].thread, NULL, run, &runners[i])) return 2;

@@ -1,5 +1,7 @@
--- workload.lua: what host.c runs: recursion, closures, strings, errors through blocks, coroutines that end, are
--- abandoned or fail, finalizers, tail calls, memory that is refused. It counts its own calls, and says them at the end.
+-- workload.lua: what host.c runs: recursion, closures, strings, errors through blocks, coroutines
+-- that end, are
+-- abandoned or fail, finalizers, tail calls, memory that is refused. It counts its own calls, and
+-- says them at the end.
 -- Nothing in it hangs on the order of a hash table, so its result is the same in each run.
 
 local calls = {}

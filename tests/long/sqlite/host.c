@@ -1,12 +1,13 @@
-/* host.c: SQLite that prof is put into, by its public hooks alone: statements by sqlite3_trace_v2() and scopes by
-   calls, functions of SQL by block macros (level 1), reads, writes and syncs by a VFS in front of the default one
-   (level 2), memory by SQLITE_CONFIG_MALLOC. It counts by itself what it tells prof, holds that against SQLite's
-   own instruments, and ends with the counts, which check.py compares.
+/* host.c: SQLite that prof is put into, by its public hooks alone: statements by sqlite3_trace_v2()
+   and scopes by calls, functions of SQL by block macros (level 1), reads, writes and syncs by a VFS
+   in front of the default one (level 2), memory by SQLITE_CONFIG_MALLOC. It counts by itself what
+   it tells prof, holds that against SQLite's own instruments, and ends with the counts, which
+   check.py compares.
 
    usage: host FOLDER HOW JOURNAL THREADS
-     HOW      bare: no hook, nothing of prof; counts: hooks and counts alone; 0: prof stays off; 1, 2: its level
-     JOURNAL  delete, wal: SQLite's journal_mode
-   PROGRESS=FILE: the counts of begins and ends go there while it runs, for whoever kills it; it never ends then. */
+     HOW      bare: no hook, nothing of prof; counts: hooks and counts alone; 0: prof stays off; 1,
+   2: its level JOURNAL  delete, wal: SQLite's journal_mode PROGRESS=FILE: the counts of begins and
+   ends go there while it runs, for whoever kills it; it never ends then. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <prof/memory.h>
@@ -48,9 +49,11 @@ typedef struct runner {
   uint64_t runs_by_trace, runs_by_sqlite; /* of statements and triggers: SQLITE_STMTSTATUS_RUN */
   uint64_t reruns_by_sqlite; /* SQLITE_STMTSTATUS_REPREPARE: a run that began anew is traced once */
   uint64_t rows_by_trace, rows_by_step;
-  uint64_t main_writes, pages_by_sqlite; /* writes of pages: by the VFS, and SQLITE_DBSTATUS_CACHE_WRITE */
+  uint64_t main_writes,
+      pages_by_sqlite; /* writes of pages: by the VFS, and SQLITE_DBSTATUS_CACHE_WRITE */
   uint64_t page_reads, misses_by_sqlite;
-  uint64_t ends_alone; /* of a run that began anew: SQLite tells the end of both, and the begin of the first */
+  uint64_t ends_alone; /* of a run that began anew: SQLite tells the end of both, and the begin of
+                          the first */
   uint64_t sum;
   bool has_failed;
 } runner;
@@ -76,7 +79,8 @@ static void must(runner *r, int is_right, const char *what) {
   r->has_failed = true;
 }
 
-/* ---- memory: SQLITE_CONFIG_MALLOC. SQLite calls these inside of its own lock, as it keeps its own account ---- */
+/* ---- memory: SQLITE_CONFIG_MALLOC. SQLite calls these inside of its own lock, as it keeps its own
+ * account ---- */
 
 static sqlite3_mem_methods plain;
 
@@ -107,7 +111,8 @@ static void *memory_realloc(void *piece, int bytes) {
 }
 
 static int memory_set_up(void) {
-  if (sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1) || sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain)) return -1;
+  if (sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1) || sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain))
+    return -1;
   sqlite3_mem_methods own = plain;
   own.xMalloc = memory_malloc;
   own.xFree = memory_free;
@@ -126,18 +131,19 @@ typedef struct file {
 static sqlite3_vfs *real_vfs;
 
 /* A block around one call of the real file, with what it was asked for. */
-#define AROUND(name, ...)                                                                                   \
-  do {                                                                                                      \
-    file *const f = (file *)base;                                                                           \
-    runner *const r = me;                                                                                   \
-    if (!r || !has_hooks) return f->real->pMethods->__VA_ARGS__;                                            \
-    book_line *const line = book_find(&r->own, name, f->kind, 2);                                           \
-    line->begun++, line->ended++;                                                                           \
-    if (!uses_prof) return f->real->pMethods->__VA_ARGS__;                                                  \
-    int status = 0;                                                                                         \
-    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, name, f->kind, PROF_ARGS("bytes", bytes, "offset", offset),      \
-                             { status = f->real->pMethods->__VA_ARGS__; });                                 \
-    return status;                                                                                          \
+#define AROUND(name, ...)                                                   \
+  do {                                                                      \
+    file *const f = (file *)base;                                           \
+    runner *const r = me;                                                   \
+    if (!r || !has_hooks) return f->real->pMethods->__VA_ARGS__;            \
+    book_line *const line = book_find(&r->own, name, f->kind, 2);           \
+    line->begun++, line->ended++;                                           \
+    if (!uses_prof) return f->real->pMethods->__VA_ARGS__;                  \
+    int status = 0;                                                         \
+    WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, name, f->kind,                   \
+                             PROF_ARGS("bytes", bytes, "offset", offset),   \
+                             { status = f->real->pMethods->__VA_ARGS__; }); \
+    return status;                                                          \
   } while (0)
 
 static int file_close(sqlite3_file *base) {
@@ -204,18 +210,30 @@ static int file_unmap(sqlite3_file *base, int is_removed) {
   return f->real->pMethods->xShmUnmap(f->real, is_removed);
 }
 
-static const sqlite3_io_methods file_methods = {
-    .iVersion = 2, .xClose = file_close, .xRead = file_read, .xWrite = file_write, .xTruncate = file_truncate,
-    .xSync = file_sync, .xFileSize = file_size, .xLock = file_lock, .xUnlock = file_unlock,
-    .xCheckReservedLock = file_check, .xFileControl = file_control, .xSectorSize = file_sector,
-    .xDeviceCharacteristics = file_traits, .xShmMap = file_map, .xShmLock = file_shared_lock,
-    .xShmBarrier = file_barrier, .xShmUnmap = file_unmap};
+static const sqlite3_io_methods file_methods = {.iVersion = 2,
+                                                .xClose = file_close,
+                                                .xRead = file_read,
+                                                .xWrite = file_write,
+                                                .xTruncate = file_truncate,
+                                                .xSync = file_sync,
+                                                .xFileSize = file_size,
+                                                .xLock = file_lock,
+                                                .xUnlock = file_unlock,
+                                                .xCheckReservedLock = file_check,
+                                                .xFileControl = file_control,
+                                                .xSectorSize = file_sector,
+                                                .xDeviceCharacteristics = file_traits,
+                                                .xShmMap = file_map,
+                                                .xShmLock = file_shared_lock,
+                                                .xShmBarrier = file_barrier,
+                                                .xShmUnmap = file_unmap};
 
-static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *base, int flags, int *flags_out) {
+static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *base, int flags,
+                    int *flags_out) {
   file *const f = (file *)base;
   (void)vfs;
   f->real = (sqlite3_file *)(f + 1);
-  f->kind = flags & SQLITE_OPEN_MAIN_DB       ? "database"
+  f->kind = flags & SQLITE_OPEN_MAIN_DB        ? "database"
             : flags & SQLITE_OPEN_MAIN_JOURNAL ? "journal"
             : flags & SQLITE_OPEN_WAL          ? "wal"
                                                : "other";
@@ -280,14 +298,18 @@ static int trace(unsigned what, void *user, void *statement, void *more) {
       if (strncmp(text, "--", 2) != 0) {
         begin_statement(r, statement, text);
       } else { /* a trigger begins inside of the statement */
-        r->runs_by_trace += strncmp(text, "-- TRIGGER", 10) == 0; /* its own statements count as its */
+        r->runs_by_trace +=
+            strncmp(text, "-- TRIGGER", 10) == 0; /* its own statements count as its */
         book_find(&r->own, text, "mark", 1)->marks++;
         if (uses_prof) PROF_INSTANT(text, "mark", PROF_NO_ARGS);
       }
       break;
-    case SQLITE_TRACE_PROFILE: end_statement(r, statement); break;
+    case SQLITE_TRACE_PROFILE:
+      end_statement(r, statement);
+      break;
     case SQLITE_TRACE_ROW:
-      if (!is_running(r, statement)) break; /* SQLite's own, of the schema: no trace tells that it begins */
+      if (!is_running(r, statement))
+        break; /* SQLite's own, of the schema: no trace tells that it begins */
       r->rows_by_trace++;
       book_find(&r->own, "rows", "counter", 1)->marks++;
       if (uses_prof) PROF_COUNTER("rows", (double)r->rows_by_trace);
@@ -311,8 +333,10 @@ static void scramble(sqlite3_context *context, int count, sqlite3_value **values
                        { result = value * 1103515245 % 65536; });
   else
     result = value * 1103515245 % 65536;
-  if (value < 0) sqlite3_result_error(context, "below 0", -1);
-  else sqlite3_result_int64(context, result);
+  if (value < 0)
+    sqlite3_result_error(context, "below 0", -1);
+  else
+    sqlite3_result_int64(context, result);
 }
 
 /* ---- the workload ---- */
@@ -354,7 +378,8 @@ static int once(runner *r, const char *text) {
 static void must_once(runner *r, const char *text) { must(r, once(r, text) == SQLITE_DONE, text); }
 
 static void fill(runner *r) {
-  sqlite3_stmt *const insert = prepare(r, "INSERT INTO item(owner, number, word) VALUES (?1, ?2, ?3)");
+  sqlite3_stmt *const insert =
+      prepare(r, "INSERT INTO item(owner, number, word) VALUES (?1, ?2, ?3)");
   char word[32];
   for (int i = 0; i < ROWS; i++) {
     if (i % 500 == 0) must_once(r, "BEGIN IMMEDIATE");
@@ -368,16 +393,19 @@ static void fill(runner *r) {
 }
 
 static void look(runner *r) {
-  sqlite3_stmt *const join = prepare(
-      r, "SELECT count(*) + sum(b.number) FROM item a JOIN item b ON b.owner = a.owner AND b.number = a.number + ?2\n"
-         "WHERE a.owner = ?1 AND a.number < 400");
+  sqlite3_stmt *const join = prepare(r,
+                                     "SELECT count(*) + sum(b.number) FROM item a JOIN item b ON "
+                                     "b.owner = a.owner AND b.number = a.number + ?2\n"
+                                     "WHERE a.owner = ?1 AND a.number < 400");
   for (int i = 0; i < 20; i++) {
     sqlite3_bind_int(join, 1, r->index);
     sqlite3_bind_int(join, 2, i);
     must(r, run_to_end(r, join) == SQLITE_DONE, "join");
   }
-  sqlite3_stmt *const one = prepare(r, "SELECT number, word FROM item WHERE owner = ?1 ORDER BY number LIMIT 300");
-  sqlite3_stmt *const two = prepare(r, "SELECT scramble(number) FROM item WHERE owner = ?1 AND number % 10 = 3");
+  sqlite3_stmt *const one =
+      prepare(r, "SELECT number, word FROM item WHERE owner = ?1 ORDER BY number LIMIT 300");
+  sqlite3_stmt *const two =
+      prepare(r, "SELECT scramble(number) FROM item WHERE owner = ?1 AND number % 10 = 3");
   sqlite3_bind_int(one, 1, r->index);
   sqlite3_bind_int(two, 1, r->index);
   for (int i = 0; i < 5; i++) { /* two that take turns, and end crosswise */
@@ -401,7 +429,8 @@ static void look(runner *r) {
 
 static void err(runner *r) {
   must_once(r, "BEGIN IMMEDIATE");
-  sqlite3_stmt *const insert = prepare(r, "INSERT INTO item(owner, number, word) VALUES (?1, ?2, 'twice')");
+  sqlite3_stmt *const insert =
+      prepare(r, "INSERT INTO item(owner, number, word) VALUES (?1, ?2, 'twice')");
   for (int i = 0; i < 50; i++) {
     sqlite3_bind_int(insert, 1, r->index);
     sqlite3_bind_int(insert, 2, i);
@@ -411,7 +440,8 @@ static void err(runner *r) {
   must_once(r, "UPDATE item SET word = 'gone' WHERE number > 100");
   must_once(r, "ROLLBACK");
   sqlite3_stmt *nothing;
-  must(r, sqlite3_prepare_v2(r->db, "SELEC 1", -1, &nothing, NULL) == SQLITE_ERROR, "words that are wrong");
+  must(r, sqlite3_prepare_v2(r->db, "SELEC 1", -1, &nothing, NULL) == SQLITE_ERROR,
+       "words that are wrong");
   must_once(r, "SAVEPOINT here");
   must_once(r, "DELETE FROM item WHERE owner = -1");
   must_once(r, "ROLLBACK TO here");
@@ -421,19 +451,23 @@ static void err(runner *r) {
 static void shrink(runner *r) {
   char text[100];
   for (int i = 0; i < 10; i++) { /* names made at run time */
-    snprintf(text, sizeof text, "DELETE FROM item WHERE owner = %d AND number = %d /* größe */", r->index, i * 7);
+    snprintf(text, sizeof text, "DELETE FROM item WHERE owner = %d AND number = %d /* größe */",
+             r->index, i * 7);
     must_once(r, text);
   }
-  snprintf(text, sizeof text, "SELECT sum(number) FROM item WHERE owner = %d AND word LIKE 'word 1%%'", r->index);
+  snprintf(text, sizeof text,
+           "SELECT sum(number) FROM item WHERE owner = %d AND word LIKE 'word 1%%'", r->index);
   must_once(r, text);
 }
 
 static const char *const schema[] = {
-    "CREATE TABLE IF NOT EXISTS item(id INTEGER PRIMARY KEY, owner INT, number INT, word TEXT, UNIQUE(owner, number))",
+    "CREATE TABLE IF NOT EXISTS item(id INTEGER PRIMARY KEY, owner INT, number INT, word TEXT, "
+    "UNIQUE(owner, number))",
     "CREATE TABLE IF NOT EXISTS seen(owner INT PRIMARY KEY, count INT)",
     "CREATE INDEX IF NOT EXISTS by_word ON item(word)",
     "CREATE TRIGGER IF NOT EXISTS deleted AFTER DELETE ON item BEGIN\n"
-    "  INSERT INTO seen VALUES (old.owner, 1) ON CONFLICT(owner) DO UPDATE SET count = count + 1;\nEND"};
+    "  INSERT INTO seen VALUES (old.owner, 1) ON CONFLICT(owner) DO UPDATE SET count = count + "
+    "1;\nEND"};
 
 static uint64_t db_status(runner *r, int what) {
   int now = 0, most = 0;
@@ -448,7 +482,8 @@ static void finish(runner *r) {
   r->misses_by_sqlite = db_status(r, SQLITE_DBSTATUS_CACHE_MISS);
 }
 
-/* A file of its own for each connection, or one that all share: then threads wait for each other. */
+/* A file of its own for each connection, or one that all share: then threads wait for each other.
+ */
 static void work(runner *r) {
   char path[4096];
   snprintf(path, sizeof path, "%s/data-%d.db", folder, is_wal ? 0 : r->index);
@@ -456,8 +491,12 @@ static void work(runner *r) {
   must(r, sqlite3_open(path, &r->db) == SQLITE_OK, path);
   sqlite3_busy_timeout(r->db, 600000);
   sqlite3_create_function(r->db, "scramble", 1, SQLITE_UTF8, r, scramble, NULL, NULL);
-  if (has_hooks) sqlite3_trace_v2(r->db, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE | SQLITE_TRACE_ROW, trace, r);
-  must(r, once(r, is_wal ? "PRAGMA journal_mode = wal" : "PRAGMA journal_mode = delete") == SQLITE_DONE, "journal");
+  if (has_hooks)
+    sqlite3_trace_v2(r->db, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE | SQLITE_TRACE_ROW, trace, r);
+  must(
+      r,
+      once(r, is_wal ? "PRAGMA journal_mode = wal" : "PRAGMA journal_mode = delete") == SQLITE_DONE,
+      "journal");
   must_once(r, "PRAGMA synchronous = off");
   must_once(r, "PRAGMA cache_size = 50"); /* pages: so that some are read again */
   r->sum = 0;
@@ -507,8 +546,10 @@ static uint64_t compare_with_sqlite(const runner *r) {
   uint64_t bad = r->has_failed;
   if (!has_hooks) return bad;
   const uint64_t more = r->runs_by_sqlite - r->runs_by_trace;
-  if (more > r->reruns_by_sqlite) bad += agree("runs of statements", r->runs_by_trace, r->runs_by_sqlite);
-  if (r->ends_alone > r->reruns_by_sqlite) bad += agree("ends without a begin", r->ends_alone, r->reruns_by_sqlite);
+  if (more > r->reruns_by_sqlite)
+    bad += agree("runs of statements", r->runs_by_trace, r->runs_by_sqlite);
+  if (r->ends_alone > r->reruns_by_sqlite)
+    bad += agree("ends without a begin", r->ends_alone, r->reruns_by_sqlite);
   bad += agree("rows", r->rows_by_trace, r->rows_by_step);
   bad += agree("statements that run at the end", r->run_count, 0);
   if (!is_wal) bad += agree("pages written", r->main_writes, r->pages_by_sqlite);
@@ -520,7 +561,8 @@ static uint64_t compare_memory(void) {
   sqlite3_int64 used = 0, peak = 0, count = 0, most = 0;
   sqlite3_status64(SQLITE_STATUS_MEMORY_USED, &used, &peak, 0);
   sqlite3_status64(SQLITE_STATUS_MALLOC_COUNT, &count, &most, 0);
-  return agree("bytes used", account.used, (uint64_t)used) + agree("peak of bytes used", account.peak, (uint64_t)peak) +
+  return agree("bytes used", account.used, (uint64_t)used) +
+         agree("peak of bytes used", account.peak, (uint64_t)peak) +
          agree("live pieces", account.alloc_count - account.free_count, (uint64_t)count);
 }
 
@@ -544,9 +586,11 @@ static int write_counts(runner *runners, int count, uint64_t bad, uint64_t ns) {
   fprintf(to, ",\n\"result\": \"");
   for (int i = 0; i < count; i++) fprintf(to, "%s%" PRIu64, i ? " " : "", runners[i].sum);
   fprintf(to,
-          "\",\n\"instruments\": {\"SQLITE_STMTSTATUS_RUN\": %" PRIu64 ", \"rows stepped\": %" PRIu64
-          ", \"SQLITE_DBSTATUS_CACHE_WRITE\": %" PRIu64 ", \"SQLITE_STATUS_MEMORY_USED at most\": %" PRIu64
-          ", \"SQLITE_DBSTATUS_CACHE_MISS\": %" PRIu64 "},\n\"disagreements\": %" PRIu64 ",\n\"threads_ended\": 1, \"ns\": %" PRIu64 "}\n",
+          "\",\n\"instruments\": {\"SQLITE_STMTSTATUS_RUN\": %" PRIu64
+          ", \"rows stepped\": %" PRIu64 ", \"SQLITE_DBSTATUS_CACHE_WRITE\": %" PRIu64
+          ", \"SQLITE_STATUS_MEMORY_USED at most\": %" PRIu64
+          ", \"SQLITE_DBSTATUS_CACHE_MISS\": %" PRIu64 "},\n\"disagreements\": %" PRIu64
+          ",\n\"threads_ended\": 1, \"ns\": %" PRIu64 "}\n",
           runs, rows, writes, account.peak, misses, bad, ns);
   book_destroy(&all);
   return fclose(to) || bad;
@@ -574,7 +618,8 @@ static bool set_up(const char *how) {
   }
   const prof_pool_options options = {.size = sizeof options, .name = account.name};
   if (uses_prof && prof_pool_create(&options, &pool)) return false;
-  return memory_set_up() == SQLITE_OK && sqlite3_initialize() == SQLITE_OK && vfs_set_up() == SQLITE_OK;
+  return memory_set_up() == SQLITE_OK && sqlite3_initialize() == SQLITE_OK &&
+         vfs_set_up() == SQLITE_OK;
 }
 
 int main(int count, char **words) {
