@@ -1,9 +1,9 @@
 """check.py PROF FOLDER LEVEL: holds what a test subject of tests/long counted by itself against all
 ways to read what prof recorded of it.
 
-FOLDER has own.json (the host's counts), prof.json (what prof_get() and its readers said in the process), run.json
-(prof_dump()) and the capture, which the command PROF reads. Prints what was compared, then each difference; the
-exit status is 1 when there is one.
+FOLDER has own.json (the host's counts), prof.json (what prof_get() and its readers said in the
+process), run.json (prof_dump()) and the capture, which the command PROF reads. Prints what was
+compared, then each difference. The exit status is 1 when there is one.
 """
 
 import collections
@@ -258,8 +258,9 @@ def main():
     same("the host's own instruments", counts["disagreements"], 0)
     print(
         f"  {sum(line['begun'] for line in own)} scopes of {len(own)} names, "
-        f"{sum(line['jumped'] for line in own)} left by a jump, {sum(line['open'] for line in own)} open, "
-        f"{sum(line['marks'] for line in own)} marks; {sum(p['alloc_count'] for p in counts['pools'])} allocations, "
+        f"{sum(line['jumped'] for line in own)} left by a jump, "
+        f"{sum(line['open'] for line in own)} open, {sum(line['marks'] for line in own)} marks; "
+        f"{sum(p['alloc_count'] for p in counts['pools'])} allocations, "
         f"peak {max(p['peak'] for p in counts['pools'])} bytes"
     )
     print(f"  {sum(compared.values())} comparisons, {len(differences)} differ")

@@ -1,6 +1,6 @@
-"""kill.py PROF FOLDER TIMES COMMAND...: kills a test subject with SIGKILL while it records, and holds what its capture
-says against the counts that it had shared until then: each scope that had ended is there, and none
-that had not begun.
+"""kill.py PROF FOLDER TIMES COMMAND...: kills a test subject with SIGKILL while it records, and
+holds what its capture says against the counts that it had shared until then: each scope that had
+ended is there, and none whose end had not begun.
 """
 
 import json
@@ -75,7 +75,8 @@ def check_once(prof, folder, command, after):
         ended <= seen <= ending and len(traces) == 1 and "died" in info and captures[0] in listed
     )
     print(
-        f"{'ok    ' if right else 'FAILED'}  kill -9: begun {begun}, ended {ended} to {ending}, in the capture {seen}"
+        f"{'ok    ' if right else 'FAILED'}  kill -9: begun {begun}, "
+        f"ended {ended} to {ending}, in the capture {seen}"
     )
     if not right:
         print(info, listed, sep="\n")

@@ -21,7 +21,8 @@ from_sources() {
   fresh "$work/objects"
   for file in "$folder"/*.c; do
     case ${file##*/} in lua.c | luac.c | onelua.c | ltests.c) continue ;; esac
-    "$CC" -std=gnu11 -O2 -w -DLUA_USE_POSIX -c "$file" -o "$work/objects/$(basename "$file" .c).o" || return
+    "$CC" -std=gnu11 -O2 -w -DLUA_USE_POSIX -c "$file" \
+      -o "$work/objects/$(basename "$file" .c).o" || return
   done
   flags="-I$folder" library=$(echo "$work"/objects/*.o)
 }
@@ -48,8 +49,9 @@ else
     skip "no LUA_SOURCES, no liblua5.4-dev, and neither the package nor the release can be had"
 fi
 # shellcheck disable=SC2086 # lists
-"$CC" -std=gnu11 -O2 -g -Wall -Wextra -Iinclude $flags tests/long/lua/host.c tests/long/book.c $library -Lbuild/dev \
-  -Wl,-rpath,"$PWD/build/dev" -lprof -lm -ldl -pthread -o "$work/host" || fail "the host does not compile"
+"$CC" -std=gnu11 -O2 -g -Wall -Wextra -Iinclude $flags tests/long/lua/host.c tests/long/book.c \
+  $library -Lbuild/dev -Wl,-rpath,"$PWD/build/dev" -lprof -lm -ldl -pthread -o "$work/host" ||
+  fail "the host does not compile"
 
 # run HOW COROUTINES THREADS: into the folder of that name.
 run() {
@@ -67,7 +69,8 @@ for threads in 1 4; do
   for how in bare 0 1 2; do
     run $how nest $threads
     same_result "$without" "$folder"
-    [ $how = bare ] || [ $how = 0 ] || check "$folder" $how "level $how, $threads interpreters, coroutines nest"
+    [ $how = bare ] || [ $how = 0 ] ||
+      check "$folder" $how "level $how, $threads interpreters, coroutines nest"
   done
   run 2 cross $threads
   same_result "$without" "$folder"
@@ -78,6 +81,12 @@ sed -n 's/^"instruments": {\(.*\)},/        own instruments: \1/p' "$work/2-nest
 python3 tests/long/kill.py build/dev/prof "$work/kill" "${PROF_SUBJECT_KILLS:-5}" \
   "$work/host" tests/long/lua/workload.lua "$work/kill" 2 nest 2 || failed=$((failed + 1))
 
-run_again() { "$work/host" tests/long/lua/workload.lua "$1" "$(basename "${1%%-*}")" nest 1 2>/dev/null; }
-for how in 0 1 2; do overhead "level $how over the hooks alone" "$work/counts-nest-1" "$work/$how-nest-1"; done
+# shellcheck disable=SC2317 # overhead() calls it
+run_again() {
+  local how=${1##*/}
+  "$work/host" tests/long/lua/workload.lua "$1" "${how%%-*}" nest 1 2>/dev/null
+}
+for how in 0 1 2; do
+  overhead "level $how over the hooks alone" "$work/counts-nest-1" "$work/$how-nest-1"
+done
 conclude

@@ -33,14 +33,16 @@ from_release() {
 
 fresh "$work"
 if [ -n "${SQLITE_SOURCES:-}" ]; then
-  from_sources "$SQLITE_SOURCES" || fail "SQLITE_SOURCES=$SQLITE_SOURCES: no sqlite3.c, or it does not compile"
+  from_sources "$SQLITE_SOURCES" ||
+    fail "SQLITE_SOURCES=$SQLITE_SOURCES: no sqlite3.c, or it does not compile"
 else
   from_package "" || { unpack libsqlite3-dev && from_package "$cache/debian"; } || from_release ||
     skip "no SQLITE_SOURCES, no libsqlite3-dev, and neither the package nor the release can be had"
 fi
 # shellcheck disable=SC2086 # lists
-"$CC" -std=gnu11 -O2 -g -Wall -Wextra -Iinclude $flags tests/long/sqlite/host.c tests/long/book.c $library -Lbuild/dev \
-  -Wl,-rpath,"$PWD/build/dev" -lprof -lm -ldl -pthread -o "$work/host" || fail "the host does not compile"
+"$CC" -std=gnu11 -O2 -g -Wall -Wextra -Iinclude $flags tests/long/sqlite/host.c tests/long/book.c \
+  $library -Lbuild/dev -Wl,-rpath,"$PWD/build/dev" -lprof -lm -ldl -pthread -o "$work/host" ||
+  fail "the host does not compile"
 
 # run HOW JOURNAL THREADS: into the folder of that name.
 run() {
@@ -59,16 +61,21 @@ for threads in 1 4; do
     for how in bare 0 1 2; do
       run $how $journal $threads
       same_result "$without" "$folder"
-      [ $how = bare ] || [ $how = 0 ] || check "$folder" $how "level $how, $threads connections, journal_mode $journal"
+      [ $how = bare ] || [ $how = 0 ] ||
+        check "$folder" $how "level $how, $threads connections, journal_mode $journal"
     done
   done
 done
 sed -n 's/^"instruments": {\(.*\)},/        own instruments: \1/p' "$work/2-delete-4/own.json"
 
-python3 tests/long/kill.py build/dev/prof "$work/kill" "${PROF_SUBJECT_KILLS:-5}" "$work/host" "$work/kill" 2 delete 3 ||
-  failed=$((failed + 1))
+python3 tests/long/kill.py build/dev/prof "$work/kill" "${PROF_SUBJECT_KILLS:-5}" \
+  "$work/host" "$work/kill" 2 delete 3 || failed=$((failed + 1))
 
-run_again() { rm -f "$1"/data-* && "$work/host" "$1" "$(basename "${1%%-*}")" delete 1 2>/dev/null; }
+# shellcheck disable=SC2317 # overhead() calls it
+run_again() {
+  local how=${1##*/}
+  rm -f "$1"/data-* && "$work/host" "$1" "${how%%-*}" delete 1 2>/dev/null
+}
 for how in 0 1 2; do
   overhead "level $how over the hooks alone" "$work/counts-delete-1" "$work/$how-delete-1"
 done

@@ -33,8 +33,8 @@ unpack() {
 download() {
   [ -e "$3" ] && return
   mkdir -p "$(dirname "$3")"
-  curl -fsSL --max-time 300 -o "$3.new" "$1" 2>/dev/null && echo "$2  $3.new" | sha256sum --check --quiet >/dev/null 2>&1 &&
-    mv "$3.new" "$3"
+  curl -fsSL --max-time 300 -o "$3.new" "$1" 2>/dev/null &&
+    echo "$2  $3.new" | sha256sum --check --quiet >/dev/null 2>&1 && mv "$3.new" "$3"
 }
 
 # check FOLDER LEVEL TEXT [WORD...]: check.py, and a line.
@@ -42,7 +42,12 @@ check() {
   local folder=$1 level=$2 text=$3 status=0
   shift 3
   python3 tests/long/check.py build/dev/prof "$folder" "$level" "$@" >"$folder/check" 2>&1 || status=1
-  if [ $status -eq 0 ]; then printf 'ok      %s\n' "$text"; else printf 'FAILED  %s\n' "$text"; failed=$((failed + 1)); fi
+  if [ $status -eq 0 ]; then
+    printf 'ok      %s\n' "$text"
+  else
+    printf 'FAILED  %s\n' "$text"
+    failed=$((failed + 1))
+  fi
   cat "$folder/check"
 }
 
@@ -70,7 +75,8 @@ overhead() {
   python3 -c 'import sys
 half = len(sys.argv) // 2
 one, two = (min(map(int, some)) / 1e6 for some in (sys.argv[2:half + 1], sys.argv[half + 1:]))
-print(f"        overhead, {sys.argv[1]}: {two / one:.2f}x ({one:.1f} ms, {two:.1f} ms)")' "$1" "${one[@]}" "${two[@]}"
+print(f"        overhead, {sys.argv[1]}: {two / one:.2f}x ({one:.1f} ms, {two:.1f} ms)")' \
+    "$1" "${one[@]}" "${two[@]}"
 }
 
 conclude() {
