@@ -11,6 +11,7 @@
 # checkout of lua/lua);
 # liblua5.4-dev, installed; the same package, downloaded by apt-get and unpacked; the release 5.4.7
 # by https.
+# shellcheck source-path=SCRIPTDIR source=subject.sh
 . "$(dirname "$0")/subject.sh"
 
 # from_sources FOLDER: the library is compiled here.
@@ -29,7 +30,7 @@ from_sources() {
 
 from_package() {
   local root=$1 include
-  include=$(echo "$root"/usr/include/lua5.4) library=$(echo "$root"/usr/lib/*/liblua5.4.a)
+  include=$root/usr/include/lua5.4 library=$(echo "$root"/usr/lib/*/liblua5.4.a)
   flags="-I$include $(printf -- '-I%s ' "$root"/usr/include/*-linux-gnu)"
   [ -e "$include/lua.h" ] && [ -e "$library" ]
 }

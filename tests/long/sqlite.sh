@@ -11,6 +11,7 @@
 # Sources, the first there is: SQLITE_SOURCES=FOLDER (with sqlite3.c and sqlite3.h: an
 # amalgamation); libsqlite3-dev,
 # installed; the same package, downloaded by apt-get and unpacked; the amalgamation 3.46.1 by https.
+# shellcheck source-path=SCRIPTDIR source=subject.sh
 . "$(dirname "$0")/subject.sh"
 
 from_sources() {
