@@ -100,10 +100,23 @@ static void settle_beside(prof_i_walker *w, uint64_t start, uint64_t end) {
   }
 }
 
+static inline uint64_t end_ns_of(const prof_i_waiting *waiting) {
+  return waiting->span.start_ns + waiting->span.duration_ns;
+}
+
+/* Of two in different lanes that run together: did this one begin last? Of those that began
+   together the one that ends first is the inner one. Of those that also end together only the
+   inner one has time of its own left. */
+static bool is_inner(const prof_i_waiting *one, const prof_i_waiting *other) {
+  if (one->start != other->start) return one->start > other->start;
+  if (end_ns_of(one) != end_ns_of(other)) return end_ns_of(one) < end_ns_of(other);
+  return one->children_ns < one->span.duration_ns;
+}
+
 /* A scope among some that overlap crosswise: its own are the moments before the next one that is known began, and they are
    not those of the last one that began before it. What is known ends later, so among equal begins the new one is inside. */
 static void share(prof_i_walker *w, prof_i_waiting *place) {
-  uint64_t own_end = place->span.start_ns + place->span.duration_ns;
+  uint64_t own_end = end_ns_of(place);
   prof_i_waiting *around = NULL;
   for (uint32_t i = 0; i < w->lane_count; i++) {
     prof_i_lane *const lane = &w->lanes[i];
@@ -112,7 +125,7 @@ static void share(prof_i_walker *w, prof_i_waiting *place) {
       if (other->start > place->start) {
         if (other->span.start_ns < own_end) own_end = other->span.start_ns;
       } else {
-        if (!around || other->start > around->start) around = other;
+        if (!around || is_inner(other, around)) around = other;
         break;
       }
     }
