@@ -40,6 +40,12 @@ static inline void hand_out(prof_i_walker *w, const prof_i_span *span) {
   pass(w);
 }
 
+/* Too deep to wait: its time stays with what holds it. A step has its own. */
+static void hand_out_deep(prof_i_walker *w, prof_i_span *span) {
+  if (span->kind != PROF_EVENT_STEP) span->self_ns = 0;
+  hand_out(w, span);
+}
+
 static inline void hand_out_waiting(prof_i_walker *w, const prof_i_waiting *waiting) {
   prof_i_span *const to = w->next;
   *to = waiting->span;
@@ -53,14 +59,16 @@ static inline void hand_out_last(prof_i_walker *w, prof_i_lane *lane) {
   hand_out_waiting(w, last);
 }
 
-/* Has self time: a scope that ended on the thread it began on. */
-static inline bool has_self(const prof_i_span *span) {
-  return span->kind == PROF_EVENT_SCOPE && !(span->record && prof_i_is_async(span->record));
+/* Shares moments with others of its thread: a scope that ended on the thread it began on. A
+   stream works at several things at once, and each has its whole time there. */
+static inline bool is_sharing(const prof_i_walker *w, const prof_i_span *span) {
+  return span->kind == PROF_EVENT_SCOPE && !(span->record && prof_i_is_async(span->record)) &&
+         !prof_i_is_stream(w->thread);
 }
 
 /* Of a lane beside the thread's own, or, where a stretch is over, of any. */
 static inline void hand_out_last_beside(prof_i_walker *w, prof_i_lane *lane) {
-  if (lane != w->lanes) w->crosswise_count -= has_self(&lane->stack[lane->count - 1].span);
+  if (lane != w->lanes) w->crosswise_count -= is_sharing(w, &lane->stack[lane->count - 1].span);
   w->outside = lane->stack[lane->count - 1].outside;
   hand_out_last(w, lane);
 }
@@ -121,7 +129,7 @@ static void share(prof_i_walker *w, prof_i_waiting *place) {
   for (uint32_t i = 0; i < w->lane_count; i++) {
     prof_i_lane *const lane = &w->lanes[i];
     for (prof_i_waiting *other = &lane->stack[lane->count - 1]; other > lane->stack; other--) {
-      if (other == place || !has_self(&other->span)) continue;
+      if (other == place || !is_sharing(w, &other->span)) continue;
       if (other->start > place->start) {
         if (other->span.start_ns < own_end) own_end = other->span.start_ns;
       } else {
@@ -152,7 +160,7 @@ static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) 
 /* Where each lane has something in its way: in the last one, overlapping or not, so nothing there stands around it. What runs
    in it is not known any more: its time stays with what is around it. */
 static void hand_out_left(prof_i_walker *w, prof_i_span *span) {
-  span->self_ns = 0;
+  if (is_sharing(w, span)) span->self_ns = 0;
   span->lane = PROF_I_LANES_MAX - 1;
   w->around = w->lanes[0].stack;
   hand_out(w, span);
@@ -178,13 +186,13 @@ static void put_beside(prof_i_walker *w, const thing *t) {
     span.depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
     prof_i_waiting *const place = push(w, lane);
     if (place) *place = (prof_i_waiting){.span = span, .start = t->start, .outside = outside};
-    if (place && has_self(&span)) {
+    if (place && is_sharing(w, &span)) {
       w->crosswise_count++;
       share(w, place);
     }
     if (place || w->status) return;
     w->outside = outside;
-    hand_out(w, &span);
+    hand_out_deep(w, &span);
     return;
   }
   w->outside = outside;
@@ -219,7 +227,7 @@ static inline void put(prof_i_walker *w, const thing *t) {
   place->children_ns = 0;
   place->caller = 0;
   if (__builtin_expect(place == &spare, 0)) {
-    if (!w->status) hand_out(w, &spare.span);
+    if (!w->status) hand_out_deep(w, &spare.span);
     return;
   }
   if (__builtin_expect(w->crosswise_count > 0 && t->kind == PROF_EVENT_SCOPE, 0)) {
@@ -496,7 +504,7 @@ bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *sta
   walker->crosswise_count = 0;
   for (uint32_t i = 1; i < walker->lane_count; i++)
     for (uint32_t place = 1; place < walker->lanes[i].count; place++)
-      walker->crosswise_count += has_self(&walker->lanes[i].stack[place].span);
+      walker->crosswise_count += is_sharing(walker, &walker->lanes[i].stack[place].span);
   return true;
 }
 

@@ -272,11 +272,57 @@ static void several_stretches_of_the_cursor(void **state) {
                    .special_in_100 = seed % 3 * 5});
 }
 
+/* The reader lets 65536 wait. The time of those below stays with the last that does. */
+static void deeper_than_the_reader_goes(void **state) {
+  (void)state;
+  enum { DEEP = 70000 };
+  static sums seen;
+  capture c;
+  capture_begin(&c, 1 << 22);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "a", "cat", 1);
+  prof_i_head *const chunk = capture_extent(&c, PROF_I_EXTENT_CHUNK, 1 << 21);
+  capture_owner(chunk, 1, 101, "thread 1");
+  chunk->sequence = 2;
+  for (uint64_t i = 0; i < DEEP; i++) capture_plain(chunk, T0 + DEEP - i, 2 * i + 1, 1);
+  prof_trace *const trace = open_capture(&c);
+  memset(&seen, 0, sizeof seen);
+  assert_int_equal(prof_i_trace_walk(trace, 0, add_spans, &seen), 0);
+  assert_int_equal(seen.count[1], DEEP);
+  assert_int_equal(seen.all_self_ns, 2 * DEEP - 1);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* As torch.profiler has them: a stream may work at several kernels at once. */
+static void kernels_of_a_stream_have_their_whole_times(void **state) {
+  (void)state;
+  capture c;
+  begin_with_sites(&c, 1 << 20, 3);
+  prof_i_head *const chunk = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  chunk->sequence = 2;
+  capture_owner_as(chunk, 1, 7, PROF_I_ROLE_STREAM | PROF_DEVICE_CUDA << 8, "stream 7");
+  capture_plain(chunk, T0 + 10, 20, 1);
+  capture_plain(chunk, T0 + 20, 20, 2);
+  capture_plain(chunk, T0 + 5, 60, 3);
+  prof_trace *const trace = open_capture(&c);
+  const events all = read_events(trace);
+  assert_int_equal(all.count, 3);
+  assert_int_equal(find_event(&all, "a")->self_ns, 20);
+  assert_int_equal(find_event(&all, "b")->self_ns, 20);
+  assert_int_equal(find_event(&all, "c")->self_ns, 40); /* less what its row holds */
+  free(all.items);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(few_scopes_of_each_kind),
       cmocka_unit_test(what_is_lost_cleared_or_out_of_order),
       cmocka_unit_test(several_stretches_of_the_cursor),
+      cmocka_unit_test(deeper_than_the_reader_goes),
+      cmocka_unit_test(kernels_of_a_stream_have_their_whole_times),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
