@@ -8,8 +8,9 @@
    So spans are handed out by falling start, inner ones before the outer ones, each with its final self time. What overlaps
    without nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance,
    and what is asynchronous.
-   Self time, also crosswise: each moment of the thread belongs to the scope that began last of those that run then and ended
-   later. Where scopes nest that is a scope's time less its children's. So self times add up to the time in which any ran.
+   Self time: each moment of a thread belongs to the scope that began last of those that run then.
+   Where scopes nest, that is a scope's time less its children's. So self times add up to the time
+   in which any ran. See share() for what does not nest.
    Segments in which the order is broken (a handler that recorded between another scope's clock and its record) are sorted
    first (sorted.c). */
 #include <prof/profiler.h>
@@ -121,8 +122,9 @@ static bool is_inner(const prof_i_waiting *one, const prof_i_waiting *other) {
   return one->children_ns < one->span.duration_ns;
 }
 
-/* A scope among some that overlap crosswise: its own are the moments before the next one that is known began, and they are
-   not those of the last one that began before it. What is known ends later, so among equal begins the new one is inside. */
+/* Shares the moments of a scope that comes with those that wait. They all end later, or with it.
+   Its own moments are those before the next one of them began. They were, so far, those of the
+   last one that began before it, or with it. */
 static void share(prof_i_walker *w, prof_i_waiting *place) {
   uint64_t own_end = end_ns_of(place);
   prof_i_waiting *around = NULL;
@@ -157,8 +159,8 @@ static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) 
   return prof_i_callers_holding(w->callers, w, t->start, start_ns);
 }
 
-/* Where each lane has something in its way: in the last one, overlapping or not, so nothing there stands around it. What runs
-   in it is not known any more: its time stays with what is around it. */
+/* Where each lane has something in its way: in the last one, overlapping or not, so nothing there
+   stands around it. What runs in it is not known any more: its time stays with what is around it. */
 static void hand_out_left(prof_i_walker *w, prof_i_span *span) {
   if (is_sharing(w, span)) span->self_ns = 0;
   span->lane = PROF_I_LANES_MAX - 1;

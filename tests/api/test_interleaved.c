@@ -186,8 +186,8 @@ static void a_skipped_block_ends_with_the_block_around_it_and_a_task_does_not(vo
   assert_int_equal(skipped, 200);
 }
 
-/* Each moment of a thread is the self time of the scope that began last of those that run then: worked out anew here, from
-   begins and ends alone. What has not ended has none. */
+/* Each moment of a thread is the self time of the scope that began last of those that run then:
+   worked out anew here, from begins and ends alone. What has not ended has none. */
 static void check_self_times(void) {
   static uint64_t self_ns[EVENTS_MAX], moments[2 * EVENTS_MAX];
   size_t moment_count = 0;
@@ -201,17 +201,19 @@ static void check_self_times(void) {
   qsort(moments, moment_count, sizeof *moments, by_number);
   for (size_t m = 1; m < moment_count; m++) {
     size_t last = EVENTS_MAX;
-    for (size_t i = 0; i < events.count; i++) { /* by their begins: of those that begin together the inner one comes later */
+    /* By their begins: of those that begin together the inner one comes later. */
+    for (size_t i = 0; i < events.count; i++) {
       const prof_event *const e = &events.items[i].e;
-      if (e->kind == PROF_EVENT_SCOPE && e->start_ns <= moments[m - 1] && e->start_ns + e->duration_ns >= moments[m]) last = i;
+      if (e->kind != PROF_EVENT_SCOPE || e->start_ns > moments[m - 1]) continue;
+      if (e->start_ns + e->duration_ns >= moments[m]) last = i;
     }
     if (last < EVENTS_MAX) self_ns[last] += moments[m] - moments[m - 1];
   }
   for (size_t i = 0; i < events.count; i++) {
     const prof_event *const e = &events.items[i].e;
     if (e->kind == PROF_EVENT_SCOPE && e->self_ns != self_ns[i])
-      fail_msg("%s %zu: self time %" PRIu64 " ns, not %" PRIu64 ", of %" PRIu64, events.items[i].name, i, e->self_ns, self_ns[i],
-               e->duration_ns);
+      fail_msg("%s %zu: self time %" PRIu64 " ns, not %" PRIu64 ", of %" PRIu64,
+               events.items[i].name, i, e->self_ns, self_ns[i], e->duration_ns);
   }
 }
 
@@ -242,10 +244,12 @@ static void self_times_of_what_overlaps_add_up(void **state) {
 }
 
 static void run_blocks(unsigned turns) {
-  for (unsigned i = 0; i < turns; i++) WITH_BASE_PROFILER(PROF_HOST, "block", "block", PROF_NO_ARGS, {});
+  for (unsigned i = 0; i < turns; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "block", "block", PROF_NO_ARGS, {});
 }
 
-/* Two long tasks overlap crosswise over several stretches of the cursor's: its self times are the table's. */
+/* Two long tasks overlap crosswise over several stretches of the cursor's: its self times are the
+   table's. */
 static void the_cursor_and_the_rows_have_the_same_self_times(void **state) {
   (void)state;
   enum { TURNS = 50000 };

@@ -272,7 +272,8 @@ def check(path, folder):
     )
     return (
         found,
-        f"{figures}, {own} with self times, {oracle.device_ns / 1e6:.3f} ms of devices, {len(oracle.memory)} of memory",
+        f"{figures}, {own} with self times, {oracle.device_ns / 1e6:.3f} ms of devices, "
+        f"{len(oracle.memory)} of memory",
     )
 
 

@@ -12,7 +12,7 @@ typedef enum kind { PLAIN, LONG, SKIPPED, ASYNC, OTHER_THREAD, STEP, INSTANT, KI
 /* What a test varies. */
 typedef struct shape {
   uint32_t seed, records;
-  uint32_t together_in_100; /* how often the clock does not move */
+  uint32_t together_in_100;  /* how often the clock does not move */
   uint32_t crosswise_in_100; /* how often another than the innermost scope ends */
   uint32_t special_in_100;  /* how often a record is no plain scope */
   uint32_t swaps_in_100;    /* how often two records come in the wrong order */
@@ -51,7 +51,8 @@ static void pass_time(const shape *s) {
 }
 
 static void end_one(const shape *s) {
-  const uint32_t place = draw(100) < s->crosswise_in_100 ? draw(made.open_count) : made.open_count - 1;
+  const bool is_any = draw(100) < s->crosswise_in_100;
+  const uint32_t place = is_any ? draw(made.open_count) : made.open_count - 1;
   record r = made.open[place];
   memmove(&made.open[place], &made.open[place + 1],
           (made.open_count - place - 1) * sizeof *made.open);
@@ -210,7 +211,10 @@ static void check_rows(const shape *s, const prof_trace *trace, uint32_t group,
   const prof_aggregate_options options = {
       .size = sizeof options, .group = group, .rows_limit = UINT32_MAX};
   assert_int_equal(prof_trace_aggregate(trace, &options, &rows), PROF_OK);
-  for (uint64_t i = 0; i < rows->row_count; i++) self_ns[rows->rows[i].name[0] - 'a'] += rows->rows[i].self_ns;
+  for (uint64_t i = 0; i < rows->row_count; i++) {
+    assert_in_range(rows->rows[i].name[0], 'a', 'a' + NAMES - 1);
+    self_ns[rows->rows[i].name[0] - 'a'] += rows->rows[i].self_ns;
+  }
   for (uint32_t site = 1; site <= SITES; site++) self_ns[site % NAMES] -= counted->self_ns[site];
   for (uint32_t i = 0; i < NAMES; i++)
     if (self_ns[i])
