@@ -1,5 +1,5 @@
-"""Self times of scopes that overlap crosswise on one thread: a `with` across an `await`. All outputs
-have the same ones, and they are those that a count of each moment gives."""
+"""Self times of scopes that overlap crosswise on one thread: a `with` across an `await`.
+All outputs have the same ones, and they are those that a count of each moment gives."""
 
 import asyncio
 import collections
@@ -118,8 +118,8 @@ class Crosswise(unittest.TestCase):
         """All scopes stand on one row there."""
         events = [
             {
-                **{"ph": "X", "name": e.name, "cat": "a", "pid": 1, "tid": 1},
-                **{"ts": e.start_ns / 1e3, "dur": e.duration_ns / 1e3},
+                "ph": "X", "name": e.name, "cat": "a", "pid": 1, "tid": 1,
+                "ts": e.start_ns / 1e3, "dur": e.duration_ns / 1e3,
             }
             for e in self.events
         ]
