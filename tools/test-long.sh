@@ -81,6 +81,8 @@ row B2 'for aarch64 with all flags; all C tests that run under qemu, and Python'
 row P1 'the Python package under every Python here' env PROF_TEST_PYTHONS=all bash -c "of dev python 'quick|ci|long'"
 row P2 'the wheel under every Python here' tests/python/check-wheel.sh
 row P3 'the Python package beside the real torch, all tests' tests/python/beside-torch.sh
+row T2 'Lua with prof in it: its own counts, bytes and errors, four at once, kill -9' tests/long/lua.sh
+row T3 'SQLite with prof in it: its own counts, bytes and pages, four at once, kill -9' tests/long/sqlite.sh
 row F1 'every deliberate fault is caught' bash tests/fault/run-faults.sh
 row S1 'AddressSanitizer: what CI leaves out' bash -c "of asan 'hostile|stress' long"
 row S2 'ThreadSanitizer: what CI leaves out' bash -c "of tsan 'unit|api|stress' long setarch $(uname -m) -R"

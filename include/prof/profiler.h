@@ -207,7 +207,7 @@ PROF_API const char *prof_loss_text(int loss) PROF_I_NOEXCEPT;
 /* How the profiler itself is. Filled as far as `size` reaches; what this version does not know is set to zero. */
 typedef struct prof_health {
   size_t size;
-  uint64_t recorded_count;              /* scopes, instants, counters, flows and steps that stand in the capture */
+  uint64_t recorded_count;              /* scopes, instants, counters, flows, steps and events of memory that stand in the capture */
   uint64_t lost_count[16];              /* by prof_loss */
   uint64_t deep_count;                  /* scopes below 64 open ones: recorded, not shown while open */
   uint64_t cut_text_count;              /* names or arguments cut at their bound, or left out */

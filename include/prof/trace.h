@@ -145,7 +145,12 @@ typedef struct prof_event {
   uint32_t thread; /* index for prof_trace_thread_get() */
   uint64_t start_ns; /* from the capture's start (info.start_ns) */
   uint64_t duration_ns;
-  uint64_t self_ns;   /* less what its children on the same thread took; 0 of one that ended on another thread, whose time is none's, as torch.profiler's of what is asynchronous; scopes only, ordered reading only */
+  /* Less what its children on the same thread took. Where scopes overlap without nesting, each
+     moment counts for the one that began last: self times add up to the time in which any ran. On
+     a device's stream what overlaps without nesting keeps its whole time. 0 of a scope that ended
+     on another thread: its time is no thread's, as torch.profiler has it of what is asynchronous.
+     Scopes only, ordered reading only. */
+  uint64_t self_ns;
   uint32_t depth;     /* how many scopes of its thread stand around it; ordered reading only */
   uint32_t site;      /* number of the call site; 0: none */
   uint32_t level;

@@ -41,6 +41,11 @@ static inline void prof_i_just_wait(prof_i_walker *walker, const prof_i_leaf *le
   prof_i_let_wait(leaf, place);
 }
 
+/* The last place of lane 0 that the plain way may fill: none, while something waits beside it. */
+static inline prof_i_waiting *prof_i_plain_limit(const prof_i_walker *w, const prof_i_lane *lane) {
+  return w->crosswise_count ? lane->stack : &lane->stack[lane->room - 1];
+}
+
 /* The same as put() in walk.c for one record after another, but that the last one is kept aside. Every record counts, and every
    site is known (is_simple() in walk.c). Budget: 4 ns. */
 static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walker *w, const prof_i_segment *segment,
@@ -52,7 +57,7 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walke
   const prof_i_time_line *line = w->line;
   const uint64_t start_ticks = w->start_ticks = segment->start_ticks;
   w->stretch = 0;
-  prof_i_waiting *top = &lane->stack[lane->count - 1], *limit = &lane->stack[lane->room - 1];
+  prof_i_waiting *top = &lane->stack[lane->count - 1], *limit = prof_i_plain_limit(w, lane);
   prof_i_leaf leaf = {.start = 0};
   bool has_leaf = false;
   for (const uint64_t *words = segment->words + (uint64_t)segment->slot_count * 2; words != segment->words;) {
@@ -67,12 +72,12 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walke
       prof_i_end_waiting(top);
       take_waiting(w, top);
     }
-    if (__builtin_expect(top->start > when.start || top == limit, 0)) {
+    if (__builtin_expect(top->start > when.start || top >= limit, 0)) {
       has_leaf = false;
       lane->count = (uint32_t)(top - lane->stack) + 1;
       prof_i_walker_put_plain(w, words);
       top = &lane->stack[lane->count - 1];
-      limit = &lane->stack[lane->room - 1];
+      limit = prof_i_plain_limit(w, lane);
       continue;
     }
     leaf.start = when.start;

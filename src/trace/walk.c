@@ -8,6 +8,9 @@
    So spans are handed out by falling start, inner ones before the outer ones, each with its final self time. What overlaps
    without nesting goes to another lane; so does what began on another thread, whose place among this thread's scopes is chance,
    and what is asynchronous.
+   Self time: each moment of a thread belongs to the scope that began last of those that run then.
+   Where scopes nest, that is a scope's time less its children's. So self times add up to the time
+   in which any ran. See share() for what does not nest.
    Segments in which the order is broken (a handler that recorded between another scope's clock and its record) are sorted
    first (sorted.c). */
 #include <prof/profiler.h>
@@ -38,6 +41,12 @@ static inline void hand_out(prof_i_walker *w, const prof_i_span *span) {
   pass(w);
 }
 
+/* Too deep to wait: its time stays with what holds it. A step has its own. */
+static void hand_out_deep(prof_i_walker *w, prof_i_span *span) {
+  if (span->kind != PROF_EVENT_STEP) span->self_ns = 0;
+  hand_out(w, span);
+}
+
 static inline void hand_out_waiting(prof_i_walker *w, const prof_i_waiting *waiting) {
   prof_i_span *const to = w->next;
   *to = waiting->span;
@@ -51,8 +60,16 @@ static inline void hand_out_last(prof_i_walker *w, prof_i_lane *lane) {
   hand_out_waiting(w, last);
 }
 
-/* Of a lane beside the thread's own. */
+/* Shares moments with others of its thread: a scope that ended on the thread it began on. A
+   stream works at several things at once, and each has its whole time there. */
+static inline bool is_sharing(const prof_i_walker *w, const prof_i_span *span) {
+  return span->kind == PROF_EVENT_SCOPE && !(span->record && prof_i_is_async(span->record)) &&
+         !prof_i_is_stream(w->thread);
+}
+
+/* Of a lane beside the thread's own, or, where a stretch is over, of any. */
 static inline void hand_out_last_beside(prof_i_walker *w, prof_i_lane *lane) {
+  if (lane != w->lanes) w->crosswise_count -= is_sharing(w, &lane->stack[lane->count - 1].span);
   w->outside = lane->stack[lane->count - 1].outside;
   hand_out_last(w, lane);
 }
@@ -83,6 +100,51 @@ static inline void set_span(prof_i_walker *w, prof_i_span *span, uint64_t start,
   span->self_ns = span->duration_ns;
 }
 
+/* Lanes beside the thread's own that hold nothing of what ends here are behind the walk. */
+static void settle_beside(prof_i_walker *w, uint64_t start, uint64_t end) {
+  for (uint32_t i = 1; i < w->lane_count; i++) {
+    prof_i_lane *const lane = &w->lanes[i];
+    while (lane->stack[lane->count - 1].start > start && lane->stack[lane->count - 1].start >= end)
+      hand_out_last_beside(w, lane);
+  }
+}
+
+static inline uint64_t end_ns_of(const prof_i_waiting *waiting) {
+  return waiting->span.start_ns + waiting->span.duration_ns;
+}
+
+/* Of two in different lanes that run together: did this one begin last? Of those that began
+   together the one that ends first is the inner one. Of those that also end together only the
+   inner one has time of its own left. */
+static bool is_inner(const prof_i_waiting *one, const prof_i_waiting *other) {
+  if (one->start != other->start) return one->start > other->start;
+  if (end_ns_of(one) != end_ns_of(other)) return end_ns_of(one) < end_ns_of(other);
+  return one->children_ns < one->span.duration_ns;
+}
+
+/* Shares the moments of a scope that comes with those that wait. They all end later, or with it.
+   Its own moments are those before the next one of them began. They were, so far, those of the
+   last one that began before it, or with it. */
+static void share(prof_i_walker *w, prof_i_waiting *place) {
+  uint64_t own_end = end_ns_of(place);
+  prof_i_waiting *around = NULL;
+  for (uint32_t i = 0; i < w->lane_count; i++) {
+    prof_i_lane *const lane = &w->lanes[i];
+    for (prof_i_waiting *other = &lane->stack[lane->count - 1]; other > lane->stack; other--) {
+      if (other == place || !is_sharing(w, &other->span)) continue;
+      if (other->start > place->start) {
+        if (other->span.start_ns < own_end) own_end = other->span.start_ns;
+      } else {
+        if (!around || is_inner(other, around)) around = other;
+        break;
+      }
+    }
+  }
+  const uint64_t own_ns = own_end > place->span.start_ns ? own_end - place->span.start_ns : 0;
+  place->children_ns += place->span.duration_ns - own_ns;
+  if (around) around->children_ns += own_ns;
+}
+
 /* Everything that may wait: a scope, an open one, a step. */
 typedef struct thing {
   uint64_t start, end;
@@ -97,8 +159,10 @@ static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) 
   return prof_i_callers_holding(w->callers, w, t->start, start_ns);
 }
 
-/* Where each lane has something in its way: in the last one, overlapping or not, so nothing there stands around it. */
+/* Where each lane has something in its way: in the last one, overlapping or not, so nothing there
+   stands around it. What runs in it is not known any more: its time stays with what is around it. */
 static void hand_out_left(prof_i_walker *w, prof_i_span *span) {
+  if (is_sharing(w, span)) span->self_ns = 0;
   span->lane = PROF_I_LANES_MAX - 1;
   w->around = w->lanes[0].stack;
   hand_out(w, span);
@@ -124,9 +188,13 @@ static void put_beside(prof_i_walker *w, const thing *t) {
     span.depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
     prof_i_waiting *const place = push(w, lane);
     if (place) *place = (prof_i_waiting){.span = span, .start = t->start, .outside = outside};
+    if (place && is_sharing(w, &span)) {
+      w->crosswise_count++;
+      share(w, place);
+    }
     if (place || w->status) return;
     w->outside = outside;
-    hand_out(w, &span);
+    hand_out_deep(w, &span);
     return;
   }
   w->outside = outside;
@@ -136,6 +204,7 @@ static void put_beside(prof_i_walker *w, const thing *t) {
 /* On the thread's own lane. Takes about 3 ns for a plain scope; everything beside that is out of line. */
 static inline void put(prof_i_walker *w, const thing *t) {
   prof_i_lane *const lane = &w->lanes[0];
+  if (__builtin_expect(w->crosswise_count > 0, 0)) settle_beside(w, t->start, t->end);
   prof_i_waiting *top = &lane->stack[lane->count - 1];
   while (top->start > t->start) {
     if (__builtin_expect(top->start < t->end, 0)) {
@@ -160,10 +229,15 @@ static inline void put(prof_i_walker *w, const thing *t) {
   place->children_ns = 0;
   place->caller = 0;
   if (__builtin_expect(place == &spare, 0)) {
-    if (!w->status) hand_out(w, &spare.span);
+    if (!w->status) hand_out_deep(w, &spare.span);
     return;
   }
-  if (t->kind != PROF_EVENT_STEP) top->children_ns += place->span.duration_ns;
+  if (__builtin_expect(w->crosswise_count > 0 && t->kind == PROF_EVENT_SCOPE, 0)) {
+    if (top->span.kind == PROF_EVENT_OPEN) top->children_ns += place->span.duration_ns;
+    share(w, place);
+  } else if (t->kind != PROF_EVENT_STEP) {
+    top->children_ns += place->span.duration_ns;
+  }
   if (w->on_wait) w->on_wait(w, place);
 }
 
@@ -389,6 +463,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->begins = NULL;
   memset(w->lanes, 0, sizeof w->lanes);
   w->lane_count = 1;
+  w->crosswise_count = 0;
   if (grow(w, &w->lanes[0])) return w;
   free(w);
   return NULL;
@@ -436,6 +511,10 @@ bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *sta
   }
   for (uint32_t i = state->lane_count; i < walker->lane_count; i++) walker->lanes[i].count = 1;
   if (state->lane_count > walker->lane_count) walker->lane_count = state->lane_count;
+  walker->crosswise_count = 0;
+  for (uint32_t i = 1; i < walker->lane_count; i++)
+    for (uint32_t place = 1; place < walker->lanes[i].count; place++)
+      walker->crosswise_count += is_sharing(walker, &walker->lanes[i].stack[place].span);
   return true;
 }
 

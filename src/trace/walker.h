@@ -21,7 +21,9 @@ typedef struct prof_i_lane {
 
 enum {
   PROF_I_LANES_MAX = 256,
-  PROF_I_DEPTH_MAX = 65535 /* of a lane: deeper ones are handed out at once, and their children count as their parent's */
+  /* Of a lane. Deeper ones are handed out at once: their time and their children count as those of
+     the last one that waits. */
+  PROF_I_DEPTH_MAX = 65535
 };
 
 typedef struct prof_i_walker prof_i_walker;
@@ -45,6 +47,9 @@ struct prof_i_walker {
   prof_i_span *spans, *next, *end; /* complete ones, where the next one goes, and where it is time to visit: in batch, unless
                                       the visitor sets another room for what comes next */
   uint32_t lane_count;
+  /* Scopes that wait beside the thread's own lane and share its moments: is_sharing() in walk.c.
+     While it is not 0 a segment is not walked the plain way. */
+  uint32_t crosswise_count;
   prof_i_lane lanes[PROF_I_LANES_MAX];
   uint64_t *begins; /* one bit a slot: a record begins there. Made when a segment needs it */
   prof_i_span batch[PROF_I_BATCH];

@@ -65,6 +65,11 @@ static void check_tasks(unsigned count) {
 }
 
 typedef unsigned (*chooser)(unsigned open_count);
+static int by_number(const void *a, const void *b) {
+  const uint64_t one = *(const uint64_t *)a, two = *(const uint64_t *)b;
+  return one < two ? -1 : one > two;
+}
+
 static unsigned oldest(unsigned open_count) { return open_count * 0; }
 static unsigned newest(unsigned open_count) { return open_count - 1; }
 static unsigned any(unsigned open_count) {
@@ -181,6 +186,99 @@ static void a_skipped_block_ends_with_the_block_around_it_and_a_task_does_not(vo
   assert_int_equal(skipped, 200);
 }
 
+/* Each moment of a thread is the self time of the scope that began last of those that run then:
+   worked out anew here, from begins and ends alone. What has not ended has none. */
+static void check_self_times(void) {
+  static uint64_t self_ns[EVENTS_MAX], moments[2 * EVENTS_MAX];
+  size_t moment_count = 0;
+  memset(self_ns, 0, sizeof self_ns);
+  for (size_t i = 0; i < events.count; i++) {
+    const prof_event *const e = &events.items[i].e;
+    if (e->kind != PROF_EVENT_SCOPE) continue;
+    moments[moment_count++] = e->start_ns;
+    moments[moment_count++] = e->start_ns + e->duration_ns;
+  }
+  qsort(moments, moment_count, sizeof *moments, by_number);
+  for (size_t m = 1; m < moment_count; m++) {
+    size_t last = EVENTS_MAX;
+    /* By their begins: of those that begin together the inner one comes later. */
+    for (size_t i = 0; i < events.count; i++) {
+      const prof_event *const e = &events.items[i].e;
+      if (e->kind != PROF_EVENT_SCOPE || e->start_ns > moments[m - 1]) continue;
+      if (e->start_ns + e->duration_ns >= moments[m]) last = i;
+    }
+    if (last < EVENTS_MAX) self_ns[last] += moments[m] - moments[m - 1];
+  }
+  for (size_t i = 0; i < events.count; i++) {
+    const prof_event *const e = &events.items[i].e;
+    if (e->kind == PROF_EVENT_SCOPE && e->self_ns != self_ns[i])
+      fail_msg("%s %zu: self time %" PRIu64 " ns, not %" PRIu64 ", of %" PRIu64,
+               events.items[i].name, i, e->self_ns, self_ns[i], e->duration_ns);
+  }
+}
+
+static void self_times_of_what_overlaps_add_up(void **state) {
+  (void)state;
+  enum { TURNS = 1150, OPEN = 12 };
+  uint64_t open[OPEN] = {0}, left = 0;
+  start();
+  WITH_BASE_PROFILER(PROF_HOST, "around", "block", PROF_NO_ARGS, {
+    for (unsigned i = 0; i < TURNS; i++) {
+      const unsigned which = any(OPEN);
+      if (open[which]) prof_scope_end(open[which]);
+      open[which] = prof_scope_begin(1, "task", "call", NULL);
+      WITH_BASE_PROFILER(PROF_HOST, "outer", "block", PROF_NO_ARGS, {
+        WITH_BASE_PROFILER(PROF_HOST, "inner", "block", PROF_NO_ARGS, {});
+        if (i % 7 == 0) assert_true(jump());
+        if (i % 50 == 49) left = prof_scope_begin(1, "never ends", "call", NULL);
+      });
+    }
+    for (unsigned i = 0; i < OPEN; i++)
+      if (open[i]) prof_scope_end(open[i]);
+  });
+  assert_true(left != 0);
+  check_losses();
+  events_stop_and_read();
+  assert_int_equal(events.count, 1 + 3 * TURNS + (TURNS + 6) / 7 + TURNS / 50);
+  check_self_times();
+}
+
+static void run_blocks(unsigned turns) {
+  for (unsigned i = 0; i < turns; i++)
+    WITH_BASE_PROFILER(PROF_HOST, "block", "block", PROF_NO_ARGS, {});
+}
+
+/* Two long tasks overlap crosswise over several stretches of the cursor's: its self times are the
+   table's. */
+static void the_cursor_and_the_rows_have_the_same_self_times(void **state) {
+  (void)state;
+  enum { TURNS = 50000 };
+  uint64_t self_ns = 0;
+  start();
+  const uint64_t one = prof_scope_begin(1, "one", "call", NULL);
+  run_blocks(2 * TURNS);
+  const uint64_t two = prof_scope_begin(1, "two", "call", NULL);
+  run_blocks(TURNS);
+  prof_scope_end(one);
+  run_blocks(TURNS);
+  prof_scope_end(two);
+  assert_int_equal(prof_stop(), PROF_OK);
+  prof_trace *trace;
+  prof_rows *rows;
+  prof_cursor *cursor;
+  prof_event event;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
+  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
+  while (prof_cursor_next(cursor, &event) == 1)
+    if (event.kind == PROF_EVENT_SCOPE) self_ns += event.self_ns;
+  assert_int_equal(rows->calls_count, 4 * TURNS + 2);
+  assert_int_equal(self_ns, rows->total_self_ns);
+  prof_cursor_destroy(cursor);
+  prof_rows_destroy(rows);
+  prof_trace_destroy(trace);
+}
+
 static volatile uint64_t handled;
 static void begin_and_end(int signal) {
   (void)signal;
@@ -234,6 +332,8 @@ int main(void) {
       cmocka_unit_test(open_tasks_are_shown_with_their_texts),
       cmocka_unit_test(blocks_and_tasks_mix),
       cmocka_unit_test(a_skipped_block_ends_with_the_block_around_it_and_a_task_does_not),
+      cmocka_unit_test(self_times_of_what_overlaps_add_up),
+      cmocka_unit_test(the_cursor_and_the_rows_have_the_same_self_times),
       cmocka_unit_test(tasks_take_turns_under_a_handler),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,9 @@ import bisect
 import collections
 import decimal
 import gzip
+import heapq
 import json
+import math
 import re
 
 CALLS = re.compile(r"(_runtime|_driver)$|^Runtime$")
@@ -31,6 +33,7 @@ INSTANTS = {"i", "I", "R"}
 ASYNC_BEGIN, ASYNC_END, ASYNC_STEP = {"b", "S"}, {"e", "F"}, {"n", "T", "p"}
 ARROWS = {"s", "t", "f"}
 KNOWN = {"X", "B", "E", "C", "M"} | INSTANTS | ASYNC_BEGIN | ASYNC_END | ASYNC_STEP | ARROWS
+FUNCTION = "python_function"
 MEMORY, FAILED = "[memory]", "[OutOfMemory]"
 
 
@@ -54,6 +57,7 @@ class Scope:
         "self_ns",
         "is_outermost",
         "is_clean",
+        "has_self",
         "is_whole",
         "launch",
     )
@@ -66,7 +70,7 @@ class Scope:
         self.kind, self.start, self.end, self.order = kind, start, end, order
         self.is_whole = event["ph"] == "X" and bool(self.category)
         self.parent, self.launch = None, None
-        self.self_ns, self.is_outermost, self.is_clean = 0, True, True
+        self.self_ns, self.is_outermost, self.is_clean, self.has_self = 0, True, True, True
 
     @property
     def cat(self):
@@ -89,7 +93,7 @@ class Row:
         self.calls = self.calls_ns = self.total_ns = self.self_ns = self.max_ns = 0
         self.min_ns = None
         self.device_ns = self.device_count = self.device_total_ns = 0
-        self.is_clean = True
+        self.is_clean = self.has_self = True
 
 
 def text_of(event, key, otherwise):
@@ -456,25 +460,52 @@ class Oracle:
         for row in rows.values():
             row.sort(key=lambda s: (s.start, -s.end, not s.is_whole, s.order))
             self._nest_row(row)
+            self._own_times(row)
 
     @staticmethod
     def _nest_row(row):
-        stack = []
+        stack, are_functions_beside = [], False
         for scope in row:
-            scope.self_ns = scope.duration
             while stack and stack[-1].end <= scope.start:
                 stack.pop()
             crossed = [s for s in stack if s.end < scope.end]
-            for other in crossed:  # neither holds the other: which times are whose is not said
+            for other in crossed:  # neither holds the other: which totals are whose is not said
                 scope.is_clean = other.is_clean = False
+                are_functions_beside |= FUNCTION in (scope.category, other.category)
             holders = [s for s in stack if s.end >= scope.end]
             if crossed and holders:
                 holders[-1].is_clean = False
             scope.is_outermost = all(s.key != scope.key for s in holders)
             if holders:
                 scope.parent = holders[-1]
-                holders[-1].self_ns -= scope.duration
             stack.append(scope)
+        if are_functions_beside:  # prof puts those that cross on a row of their own
+            for scope in row:
+                scope.has_self = scope.is_clean
+
+    @staticmethod
+    def _own_times(row):
+        """Each moment belongs to the scope that began last of those that run: prof's rule. Where
+        scopes nest that is what a scope takes less what it holds takes."""
+        running, now = [], 0  # places in the row, negated: the last one comes first
+
+        def run_to(at):
+            nonlocal now
+            while running:
+                scope = row[-running[0]]
+                until = min(scope.end, at)
+                if until > now:
+                    scope.self_ns += until - now
+                    now = until
+                if scope.end > at:
+                    return
+                heapq.heappop(running)
+
+        for place, scope in enumerate(row):
+            run_to(scope.start)
+            now = scope.start
+            heapq.heappush(running, -place)
+        run_to(math.inf)
 
     # ---- sums ----
 
@@ -491,6 +522,7 @@ class Oracle:
             row.total_ns += scope.duration if scope.is_outermost else 0
             row.self_ns += scope.self_ns if scope.kind != "async" else 0
             row.is_clean = row.is_clean and scope.is_clean and scope.kind != "async"
+            row.has_self = row.has_self and scope.has_self and scope.kind != "async"
         self._device_times()
 
     def _device_times(self):

@@ -449,8 +449,12 @@ static void what_overlaps_without_nesting_gets_a_lane_of_its_own(void **state) {
   const events all = read_events(trace);
   assert_int_equal(all.count, 4);
   for (size_t i = 1; i < 4; i++) assert_true(all.items[i].start_ns >= all.items[i - 1].start_ns);
-  assert_event(find_event(&all, "d"), 5, 100, 80, 0); /* less the one that lies in its lane */
-  assert_event(find_event(&all, "a"), 10, 20, 20, 0);
+  /* Each moment belongs to the one that began last, so self times come to d's duration. */
+  assert_event(find_event(&all, "d"), 5, 100, 65, 0);
+  assert_event(find_event(&all, "a"), 10, 20, 10, 0);
+  const prof_event *const b = find_event(&all, "b"), *const c_event = find_event(&all, "c");
+  assert_int_equal(b->self_ns, 5);
+  assert_int_equal(c_event->self_ns, 20);
   free(all.items);
   prof_trace_destroy(trace);
   capture_end(&c);
