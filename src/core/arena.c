@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "blocks.h"
 #include "clock.h"
 #include "fault.h"
 #include "heads.h"
@@ -36,9 +37,6 @@ enum {
 static const uint64_t disk_free_min_bytes = 1ull << 30;
 
 /* ---- the level's page ---- */
-
-/* Nothing's, over what is there. */
-static void cover(void *at, size_t bytes) { (void)mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0); }
 
 /* Scopes that are off read it. at: over the one that is there. */
 static void *fresh_level_page(void *at) {
@@ -79,6 +77,7 @@ PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) { return __atomic_load_
    memory of the process (valgrind for leaks, mlockall(), a collector) would meet SIGBUS at each of its words. Before the file grows: its size says
    what may be read. Memory's is opened by pieces too: under mlockall(MCL_FUTURE) the kernel makes and locks all pages of what is open. */
 static int open_up(prof_i_arena *arena, uint64_t end) {
+  if (arena->has_blocks) return 0; /* opened when they are taken */
   uint64_t before = __atomic_load_n(&arena->open_bytes, __ATOMIC_ACQUIRE);
   if (end <= before) return 0;
   const uint64_t step = arena->is_file ? OPEN_FILE_BYTES : OPEN_MEMORY_BYTES, steps = (end + step - 1) / step * step, after = steps < arena->cap_bytes ? steps : arena->cap_bytes;
@@ -88,21 +87,35 @@ static int open_up(prof_i_arena *arena, uint64_t end) {
   return 0;
 }
 
+/* NULL: errno says why. */
+static char *map_fresh(prof_i_arena *fresh, int fd, uint64_t cap_bytes) {
+  char *const in_blocks = !fresh->is_file && prof_i_blocks_fit(cap_bytes) ? prof_i_blocks_map(fd, cap_bytes) : NULL;
+  fresh->has_blocks = in_blocks != NULL;
+  if (in_blocks) return in_blocks;
+  const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED;
+  char *const base = mmap(NULL, cap_bytes, PROT_NONE, sharing | MAP_NORESERVE, fd, 0);
+  return base == MAP_FAILED ? NULL : base;
+}
+
+static int open_first(prof_i_arena *fresh) {
+  if (fresh->has_blocks) return prof_i_blocks_open_first(fresh);
+  const int error = open_up(fresh, PROF_I_FIRST_UNIT_OFFSET);
+  return error ? error : prof_i_port_populate(fresh->base, PROF_I_HEADER_BYTES);
+}
+
 int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy) {
   const bool is_file = fd >= 0;
   if (PROF_I_FAULT(OVER_CAP)) cap_bytes += PROF_I_CHUNK_BYTES_MAX;
   int error = is_file ? prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET) : prof_i_port_memfd(cap_bytes, &fd);
   if (error) return error;
   struct stat about;
-  char *base = MAP_FAILED;
-  const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED;
-  if (fstat(fd, &about) == 0) base = mmap(NULL, cap_bytes, PROT_NONE, sharing | MAP_NORESERVE, fd, 0);
-  fresh->base = base;
   fresh->cap_bytes = cap_bytes;
   fresh->open_bytes = 0;
   fresh->is_file = is_file;
-  if (base == MAP_FAILED) error = errno;
-  else if ((error = open_up(fresh, PROF_I_FIRST_UNIT_OFFSET)) != 0 || (error = prof_i_port_populate(base, PROF_I_HEADER_BYTES)) != 0) munmap(base, cap_bytes);
+  char *const base = fstat(fd, &about) == 0 ? map_fresh(fresh, fd, cap_bytes) : NULL;
+  fresh->base = base;
+  if (!base) error = errno;
+  else if ((error = open_first(fresh)) != 0) munmap(base, cap_bytes);
   if (error) {
     if (!is_file) close(fd);
     return error;
@@ -112,7 +125,7 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t 
   fresh->device = about.st_dev;
   fresh->inode = about.st_ino;
   prof_i_header *const header = (prof_i_header *)base;
-  header->used_bytes = PROF_I_FIRST_UNIT_OFFSET;
+  header->used_bytes = fresh->has_blocks ? PROF_I_BLOCK_BYTES : PROF_I_FIRST_UNIT_OFFSET;
   header->made_bytes = PROF_I_FIRST_UNIT_OFFSET;
   header->cap_bytes = cap_bytes;
   header->unit_bytes = PROF_I_UNIT_BYTES;
@@ -136,8 +149,12 @@ static void let_go(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
   /* Over it, not away: see the file comment. Address space without memory behind it. */
-  cover(arena->base, arena->cap_bytes);
-  prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
+  if (arena->has_blocks) {
+    prof_i_blocks_retire();
+  } else {
+    prof_i_port_cover(arena->base, arena->cap_bytes);
+    prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
+  }
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
   arena->is_file = false;
@@ -164,6 +181,7 @@ int prof_i_arena_install(prof_i_arena *fresh) {
   fresh->base = NULL;
   prof_i_heads_begin(fresh->number, fresh->cap_bytes);
   prof_i_the_arena = *fresh;
+  if (fresh->has_blocks) prof_i_blocks_begin();
   own.disk_checked = 0;
   own.full_loss = 0;
   __atomic_store_n(&prof_i_the_arena.base, base, __ATOMIC_RELEASE);
@@ -174,7 +192,8 @@ void prof_i_arena_forget(uint32_t level) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
   fresh_level_page(own.level_page);
-  cover(arena->base, arena->cap_bytes);
+  if (arena->has_blocks) prof_i_blocks_forget();
+  else prof_i_port_cover(arena->base, arena->cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
   arena->is_file = false;
@@ -275,7 +294,13 @@ prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, u
   return take_at(offset, kind, bytes, populate_bytes, PAGE_BYTES, loss_out);
 }
 
+static prof_i_head *take_in_blocks(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out) {
+  uint64_t offset;
+  return prof_i_blocks_claim(kind, bytes, &offset, loss_out) ? take_at(offset, kind, bytes, populate_bytes, 0, loss_out) : NULL;
+}
+
 prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out) {
+  if (prof_i_the_arena.has_blocks) return take_in_blocks(kind, bytes, populate_bytes, loss_out);
   prof_i_header *const header = prof_i_arena_header();
   uint64_t used = __atomic_load_n(&header->used_bytes, __ATOMIC_RELAXED);
   do {
@@ -285,6 +310,12 @@ prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t
     }
   } while (!__atomic_compare_exchange_n(&header->used_bytes, &used, used + bytes, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
   return take_at(used, kind, bytes, populate_bytes, 0, loss_out);
+}
+
+uint64_t prof_i_arena_taken_bytes(void) {
+  const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED), cap = prof_i_the_arena.cap_bytes;
+  const uint64_t left = prof_i_the_arena.has_blocks ? prof_i_blocks_left() : 0;
+  return (used < cap ? used : cap) - left;
 }
 
 uint64_t prof_i_arena_readable_bytes(void) {
@@ -302,6 +333,7 @@ uint64_t prof_i_arena_readable_bytes(void) {
 /* The open part and the rest are two mappings of the kernel's, each of which must be named alone. */
 static bool map_pieces(char *to, uint64_t open_bytes, uint64_t room) {
   char *const base = prof_i_the_arena.base;
+  if (prof_i_the_arena.has_blocks) return prof_i_blocks_map_again(to, room) && mprotect(to, room, PROT_READ) == 0;
   if (mremap(base, 0, open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != (void *)to) return false;
   if (room > open_bytes && mremap(base + open_bytes, 0, room - open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to + open_bytes) != (void *)(to + open_bytes)) return false;
   return mprotect(to, room, PROT_READ) == 0;
@@ -334,11 +366,11 @@ static bool is_head(const prof_i_head *head, uint64_t offset, uint64_t *bytes_ou
   return __atomic_load_n(&head->check, __ATOMIC_RELAXED) == (offset ^ *bytes_out ^ kind ^ PROF_I_MAGIC);
 }
 
-const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64_t *offset,
-                                        uint64_t end) {
+const prof_i_head *prof_i_arena_next_of(const void *base, const void *in_place, uint64_t arena,
+                                        uint64_t *offset, uint64_t end) {
   if (*offset < PROF_I_FIRST_UNIT_OFFSET) *offset = PROF_I_FIRST_UNIT_OFFSET;
   while (*offset + PROF_I_HEAD_BYTES <= end) {
-    const prof_i_head *const head = (const prof_i_head *)((const char *)base + *offset);
+    const prof_i_head *const head = prof_i_block_find(base, in_place, *offset);
     uint64_t bytes;
     if (prof_i_heads_may_look(arena, *offset) && is_head(head, *offset, &bytes)) {
       *offset += bytes;
@@ -350,8 +382,7 @@ const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64
 }
 
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
-  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base,
-                                                        prof_i_the_arena.number, offset, end);
+  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base, NULL, prof_i_the_arena.number, offset, end);
 }
 
 /* ---- full ---- */

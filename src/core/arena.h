@@ -1,4 +1,4 @@
-/* The arena: one mapping that everything recorded goes to, a file or a memfd. This file takes extents from it and keeps stale
+/* The arena: one mapping that everything recorded goes to, a file or memory. This file takes extents from it and keeps stale
    pointers harmless; it knows nothing of scopes. What an extent holds is layout.h's.
 
    An arena that is given up is mapped over with anonymous memory and never unmapped while a thread may still point into it: a
@@ -19,6 +19,7 @@ typedef struct prof_i_arena {
   uint64_t number; /* counts arenas over the process's life, from 1 */
   uint32_t policy; /* prof_policy */
   bool is_file;
+  bool has_blocks; /* blocks.h; open_bytes is then not used */
   int fd;     /* of the file; used only while fstat says it is still ours */
   dev_t device;
   ino_t inode;
@@ -63,14 +64,17 @@ void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t
    caller's: prof_i_port_unmap(). */
 const void *prof_i_arena_map_again(uint64_t more_bytes, uint64_t *room_out);
 
+/* How much of the cap is taken. */
+uint64_t prof_i_arena_taken_bytes(void);
+
 /* How much of the arena can be read without SIGBUS: what is claimed, and no further than the file reaches. */
 uint64_t prof_i_arena_readable_bytes(void);
 
 /* The next extent after this offset, by the heads; NULL at the end. Start with offset 0; end is prof_i_arena_readable_bytes(). */
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end);
-/* The same of the arena of that number, which is mapped there. */
-const prof_i_head *prof_i_arena_next_of(const void *base, uint64_t arena, uint64_t *offset,
-                                        uint64_t end);
+/* The same of the arena of that number, which is mapped there. in_place: see prof_i_block_find(). */
+const prof_i_head *prof_i_arena_next_of(const void *base, const void *in_place, uint64_t arena,
+                                        uint64_t *offset, uint64_t end);
 /* What it is by now: it may just be taken again. */
 static inline prof_i_extent_kind prof_i_head_kind(const prof_i_head *head) { return (prof_i_extent_kind)__atomic_load_n(&head->kind, __ATOMIC_RELAXED); }
 

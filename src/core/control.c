@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "blocks.h"
 #include "budget.h"
 #include "change.h"
 #include "chunk.h"
@@ -838,6 +839,10 @@ bool prof_i_arena_pin_held(prof_i_pinned *pinned_out, bool with_lease) {
   if (!prof_i_the_arena.base) return false;
   prof_i_thread_place_losses();
   map_pinned(pinned_out);
+  if (prof_i_the_arena.has_blocks) {
+    pinned_out->in_place = (const unsigned char *)prof_i_the_arena.base;
+    prof_i_blocks_pin();
+  }
   pinned_out->arena = prof_i_the_arena.number;
   pinned_out->clears = prof_i_lease_clears();
   if (with_lease) pinned_out->lease = prof_i_lease_begin();
@@ -867,7 +872,9 @@ bool prof_i_arena_unpin(prof_i_pinned *pinned, bool wants_lease, bool is_content
   if (keeps) prof_i_lease_settle(pinned->lease, prof_i_chunk_newest());
   const bool is_free = !keeps && prof_i_lease_end(pinned->lease, false);
   if (!keeps) pinned->lease = 0;
+  struct prof_i_held_blocks *const left = pinned->in_place ? prof_i_blocks_unpin(pinned->arena, keeps) : NULL;
   unlock();
+  prof_i_blocks_unmap(left);
   if (is_free) give_back();
   return is_whole;
 }
@@ -876,7 +883,9 @@ void prof_i_arena_end_lease(uint64_t lease) {
   if (!lease) return;
   lock();
   const bool is_free = prof_i_lease_end(lease, true);
+  struct prof_i_held_blocks *const left = prof_i_blocks_release(prof_i_lease_arena(lease));
   unlock();
+  prof_i_blocks_unmap(left);
   if (is_free) give_back();
 }
 

@@ -42,6 +42,7 @@ int prof_i_capture_rename(const char *output);
    held, unless the kernel had no room for a second mapping. */
 typedef struct prof_i_pinned {
   const unsigned char *bytes;
+  const unsigned char *in_place; /* see prof_i_block_find() */
   uint64_t room;      /* that may be looked at, as far as readable_bytes says */
   uint64_t readable;  /* when it was pinned: see prof_i_pinned_readable() */
   bool is_cut;        /* the file is shorter than what was recorded: somebody has cut it off */

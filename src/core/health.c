@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "blocks.h"
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
@@ -36,6 +37,17 @@ static uint64_t open_in(const prof_i_slot *slot) {
   return prof_i_slot_is_over(slot, __atomic_load_n(&slot->lost[PROF_LOSS_THREAD_ENDED], __ATOMIC_RELAXED)) ? 0 : count;
 }
 
+static uint64_t resident_bytes(const prof_i_pinned *pinned, uint64_t end) {
+  const uint64_t most = pinned->in_place ? PROF_I_BLOCK_BYTES : end;
+  uint64_t sum = 0;
+  for (uint64_t offset = 0, bytes; offset < end; offset += bytes) {
+    const void *const at = prof_i_block_find(pinned->bytes, pinned->in_place, offset);
+    bytes = end - offset < most ? end - offset : most;
+    sum += prof_i_port_resident_bytes((void *)(uintptr_t)at, bytes);
+  }
+  return sum;
+}
+
 /* Losses, and records counted by walking the chunks; nobody else waits for that. */
 static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
@@ -44,8 +56,7 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   health->stray_count = __atomic_load_n(&header->stray_count, __ATOMIC_RELAXED);
   uint64_t offset = 0;
   const uint64_t readable = prof_i_pinned_readable(pinned), end = readable < pinned->room ? readable : pinned->room;
-  for (const prof_i_head *head;
-       (head = prof_i_arena_next_of(pinned->bytes, pinned->arena, &offset, end)) != NULL;) {
+  for (const prof_i_head *head; (head = prof_i_arena_next_of(pinned->bytes, pinned->in_place, pinned->arena, &offset, end)) != NULL;) {
     const prof_i_extent_kind kind = prof_i_head_kind(head);
     if (kind == PROF_I_EXTENT_META || offset > end) continue; /* one that goes on behind what is there is just being made */
     count_extent(health, head, clear_ticks); /* a slot may stand where a chunk was */
@@ -61,15 +72,13 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
       if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve, clear_ticks);
     }
   }
-  health->resident_bytes = prof_i_port_resident_bytes((void *)(uintptr_t)pinned->bytes, end);
+  health->resident_bytes = resident_bytes(pinned, end);
 }
 
 /* Control lock held. */
 static void describe_arena(prof_health *health) {
   const prof_i_arena *const arena = &prof_i_the_arena;
-  const prof_i_header *const header = prof_i_arena_header();
-  const uint64_t used = __atomic_load_n(&header->used_bytes, __ATOMIC_RELAXED);
-  health->arena_bytes = used < arena->cap_bytes ? used : arena->cap_bytes;
+  health->arena_bytes = prof_i_arena_taken_bytes();
   health->cap_bytes = arena->cap_bytes;
   health->policy = arena->policy;
   health->survives_kill = arena->is_file;

@@ -61,6 +61,8 @@ static place *place_of(uint64_t lease) {
   return lease >> PLACE_BITS == own.arena && i < PLACES ? &own.places[i] : NULL;
 }
 
+uint64_t prof_i_lease_arena(uint64_t lease) { return lease >> PLACE_BITS; }
+
 uint64_t prof_i_lease_begin(void) {
   look_at_arena();
   place *const at = place_to_join();

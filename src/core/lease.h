@@ -16,6 +16,9 @@ void prof_i_lease_settle(uint64_t lease, uint64_t newest_chunk);
 /* has_settled: as said by prof_i_lease_settle(). True: what it saw may be free now. One of another arena, or 0: false. */
 bool prof_i_lease_end(uint64_t lease, bool has_settled);
 
+/* The number of its arena. */
+uint64_t prof_i_lease_arena(uint64_t lease);
+
 /* A clear begins. Returns its number, from 1 on. */
 uint64_t prof_i_lease_clear(void);
 

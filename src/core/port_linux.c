@@ -234,6 +234,12 @@ void prof_i_port_fp_restore(const prof_i_fp_state *was) {
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes) {
   return !PROF_I_FAULT(NO_WIPE) && madvise(at, bytes, MADV_WIPEONFORK) == 0;
 }
+void prof_i_port_keep_on_fork(void *at, size_t bytes) { madvise(at, bytes, MADV_KEEPONFORK); }
+void prof_i_port_use_huge_pages(void *at, size_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
+void prof_i_port_cover(void *at, size_t bytes) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  (void)mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+}
 void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
 
 void prof_i_port_unmap(void *at, size_t bytes) {

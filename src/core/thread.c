@@ -793,22 +793,37 @@ static void unmap_later(void *at, uint64_t bytes) {
   *p = (prof_i_pin){at, bytes};
 }
 
-void prof_i_thread_release_mapping(char *base, uint64_t bytes) {
+size_t prof_i_thread_mapping_pieces(void) {
   size_t room = 64; /* threads may come meanwhile */
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) room += 3;
   for (const prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) room++;
+  return room;
+}
+
+void prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to) {
+  const size_t room = prof_i_thread_mapping_pieces();
   kept *const all = mmap(NULL, room * sizeof *all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) return; /* address space is lost, no memory */
   const size_t count = collect_kept(all, room, base, bytes);
   char *from = base;
   for (size_t i = 0; i < count; i++) {
     char *const end = all[i].at + all[i].bytes;
-    if (all[i].at > from) munmap(from, (size_t)(all[i].at - from));
+    if (all[i].at > from) sink(to, from, (uint64_t)(all[i].at - from), PROF_I_MAPPING_UNUSED);
     if (all[i].at > from) from = all[i].at;
     if (end <= from) continue; /* the pages of the pool before it */
-    if (all[i].is_state) unmap_later(from, (uint64_t)(end - from));
+    sink(to, from, (uint64_t)(end - from), all[i].is_state ? PROF_I_MAPPING_POOLS : PROF_I_MAPPING_THREADS);
     from = end;
   }
-  if (from < base + bytes) munmap(from, (size_t)(base + bytes - from));
+  if (from < base + bytes) sink(to, from, (uint64_t)(base + bytes - from), PROF_I_MAPPING_UNUSED);
   munmap(all, room * sizeof *all);
+}
+
+static void release_piece(void *unused, char *at, uint64_t bytes, prof_i_mapping_use use) {
+  (void)unused;
+  if (use == PROF_I_MAPPING_UNUSED) munmap(at, bytes);
+  if (use == PROF_I_MAPPING_POOLS) unmap_later(at, bytes);
+}
+
+void prof_i_thread_release_mapping(char *base, uint64_t bytes) {
+  prof_i_thread_split_mapping(base, bytes, release_piece, NULL);
 }

@@ -214,6 +214,17 @@ void prof_i_thread_follow_epoch(uint32_t was);
 /* Unmaps of a retired arena what no living thread can point to. Control lock held. */
 void prof_i_thread_release_mapping(char *base, uint64_t bytes);
 
+/* The same ranges, by rising address, for whoever unmaps the unused ones later. What threads may
+   point to they unmap themselves. Control lock held, gate closed. */
+typedef enum prof_i_mapping_use {
+  PROF_I_MAPPING_UNUSED,
+  PROF_I_MAPPING_THREADS,
+  PROF_I_MAPPING_POOLS
+} prof_i_mapping_use;
+typedef void prof_i_mapping_sink(void *to, char *at, uint64_t bytes, prof_i_mapping_use use);
+void prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to);
+size_t prof_i_thread_mapping_pieces(void); /* at most so many ranges are used */
+
 /* Threads that have ended and had no destructor that saw it: what they leave goes to the capture. Any
    thread. */
 void prof_i_thread_notice_ends(void);

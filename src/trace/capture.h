@@ -38,6 +38,7 @@ enum {
 
 typedef struct prof_i_kept_head {
   uint64_t offset;
+  const unsigned char *at; /* the chunk */
   prof_i_head head;
 } prof_i_kept_head;
 
@@ -49,8 +50,10 @@ typedef struct prof_i_source {
   bool is_elsewhere; /* whether somebody does cannot be told */
   prof_i_run *runs; /* by offset; own */
   uint32_t run_count, run_room;
-  struct prof_i_kept_head *heads; /* by offset; own: of chunks in runs, whose heads in the bytes may change */
+  struct prof_i_kept_head *heads; /* by offset; own: of chunks in runs or in place, whose heads may change */
   uint32_t head_count, head_room;
+  const unsigned char *in_place; /* the arena that chunks stand in, which are not in the bytes; NULL: none */
+  uint64_t in_place_bytes;
   uint64_t lease; /* prof_i_arena_begin_lease() */
 } prof_i_source;
 
@@ -59,8 +62,10 @@ typedef struct prof_i_live {
   const unsigned char *bytes;
   uint64_t room; /* bytes of address space: what may be there later */
   uint64_t (*bytes_now)(const struct prof_i_live *live); /* what is there now; only grows. NULL: all */
-  bool (*may_look)(const struct prof_i_live *live,
-                   uint64_t offset); /* at the unit there; NULL: at all */
+  const unsigned char *in_place; /* the arena, where find() may say so. NULL: never */
+  const unsigned char *(*find)(const struct prof_i_live *live, uint64_t offset); /* where it can be read. NULL: in the bytes */
+  void (*show_in_place)(const unsigned char *chunk, uint64_t bytes); /* a trace shows that chunk */
+  bool (*may_look)(const struct prof_i_live *live, uint64_t offset); /* at the unit there; NULL: at all */
   int fd; /* for bytes_now, as is the next */
   void *user;
   bool may_map_more; /* the arena has more than the room: who outgrows that is told so */
@@ -78,6 +83,10 @@ void prof_i_source_done_with(const prof_i_source *source, const void *from, uint
 void prof_i_source_fini(prof_i_source *source);
 /* The extent's head, in the bytes or kept beside them. */
 const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offset);
+/* Where the chunk at this offset stands. Its head: as above. */
+const unsigned char *prof_i_source_chunk(const prof_i_source *source, uint64_t offset);
+/* The offset of what stands there. */
+uint64_t prof_i_source_offset(const prof_i_source *source, const void *at);
 /* The bytes from this offset on, as the capture's file would have them: as many as stand in one piece. *count_out 0: the end. */
 const void *prof_i_source_piece(const prof_i_source *source, uint64_t offset, uint64_t *count_out);
 /* Another run of the arena's is mapped by a trace. False: there are so many that the process may lack mappings; nothing has changed. */

@@ -235,8 +235,8 @@ static held take_held(line *l) {
 
 /* Did a handler make it, that came between the other's clock and its sum? It has a later clock then, and an earlier place: in the order of the pool, and in the chunk. */
 static relation relation_to(const prof_memory *m, const prof_i_memory_item *later, const prof_i_memory_item *item) {
-  const uint64_t later_at = (uint64_t)((const char *)later->words - (const char *)m->trace->source.bytes);
-  const uint64_t item_at = (uint64_t)((const char *)item->words - (const char *)m->trace->source.bytes);
+  const uint64_t later_at = prof_i_source_offset(&m->trace->source, later->words);
+  const uint64_t item_at = prof_i_source_offset(&m->trace->source, item->words);
   if (later_at / PROF_I_UNIT_BYTES == item_at / PROF_I_UNIT_BYTES) return later_at < item_at ? INSIDE : BEHIND;
   const prof_i_memory_record a = prof_i_memory_item_read(later), b = prof_i_memory_item_read(item);
   if (a.pool != b.pool || a.verb == PROF_I_VERB_SAMPLE) return NOT_KNOWN;

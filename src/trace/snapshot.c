@@ -53,8 +53,13 @@ typedef struct snapshot {
 
 static RACES_BY_DESIGN uint64_t load(const void *at) { return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE); }
 
+/* Where the byte at this offset can be read. */
+static const unsigned char *from_at(const snapshot *s, uint64_t offset) {
+  return s->live->find ? s->live->find(s->live, offset) : s->from + offset;
+}
+
 static RACES_BY_DESIGN void copy_words(const snapshot *s, uint64_t offset, uint64_t bytes) {
-  const uint64_t *const from = (const uint64_t *)(s->from + offset);
+  const uint64_t *const from = (const uint64_t *)(const void *)from_at(s, offset);
   uint64_t *const to = (uint64_t *)(s->to + offset);
   const uint64_t words = bytes / 8;
   for (uint64_t i = 0; i + 1 < words; i += 2) {
@@ -81,7 +86,7 @@ static void settle_claims(const snapshot *s, uint64_t offset, const prof_i_head 
   for (uint64_t i = sizeof *head, slots; i < end; i += slots * 16) {
     const uint64_t *const at = (const uint64_t *)(s->to + offset + i);
     const uint64_t left = (end - i) / 16;
-    if (!prof_i_is_committed(at[0], generation) && !prof_i_is_marked(at[0], generation) && load(s->from + offset + i) != at[0]) {
+    if (!prof_i_is_committed(at[0], generation) && !prof_i_is_marked(at[0], generation) && load(from_at(s, offset + i)) != at[0]) {
       copy_words(s, offset + i, end - i);
       fence();
     }
@@ -112,7 +117,8 @@ static uint64_t used_bytes(const snapshot *s) { return bytes_there(s, used_of_al
 
 static bool load_head(const snapshot *s, uint64_t offset, prof_i_head *head_out) {
   uint64_t words[PROF_I_HEAD_BYTES / 8];
-  for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = load(s->from + offset + i * 8);
+  const unsigned char *const from = from_at(s, offset);
+  for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = load(from + i * 8);
   memcpy(head_out, words, sizeof *head_out);
   return prof_i_head_check(head_out, offset) && head_out->bytes <= s->count - offset && bytes_there(s, offset + head_out->bytes) == offset + head_out->bytes;
 }
@@ -199,14 +205,14 @@ static bool load_steady_head(const snapshot *s, uint64_t offset, prof_i_head *he
   do {
     if (!load_head(s, offset, head_out)) return false;
     fence();
-  } while (load(s->from + offset + offsetof(prof_i_head, sequence)) != head_out->sequence);
+  } while (load(from_at(s, offset) + offsetof(prof_i_head, sequence)) != head_out->sequence);
   return true;
 }
 
 /* ---- chunks that stay where they are ---- */
 
-static bool is_finished(const snapshot *s, uint64_t offset, const prof_i_head *head) {
-  const uint64_t *at = (const uint64_t *)(s->to + offset + sizeof *head);
+static bool is_finished(const unsigned char *chunk, const prof_i_head *head) {
+  const uint64_t *at = (const uint64_t *)(const void *)(chunk + sizeof *head);
   prof_i_long record;
   for (uint64_t left = (claimed_bytes(head) - sizeof *head) / 16, slots; left > 0; at += slots * 2, left -= slots) {
     const prof_i_sight sight = prof_i_look(at, left, head->generation, &slots, &record);
@@ -217,12 +223,13 @@ static bool is_finished(const snapshot *s, uint64_t offset, const prof_i_head *h
 
 /* The chunk stays mapped, and its head, which a clear changes, is kept beside it. Chunks that stand in a row are one mapping of the kernel's. */
 static bool note_run(prof_i_source *source, uint64_t offset, const prof_i_head *head) {
+  const unsigned char *const at = source->bytes + offset;
   prof_i_run *const last = source->run_count ? &source->runs[source->run_count - 1] : NULL;
   const bool goes_on = last && last->offset + last->bytes == offset;
   if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count, sizeof *source->heads)) return false;
   if (!goes_on && !prof_i_make_room((void **)&source->runs, &source->run_room, source->run_count, sizeof *source->runs)) return false;
   if (!goes_on && !prof_i_source_begin_run()) return false;
-  source->heads[source->head_count++] = (prof_i_kept_head){offset, *head};
+  source->heads[source->head_count++] = (prof_i_kept_head){offset, at, *head};
   if (goes_on) last->bytes += head->bytes;
   else source->runs[source->run_count++] = (prof_i_run){offset, head->bytes};
   return true;
@@ -235,15 +242,30 @@ static prof_i_head *head_of_copy(const snapshot *s, uint64_t offset) {
   return last && last->offset == offset ? &last->head : (prof_i_head *)(s->to + offset);
 }
 
+/* The same of a chunk that stays where it is, in private memory. A thread retired it with release, after its last record. */
+static bool show_in_place(const snapshot *s, uint64_t offset, const unsigned char *chunk, const prof_i_head *head) {
+  prof_i_source *const source = s->source;
+  const prof_i_head *const now = (const prof_i_head *)(const void *)chunk;
+  if (__atomic_load_n(&now->state, __ATOMIC_ACQUIRE) != PROF_I_CHUNK_RETIRED || !is_finished(chunk, head)) return false;
+  if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count, sizeof *source->heads)) return false;
+  s->live->show_in_place(chunk, head->bytes);
+  source->heads[source->head_count++] = (prof_i_kept_head){offset, chunk, *head};
+  source->in_place = s->live->in_place;
+  source->in_place_bytes = s->count;
+  return true;
+}
+
 /* False: it must be copied. An old size of 0 makes mremap() map the same pages once more. */
 static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
   if (!s->may_share || head->state != PROF_I_CHUNK_RETIRED || head->cursor < head->limit) return false;
   unsigned char *const to = s->to + offset;
   const size_t bytes = (size_t)head->bytes;
-  void *const from = (void *)(uintptr_t)(s->from + offset);
+  const unsigned char *const at = from_at(s, offset);
+  if (at != s->from + offset) return show_in_place(s, offset, at, head);
+  void *const from = (void *)(uintptr_t)at;
   if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to) {
     mprotect(to, bytes, PROT_READ);
-    if (is_finished(s, offset, head) && note_run(s->source, offset, head)) {
+    if (is_finished(to, head) && note_run(s->source, offset, head)) {
       prof_i_source_done_with(s->source, to, bytes);
       return true;
     }

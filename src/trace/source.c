@@ -43,12 +43,37 @@ const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offs
   return kept && kept->offset == offset ? &kept->head : (const prof_i_head *)(const void *)(source->bytes + offset);
 }
 
+const unsigned char *prof_i_source_chunk(const prof_i_source *source, uint64_t offset) {
+  const prof_i_kept_head *const kept = first_kept_from(source, offset);
+  return kept && kept->offset == offset ? kept->at : source->bytes + offset;
+}
+
+static bool is_in_place(const prof_i_source *source, const unsigned char *at) {
+  return source->in_place && at >= source->in_place && at < source->in_place + source->in_place_bytes;
+}
+
+uint64_t prof_i_source_offset(const prof_i_source *source, const void *at) {
+  const unsigned char *const byte = at;
+  return (uint64_t)(byte - (is_in_place(source, byte) ? source->in_place : source->bytes));
+}
+
+/* The chunk with a kept head that has this offset behind it; NULL: none. */
+static const prof_i_kept_head *kept_around(const prof_i_source *source, const prof_i_kept_head *next, uint64_t offset) {
+  const prof_i_kept_head *const before = next ? next : source->heads + source->head_count;
+  if (before == source->heads) return NULL;
+  return offset < before[-1].offset + before[-1].head.bytes ? &before[-1] : NULL;
+}
+
 const void *prof_i_source_piece(const prof_i_source *source, uint64_t offset, uint64_t *count_out) {
   const prof_i_kept_head *const kept = first_kept_from(source, offset);
-  const bool is_kept = kept && kept->offset == offset;
-  const uint64_t end = is_kept ? offset + sizeof kept->head : kept ? kept->offset : source->count;
+  if (kept && kept->offset == offset) {
+    *count_out = sizeof kept->head;
+    return &kept->head;
+  }
+  const prof_i_kept_head *const around = kept_around(source, kept, offset);
+  const uint64_t end = around ? around->offset + around->head.bytes : kept ? kept->offset : source->count;
   *count_out = end - offset;
-  return is_kept ? (const void *)&kept->head : source->bytes + offset;
+  return around ? around->at + (offset - around->offset) : source->bytes + offset;
 }
 
 void prof_i_source_fini(prof_i_source *source) {
@@ -76,7 +101,7 @@ static const prof_i_run *run_at(const prof_i_source *source, uint64_t offset) {
 
 void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes) {
   enum { PAGE_BYTES = 4096 };
-  if (source->run_count == 0 || source->count < PROF_I_LARGE_BYTES) return;
+  if (source->run_count == 0 || source->count < PROF_I_LARGE_BYTES || is_in_place(source, from)) return;
   const uint64_t offset = (uint64_t)((const unsigned char *)from - source->bytes), end = (offset + bytes) & ~(uint64_t)(PAGE_BYTES - 1);
   uint64_t first = (offset + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
   const prof_i_run *run = run_at(source, first);
