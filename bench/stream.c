@@ -11,29 +11,44 @@
 #include <fcntl.h>
 #include <prof/profiler.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { STEP_BYTES = 1 << 20, BLOCK = 1 << 19, FLOOR_BLOCK = 1 << 17 };
+enum { STEP_BYTES = 1 << 20, HUGE_BYTES = 2 << 20, BLOCK = 1 << 19, FLOOR_BLOCK = 1 << 17 };
 
 /* ---- the floor into fresh pages ---- */
 
 static struct {
-  int fd; /* -1: none; a memfd or a file */
+  int fd; /* of a file; -1: private memory */
   bool is_file;
-  off_t bytes; /* of it, so far */
+  off_t bytes; /* so far: of the file, or of room */
   char *at, *end;
+  char *room; /* private memory's, HUGE_BYTES; at a multiple of that */
 } fresh = {.fd = -1};
+
+/* The next MiB of private memory, as the recorder's: mapped and populated. A huge page has two. */
+static void fresh_memory_step(void) {
+  if (fresh.bytes % HUGE_BYTES == 0) {
+    madvise(fresh.room, HUGE_BYTES, MADV_DONTNEED);
+    fresh.at = fresh.room;
+  }
+  madvise(fresh.at, STEP_BYTES, MADV_POPULATE_WRITE);
+  fresh.bytes += STEP_BYTES;
+  fresh.end = fresh.at + STEP_BYTES;
+}
 
 /* The next MiB, as a chunk of the recorder's is made: reserved, mapped, populated; the last one is unmapped. */
 static void fresh_step(void) {
+  if (!fresh.is_file) {
+    fresh_memory_step();
+    return;
+  }
   if (fresh.at) munmap(fresh.end - STEP_BYTES, STEP_BYTES);
-  FRAME_REQUIRE(
-      (fresh.is_file ? fallocate(fresh.fd, 0, fresh.bytes, STEP_BYTES) : ftruncate(fresh.fd, fresh.bytes + STEP_BYTES)) == 0,
-      "%s", strerror(errno));
+  FRAME_REQUIRE(fallocate(fresh.fd, 0, fresh.bytes, STEP_BYTES) == 0, "%s", strerror(errno));
   fresh.at = mmap(NULL, STEP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fresh.fd, fresh.bytes);
   FRAME_REQUIRE(fresh.at != MAP_FAILED, "%s", strerror(errno));
   madvise(fresh.at, STEP_BYTES, MADV_POPULATE_WRITE);
@@ -72,17 +87,24 @@ static void fresh_open(const char *in) {
   if (in) {
     snprintf(path, sizeof path, "%s/floor", in);
     fresh.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FRAME_REQUIRE(fresh.fd >= 0, "%s", strerror(errno));
   } else {
-    fresh.fd = memfd_create("floor", MFD_CLOEXEC);
+    char *const all = mmap(NULL, 2 * HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    FRAME_REQUIRE(all != MAP_FAILED, "%s", strerror(errno));
+    fresh.room = all + (HUGE_BYTES - (uintptr_t)all % HUGE_BYTES) % HUGE_BYTES;
+    madvise(fresh.room, HUGE_BYTES, MADV_HUGEPAGE);
   }
-  FRAME_REQUIRE(fresh.fd >= 0, "%s", strerror(errno));
   fresh.bytes = 0;
   fresh.at = fresh.end = NULL;
 }
 
 static void fresh_close(void) {
+  if (!fresh.is_file) {
+    munmap(fresh.room, HUGE_BYTES);
+    return;
+  }
   if (fresh.at) munmap(fresh.end - STEP_BYTES, STEP_BYTES);
-  if (fresh.is_file) ftruncate(fresh.fd, 0);
+  ftruncate(fresh.fd, 0);
   close(fresh.fd);
   fresh.fd = -1;
 }
@@ -128,25 +150,67 @@ static void start_file(const char *name, bool helper) {
 
 /* ---- in memory ---- */
 
-static void measure_memory(void) {
+/* A virtual machine's memory costs several times as much when the host gives it for the first time, or again some seconds
+   after it was freed. Not what is measured here: it comes and goes, just before. */
+static void touch_memory(bool in_huge_pages) {
+  enum { MIB = 1024 };
+  static const size_t bytes = (size_t)MIB << 20;
+  double ns[2];
+  for (int i = 0; i < 2; i++) {
+    const double begun = frame_now_ns();
+    char *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return;
+    if (in_huge_pages) madvise(at, bytes, MADV_HUGEPAGE);
+    madvise(at, bytes, MADV_POPULATE_WRITE);
+    ns[i] = frame_now_ns() - begun;
+    munmap(at, bytes);
+  }
+  frame_note("memory of this machine%s, populated: %.2f ms a MiB at first, %.2f then", in_huge_pages ? ", huge pages" : "",
+             ns[0] / 1e6 / MIB, ns[1] / 1e6 / MIB);
+}
+
+/* The system gives huge pages to who asks. */
+static bool has_huge_pages(void) {
+  char text[64] = "";
+  FILE *const file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+  if (file && !fgets(text, sizeof text, file)) text[0] = '\0';
+  if (file) fclose(file);
+  return strstr(text, "[always]") || strstr(text, "[madvise]");
+}
+
+static void measure_new_memory(const char *pages, double bound, bool in_huge_pages) {
   enum { FLOOR, FRESH, FRESH_16, SCOPES };
   static frame_case cases[] = {[FLOOR] = {.run = frame_floor, .count = BLOCK},
                                [FRESH] = {.run = fresh_floor, .count = BLOCK},
                                [FRESH_16] = {.run = fresh_floor_16, .count = BLOCK},
                                [SCOPES] = {.run = scopes, .count = BLOCK}};
   const unsigned rounds = frame_rounds(40);
-  start((prof_options){.cap_bytes = (rounds + 8ull) * BLOCK * 16});
+  char what[100];
+  touch_memory(in_huge_pages);
+  start((prof_options){.cap_bytes = (rounds + 12ull) * BLOCK * 16});
   fresh_open(NULL);
   frame_run(cases, 4, rounds);
   const prof_health full = health();
   fresh_close();
-  frame_note("floor: warm %.2f ns; into fresh shared memory %.2f ns, with 16 bytes %.2f ns",
+  frame_note("floor: warm %.2f ns; into fresh private memory %.2f ns, with 16 bytes %.2f ns",
              frame_ns(&cases[FLOOR], rounds).median, frame_ns(&cases[FRESH], rounds).median,
              frame_ns(&cases[FRESH_16], rounds).median);
   note_changes(&full);
-  frame_promise_ratio("in memory, keep, chunk changes included", &cases[SCOPES], &cases[FLOOR], rounds, 0);
-  frame_promise_ratio("  against the floor into fresh shared memory", &cases[SCOPES], &cases[FRESH], rounds, 1.1);
-  frame_promise_ratio("  against the same with 16 bytes an event", &cases[SCOPES], &cases[FRESH_16], rounds, 0);
+  snprintf(what, sizeof what, "into new memory, %s, keep, chunk changes included", pages);
+  frame_promise_ratio(what, &cases[SCOPES], &cases[FLOOR], rounds, bound);
+  frame_promise_ratio("  a floor of 16 bytes an event into fresh private memory", &cases[FRESH_16],
+                      &cases[FLOOR], rounds, 0);
+  frame_promise_ratio("  against that floor", &cases[SCOPES], &cases[FRESH_16], rounds, 1.1);
+}
+
+static void measure_memory(void) {
+  prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+  measure_new_memory("pages of 4 KiB", 1.3, false);
+}
+
+static void measure_huge_memory(void) {
+  if (has_huge_pages()) measure_new_memory("huge pages", 1.15, true);
+  else frame_note("skip: this system gives no huge pages");
 }
 
 /* From the second time round on every chunk is a used one. 5 million scopes and more, chunk changes
@@ -395,31 +459,19 @@ static void isolated(void (*measure)(void)) {
   frame_empty_directory(directory);
 }
 
-/* A virtual machine's memory costs several times as much when the host gives it for the first time. Not what is measured
-   here. */
-static void touch_memory(void) {
-  static const size_t bytes = 2ull << 30;
-  double ns[2];
-  for (int i = 0; i < 2; i++) {
-    const double begun = frame_now_ns();
-    char *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return;
-    madvise(at, bytes, MADV_POPULATE_WRITE);
-    ns[i] = frame_now_ns() - begun;
-    munmap(at, bytes);
-  }
-  frame_note("memory of this machine, populated: %.2f ms a MiB at first, %.2f then", ns[0] / 1e6 / 2048, ns[1] / 1e6 / 2048);
-}
-
-int main(void) {
+/* Arguments: the places of those to run, from 0. None: all. */
+int main(int argc, char **argv) {
   static void (*const measurements[])(void) = {
-      measure_memory, measure_ring,          measure_ring_of_8,    measure_ring_of_1,
+      measure_memory, measure_huge_memory, measure_ring,          measure_ring_of_8,    measure_ring_of_1,
       measure_stream, measure_stream_helper, measure_stream_floor, measure_texts, tail_of_floor,
       tail_of_memory, tail_of_ring,          tail_of_file,         tail_of_helper};
   frame_begin("stream");
   directory = frame_directory();
-  touch_memory();
-  for (size_t i = 0; i < sizeof measurements / sizeof *measurements; i++) isolated(measurements[i]);
+  touch_memory(false);
+  const size_t count = sizeof measurements / sizeof *measurements;
+  for (size_t i = 0; argc == 1 && i < count; i++) isolated(measurements[i]);
+  for (int i = 1; i < argc; i++)
+    if (strtoul(argv[i], NULL, 10) < count) isolated(measurements[strtoul(argv[i], NULL, 10)]);
   frame_remove_directory(directory);
   return 0;
 }

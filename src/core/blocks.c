@@ -19,6 +19,7 @@
 #include <prof/profiler.h>
 #include <sys/mman.h>
 
+#include "fault.h"
 #include "port.h"
 #include "thread.h"
 
@@ -229,7 +230,7 @@ void prof_i_blocks_punch(void *chunk, uint64_t bytes, uint64_t kept_bytes) {
 }
 
 void prof_i_blocks_keep_on_fork(const void *chunk, uint64_t bytes) {
-  prof_i_port_keep_on_fork((void *)(uintptr_t)chunk, bytes);
+  if (!PROF_I_FAULT(NOT_KEPT)) prof_i_port_keep_on_fork((void *)(uintptr_t)chunk, bytes);
 }
 
 /* ---- runs of blocks of one state ---- */
@@ -343,7 +344,7 @@ static void retire_runs(held_blocks *held) {
 
 void prof_i_blocks_retire(void) {
   const prof_i_arena *const arena = &prof_i_the_arena;
-  if (!own.readers) {
+  if (!own.readers || PROF_I_FAULT(LET_GO)) {
     prof_i_port_cover(arena->base, arena->cap_bytes);
     prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
     return;

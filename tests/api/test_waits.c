@@ -28,7 +28,8 @@
 
 enum { SCOPES = 400000, CHUNK_BYTES = 1 << 20 };
 
-typedef enum pause_at { NOWHERE, AT_PIN, AT_COPY, AT_WALK, AT_PUNCH, AT_WRITE } pause_at;
+/* AT_SHOW and AT_DROP: the same as AT_COPY and AT_PUNCH, of chunks in private memory. */
+typedef enum pause_at { NOWHERE, AT_PIN, AT_COPY, AT_SHOW, AT_WALK, AT_PUNCH, AT_DROP, AT_WRITE } pause_at;
 
 static __thread pause_at armed; /* of the thread that is to stand still, once */
 static sem_t stands, may_go_on;
@@ -66,6 +67,8 @@ int mincore(void *at, size_t bytes, unsigned char *present) {
 int madvise(void *at, size_t bytes, int advice) {
   int (*const next)(void *, size_t, int) = (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "madvise");
   if (advice == MADV_REMOVE) stand_still(AT_PUNCH);
+  if (advice == MADV_DONTNEED) stand_still(AT_DROP);
+  if (advice == MADV_KEEPONFORK) stand_still(AT_SHOW);
   return next(at, bytes, advice);
 }
 
@@ -218,14 +221,21 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static void nobody_waits_for_a_trace_that_is_being_taken(void **state) {
-  (void)state;
-  long_call one = {.at = AT_COPY, .call = call_get};
+static void take_a_trace(pause_at at) {
+  long_call one = {.at = at, .call = call_get};
   begin(&one);
   run_all();
   finish(&one);
   assert_int_equal(info_of(one.trace).scope_count, SCOPES);
   prof_trace_destroy(one.trace);
+}
+static void nobody_waits_for_a_trace_that_is_being_taken(void **state) {
+  (void)state;
+  take_a_trace(AT_COPY);
+}
+static void nobody_waits_for_a_trace_that_is_being_taken_in_place(void **state) {
+  (void)state;
+  take_a_trace(AT_SHOW);
 }
 
 static void nobody_waits_for_health_that_is_being_counted(void **state) {
@@ -240,9 +250,8 @@ static void nobody_waits_for_health_that_is_being_counted(void **state) {
   assert_int_equal(one.health.recorded_count, SCOPES);
 }
 
-static void nobody_waits_for_a_clear(void **state) {
-  (void)state;
-  long_call one = {.at = AT_PUNCH, .call = call_clear};
+static void clear(pause_at at) {
+  long_call one = {.at = at, .call = call_clear};
   begin(&one);
   run_all();
   finish(&one);
@@ -250,6 +259,14 @@ static void nobody_waits_for_a_clear(void **state) {
   assert_int_equal(prof_health_get(&health), PROF_OK);
   assert_int_equal(health.recorded_count, 1); /* another thread's, which came after the clear's begin */
   assert_int_equal(health.lost_count[PROF_LOSS_CLEARED], SCOPES);
+}
+static void nobody_waits_for_a_clear(void **state) {
+  (void)state;
+  clear(AT_PUNCH);
+}
+static void nobody_waits_for_a_clear_of_private_memory(void **state) {
+  (void)state;
+  clear(AT_DROP);
 }
 
 /* What is read while a clear is at it is as it was after the clear's begin, to the last byte. */
@@ -266,13 +283,12 @@ static void a_trace_taken_beside_a_clear_is_whole(void **state) {
   prof_trace_destroy(trace);
 }
 
-static void a_clear_beside_a_trace_that_is_being_taken_is_before_it(void **state) {
-  enum { CAP_BYTES = 33 << 20, TRIP_SCOPES = CAP_BYTES / 16 / 4 };
-  (void)state;
+static void clear_beside_a_trace(pause_at at, uint64_t cap_bytes) {
+  const int trip_scopes = (int)(cap_bytes / 16 / 4);
   assert_int_equal(prof_stop(), PROF_OK);
-  start(CAP_BYTES);
+  start(cap_bytes);
   record(SCOPES);
-  long_call one = {.at = AT_COPY, .call = call_get};
+  long_call one = {.at = at, .call = call_get};
   begin(&one);
   assert_int_equal(RUN(prof_clear()), PROF_OK);
   record(1000);
@@ -282,17 +298,24 @@ static void a_clear_beside_a_trace_that_is_being_taken_is_before_it(void **state
   assert_int_equal(info.lost_count[PROF_LOSS_CLEARED], SCOPES);
   prof_trace_destroy(one.trace);
   for (int i = 0; i < 8; i++) { /* twice the cap: all that was kept for the reader is back */
-    record(TRIP_SCOPES);
+    record(trip_scopes);
     assert_int_equal(prof_clear(), PROF_OK);
   }
   prof_health health = {.size = sizeof health};
   assert_int_equal(prof_health_get(&health), PROF_OK);
   assert_int_equal(health.lost_count[PROF_LOSS_FULL], 0);
 }
-
-static void a_start_beside_a_trace_that_is_being_taken_leaves_it_as_it_was(void **state) {
+static void a_clear_beside_a_trace_that_is_being_taken_is_before_it(void **state) {
   (void)state;
-  long_call one = {.at = AT_COPY, .call = call_get};
+  clear_beside_a_trace(AT_COPY, 33 << 20);
+}
+static void a_clear_beside_a_trace_that_is_being_taken_in_place_is_before_it(void **state) {
+  (void)state;
+  clear_beside_a_trace(AT_SHOW, 34 << 20);
+}
+
+static void start_beside_a_trace(pause_at at) {
+  long_call one = {.at = at, .call = call_get};
   begin(&one);
   assert_int_equal(RUN(prof_stop()), PROF_OK);
   RUN(start(128 << 20));
@@ -303,6 +326,15 @@ static void a_start_beside_a_trace_that_is_being_taken_leaves_it_as_it_was(void 
   prof_trace *const later = get();
   assert_int_equal(info_of(later).scope_count, 1000);
   prof_trace_destroy(later);
+}
+
+static void a_start_beside_a_trace_that_is_being_taken_leaves_it_as_it_was(void **state) {
+  (void)state;
+  start_beside_a_trace(AT_COPY);
+}
+static void a_start_beside_a_trace_that_is_being_taken_in_place_leaves_it_as_it_was(void **state) {
+  (void)state;
+  start_beside_a_trace(AT_SHOW);
 }
 
 /* A clear that is at it when the capture is replaced has nothing more to do. */
@@ -386,11 +418,15 @@ int main(int argc, char **argv) {
   if (argc > 1) return be_interrupted(strtoul(argv[1], NULL, 10));
   const struct CMUnitTest tests[] = {
       CASE(nobody_waits_for_a_trace_that_is_being_taken),
+      CASE(nobody_waits_for_a_trace_that_is_being_taken_in_place),
       CASE(nobody_waits_for_health_that_is_being_counted),
       CASE(nobody_waits_for_a_clear),
+      CASE(nobody_waits_for_a_clear_of_private_memory),
       CASE(a_trace_taken_beside_a_clear_is_whole),
       CASE(a_clear_beside_a_trace_that_is_being_taken_is_before_it),
+      CASE(a_clear_beside_a_trace_that_is_being_taken_in_place_is_before_it),
       CASE(a_start_beside_a_trace_that_is_being_taken_leaves_it_as_it_was),
+      CASE(a_start_beside_a_trace_that_is_being_taken_in_place_leaves_it_as_it_was),
       CASE(a_start_beside_a_clear_has_its_own_capture),
       CASE(nobody_waits_for_room_that_comes_back),
       cmocka_unit_test(exit_ends_in_a_handler_that_interrupted_a_call),

@@ -169,9 +169,11 @@ fault R5 WRITE_IGNORED tests/failing/test_every_call.c '' PROF_FAILING_ONLY=writ
 fault R6 LEFT_UNUSED tests/stress/test_many.c '' PROF_THREADS=2000
 fault R6 NEVER_FREE tests/stress/test_many.c '' PROF_THREADS=2000
 fault R7 NO_WIPE tests/stress/test_forks.c 'a_child_that_came*' ''
+fault R7 NOT_KEPT tests/api/test_get_large.c 'a_childs_trace*' ''
 fault R8 NO_GATE tests/stress/test_exact.c 'captures_may*' ''
 fault R8 NOBODY_READS tests/api/test_get_large.c 'clears_beside*' ''
 fault R8 NEVER_BACK tests/api/test_get_large.c 'room_comes_back*' ''
+fault R8 LET_GO tests/api/test_get_large.c 'what_is_read_stays_when_the_capture_is_replaced' ''
 fault R8 NO_LOCK tests/stress/test_meddle.c '' PROF_MEDDLE_SECONDS=2 -fsanitize=thread
 fault R9 LOST tests/fault/test_signal_step.c 'a_plain_scope_survives*' PROF_LONG=1
 fault R9 LEAVE_AT_ONCE tests/fault/test_signal_step.c 'a_ring_that_goes_round*' PROF_LONG=1
