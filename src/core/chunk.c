@@ -141,7 +141,8 @@ static inline bool is_short_piece(uint64_t word0, uint64_t word1, uint64_t gener
 
 /* Four plain records, a line of the cache, of which none began before those ticks? Each first word
    is read before its second, as for one. */
-static inline bool are_four_plain(const uint64_t *word, uint64_t generation, uint64_t ticks) {
+static PROF_I_RACES_BY_DESIGN inline bool are_four_plain(const uint64_t *word, uint64_t generation,
+                                                         uint64_t ticks) {
   const uint64_t a = __atomic_load_n(&word[0], __ATOMIC_ACQUIRE),
                  b = __atomic_load_n(&word[2], __ATOMIC_ACQUIRE),
                  c = __atomic_load_n(&word[4], __ATOMIC_ACQUIRE),
