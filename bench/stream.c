@@ -89,7 +89,8 @@ static void fresh_open(const char *in) {
     fresh.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     FRAME_REQUIRE(fresh.fd >= 0, "%s", strerror(errno));
   } else {
-    char *const all = mmap(NULL, 2 * HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *const all =
+        mmap(NULL, 2 * HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     FRAME_REQUIRE(all != MAP_FAILED, "%s", strerror(errno));
     fresh.room = all + (HUGE_BYTES - (uintptr_t)all % HUGE_BYTES) % HUGE_BYTES;
     madvise(fresh.room, HUGE_BYTES, MADV_HUGEPAGE);
@@ -150,8 +151,8 @@ static void start_file(const char *name, bool helper) {
 
 /* ---- in memory ---- */
 
-/* A virtual machine's memory costs several times as much when the host gives it for the first time, or again some seconds
-   after it was freed. Not what is measured here: it comes and goes, just before. */
+/* A virtual machine's memory costs several times as much when the host gives it for the first time, or again some
+   seconds after it was freed. Not what is measured here: it comes and goes, just before. */
 static void touch_memory(bool in_huge_pages) {
   enum { MIB = 1024 };
   static const size_t bytes = (size_t)MIB << 20;
@@ -165,8 +166,8 @@ static void touch_memory(bool in_huge_pages) {
     ns[i] = frame_now_ns() - begun;
     munmap(at, bytes);
   }
-  frame_note("memory of this machine%s, populated: %.2f ms a MiB at first, %.2f then", in_huge_pages ? ", huge pages" : "",
-             ns[0] / 1e6 / MIB, ns[1] / 1e6 / MIB);
+  frame_note("memory of this machine%s, populated: %.2f ms a MiB at first, %.2f then",
+             in_huge_pages ? ", huge pages" : "", ns[0] / 1e6 / MIB, ns[1] / 1e6 / MIB);
 }
 
 /* The system gives huge pages to who asks. */
@@ -209,8 +210,10 @@ static void measure_memory(void) {
 }
 
 static void measure_huge_memory(void) {
-  if (has_huge_pages()) measure_new_memory("huge pages", 1.15, true);
-  else frame_note("skip: this system gives no huge pages");
+  if (has_huge_pages())
+    measure_new_memory("huge pages", 1.15, true);
+  else
+    frame_note("skip: this system gives no huge pages");
 }
 
 /* From the second time round on every chunk is a used one. 5 million scopes and more, chunk changes
@@ -462,9 +465,10 @@ static void isolated(void (*measure)(void)) {
 /* Arguments: the places of those to run, from 0. None: all. */
 int main(int argc, char **argv) {
   static void (*const measurements[])(void) = {
-      measure_memory, measure_huge_memory, measure_ring,          measure_ring_of_8,    measure_ring_of_1,
-      measure_stream, measure_stream_helper, measure_stream_floor, measure_texts, tail_of_floor,
-      tail_of_memory, tail_of_ring,          tail_of_file,         tail_of_helper};
+      measure_memory,    measure_huge_memory, measure_ring,          measure_ring_of_8,
+      measure_ring_of_1, measure_stream,      measure_stream_helper, measure_stream_floor,
+      measure_texts,     tail_of_floor,       tail_of_memory,        tail_of_ring,
+      tail_of_file,      tail_of_helper};
   frame_begin("stream");
   directory = frame_directory();
   touch_memory(false);

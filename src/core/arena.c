@@ -89,7 +89,8 @@ static int open_up(prof_i_arena *arena, uint64_t end) {
 
 /* NULL: errno says why. */
 static char *map_fresh(prof_i_arena *fresh, int fd, uint64_t cap_bytes) {
-  char *const in_blocks = !fresh->is_file && prof_i_blocks_fit(cap_bytes) ? prof_i_blocks_map(fd, cap_bytes) : NULL;
+  char *const in_blocks =
+      !fresh->is_file && prof_i_blocks_fit(cap_bytes) ? prof_i_blocks_map(fd, cap_bytes) : NULL;
   fresh->has_blocks = in_blocks != NULL;
   if (in_blocks) return in_blocks;
   const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED;
@@ -114,8 +115,10 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t 
   fresh->is_file = is_file;
   char *const base = fstat(fd, &about) == 0 ? map_fresh(fresh, fd, cap_bytes) : NULL;
   fresh->base = base;
-  if (!base) error = errno;
-  else if ((error = open_first(fresh)) != 0) munmap(base, cap_bytes);
+  if (!base)
+    error = errno;
+  else if ((error = open_first(fresh)) != 0)
+    munmap(base, cap_bytes);
   if (error) {
     if (!is_file) close(fd);
     return error;
@@ -192,8 +195,10 @@ void prof_i_arena_forget(uint32_t level) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
   fresh_level_page(own.level_page);
-  if (arena->has_blocks) prof_i_blocks_forget();
-  else prof_i_port_cover(arena->base, arena->cap_bytes);
+  if (arena->has_blocks)
+    prof_i_blocks_forget();
+  else
+    prof_i_port_cover(arena->base, arena->cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
   arena->is_file = false;
@@ -294,9 +299,12 @@ prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, u
   return take_at(offset, kind, bytes, populate_bytes, PAGE_BYTES, loss_out);
 }
 
-static prof_i_head *take_in_blocks(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out) {
+static prof_i_head *take_in_blocks(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes,
+                                   int *loss_out) {
   uint64_t offset;
-  return prof_i_blocks_claim(kind, bytes, &offset, loss_out) ? take_at(offset, kind, bytes, populate_bytes, 0, loss_out) : NULL;
+  return prof_i_blocks_claim(kind, bytes, &offset, loss_out)
+             ? take_at(offset, kind, bytes, populate_bytes, 0, loss_out)
+             : NULL;
 }
 
 prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes, int *loss_out) {
@@ -313,7 +321,8 @@ prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t
 }
 
 uint64_t prof_i_arena_taken_bytes(void) {
-  const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED), cap = prof_i_the_arena.cap_bytes;
+  const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED),
+                 cap = prof_i_the_arena.cap_bytes;
   const uint64_t left = prof_i_the_arena.has_blocks ? prof_i_blocks_left() : 0;
   return (used < cap ? used : cap) - left;
 }
@@ -333,7 +342,8 @@ uint64_t prof_i_arena_readable_bytes(void) {
 /* The open part and the rest are two mappings of the kernel's, each of which must be named alone. */
 static bool map_pieces(char *to, uint64_t open_bytes, uint64_t room) {
   char *const base = prof_i_the_arena.base;
-  if (prof_i_the_arena.has_blocks) return prof_i_blocks_map_again(to, room) && mprotect(to, room, PROT_READ) == 0;
+  if (prof_i_the_arena.has_blocks)
+    return prof_i_blocks_map_again(to, room) && mprotect(to, room, PROT_READ) == 0;
   if (mremap(base, 0, open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != (void *)to) return false;
   if (room > open_bytes && mremap(base + open_bytes, 0, room - open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to + open_bytes) != (void *)(to + open_bytes)) return false;
   return mprotect(to, room, PROT_READ) == 0;
@@ -382,7 +392,8 @@ const prof_i_head *prof_i_arena_next_of(const void *base, const void *in_place, 
 }
 
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
-  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base, NULL, prof_i_the_arena.number, offset, end);
+  return (prof_i_head *)(uintptr_t)prof_i_arena_next_of(prof_i_the_arena.base, NULL,
+                                                        prof_i_the_arena.number, offset, end);
 }
 
 /* ---- full ---- */

@@ -72,7 +72,8 @@ uint64_t prof_i_arena_readable_bytes(void);
 
 /* The next extent after this offset, by the heads; NULL at the end. Start with offset 0; end is prof_i_arena_readable_bytes(). */
 prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end);
-/* The same of the arena of that number, which is mapped there. in_place: see prof_i_block_find(). */
+/* The same of the arena of that number, which is mapped there. in_place: see
+   prof_i_block_find(). */
 const prof_i_head *prof_i_arena_next_of(const void *base, const void *in_place, uint64_t arena,
                                         uint64_t *offset, uint64_t end);
 /* What it is by now: it may just be taken again. */

@@ -64,8 +64,8 @@ char *prof_i_blocks_map(int fd, uint64_t cap_bytes) {
   if (all == MAP_FAILED) return NULL;
   const uint64_t before = (block - (uintptr_t)all % block) % block, after = block - before;
   char *const base = all + before;
-  const bool is_mapped = mmap(base, cap_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-                              fd, 0) != MAP_FAILED;
+  const bool is_mapped =
+      mmap(base, cap_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED;
   if (before) munmap(all, before);
   if (after) munmap(base + cap_bytes, after);
   if (is_mapped) return base;
@@ -98,8 +98,8 @@ int prof_i_blocks_open_first(const prof_i_arena *fresh) {
 /* Made elsewhere first: a mmap() over the memfd that fails may leave a hole there. */
 static bool map_private(char *at) {
   const size_t bytes = PROF_I_BLOCK_BYTES;
-  void *const fresh = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *const fresh =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (fresh == MAP_FAILED) return false;
   if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
     munmap(fresh, bytes);

@@ -1,6 +1,6 @@
 /* Blocks: where a capture in memory has private memory, and where its memfd. See blocks.c.
 
-   Nothing here takes a lock or allocates with malloc(). What is marked so needs the control lock. */
+   Nothing here takes a lock or calls malloc(). What is marked so needs the control lock. */
 #ifndef PROF_CORE_BLOCKS_H
 #define PROF_CORE_BLOCKS_H
 
@@ -35,8 +35,7 @@ static inline prof_i_block_state prof_i_block_state_at(const void *arena, uint64
    arena itself, or NULL if it has no blocks. */
 static inline const void *prof_i_block_find(const void *bytes, const void *in_place,
                                             uint64_t offset) {
-  const bool is_private =
-      in_place && prof_i_block_state_at(bytes, offset) == PROF_I_BLOCK_PRIVATE;
+  const bool is_private = in_place && prof_i_block_state_at(bytes, offset) == PROF_I_BLOCK_PRIVATE;
   return (const char *)(is_private ? in_place : bytes) + offset;
 }
 
@@ -58,7 +57,8 @@ int prof_i_blocks_open_first(const prof_i_arena *fresh);
 /* The arena in force is another one. Control lock held, gate closed. */
 void prof_i_blocks_begin(void);
 
-/* Takes that many bytes of the arena in force. False: loss_out says why. Any thread. Signal-safe. */
+/* Takes that many bytes of the arena in force. False: loss_out says why. Any thread.
+   Signal-safe. */
 bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offset_out,
                          int *loss_out);
 

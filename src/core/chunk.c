@@ -382,7 +382,8 @@ static prof_i_head *take_free_for_slot(uint64_t populate_bytes) {
   for (uint64_t i = 0; i < used && i < FREE_COUNT; i++) {
     uint64_t value = __atomic_load_n(&own.free[i], __ATOMIC_RELAXED);
     if (!value || (value & 63) < unit_log(PROF_I_SLOT_BYTES)) continue;
-    if (prof_i_block_is_private(value & ~63ull)) continue; /* a slot stays readable when its arena is replaced */
+    if (prof_i_block_is_private(value & ~63ull))
+      continue; /* a slot stays readable when its arena is replaced */
     if (!__atomic_compare_exchange_n(&own.free[i], &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     const uint64_t offset = value & ~63ull, end = offset + ((uint64_t)PROF_I_UNIT_BYTES << (value & 63));
     int loss;
@@ -714,8 +715,10 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
 void prof_i_chunk_give_back(prof_i_head *chunk) {
   memset((char *)chunk + PROF_I_HEAD_BYTES, 0, KEPT_BYTES - PROF_I_HEAD_BYTES);
   __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
-  if (prof_i_block_is_private(prof_i_arena_offset(chunk))) prof_i_blocks_punch(chunk, chunk->bytes, KEPT_BYTES);
-  else prof_i_port_punch((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
+  if (prof_i_block_is_private(prof_i_arena_offset(chunk)))
+    prof_i_blocks_punch(chunk, chunk->bytes, KEPT_BYTES);
+  else
+    prof_i_port_punch((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
   put_free(prof_i_arena_offset(chunk) | unit_log(chunk->bytes));
 }
 
@@ -752,7 +755,8 @@ static bool clear_one(prof_i_head *chunk, uint64_t *number_out) {
   give_up(chunk, &count, PROF_I_GONE_CLEARED);
   if (prof_i_the_arena.policy != PROF_POLICY_RING) return true;
   next_generation(chunk, &count); /* stays in the ring's list, as one to take first */
-  if (!prof_i_block_is_private(prof_i_arena_offset(chunk))) prof_i_port_drop(chunk, chunk->bytes); /* else the memory is there alone */
+  if (!prof_i_block_is_private(prof_i_arena_offset(chunk)))
+    prof_i_port_drop(chunk, chunk->bytes); /* else the memory is there alone */
   ring_set_age(chunk, 1);
   set_retired(chunk);
   return false;

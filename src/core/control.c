@@ -27,8 +27,8 @@
 #include "lease.h"
 #include "log.h"
 #include "meta.h"
-#include "name.h"
 #include "mute.h"
+#include "name.h"
 #include "options.h"
 #include "path.h"
 #include "place.h"
@@ -872,7 +872,8 @@ bool prof_i_arena_unpin(prof_i_pinned *pinned, bool wants_lease, bool is_content
   if (keeps) prof_i_lease_settle(pinned->lease, prof_i_chunk_newest());
   const bool is_free = !keeps && prof_i_lease_end(pinned->lease, false);
   if (!keeps) pinned->lease = 0;
-  struct prof_i_held_blocks *const left = pinned->in_place ? prof_i_blocks_unpin(pinned->arena, keeps) : NULL;
+  struct prof_i_held_blocks *const left =
+      pinned->in_place ? prof_i_blocks_unpin(pinned->arena, keeps) : NULL;
   unlock();
   prof_i_blocks_unmap(left);
   if (is_free) give_back();

@@ -21,12 +21,12 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_LEFT_UNUSED,    /* R6: nobody takes over what a dead thread left of its chunk */
   PROF_I_FAULT_NEVER_FREE,     /* R6: a dead thread's state and slot are not used again */
   PROF_I_FAULT_NO_WIPE,        /* R7: a child without handlers goes on in its parent's arena */
-  PROF_I_FAULT_NOT_KEPT,       /* R7: a child inherits a trace, and none of the private memory that it shows */
+  PROF_I_FAULT_NOT_KEPT,       /* R7: a child inherits a trace without its private memory */
   PROF_I_FAULT_NO_GATE,        /* R8: an arena is replaced without awaiting who is in the slow path */
   PROF_I_FAULT_NO_LOCK,        /* R8: control calls do not wait for each other */
   PROF_I_FAULT_NOBODY_READS,   /* R8: a clear gives back the room of chunks that a trace looks at */
   PROF_I_FAULT_NEVER_BACK,     /* R8: what was cleared under a trace stays away when it is gone */
-  PROF_I_FAULT_LET_GO,         /* R8: a replaced capture's private memory goes while a trace shows it */
+  PROF_I_FAULT_LET_GO,         /* R8: a replaced capture's blocks go while a trace shows them */
   PROF_I_FAULT_LOST,           /* R9: store, then advance: a handler in between is written over */
   PROF_I_FAULT_LEAVE_AT_ONCE,  /* R9: a full chunk goes to others while a handler's victim may still claim in it */
   PROF_I_FAULT_SKIPPED_STAYS,  /* R9: the innermost of the scopes that a jump skipped stands open for ever */

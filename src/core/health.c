@@ -56,7 +56,9 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
   health->stray_count = __atomic_load_n(&header->stray_count, __ATOMIC_RELAXED);
   uint64_t offset = 0;
   const uint64_t readable = prof_i_pinned_readable(pinned), end = readable < pinned->room ? readable : pinned->room;
-  for (const prof_i_head *head; (head = prof_i_arena_next_of(pinned->bytes, pinned->in_place, pinned->arena, &offset, end)) != NULL;) {
+  for (const prof_i_head *head;
+       (head = prof_i_arena_next_of(pinned->bytes, pinned->in_place, pinned->arena, &offset,
+                                    end)) != NULL;) {
     const prof_i_extent_kind kind = prof_i_head_kind(head);
     if (kind == PROF_I_EXTENT_META || offset > end) continue; /* one that goes on behind what is there is just being made */
     count_extent(health, head, clear_ticks); /* a slot may stand where a chunk was */

@@ -132,8 +132,9 @@ int prof_i_port_memfd(uint64_t bytes, int *fd_out);                    /* sized,
 int prof_i_port_populate(void *at, size_t bytes);                      /* pages present and writable, or an error: never SIGBUS later */
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes);                 /* in a child they are zeros; false: not by this kernel */
 void prof_i_port_keep_on_fork(void *at, size_t bytes);                 /* not any more */
-void prof_i_port_use_huge_pages(void *at, size_t bytes);               /* where the system allows them to who asks */
-void prof_i_port_cover(void *at, size_t bytes);                        /* by empty private memory, over what is there */
+void prof_i_port_use_huge_pages(void *at,
+                                size_t bytes);  /* where the system allows them to who asks */
+void prof_i_port_cover(void *at, size_t bytes); /* by empty private memory, over what is there */
 void prof_i_port_drop(void *at, size_t bytes);                         /* pages leave this process; the file keeps them */
 /* By pieces, none of which holds up another thread's mmap() for long. */
 void prof_i_port_unmap(void *at, size_t bytes);

@@ -811,7 +811,8 @@ void prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink
     if (all[i].at > from) sink(to, from, (uint64_t)(all[i].at - from), PROF_I_MAPPING_UNUSED);
     if (all[i].at > from) from = all[i].at;
     if (end <= from) continue; /* the pages of the pool before it */
-    sink(to, from, (uint64_t)(end - from), all[i].is_state ? PROF_I_MAPPING_POOLS : PROF_I_MAPPING_THREADS);
+    sink(to, from, (uint64_t)(end - from),
+         all[i].is_state ? PROF_I_MAPPING_POOLS : PROF_I_MAPPING_THREADS);
     from = end;
   }
   if (from < base + bytes) sink(to, from, (uint64_t)(base + bytes - from), PROF_I_MAPPING_UNUSED);

@@ -50,9 +50,11 @@ typedef struct prof_i_source {
   bool is_elsewhere; /* whether somebody does cannot be told */
   prof_i_run *runs; /* by offset; own */
   uint32_t run_count, run_room;
-  struct prof_i_kept_head *heads; /* by offset; own: of chunks in runs or in place, whose heads may change */
+  struct prof_i_kept_head
+      *heads; /* by offset; own: of chunks in runs or in place, whose heads may change */
   uint32_t head_count, head_room;
-  const unsigned char *in_place; /* the arena that chunks stand in, which are not in the bytes; NULL: none */
+  const unsigned char
+      *in_place; /* the arena that chunks stand in, which are not in the bytes; NULL: none */
   uint64_t in_place_bytes;
   uint64_t lease; /* prof_i_arena_begin_lease() */
 } prof_i_source;
@@ -63,7 +65,8 @@ typedef struct prof_i_live {
   uint64_t room; /* bytes of address space: what may be there later */
   uint64_t (*bytes_now)(const struct prof_i_live *live); /* what is there now; only grows. NULL: all */
   const unsigned char *in_place; /* the arena, where find() may say so. NULL: never */
-  const unsigned char *(*find)(const struct prof_i_live *live, uint64_t offset); /* where it can be read. NULL: in the bytes */
+  const unsigned char *(*find)(const struct prof_i_live *live,
+                               uint64_t offset); /* where it can be read. NULL: in the bytes */
   void (*show_in_place)(const unsigned char *chunk, uint64_t bytes); /* a trace shows that chunk */
   bool (*may_look)(const struct prof_i_live *live, uint64_t offset); /* at the unit there; NULL: at all */
   int fd; /* for bytes_now, as is the next */

@@ -24,7 +24,9 @@ static const unsigned char *find(const prof_i_live *live, uint64_t offset) {
   return prof_i_block_find(pinned->bytes, pinned->in_place, offset);
 }
 
-static void show_in_place(const unsigned char *chunk, uint64_t bytes) { prof_i_blocks_keep_on_fork(chunk, bytes); }
+static void show_in_place(const unsigned char *chunk, uint64_t bytes) {
+  prof_i_blocks_keep_on_fork(chunk, bytes);
+}
 
 /* False: once more, for a clear came in between, or the capture outgrew what was pinned of it. is_last: then what is there must do. */
 static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) {
@@ -34,8 +36,15 @@ static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) 
     prof_i_fail(*status_out, "there is no capture: nothing has been started");
     return true;
   }
-  const prof_i_live live = {.bytes = pinned.bytes, .room = pinned.room, .bytes_now = bytes_now, .may_look = may_look, .user = &pinned,
-                            .in_place = pinned.in_place, .find = find, .show_in_place = show_in_place, .may_map_more = pinned.has_more_room && !is_last};
+  const prof_i_live live = {.bytes = pinned.bytes,
+                            .room = pinned.room,
+                            .bytes_now = bytes_now,
+                            .may_look = may_look,
+                            .user = &pinned,
+                            .in_place = pinned.in_place,
+                            .find = find,
+                            .show_in_place = show_in_place,
+                            .may_map_more = pinned.has_more_room && !is_last};
   const int status = prof_i_source_snapshot(source, &live, true);
   const bool is_whole = prof_i_arena_unpin(&pinned, status == PROF_OK, is_last);
   if (status == PROF_OK) source->lease = pinned.lease;

@@ -241,7 +241,8 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   s.latest = INT64_MIN / 2;
   s.era = s.first_era = first_era(trace, head);
   const uint32_t first = trace->segment_count, first_claim = trace->claim_count;
-  const unsigned char *const bytes = prof_i_source_chunk(&trace->source, extent->offset); /* its head may be kept elsewhere */
+  const unsigned char *const bytes =
+      prof_i_source_chunk(&trace->source, extent->offset); /* its head may be kept elsewhere */
   const uint64_t *at = (const uint64_t *)(const void *)(bytes + sizeof *head);
   const uint64_t *end = at + prof_i_extent_claimed(extent) * 2;
   const bool is_cut = extent->bytes < head->bytes;

@@ -86,7 +86,8 @@ static void settle_claims(const snapshot *s, uint64_t offset, const prof_i_head 
   for (uint64_t i = sizeof *head, slots; i < end; i += slots * 16) {
     const uint64_t *const at = (const uint64_t *)(s->to + offset + i);
     const uint64_t left = (end - i) / 16;
-    if (!prof_i_is_committed(at[0], generation) && !prof_i_is_marked(at[0], generation) && load(from_at(s, offset + i)) != at[0]) {
+    if (!prof_i_is_committed(at[0], generation) && !prof_i_is_marked(at[0], generation) &&
+        load(from_at(s, offset + i)) != at[0]) {
       copy_words(s, offset + i, end - i);
       fence();
     }
@@ -242,12 +243,18 @@ static prof_i_head *head_of_copy(const snapshot *s, uint64_t offset) {
   return last && last->offset == offset ? &last->head : (prof_i_head *)(s->to + offset);
 }
 
-/* The same of a chunk that stays where it is, in private memory. A thread retired it with release, after its last record. */
-static bool show_in_place(const snapshot *s, uint64_t offset, const unsigned char *chunk, const prof_i_head *head) {
+/* The same of a chunk that stays where it is, in private memory. A thread retired it with release,
+   after its last record. */
+static bool show_in_place(const snapshot *s, uint64_t offset, const unsigned char *chunk,
+                          const prof_i_head *head) {
   prof_i_source *const source = s->source;
   const prof_i_head *const now = (const prof_i_head *)(const void *)chunk;
-  if (__atomic_load_n(&now->state, __ATOMIC_ACQUIRE) != PROF_I_CHUNK_RETIRED || !is_finished(chunk, head)) return false;
-  if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count, sizeof *source->heads)) return false;
+  if (__atomic_load_n(&now->state, __ATOMIC_ACQUIRE) != PROF_I_CHUNK_RETIRED ||
+      !is_finished(chunk, head))
+    return false;
+  if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count,
+                        sizeof *source->heads))
+    return false;
   s->live->show_in_place(chunk, head->bytes);
   source->heads[source->head_count++] = (prof_i_kept_head){offset, chunk, *head};
   source->in_place = s->live->in_place;

@@ -49,7 +49,8 @@ const unsigned char *prof_i_source_chunk(const prof_i_source *source, uint64_t o
 }
 
 static bool is_in_place(const prof_i_source *source, const unsigned char *at) {
-  return source->in_place && at >= source->in_place && at < source->in_place + source->in_place_bytes;
+  return source->in_place && at >= source->in_place &&
+         at < source->in_place + source->in_place_bytes;
 }
 
 uint64_t prof_i_source_offset(const prof_i_source *source, const void *at) {
@@ -58,7 +59,8 @@ uint64_t prof_i_source_offset(const prof_i_source *source, const void *at) {
 }
 
 /* The chunk with a kept head that has this offset behind it; NULL: none. */
-static const prof_i_kept_head *kept_around(const prof_i_source *source, const prof_i_kept_head *next, uint64_t offset) {
+static const prof_i_kept_head *kept_around(const prof_i_source *source,
+                                           const prof_i_kept_head *next, uint64_t offset) {
   const prof_i_kept_head *const before = next ? next : source->heads + source->head_count;
   if (before == source->heads) return NULL;
   return offset < before[-1].offset + before[-1].head.bytes ? &before[-1] : NULL;
@@ -71,7 +73,9 @@ const void *prof_i_source_piece(const prof_i_source *source, uint64_t offset, ui
     return &kept->head;
   }
   const prof_i_kept_head *const around = kept_around(source, kept, offset);
-  const uint64_t end = around ? around->offset + around->head.bytes : kept ? kept->offset : source->count;
+  const uint64_t end = around ? around->offset + around->head.bytes
+                       : kept ? kept->offset
+                              : source->count;
   *count_out = end - offset;
   return around ? around->at + (offset - around->offset) : source->bytes + offset;
 }
@@ -101,7 +105,8 @@ static const prof_i_run *run_at(const prof_i_source *source, uint64_t offset) {
 
 void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes) {
   enum { PAGE_BYTES = 4096 };
-  if (source->run_count == 0 || source->count < PROF_I_LARGE_BYTES || is_in_place(source, from)) return;
+  if (source->run_count == 0 || source->count < PROF_I_LARGE_BYTES || is_in_place(source, from))
+    return;
   const uint64_t offset = (uint64_t)((const unsigned char *)from - source->bytes), end = (offset + bytes) & ~(uint64_t)(PAGE_BYTES - 1);
   uint64_t first = (offset + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
   const prof_i_run *run = run_at(source, first);

@@ -29,7 +29,16 @@
 enum { SCOPES = 400000, CHUNK_BYTES = 1 << 20 };
 
 /* AT_SHOW and AT_DROP: the same as AT_COPY and AT_PUNCH, of chunks in private memory. */
-typedef enum pause_at { NOWHERE, AT_PIN, AT_COPY, AT_SHOW, AT_WALK, AT_PUNCH, AT_DROP, AT_WRITE } pause_at;
+typedef enum pause_at {
+  NOWHERE,
+  AT_PIN,
+  AT_COPY,
+  AT_SHOW,
+  AT_WALK,
+  AT_PUNCH,
+  AT_DROP,
+  AT_WRITE
+} pause_at;
 
 static __thread pause_at armed; /* of the thread that is to stand still, once */
 static sem_t stands, may_go_on;

@@ -56,8 +56,8 @@ static size_t see_extents(void) {
   for (const prof_i_head *head; (head = prof_i_arena_next(&after, end)) != NULL;) {
     assert_true(count < MOST_EXTENTS);
     const uint64_t offset = after - head->bytes;
-    seen[count++] = (extent_seen){offset, head->bytes, prof_i_head_kind(head),
-                                  prof_i_block_is_private(offset)};
+    seen[count++] =
+        (extent_seen){offset, head->bytes, prof_i_head_kind(head), prof_i_block_is_private(offset)};
   }
   return count;
 }
