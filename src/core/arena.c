@@ -89,13 +89,20 @@ static int open_up(prof_i_arena *arena, uint64_t end) {
 
 /* NULL: errno says why. */
 static char *map_fresh(prof_i_arena *fresh, int fd, uint64_t cap_bytes) {
+  const bool may_have_blocks = !fresh->is_file && prof_i_blocks_fit(cap_bytes);
+  fresh->mirror = NULL;
   char *const in_blocks =
-      !fresh->is_file && prof_i_blocks_fit(cap_bytes) ? prof_i_blocks_map(fd, cap_bytes) : NULL;
+      may_have_blocks ? prof_i_blocks_map(fd, cap_bytes, &fresh->mirror) : NULL;
   fresh->has_blocks = in_blocks != NULL;
   if (in_blocks) return in_blocks;
   const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED;
   char *const base = mmap(NULL, cap_bytes, PROT_NONE, sharing | MAP_NORESERVE, fd, 0);
   return base == MAP_FAILED ? NULL : base;
+}
+
+static void unmap_fresh(const prof_i_arena *fresh) {
+  munmap(fresh->base, fresh->cap_bytes);
+  if (fresh->mirror) munmap(fresh->mirror, fresh->cap_bytes);
 }
 
 static int open_first(prof_i_arena *fresh) {
@@ -118,7 +125,7 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t 
   if (!base)
     error = errno;
   else if ((error = open_first(fresh)) != 0)
-    munmap(base, cap_bytes);
+    unmap_fresh(fresh);
   if (error) {
     if (!is_file) close(fd);
     return error;
@@ -151,22 +158,27 @@ static bool descriptor_is_ours(void) {
 static void let_go(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
+  const prof_i_arena old = *arena;
   /* Over it, not away: see the file comment. Address space without memory behind it. */
-  if (arena->has_blocks) {
-    prof_i_blocks_retire();
-  } else {
-    prof_i_port_cover(arena->base, arena->cap_bytes);
-    prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
-  }
+  if (old.has_blocks)
+    prof_i_blocks_cover();
+  else
+    prof_i_port_cover(old.base, old.cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
-  arena->is_file = false;
+  arena->is_file = arena->has_blocks = false;
   arena->path[0] = '\0';
-  arena->base = NULL;
+  /* Before it is unmapped: others may then have its addresses, also in a child that is forked just
+     now, and forgets the arena. */
+  __atomic_store_n(&arena->base, NULL, __ATOMIC_SEQ_CST);
+  if (old.has_blocks)
+    prof_i_blocks_retire(&old);
+  else
+    prof_i_thread_release_mapping(old.base, old.cap_bytes);
 }
 
 void prof_i_arena_discard(prof_i_arena *fresh) {
-  munmap(fresh->base, fresh->cap_bytes);
+  unmap_fresh(fresh);
   close(fresh->fd);
   if (fresh->is_file) unlink(fresh->path);
 }
@@ -193,15 +205,15 @@ int prof_i_arena_install(prof_i_arena *fresh) {
 
 void prof_i_arena_forget(uint32_t level) {
   prof_i_arena *const arena = &prof_i_the_arena;
-  if (!arena->base) return;
-  fresh_level_page(own.level_page);
-  if (arena->has_blocks)
+  if (!own.level_page) return;
+  fresh_level_page(own.level_page); /* also while another thread replaced the arena */
+  if (arena->base && arena->has_blocks)
     prof_i_blocks_forget();
-  else
+  else if (arena->base)
     prof_i_port_cover(arena->base, arena->cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
-  arena->is_file = false;
+  arena->is_file = arena->has_blocks = false;
   arena->path[0] = '\0';
   arena->base = NULL;
   own.full_loss = 0;
@@ -321,10 +333,12 @@ prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t
 }
 
 uint64_t prof_i_arena_taken_bytes(void) {
-  const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED),
-                 cap = prof_i_the_arena.cap_bytes;
+  const uint64_t cap = prof_i_the_arena.cap_bytes;
+  /* Before what is used, which only grows. What is moved meanwhile may count twice. */
   const uint64_t left = prof_i_the_arena.has_blocks ? prof_i_blocks_left() : 0;
-  return (used < cap ? used : cap) - left;
+  const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_ACQUIRE);
+  const uint64_t opened = used < cap ? used : cap;
+  return left < opened ? opened - left : 0;
 }
 
 uint64_t prof_i_arena_readable_bytes(void) {
@@ -341,9 +355,11 @@ uint64_t prof_i_arena_readable_bytes(void) {
 
 /* The open part and the rest are two mappings of the kernel's, each of which must be named alone. */
 static bool map_pieces(char *to, uint64_t open_bytes, uint64_t room) {
-  char *const base = prof_i_the_arena.base;
-  if (prof_i_the_arena.has_blocks)
-    return prof_i_blocks_map_again(to, room) && mprotect(to, room, PROT_READ) == 0;
+  char *base = prof_i_the_arena.base;
+  if (prof_i_the_arena.has_blocks) {
+    open_bytes = room;
+    base = prof_i_the_arena.mirror;
+  }
   if (mremap(base, 0, open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != (void *)to) return false;
   if (room > open_bytes && mremap(base + open_bytes, 0, room - open_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to + open_bytes) != (void *)(to + open_bytes)) return false;
   return mprotect(to, room, PROT_READ) == 0;

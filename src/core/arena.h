@@ -20,6 +20,7 @@ typedef struct prof_i_arena {
   uint32_t policy; /* prof_policy */
   bool is_file;
   bool has_blocks; /* blocks.h; open_bytes is then not used */
+  char *mirror;    /* of an arena with blocks: all of its memfd, closed; else NULL */
   int fd;     /* of the file; used only while fstat says it is still ours */
   dev_t device;
   ino_t inode;

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <prof/profiler.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "fault.h"
@@ -30,10 +31,15 @@ enum {
   PRIVATE_OPEN = 16
 };
 
-/* Of an arena that was replaced: what nobody but its readers needs. */
+/* A head's left_by. A chunk that a thread and readers of its arena may still touch is unmapped by
+   the one that leaves it last. */
+enum { LEFT_IS_SHARED = 1, LEFT_BY_THREAD = 2, LEFT_BY_READERS = 4 };
+
+/* Of an arena that was replaced: what its readers need. */
 typedef struct left_range {
   char *at;
   uint64_t bytes;
+  bool is_of_thread; /* a chunk that a thread may touch, too */
 } left_range;
 
 typedef struct prof_i_held_blocks {
@@ -48,28 +54,36 @@ typedef struct prof_i_held_blocks {
 static struct {
   /* Where the next extent of an open block begins, | 1. 0: none. Any thread. */
   uint64_t shared[SHARED_OPEN], private[PRIVATE_OPEN];
+  /* What the header says of each, for where the header may be gone. Any thread. */
+  uint8_t states[PROF_I_BLOCK_COUNT_MAX];
   /* Control lock. */
   uint64_t readers, pins; /* of the arena in force; pins: those that still copy */
   held_blocks *held;
 } own;
 
 bool prof_i_blocks_fit(uint64_t cap_bytes) {
-  return cap_bytes >= CAP_MIN_BYTES && cap_bytes / PROF_I_BLOCK_BYTES < PROF_I_BLOCK_COUNT_MAX;
+  return cap_bytes >= CAP_MIN_BYTES && cap_bytes / PROF_I_BLOCK_BYTES < PROF_I_BLOCK_COUNT_MAX &&
+         !prof_i_port_commits_strictly();
 }
 
-char *prof_i_blocks_map(int fd, uint64_t cap_bytes) {
+char *prof_i_blocks_map(int fd, uint64_t cap_bytes, char **mirror_out) {
   const uint64_t block = PROF_I_BLOCK_BYTES, bytes = cap_bytes + block;
   char *const all =
       mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (all == MAP_FAILED) return NULL;
   const uint64_t before = (block - (uintptr_t)all % block) % block, after = block - before;
   char *const base = all + before;
-  const bool is_mapped =
-      mmap(base, cap_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED;
   if (before) munmap(all, before);
   if (after) munmap(base + cap_bytes, after);
-  if (is_mapped) return base;
+  const int sharing = MAP_SHARED | MAP_NORESERVE;
+  char *const mirror = mmap(NULL, cap_bytes, PROT_NONE, sharing, fd, 0);
+  if (mirror != MAP_FAILED &&
+      mmap(base, cap_bytes, PROT_NONE, sharing | MAP_FIXED, fd, 0) != MAP_FAILED) {
+    *mirror_out = mirror;
+    return base;
+  }
   const int error = errno;
+  if (mirror != MAP_FAILED) munmap(mirror, cap_bytes);
   munmap(base, cap_bytes);
   errno = error;
   return NULL;
@@ -84,14 +98,15 @@ static uint64_t block_end(uint64_t offset) {
 }
 
 static void set_state(char *base, uint64_t offset, prof_i_block_state state) {
-  __atomic_store_n(&prof_i_block_states(base)[offset / PROF_I_BLOCK_BYTES], (uint8_t)state,
-                   __ATOMIC_RELEASE);
+  const uint64_t i = offset / PROF_I_BLOCK_BYTES;
+  __atomic_store_n(&own.states[i], (uint8_t)state, __ATOMIC_RELAXED);
+  __atomic_store_n(&prof_i_block_states(base)[i], (uint8_t)state, __ATOMIC_RELEASE);
 }
 
 int prof_i_blocks_open_first(const prof_i_arena *fresh) {
   if (mprotect(fresh->base, PROF_I_BLOCK_BYTES, PROT_READ | PROT_WRITE) != 0) return errno;
   const int error = prof_i_port_populate(fresh->base, PROF_I_FIRST_UNIT_OFFSET);
-  if (!error) set_state(fresh->base, 0, PROF_I_BLOCK_SHARED);
+  if (!error) prof_i_block_states(fresh->base)[0] = PROF_I_BLOCK_SHARED;
   return error;
 }
 
@@ -211,9 +226,9 @@ bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offs
 uint64_t prof_i_blocks_left(void) {
   uint64_t sum = 0;
   for (int i = 0; i < SHARED_OPEN; i++)
-    sum += room_at(__atomic_load_n(&own.shared[i], __ATOMIC_RELAXED));
+    sum += room_at(__atomic_load_n(&own.shared[i], __ATOMIC_ACQUIRE));
   for (int i = 0; i < PRIVATE_OPEN; i++)
-    sum += room_at(__atomic_load_n(&own.private[i], __ATOMIC_RELAXED));
+    sum += room_at(__atomic_load_n(&own.private[i], __ATOMIC_ACQUIRE));
   return sum;
 }
 
@@ -221,11 +236,13 @@ void prof_i_blocks_begin(void) {
   for (int i = 0; i < SHARED_OPEN; i++) own.shared[i] = 0;
   for (int i = 0; i < PRIVATE_OPEN; i++) own.private[i] = 0;
   own.shared[0] = place_of(PROF_I_FIRST_UNIT_OFFSET);
+  memset(own.states, PROF_I_BLOCK_CLOSED, sizeof own.states);
+  own.states[0] = PROF_I_BLOCK_SHARED;
   own.readers = own.pins = 0;
 }
 
 void prof_i_blocks_punch(void *chunk, uint64_t bytes, uint64_t kept_bytes) {
-  prof_i_port_drop((char *)chunk + kept_bytes, bytes - kept_bytes);
+  prof_i_port_empty((char *)chunk + kept_bytes, bytes - kept_bytes);
   prof_i_port_wipe_on_fork(chunk, bytes);
 }
 
@@ -233,33 +250,35 @@ void prof_i_blocks_keep_on_fork(const void *chunk, uint64_t bytes) {
   if (!PROF_I_FAULT(NOT_KEPT)) prof_i_port_keep_on_fork((void *)(uintptr_t)chunk, bytes);
 }
 
-/* ---- runs of blocks of one state ---- */
+/* ---- runs of blocks ---- */
 
-/* Of the bytes up to end. The last run first: the first has the states. */
+/* Of private blocks, or of others. */
 typedef struct block_run {
   uint64_t offset, bytes;
-  prof_i_block_state state;
+  bool is_private;
 } block_run;
 
-static bool next_run_down(uint64_t *end, block_run *run_out) {
-  if (*end == 0) return false;
-  const char *const base = prof_i_the_arena.base;
-  uint64_t offset = (*end - 1) / PROF_I_BLOCK_BYTES * PROF_I_BLOCK_BYTES;
-  const prof_i_block_state state = prof_i_block_state_at(base, offset);
-  while (offset && prof_i_block_state_at(base, offset - 1) == state) offset -= PROF_I_BLOCK_BYTES;
-  *run_out = (block_run){offset, *end - offset, state};
-  *end = offset;
+static bool is_private_at(uint64_t offset) {
+  const uint8_t *const state = &own.states[offset / PROF_I_BLOCK_BYTES];
+  return __atomic_load_n(state, __ATOMIC_RELAXED) == PROF_I_BLOCK_PRIVATE;
+}
+
+/* The run at *offset, up to the cap. False: the cap is reached. */
+static bool next_run(uint64_t *offset, uint64_t cap_bytes, block_run *run_out) {
+  const uint64_t from = *offset;
+  if (from >= cap_bytes) return false;
+  const bool is_private = is_private_at(from);
+  uint64_t end = from + PROF_I_BLOCK_BYTES;
+  while (end < cap_bytes && is_private_at(end) == is_private) end += PROF_I_BLOCK_BYTES;
+  *offset = end;
+  *run_out = (block_run){from, (end < cap_bytes ? end : cap_bytes) - from, is_private};
   return true;
 }
 
-bool prof_i_blocks_map_again(char *to, uint64_t bytes) {
+static void cover_all_but_private(const prof_i_arena *arena) {
   block_run run;
-  for (uint64_t end = bytes; next_run_down(&end, &run);) {
-    char *const from = prof_i_the_arena.base + run.offset, *const at = to + run.offset;
-    if (run.state == PROF_I_BLOCK_PRIVATE) continue;
-    if (mremap(from, 0, run.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != (void *)at) return false;
-  }
-  return true;
+  for (uint64_t offset = 0; next_run(&offset, arena->cap_bytes, &run);)
+    if (!run.is_private) prof_i_port_cover(arena->base + run.offset, run.bytes);
 }
 
 /* ---- readers ---- */
@@ -267,7 +286,6 @@ bool prof_i_blocks_map_again(char *to, uint64_t bytes) {
 void prof_i_blocks_pin(void) {
   own.readers++;
   own.pins++;
-  prof_i_thread_look(); /* what threads keep of the arena is not unmapped */
 }
 
 static bool is_in_force(uint64_t arena) {
@@ -290,15 +308,33 @@ held_blocks *prof_i_blocks_release(uint64_t arena) {
 }
 
 held_blocks *prof_i_blocks_unpin(uint64_t arena, bool keeps) {
-  prof_i_thread_look_away();
   if (is_in_force(arena)) own.pins--;
   return keeps ? NULL : prof_i_blocks_release(arena);
 }
 
+static uint64_t leave(char *chunk, uint64_t who) {
+  return __atomic_fetch_or(&((prof_i_head *)chunk)->left_by, who, __ATOMIC_ACQ_REL);
+}
+
+bool prof_i_blocks_leave(void *extent) {
+  const prof_i_head *const head = extent; /* zeros where it was covered */
+  if (!(__atomic_load_n(&head->left_by, __ATOMIC_ACQUIRE) & LEFT_IS_SHARED)) return true;
+  return leave(extent, LEFT_BY_THREAD) & LEFT_BY_READERS;
+}
+
+/* Its memory goes, but for the head's page; the mapping stays until the thread leaves it, too. */
+static bool readers_leave(const left_range *range) {
+  enum { PAGE_BYTES = 4096 };
+  prof_i_port_empty(range->at + PAGE_BYTES, range->bytes - PAGE_BYTES);
+  return leave(range->at, LEFT_BY_READERS) & LEFT_BY_THREAD;
+}
+
 void prof_i_blocks_unmap(held_blocks *held) {
   if (!held) return;
-  for (uint64_t i = 0; i < held->count; i++)
-    prof_i_port_unmap(held->ranges[i].at, held->ranges[i].bytes);
+  for (uint64_t i = 0; i < held->count; i++) {
+    const left_range *const range = &held->ranges[i];
+    if (!range->is_of_thread || readers_leave(range)) prof_i_port_unmap(range->at, range->bytes);
+  }
   munmap(held, held->map_bytes);
 }
 
@@ -306,21 +342,26 @@ void prof_i_blocks_unmap(held_blocks *held) {
 
 static void hold_range(void *to, char *at, uint64_t bytes, prof_i_mapping_use use) {
   held_blocks *const held = to;
-  if (use != PROF_I_MAPPING_UNUSED) {
-    if (held->covers) prof_i_port_cover(at, bytes);
-  } else if (held->count < held->room) { /* else it stays */
-    held->ranges[held->count++] = (left_range){at, bytes};
-  }
+  const bool is_of_thread = use != PROF_I_MAPPING_UNUSED;
+  if (is_of_thread && held->covers)
+    prof_i_port_cover(at, bytes);
+  else if (held->count < held->room) /* else it stays */
+    held->ranges[held->count++] = (left_range){at, bytes, is_of_thread};
 }
 
-static held_blocks *make_held(void) {
+static void share_chunk(prof_i_head *chunk) {
+  __atomic_store_n(&chunk->left_by, LEFT_IS_SHARED, __ATOMIC_RELEASE);
+}
+
+/* NULL: the blocks stay mapped for good. */
+static held_blocks *make_held(const prof_i_arena *old) {
   const uint64_t threads = prof_i_thread_mapping_pieces();
-  const uint64_t room = prof_i_the_arena.cap_bytes / PROF_I_BLOCK_BYTES + threads + 1;
+  const uint64_t room = old->cap_bytes / PROF_I_BLOCK_BYTES + threads + 1;
   const uint64_t bytes = sizeof(held_blocks) + room * sizeof(left_range);
   held_blocks *const held =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (held == MAP_FAILED) return NULL; /* the blocks stay mapped for good */
-  held->arena = prof_i_the_arena.number;
+  if (held == MAP_FAILED) return NULL;
+  held->arena = old->number;
   held->readers = own.readers;
   held->map_bytes = bytes;
   held->room = room;
@@ -328,38 +369,39 @@ static held_blocks *make_held(void) {
   return held;
 }
 
-/* Down to the first block, which has the states. */
-static void retire_runs(held_blocks *held) {
-  block_run run;
-  for (uint64_t end = prof_i_the_arena.cap_bytes; next_run_down(&end, &run);) {
-    char *const at = prof_i_the_arena.base + run.offset;
-    if (run.state != PROF_I_BLOCK_PRIVATE) {
-      prof_i_port_cover(at, run.bytes);
-      prof_i_thread_release_mapping(at, run.bytes);
-    } else if (held) {
-      prof_i_thread_split_mapping(at, run.bytes, hold_range, held);
-    }
-  }
+static bool is_read(void) { return own.readers && !PROF_I_FAULT(LET_GO); }
+
+void prof_i_blocks_cover(void) {
+  const prof_i_arena *const arena = &prof_i_the_arena;
+  if (own.pins) prof_i_thread_each_chunk(arena->base, arena->cap_bytes, share_chunk);
+  if (is_read())
+    cover_all_but_private(arena);
+  else
+    prof_i_port_cover(arena->base, arena->cap_bytes);
 }
 
-void prof_i_blocks_retire(void) {
-  const prof_i_arena *const arena = &prof_i_the_arena;
-  if (!own.readers || PROF_I_FAULT(LET_GO)) {
-    prof_i_port_cover(arena->base, arena->cap_bytes);
-    prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
+void prof_i_blocks_retire(const prof_i_arena *old) {
+  munmap(old->mirror, old->cap_bytes);
+  if (!is_read()) {
+    prof_i_thread_release_mapping(old->base, old->cap_bytes);
     return;
   }
-  held_blocks *const held = make_held();
-  retire_runs(held);
+  held_blocks *const held = make_held(old);
+  block_run run;
+  for (uint64_t offset = 0; next_run(&offset, old->cap_bytes, &run);) {
+    char *const at = old->base + run.offset;
+    if (!run.is_private)
+      prof_i_thread_release_mapping(at, run.bytes);
+    else if (held)
+      prof_i_thread_split_mapping(at, run.bytes, hold_range, held);
+  }
   if (!held) return;
   held->next = own.held;
   own.held = held;
 }
 
 void prof_i_blocks_forget(void) {
-  block_run run;
-  for (uint64_t end = prof_i_the_arena.cap_bytes; next_run_down(&end, &run);)
-    if (run.state != PROF_I_BLOCK_PRIVATE)
-      prof_i_port_cover(prof_i_the_arena.base + run.offset, run.bytes);
+  cover_all_but_private(&prof_i_the_arena);
+  munmap(prof_i_the_arena.mirror, prof_i_the_arena.cap_bytes);
   own.readers = own.pins = 0;
 }

@@ -48,8 +48,8 @@ static inline bool prof_i_block_is_private(uint64_t offset) {
 /* Is a capture in memory of this cap taken in blocks? */
 bool prof_i_blocks_fit(uint64_t cap_bytes);
 
-/* Maps a memfd at a multiple of a block. NULL: errno says why. */
-char *prof_i_blocks_map(int fd, uint64_t cap_bytes);
+/* Maps a memfd at a multiple of a block, and its mirror. NULL: errno says why. */
+char *prof_i_blocks_map(int fd, uint64_t cap_bytes, char **mirror_out);
 
 /* Opens the first block of an arena that is being made. 0 or an errno. */
 int prof_i_blocks_open_first(const prof_i_arena *fresh);
@@ -71,10 +71,6 @@ void prof_i_blocks_punch(void *chunk, uint64_t bytes, uint64_t kept_bytes);
 /* A child that inherits a trace reads this chunk, too. Any thread. */
 void prof_i_blocks_keep_on_fork(const void *chunk, uint64_t bytes);
 
-/* The second mapping, at `to`. False: the kernel has no room, or a block is being opened. Control
-   lock held. */
-bool prof_i_blocks_map_again(char *to, uint64_t bytes);
-
 /* ---- readers ---- */
 
 /* A reader looks at private blocks in place: they stay mapped, whatever replaces the arena, until
@@ -88,9 +84,17 @@ struct prof_i_held_blocks *prof_i_blocks_unpin(uint64_t arena, bool keeps);
 struct prof_i_held_blocks *prof_i_blocks_release(uint64_t arena);
 void prof_i_blocks_unmap(struct prof_i_held_blocks *held);
 
-/* Another arena replaces this one: its memory goes, but for what somebody reads. Control lock held,
-   gate closed. */
-void prof_i_blocks_retire(void);
+/* A thread needs this slot or chunk of a replaced arena no more. True: the caller unmaps it. False:
+   the last reader of that arena does. Any thread. Signal-safe. */
+bool prof_i_blocks_leave(void *extent);
+
+/* The arena in force is given up: its addresses stay, and read as zeros, but for what somebody
+   reads. Control lock held, gate closed. */
+void prof_i_blocks_cover(void);
+
+/* It is in force no more: what is left of it is unmapped, or held for its readers. Control lock
+   held, gate closed. */
+void prof_i_blocks_retire(const prof_i_arena *old);
 
 /* This is a forked child: the parent's memfd is covered. Private blocks are its own copies, empty
    but for what its traces show. */

@@ -85,7 +85,8 @@ typedef struct prof_i_head {
   uint64_t check;      /* offset ^ bytes ^ kind ^ PROF_I_MAGIC: a head, not data that looks like one */
   uint64_t gone[2][PROF_I_GONE_WORDS]; /* events that this room held and holds no more. The pair that counts changes with the word that
                                           gives them up: none is ever counted twice, or not at all */
-  uint64_t spare[4];
+  uint64_t left_by; /* in memory, of a chunk of a replaced arena: see blocks.c. In a file 0 */
+  uint64_t spare[3];
 } prof_i_head;
 
 static inline int prof_i_open_stands(uint64_t ticks) { return ticks >> 4 != 0; }

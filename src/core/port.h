@@ -120,6 +120,7 @@ bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room); /* of this
 void prof_i_port_process_name(char *to, size_t room);
 size_t prof_i_port_read_small(const char *path, char *to, size_t room); /* a file of the kernel's; NUL-terminated, cut at the room */
 uint64_t prof_i_port_memory_limit(void); /* of the machine or the control group, in bytes */
+bool prof_i_port_commits_strictly(void); /* overcommit_memory is 2: a fork counts private memory */
 uint64_t prof_i_port_cpu_limit(void);    /* of the control group, in thousandths of a processor; 0: none */
 void prof_i_port_processor_name(char *to, size_t room); /* as the kernel has it; else the machine's kind */
 uint64_t prof_i_port_cache_bytes(void);  /* the first processor's largest cache; 0: not known */
@@ -136,6 +137,7 @@ void prof_i_port_use_huge_pages(void *at,
                                 size_t bytes);  /* where the system allows them to who asks */
 void prof_i_port_cover(void *at, size_t bytes); /* by empty private memory, over what is there */
 void prof_i_port_drop(void *at, size_t bytes);                         /* pages leave this process; the file keeps them */
+void prof_i_port_empty(void *at, size_t bytes); /* of private memory: reads give zeros */
 /* By pieces, none of which holds up another thread's mmap() for long. */
 void prof_i_port_unmap(void *at, size_t bytes);
 void prof_i_port_punch(void *at, size_t bytes);                        /* pages and what they held are gone: reads give zeros */

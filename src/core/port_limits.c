@@ -107,6 +107,12 @@ uint64_t prof_i_port_memory_limit(void) {
   return group < all ? group : all;
 }
 
+bool prof_i_port_commits_strictly(void) {
+  char text[16];
+  return prof_i_port_read_small("/proc/sys/vm/overcommit_memory", text, sizeof text) &&
+         text[0] == '2';
+}
+
 uint64_t prof_i_port_cpu_limit(void) {
   const uint64_t group = least_of_both(cpu_of_2, "/sys/fs/cgroup/cpu", "cpu", cpu_of_1);
   return group == UINT64_MAX ? 0 : group;

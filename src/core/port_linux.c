@@ -241,6 +241,10 @@ void prof_i_port_cover(void *at, size_t bytes) {
   (void)mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
+/* Locked pages stay. */
+void prof_i_port_empty(void *at, size_t bytes) {
+  if (madvise(at, bytes, MADV_DONTNEED) != 0) memset(at, 0, bytes);
+}
 
 void prof_i_port_unmap(void *at, size_t bytes) {
   enum { PIECE_BYTES = 32 << 20 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "blocks.h"
 #include "budget.h"
 #include "chunk.h"
 #include "clock.h"
@@ -231,7 +232,8 @@ void prof_i_thread_look_away(void) { __atomic_fetch_sub(&own.looking, 1, __ATOMI
    and stays mapped for good: that is rare. */
 static void pin(prof_i_thread *thread, void *at, uint64_t bytes) {
   prof_i_pin *const p = &thread->pins[thread->pin_next++ % PROF_I_PIN_COUNT];
-  if (p->at && !__atomic_load_n(&own.looking, __ATOMIC_SEQ_CST)) munmap(p->at, p->bytes);
+  if (p->at && prof_i_blocks_leave(p->at) && !__atomic_load_n(&own.looking, __ATOMIC_SEQ_CST))
+    munmap(p->at, p->bytes);
   p->at = at;
   p->bytes = bytes;
 }
@@ -765,6 +767,17 @@ static void insert_sorted(kept *all, size_t *count, kept one) {
 static kept pages_of(prof_i_pool_state *state) {
   const uintptr_t page = 4096, from = (uintptr_t)state & ~(page - 1), to = ((uintptr_t)(state + 1) + page - 1) & ~(page - 1);
   return (kept){(char *)state - ((uintptr_t)state - from), to - from, true};
+}
+
+void prof_i_thread_each_chunk(const char *base, uint64_t bytes, void (*take)(prof_i_head *chunk)) {
+  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    const uint64_t words[] = {__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE),
+                              __atomic_load_n(&t->before, __ATOMIC_ACQUIRE)};
+    for (int i = 0; i < 2; i++) {
+      prof_i_head *const chunk = parked_at(words[i]);
+      if ((char *)chunk >= base && (char *)chunk < base + bytes) take(chunk);
+    }
+  }
 }
 
 static size_t collect_kept(kept *all, size_t room, const char *base, uint64_t bytes) {

@@ -223,6 +223,8 @@ typedef enum prof_i_mapping_use {
 } prof_i_mapping_use;
 typedef void prof_i_mapping_sink(void *to, char *at, uint64_t bytes, prof_i_mapping_use use);
 void prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to);
+/* Each chunk in that range that a thread may point to. Control lock held, gate closed. */
+void prof_i_thread_each_chunk(const char *base, uint64_t bytes, void (*take)(prof_i_head *chunk));
 size_t prof_i_thread_mapping_pieces(void); /* at most so many ranges are used */
 
 /* Threads that have ended and had no destructor that saw it: what they leave goes to the capture. Any

@@ -121,6 +121,7 @@ static bool load_head(const snapshot *s, uint64_t offset, prof_i_head *head_out)
   const unsigned char *const from = from_at(s, offset);
   for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = load(from + i * 8);
   memcpy(head_out, words, sizeof *head_out);
+  head_out->left_by = 0;
   return prof_i_head_check(head_out, offset) && head_out->bytes <= s->count - offset && bytes_there(s, offset + head_out->bytes) == offset + head_out->bytes;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../core/blocks.h"
 #include "../core/control.h"
 #include "../core/log.h"
 #include "../core/port.h"
@@ -116,7 +117,26 @@ void prof_i_source_done_with(const prof_i_source *source, const void *from, uint
   if (last > first) madvise((void *)(uintptr_t)(source->bytes + first), (size_t)(last - first), MADV_DONTNEED);
 }
 
+/* Memory that is looked at from outside, by /proc/PID/map_files or a copy of that, lacks what lies
+   in private memory. Its first block is shared; in a file these bytes are zeros. */
+static bool lacks_private_blocks(const unsigned char *first_unit) {
+  const unsigned char *const states = first_unit + PROF_I_HEADER_BYTES;
+  return states[0] == PROF_I_BLOCK_SHARED &&
+         memchr(states, PROF_I_BLOCK_PRIVATE, PROF_I_BLOCK_COUNT_MAX) != NULL;
+}
+
+static int refuse_memory(const unsigned char *first_unit, const char *what) {
+  prof_i_header header;
+  memcpy(&header, first_unit, sizeof header);
+  return prof_i_fail(PROF_E_NOT_CAPTURE,
+                     "%s is a part of the memory of process %u, which records without a file; only "
+                     "that process has the rest: let it call prof_dump(), or record to a file",
+                     what, header.pid);
+}
+
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count) {
+  if (count >= PROF_I_FIRST_UNIT_OFFSET && lacks_private_blocks(bytes))
+    return refuse_memory(bytes, "what was given");
   *source = (prof_i_source){.bytes = bytes, .count = count, .kind = PROF_I_SOURCE_BORROWED};
   if ((uintptr_t)bytes % sizeof(uint64_t) == 0) return PROF_OK;
   unsigned char *const copy = malloc(count ? count : 1); /* records are read by words */
@@ -207,9 +227,11 @@ static int copy_live(prof_i_source *source, int fd, uint64_t bytes, const char *
 }
 
 static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
+  unsigned char first_unit[PROF_I_FIRST_UNIT_OFFSET] = {0};
+  if (read_from_begin(fd, first_unit, sizeof first_unit) < 0) return fail_errno("cannot read", path);
+  if (lacks_private_blocks(first_unit)) return refuse_memory(first_unit, path);
   prof_i_header header;
-  memset(&header, 0, sizeof header);
-  if (read_from_begin(fd, (unsigned char *)&header, sizeof header) < 0) return fail_errno("cannot read", path);
+  memcpy(&header, first_unit, sizeof header);
   const prof_i_process_life its = bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_LIFE_OVER : prof_i_life_of(&header);
   int status;
   if (its == PROF_I_LIFE_OVER || header.state == PROF_I_STATE_COPIED || (its == PROF_I_LIFE_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {

@@ -37,6 +37,7 @@ typedef enum pause_at {
   AT_WALK,
   AT_PUNCH,
   AT_DROP,
+  AT_UNMAP,
   AT_WRITE
 } pause_at;
 
@@ -79,6 +80,18 @@ int madvise(void *at, size_t bytes, int advice) {
   if (advice == MADV_DONTNEED) stand_still(AT_DROP);
   if (advice == MADV_KEEPONFORK) stand_still(AT_SHOW);
   return next(at, bytes, advice);
+}
+
+/* After a piece of the arena is gone. The first large one of an arena in memory is its mirror. */
+int munmap(void *at, size_t bytes) {
+  enum { BLOCK_BYTES = 2 << 20 };
+  static __thread bool is_second;
+  int (*const next)(void *, size_t) = (int (*)(void *, size_t))dlsym(RTLD_NEXT, "munmap");
+  const int result = next(at, bytes);
+  if (armed != AT_UNMAP || bytes < BLOCK_BYTES) return result;
+  if (is_second) stand_still(AT_UNMAP);
+  is_second = true;
+  return result;
 }
 
 ssize_t write(int fd, const void *bytes, size_t count) {
@@ -346,6 +359,44 @@ static void a_start_beside_a_trace_that_is_being_taken_in_place_leaves_it_as_it_
   start_beside_a_trace(AT_SHOW);
 }
 
+static int call_start(long_call *self) {
+  const prof_options options = {
+      .size = sizeof options, .policy = PROF_POLICY_KEEP, .cap_bytes = 48 << 20};
+  return (void)self, prof_start_with(&options);
+}
+
+/* A fork does not wait for that for long. The child has neither the old capture nor the new. */
+static void a_fork_beside_a_start_that_unmaps_has_no_part_of_either(void **state) {
+  int ends[2], status = -1;
+  char byte = 0;
+  (void)state;
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(pipe(ends), 0);
+  long_call one = {.at = AT_UNMAP, .call = call_start};
+  begin(&one);
+  fflush(NULL);
+  const pid_t child = RUN(fork());
+  if (child == 0) {
+    for (int i = 0; i < 32; i++) signal(i, SIG_DFL); /* a crash is a crash */
+    hang_guard();
+    record(1);
+    const bool is_off = prof_level() == 0;
+    const bool has_waited = read(ends[0], &byte, 1) == 1; /* the parent records again */
+    record(1);
+    _exit(is_off && has_waited && prof_level() == 0 ? 0 : 1);
+  }
+  finish(&one);
+  assert_int_equal(prof_level(), 1);
+  assert_int_equal(write(ends[1], &byte, 1), 1);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  close(ends[0]);
+  close(ends[1]);
+  assert_int_equal(status, 0);
+  prof_trace *const trace = get();
+  assert_int_equal(info_of(trace).scope_count, 0);
+  prof_trace_destroy(trace);
+}
+
 /* A clear that is at it when the capture is replaced has nothing more to do. */
 static void a_start_beside_a_clear_has_its_own_capture(void **state) {
   (void)state;
@@ -436,6 +487,7 @@ int main(int argc, char **argv) {
       CASE(a_clear_beside_a_trace_that_is_being_taken_in_place_is_before_it),
       CASE(a_start_beside_a_trace_that_is_being_taken_leaves_it_as_it_was),
       CASE(a_start_beside_a_trace_that_is_being_taken_in_place_leaves_it_as_it_was),
+      CASE(a_fork_beside_a_start_that_unmaps_has_no_part_of_either),
       CASE(a_start_beside_a_clear_has_its_own_capture),
       CASE(nobody_waits_for_room_that_comes_back),
       cmocka_unit_test(exit_ends_in_a_handler_that_interrupted_a_call),

@@ -2,11 +2,16 @@
    for slots after a clear, what a child gets, and what happens where private memory is refused. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,6 +23,9 @@
 #include <prof/trace.h>
 
 #include "core/blocks.h"
+#include "core/control.h"
+#include "core/thread.h"
+#include "api/sanitizers.h"
 
 enum { CAP_BYTES = 64 << 20, SCOPES_A_MIB = 65536, MOST_EXTENTS = 4096 };
 
@@ -220,6 +228,124 @@ static void memory_that_is_refused_is_shared(void **state) {
   for (size_t i = 0; i < count; i++) assert_false(seen[i].is_private);
 }
 
+/* A fork would count private memory a second time, and be refused. Seen only where this process
+   may mount. */
+static int record_under_strict_overcommit(void) {
+  static const char rule[] = "/proc/sys/vm/overcommit_memory";
+  char path[] = "/tmp/prof-strict-XXXXXX";
+  const int fd = mkstemp(path);
+  const bool is_strict = fd >= 0 && write(fd, "2\n", 2) == 2 && unshare(CLONE_NEWNS) == 0 &&
+                         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                         mount(path, rule, NULL, MS_BIND, NULL) == 0;
+  if (fd >= 0) unlink(path);
+  if (!is_strict) return 2;
+  start(PROF_POLICY_KEEP, CAP_BYTES);
+  record(4 * SCOPES_A_MIB);
+  return prof_i_the_arena.has_blocks || health_now().recorded_count != 4 * SCOPES_A_MIB;
+}
+
+static void strict_overcommit_has_no_blocks(void **state) {
+  (void)state;
+  int status = -1;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) _exit(record_under_strict_overcommit());
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) {
+    print_message("skip: this process may not mount\n");
+    skip();
+  }
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- cleared ---- */
+
+/* The kernel keeps pages that the host has locked. */
+static void locked_memory_is_empty_after_a_clear(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, CAP_BYTES);
+  record(4 * SCOPES_A_MIB);
+  const uint64_t chunk = first_private_chunk();
+  const uint64_t *const words = (const uint64_t *)(const void *)(prof_i_the_arena.base + chunk);
+  const uint64_t first = 4096 / sizeof *words; /* behind the page with the head */
+  const uint64_t count = PROF_I_CHUNK_BYTES_MAX / sizeof *words;
+  if (mlock(words, PROF_I_CHUNK_BYTES_MAX) != 0) {
+    print_message("skip: this process may not lock 1 MiB\n");
+    skip();
+  }
+  assert_int_not_equal(words[first], 0);
+  assert_int_equal(prof_clear(), PROF_OK);
+  for (uint64_t i = first; i < count; i++) assert_int_equal(words[i], 0);
+  munlock(words, PROF_I_CHUNK_BYTES_MAX);
+}
+
+/* ---- from outside ---- */
+
+/* The memfd alone, as another process may see it, must not pass for the capture. */
+static void a_part_of_the_memory_is_no_capture(void **state) {
+  (void)state;
+  static _Alignas(8) unsigned char part[PROF_I_FIRST_UNIT_OFFSET + PROF_I_UNIT_BYTES];
+  prof_trace *trace = NULL;
+  for (int is_private = 0; is_private < 2; is_private++) {
+    char path[] = "/tmp/prof-part-XXXXXX";
+    start(PROF_POLICY_KEEP, CAP_BYTES);
+    record(is_private ? 4 * SCOPES_A_MIB : 1);
+    memcpy(part, prof_i_the_arena.base, PROF_I_FIRST_UNIT_OFFSET);
+    const int expected = is_private ? PROF_E_NOT_CAPTURE : PROF_OK;
+    assert_int_equal(prof_trace_open_bytes(part, sizeof part, &trace), expected);
+    if (is_private) assert_non_null(strstr(prof_last_error(), "prof_dump()"));
+    if (!is_private) prof_trace_destroy(trace);
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, part, sizeof part) == (ssize_t)sizeof part);
+    close(fd);
+    const int status = prof_trace_open(path, &trace);
+    unlink(path);
+    assert_int_equal(status, expected);
+    if (!is_private) prof_trace_destroy(trace);
+  }
+}
+
+/* And the capture itself is whole, in memory of the caller's. */
+static void a_dump_of_private_memory_is_a_capture(void **state) {
+  (void)state;
+  char path[] = "/tmp/prof-whole-XXXXXX.prof";
+  prof_trace *trace = NULL;
+  prof_trace_info info = {.size = sizeof info};
+  start(PROF_POLICY_KEEP, CAP_BYTES);
+  record(4 * SCOPES_A_MIB);
+  close(mkstemps(path, 5));
+  assert_int_equal(prof_dump(path), PROF_OK);
+  const int status = prof_trace_open(path, &trace);
+  unlink(path);
+  assert_int_equal(status, PROF_OK);
+  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
+  assert_int_equal(info.scope_count, 4 * SCOPES_A_MIB);
+  assert_int_equal(info.bad_count, 0);
+  prof_trace_destroy(trace);
+}
+
+/* ---- counted ---- */
+
+static void *record_some(void *unused) {
+  record(8 * SCOPES_A_MIB);
+  return unused;
+}
+
+/* Rests of blocks are moved while they are added up. */
+static void what_is_taken_never_exceeds_the_cap(void **state) {
+  enum { RECORDERS = 3, ROUNDS = 4, LOOKS = 2000 };
+  (void)state;
+  for (int round = 0; round < ROUNDS; round++) {
+    pthread_t threads[RECORDERS];
+    start(PROF_POLICY_RING, CAP_BYTES);
+    for (int i = 0; i < RECORDERS; i++)
+      assert_int_equal(pthread_create(&threads[i], NULL, record_some, NULL), 0);
+    for (int i = 0; i < LOOKS; i++) assert_in_range(prof_i_arena_taken_bytes(), 0, CAP_BYTES);
+    for (int i = 0; i < RECORDERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  }
+}
+
 /* ---- held ---- */
 
 /* Each is of a capture of its own, all of which are gone. */
@@ -248,6 +374,35 @@ static void traces_of_many_replaced_captures_go_in_any_order(void **state) {
   }
 }
 
+static long mappings(void) {
+  FILE *const maps = fopen("/proc/self/maps", "r");
+  long count = 0;
+  for (int c; maps && (c = fgetc(maps)) != EOF;) count += c == '\n';
+  if (maps) fclose(maps);
+  return count;
+}
+
+/* The thread may still touch its chunk, and the reader looks at it: the last of the two unmaps it. */
+static void a_chunk_that_a_reader_looks_at_goes_with_its_last_user(void **state) {
+  (void)state;
+  enum { ROUNDS = 2 * PROF_I_PIN_COUNT, MORE = 8 };
+  long after_first = 0;
+  for (int i = 0; i < 2 * ROUNDS; i++) {
+    prof_i_pinned pinned;
+    start(PROF_POLICY_KEEP, CAP_BYTES);
+    record(2 * SCOPES_A_MIB);
+    assert_int_equal(prof_i_arena_pin(&pinned, false), PROF_OK);
+    const prof_i_head *const chunk =
+        (const prof_i_head *)(const void *)(prof_i_the_arena.base + first_private_chunk());
+    start(PROF_POLICY_KEEP, CAP_BYTES);
+    record(2 * SCOPES_A_MIB);
+    assert_int_equal(chunk->magic, PROF_I_EXTENT_MAGIC);
+    prof_i_arena_unpin(&pinned, false, false);
+    if (i == ROUNDS) after_first = mappings();
+  }
+  if (!WITH_ASAN && !WITH_TSAN) assert_in_range(mappings(), 0, after_first + MORE);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(large_chunks_are_private_and_nothing_else_is),
@@ -256,6 +411,12 @@ int main(void) {
       cmocka_unit_test(threads_find_slots_after_a_full_capture_was_cleared),
       cmocka_unit_test(a_child_gets_what_a_trace_shows_and_no_more),
       cmocka_unit_test(memory_that_is_refused_is_shared),
+      cmocka_unit_test(strict_overcommit_has_no_blocks),
+      cmocka_unit_test(locked_memory_is_empty_after_a_clear),
+      cmocka_unit_test(a_part_of_the_memory_is_no_capture),
+      cmocka_unit_test(a_dump_of_private_memory_is_a_capture),
+      cmocka_unit_test(what_is_taken_never_exceeds_the_cap),
+      cmocka_unit_test(a_chunk_that_a_reader_looks_at_goes_with_its_last_user),
       cmocka_unit_test(traces_of_many_replaced_captures_go_in_any_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
