@@ -4,10 +4,12 @@
    header, slots, meta extents, small chunks, and the last sixteenth of the cap, which slots may
    need after a clear.
 
+   The memfd has a second mapping of its whole length, closed: the mirror. Readers map it once more.
    Private memory has no second mapping, so readers look at it in place. An arena that is replaced
    meanwhile keeps these blocks mapped until the last reader is done. A fork leaves them out
-   (MADV_WIPEONFORK), except chunks that a trace shows: the child inherits the trace. Without
-   private memory (RLIMIT_DATA, strict overcommit) a block shows the memfd.
+   (MADV_WIPEONFORK), except chunks that a trace shows: the child inherits the trace. If private
+   memory is refused, a block shows the memfd. A host with RLIMIT_AS, RLIMIT_DATA or strict
+   overcommit has no blocks at all.
 
    What a block is stands in a byte behind the header, in the memfd: readers of a replaced arena see
    it in their mapping. A reader may meet any state, since it changes once, before the first head of
@@ -63,7 +65,7 @@ static struct {
 
 bool prof_i_blocks_fit(uint64_t cap_bytes) {
   return cap_bytes >= CAP_MIN_BYTES && cap_bytes / PROF_I_BLOCK_BYTES < PROF_I_BLOCK_COUNT_MAX &&
-         !prof_i_port_commits_strictly();
+         !prof_i_port_rations_memory();
 }
 
 char *prof_i_blocks_map(int fd, uint64_t cap_bytes, char **mirror_out) {
@@ -79,6 +81,7 @@ char *prof_i_blocks_map(int fd, uint64_t cap_bytes, char **mirror_out) {
   char *const mirror = mmap(NULL, cap_bytes, PROT_NONE, sharing, fd, 0);
   if (mirror != MAP_FAILED &&
       mmap(base, cap_bytes, PROT_NONE, sharing | MAP_FIXED, fd, 0) != MAP_FAILED) {
+    munlock(mirror, cap_bytes); /* else mlockall() would count it a second time */
     *mirror_out = mirror;
     return base;
   }
@@ -110,14 +113,14 @@ int prof_i_blocks_open_first(const prof_i_arena *fresh) {
   return error;
 }
 
-/* Made elsewhere first: a mmap() over the memfd that fails may leave a hole there. */
-static bool map_private(char *at) {
+/* In place: memory that is moved here does not become one mapping with its neighbours. A mmap() that
+   fails may leave a hole; then the memfd is mapped there again. */
+static bool map_private(uint64_t offset) {
+  char *const at = prof_i_the_arena.base + offset, *const mirror = prof_i_the_arena.mirror;
   const size_t bytes = PROF_I_BLOCK_BYTES;
-  void *const fresh =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (fresh == MAP_FAILED) return false;
-  if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
-    munmap(fresh, bytes);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) {
+    (void)mremap(mirror + offset, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at);
     return false;
   }
   prof_i_port_wipe_on_fork(at, bytes);
@@ -129,7 +132,7 @@ static bool map_private(char *at) {
 static int open_block(uint64_t offset, bool wants_private) {
   char *const base = prof_i_the_arena.base;
   const uint64_t bytes = block_end(offset) - offset;
-  const bool is_private = wants_private && map_private(base + offset);
+  const bool is_private = wants_private && map_private(offset);
   if (!is_private && mprotect(base + offset, bytes, PROT_READ | PROT_WRITE) != 0) return errno;
   set_state(base, offset, is_private ? PROF_I_BLOCK_PRIVATE : PROF_I_BLOCK_SHARED);
   return 0;

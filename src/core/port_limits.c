@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
@@ -107,10 +108,15 @@ uint64_t prof_i_port_memory_limit(void) {
   return group < all ? group : all;
 }
 
-bool prof_i_port_commits_strictly(void) {
+static bool is_limit(const struct rlimit *limit) { return limit->rlim_cur != RLIM_INFINITY; }
+
+bool prof_i_port_rations_memory(void) {
+  static const char rule[] = "/proc/sys/vm/overcommit_memory";
   char text[16];
-  return prof_i_port_read_small("/proc/sys/vm/overcommit_memory", text, sizeof text) &&
-         text[0] == '2';
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && is_limit(&limit)) return true;
+  if (getrlimit(RLIMIT_DATA, &limit) == 0 && is_limit(&limit)) return true;
+  return prof_i_port_read_small(rule, text, sizeof text) && text[0] == '2';
 }
 
 uint64_t prof_i_port_cpu_limit(void) {

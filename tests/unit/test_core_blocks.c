@@ -113,6 +113,24 @@ static void small_captures_have_no_blocks(void **state) {
   assert_int_equal((uintptr_t)prof_i_the_arena.base % PROF_I_BLOCK_BYTES, 0);
 }
 
+static long mappings(void) {
+  FILE *const maps = fopen("/proc/self/maps", "r");
+  long count = 0;
+  for (int c; maps && (c = fgetc(maps)) != EOF;) count += c == '\n';
+  if (maps) fclose(maps);
+  return count;
+}
+
+/* Blocks that stand in a row are one mapping: a process has 65530. */
+static void blocks_take_few_mappings(void **state) {
+  enum { FILLED_MIB = 48, MORE = 12 };
+  (void)state;
+  start(PROF_POLICY_KEEP, CAP_BYTES);
+  const long before = mappings();
+  record(FILLED_MIB * SCOPES_A_MIB);
+  if (!WITH_ASAN && !WITH_TSAN) assert_in_range(mappings(), 0, before + MORE);
+}
+
 /* Also where the last block is short. */
 static void the_cap_is_used_up_to_its_last_unit(void **state) {
   (void)state;
@@ -226,6 +244,24 @@ static void memory_that_is_refused_is_shared(void **state) {
   for (int i = 0; i < PROF_LOSS_COUNT; i++) assert_int_equal(health.lost_count[i], 0);
   const size_t count = see_extents();
   for (size_t i = 0; i < count; i++) assert_false(seen[i].is_private);
+}
+
+/* What the host may take is limited: it would lack what private memory takes of it. */
+static void limited_hosts_have_no_blocks(void **state) {
+  (void)state;
+  static const int limits[] = {RLIMIT_AS, RLIMIT_DATA};
+  for (int i = 0; i < 2; i++) {
+    struct rlimit was;
+    assert_int_equal(getrlimit(limits[i], &was), 0);
+    const struct rlimit far = {(rlim_t)1 << 45, was.rlim_max};
+    assert_int_equal(setrlimit(limits[i], &far), 0);
+    start(PROF_POLICY_KEEP, CAP_BYTES);
+    record(2 * SCOPES_A_MIB);
+    const bool has_blocks = prof_i_the_arena.has_blocks;
+    assert_int_equal(setrlimit(limits[i], &was), 0);
+    assert_false(has_blocks);
+    assert_int_equal(health_now().recorded_count, 2 * SCOPES_A_MIB);
+  }
 }
 
 /* A fork would count private memory a second time, and be refused. Seen only where this process
@@ -374,14 +410,6 @@ static void traces_of_many_replaced_captures_go_in_any_order(void **state) {
   }
 }
 
-static long mappings(void) {
-  FILE *const maps = fopen("/proc/self/maps", "r");
-  long count = 0;
-  for (int c; maps && (c = fgetc(maps)) != EOF;) count += c == '\n';
-  if (maps) fclose(maps);
-  return count;
-}
-
 /* The thread may still touch its chunk, and the reader looks at it: the last of the two unmaps it. */
 static void a_chunk_that_a_reader_looks_at_goes_with_its_last_user(void **state) {
   (void)state;
@@ -407,10 +435,12 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(large_chunks_are_private_and_nothing_else_is),
       cmocka_unit_test(small_captures_have_no_blocks),
+      cmocka_unit_test(blocks_take_few_mappings),
       cmocka_unit_test(the_cap_is_used_up_to_its_last_unit),
       cmocka_unit_test(threads_find_slots_after_a_full_capture_was_cleared),
       cmocka_unit_test(a_child_gets_what_a_trace_shows_and_no_more),
       cmocka_unit_test(memory_that_is_refused_is_shared),
+      cmocka_unit_test(limited_hosts_have_no_blocks),
       cmocka_unit_test(strict_overcommit_has_no_blocks),
       cmocka_unit_test(locked_memory_is_empty_after_a_clear),
       cmocka_unit_test(a_part_of_the_memory_is_no_capture),
