@@ -253,7 +253,7 @@ static void limited_hosts_have_no_blocks(void **state) {
   for (int i = 0; i < 2; i++) {
     struct rlimit was;
     assert_int_equal(getrlimit(limits[i], &was), 0);
-    const struct rlimit far = {(rlim_t)1 << 45, was.rlim_max};
+    const struct rlimit far = {RLIM_INFINITY - 1, was.rlim_max};
     assert_int_equal(setrlimit(limits[i], &far), 0);
     start(PROF_POLICY_KEEP, CAP_BYTES);
     record(2 * SCOPES_A_MIB);
