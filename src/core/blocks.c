@@ -79,8 +79,9 @@ char *prof_i_blocks_map(int fd, uint64_t cap_bytes, char **mirror_out) {
   if (after) munmap(base + cap_bytes, after);
   const int sharing = MAP_SHARED | MAP_NORESERVE;
   char *const mirror = mmap(NULL, cap_bytes, PROT_NONE, sharing, fd, 0);
-  if (mirror != MAP_FAILED &&
-      mmap(base, cap_bytes, PROT_NONE, sharing | MAP_FIXED, fd, 0) != MAP_FAILED) {
+  const void *at = mirror; /* MAP_FAILED: so is the next */
+  if (at != MAP_FAILED) at = mmap(base, cap_bytes, PROT_NONE, sharing | MAP_FIXED, fd, 0);
+  if (at != MAP_FAILED) {
     munlock(mirror, cap_bytes); /* else mlockall() would count it a second time */
     *mirror_out = mirror;
     return base;
@@ -119,7 +120,8 @@ static bool map_private(uint64_t offset) {
   char *const at = prof_i_the_arena.base + offset, *const mirror = prof_i_the_arena.mirror;
   const size_t bytes = PROF_I_BLOCK_BYTES;
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) {
+  const void *const mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (mapped == MAP_FAILED) {
     (void)mremap(mirror + offset, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at);
     return false;
   }
