@@ -97,7 +97,8 @@ static char *map_fresh(prof_i_arena *fresh, int fd, uint64_t cap_bytes) {
   if (in_blocks) return in_blocks;
   const int sharing = PROF_I_FAULT(PRIVATE_MAP) ? MAP_PRIVATE : MAP_SHARED;
   char *const base = mmap(NULL, cap_bytes, PROT_NONE, sharing | MAP_NORESERVE, fd, 0);
-  return base == MAP_FAILED ? NULL : base;
+  if (base == MAP_FAILED) return NULL;
+  return base;
 }
 
 static void unmap_fresh(const prof_i_arena *fresh) {
