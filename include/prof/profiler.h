@@ -233,7 +233,7 @@ typedef struct prof_health {
   uint32_t level;
   char capture_path[512];               /* "" in memory */
   char reason[256];                     /* why it is not where it was asked to be; "" when it is */
-  uint64_t own_ns;                      /* that recording has taken all threads together: scopes at scope_cost_ns, chunk changes as measured */
+  uint64_t own_ns;                      /* that recording has taken all threads together: scopes at scope_cost_ns and what samples in place take beyond it, chunk changes as measured */
   uint32_t muted_sites_count;
   uint32_t changes_count;               /* steps of the budget and mutes, in this capture */
   char device_warning[512];             /* scopes were put on a device, and not one of its own times stands in the capture: which, why, and what to do; "": no such device is known, though work may still be on its way */

@@ -219,7 +219,7 @@ static void judge(prof_i_thread *thread, const prof_i_head *chunk, uint64_t own_
   window->own_ns += own_ns;
   if (is_exceeded(thread, now, &e)) {
     survey s = {.events = 0};
-    prof_i_chunk_events_from(chunk, load(&window->from), see, &s);
+    prof_i_chunk_events_between(chunk, load(&window->from), UINT64_MAX, see, &s);
     take_step(thread, &e, &s);
     return;
   }
@@ -232,6 +232,7 @@ void prof_i_budget_thread_comes(prof_i_thread *thread) {
   store(&thread->spending.slots, 0);
   store(&thread->spending.from, UINT64_MAX);
   thread->spending.since_ns = 0;
+  thread->spending.beyond_ps = 0;
 }
 
 void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
@@ -247,10 +248,18 @@ void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) 
 static uint64_t count_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
   prof_i_spending *const window = &thread->spending;
   const uint64_t cursor = load(&chunk->cursor), end = cursor < chunk->bytes ? cursor : chunk->bytes, from = load(&window->from);
-  const uint64_t events = prof_i_chunk_events_from(chunk, from, NULL, NULL);
+  const uint64_t events = prof_i_chunk_events_between(chunk, from, UINT64_MAX, NULL, NULL);
   store(&window->events, load(&window->events) + events);
   store(&window->slots, load(&window->slots) + (end > from ? (end - from) / 16 : 0));
   return events;
+}
+
+/* What the thread's scopes took, as many as stand in that many events: at the calibrated cost, and
+   what was timed in place beyond it since the last look. */
+static uint64_t scopes_ns(prof_i_thread *thread, uint64_t events) {
+  const int64_t beyond_ps = thread->slot->beyond_ps, more_ps = beyond_ps - thread->spending.beyond_ps;
+  thread->spending.beyond_ps = beyond_ps;
+  return events * load(&own.scope_ps) / 1000 + (more_ps > 0 ? (uint64_t)more_ps / 1000 : 0);
 }
 
 bool prof_i_budget_is_on(void) { return is_on(); }
@@ -261,12 +270,12 @@ void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, 
   const uint64_t events = count_chunk(thread, chunk);
   const uint64_t count_ns = prof_i_ns_since(begun);
   prof_i_claim(&thread->slot->own_ns, count_ns);
-  judge(thread, chunk, events * load(&own.scope_ps) / 1000 + change_ns + events / 2); /* the count takes half a nanosecond each */
+  judge(thread, chunk, scopes_ns(thread, events) + change_ns + events / 2); /* the count takes half a nanosecond each */
 }
 
 void prof_i_budget_thread_goes(prof_i_thread *thread, const prof_i_head *chunk) {
   if (!is_on()) return;
-  if (chunk) judge(thread, chunk, count_chunk(thread, chunk) * load(&own.scope_ps) / 1000);
+  if (chunk) judge(thread, chunk, scopes_ns(thread, count_chunk(thread, chunk)));
   __atomic_fetch_add(&own.gone, load(&thread->spending.events), __ATOMIC_RELAXED);
   store(&thread->spending.events, 0);
   store(&thread->spending.from, UINT64_MAX); /* the rest of the chunk is another's */

@@ -206,9 +206,13 @@ prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ti
   }
 }
 
-PROF_I_RACES_BY_DESIGN uint64_t prof_i_chunk_events_from(const prof_i_head *chunk, uint64_t from, void (*see)(void *to, uint32_t site), void *to) {
+PROF_I_RACES_BY_DESIGN uint64_t prof_i_chunk_events_between(const prof_i_head *chunk, uint64_t from,
+                                                            uint64_t end,
+                                                            void (*see)(void *to, uint32_t site),
+                                                            void *to) {
   uint64_t count = 0;
-  const uint64_t end = claimed_bytes(chunk), generation = chunk->generation;
+  const uint64_t claimed = claimed_bytes(chunk), generation = chunk->generation;
+  if (end > claimed) end = claimed;
   for (uint64_t i = from < PROF_I_HEAD_BYTES ? PROF_I_HEAD_BYTES : from, slots; i < end; i += slots * 16) {
     const uint64_t *const word = (const uint64_t *)((const char *)chunk + i);
     uint64_t ticks;
@@ -629,6 +633,7 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
     return NULL;
   }
   fresh->owner = thread->serial;
+  __atomic_store_n(&fresh->limit, fresh->bytes - 15, __ATOMIC_RELAXED); /* it may have been another's */
   const uint64_t sequence = next_sequence();
   take_number(fresh, sequence);
   if (prof_i_the_arena.policy == PROF_POLICY_RING) ring_set_age(fresh, sequence);
@@ -659,6 +664,8 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
     give_away(fresh);
     return true;
   }
+  if (old != &thread->full) prof_i_in_place_leave_chunk(thread, old);
+  prof_i_in_place_enter_chunk(thread, fresh);
   if (old != &thread->full) leave_later(thread, old);
   prof_i_clock_pair(true);
   prof_i_change_look_at_level();
@@ -679,6 +686,7 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   prof_i_head *const parked = prof_i_thread_unpark(thread), *const before = prof_i_thread_swap_before(thread, NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
   prof_i_budget_thread_goes(thread, last);
+  prof_i_in_place_thread_goes(thread);
   if (has_something_to_say(thread) && !(last && write_exit(thread, last))) { /* no room there: the reserve has some */
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve) write_exit(thread, reserve);

@@ -71,8 +71,10 @@ typedef struct prof_i_chunk_count {
 /* Walks the records. All of one moment, while others take the chunk, or make it anew. */
 prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ticks);
 
-/* Counts the events whose records stand from this byte on, and shows each one's site to `see`, unless NULL. */
-uint64_t prof_i_chunk_events_from(const prof_i_head *chunk, uint64_t from, void (*see)(void *to, uint32_t site), void *to);
+/* Counts the events whose records begin from this byte on and before `end`, and shows each one's
+   site to `see`, unless NULL. */
+uint64_t prof_i_chunk_events_between(const prof_i_head *chunk, uint64_t from, uint64_t end,
+                                     void (*see)(void *to, uint32_t site), void *to);
 
 typedef struct prof_i_chunk_times {
   uint64_t count, median_ns, p99_ns, max_ns;

@@ -24,6 +24,7 @@
 #include "gate.h"
 #include "helper.h"
 #include "identity.h"
+#include "in_place.h"
 #include "lease.h"
 #include "log.h"
 #include "meta.h"
@@ -187,6 +188,7 @@ static void become_child(void) {
   prof_i_gate_reset();
   prof_i_helper_forget();
   prof_i_budget_forget();
+  prof_i_in_place_forget();
   prof_i_pool_forget_all(prof_i_this_flags.fork_level != 0);
   prof_i_clock_forget();
   prof_i_thread_forget_all();
@@ -350,10 +352,12 @@ static int create(const prof_options *options, char *output, bool is_child) {
   const prof_i_cost cost = prof_i_cost_at_start();
   header->scope_cost_ps = cost.scope_ps;
   header->left_out_cost_ps = cost.left_out_ps;
+  prof_i_in_place_calibrate();
   prof_i_thread_renew_all();
   prof_i_meta_reset();
   prof_i_pool_renumber();
   prof_i_clock_begin();
+  prof_i_in_place_begin_capture();
   if (!own.first_at) __atomic_store_n(&own.first_at, header->start_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&own.since, header->start_ticks, __ATOMIC_RELAXED);
   prof_i_identity_begin(is_child);

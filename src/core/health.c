@@ -69,7 +69,7 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
       health->stray_count += __atomic_load_n(&slot->stray_count, __ATOMIC_RELAXED);
       health->deep_count += __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
       health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
-      health->own_ns += __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
+      health->own_ns += prof_i_slot_own_ns(slot);
       const prof_i_head *const reserve = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
       if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve, clear_ticks);
     }

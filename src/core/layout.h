@@ -73,7 +73,8 @@ typedef enum prof_i_gone {
 /* The first 128 bytes of every extent. For a chunk: cursor, limit and generation are what the hot path works on. */
 typedef struct prof_i_head {
   uint64_t cursor;     /* chunk, meta: bytes claimed from the extent's start; may stand past the limit */
-  uint64_t limit;      /* chunk, meta: claims at or past it do not fit; the extent's bytes less 15 */
+  uint64_t limit;      /* chunk, meta: claims at or past it take the slow path: the extent's bytes less 15, where
+                          they do not fit, or a stop before that (in_place.h) */
   uint64_t generation; /* 1..15 */
   uint32_t magic;      /* stored last when an extent is made */
   uint16_t kind;       /* prof_i_extent_kind */
@@ -148,7 +149,17 @@ typedef struct prof_i_slot {
   /* A thread ends with scopes open. The value that lost[PROF_LOSS_THREAD_ENDED] is about to get: once it has it, the entries count as
      lost and are not open any more, whatever stands in them. 0: no thread is ending here. */
   uint64_t ended_mark;
+  /* What the scopes of the thread that has the slot have taken beyond scope_cost_ps, as timed in
+     place (in_place.h), in ps; negative: they took no more. The owner writes, and adds it to own_ns
+     when it ends. */
+  int64_t beyond_ps;
 } prof_i_slot;
+
+/* What recording took beside what its events are counted for, of all threads that had the slot. */
+static inline uint64_t prof_i_slot_own_ns(const prof_i_slot *slot) {
+  const int64_t beyond_ps = __atomic_load_n(&slot->beyond_ps, __ATOMIC_RELAXED);
+  return __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED) + (beyond_ps > 0 ? (uint64_t)beyond_ps / 1000 : 0);
+}
 
 /* Scopes that stand open below the 64 with entries. */
 static inline uint64_t prof_i_slot_deep_open(const prof_i_slot *slot) {

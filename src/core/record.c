@@ -14,7 +14,7 @@ static bool write_in(prof_i_head *chunk, uint64_t ticks4, uint64_t word1, const 
   uint64_t *record;
   if (words == 0) {
     const uint64_t at = prof_i_claim(&chunk->cursor, 16);
-    if (at >= chunk->limit) return false;
+    if (at >= chunk->limit && !prof_i_in_place_fits(chunk, at, 16)) return false;
     record = (uint64_t *)((char *)chunk + at);
   } else {
     record = prof_i_record_claim(chunk, (2 + words + 1) / 2 * 16);

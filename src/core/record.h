@@ -3,15 +3,17 @@
 #define PROF_CORE_RECORD_H
 
 #include "arena.h"
+#include "in_place.h"
 #include "port.h"
 #include "thread.h"
 
 /* Claims room and marks it pending at once. NULL: it does not fit; what was claimed is marked as filler. */
 static inline uint64_t *prof_i_record_claim(prof_i_head *chunk, uint64_t bytes) {
-  const uint64_t at = prof_i_claim(&chunk->cursor, bytes), end = chunk->limit + 15;
+  const uint64_t at = prof_i_claim(&chunk->cursor, bytes);
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
-  if (PROF_I_UNLIKELY(at + bytes > end)) {
-    if (at < chunk->limit)
+  if (PROF_I_UNLIKELY(at + bytes > chunk->limit + 15) && !prof_i_in_place_fits(chunk, at, bytes)) {
+    const uint64_t end = chunk->bytes;
+    if (at < end)
       __atomic_store_n(&record[0], 1ull << PROF_I_FILLER_BIT | (end - at) / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4,
                        __ATOMIC_RELEASE);
     return 0;

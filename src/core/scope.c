@@ -16,6 +16,7 @@
 #include "arena.h"
 #include "entry.h"
 #include "fault.h"
+#include "in_place.h"
 #include "payload_short.h"
 #include "record.h"
 #include "scope.h"
@@ -62,7 +63,7 @@ static PROF_I_COLD uint64_t put_long(prof_i_thread *thread, prof_i_slot *slot,
 /* A short payload's room is taken before it is written, so that a handler's goes behind, and what is too much is given back. */
 static inline __attribute__((always_inline)) uint64_t put_short(
     prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *open, const prof_details *details,
-    uint32_t own, uint32_t call_site, uint32_t number) {
+    uint32_t own, uint32_t call_site, uint32_t number, bool is_twin) {
   const uint64_t top = slot->text_top, taken = top + PROF_I_SHORT_WORDS * 8;
   if (PROF_I_UNLIKELY(taken > PROF_I_TEXT_END))
     return put_long(thread, slot, open, details, own, call_site, number);
@@ -73,8 +74,10 @@ static inline __attribute__((always_inline)) uint64_t put_short(
   PROF_I_SIGNAL_FENCE();
   if (PROF_I_LIKELY(slot->text_top == taken))
     __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED); /* else a handler has left something open */
-  if (PROF_I_UNLIKELY(words == 0))
+  if (PROF_I_UNLIKELY(words == 0)) {
+    if (is_twin) return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT;
     return put_long(thread, slot, open, details, own, call_site, number);
+  }
   return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details) |
          PROF_I_TYPE_LONG | top << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT;
 }
@@ -82,9 +85,9 @@ static inline __attribute__((always_inline)) uint64_t put_short(
 /* The state of a name that is known; NAME_COPIED or, where the slow path must see it, NAME_ASKED.
    Of its own: most scopes have none. */
 enum { NAME_COPIED = 0, NAME_ASKED = 1 };
-static __attribute__((noinline)) uint64_t state_of_name(prof_i_thread *thread,
-                                                        const prof_details *details,
-                                                        uint32_t site) {
+static inline __attribute__((always_inline)) uint64_t look_up_name(prof_i_thread *thread,
+                                                                   const prof_details *details,
+                                                                   uint32_t site, bool is_twin) {
   const prof_i_name **const recent = prof_i_name_recent(thread, details->name);
   if (PROF_I_LIKELY(*recent && prof_i_name_is_of(*recent, details, site)))
     return __atomic_load_n(&(*recent)->state, __ATOMIC_ACQUIRE);
@@ -92,13 +95,21 @@ static __attribute__((noinline)) uint64_t state_of_name(prof_i_thread *thread,
   if (!prof_i_name_key_of(&key, details, site))
     return __atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED) ? NAME_ASKED : NAME_COPIED;
   const prof_i_name *const name = prof_i_name_find(&key);
-  if (!name) return prof_i_name_is_new(key.hash) ? NAME_COPIED : NAME_ASKED;
+  if (!name) return is_twin || prof_i_name_is_new(key.hash) ? NAME_COPIED : NAME_ASKED;
   *recent = name;
   return __atomic_load_n(&name->state, __ATOMIC_ACQUIRE);
 }
+static __attribute__((noinline)) uint64_t state_of_name(prof_i_thread *thread,
+                                                        const prof_details *details,
+                                                        uint32_t site) {
+  return look_up_name(thread, details, site, false);
+}
 
-static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *site, const prof_details *details) {
-  prof_i_thread *const thread = prof_i_this_thread;
+/* is_twin: prof_i_scope_twin_begin(). */
+static inline __attribute__((always_inline)) uint64_t begin_details(prof_i_thread *thread,
+                                                                    prof_site *site,
+                                                                    const prof_details *details,
+                                                                    bool is_twin) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   const uint32_t both = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL,
                  epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
@@ -108,11 +119,12 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *s
     return prof_i_scope_begin_slow(site, details);
   uint32_t own = details->flags & both, number = (uint32_t)state;
   if (own != both) {
-    const uint64_t named = state_of_name(thread, details, number);
+    const uint64_t named = is_twin ? look_up_name(thread, details, number, true)
+                                   : state_of_name(thread, details, number);
     if (named != NAME_COPIED) {
-      if (PROF_I_UNLIKELY((uint32_t)(named >> 32) != epoch))
-        return prof_i_scope_begin_slow_named(site, details, named);
-      if (PROF_I_LIKELY((uint32_t)named != 0)) {
+      const bool is_ready = PROF_I_LIKELY((uint32_t)(named >> 32) == epoch);
+      if (!is_ready && !is_twin) return prof_i_scope_begin_slow_named(site, details, named);
+      if (PROF_I_LIKELY((uint32_t)named != 0) && is_ready) {
         own = both;
         number = (uint32_t)named;
       }
@@ -122,7 +134,7 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_site *s
   const uint64_t what =
       own == both && prof_i_entry_is_bare(details)
           ? (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details)
-          : put_short(thread, slot, open, details, own, (uint32_t)state, number);
+          : put_short(thread, slot, open, details, own, (uint32_t)state, number, is_twin);
   __atomic_store_n(&open->what, what, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   prof_i_entry_set(open, start);
@@ -159,7 +171,7 @@ static inline void learn(prof_site *site, const prof_details *details) {
 }
 
 uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
-  const uint64_t start = begin_details(site, details);
+  const uint64_t start = begin_details(prof_i_this_thread, site, details, false);
   learn(site, details);
   return start;
 }
@@ -426,6 +438,26 @@ static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slo
   close_top(slot, depth);
 }
 
+/* The claim has reached the chunk's limit. It fits all the same where that is but a stop on the
+   way (in_place.h). */
+static PROF_I_COLD void end_at_limit(prof_i_thread *thread, prof_i_head *chunk, uint64_t at,
+                                     uint64_t start, uint64_t ticks) {
+  if (!prof_i_in_place_fits(chunk, at, 16)) {
+    prof_i_scope_end_slow(start, ticks);
+    return;
+  }
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t depth = slot->depth;
+  uint64_t *const record = (uint64_t *)((char *)chunk + at);
+  const uint64_t duration4 = (ticks << 4) - start;
+  const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
+  __atomic_store_n(
+      &record[1], duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what),
+      __ATOMIC_RELAXED);
+  __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
+  close_top(slot, depth);
+}
+
 static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread, uint64_t start) {
   prof_i_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) {
@@ -455,7 +487,7 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   if (PROF_I_FAULT(HOT_CALL)) prof_i_port_tid();
   const uint64_t at = PROF_I_FAULT(LOST) ? __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED) : prof_i_claim(&chunk->cursor, 16);
   if (PROF_I_UNLIKELY(at >= chunk->limit)) {
-    prof_i_scope_end_slow(start, ticks);
+    end_at_limit(thread, chunk, at, start, ticks);
     return;
   }
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
@@ -481,6 +513,50 @@ void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
   for (int i = 0; i < count; i++) end_called(thread, begin_called(thread, site));
 }
 
+/* ---- the twin: see scope.h ---- */
+
+/* On pages of their own: the recorder's code is not in the near caches either. */
+#define TWIN_PAGE(name) __attribute__((noinline, aligned(64), section(".text.prof_i_twin_" name)))
+#define TWIN_PAGE_FIRST(name) __attribute__((noinline, aligned(4096), section(".text.prof_i_twin_" name)))
+
+static TWIN_PAGE_FIRST("library") uint64_t twin_begin(const prof_i_twin_own *own, prof_site *site) {
+  return begin_plain(*own->thread, site, "", "", 0);
+}
+static TWIN_PAGE("library") uint64_t twin_begin_details(const prof_i_twin_own *own, prof_site *site,
+                                                        const prof_details *details) {
+  return begin_details(*own->thread, site, details, true);
+}
+static TWIN_PAGE("library") void twin_end(const prof_i_twin_own *own, uint64_t start) {
+  end_any(*own->thread, start);
+}
+
+/* As the linker's stubs, by which the host calls a library. */
+static TWIN_PAGE_FIRST("stubs") uint64_t stub_begin(const prof_i_twin_own *own, prof_site *site) {
+  return own->calls.begin(own, site);
+}
+static TWIN_PAGE("stubs") uint64_t stub_begin_details(const prof_i_twin_own *own, prof_site *site,
+                                                      const prof_details *details) {
+  return own->calls.begin_details(own, site, details);
+}
+static TWIN_PAGE("stubs") void stub_end(const prof_i_twin_own *own, uint64_t start) {
+  own->calls.end(own, start);
+}
+
+void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_own *own) {
+  *stubs = (prof_i_twin_calls){stub_begin, stub_begin_details, stub_end};
+  own->calls = (prof_i_twin_calls){twin_begin, twin_begin_details, twin_end};
+}
+
+TWIN_PAGE_FIRST("host")
+uint64_t prof_i_scope_twin_begin(const prof_i_twin *twin, prof_site *site,
+                                 const prof_details *details) {
+  return details ? twin->calls->begin_details(twin->own, site, details)
+                 : twin->calls->begin(twin->own, site);
+}
+TWIN_PAGE("host") void prof_i_scope_twin_end(const prof_i_twin *twin, uint64_t start) {
+  twin->calls->end(twin->own, start);
+}
+
 /* ---- by calls, for other languages ---- */
 
 static prof_site by_call[3] = {{.file = "", .function = ""}, {.file = "", .function = "prof_scope_begin", .level = 1}, {.file = "", .function = "prof_scope_begin", .level = 2}};
@@ -495,7 +571,7 @@ uint64_t prof_scope_begin(int level, const char *name, const char *category, con
   }
   const prof_details details = {name, category, PROF_NUL_TERMINATED,        PROF_NUL_TERMINATED, PROF_I_BY_CALL, PROF_HOST,
                                 0,    0,        args ? *args : PROF_NO_ARGS};
-  return begin_details(&by_call[level], &details);
+  return begin_details(prof_i_this_thread, &by_call[level], &details, false);
 }
 
 uint64_t prof_scope_begin_at(prof_site *site, const char *name, const char *category) {

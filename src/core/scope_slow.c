@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "fault.h"
 #include "gate.h"
+#include "in_place.h"
 #include "name.h"
 #include "record.h"
 #include "scope.h"
@@ -220,6 +221,7 @@ static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const p
 }
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
+  if (prof_i_this_thread->timing.left) prof_i_in_place_begin(prof_i_this_thread, site, details);
   const uint64_t begun = begin_deep(prof_i_this_thread, site, details);
   if (begun) return begun;
   if (is_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
@@ -228,6 +230,8 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   if (!prof_i_control_is_own_process()) return 0;
   prof_i_control_ensure(); /* a forked child makes its own capture here */
   if (!prof_i_gate_enter()) {
+    errno = saved;
+    if (prof_i_in_place_give_up(prof_i_this_thread)) return prof_i_begin_details_1(site, details);
     prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
   } else {
     if (prof_i_control_is_recording())
@@ -598,7 +602,7 @@ static bool end_deep(prof_i_thread *thread, uint64_t start) {
   if (duration4 >> (PROF_I_DURATION_BITS + 4)) return false;
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   const uint64_t at = prof_i_claim(&chunk->cursor, 16);
-  if (at >= chunk->limit) return false;
+  if (at >= chunk->limit && !prof_i_in_place_fits(chunk, at, 16)) return false;
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
   __atomic_store_n(&record[1], duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what), __ATOMIC_RELAXED);
   __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE); /* pairs with the reader's acquire */
@@ -615,6 +619,10 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
   if (!start || !prof_i_control_is_own_process()) return;
   const int saved = errno;
   if (!prof_i_gate_enter()) {
+    if (!ticks && prof_i_in_place_give_up(prof_i_this_thread)) {
+      prof_i_end_1(start);
+      return;
+    }
     end_outside(start);
   } else {
     const int loss = end_unusual(start, ticks);
@@ -624,6 +632,7 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
     if (prof_i_thread_has_ended()) prof_i_thread_end_again();
   }
   errno = saved;
+  if (prof_i_this_thread->timing.left) prof_i_in_place_end(prof_i_this_thread);
 }
 
 bool prof_i_scope_stands_open(uint64_t start) {

@@ -396,6 +396,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
 /* The counter may be read inline only when it is the clock. */
 static void open_fast_path(prof_i_thread *thread) {
   const bool fast = prof_i_clock_is_counter() && !thread->is_slow;
+  thread->timing.left = 0;
   thread->fast = fast && thread->slot->deep == 0 ? thread->slot : &no_slot;
   PROF_I_SIGNAL_FENCE();
   uint32_t epoch;
@@ -419,7 +420,8 @@ void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow) {
 
 void prof_i_thread_go_deep(prof_i_thread *thread) { thread->fast = &no_slot; }
 void prof_i_thread_come_up(prof_i_thread *thread) {
-  if (prof_i_clock_is_counter() && !thread->is_slow) thread->fast = thread->slot;
+  const bool is_fast = prof_i_clock_is_counter() && !thread->is_slow;
+  if (is_fast && thread->slot->deep == 0 && !thread->timing.left) thread->fast = thread->slot;
 }
 
 static bool is_in_arena(const void *at) {
@@ -444,6 +446,7 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   thread->is_text_busy = thread->is_held = false; /* the one before may have jumped out of where they were set */
   thread->moving_in = 0;
   prof_i_budget_thread_comes(thread);
+  prof_i_in_place_thread_comes(thread);
   thread->latest = 0;
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
@@ -490,6 +493,7 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
   pin_chunks(thread);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
   prof_i_budget_thread_comes(thread);
+  prof_i_in_place_thread_comes(thread);
   const bool has_slot = give_slot(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   PROF_I_SIGNAL_FENCE();

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "in_place.h"
 #include "layout.h"
 #include "port.h"
 
@@ -30,6 +31,7 @@ typedef struct prof_i_spending {
   uint64_t from;          /* atomic: the first byte of its chunk that is its own */
   uint64_t since_ns, own_ns; /* of the window of its own time */
   uint32_t steps; /* how many there had been when that began */
+  int64_t beyond_ps; /* of the slot's, what has been judged */
 } prof_i_spending;
 
 /* A thread. Never freed while the thread lives; re-used by another after it has gone. The owner writes, unless a line says
@@ -68,6 +70,7 @@ typedef struct prof_i_thread {
   prof_i_pin pins[PROF_I_PIN_COUNT]; /* old chunks, mapped to nothing: a sleeping handler's victim may still store there */
   _Alignas(8) char name[PROF_I_NAME_BYTES]; /* as the owner record has it */
   prof_i_spending spending;
+  prof_i_timing timing;
   prof_i_head full;                  /* limit 0: every claim fails and takes the slow path */
   const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
   /* Locked by its thread where that has no destructor to see it end: see thread.c. */

@@ -1,0 +1,412 @@
+/* See in_place.h. */
+#include "in_place.h"
+
+#include "arena.h"
+#include "chunk.h"
+#include "clock.h"
+#include "control.h"
+#include "entry.h"
+#include "gate.h"
+#include "scope.h"
+#include "site.h"
+#include "thread.h"
+
+enum {
+  TWINS = 2, /* more threads than that may have windows open: what finds its twin taken waits */
+  TWIN_DEPTH = 8,
+  TWIN_CHUNK_BYTES = 8192,
+  PAGE = 4096,
+  PART_BYTES = 16 * PAGE,
+  UNTIMED = 4, /* begins and ends of a window that come first */
+  TIMED = 4,
+  FIRST_SPACING = 32 * 16, /* bytes; doubled until it is */
+  MOST_SPACING_EARLY = 1024 * 16,
+  MANY_WINDOWS = 40, /* after which it is */
+  MOST_SPACING = 4096 * 16,
+  AGAIN_SPACING = 256 * 16, /* after a stop at which no window could open */
+  LONGEST_NS = 20000,
+  STALE_NS = 100000000, /* a window that has been open for so long loses its twin to another */
+  TWIN_RUNS = 16,       /* of a calibration's batch */
+  BATCHES = 7,
+  OTHER_BRANCHES = 48,
+  COUNTED_BYTES = 256 * 16 /* of a stretch: its first records tell how many events it has */
+};
+
+/* Each part on pages of its own, as the recorder's are, and far enough from the next that their
+   entries in the page table are in different lines. */
+typedef struct part {
+  _Alignas(PAGE) unsigned char bytes[PART_BYTES];
+} part;
+enum { SLOT, CHUNK, THREAD, OWN, THREAD_OWN, SITES, CALLS, PARTS };
+
+/* What is not the twin's work, and may be warm. */
+typedef struct twin {
+  prof_i_twin as_called;
+  prof_i_slot *slot;
+  prof_i_head *chunk;
+  prof_i_thread *thread;
+  prof_site *plain, *named; /* named: of scopes that have details, with the number of the host's */
+  uint32_t busy;            /* any thread, by exchange: one at a time uses the twin */
+  uint32_t depth;
+  uint64_t serial;                 /* of the thread whose window it serves; 0: none */
+  uint64_t since;                  /* ticks of the window's opening */
+  uint64_t starts[TWIN_DEPTH + 1]; /* of the scopes that the twin has open */
+} twin;
+
+static part parts[TWINS][PARTS];
+static twin twins[TWINS];
+
+static struct {
+  uint64_t begin_ticks, end_ticks; /* of TWIN_RUNS runs in warm caches. Relaxed */
+  uint64_t ps_per_1024_ticks;
+  uint32_t clock;
+} own;
+
+static bool take(twin *t) { return !__atomic_exchange_n(&t->busy, 1, __ATOMIC_ACQUIRE); }
+static void let_go(twin *t) { __atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE); }
+
+/* The counter, when all before it is done, and before anything behind it. */
+static inline uint64_t ticks_between(void) {
+#if defined(__x86_64__)
+  __asm__ __volatile__("lfence" ::: "memory");
+  const uint64_t ticks = prof_i_counter();
+  __asm__ __volatile__("lfence" ::: "memory");
+#else
+  __asm__ __volatile__("dsb ish; isb" ::: "memory");
+  const uint64_t ticks = prof_i_counter();
+  __asm__ __volatile__("isb" ::: "memory");
+#endif
+  return ticks;
+}
+
+/* ---- the twin ---- */
+
+static void set_epoch(prof_site *site, uint32_t epoch, uint32_t number) {
+  site->state = (uint64_t)epoch << 32 | number;
+}
+
+/* One plain scope stands open, for an end that comes before a begin. */
+static void arm(twin *t) {
+  t->slot->depth = 0;
+  t->slot->text_top = PROF_I_TEXT_OFFSET;
+  t->starts[1] = prof_i_scope_twin_begin(&t->as_called, t->plain, NULL);
+  t->depth = 1;
+}
+
+static void make(twin *t, part *of) {
+  prof_i_twin_calls *const calls = (prof_i_twin_calls *)(void *)of[CALLS].bytes;
+  prof_i_twin_own *const its = (prof_i_twin_own *)(void *)of[OWN].bytes;
+  t->slot = (prof_i_slot *)(void *)of[SLOT].bytes;
+  t->chunk = (prof_i_head *)(void *)of[CHUNK].bytes;
+  t->thread = (prof_i_thread *)(void *)of[THREAD].bytes;
+  t->plain = (prof_site *)(void *)of[SITES].bytes;
+  t->named = t->plain + 2; /* in another line */
+  its->thread = (prof_i_thread **)(void *)of[THREAD_OWN].bytes;
+  *its->thread = t->thread;
+  prof_i_scope_twin_link(calls, its);
+  t->as_called = (prof_i_twin){calls, its};
+  t->chunk->bytes = TWIN_CHUNK_BYTES;
+  t->chunk->limit = TWIN_CHUNK_BYTES - 15;
+  t->chunk->generation = 1;
+  t->thread->fast = t->thread->slot = t->slot;
+  t->thread->chunk = t->chunk;
+}
+
+static void prepare(twin *t, uint32_t epoch) {
+  if (!t->thread) make(t, parts[t - twins]);
+  for (uint64_t i = 1; i <= TWIN_DEPTH; i++) t->slot->open[i].ticks = 0;
+  t->chunk->cursor = PROF_I_HEAD_BYTES;
+  t->thread->epoch = epoch;
+  set_epoch(t->plain, epoch, 1);
+  arm(t);
+}
+
+/* Ticks that a begin takes. */
+static uint64_t time_begin(twin *t, prof_site *site, const prof_details *details) {
+  if (t->depth == TWIN_DEPTH) arm(t);
+  const uint64_t begun = ticks_between();
+  const uint64_t start = prof_i_scope_twin_begin(&t->as_called, site, details);
+  const uint64_t ended = ticks_between();
+  t->starts[++t->depth] = start;
+  return ended - begun;
+}
+
+/* The same of an end; 0: the scope is too old for that. */
+static uint64_t time_end(twin *t) {
+  const uint64_t start = t->starts[t->depth];
+  uint64_t ticks = 0;
+  if (((prof_i_counter() << 4) - start) >> (PROF_I_DURATION_BITS + 3)) {
+    t->depth = 0;
+  } else {
+    const uint64_t begun = ticks_between();
+    prof_i_scope_twin_end(&t->as_called, start);
+    ticks = ticks_between() - begun;
+    t->depth--;
+  }
+  if (t->depth == 0) arm(t);
+  return ticks;
+}
+
+/* ---- calibration ---- */
+
+/* Other code between two runs, as the slow path's in a window: branches that cannot be guessed. */
+static uint64_t run_other_code(uint64_t seed) {
+  uint64_t sum = 0;
+  for (int i = 0; i < OTHER_BRANCHES; i++) {
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    if (seed & 1) {
+      __asm__ __volatile__("" : "+r"(sum));
+      sum += seed;
+    }
+  }
+  return sum | 1;
+}
+
+static void insert_sorted(uint64_t *values, int count, uint64_t value) {
+  int at = count;
+  for (; at > 0 && values[at - 1] > value; at--) values[at] = values[at - 1];
+  values[at] = value;
+}
+
+/* The medians of some batches. */
+static void time_warm(twin *t) {
+  uint64_t begins[BATCHES], ends[BATCHES], seed = 88172645463325252u;
+  for (int batch = 0; batch < BATCHES; batch++) {
+    uint64_t begin_ticks = 0, end_ticks = 0;
+    prepare(t, 1);
+    for (int i = 0; i < TWIN_RUNS; i++) {
+      seed += run_other_code(seed);
+      begin_ticks += time_begin(t, t->plain, NULL);
+      seed += run_other_code(seed);
+      end_ticks += time_end(t);
+    }
+    insert_sorted(begins, batch, begin_ticks);
+    insert_sorted(ends, batch, end_ticks);
+  }
+  __atomic_store_n(&own.begin_ticks, begins[BATCHES / 2], __ATOMIC_RELAXED);
+  __atomic_store_n(&own.end_ticks, ends[BATCHES / 2], __ATOMIC_RELAXED);
+}
+
+void prof_i_in_place_calibrate(void) {
+  if (!prof_i_clock_is_counter() || own.clock == prof_i_clock_kind() || !take(&twins[0])) return;
+  twins[0].serial = 0;
+  time_warm(&twins[0]);
+  let_go(&twins[0]);
+  own.clock = prof_i_clock_kind();
+}
+
+void prof_i_in_place_begin_capture(void) {
+  PROF_I_HOLD_FP;
+  const double ticks_per_ns = prof_i_clock_ticks_per_ns();
+  const uint64_t ps = ticks_per_ns > 1e-3 ? (uint64_t)(1024e3 / ticks_per_ns) : 0;
+  __atomic_store_n(&own.ps_per_1024_ticks, ps, __ATOMIC_RELAXED);
+}
+
+void prof_i_in_place_forget(void) {
+  for (int i = 0; i < TWINS; i++) twins[i].busy = 0;
+}
+
+/* ---- windows ---- */
+
+static twin *twin_of(const prof_i_thread *thread) { return &twins[thread->serial % TWINS]; }
+
+/* 0: the rate is not known. */
+static uint64_t ticks_in(uint64_t ns) {
+  const uint64_t ps = __atomic_load_n(&own.ps_per_1024_ticks, __ATOMIC_RELAXED);
+  return ps ? ns * 1024000 / ps : 0;
+}
+
+static int64_t beyond(uint64_t ticks, uint64_t runs, uint64_t warm_ticks) {
+  if (!runs) return 0;
+  const int64_t mean = (int64_t)(ticks * TWIN_RUNS / runs) - (int64_t)warm_ticks;
+  return mean * (int64_t)__atomic_load_n(&own.ps_per_1024_ticks, __ATOMIC_RELAXED) /
+         (1024 * TWIN_RUNS);
+}
+
+static void close_window(prof_i_thread *thread) {
+  prof_i_timing *const w = &thread->timing;
+  w->left = 0;
+  prof_i_thread_come_up(thread);
+}
+
+/* What a scope took beyond a warm one, for the records that this window stands for. */
+static void conclude(prof_i_thread *thread) {
+  prof_i_timing *const w = &thread->timing;
+  prof_i_slot *const slot = thread->slot;
+  const int64_t ps =
+      beyond(w->begin_ticks, w->begins, __atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED)) +
+      beyond(w->end_ticks, w->ends, __atomic_load_n(&own.end_ticks, __ATOMIC_RELAXED));
+  __atomic_store_n(&slot->beyond_ps, slot->beyond_ps + ps * (int64_t)w->stands_for,
+                   __ATOMIC_RELAXED);
+  close_window(thread);
+}
+
+static uint64_t spacing_after(uint32_t windows) {
+  const uint64_t most = windows < MANY_WINDOWS ? MOST_SPACING_EARLY : MOST_SPACING;
+  return windows < 16 && (uint64_t)FIRST_SPACING << windows < most
+             ? (uint64_t)FIRST_SPACING << windows
+             : most;
+}
+
+/* Of a chunk that a stop has taken out meanwhile, or cleared memory, the limit stays as it is. */
+static void set_limit(const prof_i_timing *w, prof_i_head *chunk) {
+  const uint64_t bytes = chunk->bytes;
+  uint64_t limit = __atomic_load_n(&chunk->limit, __ATOMIC_RELAXED);
+  const uint64_t left = w->spacing > w->since ? w->spacing - w->since : 16;
+  const uint64_t stop = w->from + left - 16; /* the plain record that fills the stretch begins there */
+  if (!limit || !bytes) return;
+  __atomic_compare_exchange_n(&chunk->limit, &limit, stop < bytes - 15 ? stop : bytes - 15, false,
+                              __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Its twin, in use; NULL: no window may open now. */
+static twin *take_twin(const prof_i_thread *thread) {
+  if (!thread->slot || thread->fast != thread->slot || thread->timing.left) return NULL;
+  if (prof_i_role_is_line(thread->role) || !prof_i_clock_is_counter()) return NULL;
+  if (!__atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED) || !ticks_in(STALE_NS)) return NULL;
+  const uint64_t now = prof_i_counter();
+  /* The counter went back: then the slow path looks at the clock at each end. */
+  if (prof_i_clock_is_before(now, prof_i_control_since())) return NULL;
+  twin *const t = twin_of(thread);
+  if (!take(t)) return NULL;
+  if (!t->serial || now - t->since > ticks_in(STALE_NS)) {
+    t->serial = thread->serial;
+    t->since = now;
+    return t;
+  }
+  let_go(t);
+  return NULL;
+}
+
+static void open_window(prof_i_thread *thread, twin *t) {
+  prof_i_timing *const w = &thread->timing;
+  w->epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
+  w->begins = w->ends = 0;
+  w->begin_ticks = w->end_ticks = 0;
+  prepare(t, w->epoch);
+  let_go(t);
+  w->left = UNTIMED + TIMED;
+  PROF_I_SIGNAL_FENCE();
+  prof_i_thread_go_deep(thread);
+}
+
+static void count_bytes(prof_i_timing *w, uint64_t cursor) {
+  if (cursor > w->from) w->since += cursor - w->from;
+  w->from = cursor;
+}
+
+/* Events in so many bytes, by the records from w->from on to `to`. */
+static uint64_t events_of(const prof_i_timing *w, const prof_i_head *chunk, uint64_t to,
+                          uint64_t bytes) {
+  const uint64_t end = to > w->from + COUNTED_BYTES ? w->from + COUNTED_BYTES : to;
+  const uint64_t events = prof_i_chunk_events_between(chunk, w->from, end, NULL, NULL);
+  return end > w->from && events ? bytes * events / (end - w->from) : bytes / 16;
+}
+
+/* at: of the claim that has reached the limit. What stands before it is written. */
+static void stop(prof_i_thread *thread, prof_i_head *chunk, uint64_t at, uint64_t cursor) {
+  prof_i_timing *const w = &thread->timing;
+  twin *const t = take_twin(thread);
+  const uint64_t since = w->since + (cursor > w->from ? cursor - w->from : 0);
+  if (t) {
+    const uint64_t before = w->count ? since / 2 : since;
+    w->spacing = spacing_after(w->count++);
+    w->stands_for = events_of(w, chunk, at, before + w->spacing / 2);
+    w->since = 0;
+    open_window(thread, t);
+  } else {
+    w->since = since;
+    w->spacing = since + AGAIN_SPACING;
+  }
+  w->from = cursor;
+  set_limit(w, chunk);
+}
+
+/* Past the gate, or the chunk might go meanwhile: this takes longer than a claim and its store. With
+   the gate closed the limit stays, and the next claim comes here, too. */
+bool prof_i_in_place_fits(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  bool fits = false;
+  if (!prof_i_gate_enter()) return at + bytes <= chunk->bytes;
+  if (at + bytes <= chunk->bytes) {
+    fits = true;
+    if (__atomic_load_n(&thread->chunk, __ATOMIC_RELAXED) == chunk)
+      stop(thread, chunk, at, at + bytes);
+  }
+  prof_i_gate_leave();
+  return fits;
+}
+
+void prof_i_in_place_thread_comes(prof_i_thread *thread) {
+  thread->timing = (prof_i_timing){.spacing = FIRST_SPACING};
+}
+
+void prof_i_in_place_thread_goes(prof_i_thread *thread) {
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t all_ns = prof_i_slot_own_ns(slot);
+  __atomic_store_n(&slot->beyond_ps, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->own_ns, all_ns, __ATOMIC_RELAXED);
+}
+
+void prof_i_in_place_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
+  const uint64_t cursor = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
+  count_bytes(&thread->timing, cursor < chunk->bytes ? cursor : chunk->bytes);
+}
+
+void prof_i_in_place_enter_chunk(prof_i_thread *thread, prof_i_head *chunk) {
+  thread->timing.from = __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED);
+  set_limit(&thread->timing, chunk);
+}
+
+/* ---- the begins and ends of a window ---- */
+
+bool prof_i_in_place_give_up(prof_i_thread *thread) {
+  if (!thread->timing.left) return false;
+  close_window(thread);
+  return thread->fast == thread->slot;
+}
+
+static bool is_of_window(const prof_i_thread *thread, const twin *t) {
+  return t->serial == thread->serial &&
+         __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == thread->timing.epoch;
+}
+
+static void count_run(prof_i_thread *thread, twin *t, uint64_t ticks, uint32_t *runs,
+                      uint64_t *sum) {
+  if (ticks && ticks < ticks_in(LONGEST_NS) && thread->timing.left <= TIMED) {
+    *sum += ticks;
+    ++*runs;
+  }
+  if (--thread->timing.left) return;
+  t->serial = 0;
+  conclude(thread);
+}
+
+void prof_i_in_place_begin(prof_i_thread *thread, const prof_site *site,
+                           const prof_details *details) {
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  twin *const t = twin_of(thread);
+  if ((state >> 32 & PROF_I_EPOCH_MUTED) || !take(t)) return;
+  prof_i_timing *const w = &thread->timing;
+  if (!is_of_window(thread, t)) {
+    close_window(thread);
+  } else if (prof_i_entry_is_plain(details) || !(uint32_t)state) {
+    count_run(thread, t, time_begin(t, t->plain, NULL), &w->begins, &w->begin_ticks);
+  } else {
+    set_epoch(t->named, w->epoch, (uint32_t)state);
+    count_run(thread, t, time_begin(t, t->named, details), &w->begins, &w->begin_ticks);
+  }
+  let_go(t);
+}
+
+void prof_i_in_place_end(prof_i_thread *thread) {
+  twin *const t = twin_of(thread);
+  if (!take(t)) return;
+  if (is_of_window(thread, t))
+    count_run(thread, t, time_end(t), &thread->timing.ends, &thread->timing.end_ticks);
+  else
+    close_window(thread);
+  let_go(t);
+}

@@ -1,0 +1,75 @@
+/* What recording costs this program, timed where it runs. cost.c times a scope whose code and data
+   are in the near caches; behind work that sweeps the caches the same scope takes up to a hundred
+   times as long.
+
+   Now and then a thread opens a window: its scopes take the slow path for a few begins and ends.
+   At each of them a twin runs as well, a scope with code, thread, slot, site and chunk of its own,
+   which nobody sees. The twin's first runs bring its lines into the caches. After that the host's
+   work between two scopes evicts the twin's lines as it evicts those of the recorder, and the twin
+   is timed: what it takes beyond its own time in warm caches is what a scope takes beyond
+   scope_cost_ps.
+
+   A window opens where a thread's claim reaches its chunk's limit, which stands at the next stop
+   and not at the chunk's end: the fast path has no instruction for it. A window's mean counts for
+   half of the records since the window before and half of those to the next. A run longer than
+   20 us is left out: it was interrupted.
+
+   Not where the counter is not the clock: there every scope takes the slow path. */
+#ifndef PROF_CORE_IN_PLACE_H
+#define PROF_CORE_IN_PLACE_H
+
+#include <prof/scope.h>
+#include <stdbool.h>
+
+#include "layout.h"
+
+struct prof_i_thread;
+
+/* What a thread knows of its windows. The owner alone. */
+typedef struct prof_i_timing {
+  uint32_t left;         /* begins and ends that the open window still takes; 0: it is closed */
+  uint32_t epoch;        /* the thread's when it was opened */
+  uint32_t count;        /* of windows so far */
+  uint32_t begins, ends; /* timed in this window */
+  uint64_t begin_ticks, end_ticks; /* all of them together */
+  uint64_t from;       /* of the chunk: what stands behind this byte is not in `since` */
+  uint64_t since;      /* bytes recorded since the last stop */
+  uint64_t spacing;    /* bytes from the last stop to the next */
+  uint64_t stands_for; /* records that the open window's mean counts for */
+} prof_i_timing;
+
+/* Times the twin in warm caches, once for each clock. Takes some 60 us. Control lock held. */
+void prof_i_in_place_calibrate(void);
+
+/* A capture begins, and its clock. Control lock held. */
+void prof_i_in_place_begin_capture(void);
+
+/* In a forked child: whoever ran a twin is not here. */
+void prof_i_in_place_forget(void);
+
+/* The thread is new, or comes to another arena. Owner thread. */
+void prof_i_in_place_thread_comes(struct prof_i_thread *thread);
+
+/* What its scopes took beyond warm ones goes to own_ns. Past the gate. */
+void prof_i_in_place_thread_goes(struct prof_i_thread *thread);
+
+/* The thread leaves this chunk. Owner thread. */
+void prof_i_in_place_leave_chunk(struct prof_i_thread *thread, const prof_i_head *chunk);
+/* The thread is about to record into this chunk, which nobody else claims from: sets its limit. */
+void prof_i_in_place_enter_chunk(struct prof_i_thread *thread, prof_i_head *chunk);
+
+/* A claim at `at` has reached the limit. Does it fit? At a stop it does, and a window opens.
+   Signal-safe. */
+bool prof_i_in_place_fits(prof_i_head *chunk, uint64_t at, uint64_t bytes);
+
+/* A scope begins, or has ended, by the slow path with a window open. Before and after all else.
+   Signal-safe. */
+void prof_i_in_place_begin(struct prof_i_thread *thread, const prof_site *site,
+                           const prof_details *details);
+void prof_i_in_place_end(struct prof_i_thread *thread);
+
+/* Closes the window, if one is open. True: that alone kept the thread off the fast path. What finds
+   the gate closed goes by that: a window loses no scope. */
+bool prof_i_in_place_give_up(struct prof_i_thread *thread);
+
+#endif

@@ -1,0 +1,177 @@
+/* What recording costs where it runs: a clock whose readings take as long as the script says stands
+   for caches that are warm, or cold. */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "fake.h"
+
+/* A begin and an end of the twin have a reading of the clock each, and one behind each of them. */
+enum { WARM_READ_NS = 10, COLD_READ_NS = 1010, READINGS = 4 };
+static const uint64_t beyond_ns = READINGS * (COLD_READ_NS - WARM_READ_NS);
+
+/* Windows open after 32 records, 64, 128, 256 and 512. Each stands for half of the records since the
+   one before, the first for all of them, and for half of those to the next. */
+enum { FIRST = 32 };
+static const uint64_t stands_for[] = {32 + 16, 16 + 32, 32 + 64, 64 + 128, 128 + 256};
+
+static uint64_t recorded;
+
+static void record(uint64_t count, uint64_t begin_read_ns, uint64_t end_read_ns) {
+  static prof_site site;
+  recorded += count;
+  while (count--) {
+    fake.read_ns = begin_read_ns;
+    const uint64_t start = prof_scope_begin_at(&site, "op", "x");
+    fake.read_ns = end_read_ns;
+    prof_scope_end(start);
+    fake.read_ns = WARM_READ_NS;
+  }
+}
+
+/* Own time of this program's only thread, less what its events count for. */
+static double own_ns(void) {
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  prof_trace_thread thread = {.size = sizeof thread};
+  assert_int_equal(prof_trace_thread_get(trace, 0, &thread), PROF_OK);
+  const prof_trace_info info = info_of(trace);
+  assert_int_equal(info.event_count, recorded);
+  assert_int_equal(info.own_ns, thread.own_ns);
+  prof_trace_destroy(trace);
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  assert_int_equal(health.own_ns, info.own_ns);
+  return (double)info.own_ns - (double)recorded * info.scope_cost_ns;
+}
+
+static void begin(void) {
+  fake_reset();
+  start_recording();
+  recorded = 0;
+  record(1, WARM_READ_NS, WARM_READ_NS);
+}
+
+static void check_within(double measured, double expected, double ns) {
+  if (measured < expected - ns || measured > expected + ns)
+    fail_msg("%.1f ns beyond the scopes' cost instead of %.1f", measured, expected);
+}
+
+static void check(double measured, double expected) { check_within(measured, expected, 3); }
+
+static void scopes_in_warm_caches_take_what_was_calibrated(void **state) {
+  (void)state;
+  begin();
+  const double before = own_ns();
+  record(900, WARM_READ_NS, WARM_READ_NS);
+  check(own_ns() - before, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void scopes_that_take_longer_in_place_count_for_that(void **state) {
+  (void)state;
+  begin();
+  double before = own_ns();
+  uint64_t next = FIRST;
+  for (size_t i = 0; i < sizeof stands_for / sizeof *stands_for; i++, next *= 2) {
+    record(next - recorded, COLD_READ_NS, COLD_READ_NS); /* the last of them opens the window */
+    check(own_ns() - before, 0);
+    record(5, COLD_READ_NS, COLD_READ_NS);
+    const double now = own_ns();
+    check(now - before, (double)(stands_for[i] * beyond_ns));
+    before = now;
+  }
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* Half of a scope's readings is its begin's. */
+static void a_run_that_was_interrupted_is_left_out(void **state) {
+  (void)state;
+  begin();
+  const double before = own_ns();
+  record(FIRST + 5, 30000, COLD_READ_NS);
+  check(own_ns() - before, (double)(stands_for[0] * beyond_ns) / 2);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void a_capture_has_its_own_figures(void **state) {
+  (void)state;
+  begin();
+  record(600, COLD_READ_NS, COLD_READ_NS);
+  assert_int_equal(prof_stop(), PROF_OK);
+  begin();
+  const double before = own_ns();
+  record(600, WARM_READ_NS, WARM_READ_NS);
+  check(own_ns() - before, 0);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void *record_cold(void *count) {
+  record(1, WARM_READ_NS, WARM_READ_NS); /* takes a chunk */
+  record(*(const uint64_t *)count - 1, COLD_READ_NS, COLD_READ_NS);
+  return NULL;
+}
+
+/* The thread's share goes with it into the capture, and its slot's next owner begins at 0. */
+static void what_a_thread_took_stays_its_own(void **state) {
+  (void)state;
+  fake_reset();
+  start_recording();
+  recorded = 0;
+  uint64_t own[2];
+  static const uint64_t counts[2] = {FIRST + 5, FIRST - 1};
+  for (int i = 0; i < 2; i++) {
+    pthread_t thread;
+    uint64_t count = counts[i];
+    assert_int_equal(pthread_create(&thread, NULL, record_cold, &count), 0);
+    pthread_join(thread, NULL);
+  }
+  prof_trace *trace = NULL;
+  assert_int_equal(prof_get(&trace), PROF_OK);
+  const prof_trace_info info = info_of(trace);
+  for (uint32_t i = 0; i < 2; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    assert_int_equal(prof_trace_thread_get(trace, i, &thread), PROF_OK);
+    assert_int_equal(thread.event_count, counts[i]);
+    own[i] = thread.own_ns;
+  }
+  const double cost_ns = info.scope_cost_ns, apart = (double)own[0] - (double)own[1];
+  prof_trace_destroy(trace);
+  const double expected =
+      (double)(stands_for[0] * beyond_ns) + (double)(counts[0] - counts[1]) * cost_ns;
+  check_within(apart, expected, 40 * WARM_READ_NS); /* the second takes over the first's chunk */
+  /* Of a thread that is gone, what is below 100 us is in the sum alone. */
+  assert_in_range(info.own_ns, own[0] + own[1], own[0] + own[1] + 100 * fake_us);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* 200 000 scopes in a second: warm ones are some percent of it, cold ones most. */
+static uint64_t steps_of_the_budget(uint64_t read_ns) {
+  const prof_options options = {
+      .size = sizeof options, .cap_bytes = 32 << 20, .budget_permille = 100};
+  fake_reset();
+  assert_int_equal(prof_start_with(&options), PROF_OK);
+  record(200000, read_ns, read_ns);
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health(&health), PROF_OK);
+  assert_int_equal(prof_stop(), PROF_OK);
+  return health.changes_count;
+}
+
+static void the_budget_goes_by_what_scopes_take_in_place(void **state) {
+  (void)state;
+  assert_int_equal(steps_of_the_budget(WARM_READ_NS), 0);
+  assert_int_not_equal(steps_of_the_budget(COLD_READ_NS), 0);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(scopes_in_warm_caches_take_what_was_calibrated),
+      cmocka_unit_test(scopes_that_take_longer_in_place_count_for_that),
+      cmocka_unit_test(a_run_that_was_interrupted_is_left_out),
+      cmocka_unit_test(a_capture_has_its_own_figures),
+      cmocka_unit_test(what_a_thread_took_stays_its_own),
+      cmocka_unit_test(the_budget_goes_by_what_scopes_take_in_place),
+  };
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
