@@ -233,7 +233,9 @@ typedef struct prof_health {
   uint32_t level;
   char capture_path[512];               /* "" in memory */
   char reason[256];                     /* why it is not where it was asked to be; "" when it is */
-  uint64_t own_ns;                      /* that recording has taken all threads together: scopes at scope_cost_ns and what samples in place take beyond it, chunk changes as measured */
+  /* What recording has taken, all threads together: scopes at scope_cost_ns, what samples in place
+     take beyond it, chunk changes as measured. own_least_ns and own_most_ns are its bounds. */
+  uint64_t own_ns;
   uint32_t muted_sites_count;
   uint32_t changes_count;               /* steps of the budget and mutes, in this capture */
   char device_warning[512];             /* scopes were put on a device, and not one of its own times stands in the capture: which, why, and what to do; "": no such device is known, though work may still be on its way */
@@ -241,6 +243,10 @@ typedef struct prof_health {
   uint64_t open_count;
   /* Ends that found no scope: it had ended already, or never began. Not part of any sum. */
   uint64_t stray_count;
+  uint64_t own_least_ns; /* own_ns, if every scope found its caches warm */
+  /* own_ns, with what samples in place found beyond warm caches twice, and two standard errors.
+     Behind swept caches the samples have shown half of what a scope took, at worst a quarter. */
+  uint64_t own_most_ns;
 } prof_health;
 
 /* PROF_E_INVALID when NULL or size is 0. Measuring scope_cost_ns takes about a millisecond and records nothing. */

@@ -45,7 +45,7 @@ typedef struct prof_trace_info {
   char process_name[64];
   uint32_t clock;             /* prof_clock in use */
   uint32_t is_elsewhere;      /* 1: recorded on another host or in another pid namespace: whether its process runs cannot be told here */
-  uint64_t own_ns;            /* that recording took all threads together */
+  uint64_t own_ns;            /* that recording took all threads together; see own_most_ns */
   uint64_t memory_limit_bytes; /* of the machine or the control group that the process ran in; 0: not known */
   double scope_cost_ns;       /* one plain scope, measured on that machine at the start; 0: not measured */
   double cpu_limit;           /* processors that the control group allowed; 0: all */
@@ -66,6 +66,12 @@ typedef struct prof_trace_info {
   /* Ends that found no scope: it had ended already, or never began. Not part of that sum. */
   uint64_t stray_count;
   uint32_t note_count; /* for prof_trace_note_text() */
+  /* 1: own_most_ns is more than 1.4 times own_least_ns. A table then shows these two, not own_ns. */
+  uint32_t is_own_apart;
+  uint64_t own_least_ns; /* own_ns, if every scope found its caches warm */
+  /* own_ns, with what samples in place found beyond warm caches twice, and two standard errors.
+     Behind swept caches the samples have shown half of what a scope took, at worst a quarter. */
+  uint64_t own_most_ns;
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -202,7 +208,7 @@ typedef struct prof_trace_thread {
   uint32_t is_main;
   uint32_t is_alive;    /* when the capture was read or the process died */
   char name[64];
-  uint64_t own_ns;      /* that recording took it: its events, and what was lost after all the work, at the cost of a plain scope; what was left out
+  uint64_t own_ns;      /* that recording took it: its events, and what was lost after all the work, at the cost of a plain scope and what samples in place took beyond it; what was left out
                            at its begin (muted, full, disk) at that; chunk changes as measured. Of what still stands in the capture */
   uint32_t is_stream;   /* 1: no thread of the process, but a device's stream: its scopes have the device's times */
   uint32_t reserved;

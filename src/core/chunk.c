@@ -313,7 +313,7 @@ static bool has_something_to_say(const prof_i_thread *thread) {
   const prof_i_slot *const slot = thread->slot;
   uint64_t any = (slot->deep_count - slot->deep_before) | (slot->cut_count - slot->cut_before);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) any |= slot->lost[i] - slot->lost_before[i];
-  any |= slot->own_ns - slot->own_ns_before >= OWN_NS_WORTH_SAYING;
+  any |= prof_i_slot_thread_own_ns(slot) >= OWN_NS_WORTH_SAYING;
   for (int i = 0; i < PROF_I_NAME_BYTES / 8; i++)
     any |= __atomic_load_n((const uint64_t *)(const void *)slot->name + i, __ATOMIC_RELAXED) ^ ((const uint64_t *)(const void *)thread->name)[i];
   return any != 0;
@@ -330,7 +330,7 @@ static bool write_exit(prof_i_thread *thread, prof_i_head *chunk) {
   record[5] = slot->cut_count - slot->cut_before;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) record[6 + i] = slot->lost[i] - slot->lost_before[i];
   prof_i_thread_copy_name((char *)(record + 6 + PROF_I_LOSS_WORDS), slot->name);
-  record[EXIT_WORDS - 1] = slot->own_ns - slot->own_ns_before;
+  record[EXIT_WORDS - 1] = prof_i_slot_thread_own_ns(slot);
   __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
   return true;
 }
@@ -686,11 +686,11 @@ void prof_i_chunk_thread_goes(prof_i_thread *thread) {
   prof_i_head *const parked = prof_i_thread_unpark(thread), *const before = prof_i_thread_swap_before(thread, NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : parked;
   prof_i_budget_thread_goes(thread, last);
-  prof_i_in_place_thread_goes(thread);
   if (has_something_to_say(thread) && !(last && write_exit(thread, last))) { /* no room there: the reserve has some */
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
     if (reserve) write_exit(thread, reserve);
   }
+  prof_i_in_place_thread_goes(thread);
   if (chunk != &thread->full) prof_i_chunk_leave(chunk);
   if (parked) prof_i_chunk_leave(parked);
   if (before) leave(before);

@@ -12,6 +12,7 @@
 #include "control.h"
 #include "cost.h"
 #include "helper.h"
+#include "in_place.h"
 #include "log.h"
 #include "mute.h"
 #include "options.h"
@@ -48,13 +49,14 @@ static uint64_t resident_bytes(const prof_i_pinned *pinned, uint64_t end) {
   return sum;
 }
 
-/* Losses, and records counted by walking the chunks; nobody else waits for that. */
-static void count_records(prof_health *health, const prof_i_pinned *pinned) {
+/* Losses, and records counted by walking the chunks; nobody else waits for that. Returns the sum of
+   the spreads of what was timed in place. */
+static uint64_t count_records(prof_health *health, const prof_i_pinned *pinned) {
   const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
   const uint64_t clear_ticks = __atomic_load_n(&header->clear_ticks, __ATOMIC_RELAXED);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) health->lost_count[i] = __atomic_load_n(&header->unplaced[i], __ATOMIC_RELAXED);
   health->stray_count = __atomic_load_n(&header->stray_count, __ATOMIC_RELAXED);
-  uint64_t offset = 0;
+  uint64_t offset = 0, spread_us2 = 0;
   const uint64_t readable = prof_i_pinned_readable(pinned), end = readable < pinned->room ? readable : pinned->room;
   for (const prof_i_head *head;
        (head = prof_i_arena_next_of(pinned->bytes, pinned->in_place, pinned->arena, &offset,
@@ -69,12 +71,17 @@ static void count_records(prof_health *health, const prof_i_pinned *pinned) {
       health->stray_count += __atomic_load_n(&slot->stray_count, __ATOMIC_RELAXED);
       health->deep_count += __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED);
       health->cut_text_count += __atomic_load_n(&slot->cut_count, __ATOMIC_RELAXED);
-      health->own_ns += prof_i_slot_own_ns(slot);
+      const uint64_t in_place_ns = prof_i_slot_in_place_ns(slot);
+      const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
+      health->own_ns += own_ns + in_place_ns;
+      health->own_least_ns += own_ns;
+      spread_us2 += __atomic_load_n(&slot->spread_us2, __ATOMIC_RELAXED);
       const prof_i_head *const reserve = (const prof_i_head *)((const char *)slot + PROF_I_RESERVE_OFFSET);
       if (__atomic_load_n(&reserve->magic, __ATOMIC_ACQUIRE) == PROF_I_EXTENT_MAGIC) count_extent(health, reserve, clear_ticks);
     }
   }
   health->resident_bytes = resident_bytes(pinned, end);
+  return spread_us2;
 }
 
 /* Control lock held. */
@@ -110,13 +117,17 @@ static void describe(prof_health *health) {
   health->changes_count = prof_i_change_count();
 }
 
-/* What recording took beside chunk changes; see prof_trace_thread.own_ns. */
-static void add_scopes_cost(prof_health *health, const prof_i_header *header) {
+/* What recording took beside chunk changes, and the bounds; see prof_trace_thread.own_ns. */
+static void add_scopes_cost(prof_health *health, const prof_i_header *header, uint64_t spread_us2) {
   const uint64_t *const lost = health->lost_count;
   const double left_out = (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
   double events = (double)health->recorded_count - left_out;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) events += (double)lost[i];
-  health->own_ns += (uint64_t)((events * (double)header->scope_cost_ps + left_out * (double)header->left_out_cost_ps) / 1e3);
+  const double ps = events * (double)header->scope_cost_ps + left_out * (double)header->left_out_cost_ps;
+  health->own_ns += (uint64_t)(ps / 1e3);
+  health->own_least_ns += (uint64_t)(ps / 1e3);
+  health->own_most_ns = prof_i_in_place_most_ns(
+      health->own_ns, health->own_ns - health->own_least_ns, spread_us2);
 }
 
 int prof_health_get(prof_health *health_out) {
@@ -136,8 +147,8 @@ int prof_health_get(prof_health *health_out) {
   }
   prof_i_pinned_unlock(&pinned);
   if (is_there) {
-    count_records(&health, &pinned);
-    add_scopes_cost(&health, (const prof_i_header *)(const void *)pinned.bytes);
+    const uint64_t spread_us2 = count_records(&health, &pinned);
+    add_scopes_cost(&health, (const prof_i_header *)(const void *)pinned.bytes, spread_us2);
     prof_i_arena_unpin(&pinned, false, false);
   }
   return prof_i_sized_give(health_out, &health, sizeof health, "prof_health");

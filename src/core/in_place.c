@@ -14,7 +14,7 @@
 enum {
   TWINS = 2, /* more threads than that may have windows open: what finds its twin taken waits */
   TWIN_DEPTH = 8,
-  TWIN_CHUNK_BYTES = 8192,
+  TWIN_CHUNK_BYTES = 12288,
   PAGE = 4096,
   PART_BYTES = 16 * PAGE,
   UNTIMED = 4, /* begins and ends of a window that come first */
@@ -24,10 +24,11 @@ enum {
   MANY_WINDOWS = 40, /* after which it is */
   MOST_SPACING = 4096 * 16,
   AGAIN_SPACING = 256 * 16, /* after a stop at which no window could open */
+  WINDOW_EACH_NS = 5000000, /* where FIRST_SPACING or more come in that time */
   LONGEST_NS = 20000,
   STALE_NS = 100000000, /* a window that has been open for so long loses its twin to another */
   TWIN_RUNS = 16,       /* of a calibration's batch */
-  BATCHES = 7,
+  BATCHES = 15,
   OTHER_BRANCHES = 48,
   COUNTED_BYTES = 256 * 16 /* of a stretch: its first records tell how many events it has */
 };
@@ -115,7 +116,7 @@ static void make(twin *t, part *of) {
 static void prepare(twin *t, uint32_t epoch) {
   if (!t->thread) make(t, parts[t - twins]);
   for (uint64_t i = 1; i <= TWIN_DEPTH; i++) t->slot->open[i].ticks = 0;
-  t->chunk->cursor = PROF_I_HEAD_BYTES;
+  t->chunk->cursor = PAGE; /* as mostly, not on the page of the head */
   t->thread->epoch = epoch;
   set_epoch(t->plain, epoch, 1);
   arm(t);
@@ -170,7 +171,7 @@ static void insert_sorted(uint64_t *values, int count, uint64_t value) {
   values[at] = value;
 }
 
-/* The medians of some batches. */
+/* The lower quartiles of some batches: another program may have had the processor, too. */
 static void time_warm(twin *t) {
   uint64_t begins[BATCHES], ends[BATCHES], seed = 88172645463325252u;
   for (int batch = 0; batch < BATCHES; batch++) {
@@ -185,8 +186,8 @@ static void time_warm(twin *t) {
     insert_sorted(begins, batch, begin_ticks);
     insert_sorted(ends, batch, end_ticks);
   }
-  __atomic_store_n(&own.begin_ticks, begins[BATCHES / 2], __ATOMIC_RELAXED);
-  __atomic_store_n(&own.end_ticks, ends[BATCHES / 2], __ATOMIC_RELAXED);
+  __atomic_store_n(&own.begin_ticks, begins[BATCHES / 4], __ATOMIC_RELAXED);
+  __atomic_store_n(&own.end_ticks, ends[BATCHES / 4], __ATOMIC_RELAXED);
 }
 
 void prof_i_in_place_calibrate(void) {
@@ -219,7 +220,6 @@ static uint64_t ticks_in(uint64_t ns) {
 }
 
 static int64_t beyond(uint64_t ticks, uint64_t runs, uint64_t warm_ticks) {
-  if (!runs) return 0;
   const int64_t mean = (int64_t)(ticks * TWIN_RUNS / runs) - (int64_t)warm_ticks;
   return mean * (int64_t)__atomic_load_n(&own.ps_per_1024_ticks, __ATOMIC_RELAXED) /
          (1024 * TWIN_RUNS);
@@ -231,23 +231,50 @@ static void close_window(prof_i_thread *thread) {
   prof_i_thread_come_up(thread);
 }
 
-/* What a scope took beyond a warm one, for the records that this window stands for. */
+/* Adds what this window's part of the sum may be wrong by. Windows stand at equal distances, so the
+   variance comes from what one differs by from the one before: a program that goes on to other work
+   adds to it once. */
+static void add_spread(prof_i_thread *thread, int64_t ps) {
+  prof_i_timing *const w = &thread->timing;
+  prof_i_slot *const slot = thread->slot;
+  const uint64_t apart_ps = (uint64_t)(ps > w->last_ps ? ps - w->last_ps : w->last_ps - ps);
+  const uint64_t us = apart_ps / 1000 * w->stands_for / 1000;
+  w->last_ps = ps;
+  if (!w->concluded++ || us > UINT32_MAX) return;
+  const uint64_t sum = slot->spread_us2, more = us * us / 2;
+  const uint64_t spread_us2 = sum + more < sum ? UINT64_MAX : sum + more;
+  __atomic_store_n(&slot->spread_us2, spread_us2, __ATOMIC_RELAXED);
+}
+
+/* What a scope took beyond a warm one, for the records that this window stands for. Without a begin
+   or an end that was timed the next window stands for them, too. */
 static void conclude(prof_i_thread *thread) {
   prof_i_timing *const w = &thread->timing;
   prof_i_slot *const slot = thread->slot;
+  if (!w->begins || !w->ends) {
+    close_window(thread);
+    return;
+  }
   const int64_t ps =
       beyond(w->begin_ticks, w->begins, __atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED)) +
       beyond(w->end_ticks, w->ends, __atomic_load_n(&own.end_ticks, __ATOMIC_RELAXED));
   __atomic_store_n(&slot->beyond_ps, slot->beyond_ps + ps * (int64_t)w->stands_for,
                    __ATOMIC_RELAXED);
+  add_spread(thread, ps);
+  w->stands_for = 0;
   close_window(thread);
 }
 
-static uint64_t spacing_after(uint32_t windows) {
-  const uint64_t most = windows < MANY_WINDOWS ? MOST_SPACING_EARLY : MOST_SPACING;
-  return windows < 16 && (uint64_t)FIRST_SPACING << windows < most
-             ? (uint64_t)FIRST_SPACING << windows
-             : most;
+/* Bytes to the next stop. bytes, ticks: since the one before. A program whose scopes come seldom
+   gets a window for fewer of them: it has few, each in caches of its own. */
+static uint64_t spacing_after(uint32_t windows, uint64_t bytes, uint64_t ticks) {
+  uint64_t spacing = windows < MANY_WINDOWS ? MOST_SPACING_EARLY : MOST_SPACING;
+  if (windows < 16 && (uint64_t)FIRST_SPACING << windows < spacing)
+    spacing = (uint64_t)FIRST_SPACING << windows;
+  const uint64_t in_period = bytes * (ticks_in(WINDOW_EACH_NS) >> 8) / ((ticks >> 8) + 1);
+  if (in_period < spacing) spacing = in_period;
+  if (windows && bytes * 2 < spacing) spacing = bytes * 2;
+  return spacing > FIRST_SPACING ? spacing & ~UINT64_C(15) : FIRST_SPACING;
 }
 
 /* Of a chunk that a stop has taken out meanwhile, or cleared memory, the limit stays as it is. */
@@ -271,7 +298,8 @@ static twin *take_twin(const prof_i_thread *thread) {
   if (prof_i_clock_is_before(now, prof_i_control_since())) return NULL;
   twin *const t = twin_of(thread);
   if (!take(t)) return NULL;
-  if (!t->serial || now - t->since > ticks_in(STALE_NS)) {
+  const bool is_ours = t->serial == thread->serial; /* of a window that a stop has closed */
+  if (!t->serial || is_ours || now - t->since > ticks_in(STALE_NS)) {
     t->serial = thread->serial;
     t->since = now;
     return t;
@@ -312,8 +340,9 @@ static void stop(prof_i_thread *thread, prof_i_head *chunk, uint64_t at, uint64_
   const uint64_t since = w->since + (cursor > w->from ? cursor - w->from : 0);
   if (t) {
     const uint64_t before = w->count ? since / 2 : since;
-    w->spacing = spacing_after(w->count++);
-    w->stands_for = events_of(w, chunk, at, before + w->spacing / 2);
+    w->spacing = spacing_after(w->count++, since, t->since - w->at_ticks);
+    w->at_ticks = t->since;
+    w->stands_for += events_of(w, chunk, at, before + w->spacing / 2);
     w->since = 0;
     open_window(thread, t);
   } else {
@@ -345,9 +374,9 @@ void prof_i_in_place_thread_comes(prof_i_thread *thread) {
 
 void prof_i_in_place_thread_goes(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
-  const uint64_t all_ns = prof_i_slot_own_ns(slot);
+  const uint64_t all_ns = prof_i_slot_in_place_ns(slot);
   __atomic_store_n(&slot->beyond_ps, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->own_ns, all_ns, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->in_place_ns, all_ns, __ATOMIC_RELAXED);
 }
 
 void prof_i_in_place_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
@@ -363,8 +392,7 @@ void prof_i_in_place_enter_chunk(prof_i_thread *thread, prof_i_head *chunk) {
 /* ---- the begins and ends of a window ---- */
 
 bool prof_i_in_place_give_up(prof_i_thread *thread) {
-  if (!thread->timing.left) return false;
-  close_window(thread);
+  if (thread->timing.left) close_window(thread);
   return thread->fast == thread->slot;
 }
 
@@ -409,4 +437,13 @@ void prof_i_in_place_end(prof_i_thread *thread) {
   else
     close_window(thread);
   let_go(t);
+}
+
+/* ---- the reader's ---- */
+
+uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2) {
+  uint64_t root = 0;
+  for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
+    if ((root | bit) * (root | bit) <= spread_us2) root |= bit;
+  return own_ns + in_place_ns + 2 * root * 1000;
 }

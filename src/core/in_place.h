@@ -32,10 +32,13 @@ typedef struct prof_i_timing {
   uint32_t count;        /* of windows so far */
   uint32_t begins, ends; /* timed in this window */
   uint64_t begin_ticks, end_ticks; /* all of them together */
+  uint64_t at_ticks;   /* of the last window's opening */
+  int64_t last_ps;     /* what the last window found a scope to take beyond a warm one */
+  uint32_t concluded;  /* windows that found so */
   uint64_t from;       /* of the chunk: what stands behind this byte is not in `since` */
   uint64_t since;      /* bytes recorded since the last stop */
   uint64_t spacing;    /* bytes from the last stop to the next */
-  uint64_t stands_for; /* records that the open window's mean counts for */
+  uint64_t stands_for; /* records that the next window's mean counts for */
 } prof_i_timing;
 
 /* Times the twin in warm caches, once for each clock. Takes some 60 us. Control lock held. */
@@ -50,7 +53,7 @@ void prof_i_in_place_forget(void);
 /* The thread is new, or comes to another arena. Owner thread. */
 void prof_i_in_place_thread_comes(struct prof_i_thread *thread);
 
-/* What its scopes took beyond warm ones goes to own_ns. Past the gate. */
+/* What its scopes took beyond warm ones goes to in_place_ns. Past the gate. */
 void prof_i_in_place_thread_goes(struct prof_i_thread *thread);
 
 /* The thread leaves this chunk. Owner thread. */
@@ -62,14 +65,20 @@ void prof_i_in_place_enter_chunk(struct prof_i_thread *thread, prof_i_head *chun
    Signal-safe. */
 bool prof_i_in_place_fits(prof_i_head *chunk, uint64_t at, uint64_t bytes);
 
-/* A scope begins, or has ended, by the slow path with a window open. Before and after all else.
+/* A scope begins, or has ended, by the slow path with a window open. Before all else.
    Signal-safe. */
 void prof_i_in_place_begin(struct prof_i_thread *thread, const prof_site *site,
                            const prof_details *details);
 void prof_i_in_place_end(struct prof_i_thread *thread);
 
-/* Closes the window, if one is open. True: that alone kept the thread off the fast path. What finds
-   the gate closed goes by that: a window loses no scope. */
+/* Of a begin or end that found a window open, and now finds the gate closed: closes the window.
+   True: that alone kept the thread off the fast path, which goes on past a closed gate. */
 bool prof_i_in_place_give_up(struct prof_i_thread *thread);
+
+/* The upper end of what recording took, from own_ns and its part in_place_ns. It counts that part
+   twice: behind swept caches a scope took up to twice what the twin says, for the twin runs after
+   the slow path's first lines, and without what the caller does for its arguments. Two standard
+   errors of the windows' means come on top. Any thread. */
+uint64_t prof_i_in_place_most_ns(uint64_t own_ns, uint64_t in_place_ns, uint64_t spread_us2);
 
 #endif

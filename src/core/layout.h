@@ -150,15 +150,25 @@ typedef struct prof_i_slot {
      lost and are not open any more, whatever stands in them. 0: no thread is ending here. */
   uint64_t ended_mark;
   /* What the scopes of the thread that has the slot have taken beyond scope_cost_ps, as timed in
-     place (in_place.h), in ps; negative: they took no more. The owner writes, and adds it to own_ns
-     when it ends. */
+     place (in_place.h), in ps. At or below 0: they took no more. The owner writes. */
   int64_t beyond_ps;
+  uint64_t in_place_ns; /* the same of threads that had the slot before */
+  uint64_t spread_us2;  /* of all of these: the variance of the sum, in us squared */
 } prof_i_slot;
 
-/* What recording took beside what its events are counted for, of all threads that had the slot. */
-static inline uint64_t prof_i_slot_own_ns(const prof_i_slot *slot) {
-  const int64_t beyond_ps = __atomic_load_n(&slot->beyond_ps, __ATOMIC_RELAXED);
-  return __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED) + (beyond_ps > 0 ? (uint64_t)beyond_ps / 1000 : 0);
+static inline uint64_t prof_i_slot_beyond_ns(const prof_i_slot *slot) {
+  const int64_t ps = __atomic_load_n(&slot->beyond_ps, __ATOMIC_RELAXED);
+  return ps > 0 ? (uint64_t)ps / 1000 : 0;
+}
+
+/* What scopes took beyond scope_cost_ps, of all threads that had the slot. */
+static inline uint64_t prof_i_slot_in_place_ns(const prof_i_slot *slot) {
+  return __atomic_load_n(&slot->in_place_ns, __ATOMIC_RELAXED) + prof_i_slot_beyond_ns(slot);
+}
+
+/* What recording took the thread that has the slot, beside its events at scope_cost_ps. */
+static inline uint64_t prof_i_slot_thread_own_ns(const prof_i_slot *slot) {
+  return slot->own_ns - slot->own_ns_before + prof_i_slot_beyond_ns(slot);
 }
 
 /* Scopes that stand open below the 64 with entries. */

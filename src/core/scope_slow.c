@@ -221,7 +221,8 @@ static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const p
 }
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
-  if (prof_i_this_thread->timing.left) prof_i_in_place_begin(prof_i_this_thread, site, details);
+  const bool has_window = prof_i_this_thread->timing.left != 0;
+  if (has_window) prof_i_in_place_begin(prof_i_this_thread, site, details);
   const uint64_t begun = begin_deep(prof_i_this_thread, site, details);
   if (begun) return begun;
   if (is_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
@@ -231,7 +232,8 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   prof_i_control_ensure(); /* a forked child makes its own capture here */
   if (!prof_i_gate_enter()) {
     errno = saved;
-    if (prof_i_in_place_give_up(prof_i_this_thread)) return prof_i_begin_details_1(site, details);
+    if (has_window && prof_i_in_place_give_up(prof_i_this_thread))
+      return prof_i_begin_details_1(site, details);
     prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
   } else {
     if (prof_i_control_is_recording())
@@ -618,8 +620,13 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
   if (start && !ticks && end_deep(prof_i_this_thread, start)) return;
   if (!start || !prof_i_control_is_own_process()) return;
   const int saved = errno;
+  const bool has_window = !ticks && prof_i_this_thread->timing.left;
+  if (has_window) { /* before the recorder's own lines come into the caches */
+    ticks = prof_i_entry_ends(prof_i_this_thread, prof_i_counter());
+    prof_i_in_place_end(prof_i_this_thread);
+  }
   if (!prof_i_gate_enter()) {
-    if (!ticks && prof_i_in_place_give_up(prof_i_this_thread)) {
+    if (has_window && prof_i_in_place_give_up(prof_i_this_thread)) {
       prof_i_end_1(start);
       return;
     }
@@ -632,7 +639,6 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
     if (prof_i_thread_has_ended()) prof_i_thread_end_again();
   }
   errno = saved;
-  if (prof_i_this_thread->timing.left) prof_i_in_place_end(prof_i_this_thread);
 }
 
 bool prof_i_scope_stands_open(uint64_t start) {

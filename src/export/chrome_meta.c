@@ -167,6 +167,12 @@ static void put_self_check(prof_i_chrome *w) {
 /* A damaged capture says anything, and what no integer holds must not become one. */
 static uint64_t thousandfold(double value) { return !(value > 0) ? 0 : value < 1e16 ? (uint64_t)(value * 1e3) : UINT64_MAX; }
 
+static void put_took(prof_i_chrome *w) {
+  put_member(w, "recording_took_ns", w->info.own_ns);
+  put_member(w, "recording_took_least_ns", w->info.own_least_ns);
+  put_member(w, "recording_took_most_ns", w->info.own_most_ns);
+}
+
 static void put_capture(prof_i_chrome *w) {
   put_string_member(w, "host", w->info.host);
   put_member(w, "level", w->info.level);
@@ -176,7 +182,7 @@ static void put_capture(prof_i_chrome *w) {
   put_member(w, "clock_error_ns", w->info.clock_error_ns);
   put_member(w, "clock_segments", w->info.clock_segments_count);
   put_member(w, "scope_cost_ps", thousandfold(w->info.scope_cost_ns));
-  put_member(w, "recording_took_ns", w->info.own_ns);
+  put_took(w);
   put_member(w, "memory_limit_bytes", w->info.memory_limit_bytes);
   put_member(w, "cpu_limit_milli", thousandfold(w->info.cpu_limit));
   put_member(w, "clock_jumps", w->info.clock_jump_count);
@@ -278,7 +284,7 @@ static void put_summary(prof_i_chrome *w) {
     prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_LATE);
   }
   put_member(w, "self_check_faults", faults);
-  put_member(w, "recording_took_ns", w->info.own_ns);
+  put_took(w);
   put(w, "}}\n");
 }
 

@@ -61,7 +61,7 @@ static void hear_mention(prof_i_trace_thread *thread, const prof_i_mention *ment
     thread->is_alive = true;
     set_name(thread, slot->name);
     for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = slot->lost[i] - slot->lost_before[i];
-    thread->own_ns = prof_i_slot_own_ns(slot) - slot->own_ns_before;
+    thread->own_ns = prof_i_slot_thread_own_ns(slot);
     return;
   }
   const uint64_t *const words = mention->exit;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/in_place.h"
 #include "../core/log.h"
 #include "../core/options.h"
 #include "../core/port.h"
@@ -185,6 +186,9 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->policy = header->policy;
   info->clock = header->clock;
   info->own_ns = trace->own_ns;
+  info->own_least_ns = trace->own_ns - trace->in_place_ns;
+  info->own_most_ns = prof_i_in_place_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
+  info->is_own_apart = (double)info->own_most_ns > 1.4 * (double)info->own_least_ns;
   info->memory_limit_bytes = header->memory_limit_bytes;
   info->scope_cost_ns = (double)header->scope_cost_ps / 1e3;
   info->cpu_limit = (double)header->cpu_limit_milli / 1e3;

@@ -284,7 +284,9 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   if (slot->depth > PROF_I_OPEN_COUNT) trace->bad_count++;
   if (slot->serial && !trace->source.is_live && slot->chunk >= trace->source.count) trace->bad_count++; /* the file was cut off before it */
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += slot->lost[i];
-  trace->own_ns += prof_i_slot_own_ns(slot);
+  trace->own_ns += slot->own_ns + prof_i_slot_in_place_ns(slot);
+  trace->in_place_ns += prof_i_slot_in_place_ns(slot);
+  trace->spread_us2 += slot->spread_us2;
   trace->stray_count += slot->stray_count;
   add_gone(trace, &slot->head); /* it may stand where a chunk was */
   if (slot->serial && !add_mention(trace, (prof_i_mention){.serial = slot->serial, .slot = slot})) return PROF_E_NO_MEMORY;

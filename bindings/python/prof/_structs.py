@@ -119,6 +119,8 @@ class Health(_Shown):
         ("device_warning", c_char * 512),
         ("open_count", c_uint64),
         ("stray_count", c_uint64),
+        ("own_least_ns", c_uint64),
+        ("own_most_ns", c_uint64),
     ]
 
 
@@ -164,6 +166,9 @@ class TraceInfo(_Shown):
         ("open_below_count", c_uint64),
         ("stray_count", c_uint64),
         ("note_count", c_uint32),
+        ("is_own_apart", c_uint32),
+        ("own_least_ns", c_uint64),
+        ("own_most_ns", c_uint64),
     ]
 
 
