@@ -420,6 +420,13 @@ typedef struct prof_row_more {
   /* Scopes that have not ended. No other number has them, except those of memory and devices. */
   uint64_t open_count;
   uint64_t open_ns; /* how long the oldest of them has been open, up to the last thing known */
+  /* Scopes that began inside of its calls on the same thread: directly, and at any depth of the
+     outermost calls, which total_ns counts. Asynchronous scopes and a vendor's calls do not count.
+     Where two scopes cross, what either holds counts for one of them, or for what holds both. */
+  uint64_t child_count, inner_count;
+  /* self_ns without the cost of child_count scopes, total_ns without that of inner_count, each at
+     scope_cost_ns of its trace: in warm caches, so they are no lower bound. At least 0. */
+  uint64_t self_net_ns, total_net_ns;
 } prof_row_more;
 /* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) PROF_I_NOEXCEPT;

@@ -41,7 +41,7 @@ typedef struct group {
 /* A place of lane 0's stack, and what its group had in total when it began to wait. */
 typedef struct waiting {
   prof_i_group *group; /* NULL: a step, or outside of the window */
-  uint64_t total_ns, device_ns;
+  uint64_t total_ns, device_ns, inner_count;
   int64_t host_bytes, device_bytes;
 } waiting;
 
@@ -305,7 +305,7 @@ static void be_first(aggregation *a, prof_i_group *g, const prof_i_span *span) {
 
 /* What the group has in total so far, but for what is beside lane 0, where nothing holds another. */
 static waiting total_of(prof_i_group *g) {
-  return (waiting){g, g->tally.outer_ns, g->on_device.total_ns, g->memory.host, g->memory.device};
+  return (waiting){g, g->tally.outer_ns, g->on_device.total_ns, g->inner_count, g->memory.host, g->memory.device};
 }
 
 static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {
@@ -330,8 +330,13 @@ static int add_to_group(prof_i_group *g, const prof_i_span *span, const waiting 
     if (span->duration_ns > g->open_ns) g->open_ns = span->duration_ns;
     return 0;
   }
-  if (span->lane > 0) g->beside_ns += span->duration_ns;
-  else g->tally.outer_ns = before->total_ns + span->duration_ns;
+  if (span->lane > 0) {
+    g->beside_ns += span->duration_ns;
+  } else {
+    g->tally.outer_ns = before->total_ns + span->duration_ns;
+    g->inner_count = before->inner_count + span->inner_count;
+    g->child_count += span->child_count;
+  }
   return prof_i_tally_add(&g->tally, span->duration_ns, span->self_ns) ? 0 : PROF_E_NO_MEMORY;
 }
 
@@ -495,6 +500,8 @@ static inline void add_waiting(prof_i_walker *w, prof_i_waiting *place) {
   if (__builtin_expect(w->status != 0, 0)) return; /* what waits was not kept */
   const waiting *const waited = &a->waiting[--a->waiting_count];
   const uint64_t self_ns = span->duration_ns - place->children_ns;
+  waited->group->inner_count = waited->inner_count + place->child_count + place->deeper_count;
+  waited->group->child_count += place->child_count;
   if (!add_plain_scope(waited->group, waited->total_ns + span->duration_ns, span->duration_ns, self_ns)) w->status = PROF_E_NO_MEMORY;
 }
 
@@ -534,6 +541,18 @@ static int add_thread(aggregation *a) {
   return status ? status : add_left(a);
 }
 
+/* What the scopes inside of each group's calls cost, of the trace that has been added up. */
+static void price(const aggregation *a) {
+  const double scope_ns = (double)a->trace->header.scope_cost_ps / 1e3;
+  for (group *g = a->groups; g; g = g->hh.next) {
+    prof_i_group *const of = &g->of;
+    of->self_cost_ns += (double)(of->child_count - of->priced_child_count) * scope_ns;
+    of->total_cost_ns += (double)(of->inner_count - of->priced_inner_count) * scope_ns;
+    of->priced_child_count = of->child_count;
+    of->priced_inner_count = of->inner_count;
+  }
+}
+
 static void forget_trace(aggregation *a) {
   free(a->by_site);
   a->by_site = NULL;
@@ -567,6 +586,7 @@ static int add_trace(aggregation *a) {
     prof_i_device_sums_go(&a->on_device, UINT32_MAX);
     status = add_left(a);
   }
+  price(a);
   forget_trace(a);
   return status;
 }

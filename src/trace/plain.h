@@ -32,7 +32,7 @@ static inline void prof_i_let_wait(const prof_i_leaf *leaf, prof_i_waiting *plac
   place->span.kind = PROF_EVENT_SCOPE;
   place->span.lane = 0;
   place->start = leaf->start;
-  place->children_ns = 0;
+  place->children_ns = place->child_count = place->deeper_count = 0;
   place->caller = 0;
 }
 
@@ -84,6 +84,7 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(prof_i_walke
     leaf.site = prof_i_record_site(words[1]);
     leaf.duration_ns = prof_i_timeline_span(timeline, &line, when.start, when.end, &leaf.start_ns);
     top->children_ns += leaf.duration_ns;
+    top->child_count++;
     has_leaf = true;
   }
   if (has_leaf) make_wait(w, &leaf, ++top);

@@ -146,6 +146,8 @@ static prof_row make_row(prof_i_group *g, char **texts) {
                     .is_async = g->async_count && g->async_count == g->tally.calls};
 }
 
+static uint64_t less(uint64_t ns, double cost_ns) { return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0; }
+
 static prof_row_more make_more(const prof_i_group *g, char **texts) {
   return (prof_row_more){.size = sizeof(prof_row_more),
                          .file = put_repaired(texts, g->places.first.file),
@@ -154,7 +156,11 @@ static prof_row_more make_more(const prof_i_group *g, char **texts) {
                          .calls_ns = g->tally.total_ns,
                          .calls_device_ns = g->on_device.each_ns,
                          .open_count = g->open_count,
-                         .open_ns = g->open_ns};
+                         .open_ns = g->open_ns,
+                         .child_count = g->child_count,
+                         .inner_count = g->inner_count,
+                         .self_net_ns = less(g->tally.self_ns, g->self_cost_ns),
+                         .total_net_ns = less(prof_i_group_total(g), g->total_cost_ns)};
 }
 
 static void look_at_catalog(const prof_i_catalog *catalog, prof_rows *rows) {

@@ -25,8 +25,10 @@ enum { PLACE_BYTES = 40 };
   X("Thread", THREAD, PROF_GROUP_THREAD, 32)                \
   X("Self %", SELF_SHARE, 0, 12)                            \
   X("Self", SELF, 0, 24)                                    \
+  X("Self Net", SELF_NET, 0, 24)                            \
   X("Total %", TOTAL_SHARE, 0, 12)                          \
   X("Total", TOTAL, 0, 24)                                  \
+  X("Total Net", TOTAL_NET, 0, 24)                          \
   X("Mean", MEAN, 0, 24)                                    \
   X("Median", MEDIAN, 0, 24)                                \
   X("p99", P99, 0, 24)                                      \
@@ -123,6 +125,17 @@ static size_t put_place(char to[CELL_BYTES], const prof_row_more *more) {
   return prof_i_show_name(to, text);
 }
 
+/* More than 2 % of it is the cost of scopes inside. */
+static bool is_apart(uint64_t ns, uint64_t net_ns) { return (double)net_ns < 0.98 * (double)ns; }
+
+/* Empty where it would say the same as the column before it. */
+static int put_net(const table *t, const prof_row *row, column which, char *to) {
+  const prof_row_more more = more_of(t, row);
+  const uint64_t ns = which == COLUMN_SELF_NET ? row->self_ns : row->total_ns;
+  const uint64_t net_ns = which == COLUMN_SELF_NET ? more.self_net_ns : more.total_net_ns;
+  return is_apart(ns, net_ns) ? prof_i_put_time(to, CELL_BYTES, net_ns, t->time_unit) : 0;
+}
+
 static int put_count(char *to, size_t room, uint64_t count) {
   return snprintf(to, room, "%llu", (unsigned long long)count);
 }
@@ -138,6 +151,8 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
     case COLUMN_DEVICE: count = prof_i_put_device(to, CELL_BYTES, row->device); break;
     case COLUMN_SELF_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->self_ns, t->rows->total_self_ns); break;
     case COLUMN_SELF: count = prof_i_put_time(to, CELL_BYTES, row->self_ns, t->time_unit); break;
+    case COLUMN_SELF_NET:
+    case COLUMN_TOTAL_NET: count = put_net(t, row, which, to); break;
     case COLUMN_TOTAL_SHARE: count = prof_i_put_share(to, CELL_BYTES, row->is_async ? 0 : row->total_ns, t->rows->total_self_ns); break;
     case COLUMN_TOTAL: count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit); break;
     case COLUMN_MEAN: count = prof_i_put_time(to, CELL_BYTES, row->calls_count ? more_of(t, row).calls_ns / row->calls_count : 0, t->time_unit); break;
@@ -204,11 +219,21 @@ static bool has_place(const table *t) {
   return has_any;
 }
 
+static bool has_net(const table *t, column c) {
+  for (uint64_t i = 0; i < t->rows->row_count; i++) {
+    const prof_row *const row = &t->rows->rows[i];
+    const prof_row_more more = more_of(t, row);
+    if (c == COLUMN_SELF_NET ? is_apart(row->self_ns, more.self_net_ns) : is_apart(row->total_ns, more.total_net_ns)) return true;
+  }
+  return false;
+}
+
 /* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of scopes has nothing to read there. */
 static bool is_told(const table *t, column c) {
   const prof_rows *const rows = t->rows;
   if (c == COLUMN_OPEN || c == COLUMN_OPEN_TIME) return rows->open_count != 0;
   if (c == COLUMN_PLACE) return has_place(t);
+  if (c == COLUMN_SELF_NET || c == COLUMN_TOTAL_NET) return has_net(t, c);
   if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN) return rows->total_self_device_ns != 0;
   const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY, is_device = c == COLUMN_DEVICE_MEMORY || c == COLUMN_SELF_DEVICE_MEMORY;
   if (!is_host && !is_device) return true;

@@ -51,6 +51,8 @@ static inline void hand_out_waiting(prof_i_walker *w, const prof_i_waiting *wait
   prof_i_span *const to = w->next;
   *to = waiting->span;
   to->self_ns -= waiting->children_ns;
+  to->child_count = waiting->child_count;
+  to->inner_count = waiting->child_count + waiting->deeper_count;
   pass(w);
 }
 
@@ -153,6 +155,17 @@ typedef struct thing {
   uint8_t kind;
 } thing;
 
+/* Of a vendor's interface: the program recorded no scope for it. */
+static inline bool is_call(const thing *t) { return t->record && prof_i_is_call(t->record); }
+
+/* A scope that crosses another one counts for what holds both. */
+static void count_beside(prof_i_walker *w, const thing *t, const prof_i_span *span) {
+  if (!is_sharing(w, span) || is_call(t)) return;
+  prof_i_waiting *around = &w->lanes[0].stack[w->lanes[0].count - 1];
+  while (around->start > t->start) around--;
+  around->child_count++;
+}
+
 /* What began on another thread has none of this one's functions around it. 0: nothing. */
 static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) {
   if (!w->callers || (t->record && prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD)) return 0;
@@ -175,6 +188,7 @@ static void put_beside(prof_i_walker *w, const thing *t) {
   set_span(w, &span, t->start, t->end);
   if (t->record && prof_i_is_async(t->record)) span.self_ns = 0; /* it is no thread's time: what its thread did meanwhile has its own */
   const uint32_t outside = outside_of(w, t, span.start_ns);
+  count_beside(w, t, &span);
   for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
     prof_i_lane *const lane = &w->lanes[i];
     if (i == w->lane_count) {
@@ -226,12 +240,14 @@ static inline void put(prof_i_walker *w, const thing *t) {
   place->span.kind = t->kind;
   place->span.lane = 0;
   place->start = t->start;
-  place->children_ns = 0;
+  place->children_ns = place->child_count = place->deeper_count = 0;
   place->caller = 0;
   if (__builtin_expect(place == &spare, 0)) {
+    spare.span.child_count = spare.span.inner_count = 0;
     if (!w->status) hand_out_deep(w, &spare.span);
     return;
   }
+  if (t->kind != PROF_EVENT_STEP) top->child_count += !is_call(t);
   if (__builtin_expect(w->crosswise_count > 0 && t->kind == PROF_EVENT_SCOPE, 0)) {
     if (top->span.kind == PROF_EVENT_OPEN) top->children_ns += place->span.duration_ns;
     share(w, place);

@@ -11,6 +11,8 @@ typedef struct prof_i_span {
   uint64_t start_ns;
   uint64_t duration_ns;
   uint64_t self_ns;       /* scopes and open scopes; final when it is handed out: see walk.c */
+  /* Of lane 0, scopes of its thread that it holds: directly, and all. Calls do not count. */
+  uint64_t child_count, inner_count;
   const uint64_t *record; /* a long record's words (checked: all of its slots are inside), or NULL for a plain scope. Of an open
                              scope, words 0 and 1 are not its own */
   uint32_t site;          /* always a number that prof_i_trace_site() knows; 0: none */

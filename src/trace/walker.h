@@ -10,6 +10,8 @@ typedef struct prof_i_waiting {
   prof_i_span span;
   uint64_t start; /* ticks */
   uint64_t children_ns; /* what self time will be less. Not in the span, which is then not written again before it is copied */
+  uint64_t child_count;  /* scopes that it holds, and nothing between; calls of a vendor's interface do not count */
+  uint64_t deeper_count; /* what these hold, of those that are handed out */
   uint32_t caller;  /* callers.h; 0: nobody has asked */
   uint32_t outside; /* the same of what holds it in lane 0, where it stands in another; 0: nothing */
 } prof_i_waiting;
@@ -109,9 +111,14 @@ static inline uint16_t prof_i_depth_inside(const prof_i_waiting *waiting) {
 /* Before the last one of a stack is handed out. A step's time is all its own: what it holds counts as held by what stands
    around it. */
 static inline void prof_i_end_waiting(prof_i_waiting *last) {
-  if (__builtin_expect(last->span.kind != PROF_EVENT_STEP, 1)) return;
+  if (__builtin_expect(last->span.kind != PROF_EVENT_STEP, 1)) {
+    last[-1].deeper_count += last->child_count + last->deeper_count;
+    return;
+  }
   last[-1].children_ns += last->children_ns;
-  last->children_ns = 0;
+  last[-1].child_count += last->child_count;
+  last[-1].deeper_count += last->deeper_count;
+  last->children_ns = last->child_count = last->deeper_count = 0;
 }
 
 /* ---- a walk that is interrupted ---- */

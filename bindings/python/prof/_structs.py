@@ -417,6 +417,10 @@ class RowMore(_Shown):
         ("calls_device_ns", c_uint64),
         ("open_count", c_uint64),
         ("open_ns", c_uint64),
+        ("child_count", c_uint64),
+        ("inner_count", c_uint64),
+        ("self_net_ns", c_uint64),
+        ("total_net_ns", c_uint64),
     ]
 
 

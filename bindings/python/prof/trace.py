@@ -60,6 +60,12 @@ class Row(NamedTuple):
     file: str = ""
     line: int = 0
     has_more_places: bool = False
+    child_count: int = 0
+    """Scopes directly inside of its calls; inner_count: at any depth of the calls that total_ns counts."""
+    inner_count: int = 0
+    self_net_ns: int = 0
+    """self_ns without the cost of child_count scopes; total_net_ns: total_ns without that of inner_count."""
+    total_net_ns: int = 0
 
 
 class Rows(List[Row]):
@@ -74,11 +80,23 @@ class Rows(List[Row]):
     open_count: int = 0
 
 
-def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool]:
+def _more(rows: Any, index: int) -> Tuple[int, int, int, int, str, int, bool, int, int, int, int]:
     """The last fields of a Row."""
     more = sized(s.RowMore)
     C.check(C.prof_rows_more(rows, index, ctypes.byref(more)))
-    return more.calls_ns, more.calls_device_ns, more.open_count, more.open_ns, more.file.decode(errors="replace"), more.line, bool(more.has_more_places)
+    return (
+        more.calls_ns,
+        more.calls_device_ns,
+        more.open_count,
+        more.open_ns,
+        more.file.decode(errors="replace"),
+        more.line,
+        bool(more.has_more_places),
+        more.child_count,
+        more.inner_count,
+        more.self_net_ns,
+        more.total_net_ns,
+    )
 
 
 def _choice(value: str, words: Dict[str, int], what: str) -> int:
