@@ -83,13 +83,46 @@ static void scopes_that_take_longer_in_place_count_for_that(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* Half of a scope's readings is its begin's. */
-static void a_run_that_was_interrupted_is_left_out(void **state) {
+/* All of a window's begins were: the window after it stands for its records, too. */
+static void runs_that_were_interrupted_are_left_out(void **state) {
   (void)state;
   begin();
   const double before = own_ns();
   record(FIRST + 5, 30000, COLD_READ_NS);
-  check(own_ns() - before, (double)(stands_for[0] * beyond_ns) / 2);
+  check(own_ns() - before, 0);
+  record(FIRST, COLD_READ_NS, COLD_READ_NS);
+  check(own_ns() - before, (double)((stands_for[0] + stands_for[1]) * beyond_ns));
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+static void record_seldom(uint64_t count, uint64_t read_ns) {
+  for (; count; count--) {
+    record(1, read_ns, read_ns);
+    fake_pass(fake_ms);
+  }
+}
+
+/* A window for each 32 records, not for twice as many each time. */
+static void scopes_that_come_seldom_have_more_windows(void **state) {
+  (void)state;
+  begin();
+  record_seldom(5 * FIRST - recorded, WARM_READ_NS); /* the last of them opens the fifth */
+  const double before = own_ns();
+  record_seldom(2 * FIRST, COLD_READ_NS);
+  check(own_ns() - before, (double)(2 * FIRST * beyond_ns));
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* Its twin does not wait for the time after which another thread may have it. */
+static void a_window_that_a_stop_has_closed_keeps_none_from_opening(void **state) {
+  (void)state;
+  begin();
+  record(FIRST - recorded, WARM_READ_NS, WARM_READ_NS);
+  assert_int_equal(prof_stop(), PROF_OK);
+  begin();
+  const double before = own_ns();
+  record(FIRST + 4, COLD_READ_NS, COLD_READ_NS);
+  check(own_ns() - before, (double)(stands_for[0] * beyond_ns));
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
@@ -167,7 +200,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(scopes_in_warm_caches_take_what_was_calibrated),
       cmocka_unit_test(scopes_that_take_longer_in_place_count_for_that),
-      cmocka_unit_test(a_run_that_was_interrupted_is_left_out),
+      cmocka_unit_test(runs_that_were_interrupted_are_left_out),
+      cmocka_unit_test(scopes_that_come_seldom_have_more_windows),
+      cmocka_unit_test(a_window_that_a_stop_has_closed_keeps_none_from_opening),
       cmocka_unit_test(a_capture_has_its_own_figures),
       cmocka_unit_test(what_a_thread_took_stays_its_own),
       cmocka_unit_test(the_budget_goes_by_what_scopes_take_in_place),
