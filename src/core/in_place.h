@@ -9,6 +9,9 @@
    is timed: what it takes beyond its own time in warm caches is what a scope takes beyond
    scope_cost_ps.
 
+   Windows come after 32 records, then 64 and so on, but no further apart than WINDOW_EACH_NS where
+   fewer than that come in such a time.
+
    A window opens where a thread's claim reaches its chunk's limit, which stands at the next stop
    and not at the chunk's end: the fast path has no instruction for it. A window's mean counts for
    half of the records since the window before and half of those to the next. A run longer than
@@ -41,7 +44,7 @@ typedef struct prof_i_timing {
   uint64_t stands_for; /* records that the next window's mean counts for */
 } prof_i_timing;
 
-/* Times the twin in warm caches, once for each clock. Takes some 60 us. Control lock held. */
+/* Times the twin in warm caches, once for each clock. Takes some 120 us. Control lock held. */
 void prof_i_in_place_calibrate(void);
 
 /* A capture begins, and its clock. Control lock held. */
