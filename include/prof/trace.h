@@ -66,7 +66,7 @@ typedef struct prof_trace_info {
   /* Ends that found no scope: it had ended already, or never began. Not part of that sum. */
   uint64_t stray_count;
   uint32_t note_count; /* for prof_trace_note_text() */
-  /* 1: own_most_ns is more than 1.4 times own_least_ns. A table then shows these two, not own_ns. */
+  /* 1: own_most_ns is more than 1.4 times own_least_ns. Then a table shows these, not own_ns. */
   uint32_t is_own_apart;
   uint64_t own_least_ns; /* own_ns, if every scope found its caches warm */
   /* own_ns, with what samples in place found beyond warm caches twice, and two standard errors.
@@ -208,8 +208,11 @@ typedef struct prof_trace_thread {
   uint32_t is_main;
   uint32_t is_alive;    /* when the capture was read or the process died */
   char name[64];
-  uint64_t own_ns;      /* that recording took it: its events, and what was lost after all the work, at the cost of a plain scope and what samples in place took beyond it; what was left out
-                           at its begin (muted, full, disk) at that; chunk changes as measured. Of what still stands in the capture */
+  /* What recording took it. Its events, and what was lost after all the work, count at the cost of a
+     plain scope and what samples in place took beyond it. What was left out at its begin (muted,
+     full, disk) counts at that cost. Chunk changes count as measured. Of what still stands in the
+     capture. */
+  uint64_t own_ns;
   uint32_t is_stream;   /* 1: no thread of the process, but a device's stream: its scopes have the device's times */
   uint32_t reserved;
   prof_device device;   /* of a stream */

@@ -257,7 +257,8 @@ static uint64_t count_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
 /* What the thread's scopes took, as many as stand in that many events: at the calibrated cost, and
    what was timed in place beyond it since the last look. */
 static uint64_t scopes_ns(prof_i_thread *thread, uint64_t events) {
-  const int64_t beyond_ps = thread->slot->beyond_ps, more_ps = beyond_ps - thread->spending.beyond_ps;
+  const int64_t beyond_ps = thread->slot->beyond_ps;
+  const int64_t more_ps = beyond_ps - thread->spending.beyond_ps;
   thread->spending.beyond_ps = beyond_ps;
   return events * load(&own.scope_ps) / 1000 + (more_ps > 0 ? (uint64_t)more_ps / 1000 : 0);
 }
@@ -270,7 +271,8 @@ void prof_i_budget_leave_chunk(prof_i_thread *thread, const prof_i_head *chunk, 
   const uint64_t events = count_chunk(thread, chunk);
   const uint64_t count_ns = prof_i_ns_since(begun);
   prof_i_claim(&thread->slot->own_ns, count_ns);
-  judge(thread, chunk, scopes_ns(thread, events) + change_ns + events / 2); /* the count takes half a nanosecond each */
+  /* The count takes half a nanosecond each. */
+  judge(thread, chunk, scopes_ns(thread, events) + change_ns + events / 2);
 }
 
 void prof_i_budget_thread_goes(prof_i_thread *thread, const prof_i_head *chunk) {

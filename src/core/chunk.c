@@ -633,7 +633,8 @@ static prof_i_head *take_and_sign(prof_i_thread *thread, uint64_t need_bytes, in
     return NULL;
   }
   fresh->owner = thread->serial;
-  __atomic_store_n(&fresh->limit, fresh->bytes - 15, __ATOMIC_RELAXED); /* it may have been another's */
+  /* It may have been another's. */
+  __atomic_store_n(&fresh->limit, fresh->bytes - 15, __ATOMIC_RELAXED);
   const uint64_t sequence = next_sequence();
   take_number(fresh, sequence);
   if (prof_i_the_arena.policy == PROF_POLICY_RING) ring_set_age(fresh, sequence);

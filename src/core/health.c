@@ -123,7 +123,8 @@ static void add_scopes_cost(prof_health *health, const prof_i_header *header, ui
   const double left_out = (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
   double events = (double)health->recorded_count - left_out;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) events += (double)lost[i];
-  const double ps = events * (double)header->scope_cost_ps + left_out * (double)header->left_out_cost_ps;
+  const double ps = events * (double)header->scope_cost_ps +
+                    left_out * (double)header->left_out_cost_ps;
   health->own_ns += (uint64_t)(ps / 1e3);
   health->own_least_ns += (uint64_t)(ps / 1e3);
   health->own_most_ns = prof_i_in_place_most_ns(

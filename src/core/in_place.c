@@ -282,7 +282,8 @@ static void set_limit(const prof_i_timing *w, prof_i_head *chunk) {
   const uint64_t bytes = chunk->bytes;
   uint64_t limit = __atomic_load_n(&chunk->limit, __ATOMIC_RELAXED);
   const uint64_t left = w->spacing > w->since ? w->spacing - w->since : 16;
-  const uint64_t stop = w->from + left - 16; /* the plain record that fills the stretch begins there */
+  /* The plain record that fills the stretch begins there. */
+  const uint64_t stop = w->from + left - 16;
   if (!limit || !bytes) return;
   __atomic_compare_exchange_n(&chunk->limit, &limit, stop < bytes - 15 ? stop : bytes - 15, false,
                               __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -353,8 +354,8 @@ static void stop(prof_i_thread *thread, prof_i_head *chunk, uint64_t at, uint64_
   set_limit(w, chunk);
 }
 
-/* Past the gate, or the chunk might go meanwhile: this takes longer than a claim and its store. With
-   the gate closed the limit stays, and the next claim comes here, too. */
+/* Past the gate, or the chunk might go meanwhile: this takes longer than a claim and its store.
+   With the gate closed the limit stays, and the next claim comes here, too. */
 bool prof_i_in_place_fits(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
   prof_i_thread *const thread = prof_i_this_thread;
   bool fits = false;

@@ -517,7 +517,8 @@ void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
 
 /* On pages of their own: the recorder's code is not in the near caches either. */
 #define TWIN_PAGE(name) __attribute__((noinline, aligned(64), section(".text.prof_i_twin_" name)))
-#define TWIN_PAGE_FIRST(name) __attribute__((noinline, aligned(4096), section(".text.prof_i_twin_" name)))
+#define TWIN_PAGE_FIRST(name) \
+  __attribute__((noinline, aligned(4096), section(".text.prof_i_twin_" name)))
 
 static TWIN_PAGE_FIRST("library") uint64_t twin_begin(const prof_i_twin_own *own, prof_site *site) {
   return begin_plain(*own->thread, site, "", "", 0);

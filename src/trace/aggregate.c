@@ -305,7 +305,12 @@ static void be_first(aggregation *a, prof_i_group *g, const prof_i_span *span) {
 
 /* What the group has in total so far, but for what is beside lane 0, where nothing holds another. */
 static waiting total_of(prof_i_group *g) {
-  return (waiting){g, g->tally.outer_ns, g->on_device.total_ns, g->inner_count, g->memory.host, g->memory.device};
+  return (waiting){.group = g,
+                   .total_ns = g->tally.outer_ns,
+                   .device_ns = g->on_device.total_ns,
+                   .inner_count = g->inner_count,
+                   .host_bytes = g->memory.host,
+                   .device_bytes = g->memory.device};
 }
 
 static void add_beside(prof_i_group *g, const prof_i_span *span, const waiting *before, const beside *also) {

@@ -33,7 +33,7 @@ typedef struct prof_i_group_places {
 typedef struct prof_i_group {
   prof_i_tally tally; /* of ended scopes */
   prof_i_group_key key;
-  uint64_t child_count, inner_count; /* scopes directly inside of its calls; inside of what outer_ns counts */
+  uint64_t child_count, inner_count; /* scopes directly inside of its calls; of what outer_ns has */
   uint64_t priced_child_count, priced_inner_count; /* of them, those in the two below */
   double self_cost_ns, total_cost_ns;              /* what they cost, each at its trace's cost */
   uint64_t beside_ns, beside_device_ns; /* of calls that overlap with others, or are asynchronous */

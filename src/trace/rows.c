@@ -146,7 +146,9 @@ static prof_row make_row(prof_i_group *g, char **texts) {
                     .is_async = g->async_count && g->async_count == g->tally.calls};
 }
 
-static uint64_t less(uint64_t ns, double cost_ns) { return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0; }
+static uint64_t less(uint64_t ns, double cost_ns) {
+  return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0;
+}
 
 static prof_row_more make_more(const prof_i_group *g, char **texts) {
   return (prof_row_more){.size = sizeof(prof_row_more),

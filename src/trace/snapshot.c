@@ -265,7 +265,8 @@ static bool show_in_place(const snapshot *s, uint64_t offset, const unsigned cha
 
 /* False: it must be copied. An old size of 0 makes mremap() map the same pages once more. */
 static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
-  if (!s->may_share || head->state != PROF_I_CHUNK_RETIRED || head->cursor + 15 < head->bytes) return false;
+  if (!s->may_share || head->state != PROF_I_CHUNK_RETIRED || head->cursor + 15 < head->bytes)
+    return false;
   unsigned char *const to = s->to + offset;
   const size_t bytes = (size_t)head->bytes;
   const unsigned char *const at = from_at(s, offset);

@@ -223,7 +223,10 @@ static bool has_net(const table *t, column c) {
   for (uint64_t i = 0; i < t->rows->row_count; i++) {
     const prof_row *const row = &t->rows->rows[i];
     const prof_row_more more = more_of(t, row);
-    if (c == COLUMN_SELF_NET ? is_apart(row->self_ns, more.self_net_ns) : is_apart(row->total_ns, more.total_net_ns)) return true;
+    const bool is_self = c == COLUMN_SELF_NET;
+    if (is_apart(is_self ? row->self_ns : row->total_ns,
+                 is_self ? more.self_net_ns : more.total_net_ns))
+      return true;
   }
   return false;
 }
@@ -453,7 +456,8 @@ static int put_account(table *t) {
   }
   prof_i_put_time(time, sizeof time, is_apart ? least_ns : own_ns, t->time_unit);
   prof_i_put_time(most, sizeof most, most_ns, t->time_unit);
-  snprintf(line, sizeof line, "Recording took: %s%s%s\n", time, is_apart ? " to " : "", is_apart ? most : "");
+  snprintf(line, sizeof line, "Recording took: %s%s%s\n", time, is_apart ? " to " : "",
+           is_apart ? most : "");
   if (own_ns) prof_i_page_text(&t->page, line);
   for (size_t i = 0; !status && i < t->trace_count; i++) status = put_changes(t, t->traces[i]);
   return status;

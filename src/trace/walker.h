@@ -10,7 +10,7 @@ typedef struct prof_i_waiting {
   prof_i_span span;
   uint64_t start; /* ticks */
   uint64_t children_ns; /* what self time will be less. Not in the span, which is then not written again before it is copied */
-  uint64_t child_count;  /* scopes that it holds, and nothing between; calls of a vendor's interface do not count */
+  uint64_t child_count;  /* scopes directly in it; vendors' calls do not count */
   uint64_t deeper_count; /* what these hold, of those that are handed out */
   uint32_t caller;  /* callers.h; 0: nobody has asked */
   uint32_t outside; /* the same of what holds it in lane 0, where it stands in another; 0: nothing */

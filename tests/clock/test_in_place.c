@@ -9,8 +9,8 @@
 enum { WARM_READ_NS = 10, COLD_READ_NS = 1010, READINGS = 4 };
 static const uint64_t beyond_ns = READINGS * (COLD_READ_NS - WARM_READ_NS);
 
-/* Windows open after 32 records, 64, 128, 256 and 512. Each stands for half of the records since the
-   one before, the first for all of them, and for half of those to the next. */
+/* Windows open after 32 records, 64, 128, 256 and 512. Each stands for half of the records since
+   the one before, the first for all of them, and for half of those to the next. */
 enum { FIRST = 32 };
 static const uint64_t stands_for[] = {32 + 16, 16 + 32, 32 + 64, 64 + 128, 128 + 256};
 

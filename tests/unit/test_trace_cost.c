@@ -14,9 +14,11 @@ static prof_row row_named(const prof_rows *rows, const char *name, prof_row_more
   return (prof_row){0};
 }
 
-static prof_rows *aggregate(const prof_trace *const *traces, size_t count, const prof_aggregate_options *options) {
+static prof_rows *aggregate(const prof_trace *const *traces, size_t count,
+                            const prof_aggregate_options *options) {
   prof_rows *rows = NULL;
-  if (prof_traces_aggregate(traces, count, options, &rows) != PROF_OK) fail_msg("%s", prof_last_error());
+  if (prof_traces_aggregate(traces, count, options, &rows) != PROF_OK)
+    fail_msg("%s", prof_last_error());
   return rows;
 }
 
@@ -26,7 +28,8 @@ static char *table_of(const prof_trace *trace) {
   return text;
 }
 
-static void check_net(const prof_rows *rows, const char *name, uint64_t children, uint64_t inner, uint64_t self_net, uint64_t total_net) {
+static void check_net(const prof_rows *rows, const char *name, uint64_t children, uint64_t inner,
+                      uint64_t self_net, uint64_t total_net) {
   prof_row_more more;
   row_named(rows, name, &more);
   assert_int_equal(more.child_count, children);
@@ -36,7 +39,8 @@ static void check_net(const prof_rows *rows, const char *name, uint64_t children
 }
 
 /* Records stand in the order in which scopes ended.
-     a 0..10000 { b 100..1100 { c 200..210, c 300..310 }, c 2000..2010, a 3000..4000 { c 3100..3110 } } */
+     a 0..10000 { b 100..1100 { c 200..210, c 300..310 }, c 2000..2010,
+                  a 3000..4000 { c 3100..3110 } } */
 static void put_nest(prof_i_head *chunk) {
   capture_plain(chunk, T0 + 200, 10, 3);
   capture_plain(chunk, T0 + 300, 10, 3);
@@ -149,7 +153,7 @@ static void what_counts_as_inside(void **state) {
   capture_end(&c);
 }
 
-/* One event at 20 ns and 3000 ns beyond it, 1000 of them of an earlier thread; the spread is 2 us. */
+/* One event at 20 ns, and 3000 ns beyond it, 1000 of these of an earlier thread. Spread: 2 us. */
 static void what_recording_took_has_bounds(void **state) {
   (void)state;
   capture c;

@@ -53,7 +53,9 @@ static void print_share(uint64_t part_ns, uint64_t whole_ns) {
   printf("%" PRIu64 ".%02" PRIu64 " %%", hundredths / 100, hundredths % 100);
 }
 
-static void print_ms(uint64_t ns) { printf("%" PRIu64 ".%03" PRIu64, ns / 1000000, ns / 1000 % 1000); }
+static void print_ms(uint64_t ns) {
+  printf("%" PRIu64 ".%03" PRIu64, ns / 1000000, ns / 1000 % 1000);
+}
 
 static void print_own(const prof_trace_info *info) {
   const uint64_t ps = (uint64_t)(info->scope_cost_ns * 1e3 + 0.5);
@@ -64,8 +66,8 @@ static void print_own(const prof_trace_info *info) {
     fputs(" to ", stdout);
     print_ms(info->own_most_ns);
   }
-  printf(" ms of all threads together; a plain scope %" PRIu64 ".%" PRIu64 " ns%s\n", ps / 1000, ps / 100 % 10,
-         info->is_own_apart ? " in warm caches" : "");
+  printf(" ms of all threads together; a plain scope %" PRIu64 ".%" PRIu64 " ns%s\n", ps / 1000,
+         ps / 100 % 10, info->is_own_apart ? " in warm caches" : "");
 }
 
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }

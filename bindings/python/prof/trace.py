@@ -61,10 +61,10 @@ class Row(NamedTuple):
     line: int = 0
     has_more_places: bool = False
     child_count: int = 0
-    """Scopes directly inside of its calls; inner_count: at any depth of the calls that total_ns counts."""
+    """Scopes directly inside of its calls. inner_count: at any depth, of calls in total_ns."""
     inner_count: int = 0
     self_net_ns: int = 0
-    """self_ns without the cost of child_count scopes; total_net_ns: total_ns without that of inner_count."""
+    """self_ns without the cost of child_count scopes. total_net_ns: without that of inner_count."""
     total_net_ns: int = 0
 
 
