@@ -22,7 +22,7 @@ enum {
   FIRST_SPACING = 32 * 16, /* bytes; doubled until it is */
   MOST_SPACING_EARLY = 1024 * 16,
   MANY_WINDOWS = 40, /* after which it is */
-  MOST_SPACING = 4096 * 16,
+  MOST_SPACING = 16384 * 16,
   AGAIN_SPACING = 256 * 16, /* after a stop at which no window could open */
   WINDOW_EACH_NS = 5000000, /* where FIRST_SPACING or more come in that time */
   LONGEST_NS = 20000,

@@ -411,17 +411,11 @@ static inline void close_top(prof_i_slot *slot, uint64_t depth) {
 }
 
 /* A scope whose payload waits in the slot. Of its own, so that the plain end saves no registers. */
-static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slot *slot, uint64_t depth, uint64_t start,
-                                              uint64_t ticks) {
+static inline __attribute__((always_inline)) void put_end_long(
+    prof_i_slot *slot, uint64_t depth, uint64_t start, uint64_t ticks, const prof_i_head *chunk,
+    uint64_t *record, uint64_t what) {
   const prof_i_open *const open = &slot->open[depth];
-  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
-  uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
   const uint64_t words = what >> PROF_I_WHAT_WORDS_SHIFT, duration4 = (ticks << 4) - start;
-  uint64_t *const record = prof_i_record_claim(chunk, (2 + words + 1) / 2 * 16);
-  if (PROF_I_UNLIKELY(!record)) {
-    prof_i_scope_end_slow(start, ticks);
-    return;
-  }
   record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
   for (;;) {
     const uint64_t *const payload = (const uint64_t *)((const char *)slot + prof_i_entry_text(what));
@@ -436,6 +430,32 @@ static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slo
   prof_i_entry_set(&slot->open[depth], 0);
   __atomic_store_n(&slot->text_top, prof_i_entry_text(what), __ATOMIC_RELEASE);
   close_top(slot, depth);
+}
+
+static uint64_t bytes_of_long(uint64_t what) {
+  return (2 + (what >> PROF_I_WHAT_WORDS_SHIFT) + 1) / 2 * 16;
+}
+
+/* The claim may have met a stop on the way (in_place.h). Of its own: end_long() saves fewer
+   registers. */
+static PROF_I_COLD void end_long_at_limit(prof_i_head *chunk, prof_i_slot *slot, uint64_t depth,
+                                          uint64_t start, uint64_t ticks, uint64_t at) {
+  const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
+  uint64_t *const record = prof_i_record_take(chunk, at, bytes_of_long(what));
+  if (record) put_end_long(slot, depth, start, ticks, chunk, record, what);
+  else prof_i_scope_end_slow(start, ticks);
+}
+
+static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slot *slot, uint64_t depth, uint64_t start,
+                                              uint64_t ticks) {
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+  const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
+  const uint64_t bytes = bytes_of_long(what), at = prof_i_claim(&chunk->cursor, bytes);
+  if (PROF_I_UNLIKELY(!prof_i_record_fits(chunk, at, bytes))) {
+    end_long_at_limit(chunk, slot, depth, start, ticks, at);
+    return;
+  }
+  put_end_long(slot, depth, start, ticks, chunk, prof_i_record_mark(chunk, at, bytes), what);
 }
 
 /* The claim has reached the chunk's limit. It fits all the same where that is but a stop on the
