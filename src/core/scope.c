@@ -459,15 +459,14 @@ static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slo
 }
 
 /* The claim has reached the chunk's limit. It fits all the same where that is but a stop on the
-   way (in_place.h). */
-static PROF_I_COLD void end_at_limit(prof_i_thread *thread, prof_i_head *chunk, uint64_t at,
-                                     uint64_t start, uint64_t ticks) {
+   way (in_place.h). Slot and depth are those that were looked at: by now the arena may be another,
+   and these zeros. */
+static PROF_I_COLD void end_at_limit(prof_i_head *chunk, prof_i_slot *slot, uint64_t depth,
+                                     uint64_t start, uint64_t ticks, uint64_t at) {
   if (!prof_i_in_place_fits(chunk, at, 16)) {
     prof_i_scope_end_slow(start, ticks);
     return;
   }
-  prof_i_slot *const slot = thread->slot;
-  const uint64_t depth = slot->depth;
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
   const uint64_t duration4 = (ticks << 4) - start;
   const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
@@ -507,7 +506,7 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   if (PROF_I_FAULT(HOT_CALL)) prof_i_port_tid();
   const uint64_t at = PROF_I_FAULT(LOST) ? __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED) : prof_i_claim(&chunk->cursor, 16);
   if (PROF_I_UNLIKELY(at >= chunk->limit)) {
-    end_at_limit(thread, chunk, at, start, ticks);
+    end_at_limit(chunk, slot, depth, start, ticks, at);
     return;
   }
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
