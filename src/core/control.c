@@ -160,16 +160,17 @@ static void before_fork(void) {
     own.was_at_control = was_there;
   else
     prof_i_this_flags.is_at_control = was_there;
-  prof_i_this_flags.fork_has_lock = has_lock;
-  prof_i_this_flags.fork_level = (uint8_t)(prof_i_arena_level() + 1); /* with the lock: a start or a stop of another thread is over, or has not begun */
+  /* With the lock: a start or a stop of another thread is over, or has not begun. */
+  prof_i_this_flags.fork =
+      (uint8_t)((prof_i_arena_level() + 1) | (has_lock ? PROF_I_FORK_HAS_LOCK : 0));
   prof_i_pool_before_fork();
 }
 
 static void after_fork_parent(void) {
-  prof_i_this_flags.fork_level = 0;
-  if (!prof_i_this_flags.fork_has_lock) return;
+  const bool has_lock = prof_i_this_flags.fork & PROF_I_FORK_HAS_LOCK;
+  prof_i_this_flags.fork = 0;
+  if (!has_lock) return;
   prof_i_lease_fork();
-  prof_i_this_flags.fork_has_lock = false;
   const bool was_there = own.was_at_control;
   pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
@@ -180,13 +181,14 @@ static void after_fork_parent(void) {
 static void become_child(void) {
   PROF_I_HOLD_CANCEL;
   const int saved = errno;
-  uint32_t level = prof_i_this_flags.fork_level ? prof_i_this_flags.fork_level - 1u : prof_i_arena_level();
+  const uint32_t before = prof_i_this_flags.fork & PROF_I_FORK_LEVEL;
+  uint32_t level = before ? before - 1 : prof_i_arena_level();
   const bool goes_on = prof_i_want_forget(&level) && (own.recording || own.child_waits); /* a daemon forks twice, and may have no scope in between */
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
   prof_i_helper_forget();
   prof_i_budget_forget();
-  prof_i_pool_forget_all(prof_i_this_flags.fork_level != 0);
+  prof_i_pool_forget_all(before != 0);
   prof_i_clock_forget();
   prof_i_thread_forget_all();
   prof_i_arena_forget(level);
@@ -198,7 +200,7 @@ static void become_child(void) {
   own.pid = getpid();
   own.child_waits = goes_on;
   if (!goes_on) prof_i_pool_end_all();
-  prof_i_this_flags.fork_has_lock = prof_i_this_flags.is_at_control = false;
+  prof_i_this_flags.is_at_control = false;
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   own.lock = fresh;
   errno = saved;
@@ -206,10 +208,9 @@ static void become_child(void) {
 
 /* A scope of a handler that came before ours may have found out already. */
 static void after_fork_child(void) {
-  prof_i_this_flags.fork_has_lock = false;
   if (own.mark) prof_i_control_is_own_process();
   if (!own.mark || own.pid != getpid()) become_child(); /* an emulator (qemu-user 7) takes MADV_WIPEONFORK, and empties nothing */
-  prof_i_this_flags.fork_level = 0;
+  prof_i_this_flags.fork = 0;
 }
 
 /* _Fork() and a raw clone() run no handlers: the child is known by a page that the kernel has emptied, and so are its threads, so that no fast

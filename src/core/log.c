@@ -16,7 +16,7 @@
 enum { ERROR_BYTES = 1024, TEXT_COUNT = 64 };
 
 typedef struct error_text {
-  const void *owner; /* the address of its thread's word; whoever takes it over writes, relaxed */
+  const void *owner; /* the address of its thread's flags; whoever takes it over writes, relaxed */
   char text[ERROR_BYTES];
 } error_text;
 
@@ -25,18 +25,26 @@ static struct {
   error_text texts[TEXT_COUNT];
 } own;
 
-static __thread error_text *last __attribute__((tls_model("initial-exec")));
+/* Of this thread; NULL: none, or another has taken it over. */
+static error_text *last(void) {
+  const uint8_t number = prof_i_this_flags.last_error; /* from 1 */
+  error_text *const text = number ? &own.texts[number - 1] : NULL;
+  const void *const owner = text ? __atomic_load_n(&text->owner, __ATOMIC_RELAXED) : NULL;
+  return owner == &prof_i_this_flags ? text : NULL;
+}
 
-static bool is_mine(const error_text *text) { return text && __atomic_load_n(&text->owner, __ATOMIC_RELAXED) == &last; }
-
-const char *prof_last_error(void) { return is_mine(last) ? last->text : ""; }
+const char *prof_last_error(void) {
+  const error_text *const text = last();
+  return text ? text->text : "";
+}
 
 static char *text_of_this_thread(void) {
-  if (!is_mine(last)) {
-    last = &own.texts[__atomic_fetch_add(&own.next, 1, __ATOMIC_RELAXED) % TEXT_COUNT];
-    __atomic_store_n(&last->owner, &last, __ATOMIC_RELAXED);
-  }
-  return last->text;
+  error_text *const text = last();
+  if (text) return text->text;
+  const uint32_t place = __atomic_fetch_add(&own.next, 1, __ATOMIC_RELAXED) % TEXT_COUNT;
+  prof_i_this_flags.last_error = (uint8_t)(place + 1);
+  __atomic_store_n(&own.texts[place].owner, &prof_i_this_flags, __ATOMIC_RELAXED);
+  return own.texts[place].text;
 }
 
 const char *prof_version(void) { return PROF_VERSION_STRING; }

@@ -555,7 +555,7 @@ static void be_line(prof_i_line *line) {
   flags->line = line;
   PROF_I_SIGNAL_FENCE();
   prof_i_thread *const outer = prof_i_this_thread;
-  flags->outer = outer == thread_of(line) ? &prof_i_no_thread : outer;
+  line->outer = outer == thread_of(line) ? &prof_i_no_thread : outer;
   PROF_I_SIGNAL_FENCE();
   prof_i_this_thread = thread_of(line);
 }
@@ -563,11 +563,11 @@ static void be_line(prof_i_line *line) {
 static void leave_line(void) {
   prof_i_own_flags *const flags = &prof_i_this_flags;
   prof_i_line *const line = flags->line;
-  prof_i_this_thread = flags->outer;
+  prof_i_this_thread = line->outer;
   PROF_I_SIGNAL_FENCE();
   flags->line = NULL;
   PROF_I_SIGNAL_FENCE();
-  if (prof_i_this_thread == thread_of(line)) prof_i_this_thread = flags->outer;
+  if (prof_i_this_thread == thread_of(line)) prof_i_this_thread = line->outer;
   __atomic_store_n(&line->on, 0, __ATOMIC_RELEASE); /* pairs with the acquire of the next to enter */
 }
 
@@ -744,7 +744,8 @@ void prof_i_thread_forget_all(void) {
   own.gone_at = 0;
   memset(own.unplaced, 0, sizeof own.unplaced); /* the parent counts them */
   own.first = NULL; /* the parent's; its memory stays, one page a thread */
-  prof_i_this_thread = prof_i_this_flags.outer = &prof_i_no_thread;
+  prof_i_this_thread = &prof_i_no_thread;
+  if (prof_i_this_flags.line) prof_i_this_flags.line->outer = &prof_i_no_thread;
 }
 
 /* ---- a retired arena's address space ---- */

@@ -78,15 +78,19 @@ typedef struct prof_i_thread {
 
 extern __thread prof_i_thread *prof_i_this_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+enum {
+  PROF_I_FORK_LEVEL = 3,   /* the level before the fork, + 1: the parent may stop before the child looks */
+  PROF_I_FORK_HAS_LOCK = 4 /* it took the control lock: several may be in fork */
+};
+
 /* What else is this thread's own. Small, since static thread-local storage is scarce. Bytes, not
    bits: a handler may write one while the thread writes another. */
 typedef struct prof_i_own_flags {
   uint64_t ended_as;      /* the serial that it ended under. What destructors still record after that is the same thread's; 0: it has not ended */
-  uint8_t fork_level;     /* the level before its fork, + 1: the parent may stop before the child looks. 0: it is not in fork, or forks without handlers */
   struct prof_i_line *line; /* the fiber that the thread is in; NULL: it is itself */
-  struct prof_i_thread *outer; /* itself, while it is in a fiber */
+  uint8_t fork;           /* PROF_I_FORK_LEVEL, _HAS_LOCK. 0: it is not in fork, or forks without handlers */
   uint8_t inside;         /* calls under way that a handler's exit() must not repeat: PROF_I_INSIDE */
-  bool fork_has_lock;     /* its fork took the control lock: several may be in fork */
+  uint8_t last_error;     /* src/core/log.c */
   bool is_at_control;     /* it has the control lock, or waits for it: a handler that finds this set can never have it */
   bool is_loading_plugin; /* src/device/plugin.c */
   bool is_making_text;    /* src/python/scope.c */
@@ -116,6 +120,7 @@ typedef struct prof_i_line {
   uint64_t role, handle; /* PROF_I_ROLE_STREAM with its device; the stream */
   char name[PROF_I_NAME_BYTES];
   uint64_t on; /* fibers: prof_i_thread_process(), while a thread of it is in it; 0: none. Any thread */
+  struct prof_i_thread *outer; /* fibers: itself, the thread that is in it */
 } prof_i_line;
 
 /* The calling thread is that line from here on, ready to record; NULL: there is no room. It must be nobody else: a thread of prof's own, all signals blocked. Past the gate. */
