@@ -515,24 +515,22 @@ static prof_i_thread *thread_of(const prof_i_line *line) {
   return thread && thread->process == own.process ? thread : &prof_i_no_thread;
 }
 
-/* Of a thread that nothing is known of here: itself, or the fiber that it is in. */
-static prof_i_thread *attach_mine(void) {
-  prof_i_line *const line = prof_i_this_flags.line;
-  if (!line) return attach_new(NULL);
-  prof_i_thread *thread = thread_of(line);
-  if (prof_i_is_attached(thread)) { /* a handler's scope, where the thread leaves a fiber */
-    prof_i_this_thread = thread;
-    return prof_i_thread_attach();
-  }
-  thread = attach_new(line);
-  if (thread) __atomic_store_n(&line->thread, thread, __ATOMIC_RELAXED);
+/* What records nothing yet: the thread itself, or the fiber that it is in. */
+static prof_i_thread *attach_mine(prof_i_line *line) {
+  prof_i_thread *const thread = attach_new(line);
+  if (line && thread) __atomic_store_n(&line->thread, thread, __ATOMIC_RELAXED);
   return thread;
 }
 
 prof_i_thread *prof_i_thread_attach(void) {
-  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_thread *thread = prof_i_this_thread;
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
-  if (!prof_i_is_attached(thread)) return attach_mine();
+  if (!prof_i_is_attached(thread)) {
+    prof_i_line *const line = prof_i_this_flags.line;
+    if (line) thread = thread_of(line);
+    if (!prof_i_is_attached(thread)) return attach_mine(line);
+    prof_i_this_thread = thread; /* a handler's scope, where the thread leaves a fiber */
+  }
   const prof_i_header *const header = prof_i_arena_header();
   if (thread->arena == prof_i_the_arena.number && thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
     return thread;
