@@ -136,13 +136,16 @@ static void let_go(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
   /* Over it, not away: see the file comment. Address space without memory behind it. */
-  cover(arena->base, arena->cap_bytes);
-  prof_i_thread_release_mapping(arena->base, arena->cap_bytes);
+  char *const base = arena->base;
+  cover(base, arena->cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
   arena->is_file = false;
   arena->path[0] = '\0';
-  arena->base = NULL;
+  /* Before it is unmapped: others may then have its addresses, also in a child that is forked just
+     now, and forgets the arena. */
+  __atomic_store_n(&arena->base, NULL, __ATOMIC_SEQ_CST);
+  prof_i_thread_release_mapping(base, arena->cap_bytes);
 }
 
 void prof_i_arena_discard(prof_i_arena *fresh) {
@@ -172,9 +175,9 @@ int prof_i_arena_install(prof_i_arena *fresh) {
 
 void prof_i_arena_forget(uint32_t level) {
   prof_i_arena *const arena = &prof_i_the_arena;
-  if (!arena->base) return;
-  fresh_level_page(own.level_page);
-  cover(arena->base, arena->cap_bytes);
+  if (!own.level_page) return;
+  fresh_level_page(own.level_page); /* also while another thread replaced the arena */
+  if (arena->base) cover(arena->base, arena->cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
   arena->is_file = false;
