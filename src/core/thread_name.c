@@ -18,8 +18,8 @@ void prof_i_thread_copy_name(char *to, const char *from) {
     __atomic_store_n(out + i, __atomic_load_n(in + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* Not while a reader copies the kernel's name, which takes some ns. If the reader sleeps just there,
-   that name may stay until the next chunk. */
+/* Waits while a reader copies the kernel's name, which takes some ns. If the reader sleeps just
+   there, that name may stay until the next chunk. */
 void prof_i_thread_write_name(prof_i_thread *thread, prof_i_slot *slot) {
   enum { TRIES = 1000 };
   _Alignas(8) char name[PROF_I_NAME_BYTES];
