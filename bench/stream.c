@@ -314,11 +314,9 @@ FRAME_LOOP void scopes_with_text(uint64_t count) {
 
 /* Another each time. */
 FRAME_LOOP void scopes_with_new_text(uint64_t count) {
-  static uint64_t last;
   char shape[24] = "T<768xf32>";
   for (uint64_t i = 0; i < count; i++) {
-    last++;
-    memcpy(shape + 2, &(uint64_t){last | 0x8080808080808080u}, 8); /* no byte is 0 */
+    frame_renew(shape + 2);
     WITH_BASE_PROFILER(PROF_HOST, "text", "bench", PROF_ARGS("shape", &shape[0]),
                        { FRAME_WORK(); });
   }

@@ -1,5 +1,5 @@
 /* Fibers: tasks with a stack of their own that the program itself switches (swapcontext(),
-   Boost.Context). A scope may stand open over a switch only if its fiber is known here:
+   Boost.Context). If a scope is open while its fiber is switched out, prof must know the fiber:
 
        prof_fiber *fiber;
        prof_fiber_create("worker 1", &fiber);
@@ -21,14 +21,14 @@ PROF_I_EXTERN_C_BEGIN
 
 typedef struct prof_fiber prof_fiber;
 
-/* A fiber, not entered yet. It may be made before prof_start() and lives over stops, starts and
-   clears. The name is copied and cut at 63 bytes; NULL: "fiber". The caller owns the fiber. Once it
-   records, it takes what a thread takes: 8 KiB and a chunk of the capture's memory. Errors:
+/* Creates a fiber, which no thread has entered. It may be created before prof_start() and stays valid
+   over stops, starts and clears. The name is copied and cut at 63 bytes; NULL: "fiber". The caller
+   owns the fiber. Once it records, it uses as much memory as a thread: 8 KiB and a chunk. Errors:
    PROF_E_INVALID (fiber_out is NULL), PROF_E_NO_MEMORY. Any thread. */
 PROF_API int prof_fiber_create(const char *name, prof_fiber **fiber_out) PROF_I_NOEXCEPT;
 
-/* From here on this thread records into the fiber. NULL: the same as prof_fiber_leave(). No lock,
-   no system call. Not in a signal handler. Errors: PROF_E_INVALID (the fiber is on another thread;
+/* From here on this thread records into the fiber. NULL: the same as prof_fiber_leave(). Takes no
+   lock, makes no system call. Not in a signal handler. Errors: PROF_E_INVALID (the fiber is on another thread;
    nothing changes). */
 PROF_API int prof_fiber_enter(prof_fiber *fiber) PROF_I_NOEXCEPT;
 
@@ -36,8 +36,8 @@ PROF_API int prof_fiber_enter(prof_fiber *fiber) PROF_I_NOEXCEPT;
    before the thread ends. Not in a signal handler. */
 PROF_API void prof_fiber_leave(void) PROF_I_NOEXCEPT;
 
-/* Ends the fiber; scopes that it has open are lost as "thread ended". This thread may be in it, and
-   leaves it then. NULL: nothing. Errors: PROF_E_INVALID (the fiber is on another thread; it stays).
+/* Destroys the fiber. Its open scopes are lost as "thread ended". If this thread is in it, it leaves
+   it first. NULL: nothing. Errors: PROF_E_INVALID (the fiber is on another thread; it stays).
    What was recorded stays in the capture. */
 PROF_API int prof_fiber_destroy(prof_fiber *fiber) PROF_I_NOEXCEPT;
 

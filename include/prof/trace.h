@@ -202,7 +202,7 @@ PROF_API int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) PROF_I
 
 typedef struct prof_trace_thread {
   size_t size;
-  uint64_t tid;         /* the kernel's */
+  uint64_t tid;         /* the kernel's; of a fiber 2^30 plus its number, from 1 */
   uint64_t event_count;
   uint64_t lost_count[16];
   uint32_t is_main;
@@ -214,7 +214,7 @@ typedef struct prof_trace_thread {
      capture. */
   uint64_t own_ns;
   uint32_t is_stream;   /* 1: no thread of the process, but a device's stream: its scopes have the device's times */
-  uint32_t reserved;
+  uint32_t is_fiber;    /* 1: prof_fiber_create() */
   prof_device device;   /* of a stream */
   uint64_t stream;      /* as WITH_GPU_PROFILER() was given it */
 } prof_trace_thread;

@@ -2,9 +2,9 @@
    function of its call site, so that its second scope is a plain one of 16 bytes, and mutes and the
    budget find it. So does the text of a call site's only argument: mutes and the budget take its
    scopes for the call site's. Found by hash, length and text, never by address: an address may come
-   again with another text. A name that comes once only is copied into its record: it is known by a mark, which
-   others take over. Bounded: PROF_I_NAMES_MAX names a process, an eighth of a capture's cap; what
-   has no place is copied. No lock, no malloc, nothing of the module that the text came from. */
+   again with another text. A name that comes once only is copied into its record: it is known by a
+   mark, which others take over. Bounded: PROF_I_NAMES_MAX names a process, an eighth of a capture's
+   cap; what has no place is copied. No lock, no malloc, nothing of the module that the text came from. */
 #ifndef PROF_CORE_NAME_H
 #define PROF_CORE_NAME_H
 

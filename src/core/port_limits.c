@@ -70,7 +70,8 @@ static uint64_t cpu_of_2(desk *r) {
 }
 
 static uint64_t cpu_of_1(desk *r) {
-  const uint64_t quota = number_in(r, "cpu.cfs_quota_us"), period = number_in(r, "cpu.cfs_period_us");
+  const uint64_t quota = number_in(r, "cpu.cfs_quota_us");
+  const uint64_t period = number_in(r, "cpu.cfs_period_us");
   return quota == UINT64_MAX || period == 0 || period == UINT64_MAX ? UINT64_MAX : quota * 1000 / period;
 }
 

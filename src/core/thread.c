@@ -261,58 +261,6 @@ bool prof_i_thread_left_behind(prof_i_thread *thread, uint64_t start) {
 
 /* ---- attach ---- */
 
-/* What prof_thread_set_name() said; it may say so before the first scope, or between captures. */
-static __thread _Alignas(8) char kept_name[PROF_I_NAME_BYTES] __attribute__((tls_model("initial-exec")));
-
-void prof_i_thread_copy_name(char *to, const char *from) {
-  for (int i = 0; i < PROF_I_NAME_BYTES / 8; i++)
-    __atomic_store_n((uint64_t *)(void *)to + i, __atomic_load_n((const uint64_t *)(const void *)from + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-}
-
-/* Not while a reader copies the kernel's name, a matter of some ns, unless it sleeps just there: then that may stand until the next chunk. */
-static void write_name(prof_i_thread *thread, prof_i_slot *slot) {
-  _Alignas(8) char name[PROF_I_NAME_BYTES];
-  const char *const kept = prof_i_this_flags.line ? prof_i_this_flags.line->name : kept_name;
-  __atomic_store_n(&thread->is_named, kept[0] != '\0', __ATOMIC_SEQ_CST);
-  for (int i = 0; i < 1000 && __atomic_load_n(&thread->is_being_named, __ATOMIC_SEQ_CST); i++) {
-  }
-  if (!kept[0]) prof_i_port_thread_name(name, sizeof name);
-  prof_i_thread_copy_name(slot->name, kept[0] ? kept : name);
-}
-
-void prof_i_thread_refresh_name(prof_i_thread *thread) { write_name(thread, thread->slot); }
-
-/* The slot may go to another thread meanwhile: then once more, for that one. */
-static void refresh_name_of(prof_i_thread *thread) {
-  _Alignas(8) char name[PROF_I_NAME_BYTES];
-  prof_i_slot *const slot = prof_i_thread_slot(thread);
-  for (uint64_t serial = 0, now; slot && (now = __atomic_load_n(&slot->serial, __ATOMIC_ACQUIRE)) != 0 && now != serial; serial = now) {
-    if (__atomic_load_n(&thread->is_named, __ATOMIC_RELAXED) ||
-        !prof_i_port_name_of_thread(__atomic_load_n(&slot->tid, __ATOMIC_RELAXED), name, sizeof name))
-      return;
-    __atomic_store_n(&thread->is_being_named, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&thread->is_named, __ATOMIC_SEQ_CST)) prof_i_thread_copy_name(slot->name, name);
-    __atomic_store_n(&thread->is_being_named, 0, __ATOMIC_SEQ_CST);
-  }
-}
-
-void prof_i_thread_refresh_names(uint64_t arena) {
-  prof_i_thread_look();
-  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
-    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == arena)
-      refresh_name_of(t);
-  prof_i_thread_look_away();
-}
-
-void prof_i_thread_keep_name(const char *name) {
-  char fresh[PROF_I_NAME_BYTES] = {0};
-  memcpy(fresh, name, strnlen(name, PROF_I_NAME_BYTES - 1));
-  prof_i_line *const line = prof_i_this_flags.line;
-  memcpy(line ? line->name : kept_name, fresh, sizeof fresh);
-  prof_i_thread *const thread = prof_i_this_thread;
-  if (prof_i_is_attached(thread) && thread->slot) prof_i_thread_refresh_name(thread);
-}
-
 /* What was lost before is not this thread's. */
 static void count_from_here(prof_i_slot *slot) {
   slot->deep_before = slot->deep_count;
@@ -377,7 +325,7 @@ static bool give_slot(prof_i_thread *thread, uint64_t since) {
   __atomic_store_n(&slot->tid, thread->tid, __ATOMIC_RELAXED);
   slot->role = thread->role;
   slot->chunk = 0;
-  write_name(thread, slot);
+  prof_i_thread_write_name(thread, slot);
   slot->head.owner = thread->serial;
   thread->is_slow = !keeps && old && since && thread->is_slow;
   if (!keeps && old) {
@@ -521,24 +469,22 @@ static prof_i_thread *thread_of(const prof_i_line *line) {
   return thread && thread->process == own.process ? thread : &prof_i_no_thread;
 }
 
-/* Of a thread that nothing is known of here: itself, or the fiber that it is in. */
-static prof_i_thread *attach_mine(void) {
-  prof_i_line *const line = prof_i_this_flags.line;
-  if (!line) return attach_new(NULL);
-  prof_i_thread *thread = thread_of(line);
-  if (prof_i_is_attached(thread)) { /* a handler's scope, where the thread leaves a fiber */
-    prof_i_this_thread = thread;
-    return prof_i_thread_attach();
-  }
-  thread = attach_new(line);
-  if (thread) __atomic_store_n(&line->thread, thread, __ATOMIC_RELAXED);
+/* What records nothing yet: the thread itself, or the fiber that it is in. */
+static prof_i_thread *attach_mine(prof_i_line *line) {
+  prof_i_thread *const thread = attach_new(line);
+  if (line && thread) __atomic_store_n(&line->thread, thread, __ATOMIC_RELAXED);
   return thread;
 }
 
 prof_i_thread *prof_i_thread_attach(void) {
-  prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_thread *thread = prof_i_this_thread;
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
-  if (!prof_i_is_attached(thread)) return attach_mine();
+  if (!prof_i_is_attached(thread)) {
+    prof_i_line *const line = prof_i_this_flags.line;
+    if (line) thread = thread_of(line);
+    if (!prof_i_is_attached(thread)) return attach_mine(line);
+    prof_i_this_thread = thread; /* a handler's scope, where the thread leaves a fiber */
+  }
   const prof_i_header *const header = prof_i_arena_header();
   if (thread->arena == prof_i_the_arena.number && thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
     return thread;
@@ -547,7 +493,7 @@ prof_i_thread *prof_i_thread_attach(void) {
 
 prof_i_thread *prof_i_thread_attach_line(prof_i_line *line) {
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
-  memcpy(kept_name, line->name, sizeof kept_name);
+  prof_i_thread_take_name(line->name);
   prof_i_this_thread = line->thread ? line->thread : &prof_i_no_thread;
   prof_i_thread *const thread = line->thread ? prof_i_thread_attach() : attach_new(line);
   if (thread) line->thread = thread;
@@ -679,14 +625,15 @@ static void thread_goes(void *value) {
 
 void prof_i_thread_end_again(void) {
   prof_i_thread *const thread = prof_i_this_thread;
-  if (!prof_i_this_flags.line && prof_i_is_attached(thread) && thread->slot && thread->slot->depth == 0 && thread->slot->deep == 0) go(thread);
+  if (prof_i_this_flags.line || !prof_i_is_attached(thread) || !thread->slot) return;
+  if (thread->slot->depth == 0 && thread->slot->deep == 0) go(thread);
 }
 
 void prof_i_thread_end_line(prof_i_line *line) {
   prof_i_thread *const thread = line->thread;
   if (!thread) return;
   line->thread = NULL;
-  memcpy(kept_name, line->name, sizeof kept_name);
+  prof_i_thread_take_name(line->name);
   if (thread->process == own.process) go(thread);
 }
 

@@ -117,13 +117,15 @@ static inline bool prof_i_thread_is_interrupted(void) { return prof_i_this_flags
 /* This thread, ready to record in the arena and session in force; NULL when there is no room for it. Signal-safe. */
 prof_i_thread *prof_i_thread_attach(void);
 
-/* A device's stream or a fiber, as a thread of the capture: whoever writes its records is that thread for so long. */
+/* A device's stream or a fiber, as a thread of the capture: whoever writes its records is that thread
+   for so long. */
 typedef struct prof_i_line {
   prof_i_thread *thread; /* NULL: not attached */
   uint64_t role, handle; /* PROF_I_ROLE_STREAM with its device; the stream */
   char name[PROF_I_NAME_BYTES];
-  uint64_t on; /* fibers: prof_i_thread_process(), while a thread of it is in it; 0: none. Any thread */
-  struct prof_i_thread *outer; /* fibers: itself, the thread that is in it */
+  /* Of fibers: prof_i_thread_process() while a thread is in it, else 0; any thread. And that thread. */
+  uint64_t on;
+  struct prof_i_thread *outer;
 } prof_i_line;
 
 /* The calling thread is that line from here on, ready to record; NULL: there is no room. It must be nobody else: a thread of prof's own, all signals blocked. Past the gate. */
@@ -254,6 +256,10 @@ void prof_i_thread_lose_outside(prof_i_thread *thread, int loss, uint64_t count)
 void prof_i_thread_refresh_name(prof_i_thread *thread);
 /* The same of all threads that live in this arena, by what the kernel calls them. Any thread. */
 void prof_i_thread_refresh_names(uint64_t arena);
+/* Into a slot that is to be the thread's. Owner thread only. */
+void prof_i_thread_write_name(prof_i_thread *thread, prof_i_slot *slot);
+/* The calling thread, one of prof's own, has this name of PROF_I_NAME_BYTES from here on. */
+void prof_i_thread_take_name(const char *name);
 /* A slot's name changes under its readers: word by word. `to` and `from` have PROF_I_NAME_BYTES and are aligned. */
 void prof_i_thread_copy_name(char *to, const char *from);
 

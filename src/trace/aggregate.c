@@ -535,7 +535,11 @@ static int add_thread(aggregation *a) {
   walker->on_wait = on_wait;
   a->waiting_count = 0;
   /* Where nothing waits for a scope, and nobody looks at it. */
-  if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched && !has_window(&a->options)) walker->walk_plain = add_plain;
+  if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched &&
+      !has_window(&a->options)) {
+    walker->walk_plain = add_plain;
+    walker->takes_bare = !(a->options.group & (PROF_GROUP_SHAPE | PROF_GROUP_STACK));
+  }
   prof_i_memory_sums_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);

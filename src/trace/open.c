@@ -240,6 +240,7 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   thread.tid = from->tid;
   thread.event_count = from->event_count;
   thread.is_main = from->role == PROF_I_ROLE_MAIN;
+  thread.is_fiber = from->role == PROF_I_ROLE_FIBER;
   if (prof_i_is_stream(from)) {
     thread.is_stream = 1;
     thread.device = (prof_device){(int32_t)(from->role >> PROF_I_ROLE_TYPE_SHIFT & 0xffffff), (int32_t)(from->role >> PROF_I_ROLE_INDEX_SHIFT)};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/layout.h"
 #include "../core/log.h"
 #include "../core/port.h"
 #include "page.h"
@@ -92,7 +93,9 @@ static size_t put_thread(const table *t, char *to, uint32_t index) {
   size_t i = 0;
   for (uint32_t here; i < t->trace_count && index >= (here = info_of(t->traces[i]).thread_count); i++) index -= here;
   if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return 0;
-  snprintf(text, sizeof text, "%s (%llu)", thread.name, (unsigned long long)thread.tid);
+  const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
+  snprintf(text, sizeof text, "%s (%s%llu)", thread.name, thread.is_fiber ? "fiber " : "",
+           (unsigned long long)number);
   return prof_i_show_name(to, text);
 }
 

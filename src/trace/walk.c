@@ -384,10 +384,11 @@ void prof_i_walker_look_around(prof_i_walker *walker, prof_i_callers *callers) {
 }
 
 /* Nothing but plain scopes, none of them hidden, none of an unknown site, none with more than its
-   site: so the fast walk need not ask. */
-static bool is_simple(const prof_trace *trace, const prof_i_segment *segment) {
+   site that matters: so the fast walk need not ask. */
+static bool is_simple(const prof_i_walker *walker, const prof_i_segment *segment) {
+  const prof_trace *const trace = walker->trace;
   return segment->is_plain && segment->cleared_count == 0 && segment->passed_count == 0 &&
-         !trace->has_unknown_sites && !trace->has_site_records;
+         !trace->has_unknown_sites && (!trace->has_site_records || walker->takes_bare);
 }
 
 /* Records have different lengths, so where they begin is found forwards. */
@@ -428,7 +429,7 @@ uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
   prof_i_walker_enter(walker, segment);
   if (first != last_segment || !segment->is_ordered || segment->has_calls) prof_i_walk_sorted(walker, segment, last_segment - first + 1);
   else if (segment->event_count == 0) return first;
-  else if (is_simple(walker->trace, segment)) walker->walk_plain(walker, segment);
+  else if (is_simple(walker, segment)) walker->walk_plain(walker, segment);
   else walk_mixed(walker, segment);
   for (uint32_t i = first; i <= last_segment; i++)
     prof_i_source_done_with(&walker->trace->source, segments[i].words, segments[i].slot_count * 16ull);
@@ -466,6 +467,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->start_ticks = trace->header.start_ticks;
   w->stretch = 0;
   w->walk_plain = walk_plain;
+  w->takes_bare = false;
   w->around = NULL;
   w->on_wait = NULL;
   w->outside = 0;

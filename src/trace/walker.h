@@ -38,6 +38,7 @@ struct prof_i_walker {
   uint64_t start_ticks; /* these two of the segment that is walked */
   int64_t stretch;
   prof_i_walk_segment walk_plain; /* hands out the spans of a segment of plain scopes; plain.h makes other ways */
+  bool takes_bare; /* what plain scopes have beyond their site is of no matter to walk_plain */
   prof_i_visit visit;
   void *user;
   void (*on_wait)(prof_i_walker *walker, prof_i_waiting *place); /* of a walk that looks around: a place of lane 0 is filled, and holds nothing yet. NULL: nobody asks */

@@ -1,5 +1,5 @@
-/* Fibers: scopes that stand open over switches stay in their fiber's track; fibers go from thread to
-   thread, over captures and into forked children; nothing is lost but what a fiber leaves open. */
+/* Fibers: scopes that are open over switches stay in their fiber's track; fibers go from thread to
+   thread, over captures and into forked children; only what a fiber leaves open is lost. */
 #define _GNU_SOURCE
 #include <prof/fiber.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ static prof_fiber *new_fiber(const char *name) {
   return fiber;
 }
 
-/* As a block form begins and ends: by these alone, an end that is out of order skips what began later. */
+/* A block. Unlike a scope by calls, its end closes as skipped what began later and is open. */
 static prof_site block_site = {.file = __FILE__, .function = "block", .line = __LINE__, .level = 1};
 static uint64_t begin_block(void) { return prof_i_begin_1(&block_site, "block", "test"); }
 static void end_block(uint64_t start) {
@@ -46,7 +46,8 @@ static prof_trace_thread thread_of(const seen_event *event) {
 static size_t count_on(const char *track, const char *name) {
   size_t count = 0;
   for (size_t i = 0; i < events.count; i++)
-    count += strcmp(events.items[i].name, name) == 0 && strcmp(thread_of(&events.items[i]).name, track) == 0;
+    count += strcmp(events.items[i].name, name) == 0 &&
+             strcmp(thread_of(&events.items[i]).name, track) == 0;
   return count;
 }
 
@@ -135,16 +136,37 @@ static void a_fiber_is_a_track_with_a_number_of_its_own(void **state) {
   const prof_trace_thread of_a = thread_of(only_event("of a"));
   assert_string_equal(of_a.name, "renamed");
   assert_int_equal(of_a.is_main, 0);
+  assert_int_equal(of_a.is_fiber, 1);
   assert_int_equal(of_a.is_stream, 0);
   assert_int_equal(only_event("of a")->e.thread, only_event("again of a")->e.thread);
   const prof_trace_thread other = thread_of(only_event("of the unnamed"));
   assert_string_equal(other.name, "fiber");
   const prof_trace_thread self = thread_of(only_event("of the thread"));
   assert_int_equal(self.tid, (uint64_t)gettid());
+  assert_int_equal(self.is_fiber, 0);
   assert_true(of_a.tid != other.tid && of_a.tid != self.tid && other.tid != self.tid);
   assert_status(prof_fiber_destroy(a), PROF_OK);
   assert_status(prof_fiber_destroy(unnamed), PROF_OK);
   assert_status(prof_fiber_destroy(NULL), PROF_OK);
+}
+
+static void a_table_by_threads_names_the_fiber(void **state) {
+  (void)state;
+  const prof_aggregate_options options = {
+      .size = sizeof options, .group = PROF_GROUP_NAME | PROF_GROUP_THREAD, .rows_limit = 10};
+  prof_fiber *const fiber = new_fiber("in a row");
+  char *table = NULL, row[64];
+  record_afresh();
+  prof_fiber_enter(fiber);
+  end_block(begin_block());
+  prof_fiber_leave();
+  events_stop_and_read();
+  assert_status(prof_trace_table(events.trace, &options, &table), PROF_OK);
+  const uint64_t number = thread_of(only_event("block")).tid - (1u << 30);
+  snprintf(row, sizeof row, "in a row (fiber %" PRIu64 ")", number);
+  assert_non_null(strstr(table, row));
+  prof_free(table);
+  assert_status(prof_fiber_destroy(fiber), PROF_OK);
 }
 
 static void it_lives_over_captures(void **state) {
@@ -232,7 +254,8 @@ static void it_is_on_one_thread_at_a_time(void **state) {
   assert_int_equal(count_on("one", "elsewhere"), 0);
 }
 
-/* Two threads hand two fibers to each other, again and again; each scope begins on one and ends on the other. */
+/* Two threads hand two fibers to each other, again and again; each scope begins on one and ends on
+   the other. */
 typedef struct handed {
   prof_fiber *fiber;
   uint64_t open;
@@ -260,7 +283,8 @@ static void it_goes_from_thread_to_thread(void **state) {
   pthread_barrier_init(&at_each, NULL, 2);
   record_afresh();
   for (int i = 0; i < 2; i++) hands[i] = (handed){new_fiber(i ? "second" : "first"), 0};
-  for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, hand_over, (void *)(uintptr_t)&numbers[i]);
+  for (int i = 0; i < 2; i++)
+    pthread_create(&threads[i], NULL, hand_over, (void *)(uintptr_t)&numbers[i]);
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < 2; i++) {
     prof_fiber_enter(hands[i].fiber);
@@ -278,6 +302,7 @@ static void it_goes_from_thread_to_thread(void **state) {
 }
 
 static void *end_inside(void *fiber) {
+  PROF_INSTANT("of the thread itself", "test", PROF_NO_ARGS); /* its end is seen then */
   prof_fiber_enter(fiber);
   PROF_INSTANT("in the ended thread", "test", PROF_NO_ARGS);
   return NULL;
@@ -293,9 +318,9 @@ static void a_thread_may_end_in_a_fiber(void **state) {
   pthread_join(other, NULL);
   PROF_INSTANT("after", "test", PROF_NO_ARGS);
   events_stop_and_read();
-  assert_event_total(2);
+  assert_event_total(3);
   assert_int_equal(count_on("left", "in the ended thread"), 1);
-  prof_fiber_destroy(fiber);
+  assert_status(prof_fiber_destroy(fiber), PROF_OK);
 }
 
 /* ---- handlers ---- */
@@ -307,7 +332,8 @@ static void record_in_handler(int number) {
   __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
 }
 
-/* Handlers record wherever they come: between the stores of a switch, at a fiber's first record and at its end. */
+/* Handlers record wherever they come: between the stores of a switch, at a fiber's first record and
+   at its end. */
 static void handlers_record_at_any_moment(void **state) {
   (void)state;
   const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
@@ -337,7 +363,8 @@ static void handlers_record_at_any_moment(void **state) {
   assert_status(prof_stop(), PROF_OK);
   assert_status(prof_health(&health), PROF_OK);
   uint64_t lost = 0;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += i == PROF_LOSS_CLEARED ? 0 : health.lost_count[i];
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    lost += i == PROF_LOSS_CLEARED ? 0 : health.lost_count[i];
   assert_int_equal(health.recorded_count + lost, count + handled);
   assert_int_equal(health.stray_count, 0);
 }
@@ -403,6 +430,7 @@ int main(void) {
       cmocka_unit_test(scopes_stay_in_their_fiber),
 #endif
       cmocka_unit_test(a_fiber_is_a_track_with_a_number_of_its_own),
+      cmocka_unit_test(a_table_by_threads_names_the_fiber),
       cmocka_unit_test(it_lives_over_captures),
       cmocka_unit_test(what_it_leaves_open_is_lost),
       cmocka_unit_test(a_null_place_is_refused),

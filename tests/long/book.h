@@ -4,6 +4,8 @@
 #ifndef PROF_TESTS_LONG_BOOK_H
 #define PROF_TESTS_LONG_BOOK_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -49,5 +51,9 @@ void book_write(FILE *to, const book *b, const book_account *accounts, size_t ac
 /* What prof_get() and its readers say of the recording, as one JSON object in a file; then
  * prof_dump(NULL). 0: done. */
 int book_write_prof(const char *path);
+
+/* Memory that outlives a kill, of the file that PROGRESS names: *to points to so many zeros, and stays
+   as it is where none is named. False: the file cannot be had. */
+bool book_progress(size_t bytes, void **to);
 
 #endif

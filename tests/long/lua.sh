@@ -49,10 +49,7 @@ else
   from_package "" || { unpack liblua5.4-dev && from_package "$cache/debian"; } || from_release ||
     skip "no LUA_SOURCES, no liblua5.4-dev, and neither the package nor the release can be had"
 fi
-# shellcheck disable=SC2086 # lists
-"$CC" -std=gnu11 -O2 -g -Wall -Wextra -Iinclude $flags tests/long/lua/host.c tests/long/book.c \
-  $library -Lbuild/dev -Wl,-rpath,"$PWD/build/dev" -lprof -lm -ldl -pthread -o "$work/host" ||
-  fail "the host does not compile"
+compile_host tests/long/lua/host.c
 
 # run HOW COROUTINES THREADS: into the folder of that name.
 run() {

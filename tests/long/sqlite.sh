@@ -40,10 +40,7 @@ else
   from_package "" || { unpack libsqlite3-dev && from_package "$cache/debian"; } || from_release ||
     skip "no SQLITE_SOURCES, no libsqlite3-dev, and neither the package nor the release can be had"
 fi
-# shellcheck disable=SC2086 # lists
-"$CC" -std=gnu11 -O2 -g -Wall -Wextra -Iinclude $flags tests/long/sqlite/host.c tests/long/book.c \
-  $library -Lbuild/dev -Wl,-rpath,"$PWD/build/dev" -lprof -lm -ldl -pthread -o "$work/host" ||
-  fail "the host does not compile"
+compile_host tests/long/sqlite/host.c
 
 # run HOW JOURNAL THREADS: into the folder of that name.
 run() {

@@ -1,7 +1,6 @@
 # subject.sh: sourced by the scripts of this folder, which put prof into programs that others wrote.
-# It brings their
-# sources, builds prof, and has the steps that all of them take. Nothing foreign stays in the tree:
-# it goes to .cache.
+# It brings their sources, builds prof, and has the steps that all of them take. Nothing foreign
+# stays in the tree: it goes to .cache.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 . tools/cache.bash
@@ -62,6 +61,14 @@ same_result() {
 
 # fresh FOLDER
 fresh() { rm -rf "$1" && mkdir -p "$1"; }
+
+# compile_host SOURCE: with $flags and $library, lists both, to $work/host.
+compile_host() {
+  # shellcheck disable=SC2086
+  "$CC" -std=gnu11 -O2 -g -Wall -Wextra -Iinclude $flags "$1" tests/long/book.c $library \
+    -Lbuild/dev -Wl,-rpath,"$PWD/build/dev" -lprof -lm -ldl -pthread -o "$work/host" ||
+    fail "the host does not compile"
+}
 
 # overhead TEXT ONE TWO: the ratio of the times of two folders' runs, each the least of seven. To be
 # read, not judged.

@@ -1,39 +1,7 @@
 /* A text that is its call site's only argument: one that comes again is a site of its own, and
    whatever becomes of it, each scope has its text. */
 #define _GNU_SOURCE
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include <prof/profiler.h>
-#include <prof/trace.h>
-
-#include "api/sanitizers.h"
-#include "core/name.h"
-#include "core/site.h"
-#include "core/thread.h"
-
-static void start(uint32_t policy, uint64_t cap_bytes) {
-  const prof_options options = {
-      .size = sizeof options, .level = 1, .policy = policy, .cap_bytes = cap_bytes};
-  assert_int_equal(prof_start_with(&options), PROF_OK);
-}
-
-static int stop(void **state) {
-  (void)state;
-  prof_stop();
-  return prof_mute(NULL, NULL, 0);
-}
+#include "learnt_texts.h"
 
 enum { LINE_OF_SHAPED = __LINE__ + 2 };
 static void shaped(const char *shape) {
@@ -45,10 +13,6 @@ static const char *text_of(uint64_t number) {
   static __thread char text[32];
   snprintf(text, sizeof text, "text %llu", (unsigned long long)number);
   return text;
-}
-
-static uint64_t cursor_of_chunk(void) {
-  return __atomic_load_n(&prof_i_this_thread->chunk->cursor, __ATOMIC_RELAXED);
 }
 
 /* Scopes named "shaped" that have this text. Each has the key, the place and the category, too. */

@@ -88,7 +88,8 @@ static struct {
 
 static void *end_handed(void *unused) {
   for (uint64_t done = 0; done < TURNS;) {
-    while (done < __atomic_load_n(&handed.count, __ATOMIC_ACQUIRE)) prof_scope_end(handed.start[done++]);
+    while (done < __atomic_load_n(&handed.count, __ATOMIC_ACQUIRE))
+      prof_scope_end(handed.start[done++]);
   }
   return unused;
 }

@@ -1,39 +1,7 @@
 /* Names made at run time: one that comes again is a site of its own, and whatever becomes of it,
    each scope has its name. */
 #define _GNU_SOURCE
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include <prof/profiler.h>
-#include <prof/trace.h>
-
-#include "api/sanitizers.h"
-#include "core/name.h"
-#include "core/site.h"
-#include "core/thread.h"
-
-static void start(uint32_t policy, uint64_t cap_bytes) {
-  const prof_options options = {
-      .size = sizeof options, .level = 1, .policy = policy, .cap_bytes = cap_bytes};
-  assert_int_equal(prof_start_with(&options), PROF_OK);
-}
-
-static int stop(void **state) {
-  (void)state;
-  prof_stop();
-  return prof_mute(NULL, NULL, 0);
-}
+#include "learnt_texts.h"
 
 static void named(const char *name) {
   WITH_BASE_PROFILER(PROF_HOST, name, "names", PROF_NO_ARGS, {});
@@ -44,10 +12,6 @@ static void numbered(uint64_t number) {
   char name[32];
   snprintf(name, sizeof name, "name %llu", (unsigned long long)number);
   WITH_BASE_PROFILER(PROF_HOST, name, "numbered", PROF_ARGS("number", number), {});
-}
-
-static uint64_t cursor_of_chunk(void) {
-  return __atomic_load_n(&prof_i_this_thread->chunk->cursor, __ATOMIC_RELAXED);
 }
 
 static uint64_t count_named(const char *name) {

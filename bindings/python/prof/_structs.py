@@ -183,7 +183,7 @@ class TraceThread(_Shown):
         ("name", c_char * 64),
         ("own_ns", c_uint64),
         ("is_stream", c_uint32),
-        ("reserved", c_uint32),
+        ("is_fiber", c_uint32),
         ("device", Device),
         ("stream", c_uint64),
     ]

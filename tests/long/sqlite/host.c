@@ -598,15 +598,9 @@ static int write_counts(runner *runners, int count, uint64_t bad, uint64_t ns) {
 
 static bool set_up(const char *how) {
   static char output[4096];
-  const char *const path = getenv("PROGRESS");
   has_hooks = strcmp(how, "bare") != 0;
   uses_prof = has_hooks && strcmp(how, "counts") != 0;
-  if (path) {
-    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || ftruncate(fd, sizeof *shared)) return false;
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (shared == MAP_FAILED) return false;
-  }
+  if (!book_progress(sizeof *shared, (void **)&shared)) return false;
   if (uses_prof && *how != '0') {
     snprintf(output, sizeof output, "%s/run.json", folder);
     const prof_options options = {
