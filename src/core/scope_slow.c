@@ -227,21 +227,22 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   if (begun) return begun;
   if (is_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
   const int saved = errno;
-  uint64_t start = 0;
   if (!prof_i_control_is_own_process()) return 0;
   prof_i_control_ensure(); /* a forked child makes its own capture here */
-  if (!prof_i_gate_enter()) {
+  const bool is_inside = prof_i_gate_enter(), is_recording = prof_i_control_is_recording();
+  if (!is_inside || !is_recording) {
+    /* It saw the level on, but the stop was faster. */
+    const bool goes_on = has_window && prof_i_in_place_give_up(prof_i_this_thread);
+    if (!goes_on && is_inside)
+      prof_i_thread_lose(prof_i_this_thread, PROF_LOSS_LATE, 1);
+    else if (!goes_on)
+      prof_i_thread_lose_unplaced(is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
+    if (is_inside) prof_i_gate_leave();
     errno = saved;
-    if (has_window && prof_i_in_place_give_up(prof_i_this_thread))
-      return prof_i_begin_details_1(site, details);
-    prof_i_thread_lose_unplaced(prof_i_control_is_recording() ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
-  } else {
-    if (prof_i_control_is_recording())
-      start = begin_unusual(site, details);
-    else
-      prof_i_thread_lose(prof_i_this_thread, PROF_LOSS_LATE, 1); /* it saw the level on, but the stop was faster */
-    prof_i_gate_leave();
+    return goes_on ? prof_i_begin_details_1(site, details) : 0;
   }
+  const uint64_t start = begin_unusual(site, details);
+  prof_i_gate_leave();
   errno = saved;
   return start;
 }
