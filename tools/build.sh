@@ -11,8 +11,12 @@ shift
 dir=build/$preset
 log=$dir/configure.log
 
+# One at a time: ninja does not look whether another one builds the same.
+mkdir -p "$dir"
+exec 9>"$dir/build.lock"
+flock 9
+
 if [ ! -e "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ]; then
-  mkdir -p "$dir"
   if ! cmake --preset "$preset" >"$log" 2>&1; then
     cat "$log" >&2
     exit 1

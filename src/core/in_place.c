@@ -209,7 +209,11 @@ void prof_i_in_place_forget(void) {
   for (int i = 0; i < TWINS; i++) twins[i].busy = 0;
 }
 
-/* ---- windows ---- */
+/* ---- windows ----
+
+   The begins and ends of a window run outside the gate. Between any two of their instructions a
+   handler may move the thread to another arena, which closes the window and sets what is known of
+   it to 0. */
 
 static twin *twin_of(const prof_i_thread *thread) { return &twins[thread->serial % TWINS]; }
 
@@ -251,13 +255,15 @@ static void add_spread(prof_i_thread *thread, int64_t ps) {
 static void conclude(prof_i_thread *thread) {
   prof_i_timing *const w = &thread->timing;
   prof_i_slot *const slot = thread->slot;
-  if (!w->begins || !w->ends) {
+  const uint64_t begins = __atomic_load_n(&w->begins, __ATOMIC_RELAXED);
+  const uint64_t ends = __atomic_load_n(&w->ends, __ATOMIC_RELAXED);
+  if (!begins || !ends) {
     close_window(thread);
     return;
   }
   const int64_t ps =
-      beyond(w->begin_ticks, w->begins, __atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED)) +
-      beyond(w->end_ticks, w->ends, __atomic_load_n(&own.end_ticks, __ATOMIC_RELAXED));
+      beyond(w->begin_ticks, begins, __atomic_load_n(&own.begin_ticks, __ATOMIC_RELAXED)) +
+      beyond(w->end_ticks, ends, __atomic_load_n(&own.end_ticks, __ATOMIC_RELAXED));
   __atomic_store_n(&slot->beyond_ps, slot->beyond_ps + ps * (int64_t)w->stands_for,
                    __ATOMIC_RELAXED);
   add_spread(thread, ps);
@@ -408,7 +414,7 @@ static void count_run(prof_i_thread *thread, twin *t, uint64_t ticks, uint32_t *
     *sum += ticks;
     ++*runs;
   }
-  if (--thread->timing.left) return;
+  if (!thread->timing.left || --thread->timing.left) return; /* 0: it is closed */
   t->serial = 0;
   conclude(thread);
 }

@@ -367,9 +367,20 @@ void prof_i_thread_be_slow(prof_i_thread *thread, bool is_slow) {
 }
 
 void prof_i_thread_go_deep(prof_i_thread *thread) { thread->fast = &no_slot; }
+
+/* Not always past the gate: between any two of these a handler may move the thread to another
+   arena, and open the fast path there. The old slot must not come back then. */
 void prof_i_thread_come_up(prof_i_thread *thread) {
-  const bool is_fast = prof_i_clock_is_counter() && !thread->is_slow;
-  if (is_fast && thread->slot->deep == 0 && !thread->timing.left) thread->fast = thread->slot;
+  if (!prof_i_clock_is_counter() || thread->is_slow) return;
+  prof_i_slot *from = &no_slot, *slot;
+  do {
+    slot = __atomic_load_n(&thread->slot, __ATOMIC_RELAXED);
+    prof_i_slot *const to = slot->deep == 0 && !thread->timing.left ? slot : &no_slot;
+    if (!__atomic_compare_exchange_n(&thread->fast, &from, to, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
+      return;
+    from = to;
+  } while (__atomic_load_n(&thread->slot, __ATOMIC_RELAXED) != slot);
 }
 
 static bool is_in_arena(const void *at) {

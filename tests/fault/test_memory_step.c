@@ -17,6 +17,7 @@
 
 #include "../../src/trace/memory.h"
 #include "support/scenes.h"
+#include "support/share.h"
 #include "support/skip.h"
 #include "hang_guard.h"
 
@@ -416,7 +417,7 @@ static int by_address(const void *a, const void *b) {
   return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Each instruction; of a long walk each one's first and last passage. */
+/* Each instruction; of a long walk each one's first and last passage. In CI an eighth of these. */
 static size_t find_places(const scene *what, size_t *walked_out) {
   tracee child;
   size_t count = 0, kept = 0;
@@ -428,13 +429,16 @@ static size_t find_places(const scene *what, size_t *walked_out) {
   tracee_end(&child);
   captures_clear();
   qsort(places, count, sizeof *places, by_address);
-  uint32_t occurrence = 0;
+  const uint32_t wanted = share();
+  uint32_t occurrence = 0, met = 0;
   uint64_t before = 0;
   for (size_t i = 0; i < count; i++) {
     const uint64_t where = places[i].at;
     occurrence = where == before ? occurrence + 1 : 1;
     before = where;
-    if (count <= EVERY_ONE_UP_TO || occurrence == 1 || i + 1 == count || places[i + 1].at != where) places[kept++] = (place){where, occurrence};
+    const bool is_last = i + 1 == count || places[i + 1].at != where;
+    if (count > EVERY_ONE_UP_TO && occurrence != 1 && !is_last) continue;
+    if (wanted == SHARES || met++ % SHARES == wanted) places[kept++] = (place){where, occurrence};
   }
   *walked_out = count;
   return kept;
@@ -524,6 +528,7 @@ int main(int argc, char **argv) {
   announced = mmap(NULL, sizeof *announced, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (!unused || announced == MAP_FAILED || !captures_make_folder(true)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  say_share();
   print_message("%llu instructions walked, %llu signals given, %llu times read\n", (unsigned long long)total.instructions, (unsigned long long)total.signals, (unsigned long long)total.readings);
   captures_remove_folder();
   return failed;

@@ -3,7 +3,7 @@
    and again when the thread is: recorded + lost = attempted for both, nothing torn, nothing left open.
 
    A walk through loops is long; there, each instruction address is interrupted at its first, second and last passage only.
-   In CI one place of eight is, another one each day: PROF_TEST_SEED=0..7 says which. With PROF_LONG=1 each place is. */
+   In CI one place of eight is: support/share.h. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "support/scenes.h"
+#include "support/share.h"
 #include "support/skip.h"
 #include "hang_guard.h"
 
@@ -26,7 +27,7 @@ typedef struct scene {
   bool with_other; /* another thread goes once round the ring before the handler returns */
 } scene;
 
-enum { SHARES = 8, NO_FILL = -1, EVERY_ONE_UP_TO = 800, LONG_FROM = 3000, WALK_MAX = 1 << 20 };
+enum { NO_FILL = -1, EVERY_ONE_UP_TO = 800, LONG_FROM = 3000, WALK_MAX = 1 << 20 };
 
 /* ---- the child ---- */
 
@@ -113,13 +114,6 @@ static struct {
 static int by_address(const void *a, const void *b) {
   const place *const x = a, *const y = b;
   return (x->at > y->at) - (x->at < y->at);
-}
-
-/* This run's places: those whose number leaves it as the remainder; SHARES: all. */
-static uint32_t share(void) {
-  const char *const seed = getenv("PROF_TEST_SEED");
-  if (getenv("PROF_LONG")) return SHARES;
-  return (seed ? (uint32_t)strtoul(seed, NULL, 10) : (uint32_t)(time(NULL) / 86400)) % SHARES;
 }
 
 /* Numbers the passages of each address, and keeps those to be interrupted. */
@@ -279,7 +273,7 @@ int main(int argc, char **argv) {
   own.places = malloc(WALK_MAX * sizeof *own.places);
   if (!own.judge || !own.places || !captures_make_folder(true)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  if (share() < SHARES) print_message("PROF_TEST_SEED=%u: ", share());
+  say_share();
   print_message("%llu signals given, %llu places not reached again, %llu instructions walked to find them\n",
                 (unsigned long long)own.interrupted, (unsigned long long)own.missed, (unsigned long long)own.instructions);
   captures_remove_folder();

@@ -251,7 +251,7 @@ static void run_once(int way, situation what) {
 
 static void die_often(situation what) {
   const char *const set = getenv("PROF_DEATHS");
-  const int times = set ? atoi(set) : SKIP_SANITIZED ? 4 : 20;
+  const int times = set ? atoi(set) : SKIP_SANITIZED ? 4 : 10;
   own.recovered = own.lost = own.early = 0;
   for (int way = 0; way < WAYS; way++)
     for (int i = 0; i < times; i++) run_once(way, what);

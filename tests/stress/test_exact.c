@@ -586,7 +586,7 @@ int main(int argc, char **argv) {
   };
   const char *const attempts = getenv("PROF_EXACT_ATTEMPTS");
   const struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
-  own.attempts = attempts ? strtoull(attempts, NULL, 0) : SKIP_SANITIZED ? 1000000 : 20000000;
+  own.attempts = attempts ? strtoull(attempts, NULL, 0) : SKIP_SANITIZED ? 1000000 : 5000000;
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   if (sigaction(SIGRTMIN, &action, NULL) != 0 || !captures_make_folder(false)) return 1;
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,6 +219,10 @@ static bool look(bool from_file) {
   return is_whole;
 }
 
+/* What it takes, and how often a reader kept up, a busy machine decides: it is judged in
+   make test-long alone. */
+static bool may_judge_time(void) { return !SKIP_SANITIZED && getenv("PROF_LONG"); }
+
 /* ---- what it takes ---- */
 
 typedef struct taken {
@@ -288,14 +292,14 @@ static void check_costs(void) {
                   quick_ns(floors), ratios[part]);
   }
   print_message("  the last tenth's ratio is %.3f of the first's, at most %.2f\n", ratios[PARTS - 1] / ratios[0], cost_most);
-  if (!SKIP_SANITIZED) assert_true(ratios[PARTS - 1] <= ratios[0] * cost_most);
+  if (may_judge_time()) assert_true(ratios[PARTS - 1] <= ratios[0] * cost_most);
 }
 
 /* ---- the test ---- */
 
 static uint64_t scopes(void) {
   const char *const set = getenv("PROF_SOAK_SCOPES");
-  return set ? strtoull(set, NULL, 0) : SKIP_SANITIZED ? 2000000 : 1000000000;
+  return set ? strtoull(set, NULL, 0) : SKIP_SANITIZED ? 2000000 : 300000000;
 }
 
 /* By the look at that many of LOOKS; waits until so much is done. */
@@ -346,7 +350,7 @@ static void a_long_run_through_a_ring_stays_as_it_began(void **state) {
   check_costs();
   check_taken(&first, &last);
   assert_true(wraps >= WRAPS_LEAST || own.wanted * THREADS < 1000000000);
-  if (!SKIP_SANITIZED) assert_true(whole * 100 >= (LOOKS - 1) * WHOLE_LOOKS_PERCENT);
+  if (may_judge_time()) assert_true(whole * 100 >= (LOOKS - 1) * WHOLE_LOOKS_PERCENT);
 }
 
 static void a_ring_of_few_chunks_is_read_without_a_pause(void **state) {
