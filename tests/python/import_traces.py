@@ -133,6 +133,18 @@ TRACES = {
         *arrow("path", (0, 7, 70), (0, 7, 150), 2, bp="e"),
     ],
     "arrow to the next": [x("send", 0, 10), x("get", 1002, 100, 3), *arrow("ipc", (1, 2, 1), (1, 3, 1001))],
+    "arrows that scopes name": [
+        x("out", 0, 10, bind_id="0x1f", flow_out=True),
+        x("through", 20, 10, 3, bind_id="0x1f", flow_in=True, flow_out=True),
+        x("in", 40, 10, bind_id="0x1f", flow_in=True),
+        x("in too", 60, 10, 4, bind_id="0x1f", flow_in=True),
+        event("B", "begun", 80, bind_id=7, flow_out=True),
+        event("E", "begun", 90),
+        x("ends it", 100, 10, 3, bind_id=7, flow_in=True),
+        x("alone", 120, 10, bind_id=9, flow_out=True),
+        event("b", "asynchronous", 140, cat="a", id=1, bind_id=7, flow_in=True),
+        event("e", "asynchronous", 150, cat="a", id=1),
+    ],
     "arrows of one number": [
         x("a", 0, 100),
         *(event(ph, name, ts, cat="ipc", id=4, bp="e") for ph, name, ts in (("s", "one", 10), ("s", "two", 20), ("f", "one", 30), ("f", "two", 40))),

@@ -160,6 +160,18 @@ class Rules(Folder):
         self.assertEqual(ends, [("one", 10), ("one", 30), ("two", 20), ("two", 40)])
         self.assertIn("not taken: 1 ends of arrows whose other end is not there (ph s, t, f)", self.said)
 
+    def test_arrows_that_scopes_name_are_kept(self):
+        self.totals("arrows that scopes name")
+        expected = [("begun", "ends it"), ("out", "through"), ("through", "in"), ("through", "in too")]
+        self.assertEqual(self.arrows(), expected)
+        self.assertEqual(
+            self.said,
+            [
+                "not taken: 1 ends of arrows whose other end is not there (ph s, t, f)",
+                "not taken: 1 arrows at asynchronous events (bind_id)",
+            ],
+        )
+
     def test_what_stands_on_a_streams_row_stays_there(self):
         rows = self.totals("on a stream's row")
         self.assertEqual((rows["k"][2], rows["k2"][2]), (100, 60))

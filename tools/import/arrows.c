@@ -15,13 +15,19 @@ static uint64_t hash_of(uint64_t hash, import_text text) {
   return hash * 31;
 }
 
+/* Is it the end of an arrow that a scope names? kineto.c leaves no more of it. */
+static bool is_bound(const import_event *event) {
+  return event->members[IMPORT_PH].type == IMPORT_NONE;
+}
+
 static import_text id_of(const import_event *event) {
   const import_member id = event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
-  return import_text_of(event, &event->members[id]);
+  return import_text_of(event, &event->members[is_bound(event) ? IMPORT_BIND_ID : id]);
 }
 
 static uint64_t key_of(const import_event *event) {
-  const uint64_t hash = hash_of(14695981039346656037u, import_member_text(event, IMPORT_CAT));
+  const uint64_t hash = hash_of(14695981039346656037u + is_bound(event),
+                                import_member_text(event, IMPORT_CAT));
   return hash_of(hash_of(hash, import_member_text(event, IMPORT_NAME)), id_of(event));
 }
 
@@ -41,17 +47,20 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
     chain->open = IMPORT_LATE_NONE;
     HASH_ADD(hh, arrows->chains, key, sizeof chain->key, chain);
   }
+  const bool stays = phase == 'f' && is_bound(event); /* others may end there, too */
   if (phase != 's')
     add(arrows, chain->open, entry, chain->step);
-  else if (chain->open != IMPORT_LATE_NONE)
+  else if (chain->open != IMPORT_LATE_NONE && !chain->is_drawn)
     add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
-  chain->step = phase == 't' ? chain->step + 1 : 0;
-  chain->open = phase == 'f' ? IMPORT_LATE_NONE : entry;
+  chain->step = phase == 't' || stays || chain->is_drawn ? chain->step + 1 : 0;
+  chain->is_drawn = stays;
+  if (!stays) chain->open = phase == 'f' ? IMPORT_LATE_NONE : entry;
 }
 
 void import_arrows_close(import_arrows *arrows) {
   for (const import_chain *chain = arrows->chains; chain; chain = chain->hh.next)
-    if (chain->open != IMPORT_LATE_NONE) add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
+    if (chain->open != IMPORT_LATE_NONE && !chain->is_drawn)
+      add(arrows, chain->open, IMPORT_LATE_NONE, chain->step);
 }
 
 void import_arrows_fini(import_arrows *arrows) {

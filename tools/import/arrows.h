@@ -17,6 +17,7 @@ typedef struct import_chain {
   UT_hash_handle hh;
   uint32_t open; /* the begin that waits for its end, or IMPORT_LATE_NONE */
   uint32_t step;
+  bool is_drawn; /* `open` waits for more ends, and has one */
 } import_chain;
 
 /* Whose number it is: two chains of one number are told apart. */

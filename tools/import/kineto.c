@@ -160,15 +160,42 @@ static void take_name(import_state *state, const import_event *event) {
   import_threads_name(&state->threads, id, name);
 }
 
+/* ---- arrows that scopes name themselves ---- */
+
+static bool has_flag(const import_event *event, import_member member) {
+  return event->members[member].type == IMPORT_BOOL && event->members[member].is_true;
+}
+
+/* Scopes of one bind_id: an arrow goes from one with flow_out to each with flow_in behind it. */
+static void take_bound(import_state *state, const import_event *event) {
+  const bool is_in = has_flag(event, IMPORT_FLOW_IN), is_out = has_flag(event, IMPORT_FLOW_OUT);
+  const import_member kept[] = {IMPORT_PID, IMPORT_TID, IMPORT_BIND_ID};
+  uint64_t time;
+  if (event->members[IMPORT_BIND_ID].type == IMPORT_NONE || !(is_in || is_out)) return;
+  if (is_about_tracing(event, import_member_text(event, IMPORT_CAT)) ||
+      !import_times_read(&state->times, event, &time)) {
+    import_miss_one(state, IMPORT_MISS_BOUND);
+    return;
+  }
+  import_event *const end = import_make(sizeof *end);
+  end->text = event->text;
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+    end->members[kept[i]] = event->members[kept[i]];
+  import_late_add(state, end, is_in && is_out ? 't' : is_in ? 'f' : 's', time);
+  free(end);
+}
+
 /* What is not taken of an event that is. */
-static void count_left_out(import_state *state, const import_event *event) {
+static void count_left_out(import_state *state, const import_event *event, char phase) {
   const import_value *const members = event->members;
   if (event->is_odd || members[IMPORT_NAME].type == IMPORT_BOOL ||
       members[IMPORT_CAT].type == IMPORT_BOOL)
     import_change_one(state, IMPORT_CHANGE_NOT_TEXT);
   if (members[IMPORT_SF].type != IMPORT_NONE || members[IMPORT_STACK].type != IMPORT_NONE)
     import_miss_one(state, IMPORT_MISS_STACK);
-  if (members[IMPORT_BIND_ID].type != IMPORT_NONE) import_miss_one(state, IMPORT_MISS_BOUND);
+  const bool is_scope = phase == 'X' || phase == 'B';
+  if (members[IMPORT_BIND_ID].type != IMPORT_NONE && !is_scope)
+    import_miss_one(state, IMPORT_MISS_BOUND);
   if (!event->unknown[0]) return;
   if (state->counts->changed[IMPORT_CHANGE_MEMBER] == 0)
     memcpy(state->counts->member, event->unknown, sizeof event->unknown);
@@ -182,6 +209,7 @@ void import_kineto_event(import_state *state, const import_event *event) {
   switch (ph) {
     case 'X':
       take_scope(state, event);
+      take_bound(state, event);
       break;
     case 'i':
     case 'I':
@@ -195,6 +223,9 @@ void import_kineto_event(import_state *state, const import_event *event) {
       take_name(state, event);
       return;
     case 'B':
+      take_late(state, event, ph);
+      take_bound(state, event);
+      break;
     case 'E':
     case 'b':
     case 'e':
@@ -212,7 +243,7 @@ void import_kineto_event(import_state *state, const import_event *event) {
       import_miss_one(state, IMPORT_MISS_PHASE);
       return;
   }
-  count_left_out(state, event);
+  count_left_out(state, event, ph);
 }
 
 /* ---- beside the events ---- */
