@@ -391,7 +391,7 @@ static void walk(const scene *what) {
   begin(&child, what, false);
   expect_fit(what, 0, tracee_at(&child), "it begins", false);
   while (plan.page->phase == 1) {
-    tracee_step(&child);
+    walk_on(&child);
     if (child.signal != SIGTRAP) fail_msg("%s: signal %d after %llu instructions", what->name, child.signal, (unsigned long long)steps);
     expect_fit(what, ++steps, tracee_at(&child), "walked", false);
   }

@@ -75,7 +75,7 @@ static void walk(const scenario *what) {
   judge_state(what, 0, child, false);
   uint64_t steps = 0;
   while (plan.page->phase == 1) {
-    tracee_step(child);
+    walk_on(child);
     if (child->signal != SIGTRAP)
       fail_msg("%s: signal %d after %llu instructions", what->name, child->signal, (unsigned long long)steps);
     judge_state(what, ++steps, child, false);

@@ -118,4 +118,16 @@ static inline bool tracee_run_to(tracee *child, uint64_t at, uint64_t occurrence
   }
 }
 
+/* Runs until the function returns whose first instruction is next. False: it did not. */
+static inline bool tracee_finish(tracee *child) {
+#if defined(__x86_64__)
+  const uint64_t top = (uint64_t)ptrace(
+      PTRACE_PEEKUSER, child->pid, (void *)offsetof(struct user_regs_struct, rsp), NULL);
+  return tracee_run_to(child, (uint64_t)ptrace(PTRACE_PEEKTEXT, child->pid, (void *)top, NULL), 1);
+#else
+  (void)child;
+  return false;
+#endif
+}
+
 #endif
