@@ -1,6 +1,8 @@
 /* Calls of a vendor's interface among the scopes of their thread: written on a line of their own, by another clock, they stand where they were in truth, and each ns counts once. */
 #include "trace_checks.h"
 
+#include "api/sanitizers.h"
+
 enum { MODEL = 1, LAYER, CALL, INNER };
 enum { THREAD = 1, LINE = 2, KERNELS_TID = 4711 };
 
@@ -75,7 +77,7 @@ static void goes_to_the_nearer_side(void **state) {
 
 /* ---- a long recording ---- */
 
-enum { ROUNDS = 4000, DEPTH_MAX = 5, APART = 45, SHORTEST = 2 * APART + 10, CHUNKS = 160 };
+enum { ROUNDS = WITH_ASAN ? 1000 : 4000, DEPTH_MAX = 5, APART = 45, SHORTEST = 2 * APART + 10, CHUNKS = 160 };
 
 typedef struct truth {
   uint64_t around; /* where the scope around it began; 0: none */
