@@ -449,6 +449,10 @@ static bool move_to_this_arena(prof_i_thread *thread, const prof_i_header *heade
   if (thread->moving_in == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE)) return false;
   thread->moving_in = __atomic_load_n(&header->session, __ATOMIC_ACQUIRE);
   PROF_I_SIGNAL_FENCE();
+  if (thread->arena == prof_i_the_arena.number) { /* a handler has moved it, just before that */
+    thread->moving_in = 0;
+    return true;
+  }
   pin_chunks(thread);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
   prof_i_budget_thread_comes(thread);
