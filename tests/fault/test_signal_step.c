@@ -71,6 +71,24 @@ static void handler(int signal) {
   if (plan.page->phase == 1) tracee_trap();
 }
 
+static bool is_own(const prof_i_head *chunk) {
+  const prof_i_thread *const thread = prof_i_this_thread;
+  const uint64_t words[] = {thread->parked, thread->before};
+  for (int i = 0; i < 2; i++)
+    if ((const prof_i_head *)(uintptr_t)(words[i] & ~UINT64_C(63)) == chunk) return true;
+  return thread->chunk == chunk;
+}
+
+/* No other thread has recorded. */
+static uint64_t forgotten_chunks(void) {
+  uint64_t offset = 0, count = 0;
+  for (const prof_i_head *head;
+       (head = prof_i_arena_next(&offset, prof_i_arena_readable_bytes())) != NULL;)
+    count += prof_i_head_kind(head) == PROF_I_EXTENT_CHUNK &&
+             head->state == PROF_I_CHUNK_OWNED && !is_own(head);
+  return count;
+}
+
 static void note_depth(void) {
   const prof_i_slot *const slot = prof_i_this_thread->slot;
   plan.page->depth = slot->depth;
@@ -94,6 +112,8 @@ static void body(void *context) {
   what->act();
   if (what->ends_thread) return; /* the thread does, and then comes to walk_is_over() */
   note_depth();
+  plan.page->phase = 2; /* no more signals come */
+  if (!round_trip.chunk) plan.page->forgotten = forgotten_chunks();
   walk_is_over(NULL);
 }
 
@@ -167,6 +187,9 @@ static void judge_now(const scene *what, const place *where, const char *when, b
   if (is_rest && (plan.page->depth || plan.page->deep || judge->opens))
     plan_fault(judge, "at rest: depth %llu, deep %llu, %llu entries open", (unsigned long long)plan.page->depth,
                (unsigned long long)plan.page->deep, (unsigned long long)judge->opens);
+  if (is_rest && plan.page->forgotten)
+    plan_fault(judge, "%llu chunks are owned, and no thread's",
+               (unsigned long long)plan.page->forgotten);
   if (plan.page->trespassed)
     plan_fault(judge, "%llu claims in a chunk of another thread", (unsigned long long)plan.page->trespassed);
   if (!judge->fault[0]) return;

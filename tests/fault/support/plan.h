@@ -65,6 +65,7 @@ typedef struct plan_page {
   uint64_t stop_begun, clear_begun, clear_done; /* ticks */
   uint64_t depth, deep, text_used;              /* of the child's slot when the walk was over */
   uint64_t trespassed;                          /* claims in a chunk that is another thread's by then */
+  uint64_t forgotten;                           /* chunks that are owned, and no thread's */
   char reason[256];
   plan_log logs[PLAN_LOGS];
 } plan_page;
