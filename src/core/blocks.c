@@ -280,12 +280,6 @@ static bool next_run(uint64_t *offset, uint64_t cap_bytes, block_run *run_out) {
   return true;
 }
 
-static void cover_all_but_private(const prof_i_arena *arena) {
-  block_run run;
-  for (uint64_t offset = 0; next_run(&offset, arena->cap_bytes, &run);)
-    if (!run.is_private) prof_i_port_cover(arena->base + run.offset, run.bytes);
-}
-
 /* ---- readers ---- */
 
 void prof_i_blocks_pin(void) {
@@ -378,11 +372,14 @@ static bool is_read(void) { return own.readers && !PROF_I_FAULT(LET_GO); }
 
 void prof_i_blocks_cover(void) {
   const prof_i_arena *const arena = &prof_i_the_arena;
+  block_run run;
   if (own.pins) prof_i_thread_each_chunk(arena->base, arena->cap_bytes, share_chunk);
-  if (is_read())
-    cover_all_but_private(arena);
-  else
-    prof_i_port_cover(arena->base, arena->cap_bytes);
+  if (!is_read()) {
+    prof_i_thread_cover_mapping(arena->base, arena->cap_bytes);
+    return;
+  }
+  for (uint64_t offset = 0; next_run(&offset, arena->cap_bytes, &run);)
+    if (!run.is_private) prof_i_thread_cover_mapping(arena->base + run.offset, run.bytes);
 }
 
 void prof_i_blocks_retire(const prof_i_arena *old) {
@@ -398,7 +395,7 @@ void prof_i_blocks_retire(const prof_i_arena *old) {
     if (!run.is_private)
       prof_i_thread_release_mapping(at, run.bytes);
     else if (held)
-      prof_i_thread_split_mapping(at, run.bytes, hold_range, held);
+      (void)prof_i_thread_split_mapping(at, run.bytes, hold_range, held);
   }
   if (!held) return;
   held->next = own.held;
@@ -406,7 +403,10 @@ void prof_i_blocks_retire(const prof_i_arena *old) {
 }
 
 void prof_i_blocks_forget(void) {
-  cover_all_but_private(&prof_i_the_arena);
+  const prof_i_arena *const arena = &prof_i_the_arena;
+  block_run run;
+  for (uint64_t offset = 0; next_run(&offset, arena->cap_bytes, &run);)
+    if (!run.is_private) prof_i_port_cover(arena->base + run.offset, run.bytes);
   munmap(prof_i_the_arena.mirror, prof_i_the_arena.cap_bytes);
   own.readers = own.pins = 0;
 }

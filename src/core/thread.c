@@ -44,6 +44,7 @@ static struct {
   prof_i_pin states[STATE_PIN_COUNT]; /* pages of pools' states of arenas that are gone. With state_next under the control lock */
   uint64_t state_next;
   uint32_t looking; /* threads that look at the slots of others; any thread */
+  struct prof_i_unused *unused; /* waits to be unmapped. Control lock */
   uint32_t gone_at; /* any thread, relaxed */
   uint64_t gone[GONE_COUNT]; /* serial and tid of threads whose place another has taken: what they launched may be told later. Any thread, relaxed */
 } own = {.process = 1};
@@ -708,6 +709,7 @@ void prof_i_thread_follow_epoch(uint32_t was) {
 void prof_i_thread_forget_all(void) {
   own.process++;
   own.looking = 0;
+  own.unused = NULL; /* the child has none of it */
   if (own.gone_at) memset(own.gone, 0, sizeof own.gone); /* the parent's */
   own.gone_at = 0;
   memset(own.unplaced, 0, sizeof own.unplaced); /* the parent counts them */
@@ -780,10 +782,10 @@ size_t prof_i_thread_mapping_pieces(void) {
   return room;
 }
 
-void prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to) {
+bool prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to) {
   const size_t room = prof_i_thread_mapping_pieces();
   kept *const all = mmap(NULL, room * sizeof *all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (all == MAP_FAILED) return; /* address space is lost, no memory */
+  if (all == MAP_FAILED) return false;
   const size_t count = collect_kept(all, room, base, bytes);
   char *from = base;
   for (size_t i = 0; i < count; i++) {
@@ -797,14 +799,65 @@ void prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink
   }
   if (from < base + bytes) sink(to, from, (uint64_t)(base + bytes - from), PROF_I_MAPPING_UNUSED);
   munmap(all, room * sizeof *all);
+  return true;
+}
+
+static void cover_piece(void *unused, char *at, uint64_t bytes, prof_i_mapping_use use) {
+  (void)unused;
+  if (use != PROF_I_MAPPING_UNUSED) prof_i_port_cover(at, bytes);
+}
+
+void prof_i_thread_cover_mapping(char *base, uint64_t bytes) {
+  if (!prof_i_thread_split_mapping(base, bytes, cover_piece, NULL)) prof_i_port_cover(base, bytes);
+}
+
+/* ---- what is unmapped when nobody waits for it any more ---- */
+
+enum { UNUSED_BYTES = 4096 };
+struct prof_i_unused {
+  struct prof_i_unused *next;
+  uint64_t count;
+  prof_i_pin pieces[];
+};
+enum { UNUSED_ROOM = (UNUSED_BYTES - sizeof(struct prof_i_unused)) / sizeof(prof_i_pin) };
+
+static void unmap_soon(char *at, uint64_t bytes) {
+  struct prof_i_unused *last = own.unused;
+  if (!last || last->count == UNUSED_ROOM) {
+    last = mmap(NULL, UNUSED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (last == MAP_FAILED) {
+      prof_i_port_unmap(at, bytes);
+      return;
+    }
+    last->next = own.unused;
+    own.unused = last;
+  }
+  madvise(at, bytes, MADV_DONTFORK); /* a child would have it for good */
+  last->pieces[last->count++] = (prof_i_pin){at, bytes};
+}
+
+struct prof_i_unused *prof_i_thread_take_unused(void) {
+  struct prof_i_unused *const all = own.unused;
+  own.unused = NULL;
+  return all;
+}
+
+void prof_i_thread_unmap_unused(struct prof_i_unused *all) {
+  for (struct prof_i_unused *next; all; all = next) {
+    next = all->next;
+    for (uint64_t i = 0; i < all->count; i++)
+      prof_i_port_unmap(all->pieces[i].at, all->pieces[i].bytes);
+    munmap(all, UNUSED_BYTES);
+  }
 }
 
 static void release_piece(void *unused, char *at, uint64_t bytes, prof_i_mapping_use use) {
   (void)unused;
-  if (use == PROF_I_MAPPING_UNUSED) munmap(at, bytes);
+  if (use == PROF_I_MAPPING_UNUSED) unmap_soon(at, bytes);
   if (use == PROF_I_MAPPING_POOLS) unmap_later(at, bytes);
 }
 
+/* Without memory for that, address space is lost. */
 void prof_i_thread_release_mapping(char *base, uint64_t bytes) {
-  prof_i_thread_split_mapping(base, bytes, release_piece, NULL);
+  (void)prof_i_thread_split_mapping(base, bytes, release_piece, NULL);
 }

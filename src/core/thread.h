@@ -221,8 +221,15 @@ void prof_i_thread_renew_all(void);
 /* The sites' epoch has been raised from this one: threads whose fast path is open go on with the new one. Any thread. Signal-safe. */
 void prof_i_thread_follow_epoch(uint32_t was);
 
-/* Unmaps of a retired arena what no living thread can point to. Control lock held. */
+/* Of an arena that is given up: what a living thread may point to reads as zeros from here on, its
+   addresses stay. Control lock held, gate closed. */
+void prof_i_thread_cover_mapping(char *base, uint64_t bytes);
+/* What no living thread can point to waits to be unmapped, which may take a second. Control lock
+   held, gate closed. */
 void prof_i_thread_release_mapping(char *base, uint64_t bytes);
+/* What waits so, or NULL: control lock held. It is unmapped without the lock. */
+struct prof_i_unused *prof_i_thread_take_unused(void);
+void prof_i_thread_unmap_unused(struct prof_i_unused *all);
 
 /* The same ranges, by rising address, for whoever unmaps the unused ones later. What threads may
    point to they unmap themselves. Control lock held, gate closed. */
@@ -232,7 +239,8 @@ typedef enum prof_i_mapping_use {
   PROF_I_MAPPING_POOLS
 } prof_i_mapping_use;
 typedef void prof_i_mapping_sink(void *to, char *at, uint64_t bytes, prof_i_mapping_use use);
-void prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to);
+/* False: no memory for that, and nothing has been done. */
+bool prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to);
 /* Each chunk in that range that a thread may point to. Control lock held, gate closed. */
 void prof_i_thread_each_chunk(const char *base, uint64_t bytes, void (*take)(prof_i_head *chunk));
 size_t prof_i_thread_mapping_pieces(void); /* at most so many ranges are used */

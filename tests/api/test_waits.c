@@ -28,7 +28,8 @@
 
 enum { SCOPES = 400000, CHUNK_BYTES = 1 << 20 };
 
-/* AT_SHOW and AT_DROP: the same as AT_COPY and AT_PUNCH, of chunks in private memory. */
+/* AT_SHOW and AT_DROP: the same as AT_COPY and AT_PUNCH, of chunks in private memory. AT_FREE: the
+   memory of a capture goes that has been replaced. */
 typedef enum pause_at {
   NOWHERE,
   AT_PIN,
@@ -38,6 +39,7 @@ typedef enum pause_at {
   AT_PUNCH,
   AT_DROP,
   AT_UNMAP,
+  AT_FREE,
   AT_WRITE
 } pause_at;
 
@@ -88,6 +90,7 @@ int munmap(void *at, size_t bytes) {
   static __thread bool is_second;
   int (*const next)(void *, size_t) = (int (*)(void *, size_t))dlsym(RTLD_NEXT, "munmap");
   const int result = next(at, bytes);
+  if (armed == AT_FREE && bytes >= BLOCK_BYTES && prof_level()) stand_still(AT_FREE);
   if (armed != AT_UNMAP || bytes < BLOCK_BYTES) return result;
   if (is_second) stand_still(AT_UNMAP);
   is_second = true;
@@ -397,6 +400,16 @@ static void a_fork_beside_a_start_that_unmaps_has_no_part_of_either(void **state
   prof_trace_destroy(trace);
 }
 
+/* The memory of 1.5 GiB of scopes takes the kernel half a second. */
+static void nobody_waits_for_a_start_that_replaces_a_capture(void **state) {
+  (void)state;
+  assert_int_equal(prof_stop(), PROF_OK);
+  long_call one = {.at = AT_FREE, .call = call_start};
+  begin(&one);
+  run_all();
+  finish(&one);
+}
+
 /* A clear that is at it when the capture is replaced has nothing more to do. */
 static void a_start_beside_a_clear_has_its_own_capture(void **state) {
   (void)state;
@@ -488,6 +501,7 @@ int main(int argc, char **argv) {
       CASE(a_start_beside_a_trace_that_is_being_taken_leaves_it_as_it_was),
       CASE(a_start_beside_a_trace_that_is_being_taken_in_place_leaves_it_as_it_was),
       CASE(a_fork_beside_a_start_that_unmaps_has_no_part_of_either),
+      CASE(nobody_waits_for_a_start_that_replaces_a_capture),
       CASE(a_start_beside_a_clear_has_its_own_capture),
       CASE(nobody_waits_for_room_that_comes_back),
       cmocka_unit_test(exit_ends_in_a_handler_that_interrupted_a_call),
