@@ -199,8 +199,8 @@ int prof_i_arena_install(prof_i_arena *fresh) {
   prof_i_heads_begin(fresh->number, fresh->cap_bytes);
   prof_i_the_arena = *fresh;
   if (fresh->has_blocks) prof_i_blocks_begin();
-  own.disk_checked = 0;
-  own.full_loss = 0;
+  __atomic_store_n(&own.disk_checked, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&own.full_loss, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&prof_i_the_arena.base, base, __ATOMIC_RELEASE);
   return 0;
 }

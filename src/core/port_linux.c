@@ -238,7 +238,7 @@ void prof_i_port_keep_on_fork(void *at, size_t bytes) { madvise(at, bytes, MADV_
 void prof_i_port_use_huge_pages(void *at, size_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
 void prof_i_port_cover(void *at, size_t bytes) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  (void)mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  (void)prof_i_port_map_unseen(at, bytes, flags, -1); /* threads may be at it: that is its use */
 }
 void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
 /* Locked pages stay. */

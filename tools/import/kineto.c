@@ -181,7 +181,10 @@ static void take_bound(import_state *state, const import_event *event) {
   end->text = event->text;
   for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
     end->members[kept[i]] = event->members[kept[i]];
-  import_late_add(state, end, is_in && is_out ? 't' : is_in ? 'f' : 's', time);
+  char phase = 's';
+  if (is_in) phase = 'f';
+  if (is_in && is_out) phase = 't';
+  import_late_add(state, end, phase, time);
   free(end);
 }
 
