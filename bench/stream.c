@@ -151,8 +151,8 @@ static void start_file(const char *name, bool helper) {
 
 /* ---- in memory ---- */
 
-/* A virtual machine's memory costs several times as much when the host gives it for the first time, or again some
-   seconds after it was freed. Not what is measured here: it comes and goes, just before. */
+/* A virtual machine's memory costs several times as much when the host gives it for the first time,
+   or again some seconds after it was freed. That is not measured here: it is paid just before. */
 static void touch_memory(bool in_huge_pages) {
   enum { MIB = 1024 };
   static const size_t bytes = (size_t)MIB << 20;
@@ -170,7 +170,7 @@ static void touch_memory(bool in_huge_pages) {
              in_huge_pages ? ", huge pages" : "", ns[0] / 1e6 / MIB, ns[1] / 1e6 / MIB);
 }
 
-/* The system gives huge pages to who asks. */
+/* Does the system give huge pages to a program that asks for them? */
 static bool has_huge_pages(void) {
   char text[64] = "";
   FILE *const file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");

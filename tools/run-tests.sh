@@ -189,7 +189,10 @@ print_report() {
   # of a group that was run twice, the later row
   rows=$(awk -v wanted=" $* " '!($1 in row) { group[++n] = $1 }
     { row[$1] = $0 }
-    END { for (i = 1; i <= n; i++) if (wanted == "  " || index(wanted, " " group[i] " ")) print row[group[i]] }' $report/groups)
+    END {
+      for (i = 1; i <= n; i++)
+        if (wanted == "  " || index(wanted, " " group[i] " ")) print row[group[i]]
+    }' $report/groups)
   printf '\n%-12s %7s %7s %8s %7s\n' group passed failed skipped seconds
   while read -r group passed failed skipped seconds; do
     printf '%-12s %7d %7d %8d %7d\n' "$group" "$passed" "$failed" "$skipped" "$seconds"

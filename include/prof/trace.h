@@ -208,8 +208,8 @@ typedef struct prof_trace_thread {
   uint32_t is_main;
   uint32_t is_alive;    /* when the capture was read or the process died */
   char name[64];
-  /* What recording took it. Its events, and what was lost after all the work, count at the cost of a
-     plain scope and what samples in place took beyond it. What was left out at its begin (muted,
+  /* What recording took it. Its events, and what was lost after all the work, count at the cost of
+     a plain scope and what samples in place took beyond it. What was left out at its begin (muted,
      full, disk) counts at that cost. Chunk changes count as measured. Of what still stands in the
      capture. */
   uint64_t own_ns;

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "fault.h"
 #include "heads.h"
+#include "mapping.h"
 #include "place.h"
 #include "port.h"
 #include "thread.h"
@@ -155,8 +156,8 @@ static bool descriptor_is_ours(void) {
          about.st_ino == prof_i_the_arena.inode;
 }
 
-/* Its memory and its file's mapping. Where a thread may still come, addresses stay valid and read as
-   zeros. All else is unmapped when the lock is released: of 1.5 GiB that takes half a second. */
+/* Its memory and its file's mapping. Where a thread may still come, addresses stay valid and read
+   as zeros. All else is unmapped when the lock is released: mapping.h. */
 static void let_go(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
@@ -165,7 +166,7 @@ static void let_go(void) {
   if (old.has_blocks)
     prof_i_blocks_cover();
   else
-    prof_i_thread_cover_mapping(old.base, old.cap_bytes);
+    prof_i_mapping_cover(old.base, old.cap_bytes);
   if (descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
   arena->is_file = arena->has_blocks = false;
@@ -176,7 +177,7 @@ static void let_go(void) {
   if (old.has_blocks)
     prof_i_blocks_retire(&old);
   else
-    prof_i_thread_release_mapping(old.base, old.cap_bytes);
+    prof_i_mapping_release(old.base, old.cap_bytes);
 }
 
 void prof_i_arena_discard(prof_i_arena *fresh) {

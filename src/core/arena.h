@@ -1,8 +1,10 @@
-/* The arena: one mapping that everything recorded goes to, a file or memory. This file takes extents from it and keeps stale
-   pointers harmless; it knows nothing of scopes. What an extent holds is layout.h's.
+/* The arena: one mapping that everything recorded goes to, a file or memory. This file takes extents
+   from it and keeps stale pointers harmless; it knows nothing of scopes. What an extent holds is
+   layout.h's.
 
-   An arena that is given up is mapped over with anonymous memory and never unmapped while a thread may still point into it: a
-   thread that slept between its claim and its store then writes into nothing. */
+   Where a thread may still point into an arena that is given up, it is mapped over with anonymous
+   memory, and not unmapped: a thread that slept between its claim and its store then writes into
+   nothing. See mapping.h. */
 #ifndef PROF_CORE_ARENA_H
 #define PROF_CORE_ARENA_H
 

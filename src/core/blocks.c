@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 
 #include "fault.h"
+#include "mapping.h"
 #include "port.h"
 #include "thread.h"
 
@@ -49,7 +50,7 @@ typedef struct prof_i_held_blocks {
   uint64_t arena, readers;
   uint64_t map_bytes; /* of this */
   uint64_t count, room;
-  bool covers; /* nobody reads what threads keep */
+  bool covers; /* no reader looks at what threads keep */
   left_range ranges[];
 } held_blocks;
 
@@ -114,8 +115,8 @@ int prof_i_blocks_open_first(const prof_i_arena *fresh) {
   return error;
 }
 
-/* In place: memory that is moved here does not become one mapping with its neighbours. A mmap() that
-   fails may leave a hole; then the memfd is mapped there again. */
+/* In place: memory that is moved here does not become one mapping with its neighbours. A mmap()
+   that fails may leave a hole; then the memfd is mapped there again. */
 static bool map_private(uint64_t offset) {
   char *const at = prof_i_the_arena.base + offset, *const mirror = prof_i_the_arena.mirror;
   const size_t bytes = PROF_I_BLOCK_BYTES;
@@ -354,7 +355,7 @@ static void share_chunk(prof_i_head *chunk) {
 
 /* NULL: the blocks stay mapped for good. */
 static held_blocks *make_held(const prof_i_arena *old) {
-  const uint64_t threads = prof_i_thread_mapping_pieces();
+  const uint64_t threads = prof_i_mapping_pieces();
   const uint64_t room = old->cap_bytes / PROF_I_BLOCK_BYTES + threads + 1;
   const uint64_t bytes = sizeof(held_blocks) + room * sizeof(left_range);
   held_blocks *const held =
@@ -373,19 +374,19 @@ static bool is_read(void) { return own.readers && !PROF_I_FAULT(LET_GO); }
 void prof_i_blocks_cover(void) {
   const prof_i_arena *const arena = &prof_i_the_arena;
   block_run run;
-  if (own.pins) prof_i_thread_each_chunk(arena->base, arena->cap_bytes, share_chunk);
+  if (own.pins) prof_i_mapping_each_chunk(arena->base, arena->cap_bytes, share_chunk);
   if (!is_read()) {
-    prof_i_thread_cover_mapping(arena->base, arena->cap_bytes);
+    prof_i_mapping_cover(arena->base, arena->cap_bytes);
     return;
   }
   for (uint64_t offset = 0; next_run(&offset, arena->cap_bytes, &run);)
-    if (!run.is_private) prof_i_thread_cover_mapping(arena->base + run.offset, run.bytes);
+    if (!run.is_private) prof_i_mapping_cover(arena->base + run.offset, run.bytes);
 }
 
 void prof_i_blocks_retire(const prof_i_arena *old) {
   munmap(old->mirror, old->cap_bytes);
   if (!is_read()) {
-    prof_i_thread_release_mapping(old->base, old->cap_bytes);
+    prof_i_mapping_release(old->base, old->cap_bytes);
     return;
   }
   held_blocks *const held = make_held(old);
@@ -393,9 +394,9 @@ void prof_i_blocks_retire(const prof_i_arena *old) {
   for (uint64_t offset = 0; next_run(&offset, old->cap_bytes, &run);) {
     char *const at = old->base + run.offset;
     if (!run.is_private)
-      prof_i_thread_release_mapping(at, run.bytes);
+      prof_i_mapping_release(at, run.bytes);
     else if (held)
-      (void)prof_i_thread_split_mapping(at, run.bytes, hold_range, held);
+      (void)prof_i_mapping_split(at, run.bytes, hold_range, held);
   }
   if (!held) return;
   held->next = own.held;

@@ -27,6 +27,7 @@
 #include "in_place.h"
 #include "lease.h"
 #include "log.h"
+#include "mapping.h"
 #include "meta.h"
 #include "mute.h"
 #include "name.h"
@@ -101,11 +102,11 @@ static void lock(void) { lock_with(pthread_mutex_lock); }
 static void unlock(void) {
   const int was = own.was_cancel;
   const bool was_there = own.was_at_control; /* for a handler inside a call that has the lock */
-  struct prof_i_unused *const unused = prof_i_thread_take_unused();
+  struct prof_i_unused *const unused = prof_i_mapping_take_unused();
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;
-  prof_i_thread_unmap_unused(unused);
+  prof_i_mapping_unmap_unused(unused);
   prof_i_port_let_cancel(&was);
 }
 void prof_i_control_lock(void) { lock(); }
@@ -196,6 +197,7 @@ static void become_child(void) {
   prof_i_pool_forget_all(before != 0);
   prof_i_clock_forget();
   prof_i_thread_forget_all();
+  prof_i_mapping_forget();
   prof_i_arena_forget(level);
   own.since = 0;
   if (devices()) devices()->forget();

@@ -4,7 +4,7 @@
 
    Now and then a thread opens a window: its scopes take the slow path for a few begins and ends.
    At each of them a twin runs as well, a scope with code, thread, slot, site and chunk of its own,
-   which nobody sees. The twin's first runs bring its lines into the caches. After that the host's
+   which no reader sees. The twin's first runs bring its lines into the caches. After that the host's
    work between two scopes evicts the twin's lines as it evicts those of the recorder, and the twin
    is timed: what it takes beyond its own time in warm caches is what a scope takes beyond
    scope_cost_ps.
@@ -50,7 +50,7 @@ void prof_i_in_place_calibrate(void);
 /* A capture begins, and its clock. Control lock held. */
 void prof_i_in_place_begin_capture(void);
 
-/* In a forked child: whoever ran a twin is not here. */
+/* In a forked child: the thread that ran a twin is not here. */
 void prof_i_in_place_forget(void);
 
 /* The thread is new, or comes to another arena. Owner thread. */
@@ -61,7 +61,7 @@ void prof_i_in_place_thread_goes(struct prof_i_thread *thread);
 
 /* The thread leaves this chunk. Owner thread. */
 void prof_i_in_place_leave_chunk(struct prof_i_thread *thread, const prof_i_head *chunk);
-/* The thread is about to record into this chunk, which nobody else claims from: sets its limit. */
+/* The thread is about to record into this chunk, which no other thread claims from: sets its limit. */
 void prof_i_in_place_enter_chunk(struct prof_i_thread *thread, prof_i_head *chunk);
 
 /* A claim at `at` has reached the limit. Does it fit? At a stop it does, and a window opens.

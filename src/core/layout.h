@@ -73,8 +73,9 @@ typedef enum prof_i_gone {
 /* The first 128 bytes of every extent. For a chunk: cursor, limit and generation are what the hot path works on. */
 typedef struct prof_i_head {
   uint64_t cursor;     /* chunk, meta: bytes claimed from the extent's start; may stand past the limit */
-  uint64_t limit;      /* chunk, meta: claims at or past it take the slow path: the extent's bytes less 15, where
-                          they do not fit, or a stop before that (in_place.h) */
+  /* chunk, meta: claims at or past it take the slow path. The extent's bytes less 15, where they do
+     not fit, or a stop before that (in_place.h). */
+  uint64_t limit;
   uint64_t generation; /* 1..15 */
   uint32_t magic;      /* stored last when an extent is made */
   uint16_t kind;       /* prof_i_extent_kind */
@@ -110,8 +111,8 @@ enum {
 
 /* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
 /* What a thread of the capture is: in the low 8 bits. Of a stream the device's type stands in the next 24, its index above, and the stream's handle for the tid.
-   CALLS is no thread: these records, of KIND_CALL alone, are those of the thread whose serial stands
-   for the tid. FIBER is a track as a thread is; its tid is PROF_I_TID_OF_FIBERS plus its number. */
+   CALLS is no thread: these records, of KIND_CALL alone, are those of the thread whose serial
+   stands for the tid. FIBER is a track as a thread is; its tid is PROF_I_TID_OF_FIBERS plus its number. */
 typedef enum prof_i_role {
   PROF_I_ROLE_THREAD = 0,
   PROF_I_ROLE_MAIN = 1,

@@ -4,7 +4,8 @@
    scopes for the call site's. Found by hash, length and text, never by address: an address may come
    again with another text. A name that comes once only is copied into its record: it is known by a
    mark, which others take over. Bounded: PROF_I_NAMES_MAX names a process, an eighth of a capture's
-   cap; what has no place is copied. No lock, no malloc, nothing of the module that the text came from. */
+   cap; what has no place is copied. No lock, no malloc, nothing of the module that the text came
+   from. */
 #ifndef PROF_CORE_NAME_H
 #define PROF_CORE_NAME_H
 

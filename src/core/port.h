@@ -136,7 +136,7 @@ int prof_i_port_populate(void *at, size_t bytes);                      /* pages 
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes);                 /* in a child they are zeros; false: not by this kernel */
 void prof_i_port_keep_on_fork(void *at, size_t bytes);                 /* not any more */
 void prof_i_port_use_huge_pages(void *at,
-                                size_t bytes);  /* where the system allows them to who asks */
+                                size_t bytes);  /* where the system gives them on demand */
 void prof_i_port_cover(void *at, size_t bytes); /* by empty private memory, over what is there */
 void prof_i_port_drop(void *at, size_t bytes);                         /* pages leave this process; the file keeps them */
 void prof_i_port_empty(void *at, size_t bytes); /* of private memory: reads give zeros */

@@ -14,8 +14,11 @@ static inline bool prof_i_record_fits(const prof_i_head *chunk, uint64_t at, uin
 /* Marks claimed room as pending, where it fits. */
 static inline uint64_t *prof_i_record_mark(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
-  __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4, __ATOMIC_RELAXED);
-  PROF_I_STORE_FENCE(); /* the mark comes first: a reader who sees other words of the record sees it, too */
+  __atomic_store_n(&record[0],
+                   bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4,
+                   __ATOMIC_RELAXED);
+  /* The mark comes first: a reader who sees other words of the record sees it, too. */
+  PROF_I_STORE_FENCE();
   return record;
 }
 
@@ -31,6 +34,7 @@ static inline uint64_t *prof_i_record_take(prof_i_head *chunk, uint64_t at, uint
   }
   return prof_i_record_mark(chunk, at, bytes);
 }
+
 /* Claims room and marks it pending at once. NULL: as above. */
 static inline uint64_t *prof_i_record_claim(prof_i_head *chunk, uint64_t bytes) {
   return prof_i_record_take(chunk, prof_i_claim(&chunk->cursor, bytes), bytes);

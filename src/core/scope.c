@@ -446,8 +446,8 @@ static PROF_I_COLD void end_long_at_limit(prof_i_head *chunk, prof_i_slot *slot,
   else prof_i_scope_end_slow(start, ticks);
 }
 
-static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slot *slot, uint64_t depth, uint64_t start,
-                                              uint64_t ticks) {
+static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slot *slot,
+                                               uint64_t depth, uint64_t start, uint64_t ticks) {
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
   const uint64_t bytes = bytes_of_long(what), at = prof_i_claim(&chunk->cursor, bytes);

@@ -8,7 +8,7 @@
 
 /* Opens and closes so many empty scopes as if on this thread, whose chunk has room for them all. */
 void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count);
-/* A scope that nobody sees, as one of the host's goes by: it goes where the host's goes, by code
+/* A scope that no reader sees, as one of the host's goes by: it goes where the host's goes, by code
    and data of its own (in_place.c), none of which shares a page with another or with the
    recorder's. */
 typedef struct prof_i_twin_own prof_i_twin_own;

@@ -23,7 +23,12 @@
 #include "port.h"
 #include "site.h"
 
-enum { NO_EPOCH = -1, SLOT_TOUCHED_BYTES = 2 * 4096, STATE_PIN_COUNT = 64, GONE_COUNT = 4096, TID_BITS = 22 /* the kernel's own bound: PID_MAX_LIMIT */ };
+enum {
+  NO_EPOCH = -1,
+  SLOT_TOUCHED_BYTES = 2 * 4096,
+  GONE_COUNT = 4096,
+  TID_BITS = 22 /* the kernel's own bound: PID_MAX_LIMIT */
+};
 
 /* Where every thread begins: no room, nothing open, no epoch. Read only: full, so that no begin takes an entry in it, also not one that
    was interrupted between a look at the slot and one at the epoch. */
@@ -41,10 +46,7 @@ static struct {
   uint64_t unplaced[PROF_I_LOSS_WORDS]; /* any thread, relaxed */
   pthread_key_t key;
   bool has_key, may_use_key; /* see make_key() */
-  prof_i_pin states[STATE_PIN_COUNT]; /* pages of pools' states of arenas that are gone. With state_next under the control lock */
-  uint64_t state_next;
   uint32_t looking; /* threads that look at the slots of others; any thread */
-  struct prof_i_unused *unused; /* waits to be unmapped. Control lock */
   uint32_t gone_at; /* any thread, relaxed */
   uint64_t gone[GONE_COUNT]; /* serial and tid of threads whose place another has taken: what they launched may be told later. Any thread, relaxed */
 } own = {.process = 1};
@@ -207,9 +209,6 @@ static prof_i_thread *take_free(void) {
   return t;
 }
 
-static prof_i_head *parked_at(uint64_t word) { return (prof_i_head *)(uintptr_t)(word & ~63ull); }
-static uint64_t parked_bytes(uint64_t word) { return 1ull << (word & 63); }
-
 static uint64_t word_of(const prof_i_head *chunk) { return (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes); }
 
 void prof_i_thread_park(prof_i_thread *thread, prof_i_head *chunk) {
@@ -219,11 +218,12 @@ void prof_i_thread_park(prof_i_thread *thread, prof_i_head *chunk) {
 }
 
 prof_i_head *prof_i_thread_unpark(prof_i_thread *thread) {
-  return parked_at(__atomic_exchange_n(&thread->parked, 0, __ATOMIC_ACQ_REL));
+  return prof_i_parked_at(__atomic_exchange_n(&thread->parked, 0, __ATOMIC_ACQ_REL));
 }
 
 prof_i_head *prof_i_thread_swap_before(prof_i_thread *thread, prof_i_head *chunk) {
-  return parked_at(__atomic_exchange_n(&thread->before, chunk ? word_of(chunk) : 0, __ATOMIC_ACQ_REL));
+  const uint64_t word = chunk ? word_of(chunk) : 0;
+  return prof_i_parked_at(__atomic_exchange_n(&thread->before, word, __ATOMIC_ACQ_REL));
 }
 
 void prof_i_thread_look(void) { __atomic_fetch_add(&own.looking, 1, __ATOMIC_SEQ_CST); }
@@ -244,7 +244,7 @@ static void pin_chunks(prof_i_thread *thread) {
   uint64_t *const words[] = {&thread->parked, &thread->before};
   for (int i = 0; i < 2; i++) {
     const uint64_t word = __atomic_exchange_n(words[i], 0, __ATOMIC_ACQ_REL);
-    if (word) pin(thread, parked_at(word), parked_bytes(word));
+    if (word) pin(thread, prof_i_parked_at(word), prof_i_parked_bytes(word));
   }
 }
 
@@ -410,7 +410,8 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   thread->latest = 0;
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
   const uint64_t parked = __atomic_load_n(&thread->parked, __ATOMIC_ACQUIRE);
-  if (parked && is_in_arena(parked_at(parked))) /* prof_stop() put it here while the thread before us was going */
+  /* prof_stop() may have put it here while the thread before us was going. */
+  if (parked && is_in_arena(prof_i_parked_at(parked)))
     prof_i_chunk_leave(prof_i_thread_unpark(thread));
   pin_chunks(thread);
   if (!give_slot(thread, 0)) {
@@ -709,155 +710,10 @@ void prof_i_thread_follow_epoch(uint32_t was) {
 void prof_i_thread_forget_all(void) {
   own.process++;
   own.looking = 0;
-  own.unused = NULL; /* the child has none of it */
   if (own.gone_at) memset(own.gone, 0, sizeof own.gone); /* the parent's */
   own.gone_at = 0;
   memset(own.unplaced, 0, sizeof own.unplaced); /* the parent counts them */
   own.first = NULL; /* the parent's; its memory stays, one page a thread */
   prof_i_this_thread = &prof_i_no_thread;
   if (prof_i_this_flags.line) prof_i_this_flags.line->outer = &prof_i_no_thread;
-}
-
-/* ---- a retired arena's address space ---- */
-
-typedef struct kept { /* what stays mapped */
-  char *at;
-  uint64_t bytes;
-  bool is_state;
-} kept;
-
-static void insert_sorted(kept *all, size_t *count, kept one) {
-  size_t i = (*count)++;
-  for (; i > 0 && all[i - 1].at > one.at; i--) all[i] = all[i - 1];
-  all[i] = one;
-}
-
-/* A pool's state: whole pages, of which several pools may have the same. */
-static kept pages_of(prof_i_pool_state *state) {
-  const uintptr_t page = 4096, from = (uintptr_t)state & ~(page - 1), to = ((uintptr_t)(state + 1) + page - 1) & ~(page - 1);
-  return (kept){(char *)state - ((uintptr_t)state - from), to - from, true};
-}
-
-void prof_i_thread_each_chunk(const char *base, uint64_t bytes, void (*take)(prof_i_head *chunk)) {
-  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    const uint64_t words[] = {__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE),
-                              __atomic_load_n(&t->before, __ATOMIC_ACQUIRE)};
-    for (int i = 0; i < 2; i++) {
-      prof_i_head *const chunk = parked_at(words[i]);
-      if ((char *)chunk >= base && (char *)chunk < base + bytes) take(chunk);
-    }
-  }
-}
-
-static size_t collect_kept(kept *all, size_t room, const char *base, uint64_t bytes) {
-  const char *const end = base + bytes;
-  size_t count = 0;
-  for (const prof_i_thread *t = prof_i_thread_first(); t && count + 3 < room; t = t->next) {
-    const uint64_t words[] = {__atomic_load_n(&t->parked, __ATOMIC_ACQUIRE), __atomic_load_n(&t->before, __ATOMIC_ACQUIRE)};
-    if ((char *)t->slot >= base && (char *)t->slot < end) insert_sorted(all, &count, (kept){(char *)t->slot, PROF_I_SLOT_BYTES, false});
-    for (int i = 0; i < 2; i++) {
-      char *const chunk = (char *)parked_at(words[i]);
-      if (chunk >= base && chunk < end) insert_sorted(all, &count, (kept){chunk, parked_bytes(words[i]), false});
-    }
-  }
-  for (const prof_pool *pool = prof_i_pool_first(); pool && count + 1 < room; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
-    prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
-    if ((const char *)state >= base && (const char *)state < end) insert_sorted(all, &count, pages_of(state));
-  }
-  return count;
-}
-
-/* Pages of states are nobody's: they go some captures later, when no thread can still be between a look at the pool and its sum. A slot's and
-   a chunk's go with their thread, which has them as pins. Control lock held. */
-static void unmap_later(void *at, uint64_t bytes) {
-  prof_i_pin *const p = &own.states[own.state_next++ % STATE_PIN_COUNT];
-  if (p->at) munmap(p->at, p->bytes);
-  *p = (prof_i_pin){at, bytes};
-}
-
-size_t prof_i_thread_mapping_pieces(void) {
-  size_t room = 64; /* threads may come meanwhile */
-  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) room += 3;
-  for (const prof_pool *pool = prof_i_pool_first(); pool; pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) room++;
-  return room;
-}
-
-bool prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to) {
-  const size_t room = prof_i_thread_mapping_pieces();
-  kept *const all = mmap(NULL, room * sizeof *all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (all == MAP_FAILED) return false;
-  const size_t count = collect_kept(all, room, base, bytes);
-  char *from = base;
-  for (size_t i = 0; i < count; i++) {
-    char *const end = all[i].at + all[i].bytes;
-    if (all[i].at > from) sink(to, from, (uint64_t)(all[i].at - from), PROF_I_MAPPING_UNUSED);
-    if (all[i].at > from) from = all[i].at;
-    if (end <= from) continue; /* the pages of the pool before it */
-    sink(to, from, (uint64_t)(end - from),
-         all[i].is_state ? PROF_I_MAPPING_POOLS : PROF_I_MAPPING_THREADS);
-    from = end;
-  }
-  if (from < base + bytes) sink(to, from, (uint64_t)(base + bytes - from), PROF_I_MAPPING_UNUSED);
-  munmap(all, room * sizeof *all);
-  return true;
-}
-
-static void cover_piece(void *unused, char *at, uint64_t bytes, prof_i_mapping_use use) {
-  (void)unused;
-  if (use != PROF_I_MAPPING_UNUSED) prof_i_port_cover(at, bytes);
-}
-
-void prof_i_thread_cover_mapping(char *base, uint64_t bytes) {
-  if (!prof_i_thread_split_mapping(base, bytes, cover_piece, NULL)) prof_i_port_cover(base, bytes);
-}
-
-/* ---- what is unmapped when nobody waits for it any more ---- */
-
-enum { UNUSED_BYTES = 4096 };
-struct prof_i_unused {
-  struct prof_i_unused *next;
-  uint64_t count;
-  prof_i_pin pieces[];
-};
-enum { UNUSED_ROOM = (UNUSED_BYTES - sizeof(struct prof_i_unused)) / sizeof(prof_i_pin) };
-
-static void unmap_soon(char *at, uint64_t bytes) {
-  struct prof_i_unused *last = own.unused;
-  if (!last || last->count == UNUSED_ROOM) {
-    last = mmap(NULL, UNUSED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (last == MAP_FAILED) {
-      prof_i_port_unmap(at, bytes);
-      return;
-    }
-    last->next = own.unused;
-    own.unused = last;
-  }
-  madvise(at, bytes, MADV_DONTFORK); /* a child would have it for good */
-  last->pieces[last->count++] = (prof_i_pin){at, bytes};
-}
-
-struct prof_i_unused *prof_i_thread_take_unused(void) {
-  struct prof_i_unused *const all = own.unused;
-  own.unused = NULL;
-  return all;
-}
-
-void prof_i_thread_unmap_unused(struct prof_i_unused *all) {
-  for (struct prof_i_unused *next; all; all = next) {
-    next = all->next;
-    for (uint64_t i = 0; i < all->count; i++)
-      prof_i_port_unmap(all->pieces[i].at, all->pieces[i].bytes);
-    munmap(all, UNUSED_BYTES);
-  }
-}
-
-static void release_piece(void *unused, char *at, uint64_t bytes, prof_i_mapping_use use) {
-  (void)unused;
-  if (use == PROF_I_MAPPING_UNUSED) unmap_soon(at, bytes);
-  if (use == PROF_I_MAPPING_POOLS) unmap_later(at, bytes);
-}
-
-/* Without memory for that, address space is lost. */
-void prof_i_thread_release_mapping(char *base, uint64_t bytes) {
-  (void)prof_i_thread_split_mapping(base, bytes, release_piece, NULL);
 }

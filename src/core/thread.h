@@ -117,13 +117,14 @@ static inline bool prof_i_thread_is_interrupted(void) { return prof_i_this_flags
 /* This thread, ready to record in the arena and session in force; NULL when there is no room for it. Signal-safe. */
 prof_i_thread *prof_i_thread_attach(void);
 
-/* A device's stream or a fiber, as a thread of the capture: whoever writes its records is that thread
-   for so long. */
+/* A device's stream or a fiber, as a thread of the capture. The thread that writes its records is
+   that thread for so long. */
 typedef struct prof_i_line {
   prof_i_thread *thread; /* NULL: not attached */
   uint64_t role, handle; /* PROF_I_ROLE_STREAM with its device; the stream */
   char name[PROF_I_NAME_BYTES];
-  /* Of fibers: prof_i_thread_process() while a thread is in it, else 0; any thread. And that thread. */
+  /* Of fibers: prof_i_thread_process() while a thread is in it, else 0; any thread. And that
+     thread. */
   uint64_t on;
   struct prof_i_thread *outer;
 } prof_i_line;
@@ -221,29 +222,11 @@ void prof_i_thread_renew_all(void);
 /* The sites' epoch has been raised from this one: threads whose fast path is open go on with the new one. Any thread. Signal-safe. */
 void prof_i_thread_follow_epoch(uint32_t was);
 
-/* Of an arena that is given up: what a living thread may point to reads as zeros from here on, its
-   addresses stay. Control lock held, gate closed. */
-void prof_i_thread_cover_mapping(char *base, uint64_t bytes);
-/* What no living thread can point to waits to be unmapped, which may take a second. Control lock
-   held, gate closed. */
-void prof_i_thread_release_mapping(char *base, uint64_t bytes);
-/* What waits so, or NULL: control lock held. It is unmapped without the lock. */
-struct prof_i_unused *prof_i_thread_take_unused(void);
-void prof_i_thread_unmap_unused(struct prof_i_unused *all);
-
-/* The same ranges, by rising address, for whoever unmaps the unused ones later. What threads may
-   point to they unmap themselves. Control lock held, gate closed. */
-typedef enum prof_i_mapping_use {
-  PROF_I_MAPPING_UNUSED,
-  PROF_I_MAPPING_THREADS,
-  PROF_I_MAPPING_POOLS
-} prof_i_mapping_use;
-typedef void prof_i_mapping_sink(void *to, char *at, uint64_t bytes, prof_i_mapping_use use);
-/* False: no memory for that, and nothing has been done. */
-bool prof_i_thread_split_mapping(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to);
-/* Each chunk in that range that a thread may point to. Control lock held, gate closed. */
-void prof_i_thread_each_chunk(const char *base, uint64_t bytes, void (*take)(prof_i_head *chunk));
-size_t prof_i_thread_mapping_pieces(void); /* at most so many ranges are used */
+/* What thread->parked and ->before say. */
+static inline prof_i_head *prof_i_parked_at(uint64_t word) {
+  return (prof_i_head *)(uintptr_t)(word & ~UINT64_C(63));
+}
+static inline uint64_t prof_i_parked_bytes(uint64_t word) { return UINT64_C(1) << (word & 63); }
 
 /* Threads that have ended and had no destructor that saw it: what they leave goes to the capture. Any
    thread. */

@@ -68,7 +68,8 @@ typedef struct prof_i_live {
   const unsigned char *(*find)(const struct prof_i_live *live,
                                uint64_t offset); /* where it can be read. NULL: in the bytes */
   void (*show_in_place)(const unsigned char *chunk, uint64_t bytes); /* a trace shows that chunk */
-  bool (*may_look)(const struct prof_i_live *live, uint64_t offset); /* at the unit there; NULL: at all */
+  /* At the unit there; NULL: at all. */
+  bool (*may_look)(const struct prof_i_live *live, uint64_t offset);
   int fd; /* for bytes_now, as is the next */
   void *user;
   bool may_map_more; /* the arena has more than the room: who outgrows that is told so */

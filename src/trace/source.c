@@ -117,7 +117,7 @@ void prof_i_source_done_with(const prof_i_source *source, const void *from, uint
   if (last > first) madvise((void *)(uintptr_t)(source->bytes + first), (size_t)(last - first), MADV_DONTNEED);
 }
 
-/* Memory that is looked at from outside, by /proc/PID/map_files or a copy of that, lacks what lies
+/* The memory of another process, by /proc/PID/map_files or a copy of that, lacks what lies
    in private memory. Its first block is shared; in a file these bytes are zeros. */
 static bool lacks_private_blocks(const unsigned char *first_unit) {
   const unsigned char *const states = first_unit + PROF_I_HEADER_BYTES;
@@ -228,7 +228,8 @@ static int copy_live(prof_i_source *source, int fd, uint64_t bytes, const char *
 
 static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   unsigned char first_unit[PROF_I_FIRST_UNIT_OFFSET] = {0};
-  if (read_from_begin(fd, first_unit, sizeof first_unit) < 0) return fail_errno("cannot read", path);
+  if (read_from_begin(fd, first_unit, sizeof first_unit) < 0)
+    return fail_errno("cannot read", path);
   if (lacks_private_blocks(first_unit)) return refuse_memory(first_unit, path);
   prof_i_header header;
   memcpy(&header, first_unit, sizeof header);

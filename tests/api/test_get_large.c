@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "../mappings.h"
 #include "sanitizers.h"
 
 enum { SCOPES = 5000000, FEW_SCOPES = 400000, EXTRA_KIB = 4 << 10 };
@@ -94,14 +95,6 @@ static void a_start_under_mlockall_takes_what_it_uses(void **state) {
   assert_int_equal(scopes_in(trace), FEW_SCOPES);
   prof_trace_destroy(trace);
   assert_int_equal(prof_stop(), PROF_OK);
-}
-
-static long mappings(void) {
-  FILE *const maps = fopen("/proc/self/maps", "r");
-  long count = 0;
-  for (int c; maps && (c = fgetc(maps)) != EOF;) count += c == '\n';
-  if (maps) fclose(maps);
-  return count;
 }
 
 /* Whatever a host maps itself must still go: it has 65530 mappings. */

@@ -148,7 +148,8 @@ static void each_kind_stays_within_its_memory_and_time(void **state) {
     capture_end(&c);
     if (before && !WITH_ASAN && !WITH_TSAN && memory > most)
       fail_msg("%s: %llu bytes of memory, not more than %llu", kinds[kind].name, (unsigned long long)memory, (unsigned long long)most);
-    /* Ten times the slowest kind's: what takes time by the square of its size takes a hundred times. */
+    /* Ten times the slowest kind's. What takes time by the square of its size takes a hundred
+       times as long. */
     if (seconds >= (WITH_ASAN || WITH_TSAN ? 30 : 3))
       fail_msg("%s: opened and read in %.3f s", kinds[kind].name, seconds);
     if (exported >= (WITH_ASAN || WITH_TSAN ? 50 : 5))

@@ -52,8 +52,8 @@ void book_write(FILE *to, const book *b, const book_account *accounts, size_t ac
  * prof_dump(NULL). 0: done. */
 int book_write_prof(const char *path);
 
-/* Memory that outlives a kill, of the file that PROGRESS names: *to points to so many zeros, and stays
-   as it is where none is named. False: the file cannot be had. */
+/* Memory that outlives a kill, of the file that PROGRESS names: *to points to so many zeros. If no
+   file is named, *to stays as it is. False: the file cannot be had. */
 bool book_progress(size_t bytes, void **to);
 
 #endif

@@ -162,8 +162,8 @@ class Rules(Folder):
 
     def test_arrows_that_scopes_name_are_kept(self):
         self.totals("arrows that scopes name")
-        expected = [("begun", "ends it"), ("out", "through"), ("through", "in"), ("through", "in too")]
-        self.assertEqual(self.arrows(), expected)
+        both = [("through", "in"), ("through", "in too")]
+        self.assertEqual(self.arrows(), [("begun", "ends it"), ("out", "through"), *both])
         self.assertEqual(
             self.said,
             [

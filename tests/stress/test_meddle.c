@@ -121,7 +121,8 @@ static uint64_t seconds(void) {
 #if defined(__SANITIZE_ADDRESS__)
   const uint64_t usual = 6;
 #else
-  const uint64_t usual = SKIP_SANITIZED ? 20 : 6; /* threads take turns slowly under ThreadSanitizer */
+  /* Threads take turns slowly under ThreadSanitizer. */
+  const uint64_t usual = SKIP_SANITIZED ? 20 : 6;
 #endif
   return set ? strtoull(set, NULL, 0) : usual;
 }

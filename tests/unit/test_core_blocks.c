@@ -26,22 +26,10 @@
 #include "core/control.h"
 #include "core/thread.h"
 #include "api/sanitizers.h"
+#include "fresh_arena.h"
+#include "mappings.h"
 
 enum { CAP_BYTES = 64 << 20, SCOPES_A_MIB = 65536, MOST_EXTENTS = 4096 };
-
-static void start(uint32_t policy, uint64_t cap_bytes) {
-  const prof_options another = {.size = sizeof another, .cap_bytes = 3 << 20};
-  const prof_options options = {.size = sizeof options, .policy = policy, .cap_bytes = cap_bytes};
-  if (prof_level()) prof_stop();
-  assert_int_equal(prof_start_with(&another), PROF_OK); /* so that the arena is a new one */
-  assert_int_equal(prof_stop(), PROF_OK);
-  assert_int_equal(prof_start_with(&options), PROF_OK);
-}
-
-static void record(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
-}
 
 static prof_health health_now(void) {
   prof_health health = {.size = sizeof health};
@@ -111,14 +99,6 @@ static void small_captures_have_no_blocks(void **state) {
   start(PROF_POLICY_KEEP, CAP_BYTES);
   assert_true(prof_i_the_arena.has_blocks);
   assert_int_equal((uintptr_t)prof_i_the_arena.base % PROF_I_BLOCK_BYTES, 0);
-}
-
-static long mappings(void) {
-  FILE *const maps = fopen("/proc/self/maps", "r");
-  long count = 0;
-  for (int c; maps && (c = fgetc(maps)) != EOF;) count += c == '\n';
-  if (maps) fclose(maps);
-  return count;
 }
 
 /* Blocks that stand in a row are one mapping: a process has 65530. */
@@ -410,7 +390,8 @@ static void traces_of_many_replaced_captures_go_in_any_order(void **state) {
   }
 }
 
-/* The thread may still touch its chunk, and the reader looks at it: the last of the two unmaps it. */
+/* The thread may still touch its chunk, and the reader looks at it. The last of the two unmaps
+   it. */
 static void a_chunk_that_a_reader_looks_at_goes_with_its_last_user(void **state) {
   (void)state;
   enum { ROUNDS = 2 * PROF_I_PIN_COUNT, MORE = 8 };

@@ -16,19 +16,7 @@
 #include "../hang_guard.h"
 #include "core/arena.h"
 #include "core/layout.h"
-
-static void start(uint32_t policy, uint64_t cap_bytes) {
-  const prof_options another = {.size = sizeof another, .cap_bytes = 3 << 20};
-  const prof_options options = {.size = sizeof options, .policy = policy, .cap_bytes = cap_bytes};
-  if (prof_level()) prof_stop();
-  assert_int_equal(prof_start_with(&another), PROF_OK); /* so that the arena is a new one */
-  assert_int_equal(prof_stop(), PROF_OK);
-  assert_int_equal(prof_start_with(&options), PROF_OK);
-}
-
-static void record(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
-}
+#include "fresh_arena.h"
 
 static prof_health health_now(void) {
   prof_health health = {.size = sizeof health};

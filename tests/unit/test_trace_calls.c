@@ -77,7 +77,13 @@ static void goes_to_the_nearer_side(void **state) {
 
 /* ---- a long recording ---- */
 
-enum { ROUNDS = WITH_ASAN ? 1000 : 4000, DEPTH_MAX = 5, APART = 45, SHORTEST = 2 * APART + 10, CHUNKS = 160 };
+enum {
+  ROUNDS = WITH_ASAN ? 1000 : 4000,
+  DEPTH_MAX = 5,
+  APART = 45,
+  SHORTEST = 2 * APART + 10,
+  CHUNKS = 160
+};
 
 typedef struct truth {
   uint64_t around; /* where the scope around it began; 0: none */

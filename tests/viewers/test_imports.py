@@ -18,7 +18,17 @@ import import_traces  # noqa: E402
 from test_viewers import engines, needs_node  # noqa: E402, F401
 
 # One of each shape of export: rows, overlaps, arrows, counters, devices.
-SHAPES = ["ranks", "calls that overlap", "one id", "counters", "arrows at kernels", "arrow to the next", "arrows that scopes name", "on a stream's row", "a device by name"]
+SHAPES = [
+    "ranks",
+    "calls that overlap",
+    "one id",
+    "counters",
+    "arrows at kernels",
+    "arrow to the next",
+    "arrows that scopes name",
+    "on a stream's row",
+    "a device by name",
+]
 
 
 @needs_node

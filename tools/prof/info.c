@@ -142,7 +142,8 @@ static void print_threads(const prof_trace *trace, uint32_t count, uint64_t dura
     print_share(thread.own_ns, duration_ns);
     fputs("  ", stdout);
     print_text(stdout, thread.name, strnlen(thread.name, sizeof thread.name));
-    const char *const kind = thread.is_stream ? "  (a device's)" : thread.is_fiber ? "  (a fiber)" : "";
+    const char *const fiber = thread.is_fiber ? "  (a fiber)" : "";
+    const char *const kind = thread.is_stream ? "  (a device's)" : fiber;
     puts(thread.is_main ? "  (main)" : kind);
   }
   if (count > THREADS_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - THREADS_SHOWN_MAX);

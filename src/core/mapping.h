@@ -1,0 +1,40 @@
+/* The address space of an arena that is given up. What a living thread may still point to stays
+   mapped: its slot, the chunks that it has, the state of a pool. All else goes, and half a second
+   of the kernel's work with it when a capture had 1.5 GiB: so it goes without the lock.
+
+   Control lock held and gate closed, if a line does not say otherwise. */
+#ifndef PROF_CORE_MAPPING_H
+#define PROF_CORE_MAPPING_H
+
+#include "thread.h"
+
+/* What a living thread may point to reads as zeros from here on. */
+void prof_i_mapping_cover(char *base, uint64_t bytes);
+
+/* What no living thread can point to waits to be unmapped. */
+void prof_i_mapping_release(char *base, uint64_t bytes);
+
+/* What waits so, or NULL. Control lock held. */
+struct prof_i_unused *prof_i_mapping_take_unused(void);
+/* Without the lock. */
+void prof_i_mapping_unmap_unused(struct prof_i_unused *all);
+
+/* The ranges, by rising address, for whoever unmaps the unused ones later. What threads may point to
+   they unmap themselves. */
+typedef enum prof_i_mapping_use {
+  PROF_I_MAPPING_UNUSED,
+  PROF_I_MAPPING_THREADS,
+  PROF_I_MAPPING_POOLS
+} prof_i_mapping_use;
+typedef void prof_i_mapping_sink(void *to, char *at, uint64_t bytes, prof_i_mapping_use use);
+/* False: no memory for that, and nothing has been done. */
+bool prof_i_mapping_split(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to);
+size_t prof_i_mapping_pieces(void); /* at most so many ranges are used */
+
+/* Each chunk in that range that a thread may point to. */
+void prof_i_mapping_each_chunk(const char *base, uint64_t bytes, void (*take)(prof_i_head *chunk));
+
+/* In a forked child. */
+void prof_i_mapping_forget(void);
+
+#endif
