@@ -296,13 +296,22 @@ static inline __attribute__((always_inline)) uint64_t begin_known(prof_i_thread 
   return start;
 }
 
+/* May scopes of this site go by the fast path now? Before a new text is marked as seen: the slow
+   path would take the mark for one of an earlier scope. */
+static inline bool is_open(const prof_i_thread *thread, const prof_i_slot *slot, uint64_t state) {
+  return PROF_I_LIKELY(slot && slot->depth < PROF_I_OPEN_COUNT && (uint32_t)state &&
+                       __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) ==
+                           (uint32_t)(state >> 32));
+}
+
 /* None of the thread's recent texts: the argument's text is copied, the first time, or where there
    is no place for it. */
 static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, const char *text,
                                                          size_t bytes, uint64_t of) {
   prof_i_thread *const thread = prof_i_this_thread;
   prof_i_slot *const slot = thread->fast;
-  if (PROF_I_UNLIKELY(!slot || !(uint32_t)of)) return PROF_I_NOT_SHORT;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (!is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
   if (PROF_I_LIKELY(bytes <= PROF_I_NAME_TEXT_BYTES)) {
     prof_i_name_key key = {text, "", (uint32_t)bytes, 0, of, 0};
     prof_i_name_hash(&key);
@@ -348,14 +357,11 @@ static __attribute__((noinline)) uint64_t begin_named(const prof_site *site, con
                       category_bytes > PROF_I_NAME_TEXT_BYTES))
     return PROF_I_NOT_SHORT;
   prof_i_thread *const thread = prof_i_this_thread;
-  prof_i_name_key key = {name,
-                         category,
-                         (uint32_t)name_bytes,
-                         (uint32_t)category_bytes,
-                         (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED),
-                         0};
   prof_i_slot *const slot = thread->fast;
-  if (PROF_I_UNLIKELY(!slot || !key.of)) return PROF_I_NOT_SHORT;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+  if (!is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
+  prof_i_name_key key = {
+      name, category, (uint32_t)name_bytes, (uint32_t)category_bytes, (uint32_t)state, 0};
   prof_i_name_hash(&key);
   const prof_i_name *const known = prof_i_name_find(&key);
   if (known) {

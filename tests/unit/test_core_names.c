@@ -43,6 +43,28 @@ static uint64_t check_numbered(void) {
   return count;
 }
 
+/* Such a scope goes by the slow path, which must not find it marked as seen by the fast one. */
+static void a_name_that_comes_once_is_not_learnt_behind_64_open_scopes(void **state) {
+  enum { NAMES = 8 };
+  uint64_t open[PROF_I_OPEN_COUNT];
+  char name[32];
+  (void)state;
+  start(PROF_POLICY_KEEP, 0);
+  for (int i = 0; i < PROF_I_OPEN_COUNT; i++) open[i] = prof_scope_begin(1, "open", "names", NULL);
+  const uint32_t before = prof_i_the_names.count;
+  for (int i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof name, "once, in a block %d", i);
+    named(name);
+    snprintf(name, sizeof name, "once, by call %d", i);
+    prof_scope_end(prof_scope_begin(1, name, "names", NULL));
+    assert_int_equal(prof_i_the_names.count, before);
+  }
+  named("once, in a block 0"); /* this one comes again */
+  assert_int_equal(prof_i_the_names.count, before + 1);
+  for (int i = PROF_I_OPEN_COUNT; i > 0; i--) prof_scope_end(open[i - 1]);
+  assert_int_equal(count_named("once, by call 0"), 1);
+}
+
 static void a_name_that_comes_again_takes_16_bytes(void **state) {
   (void)state;
   char texts[2][24] = {"sixteen bytes", "sixteen bytes"}; /* at two addresses */
@@ -184,6 +206,8 @@ static void more_names_than_have_a_place_are_right(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(a_name_that_comes_again_takes_16_bytes, stop),
+      cmocka_unit_test_teardown(
+          a_name_that_comes_once_is_not_learnt_behind_64_open_scopes, stop),
       cmocka_unit_test_teardown(an_address_that_comes_again_has_the_text_that_is_there_now, stop),
       cmocka_unit_test_teardown(a_text_whose_memory_is_gone_stays, stop),
       cmocka_unit_test_teardown(names_stand_in_each_capture_that_has_their_records, stop),
