@@ -106,13 +106,35 @@ static inline __attribute__((always_inline)) uint64_t frame_floor_event(frame_re
   return (at + 1) % (FRAME_RING_BYTES / sizeof(frame_record));
 }
 
-/* Another text each time, of 8 bytes: a number of 28 bits in eight digits, no byte 0. */
+/* Texts of which each is another one. A text is made some scopes before the one that has it, as in a
+   program: whoever reads with wide loads what has been stored just before waits for the store. */
+enum { FRAME_TEXTS = 32, FRAME_TEXT_BYTES = 24 };
+typedef struct frame_texts {
+  char of[FRAME_TEXTS][FRAME_TEXT_BYTES];
+} frame_texts;
+
+/* A number of 28 bits in eight digits, no byte 0. */
 static inline __attribute__((unused)) void frame_renew(char text[8]) {
   static uint64_t last;
   const uint64_t n = ++last;
   const uint64_t low = (n & 0x7f) | (n & 0x3f80) << 1;
   const uint64_t digits = low | (n & 0x1fc000) << 2 | (n & 0xfe00000) << 3 | 0x8080808080808080u;
   memcpy(text, &digits, 8);
+}
+
+/* `at`: where in `text` the number stands; FRAME_TEXT_BYTES - 9 at most. */
+static inline __attribute__((unused)) void frame_texts_begin(frame_texts *texts, const char *text,
+                                                             size_t at) {
+  for (int i = 0; i < FRAME_TEXTS; i++) {
+    snprintf(texts->of[i], FRAME_TEXT_BYTES, "%s", text);
+    frame_renew(texts->of[i] + at);
+  }
+}
+
+static inline __attribute__((unused)) const char *frame_texts_next(frame_texts *texts, uint64_t i,
+                                                                   size_t at) {
+  frame_renew(texts->of[(i + FRAME_TEXTS / 2) % FRAME_TEXTS] + at);
+  return texts->of[i % FRAME_TEXTS];
 }
 
 FRAME_LOOP void frame_floor(uint64_t count) {

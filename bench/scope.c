@@ -83,19 +83,22 @@ FRAME_LOOP void with_name(uint64_t count) {
 }
 
 FRAME_LOOP void with_new_name(uint64_t count) {
-  char name[24] = "new name, ";
+  enum { NUMBER_AT = 10 };
+  frame_texts names;
+  frame_texts_begin(&names, "new name, ########", NUMBER_AT);
   for (uint64_t i = 0; i < count; i++) {
-    frame_renew(name + 10);
-    WITH_BASE_PROFILER(PROF_HOST, &name[0], "bench", PROF_NO_ARGS, { FRAME_WORK(); });
+    const char *const name = frame_texts_next(&names, i, NUMBER_AT);
+    WITH_BASE_PROFILER(PROF_HOST, name, "bench", PROF_NO_ARGS, { FRAME_WORK(); });
   }
 }
 
 FRAME_LOOP void with_new_string(uint64_t count) {
-  char shape[24] = "T<768xf32>";
+  enum { NUMBER_AT = 2 };
+  frame_texts shapes;
+  frame_texts_begin(&shapes, "T<########>", NUMBER_AT);
   for (uint64_t i = 0; i < count; i++) {
-    frame_renew(shape + 2);
-    WITH_BASE_PROFILER(PROF_HOST, "string", "bench", PROF_ARGS("shape", &shape[0]),
-                       { FRAME_WORK(); });
+    const char *const shape = frame_texts_next(&shapes, i, NUMBER_AT);
+    WITH_BASE_PROFILER(PROF_HOST, "string", "bench", PROF_ARGS("shape", shape), { FRAME_WORK(); });
   }
 }
 

@@ -314,11 +314,12 @@ FRAME_LOOP void scopes_with_text(uint64_t count) {
 
 /* Another each time. */
 FRAME_LOOP void scopes_with_new_text(uint64_t count) {
-  char shape[24] = "T<768xf32>";
+  enum { NUMBER_AT = 2 };
+  frame_texts shapes;
+  frame_texts_begin(&shapes, "T<########>", NUMBER_AT);
   for (uint64_t i = 0; i < count; i++) {
-    frame_renew(shape + 2);
-    WITH_BASE_PROFILER(PROF_HOST, "text", "bench", PROF_ARGS("shape", &shape[0]),
-                       { FRAME_WORK(); });
+    const char *const shape = frame_texts_next(&shapes, i, NUMBER_AT);
+    WITH_BASE_PROFILER(PROF_HOST, "text", "bench", PROF_ARGS("shape", shape), { FRAME_WORK(); });
   }
 }
 

@@ -23,7 +23,9 @@ enum {
   PROF_I_ARGUMENTS_MAX = PROF_I_NAMES_MAX / 2, /* of them, texts of arguments */
   PROF_I_NAME_MARKS = 1 << 15,
   PROF_I_NAME_TRIES = 8,       /* places from the hash's own on */
-  PROF_I_NAME_TEXT_BYTES = 128 /* longer ones are copied */
+  PROF_I_NAME_TEXT_BYTES = 128, /* longer ones are copied */
+  PROF_I_NAME_VAIN_MAX = 256,   /* texts looked up in vain, before a thread looks up fewer */
+  PROF_I_NAME_VAIN_STEP = 16    /* of that many then one */
 };
 
 /* Never changed once published, but for its state; never freed. */
@@ -91,8 +93,9 @@ static inline uint64_t prof_i_name_mix_text(uint64_t hash, const char *text, uin
 static inline void prof_i_name_hash(prof_i_name_key *key) {
   const uint64_t seed = prof_i_name_mix(0xcbf29ce484222325ull ^ key->of,
                                         (uint64_t)key->name_bytes << 32 | key->category_bytes);
-  key->hash = prof_i_name_mix_text(prof_i_name_mix_text(seed, key->name, key->name_bytes),
-                                   key->category, key->category_bytes);
+  const uint64_t all = prof_i_name_mix_text(prof_i_name_mix_text(seed, key->name, key->name_bytes),
+                                            key->category, key->category_bytes);
+  key->hash = prof_i_name_mix(all, 0); /* the last word's upper bytes reach the lower bits */
 }
 
 static inline bool prof_i_name_is_text(const uint64_t *words, const char *text, uint32_t bytes) {
@@ -157,6 +160,25 @@ static inline bool prof_i_name_is_new(uint64_t hash) {
   if (there == mark) return false;
   if (there != ~mark) __atomic_store_n(place, mark, __ATOMIC_RELAXED);
   return true;
+}
+
+/* Where each text is another one, to look them up costs as much as to copy them: the tables are
+   not in the caches. So a thread that has done so in vain 256 times looks up one of 16, until one
+   is known or comes again. Where a mute is in force, each is looked up. */
+static inline bool prof_i_name_is_worth_a_look(prof_i_thread *thread) {
+  const uint32_t vain = thread->names_in_vain;
+  if (PROF_I_LIKELY(vain < PROF_I_NAME_VAIN_MAX)) return true;
+  const uint32_t next = vain + 1;
+  thread->names_in_vain =
+      next < PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP ? next : PROF_I_NAME_VAIN_MAX;
+  return vain == PROF_I_NAME_VAIN_MAX ||
+         PROF_I_UNLIKELY(__atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED));
+}
+
+/* What such a look has found. */
+static inline void prof_i_name_has_looked(prof_i_thread *thread, bool is_in_vain) {
+  if (!is_in_vain) thread->names_in_vain = 0;
+  else if (thread->names_in_vain < PROF_I_NAME_VAIN_MAX) thread->names_in_vain++;
 }
 
 /* The key of a scope's texts. False: it has none that can be learnt, and what it has is copied. */

@@ -94,8 +94,13 @@ static inline __attribute__((always_inline)) uint64_t look_up_name(prof_i_thread
   prof_i_name_key key;
   if (!prof_i_name_key_of(&key, details, site))
     return __atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED) ? NAME_ASKED : NAME_COPIED;
+  if (is_twin ? thread->names_in_vain >= PROF_I_NAME_VAIN_MAX
+              : !prof_i_name_is_worth_a_look(thread))
+    return NAME_COPIED;
   const prof_i_name *const name = prof_i_name_find(&key);
-  if (!name) return is_twin || prof_i_name_is_new(key.hash) ? NAME_COPIED : NAME_ASKED;
+  const bool is_new = !name && (is_twin || prof_i_name_is_new(key.hash));
+  if (!is_twin) prof_i_name_has_looked(thread, is_new);
+  if (!name) return is_new ? NAME_COPIED : NAME_ASKED;
   *recent = name;
   return __atomic_load_n(&name->state, __ATOMIC_ACQUIRE);
 }
@@ -312,10 +317,12 @@ static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, 
   prof_i_slot *const slot = thread->fast;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (!is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
-  if (PROF_I_LIKELY(bytes <= PROF_I_NAME_TEXT_BYTES)) {
+  if (PROF_I_LIKELY(bytes <= PROF_I_NAME_TEXT_BYTES) && prof_i_name_is_worth_a_look(thread)) {
     prof_i_name_key key = {text, "", (uint32_t)bytes, 0, of, 0};
     prof_i_name_hash(&key);
     const prof_i_name *const known = prof_i_name_find(&key);
+    const bool comes_again = !known && prof_i_name_comes_again(key.hash);
+    prof_i_name_has_looked(thread, !known && !comes_again);
     if (PROF_I_LIKELY(known != NULL)) {
       const uint64_t start = begin_known(thread, slot, known, 0);
       if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) {
@@ -323,7 +330,7 @@ static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, 
         return start;
       }
       prof_i_name_ask_argument(&key);
-    } else if (prof_i_name_comes_again(key.hash)) {
+    } else if (comes_again) {
       prof_i_name_ask_argument(&key); /* its next scope is a plain one */
     }
   }
@@ -360,17 +367,21 @@ static __attribute__((noinline)) uint64_t begin_named(const prof_site *site, con
   prof_i_slot *const slot = thread->fast;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (!is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
-  prof_i_name_key key = {
-      name, category, (uint32_t)name_bytes, (uint32_t)category_bytes, (uint32_t)state, 0};
-  prof_i_name_hash(&key);
-  const prof_i_name *const known = prof_i_name_find(&key);
-  if (known) {
-    const uint64_t start = begin_known(thread, slot, known, by_call);
-    if (start != PROF_I_NOT_SHORT)
-      *prof_i_name_recent(thread, name) = known; /* its own: it is attached */
-    return start;
+  if (PROF_I_LIKELY(prof_i_name_is_worth_a_look(thread))) {
+    prof_i_name_key key = {
+        name, category, (uint32_t)name_bytes, (uint32_t)category_bytes, (uint32_t)state, 0};
+    prof_i_name_hash(&key);
+    const prof_i_name *const known = prof_i_name_find(&key);
+    const bool is_new = !known && prof_i_name_is_new(key.hash);
+    prof_i_name_has_looked(thread, is_new);
+    if (known) {
+      const uint64_t start = begin_known(thread, slot, known, by_call);
+      if (start != PROF_I_NOT_SHORT)
+        *prof_i_name_recent(thread, name) = known; /* its own: it is attached */
+      return start;
+    }
+    if (!is_new) return PROF_I_NOT_SHORT;
   }
-  if (!prof_i_name_is_new(key.hash)) return PROF_I_NOT_SHORT;
   const uint64_t flags = PROF_I_FLAG_NAME | (category ? PROF_I_FLAG_CATEGORY : 0);
   return begin_copied(site, name, name_bytes, category, category_bytes, flags, 0, by_call);
 }

@@ -73,6 +73,8 @@ typedef struct prof_i_thread {
   prof_i_timing timing;
   prof_i_head full;                  /* limit 0: every claim fails and takes the slow path */
   const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
+  uint32_t names_in_vain; /* see prof_i_name_is_worth_a_look(); the owner alone: a handler's count
+                             may get lost */
   /* Locked by its thread where that has no destructor to see it end: see thread.c. */
   pthread_mutex_t life;
   uint64_t life_of; /* serial of the thread that locked it; 0: none does. Atomic */

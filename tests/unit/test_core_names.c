@@ -203,6 +203,56 @@ static void more_names_than_have_a_place_are_right(void **state) {
   assert_true(check_numbered() > NAMES / 2);
 }
 
+/* Wherever two names differ, their places do. */
+static void names_that_differ_in_a_byte_have_places(void **state) {
+  enum { NAMES = 200, BYTES_MAX = 40 };
+  char name[BYTES_MAX + 1];
+  (void)state;
+  for (uint32_t bytes = 2; bytes <= BYTES_MAX; bytes++)
+    for (uint32_t at = 0; at < bytes; at++) {
+      uint8_t taken[PROF_I_NAME_PLACES] = {0};
+      uint32_t most = 0;
+      memset(name, 'n', bytes);
+      for (int i = 0; i < NAMES; i++) {
+        name[at] = (char)(i + 1);
+        prof_i_name_key key = {name, "", bytes, 0, 1, 0};
+        prof_i_name_hash(&key);
+        const uint32_t here = ++taken[key.hash % PROF_I_NAME_PLACES];
+        if (here > most) most = here;
+      }
+      assert_in_range(most, 1, PROF_I_NAME_TRIES / 2);
+    }
+}
+
+/* Each text another one: most are copied without a look. Whatever is in use before, between and
+   behind them is learnt all the same, in some rounds. */
+static void names_that_come_again_among_new_ones_are_learnt(void **state) {
+  enum { NEW = 4 * PROF_I_NAME_VAIN_MAX, AGAIN = 2 * PROF_I_NAME_VAIN_MAX, ROUNDS_MAX = 200 };
+  char name[32];
+  (void)state;
+  start(PROF_POLICY_KEEP, 0);
+  for (int i = 0; i < NEW; i++) {
+    snprintf(name, sizeof name, "new %d", i);
+    named(name);
+  }
+  assert_in_range(prof_i_this_thread->names_in_vain, PROF_I_NAME_VAIN_MAX,
+                  PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP - 1);
+  const uint64_t most = AGAIN * 18; /* 16, and a few whose marks have one place are copied */
+  uint64_t rounds = 0, bytes = 0;
+  for (; (bytes == 0 || bytes > most) && rounds < ROUNDS_MAX; rounds++) {
+    const prof_i_head *const chunk = prof_i_this_thread->chunk;
+    const uint64_t before = cursor_of_chunk();
+    for (int i = 0; i < AGAIN; i++) {
+      snprintf(name, sizeof name, "again %d", i);
+      named(name);
+    }
+    bytes = chunk == prof_i_this_thread->chunk ? cursor_of_chunk() - before : 0;
+  }
+  assert_in_range(bytes, AGAIN * 16, most);
+  assert_int_equal(count_named("new 7"), 1);
+  assert_int_equal(count_named("again 7"), rounds);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(a_name_that_comes_again_takes_16_bytes, stop),
@@ -215,6 +265,8 @@ int main(void) {
       cmocka_unit_test_teardown(names_take_their_share_of_the_cap_alone, stop),
       cmocka_unit_test_teardown(a_forked_child_has_its_own, stop),
       cmocka_unit_test_teardown(threads_that_learn_one_name_at_once_agree, stop),
+      cmocka_unit_test(names_that_differ_in_a_byte_have_places),
+      cmocka_unit_test_teardown(names_that_come_again_among_new_ones_are_learnt, stop),
       cmocka_unit_test_teardown(more_names_than_have_a_place_are_right, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
