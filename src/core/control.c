@@ -51,6 +51,7 @@ static struct {
   int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
   bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
+  uint32_t is_ending; /* a stop waits for devices and the helper, without the lock. Written under it */
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   uint64_t forked_at;
   /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
@@ -108,6 +109,16 @@ static void unlock(void) {
   prof_i_this_flags.is_at_control = was_there;
   prof_i_mapping_unmap_unused(unused);
   prof_i_port_let_cancel(&was);
+}
+/* For who begins, ends or clears a capture, or sets its level: a stop that is under way is over. */
+static void lock_to_change(void) {
+  enum { A_SECOND_NS = 1000000000 };
+  lock();
+  while (own.is_ending) {
+    unlock();
+    prof_i_port_wait(&own.is_ending, 1, A_SECOND_NS);
+    lock();
+  }
 }
 void prof_i_control_lock(void) { lock(); }
 bool prof_i_control_try_lock(void) { return lock_with(pthread_mutex_trylock); }
@@ -188,7 +199,9 @@ static void become_child(void) {
   const int saved = errno;
   const uint32_t before = prof_i_this_flags.fork & PROF_I_FORK_LEVEL;
   uint32_t level = before ? before - 1 : prof_i_arena_level();
-  const bool goes_on = prof_i_want_forget(&level) && (own.recording || own.child_waits); /* a daemon forks twice, and may have no scope in between */
+  /* A daemon forks twice, and may have no scope in between. */
+  const bool was_recording = own.recording && !own.is_ending;
+  const bool goes_on = prof_i_want_forget(&level) && (was_recording || own.child_waits);
   own.forked_at = prof_i_clock_kind() ? prof_i_clock_ticks() : 0;
   prof_i_gate_reset();
   prof_i_helper_forget();
@@ -202,7 +215,7 @@ static void become_child(void) {
   own.since = 0;
   if (devices()) devices()->forget();
   prof_i_meta_reset();
-  own.recording = 0;
+  own.recording = own.is_ending = 0;
   own.is_unsettled = false;
   own.pid = getpid();
   own.child_waits = goes_on;
@@ -487,7 +500,7 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
   if (status != PROF_OK) return status;
   if (!has_scopes) options.level = 0;
   prof_i_control_ensure();
-  lock();
+  lock_to_change();
   if (options.path) options.path = prof_i_place_make_absolute(options.path, own.given, sizeof own.given); /* the host may change its directory */
   __atomic_store_n(&own.child_waits, 0, __ATOMIC_RELAXED);
   const bool had_default_cap = own.has_default_cap;
@@ -509,15 +522,33 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
 int prof_start_with(const prof_options *given) { return start_with(given, true, NULL); }
 int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
 
+/* A vendor may take seconds for its last records, the helper as long as a disk for one chunk. Others
+   need not wait for that: the lock is given back meanwhile, and who would change anything waits as
+   lock_to_change() does. This thread stays as one that has it. Lock held. */
+static void end_others(void) {
+  const int was_cancel = own.was_cancel;
+  const bool was_there = own.was_at_control;
+  own.was_cancel = prof_i_port_hold_cancel();
+  own.was_at_control = true;
+  __atomic_store_n(&own.is_ending, 1, __ATOMIC_RELAXED);
+  unlock();
+  if (devices()) devices()->stop();
+  prof_i_helper_stop();
+  lock();
+  own.was_cancel = was_cancel;
+  own.was_at_control = was_there;
+  __atomic_store_n(&own.is_ending, 0, __ATOMIC_RELEASE);
+  prof_i_port_wake(&own.is_ending);
+}
+
 /* Level first: no scope begins any more. Then every thread's chunk is taken out of its hands: what ends from here on is late. Lock held, recording. */
 static void stop_locked(void) {
   prof_i_header *const header = prof_i_arena_header();
   prof_i_change_begin_level(); /* and no end: until the next start nobody looks */
   prof_i_arena_set_level(0);
-  if (devices()) devices()->stop();
+  end_others();
   prof_i_pool_end_all();
   __atomic_store_n(&own.recording, 0, __ATOMIC_SEQ_CST);
-  prof_i_helper_stop();
   prof_i_thread_stop_all();
   prof_i_clock_pair(false);
   const uint64_t words[] = {header->session, 0, 0};
@@ -558,7 +589,7 @@ int prof_start(int level) {
   if (status == PROF_OK) status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
-  lock();
+  lock_to_change();
   const bool was_recording = own.recording;
   if (!was_recording) status = start_as_before(level, is_left_over(&own.options));
   if (status == PROF_OK) {
@@ -601,7 +632,8 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
   const uint32_t before = prof_i_control_devices();
   own.preferred_of_devices = wanted;
   choose_devices();
-  const bool wants_others = own.recording && prof_i_control_devices() != before;
+  const bool wants_others =
+      own.recording && !own.is_ending && prof_i_control_devices() != before;
   unlock();
   if (wants_others && devices()) devices()->start(false);
   errno = saved;
@@ -616,11 +648,12 @@ int prof_level_want_with(const void *who, int level, uint32_t wanted_of_devices)
   if (status != PROF_OK) return status;
   bool has_begun = false;
   prof_i_control_ensure();
-  lock();
+  lock_to_change();
   const uint32_t before = prof_i_control_devices();
   status = follow_wishes(who, level, wanted_of_devices, &has_begun);
   choose_devices();
-  const bool wants_others = own.recording && prof_i_control_devices() != before;
+  const bool wants_others =
+      own.recording && !own.is_ending && prof_i_control_devices() != before;
   unlock();
   if (status == PROF_OK && has_begun) begin_others(true);
   else if (wants_others) tell_devices();
@@ -635,7 +668,7 @@ int prof_memory_start(void) {
   int status = prof_i_copy_check();
   if (status != PROF_OK) return status;
   prof_i_control_ensure();
-  lock();
+  lock_to_change();
   if (!own.recording) status = start_as_before(0, is_left_over(&own.options));
   if (status == PROF_OK) prof_i_want_memory(true);
   unlock();
@@ -651,7 +684,7 @@ static int check_memory(void) {
 }
 
 int prof_memory_stop(void) {
-  lock();
+  lock_to_change();
   const int status = check_memory();
   const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 && prof_i_want_level() == 0 && prof_i_want_count() == 0;
   if (status == PROF_OK) {
@@ -667,7 +700,7 @@ int prof_memory_stop(void) {
 }
 
 int prof_memory_reset(void) {
-  lock();
+  lock_to_change();
   const int status = check_memory();
   if (status == PROF_OK) prof_i_pool_reset_all();
   unlock();
@@ -677,7 +710,7 @@ int prof_memory_reset(void) {
 int prof_stop(void) {
   const int saved = errno;
   int status = PROF_OK;
-  lock();
+  lock_to_change();
   const bool was_asked = prof_i_want_unasked();
   choose_devices();
   if (!own.recording) {
@@ -698,7 +731,7 @@ int prof_stop(void) {
 
 void prof_i_control_end(void) {
   const int saved = errno;
-  lock();
+  lock_to_change();
   prof_i_want_unasked();
   prof_i_want_ended();
   if (own.recording) stop_locked();
@@ -763,7 +796,7 @@ int prof_clear(void) {
   PROF_I_INSIDE;
   const int saved = errno;
   int status = PROF_OK;
-  lock();
+  lock_to_change();
   const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0, clear = arena ? begin_clear() : 0;
   if (clear) prof_i_want_cleared();
   else if (arena) status = prof_i_fail(PROF_E_BUSY, "cannot clear: a thread has been inside the profiler for two seconds");
@@ -909,7 +942,7 @@ static bool is_gone_or_replaced(const char *path) {
 }
 
 void prof_i_capture_dumped(void) {
-  lock();
+  lock_to_change();
   if (prof_i_the_arena.is_file && !own.recording && !own.options.keep_capture && prof_i_the_arena.path[0] &&
       is_gone_or_replaced(prof_i_the_arena.path))
     prof_i_the_arena.path[0] = '\0'; /* the mapping stays: prof_get() and a further dump still work */
@@ -918,7 +951,7 @@ void prof_i_capture_dumped(void) {
 
 int prof_i_capture_rename(const char *output) {
   int status;
-  lock();
+  lock_to_change();
   if (own.recording) status = prof_i_fail(PROF_E_RUNNING, "cannot write '%s': the capture is being recorded into", output);
   else if (!prof_i_the_arena.is_file || !prof_i_the_arena.path[0]) status = prof_i_fail(PROF_E_NOT_FOUND, "cannot write '%s': the capture has no name", output);
   else status = prof_i_place_rename(prof_i_the_arena.path, output);

@@ -84,8 +84,11 @@ uint32_t prof_i_control_devices(void);
 /* See prof_i_prefer_devices_1() of <prof/device.h>. */
 void prof_i_control_prefer_devices(uint32_t wanted);
 
-/* What devices have to do with it, told by src/device: core knows of none. start: recording has begun; without any lock; waits: for back ends, where they are wanted. harvest: what they have done by now is to be recorded; waits for that a moment, without any lock. stop: the
-   same, and for good: under the lock, so nothing of theirs takes it. forget: this is a forked child; signal-safe. */
+/* What devices have to do with it, told by src/device: core knows of none. Without any lock.
+   start: recording has begun; waits: for back ends, where they are wanted.
+   harvest: what they have done by now is to be recorded; waits for that a moment.
+   stop: the same, and for good; who would begin or end a capture meanwhile waits for it.
+   forget: this is a forked child; signal-safe. */
 typedef struct prof_i_device_hooks {
   void (*start)(bool waits);
   void (*harvest)(void);

@@ -14,7 +14,7 @@ enum { NAP_NS = 2000000, STACK_BYTES = 256 << 10 };
 
 static struct {
   pthread_t thread;
-  bool on;       /* guarded by the control lock */
+  bool on; /* changed by who starts or stops, one at a time; any thread reads it, relaxed */
   uint32_t quit; /* relaxed; the wake orders it */
 } own;
 
@@ -35,8 +35,9 @@ void prof_i_helper_start(void) {
   if (own.on) return;
   own.quit = 0;
   prof_i_chunk_use_helper(true);
-  own.on = prof_i_port_thread_create(&own.thread, STACK_BYTES, work, NULL) == 0;
-  if (!own.on) prof_i_chunk_use_helper(false);
+  const bool is_there = prof_i_port_thread_create(&own.thread, STACK_BYTES, work, NULL) == 0;
+  __atomic_store_n(&own.on, is_there, __ATOMIC_RELAXED);
+  if (!is_there) prof_i_chunk_use_helper(false);
 }
 
 void prof_i_helper_stop(void) {
@@ -45,7 +46,7 @@ void prof_i_helper_stop(void) {
   __atomic_store_n(&own.quit, 1, __ATOMIC_RELEASE);
   prof_i_chunk_helper_wake();
   pthread_join(own.thread, NULL);
-  own.on = false;
+  __atomic_store_n(&own.on, false, __ATOMIC_RELAXED);
 }
 
 void prof_i_helper_forget(void) {
@@ -53,4 +54,4 @@ void prof_i_helper_forget(void) {
   prof_i_chunk_use_helper(false);
 }
 
-bool prof_i_helper_is_on(void) { return own.on; }
+bool prof_i_helper_is_on(void) { return __atomic_load_n(&own.on, __ATOMIC_RELAXED); }

@@ -210,7 +210,7 @@ static void harvest(void) {
   if (is_on()) ask_for_round(LOOK_MS);
 }
 
-/* Under the control lock: the collector takes none, and whoever it calls is nobody that waits for us. */
+/* Without the control lock: a vendor may take its time. */
 static void stop(void) {
   pthread_mutex_lock(&own.lock);
   if (is_on()) {
