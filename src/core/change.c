@@ -9,13 +9,16 @@
 static uint32_t written;    /* any thread */
 static uint32_t function_ends; /* any thread */
 static uint32_t told_level;  /* what the capture knows of; any thread */
-static uint64_t told_number; /* of the header's changes from outside, how many it has as records; whoever has is_looking */
+/* Of the header's changes from outside, how many told_level knows of. Those that are records, or
+   counted as untold, are the header's level_change_next - 1. Whoever has is_looking. */
+static uint64_t seen_number;
 static uint32_t is_looking;  /* a thread writes changes from outside as records; any thread, compare-and-swap */
 
 void prof_i_change_begin(void) {
   __atomic_store_n(&written, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&function_ends, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&told_number, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&seen_number, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&prof_i_arena_header()->level_change_next, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&is_looking, 0, __ATOMIC_RELAXED);
 }
 uint32_t prof_i_change_count(void) { return __atomic_load_n(&written, __ATOMIC_RELAXED); }
@@ -27,13 +30,21 @@ static bool has_room(const prof_i_change *change) {
   return __atomic_load_n(&written, __ATOMIC_RELAXED) < (change->reason == PROF_REASON_ASKED ? most : 2 * most);
 }
 
-void prof_i_change_note(const prof_i_change *change) {
-  if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return;
+/* False: there is no room. */
+static bool write_change(const prof_i_change *change) {
   const uint64_t words[] = {change->kind,   change->reason,   change->level_before | (uint64_t)change->level_after << 32,
                             change->thread, change->measured, change->allowed};
-  if (has_room(change) && prof_i_meta_write(PROF_I_KIND_CHANGE, prof_i_clock_ticks(), change->site, words, sizeof words / sizeof *words))
-    __atomic_fetch_add(&written, 1, __ATOMIC_RELAXED);
-  else
+  if (!has_room(change) ||
+      !prof_i_meta_write(PROF_I_KIND_CHANGE, prof_i_clock_ticks(), change->site, words,
+                         sizeof words / sizeof *words))
+    return false;
+  __atomic_fetch_add(&written, 1, __ATOMIC_RELAXED);
+  return true;
+}
+
+void prof_i_change_note(const prof_i_change *change) {
+  if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return;
+  if (!write_change(change))
     __atomic_fetch_add(&prof_i_arena_header()->untold_changes, 1, __ATOMIC_RELAXED);
 }
 
@@ -43,33 +54,57 @@ void prof_i_change_site(prof_change_kind kind, uint32_t site) {
 
 enum { BEING_CHANGED = 3 };
 
-static void note_level(uint32_t before, uint32_t after, const prof_i_change *why) {
+static prof_i_change level_change(uint32_t before, uint32_t after, const prof_i_change *why) {
   prof_i_change change = *why;
   change.kind = PROF_CHANGE_LEVEL;
   change.level_before = before;
   change.level_after = after;
+  return change;
+}
+
+static void note_level(uint32_t before, uint32_t after, const prof_i_change *why) {
+  const prof_i_change change = level_change(before, after, why);
   if (before != after) prof_i_change_note(&change);
 }
 
-/* Those that have been told since, as records: the header keeps the last ones alone. Returns the level after the last, or `level`. */
+static bool write_outside(const prof_i_level_change *from, uint64_t levels, uint64_t number) {
+  const uint64_t at_ns = __atomic_load_n(&from->monotonic_ns, __ATOMIC_RELAXED);
+  const prof_i_change why = {.reason = PROF_REASON_OUTSIDE, .measured = at_ns, .allowed = number};
+  const prof_i_change change = level_change((uint32_t)levels, (uint32_t)(levels >> 32), &why);
+  return change.level_before == change.level_after || write_change(&change);
+}
+
+static uint64_t taken_number(void) {
+  return __atomic_load_n(&prof_i_arena_header()->level_change_next, __ATOMIC_RELAXED) - 1;
+}
+
+/* The number of the first change that the header still has and that is no record. Those before it
+   which nobody has seen in time are counted. */
+static uint64_t first_left(uint64_t count) {
+  prof_i_header *const header = prof_i_arena_header();
+  const uint64_t number = taken_number();
+  if (count - number <= PROF_I_LEVEL_CHANGES) return number;
+  const uint64_t first = count - PROF_I_LEVEL_CHANGES;
+  __atomic_fetch_add(&header->untold_changes, first - number, __ATOMIC_RELAXED);
+  return first;
+}
+
+/* Those that have been told since, as records. What finds no room stays in the header, and is tried
+   again at the next look. Returns the level after the last that is new, or `level`. */
 static uint32_t write_told(uint32_t level) {
-  const prof_i_header *const header = prof_i_arena_header();
+  prof_i_header *const header = prof_i_arena_header();
   const uint64_t count = __atomic_load_n(&header->level_change_count, __ATOMIC_SEQ_CST);
-  uint64_t number = __atomic_load_n(&told_number, __ATOMIC_RELAXED);
-  if (count - number > PROF_I_LEVEL_CHANGES) {
-    __atomic_fetch_add(&prof_i_arena_header()->untold_changes, count - number - PROF_I_LEVEL_CHANGES, __ATOMIC_RELAXED);
-    number = count - PROF_I_LEVEL_CHANGES;
-  }
-  while (number < count) {
+  const uint64_t seen = __atomic_load_n(&seen_number, __ATOMIC_RELAXED);
+  uint64_t number = first_left(count), taken = number;
+  for (; number < count; number++) {
     const prof_i_level_change *const change = &header->level_changes[number % PROF_I_LEVEL_CHANGES];
     if (__atomic_load_n(&change->number, __ATOMIC_ACQUIRE) != number + 1) break; /* somebody is just writing it */
     const uint64_t levels = __atomic_load_n(&change->levels, __ATOMIC_RELAXED);
-    number++;
-    level = (uint32_t)(levels >> 32);
-    note_level((uint32_t)levels, level,
-               &(prof_i_change){.reason = PROF_REASON_OUTSIDE, .measured = __atomic_load_n(&change->monotonic_ns, __ATOMIC_RELAXED), .allowed = number});
+    if (number >= seen) level = (uint32_t)(levels >> 32);
+    if (taken == number && write_outside(change, levels, number + 1)) taken++;
   }
-  __atomic_store_n(&told_number, number, __ATOMIC_RELAXED);
+  __atomic_store_n(&header->level_change_next, taken + 1, __ATOMIC_RELAXED);
+  if (number > seen) __atomic_store_n(&seen_number, number, __ATOMIC_RELAXED);
   return level;
 }
 
@@ -85,12 +120,15 @@ static bool is_about_to_be(uint32_t before, uint32_t after) {
 void prof_i_change_look_at_level(void) {
   uint32_t before = __atomic_load_n(&told_level, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE) || before == BEING_CHANGED) return;
-  const bool has_new = __atomic_load_n(&prof_i_arena_header()->level_change_count, __ATOMIC_SEQ_CST) != __atomic_load_n(&told_number, __ATOMIC_RELAXED);
+  const uint64_t count = __atomic_load_n(&prof_i_arena_header()->level_change_count, __ATOMIC_SEQ_CST);
+  const bool has_new = count != __atomic_load_n(&seen_number, __ATOMIC_RELAXED);
+  const bool has_left = count != taken_number();
   const uint32_t level = prof_i_arena_level();
-  if (before == level && !has_new) return;
+  if (before == level && !has_new && !has_left) return;
   uint32_t nobody = 0;
   if (!__atomic_compare_exchange_n(&is_looking, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-  const uint32_t told = has_new ? write_told(before) : is_about_to_be(level, before) ? before : level;
+  const uint32_t last = has_left ? write_told(before) : before;
+  const uint32_t told = has_new ? last : is_about_to_be(level, before) ? before : level;
   /* A change of one's own may have begun meanwhile: then that knows the level. */
   uint32_t was = before;
   const bool is_known = __atomic_compare_exchange_n(&told_level, &was, told, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);

@@ -423,6 +423,9 @@ typedef struct prof_i_header {
   uint64_t stray_count;        /* ends that found no scope, of threads that have no slot. No losses */
   uint64_t level_change_count; /* ever set from outside. Any process; atomic */
   prof_i_level_change level_changes[PROF_I_LEVEL_CHANGES]; /* the last ones: that of number n at (n - 1) % PROF_I_LEVEL_CHANGES */
+  /* The number of the first that is neither a record nor counted in untold_changes; 0: not known.
+     The process that records writes; atomic. */
+  uint64_t level_change_next;
 } prof_i_header;
 
 #endif

@@ -352,6 +352,8 @@ prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t seria
 
 /* After the timeline: those in the header, too, and all in the order of time. Of change.c. 0 or PROF_E_NO_MEMORY. */
 int prof_i_changes_settle(prof_trace *trace);
+/* Changes that no reader can show. */
+uint64_t prof_i_changes_untold(const prof_i_header *header);
 
 /* An array's room for one element more, doubled when it is used up. False when there is no memory; the array stays. */
 bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes);

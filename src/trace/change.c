@@ -54,6 +54,15 @@ int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof_trace_ch
 
 /* ---- changes from outside ---- */
 
+/* Also those that the header has lost before the process could look. */
+uint64_t prof_i_changes_untold(const prof_i_header *header) {
+  const uint64_t count = header->level_change_count, next = header->level_change_next;
+  const bool is_known = next && next - 1 <= count; /* a damaged one says anything */
+  const uint64_t left = is_known ? count - (next - 1) : 0;
+  const uint64_t lost = left > PROF_I_LEVEL_CHANGES ? left - PROF_I_LEVEL_CHANGES : 0;
+  return header->untold_changes + lost;
+}
+
 /* Those in the header that the process has not written as records yet. Each is checked: a live one may be changing, and a damaged one says anything. */
 static int add_from_header(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;

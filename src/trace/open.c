@@ -195,7 +195,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->change_count = trace->catalog.change_count;
   info->device_count = trace->catalog.device_count;
   info->note_count = trace->catalog.note_count;
-  info->untold_change_count = header->untold_changes;
+  info->untold_change_count = prof_i_changes_untold(header);
   info->level_now = header->state == PROF_I_STATE_RECORDING ? header->level : 0;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
   prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name, sizeof header->process_name);
