@@ -710,6 +710,7 @@ int prof_memory_reset(void) {
 int prof_stop(void) {
   const int saved = errno;
   int status = PROF_OK;
+  prof_i_thread_notice_ends();
   lock_to_change();
   const bool was_asked = prof_i_want_unasked();
   choose_devices();
@@ -731,6 +732,7 @@ int prof_stop(void) {
 
 void prof_i_control_end(void) {
   const int saved = errno;
+  prof_i_thread_notice_ends();
   lock_to_change();
   prof_i_want_unasked();
   prof_i_want_ended();

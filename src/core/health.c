@@ -138,6 +138,7 @@ int prof_health_get(prof_health *health_out) {
   PROF_I_INSIDE;
   prof_health health = {.size = sizeof health};
   prof_i_pinned pinned;
+  prof_i_thread_notice_ends();
   prof_i_control_lock();
   health.level = prof_i_arena_level();
   health.sites_count = prof_i_site_count();

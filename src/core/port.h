@@ -111,6 +111,9 @@ uint64_t prof_i_port_raw_ns(void); /* CLOCK_MONOTONIC_RAW */
 uint64_t prof_i_port_realtime_ns(void);
 uint64_t prof_i_port_processor_ns(void); /* that this thread has had */
 uint64_t prof_i_port_tid(void);
+/* Has that thread of that process ended? False where the kernel does not tell. Keeps errno.
+   Signal-safe. */
+bool prof_i_port_has_thread_ended(uint64_t pid, uint64_t tid);
 uint64_t prof_i_port_process_start(void); /* field 22 of /proc/self/stat; 0 when it cannot be read */
 uint64_t prof_i_port_process_start_of(long pid); /* of another process; 0 when it is gone */
 uint64_t prof_i_port_pid_namespace(void); /* inode of /proc/self/ns/pid; 0 */

@@ -54,6 +54,16 @@ uint64_t prof_i_port_realtime_ns(void) { return clock_ns(CLOCK_REALTIME); }
 uint64_t prof_i_port_processor_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 uint64_t prof_i_port_tid(void) { return (uint64_t)syscall(SYS_gettid); }
 
+/* No signal is sent. The kernel has taken the thread off its lists when it says ESRCH, so its last
+   store is done. */
+bool prof_i_port_has_thread_ended(uint64_t pid, uint64_t tid) {
+  const int saved = errno;
+  const bool has_ended = syscall(SYS_tgkill, (long)pid, (long)tid, 0L) != 0 && errno == ESRCH;
+  errno = saved;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  return has_ended;
+}
+
 /* Reads at most room-1 bytes of a small file; returns how many, 0 when it cannot. Keeps errno. */
 size_t prof_i_port_read_small(const char *path, char *to, size_t room) {
   const int saved = errno;

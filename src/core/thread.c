@@ -27,6 +27,7 @@ enum {
   NO_EPOCH = -1,
   SLOT_TOUCHED_BYTES = 2 * 4096,
   GONE_COUNT = 4096,
+  LOOK_AT_LEAST = 16, /* places of threads: see free_ended() */
   TID_BITS = 22 /* the kernel's own bound: PID_MAX_LIMIT */
 };
 
@@ -47,9 +48,10 @@ static struct {
   pthread_key_t key;
   bool has_key, may_use_key; /* see make_key() */
   uint32_t looking; /* threads that look at the slots of others; any thread */
+  uint32_t made, look_at; /* places of threads, and at how many to look: see free_ended(). Any thread */
   uint32_t gone_at; /* any thread, relaxed */
   uint64_t gone[GONE_COUNT]; /* serial and tid of threads whose place another has taken: what they launched may be told later. Any thread, relaxed */
-} own = {.process = 1};
+} own = {.process = 1, .look_at = LOOK_AT_LEAST};
 
 prof_i_thread *prof_i_thread_first(void) { return __atomic_load_n(&own.first, __ATOMIC_ACQUIRE); }
 uint64_t prof_i_thread_serial_of(uint64_t tid) {
@@ -112,17 +114,39 @@ static void hold_life(prof_i_thread *thread) {
   pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
   pthread_mutex_init(&thread->life, &robust);
   pthread_mutex_lock(&thread->life);
+  __atomic_store_n(&thread->life_pid, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->life_of, thread->serial, __ATOMIC_RELEASE);
 }
 
+/* The key's destructor does not see a thread that ends by the system call, or one that comes in the
+   last round of destructors. Others see that its number is gone. A process's first thread stays until
+   the process ends, and has the number that a child of vfork() has, which is no thread of its own. */
+static void show_number(prof_i_thread *thread, uint64_t pid) {
+#if !defined(PROF_I_TSAN) /* it would not know that the thread's stores come before */
+  if (__atomic_load_n(&thread->tid, __ATOMIC_RELAXED) == pid) return;
+  __atomic_store_n(&thread->life_pid, pid, __ATOMIC_RELAXED);
+  __atomic_store_n(&thread->life_of, thread->serial, __ATOMIC_RELEASE);
+#else
+  (void)thread, (void)pid;
+#endif
+}
+
+/* Not by its number, which takes a system call. */
 static bool has_ended(const prof_i_thread *thread) {
-  return __atomic_load_n(&thread->life_of, __ATOMIC_ACQUIRE) && is_owner_dead(&thread->life);
+  return __atomic_load_n(&thread->life_of, __ATOMIC_ACQUIRE) &&
+         !__atomic_load_n(&thread->life_pid, __ATOMIC_RELAXED) && is_owner_dead(&thread->life);
+}
+
+static bool is_over(const prof_i_thread *thread) {
+  const uint64_t pid = __atomic_load_n(&thread->life_pid, __ATOMIC_RELAXED);
+  if (!pid) return is_owner_dead(&thread->life);
+  return prof_i_port_has_thread_ended(pid, __atomic_load_n(&thread->tid, __ATOMIC_RELAXED));
 }
 
 /* One of those who find it so gets true, and leaves it gone or free. Not where another thread has the place by now. */
 static bool take_ended(prof_i_thread *thread) {
   uint64_t serial = __atomic_load_n(&thread->life_of, __ATOMIC_ACQUIRE);
-  return serial && is_owner_dead(&thread->life) &&
+  return serial && is_over(thread) &&
          __atomic_compare_exchange_n(&thread->life_of, &serial, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
@@ -183,11 +207,11 @@ static void set_deep(prof_i_slot *slot, uint64_t count) {
 
 static void bury(prof_i_thread *thread);
 
-static prof_i_thread *take_free(void) {
+static prof_i_thread *find_free(void) {
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     uint32_t was = PROF_I_FREE;
     if (__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return t;
-    if (was == PROF_I_ALIVE && take_ended(t)) {
+    if (was == PROF_I_ALIVE && has_ended(t) && take_ended(t)) {
       was = PROF_I_GONE;
       __atomic_store_n(&t->alive, was, __ATOMIC_RELEASE);
     }
@@ -196,6 +220,35 @@ static prof_i_thread *take_free(void) {
     bury(t);
     return t;
   }
+  return NULL;
+}
+
+/* Of ended threads that only their numbers tell, there are at most as many as are alive, and some
+   more: with each doubling of the places, all are looked at. True: some are free now. */
+static bool free_ended(void) {
+  uint32_t at = __atomic_load_n(&own.look_at, __ATOMIC_RELAXED), alive = 0;
+  if (__atomic_load_n(&own.made, __ATOMIC_RELAXED) < at ||
+      !__atomic_compare_exchange_n(&own.look_at, &at, UINT32_MAX, false, __ATOMIC_ACQUIRE,
+                                   __ATOMIC_RELAXED))
+    return false;
+  bool has_freed = false;
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE) continue;
+    if (!take_ended(t)) {
+      alive++;
+      continue;
+    }
+    __atomic_store_n(&t->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
+    t->fast = &no_slot;
+    bury(t);
+    __atomic_store_n(&t->alive, PROF_I_FREE, __ATOMIC_RELEASE);
+    has_freed = true;
+  }
+  __atomic_store_n(&own.look_at, 2 * alive + LOOK_AT_LEAST, __ATOMIC_RELEASE);
+  return has_freed;
+}
+
+static prof_i_thread *make_place(void) {
   const size_t bytes = (sizeof(prof_i_thread) + 4095) & ~(size_t)4095;
   prof_i_thread *const t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (t == MAP_FAILED) return NULL;
@@ -206,7 +259,14 @@ static prof_i_thread *take_free(void) {
   t->next = prof_i_thread_first();
   while (!__atomic_compare_exchange_n(&own.first, &t->next, t, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
+  __atomic_fetch_add(&own.made, 1, __ATOMIC_RELAXED);
   return t;
+}
+
+static prof_i_thread *take_free(void) {
+  prof_i_thread *thread = find_free();
+  if (!thread && free_ended()) thread = find_free();
+  return thread ? thread : make_place();
 }
 
 static uint64_t word_of(const prof_i_head *chunk) { return (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes); }
@@ -393,11 +453,11 @@ static bool is_in_arena(const void *at) {
 static prof_i_thread *attach_new(const prof_i_line *line) {
   prof_i_thread *const thread = take_free();
   if (!thread) return NULL;
-  const uint64_t tid = line ? line->handle : prof_i_port_tid();
+  const uint64_t tid = line ? line->handle : prof_i_port_tid(), pid = (uint64_t)getpid();
   remember_gone(thread);
   __atomic_store_n(&thread->serial, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->tid, tid, __ATOMIC_RELAXED);
-  __atomic_store_n(&thread->role, line ? line->role : tid == (uint64_t)getpid() ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD, __ATOMIC_RELAXED);
+  __atomic_store_n(&thread->role, line ? line->role : tid == pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->process, own.process, __ATOMIC_RELAXED);
   const uint64_t again = line ? 0 : prof_i_this_flags.ended_as;
   __atomic_store_n(&thread->serial, again ? again : __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
@@ -428,8 +488,12 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
     return prof_i_this_thread;
   }
   if (line) return thread;
-  if (own.may_use_key) pthread_setspecific(own.key, thread);
-  else hold_life(thread);
+  if (own.may_use_key) {
+    pthread_setspecific(own.key, thread);
+    show_number(thread, pid);
+  } else {
+    hold_life(thread);
+  }
   return thread;
 }
 
@@ -607,6 +671,7 @@ static void bury(prof_i_thread *thread) {
 
 /* With the gate closed the next thread that comes buries this one: a thread's end waits for nobody. */
 static void go(prof_i_thread *thread) {
+  __atomic_store_n(&thread->life_of, 0, __ATOMIC_RELAXED); /* it sees its end itself */
   __atomic_store_n(&thread->epoch, (uint32_t)NO_EPOCH, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_thread = &prof_i_no_thread;
@@ -667,6 +732,7 @@ void prof_i_thread_end_fiber(prof_i_line *line) {
 
 /* As go() for itself. The thread's name stays as it was last. */
 void prof_i_thread_notice_ends(void) {
+  if (!prof_i_control_is_own_process()) return;
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE || !take_ended(t)) continue;
     uint32_t left_as = PROF_I_GONE;
@@ -713,6 +779,8 @@ void prof_i_thread_forget_all(void) {
   if (own.gone_at) memset(own.gone, 0, sizeof own.gone); /* the parent's */
   own.gone_at = 0;
   memset(own.unplaced, 0, sizeof own.unplaced); /* the parent counts them */
+  own.made = 0;
+  own.look_at = LOOK_AT_LEAST;
   own.first = NULL; /* the parent's; its memory stays, one page a thread */
   prof_i_this_thread = &prof_i_no_thread;
   if (prof_i_this_flags.line) prof_i_this_flags.line->outer = &prof_i_no_thread;

@@ -77,7 +77,9 @@ typedef struct prof_i_thread {
                              may get lost */
   /* Locked by its thread where that has no destructor to see it end: see thread.c. */
   pthread_mutex_t life;
-  uint64_t life_of; /* serial of the thread that locked it; 0: none does. Atomic */
+  /* Its serial, if others may find that it has ended: by the mutex, or by its number in process
+     life_pid. 0: nobody may. Atomic, as life_pid, which is 0 where the mutex tells. */
+  uint64_t life_of, life_pid;
   struct prof_i_thread *next;        /* all that ever were; only grows */
 } prof_i_thread;
 
@@ -231,7 +233,7 @@ static inline prof_i_head *prof_i_parked_at(uint64_t word) {
 static inline uint64_t prof_i_parked_bytes(uint64_t word) { return UINT64_C(1) << (word & 63); }
 
 /* Threads that have ended and had no destructor that saw it: what they leave goes to the capture. Any
-   thread. */
+   thread. A system call for each thread that is alive. */
 void prof_i_thread_notice_ends(void);
 
 /* What a thread that goes is to do before, while it can still record: one for the process. May be called more than once for a thread. */
