@@ -31,6 +31,10 @@ static void record(void) {
   WITH_BASE_PROFILER(PROF_HOST, "some", "thread", PROF_NO_ARGS, {});
 }
 static void leave_open(void) { prof_scope_begin(1, "left open", "thread", NULL); }
+static void record_and_leave_open(void) {
+  record();
+  leave_open();
+}
 static void record_together(void) {
   record();
   pthread_barrier_wait(&all_there);
@@ -45,12 +49,13 @@ static void *end_by_destructor(void *unused) {
   pthread_setspecific(key, (void *)(intptr_t)PTHREAD_DESTRUCTOR_ITERATIONS);
   return unused;
 }
+#if !SKIP_SANITIZED /* AddressSanitizer would take the next thread there for this one */
 static void *end_by_system_call(void *unused) {
-  record();
-  leave_open();
+  record_and_leave_open();
   syscall(SYS_exit, 0);
   return unused;
 }
+#endif
 static void *record_once(void *unused) {
   record();
   return unused;
@@ -129,18 +134,21 @@ static void what_the_last_round_leaves_open_is_lost_as_thread_ended(void **state
   check(0, THREADS, 0, 0);
 }
 
+#if !SKIP_SANITIZED
 static void a_thread_that_ends_by_the_system_call_is_seen(void **state) {
   (void)state;
   start(10 << 20);
   run(end_by_system_call, THREADS);
   check(THREADS, THREADS, 0, 0);
 }
+#endif
 
 static void a_stop_sees_those_that_have_ended(void **state) {
   (void)state;
   start_in(captures_path("out.json"), 8 << 20);
   const prof_health health = health_now();
-  run(end_by_system_call, FEW);
+  in_last_round = record_and_leave_open;
+  run(end_by_destructor, FEW);
   assert_int_equal(prof_stop(), PROF_OK);
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
@@ -200,7 +208,7 @@ static void who_is_alive_keeps_its_scopes(void **state) {
 static void *record_in_vfork(void *unused) {
   const pid_t child = vfork();
   if (child == 0) {
-    record();
+    record(); /* NOLINT(clang-analyzer-unix.Vfork): what is tested */
     _exit(0);
   }
   waitpid(child, NULL, 0);
@@ -232,7 +240,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       ENTRY(a_first_scope_in_the_last_round_leaves_its_room),
       ENTRY(what_the_last_round_leaves_open_is_lost_as_thread_ended),
+#if !SKIP_SANITIZED
       ENTRY(a_thread_that_ends_by_the_system_call_is_seen),
+#endif
       ENTRY(a_stop_sees_those_that_have_ended),
       ENTRY(those_of_a_crowd_are_all_seen),
       ENTRY(who_is_alive_keeps_its_scopes),
