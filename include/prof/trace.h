@@ -51,8 +51,8 @@ typedef struct prof_trace_info {
   double cpu_limit;           /* processors that the control group allowed; 0: all */
   uint32_t change_count;      /* for prof_trace_change_get() */
   uint32_t level_now;         /* in force when the capture was read: 0 off */
-  /* For which there was no room: they may fill a 64th of the capture. Of levels set from outside, the
-     last 64 are always kept. */
+  /* For which there was no room: they may fill a 64th of the capture. Of levels set from outside,
+     the last 64 are always kept. */
   uint64_t untold_change_count;
   uint32_t clock_jump_count;  /* the counter went back, or far ahead: the machine was moved, or slept */
   uint32_t wall_step_count;   /* CLOCK_REALTIME was set, or the machine slept, which CLOCK_MONOTONIC leaves out */

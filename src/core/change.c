@@ -120,7 +120,8 @@ static bool is_about_to_be(uint32_t before, uint32_t after) {
 void prof_i_change_look_at_level(void) {
   uint32_t before = __atomic_load_n(&told_level, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE) || before == BEING_CHANGED) return;
-  const uint64_t count = __atomic_load_n(&prof_i_arena_header()->level_change_count, __ATOMIC_SEQ_CST);
+  const prof_i_header *const header = prof_i_arena_header();
+  const uint64_t count = __atomic_load_n(&header->level_change_count, __ATOMIC_SEQ_CST);
   const bool has_new = count != __atomic_load_n(&seen_number, __ATOMIC_RELAXED);
   const bool has_left = count != taken_number();
   const uint32_t level = prof_i_arena_level();

@@ -48,7 +48,8 @@ static struct {
   pthread_key_t key;
   bool has_key, may_use_key; /* see make_key() */
   uint32_t looking; /* threads that look at the slots of others; any thread */
-  uint32_t made, look_at; /* places of threads, and at how many to look: see free_ended(). Any thread */
+  /* Places of threads, and at how many to look: see free_ended(). Any thread. */
+  uint32_t made, look_at;
   uint32_t gone_at; /* any thread, relaxed */
   uint64_t gone[GONE_COUNT]; /* serial and tid of threads whose place another has taken: what they launched may be told later. Any thread, relaxed */
 } own = {.process = 1, .look_at = LOOK_AT_LEAST};
@@ -119,8 +120,9 @@ static void hold_life(prof_i_thread *thread) {
 }
 
 /* The key's destructor does not see a thread that ends by the system call, or one that comes in the
-   last round of destructors. Others see that its number is gone. A process's first thread stays until
-   the process ends, and has the number that a child of vfork() has, which is no thread of its own. */
+   last round of destructors. Others see that its number is gone. A process's first thread keeps its
+   number until the process ends. A child of vfork() is the thread that called it, but has a number
+   of its own. */
 static void show_number(prof_i_thread *thread, uint64_t pid) {
 #if !defined(PROF_I_TSAN) /* it would not know that the thread's stores come before */
   if (__atomic_load_n(&thread->tid, __ATOMIC_RELAXED) == pid) return;
@@ -457,7 +459,8 @@ static prof_i_thread *attach_new(const prof_i_line *line) {
   remember_gone(thread);
   __atomic_store_n(&thread->serial, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->tid, tid, __ATOMIC_RELAXED);
-  __atomic_store_n(&thread->role, line ? line->role : tid == pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD, __ATOMIC_RELAXED);
+  const uint64_t role_of_thread = tid == pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
+  __atomic_store_n(&thread->role, line ? line->role : role_of_thread, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->process, own.process, __ATOMIC_RELAXED);
   const uint64_t again = line ? 0 : prof_i_this_flags.ended_as;
   __atomic_store_n(&thread->serial, again ? again : __atomic_add_fetch(&own.serials, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);

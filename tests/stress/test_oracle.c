@@ -70,7 +70,8 @@ static struct {
   uint64_t untold; /* of them, those that the header lost before the process looked */
   /* over all */
   uint64_t all_lost[PROF_LOSS_COUNT];
-  uint64_t all_begins, all_strays, all_captures, all_forks, all_checks, all_skipped, deepest, all_changes, all_commands, all_refused, all_untold, all_set_back, all_exports;
+  uint64_t all_begins, all_strays, all_captures, all_forks, all_checks, all_skipped, deepest;
+  uint64_t all_changes, all_commands, all_refused, all_untold, all_set_back, all_exports;
 } own;
 
 static prof_site sites[SITES] = {{0, "oracle.c", "", 1, 1, 0}, {0, "oracle.c", "", 2, 1, 0}, {0, "oracle.c", "", 3, 1, 0}, {0, "oracle.c", "", 4, 1, 0}, {0, "oracle.c", "", 5, 1, 0}, {0, "oracle.c", "", 6, 1, 0}};
@@ -336,18 +337,19 @@ static bool is_right(void) {
   }
   const uint64_t recorded_seen = info.event_count - info.open_count, open_seen = info.open_count + info.open_below_count;
   const uint64_t wanted = own.begins + own.late_of_others + own.forked, open = model_open();
-  const bool is_level = health.level == own.level && !own.is_begun_against_level;
-  const bool is_same = is_told && is_level && recorded_seen == health.recorded_count && lost_seen == lost && open_seen == health.open_count && info.stray_count == health.stray_count;
-  if (is_same && !info.bad_count && health.recorded_count + lost + health.open_count == wanted && health.open_count == open && health.stray_count == own.strays)
+  const bool is_level = is_told && health.level == own.level && !own.is_begun_against_level;
+  const bool is_same = recorded_seen == health.recorded_count && lost_seen == lost && open_seen == health.open_count && info.stray_count == health.stray_count;
+  if (is_level && is_same && !info.bad_count && health.recorded_count + lost + health.open_count == wanted && health.open_count == open && health.stray_count == own.strays)
     return true;
   print_error("seed %llu, step %u, capture %u: %llu begins + %llu late of others + %llu of the parent = %llu; open %llu, strays %llu\n"
-              "level %u, wanted %u%s\nhealth: %llu recorded + %llu lost + %llu open, strays %llu\nreader: %llu recorded + %llu lost + %llu open, strays %llu, bad %llu\n",
+              "health: %llu recorded + %llu lost + %llu open, strays %llu\nreader: %llu recorded + %llu lost + %llu open, strays %llu, bad %llu\n",
               (unsigned long long)own.seed, own.step, own.capture, (unsigned long long)own.begins, (unsigned long long)own.late_of_others,
               (unsigned long long)own.forked, (unsigned long long)wanted, (unsigned long long)open, (unsigned long long)own.strays,
-              health.level, own.level, own.is_begun_against_level ? ", a scope has begun against the level" : "",
               (unsigned long long)health.recorded_count, (unsigned long long)lost, (unsigned long long)health.open_count, (unsigned long long)health.stray_count,
               (unsigned long long)recorded_seen, (unsigned long long)lost_seen, (unsigned long long)open_seen, (unsigned long long)info.stray_count,
               (unsigned long long)info.bad_count);
+  print_error("level %u, wanted %u%s\n", health.level, own.level,
+              own.is_begun_against_level ? "; a scope has begun against the level" : "");
   for (int i = 0; i < PROF_LOSS_COUNT; i++)
     if (health.lost_count[i] || info.lost_count[i])
       print_error("  %s %llu, %llu\n", prof_loss_name(i), (unsigned long long)health.lost_count[i], (unsigned long long)info.lost_count[i]);
@@ -482,8 +484,8 @@ static void check_json(const prof_trace *trace, prof_format format, uint32_t tim
   const uint32_t shown = count_texts(json, ": from outside\"");
   prof_free(json);
   if (shown != times * (own.change_count - own.untold))
-    fail_msg("seed %llu, capture %u: told %u times, of %u changes, in format %d", (unsigned long long)own.seed,
-             own.capture, shown, own.change_count, (int)format);
+    fail_msg("seed %llu, capture %u: told %u times, of %u changes, in format %d",
+             (unsigned long long)own.seed, own.capture, shown, own.change_count, (int)format);
 }
 
 /* A copy and both kinds of JSON tell what the trace tells. */
@@ -567,8 +569,8 @@ static void each_begin_is_recorded_lost_or_open_whatever_comes(void **state) {
   own.all_strays += own.strays;
   own.all_changes += own.change_count;
   own.all_untold += own.untold;
-  print_message("  %llu changes from outside (%llu by the command, %llu set back, %llu without room in "
-                "the header), %llu refused, %llu exports\n",
+  print_message("  %llu changes from outside (%llu by the command, %llu set back, %llu without room "
+                "in the header), %llu refused, %llu exports\n",
                 (unsigned long long)own.all_changes, (unsigned long long)own.all_commands,
                 (unsigned long long)own.all_set_back, (unsigned long long)own.all_untold,
                 (unsigned long long)own.all_refused, (unsigned long long)own.all_exports);

@@ -1,4 +1,4 @@
-/* Levels that are set from outside: each change is shown by whoever reads the capture, or counted as
+/* Levels that are set from outside: whoever reads the capture shows each change or counts it as
    untold, and never both. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
@@ -73,7 +73,7 @@ static void check_own(uint64_t untold) {
   check(trace, untold);
 }
 
-static void more_than_the_header_has_places_for_are_counted_before_the_process_sees_them(void **state) {
+static void a_reader_counts_more_than_the_header_keeps_before_the_process_looks(void **state) {
   (void)state;
   start();
   for (uint32_t round = 1; round <= 3; round++) {
@@ -137,7 +137,7 @@ static int end(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(
-          more_than_the_header_has_places_for_are_counted_before_the_process_sees_them, end),
+          a_reader_counts_more_than_the_header_keeps_before_the_process_looks, end),
       cmocka_unit_test_teardown(in_a_full_capture_the_header_keeps_them, end),
   };
   if (!captures_make_folder(false)) return 1;

@@ -1,6 +1,6 @@
 /* Threads whose end no destructor of prof's sees: their first scope comes in the last round of
-   destructors, or they end by the system call. What they leave goes to the capture and to the threads
-   that come after them, and a thread that is alive keeps what it has. */
+   destructors, or they end by the system call. What they leave goes to the capture and to later
+   threads. A thread that is alive keeps what it has. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <prof/profiler.h>

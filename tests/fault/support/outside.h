@@ -41,7 +41,7 @@ typedef struct outside_page {
   outside_deed deed;
   char capture[512];
   int level;
-  int status, before; /* of the deed; the command's exit status is 0 or not, and it tells no level */
+  int status, before; /* of the deed; the command tells no level before */
   outside_changes seen;
 } outside_page;
 
