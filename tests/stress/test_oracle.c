@@ -339,8 +339,9 @@ static bool is_right(void) {
   const uint64_t wanted = own.begins + own.late_of_others + own.forked, open = model_open();
   const bool is_level = is_told && health.level == own.level && !own.is_begun_against_level;
   const bool is_same = recorded_seen == health.recorded_count && lost_seen == lost && open_seen == health.open_count && info.stray_count == health.stray_count;
-  if (is_level && is_same && !info.bad_count && health.recorded_count + lost + health.open_count == wanted && health.open_count == open && health.stray_count == own.strays)
-    return true;
+  const bool is_sum = health.recorded_count + lost + health.open_count == wanted &&
+                      health.open_count == open && health.stray_count == own.strays;
+  if (is_level && is_same && is_sum && !info.bad_count) return true;
   print_error("seed %llu, step %u, capture %u: %llu begins + %llu late of others + %llu of the parent = %llu; open %llu, strays %llu\n"
               "health: %llu recorded + %llu lost + %llu open, strays %llu\nreader: %llu recorded + %llu lost + %llu open, strays %llu, bad %llu\n",
               (unsigned long long)own.seed, own.step, own.capture, (unsigned long long)own.begins, (unsigned long long)own.late_of_others,
@@ -569,8 +570,8 @@ static void each_begin_is_recorded_lost_or_open_whatever_comes(void **state) {
   own.all_strays += own.strays;
   own.all_changes += own.change_count;
   own.all_untold += own.untold;
-  print_message("  %llu changes from outside (%llu by the command, %llu set back, %llu without room "
-                "in the header), %llu refused, %llu exports\n",
+  print_message("  %llu changes from outside (%llu by the command, %llu set back, %llu without "
+                "room in the header), %llu refused, %llu exports\n",
                 (unsigned long long)own.all_changes, (unsigned long long)own.all_commands,
                 (unsigned long long)own.all_set_back, (unsigned long long)own.all_untold,
                 (unsigned long long)own.all_refused, (unsigned long long)own.all_exports);
