@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -53,6 +54,7 @@ static struct {
   uint32_t recording;
   uint32_t is_ending; /* a stop waits for devices and the helper, without the lock. Written under it */
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
+  int child_status;     /* why a child has none: of the start that failed; 0: none did */
   uint64_t forked_at;
   /* When the first capture and the one in force began; 0: none. Any thread; relaxed. */
   uint64_t first_at, since;
@@ -217,6 +219,7 @@ static void become_child(void) {
   prof_i_meta_reset();
   own.recording = own.is_ending = 0;
   own.is_unsettled = false;
+  own.child_status = PROF_OK;
   own.pid = getpid();
   own.child_waits = goes_on;
   if (!goes_on) prof_i_pool_end_all();
@@ -436,6 +439,7 @@ static int start_new(const prof_options *options, const char *template_, char *e
   if (!prof_i_gate_close()) return prof_i_fail(PROF_E_BUSY, "cannot start: a thread has been inside the profiler for two seconds");
   status = create(options, expanded, is_child);
   if (status == PROF_OK) {
+    own.child_status = PROF_OK;
     keep_options(options, template_, expanded);
     begin_session(options->level, is_child);
   } else if (clock_before) {
@@ -828,7 +832,9 @@ void prof_i_control_ensure(void) {
     if (options.path) options.path = own.template_;
     const bool wants_memory = prof_i_memory_is_on();
     prof_i_fail_silently(true);
-    if ((options.level || wants_memory) && start_locked(&options, true, false) == PROF_OK) {
+    const bool is_wanted = options.level || wants_memory;
+    if (is_wanted) own.child_status = start_locked(&options, true, false);
+    if (is_wanted && own.child_status == PROF_OK) {
       if (wants_memory) prof_i_pool_begin_child();
     } else {
       prof_i_arena_set_level(0);
@@ -839,6 +845,15 @@ void prof_i_control_ensure(void) {
   pthread_mutex_unlock(&own.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;
+}
+
+const char *prof_i_control_why_none(char *to, size_t room) {
+  to[0] = '\0';
+  if (own.child_status == PROF_OK) return to;
+  const char *const path = own.options.path ? own.expanded : "memory";
+  snprintf(to, room, "a forked child could not begin its own: %s: '%s'",
+           prof_status_text(own.child_status), path);
+  return to;
 }
 
 /* ---- for readers ---- */

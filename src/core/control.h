@@ -28,6 +28,10 @@ uint64_t prof_i_control_first_at(void);
    any moment. 0: there is none. */
 uint64_t prof_i_control_since(void);
 
+/* Why this forked child, whose parent recorded, has no capture. "": it has one, or needed none.
+   Returns `to`. Control lock held. */
+const char *prof_i_control_why_none(char *to, size_t room);
+
 /* Where prof_dump(NULL) writes, expanded. False: nowhere. */
 bool prof_i_output_path(char *to, size_t room);
 

@@ -146,6 +146,8 @@ int prof_health_get(prof_health *health_out) {
   if (is_there) {
     describe(&health);
     prof_i_control_device_warning(health.device_warning, sizeof health.device_warning);
+  } else {
+    prof_i_control_why_none(health.reason, sizeof health.reason);
   }
   prof_i_pinned_unlock(&pinned);
   if (is_there) {

@@ -153,9 +153,18 @@ static void say_unfit_mutes(void) {
     prof_i_say("PROF_MUTE: no scope was named %s", names);
 }
 
+static void say_why_none(void) {
+  char why[512];
+  prof_i_control_lock();
+  prof_i_control_why_none(why, sizeof why);
+  prof_i_control_unlock();
+  if (why[0]) prof_i_say("PROF_OUTPUT: there is no capture: %s", why);
+}
+
 static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
   prof_i_control_is_own_process(); /* a child without handlers has no capture of its own */
+  if (own.started && !prof_i_the_arena.base) say_why_none();
   if (!own.started || !prof_i_the_arena.base || !prof_i_output_path(output, sizeof output)) return; /* the program may have started otherwise since */
   prof_i_control_end();
   say_unfit_mutes();

@@ -28,12 +28,20 @@ static void show_in_place(const unsigned char *chunk, uint64_t bytes) {
   prof_i_blocks_keep_on_fork(chunk, bytes);
 }
 
+static int fail_without_capture(int status) {
+  char why[512];
+  prof_i_control_lock();
+  prof_i_control_why_none(why, sizeof why);
+  prof_i_control_unlock();
+  return prof_i_fail(status, "there is no capture: %s", why[0] ? why : "nothing has been started");
+}
+
 /* False: once more, for a clear came in between, or the capture outgrew what was pinned of it. is_last: then what is there must do. */
 static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) {
   prof_i_pinned pinned;
   *status_out = prof_i_arena_pin(&pinned, true);
   if (*status_out) {
-    prof_i_fail(*status_out, "there is no capture: nothing has been started");
+    fail_without_capture(*status_out);
     return true;
   }
   const prof_i_live live = {.bytes = pinned.bytes,

@@ -197,6 +197,40 @@ static void a_first_event_that_gets_no_capture_calls_nothing_of_the_sort_either(
   }
 }
 
+/* In a child: exits with 0 where each call says that there is no capture, and why. */
+static void check_what_is_said(void) {
+  prof_health health = {.size = sizeof health};
+  char *text = NULL;
+  size_t bytes = 0;
+  WITH_BASE_PROFILER(PROF_HOST, "scope", "child", PROF_NO_ARGS, {});
+  if (prof_get_json(&text, &bytes) != PROF_E_NOT_RUNNING) _exit(1);
+  if (!strstr(prof_last_error(), "no such file or directory: '/")) _exit(2);
+  if (prof_health_get(&health) != PROF_OK) _exit(3);
+  if (!strstr(health.reason, "no such file or directory: '/")) _exit(4);
+  const prof_options in_memory = {.size = sizeof in_memory, .level = 1, .cap_bytes = 4 << 20};
+  if (prof_start_with(&in_memory) != PROF_OK) _exit(5);
+  if (prof_health_get(&health) != PROF_OK || health.reason[0]) _exit(6);
+  _exit(0);
+}
+
+static void a_child_that_gets_no_capture_says_why(void **state) {
+  (void)state;
+  char folder_of_its_own[ROOM / 2], inside[ROOM];
+  snprintf(folder_of_its_own, sizeof folder_of_its_own, "%s/gone", folder);
+  snprintf(inside, sizeof inside, "%s/trace.json", folder_of_its_own);
+  for (int is_bare = 0; is_bare < 2; is_bare++) {
+    assert_int_equal(mkdir(folder_of_its_own, 0700), 0);
+    begin(inside, 0);
+    char command[ROOM + 16];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder_of_its_own);
+    assert_int_equal(system(command), 0);
+    const pid_t child = is_bare ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+    if (child == 0) check_what_is_said();
+    wait_for_success(child);
+    assert_int_equal(prof_stop(), PROF_OK);
+  }
+}
+
 static pid_t (*fork_there)(void);
 static pid_t forked;
 static pid_t bare_fork(void) { return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
@@ -338,6 +372,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_first_event_calls_nothing_that_allocates_or_locks),
       cmocka_unit_test(a_first_event_that_gets_no_capture_calls_nothing_of_the_sort_either),
+      cmocka_unit_test(a_child_that_gets_no_capture_says_why),
       cmocka_unit_test(a_child_that_was_forked_inside_of_malloc_records),
       cmocka_unit_test(every_event_does_with_4_KiB_of_stack),
       cmocka_unit_test(a_start_does_with_4_KiB_of_stack),
