@@ -233,6 +233,7 @@ void prof_i_budget_thread_comes(prof_i_thread *thread) {
   store(&thread->spending.from, UINT64_MAX);
   thread->spending.since_ns = 0;
   thread->spending.beyond_ps = 0;
+  thread->spending.slow_ns = 0;
 }
 
 void prof_i_budget_enter_chunk(prof_i_thread *thread, const prof_i_head *chunk) {
@@ -260,7 +261,9 @@ static uint64_t scopes_ns(prof_i_thread *thread, uint64_t events) {
   const int64_t beyond_ps = thread->slot->beyond_ps;
   const int64_t more_ps = beyond_ps - thread->spending.beyond_ps;
   thread->spending.beyond_ps = beyond_ps;
-  return events * load(&own.scope_ps) / 1000 + (more_ps > 0 ? (uint64_t)more_ps / 1000 : 0);
+  const uint64_t slow_ns = __atomic_exchange_n(&thread->spending.slow_ns, 0, __ATOMIC_RELAXED);
+  return events * load(&own.scope_ps) / 1000 + (more_ps > 0 ? (uint64_t)more_ps / 1000 : 0) +
+         slow_ns;
 }
 
 bool prof_i_budget_is_on(void) { return is_on(); }

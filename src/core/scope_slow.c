@@ -65,6 +65,7 @@ static prof_i_open *deep_entry_between(prof_i_thread *thread) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
   if (gone < GONE_MIN || gone < slot->deep / 2) return NULL;
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   for (uint64_t i = 0; i < slot->deep; i++) {
     if (!empty_if_gone(&thread->deep[i])) continue;
     one_gone_less(slot);
@@ -205,6 +206,32 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   return start;
 }
 
+/* While each scope of a thread comes this way it is timed, for it may look at all that stands open.
+   What a chunk change in between takes is counted there. Not what it waits for a processor: an open
+   scope takes some 10 ns at each look. */
+enum { SLOW_MOST_NS = 200 }; /* for each open scope */
+typedef struct slow_time {
+  const prof_i_slot *slot; /* NULL: it is not timed */
+  uint64_t since_ns, own_ns;
+} slow_time;
+
+static slow_time slow_begins(prof_i_thread *thread) {
+  if (!thread->is_slow) return (slow_time){NULL, 0, 0};
+  const prof_i_slot *const slot = thread->slot;
+  const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
+  return (slow_time){slot, prof_i_port_monotonic_ns(), own_ns};
+}
+
+static void slow_ends(prof_i_thread *thread, const slow_time *it) {
+  if (!it->slot || it->slot != thread->slot) return;
+  const uint64_t most_ns = (PROF_I_OPEN_COUNT + it->slot->deep) * SLOW_MOST_NS;
+  const uint64_t all_ns = prof_i_ns_since(it->since_ns), ns = all_ns < most_ns ? all_ns : most_ns;
+  const uint64_t counted = __atomic_load_n(&it->slot->own_ns, __ATOMIC_RELAXED) - it->own_ns;
+  if (ns <= counted) return;
+  prof_i_claim(&thread->slot->own_ns, ns - counted);
+  prof_i_claim(&thread->spending.slow_ns, ns - counted);
+}
+
 /* A plain block below the 64 shown: what the fast path does, with an entry of the thread's own memory. The epoch says the same as there. 0: there
    is more to do. */
 static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
@@ -241,7 +268,9 @@ uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
     errno = saved;
     return goes_on ? prof_i_begin_details_1(site, details) : 0;
   }
+  const slow_time timed = slow_begins(prof_i_this_thread);
   const uint64_t start = begin_unusual(site, details);
+  slow_ends(prof_i_this_thread, &timed);
   prof_i_gate_leave();
   errno = saved;
   return start;
@@ -633,7 +662,9 @@ void prof_i_scope_end_slow(uint64_t start, uint64_t ticks) {
     }
     end_outside(start);
   } else {
+    const slow_time timed = slow_begins(prof_i_this_thread);
     const int loss = end_unusual(start, ticks);
+    slow_ends(prof_i_this_thread, &timed);
     if (loss >= 0) prof_i_thread_lose(prof_i_this_thread, loss, 1);
     if (loss == STRAY) prof_i_thread_count_stray(prof_i_this_thread);
     prof_i_gate_leave();

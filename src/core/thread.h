@@ -32,6 +32,7 @@ typedef struct prof_i_spending {
   uint64_t since_ns, own_ns; /* of the window of its own time */
   uint32_t steps; /* how many there had been when that began */
   int64_t beyond_ps; /* of the slot's, what has been judged */
+  uint64_t slow_ns;  /* of scopes by the slow path, what has not */
 } prof_i_spending;
 
 /* A thread. Never freed while the thread lives; re-used by another after it has gone. The owner writes, unless a line says

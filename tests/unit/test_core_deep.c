@@ -132,8 +132,34 @@ static void a_full_text_area_is_not_looked_through(void **state) {
   check_recorded(DEEP + 1001);
 }
 
+static uint64_t chunk_changes(void) {
+  prof_health health = {.size = sizeof health};
+  assert_int_equal(prof_health_get(&health), PROF_OK);
+  return health.chunk_changes_count;
+}
+
+/* Where calls were begun and never ended, as an interpreter's are that longjmp() leaves, each scope
+   looks at what stands open: that is no warm scope's cost, and is counted as it is measured. */
+static void what_slow_scopes_take_is_counted(void **state) {
+  (void)state;
+  uint64_t before = 0, after = 0, changes;
+  record_afresh();
+  for (int i = 0; i < TASKS; i++) open_tasks[i] = begin_task((uint64_t)i, 0);
+  for (int i = 0; i < PROF_I_OPEN_COUNT / 2; i++) prof_scope_end(open_tasks[i]);
+  do {
+    changes = chunk_changes();
+    before = prof_i_this_thread->slot->own_ns;
+    for (int i = 0; i < 100; i++) run_block();
+    after = prof_i_this_thread->slot->own_ns;
+  } while (chunk_changes() != changes);
+  for (int i = PROF_I_OPEN_COUNT / 2; i < TASKS; i++) prof_scope_end(open_tasks[i]);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_true(after > before);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_slow_scopes_take_is_counted),
       cmocka_unit_test(entries_of_tasks_do_not_pile_up),
       cmocka_unit_test(entries_that_another_thread_ends_are_counted_once),
       cmocka_unit_test(a_full_text_area_is_not_looked_through),
