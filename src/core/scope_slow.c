@@ -64,8 +64,8 @@ static prof_i_open *deep_entry_between(prof_i_thread *thread) {
   enum { GONE_MIN = 64 };
   prof_i_slot *const slot = thread->slot;
   const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
-  if (gone < GONE_MIN || gone < slot->deep / 2) return NULL;
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
+  if (gone < GONE_MIN || gone < slot->deep / 2) return NULL;
   for (uint64_t i = 0; i < slot->deep; i++) {
     if (!empty_if_gone(&thread->deep[i])) continue;
     one_gone_less(slot);
@@ -188,11 +188,10 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   if (slot->depth < PROF_I_OPEN_COUNT) {
     open = prof_i_entry_take(slot);
     if (open == &slot->open[1] && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
+    if (slot->deep) prof_i_thread_be_slow(thread, true); /* those began before it */
   } else if (has_gaps && (open = entry_between(thread)) != NULL) {
     prof_i_thread_be_slow(thread, true); /* the topmost may end before it: then the fast path would take its text for free */
-  } else if ((open = deep_entry(thread)) != NULL) {
-    if (details->flags & PROF_I_BY_CALL || slot->open[PROF_I_OPEN_COUNT].what & PROF_I_OPEN_BY_CALL) prof_i_thread_be_slow(thread, true);
-  } else {
+  } else if ((open = deep_entry(thread)) == NULL) {
     prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
     return 0;
   }
@@ -232,16 +231,17 @@ static void slow_ends(prof_i_thread *thread, const slow_time *it) {
   prof_i_claim(&thread->spending.slow_ns, ns - counted);
 }
 
-/* A plain block below the 64 shown: what the fast path does, with an entry of the thread's own memory. The epoch says the same as there. 0: there
+/* A plain scope below the 64 shown: what the fast path does, with an entry of the thread's own memory. The epoch says the same as there. 0: there
    is more to do. */
 static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || !slot || slot->depth != PROF_I_OPEN_COUNT) return 0;
   if (!thread->deep || slot->deep >= PROF_I_DEEP_COUNT || __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) return 0;
-  if ((details->flags | slot->open[PROF_I_OPEN_COUNT].what) & (PROF_I_BY_CALL | PROF_I_OPEN_BY_CALL) || !prof_i_entry_is_plain(details)) return 0;
+  if (!prof_i_entry_is_plain(details)) return 0;
   prof_i_open *const open = deep_entry(thread);
-  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT, __ATOMIC_RELAXED);
+  const uint64_t number = (uint32_t)state, by_call = prof_i_entry_by_call(details);
+  __atomic_store_n(&open->what, number << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
   prof_i_entry_set(open, start);
   return start;
@@ -622,14 +622,14 @@ static void end_outside(uint64_t start) {
   if (loss >= 0) prof_i_thread_lose_unplaced(loss, 1);
 }
 
-/* The last block below the 64 shown, as the fast path would end it. False: there is more to do. */
+/* The last scope below the 64 shown, as the fast path would end it. False: there is more to do. */
 static bool end_deep(prof_i_thread *thread, uint64_t start) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t deep = slot ? slot->deep : 0;
   if (deep == 0 || thread->is_slow || thread->is_held || !prof_i_clock_is_counter()) return false;
   prof_i_open *const open = &thread->deep[deep - 1];
   const uint64_t what = open->what;
-  if (prof_i_entry_ticks(open) != start || what & (PROF_I_TYPE_LONG | PROF_I_OPEN_BY_CALL)) return false;
+  if (prof_i_entry_ticks(open) != start || what & PROF_I_TYPE_LONG) return false;
   const uint64_t duration4 = (prof_i_entry_ends(thread, prof_i_counter()) << 4) - start;
   if (duration4 >> (PROF_I_DURATION_BITS + 4)) return false;
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);

@@ -132,6 +132,42 @@ static void a_full_text_area_is_not_looked_through(void **state) {
   check_recorded(DEEP + 1001);
 }
 
+static prof_site nested;
+
+/* In the order of their entries: an end need not look at them all. */
+static void calls_that_nest_are_as_blocks(void **state) {
+  (void)state;
+  record_afresh();
+  for (int i = 0; i < TASKS; i++)
+    open_tasks[i] = prof_scope_begin_at(&nested, "nested", "tasks");
+  run_block();
+  prof_scope_end(prof_scope_begin_at(&nested, "nested", "tasks"));
+  assert_int_equal(prof_i_this_thread->slot->deep, TASKS - PROF_I_OPEN_COUNT);
+  assert_false(prof_i_this_thread->is_slow);
+  for (int i = TASKS; i-- > 0;) prof_scope_end(open_tasks[i]);
+  assert_false(prof_i_this_thread->is_slow);
+  check_recorded(TASKS + 4);
+}
+
+/* A call ends that has the last of the 64 entries, and a block takes the entry over while an older
+   block stands below. Its end must not end that one. */
+static void a_block_that_takes_an_older_entry_ends_none_but_its_own(void **state) {
+  (void)state;
+  for (int with_text = 0; with_text < 2; with_text++) {
+    record_afresh();
+    for (int i = 0; i < PROF_I_OPEN_COUNT; i++) open_tasks[i] = begin_task((uint64_t)i, with_text);
+    WITH_BASE_PROFILER(PROF_HOST, "older", "tasks", PROF_ARGS("i", with_text), {
+      for (int i = PROF_I_OPEN_COUNT; i-- > PROF_I_OPEN_COUNT - 4;) prof_scope_end(open_tasks[i]);
+      run_block();
+      uint64_t const call = begin_task(0, with_text);
+      run_block();
+      prof_scope_end(call);
+    });
+    for (int i = PROF_I_OPEN_COUNT - 4; i-- > 0;) prof_scope_end(open_tasks[i]);
+    check_recorded(PROF_I_OPEN_COUNT + 8);
+  }
+}
+
 static uint64_t chunk_changes(void) {
   prof_health health = {.size = sizeof health};
   assert_int_equal(prof_health_get(&health), PROF_OK);
@@ -159,6 +195,8 @@ static void what_slow_scopes_take_is_counted(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(calls_that_nest_are_as_blocks),
+      cmocka_unit_test(a_block_that_takes_an_older_entry_ends_none_but_its_own),
       cmocka_unit_test(what_slow_scopes_take_is_counted),
       cmocka_unit_test(entries_of_tasks_do_not_pile_up),
       cmocka_unit_test(entries_that_another_thread_ends_are_counted_once),
