@@ -58,10 +58,17 @@ static struct {
   uint64_t name_bytes; /* that names' sites have taken of it; any thread */
 } own = {.epoch = 1};
 
+/* Much more than most programs use. Under mlockall(MCL_FUTURE) the kernel would make and lock all of
+   it, inside a scope, unless it was unlocked before it may be written to. */
 static void *map(size_t bytes) {
   if (PROF_I_FAULT(MALLOC)) return calloc(1, bytes);
-  void *const at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *const at = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+  if (at == MAP_FAILED) return NULL;
+  munlock(at, bytes);
+  if (mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0) return at;
+  munmap(at, bytes);
+  return NULL;
 }
 
 /* Makes *place point to zeroed memory once; several may try, one wins. */

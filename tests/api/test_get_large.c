@@ -75,6 +75,23 @@ static long held_kib(void) {
   return kib;
 }
 
+/* The tables of call sites are made for a million, at the first scope of the process. */
+static void a_first_scope_under_mlockall_takes_what_it_uses(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, NULL, 64 << 20);
+  if (WITH_ASAN || WITH_TSAN || mlockall(MCL_FUTURE) != 0) {
+    print_message("skip: the memory of this process cannot be locked\n");
+    assert_int_equal(prof_stop(), PROF_OK);
+    return;
+  }
+  const long before = held_kib();
+  WITH_BASE_PROFILER(PROF_HOST, "first", "mlockall", PROF_NO_ARGS, {});
+  const long after = held_kib();
+  assert_int_equal(munlockall(), 0);
+  assert_in_range(after - before, 0, 16 << 10);
+  assert_int_equal(prof_stop(), PROF_OK);
+}
+
 /* A host that locks all its memory, also what it will map. */
 static void a_start_under_mlockall_takes_what_it_uses(void **state) {
   enum { CAP_KIB = 256 << 10 };
@@ -332,6 +349,7 @@ static int remove_folder(void **state) {
 int main(int argc, char **argv) {
   if (argc > 1) cmocka_set_test_filter(argv[1]); /* run-faults.sh */
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_first_scope_under_mlockall_takes_what_it_uses), /* before all others */
       cmocka_unit_test(a_dump_of_a_large_stream_takes_no_memory),
       cmocka_unit_test(a_start_under_mlockall_takes_what_it_uses),
       cmocka_unit_test(held_traces_take_few_mappings),
