@@ -231,8 +231,8 @@ static void slow_ends(prof_i_thread *thread, const slow_time *it) {
   prof_i_claim(&thread->spending.slow_ns, ns - counted);
 }
 
-/* A plain scope below the 64 shown: what the fast path does, with an entry of the thread's own memory. The epoch says the same as there. 0: there
-   is more to do. */
+/* A plain scope below the 64 shown: what the fast path does, with an entry of the thread's own
+   memory. The epoch says the same as there. 0: there is more to do. */
 static uint64_t begin_deep(prof_i_thread *thread, const prof_site *site, const prof_details *details) {
   prof_i_slot *const slot = thread->slot;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);

@@ -58,8 +58,8 @@ static struct {
   uint64_t name_bytes; /* that names' sites have taken of it; any thread */
 } own = {.epoch = 1};
 
-/* Much more than most programs use. Under mlockall(MCL_FUTURE) the kernel would make and lock all of
-   it, inside a scope, unless it was unlocked before it may be written to. */
+/* Much more than most programs use. Under mlockall(MCL_FUTURE) the kernel would make and lock all
+   of it, inside a scope, unless it is unlocked before it may be written to. */
 static void *map(size_t bytes) {
   if (PROF_I_FAULT(MALLOC)) return calloc(1, bytes);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
