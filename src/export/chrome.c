@@ -439,24 +439,40 @@ static bool is_forward(prof_i_text name) {
   return name.bytes == sizeof forward - 1 && memcmp(name.data, forward, sizeof forward - 1) == 0;
 }
 
-static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number, prof_i_text name) {
-  prof_i_sink_text(w->sink, flow->is_end ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
-  prof_i_sink_text(w->sink, is_forward(name) ? ",\"cat\":\"fwdbwd\",\"name\":\"" : ",\"cat\":\"flow\",\"name\":\"");
-  prof_i_sink_string_part(w->sink, name.data, name.bytes);
+/* From pid to ts, of what stands on the end's row. */
+static void put_flow_place(prof_i_chrome *w, const prof_i_flow *flow) {
   char *to = prof_i_sink_reserve(w->sink, 6 * PROF_I_NUMBER_ROOM);
-  to = put_text(to, "\",\"id\":");
-  to = prof_i_put_u64(to, number);
   to = put_text(to, ",\"pid\":");
   to = prof_i_put_u64(to, flow->pid);
   to = put_text(to, ",\"tid\":");
   to = prof_i_put_u64(to, flow->tid);
   to = put_text(to, ",\"ts\":");
-  to = prof_i_put_us(to, w->epoch_ns + flow->start_ns);
-  prof_i_sink_advance(w->sink, to);
+  prof_i_sink_advance(w->sink, prof_i_put_us(to, w->epoch_ns + flow->start_ns));
+}
+
+/* Viewers draw an arrow between slices alone, and an instant is one: for an end in no scope. prof
+   import knows it by its category and argument. */
+static void put_flow_mark(prof_i_chrome *w, const prof_i_flow *flow, prof_i_text name) {
+  prof_i_sink_text(w->sink, "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"flow\",\"name\":\"");
+  prof_i_sink_string_part(w->sink, name.data, name.bytes);
+  prof_i_sink_bytes(w->sink, "\"", 1);
+  put_flow_place(w, flow);
+  prof_i_sink_text(w->sink, ",\"args\":{\"arrow mark\":true}},\n");
+  w->written.mark_count++;
+}
+
+static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number, prof_i_text name) {
+  if (!flow->is_held) put_flow_mark(w, flow, name);
+  prof_i_sink_text(w->sink, flow->is_end ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
+  prof_i_sink_text(w->sink, is_forward(name) ? ",\"cat\":\"fwdbwd\",\"name\":\"" : ",\"cat\":\"flow\",\"name\":\"");
+  prof_i_sink_string_part(w->sink, name.data, name.bytes);
+  prof_i_sink_text(w->sink, "\",\"id\":");
+  prof_i_sink_u64(w->sink, number);
+  put_flow_place(w, flow);
   if (!flow->is_end) { /* catapult warns of an argument that both ends have */
     prof_i_sink_text(w->sink, ",\"args\":{\"flow id\":");
     prof_i_chrome_id(w, flow->id);
-    prof_i_sink_bytes(w->sink, "}", 1);
+    prof_i_sink_text(w->sink, flow->name_bytes ? "}" : ",\"unnamed\":true}");
   }
   prof_i_sink_text(w->sink, "},\n");
 }

@@ -54,6 +54,7 @@ typedef struct prof_i_written {
   uint64_t instant_count;
   uint64_t counter_count;
   uint64_t flow_count; /* ends, two an arrow */
+  uint64_t mark_count; /* of these, those in no scope */
 } prof_i_written;
 
 enum { PROF_I_NAMED_DEVICES = 64 };

@@ -6,7 +6,7 @@
 
 /* What prof itself may put beside a user's pairs: a user's key of that name is changed. */
 static const char *const own_keys[] = {"External id", "unfinished", "Device", "Stream", "cut", "details lost",
-                                       "asynchronous", "ended on another thread"};
+                                       "asynchronous", "ended on another thread", "arrow mark"};
 enum { OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0] };
 static const char *const place_keys[] = {"file", "line", "function", "frame"}; /* of chrome_place.c */
 

@@ -165,11 +165,13 @@ static void put_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32
   prof_i_sink_text(w->sink, "},\n");
 }
 
+/* Of work that began before its launch there is none: viewers refuse an end before its begin. Its
+   number says the launch, and prof_i_chrome_tied() has counted it. */
 uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number) {
   uint64_t number = first_number;
   for (uint32_t i = 0; i < w->launches.count && w->sink->status == PROF_OK; i++) {
     const prof_i_launch *const launch = &w->launches.items[i];
-    if (!w->ties[i].id || !w->ties[i].is_written) continue;
+    if (!w->ties[i].id || !w->ties[i].is_written || launch->start_ns < launch->at_ns) continue;
     put_end(w, "{\"ph\":\"s\"", number, launch->thread, w->ties[i].lane, launch->at_ns);
     put_end(w, "{\"ph\":\"f\",\"bp\":\"e\"", number, launch->stream, launch->lane, launch->start_ns);
     number++;

@@ -57,17 +57,18 @@ static void put_metadata_label(prof_i_chrome *w, uint64_t pid, const char *label
 }
 
 void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label) {
-  put_name(w, "process_name", pid, 0, name, strlen(name));
+  if (*name) put_name(w, "process_name", pid, 0, name, strlen(name));
   put_metadata_label(w, pid, label);
   put_sort_index(w, "process_sort_index", pid, 0, pid);
 }
 
 void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name, uint64_t order) {
-  put_name(w, "thread_name", pid, tid, name.data, name.bytes);
+  if (name.bytes) put_name(w, "thread_name", pid, tid, name.data, name.bytes);
   put_sort_index(w, "thread_sort_index", pid, tid, order);
 }
 
-/* The thread's own name, or "thread 1234"; lanes say what they are. */
+/* The thread's own name. Viewers have a name for one that has none; lanes say what they are, for
+   prof import, too. */
 static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index, uint32_t lane) {
   enum { LANES = 256 };
   if (thread->is_stream) {
@@ -76,8 +77,9 @@ static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, u
   }
   const uint64_t tid = w->tids[index].first + lane * w->tids[index].step;
   char made[sizeof thread->name + 64];
-  int bytes = thread->name[0] != 0 ? snprintf(made, sizeof made, "%s", thread->name)
-                                   : snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
+  int bytes = snprintf(made, sizeof made, "%s", thread->name);
+  if (lane > 0 && bytes == 0)
+    bytes = snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
   if (lane > 0) bytes += snprintf(made + bytes, sizeof made - (size_t)bytes, " (overlapping %u)", lane);
   prof_i_chrome_put_thread(w, w->info.pid, tid, (prof_i_text){made, (uint64_t)bytes}, (uint64_t)index * LANES + lane);
 }
@@ -97,13 +99,14 @@ static bool begin_own(prof_i_chrome *w, const char *key) {
   return true;
 }
 
-/* "rank" with the space, on a line of its own and before all names: that is how readers find it. */
+/* "rank" with the space, on a line of its own and before all names: that is how readers find it.
+   They want one, so that 0 stands for none. */
 static void put_distributed(prof_i_chrome *w) {
   put(w, "{\"backend\": \"\", \"rank\": ");
   prof_i_sink_i64(w->sink, w->info.rank < 0 ? 0 : w->info.rank);
   put(w, ", \"world_size\": ");
   prof_i_sink_i64(w->sink, w->info.world_size < 1 ? 1 : w->info.world_size);
-  put(w, "},\n");
+  put(w, w->info.rank < 0 ? ", \"is_rank_known\": false},\n" : "},\n");
 }
 
 void prof_i_chrome_head(prof_i_chrome *w) {
@@ -119,7 +122,7 @@ void prof_i_chrome_head(prof_i_chrome *w) {
     put(w, ",\n");
   }
   put(w, "\"traceEvents\": [\n");
-  prof_i_chrome_put_process(w, w->info.pid, w->info.process_name[0] != 0 ? w->info.process_name : "prof", "CPU");
+  prof_i_chrome_put_process(w, w->info.pid, w->info.process_name, "CPU");
   prof_i_chrome_name_devices(w);
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
@@ -154,6 +157,7 @@ static void put_counts(prof_i_chrome *w) {
   put_member(w, "instants", w->written.instant_count);
   put_member(w, "counters", w->written.counter_count);
   put_member(w, "flow_ends", w->written.flow_count);
+  put_member(w, "flow_marks", w->written.mark_count);
   put(w, "}");
 }
 

@@ -26,8 +26,8 @@ void prof_i_flows_bind(prof_i_flows *flows, uint16_t depth, uint64_t start_ns, u
     prof_i_flow *const flow = &flows->items[flows->waiting];
     if (flow->depth <= depth) return;
     flows->waiting = flow->below;
-    flow->is_kept = flow->depth == depth + 1 && start_ns < end_ns && flow->start_ns >= start_ns && flow->start_ns <= end_ns;
-    if (flow->start_ns == end_ns) flow->start_ns--;
+    flow->is_held = flow->depth == depth + 1 && start_ns < end_ns && flow->start_ns >= start_ns && flow->start_ns <= end_ns;
+    if (flow->is_held && flow->start_ns == end_ns) flow->start_ns--;
   }
 }
 
@@ -41,25 +41,18 @@ static int compare(const void *left, const void *right) {
   return (int)a->is_end - (int)b->is_end;
 }
 
-/* Takes out what stands in no scope; returns how many were. */
-static size_t drop_outside(prof_i_flows *flows) {
-  const size_t before = flows->count;
-  flows->count = 0;
-  for (size_t i = 0; i < before; i++)
-    if (flows->items[i].is_kept) flows->items[flows->count++] = flows->items[i];
-  return before - flows->count;
-}
-
 void prof_i_flows_match(prof_i_flows *flows, size_t *outside_out, size_t *alone_out) {
-  *outside_out = drop_outside(flows);
   const size_t before = flows->count;
   size_t kept = 0;
+  *outside_out = 0;
   if (before > 1) qsort(flows->items, before, sizeof *flows->items, compare);
   for (size_t i = 0; i + 1 < before; i++) {
     const prof_i_flow begin = flows->items[i], end = flows->items[i + 1];
     if (begin.is_end || !end.is_end || begin.id != end.id) continue;
     flows->items[kept++] = begin;
     flows->items[kept++] = end;
+    *outside_out += begin.is_held ? 0 : 1;
+    *outside_out += end.is_held ? 0 : 1;
     i++;
   }
   flows->count = kept;

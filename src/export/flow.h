@@ -1,5 +1,6 @@
-/* Arrows between scopes. Their ends are kept until all scopes have been written, then matched: readers refuse an end without a
-   beginning, one that stands in no scope, or one that comes before its beginning. Bounded memory. */
+/* Arrows between scopes. Their ends are kept until all scopes have been written, then matched.
+   Readers refuse an end without a beginning, and one that comes before its beginning. They refuse
+   one that stands in no scope, too: the writer gives that one a mark to stand at. Bounded memory. */
 #ifndef PROF_EXPORT_FLOW_H
 #define PROF_EXPORT_FLOW_H
 
@@ -21,7 +22,7 @@ typedef struct prof_i_flow {
   uint32_t below;  /* while its scope has not come: the end that waited before it */
   uint16_t depth;  /* of it; the scope around it has one less */
   uint8_t is_end;
-  uint8_t is_kept; /* it stands in a scope that has been written */
+  uint8_t is_held; /* it stands in a scope that has been written */
 } prof_i_flow;
 
 typedef struct prof_i_flows {
@@ -43,8 +44,9 @@ void prof_i_flows_bind(prof_i_flows *flows, uint16_t depth, uint64_t start_ns, u
 /* The thread's last scope has come: what still waits stands in none. */
 void prof_i_flows_next_thread(prof_i_flows *flows);
 
-/* Drops and counts what stands in no scope and what has no partner, and sorts the rest, so that each beginning stands right before
-   its end. An id may come again after its end. */
+/* Drops and counts what has no partner, and sorts the rest, so that each beginning stands right
+   before its end. An id may come again after its end. *outside_out: how many of the rest stand in
+   no scope. */
 void prof_i_flows_match(prof_i_flows *flows, size_t *outside_out, size_t *alone_out);
 
 void prof_i_flows_fini(prof_i_flows *flows);

@@ -184,6 +184,66 @@ static void empty_names_get_one(void **state) {
   has("\"cat\":\"scope\",\"name\":\"function\""); /* the reader's choice: where the scope stands */
 }
 
+/* Viewers have names for these, and prof import must not take them for the program's. */
+static void what_has_no_name_gets_none(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  memset(capture_header(&c)->process_name, 0, sizeof capture_header(&c)->process_name);
+  capture_owner(chunk, 2, 9, "");
+  capture_plain(chunk, CAPTURE_START, 200, 1);
+  capture_plain(chunk, CAPTURE_START + 100, 200, 1);
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has_not("process_name");
+  assert_int_equal(count_of("\"thread_name\""), 1);
+  has("\"args\":{\"name\":\"thread 9 (overlapping 1)\"}}");
+  has("\"distributedInfo\": {\"backend\": \"\", \"rank\": 0, \"world_size\": 1, "
+      "\"is_rank_known\": false},\n");
+}
+
+static void put_flow_end(prof_i_head *chunk, uint64_t id, uint64_t at_ns, bool is_end,
+                         const char *name) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_FLOW, CAPTURE_START + at_ns, 0, 0);
+  long_word(&r, id);
+  long_word(&r, is_end);
+  long_text(&r, name);
+  long_end(&r, chunk);
+}
+
+/* Viewers draw an arrow between slices alone. */
+static void an_arrow_outside_of_scopes_has_marks(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  put_flow_end(chunk, 7, 1000, false, "send");
+  put_flow_end(chunk, 7, 2000, true, "send");
+  capture_plain(chunk, CAPTURE_START, 2500, 1);
+  put_flow_end(chunk, 8, 3000, false, "");
+  put_flow_end(chunk, 8, 4000, true, "");
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  const char *const whole =
+      "{\"ph\":\"s\",\"cat\":\"flow\",\"name\":\"send\",\"id\":1,\"pid\":77,\"tid\":101,"
+      "\"ts\":1.000,\"args\":{\"flow id\":7}},\n"
+      "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"flow\",\"name\":\"send\",\"id\":1,\"pid\":77,"
+      "\"tid\":101,\"ts\":2.000},\n";
+  const char *const outside =
+      "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"flow\",\"name\":\"flow\",\"pid\":77,\"tid\":101,"
+      "\"ts\":3.000,\"args\":{\"arrow mark\":true}},\n"
+      "{\"ph\":\"s\",\"cat\":\"flow\",\"name\":\"flow\",\"id\":2,\"pid\":77,\"tid\":101,"
+      "\"ts\":3.000,\"args\":{\"flow id\":8,\"unnamed\":true}},\n"
+      "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"flow\",\"name\":\"flow\",\"pid\":77,\"tid\":101,"
+      "\"ts\":4.000,\"args\":{\"arrow mark\":true}},\n"
+      "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"flow\",\"name\":\"flow\",\"id\":2,\"pid\":77,"
+      "\"tid\":101,\"ts\":4.000},\n";
+  has(whole);
+  has(outside);
+  has("\"flow_ends\":4,\"flow_marks\":2}");
+  has("\"flows_outside_scopes\":2");
+}
+
 static void what_overlaps_goes_to_a_row_beside(void **state) {
   (void)state;
   capture c;
@@ -668,6 +728,8 @@ int main(void) {
       IN_FOLDER(ids_count_up_from_one),
       IN_FOLDER(many_sites_keep_their_own_names),
       IN_FOLDER(empty_names_get_one),
+      IN_FOLDER(what_has_no_name_gets_none),
+      IN_FOLDER(an_arrow_outside_of_scopes_has_marks),
       IN_FOLDER(what_overlaps_goes_to_a_row_beside),
       IN_FOLDER(a_kernel_is_tied_to_the_call_that_launched_it),
       IN_FOLDER(calls_and_kernels_have_their_operators_id),

@@ -1,4 +1,4 @@
-/* Arrows: only those with both ends, in the right order and each inside of a scope, are kept. */
+/* Arrows: those with both ends, in the right order, are kept; ends outside of scopes are known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -79,19 +79,34 @@ static void an_end_without_a_partner_is_left_out(void **state) {
   expect(2, 0, 5);
 }
 
-static void an_end_in_no_scope_is_left_out_with_its_arrow(void **state) {
+static void an_end_in_no_scope_is_kept_and_known(void **state) {
   (void)state;
   add(1, 10, 0, false);
   add_inside(1, 20, true);
-  expect(0, 1, 1);
+  add_inside(2, 20, false);
+  add(2, 1000, 0, true);
+  add(3, 1010, 0, false);
+  add(3, 1020, 0, true);
+  expect(6, 4, 0);
+  const bool held[] = {false, true, true, false, false, false};
+  for (size_t i = 0; i < 6; i++) assert_int_equal(flows.items[i].is_held, held[i]);
 }
 
-static void an_end_whose_scope_was_not_written_is_left_out(void **state) {
+static void an_end_in_no_scope_keeps_its_time(void **state) {
+  (void)state;
+  add(1, 200, 2, false);
+  prof_i_flows_bind(&flows, 0, 100, 200);
+  add_inside(1, 600, true);
+  expect(2, 1, 0);
+  assert_int_equal(flows.items[0].start_ns, 200);
+}
+
+static void an_end_whose_scope_was_not_written_is_in_none(void **state) {
   (void)state;
   add(1, 500, 2, false);
   prof_i_flows_bind(&flows, 0, 100, 200); /* an earlier one of no concern */
   add_inside(1, 600, true);
-  expect(0, 1, 1);
+  expect(2, 1, 0);
 }
 
 static void inner_scopes_take_their_own(void **state) {
@@ -119,7 +134,8 @@ static void a_scope_without_length_holds_nothing(void **state) {
   (void)state;
   add(1, 50, 1, false);
   prof_i_flows_bind(&flows, 0, 50, 50);
-  expect(0, 1, 0);
+  add_inside(1, 600, true);
+  expect(2, 1, 0);
 }
 
 static void past_the_bound_ends_are_refused(void **state) {
@@ -127,7 +143,7 @@ static void past_the_bound_ends_are_refused(void **state) {
   const prof_i_flow flow = {.depth = 0};
   for (size_t i = 0; i < PROF_I_FLOWS_MAX; i++) assert_true(prof_i_flows_add(&flows, &flow));
   assert_false(prof_i_flows_add(&flows, &flow));
-  expect(0, PROF_I_FLOWS_MAX, 0);
+  expect(0, 0, PROF_I_FLOWS_MAX);
 }
 
 #define FLOW(test) cmocka_unit_test_setup_teardown(test, begin, end)
@@ -137,8 +153,9 @@ int main(void) {
       FLOW(both_ends_make_an_arrow_in_whatever_order_they_come),
       FLOW(an_id_may_come_again_after_its_end),
       FLOW(an_end_without_a_partner_is_left_out),
-      FLOW(an_end_in_no_scope_is_left_out_with_its_arrow),
-      FLOW(an_end_whose_scope_was_not_written_is_left_out),
+      FLOW(an_end_in_no_scope_is_kept_and_known),
+      FLOW(an_end_in_no_scope_keeps_its_time),
+      FLOW(an_end_whose_scope_was_not_written_is_in_none),
       FLOW(inner_scopes_take_their_own),
       FLOW(an_end_at_the_scopes_last_moment_moves_inside),
       FLOW(a_scope_without_length_holds_nothing),

@@ -138,7 +138,7 @@ def check_account(document, phases, is_part=False):
     need(written["unfinished"] == prof["unfinished"] or (is_part and written["unfinished"] < prof["unfinished"]), f"{prof['unfinished']} open, {written['unfinished']} written")
     need(written["flow_ends"] == phases["s"] + phases["f"], "arrows")
     need(written["counters"] == phases["C"], "counters")
-    marks = phases["i"] - written["instants"] - 1
+    marks = phases["i"] - written["instants"] - written["flow_marks"] - 1
     need(marks == len(prof["changes"]) or (is_part and 0 <= marks < len(prof["changes"])), f"{marks} instants of prof's own beside the user's, {len(prof['changes'])} changes")
     need(prof["self_check"]["faults"] == 0, f"the self-check found {prof['self_check']}")
 

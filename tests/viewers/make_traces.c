@@ -212,6 +212,7 @@ static void arrows(void) {
     PROF_SCOPE("end of outside");
     own.now.scopes++;
     prof_flow_end(1002, "outside");
+    own.now.arrows++;
   }
 }
 

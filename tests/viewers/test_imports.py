@@ -26,19 +26,55 @@ SHAPES = [
     "arrows at kernels",
     "arrow to the next",
     "arrows that scopes name",
+    "arrows at asynchronous events",
+    "arrows at asynchronous events, older",
+    "arrows that no scope holds",
+    "arrows of launches that end on no work",
+    "arrows of two launches to one work",
+    "before its launch",
+    "no names",
     "on a stream's row",
     "a device by name",
 ]
 
 
-@needs_node
-@pytest.mark.parametrize("name", SHAPES)
-def test_both_engines_take_what_was_imported(tmp_path, engines, name):  # noqa: F811
+def taken_back(tmp_path, name):
+    """The trace's export, once it was imported."""
     (tmp_path / "t.json").write_text(import_traces.text_of(name), encoding="utf-8")
     done = subprocess.run([BUILD / "prof", "import", "t.json", "-o", "t.prof"], cwd=tmp_path, capture_output=True, text=True, check=False)
     if "yajl" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
     subprocess.run([BUILD / "prof", "dump", "t.prof", "-o", "back.json"], cwd=tmp_path, check=True)
-    document, phases = check_trace.check_chrome(tmp_path / "back.json", engines)
+    return tmp_path / "back.json"
+
+
+@needs_node
+@pytest.mark.parametrize("name", SHAPES)
+def test_both_engines_take_what_was_imported(tmp_path, engines, name):  # noqa: F811
+    document, phases = check_trace.check_chrome(taken_back(tmp_path, name), engines)
     assert phases["X"] == document["prof"]["written"]["scopes"] > 0
+
+
+def arrows_in_perfetto(engines, path):  # noqa: F811
+    """(from, to) by the names of the slices."""
+    query = "select a.name, b.name from flow join slice a on slice_out = a.id join slice b on slice_in = b.id"
+    answer = check_trace.run_engine("perfetto.mjs", engines, path, query)
+    assert answer["error"] is None
+    return sorted(map(tuple, answer["results"][0]))
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["arrows that scopes name", "arrows at asynchronous events"])
+def test_perfetto_has_the_same_arrows_in_the_source_and_in_the_export(tmp_path, engines, name):  # noqa: F811
+    back = arrows_in_perfetto(engines, taken_back(tmp_path, name))
+    at_marks = {"flow": "in none"}  # beside an instant that no scope holds
+    back = sorted((begin, at_marks.get(end, end)) for begin, end in back)
+    assert back == arrows_in_perfetto(engines, tmp_path / "t.json") != []
+
+
+@needs_node
+def test_an_arrow_in_no_scope_goes_from_mark_to_mark(tmp_path, engines):  # noqa: F811
+    found = arrows_in_perfetto(engines, taken_back(tmp_path, "arrows that no scope holds"))
+    marks = [("neither", "neither")] * 2 + [("at no length", "at no length"), ("from none", "b")]
+    assert found == sorted([*marks, ("a", "to none"), ("a", "at the end"), ("a", "no next")])

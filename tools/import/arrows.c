@@ -15,7 +15,7 @@ static uint64_t hash_of(uint64_t hash, import_text text) {
   return hash * 31;
 }
 
-/* Is it the end of an arrow that a scope names? kineto.c leaves no more of it. */
+/* Is it the end of an arrow that an event names? kineto.c leaves no more of it. */
 static bool is_bound(const import_event *event) {
   return event->members[IMPORT_PH].type == IMPORT_NONE;
 }
@@ -122,21 +122,23 @@ static uint64_t *find_work(import_state *state, import_thread *stream, uint64_t 
         (entry->end < time || (entry->end == time && entry->start < time)))
       continue;
     uint64_t *const words = import_entry_words(&state->spool, entry, &count);
-    const uint64_t kind = import_record_launch(words)[4];
+    const uint64_t kind = import_record_launch(words)[4] & ~IMPORT_LAUNCH_DRAWN;
     if (kind != IMPORT_KIND_SIDE && kind != PROF_RECORD_ANNOTATION) return words;
   }
   return NULL;
 }
 
-/* Is it drawn anew, by the launch of what it ends at? What has no launch gets this one. */
+/* Is it drawn anew, by the launch of what it ends at? What has no launch gets this one. Work has
+   one launch, so that a second arrow to it stays as it is, and so does another thread's. */
 static bool take_launch(import_state *state, const import_arrow *arrow, import_thread *from,
                         import_thread *to) {
   if (from->key.device != IMPORT_HOST || to->key.device < 0) return false;
   uint64_t *const words = find_work(state, to, state->late.entries[arrow->to].time);
   if (!words) return false;
   uint64_t *const launch = import_record_launch(words);
-  if (launch[0] != 0 && launch[0] != from->serial)
-    return true; /* by its number, or by an arrow before it */
+  if (launch[4] & IMPORT_LAUNCH_DRAWN) return false;
+  if (launch[0] != 0 && launch[0] != from->serial) return false;
+  launch[4] |= IMPORT_LAUNCH_DRAWN;
   launch[0] = from->serial;
   launch[1] = state->late.entries[arrow->from].time;
   return true;
@@ -202,12 +204,19 @@ static uint64_t time_of_end(const import_event *event, import_thread *thread, ui
   return next ? next->start : time;
 }
 
-static void keep_end(import_state *state, const import_event *event, import_thread *thread,
-                     uint64_t time, uint64_t number, bool is_end) {
+static void keep_end(import_state *state, import_text name, import_thread *thread, uint64_t time,
+                     uint64_t number, bool is_end) {
   const import_entry *const at = import_thread_find(thread, time);
   const bool is_next = at && at->start == time && at->end > time;
-  import_take_arrow(state, thread, import_member_text(event, IMPORT_NAME), time, number, is_end,
-                    is_next);
+  import_take_arrow(state, thread, name, time, number, is_end, is_next);
+}
+
+/* An export gives a name to what has none, and says so beside the arrow's begin. */
+static import_text name_of(const import_event *event, const import_event *begin) {
+  const import_value *const is_unnamed = import_event_arg(begin, "unnamed");
+  if (is_unnamed && is_unnamed->is_true && import_event_arg(begin, "flow id"))
+    return (import_text){"", 0};
+  return import_member_text(event, IMPORT_NAME);
 }
 
 static bool is_forward(const import_event *event) {
@@ -215,33 +224,46 @@ static bool is_forward(const import_event *event) {
          import_text_is(import_member_text(event, IMPORT_NAME), "fwdbwd");
 }
 
-static void take_whole(import_arrows *arrows, import_state *state, const import_arrow *arrow,
-                       import_event *from, import_event *to) {
+/* The row that an end stands on. NULL: it is on an asynchronous event that is not taken. */
+static import_thread *row_of(import_state *state, const import_async *async, uint32_t entry,
+                             const import_event *event) {
+  if (state->late.entries[entry].bits & IMPORT_LATE_HELD) return import_async_holder(async, entry);
+  return import_take_row(state, import_threads_id(event));
+}
+
+static void take_whole(import_arrows *arrows, const import_async *async, import_state *state,
+                       const import_arrow *arrow, import_event *from, import_event *to) {
   read_end(state, arrow->from, from);
   if (is_forward(from) && state->has_forward_numbers) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }
   read_end(state, arrow->to, to);
-  import_thread *const begin = import_take_row(state, import_threads_id(from));
-  import_thread *const end = import_take_row(state, import_threads_id(to));
+  import_thread *const begin = row_of(state, async, arrow->from, from);
+  import_thread *const end = row_of(state, async, arrow->to, to);
+  if (!begin || !end) {
+    import_miss_one(state, IMPORT_MISS_BOUND);
+    return;
+  }
   if (is_launch(import_member_text(from, IMPORT_CAT)) && take_launch(state, arrow, begin, end)) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }
   const uint64_t number = own_number(arrows, from, arrow->step);
-  keep_end(state, from, begin, state->late.entries[arrow->from].time, number, false);
-  keep_end(state, to, end, time_of_end(to, end, state->late.entries[arrow->to].time), number, true);
+  const uint64_t start = state->late.entries[arrow->from].time;
+  const uint64_t time = time_of_end(to, end, state->late.entries[arrow->to].time);
+  keep_end(state, name_of(from, from), begin, start, number, false);
+  keep_end(state, name_of(to, from), end, time, number, true);
 }
 
-void import_arrows_take(import_arrows *arrows, import_state *state) {
+void import_arrows_take(import_arrows *arrows, const import_async *async, import_state *state) {
   import_event *const from = import_make(sizeof *from), *const to = import_make(sizeof *to);
   import_spool_map(&state->spool);
   for (size_t i = 0; i < arrows->count; i++) {
     const import_arrow *const arrow = &arrows->all[i];
     const bool is_whole = arrow->from != IMPORT_LATE_NONE && arrow->to != IMPORT_LATE_NONE;
     if (is_whole)
-      take_whole(arrows, state, arrow, from, to);
+      take_whole(arrows, async, state, arrow, from, to);
     else
       import_miss_one(state, IMPORT_MISS_ARROW_END);
   }

@@ -43,8 +43,8 @@ void import_arrows_close(import_arrows *arrows);
 /* Processes on which something was launched stand for devices. */
 void import_arrows_find_devices(const import_arrows *arrows, import_state *state);
 
-/* Once all scopes have come. */
-void import_arrows_take(import_arrows *arrows, import_state *state);
+/* Once all scopes have come, and asynchronous ones have their rows. */
+void import_arrows_take(import_arrows *arrows, const import_async *async, import_state *state);
 
 void import_arrows_fini(import_arrows *arrows);
 

@@ -70,6 +70,39 @@ void import_nest_add(import_nest *nest, import_entry entry) {
   nest->entries[nest->count++] = entry;
 }
 
+/* ---- arrows ---- */
+
+void import_async_hold(import_async *async, uint64_t place, uint32_t end) {
+  async->held =
+      import_room(async->held, &async->held_room, async->held_count + 1, sizeof *async->held);
+  async->held[async->held_count++] = (import_held){place, NULL, end};
+}
+
+static int by_place(const void *a, const void *b) {
+  const import_held *const x = a, *const y = b;
+  return (x->place > y->place) - (x->place < y->place);
+}
+
+static int by_end(const void *a, const void *b) {
+  const import_held *const x = a, *const y = b;
+  return (x->end > y->end) - (x->end < y->end);
+}
+
+static import_held *find_held(const import_async *async, const import_held *wanted,
+                              int (*order)(const void *, const void *)) {
+  if (async->held_count == 0) return NULL;
+  return bsearch(wanted, async->held, async->held_count, sizeof *async->held, order);
+}
+
+static void sort_held(import_async *async, int (*order)(const void *, const void *)) {
+  if (async->held_count) qsort(async->held, async->held_count, sizeof *async->held, order);
+}
+
+import_thread *import_async_holder(const import_async *async, uint32_t end) {
+  const import_held *const found = find_held(async, &(import_held){.end = end}, by_end);
+  return found ? found->thread : NULL;
+}
+
 /* ---- rows ---- */
 
 /* What goes to a row as one: the first holds all. */
@@ -170,17 +203,29 @@ static void leave_out(const tree *it, import_counts *counts) {
     *(it->entries[i].place & IMPORT_ENTRY_MARK ? &counts->instants : &counts->scopes) -= 1;
 }
 
+static void put_on_row(import_async *async, const tree *it, import_thread *thread) {
+  for (size_t i = 0; i < it->count; i++) {
+    const import_entry *const entry = &it->entries[i];
+    import_held *const held = find_held(async, &(import_held){.place = entry->place}, by_place);
+    import_thread_add(thread, entry->start, entry->end, entry->place);
+    if (held) held->thread = thread;
+  }
+}
+
 void import_async_settle(import_async *async, import_threads *threads, import_counts *counts) {
   trees found = {NULL, 0, 0};
+  sort_held(async, by_place);
   for (import_nest *nest = async->nests; nest; nest = nest->hh.next) find_trees(nest, &found);
   if (found.count) qsort(found.all, found.count, sizeof *found.all, by_tree);
   for (size_t i = 0; i < found.count; i++) {
     const tree *const it = &found.all[i];
     import_thread *const thread = find_lane(it, threads);
-    if (!thread) leave_out(it, counts);
-    for (size_t n = 0; thread && n < it->count; n++)
-      import_thread_add(thread, it->entries[n].start, it->entries[n].end, it->entries[n].place);
+    if (thread)
+      put_on_row(async, it, thread);
+    else
+      leave_out(it, counts);
   }
+  sort_held(async, by_end);
   free(found.all);
 }
 
@@ -195,6 +240,7 @@ void import_async_fini(import_async *async) {
     free(nest);
   }
   HASH_CLEAR(hh, async->lanes);
+  free(async->held);
   for (import_lanes *next; lanes; lanes = next) {
     next = lanes->hh.next;
     free(lanes);

@@ -35,9 +35,18 @@ typedef struct import_nest {
   size_t count, room;
 } import_nest;
 
+/* An event that holds the end of an arrow. */
+typedef struct import_held {
+  uint64_t place;        /* the event's, as its entry has it */
+  import_thread *thread; /* its row, once all have come; NULL: none was left */
+  uint32_t end;          /* the arrow's end: entry of late.c */
+} import_held;
+
 typedef struct import_async {
   import_nest *nests;
   import_lanes *lanes;
+  import_held *held;
+  size_t held_count, held_room;
 } import_async;
 
 /* The id's of this event, on rows of its process; it is made where there is none. */
@@ -49,8 +58,14 @@ import_nest *import_async_open(import_async *async, const import_event *event);
 
 void import_nest_add(import_nest *nest, import_entry entry);
 
+/* The event of that place holds that end of an arrow. */
+void import_async_hold(import_async *async, uint64_t place, uint32_t end);
+
 /* All have come: they go to rows. For what no row is left the counts are set right. */
 void import_async_settle(import_async *async, import_threads *threads, import_counts *counts);
+
+/* Then: the row on which that end of an arrow is held. NULL: its event is not taken. */
+import_thread *import_async_holder(const import_async *async, uint32_t end);
 
 void import_async_fini(import_async *async);
 

@@ -206,8 +206,9 @@ static uint64_t role_of(const import_state *state, const import_thread *thread) 
   return thread->key.device == IMPORT_HOST && state->has_pid && thread->called.pid == state->pid && thread->called.tid == state->pid ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD;
 }
 
-static uint64_t tid_of(const import_thread *thread) {
+static uint64_t tid_of(const import_state *state, const import_thread *thread) {
   if (thread->key.device >= 0) return (uint64_t)thread->key.id.tid;
+  if (state->devices.is_of_prof && import_threads_is_made(thread->called.tid)) return 0;
   return thread->key.device == IMPORT_HOST && thread->called.tid > 0 && thread->called.tid < INT64_MAX ? (uint64_t)thread->called.tid : 0;
 }
 
@@ -218,7 +219,7 @@ static void put_owner(writer *w, const import_thread *thread) {
   words[1] = 1;
   words[2] = OWNER_WORDS / 2 | (uint64_t)PROF_I_KIND_OWNER << 16;
   words[3] = thread->serial;
-  words[4] = tid_of(thread);
+  words[4] = tid_of(w->state, thread);
   words[5] = role_of(w->state, thread);
   memcpy(words + 6, name, sizeof name);
   w->serial = thread->serial;

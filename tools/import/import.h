@@ -14,7 +14,7 @@
   X(ASYNC, "asynchronous, with 1024 of their category beside them (ph b, n, e, S, T, F, p)") \
   X(STACK, "call stacks by number or address (sf, stack)")                                   \
   X(ARROW_END, "ends of arrows whose other end is not there (ph s, t, f)")                   \
-  X(BOUND, "arrows at asynchronous events (bind_id)")                                        \
+  X(BOUND, "arrows at ends and instants, or at events that are not taken (bind_id)")         \
   X(NO_TIME, "without a time (ts)")                                                          \
   X(TIME, "with a time that is no number, or years away from the others")                    \
   X(NEGATIVE, "with a negative duration")                                                    \

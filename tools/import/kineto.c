@@ -1,4 +1,5 @@
 /* See kineto.h. */
+#define _GNU_SOURCE
 #include "kineto.h"
 
 #include <stdio.h>
@@ -160,14 +161,14 @@ static void take_name(import_state *state, const import_event *event) {
   import_threads_name(&state->threads, id, name);
 }
 
-/* ---- arrows that scopes name themselves ---- */
+/* ---- arrows that events name themselves ---- */
 
 static bool has_flag(const import_event *event, import_member member) {
   return event->members[member].type == IMPORT_BOOL && event->members[member].is_true;
 }
 
-/* Scopes of one bind_id: an arrow goes from one with flow_out to each with flow_in behind it. */
-static void take_bound(import_state *state, const import_event *event) {
+/* Events of one bind_id: an arrow goes from one with flow_out to each with flow_in behind it. */
+static void take_bound(import_state *state, const import_event *event, bool is_async) {
   const bool is_in = has_flag(event, IMPORT_FLOW_IN), is_out = has_flag(event, IMPORT_FLOW_OUT);
   const import_member kept[] = {IMPORT_PID, IMPORT_TID, IMPORT_BIND_ID};
   uint64_t time;
@@ -185,8 +186,12 @@ static void take_bound(import_state *state, const import_event *event) {
   if (is_in) phase = 'f';
   if (is_in && is_out) phase = 't';
   import_late_add(state, end, phase, time);
+  if (is_async) import_late_hold(&state->late);
   free(end);
 }
+
+/* Does its bind_id say where an arrow is? Perfetto takes none of an end's or an instant's. */
+static bool is_bindable(char phase) { return phase && strchr("XBbSnTp", phase); }
 
 /* What is not taken of an event that is. */
 static void count_left_out(import_state *state, const import_event *event, char phase) {
@@ -196,8 +201,7 @@ static void count_left_out(import_state *state, const import_event *event, char 
     import_change_one(state, IMPORT_CHANGE_NOT_TEXT);
   if (members[IMPORT_SF].type != IMPORT_NONE || members[IMPORT_STACK].type != IMPORT_NONE)
     import_miss_one(state, IMPORT_MISS_STACK);
-  const bool is_scope = phase == 'X' || phase == 'B';
-  if (members[IMPORT_BIND_ID].type != IMPORT_NONE && !is_scope)
+  if (members[IMPORT_BIND_ID].type != IMPORT_NONE && !is_bindable(phase))
     import_miss_one(state, IMPORT_MISS_BOUND);
   if (!event->unknown[0]) return;
   if (state->counts->changed[IMPORT_CHANGE_MEMBER] == 0)
@@ -212,7 +216,7 @@ void import_kineto_event(import_state *state, const import_event *event) {
   switch (ph) {
     case 'X':
       take_scope(state, event);
-      take_bound(state, event);
+      take_bound(state, event, false);
       break;
     case 'i':
     case 'I':
@@ -227,16 +231,19 @@ void import_kineto_event(import_state *state, const import_event *event) {
       return;
     case 'B':
       take_late(state, event, ph);
-      take_bound(state, event);
+      take_bound(state, event, false);
       break;
-    case 'E':
     case 'b':
-    case 'e':
-    case 'n':
     case 'S':
-    case 'F':
+    case 'n':
     case 'T':
     case 'p':
+      take_late(state, event, ph);
+      take_bound(state, event, true);
+      break;
+    case 'E':
+    case 'e':
+    case 'F':
     case 's':
     case 't':
     case 'f':
@@ -252,8 +259,10 @@ void import_kineto_event(import_state *state, const import_event *event) {
 /* ---- beside the events ---- */
 
 static void take_distributed(import_state *state, import_text json) {
+  static const char no_rank[] = "\"is_rank_known\":false"; /* of an export of prof's */
   int64_t rank, world_size;
   size_t at;
+  if (memmem(json.data, json.bytes, no_rank, sizeof no_rank - 1)) return;
   if (!find_number(json, "\"rank\":", 0, &rank, &at) || rank < 0 || rank > INT32_MAX) return;
   state->rank = (int32_t)rank;
   if (find_number(json, "\"world_size\":", 0, &world_size, &at) && world_size > 0 &&

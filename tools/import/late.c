@@ -28,6 +28,8 @@ void import_late_add(import_state *state, const import_event *event, char phase,
   import_raw_put(&late->spool, event);
 }
 
+void import_late_hold(import_late *late) { late->entries[late->count - 1].bits |= IMPORT_LATE_HELD; }
+
 void import_late_fini(import_late *late) {
   import_spool_fini(&late->spool);
   free(late->entries);
@@ -274,8 +276,18 @@ static void play_scope(player *p, const import_late_entry *entry) {
   import_take_scope(p->state, event, kind_of(p->state, event), entry->time, duration);
 }
 
+/* Of an export of prof's: it stands where an arrow ends in no scope. */
+static bool is_arrow_mark(const import_event *event) {
+  const import_value *const mark = import_event_arg(event, "arrow mark");
+  return mark && mark->is_true && import_text_is(import_member_text(event, IMPORT_CAT), "flow");
+}
+
 static void play_instant(player *p, const import_late_entry *entry) {
   const import_text name = import_member_text(&p->event, IMPORT_NAME);
+  if (is_arrow_mark(&p->event)) {
+    import_miss_one(p->state, IMPORT_MISS_DRAWN);
+    return;
+  }
   if (import_text_is(name, "[memory]")) {
     import_take_memory(p->state, &p->event, entry->time);
     return;
@@ -291,12 +303,20 @@ static void play_instant(player *p, const import_late_entry *entry) {
                     made.end, made.place);
 }
 
+/* It goes to a row of its id's, and an arrow that it holds with it. */
+static void play_async(player *p, const import_late_entry *entry, import_entry made) {
+  import_late *const late = &p->state->late;
+  const size_t next = (size_t)(entry - late->entries) + 1;
+  import_nest_add(import_async_nest(&p->m->async, &p->event), made);
+  if (next < late->count && late->entries[next].bits & IMPORT_LATE_HELD)
+    import_async_hold(&p->m->async, made.place, (uint32_t)next);
+}
+
 static void play(player *p, const import_late_entry *entry) {
   const char phase = phase_of(entry);
   if (phase == 'E' || phase == 'e' || phase == 'F' || phase == 's' || phase == 't' || phase == 'f')
     return;
   import_raw_event(import_late_words(&p->state->late, entry), &p->event);
-  import_nest *nest;
   switch (phase) {
     case 'X':
     case 'B':
@@ -307,15 +327,14 @@ static void play(player *p, const import_late_entry *entry) {
       return;
     case 'b':
     case 'S':
-      nest = import_async_nest(&p->m->async, &p->event);
-      import_nest_add(
-          nest, import_take_async(p->state, begun_event(p, entry), entry->time, end_of(p, entry)));
+      play_async(
+          p, entry,
+          import_take_async(p->state, begun_event(p, entry), entry->time, end_of(p, entry)));
       return;
     case 'n':
     case 'T':
     case 'p':
-      nest = import_async_nest(&p->m->async, &p->event);
-      import_nest_add(nest, import_take_instant(p->state, &p->event, entry->time));
+      play_async(p, entry, import_take_instant(p->state, &p->event, entry->time));
       return;
     default:
       play_instant(p, entry);
@@ -394,7 +413,7 @@ void import_late_play(import_state *state) {
   leave_out(state);
   play_all(p);
   import_settle_launches(state);
-  import_arrows_take(&p->m->arrows, state);
+  import_arrows_take(&p->m->arrows, &p->m->async, state);
   import_settle_times(state);
   free(p->merged.text);
   free_matcher(p->m);

@@ -9,6 +9,9 @@
 
 #define IMPORT_LATE_NONE UINT32_MAX
 
+/* The end of an arrow that the asynchronous event before it in the list holds. */
+enum { IMPORT_LATE_HELD = 4 };
+
 typedef struct import_late_entry {
   uint64_t time;
   uint64_t place; /* word of the spool << 8 | ph */
@@ -26,6 +29,10 @@ struct import_state;
 
 void import_late_add(struct import_state *state, const import_event *event, char phase,
                      uint64_t time);
+
+/* What was added last is the end of an arrow, and the one before it the asynchronous event that
+   holds it. Both have one time, so that they stay side by side. */
+void import_late_hold(import_late *late);
 
 /* Takes all, once. */
 void import_late_play(struct import_state *state);

@@ -136,6 +136,7 @@ static void put_on_device(import_state *state, const import_entry *entry,
    scope. */
 static void settle_work(import_state *state, const import_entry *entry, import_device *device) {
   uint64_t *const launch = launch_of(state, entry);
+  launch[4] &= ~IMPORT_LAUNCH_DRAWN;
   if (launch[4] == IMPORT_KIND_SIDE && !state->devices.is_of_prof)
     launch[4] = PROF_RECORD_ANNOTATION;
   const bool is_work = launch[4] != PROF_RECORD_ANNOTATION;

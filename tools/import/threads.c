@@ -10,6 +10,9 @@
 
 enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };
 
+/* Of src/export/tids.c: how far a row's lanes are apart, of the kernel's numbers, and of others. */
+static const int64_t kernel_step = 10000000, made_step = 6000000, made_first = 2600000000;
+
 /* ---- which ---- */
 
 static int64_t made_up(import_text text) {
@@ -28,6 +31,8 @@ static int64_t number_of(const import_event *event, import_member member) {
 }
 
 import_thread_id import_threads_id(const import_event *event) { return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)}; }
+
+bool import_threads_is_made(int64_t tid) { return tid >= made_first && tid < made_first + made_step; }
 
 static import_thread *find(import_threads *threads, const import_thread *wanted) {
   import_thread *it = threads->last;
@@ -155,10 +160,19 @@ const import_entry *import_thread_next(import_thread *thread, uint64_t time) {
   return at < thread->sorted_count ? &thread->entries[at] : NULL;
 }
 
+/* Is it the name of the row beside which a lane stands, by the lane's own? What has none is called
+   "thread 7" there. */
+static bool is_beside(import_text name, import_text wanted) {
+  static const char begin[] = "thread ";
+  if (name.bytes == 0)
+    return wanted.bytes > sizeof begin - 1 && memcmp(wanted.data, begin, sizeof begin - 1) == 0;
+  return name.bytes == wanted.bytes && memcmp(name.data, wanted.data, wanted.bytes) == 0;
+}
+
 /* The row that this one is a lane of; false: it is none. */
 static bool find_lane_of(const import_threads *threads, import_thread_id lane, import_thread_id *id_out) {
   static const char mark[] = " (overlapping ";
-  static const int64_t steps[] = {10000000, 6000000}; /* of src/export/tids.c: numbers of the kernel's, and others */
+  const int64_t step = lane.tid < made_first ? kernel_step : made_step;
   const import_text name = import_threads_name_of(threads, lane);
   const char *const at = name.bytes > sizeof mark ? memmem(name.data, name.bytes, mark, sizeof mark - 1) : NULL;
   int64_t number;
@@ -166,14 +180,9 @@ static bool find_lane_of(const import_threads *threads, import_thread_id lane, i
   const char *const digits = at + sizeof mark - 1;
   const size_t before_bytes = (size_t)(at - name.data);
   if (!import_number_i64((import_text){digits, (size_t)(name.data + name.bytes - 1 - digits)}, &number) || number < 1 || number > UINT16_MAX) return false;
-  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-    const import_thread_id id = {lane.pid, lane.tid - number * steps[i]};
-    const import_text beside = import_threads_name_of(threads, id);
-    if (beside.bytes != before_bytes || memcmp(beside.data, name.data, before_bytes) != 0) continue;
-    *id_out = id;
-    return true;
-  }
-  return false;
+  *id_out = (import_thread_id){lane.pid, lane.tid - number * step};
+  return is_beside(import_threads_name_of(threads, *id_out),
+                   (import_text){name.data, before_bytes});
 }
 
 void import_thread_move(import_thread *from, import_thread *to) {

@@ -58,6 +58,8 @@ typedef struct import_threads {
 } import_threads;
 
 import_thread_id import_threads_id(const import_event *event);
+/* Has an export of prof's made up the number, for a thread that had none? */
+bool import_threads_is_made(int64_t tid);
 
 import_thread *import_threads_host(import_threads *threads, import_thread_id id);
 import_thread *import_threads_python(import_threads *threads, import_thread_id id);
