@@ -1,10 +1,6 @@
 /* See event.h. */
 #include "event.h"
 
-#include <string.h>
-
-bool import_text_is(import_text text, const char *word) { return strlen(word) == text.bytes && memcmp(text.data, word, text.bytes) == 0; }
-
 /* Of a key that comes twice the last counts, as everywhere. */
 const import_value *import_event_arg(const import_event *event, const char *key) {
   for (uint32_t i = event->arg_count; i-- > 0;) {

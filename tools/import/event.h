@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef enum import_type {
   IMPORT_NONE,
@@ -67,6 +68,16 @@ static inline import_text import_text_of(const import_event *event, const import
 
 /* Its argument of that key, or NULL. */
 const import_value *import_event_arg(const import_event *event, const char *key);
-bool import_text_is(import_text text, const char *word);
+
+/* Inline, and by the first character first: each event is compared with some fifty words. */
+static inline bool import_text_is(import_text text, const char *word) {
+  if (text.bytes == 0) return word[0] == '\0';
+  if (text.data[0] != word[0]) return false;
+  return strlen(word) == text.bytes && memcmp(word, text.data, text.bytes) == 0;
+}
+
+static inline bool import_text_begins(import_text text, const char *word) {
+  return text.bytes >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
+}
 
 #endif

@@ -22,10 +22,6 @@ static struct {
 
 static const import_text no_text = {"", 0};
 
-bool import_text_begins(import_text text, const char *word) {
-  return text.bytes >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
-}
-
 bool import_read_arg(const import_event *event, const char *key, int64_t *out) {
   const import_value *const value = import_event_arg(event, key);
   return value && value->type == IMPORT_NUMBER &&

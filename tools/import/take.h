@@ -19,8 +19,6 @@ static inline void import_change_one(import_state *state, import_change what) {
   state->counts->changed[what]++;
 }
 
-bool import_text_begins(import_text text, const char *word);
-
 /* False: it has no such argument, or it is no integer. */
 bool import_read_arg(const import_event *event, const char *key, int64_t *out);
 
