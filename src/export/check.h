@@ -23,7 +23,7 @@
   X(TOO_DEEP, "deeper_than_512", 0, "stands deeper than 512 scopes, where Perfetto draws it over the others")       \
   X(NOT_FINITE, "counters_not_finite", 0, "counter values that were no number, left out")           \
   X(FLOW_ALONE, "flows_without_partner", 0, "ends of arrows whose other end is missing, left out")  \
-  X(FLOW_OUTSIDE, "flows_outside_scopes", 0, "ends of arrows that stand in no scope, but at a mark") \
+  X(FLOW_OUTSIDE, "flows_outside_scopes", 0, "ends of arrows in no scope, at marks")             \
   X(FLOW_TOO_MANY, "flows_past_bound", 0, "ends of arrows past the bound of memory, left out")
 
 typedef enum prof_i_finding {

@@ -26,7 +26,8 @@ void prof_i_flows_bind(prof_i_flows *flows, uint16_t depth, uint64_t start_ns, u
     prof_i_flow *const flow = &flows->items[flows->waiting];
     if (flow->depth <= depth) return;
     flows->waiting = flow->below;
-    flow->is_held = flow->depth == depth + 1 && start_ns < end_ns && flow->start_ns >= start_ns && flow->start_ns <= end_ns;
+    const bool is_inside = flow->start_ns >= start_ns && flow->start_ns <= end_ns;
+    flow->is_held = flow->depth == depth + 1 && start_ns < end_ns && is_inside;
     if (flow->is_held && flow->start_ns == end_ns) flow->start_ns--;
   }
 }

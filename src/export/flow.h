@@ -1,6 +1,7 @@
 /* Arrows between scopes. Their ends are kept until all scopes have been written, then matched.
    Readers refuse an end without a beginning, and one that comes before its beginning. They refuse
-   one that stands in no scope, too: the writer gives that one a mark to stand at. Bounded memory. */
+   one that stands in no scope, too: the writer gives that one a mark to stand at. Bounded
+   memory. */
 #ifndef PROF_EXPORT_FLOW_H
 #define PROF_EXPORT_FLOW_H
 

@@ -195,7 +195,12 @@ TRACES = {
         *arrow("ac2g", (1, 3, 45), (0, 7, 50), 7, bp="e"),
     ],
     "no names": [x("a", 0, 10), x("b", 20, 10, 3), x("c", 25, 10, 3), x("d", 0, 10, None, None)],
-    "no names of two processes": [x("a", 0, 10), x("b", 20, 10, 3), x("c", 25, 10, 4, 9), {**named(9, "worker", "thread_name"), "tid": 4}],
+    "no names of two processes": [
+        x("a", 0, 10),
+        x("b", 20, 10, 3),
+        x("c", 25, 10, 4, 9),
+        {**named(9, "worker", "thread_name"), "tid": 4},
+    ],
     "one of two processes has a name": [x("a", 0, 10), x("c", 25, 10, 4, 9), named(9, "server")],
     "a process called prof": [x("a", 0, 10), named(1, "prof")],
     "arrows of one number": [

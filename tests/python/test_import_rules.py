@@ -8,10 +8,11 @@ import unittest
 
 from folder import Folder
 from hang_guard import HANG_SECONDS
-from import_traces import TRACES, named, text_of, x
+from import_traces import TRACES, event, named, text_of, x
 
 import prof
 
+BOUND = "not taken: {} arrows at ends and instants, or at events that are not taken (bind_id)"
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 
 
@@ -147,7 +148,8 @@ class Rules(Folder):
                 self.assertIn((end["name"], end["pid"], end["tid"], end["ts"]), marks)
             return max(held, key=lambda e: e["ts"])["name"] if held else "-"
 
-        marks = [(e["name"], e["pid"], e["tid"], e["ts"]) for e in events if e.get("args") == {"arrow mark": True}]
+        marked = [e for e in events if e.get("args") == {"arrow mark": True}]
+        marks = [(e["name"], e["pid"], e["tid"], e["ts"]) for e in marked]
         begins, ends = ({e["id"]: e for e in events if e["ph"] == ph} for ph in "sf")
         self.assertEqual(set(begins), set(ends))
         return sorted((around(begins[i]), around(ends[i])) for i in begins)
@@ -167,11 +169,12 @@ class Rules(Folder):
         self.totals("arrows that scopes name")
         both = [("through", "in"), ("through", "in too")]
         self.assertEqual(self.arrows(), [("begun", "ends it"), ("out", "through"), *both])
-        self.assertEqual(self.said, ["not taken: 1 ends of arrows whose other end is not there (ph s, t, f)"])
+        alone = "not taken: 1 ends of arrows whose other end is not there (ph s, t, f)"
+        self.assertEqual(self.said, [alone])
 
     def test_arrows_that_asynchronous_events_name_are_kept(self):
-        """As Perfetto's trace processor has them; tests/viewers/test_imports.py asks it. Those of an end are none."""
-        said = "not taken: {} arrows at ends and instants, or at events that are not taken (bind_id)"
+        """As Perfetto's trace processor has them: tests/viewers/test_imports.py asks it."""
+        said = BOUND
         self.totals("arrows at asynchronous events")
         through = [("crosses", "-"), ("crosses", "in"), ("out", "crosses"), ("out", "request")]
         self.assertEqual(self.arrows(), sorted([*through, ("request", "beside")]))
@@ -183,20 +186,20 @@ class Rules(Folder):
     def test_an_arrow_at_an_asynchronous_event_that_has_no_row_is_counted(self):
         events = [x("out", 0, 10, bind_id=7, flow_out=True)]
         for i in range(1030):
-            events.append({"ph": "b", "name": "a", "cat": "a", "id": i, "pid": 1, "ts": 20, "bind_id": 7, "flow_in": True})
-            events.append({"ph": "e", "name": "a", "cat": "a", "id": i, "pid": 1, "ts": 30})
+            events.append(event("b", "a", 20, cat="a", id=i, bind_id=7, flow_in=True))
+            events.append(event("e", "a", 30, cat="a", id=i))
         opened = self.imported(json.dumps(events))
         self.assertEqual(sum(e.kind == "flow_end" for e in opened.events()), 1024)
-        self.assertIn("not taken: 6 arrows at ends and instants, or at events that are not taken (bind_id)", self.said)
+        self.assertIn(BOUND.format(6), self.said)
 
     def test_arrows_outside_of_scopes_have_marks(self):
         self.totals("arrows that no scope holds")
         found = [("-", "-")] * 3 + [("-", "b"), ("a", "-"), ("a", "-"), ("a", "-")]
         self.assertEqual(self.arrows(), found)
         account = json.loads(self.opened.json())["prof"]
-        ends = 2 * len(found)
-        self.assertEqual(account["written"]["flow_ends"], ends)
-        self.assertEqual(account["written"]["flow_marks"], account["self_check"]["flows_outside_scopes"])
+        written, checked = account["written"], account["self_check"]
+        self.assertEqual(written["flow_ends"], 2 * len(found))
+        self.assertEqual(written["flow_marks"], checked["flows_outside_scopes"])
         self.totals("arrows of launches that end on no work")
         self.assertEqual(self.arrows(), [("launch", "-"), ("launch", "k"), ("op", "-")])
 
@@ -283,18 +286,19 @@ class Rules(Folder):
         self.assertEqual(stat.S_IMODE(os.stat(self.path("t.prof")).st_mode), 0o600)
 
     def whose(self, path):
-        """What prof info says of the process, its rank and its threads. Streams have the export's numbers."""
+        """What prof info says of the process, its rank and its threads, but for a device's rows."""
         said = self.command("info", path).stdout.splitlines()
-        rows = [line for line in said if " recording " in line and "stream" not in line and "(GPU" not in line]
-        return [line for line in said if line.startswith(("process", "rank"))], [row.split(None, 1)[1] for row in rows]
+        rows = [line.split(None, 1)[1] for line in said if " recording " in line]
+        rows = [row for row in rows if "stream" not in row and "(GPU" not in row]
+        return [line for line in said if line.startswith(("process", "rank"))], rows
 
     def test_names_that_are_not_there_are_not_made_up(self):
         for name in ("no names", "no names of two processes", "one of two processes has a name"):
             with self.subTest(name):
                 self.totals(name)
                 self.assertIn("process       (pid 1) ", self.command("info", "t.prof").stdout)
-                named = [e for e in json.loads(self.opened.json())["traceEvents"] if e["name"] == "process_name"]
-                self.assertEqual(named, [])
+                names = {e["name"] for e in json.loads(self.opened.json())["traceEvents"]}
+                self.assertNotIn("process_name", names)
         self.totals("a process called prof")
         self.assertIn("process      prof (pid 1) ", self.command("info", "t.prof").stdout)
 
@@ -311,8 +315,12 @@ class Rules(Folder):
                 self.assertEqual(*(self.whose(path) for path in ("again.prof", "t.prof")))
                 counts, numbers = [], []
                 for self.opened in (self.opened, again):
-                    counts.append(sorted((e["ph"], e["name"], e["ts"], e.get("dur")) for e in self.exported()))
-                    numbers.append(sorted((e.kind, e.id, e.name) for e in self.opened.events() if e.kind.startswith("flow")))
+                    written = self.exported()
+                    counts.append(
+                        sorted((e["ph"], e["name"], e["ts"], e.get("dur")) for e in written)
+                    )
+                    ends = [e for e in self.opened.events() if e.kind.startswith("flow")]
+                    numbers.append(sorted((e.kind, e.id, e.name) for e in ends))
                 self.assertEqual(*counts)
                 self.assertEqual(*numbers)
 

@@ -58,7 +58,10 @@ def test_both_engines_take_what_was_imported(tmp_path, engines, name):  # noqa: 
 
 def arrows_in_perfetto(engines, path):  # noqa: F811
     """(from, to) by the names of the slices."""
-    query = "select a.name, b.name from flow join slice a on slice_out = a.id join slice b on slice_in = b.id"
+    query = (
+        "select a.name, b.name from flow "
+        "join slice a on slice_out = a.id join slice b on slice_in = b.id"
+    )
     answer = check_trace.run_engine("perfetto.mjs", engines, path, query)
     assert answer["error"] is None
     return sorted(map(tuple, answer["results"][0]))
@@ -66,7 +69,7 @@ def arrows_in_perfetto(engines, path):  # noqa: F811
 
 @needs_node
 @pytest.mark.parametrize("name", ["arrows that scopes name", "arrows at asynchronous events"])
-def test_perfetto_has_the_same_arrows_in_the_source_and_in_the_export(tmp_path, engines, name):  # noqa: F811
+def test_perfetto_has_the_sources_arrows_in_the_export(tmp_path, engines, name):  # noqa: F811
     back = arrows_in_perfetto(engines, taken_back(tmp_path, name))
     at_marks = {"flow": "in none"}  # beside an instant that no scope holds
     back = sorted((begin, at_marks.get(end, end)) for begin, end in back)

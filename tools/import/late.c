@@ -28,7 +28,9 @@ void import_late_add(import_state *state, const import_event *event, char phase,
   import_raw_put(&late->spool, event);
 }
 
-void import_late_hold(import_late *late) { late->entries[late->count - 1].bits |= IMPORT_LATE_HELD; }
+void import_late_hold(import_late *late) {
+  late->entries[late->count - 1].bits |= IMPORT_LATE_HELD;
+}
 
 void import_late_fini(import_late *late) {
   import_spool_fini(&late->spool);

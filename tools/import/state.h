@@ -17,7 +17,8 @@ enum { IMPORT_NAME_BYTES = 64 };
 
 /* A device's scope waits in the spool with its launch's number, where the launch will be: its serial is this until then. */
 #define IMPORT_LAUNCH_WAITS UINT64_MAX
-/* With the kind of a device's scope, until devices are settled: an arrow led to it from its launch. */
+/* With the kind of a device's scope, until devices are settled: an arrow led to it from its
+   launch. */
 #define IMPORT_LAUNCH_DRAWN (UINT64_C(1) << 63)
 /* The kind of what marks a stretch of a device's time, and is no work: beside prof_backend_kind. */
 enum { IMPORT_KIND_NONE = -1, IMPORT_KIND_SIDE = 0 };

@@ -32,7 +32,9 @@ static int64_t number_of(const import_event *event, import_member member) {
 
 import_thread_id import_threads_id(const import_event *event) { return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)}; }
 
-bool import_threads_is_made(int64_t tid) { return tid >= made_first && tid < made_first + made_step; }
+bool import_threads_is_made(int64_t tid) {
+  return tid >= made_first && tid < made_first + made_step;
+}
 
 static import_thread *find(import_threads *threads, const import_thread *wanted) {
   import_thread *it = threads->last;
