@@ -22,9 +22,8 @@ What is not compared, and why. It is left out by these rules alone, never by a t
   compared; self times not where a function of Python crosses, which has a row beside.
 - the same of what belongs to an id (ph b, S): no thread's own time.
 - median and p99, which are exact to 1 %.
-- there and back: a row's level, which JSON does not have; the process's name where the trace
-  has none; arrows, of which an export leaves out those that no scope holds, and moves others
-  into their scope.
+- there and back: a row's level, which JSON does not have; times of arrows, whose end at the last
+  moment of a scope an export moves into it.
 """
 
 import collections
@@ -53,7 +52,7 @@ MISSED = {
     "NOT_OBJECT": "elements that are no objects",
     "PHASE": "of a kind that is not known (ph)",
     "ARROW_END": "ends of arrows whose other end",
-    "BOUND": "arrows between events that name",
+    "BOUND": "arrows at ends and instants",
     "NO_TIME": "without a time (ts)",
     "TIME": "with a time that is no number",
     "NEGATIVE": "with a negative duration",
@@ -247,9 +246,7 @@ def there_and_back(trace, path):
                 yield from difference(f"taken back, by {group}", *tables)
                 if collections.Counter(tables[0]) == collections.Counter(tables[1]):
                     yield f"taken back, by {group}: rows in another order"
-        texts = [
-            re.sub(r"^Memory of .*?\(pid", "", of.memory_text(rows=-1)) for of in (trace, again)
-        ]
+        texts = [of.memory_text(rows=-1) for of in (trace, again)]
         yield from difference("taken back, memory", *(text.splitlines() for text in texts))
 
 

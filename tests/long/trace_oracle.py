@@ -60,6 +60,7 @@ class Scope:
         "has_self",
         "is_whole",
         "launch",
+        "is_drawn",
     )
 
     def __init__(self, event, kind, start, end, order):
@@ -69,7 +70,7 @@ class Scope:
         self.args = args if isinstance(args, dict) else {}
         self.kind, self.start, self.end, self.order = kind, start, end, order
         self.is_whole = event["ph"] == "X" and bool(self.category)
-        self.parent, self.launch = None, None
+        self.parent, self.launch, self.is_drawn = None, None, False
         self.self_ns, self.is_outermost, self.is_clean, self.has_self = 0, True, True, True
 
     @property
@@ -194,7 +195,7 @@ class Oracle:
             if at is None:
                 self.missed["NO_TIME" if event.get("ts") is None else "TIME"] += 1
                 continue
-            if "bind_id" in event:
+            if "bind_id" in event and ph not in set("XBbSnTp"):
                 self.missed["BOUND"] += 1
             self._take(ph, at, order, event)
         self.trace_end = max((at for kind in self.timed.values() for at, _, _ in kind), default=0)
@@ -403,21 +404,22 @@ class Oracle:
                 scope.kind = "work"
             if scope.kind == "call" and "correlation" in scope.args:
                 calls.setdefault(str(scope.args["correlation"]), (scope.row, scope.start))
-        work = set()
+        work = {}
         for scope in self.scopes:
             if scope.kind == "work":
-                work.add((*scope.row, scope.start))
+                work[(*scope.row, scope.start)] = scope
                 scope.launch = calls.get(str(scope.args.get("correlation")))
                 begin = ends.get((*scope.row, scope.start))
                 if scope.launch is None and "correlation" not in scope.args and begin:
                     scope.launch = (begin[1].get("pid"), begin[1].get("tid")), begin[0]
                 self.changed["NO_LAUNCH"] += scope.launch is None
-        for (
-            begin,
-            end,
-        ) in self.launch_arrows:  # those of launches say nothing that the launches do not
-            if (end[1].get("pid"), end[1].get("tid"), end[0]) in work:
+        # One to each work says nothing that its launch does not. More, and others', are arrows.
+        for begin, end in self.launch_arrows:
+            row = begin[1].get("pid"), begin[1].get("tid")
+            to = work.get((end[1].get("pid"), end[1].get("tid"), end[0]))
+            if to and not to.is_drawn and (to.launch is None or to.launch[0] == row):
                 self.missed["DRAWN"] += 2
+                to.is_drawn = True
             else:
                 self.other_arrows.append((begin, end))
 
