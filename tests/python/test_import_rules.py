@@ -314,7 +314,8 @@ class Rules(Folder):
                 self.assertEqual(again.table(), first)
                 self.assertEqual(*(self.whose(path) for path in ("again.prof", "t.prof")))
                 counts, numbers = [], []
-                for self.opened in (self.opened, again):
+                for trace in (self.opened, again):
+                    self.opened = trace
                     written = self.exported()
                     counts.append(
                         sorted((e["ph"], e["name"], e["ts"], e.get("dur")) for e in written)
