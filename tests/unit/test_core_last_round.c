@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "core/thread.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
+#include "hang_guard.h"
 
 enum { THREADS = 2000, AT_ONCE = 48, FEW = 16 };
 
@@ -61,19 +63,34 @@ static void *record_once(void *unused) {
   return unused;
 }
 
+/* The kernel's threads of this process. Who joins one goes on before the kernel has done with it. */
+static unsigned long kernel_threads(void) {
+  struct stat about;
+  assert_int_equal(stat("/proc/self/task", &about), 0);
+  return (unsigned long)about.st_nlink;
+}
+static void wait_for_kernel(unsigned long threads) {
+  WAIT_WHILE(kernel_threads() != threads);
+  assert_int_equal(kernel_threads(), threads);
+}
+
 static void run(void *(*body)(void *), int count) {
+  const unsigned long before = kernel_threads();
   for (int i = 0; i < count; i++) {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, body, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
+    wait_for_kernel(before);
   }
 }
 
 static void run_at_once(void *(*body)(void *), int count) {
+  const unsigned long before = kernel_threads();
   pthread_t threads[AT_ONCE];
   for (int i = 0; i < count; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, body, NULL), 0);
   for (int i = 0; i < count; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  wait_for_kernel(before);
 }
 
 static int states_of_threads(void) {
