@@ -13,12 +13,10 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "blocks.h"
 #include "budget.h"
 #include "change.h"
 #include "chunk.h"
 #include "clock.h"
-#include "compose.h"
 #include "copy.h"
 #include "cost.h"
 #include "fault.h"
@@ -28,6 +26,7 @@
 #include "in_place.h"
 #include "lease.h"
 #include "log.h"
+#include "make.h"
 #include "mapping.h"
 #include "meta.h"
 #include "mute.h"
@@ -42,7 +41,7 @@
 #include "thread.h"
 #include "want.h"
 
-enum { PATH_ROOM = 4096, MARK_BYTES = 4096 };
+enum { PATH_ROOM = PROF_I_OUTPUT_ROOM, MARK_BYTES = 4096 };
 enum { MARK_NONE = 0, MARK_OWN = 1, MARK_AT_IT = 2 }; /* what the page that a fork empties holds */
 
 /* Guarded by lock, but for recording (any thread, relaxed: the gate orders it), child_waits, forked_at and pid (set before the child has
@@ -112,7 +111,6 @@ static void unlock(void) {
   prof_i_mapping_unmap_unused(unused);
   prof_i_port_let_cancel(&was);
 }
-/* For who begins, ends or clears a capture, or sets its level: a stop that is under way is over. */
 static void lock_to_change(void) {
   enum { A_SECOND_NS = 1000000000 };
   lock();
@@ -123,6 +121,7 @@ static void lock_to_change(void) {
   }
 }
 void prof_i_control_lock(void) { lock(); }
+void prof_i_control_lock_to_change(void) { lock_to_change(); }
 bool prof_i_control_try_lock(void) { return lock_with(pthread_mutex_trylock); }
 void prof_i_control_unlock(void) { unlock(); }
 
@@ -158,6 +157,9 @@ void prof_i_control_device_warning(char *to, size_t room) {
   if (warn) warn(to, room);
 }
 static const prof_i_device_hooks *devices(void) { return __atomic_load_n(&own.devices, __ATOMIC_ACQUIRE); }
+void prof_i_control_harvest(void) {
+  if (devices()) devices()->harvest();
+}
 
 /* ---- fork ---- */
 
@@ -285,78 +287,13 @@ void prof_i_control_go(void) {
 
 /* ---- the arena ---- */
 
-/* Chunks grow from 16 KiB to at most a 64th of the arena; a ring's are all of one size. 64 KiB hold the longest record. */
-static void choose_chunk_sizes(prof_i_arena *arena) {
-  arena->chunk_bytes_min = PROF_I_UNIT_BYTES;
-  arena->chunk_bytes_max = PROF_I_CHUNK_BYTES_MAX;
-  while (arena->chunk_bytes_max > 4 * PROF_I_UNIT_BYTES && arena->chunk_bytes_max * 64 > arena->cap_bytes) arena->chunk_bytes_max /= 4;
-  if (arena->policy == PROF_POLICY_RING) arena->chunk_bytes_min = arena->chunk_bytes_max;
-}
-
-static int make_memory(prof_i_arena *fresh, const prof_options *options) {
-  uint64_t cap = options->cap_bytes;
-  const uint64_t limit = prof_i_port_file_size_limit();
-  if (cap > limit) { /* past RLIMIT_FSIZE the kernel kills, memfds too */
-    cap = limit & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
-    prof_i_compose reason = prof_i_compose_in(fresh->reason, sizeof fresh->reason);
-    prof_i_compose_text(&reason, "the cap is ");
-    prof_i_compose_number(&reason, cap);
-    prof_i_compose_text(&reason, " bytes: RLIMIT_FSIZE");
-  }
-  if (cap < 4 * PROF_I_SLOT_BYTES) return prof_i_fail(PROF_E_NO_SPACE, "RLIMIT_FSIZE of %llu bytes leaves no room to record", (unsigned long long)limit);
-  int error = EINVAL;
-  const uint32_t policy = options->policy == PROF_POLICY_STREAM ? PROF_POLICY_KEEP : options->policy;
-  do { /* RLIMIT_AS may refuse the first size */
-    if ((error = prof_i_arena_make(fresh, -1, cap, policy)) == 0) return PROF_OK;
-    cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
-  } while (cap >= 1u << 20);
-  return prof_i_fail(prof_i_status_of_errno(error) == PROF_E_IO ? PROF_E_NO_MEMORY : prof_i_status_of_errno(error),
-                     "cannot map %llu bytes to record into: %s", (unsigned long long)options->cap_bytes, prof_i_error_text(error));
-}
-
-/* What stands on tmpfs is memory, which the machine or the control group has only so much of. Who names a cap for a place of that kind gets it, as for
-   memory. */
-static uint64_t cap_on(int fd, const prof_options *options, bool is_elsewhere) {
-  const uint64_t most = prof_i_options_memory_cap();
-  const bool is_chosen = !own.has_default_cap && !is_elsewhere;
-  return is_chosen || options->cap_bytes <= most || !prof_i_place_is_memory(fd) ? options->cap_bytes : most;
-}
-
-/* A file's cap may be too much for memory. */
-static int make_memory_instead(prof_i_arena *fresh, const prof_options *options) {
-  const uint64_t most = prof_i_options_memory_cap();
-  prof_options in_memory = *options;
-  if (in_memory.cap_bytes > most) in_memory.cap_bytes = most;
-  return make_memory(fresh, &in_memory);
-}
-
-/* output: options->path, which gets another name where another process has it. */
-static int make_anywhere(prof_i_arena *fresh, const prof_options *options, char *output, bool is_child) {
-  if (!options->path) return make_memory(fresh, options);
-  const int fd = prof_i_place_create(output, is_child, fresh->path, sizeof fresh->path, fresh->reason, sizeof fresh->reason);
-  const int status = is_child ? PROF_OK : prof_i_rivals_settle(output, PATH_ROOM, 0, fd, fresh->path, sizeof fresh->path);
-  if (status != PROF_OK) {
-    if (fd >= 0) close(fd);
-    if (fd >= 0) unlink(fresh->path);
-    return status;
-  }
-  if (fd < 0) return make_memory_instead(fresh, options);
-  int error = 0;
-  for (uint64_t cap = cap_on(fd, options, fresh->reason[0]); cap >= 1u << 20; cap = cap / 2 & ~(uint64_t)(PROF_I_UNIT_BYTES - 1))
-    if ((error = prof_i_arena_make(fresh, fd, cap, options->policy)) == 0) return PROF_OK;
-  close(fd);
-  unlink(fresh->path);
-  return prof_i_fail(PROF_E_NO_MEMORY, "cannot map the capture '%s': %s", fresh->path, prof_i_error_text(error));
-}
-
 /* A new arena in place of the old, complete but for recording into it. The old one stays if the new one cannot be made. Lock held. */
 static int create(const prof_options *options, char *output, bool is_child) {
   prof_i_arena *const fresh = &own.fresh;
   memset(fresh, 0, sizeof *fresh);
   fresh->fd = -1;
-  const int status = make_anywhere(fresh, options, output, is_child);
+  const int status = prof_i_make_arena(fresh, options, own.has_default_cap, output, is_child);
   if (status != PROF_OK) return status;
-  choose_chunk_sizes(fresh);
   int error = prof_i_chunk_prepare(fresh);
   if (!error) error = prof_i_arena_install(fresh);
   if (error) {
@@ -745,73 +682,6 @@ void prof_i_control_end(void) {
   errno = saved;
 }
 
-/* What was cleared while somebody read it goes back, one chunk after the other: the lock is held for each one's choice alone. */
-static void give_back(void) {
-  for (;;) {
-    lock();
-    const bool is_past_gate = prof_i_the_arena.base && prof_i_gate_enter();
-    prof_i_head *const chunk = is_past_gate ? prof_i_chunk_take_back() : NULL;
-    unlock();
-    if (chunk) prof_i_chunk_give_back(chunk);
-    if (is_past_gate) prof_i_gate_leave();
-    if (!chunk) return;
-  }
-}
-
-/* From here on all that ended before now is forgotten; its room comes back later. Lock held. The clear's number; 0: a thread does not leave the slow path. */
-static uint64_t begin_clear(void) {
-  if (!prof_i_gate_close()) return 0;
-  prof_i_header *const header = prof_i_arena_header();
-  prof_i_clock_pair(false);
-  const uint64_t now = prof_i_clock_ticks();
-  const uint64_t clear = prof_i_chunk_begin_clear();
-  __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
-  const uint64_t words[] = {header->session, prof_i_arena_level(), 2, header->session + !own.recording};
-  prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 4);
-  prof_i_pool_reset_all();
-  prof_i_thread_place_losses();
-  prof_i_gate_open();
-  return clear;
-}
-
-/* A clear's steps. The lock is held between them alone, and never taken past the gate: who closes that has the lock. */
-static void clear_by_steps(uint64_t arena, uint64_t clear) {
-  prof_i_head *chunk = NULL;
-  uint64_t number = 0, offset = 0;
-  for (bool is_more = true; is_more;) {
-    lock();
-    if (!prof_i_the_arena.base || prof_i_the_arena.number != arena || !prof_i_gate_enter()) { /* another arena: nothing of this one is left */
-      unlock();
-      return;
-    }
-    if (chunk && prof_i_chunk_set_aside(chunk, number, clear)) chunk = NULL;
-    unlock();
-    if (chunk) prof_i_chunk_give_back(chunk);
-    is_more = prof_i_chunk_clear_next(&offset, &chunk, &number);
-    prof_i_gate_leave();
-  }
-  lock();
-  if (prof_i_the_arena.base && prof_i_the_arena.number == arena) prof_i_chunk_end_clear();
-  prof_i_lease_cleared(arena);
-  unlock();
-  give_back();
-}
-
-int prof_clear(void) {
-  PROF_I_HOLD_CANCEL;
-  PROF_I_INSIDE;
-  const int saved = errno;
-  int status = PROF_OK;
-  lock_to_change();
-  const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0, clear = arena ? begin_clear() : 0;
-  if (clear) prof_i_want_cleared();
-  else if (arena) status = prof_i_fail(PROF_E_BUSY, "cannot clear: a thread has been inside the profiler for two seconds");
-  unlock();
-  if (clear) clear_by_steps(arena, clear);
-  errno = saved;
-  return status;
-}
-
 int prof_level(void) { return (int)prof_i_arena_level(); }
 
 /* A child's first scope. The lock is tried, not taken: this may be a handler. */
@@ -856,98 +726,7 @@ const char *prof_i_control_why_none(char *to, size_t room) {
   return to;
 }
 
-/* ---- for readers ---- */
-
-/* A file that somebody has cut off is as long as it was found. */
-uint64_t prof_i_pinned_readable(const prof_i_pinned *pinned) {
-  const prof_i_header *const header = (const prof_i_header *)(const void *)pinned->bytes;
-  const uint64_t made = __atomic_load_n(&header->made_bytes, __ATOMIC_ACQUIRE), used = __atomic_load_n(&header->used_bytes, __ATOMIC_ACQUIRE);
-  const uint64_t there = made < used ? made : used;
-  return pinned->is_cut || there < pinned->readable ? pinned->readable : there;
-}
-
-/* Lock held. */
-static void map_pinned(prof_i_pinned *pinned) {
-  enum { MORE_BYTES = 64 << 20, TRIES = 4 };
-  const prof_i_arena *const arena = &prof_i_the_arena;
-  pinned->bytes = (const unsigned char *)arena->base;
-  const uint64_t made = prof_i_pinned_readable(pinned); /* first: files only grow, unless they are cut off */
-  pinned->bytes = NULL;
-  pinned->readable = prof_i_arena_readable_bytes();
-  pinned->is_cut = pinned->readable < made;
-  for (int i = 0; i < TRIES && !pinned->bytes; i++) pinned->bytes = prof_i_arena_map_again(MORE_BYTES, &pinned->room);
-  pinned->is_locked = !pinned->bytes;
-  if (pinned->is_locked) {
-    pinned->bytes = (const unsigned char *)arena->base;
-    pinned->room = arena->cap_bytes;
-  }
-  pinned->has_more_room = pinned->room < arena->cap_bytes;
-}
-
-void prof_i_arena_prepare_read(void) {
-  if (devices()) devices()->harvest();
-  lock();
-  const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0;
-  unlock();
-  if (arena) prof_i_thread_notice_ends();
-  if (arena) prof_i_thread_refresh_names(arena);
-}
-
-bool prof_i_arena_pin_held(prof_i_pinned *pinned_out, bool with_lease) {
-  *pinned_out = (prof_i_pinned){.bytes = NULL};
-  if (!prof_i_the_arena.base) return false;
-  prof_i_thread_place_losses();
-  map_pinned(pinned_out);
-  if (prof_i_the_arena.has_blocks) {
-    pinned_out->in_place = (const unsigned char *)prof_i_the_arena.base;
-    prof_i_blocks_pin();
-  }
-  pinned_out->arena = prof_i_the_arena.number;
-  pinned_out->clears = prof_i_lease_clears();
-  if (with_lease) pinned_out->lease = prof_i_lease_begin();
-  return true;
-}
-
-void prof_i_pinned_unlock(const prof_i_pinned *pinned) {
-  if (!pinned->is_locked) unlock();
-}
-
-int prof_i_arena_pin(prof_i_pinned *pinned_out, bool with_lease) {
-  lock();
-  if (own.recording) {
-    prof_i_clock_pair(false);
-    prof_i_change_look_at_level();
-  }
-  const bool is_there = prof_i_arena_pin_held(pinned_out, with_lease);
-  prof_i_pinned_unlock(pinned_out);
-  return is_there ? PROF_OK : PROF_E_NOT_RUNNING;
-}
-
-bool prof_i_arena_unpin(prof_i_pinned *pinned, bool wants_lease, bool is_content) {
-  if (!pinned->is_locked) prof_i_port_unmap((void *)(uintptr_t)pinned->bytes, pinned->room);
-  if (!pinned->is_locked) lock();
-  const bool is_whole = prof_i_the_arena.number != pinned->arena || prof_i_lease_clears() == pinned->clears;
-  const bool keeps = wants_lease && (is_whole || is_content);
-  if (keeps) prof_i_lease_settle(pinned->lease, prof_i_chunk_newest());
-  const bool is_free = !keeps && prof_i_lease_end(pinned->lease, false);
-  if (!keeps) pinned->lease = 0;
-  struct prof_i_held_blocks *const left =
-      pinned->in_place ? prof_i_blocks_unpin(pinned->arena, keeps) : NULL;
-  unlock();
-  prof_i_blocks_unmap(left);
-  if (is_free) give_back();
-  return is_whole;
-}
-
-void prof_i_arena_end_lease(uint64_t lease) {
-  if (!lease) return;
-  lock();
-  const bool is_free = prof_i_lease_end(lease, true);
-  struct prof_i_held_blocks *const left = prof_i_blocks_release(prof_i_lease_arena(lease));
-  unlock();
-  prof_i_blocks_unmap(left);
-  if (is_free) give_back();
-}
+/* ---- after a dump ---- */
 
 /* Removes the capture. Somebody may have moved it, and put another file in its place. False: it is still there, or nobody can tell; the next
    dump tries again. */

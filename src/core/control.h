@@ -1,5 +1,6 @@
-/* The life of a capture: start, stop, clear, and what a forked child does. One lock, rank 1 (the only one of core); under it files are
-   opened and memory mapped, never a user's function called. */
+/* The life of a capture: start, stop, and what a forked child does. One lock, rank 1 (the only one of
+   core); under it files are opened and memory mapped, never a user's function called. clear.h and
+   pin.h have what others do with the capture. */
 #ifndef PROF_CORE_CONTROL_H
 #define PROF_CORE_CONTROL_H
 
@@ -42,42 +43,17 @@ void prof_i_capture_dumped(void);
    stays as it is. */
 int prof_i_capture_rename(const char *output);
 
-/* The own arena, pinned: its bytes stay where they are and can be read, whatever is recorded, cleared, stopped or started meanwhile. No lock is
-   held, unless the kernel had no room for a second mapping. */
-typedef struct prof_i_pinned {
-  const unsigned char *bytes;
-  const unsigned char *in_place; /* see prof_i_block_find() */
-  uint64_t room;      /* that may be looked at, as far as readable_bytes says */
-  uint64_t readable;  /* when it was pinned: see prof_i_pinned_readable() */
-  bool is_cut;        /* the file is shorter than what was recorded: somebody has cut it off */
-  bool has_more_room; /* the arena may outgrow the room */
-  uint64_t arena, clears; /* which it was, and the number of its last clear */
-  uint64_t lease;     /* 0: none was asked for */
-  bool is_locked;     /* the control lock is held, and bytes are the arena's own */
-} prof_i_pinned;
-
-/* 0, or PROF_E_NOT_RUNNING when there is no arena. with_lease: chunks that are read where they stand are not given back meanwhile. */
-int prof_i_arena_pin(prof_i_pinned *pinned_out, bool with_lease);
-
-/* The same with the control lock held, which prof_i_pinned_unlock() then gives back, unless it is needed further. False: there is no arena. */
-bool prof_i_arena_pin_held(prof_i_pinned *pinned_out, bool with_lease);
-void prof_i_pinned_unlock(const prof_i_pinned *pinned);
-
-/* How much of it can be read by now. Only grows. */
-uint64_t prof_i_pinned_readable(const prof_i_pinned *pinned);
-
-/* False: a clear has begun since, and what was read is part before it, part after. The lease stays where it is wanted and that is not so, or
-   is_content says that it does not matter; it is settled, and ends by prof_i_arena_end_lease(). */
-bool prof_i_arena_unpin(prof_i_pinned *pinned, bool wants_lease, bool is_content);
-void prof_i_arena_end_lease(uint64_t lease);
-
-/* To be called before the own arena is pinned to be read as a whole: what devices have done is recorded, and the threads' names are as they are now. */
-void prof_i_arena_prepare_read(void);
-
 /* Takes and gives the control lock. Who must not be waited for under it tries. */
 void prof_i_control_lock(void);
 bool prof_i_control_try_lock(void); /* for who may be waited for under it */
 void prof_i_control_unlock(void);
+
+/* The same lock, for calls that begin, end or clear a capture, or set its level: a stop that is under
+   way is over by then. */
+void prof_i_control_lock_to_change(void);
+
+/* What devices have done by now is recorded. Waits for that a moment, without any lock. */
+void prof_i_control_harvest(void);
 
 /* The process ends: recording stops, whoever wants it. */
 void prof_i_control_end(void);

@@ -16,6 +16,7 @@
 #include "log.h"
 #include "mute.h"
 #include "options.h"
+#include "pin.h"
 #include "port.h"
 #include "site.h"
 #include "thread.h"

@@ -5,6 +5,7 @@
 #include "../core/control.h"
 #include "../core/heads.h"
 #include "../core/log.h"
+#include "../core/pin.h"
 #include "../core/port.h"
 #include "../core/thread.h"
 #include "aggregate.h"

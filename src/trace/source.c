@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "../core/blocks.h"
-#include "../core/control.h"
 #include "../core/log.h"
+#include "../core/pin.h"
 #include "../core/port.h"
 #include "capture.h"
 

@@ -24,6 +24,7 @@
 
 #include "core/blocks.h"
 #include "core/control.h"
+#include "core/pin.h"
 #include "core/thread.h"
 #include "api/sanitizers.h"
 #include "fresh_arena.h"

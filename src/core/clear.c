@@ -1,0 +1,94 @@
+/* See clear.h. */
+#define _GNU_SOURCE
+#include "clear.h"
+
+#include <errno.h>
+#include <prof/profiler.h>
+
+#include "arena.h"
+#include "chunk.h"
+#include "clock.h"
+#include "control.h"
+#include "gate.h"
+#include "lease.h"
+#include "log.h"
+#include "meta.h"
+#include "pool.h"
+#include "port.h"
+#include "thread.h"
+#include "want.h"
+
+/* One chunk after the other: the lock is held for each one's choice alone. */
+void prof_i_clear_give_back(void) {
+  for (;;) {
+    prof_i_control_lock();
+    const bool is_past_gate = prof_i_the_arena.base && prof_i_gate_enter();
+    prof_i_head *const chunk = is_past_gate ? prof_i_chunk_take_back() : NULL;
+    prof_i_control_unlock();
+    if (chunk) prof_i_chunk_give_back(chunk);
+    if (is_past_gate) prof_i_gate_leave();
+    if (!chunk) return;
+  }
+}
+
+/* From here on all that ended before now is forgotten; its room comes back later. Lock held. Returns
+   the clear's number, or 0 where a thread does not leave the slow path. */
+static uint64_t begin_clear(void) {
+  if (!prof_i_gate_close()) return 0;
+  prof_i_header *const header = prof_i_arena_header();
+  prof_i_clock_pair(false);
+  const uint64_t now = prof_i_clock_ticks();
+  const uint64_t clear = prof_i_chunk_begin_clear();
+  __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
+  const uint64_t words[] = {header->session, prof_i_arena_level(), 2,
+                            header->session + !prof_i_control_is_recording()};
+  prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 4);
+  prof_i_pool_reset_all();
+  prof_i_thread_place_losses();
+  prof_i_gate_open();
+  return clear;
+}
+
+/* A clear's steps. The lock is held between them alone. It is never taken past the gate: the thread
+   that closes the gate has the lock. */
+static void clear_by_steps(uint64_t arena, uint64_t clear) {
+  prof_i_head *chunk = NULL;
+  uint64_t number = 0, offset = 0;
+  for (bool is_more = true; is_more;) {
+    prof_i_control_lock();
+    const bool is_there = prof_i_the_arena.base && prof_i_the_arena.number == arena;
+    if (!is_there || !prof_i_gate_enter()) { /* another arena: nothing of this one is left */
+      prof_i_control_unlock();
+      return;
+    }
+    if (chunk && prof_i_chunk_set_aside(chunk, number, clear)) chunk = NULL;
+    prof_i_control_unlock();
+    if (chunk) prof_i_chunk_give_back(chunk);
+    is_more = prof_i_chunk_clear_next(&offset, &chunk, &number);
+    prof_i_gate_leave();
+  }
+  prof_i_control_lock();
+  if (prof_i_the_arena.base && prof_i_the_arena.number == arena) prof_i_chunk_end_clear();
+  prof_i_lease_cleared(arena);
+  prof_i_control_unlock();
+  prof_i_clear_give_back();
+}
+
+int prof_clear(void) {
+  PROF_I_HOLD_CANCEL;
+  PROF_I_INSIDE;
+  const int saved = errno;
+  int status = PROF_OK;
+  prof_i_control_lock_to_change();
+  const uint64_t arena = prof_i_the_arena.base ? prof_i_the_arena.number : 0;
+  const uint64_t clear = arena ? begin_clear() : 0;
+  if (clear)
+    prof_i_want_cleared();
+  else if (arena)
+    status = prof_i_fail(PROF_E_BUSY,
+                         "cannot clear: a thread has been inside the profiler for two seconds");
+  prof_i_control_unlock();
+  if (clear) clear_by_steps(arena, clear);
+  errno = saved;
+  return status;
+}
