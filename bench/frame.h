@@ -106,8 +106,8 @@ static inline __attribute__((always_inline)) uint64_t frame_floor_event(frame_re
   return (at + 1) % (FRAME_RING_BYTES / sizeof(frame_record));
 }
 
-/* Texts of which each is another one. A text is made some scopes before the one that has it, as in a
-   program: whoever reads with wide loads what has been stored just before waits for the store. */
+/* Texts of which each is another one. A text is made some scopes before the one that has it, as in
+   a program: a wide load of what has just been stored has to wait for the store. */
 enum { FRAME_TEXTS = 32, FRAME_TEXT_BYTES = 24 };
 typedef struct frame_texts {
   char of[FRAME_TEXTS][FRAME_TEXT_BYTES];

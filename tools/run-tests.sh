@@ -24,7 +24,8 @@ cd "$(dirname "$0")/.." || exit
 
 report=build/report
 jobs=${JOBS:-2}
-test_jobs=$((jobs > 1 ? jobs + 2 : 1)) # many tests wait, for a device or a moment, and leave a processor idle
+# Many tests wait, for a device or a moment, and leave a processor idle.
+test_jobs=$((jobs > 1 ? jobs + 2 : 1))
 fuzz_seconds=${FUZZ_SECONDS:-60}
 ran=()
 mkdir -p $report
@@ -118,7 +119,8 @@ ctest_group() {
     return 1
   fi
   rm -f "build/$preset/Testing/Temporary/LastTest.log"
-  "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -L "^($tiers)$" -j "$test_jobs" --output-on-failure --no-tests=error </dev/null 2>&1 |
+  "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -L "^($tiers)$" -j "$test_jobs" \
+    --output-on-failure --no-tests=error </dev/null 2>&1 |
     tee "$report/$group.terminal"
   status=${PIPESTATUS[0]}
   cp "build/$preset/Testing/Temporary/LastTest.log" "$report/$group.log" || : >"$report/$group.log"

@@ -22,9 +22,9 @@ PROF_I_EXTERN_C_BEGIN
 typedef struct prof_fiber prof_fiber;
 
 /* Creates a fiber, which no thread has entered. It may be created before prof_start(), and stays
-   valid over stops, starts and clears. The name is copied and cut at 63 bytes; NULL: "fiber". The caller
-   owns the fiber. Once it records, it uses as much memory as a thread: 8 KiB and a chunk. Errors:
-   PROF_E_INVALID (fiber_out is NULL), PROF_E_NO_MEMORY. Any thread. */
+   valid over stops, starts and clears. The name is copied and cut at 63 bytes; NULL: "fiber". The
+   caller owns the fiber. Once it records, it uses as much memory as a thread: 8 KiB and a chunk.
+   Errors: PROF_E_INVALID (fiber_out is NULL), PROF_E_NO_MEMORY. Any thread. */
 PROF_API int prof_fiber_create(const char *name, prof_fiber **fiber_out) PROF_I_NOEXCEPT;
 
 /* From here on this thread records into the fiber. NULL: the same as prof_fiber_leave(). Takes no
@@ -37,8 +37,8 @@ PROF_API int prof_fiber_enter(prof_fiber *fiber) PROF_I_NOEXCEPT;
 PROF_API void prof_fiber_leave(void) PROF_I_NOEXCEPT;
 
 /* Destroys the fiber. Its open scopes are lost as "thread ended". If this thread is in it, it
-   leaves it first. NULL: nothing. Errors: PROF_E_INVALID (the fiber is on another thread; it stays).
-   What was recorded stays in the capture. */
+   leaves it first. NULL: nothing. Errors: PROF_E_INVALID (the fiber is on another thread; it
+   stays). What was recorded stays in the capture. */
 PROF_API int prof_fiber_destroy(prof_fiber *fiber) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END

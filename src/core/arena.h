@@ -1,6 +1,6 @@
-/* The arena: one mapping that everything recorded goes to, a file or memory. This file takes extents
-   from it and keeps stale pointers harmless; it knows nothing of scopes. What an extent holds is
-   layout.h's.
+/* The arena: one mapping that everything recorded goes to, a file or memory. This file takes
+   extents from it and keeps stale pointers harmless; it knows nothing of scopes. What an extent
+   holds is layout.h's.
 
    Where a thread may still point into an arena that is given up, it is mapped over with anonymous
    memory, and not unmapped: a thread that slept between its claim and its store then writes into

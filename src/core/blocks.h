@@ -88,8 +88,8 @@ void prof_i_blocks_unmap(struct prof_i_held_blocks *held);
    the last reader of that arena does. Any thread. Signal-safe. */
 bool prof_i_blocks_leave(void *extent);
 
-/* The arena in force is given up: its addresses stay, and read as zeros, but for what a reader
-   looks at. Control lock held, gate closed. */
+/* The current arena is given up. Its addresses stay mapped and read as zeros, except for what a
+   reader still uses. Control lock held, gate closed. */
 void prof_i_blocks_cover(void);
 
 /* It is in force no more: what is left of it is unmapped, or held for its readers. Control lock

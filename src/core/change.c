@@ -78,8 +78,8 @@ static uint64_t taken_number(void) {
   return __atomic_load_n(&prof_i_arena_header()->level_change_next, __ATOMIC_RELAXED) - 1;
 }
 
-/* The number of the first change that the header still has and that is no record. Those before it
-   which nobody has seen in time are counted. */
+/* The number of the first change that is in the header and not yet a record. Older ones that were
+   overwritten before they became records are counted as untold. */
 static uint64_t first_left(uint64_t count) {
   prof_i_header *const header = prof_i_arena_header();
   const uint64_t number = taken_number();

@@ -31,8 +31,8 @@ void prof_i_clear_give_back(void) {
   }
 }
 
-/* From here on all that ended before now is forgotten; its room comes back later. Lock held. Returns
-   the clear's number, or 0 where a thread does not leave the slow path. */
+/* From here on all that ended before now is forgotten; its room comes back later. Lock held.
+   Returns the clear's number, or 0 where a thread does not leave the slow path. */
 static uint64_t begin_clear(void) {
   if (!prof_i_gate_close()) return 0;
   prof_i_header *const header = prof_i_arena_header();

@@ -51,7 +51,7 @@ static struct {
   int was_cancel; /* of the thread that has the lock: could it be cancelled before? */
   bool was_at_control; /* the same of prof_i_this_flags.is_at_control */
   uint32_t recording;
-  uint32_t is_ending; /* a stop waits for devices and the helper, without the lock. Written under it */
+  uint32_t is_ending; /* a stop waits for devices and the helper. Written under the lock */
   uint32_t child_waits; /* the parent recorded; our own capture comes with the first scope */
   int child_status;     /* why a child has none: of the start that failed; 0: none did */
   uint64_t forked_at;
@@ -463,9 +463,10 @@ static int start_with(const prof_options *given, bool has_scopes, const char *va
 int prof_start_with(const prof_options *given) { return start_with(given, true, NULL); }
 int prof_i_control_start_for(const prof_options *options, const char *variable) { return start_with(options, options->level != 0, variable); }
 
-/* A vendor may take seconds for its last records, the helper as long as a disk for one chunk. Others
-   need not wait for that: the lock is given back meanwhile, and who would change anything waits as
-   lock_to_change() does. This thread stays as one that has it. Lock held. */
+/* A vendor's library may need seconds to deliver its last records, and the helper as long as the disk
+   for one chunk. The lock is released meanwhile, so that other calls need not wait. Calls that change
+   the capture wait in lock_to_change(). For handlers this thread still counts as the lock's owner.
+   Lock held at the call and at the return. */
 static void end_others(void) {
   const int was_cancel = own.was_cancel;
   const bool was_there = own.was_at_control;

@@ -1,6 +1,6 @@
-/* The life of a capture: start, stop, and what a forked child does. One lock, rank 1 (the only one of
-   core); under it files are opened and memory mapped, never a user's function called. clear.h and
-   pin.h have what others do with the capture. */
+/* The life of a capture: start, stop, and what a forked child does. One lock, rank 1 (the only one
+   of core); under it files are opened and memory mapped, never a user's function called. clear.h
+   and pin.h have what others do with the capture. */
 #ifndef PROF_CORE_CONTROL_H
 #define PROF_CORE_CONTROL_H
 
@@ -48,8 +48,8 @@ void prof_i_control_lock(void);
 bool prof_i_control_try_lock(void); /* for who may be waited for under it */
 void prof_i_control_unlock(void);
 
-/* The same lock, for calls that begin, end or clear a capture, or set its level: a stop that is under
-   way is over by then. */
+/* The same lock, for calls that begin, end or clear a capture, or set its level: a stop that is
+   under way is over by then. */
 void prof_i_control_lock_to_change(void);
 
 /* What devices have done by now is recorded. Waits for that a moment, without any lock. */
@@ -67,7 +67,7 @@ void prof_i_control_prefer_devices(uint32_t wanted);
 /* What devices have to do with it, told by src/device: core knows of none. Without any lock.
    start: recording has begun; waits: for back ends, where they are wanted.
    harvest: what they have done by now is to be recorded; waits for that a moment.
-   stop: the same, and for good; who would begin or end a capture meanwhile waits for it.
+   stop: the last harvest. Calls that begin or end a capture wait for it.
    forget: this is a forked child; signal-safe. */
 typedef struct prof_i_device_hooks {
   void (*start)(bool waits);

@@ -2,11 +2,11 @@
    are in the near caches; behind work that sweeps the caches the same scope takes up to a hundred
    times as long.
 
-   Now and then a thread opens a window: its scopes take the slow path for a few begins and ends.
-   At each of them a twin runs as well, a scope with code, thread, slot, site and chunk of its own,
-   which no reader sees. The twin's first runs bring its lines into the caches. After that the host's
-   work between two scopes evicts the twin's lines as it evicts those of the recorder, and the twin
-   is timed: what it takes beyond its own time in warm caches is what a scope takes beyond
+   Now and then a thread opens a window: its scopes take the slow path for a few begins and ends. At
+   each of them a twin runs as well, a scope with code, thread, slot, site and chunk of its own,
+   which no reader sees. The twin's first runs bring its lines into the caches. After that the
+   host's work between two scopes evicts the twin's lines as it evicts those of the recorder, and
+   the twin is timed: what it takes beyond its own time in warm caches is what a scope takes beyond
    scope_cost_ps.
 
    Windows come after 32 records, then 64 and so on, but no further apart than WINDOW_EACH_NS where
@@ -14,8 +14,8 @@
 
    A window opens where a thread's claim reaches its chunk's limit, which stands at the next stop
    and not at the chunk's end: the fast path has no instruction for it. A window's mean counts for
-   half of the records since the window before and half of those to the next. A run longer than
-   20 us is left out: it was interrupted.
+   half of the records since the window before and half of those to the next. A run longer than 20
+   us is left out: it was interrupted.
 
    Not where the counter is not the clock: there every scope takes the slow path. */
 #ifndef PROF_CORE_IN_PLACE_H
@@ -61,7 +61,8 @@ void prof_i_in_place_thread_goes(struct prof_i_thread *thread);
 
 /* The thread leaves this chunk. Owner thread. */
 void prof_i_in_place_leave_chunk(struct prof_i_thread *thread, const prof_i_head *chunk);
-/* The thread is about to record into this chunk, which no other thread claims from: sets its limit. */
+/* The thread is about to record into this chunk, which no other thread claims from: sets its
+   limit. */
 void prof_i_in_place_enter_chunk(struct prof_i_thread *thread, prof_i_head *chunk);
 
 /* A claim at `at` has reached the limit. Does it fit? At a stop it does, and a window opens.

@@ -112,7 +112,8 @@ enum {
 /* A thread's slot: 64 KiB, of which only the touched pages cost memory. */
 /* What a thread of the capture is: in the low 8 bits. Of a stream the device's type stands in the next 24, its index above, and the stream's handle for the tid.
    CALLS is no thread: these records, of KIND_CALL alone, are those of the thread whose serial
-   stands for the tid. FIBER is a track as a thread is; its tid is PROF_I_TID_OF_FIBERS plus its number. */
+   stands for the tid. FIBER is a track as a thread is; its tid is PROF_I_TID_OF_FIBERS plus its
+   number. */
 typedef enum prof_i_role {
   PROF_I_ROLE_THREAD = 0,
   PROF_I_ROLE_MAIN = 1,

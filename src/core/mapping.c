@@ -82,9 +82,9 @@ static size_t collect_kept(kept *all, size_t room, const char *base, uint64_t by
   return count;
 }
 
-/* Pages of states are nobody's: they go some captures later, when no thread can still be between a
-   look at the pool and its sum. A slot's and a chunk's go with their thread, which has them as
-   pins. */
+/* No thread owns the pages of a pool's state. They are unmapped some captures later, when no thread
+   can still be between its look at the pool and its update of the sum. Pages of a slot or a chunk
+   belong to their thread, which unmaps them when it ends: see its pins. */
 static void unmap_later(void *at, uint64_t bytes) {
   prof_i_pin *const p = &own.states[own.state_next++ % STATE_PIN_COUNT];
   if (p->at) munmap(p->at, p->bytes);
@@ -128,7 +128,7 @@ void prof_i_mapping_cover(char *base, uint64_t bytes) {
   if (!prof_i_mapping_split(base, bytes, cover_piece, NULL)) prof_i_port_cover(base, bytes);
 }
 
-/* ---- what is unmapped when nobody waits for it any more ---- */
+/* ---- what is unmapped after the lock is released ---- */
 
 static void unmap_soon(char *at, uint64_t bytes) {
   struct prof_i_unused *last = own.unused;
@@ -141,7 +141,7 @@ static void unmap_soon(char *at, uint64_t bytes) {
     last->next = own.unused;
     own.unused = last;
   }
-  madvise(at, bytes, MADV_DONTFORK); /* a child would have it for good */
+  madvise(at, bytes, MADV_DONTFORK); /* a forked child would never unmap it */
   last->pieces[last->count++] = (prof_i_pin){at, bytes};
 }
 

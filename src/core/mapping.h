@@ -1,6 +1,6 @@
 /* The address space of an arena that is given up. What a living thread may still point to stays
-   mapped: its slot, the chunks that it has, the state of a pool. All else goes, and half a second
-   of the kernel's work with it when a capture had 1.5 GiB: so it goes without the lock.
+   mapped: its slot, its chunks, the state of a pool. The rest is unmapped after the control lock is
+   released, because the kernel takes half a second to unmap a capture of 1.5 GiB.
 
    Control lock held and gate closed, if a line does not say otherwise. */
 #ifndef PROF_CORE_MAPPING_H
@@ -11,16 +11,16 @@
 /* What a living thread may point to reads as zeros from here on. */
 void prof_i_mapping_cover(char *base, uint64_t bytes);
 
-/* What no living thread can point to waits to be unmapped. */
+/* What no living thread can point to is unmapped after the lock is released. */
 void prof_i_mapping_release(char *base, uint64_t bytes);
 
-/* What waits so, or NULL. Control lock held. */
+/* Takes the list of ranges that wait to be unmapped, or NULL. Control lock held. */
 struct prof_i_unused *prof_i_mapping_take_unused(void);
-/* Without the lock. */
+/* Unmaps them. Without the lock. */
 void prof_i_mapping_unmap_unused(struct prof_i_unused *all);
 
-/* The ranges, by rising address, for whoever unmaps the unused ones later. What threads may point to
-   they unmap themselves. */
+/* Calls the sink for each range, in the order of addresses. The caller unmaps the unused ones later;
+   threads unmap the ranges that they may point to themselves. */
 typedef enum prof_i_mapping_use {
   PROF_I_MAPPING_UNUSED,
   PROF_I_MAPPING_THREADS,

@@ -205,9 +205,9 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   return start;
 }
 
-/* While each scope of a thread comes this way it is timed, for it may look at all that stands open.
-   What a chunk change in between takes is counted there. Not what it waits for a processor: an open
-   scope takes some 10 ns at each look. */
+/* A thread in the slow state has each begin and end timed, because each may search all its open
+   scopes. The time of a chunk change in between is left out: it is counted elsewhere. A search takes
+   some 10 ns an open scope. More than the bound below is time in which the thread did not run. */
 enum { SLOW_MOST_NS = 200 }; /* for each open scope */
 typedef struct slow_time {
   const prof_i_slot *slot; /* NULL: it is not timed */

@@ -78,8 +78,9 @@ typedef struct prof_i_thread {
                              may get lost */
   /* Locked by its thread where that has no destructor to see it end: see thread.c. */
   pthread_mutex_t life;
-  /* Its serial, if others may find that it has ended: by the mutex, or by its number in process
-     life_pid. 0: nobody may. Atomic, as life_pid, which is 0 where the mutex tells. */
+  /* How other threads can find that this one has ended. life_of: its serial, or 0 where they cannot.
+     life_pid: 0 where the mutex `life` tells it, else the process of which the kernel is asked for
+     the thread's tid. Both atomic. */
   uint64_t life_of, life_pid;
   struct prof_i_thread *next;        /* all that ever were; only grows */
 } prof_i_thread;

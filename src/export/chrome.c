@@ -464,7 +464,8 @@ static void put_flow_mark(prof_i_chrome *w, const prof_i_flow *flow, prof_i_text
 static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number, prof_i_text name) {
   if (!flow->is_held) put_flow_mark(w, flow, name);
   prof_i_sink_text(w->sink, flow->is_end ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
-  prof_i_sink_text(w->sink, is_forward(name) ? ",\"cat\":\"fwdbwd\",\"name\":\"" : ",\"cat\":\"flow\",\"name\":\"");
+  prof_i_sink_text(w->sink, is_forward(name) ? ",\"cat\":\"fwdbwd\"" : ",\"cat\":\"flow\"");
+  prof_i_sink_text(w->sink, ",\"name\":\"");
   prof_i_sink_string_part(w->sink, name.data, name.bytes);
   prof_i_sink_text(w->sink, "\",\"id\":");
   prof_i_sink_u64(w->sink, number);

@@ -100,7 +100,7 @@ static bool begin_own(prof_i_chrome *w, const char *key) {
 }
 
 /* "rank" with the space, on a line of its own and before all names: that is how readers find it.
-   They want one, so that 0 stands for none. */
+   Readers need a number, so an unknown rank is written as 0. */
 static void put_distributed(prof_i_chrome *w) {
   put(w, "{\"backend\": \"\", \"rank\": ");
   prof_i_sink_i64(w->sink, w->info.rank < 0 ? 0 : w->info.rank);

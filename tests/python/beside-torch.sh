@@ -21,7 +21,8 @@ if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
   python3 -m venv .venv-torch || skip "python3 -m venv failed"
   # --no-compile: of its 10 000 files a test imports a tenth, and compiles those itself.
   # shellcheck disable=SC2086 # a list
-  TMPDIR=$PWD/.venv-torch tools/again.sh .venv-torch/bin/python -m pip install --quiet --no-compile --no-cache-dir --disable-pip-version-check $packages ||
+  TMPDIR=$PWD/.venv-torch tools/again.sh .venv-torch/bin/python -m pip install --quiet --no-compile \
+    --no-cache-dir --disable-pip-version-check $packages ||
     skip "pip could not install $packages"
   echo "$packages" >$stamp
 fi

@@ -77,7 +77,8 @@ in_python() {
   else
     expect "Python $version installs the wheel, without network and compiler" env PATH=/nowhere \
       "$place/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
-    "$place/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --only-binary=:all: numpy \
+    "$place/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check \
+      --only-binary=:all: numpy \
       >"$scratch/log" 2>&1 || # what skips without it says so
       echo "no numpy for Python $version: $(tail -n 1 "$scratch/log")"
     expect "Python $version uses the wheel's library" uses_its_own_library "$place/bin/python"

@@ -22,6 +22,7 @@
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 #include "hang_guard.h"
+#include "unit/threads.h"
 
 enum { THREADS = 2000, AT_ONCE = 48, FEW = 16 };
 
@@ -63,7 +64,8 @@ static void *record_once(void *unused) {
   return unused;
 }
 
-/* The kernel's threads of this process. Who joins one goes on before the kernel has done with it. */
+/* The kernel's threads of this process. Who joins one goes on before the kernel has done with
+   it. */
 static unsigned long kernel_threads(void) {
   struct stat about;
   assert_int_equal(stat("/proc/self/task", &about), 0);
@@ -91,18 +93,6 @@ static void run_at_once(void *(*body)(void *), int count) {
     assert_int_equal(pthread_create(&threads[i], NULL, body, NULL), 0);
   for (int i = 0; i < count; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
   wait_for_kernel(before);
-}
-
-static int states_of_threads(void) {
-  int count = 0;
-  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) count++;
-  return count;
-}
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health_get(&health), PROF_OK);
-  return health;
 }
 
 static void start_in(const char *path, uint64_t cap_bytes) {

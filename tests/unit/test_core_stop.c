@@ -1,5 +1,5 @@
-/* A stop that waits for a device: whoever does not change the capture goes on meanwhile. The device is
-   a hook of this test's, which does not return before the others have. */
+/* A stop that waits for a device: whoever does not change the capture goes on meanwhile. The device
+   is a hook of this test's, which does not return before the others have. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>

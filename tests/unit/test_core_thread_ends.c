@@ -17,6 +17,7 @@
 
 #include "core/thread.h"
 #include "fault/support/skip.h"
+#include "unit/threads.h"
 
 enum { KEYS = 40, THREADS = 300, AT_ONCE = 8 };
 
@@ -66,18 +67,6 @@ static void a_threads_first_scope_allocates_nothing(void **state) {
 static void *record(void *unused) {
   WITH_BASE_PROFILER(PROF_HOST, "some", "thread", PROF_NO_ARGS, {});
   return unused;
-}
-
-static int states_of_threads(void) {
-  int count = 0;
-  for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) count++;
-  return count;
-}
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health_get(&health), PROF_OK);
-  return health;
 }
 
 static void record_on_threads(void) {

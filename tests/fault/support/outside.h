@@ -108,7 +108,7 @@ static inline void outside_do(outside_page *page) {
   }
 }
 
-/* It ends when nobody is left who could ask. */
+/* Ends when the other end of the pipe is closed. */
 static inline void outside_live(int asked, int answered) {
   char byte;
   while (read(asked, &byte, 1) == 1) {
