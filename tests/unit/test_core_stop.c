@@ -6,7 +6,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,13 +34,43 @@ static void *stop(void *status) {
   *(int *)status = prof_stop();
   return NULL;
 }
-static void *start(void *status) {
-  *(int *)status = prof_start(2);
+/* A call on a thread of its own. */
+typedef struct call {
+  int (*run)(void);
+  pthread_t thread;
+  uint32_t tid; /* 0: it has not begun. Atomic, as has_ended */
+  uint32_t has_ended;
+  int status;
+} call;
+
+static int start_at_2(void) { return prof_start(2); }
+
+static void *run_call(void *of) {
+  call *const c = of;
+  __atomic_store_n(&c->tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+  c->status = c->run();
+  __atomic_store_n(&c->has_ended, 1, __ATOMIC_SEQ_CST);
   return NULL;
 }
-static void *clear(void *status) {
-  *(int *)status = prof_clear();
-  return NULL;
+
+static bool is_asleep(uint32_t tid) {
+  char path[64], state = 0;
+  snprintf(path, sizeof path, "/proc/self/task/%u/stat", tid);
+  FILE *const file = tid ? fopen(path, "r") : NULL;
+  if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+  if (file) fclose(file);
+  return state == 'S';
+}
+
+/* Begun, and it waits or has come back. */
+static void begin_call(call *c) {
+  assert_int_equal(pthread_create(&c->thread, NULL, run_call, c), 0);
+  WAIT_WHILE(!__atomic_load_n(&c->has_ended, __ATOMIC_SEQ_CST) &&
+             !is_asleep(__atomic_load_n(&c->tid, __ATOMIC_SEQ_CST)));
+}
+static void end_call(call *c) {
+  assert_int_equal(pthread_join(c->thread, NULL), 0);
+  assert_int_equal(c->status, PROF_OK);
 }
 
 /* Recording, and a thread is in prof_stop(), in the hook. */
@@ -91,20 +123,19 @@ static void others_go_on(void **state) {
   assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING);
 }
 
-/* It may begin while the stop is under way, or after that: either way it is the next session. */
 static void a_start_and_a_clear_wait_for_it(void **state) {
   (void)state;
-  int stopped = -1, cleared = -1, started = -1;
-  pthread_t clearing, starting;
+  int stopped = -1;
+  call clear = {.run = prof_clear}, start = {.run = start_at_2};
   hang_guard();
   const pthread_t thread = begin_stop(&stopped);
-  assert_int_equal(pthread_create(&clearing, NULL, clear, &cleared), 0);
-  assert_int_equal(pthread_create(&starting, NULL, start, &started), 0);
+  begin_call(&clear);
+  begin_call(&start);
+  assert_int_equal(__atomic_load_n(&clear.has_ended, __ATOMIC_SEQ_CST), 0);
+  assert_int_equal(__atomic_load_n(&start.has_ended, __ATOMIC_SEQ_CST), 0);
   end_stop(thread, &stopped);
-  assert_int_equal(pthread_join(clearing, NULL), 0);
-  assert_int_equal(pthread_join(starting, NULL), 0);
-  assert_int_equal(cleared, PROF_OK);
-  assert_int_equal(started, PROF_OK);
+  end_call(&clear);
+  end_call(&start);
   assert_int_equal(prof_level(), 2);
   assert_int_equal(count("before"), 0);
   WITH_BASE_PROFILER(PROF_HOST, "after", "stop", PROF_NO_ARGS, {});
