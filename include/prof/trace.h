@@ -39,7 +39,7 @@ typedef struct prof_trace_info {
   uint32_t thread_count;
   uint32_t is_live;           /* 1: the process that writes it still runs */
   uint32_t was_clean;         /* 1: it was stopped; 0: the process died or still records, or it is_copy */
-  uint32_t level;             /* in force; where it was off when the capture was read: of the last start */
+  uint32_t level;             /* in force when the capture was read; where that is 0, the last one before */
   uint32_t policy;            /* prof_policy */
   char host[64];
   char process_name[64];

@@ -141,6 +141,26 @@ static uint64_t sum_of(const uint64_t counts[16]) {
 /* Less what the user forgot on purpose. */
 static uint64_t missing(const prof_i_chrome *w) { return sum_of(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED]; }
 
+/* The summary's name: the worst of what there is. */
+static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
+  const uint64_t lost = missing(w), cleared = w->info.lost_count[PROF_LOSS_CLEARED];
+  put(w, "\"name\":\"prof: ");
+  if (prof_i_findings_faults(&w->check.findings) || is_silent) {
+    put(w, "see the arguments");
+  } else if (lost) {
+    put(w, "lost ");
+    prof_i_sink_u64(w->sink, lost);
+  } else if (is_late) {
+    put(w, "no loss, but records began late");
+  } else if (cleared) {
+    prof_i_sink_u64(w->sink, cleared);
+    put(w, " cleared, no other loss");
+  } else {
+    put(w, w->info.open_count || w->info.open_below_count ? "no loss, some unfinished" : "no loss");
+  }
+  put(w, "\"");
+}
+
 static void put_counts(prof_i_chrome *w) {
   put_member(w, "recorded", w->info.event_count - w->info.open_count);
   put_member(w, "scopes", w->info.scope_count);
@@ -198,6 +218,7 @@ static void put_capture(prof_i_chrome *w) {
 }
 
 static void put_threads(prof_i_chrome *w) {
+  uint64_t told = 0;
   put(w, ",\n \"threads\":[");
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
@@ -210,8 +231,11 @@ static void put_threads(prof_i_chrome *w) {
     put(w, ",\"lost\":");
     prof_i_account_loss(w->sink, thread.lost_count);
     put(w, "}");
+    told += sum_of(thread.lost_count);
   }
   put(w, "]");
+  const uint64_t all = sum_of(w->info.lost_count);
+  put_member(w, "lost_not_by_thread", all > told ? all - told : 0);
 }
 
 /* Where sites are that somebody has named: of functions each call says it. */
@@ -256,10 +280,8 @@ static void put_change_marks(prof_i_chrome *w) {
 static void put_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
   const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0, has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
-  const bool is_whole = missing(w) == 0 && faults == 0 && !has_silent;
-  put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":\"");
-  put(w, !is_whole ? "prof: see the arguments" : has_late ? "prof: no loss, but records began late" : w->info.open_count || w->info.open_below_count ? "prof: no loss, some unfinished" : "prof: no loss");
-  put(w, "\"");
+  put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
+  put_summary_name(w, has_silent, has_late);
   put_member(w, "pid", w->info.pid);
   put_member(w, "tid", w->info.pid);
   put(w, ",\"ts\":");

@@ -160,7 +160,7 @@ typedef struct prof_i_catalog {
   prof_i_device_state *devices; /* by device, each once */
   uint32_t device_count, device_room;
   uint64_t first_session; /* of which anything stays after a clear; 0: all */
-  uint32_t last_level; /* of the last session that began */
+  uint32_t last_level; /* the last that was not 0 */
   int64_t wall_ns;     /* how far CLOCK_REALTIME has moved against CLOCK_MONOTONIC since the start */
   uint64_t wall_width_ns; /* of the pair that said so */
   uint32_t wall_step_count;

@@ -270,6 +270,7 @@ static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_co
                                                                    .measured = words[7],
                                                                    .allowed = words[8]};
   prof_i_change_seen *const seen = &catalog->changes[catalog->change_count - 1];
+  if (seen->kind == PROF_CHANGE_LEVEL && seen->level_after) catalog->last_level = seen->level_after;
   if (seen->reason != PROF_REASON_OUTSIDE) return 0;
   seen->monotonic_ns = seen->measured;
   if (seen->allowed > catalog->outside_count) catalog->outside_count = seen->allowed;

@@ -72,6 +72,7 @@ static int add_from_header(prof_trace *trace) {
     const prof_i_level_change *const change = &trace->header.level_changes[n % PROF_I_LEVEL_CHANGES];
     const uint32_t before = (uint32_t)change->levels, after = (uint32_t)(change->levels >> 32);
     if (change->number != n + 1 || before > 2 || after > 2 || before == after || change->monotonic_ns == 0) continue;
+    if (after) catalog->last_level = after;
     if (!prof_i_make_room((void **)&catalog->changes, &catalog->change_room, catalog->change_count, sizeof *catalog->changes)) return PROF_E_NO_MEMORY;
     catalog->changes[catalog->change_count++] = (prof_i_change_seen){
         .monotonic_ns = change->monotonic_ns, .kind = PROF_CHANGE_LEVEL, .reason = PROF_REASON_OUTSIDE, .level_before = before, .level_after = after};

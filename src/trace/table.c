@@ -412,7 +412,7 @@ static int put_loss(table *t, const prof_trace *trace) {
   return PROF_OK;
 }
 
-/* What was open across a fork stands in the parent's. */
+/* What was open across a fork stands in the parent's: the sum's line alone says it. */
 static bool is_whole(const prof_trace_info *info) {
   uint64_t missing = info->open_count | info->open_below_count | info->bad_count;
   for (size_t i = 0; i < sizeof info->lost_count / sizeof *info->lost_count; i++) missing |= i == PROF_LOSS_FORKED ? 0 : info->lost_count[i];
@@ -422,17 +422,19 @@ static bool is_whole(const prof_trace_info *info) {
 /* Of one trace its line; of several their sum, and the lines of those that are not whole. */
 static int put_losses(table *t) {
   char line[128];
-  uint64_t recorded = 0;
+  uint64_t recorded = 0, forked = 0;
   size_t broken = 0;
   if (t->trace_count == 1) return put_loss(t, t->traces[0]);
   for (size_t i = 0; i < t->trace_count; i++) {
     const prof_trace_info info = info_of(t->traces[i]);
     recorded += info.event_count - info.open_count;
+    forked += info.lost_count[PROF_LOSS_FORKED];
     broken += !is_whole(&info);
   }
   snprintf(line, sizeof line, "%zu processes: %llu recorded; ", t->trace_count, (unsigned long long)recorded);
   prof_i_page_text(&t->page, line);
   if (broken) snprintf(line, sizeof line, "%zu of them not whole:\n", broken);
+  else if (forked) snprintf(line, sizeof line, "no loss but %llu forked\n", (unsigned long long)forked);
   else snprintf(line, sizeof line, "no loss\n");
   prof_i_page_text(&t->page, line);
   int status = PROF_OK;

@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import unittest
 
 from folder import Folder
@@ -44,6 +45,40 @@ class Rules(Folder):
 
     def spans(self):
         return {e["name"]: (e["ts"], e["dur"]) for e in self.exported() if e["ph"] == "X"}
+
+    def test_losses_of_a_capture_that_was_exported(self):
+        code = """if True:
+            import sys
+            import prof
+            prof.profiler.start(2)
+            for _ in range(3):
+                with prof.scope("forgotten"): pass
+            prof.profiler.clear()
+            with prof.scope("kept"): pass
+            prof.profiler.start(1)
+            left = prof.scope("left open")
+            left.__enter__()
+            prof.profiler.stop()
+            prof.Trace.now().dump(sys.argv[1], "capture")
+        """
+        done = subprocess.run([sys.executable, "-c", code, self.path("o.prof")], capture_output=True, text=True, timeout=HANG_SECONDS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(self.command("info", "o.prof").stdout, r"(?m)^level +1, ")
+        self.assertEqual(self.command("dump", "o.prof", "-o", "o.json").returncode, 0)
+        with open(self.path("o.json")) as f:
+            trace = f.read()
+        with prof.Trace.open(self.path("o.prof")) as original:
+            host = original.info().host
+        self.assertEqual(self.imported(trace).info().host, host)
+        self.assertEqual(
+            self.said,
+            [
+                "not taken: 1 changes of levels, mutes and budgets, which an export of prof tells",
+                "the capture from which prof exported this: 3 lost (cleared), 1 had not ended, and count as calls here",
+            ],
+        )
+        for note in self.said:  # they stay in the capture
+            self.assertIn("  " + note + "\n", self.command("info", "t.prof").stdout)
 
     def test_categories_of_every_torch(self):
         device = {name: row[2] for name, row in self.totals("categories of torch 1.8").items()}

@@ -394,6 +394,20 @@ static void a_window_keeps_what_touches_it(void **state) {
   capture_end(&c);
 }
 
+/* What was forgotten on purpose is no loss, and is said all the same. Its thread is not known. */
+static void what_was_cleared_stands_in_the_text(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *const chunk = begin(&c, 453 * base_ns);
+  capture_plain(chunk, CAPTURE_START, 5, 1);
+  capture_header(&c)->unplaced[PROF_LOSS_CLEARED] = 3;
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  has("\"name\":\"prof: 3 cleared, no other loss\"");
+  has("\"lost: cleared\":3");
+  has("\"lost_not_by_thread\":3");
+}
+
 static void loss_stands_in_the_text(void **state) {
   (void)state;
   capture c;
@@ -403,7 +417,8 @@ static void loss_stands_in_the_text(void **state) {
   capture_header(&c)->unplaced[PROF_LOSS_FULL] = 42;
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   capture_end(&c);
-  has("\"name\":\"prof: see the arguments\"");
+  has("\"name\":\"prof: lost 42\"");
+  has("\"lost_not_by_thread\":0");
   has("\"lost: full\":42");
   has("\"lost\":{\"total\":42,\"full\":42,\"overwritten\":0,");
   has("{\"tid\":101,\"name\":\"thread 1\",\"events\":1,\"recording_took_ns\":0,\"lost\":{\"total\":42,\"full\":42,");
@@ -735,6 +750,7 @@ int main(void) {
       IN_FOLDER(calls_and_kernels_have_their_operators_id),
       IN_FOLDER(threads_of_one_number_have_rows_of_their_own),
       IN_FOLDER(a_window_keeps_what_touches_it),
+      IN_FOLDER(what_was_cleared_stands_in_the_text),
       IN_FOLDER(loss_stands_in_the_text),
       IN_FOLDER(steps_of_the_budget_stand_in_the_text_and_on_the_time_line),
       IN_FOLDER(damage_is_written_and_reported),

@@ -148,6 +148,13 @@ static void traces_add_up_together(void **state) {
   assert_int_equal(prof_traces_table(both, 2, &by_thread, &text), PROF_OK);
   assert_non_null(strstr(text, "\n2 processes: 101 recorded; no loss\n"));
   prof_free(text);
+  capture_header(&c[1])->unplaced[PROF_LOSS_FORKED] = 2; /* they stand in another process's capture */
+  prof_trace_destroy(traces[1]);
+  traces[1] = open_capture(&c[1]);
+  const prof_trace *const child[] = {traces[0], traces[1]};
+  assert_int_equal(prof_traces_table(child, 2, &by_thread, &text), PROF_OK);
+  assert_non_null(strstr(text, "\n2 processes: 101 recorded; no loss but 2 forked\n"));
+  prof_free(text);
   for (int i = 0; i < 2; i++) {
     prof_trace_destroy(traces[i]);
     capture_end(&c[i]);

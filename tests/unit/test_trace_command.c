@@ -95,6 +95,22 @@ static void info_tells_what_the_capture_holds(void **state) {
   assert_says("evil \\x1b[31m\\xc2\\x9b\\xe2\\x80\\xae\\xff name");
 }
 
+/* A ring has overwritten them. */
+static void info_tells_losses_without_a_thread(void **state) {
+  (void)state;
+  need_the_command();
+  capture c;
+  small_capture(&c);
+  capture_header(&c)->unplaced[PROF_LOSS_OVERWRITTEN] = 7;
+  const int status = write_capture(&c, "copy.prof");
+  capture_end(&c);
+  assert_int_equal(status, 0);
+  assert_int_equal(run("info copy.prof"), 0);
+  assert_says("\n  7 of the 8 lost are not told by thread: their records are gone\n");
+  assert_int_equal(run("info small.prof"), 0);
+  assert_null(strstr(own.output, "not told by thread"));
+}
+
 static void info_tells_threads_from_streams(void **state) {
   capture c;
   (void)state;
@@ -317,7 +333,8 @@ static void what_cannot_be_done_exits_1_and_says_why(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(info_tells_what_the_capture_holds), cmocka_unit_test(info_tells_threads_from_streams), cmocka_unit_test(table_groups_sorts_and_limits),
+      cmocka_unit_test(info_tells_what_the_capture_holds), cmocka_unit_test(info_tells_losses_without_a_thread),
+      cmocka_unit_test(info_tells_threads_from_streams), cmocka_unit_test(table_groups_sorts_and_limits),
       cmocka_unit_test(dump_writes_each_format),           cmocka_unit_test(help_and_version_go_to_stdout),
       cmocka_unit_test(memory_reports_with_a_plot),        cmocka_unit_test(memory_draws_as_the_terminal_can),
       cmocka_unit_test(memory_writes_a_picture_or_nothing), cmocka_unit_test(memory_leaves_no_half_picture),

@@ -23,6 +23,7 @@
   X(NO_VALUE, "counters without a number")                                                   \
   X(MEMORY, "of memory, without address or bytes that can be")                               \
   X(SPAN, "rows about the tracing itself (Spans, Traces)")                                   \
+  X(OWN_CHANGE, "changes of levels, mutes and budgets, which an export of prof tells")       \
   X(ROWS, "members beside the events, past 4096 of them")                                    \
   X(DRAWN, "arrows and graphs that exports draw anew from what is taken")
 
@@ -59,6 +60,7 @@ typedef struct import_counts {
   uint64_t threads, streams, steps, processes;
   uint64_t missed[IMPORT_MISS_COUNT], changed[IMPORT_CHANGE_COUNT];
   char outlier[64], member[32]; /* the first that was missed for its time, and the first that is not known */
+  char original[256]; /* of an export of prof: what its capture has lost. "": nothing */
 } import_counts;
 
 typedef enum import_end {
@@ -82,7 +84,7 @@ typedef struct import_result {
    must_be_new: a file that is there stays. */
 void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out);
 
-enum { IMPORT_NOTES_MAX = IMPORT_MISS_COUNT + IMPORT_CHANGE_COUNT + 1, IMPORT_NOTE_BYTES = 512 };
+enum { IMPORT_NOTES_MAX = IMPORT_MISS_COUNT + IMPORT_CHANGE_COUNT + 2, IMPORT_NOTE_BYTES = 512 };
 
 /* What was dropped, or taken otherwise, one line a reason, and that the trace is not whole. index: below IMPORT_NOTES_MAX.
    False: there is nothing to say of that reason. */

@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include "kineto.h"
 
+#include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "number.h"
 #include "take.h"
@@ -121,13 +123,51 @@ static void take_named_devices(import_state *state, const import_event *event, i
     take_devices(state, import_text_of(event, value));
 }
 
+static bool put_count(char *to, size_t room, size_t *used, const import_event *event,
+                      const char *key, const char *words) {
+  const import_value *const value = import_event_arg(event, key);
+  if (!value || value->type != IMPORT_NUMBER) return false;
+  const import_text count = import_text_of(event, value);
+  const int more = snprintf(to + *used, room - *used, "%s%.*s %s", *used ? ", " : "",
+                            (int)count.bytes, count.data, words);
+  if (more > 0 && (size_t)more < room - *used) *used += (size_t)more;
+  return true;
+}
+
+/* The instant at the end of an export of prof says what its capture has lost. */
+static void take_summary(import_state *state, const import_event *event) {
+  char *const to = state->counts->original;
+  const size_t room = sizeof state->counts->original;
+  size_t used = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) {
+    char key[64], words[64];
+    snprintf(key, sizeof key, "lost: %s", prof_loss_name(i));
+    snprintf(words, sizeof words, "lost (%s)", prof_loss_name(i));
+    put_count(to, room, &used, event, key, words);
+  }
+  if (import_event_arg(event, "unfinished") &&
+      !import_text_is(import_text_of(event, import_event_arg(event, "unfinished")), "0"))
+    put_count(to, room, &used, event, "unfinished", "had not ended, and count as calls here");
+  put_count(to, room, &used, event, "unfinished below 64 others", "more had not ended");
+}
+
+/* Marks on the time line of an export of prof: the summary, and changes. */
+static void take_own_mark(import_state *state, const import_event *event) {
+  if (import_event_arg(event, "self_check_faults"))
+    take_summary(state, event);
+  else
+    import_miss_one(state, IMPORT_MISS_OWN_CHANGE);
+}
+
 static void take_instant(import_state *state, const import_event *event) {
   const import_text category = import_member_text(event, IMPORT_CAT),
                     name = import_member_text(event, IMPORT_NAME);
   uint64_t time;
   take_named_devices(state, event, category, name);
-  if (is_about_tracing(event, category) || import_text_is(category, "prof"))
+  if (is_about_tracing(event, category))
     import_miss_one(state, IMPORT_MISS_SPAN);
+  else if (import_text_is(category, "prof"))
+    take_own_mark(state, event);
   else if (read_time(state, event, &time))
     import_late_add(state, event, 'i', time);
 }
@@ -295,15 +335,27 @@ static bool is_usual(import_text key, import_text text) {
   return is_ours || import_text_is(text, "[]") || import_text_is(text, "{}");
 }
 
+/* The member "prof" of an export of prof. A host's name has no character that JSON escapes. */
+static void take_own_account(import_state *state, const import_value *value, import_text text) {
+  static const char key[] = "\"host\":\"";
+  state->devices.is_of_prof =
+      value->type == IMPORT_JSON && import_text_begins(text, "{\"version\":");
+  if (!state->devices.is_of_prof) return;
+  const char *const found = memmem(text.data, text.bytes, key, sizeof key - 1);
+  if (!found) return;
+  const char *const host = found + sizeof key - 1, *const end = text.data + text.bytes;
+  const char *const quote = memchr(host, '"', (size_t)(end - host));
+  if (quote)
+    snprintf(state->host, sizeof state->host, "%.*s", (int)(quote - host < 255 ? quote - host : 255), host);
+}
+
 void import_kineto_metadata(import_state *state, import_text key, const import_value *value,
                             import_text text) {
   if (import_text_is(key, "baseTimeNanoseconds") && value->type == IMPORT_NUMBER)
     import_number_i64(text, &state->base_ns);
   if (import_text_is(key, "distributedInfo")) take_distributed(state, text);
   if (import_text_is(key, "deviceProperties")) take_devices(state, text);
-  if (import_text_is(key, "prof"))
-    state->devices.is_of_prof =
-        value->type == IMPORT_JSON && import_text_begins(text, "{\"version\":");
+  if (import_text_is(key, "prof")) take_own_account(state, value, text);
   if (import_text_is(key, "host_name"))
     snprintf(state->host, sizeof state->host, "%.*s",
              (int)(text.bytes < sizeof state->host ? text.bytes : sizeof state->host), text.data);

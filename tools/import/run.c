@@ -27,6 +27,12 @@ static bool note_end(const import_result *r, char to[IMPORT_NOTE_BYTES]) {
   return true;
 }
 
+/* What the capture had lost from which prof exported this trace. */
+static bool note_original(const import_counts *c, char to[IMPORT_NOTE_BYTES]) {
+  snprintf(to, IMPORT_NOTE_BYTES, "the capture from which prof exported this: %s", c->original);
+  return c->original[0] != 0;
+}
+
 bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYTES]) {
   static const char *const misses[] = {
 #define IMPORT_TEXT_OF(name, text) text,
@@ -36,7 +42,8 @@ bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYT
   };
   const import_counts *const c = &result->counts;
   const int change = index - IMPORT_MISS_COUNT;
-  if (change == IMPORT_CHANGE_COUNT) return note_end(result, to);
+  if (change == IMPORT_CHANGE_COUNT) return note_original(c, to);
+  if (change > IMPORT_CHANGE_COUNT) return note_end(result, to);
   const bool is_miss = change < 0;
   const unsigned long long count = is_miss ? c->missed[index] : c->changed[change];
   const char *const first = index == IMPORT_MISS_TIME ? c->outlier

@@ -128,6 +128,12 @@ static uint32_t count_streams(const prof_trace *trace, uint32_t count) {
   return streams;
 }
 
+static uint64_t sum_of_losses(const uint64_t *counts) {
+  uint64_t sum = 0;
+  for (int r = 0; r < PROF_LOSS_COUNT; r++) sum += counts[r];
+  return sum;
+}
+
 static void print_threads(const prof_trace *trace, uint32_t count, uint64_t duration_ns) {
   const uint32_t streams = count_streams(trace, count);
   printf("threads      %" PRIu32, count - streams);
@@ -136,8 +142,7 @@ static void print_threads(const prof_trace *trace, uint32_t count, uint64_t dura
   for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;
-    uint64_t lost = 0;
-    for (int r = 0; r < PROF_LOSS_COUNT; r++) lost += thread.lost_count[r];
+    const uint64_t lost = sum_of_losses(thread.lost_count);
     printf("  %8" PRIu64 "  %10" PRIu64 " event%s  %8" PRIu64 " lost  recording ", thread.tid, thread.event_count, thread.event_count == 1 ? " " : "s", lost);
     print_share(thread.own_ns, duration_ns);
     fputs("  ", stdout);
@@ -147,6 +152,19 @@ static void print_threads(const prof_trace *trace, uint32_t count, uint64_t dura
     puts(thread.is_main ? "  (main)" : kind);
   }
   if (count > THREADS_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - THREADS_SHOWN_MAX);
+}
+
+/* Of records that were overwritten or cleared nobody knows any more which thread wrote them. */
+static void print_apart(const prof_trace *trace, const prof_trace_info *info) {
+  uint64_t told = 0;
+  for (uint32_t i = 0; i < info->thread_count; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    if (prof_trace_thread_get(trace, i, &thread) == PROF_OK) told += sum_of_losses(thread.lost_count);
+  }
+  const uint64_t all = sum_of_losses(info->lost_count);
+  if (all > told)
+    printf("  %" PRIu64 " of the %" PRIu64 " lost are not told by thread: their records are gone\n",
+           all - told, all);
 }
 
 /* What each thread was inside of. */
@@ -203,6 +221,7 @@ int command_info(int argc, char **argv) {
   print_changes(trace, info.change_count, info.untold_change_count);
   print_devices(trace, info.device_count);
   print_threads(trace, info.thread_count, info.duration_ns);
+  print_apart(trace, &info);
   if (info.open_count) print_open(trace, info.open_count);
   prof_trace_destroy(trace);
   return EXIT_OK;
