@@ -106,7 +106,7 @@ static void info_tells_losses_without_a_thread(void **state) {
   capture_end(&c);
   assert_int_equal(status, 0);
   assert_int_equal(run("info copy.prof"), 0);
-  assert_says("\n  7 of the 8 lost are not told by thread: their records are gone\n");
+  assert_says("\n  7 of the 15 lost are not told by thread: their records are gone\n");
   assert_int_equal(run("info small.prof"), 0);
   assert_null(strstr(own.output, "not told by thread"));
 }
