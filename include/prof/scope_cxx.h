@@ -6,6 +6,10 @@
 
 #include <prof/scope.h>
 
+#if __cplusplus < 201703L
+#error "prof's scope macros need C++17 or later: compile with -std=c++17"
+#endif
+
 #include <initializer_list>
 #include <type_traits>
 #include <utility>
