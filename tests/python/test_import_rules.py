@@ -266,6 +266,32 @@ class Rules(Folder):
         self.totals("a device by name")
         self.assertEqual([e.device for e in self.opened.events() if e.kind == "counter"], [10])
 
+    def counted(self):
+        """Counters of devices in the export: graph, value, and its process's name."""
+        events = json.loads(self.opened.json())["traceEvents"]
+        names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        graphs = [e for e in events if e["ph"] == "C"]
+        return [(e["name"], e["args"]["value"], names[e["pid"]]) for e in graphs]
+
+    def test_a_counter_may_be_all_that_is_known_of_a_device(self):
+        value = event("C", "used", 1, pid=0, args={"used": 5})
+        for what, key in (("process_labels", "labels"), ("process_name", "name")):
+            with self.subTest(what):
+                self.opened = self.imported(json.dumps([named(0, "GPU 3", what, key), value]))
+                self.assertEqual(self.counted(), [("used used", 5.0, "GPU 3")])
+
+    def test_counters_alone_make_any_number_of_devices(self):
+        events = []
+        for i in range(40):  # the table of devices grows while counters are given theirs
+            events.append(named(i, f"GPU {i}"))
+            events.append(event("C", f"used {i}", 1, pid=i, args={"value": i}))
+            if i % 3 == 0:
+                work = {"device": i, "stream": 7}
+                events.append(x("k", 1, 1, 7, i, cat="kernel", args=work))
+        self.opened = self.imported(json.dumps(events))
+        wanted = sorted((f"used {i}", float(i), f"GPU {i}") for i in range(40))
+        self.assertEqual(sorted(self.counted()), wanted)
+
     def test_one_object_a_line(self):
         lines = [json.dumps({"traceEvents": [x(name, ts, 10, cat="kernel", args={"device": 0})]}) for name, ts in (("k0", 0), ("k1", 5))]
         self.opened = self.imported("\n".join(lines) + "\n")

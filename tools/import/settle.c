@@ -252,8 +252,8 @@ static void settle_counters(import_state *state, const import_thread *thread) {
     words[3] = 0;
     if (!(words[1] >> 24 & PROF_I_FLAG_DEVICE)) continue;
     const int64_t number = import_devices_process(&state->devices, pid)->number;
-    const import_device *const device =
-        &state->devices.all[import_devices_find(&state->devices, pid, number)];
+    const uint32_t at = import_devices_find(&state->devices, pid, number); /* it may move `all` */
+    const import_device *const device = &state->devices.all[at];
     words[3] = (uint32_t)device->type | (uint64_t)(uint32_t)device->index << 32;
   }
 }
