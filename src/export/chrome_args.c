@@ -4,10 +4,29 @@
 #include "dims.h"
 #include "text.h"
 
-/* What prof itself may put beside a user's pairs: a user's key of that name is changed. */
-static const char *const own_keys[] = {"External id", "unfinished", "Device", "Stream", "cut", "details lost",
-                                       "asynchronous", "ended on another thread", "arrow mark"};
-enum { OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0] };
+typedef struct own_key {
+  const char *text;
+  size_t bytes;
+} own_key;
+
+/* clang-format off */
+#define KEY(text) {text, sizeof text - 1}
+
+/* What prof itself may put beside a user's pairs: a user's key of that name is changed. Readers, and
+   prof import, take each of them for prof's. */
+static const own_key own_keys[] = {
+    KEY("External id"),  KEY("correlation"),             KEY("unfinished"), KEY("Device"),
+    KEY("Stream"),       KEY("cut"),                     KEY("skipped"),    KEY("details lost"),
+    KEY("asynchronous"), KEY("ended on another thread"), KEY("arrow mark"), KEY("step mark")};
+
+/* The same, on rows of devices alone. */
+static const own_key device_keys[] = {KEY("device"), KEY("stream"), KEY("annotation")};
+/* clang-format on */
+
+enum {
+  OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0],
+  DEVICE_KEY_COUNT = sizeof device_keys / sizeof device_keys[0]
+};
 static const char *const place_keys[] = {"file", "line", "function", "frame"}; /* of chrome_place.c */
 
 void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
@@ -24,9 +43,17 @@ void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
 
 /* ---- keys ---- */
 
-static bool is_taken(const prof_i_keys *keys, const char *key, size_t bytes) {
-  for (int i = 0; i < OWN_KEY_COUNT; i++)
-    if (strlen(own_keys[i]) == bytes && memcmp(own_keys[i], key, bytes) == 0) return true;
+static bool is_among(const own_key *all, size_t count, const char *key, size_t bytes) {
+  for (size_t i = 0; i < count; i++)
+    if (all[i].bytes == bytes && memcmp(all[i].text, key, bytes) == 0) return true;
+  return false;
+}
+
+static bool is_taken(const prof_i_chrome *w, const char *key, size_t bytes) {
+  const prof_i_keys *const keys = &w->keys;
+  const bool is_on_device = (w->event.flags & PROF_EVENT_ON_DEVICE) != 0;
+  if (is_among(own_keys, OWN_KEY_COUNT, key, bytes)) return true;
+  if (is_on_device && is_among(device_keys, DEVICE_KEY_COUNT, key, bytes)) return true;
   for (unsigned i = 0; i < keys->count; i++)
     if (keys->bytes[i] == bytes && memcmp(keys->text[i], key, bytes) == 0) return true;
   return false;
@@ -45,12 +72,12 @@ static void put_user_key(prof_i_chrome *w, const prof_trace_arg *arg) {
   if (is_cut) {
     memcpy(key + bytes, "...", 3);
     bytes += 3;
-  } else if (bytes >= LAST_BYTES && from[from_bytes - 1] == '\\' && is_taken(keys, key, bytes)) {
+  } else if (bytes >= LAST_BYTES && from[from_bytes - 1] == '\\' && is_taken(w, key, bytes)) {
     bytes -= LAST_BYTES;
     memcpy(key + bytes, "\\\\#", 3);
     bytes += 3;
   }
-  while (is_taken(keys, key, bytes)) key[bytes++] = '#';
+  while (is_taken(w, key, bytes)) key[bytes++] = '#';
   keys->bytes[keys->count++] = (uint32_t)bytes;
   prof_i_sink_bytes(w->sink, "\"", 1);
   prof_i_sink_bytes(w->sink, key, bytes);

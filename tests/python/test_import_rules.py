@@ -39,9 +39,15 @@ class Rules(Folder):
         self.opened = self.imported(text_of(name))
         return {r.name: (r.total_ns / 1000, r.self_ns / 1000, r.self_device_ns / 1000) for r in self.opened.aggregate()}
 
+    def once(self, pairs):
+        """An object of JSON, in which no key comes twice."""
+        self.assertEqual(len(dict(pairs)), len(pairs), pairs)
+        return dict(pairs)
+
     def exported(self):
         """What stands in the export, but for names of rows and prof's own summary."""
-        return [e for e in json.loads(self.opened.json())["traceEvents"] if e["ph"] != "M" and e.get("cat") != "prof"]
+        events = json.loads(self.opened.json(), object_pairs_hook=self.once)["traceEvents"]
+        return [e for e in events if e["ph"] != "M" and e.get("cat") != "prof"]
 
     def spans(self):
         return {e["name"]: (e["ts"], e["dur"]) for e in self.exported() if e["ph"] == "X"}
@@ -166,6 +172,23 @@ class Rules(Folder):
         said = "taken: 1 of devices, begun before their launch: the trace's clocks disagree"
         self.assertIn(said, self.said)
         self.assertEqual(self.spans()["k"], (15, 60))  # the export is no fault of its own
+
+    def test_what_a_jump_left_is_marked_again(self):
+        scopes = [x("left", 0, 5, args={"skipped": True}), x("user's", 9, 5, args={"skipped": 7})]
+        self.opened = self.imported(json.dumps(scopes))
+        self.assertEqual({e.name: e.args for e in self.opened.events()}["left"], None)
+        args = {e["name"]: e["args"] for e in self.exported()}
+        self.assertIs(args["left"]["skipped"], True)
+        self.assertEqual(args["user's"]["skipped#"], 7)
+
+    def test_arguments_of_stretches_of_a_device_are_kept(self):
+        for value in (1, False, "x"):
+            args = {"device": 0, "stream": 7, "annotation": value}
+            stretch = x("step", 1, 5, cat="gpu_user_annotation", args=args)
+            self.opened = self.imported(json.dumps([stretch]))
+            found = [e["args"] for e in self.exported()]
+            said = {"device": 0, "stream": 1, "annotation": True, "annotation#": value}
+            self.assertEqual(found, [said])
 
     def test_arguments_of_ends_are_kept(self):
         self.totals("arguments of ends")

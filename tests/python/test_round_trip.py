@@ -4,6 +4,7 @@ import collections
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,23 @@ def said(event):
 
 def what_it_says(trace):
     return collections.Counter(said(e) for e in trace["traceEvents"] if e.get("cat") != "prof" and not (e["ph"] == "M" and e["pid"] >= 5000000))  # a device's row without anything on it
+
+
+class Keys(unittest.TestCase):
+    def test_each_key_that_an_export_writes_beside_a_users_is_kept_from_the_users(self):
+        wrote, kept = set(), set()
+        for name in ("chrome.c", "chrome_args.c"):
+            with open(os.path.join(SOURCE, "src", "export", name), encoding="utf-8") as f:
+                source = f.read()
+            wrote.update(re.findall(r'\\"([^"\\]+)\\":', source))
+            for table in re.findall(r"_keys\[\] = \{(.*?)\};", source, re.DOTALL):
+                kept.update(re.findall(r'"([^"]+)"', table))
+            kept.update(re.findall(r'keep_key\(&w->keys, "([^"]+)"', source))
+        of_events = {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s"}
+        # A user's arguments stand in these, or, of an arrow, there are none of a user's.
+        alone = {"text", "args_string", "flow id", "unnamed"}
+        self.assertLessEqual({"skipped", "annotation", "cut", "Input Dims"}, wrote)
+        self.assertEqual(wrote - of_events - alone - kept, set())
 
 
 class Profiles(Folder):

@@ -5,6 +5,7 @@
 #include "trace_checks.h"
 
 #include <fcntl.h>
+#include <prof/backend.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -310,6 +311,91 @@ static void put_kernel(prof_i_head *stream, uint64_t launched_ns, uint64_t start
   r.schema = 1;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) long_word(&r, words[i]);
   long_end(&r, stream);
+}
+
+/* Is the key of one of prof's own members of this "args" object, in which each stands once? */
+static void has_key_once(const char *object, const char *key) {
+  char quoted[64];
+  const int bytes = snprintf(quoted, sizeof quoted, "\"%s\":", key);
+  const char *const end = strchr(object, '}'), *const at = strstr(object, quoted);
+  assert_non_null(end);
+  if (!at || at > end) return;
+  const char *const again = strstr(at + bytes, quoted);
+  if (again && again < end) fail_msg("'%s' comes twice: %.*s", key, (int)(end - object), object);
+}
+
+/* Puts a record's own words, and behind them as many of the user's values. */
+static void end_record(long_record *r, uint32_t flags, uint32_t schema, const uint64_t *words,
+                       size_t count, size_t user_count, prof_i_head *to) {
+  r->flags = flags;
+  r->schema = schema;
+  for (size_t i = 0; i < count; i++) long_word(r, words[i]);
+  for (uint64_t i = 0; i < user_count; i++) long_word(r, i);
+  long_end(r, to);
+}
+
+/* A user's arguments that are called as prof's own are: on a scope that a jump left, on one that
+   another thread ended, and on a device's row. */
+static void no_key_comes_twice(void **state) {
+  (void)state;
+  enum { SETS = 2, HIDDEN = 5, COUNT = 10, ALL = HIDDEN + COUNT };
+  static const char *const keys[SETS][ALL] = {
+      {"launch thread", "launch ticks", "device start ns", "device end ns", "record kind",
+       /* the user's: */
+       "skipped", "cut", "details lost", "asynchronous", "ended on another thread", "unfinished",
+       "External id", "correlation", "skipped#", "skipped"},
+      {"launch thread", "launch ticks", "device start ns", "device end ns", "record kind",
+       /* the user's: */
+       "correlation", "Device", "Stream", "device", "stream", "annotation", "step mark",
+       "arrow mark", "annotation", "correlation"}};
+  const uint32_t place = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM;
+  const uint32_t losses = PROF_I_FLAG_CUT | PROF_I_FLAG_NO_DETAILS;
+  uint32_t types[ALL];
+  capture c;
+  long_record r;
+  prof_i_head *const host = begin(&c, 453 * base_ns);
+  prof_i_head *const meta = capture_meta(&c);
+  prof_i_head *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
+  stream->sequence = ++c.sequence << 1;
+  capture_owner_as(stream, 3, 7, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT, "stream 7");
+  capture_site(meta, 2, "stretch", "gpu_user_annotation", 1);
+  capture_site(meta, 3, "k", "kernel", 1);
+  for (size_t i = 0; i < ALL; i++) types[i] = PROF_ARG_U64;
+  for (uint32_t s = 0; s < SETS; s++) {
+    const uint64_t t = CAPTURE_START + 1000 * (uint64_t)(s + 1);
+    uint64_t words[] = {2, 7, 1, t + 50, 1300, 1350, PROF_RECORD_ANNOTATION};
+    capture_schema(meta, 2 * s + 1, PROF_ARGS_PAIRS, "", ALL, types, keys[s]);
+    capture_schema(meta, 2 * s + 2, PROF_ARGS_PAIRS, "", COUNT, types, keys[s] + HIDDEN);
+    long_begin(&r, PROF_I_KIND_SKIPPED, t, 400, 1);
+    end_record(&r, place | losses, 2 * s + 2, words, 2, COUNT, host);
+    long_begin(&r, PROF_I_KIND_ASYNC, t + 500, 400, 1);
+    end_record(&r, losses | PROF_I_FLAG_OTHER_THREAD, 2 * s + 2, NULL, 0, COUNT, host);
+    long_begin(&r, PROF_I_KIND_SCOPE, t + 100, 50, 2);
+    end_record(&r, place, 2 * s + 1, words, 2 + HIDDEN, COUNT, stream);
+    words[6] = PROF_BACKEND_KERNEL;
+    long_begin(&r, PROF_I_KIND_SCOPE, t + 200, 50, 3);
+    end_record(&r, place, 2 * s + 1, words, 2 + HIDDEN, COUNT, stream);
+  }
+  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
+  capture_end(&c);
+  unsigned count = 0;
+  for (const char *at = text; (at = strstr(at, "{\"ph\":\"X\"")) != NULL; at++) {
+    const char *const args = strstr(at, "\"args\":{");
+    count++;
+    assert_non_null(args);
+    for (size_t i = 0; i < SETS * COUNT; i++)
+      has_key_once(args, keys[i / COUNT][HIDDEN + i % COUNT]);
+  }
+  assert_int_equal(count, 4 * SETS);
+  assert_int_equal(count_of("\"skipped\":true"), SETS);
+  assert_int_equal(count_of("\"asynchronous\":true"), SETS);
+  assert_int_equal(count_of("\"annotation\":true,"), SETS);
+  assert_int_equal(count_of("\"correlation\":"), 2 * SETS); /* the launch's and the kernel's */
+  assert_int_equal(count_of("\"skipped#\":0"), 4);          /* the user's, who has this one too */
+  assert_int_equal(count_of("\"skipped##\":8"), 4);
+  assert_int_equal(count_of("\"skipped###\":9"), 4);
+  assert_int_equal(count_of("\"stream\":4"), 2); /* it is prof's on rows of devices alone */
+  assert_int_equal(count_of("\"stream#\":4"), 2);
 }
 
 /* As Kineto has them, and as readers give kernels to operators: the External id of a call and of what it launched is its operator's; correlation is its own. */
@@ -747,6 +833,7 @@ int main(void) {
       IN_FOLDER(an_arrow_outside_of_scopes_has_marks),
       IN_FOLDER(what_overlaps_goes_to_a_row_beside),
       IN_FOLDER(a_kernel_is_tied_to_the_call_that_launched_it),
+      IN_FOLDER(no_key_comes_twice),
       IN_FOLDER(calls_and_kernels_have_their_operators_id),
       IN_FOLDER(threads_of_one_number_have_rows_of_their_own),
       IN_FOLDER(a_window_keeps_what_touches_it),

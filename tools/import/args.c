@@ -156,7 +156,7 @@ static bool put_shapes(import_values *v, import_text dims, import_text types, bo
 
 /* ---- the lists ---- */
 
-typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS, STACK, FLAG, ASYNC } rule;
+typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS, STACK, FLAG, ASYNC, SKIPPED } rule;
 
 typedef struct key_rule {
   const char *key;
@@ -165,7 +165,7 @@ typedef struct key_rule {
 } key_rule;
 
 static const key_rule host_rules[] = {{"External id", DROP, 0}, {"external id", DROP, 0}, {"correlation", DROP, 0}, {"Ev Idx", DROP, 0}, {"Record function id", DROP, 0}, {PROF_STACK_KEY, STACK, 0},
-                                      {"asynchronous", ASYNC, 0}, {"cut", FLAG, PROF_I_FLAG_CUT}, {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS}, {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD}, {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
+                                      {"asynchronous", ASYNC, 0}, {"skipped", SKIPPED, 0}, {"cut", FLAG, PROF_I_FLAG_CUT}, {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS}, {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD}, {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
 static const key_rule device_rules[] = {{"External id", DROP, 0},     {"external id", DROP, 0}, {"device", DROP, 0},   {"stream", DROP, 0},        {"correlation", DROP, 0}, {"queued", DROP_ZERO, 0}, {"graph id", DROP_ZERO, 0},
                                         {"graph node id", DROP_ZERO, 0}, {"priority", DROP_ZERO, 0}, {"channel", DROP_ZERO, 0}, {"grid", DIMS, 0},        {"block", DIMS, 0},        {NULL, KEEP, 0}};
 
@@ -174,7 +174,7 @@ static const key_rule *rule_of(const key_rule *rules, import_text key) {
   return rules;
 }
 
-static void put_arg(import_values *v, const import_event *event, const import_arg *arg, const key_rule *rules, bool may_be_async) {
+static void put_arg(import_values *v, const import_event *event, const import_arg *arg, const key_rule *rules, bool may_be_marked) {
   const import_text key = {event->text + arg->key_at, arg->key_bytes}, text = import_text_of(event, &arg->value);
   uint64_t words[1 + DIMS_MAX];
   uint32_t rank;
@@ -200,8 +200,10 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
       v->flags |= found->flag;
       return;
     case ASYNC:
-      if (!may_be_async || arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
-      v->is_async = true;
+    case SKIPPED:
+      if (!may_be_marked || arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
+      v->is_async |= found->rule == ASYNC;
+      v->is_skipped |= found->rule == SKIPPED;
       return;
     case KEEP: break;
   }
@@ -211,13 +213,13 @@ static void put_arg(import_values *v, const import_event *event, const import_ar
 void import_args_begin(import_values *values) {
   values->schema.kind = PROF_ARGS_PAIRS;
   values->schema.count = values->count = 0;
-  values->is_cut = values->is_async = false;
+  values->is_cut = values->is_async = values->is_skipped = false;
   values->flags = 0;
 }
 
 void import_args_text(import_values *values, const char *key, import_text text) { put_text(values, (import_text){key, strlen(key)}, text); }
 
-void import_args_of_host(import_values *values, const import_event *event, const import_place *place, bool may_be_async) {
+void import_args_of_host(import_values *values, const import_event *event, const import_place *place, bool may_be_marked) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types = import_event_arg(event, "Input type");
   bool has_shapes = false, has_lists = false;
   import_args_begin(values);
@@ -227,7 +229,7 @@ void import_args_of_host(import_values *values, const import_event *event, const
     const import_value *const value = &event->args[i].value;
     if (has_shapes && (value == dims || value == types)) continue;
     if (place && import_place_has(place, event, &event->args[i])) continue;
-    put_arg(values, event, &event->args[i], host_rules, may_be_async);
+    put_arg(values, event, &event->args[i], host_rules, may_be_marked);
   }
   values->is_cut |= event->is_cut;
 }

@@ -8,16 +8,20 @@ typedef struct import_values {
   import_schema schema;
   uint64_t words[IMPORT_VALUE_WORDS_MAX];
   uint32_t count; /* words */
-  bool is_async; /* work that goes on by itself */
+  bool is_async;   /* work that goes on by itself */
+  bool is_skipped; /* a jump left it */
   bool is_cut;
   uint32_t flags; /* of the record, as prof told them beside the arguments: PROF_I_FLAG_... */
 } import_values;
 
 enum { IMPORT_HIDDEN_VALUES = 5 }; /* of what ran on a device the first values are its launch, its times and its kind (docs/format.md) */
 
-/* Of the host's. may_be_async: "asynchronous" is said to prof, as of a scope; else it is an argument. Numbers that only tie the file's rows to each other (External id, correlation, Ev Idx, Record function id) are left out: ties are
-   made of them, and exports number anew. So is what the site's place was made of; NULL: it has none. */
-void import_args_of_host(import_values *values, const import_event *event, const import_place *place, bool may_be_async);
+/* Of the host's. may_be_marked: prof says "asynchronous" and "skipped" of it, as of a scope; else
+   they are arguments. Numbers that only tie the file's rows to each other (External id, correlation,
+   Ev Idx, Record function id) are left out: ties are made of them, and exports number anew. So is
+   what the site's place was made of; NULL: it has none. */
+void import_args_of_host(import_values *values, const import_event *event,
+                         const import_place *place, bool may_be_marked);
 
 /* Of a device's; hidden: the first values. */
 void import_args_of_device(import_values *values, const import_event *event, const uint64_t hidden[IMPORT_HIDDEN_VALUES]);

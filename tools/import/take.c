@@ -206,10 +206,10 @@ static bool take_step_mark(import_state *state, const import_event *event, uint6
   return true;
 }
 
-/* Makes the record: a plain scope's two words where it has no more to say. May it be asynchronous
-   work of its thread? */
+/* Makes the record: a plain scope's two words where it has no more to say. may_be_marked: as
+   import_args_of_host() has it. */
 static void make_scope(import_state *state, const import_event *event, uint64_t duration,
-                       bool may_be_async) {
+                       bool may_be_marked) {
   const import_text category = import_member_text(event, IMPORT_CAT),
                     name = import_member_text(event, IMPORT_NAME);
   import_place place;
@@ -217,10 +217,11 @@ static void make_scope(import_state *state, const import_event *event, uint64_t 
   import_place_of(event, category, name, &place);
   const uint32_t site =
       placed_site_of(state, name, category, level_of(category), &place, &own_name);
-  import_args_of_host(&own.values, event, &place, may_be_async);
-  const prof_i_kind kind = is_call(category)     ? PROF_I_KIND_CALL
-                           : own.values.is_async ? PROF_I_KIND_ASYNC
-                                                 : PROF_I_KIND_SCOPE;
+  import_args_of_host(&own.values, event, &place, may_be_marked);
+  prof_i_kind kind = PROF_I_KIND_SCOPE;
+  if (own.values.is_skipped) kind = PROF_I_KIND_SKIPPED;
+  if (own.values.is_async) kind = PROF_I_KIND_ASYNC;
+  if (is_call(category)) kind = PROF_I_KIND_CALL;
   const bool is_plain = kind == PROF_I_KIND_SCOPE && !own.values.schema.count &&
                         !own.values.is_cut && !own.values.flags && !own_name.bytes &&
                         duration >> PROF_I_DURATION_BITS == 0;
