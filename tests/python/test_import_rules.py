@@ -315,6 +315,46 @@ class Rules(Folder):
         wanted = sorted((f"used {i}", float(i), f"GPU {i}") for i in range(40))
         self.assertEqual(sorted(self.counted()), wanted)
 
+    def names_of(self, *names):
+        """Names as JSON spells them; what the capture has, and how many were said to be halves."""
+        parts = [f'{{"ph":"X","name":"{name}","pid":1,"tid":1,"ts":1,"dur":1}}' for name in names]
+        opened = self.imported("[" + ",".join(parts) + "]")
+        found = [line for line in self.said if "surrogate" in line]
+        count = int(found[0].split()[1]) if found else 0
+        return sorted(e.name for e in opened.events()), count
+
+    def test_halves_of_surrogate_pairs_are_replaced_and_counted(self):
+        a, high, low = r"\u0041", r"\uD83d", r"\ude00"
+        for spelled, name, count in (
+            (high + low, "\U0001f600", 0),
+            (high + low + high + low, "\U0001f600\U0001f600", 0),
+            (high + a + "b", "\ufffdAb", 1),
+            (high, "\ufffd", 1),
+            (low, "\ufffd", 1),
+            (low + high, "\ufffd\ufffd", 2),
+            (high + high + low, "\ufffd\U0001f600", 1),
+            (high + low + low, "\U0001f600\ufffd", 1),
+            (high + "u" + low, "\ufffdu\ufffd", 2),
+            (high + r"\n" + low, "\ufffd\n\ufffd", 2),
+            (high + r"\\" + "ude00", "\ufffd\\ude00", 1),
+            (r"\\" + "ud83d" + low, "\\ud83d\ufffd", 1),
+            (r"\\" + high + low, "\\\U0001f600", 0),
+            (r"\ud7ff\ue000" + a, "\ud7ff\ue000A", 0),
+        ):
+            with self.subTest(spelled):
+                self.assertEqual(self.names_of(spelled), ([name], count))
+        self.assertEqual(self.names_of(r"\ud800", r"\ud801", "?"), (["?", "\ufffd", "\ufffd"], 2))
+
+    def test_pairs_may_be_cut_by_the_end_of_what_is_read_at_once(self):
+        read_bytes = 256 << 10
+        begin = '[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"'
+        for before in range(26):
+            pad = " " * (read_bytes - len(begin) - before)
+            opened = self.imported(pad + begin + r'\ud83d\ude00\ud83d\u0041"}]')
+            self.assertEqual([e.name for e in opened.events()], ["\U0001f600\ufffdA"])
+            said = "taken: 1 halves of surrogate pairs in strings: they are U+FFFD now"
+            self.assertEqual(self.said, [said])
+
     def test_one_object_a_line(self):
         lines = [json.dumps({"traceEvents": [x(name, ts, 10, cat="kernel", args={"device": 0})]}) for name, ts in (("k0", 0), ("k1", 5))]
         self.opened = self.imported("\n".join(lines) + "\n")

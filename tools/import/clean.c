@@ -7,7 +7,8 @@
 enum { STRING_BYTES_MAX = 1 << 20 };
 
 static bool is_of_word(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+         c == '+' || c == '.';
 }
 
 static bool is_no_number(const import_cleaner *cleaner) {
@@ -20,49 +21,126 @@ static bool is_no_number(const import_cleaner *cleaner) {
   return false;
 }
 
-size_t import_clean_end(import_cleaner *cleaner, char *to) {
+/* ---- words ---- */
+
+static char *end_word(import_cleaner *cleaner, char *to) {
   static const char null[] = "null";
   const bool is_none = cleaner->word_bytes > 0 && is_no_number(cleaner);
   const size_t bytes = is_none ? sizeof null - 1 : cleaner->word_bytes;
   memcpy(to, is_none ? null : cleaner->word, bytes);
   cleaner->not_number_count += is_none;
   cleaner->word_bytes = 0;
-  return bytes;
+  return to + bytes;
 }
+
+/* ---- strings ---- */
 
 static void begin_string(import_cleaner *cleaner) {
   cleaner->is_in_string = true;
-  cleaner->is_dropping = false;
-  cleaner->string_bytes = cleaner->hex_left = 0;
+  cleaner->is_dropping = cleaner->has_high = false;
+  cleaner->string_bytes = cleaner->escape_bytes = 0;
 }
 
-/* One byte inside of a string. False: it is left out. */
-static bool step(import_cleaner *cleaner, char *c) {
-  if (cleaner->is_escape) {
-    cleaner->is_escape = false;
-    cleaner->hex_left = *c == 'u' ? 4 : 0;
-  } else if (*c == '"') {
-    cleaner->is_in_string = false;
-    return true;
+/* What may not be cut in two: a byte, an escape, a pair of them. */
+static char *put(import_cleaner *cleaner, char *to, const char *bytes, size_t count) {
+  if (!cleaner->is_dropping && cleaner->string_bytes >= STRING_BYTES_MAX) {
+    cleaner->is_dropping = true;
+    cleaner->cut_count++;
+  }
+  if (cleaner->is_dropping) return to;
+  memcpy(to, bytes, count);
+  cleaner->string_bytes += count;
+  return to + count;
+}
+
+static char *put_no_character(import_cleaner *cleaner, char *to) {
+  cleaner->surrogate_count += !cleaner->is_dropping;
+  return put(cleaner, to, "\\ufffd", IMPORT_ESCAPE_BYTES);
+}
+
+/* The other half has not come. */
+static char *end_high(import_cleaner *cleaner, char *to) {
+  if (!cleaner->has_high) return to;
+  cleaner->has_high = false;
+  return put_no_character(cleaner, to);
+}
+
+/* -1: none. */
+static int hex_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* 0: it is none of \u. */
+static unsigned code_of(const import_cleaner *cleaner) {
+  unsigned code = 0;
+  if (cleaner->escape_bytes < IMPORT_ESCAPE_BYTES) return 0;
+  for (int i = 2; i < IMPORT_ESCAPE_BYTES; i++)
+    code = code << 4 | (unsigned)hex_of(cleaner->escape[i]);
+  return code;
+}
+
+static char *end_escape(import_cleaner *cleaner, char *to) {
+  enum { HALF_MASK = 0xfc00, HIGH = 0xd800, LOW = 0xdc00 };
+  const unsigned half = code_of(cleaner) & HALF_MASK;
+  if (half == LOW && cleaner->has_high) {
+    char pair[2 * IMPORT_ESCAPE_BYTES];
+    memcpy(pair, cleaner->high, IMPORT_ESCAPE_BYTES);
+    memcpy(pair + IMPORT_ESCAPE_BYTES, cleaner->escape, IMPORT_ESCAPE_BYTES);
+    cleaner->has_high = false;
+    to = put(cleaner, to, pair, sizeof pair);
   } else {
-    if (cleaner->hex_left > 0) cleaner->hex_left--;
-    else if (!cleaner->is_dropping && cleaner->string_bytes >= STRING_BYTES_MAX) cleaner->is_dropping = true, cleaner->cut_count++;
-    if (*c == '\\') cleaner->is_escape = true;
+    to = end_high(cleaner, to);
+    if (half == HIGH) {
+      memcpy(cleaner->high, cleaner->escape, IMPORT_ESCAPE_BYTES);
+      cleaner->has_high = true;
+    } else if (half == LOW) {
+      to = put_no_character(cleaner, to);
+    } else {
+      to = put(cleaner, to, cleaner->escape, cleaner->escape_bytes);
+    }
   }
-  if ((unsigned char)*c < 0x20) {
+  cleaner->escape_bytes = 0;
+  return to;
+}
+
+/* Does the byte go on with the escape that has begun? */
+static bool is_of_escape(const import_cleaner *cleaner, char c) {
+  if (cleaner->escape_bytes < 2) return cleaner->escape_bytes == 1 || c == '\\';
+  return hex_of(c) >= 0;
+}
+
+/* One byte inside of a string. */
+static char *step(import_cleaner *cleaner, char c, char *to) {
+  if (cleaner->escape_bytes && !is_of_escape(cleaner, c)) to = end_escape(cleaner, to);
+  if ((unsigned char)c < 0x20) {
     cleaner->control_count++;
-    *c = ' ';
+    c = ' ';
   }
-  cleaner->string_bytes++;
-  return !cleaner->is_dropping;
+  if (is_of_escape(cleaner, c)) {
+    cleaner->escape[cleaner->escape_bytes++] = c;
+    const bool goes_on = cleaner->escape_bytes == 1 || cleaner->escape[1] == 'u';
+    const bool is_whole = !goes_on || cleaner->escape_bytes == IMPORT_ESCAPE_BYTES;
+    return is_whole ? end_escape(cleaner, to) : to;
+  }
+  to = end_high(cleaner, to);
+  if (c != '"') return put(cleaner, to, &c, 1);
+  cleaner->is_in_string = false;
+  *to = c;
+  return to + 1;
 }
 
 /* Bytes at the front of a string that need no look: most of them. */
 static size_t plain_run(const import_cleaner *cleaner, const char *from, size_t count) {
-  if (cleaner->is_escape || cleaner->hex_left || cleaner->is_dropping) return 0;
-  const size_t left = cleaner->string_bytes < STRING_BYTES_MAX ? STRING_BYTES_MAX - cleaner->string_bytes : 0, most = count < left ? count : left;
+  if (cleaner->escape_bytes || cleaner->has_high || cleaner->is_dropping) return 0;
+  const size_t left = cleaner->string_bytes < STRING_BYTES_MAX
+                          ? STRING_BYTES_MAX - cleaner->string_bytes
+                          : 0,
+               most = count < left ? count : left;
   size_t run = 0;
-  while (run < most && from[run] != '"' && from[run] != '\\' && (unsigned char)from[run] >= 0x20) run++;
+  while (run < most && from[run] != '"' && from[run] != '\\' && (unsigned char)from[run] >= 0x20)
+    run++;
   return run;
 }
 
@@ -76,15 +154,24 @@ size_t import_clean(import_cleaner *cleaner, const char *from, size_t count, cha
       at += run, i += run, cleaner->string_bytes += run;
       if (i == count) break;
       c = from[i];
-      if (step(cleaner, &c)) *at++ = c;
+      at = step(cleaner, c, at);
     } else if (is_of_word(c)) {
       if (cleaner->word_bytes < IMPORT_WORD_BYTES) cleaner->word[cleaner->word_bytes] = c;
       if (cleaner->word_bytes <= IMPORT_WORD_BYTES) cleaner->word_bytes++;
     } else {
-      if (cleaner->word_bytes > 0) at += import_clean_end(cleaner, at);
+      if (cleaner->word_bytes > 0) at = end_word(cleaner, at);
       if (c == '"') begin_string(cleaner);
       *at++ = c;
     }
   }
+  return (size_t)(at - to);
+}
+
+size_t import_clean_end(import_cleaner *cleaner, char *to) {
+  char *at = end_word(cleaner, to);
+  if (cleaner->has_high) at = put(cleaner, at, cleaner->high, IMPORT_ESCAPE_BYTES);
+  at = put(cleaner, at, cleaner->escape, cleaner->escape_bytes);
+  cleaner->has_high = false;
+  cleaner->escape_bytes = 0;
   return (size_t)(at - to);
 }

@@ -1,5 +1,7 @@
-/* What writers of traces put into JSON that is none, made JSON before the parser sees it: bare NaN and Infinity, raw control bytes in strings.
-   And what would take memory without bound: strings of more than 1 MiB are cut, numbers of more than 64 digits become null. */
+/* What writers of traces put into JSON that is none, made JSON before the parser sees it: bare NaN
+   and Infinity, raw control bytes in strings. Escaped halves of surrogate pairs are no characters,
+   and become U+FFFD. And what would take memory without bound: strings of more than 1 MiB are cut,
+   numbers of more than 64 digits become null. */
 #ifndef PROF_IMPORT_CLEAN_H
 #define PROF_IMPORT_CLEAN_H
 
@@ -7,14 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { IMPORT_WORD_BYTES = 64 };
+enum { IMPORT_WORD_BYTES = 64, IMPORT_ESCAPE_BYTES = 6 /* \u0041 */ };
 
 typedef struct import_cleaner {
-  bool is_in_string, is_escape, is_dropping;
-  unsigned hex_left; /* of \u */
+  bool is_in_string, is_dropping;
   size_t string_bytes, word_bytes;
   char word[IMPORT_WORD_BYTES + 1]; /* a bare word or number that has not ended */
-  uint64_t not_number_count, control_count, cut_count;
+  unsigned escape_bytes;
+  char escape[IMPORT_ESCAPE_BYTES]; /* of a string, one that has not ended */
+  bool has_high;
+  char high[IMPORT_ESCAPE_BYTES]; /* the first half of a pair, which waits for the other */
+  uint64_t not_number_count, control_count, cut_count, surrogate_count;
 } import_cleaner;
 
 /* to: room for import_clean_room(count). Returns how many bytes it has. */

@@ -39,7 +39,8 @@
   X(NO_LAUNCH, "of devices, whose launch is not in the trace")                             \
   X(EARLY, "of devices, begun before their launch: the trace's clocks disagree")           \
   X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)")                 \
-  X(CONTROL, "raw control bytes in strings: they are blanks now")
+  X(CONTROL, "raw control bytes in strings: they are blanks now")                          \
+  X(SURROGATE, "halves of surrogate pairs in strings: they are U+FFFD now")
 
 typedef enum import_miss {
 #define IMPORT_ENUM(name, text) IMPORT_MISS_##name,

@@ -143,6 +143,7 @@ static void read_all(import_state *state, import_input *input, import_result *re
   free(clean);
   state->counts->changed[IMPORT_CHANGE_NOT_NUMBER] += cleaner.not_number_count;
   state->counts->changed[IMPORT_CHANGE_CONTROL] += cleaner.control_count;
+  state->counts->changed[IMPORT_CHANGE_SURROGATE] += cleaner.surrogate_count;
   state->counts->changed[IMPORT_CHANGE_CUT] += cleaner.cut_count;
 }
 
