@@ -315,6 +315,19 @@ class Rules(Folder):
         wanted = sorted((f"used {i}", float(i), f"GPU {i}") for i in range(40))
         self.assertEqual(sorted(self.counted()), wanted)
 
+    def test_devices_past_the_bound_are_told(self):
+        events = []
+        for i in range(1027):
+            work = {"device": i, "stream": 7}
+            events.append(x("k", 2 * i, 1, 7, i, cat="kernel", args=work))
+        for i in (0, 1023, 1025):
+            events.append(event("C", "used", 1, pid=i, args={"value": i}))
+        self.opened = self.imported(json.dumps(events))
+        self.assertIn("devices      1024\n", self.command("info", "t.prof").stdout)
+        self.assertIn("taken: 4 of devices past 1024: they stand at the last of these", self.said)
+        last = [e["name"] for e in self.exported() if e["pid"] == 5002000 + 1023]
+        self.assertEqual(sorted(last), ["k"] * 4 + ["used"] * 2)
+
     def names_of(self, *names):
         """Names as JSON spells them; what the capture has, and how many were said to be halves."""
         parts = [f'{{"ph":"X","name":"{name}","pid":1,"tid":1,"ts":1,"dur":1}}' for name in names]

@@ -107,7 +107,7 @@ uint32_t import_devices_find(import_devices *devices, int64_t pid, int64_t numbe
     const import_device *const it = &devices->all[i];
     if (it->owner == owner && it->number == number && it->type == type) return (uint32_t)i;
   }
-  if (devices->count == IMPORT_DEVICES_MAX) return IMPORT_DEVICES_MAX - 1;
+  if (devices->count == IMPORT_DEVICES_MAX) return IMPORT_DEVICES_MAX;
   devices->all =
       import_room(devices->all, &devices->room, devices->count + 1, sizeof *devices->all);
   import_device *const made = &devices->all[devices->count];

@@ -40,7 +40,8 @@
   X(EARLY, "of devices, begun before their launch: the trace's clocks disagree")           \
   X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)")                 \
   X(CONTROL, "raw control bytes in strings: they are blanks now")                          \
-  X(SURROGATE, "halves of surrogate pairs in strings: they are U+FFFD now")
+  X(SURROGATE, "halves of surrogate pairs in strings: they are U+FFFD now")                \
+  X(DEVICES, "of devices past 1024: they stand at the last of these")
 
 typedef enum import_miss {
 #define IMPORT_ENUM(name, text) IMPORT_MISS_##name,

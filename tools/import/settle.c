@@ -151,13 +151,22 @@ static void settle_work(import_state *state, const import_entry *entry, import_d
   put_on_device(state, entry, device);
 }
 
+/* Where the device stands; of those that have no place of their own the last one. */
+static uint32_t place_device(import_state *state, int64_t pid, int64_t number, bool *is_past_out) {
+  const uint32_t at = import_devices_find(&state->devices, pid, number);
+  *is_past_out = at == IMPORT_DEVICES_MAX;
+  return *is_past_out ? IMPORT_DEVICES_MAX - 1 : at;
+}
+
 static void settle_stream(import_state *state, import_thread *thread) {
-  thread->device = import_devices_find(&state->devices, thread->called.pid, thread->key.device);
+  bool is_past;
+  thread->device = place_device(state, thread->called.pid, thread->key.device, &is_past);
   for (size_t i = 0; i < thread->count; i++) {
     import_entry *const entry = &thread->entries[i];
     if (entry->place & IMPORT_ENTRY_MARK || !import_times_has(&state->times, entry->start))
       continue;
     settle_work(state, entry, &state->devices.all[thread->device]);
+    if (is_past) import_change_one(state, IMPORT_CHANGE_DEVICES);
   }
 }
 
@@ -252,8 +261,10 @@ static void settle_counters(import_state *state, const import_thread *thread) {
     words[3] = 0;
     if (!(words[1] >> 24 & PROF_I_FLAG_DEVICE)) continue;
     const int64_t number = import_devices_process(&state->devices, pid)->number;
-    const uint32_t at = import_devices_find(&state->devices, pid, number); /* it may move `all` */
+    bool is_past;
+    const uint32_t at = place_device(state, pid, number, &is_past); /* it may move `all` */
     const import_device *const device = &state->devices.all[at];
+    if (is_past) import_change_one(state, IMPORT_CHANGE_DEVICES);
     words[3] = (uint32_t)device->type | (uint64_t)(uint32_t)device->index << 32;
   }
 }
