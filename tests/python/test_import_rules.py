@@ -166,6 +166,18 @@ class Rules(Folder):
         stacks = {r.name: r.stack for r in self.opened.aggregate(group=("name", "scopes"))}
         self.assertEqual(stacks, {"main": "", "op": "main"})
 
+    def test_scopes_end_with_the_last_time_that_a_trace_can_have(self):
+        begin = 9223372036854770  # and the last is 9223372036854775.807
+        for category in ({}, {"cat": "cpu_op"}):
+            long = x("long", begin + 2, 31 * 10**12, tid=3, **category)
+            asynchronous = [event("b", "req", begin, cat="a", id=1, tid=4)]
+            events = [event("B", "open", begin), long, *asynchronous]
+            self.opened = self.imported(json.dumps(events))
+            found = {e.name: e.duration_ns for e in self.opened.events()}
+            self.assertEqual(found, {"long": 3807, "open": 5807, "req": 5807})
+            said = "taken: 1 that would end after the last time there is: they end then"
+            self.assertIn(said, self.said)
+
     def test_work_before_its_launch_stays_its_launchs(self):
         rows = self.totals("before its launch")
         self.assertEqual({name: row[2] for name, row in rows.items()}, {"mm": 60, "launch": 0})

@@ -41,7 +41,8 @@
   X(NOT_NUMBER, "values that are no JSON (NaN, Infinity, over 64 digits)")                 \
   X(CONTROL, "raw control bytes in strings: they are blanks now")                          \
   X(SURROGATE, "halves of surrogate pairs in strings: they are U+FFFD now")                \
-  X(DEVICES, "of devices past 1024: they stand at the last of these")
+  X(DEVICES, "of devices past 1024: they stand at the last of these")                      \
+  X(LONG, "that would end after the last time there is: they end then")
 
 typedef enum import_miss {
 #define IMPORT_ENUM(name, text) IMPORT_MISS_##name,

@@ -32,7 +32,8 @@ static bool read_time(import_state *state, const import_event *event, uint64_t *
   return false;
 }
 
-static bool read_duration(import_state *state, const import_event *event, uint64_t *ns_out) {
+static bool read_duration(import_state *state, const import_event *event, uint64_t time,
+                          uint64_t *ns_out) {
   const import_value *const value = &event->members[IMPORT_DUR];
   int64_t ns = 0;
   if (value->type == IMPORT_NONE || value->type == IMPORT_NULL) {
@@ -44,8 +45,13 @@ static bool read_duration(import_state *state, const import_event *event, uint64
   } else if (ns < 0) {
     import_miss_one(state, IMPORT_MISS_NEGATIVE);
   }
+  if (ns < 0) return false;
   *ns_out = (uint64_t)ns;
-  return ns >= 0;
+  if (*ns_out > import_times_left(time)) {
+    *ns_out = import_times_left(time);
+    import_change_one(state, IMPORT_CHANGE_LONG);
+  }
+  return true;
 }
 
 /* ---- names of devices ---- */
@@ -100,7 +106,7 @@ static void take_scope(import_state *state, const import_event *event) {
   uint64_t time, duration;
   if (is_about_tracing(event, category))
     import_miss_one(state, IMPORT_MISS_SPAN);
-  else if (!read_time(state, event, &time) || !read_duration(state, event, &duration))
+  else if (!read_time(state, event, &time) || !read_duration(state, event, time, &duration))
     return;
   else if (kind == IMPORT_KIND_NONE && is_late(state, event, category))
     import_late_add(state, event, 'X', time);

@@ -262,19 +262,20 @@ static int kind_of(import_state *state, const import_event *event) {
   return import_threads_stream_of(&state->threads, row) ? IMPORT_KIND_SIDE : IMPORT_KIND_NONE;
 }
 
-/* Of a whole scope, which has a duration; 0: of what has none. */
-static uint64_t duration_of(const import_event *event) {
+/* Of a whole scope, which has a duration, as kineto.c has found it; 0: of what has none. */
+static uint64_t duration_of(const import_event *event, uint64_t time) {
   const import_value *const value = &event->members[IMPORT_DUR];
   int64_t ns = 0;
   if (value->type != IMPORT_NONE && value->type != IMPORT_NULL)
     import_number_us(import_text_of(event, value), &ns);
-  return (uint64_t)ns;
+  const uint64_t left = import_times_left(time);
+  return (uint64_t)ns < left ? (uint64_t)ns : left;
 }
 
 static void play_scope(player *p, const import_late_entry *entry) {
   const bool is_whole = phase_of(entry) == 'X';
   const import_event *const event = is_whole ? &p->event : begun_event(p, entry);
-  const uint64_t duration = is_whole ? duration_of(event) : end_of(p, entry) - entry->time;
+  const uint64_t duration = is_whole ? duration_of(event, entry->time) : end_of(p, entry) - entry->time;
   import_take_scope(p->state, event, kind_of(p->state, event), entry->time, duration);
 }
 
@@ -364,7 +365,7 @@ static uint64_t last_time(player *p) {
     uint64_t end = entry->time;
     if (phase_of(entry) == 'X') {
       import_raw_members(import_late_words(&state->late, entry), &p->event);
-      end += duration_of(&p->event);
+      end += duration_of(&p->event, entry->time);
     }
     if (end > last) last = end;
   }

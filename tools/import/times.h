@@ -31,6 +31,8 @@ void import_times_choose(import_times *times);
 static inline bool import_times_has(const import_times *times, uint64_t time) {
   return time >= times->low && time <= times->high;
 }
+/* The longest duration of what begins then: behind that no number is left for the end. */
+static inline uint64_t import_times_left(uint64_t time) { return UINT64_MAX - time; }
 static inline uint64_t import_times_ticks(const import_times *times, uint64_t time) {
   return time - times->shift;
 }
